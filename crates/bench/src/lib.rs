@@ -1,0 +1,2 @@
+//! Side-by-side benchmarks.
+#![forbid(unsafe_code)]

@@ -1,0 +1,2 @@
+//! pcap and pcapng files: reading, writing, splitting.
+#![forbid(unsafe_code)]

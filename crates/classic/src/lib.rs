@@ -1,0 +1,27 @@
+//! Classic BPF, exactly as Linux (and, by name, as libpcap) treats it.
+//!
+//! ```text
+//! text, dump ──► text ──► [SockFilter] ──► check ──► Checked ──► convert ──► Converted (eBPF)
+//!                                                       └──► run (the plain interpreter)
+//! ```
+//!
+//! [`Checked`] can only be made by [`check`], so whoever holds one knows that
+//! the program obeys the rules it names.
+#![forbid(unsafe_code)]
+
+mod check;
+
+pub use check::{Checked, Refusal, Rule, Rules, Stage, check};
+
+/// What a run means by the length of a packet and its bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Semantics {
+    /// libpcap's: `len` is the wire length, loads are bounded by the captured
+    /// length, there is no ancillary data (loads at such offsets lie beyond the
+    /// packet), indirect offsets do not wrap, shifts by 32 or more give 0.
+    Capture,
+    /// Linux's: one length, ancillary data, negative offsets to the network and
+    /// link-layer headers, indirect offsets wrap at 32 bits, shift counts are
+    /// masked.
+    Kernel,
+}

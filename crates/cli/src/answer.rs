@@ -1,0 +1,47 @@
+//! How a command ends.
+
+use std::fmt::Display;
+use std::process::ExitCode;
+
+/// What a command found.
+pub(crate) enum Answer {
+    /// Exit code 0.
+    Yes,
+    /// Exit code 1: nothing matched, refused, differs, missed.
+    No,
+}
+
+/// Why a command could not answer: exit code 2.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// What is wrong and where, in one line.
+    what: String,
+    /// What to do about it.
+    hint: Option<String>,
+}
+
+impl Failure {
+    pub(crate) fn new(what: impl Display) -> Failure {
+        Failure {
+            what: what.to_string(),
+            hint: None,
+        }
+    }
+
+    /// Adds what to do about it.
+    pub(crate) fn hint(self, hint: impl Display) -> Failure {
+        Failure {
+            hint: Some(hint.to_string()),
+            ..self
+        }
+    }
+
+    /// Prints the failure on standard error.
+    pub(crate) fn report(&self) -> ExitCode {
+        eprintln!("beebox: {}", self.what);
+        if let Some(hint) = &self.hint {
+            eprintln!("  try: {hint}");
+        }
+        ExitCode::from(2)
+    }
+}

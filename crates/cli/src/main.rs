@@ -1,0 +1,53 @@
+//! The `beebox` command: one module per subcommand, each with its arguments and
+//! a `run` that answers yes, no, or why it could not answer.
+#![forbid(unsafe_code)]
+
+mod answer;
+mod asm;
+mod bench;
+mod dis;
+mod filter;
+mod seccomp;
+
+use std::process::ExitCode;
+
+use answer::Answer;
+use clap::{Parser, Subcommand};
+
+/// The Linux BPF machine in user space: no kernel, no root.
+#[derive(Parser)]
+#[command(
+    name = "beebox",
+    version,
+    propagate_version = true,
+    after_help = "\
+Exit codes: 0 yes, 1 the answer is no, 2 could not answer."
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Filter(filter::Args),
+    Asm(asm::Args),
+    Dis(dis::Args),
+    Seccomp(seccomp::Args),
+    Bench(bench::Args),
+}
+
+fn main() -> ExitCode {
+    let answer = match Cli::parse().command {
+        Command::Filter(args) => filter::run(args),
+        Command::Asm(args) => asm::run(args),
+        Command::Dis(args) => dis::run(args),
+        Command::Seccomp(args) => seccomp::run(args),
+        Command::Bench(args) => bench::run(args),
+    };
+    match answer {
+        Ok(Answer::Yes) => ExitCode::SUCCESS,
+        Ok(Answer::No) => ExitCode::from(1),
+        Err(failure) => failure.report(),
+    }
+}

@@ -1,0 +1,2 @@
+//! Fuzz targets, bounded and unbounded.
+#![forbid(unsafe_code)]

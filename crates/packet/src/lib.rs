@@ -1,0 +1,135 @@
+//! What a packet is to a filter: bytes, a captured and a wire length, where its
+//! headers start, and what the system knows about it.
+#![forbid(unsafe_code)]
+
+/// Everything about a packet that is not in its bytes. One value usually serves
+/// many packets, so packets borrow it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Metadata {
+    /// Link-layer protocol (an EtherType), host byte order.
+    pub protocol: u16,
+    /// Packet type: 0 to us, 1 broadcast, 2 multicast, 3 other host, 4 outgoing.
+    pub pkt_type: u8,
+    /// The device it came by; `None` for packets without one (AF_UNIX).
+    pub device: Option<Device>,
+    /// Firewall mark.
+    pub mark: u32,
+    /// Queue mapping.
+    pub queue: u16,
+    /// Flow hash.
+    pub hash: u32,
+    /// CPU that runs the filter.
+    pub cpu: u32,
+    /// The VLAN tag that the device stripped.
+    pub vlan: Option<VlanTag>,
+    /// Where the link-layer header starts, from the start of the data (negative:
+    /// before it); `None` if it was never set.
+    pub link_header: Option<i32>,
+    /// Where the network header starts, from the start of the data.
+    pub network_header: i32,
+}
+
+impl Metadata {
+    /// A packet that nothing is known about: no device, no link-layer header,
+    /// network header at its start. This is what a datagram on an AF_UNIX
+    /// socket looks like.
+    pub const UNKNOWN: Metadata = Metadata {
+        protocol: 0,
+        pkt_type: 0,
+        device: None,
+        mark: 0,
+        queue: 0,
+        hash: 0,
+        cpu: 0,
+        vlan: None,
+        link_header: None,
+        network_header: 0,
+    };
+}
+
+/// A network device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Device {
+    /// Interface index.
+    pub ifindex: u32,
+    /// ARP hardware type (1 for Ethernet).
+    pub hatype: u16,
+}
+
+/// A VLAN tag that travels beside the packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VlanTag {
+    /// Protocol, host byte order (0x8100 or 0x88a8).
+    pub protocol: u16,
+    /// Tag control information.
+    pub tci: u16,
+}
+
+/// One packet, borrowed.
+#[derive(Clone, Copy, Debug)]
+pub struct Packet<'a> {
+    buffer: &'a [u8],
+    /// Where the data starts in the buffer; what stands before it (a link-layer
+    /// header that the socket does not see) is readable through negative
+    /// offsets only.
+    start: usize,
+    wire_len: u32,
+    meta: &'a Metadata,
+}
+
+impl<'a> Packet<'a> {
+    /// A captured packet: `data` was kept of `wire_len` bytes.
+    pub const fn captured(data: &'a [u8], wire_len: u32, meta: &'a Metadata) -> Packet<'a> {
+        Packet {
+            buffer: data,
+            start: 0,
+            wire_len,
+            meta,
+        }
+    }
+
+    /// A whole packet, as a socket sees it.
+    pub const fn whole(data: &'a [u8], meta: &'a Metadata) -> Packet<'a> {
+        Packet {
+            buffer: data,
+            start: 0,
+            wire_len: data.len() as u32,
+            meta,
+        }
+    }
+
+    /// A whole packet whose data starts `start` bytes into `buffer` (at its end
+    /// when the buffer is shorter).
+    pub fn with_head(buffer: &'a [u8], start: usize, meta: &'a Metadata) -> Packet<'a> {
+        let start = start.min(buffer.len());
+        Packet {
+            buffer,
+            start,
+            wire_len: (buffer.len() - start) as u32,
+            meta,
+        }
+    }
+
+    /// The captured bytes.
+    #[inline]
+    pub fn data(&self) -> &'a [u8] {
+        &self.buffer[self.start..]
+    }
+
+    /// Length on the wire, at least that of the data in a sane capture.
+    pub const fn wire_len(&self) -> u32 {
+        self.wire_len
+    }
+
+    /// What is known about it.
+    pub const fn meta(&self) -> &'a Metadata {
+        self.meta
+    }
+
+    /// `len` bytes at `offset` from the start of the data, which may be
+    /// negative to reach before it; `None` unless all of them are there.
+    pub fn bytes(&self, offset: i64, len: usize) -> Option<&'a [u8]> {
+        let start = usize::try_from(self.start as i64 + offset).ok()?;
+        self.buffer.get(start..start.checked_add(len)?)
+    }
+}

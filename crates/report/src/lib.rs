@@ -1,0 +1,2 @@
+//! Renders the answers of the house for people and for programs.
+#![forbid(unsafe_code)]

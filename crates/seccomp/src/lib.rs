@@ -1,0 +1,2 @@
+//! Seccomp filters: decisions, symbolic tables, differences, profiles.
+#![forbid(unsafe_code)]

@@ -1,0 +1,9 @@
+//! What the rooms below may know of the world above: the layout of program
+//! contexts, the numbers of calls, and ports to the outside. Definitions only.
+#![forbid(unsafe_code)]
+
+pub mod calls;
+pub mod context;
+mod ports;
+
+pub use ports::{Random, SplitMix};

@@ -1,0 +1,1 @@
+//! The few doors to the host: sockets, seccomp(2), mappings, libpcap at run time.

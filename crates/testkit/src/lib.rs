@@ -1,0 +1,2 @@
+//! Program generators, case files and the running kernel as oracle.
+#![forbid(unsafe_code)]

@@ -1,0 +1,4 @@
+//! Repository chores: captures, generated documents.
+#![forbid(unsafe_code)]
+
+fn main() {}
