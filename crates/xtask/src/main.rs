@@ -1,4 +1,41 @@
-//! Repository chores: captures, generated documents.
+//! Repository chores, as `cargo xtask CHORE`: what is committed but made by a
+//! machine is made here, so that anybody can make it again.
 #![forbid(unsafe_code)]
 
-fn main() {}
+mod capture;
+
+use std::error::Error;
+use std::process::ExitCode;
+
+/// How a chore ends.
+type Outcome<T = ()> = Result<T, Box<dyn Error>>;
+
+const USAGE: &str = "\
+usage: cargo xtask CHORE
+
+  capture    take examples/sample.pcap anew from real programs that talk in
+             network namespaces of their own, and compile the filters beside it
+             (as root; needs tcpdump, ssh, curl, python3, dig, ping, ethtool)";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let outcome = match arguments[..] {
+        ["capture"] => capture::take(),
+        // The two below are our own programs inside the namespaces.
+        [capture::DNS_SERVER] => capture::serve_dns(),
+        [capture::FRAME_SENDER, interface] => capture::send_frames(interface),
+        [] | ["-h" | "--help" | "help"] => {
+            println!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        [unknown, ..] => Err(format!("no chore {unknown:?}\n\n{USAGE}").into()),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
