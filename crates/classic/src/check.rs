@@ -1,10 +1,22 @@
 //! The checker: which programs may run, and why the others may not.
 //!
 //! The rules are those of Linux 6.18 (`bpf_check_classic` and, for seccomp,
-//! `seccomp_check_filter` in net/core/filter.c and kernel/seccomp.c; facts, not
-//! code). One pass over the program and one over its jumps; O(n) time and space.
+//! `seccomp_check_filter` after it; facts, not code). Their order is part of the
+//! answer, because the first fault found is the one reported:
+//!
+//! 1. the length;
+//! 2. each instruction from first to last, its opcode before its operands;
+//! 3. the last instruction;
+//! 4. scratch memory: one forward walk that carries the set of words written on
+//!    every way to an instruction (jumps only lead forward, so one walk is enough);
+//! 5. for seccomp, each instruction again: what seccomp has no use for.
+//!
+//! O(n) time; two bytes for each instruction of space.
 
-use isa::classic::{Insn, SockFilter};
+use isa::classic::{
+    AD_OFFSET, AluOp, Extension, Insn, MAX_INSNS, MEMORY_WORDS, Operand, Size, SockFilter,
+};
+use spec::context::SECCOMP_DATA_SIZE;
 
 /// Whose rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -49,36 +61,52 @@ pub enum Stage {
     Memory,
 }
 
-/// The rule that is broken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Rule {
-    /// No instructions.
-    Empty,
-    /// More than 4,096 instructions.
-    TooLong,
-    /// An opcode off the table (for seccomp: not allowed there).
-    UnknownOpcode,
-    /// Division or modulo by the constant 0.
-    DivisionByZero,
-    /// A shift by a constant of 32 or more.
-    ShiftTooFar,
-    /// `M[k]` with `k` above 15.
-    MemoryOutOfRange,
-    /// `M[k]` read on some path before it is written.
-    MemoryNotWritten,
-    /// A jump that leaves the program.
-    JumpOutOfRange,
-    /// An absolute load in the ancillary area that names no extension.
-    UnknownExtension,
-    /// A seccomp load that is unaligned or beyond `struct seccomp_data`.
-    SeccompOffset,
-    /// The last instruction is not a return.
-    NoReturn,
-    /// A jump of the converted program does not fit 16 bits.
-    ConvertedJumpTooFar,
-    /// The converted program is larger than the memory limit allows.
-    MemoryLimit,
+/// The rules in one table: the name, and the sentence that both documents it
+/// and tells a user which one a program breaks.
+macro_rules! rules {
+    ($( $variant:ident => $sentence:literal; )*) => {
+        /// The rule that is broken.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Rule { $( #[doc = $sentence] $variant, )* }
+
+        impl Rule {
+            /// All of them, in the order in which they are looked at.
+            pub const ALL: &[Rule] = &[ $( Rule::$variant ),* ];
+
+            /// The rule in words: one sentence.
+            pub const fn sentence(self) -> &'static str {
+                match self { $( Rule::$variant => $sentence, )* }
+            }
+
+            /// Its name.
+            pub const fn name(self) -> &'static str {
+                match self { $( Rule::$variant => stringify!($variant), )* }
+            }
+        }
+    };
 }
+
+rules! {
+    Empty => "A program has at least one instruction.";
+    TooLong => "A program has at most 4096 instructions.";
+    UnknownOpcode => "The opcode must be one of the classic instructions.";
+    DivisionByZero => "Division and modulo by the constant 0 are not allowed.";
+    ShiftTooFar => "A shift by a constant must be by less than 32 bits.";
+    MemoryOutOfRange => "Scratch memory has 16 words, M[0] to M[15].";
+    JumpOutOfRange => "A jump must land on an instruction of the program.";
+    UnknownExtension => "An absolute load at or above offset 0xfffff000 must name one of Linux's extensions.";
+    NoReturn => "The last instruction must be a return.";
+    MemoryNotWritten => "A word of scratch memory must be written on every way to the instruction that reads it.";
+    SeccompOffset => "A seccomp filter loads aligned words inside struct seccomp_data, offsets 0 to 60.";
+    SeccompOpcode => "A seccomp filter has no use for this instruction: it may load only whole words at constant offsets, and may not take a remainder.";
+    ConvertedJumpTooFar => "A jump of the program that the kernel converts to must fit 16 bits; the program is too large around it.";
+    MemoryLimit => "The converted program must fit the memory that the kernel grants to filters.";
+}
+
+/// The operating system's number for "invalid argument".
+pub const EINVAL: i32 = 22;
+/// The operating system's number for "out of memory".
+pub const ENOMEM: i32 = 12;
 
 /// Why a program may not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,12 +122,12 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    fn checker(rule: Rule, at: Option<usize>) -> Refusal {
+    const fn checker(rule: Rule, at: Option<usize>) -> Refusal {
         Refusal {
             stage: Stage::Checker,
             rule,
             at,
-            errno: 22,
+            errno: EINVAL,
         }
     }
 }
@@ -109,6 +137,192 @@ pub fn check(program: &[SockFilter], rules: Rules) -> Result<Checked, Refusal> {
     if program.is_empty() {
         return Err(Refusal::checker(Rule::Empty, None));
     }
-    let insns = program.iter().map(|&raw| Insn::decode(raw)).collect();
+    if program.len() > MAX_INSNS && rules != Rules::Capture {
+        return Err(Refusal::checker(Rule::TooLong, None));
+    }
+    let mut insns = Vec::with_capacity(program.len());
+    for (at, &raw) in program.iter().enumerate() {
+        let insn = Insn::decode(raw);
+        check_insn(insn, at, program.len(), rules)
+            .map_err(|rule| Refusal::checker(rule, Some(at)))?;
+        insns.push(insn);
+    }
+    if !matches!(insns.last(), Some(Insn::RetK(_) | Insn::RetA)) {
+        return Err(Refusal::checker(Rule::NoReturn, Some(insns.len() - 1)));
+    }
+    if rules != Rules::Capture {
+        check_memory_written(&insns)?;
+    }
+    if rules == Rules::Seccomp {
+        for (at, &insn) in insns.iter().enumerate() {
+            check_seccomp_insn(insn).map_err(|rule| Refusal::checker(rule, Some(at)))?;
+        }
+    }
     Ok(Checked { insns, rules })
+}
+
+/// What one instruction must obey wherever it stands.
+fn check_insn(insn: Insn, at: usize, len: usize, rules: Rules) -> Result<(), Rule> {
+    let inside = |skipped: usize| at + 1 + skipped < len;
+    let (holds, rule) = match insn {
+        Insn::Invalid(_) => (false, Rule::UnknownOpcode),
+        Insn::Alu {
+            op: AluOp::Div | AluOp::Mod,
+            src: Operand::K(k),
+        } => (k != 0, Rule::DivisionByZero),
+        Insn::Alu {
+            op: AluOp::Lsh | AluOp::Rsh,
+            src: Operand::K(k),
+        } => (k < 32, Rule::ShiftTooFar),
+        Insn::LoadMem(k) | Insn::LoadXMem(k) | Insn::Store(k) | Insn::StoreX(k) => {
+            (k < MEMORY_WORDS, Rule::MemoryOutOfRange)
+        }
+        Insn::Goto(k) if rules == Rules::Capture => {
+            let target = at as i64 + 1 + i64::from(k as i32);
+            ((0..len as i64).contains(&target), Rule::JumpOutOfRange)
+        }
+        Insn::Goto(k) => (inside(k as usize), Rule::JumpOutOfRange),
+        Insn::Jump { jt, jf, .. } => (
+            inside(usize::from(jt)) && inside(usize::from(jf)),
+            Rule::JumpOutOfRange,
+        ),
+        Insn::LoadAbs { k, .. } if rules != Rules::Capture => (
+            k < AD_OFFSET || Extension::from_offset(k).is_some(),
+            Rule::UnknownExtension,
+        ),
+        _ => return Ok(()),
+    };
+    if holds { Ok(()) } else { Err(rule) }
+}
+
+/// Refuses a read of a word of scratch memory that some way to it has not
+/// written. Linux's walk is kept exactly, down to unreachable code: after a jump
+/// every word counts as written until a mask says otherwise, after a return the
+/// words written before it do.
+fn check_memory_written(insns: &[Insn]) -> Result<(), Refusal> {
+    const ALL: u16 = u16::MAX;
+    let bit = |k: u32| 1u16 << (k % MEMORY_WORDS);
+    let mut masks = vec![ALL; insns.len()];
+    let mut written = 0;
+    for (at, &insn) in insns.iter().enumerate() {
+        written &= masks[at];
+        match insn {
+            Insn::Store(k) | Insn::StoreX(k) => written |= bit(k),
+            Insn::LoadMem(k) | Insn::LoadXMem(k) if written & bit(k) == 0 => {
+                return Err(Refusal::checker(Rule::MemoryNotWritten, Some(at)));
+            }
+            Insn::Goto(k) => {
+                masks[at + 1 + k as usize] &= written;
+                written = ALL;
+            }
+            Insn::Jump { jt, jf, .. } => {
+                masks[at + 1 + usize::from(jt)] &= written;
+                masks[at + 1 + usize::from(jf)] &= written;
+                written = ALL;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn check_seccomp_insn(insn: Insn) -> Result<(), Rule> {
+    match insn {
+        Insn::LoadAbs { size: Size::W, k } => {
+            if k.is_multiple_of(4) && (k as usize) < SECCOMP_DATA_SIZE {
+                Ok(())
+            } else {
+                Err(Rule::SeccompOffset)
+            }
+        }
+        Insn::LoadAbs { .. }
+        | Insn::LoadInd { .. }
+        | Insn::LoadXMsh(_)
+        | Insn::Alu { op: AluOp::Mod, .. } => Err(Rule::SeccompOpcode),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RET: SockFilter = SockFilter::new(0x06, 0, 0, 0);
+
+    fn insn(code: u16, k: u32) -> SockFilter {
+        SockFilter::new(code, 0, 0, k)
+    }
+
+    fn broken(program: &[SockFilter], rules: Rules) -> Option<(Rule, Option<usize>)> {
+        check(program, rules)
+            .err()
+            .map(|refusal| (refusal.rule, refusal.at))
+    }
+
+    #[test]
+    fn each_rule_is_named_with_the_instruction_that_breaks_it() {
+        let cases = [
+            (vec![], Rule::Empty, None),
+            (vec![RET; 4097], Rule::TooLong, None),
+            (vec![insn(0xffff, 0), RET], Rule::UnknownOpcode, Some(0)),
+            (vec![RET, insn(0x34, 0), RET], Rule::DivisionByZero, Some(1)),
+            (vec![insn(0x64, 32), RET], Rule::ShiftTooFar, Some(0)),
+            (vec![insn(0x02, 16), RET], Rule::MemoryOutOfRange, Some(0)),
+            (vec![insn(0x05, 1), RET], Rule::JumpOutOfRange, Some(0)),
+            (
+                vec![insn(0x30, 0xffff_f001), RET],
+                Rule::UnknownExtension,
+                Some(0),
+            ),
+            (vec![RET, insn(0x00, 1)], Rule::NoReturn, Some(1)),
+            (vec![insn(0x60, 3), RET], Rule::MemoryNotWritten, Some(0)),
+        ];
+        for (program, rule, at) in cases {
+            assert_eq!(broken(&program, Rules::Socket), Some((rule, at)));
+        }
+        let seccomp = [
+            (0x20, 2, Rule::SeccompOffset),
+            (0x20, 64, Rule::SeccompOffset),
+            (0x28, 0, Rule::SeccompOpcode),
+            (0xb1, 0, Rule::SeccompOpcode),
+            (0x9c, 0, Rule::SeccompOpcode),
+        ];
+        for (code, k, rule) in seccomp {
+            let program = [insn(code, k), RET];
+            assert_eq!(broken(&program, Rules::Seccomp), Some((rule, Some(0))));
+            assert_eq!(broken(&program, Rules::Socket), None);
+        }
+    }
+
+    #[test]
+    fn the_first_fault_in_the_order_of_the_kernel_is_reported() {
+        // Operands are looked at before the end, the end before memory, and
+        // seccomp's own rules last.
+        let program = [insn(0x28, 0), insn(0x60, 0), insn(0x64, 32)];
+        let first = |n: usize| broken(&program[..n], Rules::Seccomp);
+        assert_eq!(first(3), Some((Rule::ShiftTooFar, Some(2))));
+        assert_eq!(first(2), Some((Rule::NoReturn, Some(1))));
+        let program = [insn(0x28, 0), insn(0x60, 0), RET];
+        assert_eq!(
+            broken(&program, Rules::Seccomp),
+            Some((Rule::MemoryNotWritten, Some(1)))
+        );
+    }
+
+    #[test]
+    fn captures_may_be_longer_jump_back_and_read_memory_at_once() {
+        let program = [
+            insn(0x60, 3),
+            insn(0x05, (-2i32) as u32),
+            insn(0x20, 0xffff_ffff),
+            RET,
+        ];
+        assert_eq!(broken(&program, Rules::Capture), None);
+        assert_eq!(broken(&vec![RET; 5000], Rules::Capture), None);
+        let too_far = [insn(0x05, (-2i32) as u32), RET];
+        assert_eq!(
+            broken(&too_far, Rules::Capture),
+            Some((Rule::JumpOutOfRange, Some(0)))
+        );
+    }
 }

@@ -9,9 +9,17 @@
 //! the program obeys the rules it names.
 #![forbid(unsafe_code)]
 
+pub mod ancillary;
 mod check;
+mod convert;
+pub mod kernel_limits;
+pub mod run;
+mod seccomp_data;
 
-pub use check::{Checked, Refusal, Rule, Rules, Stage, check};
+pub use check::{Checked, EINVAL, ENOMEM, Refusal, Rule, Rules, Stage, check};
+pub use convert::{Converted, convert};
+pub use run::{OutOfFuel, Program};
+pub use seccomp_data::SeccompData;
 
 /// What a run means by the length of a packet and its bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -2,6 +2,10 @@
 //! headers start, and what the system knows about it.
 #![forbid(unsafe_code)]
 
+mod header_walk;
+
+pub use header_walk::payload_offset;
+
 /// Everything about a packet that is not in its bytes. One value usually serves
 /// many packets, so packets borrow it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,6 +128,14 @@ impl<'a> Packet<'a> {
     /// What is known about it.
     pub const fn meta(&self) -> &'a Metadata {
         self.meta
+    }
+
+    /// The VLAN tag that the device stripped. Linux takes one whose protocol and
+    /// control information are both zero for none.
+    pub fn stripped_tag(&self) -> Option<VlanTag> {
+        self.meta
+            .vlan
+            .filter(|tag| tag.protocol != 0 || tag.tci != 0)
     }
 
     /// `len` bytes at `offset` from the start of the data, which may be
