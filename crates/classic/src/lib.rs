@@ -15,6 +15,7 @@ mod convert;
 pub mod kernel_limits;
 pub mod run;
 mod seccomp_data;
+pub mod text;
 
 pub use check::{Checked, EINVAL, ENOMEM, Refusal, Rule, Rules, Stage, check};
 pub use convert::{Converted, convert};

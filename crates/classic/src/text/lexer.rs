@@ -1,0 +1,290 @@
+//! Words, numbers and signs: what all text forms are made of.
+//!
+//! White space separates. `;` and `//` start a comment that ends with the line,
+//! as does `#` in the first column; `/*` one that ends at `*/`. Whether a
+//! number has the shape of one is judged when it is asked for, as forms differ
+//! in whether a leading zero means octal.
+
+use super::{MAX_READ_INSNS, Problem};
+
+/// What is wrong, at a byte of the text.
+#[derive(Debug)]
+pub(super) struct Fault {
+    pub(super) at: usize,
+    pub(super) problem: Problem,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A letter, `_` or `.`, then letters, digits and `_`.
+    Word,
+    /// A digit, then letters, digits and `_`.
+    Number,
+    /// Any other character.
+    Sign(char),
+    /// `/*` without `*/`.
+    OpenComment,
+    End,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Token<'a> {
+    pub(super) kind: Kind,
+    pub(super) text: &'a str,
+    pub(super) at: usize,
+    /// Whether a line break stands before it.
+    pub(super) opens_line: bool,
+}
+
+impl Token<'_> {
+    /// The fault that the token is not `what`.
+    pub(super) fn is_not(self, what: impl Into<String>) -> Fault {
+        let problem = Problem::Expected {
+            what: what.into(),
+            found: describe(self),
+        };
+        Fault {
+            at: self.at,
+            problem,
+        }
+    }
+}
+
+/// How a leading zero is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum LeadingZero {
+    Octal,
+    Decimal,
+}
+
+/// A text, token by token, with one token of sight ahead.
+pub(super) struct Lexer<'a> {
+    source: &'a str,
+    /// Where to look for the token after `next`.
+    at: usize,
+    next: Token<'a>,
+}
+
+impl<'a> Lexer<'a> {
+    pub(super) fn new(source: &'a str) -> Lexer<'a> {
+        // A byte order mark is no part of the text.
+        let at = if source.starts_with('\u{feff}') { 3 } else { 0 };
+        let next = Token {
+            kind: Kind::End,
+            text: "",
+            at,
+            opens_line: true,
+        };
+        let mut lexer = Lexer { source, at, next };
+        lexer.next = lexer.scan(true);
+        lexer
+    }
+
+    /// The next token, which stays.
+    pub(super) fn peek(&self) -> Token<'a> {
+        self.next
+    }
+
+    /// Takes the next token.
+    pub(super) fn take(&mut self) -> Token<'a> {
+        let token = self.next;
+        self.next = self.scan(false);
+        token
+    }
+
+    /// Takes the next token if it is `sign`.
+    pub(super) fn take_sign(&mut self, sign: char) -> bool {
+        let there = self.next.kind == Kind::Sign(sign);
+        if there {
+            self.take();
+        }
+        there
+    }
+
+    /// Takes the next token if it is `word`, in either case.
+    pub(super) fn take_word(&mut self, word: &str) -> bool {
+        let there = self.next.kind == Kind::Word && self.next.text.eq_ignore_ascii_case(word);
+        if there {
+            self.take();
+        }
+        there
+    }
+
+    /// Takes `sign`, which must stand next.
+    pub(super) fn expect_sign(&mut self, sign: char) -> Result<(), Fault> {
+        if self.take_sign(sign) {
+            return Ok(());
+        }
+        Err(self.expected(format!("'{sign}'")))
+    }
+
+    /// Takes `word`, which must stand next.
+    pub(super) fn expect_word(&mut self, word: &str) -> Result<(), Fault> {
+        if self.take_word(word) {
+            return Ok(());
+        }
+        Err(self.expected(format!("'{word}'")))
+    }
+
+    /// Takes a number of the range `least..=most`, with an optional sign.
+    /// `field` names what it is for.
+    pub(super) fn expect_number(
+        &mut self,
+        field: &'static str,
+        (least, most): (i64, i64),
+        zero: LeadingZero,
+    ) -> Result<i64, Fault> {
+        let start = self.next.at;
+        let negative = least < 0 && self.take_sign('-');
+        if least < 0 && !negative {
+            self.take_sign('+');
+        }
+        if self.next.kind != Kind::Number {
+            return Err(self.expected(field));
+        }
+        let digits = self.next.text;
+        let Some(size) = parse_digits(digits, zero) else {
+            return Err(self.expected(field));
+        };
+        let value = match size {
+            Some(size) if negative => -size,
+            Some(size) => size,
+            None if negative => i64::MIN,
+            None => i64::MAX,
+        };
+        if !(least..=most).contains(&value) {
+            let number = self.source[start..self.next.at + digits.len()].to_owned();
+            let problem = Problem::NumberTooLarge {
+                number,
+                field,
+                least,
+                most,
+            };
+            return Err(Fault { at: start, problem });
+        }
+        self.take();
+        Ok(value)
+    }
+
+    /// Takes a number that becomes 32 bits, as a signed or an unsigned one.
+    pub(super) fn expect_word32(
+        &mut self,
+        field: &'static str,
+        zero: LeadingZero,
+    ) -> Result<u32, Fault> {
+        let range = (i64::from(i32::MIN), i64::from(u32::MAX));
+        Ok(self.expect_number(field, range, zero)? as u32)
+    }
+
+    /// Takes a number of 16 bits.
+    pub(super) fn expect_code(&mut self, zero: LeadingZero) -> Result<u16, Fault> {
+        Ok(self.expect_number("the opcode", (0, 0xffff), zero)? as u16)
+    }
+
+    /// Takes a number of 8 bits.
+    pub(super) fn expect_skip(
+        &mut self,
+        field: &'static str,
+        zero: LeadingZero,
+    ) -> Result<u8, Fault> {
+        Ok(self.expect_number(field, (0, 0xff), zero)? as u8)
+    }
+
+    /// Refuses one instruction more than a reader takes.
+    pub(super) fn check_room(&self, insns: usize) -> Result<(), Fault> {
+        if insns < MAX_READ_INSNS {
+            return Ok(());
+        }
+        let limit = MAX_READ_INSNS;
+        Err(self.fault(Problem::TooManyInsns { limit }))
+    }
+
+    /// The fault that `what` does not stand next.
+    pub(super) fn expected(&self, what: impl Into<String>) -> Fault {
+        self.next.is_not(what)
+    }
+
+    /// `problem`, at the next token.
+    pub(super) fn fault(&self, problem: Problem) -> Fault {
+        let at = self.next.at;
+        Fault { at, problem }
+    }
+
+    fn scan(&mut self, mut opens_line: bool) -> Token<'a> {
+        let source = self.source;
+        let token = |kind, at: usize, len: usize, opens_line| Token {
+            kind,
+            text: &source[at..at + len],
+            at,
+            opens_line,
+        };
+        let to_line_end = |rest: &str| rest.find('\n').unwrap_or(rest.len());
+        loop {
+            let at = self.at;
+            let rest = &source[at..];
+            let Some(first) = rest.chars().next() else {
+                return token(Kind::End, at, 0, opens_line);
+            };
+            let in_first_column = at == 0 || source.as_bytes()[at - 1] == b'\n';
+            if first.is_whitespace() {
+                opens_line |= first == '\n';
+                self.at += first.len_utf8();
+            } else if first == ';' || rest.starts_with("//") || (first == '#' && in_first_column) {
+                self.at += to_line_end(rest);
+            } else if let Some(comment) = rest.strip_prefix("/*") {
+                let Some(end) = comment.find("*/") else {
+                    self.at = source.len();
+                    return token(Kind::OpenComment, at, rest.len(), opens_line);
+                };
+                opens_line |= comment[..end].contains('\n');
+                self.at += end + 4;
+            } else {
+                let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+                let (kind, len) = if is_part(first) || first == '.' {
+                    let more = rest[1..].find(|c| !is_part(c)).unwrap_or(rest.len() - 1);
+                    let kind = if first.is_ascii_digit() {
+                        Kind::Number
+                    } else {
+                        Kind::Word
+                    };
+                    (kind, 1 + more)
+                } else {
+                    (Kind::Sign(first), first.len_utf8())
+                };
+                self.at += len;
+                return token(kind, at, len, opens_line);
+            }
+        }
+    }
+}
+
+/// The value of unsigned digits: `None` if they are not a number, `Some(None)`
+/// if it is beyond 63 bits.
+fn parse_digits(digits: &str, zero: LeadingZero) -> Option<Option<i64>> {
+    let lower = digits.to_ascii_lowercase();
+    let (digits, radix) = if let Some(hex) = lower.strip_prefix("0x") {
+        (hex, 16)
+    } else if let Some(binary) = lower.strip_prefix("0b") {
+        (binary, 2)
+    } else if lower.len() > 1 && lower.starts_with('0') && zero == LeadingZero::Octal {
+        (&lower[1..], 8)
+    } else {
+        (lower.as_str(), 10)
+    };
+    let is_number = !digits.is_empty() && digits.chars().all(|c| c.is_digit(radix));
+    is_number.then(|| i64::from_str_radix(digits, radix).ok())
+}
+
+/// What an error says stands there: never more than a glance of it.
+fn describe(token: Token<'_>) -> String {
+    const GLANCE: usize = 32;
+    match token.kind {
+        Kind::End => "the end".to_owned(),
+        Kind::OpenComment => "a comment that is never closed".to_owned(),
+        _ if token.text.chars().nth(GLANCE).is_some() => {
+            let glance: String = token.text.chars().take(GLANCE).collect();
+            format!("'{}…'", glance.escape_debug())
+        }
+        _ => format!("'{}'", token.text.escape_debug()),
+    }
+}

@@ -1,0 +1,177 @@
+//! The forms in which classic programs are written down: reading, writing and
+//! telling them apart.
+//!
+//! | form | made by | taken by |
+//! |---|---|---|
+//! | [`Form::Raw`] | libseccomp's export, a dump of memory | the kernel |
+//! | [`Form::Dump`] | `tcpdump -d` | people |
+//! | [`Form::CArray`] | `tcpdump -dd`, `bpf_asm -c` | C sources |
+//! | [`Form::Decimal`] | `tcpdump -ddd` | scripts |
+//! | [`Form::OneLine`] | `bpf_asm`, `nfbpf_compile` | xt_bpf, tc |
+//! | [`Form::Asm`] | people | `bpf_asm` |
+//!
+//! Every reader is one pass over the input (labels of the assembly language
+//! take a second one over the jumps); every writer is one pass over the
+//! program. Time and space are linear, and the input is bounded by
+//! [`MAX_BYTES`] and [`MAX_READ_INSNS`]. No input panics.
+//!
+//! Writing never fails and reading inverts it: `read(write(p, f), f) == p` for
+//! every program in every form but [`Form::Dump`], which, being tcpdump's, does
+//! not show the fields that an instruction ignores nor anything but the opcode
+//! of an instruction it does not know.
+//!
+//! ```
+//! use beebox_classic::text::{self, Form};
+//!
+//! let program = text::read(b"ldh [12]\n jneq #0x800, drop\n ret #-1\n drop: ret #0", None)?;
+//! assert_eq!(
+//!     text::write(&program, Form::OneLine),
+//!     b"4,40 0 0 12,21 0 1 2048,6 0 0 4294967295,6 0 0 0,\n",
+//! );
+//! # Ok::<(), text::ReadError>(())
+//! ```
+
+mod asm;
+mod carray;
+mod decimal;
+mod detect;
+mod dump;
+mod error;
+mod lexer;
+mod operand;
+mod raw;
+
+pub use dump::dump_line;
+pub use error::{Place, Problem, ReadError};
+
+use isa::classic::SockFilter;
+
+/// Bytes that a reader takes.
+pub const MAX_BYTES: usize = 64 << 20;
+
+/// Instructions that a reader takes. More than Linux runs, because a filter on
+/// a capture may be of any length.
+pub const MAX_READ_INSNS: usize = 1 << 20;
+
+/// Order of the bytes in a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ByteOrder {
+    /// Least significant byte first.
+    Little,
+    /// Most significant byte first.
+    Big,
+}
+
+impl ByteOrder {
+    /// This machine's.
+    pub const NATIVE: ByteOrder = if cfg!(target_endian = "little") {
+        ByteOrder::Little
+    } else {
+        ByteOrder::Big
+    };
+}
+
+/// A way to write a classic program down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Form {
+    /// An array of `struct sock_filter`, eight bytes each.
+    Raw(ByteOrder),
+    /// `tcpdump -d`: `(000) ldh      [12]`.
+    Dump,
+    /// `tcpdump -dd`: `{ 0x28, 0, 0, 0x0000000c },`.
+    CArray,
+    /// `tcpdump -ddd`: the number of instructions, then a line of four decimal
+    /// numbers for each.
+    Decimal,
+    /// `bpf_asm`'s output: `2,40 0 0 12,6 0 0 0,`.
+    OneLine,
+    /// The assembly language of `bpf_asm`.
+    Asm,
+}
+
+impl Form {
+    /// All of them.
+    pub const ALL: &[Form] = &[
+        Form::Raw(ByteOrder::Little),
+        Form::Raw(ByteOrder::Big),
+        Form::Dump,
+        Form::CArray,
+        Form::Decimal,
+        Form::OneLine,
+        Form::Asm,
+    ];
+
+    /// The form that `bytes` seem to have; `None` when none of them fits.
+    ///
+    /// The first word of a text tells its form. Raw programs are the inputs
+    /// that hold a NUL byte, as every opcode has one and no text does; of the
+    /// two byte orders the one with more valid opcodes is taken.
+    pub fn detect(bytes: &[u8]) -> Option<Form> {
+        detect::detect(bytes).ok()
+    }
+
+    /// Whether it is text.
+    pub const fn is_text(self) -> bool {
+        !matches!(self, Form::Raw(_))
+    }
+
+    /// What to call it in a sentence.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Form::Raw(ByteOrder::Little) => "raw sock_filter array (little-endian)",
+            Form::Raw(ByteOrder::Big) => "raw sock_filter array (big-endian)",
+            Form::Dump => "tcpdump -d listing",
+            Form::CArray => "tcpdump -dd array",
+            Form::Decimal => "tcpdump -ddd list",
+            Form::OneLine => "bpf_asm one-line program",
+            Form::Asm => "bpf_asm source",
+        }
+    }
+}
+
+/// Reads a program; without a form, in the form that it seems to have.
+///
+/// The program is not checked: opcodes may be unknown and jumps may leave it,
+/// where the form can say so. A program without instructions is read as such
+/// when the form is named.
+pub fn read(bytes: &[u8], form: Option<Form>) -> Result<Vec<SockFilter>, ReadError> {
+    if bytes.len() > MAX_BYTES {
+        let problem = Problem::TooManyBytes { limit: MAX_BYTES };
+        return Err(ReadError::new(form, Place::Byte(MAX_BYTES), problem));
+    }
+    let form = match form {
+        Some(form) => form,
+        None => {
+            detect::detect(bytes).map_err(|problem| ReadError::new(None, Place::Input, problem))?
+        }
+    };
+    if let Form::Raw(order) = form {
+        return raw::read(bytes, order);
+    }
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        let at = error.valid_up_to();
+        let place = Place::in_text(&String::from_utf8_lossy(&bytes[..at]), at);
+        ReadError::new(Some(form), place, Problem::NotText { byte: bytes[at] })
+    })?;
+    let parsed = match form {
+        Form::Dump => dump::read(text),
+        Form::CArray => carray::read(text),
+        Form::Decimal => decimal::read_lines(text),
+        Form::OneLine => decimal::read_one_line(text),
+        Form::Raw(_) | Form::Asm => asm::read(text),
+    };
+    parsed
+        .map_err(|fault| ReadError::new(Some(form), Place::in_text(text, fault.at), fault.problem))
+}
+
+/// Writes a program.
+pub fn write(program: &[SockFilter], form: Form) -> Vec<u8> {
+    match form {
+        Form::Raw(order) => raw::write(program, order),
+        Form::Dump => dump::write(program).into_bytes(),
+        Form::CArray => carray::write(program).into_bytes(),
+        Form::Decimal => decimal::write_lines(program).into_bytes(),
+        Form::OneLine => decimal::write_one_line(program).into_bytes(),
+        Form::Asm => asm::write(program).into_bytes(),
+    }
+}
