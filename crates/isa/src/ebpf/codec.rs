@@ -1,0 +1,293 @@
+//! Slots to instructions and back, and slots to bytes and back.
+//!
+//! Decoding keeps one [`Insn`] per slot and never fails: what no row of the
+//! table admits becomes [`Insn::Invalid`] with its bits. Encoding what was
+//! decoded gives the same slots, bit for bit. A 64-bit immediate is two slots;
+//! if its first one is invalid its second is kept as invalid bits too.
+
+use super::insn::{AddrSpaceCast, Fault, Insn, RawInsn, Reg, Size};
+use super::row::{Field, Row};
+use super::table::{Op, ROWS, build, take_apart};
+use std::fmt;
+
+/// Opcode of the first slot of a 64-bit immediate.
+const WIDE: u8 = 0x18;
+
+/// The views of the immediate that rows name.
+#[derive(Clone, Copy)]
+pub(super) struct Immediate {
+    /// The 32 bits of the first slot.
+    pub(super) imm: i32,
+    /// Those of the second slot.
+    pub(super) high: i32,
+    /// Both slots as one number.
+    pub(super) value: u64,
+    /// The first slot as a pair of address spaces.
+    pub(super) cast: AddrSpaceCast,
+}
+
+impl Immediate {
+    #[inline(always)]
+    fn new(imm: i32, high: i32) -> Immediate {
+        Immediate {
+            imm,
+            high,
+            value: u64::from(imm as u32) | u64::from(high as u32) << 32,
+            cast: AddrSpaceCast::from_imm(imm),
+        }
+    }
+}
+
+/// A view of the immediate, as the two slots hold it.
+pub(super) trait Halves {
+    fn halves(self) -> (i32, i32);
+}
+
+impl Halves for i32 {
+    fn halves(self) -> (i32, i32) {
+        (self, 0)
+    }
+}
+
+impl Halves for u64 {
+    fn halves(self) -> (i32, i32) {
+        (self as i32, (self >> 32) as i32)
+    }
+}
+
+impl Halves for AddrSpaceCast {
+    fn halves(self) -> (i32, i32) {
+        ((u32::from(self.to) << 16 | u32::from(self.from)) as i32, 0)
+    }
+}
+
+impl AddrSpaceCast {
+    /// The pair that an immediate holds.
+    pub const fn from_imm(imm: i32) -> AddrSpaceCast {
+        AddrSpaceCast {
+            to: (imm as u32 >> 16) as u16,
+            from: imm as u16,
+        }
+    }
+}
+
+impl RawInsn {
+    /// The destination field.
+    pub const fn dst(self) -> u8 {
+        self.regs & 15
+    }
+
+    /// The source field.
+    pub const fn src(self) -> u8 {
+        self.regs >> 4
+    }
+
+    /// The slot in these eight bytes, little-endian.
+    pub const fn from_le_bytes(b: [u8; 8]) -> RawInsn {
+        RawInsn {
+            code: b[0],
+            regs: b[1],
+            off: i16::from_le_bytes([b[2], b[3]]),
+            imm: i32::from_le_bytes([b[4], b[5], b[6], b[7]]),
+        }
+    }
+
+    /// Its eight bytes, little-endian.
+    pub const fn to_le_bytes(self) -> [u8; 8] {
+        let off = self.off.to_le_bytes();
+        let imm = self.imm.to_le_bytes();
+        [
+            self.code, self.regs, off[0], off[1], imm[0], imm[1], imm[2], imm[3],
+        ]
+    }
+
+    /// Why no row admits this slot, or `None` if one does.
+    fn fault(self) -> Option<Fault> {
+        let mut fault = Fault::UnknownOpcode;
+        for row in Row::with_code(self.code) {
+            if row.admits(self) {
+                let out_of_range = |field, number| field == Field::Any && number > 10;
+                if !out_of_range(row.dst, self.dst()) && !out_of_range(row.src, self.src()) {
+                    return None;
+                }
+                return Some(Fault::RegisterOutOfRange);
+            }
+            fault = Fault::ReservedField;
+        }
+        Some(fault)
+    }
+}
+
+impl Row {
+    /// The rows with this opcode.
+    pub fn with_code(code: u8) -> impl Iterator<Item = &'static Row> {
+        ROWS.iter().filter(move |row| row.code == code)
+    }
+}
+
+impl Op {
+    /// Its row.
+    pub fn row(self) -> &'static Row {
+        &ROWS[self as usize]
+    }
+}
+
+impl Size {
+    /// The size that the opcode of a load or store says.
+    pub const fn from_code(code: u8) -> Size {
+        match code & 0x18 {
+            0x00 => Size::W,
+            0x08 => Size::H,
+            0x10 => Size::B,
+            _ => Size::DW,
+        }
+    }
+}
+
+/// Bytes that are no whole number of slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PartialSlot {
+    /// How many bytes there were.
+    pub len: usize,
+}
+
+impl fmt::Display for PartialSlot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} bytes are no whole number of eight-byte instructions",
+            self.len
+        )
+    }
+}
+
+impl std::error::Error for PartialSlot {}
+
+/// The slots in a program's bytes.
+pub fn from_bytes(bytes: &[u8]) -> Result<Vec<RawInsn>, PartialSlot> {
+    let (slots, rest) = bytes.as_chunks::<8>();
+    if !rest.is_empty() {
+        return Err(PartialSlot { len: bytes.len() });
+    }
+    Ok(slots.iter().map(|b| RawInsn::from_le_bytes(*b)).collect())
+}
+
+/// A program's bytes.
+pub fn to_bytes(slots: &[RawInsn]) -> Vec<u8> {
+    slots.iter().flat_map(|slot| slot.to_le_bytes()).collect()
+}
+
+/// The instructions in these slots, one for each slot.
+pub fn decode(slots: &[RawInsn]) -> Vec<Insn> {
+    let mut insns = Vec::with_capacity(slots.len());
+    let mut rest = slots;
+    while let [first, tail @ ..] = rest {
+        let insn = Insn::decode_one(*first, tail.first().copied());
+        insns.push(insn);
+        rest = tail;
+        if first.code != WIDE {
+            continue;
+        }
+        let [second, tail @ ..] = tail else { break };
+        insns.push(match insn {
+            Insn::LoadImm64 { .. } => Insn::Imm64High,
+            // After a first slot with a bad field, a second one that is in
+            // order is still no instruction of its own.
+            _ if is_second_slot(*second) => Insn::Invalid {
+                raw: *second,
+                fault: Fault::BrokenImm64,
+            },
+            _ => continue,
+        });
+        rest = tail;
+    }
+    insns
+}
+
+/// The slots of these instructions, one for each, or the index of the first
+/// that has no encoding.
+pub fn encode(insns: &[Insn]) -> Result<Vec<RawInsn>, NoEncoding> {
+    let mut pending = 0;
+    insns
+        .iter()
+        .enumerate()
+        .map(|(index, insn)| {
+            let high = std::mem::take(&mut pending);
+            match *insn {
+                Insn::Imm64High => Ok(RawInsn {
+                    imm: high,
+                    ..RawInsn::default()
+                }),
+                other => {
+                    let (first, second) = other.encode().ok_or(NoEncoding { index })?;
+                    pending = second.unwrap_or(0);
+                    Ok(first)
+                }
+            }
+        })
+        .collect()
+}
+
+/// An instruction value that no slot can hold, such as a byte swap of one byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoEncoding {
+    /// Its index.
+    pub index: usize,
+}
+
+impl fmt::Display for NoEncoding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "instruction {} has no encoding", self.index)
+    }
+}
+
+impl std::error::Error for NoEncoding {}
+
+/// Whether the slot may follow the first one of a 64-bit immediate.
+fn is_second_slot(raw: RawInsn) -> bool {
+    raw.code == 0 && raw.regs == 0 && raw.off == 0
+}
+
+impl Insn {
+    /// The instruction in a slot; `next` is the slot after it, which belongs to
+    /// it if it is a 64-bit immediate.
+    pub fn decode_one(raw: RawInsn, next: Option<RawInsn>) -> Insn {
+        let invalid = |fault| Insn::Invalid { raw, fault };
+        let mut high = 0;
+        if raw.code == WIDE {
+            match next {
+                Some(second) if is_second_slot(second) => high = second.imm,
+                _ => return invalid(Fault::BrokenImm64),
+            }
+        }
+        if let (Some(dst), Some(src)) = (Reg::new(raw.dst()), Reg::new(raw.src()))
+            && let Some(insn) = build(raw.code, dst, src, raw.off, Immediate::new(raw.imm, high))
+        {
+            return insn;
+        }
+        invalid(raw.fault().unwrap_or(Fault::ReservedField))
+    }
+
+    /// Its slot, and the immediate of the second one if it takes two. `None`
+    /// for the second slot of a 64-bit immediate, which is nothing without the
+    /// first, and for a value that no slot can hold.
+    pub fn encode(self) -> Option<(RawInsn, Option<i32>)> {
+        match self {
+            Insn::Invalid { raw, .. } => Some((raw, None)),
+            _ => {
+                let (_, raw, high) = take_apart(self)?;
+                Some((raw, (raw.code == WIDE).then_some(high)))
+            }
+        }
+    }
+
+    /// Its row; `None` for what is no instruction of the table.
+    pub fn row(self) -> Option<&'static Row> {
+        self.anatomy().map(|(row, ..)| row)
+    }
+
+    /// Its row, its slot and the immediate of the second slot.
+    pub(super) fn anatomy(self) -> Option<(&'static Row, RawInsn, i32)> {
+        take_apart(self).map(|(op, raw, high)| (op.row(), raw, high))
+    }
+}

@@ -1,0 +1,117 @@
+//! The placeholders of the table's text templates.
+//!
+//! | placeholder | prints | also read |
+//! |---|---|---|
+//! | `{dst}` `{src}` | `r3` | |
+//! | `{wdst}` `{wsrc}` | `w3` | |
+//! | `{rwdst}` `{rwsrc}` | `r3` | `w3` |
+//! | `{imm}` | `-5` | hexadecimal, within 32 signed bits |
+//! | `{uimm}` | `-5` | as `{imm}`, and 32 unsigned bits |
+//! | `{0ximm}` | `0xfffffffb` | |
+//! | `{helper}` | `7` | |
+//! | `{ + off}` | ` + 4`, ` - 4` | nothing, for 0 |
+//! | `{? + imm}` | ` + 4`, ` - 4`, nothing for 0 | |
+//! | `{+off}` `{+imm}` | `+4`, `-4` | a label |
+//! | `{, off}` `{, high}` | `, 4`, nothing for 0 | |
+//! | `{value}` | `0x1234` | decimal, negative |
+//! | `{cast}` | `1, 0` | hexadecimal |
+//! | `{0xcast}` | `0x1, 0x0` | decimal |
+
+/// A placeholder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Slot {
+    /// A register: in the source field or the destination; how it is written.
+    Reg { src: bool, name: RegName },
+    /// The immediate in decimal; whether it may be read as unsigned.
+    Imm { unsigned: bool },
+    /// The immediate's bits in hexadecimal.
+    HexImm,
+    /// The immediate as an unsigned number.
+    Number,
+    /// The offset, as a term of a sum.
+    Displacement,
+    /// The immediate, as a term of a sum, left out if 0.
+    ImmDisplacement,
+    /// A distance in slots: in the immediate or the offset.
+    Distance { long: bool },
+    /// The offset as a further argument, left out if 0.
+    OffArgument,
+    /// The second slot's immediate as a further argument, left out if 0.
+    HighArgument,
+    /// Both slots' immediates as one number.
+    Value,
+    /// The immediate as a pair of address spaces; whether in hexadecimal.
+    Cast { hex: bool },
+}
+
+/// How a register is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RegName {
+    /// `r3`
+    Whole,
+    /// `w3`
+    Half,
+    /// `r3`; `w3` means the same.
+    Either,
+}
+
+/// A piece of a template.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Piece<'a> {
+    /// Text as it stands.
+    Text(&'a str),
+    /// Something that depends on the slot.
+    Slot(Slot),
+}
+
+/// The pieces of a template, from left to right.
+pub(super) fn pieces(template: &str) -> impl Iterator<Item = Piece<'_>> {
+    let mut rest = template;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let (piece, tail) = match rest.strip_prefix('{') {
+            Some(inner) => {
+                let (name, tail) = inner.split_once('}').unwrap_or((inner, ""));
+                (Piece::Slot(Slot::named(name)), tail)
+            }
+            None => {
+                let (text, tail) = rest.split_at(rest.find('{').unwrap_or(rest.len()));
+                (Piece::Text(text), tail)
+            }
+        };
+        rest = tail;
+        Some(piece)
+    })
+}
+
+impl Slot {
+    /// The placeholder of that name. A name outside the list above is a
+    /// mistake in the table, which its test finds.
+    fn named(name: &str) -> Slot {
+        let reg = |src, name| Slot::Reg { src, name };
+        match name {
+            "dst" => reg(false, RegName::Whole),
+            "src" => reg(true, RegName::Whole),
+            "wdst" => reg(false, RegName::Half),
+            "wsrc" => reg(true, RegName::Half),
+            "rwdst" => reg(false, RegName::Either),
+            "rwsrc" => reg(true, RegName::Either),
+            "imm" => Slot::Imm { unsigned: false },
+            "uimm" => Slot::Imm { unsigned: true },
+            "0ximm" => Slot::HexImm,
+            "helper" => Slot::Number,
+            " + off" => Slot::Displacement,
+            "? + imm" => Slot::ImmDisplacement,
+            "+off" => Slot::Distance { long: false },
+            "+imm" => Slot::Distance { long: true },
+            ", off" => Slot::OffArgument,
+            ", high" => Slot::HighArgument,
+            "value" => Slot::Value,
+            "cast" => Slot::Cast { hex: false },
+            "0xcast" => Slot::Cast { hex: true },
+            _ => unreachable!("the table uses an unknown placeholder {{{name}}}"),
+        }
+    }
+}

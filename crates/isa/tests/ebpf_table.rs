@@ -1,0 +1,146 @@
+//! The table against itself: every derivation of a row is the inverse of
+//! another, and no slot is claimed twice.
+
+use beebox_isa::ebpf::table::ROWS;
+use beebox_isa::ebpf::{Fault, Field, Insn, RawInsn, Row, decode, encode, from_bytes, to_bytes};
+
+const WIDE: u8 = 0x18;
+
+/// Slots of this row with a sample of values in its operand fields.
+fn samples(row: &Row) -> Vec<RawInsn> {
+    let regs = |field| match field {
+        Field::Is(only) => vec![only as u8],
+        Field::Any => (0..=10).collect(),
+    };
+    let numbers = |field, sample: &[i32]| match field {
+        Field::Is(only) => vec![only],
+        Field::Any => sample.to_vec(),
+    };
+    let mut slots = Vec::new();
+    for dst in regs(row.dst) {
+        for src in regs(row.src) {
+            for off in numbers(row.off, &[0, 1, -1, 8, i16::MAX.into(), i16::MIN.into()]) {
+                for imm in numbers(row.imm, &[0, 1, -1, 16, 0x100, 0x10000, i32::MAX, i32::MIN]) {
+                    slots.push(RawInsn {
+                        code: row.code,
+                        regs: src << 4 | dst,
+                        off: off as i16,
+                        imm,
+                    });
+                }
+            }
+        }
+    }
+    slots
+}
+
+/// The slot and, for a 64-bit immediate, a second one.
+fn with_second(raw: RawInsn) -> Vec<RawInsn> {
+    let second = RawInsn {
+        imm: 0x7654_3210,
+        ..RawInsn::default()
+    };
+    if raw.code == WIDE {
+        vec![raw, second]
+    } else {
+        vec![raw]
+    }
+}
+
+#[test]
+fn rows_stand_in_the_order_of_their_names() {
+    for (index, row) in ROWS.iter().enumerate() {
+        assert_eq!(row.op as usize, index);
+    }
+}
+
+#[test]
+fn every_slot_of_a_row_decodes_to_that_row_and_back() {
+    for row in ROWS {
+        for raw in samples(row) {
+            let slots = with_second(raw);
+            let insns = decode(&slots);
+            assert_eq!(insns[0].row().map(|r| r.op), Some(row.op), "{raw:x?}");
+            assert_eq!(encode(&insns).as_deref(), Ok(&slots[..]), "{raw:x?}");
+            assert_eq!(from_bytes(&to_bytes(&slots)), Ok(slots));
+        }
+    }
+}
+
+#[test]
+fn no_two_rows_admit_the_same_slot() {
+    let overlap = |a: Field, b: Field| match (a, b) {
+        (Field::Is(a), Field::Is(b)) => a == b,
+        _ => true,
+    };
+    for (index, a) in ROWS.iter().enumerate() {
+        for b in &ROWS[..index] {
+            let both = a.code == b.code
+                && overlap(a.dst, b.dst)
+                && overlap(a.src, b.src)
+                && overlap(a.off, b.off)
+                && overlap(a.imm, b.imm);
+            assert!(!both, "{:?} and {:?}", a.op, b.op);
+        }
+    }
+}
+
+#[test]
+fn every_opcode_without_a_row_is_unknown() {
+    for code in 0..=255 {
+        if code == WIDE || Row::with_code(code).next().is_some() {
+            continue;
+        }
+        let raw = RawInsn {
+            code,
+            ..RawInsn::default()
+        };
+        assert_eq!(
+            Insn::decode_one(raw, None),
+            Insn::Invalid {
+                raw,
+                fault: Fault::UnknownOpcode
+            }
+        );
+    }
+}
+
+#[test]
+fn every_row_prints() {
+    for row in ROWS {
+        for raw in samples(row) {
+            let text = decode(&with_second(raw))[0].to_string();
+            assert!(!text.is_empty() && !text.contains(['{', '}']), "{text}");
+        }
+    }
+}
+
+#[test]
+fn the_llvm_form_of_common_instructions() {
+    let text = |bytes: [u8; 8]| Insn::decode_one(RawInsn::from_le_bytes(bytes), None).to_string();
+    assert_eq!(
+        text([0x61, 0x10, 0x04, 0, 0, 0, 0, 0]),
+        "r0 = *(u32 *)(r1 + 4)"
+    );
+    assert_eq!(
+        text([0x6e, 0x31, 0x02, 0, 0, 0, 0, 0]),
+        "if w1 s> w3 goto +2"
+    );
+    assert_eq!(
+        text([0xdb, 0x21, 0, 0, 0, 0, 0, 0]),
+        "lock *(u64 *)(r1 + 0) += r2"
+    );
+    assert_eq!(text([0xdc, 0, 0, 0, 16, 0, 0, 0]), "r0 = be16 r0");
+    assert_eq!(text([0x85, 0, 0, 0, 7, 0, 0, 0]), "call 7");
+    assert_eq!(text([0x06, 0, 0, 0, 0x70, 0x11, 1, 0]), "gotol +70000");
+    assert_eq!(text([0x91, 0x10, 0, 0, 0, 0, 0, 0]), "r0 = *(s8 *)(r1 + 0)");
+    assert_eq!(text([0x20, 0, 0, 0, 12, 0, 0, 0]), "r0 = *(u32 *)skb[12]");
+    assert_eq!(
+        text([0x48, 0x10, 0, 0, 14, 0, 0, 0]),
+        "r0 = *(u16 *)skb[r1 + 14]"
+    );
+    assert_eq!(
+        text([0xff, 1, 2, 0, 0, 0, 0, 0x80]),
+        ".8byte 0x80000000000201ff"
+    );
+}
