@@ -8,25 +8,24 @@
 //!
 //! A run reads nothing outside the packet: every load is one checked slice. It
 //! ends: jumps lead forward, except backward `ja` in programs checked by
-//! [`Rules::Capture`](crate::Rules), which use up fuel, as much as the distance
-//! that they go back. So no run executes more instructions than the program has
-//! plus [`FUEL`].
+//! [`Rules::Capture`](crate::Rules), of which a run may take [`BACKWARD_JUMPS`].
 
 use crate::ancillary::{self, Ancillary};
 use crate::{Checked, SeccompData, Semantics};
-use isa::classic::{
-    AD_OFFSET, AluOp, Cond, Extension, Insn, LL_OFFSET, MEMORY_WORDS, NET_OFFSET, Operand, Size,
-};
+use isa::classic::{AD_OFFSET, AluOp, Cond, Extension, Insn, MEMORY_WORDS, Operand, Size};
 use packet::Packet;
 use spec::Random;
 use spec::context::SECCOMP_DATA_SIZE;
 
-/// Instructions that a run may go back over in all.
-pub const FUEL: u32 = 1 << 22;
+/// Backward jumps that a run may take. libpcap's loops (`protochain`) take one a
+/// header, and no header is shorter than eight bytes, so this is enough for half
+/// a megabyte of headers.
+pub const BACKWARD_JUMPS: u64 = 1 << 16;
 
-/// A run that was stopped, because its backward jumps used up the [`FUEL`].
+/// A run that was stopped, because it jumped backwards more than
+/// [`BACKWARD_JUMPS`] times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OutOfFuel;
+pub struct Endless;
 
 /// What one executed instruction did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +49,7 @@ pub enum Next {
     /// when a load fails or the divisor is zero (with 0), or when there is no
     /// device to ask (with the accumulator).
     End(u32),
-    /// It was stopped: out of fuel.
+    /// It was stopped: too many backward jumps.
     Stopped,
 }
 
@@ -76,7 +75,7 @@ impl Program {
 
     /// Runs on a packet: the value returned.
     #[inline]
-    pub fn run(&self, packet: &Packet<'_>, random: &mut dyn Random) -> Result<u32, OutOfFuel> {
+    pub fn run(&self, packet: &Packet<'_>, random: &mut dyn Random) -> Result<u32, Endless> {
         self.observed(packet, random, &mut Unobserved)
     }
 
@@ -86,14 +85,14 @@ impl Program {
         packet: &Packet<'_>,
         random: &mut dyn Random,
         report: &mut dyn FnMut(Step),
-    ) -> Result<u32, OutOfFuel> {
+    ) -> Result<u32, Endless> {
         let mut tracer = Tracer::new(report);
         let outcome = self.observed(packet, random, &mut tracer);
         tracer.finish(outcome)
     }
 
     /// Runs on a system call's data: the value returned.
-    pub fn run_seccomp(&self, data: &SeccompData) -> Result<u32, OutOfFuel> {
+    pub fn run_seccomp(&self, data: &SeccompData) -> Result<u32, Endless> {
         run(&self.ops, &mut Call(data), &mut Unobserved)
     }
 
@@ -102,7 +101,7 @@ impl Program {
         &self,
         data: &SeccompData,
         report: &mut dyn FnMut(Step),
-    ) -> Result<u32, OutOfFuel> {
+    ) -> Result<u32, Endless> {
         let mut tracer = Tracer::new(report);
         let outcome = run(&self.ops, &mut Call(data), &mut tracer);
         tracer.finish(outcome)
@@ -114,7 +113,7 @@ impl Program {
         packet: &Packet<'_>,
         random: &mut dyn Random,
         observer: &mut O,
-    ) -> Result<u32, OutOfFuel> {
+    ) -> Result<u32, Endless> {
         let data = packet.data();
         match self.semantics {
             Semantics::Capture => run(
@@ -335,7 +334,10 @@ impl Input for InKernel<'_, '_> {
 
     #[cold]
     fn header<const N: usize>(&self, offset: u32) -> Option<[u8; N]> {
-        header_bytes(self.packet, offset)
+        self.packet
+            .bytes_at_offset(offset as i32, N)?
+            .try_into()
+            .ok()
     }
 
     #[inline(never)]
@@ -346,20 +348,6 @@ impl Input for InKernel<'_, '_> {
             None => Ancillary::Value(a),
         }
     }
-}
-
-/// The bytes that Linux finds at a negative offset: counted from the network or
-/// the link-layer header, whichever area the offset lies in.
-fn header_bytes<const N: usize>(packet: &Packet<'_>, offset: u32) -> Option<[u8; N]> {
-    let meta = packet.meta();
-    let start = if offset >= NET_OFFSET {
-        i64::from(offset - NET_OFFSET) + i64::from(meta.network_header)
-    } else if offset >= LL_OFFSET {
-        i64::from(offset - LL_OFFSET) + i64::from(meta.link_header?)
-    } else {
-        return None;
-    };
-    packet.bytes(start, N)?.try_into().ok()
 }
 
 /// seccomp's data: words in the machine's own order, which the loop takes for
@@ -426,12 +414,12 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    fn finish(self, outcome: Result<u32, OutOfFuel>) -> Result<u32, OutOfFuel> {
+    fn finish(self, outcome: Result<u32, Endless>) -> Result<u32, Endless> {
         if let Some(at) = self.current {
             let (a, x) = self.registers;
             let next = match outcome {
                 Ok(value) => Next::End(value),
-                Err(OutOfFuel) => Next::Stopped,
+                Err(Endless) => Next::Stopped,
             };
             (self.report)(Step { at, a, x, next });
         }
@@ -452,11 +440,7 @@ impl Observer for Tracer<'_> {
 
 /// The loop. Registers and scratch memory start as zero: Linux never lets a
 /// program read a word before it is written, libpcap clears them.
-fn run<I: Input, O: Observer>(
-    ops: &[Op],
-    input: &mut I,
-    observer: &mut O,
-) -> Result<u32, OutOfFuel> {
+fn run<I: Input, O: Observer>(ops: &[Op], input: &mut I, observer: &mut O) -> Result<u32, Endless> {
     /// The value of a load, or the end of the run.
     macro_rules! load {
         ($bytes:expr) => {
@@ -476,14 +460,20 @@ fn run<I: Input, O: Observer>(
             shifted(value, by)
         }
     };
-    let mut fuel = FUEL;
+    let mut backward_jumps = 0;
     let mut pc = 0;
     loop {
         observer.before(pc, a, x);
         let op = ops[pc];
         pc += 1;
         let Op { jt, jf, k, .. } = op;
-        let branch = |holds: bool| usize::from(if holds { jt } else { jf });
+        let branch = |holds: bool| {
+            if holds {
+                pc + usize::from(jt)
+            } else {
+                pc + usize::from(jf)
+            }
+        };
         match op.code {
             Code::LoadW => a = u32::from_be_bytes(load!(input.bytes(k))),
             Code::LoadH => a = u16::from_be_bytes(load!(input.bytes(k))).into(),
@@ -531,21 +521,20 @@ fn run<I: Input, O: Observer>(
             Code::Neg => a = a.wrapping_neg(),
             Code::Forward => pc = k as usize,
             Code::Back => {
-                let target = k as usize;
-                match fuel.checked_sub((pc - target) as u32) {
-                    Some(rest) => fuel = rest,
-                    None => return Err(OutOfFuel),
+                backward_jumps += 1;
+                if backward_jumps > BACKWARD_JUMPS {
+                    return Err(Endless);
                 }
-                pc = target;
+                pc = k as usize;
             }
-            Code::EqK => pc += branch(a == k),
-            Code::GtK => pc += branch(a > k),
-            Code::GeK => pc += branch(a >= k),
-            Code::SetK => pc += branch(a & k != 0),
-            Code::EqX => pc += branch(a == x),
-            Code::GtX => pc += branch(a > x),
-            Code::GeX => pc += branch(a >= x),
-            Code::SetX => pc += branch(a & x != 0),
+            Code::EqK => pc = branch(a == k),
+            Code::GtK => pc = branch(a > k),
+            Code::GeK => pc = branch(a >= k),
+            Code::SetK => pc = branch(a & k != 0),
+            Code::EqX => pc = branch(a == x),
+            Code::GtX => pc = branch(a > x),
+            Code::GeX => pc = branch(a >= x),
+            Code::SetX => pc = branch(a & x != 0),
             Code::RetK => return Ok(k),
             Code::RetA => return Ok(a),
             Code::Tax => x = a,
@@ -563,7 +552,7 @@ fn ip_header_len([first]: [u8; 1]) -> u32 {
 mod tests {
     use super::*;
     use crate::{Rules, check};
-    use isa::classic::SockFilter;
+    use isa::classic::{NET_OFFSET, SockFilter};
     use packet::Metadata;
     use spec::SplitMix;
 
@@ -614,7 +603,7 @@ mod tests {
         );
         let packet = Packet::whole(&[], &Metadata::UNKNOWN);
         let outcome = endless.run(&packet, &mut SplitMix::new(1));
-        assert_eq!(outcome, Err(OutOfFuel));
+        assert_eq!(outcome, Err(Endless));
     }
 
     #[test]

@@ -3,8 +3,10 @@
 #![forbid(unsafe_code)]
 
 mod header_walk;
+mod netlink;
 
 pub use header_walk::payload_offset;
+pub use netlink::{netlink_attribute, netlink_nested_attribute};
 
 /// Everything about a packet that is not in its bytes. One value usually serves
 /// many packets, so packets borrow it.
@@ -143,5 +145,20 @@ impl<'a> Packet<'a> {
     pub fn bytes(&self, offset: i64, len: usize) -> Option<&'a [u8]> {
         let start = usize::try_from(self.start as i64 + offset).ok()?;
         self.buffer.get(start..start.checked_add(len)?)
+    }
+
+    /// What Linux finds at the offset of a packet load, a signed number whose
+    /// negative areas count from a header: from -0x100000 on from the network
+    /// header, below that from -0x200000 on from the link-layer header.
+    pub fn bytes_at_offset(&self, offset: i32, len: usize) -> Option<&'a [u8]> {
+        const NETWORK: i32 = -0x10_0000;
+        const LINK: i32 = -0x20_0000;
+        let start = match offset {
+            0.. => i64::from(offset),
+            NETWORK.. => i64::from(offset - NETWORK) + i64::from(self.meta.network_header),
+            LINK.. => i64::from(offset - LINK) + i64::from(self.meta.link_header?),
+            _ => return None,
+        };
+        self.bytes(start, len)
     }
 }

@@ -1,0 +1,644 @@
+//! Conversion of classic programs to the internal instruction set (eBPF).
+//!
+//! The result is an ordinary eBPF program: a socket filter whose context is
+//! `struct __sk_buff`, or for seccomp one whose context is `struct seccomp_data`.
+//!
+//! | classic | internal |
+//! |---|---|
+//! | `A` | `r0`, so that a return needs no move |
+//! | `X` | `r7`, which calls and packet loads keep |
+//! | `M[i]` | four bytes of the stack at `r10 - 64 + 4 * i` |
+//! | packet | `r6` holds the context, as legacy packet loads demand |
+//! | `jt`/`jf` | one branch that falls through, inverted where that saves one |
+//! | ancillary loads | context loads, or calls (`spec::calls`) |
+//!
+//! A backward pass finds which of `A`, `X` and `M[]` are read later, so that no
+//! code is made for values that no one reads (`ldx 4*([14]&0xf)` needs no copy of
+//! `A` when a load follows, as it nearly always does), and code that nothing
+//! reaches is left out. Two passes, linear in the program's length; programs with
+//! backward jumps (capture rules only) repeat the first until nothing changes.
+
+use isa::classic::{self as cbpf, AluOp, Cond, Extension, Operand, Size};
+use isa::ebpf::{self, ByteOrder, Callee, Insn, Reg, Width};
+use spec::{calls, context};
+
+use crate::{Checked, Rules, Semantics};
+
+const A: Reg = Reg::R0;
+const X: Reg = Reg::R7;
+const CTX: Reg = Reg::R6;
+/// Holds `A` while `r0` does other work.
+const SAVED: Reg = Reg::R8;
+
+/// A converted program.
+#[derive(Clone, Debug)]
+pub struct Converted {
+    insns: Vec<Insn>,
+    origin: Vec<Option<u32>>,
+    rules: Rules,
+    semantics: Semantics,
+}
+
+impl Converted {
+    /// The eBPF program, one element per slot.
+    pub fn insns(&self) -> &[Insn] {
+        &self.insns
+    }
+
+    /// For each slot the classic instruction it comes from; `None` for the
+    /// prologue.
+    pub fn origin(&self) -> &[Option<u32>] {
+        &self.origin
+    }
+
+    /// The rules that the classic program was checked by.
+    pub fn rules(&self) -> Rules {
+        self.rules
+    }
+
+    /// The semantics that it was converted for.
+    pub fn semantics(&self) -> Semantics {
+        self.semantics
+    }
+}
+
+/// Converts a checked program. Seccomp filters know one semantics only, and
+/// `semantics` does not matter for them.
+pub fn convert(program: &Checked, semantics: Semantics) -> Converted {
+    let live = Liveness::of(program.insns());
+    let mut emitter = Emitter::new(program, semantics);
+    emitter.prologue(&live);
+    for (index, &insn) in program.insns().iter().enumerate() {
+        emitter.start[index] = emitter.insns.len() as u32;
+        if live.reachable(index) {
+            emitter.current = Some(index as u32);
+            emitter.convert(index, insn, live.after[index]);
+        }
+    }
+    emitter.patch_jumps();
+    Converted {
+        insns: emitter.insns,
+        origin: emitter.origin,
+        rules: program.rules(),
+        semantics,
+    }
+}
+
+/// A set of classic places: bit 0 `A`, bit 1 `X`, bits 2 to 17 `M[0]` to `M[15]`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Places(u32);
+
+impl Places {
+    const NONE: Places = Places(0);
+    const A: Places = Places(1);
+    const X: Places = Places(2);
+    /// Set beside the places where an instruction is reachable at all.
+    const REACHED: Places = Places(1 << 31);
+
+    const fn memory(k: u32) -> Places {
+        Places(4 << (k & 15))
+    }
+
+    const fn and(self, other: Places) -> Places {
+        Places(self.0 | other.0)
+    }
+
+    const fn without(self, other: Places) -> Places {
+        Places(self.0 & !other.0)
+    }
+
+    const fn has(self, other: Places) -> bool {
+        self.0 & other.0 != 0
+    }
+}
+
+/// Which places are read after each instruction before they are written.
+struct Liveness {
+    after: Vec<Places>,
+    entry: Places,
+}
+
+impl Liveness {
+    fn of(insns: &[cbpf::Insn]) -> Liveness {
+        let mut after = vec![Places::NONE; insns.len()];
+        let loops = mark_reachable(insns, &mut after);
+        let mut before = vec![Places::NONE; insns.len()];
+        loop {
+            let mut changed = false;
+            for index in (0..insns.len()).rev() {
+                let insn = insns[index];
+                let out = match successors(insn, index) {
+                    [Some(one), Some(other)] => before[one].and(before[other]),
+                    [Some(one), None] => before[one],
+                    _ => Places::NONE,
+                };
+                let (reads, writes) = effects(insn);
+                let inn = out.without(writes).and(reads);
+                changed |= before[index] != inn;
+                before[index] = inn;
+                after[index] = out.and(Places(after[index].0 & Places::REACHED.0));
+            }
+            if !loops || !changed {
+                return Liveness {
+                    entry: before[0],
+                    after,
+                };
+            }
+        }
+    }
+
+    fn reachable(&self, index: usize) -> bool {
+        self.after[index].has(Places::REACHED)
+    }
+}
+
+/// Marks what the entry reaches; says whether any jump goes backwards.
+fn mark_reachable(insns: &[cbpf::Insn], marks: &mut [Places]) -> bool {
+    let mut loops = false;
+    marks[0] = Places::REACHED;
+    loop {
+        let mut again = false;
+        for index in 0..insns.len() {
+            if !marks[index].has(Places::REACHED) {
+                continue;
+            }
+            for next in successors(insns[index], index).into_iter().flatten() {
+                if !marks[next].has(Places::REACHED) {
+                    marks[next] = Places::REACHED;
+                    again |= next <= index;
+                }
+                loops |= next <= index;
+            }
+        }
+        if !again {
+            return loops;
+        }
+    }
+}
+
+/// Where control can go from the instruction at `index`.
+fn successors(insn: cbpf::Insn, index: usize) -> [Option<usize>; 2] {
+    match insn {
+        cbpf::Insn::RetA | cbpf::Insn::RetK(_) => [None, None],
+        cbpf::Insn::Goto(k) => [Some(goto_target(index, k)), None],
+        cbpf::Insn::Jump { jt, jf, .. } => {
+            [Some(index + 1 + jt as usize), Some(index + 1 + jf as usize)]
+        }
+        _ => [Some(index + 1), None],
+    }
+}
+
+/// The target of `ja`; capture rules read its operand as signed, and the others
+/// have checked that it is small.
+fn goto_target(index: usize, k: u32) -> usize {
+    (index as i64 + 1 + i64::from(k as i32)) as usize
+}
+
+/// What an instruction reads and what it surely writes.
+fn effects(insn: cbpf::Insn) -> (Places, Places) {
+    use cbpf::Insn::*;
+    let operand = |src| {
+        if src == Operand::X {
+            Places::X
+        } else {
+            Places::NONE
+        }
+    };
+    match insn {
+        LoadAbs { k, .. } => match Extension::from_offset(k) {
+            // These can end the program with A.
+            Some(Extension::Ifindex | Extension::Hatype) => (Places::A, Places::A),
+            Some(Extension::Nlattr | Extension::NlattrNest | Extension::AluXorX) => {
+                (Places::A.and(Places::X), Places::A)
+            }
+            _ => (Places::NONE, Places::A),
+        },
+        LoadInd { .. } => (Places::X, Places::A),
+        LoadLen | LoadImm(_) => (Places::NONE, Places::A),
+        LoadMem(k) => (Places::memory(k), Places::A),
+        LoadXImm(_) | LoadXLen | LoadXMsh(_) => (Places::NONE, Places::X),
+        LoadXMem(k) => (Places::memory(k), Places::X),
+        Store(k) => (Places::A, Places::memory(k)),
+        StoreX(k) => (Places::X, Places::memory(k)),
+        Alu { src, .. } => (Places::A.and(operand(src)), Places::A),
+        Neg => (Places::A, Places::A),
+        Jump { src, .. } => (Places::A.and(operand(src)), Places::NONE),
+        RetA => (Places::A, Places::NONE),
+        Tax => (Places::A, Places::X),
+        Txa => (Places::X, Places::A),
+        Goto(_) | RetK(_) | Invalid(_) => (Places::NONE, Places::NONE),
+    }
+}
+
+/// A jump whose offset is not known yet.
+struct Patch {
+    slot: u32,
+    target: u32,
+}
+
+struct Emitter {
+    insns: Vec<Insn>,
+    origin: Vec<Option<u32>>,
+    start: Vec<u32>,
+    patches: Vec<Patch>,
+    current: Option<u32>,
+    rules: Rules,
+    semantics: Semantics,
+}
+
+impl Emitter {
+    fn new(program: &Checked, semantics: Semantics) -> Emitter {
+        let len = program.insns().len();
+        Emitter {
+            insns: Vec::with_capacity(len * 2 + 8),
+            origin: Vec::with_capacity(len * 2 + 8),
+            start: vec![0; len],
+            patches: Vec::with_capacity(len),
+            current: None,
+            rules: program.rules(),
+            semantics,
+        }
+    }
+
+    fn emit(&mut self, insn: Insn) {
+        self.insns.push(insn);
+        self.origin.push(self.current);
+    }
+
+    /// Zeroes what the program may read before it writes, and keeps the context.
+    fn prologue(&mut self, live: &Liveness) {
+        self.emit(mov64(CTX, Reg::R1));
+        if live.entry.has(Places::A) {
+            self.emit(mov_imm(A, 0));
+        }
+        if live.entry.has(Places::X) {
+            self.emit(mov_imm(X, 0));
+        }
+        for k in 0..cbpf::MEMORY_WORDS {
+            if live.entry.has(Places::memory(k)) {
+                self.emit(Insn::Store {
+                    size: ebpf::Size::W,
+                    base: Reg::R10,
+                    off: memory_offset(k),
+                    src: ebpf::Operand::Imm(0),
+                });
+            }
+        }
+    }
+
+    fn convert(&mut self, index: usize, insn: cbpf::Insn, live: Places) {
+        use cbpf::Insn::*;
+        match insn {
+            LoadAbs { size, k } => self.load_absolute(size, k),
+            LoadInd { size, k } => {
+                self.emit(Insn::PacketInd {
+                    size: memory_size(size),
+                    src: X,
+                    imm: k as i32,
+                });
+            }
+            LoadXMsh(k) => self.load_header_length(k, live),
+            LoadLen => self.load_length(A, live.has(Places::A)),
+            LoadXLen => self.load_length(X, live.has(Places::X)),
+            LoadImm(k) if live.has(Places::A) => self.emit(mov_imm(A, k as i32)),
+            LoadXImm(k) if live.has(Places::X) => self.emit(mov_imm(X, k as i32)),
+            LoadMem(k) if live.has(Places::A) => self.emit(load_memory(A, k)),
+            LoadXMem(k) if live.has(Places::X) => self.emit(load_memory(X, k)),
+            Store(k) if live.has(Places::memory(k)) => self.emit(store_memory(A, k)),
+            StoreX(k) if live.has(Places::memory(k)) => self.emit(store_memory(X, k)),
+            Tax if live.has(Places::X) => self.emit(mov32(X, A)),
+            Txa if live.has(Places::A) => self.emit(mov32(A, X)),
+            Neg if live.has(Places::A) => self.emit(Insn::Neg {
+                width: Width::W32,
+                dst: A,
+            }),
+            Alu { op, src } => self.arithmetic(op, src, live.has(Places::A)),
+            Jump { cond, src, jt, jf } => {
+                let after = index as u32 + 1;
+                self.branch(
+                    cond,
+                    src,
+                    after + u32::from(jt),
+                    after + u32::from(jf),
+                    after,
+                );
+            }
+            Goto(k) => self.goto(goto_target(index, k) as u32, index as u32 + 1),
+            RetA => self.emit(Insn::Exit),
+            RetK(k) => {
+                self.emit(mov_imm(A, k as i32));
+                self.emit(Insn::Exit);
+            }
+            // Their result is read by no one.
+            LoadImm(_) | LoadXImm(_) | LoadMem(_) | LoadXMem(_) | Store(_) | StoreX(_) | Tax
+            | Txa | Neg => {}
+            Invalid(_) => unreachable!("the checker refuses unknown opcodes"),
+        }
+    }
+
+    fn load_absolute(&mut self, size: Size, k: u32) {
+        if self.rules == Rules::Seccomp {
+            self.emit(load_context(A, k as i16));
+            return;
+        }
+        match self.semantics {
+            // Such an offset lies beyond any packet.
+            Semantics::Capture if k > i32::MAX as u32 => self.return_zero(),
+            Semantics::Kernel if let Some(extension) = Extension::from_offset(k) => {
+                self.load_extension(extension);
+            }
+            _ => self.emit(Insn::PacketAbs {
+                size: memory_size(size),
+                imm: k as i32,
+            }),
+        }
+    }
+
+    /// `X = 4 * (packet[k] & 15)`.
+    fn load_header_length(&mut self, k: u32, live: Places) {
+        if self.semantics == Semantics::Capture && k > i32::MAX as u32 {
+            self.return_zero();
+            return;
+        }
+        let keep = live.has(Places::A);
+        if keep {
+            self.emit(mov64(SAVED, A));
+        }
+        self.emit(Insn::PacketAbs {
+            size: ebpf::Size::B,
+            imm: k as i32,
+        });
+        if live.has(Places::X) {
+            self.emit(alu_imm(ebpf::AluOp::And, A, 15));
+            self.emit(alu_imm(ebpf::AluOp::Lsh, A, 2));
+            self.emit(mov32(X, A));
+        }
+        if keep {
+            self.emit(mov64(A, SAVED));
+        }
+    }
+
+    fn load_length(&mut self, dst: Reg, live: bool) {
+        if !live {
+            return;
+        }
+        if self.rules == Rules::Seccomp {
+            self.emit(mov_imm(dst, context::SECCOMP_DATA_SIZE as i32));
+        } else {
+            self.emit(load_context(dst, context::LEN.offset));
+        }
+    }
+
+    fn load_extension(&mut self, extension: Extension) {
+        let field = |emitter: &mut Emitter, field: context::Field| {
+            emitter.emit(load_context(A, field.offset));
+        };
+        match extension {
+            Extension::Protocol => {
+                field(self, context::PROTOCOL);
+                self.emit(from_network_order(A));
+            }
+            Extension::PktType => field(self, context::PKT_TYPE),
+            Extension::Ifindex => self.load_from_device(context::IFINDEX),
+            Extension::Hatype => self.load_from_device(context::HATYPE),
+            Extension::Mark => field(self, context::MARK),
+            Extension::Queue => field(self, context::QUEUE_MAPPING),
+            Extension::Rxhash => field(self, context::HASH),
+            Extension::VlanTci => field(self, context::VLAN_TCI),
+            Extension::VlanPresent => field(self, context::VLAN_PRESENT),
+            Extension::VlanTpid => {
+                field(self, context::VLAN_PROTO);
+                self.emit(from_network_order(A));
+            }
+            Extension::AluXorX => self.emit(alu_reg(ebpf::AluOp::Xor, A, X)),
+            Extension::Cpu => self.emit(call(calls::GET_SMP_PROCESSOR_ID)),
+            Extension::Random => self.emit(call(calls::GET_PRANDOM_U32)),
+            Extension::PayOffset => {
+                self.emit(mov64(Reg::R1, CTX));
+                self.emit(call(calls::PAYLOAD_OFFSET));
+            }
+            Extension::Nlattr => self.call_with_a_and_x(calls::NETLINK_ATTRIBUTE),
+            Extension::NlattrNest => self.call_with_a_and_x(calls::NETLINK_NESTED_ATTRIBUTE),
+        }
+    }
+
+    /// Without a device the program ends with the accumulator.
+    fn load_from_device(&mut self, field: context::Field) {
+        self.emit(load_context(Reg::R1, context::HAS_DEVICE.offset));
+        self.emit(jump_imm(ebpf::Cond::Ne, Reg::R1, 0, 1));
+        self.emit(Insn::Exit);
+        self.emit(load_context(A, field.offset));
+    }
+
+    fn call_with_a_and_x(&mut self, number: i32) {
+        self.emit(mov64(Reg::R1, CTX));
+        self.emit(mov64(Reg::R2, A));
+        self.emit(mov64(Reg::R3, X));
+        self.emit(call(number));
+    }
+
+    fn arithmetic(&mut self, op: AluOp, src: Operand, live: bool) {
+        let by_x = src == Operand::X;
+        match op {
+            // Division by a zero X ends the program with 0.
+            AluOp::Div | AluOp::Mod if by_x => {
+                self.emit(jump_imm(ebpf::Cond::Ne, X, 0, 2));
+                self.return_zero();
+            }
+            AluOp::Lsh | AluOp::Rsh if by_x && self.semantics == Semantics::Capture && live => {
+                self.emit(jump_imm(ebpf::Cond::Lt, X, 32, 1));
+                self.emit(mov_imm(A, 0));
+                // The count is masked, and shifting 0 changes nothing.
+            }
+            _ => {}
+        }
+        if live {
+            let op = match op {
+                AluOp::Add => ebpf::AluOp::Add,
+                AluOp::Sub => ebpf::AluOp::Sub,
+                AluOp::Mul => ebpf::AluOp::Mul,
+                AluOp::Div => ebpf::AluOp::Div,
+                AluOp::Or => ebpf::AluOp::Or,
+                AluOp::And => ebpf::AluOp::And,
+                AluOp::Lsh => ebpf::AluOp::Lsh,
+                AluOp::Rsh => ebpf::AluOp::Rsh,
+                AluOp::Mod => ebpf::AluOp::Mod,
+                AluOp::Xor => ebpf::AluOp::Xor,
+            };
+            self.emit(match src {
+                Operand::X => alu_reg(op, A, X),
+                Operand::K(k) => alu_imm(op, A, k as i32),
+            });
+        }
+    }
+
+    /// One branch where one of the ways falls through, inverted if need be.
+    fn branch(&mut self, cond: Cond, src: Operand, holds: u32, fails: u32, next: u32) {
+        let (cond, inverse) = match cond {
+            Cond::Eq => (ebpf::Cond::Eq, Some(ebpf::Cond::Ne)),
+            Cond::Gt => (ebpf::Cond::Gt, Some(ebpf::Cond::Le)),
+            Cond::Ge => (ebpf::Cond::Ge, Some(ebpf::Cond::Lt)),
+            Cond::Set => (ebpf::Cond::Set, None),
+        };
+        let src = match src {
+            Operand::K(k) => ebpf::Operand::Imm(k as i32),
+            Operand::X => ebpf::Operand::Reg(X),
+        };
+        match inverse {
+            _ if holds == fails => self.goto(holds, next),
+            Some(inverse) if holds == next => self.jump(inverse, src, fails),
+            _ => {
+                self.jump(cond, src, holds);
+                self.goto(fails, next);
+            }
+        }
+    }
+
+    fn jump(&mut self, cond: ebpf::Cond, src: ebpf::Operand, target: u32) {
+        self.patch_later(target);
+        self.emit(Insn::Jump {
+            cond,
+            width: Width::W32,
+            dst: A,
+            src,
+            off: 0,
+        });
+    }
+
+    fn goto(&mut self, target: u32, next: u32) {
+        if target != next {
+            self.patch_later(target);
+            self.emit(Insn::GotoLong { off: 0 });
+        }
+    }
+
+    fn return_zero(&mut self) {
+        self.emit(mov_imm(A, 0));
+        self.emit(Insn::Exit);
+    }
+
+    fn patch_later(&mut self, target: u32) {
+        self.patches.push(Patch {
+            slot: self.insns.len() as u32,
+            target,
+        });
+    }
+
+    /// Conditional jumps reach at most 255 classic instructions, each at most
+    /// nine slots long, so 16 bits always hold them; `ja` takes the long form
+    /// where it must.
+    fn patch_jumps(&mut self) {
+        for patch in &self.patches {
+            let distance = self.start[patch.target as usize] as i32 - (patch.slot as i32 + 1);
+            match &mut self.insns[patch.slot as usize] {
+                Insn::Jump { off, .. } => *off = distance as i16,
+                goto => {
+                    *goto = match i16::try_from(distance) {
+                        Ok(off) => Insn::Goto { off },
+                        Err(_) => Insn::GotoLong { off: distance },
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn memory_size(size: Size) -> ebpf::Size {
+    match size {
+        Size::B => ebpf::Size::B,
+        Size::H => ebpf::Size::H,
+        Size::W => ebpf::Size::W,
+    }
+}
+
+fn memory_offset(k: u32) -> i16 {
+    4 * k as i16 - 4 * cbpf::MEMORY_WORDS as i16
+}
+
+fn load_memory(dst: Reg, k: u32) -> Insn {
+    Insn::Load {
+        size: ebpf::Size::W,
+        signed: false,
+        dst,
+        base: Reg::R10,
+        off: memory_offset(k),
+    }
+}
+
+fn store_memory(src: Reg, k: u32) -> Insn {
+    let src = ebpf::Operand::Reg(src);
+    Insn::Store {
+        size: ebpf::Size::W,
+        base: Reg::R10,
+        off: memory_offset(k),
+        src,
+    }
+}
+
+fn load_context(dst: Reg, off: i16) -> Insn {
+    Insn::Load {
+        size: ebpf::Size::W,
+        signed: false,
+        dst,
+        base: CTX,
+        off,
+    }
+}
+
+fn alu_imm(op: ebpf::AluOp, dst: Reg, imm: i32) -> Insn {
+    Insn::Alu {
+        op,
+        width: Width::W32,
+        dst,
+        src: ebpf::Operand::Imm(imm),
+    }
+}
+
+fn alu_reg(op: ebpf::AluOp, dst: Reg, src: Reg) -> Insn {
+    Insn::Alu {
+        op,
+        width: Width::W32,
+        dst,
+        src: ebpf::Operand::Reg(src),
+    }
+}
+
+fn mov_imm(dst: Reg, imm: i32) -> Insn {
+    alu_imm(ebpf::AluOp::Mov, dst, imm)
+}
+
+fn mov32(dst: Reg, src: Reg) -> Insn {
+    alu_reg(ebpf::AluOp::Mov, dst, src)
+}
+
+fn mov64(dst: Reg, src: Reg) -> Insn {
+    let (op, src) = (ebpf::AluOp::Mov, ebpf::Operand::Reg(src));
+    Insn::Alu {
+        op,
+        width: Width::W64,
+        dst,
+        src,
+    }
+}
+
+fn from_network_order(dst: Reg) -> Insn {
+    Insn::Endian {
+        order: ByteOrder::Big,
+        size: ebpf::Size::H,
+        dst,
+    }
+}
+
+fn jump_imm(cond: ebpf::Cond, dst: Reg, imm: i32, off: i16) -> Insn {
+    Insn::Jump {
+        cond,
+        width: Width::W32,
+        dst,
+        src: ebpf::Operand::Imm(imm),
+        off,
+    }
+}
+
+fn call(number: i32) -> Insn {
+    Insn::Call(Callee::Helper(number))
+}

@@ -1,0 +1,59 @@
+//! The context of a socket filter, laid out as `struct __sk_buff`.
+
+use packet::Packet;
+use spec::context::{
+    self, Field, HAS_DEVICE, HASH, HATYPE, IFINDEX, LEN, MARK, PKT_TYPE, PROTOCOL, QUEUE_MAPPING,
+    SK_BUFF_SIZE, VLAN_PRESENT, VLAN_PROTO, VLAN_TCI,
+};
+
+/// What a socket filter finds in `r1`.
+#[derive(Clone, Debug)]
+#[repr(C, align(8))]
+pub struct SkBuff([u32; SK_BUFF_SIZE / 4]);
+
+impl SkBuff {
+    /// All fields zero.
+    pub const EMPTY: SkBuff = SkBuff([0; SK_BUFF_SIZE / 4]);
+
+    /// Sets one field.
+    #[inline(always)]
+    pub fn set(&mut self, field: Field, value: u32) {
+        self.0[field.offset as usize / 4] = value;
+    }
+
+    /// Describes a packet. Only the length is set where `whole` is false: enough
+    /// for the many filters that read no other field.
+    #[inline(always)]
+    pub fn describe(&mut self, packet: &Packet<'_>, whole: bool) {
+        self.set(LEN, packet.wire_len());
+        if whole {
+            self.describe_metadata(packet);
+        }
+    }
+
+    #[inline(never)]
+    fn describe_metadata(&mut self, packet: &Packet<'_>) {
+        let meta = packet.meta();
+        let device = meta.device.unwrap_or(packet::Device {
+            ifindex: 0,
+            hatype: 0,
+        });
+        let vlan = meta.vlan.unwrap_or(packet::VlanTag {
+            protocol: 0,
+            tci: 0,
+        });
+        self.set(PKT_TYPE, u32::from(meta.pkt_type & 7));
+        self.set(MARK, meta.mark);
+        self.set(QUEUE_MAPPING, u32::from(meta.queue));
+        self.set(PROTOCOL, u32::from(meta.protocol.to_be()));
+        self.set(VLAN_PRESENT, u32::from(packet.stripped_tag().is_some()));
+        self.set(VLAN_TCI, u32::from(vlan.tci));
+        self.set(VLAN_PROTO, u32::from(vlan.protocol.to_be()));
+        self.set(IFINDEX, device.ifindex);
+        self.set(HASH, meta.hash);
+        self.set(HAS_DEVICE, u32::from(meta.device.is_some()));
+        self.set(HATYPE, u32::from(device.hatype));
+    }
+}
+
+const _: () = assert!(size_of::<SkBuff>() == context::SK_BUFF_SIZE);

@@ -1,0 +1,57 @@
+//! Legacy packet loads (RFC 9669 section 5.5): values in network byte order, and
+//! the end of the program beyond the packet.
+
+use packet::Packet;
+
+/// What a load beyond the packet means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bounds {
+    /// Offsets are unsigned and do not wrap (libpcap).
+    Capture,
+    /// Offsets wrap at 32 bits; negative ones count from the network or the
+    /// link-layer header (Linux).
+    Kernel,
+}
+
+/// A load of `N` bytes (1, 2 or 4) at `offset` of `len` bytes at `data`; `None`
+/// when it does not lie inside, where [`load_packet_beyond`] decides.
+///
+/// # Safety
+/// `data` is readable for `len` bytes.
+#[inline(always)]
+pub unsafe fn load_packet<const N: usize>(data: *const u8, len: usize, offset: u64) -> Option<u32> {
+    // An offset is at most 2^33, so the sum cannot overflow.
+    if offset + N as u64 > len as u64 {
+        return None;
+    }
+    // SAFETY: `offset + N <= len`, and the caller upholds that `len` bytes are
+    // readable.
+    unsafe {
+        let at = data.add(offset as usize);
+        Some(match N {
+            1 => u32::from(at.read()),
+            2 => u32::from(u16::from_be(at.cast::<u16>().read_unaligned())),
+            _ => u32::from_be(at.cast::<u32>().read_unaligned()),
+        })
+    }
+}
+
+/// The rare rest of a packet load: `offset` (an index register plus a constant,
+/// each 32 bits, unsigned) did not lie inside the data.
+#[cold]
+pub fn load_packet_beyond(
+    packet: &Packet<'_>,
+    bounds: Bounds,
+    offset: u64,
+    size: u32,
+) -> Option<u32> {
+    if bounds == Bounds::Capture {
+        return None;
+    }
+    let bytes = packet.bytes_at_offset(offset as i32, size as usize)?;
+    Some(
+        bytes
+            .iter()
+            .fold(0, |value, &byte| value << 8 | u32::from(byte)),
+    )
+}
