@@ -1,0 +1,86 @@
+//! Packet filters.
+
+use classic::{Checked, Endless, Refusal, Rules, Semantics, check};
+use isa::classic::SockFilter;
+use packet::Packet;
+use spec::SplitMix;
+use vm::{Machine, Outcome};
+
+use crate::engine::{Engine, Prepared};
+
+/// A checked filter, ready to run. It can be shared between threads; each
+/// thread runs it through a [`Runner`] of its own.
+pub struct Filter {
+    prepared: Prepared,
+    checked: Checked,
+    semantics: Semantics,
+    engine: Engine,
+}
+
+impl Filter {
+    /// Checks a program and prepares it for an engine.
+    pub fn new(
+        program: &[SockFilter],
+        rules: Rules,
+        semantics: Semantics,
+        engine: Engine,
+    ) -> Result<Filter, Refusal> {
+        let checked = check(program, rules)?;
+        let prepared = Prepared::new(&checked, semantics, engine);
+        Ok(Filter {
+            prepared,
+            checked,
+            semantics,
+            engine,
+        })
+    }
+
+    /// The program as it was checked.
+    pub fn checked(&self) -> &Checked {
+        &self.checked
+    }
+
+    /// What the run means by lengths and bounds.
+    pub fn semantics(&self) -> Semantics {
+        self.semantics
+    }
+
+    /// What runs it.
+    pub fn engine(&self) -> Engine {
+        self.engine
+    }
+
+    /// What runs the filter in one thread. Equal seeds give equal random numbers
+    /// to filters that ask for some.
+    pub fn runner(&self, seed: u64) -> Runner<'_> {
+        Runner {
+            filter: self,
+            machine: Machine::new(),
+            random: SplitMix::new(seed),
+        }
+    }
+}
+
+/// Runs one filter on packet after packet.
+pub struct Runner<'f> {
+    filter: &'f Filter,
+    machine: Machine,
+    random: SplitMix,
+}
+
+impl Runner<'_> {
+    /// Runs on one packet: 0 drops it, anything else is how many bytes to keep.
+    #[inline]
+    pub fn run(&mut self, packet: &Packet<'_>) -> Result<u32, Endless> {
+        match &self.filter.prepared {
+            Prepared::Classic(program) => program.run(packet, &mut self.random),
+            Prepared::Interp(code) => {
+                let budget = classic::BACKWARD_JUMPS;
+                match code.run_packet(&mut self.machine, packet, &mut self.random, budget) {
+                    Outcome::Returned(value) => Ok(value as u32),
+                    Outcome::BudgetExhausted => Err(Endless),
+                }
+            }
+        }
+    }
+}
