@@ -1,2 +1,65 @@
-//! Fuzz targets, bounded and unbounded.
+//! Fuzz targets: what must hold for any bytes whatever.
+//!
+//! A [`Target`] is a plain function of bytes. Two drivers feed it:
+//!
+//! * `cargo run -p beebox-fuzz`, the [`runner`]: mutates the committed seeds for
+//!   a fixed time with a fixed random source, on stable Rust. It is guided by
+//!   what a target says about each input (its [`Signature`]), not by coverage.
+//! * `cargo +nightly fuzz run TARGET`, in the directory `fuzz`: libFuzzer with
+//!   coverage of every branch.
+//!
+//! An input that breaks a target becomes a seed when the fault is mended, so
+//! that `cargo test` tries it for ever after.
 #![forbid(unsafe_code)]
+
+mod mutate;
+pub mod runner;
+mod targets;
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::PathBuf;
+
+pub use mutate::Mutator;
+
+/// Something that must hold for any bytes.
+pub struct Target {
+    /// The name on the command line, and of the directory of seeds.
+    pub name: &'static str,
+    /// What must hold, in a line.
+    pub promise: &'static str,
+    /// Words of the language that the target reads, for the mutator.
+    pub words: &'static [&'static str],
+    /// Tries one input; panics when the promise is broken.
+    pub run: fn(&[u8]) -> Signature,
+}
+
+/// Every target.
+pub const TARGETS: &[Target] = targets::ALL;
+
+impl Target {
+    /// Finds a target by its name.
+    pub fn named(name: &str) -> Option<&'static Target> {
+        TARGETS.iter().find(|target| target.name == name)
+    }
+
+    /// Where its seeds are.
+    pub fn seed_directory(&self) -> PathBuf {
+        PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+            .join("seeds")
+            .join(self.name)
+    }
+}
+
+/// What an input made the target do, in short: inputs with the same signature
+/// are taken to be alike, and only one of them is kept to mutate further.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Signature(u64);
+
+impl Signature {
+    /// The signature of whatever describes an outcome.
+    pub fn of(outcome: impl Hash) -> Signature {
+        let mut hasher = DefaultHasher::new();
+        outcome.hash(&mut hasher);
+        Signature(hasher.finish())
+    }
+}

@@ -1,0 +1,125 @@
+//! The bounded fuzzer: mutates what it has, keeps what is new.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+use crate::{Mutator, Signature, Target};
+
+/// No honest input takes longer than this in an unoptimised build.
+const SLOW: Duration = Duration::from_secs(5);
+/// Inputs kept beside the seeds.
+const KEPT: usize = 4096;
+
+/// What a run did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tally {
+    /// Seeds it started from.
+    pub seeds: usize,
+    /// Inputs tried.
+    pub inputs: u64,
+    /// Different signatures seen.
+    pub signatures: usize,
+}
+
+/// An input that breaks its target.
+#[derive(Debug)]
+pub struct Broken {
+    /// The input.
+    pub input: Vec<u8>,
+    /// How.
+    pub how: How,
+}
+
+/// How an input breaks its target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// The target panicked (its message is on standard error).
+    Panicked,
+    /// It took this long.
+    Slow(Duration),
+}
+
+/// When to stop.
+#[derive(Clone, Copy, Debug)]
+pub enum Until {
+    /// After so much time.
+    Elapsed(Duration),
+    /// After so many inputs.
+    Inputs(u64),
+}
+
+/// The committed seeds of a target, in order of name.
+pub fn seeds(target: &Target) -> io::Result<Vec<Vec<u8>>> {
+    let mut paths = fs::read_dir(target.seed_directory())?
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<io::Result<Vec<_>>>()?;
+    paths.sort();
+    paths.into_iter().map(fs::read).collect()
+}
+
+/// Tries one input.
+pub fn attempt(target: &Target, input: &[u8]) -> Result<Signature, How> {
+    let began = Instant::now();
+    let outcome = catch_unwind(AssertUnwindSafe(|| (target.run)(input)));
+    let took = began.elapsed();
+    match outcome {
+        Err(_) => Err(How::Panicked),
+        Ok(_) if took > SLOW => Err(How::Slow(took)),
+        Ok(signature) => Ok(signature),
+    }
+}
+
+/// Tries the seeds, then mutations of them and of every input that did something
+/// new. The inputs depend on `seed`, the target and its seeds only.
+pub fn fuzz(
+    target: &Target,
+    seeds: Vec<Vec<u8>>,
+    seed: u64,
+    until: Until,
+) -> Result<Tally, Box<Broken>> {
+    let mut mutator = Mutator::new(seed, target.words);
+    let mut seen = HashSet::new();
+    let mut inputs = 0;
+    let mut try_out = |input: &[u8]| match attempt(target, input) {
+        Ok(signature) => Ok(seen.insert(signature)),
+        Err(how) => Err(Box::new(Broken {
+            input: input.to_vec(),
+            how,
+        })),
+    };
+
+    let mut corpus = seeds;
+    corpus.push(Vec::new());
+    let seeds = corpus.len() - 1;
+    for input in &corpus {
+        inputs += 1;
+        try_out(input)?;
+    }
+    let began = Instant::now();
+    let is_over = |inputs| match until {
+        Until::Elapsed(limit) => began.elapsed() >= limit,
+        Until::Inputs(limit) => inputs >= limit,
+    };
+    while !is_over(inputs) {
+        let input = &corpus[mutator.below(corpus.len())];
+        let other = &corpus[mutator.below(corpus.len())];
+        let mutated = mutator.mutate(input, other);
+        inputs += 1;
+        if try_out(&mutated)? {
+            if corpus.len() < seeds + KEPT {
+                corpus.push(mutated);
+            } else {
+                let replaced = seeds + mutator.below(KEPT);
+                corpus[replaced] = mutated;
+            }
+        }
+    }
+    Ok(Tally {
+        seeds,
+        inputs,
+        signatures: seen.len(),
+    })
+}

@@ -1,0 +1,100 @@
+//! Checked classic programs keep what the checker promises, on any packet.
+//!
+//! The input: one byte that picks the rules and the semantics, one that gives the
+//! packet's length, the packet, and the rest as instructions of eight bytes,
+//! little-endian, as they stand in memory.
+
+use classic::run::{Next, Program};
+use classic::{Rules, Semantics, check};
+use isa::classic::{Insn, SockFilter};
+use packet::{Metadata, Packet};
+use spec::SplitMix;
+
+use crate::{Signature, Target};
+
+pub(super) const TARGET: Target = Target {
+    name: "classic-program",
+    promise: "what the checker accepts ends, stays inside and reads no scratch word unwritten",
+    words: &[],
+    run,
+};
+
+/// Instructions looked at: the longest that Linux takes, and one more.
+const MOST: usize = 4097;
+
+fn run(input: &[u8]) -> Signature {
+    let Some((program, rules, semantics, packet)) = split(input) else {
+        return Signature::of(());
+    };
+    let checked = match check(&program, rules) {
+        Err(refusal) => {
+            assert!(refusal.at.is_none_or(|at| at < program.len()));
+            return Signature::of((refusal.rule, refusal.at.map(|at| program[at].code)));
+        }
+        Ok(checked) => checked,
+    };
+    let insns = checked.insns();
+    assert_eq!(insns.len(), program.len());
+
+    let prepared = Program::prepare(&checked, semantics);
+    let metadata = Metadata::UNKNOWN;
+    let packet = Packet::captured(packet, packet.len() as u32 + 7, &metadata);
+    let mut written = [false; 16];
+    let mut steps = 0_usize;
+    let mut last = None;
+    let traced = prepared.trace(&packet, &mut SplitMix::new(1), &mut |step| {
+        steps += 1;
+        let forward_only = rules != Rules::Capture;
+        match insns[step.at] {
+            Insn::Store(k) | Insn::StoreX(k) => written[k as usize] = true,
+            Insn::LoadMem(k) | Insn::LoadXMem(k) if forward_only => {
+                assert!(written[k as usize], "M[{k}] is read before it is written");
+            }
+            Insn::Invalid(raw) => panic!("an unknown instruction ran: {raw:?}"),
+            _ => (),
+        }
+        if let Next::Insn(next) = step.next {
+            assert!(next < insns.len());
+            assert!(next > step.at || !forward_only);
+        }
+        last = Some(step.next);
+    });
+    let untraced = prepared.run(&packet, &mut SplitMix::new(1));
+    assert_eq!(traced, untraced, "tracing changes the answer");
+    match last.expect("a program has an instruction") {
+        Next::End(value) => assert_eq!(traced, Ok(value)),
+        Next::Stopped => assert!(traced.is_err()),
+        Next::Insn(_) => panic!("a run ended without an end"),
+    }
+    Signature::of((traced.is_ok(), steps.min(64), insns.len().min(64)))
+}
+
+type Case<'a> = (Vec<SockFilter>, Rules, Semantics, &'a [u8]);
+
+fn split(input: &[u8]) -> Option<Case<'_>> {
+    let [choice, len, rest @ ..] = input else {
+        return None;
+    };
+    let (packet, program) = rest.split_at_checked(usize::from(*len))?;
+    let rules = [Rules::Socket, Rules::Seccomp, Rules::Capture][usize::from(choice % 3)];
+    // Seccomp filters run on a system call's data, not on packets.
+    if rules == Rules::Seccomp {
+        return None;
+    }
+    let semantics = if choice & 0x80 == 0 {
+        Semantics::Capture
+    } else {
+        Semantics::Kernel
+    };
+    let program = program
+        .chunks_exact(8)
+        .take(MOST)
+        .map(|raw| SockFilter {
+            code: u16::from_le_bytes([raw[0], raw[1]]),
+            jt: raw[2],
+            jf: raw[3],
+            k: u32::from_le_bytes([raw[4], raw[5], raw[6], raw[7]]),
+        })
+        .collect();
+    Some((program, rules, semantics, packet))
+}
