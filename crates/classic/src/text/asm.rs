@@ -11,8 +11,9 @@
 //! ```
 //!
 //! which the writer uses for what the language can't say: an opcode off the
-//! table, a value in a field that the instruction ignores, a jump out of the
-//! program. That makes writing lossless for every program.
+//! table, a jump out of the program. So every program can be written; only
+//! values in fields that an instruction ignores are lost (libpcap leaves chance
+//! values in the `k` of `tax`, which nobody wants to read).
 //!
 //! Jumps are resolved when all labels are known: one pass over the text, one
 //! over the jumps.

@@ -15,10 +15,10 @@
 //! program. Time and space are linear, and the input is bounded by
 //! [`MAX_BYTES`] and [`MAX_READ_INSNS`]. No input panics.
 //!
-//! Writing never fails and reading inverts it: `read(write(p, f), f) == p` for
-//! every program in every form but [`Form::Dump`], which, being tcpdump's, does
-//! not show the fields that an instruction ignores nor anything but the opcode
-//! of an instruction it does not know.
+//! Writing never fails, and reading inverts it: `read(write(p, f), f) == p`.
+//! Two forms show less than the fields: [`Form::Asm`] and [`Form::Dump`] leave
+//! out what an instruction ignores, and the latter, being tcpdump's, shows
+//! nothing but the opcode of an instruction that libpcap does not know.
 //!
 //! ```
 //! use beebox_classic::text::{self, Form};

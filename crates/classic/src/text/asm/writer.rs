@@ -48,10 +48,7 @@ impl Line {
         if raw == SockFilter::new(RET_X, 0, 0, 0) {
             return Line::Plain("ret", "x".to_owned());
         }
-        let is_said_by_words = insn.encode() == raw;
-        let (Some(mnemonic), Some(operand), true) =
-            (insn.mnemonic(), Operand::of(insn), is_said_by_words)
-        else {
+        let (Some(mnemonic), Some(operand)) = (insn.mnemonic(), Operand::of(insn)) else {
             return Line::Fields(raw);
         };
         let in_program = |target: usize| (target < program.len()).then_some(target);
