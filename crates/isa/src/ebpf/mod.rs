@@ -7,6 +7,7 @@ mod row;
 
 mod codec;
 mod disasm;
+pub mod eval;
 mod insn;
 mod operands;
 pub mod table;

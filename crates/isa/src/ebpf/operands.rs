@@ -6,7 +6,7 @@
 //! says: a call reads all five argument registers here, and whoever knows the
 //! callee's prototype narrows that.
 
-use super::insn::{Insn, Reg, Size};
+use super::insn::{AtomicOp, Insn, Reg, Size};
 use super::row::Effect;
 use std::fmt;
 
@@ -190,5 +190,24 @@ impl Insn {
             Effect::Call => Flow::Call,
             Effect::Exit => Flow::Exit,
         }
+    }
+}
+
+impl AtomicOp {
+    /// Whether the source register receives the old value.
+    pub const fn fetches_into_src(self) -> bool {
+        match self {
+            AtomicOp::Add { fetch }
+            | AtomicOp::Or { fetch }
+            | AtomicOp::And { fetch }
+            | AtomicOp::Xor { fetch } => fetch,
+            AtomicOp::Xchg => true,
+            AtomicOp::CmpXchg => false,
+        }
+    }
+
+    /// Whether `r0` receives the old value.
+    pub const fn fetches_into_r0(self) -> bool {
+        matches!(self, AtomicOp::CmpXchg)
     }
 }
