@@ -42,6 +42,12 @@ impl Target {
         TARGETS.iter().find(|target| target.name == name)
     }
 
+    /// Tries one input on the target of that name: what a libFuzzer binary does.
+    pub fn hold(name: &str, input: &[u8]) {
+        let target = Target::named(name).expect("the name of a target");
+        (target.run)(input);
+    }
+
     /// Where its seeds are.
     pub fn seed_directory(&self) -> PathBuf {
         PathBuf::from(env!("CARGO_MANIFEST_DIR"))

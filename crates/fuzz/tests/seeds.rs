@@ -1,5 +1,8 @@
 //! Every target keeps its promise on its seeds, and on a while of mutations.
 
+use std::fs;
+use std::path::Path;
+
 use beebox_fuzz::TARGETS;
 use beebox_fuzz::runner::{self, Until};
 
@@ -19,5 +22,18 @@ fn every_target_holds_on_its_seeds_and_their_neighbours() {
             "{}: the inputs all look alike",
             target.name
         );
+    }
+}
+
+#[test]
+fn every_target_has_a_libfuzzer_binary() {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz");
+    let manifest = fs::read_to_string(package.join("Cargo.toml")).unwrap();
+    for target in TARGETS {
+        let file = format!("fuzz_targets/{}.rs", target.name.replace('-', "_"));
+        assert!(manifest.contains(&format!("name = \"{}\"", target.name)));
+        assert!(manifest.contains(&format!("path = \"{file}\"")));
+        let source = fs::read_to_string(package.join(file)).unwrap();
+        assert!(source.contains(&format!("hold(\"{}\", input)", target.name)));
     }
 }

@@ -60,10 +60,10 @@ fn run(input: &[u8]) -> Signature {
         let written = text::write(&program, form);
         let again = text::read(&written, Some(form));
         let again = again.unwrap_or_else(|error| panic!("written as {form:?}, refused: {error:?}"));
-        if form == Form::Dump {
-            assert_eq!(meanings(&program), meanings(&again));
-        } else {
-            assert_eq!(program, again, "as {form:?}");
+        match form {
+            Form::Dump => assert_eq!(shown(&program), shown(&again)),
+            Form::Asm => assert_eq!(meanings(&program), meanings(&again)),
+            _ => assert_eq!(program, again, "as {form:?}"),
         }
     }
     let opcodes = program
@@ -72,13 +72,19 @@ fn run(input: &[u8]) -> Signature {
     Signature::of((form, opcodes, program.len().min(64)))
 }
 
-/// What `tcpdump -d` shows of a program.
+/// A program but for fields that its instructions ignore, which the assembly
+/// language leaves out.
 fn meanings(program: &[SockFilter]) -> Vec<Insn> {
-    let meaning = |&raw: &SockFilter| match Insn::decode(raw) {
+    program.iter().map(|&raw| Insn::decode(raw)).collect()
+}
+
+/// What `tcpdump -d` shows of a program: of an unknown instruction the opcode.
+fn shown(program: &[SockFilter]) -> Vec<Insn> {
+    let shown = |insn| match insn {
         Insn::Invalid(raw) => Insn::Invalid(SockFilter::new(raw.code, 0, 0, 0)),
         insn => insn,
     };
-    program.iter().map(meaning).collect()
+    meanings(program).into_iter().map(shown).collect()
 }
 
 fn check_place(place: Place, bytes: &[u8]) {
