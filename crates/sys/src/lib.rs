@@ -1,1 +1,11 @@
 //! The few doors to the host: sockets, seccomp(2), mappings, libpcap at run time.
+//!
+//! Every function here is one door: it asks the system one thing and answers
+//! with data. An [`Errno`] is the system's own "no".
+
+mod errno;
+pub mod network;
+pub mod seccomp;
+pub mod socket;
+
+pub use errno::Errno;

@@ -1,0 +1,43 @@
+//! The system's own word for what went wrong.
+
+use std::fmt;
+use std::io;
+
+/// An error number of the operating system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Errno(pub i32);
+
+impl Errno {
+    /// That of the call that failed last on this thread.
+    pub fn last() -> Errno {
+        Errno::from(io::Error::last_os_error())
+    }
+
+    /// The answer of a call that returns -1 for "no".
+    pub(crate) fn check(answer: libc::c_int) -> Result<libc::c_int, Errno> {
+        if answer < 0 {
+            Err(Errno::last())
+        } else {
+            Ok(answer)
+        }
+    }
+
+    /// The same, for calls that return a count.
+    pub(crate) fn check_len(answer: libc::ssize_t) -> Result<usize, Errno> {
+        usize::try_from(answer).map_err(|_| Errno::last())
+    }
+}
+
+impl From<io::Error> for Errno {
+    fn from(error: io::Error) -> Errno {
+        Errno(error.raw_os_error().unwrap_or(libc::EIO))
+    }
+}
+
+impl fmt::Display for Errno {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        io::Error::from_raw_os_error(self.0).fmt(f)
+    }
+}
+
+impl std::error::Error for Errno {}

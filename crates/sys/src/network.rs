@@ -1,0 +1,199 @@
+//! A network namespace of our own, with a pair of virtual Ethernet devices in
+//! it. Nothing here touches the network that the process came from.
+
+use crate::Errno;
+use std::ffi::CStr;
+use std::fs;
+use std::marker::PhantomData;
+use std::mem::size_of;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// A network namespace of our own, that the thread which entered it is in for
+/// the rest of its life.
+#[derive(Debug)]
+pub struct OwnNamespace {
+    /// A namespace is a thread's, so the value stays on it.
+    thread: PhantomData<*const ()>,
+}
+
+impl OwnNamespace {
+    /// Moves the calling thread, and only it, into a new and empty network
+    /// namespace. There is no way back for it, so callers spend a thread on it.
+    /// Needs CAP_SYS_ADMIN.
+    pub fn enter() -> Result<OwnNamespace, Errno> {
+        // SAFETY: unshare takes no pointers, and a network namespace holds none
+        // of the process's memory.
+        Errno::check(unsafe { libc::unshare(libc::CLONE_NEWNET) })?;
+        Ok(OwnNamespace {
+            thread: PhantomData,
+        })
+    }
+
+    /// Sets its `net.core.optmem_max`.
+    pub fn set_optmem_max(&self, bytes: u32) -> Result<(), Errno> {
+        write_setting("/proc/sys/net/core/optmem_max", bytes)
+    }
+
+    /// Makes a pair of virtual Ethernet devices, on which IPv6 keeps silent, and
+    /// brings both up. What is sent out of one comes in by the other.
+    pub fn create_ethernet_pair(&self) -> Result<[Interface; 2], Errno> {
+        const NAMES: [&CStr; 2] = [c"bee0", c"bee1"];
+        // A kernel without IPv6 has no such setting, and keeps silent anyway.
+        match write_setting("/proc/sys/net/ipv6/conf/default/disable_ipv6", 1) {
+            Ok(()) | Err(Errno(libc::ENOENT)) => {}
+            Err(errno) => return Err(errno),
+        }
+        request_pair(NAMES)?;
+        let control = control_socket()?;
+        for name in NAMES {
+            bring_up(&control, name)?;
+        }
+        let [first, second] = NAMES.map(|name| describe(&control, name));
+        Ok([first?, second?])
+    }
+}
+
+fn write_setting(path: &str, value: u32) -> Result<(), Errno> {
+    fs::write(path, value.to_string()).map_err(Errno::from)
+}
+
+/// Runs the calling thread on one CPU only, so that a program that asks for the
+/// CPU gets that answer.
+pub fn stay_on_cpu(cpu: u32) -> Result<(), Errno> {
+    // SAFETY: all zeros is the empty set.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the set is ours; CPU_SET ignores numbers beyond it.
+    unsafe { libc::CPU_SET(cpu as usize, &mut set) };
+    // SAFETY: the set's address and size are given; the kernel only reads.
+    Errno::check(unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) })?;
+    Ok(())
+}
+
+/// One end of a pair of virtual Ethernet devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interface {
+    /// Its index.
+    pub ifindex: u32,
+    /// Its hardware address.
+    pub address: [u8; 6],
+}
+
+fn control_socket() -> Result<OwnedFd, Errno> {
+    let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC;
+    // SAFETY: socket takes no pointers.
+    let fd = Errno::check(unsafe { libc::socket(libc::AF_UNIX, kind, 0) })?;
+    // SAFETY: socket just made the descriptor, and nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// An interface request that names an interface and asks nothing yet.
+fn request_for(name: &CStr) -> libc::ifreq {
+    // SAFETY: all zeros is a valid value of this plain structure.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    let room = request.ifr_name.len() - 1;
+    for (to, &from) in request.ifr_name[..room].iter_mut().zip(name.to_bytes()) {
+        *to = from as libc::c_char;
+    }
+    request
+}
+
+fn ask(control: &OwnedFd, what: libc::c_ulong, request: &mut libc::ifreq) -> Result<(), Errno> {
+    // SAFETY: the requests below all read and write one ifreq, which is ours.
+    Errno::check(unsafe { libc::ioctl(control.as_raw_fd(), what as _, &raw mut *request) })?;
+    Ok(())
+}
+
+fn bring_up(control: &OwnedFd, name: &CStr) -> Result<(), Errno> {
+    let mut request = request_for(name);
+    request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+    ask(control, libc::SIOCSIFFLAGS as libc::c_ulong, &mut request)
+}
+
+fn describe(control: &OwnedFd, name: &CStr) -> Result<Interface, Errno> {
+    let mut request = request_for(name);
+    ask(control, libc::SIOCGIFINDEX as libc::c_ulong, &mut request)?;
+    // SAFETY: SIOCGIFINDEX filled in this member.
+    let ifindex = unsafe { request.ifr_ifru.ifru_ifindex } as u32;
+    let mut request = request_for(name);
+    ask(control, libc::SIOCGIFHWADDR as libc::c_ulong, &mut request)?;
+    // SAFETY: SIOCGIFHWADDR filled in this member.
+    let hardware = unsafe { request.ifr_ifru.ifru_hwaddr }.sa_data;
+    let mut address = [0; 6];
+    for (to, from) in address.iter_mut().zip(hardware) {
+        *to = from as u8;
+    }
+    Ok(Interface { ifindex, address })
+}
+
+/// Asks rtnetlink for the pair: a new link of kind "veth" whose data names its
+/// peer.
+fn request_pair([name, peer]: [&CStr; 2]) -> Result<(), Errno> {
+    const IFLA_INFO_KIND: u16 = 1;
+    const IFLA_INFO_DATA: u16 = 2;
+    const VETH_INFO_PEER: u16 = 1;
+    const LINK_HEADER: [u8; 16] = [0; 16]; // struct ifinfomsg, nothing asked
+    let name_of = |name: &CStr| attribute(libc::IFLA_IFNAME, name.to_bytes_with_nul());
+    let peer = [&LINK_HEADER[..], &name_of(peer)].concat();
+    let data = attribute(IFLA_INFO_DATA, &attribute(VETH_INFO_PEER, &peer));
+    let kind = attribute(IFLA_INFO_KIND, b"veth");
+    let body = [
+        &LINK_HEADER[..],
+        &name_of(name),
+        &attribute(libc::IFLA_LINKINFO, &[kind, data].concat()),
+    ]
+    .concat();
+    let flags = libc::NLM_F_REQUEST | libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_EXCL;
+    let mut message = Vec::new();
+    message.extend((16 + body.len() as u32).to_ne_bytes());
+    message.extend(libc::RTM_NEWLINK.to_ne_bytes());
+    message.extend((flags as u16).to_ne_bytes());
+    message.extend(1u32.to_ne_bytes());
+    message.extend(0u32.to_ne_bytes());
+    message.extend(&body);
+    netlink_request(&message)
+}
+
+/// One netlink attribute, padded.
+fn attribute(kind: u16, payload: &[u8]) -> Vec<u8> {
+    let len = 4 + payload.len();
+    let mut bytes = Vec::with_capacity(len.next_multiple_of(4));
+    bytes.extend((len as u16).to_ne_bytes());
+    bytes.extend(kind.to_ne_bytes());
+    bytes.extend(payload);
+    bytes.resize(len.next_multiple_of(4), 0);
+    bytes
+}
+
+/// Sends one request and reads its acknowledgement.
+fn netlink_request(message: &[u8]) -> Result<(), Errno> {
+    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
+    // SAFETY: socket takes no pointers.
+    let fd = Errno::check(unsafe { libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE) })?;
+    // SAFETY: socket just made the descriptor, and nobody else owns it.
+    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+    // SAFETY: pointer and length are those of a slice that the kernel only reads.
+    let sent = unsafe { libc::send(fd, message.as_ptr().cast(), message.len(), 0) };
+    Errno::check_len(sent)?;
+    let mut answer = [0u8; 4096];
+    // SAFETY: pointer and length are those of an array that is ours to write.
+    let len = unsafe {
+        libc::recv(
+            socket.as_raw_fd(),
+            answer.as_mut_ptr().cast(),
+            answer.len(),
+            0,
+        )
+    };
+    let len = Errno::check_len(len)?;
+    // A header of 16 bytes, then the negated error number, 0 for success.
+    match answer[..len]
+        .get(16..20)
+        .and_then(|code| code.try_into().ok())
+    {
+        Some(code) => match i32::from_ne_bytes(code) {
+            0 => Ok(()),
+            code => Err(Errno(-code)),
+        },
+        None => Err(Errno(libc::EPROTO)),
+    }
+}
