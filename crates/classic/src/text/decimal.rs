@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use isa::classic::SockFilter;
 
-use super::lexer::{Fault, Kind, LeadingZero, Lexer};
+use super::lexer::{Fault, Field, Kind, LeadingZero, Lexer};
 use super::{MAX_READ_INSNS, Problem};
 
 pub(super) fn read_lines(text: &str) -> Result<Vec<SockFilter>, Fault> {
@@ -40,8 +40,8 @@ pub(super) fn read_one_line(text: &str) -> Result<Vec<SockFilter>, Fault> {
 /// The number at the start, and where it stands.
 fn count(lexer: &mut Lexer<'_>) -> Result<(u32, usize), Fault> {
     let at = lexer.peek().at;
-    let range = (0, MAX_READ_INSNS as i64);
-    let count = lexer.expect_number("the number of instructions", range, LeadingZero::Decimal)?;
+    let field = Field::unsigned("the number of instructions", MAX_READ_INSNS as u32);
+    let count = lexer.expect_number(field.name, field, LeadingZero::Decimal)?;
     Ok((count as u32, at))
 }
 

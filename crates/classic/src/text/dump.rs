@@ -11,7 +11,7 @@ use std::fmt::Write;
 use isa::classic::{Extension, Insn, SockFilter};
 
 use super::Problem;
-use super::lexer::{Fault, Kind, LeadingZero, Lexer};
+use super::lexer::{Fault, Field, Kind, LeadingZero, Lexer};
 use super::operand::{self, Operand};
 
 /// What libpcap calls an extension.
@@ -128,9 +128,8 @@ fn ends_line(lexer: &Lexer<'_>) -> bool {
 
 fn check_index(lexer: &mut Lexer<'_>, expected: usize) -> Result<(), Fault> {
     let at = lexer.peek().at;
-    let range = (0, i64::from(u32::MAX));
-    let field = "the instruction's number";
-    let found = lexer.expect_number(field, range, LeadingZero::Decimal)? as u32;
+    let field = Field::unsigned("the instruction's number", u32::MAX);
+    let found = lexer.expect_number(field.name, field, LeadingZero::Decimal)? as u32;
     if found as usize == expected {
         return Ok(());
     }
@@ -142,8 +141,8 @@ fn check_index(lexer: &mut Lexer<'_>, expected: usize) -> Result<(), Fault> {
 fn target(lexer: &mut Lexer<'_>, word: &'static str, index: usize) -> Result<u8, Fault> {
     lexer.expect_word(word)?;
     let at = lexer.peek().at;
-    let range = (0, i64::from(u32::MAX));
-    let target = lexer.expect_number("the target of the branch", range, LeadingZero::Decimal)?;
+    let field = Field::unsigned("the target of the branch", u32::MAX);
+    let target = lexer.expect_number(field.name, field, LeadingZero::Decimal)?;
     let skip = target - (index as i64 + 1);
     u8::try_from(skip).map_err(|_| {
         let target = format!("instruction {target}");

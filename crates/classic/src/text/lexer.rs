@@ -50,6 +50,24 @@ impl Token<'_> {
     }
 }
 
+/// What a number is for, and the values that it may have.
+#[derive(Clone, Copy)]
+pub(super) struct Field {
+    pub(super) name: &'static str,
+    pub(super) least: i64,
+    pub(super) most: i64,
+}
+
+impl Field {
+    pub(super) const fn unsigned(name: &'static str, most: u32) -> Field {
+        Field {
+            name,
+            least: 0,
+            most: most as i64,
+        }
+    }
+}
+
 /// How a leading zero is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum LeadingZero {
@@ -126,68 +144,68 @@ impl<'a> Lexer<'a> {
         Err(self.expected(format!("'{word}'")))
     }
 
-    /// Takes a number of the range `least..=most`, with an optional sign.
-    /// `field` names what it is for.
+    /// Takes a number for `field`, with a sign where the field has negative
+    /// values. `what` says what is expected if no number stands there.
     pub(super) fn expect_number(
         &mut self,
-        field: &'static str,
-        (least, most): (i64, i64),
+        what: &str,
+        field: Field,
         zero: LeadingZero,
     ) -> Result<i64, Fault> {
-        let start = self.next.at;
-        let negative = least < 0 && self.take_sign('-');
-        if least < 0 && !negative {
+        let at = self.next.at;
+        let is_signed = field.least < 0;
+        let is_negative = is_signed && self.take_sign('-');
+        if is_signed && !is_negative {
             self.take_sign('+');
         }
-        if self.next.kind != Kind::Number {
-            return Err(self.expected(field));
-        }
-        let digits = self.next.text;
+        let digits = match self.next.kind {
+            Kind::Number => self.next.text,
+            _ => return Err(self.expected(what)),
+        };
         let Some(size) = parse_digits(digits, zero) else {
-            return Err(self.expected(field));
+            return Err(self.expected(what));
         };
-        let value = match size {
-            Some(size) if negative => -size,
-            Some(size) => size,
-            None if negative => i64::MIN,
-            None => i64::MAX,
-        };
-        if !(least..=most).contains(&value) {
-            let number = self.source[start..self.next.at + digits.len()].to_owned();
+        // What exceeds 63 bits exceeds every field.
+        let size = size.unwrap_or(i64::MAX);
+        let value = if is_negative { -size } else { size };
+        if !(field.least..=field.most).contains(&value) {
+            let sign = if is_negative { "-" } else { "" };
             let problem = Problem::NumberTooLarge {
-                number,
-                field,
-                least,
-                most,
+                number: format!("{sign}{}", glance(digits)),
+                field: field.name,
+                least: field.least,
+                most: field.most,
             };
-            return Err(Fault { at: start, problem });
+            return Err(Fault { at, problem });
         }
         self.take();
         Ok(value)
     }
 
     /// Takes a number that becomes 32 bits, as a signed or an unsigned one.
-    pub(super) fn expect_word32(
-        &mut self,
-        field: &'static str,
-        zero: LeadingZero,
-    ) -> Result<u32, Fault> {
-        let range = (i64::from(i32::MIN), i64::from(u32::MAX));
-        Ok(self.expect_number(field, range, zero)? as u32)
+    pub(super) fn expect_word32(&mut self, what: &str, zero: LeadingZero) -> Result<u32, Fault> {
+        let field = Field {
+            name: "a 32-bit word",
+            least: i32::MIN as i64,
+            most: u32::MAX as i64,
+        };
+        Ok(self.expect_number(what, field, zero)? as u32)
     }
 
     /// Takes a number of 16 bits.
     pub(super) fn expect_code(&mut self, zero: LeadingZero) -> Result<u16, Fault> {
-        Ok(self.expect_number("the opcode", (0, 0xffff), zero)? as u16)
+        let field = Field::unsigned("the opcode", 0xffff);
+        Ok(self.expect_number(field.name, field, zero)? as u16)
     }
 
     /// Takes a number of 8 bits.
     pub(super) fn expect_skip(
         &mut self,
-        field: &'static str,
+        name: &'static str,
         zero: LeadingZero,
     ) -> Result<u8, Fault> {
-        Ok(self.expect_number(field, (0, 0xff), zero)? as u8)
+        let field = Field::unsigned(name, 0xff);
+        Ok(self.expect_number(name, field, zero)? as u8)
     }
 
     /// Refuses one instruction more than a reader takes.
@@ -275,16 +293,21 @@ fn parse_digits(digits: &str, zero: LeadingZero) -> Option<Option<i64>> {
     is_number.then(|| i64::from_str_radix(digits, radix).ok())
 }
 
-/// What an error says stands there: never more than a glance of it.
+/// What an error says stands there.
 fn describe(token: Token<'_>) -> String {
-    const GLANCE: usize = 32;
     match token.kind {
         Kind::End => "the end".to_owned(),
         Kind::OpenComment => "a comment that is never closed".to_owned(),
-        _ if token.text.chars().nth(GLANCE).is_some() => {
-            let glance: String = token.text.chars().take(GLANCE).collect();
-            format!("'{}…'", glance.escape_debug())
-        }
-        _ => format!("'{}'", token.text.escape_debug()),
+        _ => format!("'{}'", glance(token.text)),
     }
+}
+
+/// No more of a text than a message should show.
+fn glance(text: &str) -> String {
+    const GLANCE: usize = 32;
+    let mut shown: String = text.chars().take(GLANCE).collect();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
+    shown.escape_debug().to_string()
 }
