@@ -20,6 +20,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod captures;
 mod engine;
 mod filter;
 mod seccomp;

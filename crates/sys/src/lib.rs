@@ -4,6 +4,7 @@
 //! with data. An [`Errno`] is the system's own "no".
 
 mod errno;
+pub mod libpcap;
 pub mod network;
 pub mod seccomp;
 pub mod socket;

@@ -1,0 +1,115 @@
+//! Where a capture comes from.
+
+use std::fs::File;
+use std::io::{self, Read, Seek};
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use capture::{Compression, Error, Format, Reader};
+
+/// A capture whose start was read.
+pub struct Input {
+    pub(super) reader: Reader<Source>,
+    file: Option<(Arc<File>, u64)>,
+    /// It comes as it is made, so what is kept should not wait.
+    pub(super) eager: bool,
+}
+
+impl Input {
+    /// A capture in a file (or pipe, or terminal), compressed or not.
+    pub fn open(mut file: File) -> Result<Input, Error> {
+        let failed = |source| Error::Io { offset: 0, source };
+        let metadata = file.metadata().map_err(failed)?;
+        let is_whole_file = metadata.is_file() && file.stream_position().is_ok_and(|at| at == 0);
+        if is_whole_file {
+            let mut start = [0; 4];
+            let known = file.read_at(&mut start, 0).map_err(failed)?;
+            if Compression::detect(&start[..known]) == Compression::None {
+                let file = Arc::new(file);
+                let source = Source::File(FileRange::new(file.clone(), 0, u64::MAX));
+                return Ok(Input {
+                    reader: Reader::new(source)?,
+                    file: Some((file, metadata.len())),
+                    eager: false,
+                });
+            }
+        }
+        Self::stream(file)
+    }
+
+    /// A capture from any source of bytes, compressed or not.
+    pub fn stream(source: impl Read + Send + 'static) -> Result<Input, Error> {
+        let source =
+            capture::decompress(source).map_err(|source| Error::Io { offset: 0, source })?;
+        Ok(Input {
+            reader: Reader::new(Source::Stream(source))?,
+            file: None,
+            eager: true,
+        })
+    }
+
+    /// What it is.
+    pub fn format(&self) -> Format {
+        self.reader.framing().format()
+    }
+
+    /// Its length, where that is known beforehand.
+    pub fn len(&self) -> Option<u64> {
+        self.file.as_ref().map(|&(_, len)| len)
+    }
+
+    /// True when it is known to have no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == Some(0)
+    }
+
+    /// The file, if there is one that is worth splitting among so many threads.
+    pub(super) fn splittable(&self, jobs: usize) -> Option<(Arc<File>, u64)> {
+        let (file, len) = self.file.as_ref()?;
+        let worth_it = jobs > 1 && *len >= 2 * super::parallel::SEGMENT;
+        worth_it.then(|| (file.clone(), *len))
+    }
+}
+
+/// Bytes of a capture.
+pub(super) enum Source {
+    File(FileRange),
+    Stream(Box<dyn Read + Send>),
+}
+
+impl Read for Source {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Source::File(range) => range.read(into),
+            Source::Stream(stream) => stream.read(into),
+        }
+    }
+}
+
+/// A part of a file, and what follows it as far as somebody reads on.
+pub(super) struct FileRange {
+    file: Arc<File>,
+    at: u64,
+    /// The part ends here; what lies beyond is read in small portions, as only
+    /// the rest of one record is wanted.
+    end: u64,
+}
+
+const BEYOND: usize = 16 << 10;
+
+impl FileRange {
+    pub(super) fn new(file: Arc<File>, at: u64, end: u64) -> FileRange {
+        FileRange { file, at, end }
+    }
+}
+
+impl Read for FileRange {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let inside = usize::try_from(self.end.saturating_sub(self.at)).unwrap_or(usize::MAX);
+        let wanted = if inside > 0 { inside } else { BEYOND };
+        let wanted = wanted.min(into.len());
+        let count = self.file.read_at(&mut into[..wanted], self.at)?;
+        self.at += count as u64;
+        Ok(count)
+    }
+}

@@ -1,0 +1,163 @@
+//! Filtering captures: any number of files and streams, on any number of cores,
+//! with one answer.
+//!
+//! One thread reads a capture through one buffer, runs the filter on each packet
+//! where it stands and copies what is kept ([`scan`](Scan)). With more threads a
+//! large file is cut into segments that are scanned at the same time
+//! ([`parallel`]); as neither format marks where packets start, a segment's
+//! start is guessed, compared with where the segment before really ended, and
+//! scanned again when it was wrong. So the kept packets, their order and every
+//! count are the same for any number of threads.
+//!
+//! Memory: one buffer of 256 KiB for each thread, and while writing the kept
+//! part of a few segments; nothing grows with the capture.
+
+mod input;
+mod parallel;
+mod programs;
+mod scan;
+
+use std::io::{self, Write};
+
+use capture::{Encoder, Shape};
+
+pub use input::Input;
+pub use programs::Programs;
+
+use scan::{Drain, Scan};
+
+/// How to go about it.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Threads to use.
+    pub jobs: usize,
+    /// Stop after so many kept packets.
+    pub limit: Option<u64>,
+    /// Keep at most so many bytes of a packet when writing it.
+    pub snaplen: Option<u32>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            jobs: 1,
+            limit: None,
+            snaplen: None,
+        }
+    }
+}
+
+/// What was seen and kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Packets seen.
+    pub packets: u64,
+    /// Their captured bytes.
+    pub bytes: u64,
+    /// Packets kept.
+    pub matched: u64,
+    /// Their captured bytes.
+    pub matched_bytes: u64,
+}
+
+impl Tally {
+    fn add(&mut self, other: &Tally) {
+        self.packets += other.packets;
+        self.bytes += other.bytes;
+        self.matched += other.matched;
+        self.matched_bytes += other.matched_bytes;
+    }
+}
+
+/// Why filtering stopped before the end. Everything before it was delivered.
+#[derive(Debug)]
+pub enum Stop<E> {
+    /// The capture could not be read on.
+    Capture(capture::Error),
+    /// There is no program for an interface of the capture.
+    Program {
+        /// Number of the packet that came by it, from 1; 0 when none has yet.
+        packet: u64,
+        /// Why.
+        refusal: E,
+    },
+    /// The filter went round in circles on a packet.
+    Endless {
+        /// Its number, from 1.
+        packet: u64,
+    },
+    /// What was kept could not be written.
+    Output(io::Error),
+}
+
+impl<E> Stop<E> {
+    /// Packets are counted from the start of the capture, not of a part of it.
+    fn after(mut self, packets: u64) -> Stop<E> {
+        match &mut self {
+            Stop::Capture(capture::Error::Fault(fault)) => fault.packets += packets,
+            Stop::Program { packet, .. } | Stop::Endless { packet } => *packet += packets,
+            Stop::Capture(capture::Error::Io { .. }) | Stop::Output(_) => {}
+        }
+        self
+    }
+}
+
+/// Where kept packets go.
+pub struct Output<'w> {
+    /// What kind of file.
+    pub shape: Shape,
+    /// The file, to which [`start_file`](Self::start_file) wrote its start.
+    pub file: &'w mut dyn Write,
+}
+
+impl Output<'_> {
+    /// Writes what the file starts with; once, before the first capture.
+    pub fn start_file(&mut self, options: &Options) -> io::Result<()> {
+        let Shape::Pcap(header) = self.shape else {
+            return Ok(());
+        };
+        let format = capture::Format::Pcap(header);
+        let mut start = Vec::new();
+        Encoder::new(self.shape, format, options.snaplen).start_file(&mut start);
+        self.file.write_all(&start)
+    }
+}
+
+/// Filters one capture. Gives what was seen and kept, and why it stopped if that
+/// was before the end. `progress` is told every now and then how many bytes of
+/// the (decompressed) capture are done.
+pub fn filter_capture<P: Programs>(
+    input: Input,
+    programs: &P,
+    options: &Options,
+    mut output: Option<Output<'_>>,
+    progress: &mut dyn FnMut(u64),
+) -> (Tally, Result<(), Stop<P::Refusal>>) {
+    let encoder = output
+        .as_ref()
+        .map(|output| Encoder::new(output.shape, input.format(), options.snaplen));
+    let mut scan = Scan::new(programs, encoder);
+    scan.start_capture(input.reader.framing());
+    let file = output.as_mut().map(|output| &mut *output.file);
+    let mut drain = Drain::new(file, progress, input.eager);
+    let limit = options.limit.unwrap_or(u64::MAX);
+    let (tally, result) = match input.splittable(options.jobs) {
+        Some(whole) => parallel::run(
+            whole,
+            input.reader,
+            &mut scan,
+            options.jobs,
+            limit,
+            &mut drain,
+        ),
+        None => {
+            let mut reader = input.reader;
+            scan.run(&mut reader, u64::MAX, limit, Some(&mut drain))
+        }
+    };
+    // What was kept before a fault is delivered too.
+    match drain.write(&mut scan.kept) {
+        Ok(()) => (tally, result),
+        Err(error) => (tally, result.and(Err(Stop::Output(error)))),
+    }
+}

@@ -1,0 +1,294 @@
+//! Several threads on one file, with one thread's answer.
+//!
+//! The file is cut into segments of equal size. A worker takes the next segment,
+//! guesses where the first record in it starts, and scans the records that start
+//! inside. The merger takes the results in order. It knows where the segment
+//! before ended and what was known there (in pcapng: the section's interfaces);
+//! a result that started elsewhere, or assumed something else, is thrown away
+//! and its segment scanned again, from the right place, by the merger itself.
+//! The guess therefore decides about speed and never about the answer.
+//!
+//! Workers run ahead of the merger by a few segments only, which bounds the
+//! memory that kept packets take.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use capture::{Framing, Reader, first_record};
+
+use super::input::{FileRange, Source};
+use super::scan::{Drain, Scan};
+use super::{Programs, Stop, Tally};
+
+/// Bytes of a segment.
+pub(super) const SEGMENT: u64 = 2 << 20;
+
+/// Segments that each worker may be ahead of the merger.
+const AHEAD: u64 = 2;
+
+/// Bytes in which the first record of a segment is looked for.
+const SEARCH: usize = 256 << 10;
+
+/// What became of a segment.
+struct Scanned<E> {
+    /// Where its first record was taken to start; `None` when none was found.
+    first: Option<u64>,
+    /// What was taken to be known there.
+    before: Framing,
+    /// Where its last record ended.
+    next: u64,
+    /// What is known there.
+    after: Framing,
+    tally: Tally,
+    kept: Vec<u8>,
+    result: Result<(), Stop<E>>,
+}
+
+/// What workers and merger share.
+struct Plan {
+    state: Mutex<State>,
+    moved: Condvar,
+    /// Number of segments.
+    segments: u64,
+}
+
+struct State {
+    /// The segment that is taken next.
+    next: u64,
+    /// Segments that the merger is done with.
+    merged: u64,
+    /// No more segments are wanted.
+    stopped: bool,
+    /// What is known at the end of the merged part: the best guess for what
+    /// comes.
+    framing: Framing,
+    /// Buffers to use again.
+    spare: Vec<Vec<u8>>,
+}
+
+/// Scans what `reader` has not yet read of the file, which it has as its source.
+pub(super) fn run<P: Programs>(
+    (file, len): (Arc<File>, u64),
+    mut reader: Reader<Source>,
+    scan: &mut Scan<'_, P>,
+    jobs: usize,
+    limit: u64,
+    drain: &mut Drain<'_>,
+) -> (Tally, Result<(), Stop<P::Refusal>>) {
+    // The first segment shows what the rest is like: pcapng describes its
+    // interfaces there.
+    let (mut tally, result) = scan.run(&mut reader, SEGMENT, limit, Some(drain));
+    if result.is_err() || tally.matched == limit || reader.offset() < SEGMENT {
+        return (tally, result);
+    }
+    let plan = Plan {
+        state: Mutex::new(State {
+            next: 1,
+            merged: 1,
+            stopped: false,
+            framing: reader.framing().clone(),
+            spare: Vec::new(),
+        }),
+        moved: Condvar::new(),
+        segments: len.div_ceil(SEGMENT),
+    };
+    let (sender, receiver) = mpsc::channel();
+    let result = thread::scope(|scope| {
+        for _ in 0..jobs {
+            let (plan, file, sender) = (&plan, file.clone(), sender.clone());
+            let scan = scan.another();
+            scope.spawn(move || work(plan, &file, scan, jobs as u64, &sender));
+        }
+        drop(sender);
+        let mut merger = Merger {
+            plan: &plan,
+            file,
+            reader,
+            scan,
+            limit,
+            early: BTreeMap::new(),
+            receiver,
+        };
+        let result = merger.merge(&mut tally, drain);
+        plan.lock().stopped = true;
+        plan.moved.notify_all();
+        result
+    });
+    (tally, result)
+}
+
+impl Plan {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where a segment ends; the last one has no end, as a file may grow.
+    fn end(&self, segment: u64) -> u64 {
+        if segment + 1 == self.segments {
+            return u64::MAX;
+        }
+        (segment + 1) * SEGMENT
+    }
+
+    /// The next segment to scan, with what is probably known at its start and a
+    /// buffer; `None` when there is no more to do.
+    fn take(&self, jobs: u64) -> Option<(u64, Framing, Vec<u8>)> {
+        let mut state = self.lock();
+        loop {
+            if state.stopped || state.next == self.segments {
+                return None;
+            }
+            if state.next < state.merged + AHEAD * jobs {
+                let segment = state.next;
+                state.next += 1;
+                let buffer = state.spare.pop().unwrap_or_default();
+                return Some((segment, state.framing.clone(), buffer));
+            }
+            state = self
+                .moved
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// A worker's life.
+fn work<P: Programs>(
+    plan: &Plan,
+    file: &Arc<File>,
+    mut scan: Scan<'_, P>,
+    jobs: u64,
+    results: &Sender<(u64, Scanned<P::Refusal>)>,
+) {
+    let mut reader = None;
+    while let Some((segment, framing, buffer)) = plan.take(jobs) {
+        scan.kept = buffer;
+        let start = segment * SEGMENT;
+        let source = Source::File(FileRange::new(file.clone(), start, plan.end(segment)));
+        let reader = match &mut reader {
+            None => reader.insert(Reader::resume(source, start, framing.clone())),
+            Some(reader) => {
+                reader.restart(source, start, framing.clone());
+                reader
+            }
+        };
+        let scanned = guess(reader, framing, plan.end(segment), &mut scan);
+        if results.send((segment, scanned)).is_err() {
+            return;
+        }
+    }
+}
+
+/// Scans a segment from where its first record probably starts.
+fn guess<P: Programs>(
+    reader: &mut Reader<Source>,
+    before: Framing,
+    end: u64,
+    scan: &mut Scan<'_, P>,
+) -> Scanned<P::Refusal> {
+    // An error here comes again, at the right place, when the merger reads.
+    let found = reader
+        .peek(SEARCH)
+        .ok()
+        .and_then(|bytes| first_record(&before, bytes));
+    let (mut first, mut tally, mut result) = (None, Tally::default(), Ok(()));
+    if let Some(at) = found {
+        reader.skip(at);
+        first = Some(reader.offset());
+        (tally, result) = scan.run(reader, end, u64::MAX, None);
+    }
+    Scanned {
+        first,
+        before,
+        next: reader.offset(),
+        after: reader.framing().clone(),
+        tally,
+        kept: std::mem::take(&mut scan.kept),
+        result,
+    }
+}
+
+/// Puts the results together.
+struct Merger<'m, 'p, P: Programs> {
+    plan: &'m Plan,
+    file: Arc<File>,
+    /// Stands, in `offset` and `framing`, where the merged part ends.
+    reader: Reader<Source>,
+    scan: &'m mut Scan<'p, P>,
+    limit: u64,
+    /// Results that came before their turn.
+    early: BTreeMap<u64, Scanned<P::Refusal>>,
+    receiver: Receiver<(u64, Scanned<P::Refusal>)>,
+}
+
+impl<P: Programs> Merger<'_, '_, P> {
+    fn merge(&mut self, tally: &mut Tally, drain: &mut Drain<'_>) -> Result<(), Stop<P::Refusal>> {
+        let mut offset = self.reader.offset();
+        let mut framing = self.reader.framing().clone();
+        drain.write(&mut self.scan.kept).map_err(Stop::Output)?;
+        for segment in 1..self.plan.segments {
+            let scanned = self.result_of(segment);
+            let end = self.plan.end(segment);
+            let is_right = scanned.first == Some(offset)
+                && scanned.before == framing
+                && scanned.tally.matched < self.limit - tally.matched;
+            let mut kept = scanned.kept;
+            // A record may be longer than a segment.
+            if offset >= end {
+            } else if is_right {
+                drain.write(&mut kept).map_err(Stop::Output)?;
+                scanned.result.map_err(|stop| stop.after(tally.packets))?;
+                tally.add(&scanned.tally);
+                (offset, framing) = (scanned.next, scanned.after);
+            } else {
+                (offset, framing) = self.scan_again(offset, framing, end, tally, drain)?;
+            }
+            drain.report(offset);
+            let mut state = self.plan.lock();
+            kept.clear();
+            state.spare.push(kept);
+            state.merged = segment + 1;
+            state.framing.clone_from(&framing);
+            drop(state);
+            self.plan.moved.notify_all();
+            if tally.matched == self.limit {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for a segment's turn.
+    fn result_of(&mut self, segment: u64) -> Scanned<P::Refusal> {
+        loop {
+            if let Some(scanned) = self.early.remove(&segment) {
+                return scanned;
+            }
+            let (number, scanned) = self.receiver.recv().expect("workers send every segment");
+            self.early.insert(number, scanned);
+        }
+    }
+
+    /// Scans a segment from the right place.
+    fn scan_again(
+        &mut self,
+        offset: u64,
+        framing: Framing,
+        end: u64,
+        tally: &mut Tally,
+        drain: &mut Drain<'_>,
+    ) -> Result<(u64, Framing), Stop<P::Refusal>> {
+        let source = Source::File(FileRange::new(self.file.clone(), offset, end));
+        self.reader.restart(source, offset, framing);
+        let limit = self.limit - tally.matched;
+        let (again, result) = self.scan.run(&mut self.reader, end, limit, Some(drain));
+        let before = tally.packets;
+        tally.add(&again);
+        result.map_err(|stop| stop.after(before))?;
+        drain.write(&mut self.scan.kept).map_err(Stop::Output)?;
+        Ok((self.reader.offset(), self.reader.framing().clone()))
+    }
+}

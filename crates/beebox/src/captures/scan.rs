@@ -1,0 +1,240 @@
+//! One thread's walk over a capture or a part of it.
+
+use std::io::{self, Write};
+use std::ptr;
+
+use capture::{Encoder, Event, Framing, Reader, Record, describe};
+use classic::{Endless, Semantics};
+use packet::{Metadata, Packet};
+
+use super::input::Source;
+use super::{Programs, Stop, Tally};
+use crate::{Filter, Runner};
+
+/// Kept bytes that are collected before they are written.
+const PORTION: usize = 256 << 10;
+
+/// Packets between two reports of progress; a power of two.
+const REPORT: u64 = 1 << 14;
+
+/// Seed of the random numbers that a filter may ask for.
+const SEED: u64 = 1;
+
+/// What a walk carries along.
+pub(super) struct Scan<'p, P> {
+    judges: Judges<'p, P>,
+    encoder: Option<Encoder>,
+    /// What is to be written.
+    pub(super) kept: Vec<u8>,
+}
+
+/// Where kept bytes go and progress is reported.
+pub(super) struct Drain<'d> {
+    file: Option<&'d mut dyn Write>,
+    progress: &'d mut dyn FnMut(u64),
+    /// Write before waiting for more of the capture.
+    eager: bool,
+}
+
+impl<'d> Drain<'d> {
+    pub(super) fn new(
+        file: Option<&'d mut dyn Write>,
+        progress: &'d mut dyn FnMut(u64),
+        eager: bool,
+    ) -> Drain<'d> {
+        Drain {
+            file,
+            progress,
+            eager,
+        }
+    }
+
+    /// Writes what is kept.
+    pub(super) fn write(&mut self, kept: &mut Vec<u8>) -> io::Result<()> {
+        if let Some(file) = &mut self.file {
+            file.write_all(kept)?;
+            if self.eager {
+                file.flush()?;
+            }
+        }
+        kept.clear();
+        Ok(())
+    }
+
+    /// Tells how far it is done.
+    pub(super) fn report(&mut self, offset: u64) {
+        (self.progress)(offset);
+    }
+}
+
+impl<'p, P: Programs> Scan<'p, P> {
+    pub(super) fn new(programs: &'p P, encoder: Option<Encoder>) -> Scan<'p, P> {
+        Scan {
+            judges: Judges::new(programs),
+            encoder,
+            kept: Vec::new(),
+        }
+    }
+
+    /// The same for another thread.
+    pub(super) fn another(&self) -> Scan<'p, P> {
+        Scan::new(self.judges.programs, self.encoder)
+    }
+
+    /// What a capture starts with in the output.
+    pub(super) fn start_capture(&mut self, framing: &Framing) {
+        if let Some(encoder) = &self.encoder {
+            encoder.start_capture(framing, &mut self.kept);
+        }
+    }
+
+    /// Walks over the records that start before `end`, until `limit` packets are
+    /// kept. Packets in the result are counted from where the walk starts.
+    /// Without a drain all that is kept stays.
+    pub(super) fn run(
+        &mut self,
+        reader: &mut Reader<Source>,
+        end: u64,
+        limit: u64,
+        mut drain: Option<&mut Drain<'_>>,
+    ) -> (Tally, Result<(), Stop<P::Refusal>>) {
+        let mut tally = Tally::default();
+        self.judges.forget_interfaces();
+        while reader.offset() < end && tally.matched < limit {
+            match reader.next() {
+                Ok(Some(Event::Packet(record))) => {
+                    tally.packets += 1;
+                    tally.bytes += record.data().len() as u64;
+                    match self.judges.keeps(&record) {
+                        Ok(false) => {}
+                        Ok(true) => {
+                            tally.matched += 1;
+                            tally.matched_bytes += record.data().len() as u64;
+                            if let Some(encoder) = &self.encoder {
+                                encoder.put_packet(&record, &mut self.kept);
+                            }
+                        }
+                        Err(refused) => return (tally, Err(refused.at(tally.packets))),
+                    }
+                }
+                Ok(Some(Event::Block(block))) => {
+                    if let Some(encoder) = &self.encoder {
+                        encoder.put_block(&block, &mut self.kept);
+                    }
+                    if block.is_structural() {
+                        self.judges.forget_interfaces();
+                    }
+                }
+                Ok(None) => break,
+                Err(error) => return (tally, Err(Stop::Capture(error))),
+            }
+            let Some(drain) = &mut drain else { continue };
+            if tally.packets.is_multiple_of(REPORT) {
+                drain.report(reader.offset());
+            }
+            let is_due = self.kept.len() >= PORTION
+                || drain.eager && !self.kept.is_empty() && !reader.has_next_buffered();
+            if is_due && let Err(error) = drain.write(&mut self.kept) {
+                return (tally, Err(Stop::Output(error)));
+            }
+        }
+        (tally, Ok(()))
+    }
+}
+
+/// The filters of the interfaces, each with what runs it in this thread.
+struct Judges<'p, P> {
+    programs: &'p P,
+    judges: Vec<Judge<'p>>,
+    /// Index into `judges`, by interface; `UNKNOWN` until its first packet.
+    by_interface: Vec<usize>,
+}
+
+struct Judge<'p> {
+    filter: &'p Filter,
+    runner: Runner<'p>,
+}
+
+const UNKNOWN: usize = usize::MAX;
+
+/// Why there is no verdict.
+enum Refused<E> {
+    Program(E),
+    Endless,
+}
+
+impl<E> Refused<E> {
+    fn at(self, packet: u64) -> Stop<E> {
+        match self {
+            Refused::Program(refusal) => Stop::Program { packet, refusal },
+            Refused::Endless => Stop::Endless { packet },
+        }
+    }
+}
+
+impl<'p, P: Programs> Judges<'p, P> {
+    fn new(programs: &'p P) -> Judges<'p, P> {
+        Judges {
+            programs,
+            judges: Vec::new(),
+            by_interface: Vec::new(),
+        }
+    }
+
+    /// Interfaces may have changed.
+    fn forget_interfaces(&mut self) {
+        self.by_interface.clear();
+    }
+
+    #[inline(always)]
+    fn keeps(&mut self, record: &Record<'_>) -> Result<bool, Refused<P::Refusal>> {
+        let id = record.interface_id() as usize;
+        let index = match self.by_interface.get(id) {
+            Some(&index) if index != UNKNOWN => index,
+            _ => self.meet(record).map_err(Refused::Program)?,
+        };
+        self.judges[index]
+            .keeps(record)
+            .map_err(|_| Refused::Endless)
+    }
+
+    /// The first packet of an interface.
+    #[cold]
+    fn meet(&mut self, record: &Record<'_>) -> Result<usize, P::Refusal> {
+        let filter = self.programs.for_interface(record.interface())?;
+        let known = self
+            .judges
+            .iter()
+            .position(|judge| ptr::eq(judge.filter, filter));
+        let index = known.unwrap_or_else(|| {
+            self.judges.push(Judge {
+                filter,
+                runner: filter.runner(SEED),
+            });
+            self.judges.len() - 1
+        });
+        let id = record.interface_id() as usize;
+        if self.by_interface.len() <= id {
+            self.by_interface.resize(id + 1, UNKNOWN);
+        }
+        self.by_interface[id] = index;
+        Ok(index)
+    }
+}
+
+impl Judge<'_> {
+    #[inline(always)]
+    fn keeps(&mut self, record: &Record<'_>) -> Result<bool, Endless> {
+        if self.filter.semantics() == Semantics::Kernel {
+            return self.keeps_in_kernel(record);
+        }
+        let packet = Packet::captured(record.data(), record.wire_len(), &Metadata::UNKNOWN);
+        Ok(self.runner.run(&packet)? != 0)
+    }
+
+    /// A packet as Linux would have shown it to a packet socket.
+    fn keeps_in_kernel(&mut self, record: &Record<'_>) -> Result<bool, Endless> {
+        let meta = describe(record.interface(), record.interface_id(), record.data());
+        Ok(self.runner.run(&Packet::whole(record.data(), &meta))? != 0)
+    }
+}

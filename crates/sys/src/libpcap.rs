@@ -1,0 +1,307 @@
+//! libpcap's filter compiler, loaded when it is asked for.
+//!
+//! An expression means what tcpdump says it means, so libpcap compiles it, and
+//! it is asked in the way that `tcpdump -r` asks: it opens a capture file (here
+//! one in memory, of a file header and no packets, which carries link type, byte
+//! order and snapshot length) and compiles for that. What tcpdump refuses is
+//! refused, and the program is the one that `tcpdump -d -r` prints.
+//!
+//! Nothing of libpcap outlives a call: the handle is opened and closed inside,
+//! on one thread, and calls are serialised, as old releases keep their parser's
+//! state in globals.
+
+mod interpreter;
+
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::fmt;
+use std::ptr::NonNull;
+use std::sync::{Mutex, PoisonError};
+
+use isa::classic::SockFilter;
+use libloading::Library;
+
+pub use interpreter::Interpreter;
+
+/// The names under which libpcap is installed, best first: Debian's, then that
+/// of other distributions.
+const NAMES: &[&str] = &["libpcap.so.0.8", "libpcap.so.1"];
+
+/// Bytes of a pcap file header.
+pub const FILE_HEADER: usize = 24;
+
+/// What tcpdump passes as netmask when it reads a file.
+const NETMASK: c_uint = 0;
+
+/// Room that libpcap wants for an error message.
+const ERROR_BUFFER: usize = 256;
+
+/// libpcap serves one caller at a time (see above). It is one per process, and
+/// so is the lock.
+static IN_USE: Mutex<()> = Mutex::new(());
+
+/// The functions that are used, as libpcap declares them.
+pub struct Libpcap {
+    fopen_offline: unsafe extern "C" fn(*mut libc::FILE, *mut c_char) -> *mut c_void,
+    compile: unsafe extern "C" fn(*mut c_void, *mut Program, *const c_char, c_int, c_uint) -> c_int,
+    geterr: unsafe extern "C" fn(*mut c_void) -> *const c_char,
+    freecode: unsafe extern "C" fn(*mut Program),
+    close: unsafe extern "C" fn(*mut c_void),
+    lib_version: unsafe extern "C" fn() -> *const c_char,
+    validate: interpreter::Validate,
+    filter: interpreter::Filter,
+    /// Keeps the functions in place.
+    _library: Library,
+}
+
+/// `struct bpf_program`.
+#[repr(C)]
+struct Program {
+    len: c_uint,
+    insns: *mut SockFilter,
+}
+
+/// Why there is no libpcap.
+#[derive(Debug)]
+pub struct Absent {
+    /// What the loader said about each name.
+    pub reasons: Vec<String>,
+}
+
+/// Why libpcap did not compile an expression.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// It does not take the file header (in its words).
+    Header(String),
+    /// It does not take the expression (in its words).
+    Expression(String),
+    /// The expression contains a NUL.
+    Nul,
+    /// The C library had no memory for a file in memory.
+    OutOfMemory,
+}
+
+impl Libpcap {
+    /// Loads the system's libpcap.
+    pub fn load() -> Result<Libpcap, Absent> {
+        let mut reasons = Vec::new();
+        for name in NAMES {
+            match Self::load_from(name) {
+                Ok(libpcap) => return Ok(libpcap),
+                Err(error) => reasons.push(error.to_string()),
+            }
+        }
+        Err(Absent { reasons })
+    }
+
+    fn load_from(name: &str) -> Result<Libpcap, libloading::Error> {
+        // SAFETY: loading a library runs its initialisers; libpcap's have no
+        // requirements. The types given to its functions are those that its
+        // public header declares, unchanged since libpcap 0.9.
+        unsafe {
+            let library = Library::new(name)?;
+            Ok(Libpcap {
+                fopen_offline: *library.get(b"pcap_fopen_offline\0")?,
+                compile: *library.get(b"pcap_compile\0")?,
+                geterr: *library.get(b"pcap_geterr\0")?,
+                freecode: *library.get(b"pcap_freecode\0")?,
+                close: *library.get(b"pcap_close\0")?,
+                lib_version: *library.get(b"pcap_lib_version\0")?,
+                validate: *library.get(b"bpf_validate\0")?,
+                filter: *library.get(b"bpf_filter\0")?,
+                _library: library,
+            })
+        }
+    }
+
+    /// What it calls itself.
+    pub fn version(&self) -> String {
+        // SAFETY: the function takes nothing and returns a static C string.
+        unsafe { text((self.lib_version)()) }
+    }
+
+    /// Compiles an expression for the packets of a capture file that starts
+    /// with this pcap file header, with the optimiser on.
+    pub fn compile(
+        &self,
+        header: &[u8; FILE_HEADER],
+        expression: &str,
+    ) -> Result<Vec<SockFilter>, Refused> {
+        let expression = CString::new(expression).map_err(|_| Refused::Nul)?;
+        let _one_at_a_time = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
+        let capture = Capture::open(self, header)?;
+        let mut program = Program {
+            len: 0,
+            insns: std::ptr::null_mut(),
+        };
+        // SAFETY: the handle is open, the program is ours to fill, and the
+        // expression is a C string that outlives the call.
+        let status = unsafe {
+            (self.compile)(
+                capture.handle.as_ptr(),
+                &mut program,
+                expression.as_ptr(),
+                1,
+                NETMASK,
+            )
+        };
+        if status != 0 {
+            // SAFETY: the handle is open; the message is copied before it
+            // closes.
+            let message = unsafe { text((self.geterr)(capture.handle.as_ptr())) };
+            return Err(Refused::Expression(message));
+        }
+        let insns = match NonNull::new(program.insns) {
+            // SAFETY: libpcap says that `len` instructions, laid out as
+            // `SockFilter` is, start there.
+            Some(insns) => unsafe {
+                std::slice::from_raw_parts(insns.as_ptr(), program.len as usize).to_vec()
+            },
+            None => Vec::new(),
+        };
+        // SAFETY: a successful compilation filled the program, and it is freed
+        // once.
+        unsafe { (self.freecode)(&mut program) };
+        Ok(insns)
+    }
+}
+
+impl fmt::Debug for Libpcap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Libpcap").field(&self.version()).finish()
+    }
+}
+
+/// An open `pcap_t` that reads a file in memory.
+struct Capture<'l> {
+    libpcap: &'l Libpcap,
+    handle: NonNull<c_void>,
+}
+
+impl<'l> Capture<'l> {
+    /// The header is read here and not needed later.
+    fn open(libpcap: &'l Libpcap, header: &[u8; FILE_HEADER]) -> Result<Capture<'l>, Refused> {
+        // SAFETY: the buffer is readable for its length, and a stream opened
+        // with "r" does not write to it. It outlives every read: libpcap reads
+        // the header now and packets never, and what closes the stream later
+        // does not read.
+        let file = unsafe {
+            libc::fmemopen(
+                header.as_ptr().cast_mut().cast(),
+                header.len(),
+                c"r".as_ptr(),
+            )
+        };
+        if file.is_null() {
+            return Err(Refused::OutOfMemory);
+        }
+        let mut message = [0 as c_char; ERROR_BUFFER];
+        // SAFETY: the stream is open, and the buffer has the size that libpcap
+        // asks for.
+        let handle = unsafe { (libpcap.fopen_offline)(file, message.as_mut_ptr()) };
+        match NonNull::new(handle) {
+            Some(handle) => Ok(Capture { libpcap, handle }),
+            None => {
+                // SAFETY: a failed open leaves the stream to the caller, and the
+                // message is a C string in our buffer.
+                unsafe {
+                    libc::fclose(file);
+                    Err(Refused::Header(text(message.as_ptr())))
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Capture<'_> {
+    fn drop(&mut self) {
+        // SAFETY: the handle is open and closed once; this closes the stream
+        // too.
+        unsafe { (self.libpcap.close)(self.handle.as_ptr()) };
+    }
+}
+
+/// # Safety
+/// `message` is null or a C string.
+unsafe fn text(message: *const c_char) -> String {
+    if message.is_null() {
+        return String::new();
+    }
+    // SAFETY: as the caller upholds.
+    unsafe { CStr::from_ptr(message) }
+        .to_string_lossy()
+        .into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A header of today, little-endian, snapshot length 65,535.
+    fn header(link_type: u8) -> [u8; FILE_HEADER] {
+        let mut header = [0; FILE_HEADER];
+        header[..8].copy_from_slice(&[0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0]);
+        header[16..18].copy_from_slice(&[0xff, 0xff]);
+        header[20] = link_type;
+        header
+    }
+
+    fn libpcap() -> Option<Libpcap> {
+        let libpcap = Libpcap::load();
+        if libpcap.is_err() {
+            eprintln!("skipped: no libpcap");
+        }
+        libpcap.ok()
+    }
+
+    #[test]
+    fn an_expression_compiles_for_the_link_type_of_the_header() {
+        let Some(libpcap) = libpcap() else { return };
+        let raw = libpcap.compile(&header(101), "ip").unwrap();
+        assert_eq!(raw[0], SockFilter::new(0x30, 0, 0, 0), "the version nibble");
+        let ethernet = libpcap.compile(&header(1), "ip").unwrap();
+        assert_eq!(
+            ethernet[0],
+            SockFilter::new(0x28, 0, 0, 12),
+            "the EtherType"
+        );
+        assert_eq!(
+            ethernet[2],
+            SockFilter::new(0x06, 0, 0, 65535),
+            "keeps the snapshot length"
+        );
+    }
+
+    #[test]
+    fn refusals_carry_the_words_of_libpcap() {
+        let Some(libpcap) = libpcap() else { return };
+        for expression in ["port", "ip and and", "vlan 5000"] {
+            match libpcap.compile(&header(1), expression) {
+                Err(Refused::Expression(message)) => assert!(!message.is_empty()),
+                other => panic!("{expression}: {other:?}"),
+            }
+        }
+        assert_eq!(libpcap.compile(&header(1), "ip\0"), Err(Refused::Nul));
+        let mut archaic = header(1);
+        archaic[4] = 1;
+        assert!(matches!(
+            libpcap.compile(&archaic, "ip"),
+            Err(Refused::Header(_))
+        ));
+    }
+
+    #[test]
+    fn calls_from_many_threads_do_not_disturb_one_another() {
+        let Some(libpcap) = libpcap() else { return };
+        let alone = libpcap.compile(&header(1), "tcp port 22").unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..50 {
+                        assert_eq!(libpcap.compile(&header(1), "tcp port 22").unwrap(), alone);
+                        libpcap.compile(&header(1), "tcp port").unwrap_err();
+                    }
+                });
+            }
+        });
+    }
+}

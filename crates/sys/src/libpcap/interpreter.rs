@@ -1,0 +1,72 @@
+//! libpcap's interpreter of classic programs, to compare with.
+
+use std::ffi::{c_int, c_uint};
+
+use isa::classic::SockFilter;
+
+use super::Libpcap;
+
+/// `bpf_validate`: 1 when the program is one that `bpf_filter` can run.
+pub(super) type Validate = unsafe extern "C" fn(*const SockFilter, c_int) -> c_int;
+
+/// `bpf_filter`: program, packet, length on the wire, length of the buffer.
+pub(super) type Filter =
+    unsafe extern "C" fn(*const SockFilter, *const u8, c_uint, c_uint) -> c_uint;
+
+/// A program that libpcap finds valid, ready to run in libpcap.
+pub struct Interpreter<'l> {
+    program: Vec<SockFilter>,
+    filter: Filter,
+    /// The function lives as long as its library.
+    _libpcap: &'l Libpcap,
+}
+
+impl Libpcap {
+    /// Prepares a program for libpcap's interpreter; `None` when libpcap finds
+    /// it invalid.
+    pub fn interpreter(&self, program: Vec<SockFilter>) -> Option<Interpreter<'_>> {
+        let len = c_int::try_from(program.len()).ok()?;
+        // SAFETY: `len` instructions, laid out as libpcap's `struct bpf_insn`
+        // is, start at the pointer; the function only reads them.
+        let valid = unsafe { (self.validate)(program.as_ptr(), len) } != 0;
+        valid.then_some(Interpreter {
+            program,
+            filter: self.filter,
+            _libpcap: self,
+        })
+    }
+}
+
+impl Interpreter<'_> {
+    /// Runs the program on what was captured of a packet.
+    #[inline]
+    pub fn run(&self, data: &[u8], wire_len: u32) -> u32 {
+        let captured = c_uint::try_from(data.len()).unwrap_or(c_uint::MAX);
+        // SAFETY: the library is loaded (we borrow it) and found the program
+        // valid: it stays inside itself and its scratch memory. It bounds every
+        // load by `captured`, and that many bytes are readable.
+        unsafe { (self.filter)(self.program.as_ptr(), data.as_ptr(), wire_len, captured) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_what_libpcap_finds_valid() {
+        let Ok(libpcap) = Libpcap::load() else {
+            eprintln!("skipped: no libpcap");
+            return;
+        };
+        let load_byte = SockFilter::new(0x30, 0, 0, 1);
+        let return_a = SockFilter::new(0x16, 0, 0, 0);
+        let filter = libpcap.interpreter(vec![load_byte, return_a]).unwrap();
+        assert_eq!(filter.run(&[5, 7], 2), 7);
+        assert_eq!(filter.run(&[5], 2), 0, "beyond the captured bytes");
+        assert!(
+            libpcap.interpreter(vec![load_byte]).is_none(),
+            "no return at the end"
+        );
+    }
+}
