@@ -6,7 +6,7 @@
 //! if its first one is invalid its second is kept as invalid bits too.
 
 use super::insn::{AddrSpaceCast, Fault, Insn, RawInsn, Reg, Size};
-use super::row::{Field, Row};
+use super::row::{Effect, Field, Row};
 use super::table::{Op, ROWS, build, take_apart};
 use std::fmt;
 
@@ -102,14 +102,18 @@ impl RawInsn {
     }
 
     /// Why no row admits this slot, or `None` if one does.
-    fn fault(self) -> Option<Fault> {
+    fn fault(self, high: i32) -> Option<Fault> {
+        let missing = |field, number| field == Field::Any && number > 10;
         let mut fault = Fault::UnknownOpcode;
         for row in Row::with_code(self.code) {
-            if row.admits(self) {
-                let out_of_range = |field, number| field == Field::Any && number > 10;
-                if !out_of_range(row.dst, self.dst()) && !out_of_range(row.src, self.src()) {
-                    return None;
-                }
+            // Linux asks for a branch's first register before it looks at any
+            // field, and elsewhere for registers last.
+            let (dst, src) = (missing(row.dst, self.dst()), missing(row.src, self.src()));
+            let admits = row.admits(self, high);
+            if admits && !dst && !src {
+                return None;
+            }
+            if admits || (dst && row.effect == Effect::Branch) {
                 return Some(Fault::RegisterOutOfRange);
             }
             fault = Fault::ReservedField;
@@ -120,7 +124,7 @@ impl RawInsn {
 
 impl Row {
     /// The rows with this opcode.
-    pub fn with_code(code: u8) -> impl Iterator<Item = &'static Row> {
+    pub fn with_code(code: u8) -> impl DoubleEndedIterator<Item = &'static Row> {
         ROWS.iter().filter(move |row| row.code == code)
     }
 }
@@ -265,7 +269,7 @@ impl Insn {
         {
             return insn;
         }
-        invalid(raw.fault().unwrap_or(Fault::ReservedField))
+        invalid(raw.fault(high).unwrap_or(Fault::ReservedField))
     }
 
     /// Its slot, and the immediate of the second one if it takes two. `None`

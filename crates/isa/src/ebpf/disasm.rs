@@ -2,7 +2,8 @@
 //!
 //! Both print a row's template, so a row is all that a new instruction needs.
 
-use super::insn::{AddrSpaceCast, Insn, RawInsn};
+use super::insn::{AddrSpaceCast, Callee, Insn, RawInsn};
+use super::row::{Field, Row};
 use super::template::{Piece, RegName, Slot, pieces};
 use std::fmt;
 
@@ -12,7 +13,12 @@ use std::fmt;
 impl fmt::Display for Insn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.anatomy(), *self) {
-            (Some((row, raw, high)), _) => write_template(f, row.llvm, raw, high),
+            (Some((row, raw, high)), _) => Operands {
+                raw,
+                high,
+                names: &|_| None,
+            }
+            .write(f, row.llvm),
             (None, Insn::Invalid { raw, .. }) => {
                 write!(f, ".8byte 0x{:016x}", u64::from_le_bytes(raw.to_le_bytes()))
             }
@@ -22,52 +28,143 @@ impl fmt::Display for Insn {
     }
 }
 
-fn write_template(
-    f: &mut fmt::Formatter<'_>,
-    template: &str,
-    raw: RawInsn,
-    high: i32,
-) -> fmt::Result {
-    for piece in pieces(template) {
-        match piece {
-            Piece::Text(text) => f.write_str(text)?,
-            Piece::Slot(slot) => write_slot(f, slot, raw, high)?,
-        }
-    }
-    Ok(())
+/// Names of callees, as a log shows them.
+pub type CalleeNames<'a> = &'a dyn Fn(Callee) -> Option<&'a str>;
+
+/// An instruction as the kernel's log prints it, such as
+/// `(61) r0 = *(u32 *)(r1 +4)`.
+#[derive(Clone, Copy)]
+pub struct KernelForm<'a> {
+    insn: Insn,
+    names: CalleeNames<'a>,
 }
 
-fn write_slot(f: &mut fmt::Formatter<'_>, slot: Slot, raw: RawInsn, high: i32) -> fmt::Result {
-    match slot {
-        Slot::Reg { src, name } => {
-            let letter = if name == RegName::Half { 'w' } else { 'r' };
-            write!(f, "{letter}{}", if src { raw.src() } else { raw.dst() })
+impl Insn {
+    /// The instruction as the kernel's log prints it. Callees are looked up in
+    /// `names`; the log says `unknown` of a helper without a name.
+    pub fn kernel_form<'a>(self, names: CalleeNames<'a>) -> KernelForm<'a> {
+        KernelForm { insn: self, names }
+    }
+}
+
+impl fmt::Display for KernelForm<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (row, raw, high) = match (self.insn.anatomy(), self.insn) {
+            (Some((row, raw, high)), _) => (row, raw, high),
+            // The log prints a slot before its fields are judged.
+            (None, Insn::Invalid { raw, .. }) => match Row::nearest(raw) {
+                Some(row) => (row, raw, 0),
+                None => return write!(f, "BUG_{:02x}", raw.code),
+            },
+            (None, _) => return Ok(()),
+        };
+        write!(f, "({:02x}) ", row.code)?;
+        Operands {
+            raw,
+            high,
+            names: self.names,
         }
-        Slot::Imm { .. } => write!(f, "{}", raw.imm),
-        Slot::HexImm => write!(f, "{:#x}", raw.imm),
-        Slot::Number => write!(f, "{}", raw.imm as u32),
-        Slot::Displacement => write_term(f, raw.off.into()),
-        Slot::ImmDisplacement if raw.imm == 0 => Ok(()),
-        Slot::ImmDisplacement => write_term(f, raw.imm),
-        Slot::Distance { long: false } => write!(f, "{:+}", raw.off),
-        Slot::Distance { long: true } => write!(f, "{:+}", raw.imm),
-        Slot::OffArgument => write_argument(f, raw.off.into()),
-        Slot::HighArgument => write_argument(f, high),
-        Slot::Value => {
-            write!(
-                f,
-                "{:#x}",
-                u64::from(raw.imm as u32) | u64::from(high as u32) << 32
-            )
-        }
-        Slot::Cast { hex } => {
-            let AddrSpaceCast { to, from } = AddrSpaceCast::from_imm(raw.imm);
-            if hex {
-                write!(f, "{to:#x}, {from:#x}")
-            } else {
-                write!(f, "{to}, {from}")
+        .write(f, row.kernel)
+    }
+}
+
+impl Row {
+    /// The row that the log takes a bad slot for: fields that select among the
+    /// rows of an opcode are looked at, reserved ones are not.
+    fn nearest(raw: RawInsn) -> Option<&'static Row> {
+        let selectors = |row: &Row| {
+            [
+                (row.src, raw.src().into()),
+                (row.off, raw.off.into()),
+                (row.imm, raw.imm),
+            ]
+            .into_iter()
+            .filter(|(field, _)| !matches!(field, Field::Any | Field::Ignored | Field::Is(0)))
+            .try_fold(0, |count, (field, value)| {
+                field.admits(value).then_some(count + 1)
+            })
+        };
+        let rows = || Row::with_code(raw.code);
+        // The last of the best in reverse: the plain row stands first.
+        let selected = rows().rev().filter(|row| selectors(row).is_some());
+        selected
+            .max_by_key(|row| selectors(row))
+            .or_else(|| rows().next())
+    }
+}
+
+/// What a template's placeholders stand for.
+struct Operands<'a> {
+    raw: RawInsn,
+    /// Immediate of the second slot.
+    high: i32,
+    names: CalleeNames<'a>,
+}
+
+impl Operands<'_> {
+    fn write(&self, f: &mut fmt::Formatter<'_>, template: &str) -> fmt::Result {
+        for piece in pieces(template) {
+            match piece {
+                Piece::Text(text) => f.write_str(text)?,
+                Piece::Slot(slot) => self.write_slot(f, slot)?,
             }
         }
+        Ok(())
+    }
+
+    fn write_slot(&self, f: &mut fmt::Formatter<'_>, slot: Slot) -> fmt::Result {
+        let RawInsn { off, imm, .. } = self.raw;
+        match slot {
+            Slot::Reg { src, name } => {
+                let letter = if name == RegName::Half { 'w' } else { 'r' };
+                write!(
+                    f,
+                    "{letter}{}",
+                    if src { self.raw.src() } else { self.raw.dst() }
+                )
+            }
+            Slot::Imm { .. } => write!(f, "{imm}"),
+            Slot::HexImm => write!(f, "{imm:#x}"),
+            Slot::Number => write!(f, "{}", imm as u32),
+            Slot::Callee => self.write_callee(f),
+            Slot::Displacement => write_term(f, off.into()),
+            Slot::ImmDisplacement if imm == 0 => Ok(()),
+            Slot::ImmDisplacement => write_term(f, imm),
+            Slot::Distance { long: false } => write!(f, "{off:+}"),
+            Slot::Distance { long: true } => write!(f, "{imm:+}"),
+            Slot::OffArgument => write_argument(f, off.into()),
+            Slot::HighArgument => write_argument(f, self.high),
+            Slot::Value => {
+                write!(
+                    f,
+                    "{:#x}",
+                    u64::from(imm as u32) | u64::from(self.high as u32) << 32
+                )
+            }
+            Slot::Cast { hex } => {
+                let AddrSpaceCast { to, from } = AddrSpaceCast::from_imm(imm);
+                if hex {
+                    write!(f, "{to:#x}, {from:#x}")
+                } else {
+                    write!(f, "{to}, {from}")
+                }
+            }
+        }
+    }
+
+    fn write_callee(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let RawInsn { off, imm, .. } = self.raw;
+        let (callee, nameless) = match self.raw.src() {
+            2 => (
+                Callee::Kfunc {
+                    id: imm,
+                    module: off,
+                },
+                "kernel-function",
+            ),
+            _ => (Callee::Helper(imm), "unknown"),
+        };
+        write!(f, "{}#{imm}", (self.names)(callee).unwrap_or(nameless))
     }
 }
 

@@ -14,6 +14,7 @@ pub mod table;
 mod template;
 
 pub use codec::{NoEncoding, PartialSlot, decode, encode, from_bytes, to_bytes};
+pub use disasm::{CalleeNames, KernelForm};
 pub use insn::*;
 pub use operands::{Access, Flow, RegRoles, RegSet};
 pub use row::{Effect, Field, Group, Row};

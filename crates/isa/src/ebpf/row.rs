@@ -69,13 +69,15 @@ pub enum Field {
     Any,
     /// This value and no other: part of the operation, or reserved (0).
     Is(i32),
+    /// Any value, without a meaning: Linux doesn't look. Encoding writes 0.
+    Ignored,
 }
 
 impl Field {
     /// Whether a field with this value fits.
     pub const fn admits(self, value: i32) -> bool {
         match self {
-            Field::Any => true,
+            Field::Any | Field::Ignored => true,
             Field::Is(only) => only == value,
         }
     }
@@ -96,6 +98,8 @@ pub struct Row {
     pub off: Field,
     /// The immediate field.
     pub imm: Field,
+    /// The immediate of the second slot, if there is one.
+    pub high: Field,
     /// Where it is defined.
     pub group: Group,
     /// What it does besides computing.
@@ -111,24 +115,25 @@ pub struct Row {
 }
 
 impl Row {
-    /// Whether the fixed fields of this row stand in the slot; register
-    /// numbers are not judged.
-    pub const fn admits(&self, raw: RawInsn) -> bool {
+    /// Whether the fixed fields of this row stand in the slot (`high`: the
+    /// second slot's immediate, or 0); register numbers are not judged.
+    pub const fn admits(&self, raw: RawInsn, high: i32) -> bool {
         self.code == raw.code
             && self.dst.admits(raw.dst() as i32)
             && self.src.admits(raw.src() as i32)
             && self.off.admits(raw.off as i32)
             && self.imm.admits(raw.imm)
+            && self.high.admits(high)
     }
 }
 
 /// `rows! { name code dst src off imm group effect [reads] -> [writes]
 /// Variant { … }, "LLVM text", "kernel text"; … }`.
 ///
-/// A field column is a number that must stand there or the name under which
-/// the instruction phrase uses it. Names for the immediate: any for the 32
-/// bits, `value` for 64 bits over both slots, `cast` for an address-space
-/// pair, `(imm high)` for the two slots apart.
+/// A field column is a number that must stand there, `_` if nobody looks, or
+/// the name under which the instruction phrase uses it. Names for the
+/// immediate: `imm` for the 32 bits, `value` for 64 bits over both slots,
+/// `cast` for an address-space pair, `(imm high)` for the two slots apart.
 macro_rules! rows {
     ($(
         $name:ident $code:literal $dst:tt $src:tt $off:tt $imm:tt $group:ident $effect:ident
@@ -149,7 +154,8 @@ macro_rules! rows {
                 dst: field!($dst),
                 src: field!($src),
                 off: field!($off),
-                imm: field!($imm),
+                imm: imm_field!($imm),
+                high: high_field!($imm),
                 group: Group::$group,
                 effect: Effect::$effect,
                 reads: RegRoles::EMPTY$(.and(role!($reads)))*,
@@ -181,7 +187,7 @@ macro_rules! rows {
                 $(Insn::$variant $phrase => {
                     let (imm, high) = imm_value!($imm);
                     let regs = reg_value!($dst) | reg_value!($src) << 4;
-                    (Op::$name, RawInsn { code: $code, regs, off: $off, imm }, high)
+                    (Op::$name, RawInsn { code: $code, regs, off: off_value!($off), imm }, high)
                 })*
                 _ => return None,
             })
@@ -189,87 +195,71 @@ macro_rules! rows {
     };
 }
 
+/// The demand that a field column makes.
+#[rustfmt::skip]
 macro_rules! field {
-    ($fixed:literal) => {
-        Field::Is($fixed)
-    };
-    ($name:tt) => {
-        Field::Any
-    };
+    (_) => { Field::Ignored };
+    ($fixed:literal) => { Field::Is($fixed) };
+    ($name:ident) => { Field::Any };
 }
 
+#[rustfmt::skip]
+macro_rules! imm_field {
+    (($low:tt $high:tt)) => { field!($low) };
+    ($imm:tt) => { field!($imm) };
+}
+
+#[rustfmt::skip]
+macro_rules! high_field {
+    (value) => { Field::Any };
+    (($low:tt $high:tt)) => { field!($high) };
+    ($imm:tt) => { Field::Is(0) };
+}
+
+/// A register that a row reads or writes.
+#[rustfmt::skip]
 macro_rules! role {
-    (dst) => {
-        RegRoles::DST
-    };
-    (src) => {
-        RegRoles::SRC
-    };
-    ($fixed:ident) => {
-        RegRoles::of(Reg::$fixed)
-    };
+    (dst) => { RegRoles::DST };
+    (src) => { RegRoles::SRC };
+    ($fixed:ident) => { RegRoles::of(Reg::$fixed) };
 }
 
+/// The pattern that a field column stands for in decoding.
+#[rustfmt::skip]
 macro_rules! reg_pattern {
-    (0) => {
-        Reg::R0
-    };
-    (1) => {
-        Reg::R1
-    };
-    (2) => {
-        Reg::R2
-    };
-    (3) => {
-        Reg::R3
-    };
-    (4) => {
-        Reg::R4
-    };
-    (5) => {
-        Reg::R5
-    };
-    (6) => {
-        Reg::R6
-    };
-    ($name:ident) => {
-        $name
-    };
+    (0) => { Reg::R0 };
+    (1) => { Reg::R1 };
+    (2) => { Reg::R2 };
+    (3) => { Reg::R3 };
+    (4) => { Reg::R4 };
+    (5) => { Reg::R5 };
+    (6) => { Reg::R6 };
+    ($name:ident) => { $name };
 }
 
-macro_rules! reg_value {
-    ($fixed:literal) => {
-        $fixed
-    };
-    ($name:ident) => {
-        $name.number()
-    };
-}
-
+#[rustfmt::skip]
 macro_rules! imm_pattern {
-    ($fixed:literal) => {
-        Immediate { imm: $fixed, .. }
-    };
-    (($low:ident $high:ident)) => {
-        Immediate {
-            imm: $low,
-            high: $high,
-            ..
-        }
-    };
-    ($name:ident) => {
-        Immediate { $name, .. }
-    };
+    ($fixed:literal) => { Immediate { imm: $fixed, .. } };
+    (($low:tt $high:tt)) => { Immediate { imm: $low, high: $high, .. } };
+    ($name:ident) => { Immediate { $name, .. } };
 }
 
+/// The value that a field column stands for in encoding.
+#[rustfmt::skip]
+macro_rules! reg_value {
+    ($fixed:literal) => { $fixed };
+    ($name:ident) => { $name.number() };
+}
+
+#[rustfmt::skip]
+macro_rules! off_value {
+    (_) => { 0 };
+    ($off:tt) => { $off };
+}
+
+#[rustfmt::skip]
 macro_rules! imm_value {
-    ($fixed:literal) => {
-        ($fixed, 0)
-    };
-    (($low:ident $high:ident)) => {
-        ($low, $high)
-    };
-    ($name:ident) => {
-        $name.halves()
-    };
+    ($fixed:literal) => { ($fixed, 0) };
+    (($low:tt $high:tt)) => { ($low, $high) };
+    ($name:ident) => { $name.halves() };
 }

@@ -158,37 +158,37 @@ rows! {
 
     // Byte order, RFC 9669 section 4.2
     Little16 0xd4 dst 0 0 16 Base32 Compute [dst] -> [dst] Endian { order: Little, size: H, dst },
-        "{dst} = le16 {dst}", "{dst} = le16 {dst}";
+        "{dst} = le16 {dst}", "{dst} = le{imm} {dst}";
     Little32 0xd4 dst 0 0 32 Base32 Compute [dst] -> [dst] Endian { order: Little, size: W, dst },
-        "{dst} = le32 {dst}", "{dst} = le32 {dst}";
+        "{dst} = le32 {dst}", "{dst} = le{imm} {dst}";
     Little64 0xd4 dst 0 0 64 Base64 Compute [dst] -> [dst] Endian { order: Little, size: DW, dst },
-        "{dst} = le64 {dst}", "{dst} = le64 {dst}";
+        "{dst} = le64 {dst}", "{dst} = le{imm} {dst}";
     Big16 0xdc dst 0 0 16 Base32 Compute [dst] -> [dst] Endian { order: Big, size: H, dst },
-        "{dst} = be16 {dst}", "{dst} = be16 {dst}";
+        "{dst} = be16 {dst}", "{dst} = be{imm} {dst}";
     Big32 0xdc dst 0 0 32 Base32 Compute [dst] -> [dst] Endian { order: Big, size: W, dst },
-        "{dst} = be32 {dst}", "{dst} = be32 {dst}";
+        "{dst} = be32 {dst}", "{dst} = be{imm} {dst}";
     Big64 0xdc dst 0 0 64 Base64 Compute [dst] -> [dst] Endian { order: Big, size: DW, dst },
-        "{dst} = be64 {dst}", "{dst} = be64 {dst}";
+        "{dst} = be64 {dst}", "{dst} = be{imm} {dst}";
     Swap16 0xd7 dst 0 0 16 Base64 Compute [dst] -> [dst] Endian { order: Swap, size: H, dst },
-        "{dst} = bswap16 {dst}", "{dst} = bswap16 {dst}";
+        "{dst} = bswap16 {dst}", "{dst} = bswap{imm} {dst}";
     Swap32 0xd7 dst 0 0 32 Base64 Compute [dst] -> [dst] Endian { order: Swap, size: W, dst },
-        "{dst} = bswap32 {dst}", "{dst} = bswap32 {dst}";
+        "{dst} = bswap32 {dst}", "{dst} = bswap{imm} {dst}";
     Swap64 0xd7 dst 0 0 64 Base64 Compute [dst] -> [dst] Endian { order: Swap, size: DW, dst },
-        "{dst} = bswap64 {dst}", "{dst} = bswap64 {dst}";
+        "{dst} = bswap64 {dst}", "{dst} = bswap{imm} {dst}";
 
     // 64-bit immediates, two slots, RFC 9669 section 5.4
     LoadImm64 0x18 dst 0 0 value Base64 Wide [] -> [dst] LoadImm64 { dst, imm: Imm64::Value(value) },
         "{dst} = {value} ll", "{dst} = {value}";
-    LoadMapFd 0x18 dst 1 0 (imm high) Base64 Wide [] -> [dst] LoadImm64 { dst, imm: Imm64::MapFd { fd: imm, high } },
-        "{dst} = map_fd({imm}{, high}) ll", "{dst} = {value}";
+    LoadMapFd 0x18 dst 1 0 (imm 0) Base64 Wide [] -> [dst] LoadImm64 { dst, imm: Imm64::MapFd { fd: imm, high: 0 } },
+        "{dst} = map_fd({imm}) ll", "{dst} = {value}";
     LoadMapValue 0x18 dst 2 0 (imm high) Base64 Wide [] -> [dst] LoadImm64 { dst, imm: Imm64::MapValue { fd: imm, offset: high } },
         "{dst} = map_value({imm}{, high}) ll", "{dst} = {value}";
     LoadBtfId 0x18 dst 3 0 (imm high) Base64 Wide [] -> [dst] LoadImm64 { dst, imm: Imm64::BtfId { id: imm, module_fd: high } },
         "{dst} = btf_id({imm}{, high}) ll", "{dst} = {value}";
     LoadFuncAddress 0x18 dst 4 0 (imm high) Base64 Wide [] -> [dst] LoadImm64 { dst, imm: Imm64::Func { off: imm, high } },
         "{dst} = func({+imm}{, high}) ll", "{dst} = {value}";
-    LoadMapIndex 0x18 dst 5 0 (imm high) Base64 Wide [] -> [dst] LoadImm64 { dst, imm: Imm64::MapIndex { index: imm, high } },
-        "{dst} = map_idx({imm}{, high}) ll", "{dst} = {value}";
+    LoadMapIndex 0x18 dst 5 0 (imm 0) Base64 Wide [] -> [dst] LoadImm64 { dst, imm: Imm64::MapIndex { index: imm, high: 0 } },
+        "{dst} = map_idx({imm}) ll", "{dst} = {value}";
     LoadMapIndexValue 0x18 dst 6 0 (imm high) Base64 Wide [] -> [dst] LoadImm64 { dst, imm: Imm64::MapIndexValue { index: imm, offset: high } },
         "{dst} = map_idx_value({imm}{, high}) ll", "{dst} = {value}";
 
@@ -400,13 +400,13 @@ rows! {
     MayGoto 0xe5 0 0 off 0 Linux Branch [] -> [] MayGoto { off },
         "may_goto {+off}", "may_goto pc{+off}";
     CallHelper 0x85 0 0 0 imm Base32 Call [R1 R2 R3 R4 R5] -> [R0 R1 R2 R3 R4 R5] Call(Callee::Helper(imm)),
-        "call {helper}", "call {helper}";
+        "call {helper}", "call {callee}";
     CallLocal 0x85 0 1 0 imm Base32 Call [R1 R2 R3 R4 R5] -> [R0 R1 R2 R3 R4 R5] Call(Callee::Local(imm)),
         "call {+imm}", "call pc{+imm}";
     CallKfunc 0x85 0 2 off imm Base32 Call [R1 R2 R3 R4 R5] -> [R0 R1 R2 R3 R4 R5] Call(Callee::Kfunc { id: imm, module: off }),
-        "call kfunc({imm}{, off})", "call {kfunc}";
+        "call kfunc({imm}{, off})", "call {callee}";
     CallReg 0x8d dst 0 0 0 Later Call [dst R1 R2 R3 R4 R5] -> [R0 R1 R2 R3 R4 R5] CallReg { dst },
         "callx {dst}", "callx {dst}";
-    Exit 0x95 0 0 0 0 Base32 Exit [R0] -> [] Exit {},
+    Exit 0x95 0 0 _ 0 Base32 Exit [R0] -> [] Exit {},
         "exit", "exit";
 }

@@ -8,7 +8,8 @@
 //! | `{imm}` | `-5` | hexadecimal, within 32 signed bits |
 //! | `{uimm}` | `-5` | as `{imm}`, and 32 unsigned bits |
 //! | `{0ximm}` | `0xfffffffb` | |
-//! | `{helper}` | `7` | |
+//! | `{helper}` | `7` | hexadecimal |
+//! | `{callee}` | `bpf_get_prandom_u32#7` | not read |
 //! | `{ + off}` | ` + 4`, ` - 4` | nothing, for 0 |
 //! | `{? + imm}` | ` + 4`, ` - 4`, nothing for 0 | |
 //! | `{+off}` `{+imm}` | `+4`, `-4` | a label |
@@ -28,6 +29,8 @@ pub(super) enum Slot {
     HexImm,
     /// The immediate as an unsigned number.
     Number,
+    /// The callee's name, and its number.
+    Callee,
     /// The offset, as a term of a sum.
     Displacement,
     /// The immediate, as a term of a sum, left out if 0.
@@ -102,6 +105,7 @@ impl Slot {
             "uimm" => Slot::Imm { unsigned: true },
             "0ximm" => Slot::HexImm,
             "helper" => Slot::Number,
+            "callee" => Slot::Callee,
             " + off" => Slot::Displacement,
             "? + imm" => Slot::ImmDisplacement,
             "+off" => Slot::Distance { long: false },
