@@ -107,7 +107,7 @@ pub struct Output<'w> {
     /// What kind of file.
     pub shape: Shape,
     /// The file, to which [`start_file`](Self::start_file) wrote its start.
-    pub file: &'w mut dyn Write,
+    pub file: &'w mut (dyn Write + 'w),
 }
 
 impl Output<'_> {
@@ -130,7 +130,7 @@ pub fn filter_capture<P: Programs>(
     input: Input,
     programs: &P,
     options: &Options,
-    mut output: Option<Output<'_>>,
+    output: Option<&mut Output<'_>>,
     progress: &mut dyn FnMut(u64),
 ) -> (Tally, Result<(), Stop<P::Refusal>>) {
     let encoder = output
@@ -138,7 +138,7 @@ pub fn filter_capture<P: Programs>(
         .map(|output| Encoder::new(output.shape, input.format(), options.snaplen));
     let mut scan = Scan::new(programs, encoder);
     scan.start_capture(input.reader.framing());
-    let file = output.as_mut().map(|output| &mut *output.file);
+    let file = output.map(|output| &mut *output.file as &mut dyn Write);
     let mut drain = Drain::new(file, progress, input.eager);
     let limit = options.limit.unwrap_or(u64::MAX);
     let (tally, result) = match input.splittable(options.jobs) {

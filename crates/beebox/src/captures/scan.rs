@@ -30,16 +30,16 @@ pub(super) struct Scan<'p, P> {
 
 /// Where kept bytes go and progress is reported.
 pub(super) struct Drain<'d> {
-    file: Option<&'d mut dyn Write>,
-    progress: &'d mut dyn FnMut(u64),
+    file: Option<&'d mut (dyn Write + 'd)>,
+    progress: &'d mut (dyn FnMut(u64) + 'd),
     /// Write before waiting for more of the capture.
     eager: bool,
 }
 
 impl<'d> Drain<'d> {
     pub(super) fn new(
-        file: Option<&'d mut dyn Write>,
-        progress: &'d mut dyn FnMut(u64),
+        file: Option<&'d mut (dyn Write + 'd)>,
+        progress: &'d mut (dyn FnMut(u64) + 'd),
         eager: bool,
     ) -> Drain<'d> {
         Drain {
