@@ -7,6 +7,8 @@ mod asm;
 mod bench;
 mod dis;
 mod filter;
+mod program_input;
+mod program_output;
 mod seccomp;
 
 use std::process::ExitCode;

@@ -1,0 +1,164 @@
+//! Where a command's classic program comes from: a file or standard input in
+//! any form, or an expression that libpcap compiles.
+
+use std::fs::File;
+use std::io::{self, IsTerminal, Read};
+use std::path::{Path, PathBuf};
+
+use classic::text::{self, ByteOrder, Form, MAX_BYTES, Place, Problem, ReadError};
+use classic::{Checked, Refusal, Rules, check};
+use isa::classic::SockFilter;
+
+use crate::answer::Failure;
+
+/// The options of a command that takes one program.
+#[derive(clap::Args)]
+pub(crate) struct ProgramInput {
+    /// The program, in any form; `-` is standard input
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+
+    /// The form of FILE, where its content does not tell
+    #[arg(long, value_name = "FORM")]
+    form: Option<FormName>,
+}
+
+impl ProgramInput {
+    /// Reads the program.
+    pub(crate) fn read(&self) -> Result<Vec<SockFilter>, Failure> {
+        let form = self.form.map(FormName::form);
+        match &self.file {
+            Some(path) => read_program(path, form),
+            None if io::stdin().is_terminal() => Err(Failure::new("no program is given")
+                .hint("name a FILE, or - to type one and end it with Ctrl-D")),
+            None => read_program(Path::new("-"), form),
+        }
+    }
+}
+
+/// What the forms are called on the command line.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum FormName {
+    /// struct sock_filter array, byte order of this machine
+    Raw,
+    /// struct sock_filter array, little-endian
+    RawLe,
+    /// struct sock_filter array, big-endian
+    RawBe,
+    /// listing, as tcpdump -d prints
+    D,
+    /// C array, as tcpdump -dd prints
+    Dd,
+    /// decimal numbers, as tcpdump -ddd prints
+    Ddd,
+    /// one line with commas, as bpf_asm prints and xt_bpf and tc take
+    Oneline,
+    /// source in the language of bpf_asm
+    Asm,
+}
+
+impl FormName {
+    pub(crate) fn form(self) -> Form {
+        match self {
+            FormName::Raw => Form::Raw(ByteOrder::NATIVE),
+            FormName::RawLe => Form::Raw(ByteOrder::Little),
+            FormName::RawBe => Form::Raw(ByteOrder::Big),
+            FormName::D => Form::Dump,
+            FormName::Dd => Form::CArray,
+            FormName::Ddd => Form::Decimal,
+            FormName::Oneline => Form::OneLine,
+            FormName::Asm => Form::Asm,
+        }
+    }
+}
+
+/// Reads a program from a file, or from standard input if the path is `-`;
+/// without a form, in the one that it seems to have.
+pub(crate) fn read_program(path: &Path, form: Option<Form>) -> Result<Vec<SockFilter>, Failure> {
+    let bytes = read_bytes(path)?;
+    text::read(&bytes, form).map_err(|error| unreadable(path, &bytes, form.is_some(), &error))
+}
+
+/// The bytes of a file or of standard input, but no more than a program can
+/// have.
+fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
+    let fail = |error: io::Error| Failure::new(format_args!("{}: {error}", name(path)));
+    let mut bytes = Vec::new();
+    let source: &mut dyn Read = match path == Path::new("-") {
+        true => &mut io::stdin().lock(),
+        false => &mut File::open(path).map_err(fail)?,
+    };
+    let limit = MAX_BYTES as u64 + 1;
+    source.take(limit).read_to_end(&mut bytes).map_err(fail)?;
+    Ok(bytes)
+}
+
+/// What messages call a path.
+fn name(path: &Path) -> String {
+    match path == Path::new("-") {
+        true => "standard input".to_owned(),
+        false => path.display().to_string(),
+    }
+}
+
+fn unreadable(path: &Path, bytes: &[u8], is_named: bool, error: &ReadError) -> Failure {
+    let excerpt = match error.place {
+        Place::Text { line, column } => excerpt(bytes, line, column),
+        Place::Input | Place::Byte(_) => String::new(),
+    };
+    let failure = Failure::new(format_args!("{}: {error}{excerpt}", name(path)));
+    match (&error.problem, error.form) {
+        (Problem::Unrecognized, _) => {
+            failure.hint("--form names the form, if it is one of them (see --help)")
+        }
+        // The form may have been guessed wrong.
+        (Problem::Expected { .. }, Some(form)) if !is_named => failure.hint(format_args!(
+            "it was read as a {}; --form names another form",
+            form.name()
+        )),
+        _ => failure,
+    }
+}
+
+/// The line in question with a mark below the column; nothing if the line does
+/// not tell more than the message.
+fn excerpt(bytes: &[u8], line: usize, column: usize) -> String {
+    /// Characters shown before the mark, and in all.
+    const BEFORE: usize = 40;
+    const WIDTH: usize = 76;
+    let Some(source) = bytes.split(|&byte| byte == b'\n').nth(line - 1) else {
+        return String::new();
+    };
+    let source = String::from_utf8_lossy(source);
+    let first = column.saturating_sub(1 + BEFORE);
+    let shown: String = source
+        .trim_end()
+        .chars()
+        .skip(first)
+        .take(WIDTH)
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    if shown.trim().is_empty() {
+        return String::new();
+    }
+    let indent = " ".repeat(column - 1 - first);
+    format!("\n{line:>6} | {shown}\n       | {indent}^")
+}
+
+/// Checks a program that a command goes on to use.
+pub(crate) fn check_program(program: &[SockFilter], rules: Rules) -> Result<Checked, Failure> {
+    check(program, rules).map_err(|refusal| refused(program, refusal))
+}
+
+fn refused(program: &[SockFilter], refusal: Refusal) -> Failure {
+    let sentence = refusal.rule.sentence();
+    match refusal.at {
+        Some(at) => {
+            let line = text::dump_line(at, program[at]).replace('\t', " ");
+            Failure::new(format_args!(
+                "instruction {at} breaks a rule: {sentence}\n  {line}"
+            ))
+        }
+        None => Failure::new(format_args!("the program breaks a rule: {sentence}")),
+    }
+}

@@ -1,0 +1,123 @@
+//! How a command writes a classic program.
+
+use std::fs;
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+
+use classic::text;
+use isa::classic::SockFilter;
+use serde::Serialize;
+
+use crate::answer::Failure;
+use crate::program_input::FormName;
+
+/// The forms that a program is read in, and JSON.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Format {
+    Form(FormName),
+    Json,
+}
+
+impl clap::ValueEnum for Format {
+    fn value_variants<'a>() -> &'a [Format] {
+        const ALL: &[Format] = &[
+            Format::Form(FormName::Raw),
+            Format::Form(FormName::RawLe),
+            Format::Form(FormName::RawBe),
+            Format::Form(FormName::D),
+            Format::Form(FormName::Dd),
+            Format::Form(FormName::Ddd),
+            Format::Form(FormName::Oneline),
+            Format::Form(FormName::Asm),
+            Format::Json,
+        ];
+        ALL
+    }
+
+    fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
+        match self {
+            Format::Form(form) => form.to_possible_value(),
+            Format::Json => Some(
+                clap::builder::PossibleValue::new("json")
+                    .help("fields and text of every instruction, for scripts"),
+            ),
+        }
+    }
+}
+
+/// One instruction in JSON.
+#[derive(Serialize)]
+pub(crate) struct InsnRecord {
+    index: usize,
+    code: u16,
+    jt: u8,
+    jf: u8,
+    k: u32,
+    /// The line of `tcpdump -d`, without the number.
+    text: String,
+}
+
+impl InsnRecord {
+    pub(crate) fn new(index: usize, raw: SockFilter) -> InsnRecord {
+        let line = text::dump_line(index, raw);
+        let (_, words) = line.split_once(' ').unwrap_or_default();
+        InsnRecord {
+            index,
+            code: raw.code,
+            jt: raw.jt,
+            jf: raw.jf,
+            k: raw.k,
+            text: words.split_whitespace().collect::<Vec<_>>().join(" "),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct ProgramRecord {
+    insns: Vec<InsnRecord>,
+}
+
+/// A program in a format.
+pub(crate) fn format_program(program: &[SockFilter], format: Format) -> Vec<u8> {
+    match format {
+        Format::Form(form) => text::write(program, form.form()),
+        Format::Json => {
+            let records = program.iter().enumerate();
+            let insns = records
+                .map(|(index, &raw)| InsnRecord::new(index, raw))
+                .collect();
+            json(&ProgramRecord { insns })
+        }
+    }
+}
+
+/// Any record as one line of JSON.
+pub(crate) fn json(record: &impl Serialize) -> Vec<u8> {
+    let mut line = serde_json::to_vec(record).expect("records have string keys only");
+    line.push(b'\n');
+    line
+}
+
+/// Writes to a file, or to standard output without one (or with `-`).
+pub(crate) fn write_output(bytes: &[u8], out: Option<&Path>) -> Result<(), Failure> {
+    match out {
+        Some(path) if path != Path::new("-") => fs::write(path, bytes)
+            .map_err(|error| Failure::new(format_args!("{}: {error}", path.display()))),
+        _ => write_standard_output(bytes),
+    }
+}
+
+fn write_standard_output(bytes: &[u8]) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    if stdout.is_terminal() && std::str::from_utf8(bytes).is_ok_and(|text| !text.contains('\0')) {
+        // Text may go to a terminal.
+    } else if stdout.is_terminal() {
+        return Err(Failure::new("a raw program is no text for a terminal")
+            .hint("write it to a file with -o, or into a pipe"));
+    }
+    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+        // Whoever reads has seen enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        result => result.map_err(|error| Failure::new(format_args!("standard output: {error}"))),
+    }
+}
