@@ -58,7 +58,7 @@ impl Prepared {
         match engine {
             Engine::Classic => Prepared::Classic(Program::prepare(program, semantics)),
             Engine::Interp => {
-                let lowered = Lowered::from_classic(&convert(program, semantics));
+                let lowered = Lowered::from_classic(convert(program, semantics));
                 let code = Code::compile(&lowered)
                     .expect("the interpreter performs every instruction that conversion makes");
                 Prepared::Interp(code)

@@ -34,7 +34,8 @@ const SAVED: Reg = Reg::R8;
 #[derive(Clone, Debug)]
 pub struct Converted {
     insns: Vec<Insn>,
-    origin: Vec<Option<u32>>,
+    /// For each classic instruction the slot where its code starts.
+    start: Vec<u32>,
     rules: Rules,
     semantics: Semantics,
 }
@@ -47,8 +48,21 @@ impl Converted {
 
     /// For each slot the classic instruction it comes from; `None` for the
     /// prologue.
-    pub fn origin(&self) -> &[Option<u32>] {
-        &self.origin
+    pub fn origin(&self) -> Vec<Option<usize>> {
+        let mut origin = vec![None; self.insns.len()];
+        let ends = self.start[1..]
+            .iter()
+            .copied()
+            .chain([self.insns.len() as u32]);
+        for (index, (&start, end)) in self.start.iter().zip(ends).enumerate() {
+            origin[start as usize..end as usize].fill(Some(index));
+        }
+        origin
+    }
+
+    /// The program itself.
+    pub fn into_insns(self) -> Vec<Insn> {
+        self.insns
     }
 
     /// The rules that the classic program was checked by.
@@ -65,20 +79,22 @@ impl Converted {
 /// Converts a checked program. Seccomp filters know one semantics only, and
 /// `semantics` does not matter for them.
 pub fn convert(program: &Checked, semantics: Semantics) -> Converted {
-    let live = Liveness::of(program.insns());
+    let insns = program.insns();
+    let mut live = Liveness::of(insns);
     let mut emitter = Emitter::new(program, semantics);
-    emitter.prologue(&live);
-    for (index, &insn) in program.insns().iter().enumerate() {
-        emitter.start[index] = emitter.insns.len() as u32;
-        if live.reachable(index) {
-            emitter.current = Some(index as u32);
-            emitter.convert(index, insn, live.after[index]);
+    emitter.prologue(live.before[0]);
+    for (index, &insn) in insns.iter().enumerate() {
+        emitter.start.push(emitter.insns.len() as u32);
+        if live.reached[index] {
+            live.reach_successors(insns, index);
+            let after = live.before.get(index + 1).copied().unwrap_or(Places::NONE);
+            emitter.convert(index, insn, after);
         }
     }
     emitter.patch_jumps();
     Converted {
         insns: emitter.insns,
-        origin: emitter.origin,
+        start: emitter.start,
         rules: program.rules(),
         semantics,
     }
@@ -92,8 +108,6 @@ impl Places {
     const NONE: Places = Places(0);
     const A: Places = Places(1);
     const X: Places = Places(2);
-    /// Set beside the places where an instruction is reachable at all.
-    const REACHED: Places = Places(1 << 31);
 
     const fn memory(k: u32) -> Places {
         Places(4 << (k & 15))
@@ -112,66 +126,71 @@ impl Places {
     }
 }
 
-/// Which places are read after each instruction before they are written.
+/// Which places are read from each instruction on before they are written.
+/// After an instruction that does not jump, that is what holds before the next.
 struct Liveness {
-    after: Vec<Places>,
-    entry: Places,
+    before: Vec<Places>,
+    /// Which instructions control can reach. Kept apart from the places: a byte
+    /// written into a word that is read next costs more than all the rest.
+    reached: Vec<bool>,
 }
 
 impl Liveness {
     fn of(insns: &[cbpf::Insn]) -> Liveness {
-        let mut after = vec![Places::NONE; insns.len()];
-        let loops = mark_reachable(insns, &mut after);
         let mut before = vec![Places::NONE; insns.len()];
+        let mut loops = false;
         loop {
             let mut changed = false;
-            for index in (0..insns.len()).rev() {
-                let insn = insns[index];
-                let out = match successors(insn, index) {
-                    [Some(one), Some(other)] => before[one].and(before[other]),
-                    [Some(one), None] => before[one],
-                    _ => Places::NONE,
+            for (index, &insn) in insns.iter().enumerate().rev() {
+                let after = match insn {
+                    cbpf::Insn::RetA | cbpf::Insn::RetK(_) => Places::NONE,
+                    cbpf::Insn::Jump { jt, jf, .. } => {
+                        let next = index + 1;
+                        before[next + jt as usize].and(before[next + jf as usize])
+                    }
+                    cbpf::Insn::Goto(k) => {
+                        let target = goto_target(index, k);
+                        loops |= target <= index;
+                        before[target]
+                    }
+                    _ => before[index + 1],
                 };
                 let (reads, writes) = effects(insn);
-                let inn = out.without(writes).and(reads);
-                changed |= before[index] != inn;
-                before[index] = inn;
-                after[index] = out.and(Places(after[index].0 & Places::REACHED.0));
+                let new = after.without(writes).and(reads);
+                changed |= before[index] != new;
+                before[index] = new;
             }
-            if !loops || !changed {
-                return Liveness {
-                    entry: before[0],
-                    after,
-                };
+            if !(loops && changed) {
+                break;
             }
+        }
+        let mut reached = vec![false; insns.len()];
+        reached[0] = true;
+        let mut live = Liveness { before, reached };
+        if loops {
+            live.reach_all(insns);
+        }
+        live
+    }
+
+    /// Marks where control goes from `index`. Done in order of the program, this
+    /// marks all that is reached, as long as every jump leads forward.
+    fn reach_successors(&mut self, insns: &[cbpf::Insn], index: usize) {
+        for next in successors(insns[index], index).into_iter().flatten() {
+            self.reached[next] = true;
         }
     }
 
-    fn reachable(&self, index: usize) -> bool {
-        self.after[index].has(Places::REACHED)
-    }
-}
-
-/// Marks what the entry reaches; says whether any jump goes backwards.
-fn mark_reachable(insns: &[cbpf::Insn], marks: &mut [Places]) -> bool {
-    let mut loops = false;
-    marks[0] = Places::REACHED;
-    loop {
-        let mut again = false;
-        for index in 0..insns.len() {
-            if !marks[index].has(Places::REACHED) {
-                continue;
-            }
+    /// The same for programs with backward jumps.
+    fn reach_all(&mut self, insns: &[cbpf::Insn]) {
+        let mut pending = vec![0];
+        while let Some(index) = pending.pop() {
             for next in successors(insns[index], index).into_iter().flatten() {
-                if !marks[next].has(Places::REACHED) {
-                    marks[next] = Places::REACHED;
-                    again |= next <= index;
+                if !self.reached[next] {
+                    self.reached[next] = true;
+                    pending.push(next);
                 }
-                loops |= next <= index;
             }
-        }
-        if !again {
-            return loops;
         }
     }
 }
@@ -238,10 +257,8 @@ struct Patch {
 
 struct Emitter {
     insns: Vec<Insn>,
-    origin: Vec<Option<u32>>,
     start: Vec<u32>,
     patches: Vec<Patch>,
-    current: Option<u32>,
     rules: Rules,
     semantics: Semantics,
 }
@@ -251,10 +268,8 @@ impl Emitter {
         let len = program.insns().len();
         Emitter {
             insns: Vec::with_capacity(len * 2 + 8),
-            origin: Vec::with_capacity(len * 2 + 8),
-            start: vec![0; len],
+            start: Vec::with_capacity(len),
             patches: Vec::with_capacity(len),
-            current: None,
             rules: program.rules(),
             semantics,
         }
@@ -262,20 +277,19 @@ impl Emitter {
 
     fn emit(&mut self, insn: Insn) {
         self.insns.push(insn);
-        self.origin.push(self.current);
     }
 
     /// Zeroes what the program may read before it writes, and keeps the context.
-    fn prologue(&mut self, live: &Liveness) {
+    fn prologue(&mut self, live: Places) {
         self.emit(mov64(CTX, Reg::R1));
-        if live.entry.has(Places::A) {
+        if live.has(Places::A) {
             self.emit(mov_imm(A, 0));
         }
-        if live.entry.has(Places::X) {
+        if live.has(Places::X) {
             self.emit(mov_imm(X, 0));
         }
         for k in 0..cbpf::MEMORY_WORDS {
-            if live.entry.has(Places::memory(k)) {
+            if live.has(Places::memory(k)) {
                 self.emit(Insn::Store {
                     size: ebpf::Size::W,
                     base: Reg::R10,

@@ -35,12 +35,30 @@ pub struct Unsupported {
 impl Code {
     /// Compiles a program: one pass, linear in its length.
     pub fn compile(program: &Lowered) -> Result<Code, Unsupported> {
-        let mut builder = Builder::new(program);
+        let bounds = match program.packet_rules() {
+            PacketRules::Capture => Bounds::Capture,
+            PacketRules::Kernel => Bounds::Kernel,
+        };
+        Code::build(program.insns(), bounds, program.evidence())
+    }
+
+    /// Compiles a program of a test that vouches for it.
+    #[cfg(test)]
+    pub(crate) fn compile_trusted(insns: &[Insn]) -> Result<Code, Unsupported> {
+        Code::build(
+            insns,
+            Bounds::Kernel,
+            Evidence::Classic(classic::Rules::Socket),
+        )
+    }
+
+    fn build(insns: &[Insn], bounds: Bounds, evidence: Evidence) -> Result<Code, Unsupported> {
+        let mut builder = Builder::new(insns, bounds);
         builder.build()?;
         let (ops, tables) = builder.finish();
         Ok(Code {
-            reads_metadata: reads_metadata(program.insns()),
-            evidence: program.evidence(),
+            reads_metadata: reads_metadata(insns),
+            evidence,
             ops,
             tables,
         })
@@ -113,7 +131,7 @@ impl Code {
     /// `m` comes from `Machine::enter`; `context` points to what the program's
     /// evidence says `r1` points to.
     #[inline(always)]
-    unsafe fn run(
+    pub(crate) unsafe fn run(
         &self,
         m: *mut Machine,
         context: u64,
@@ -193,15 +211,11 @@ struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    fn new(program: &'a Lowered) -> Builder<'a> {
-        let insns = program.insns();
+    fn new(insns: &'a [Insn], bounds: Bounds) -> Builder<'a> {
         Builder {
             insns,
             arrivals: Arrivals::of(insns),
-            bounds: match program.packet_rules() {
-                PacketRules::Capture => Bounds::Capture,
-                PacketRules::Kernel => Bounds::Kernel,
-            },
+            bounds,
             ops: Vec::with_capacity(insns.len()),
             tables: Vec::new(),
             patches: Vec::new(),
@@ -275,7 +289,7 @@ impl<'a> Builder<'a> {
             return 4;
         }
         if let Some(test) = fuse::test_after(self.insns, &self.arrivals, slot, Reg::R0)
-            && fuse::chain(self.insns, slot + 1, &self.chained).is_none()
+            && !fuse::is_chain(self.insns, slot + 1, &self.chained)
         {
             self.patch_later(Field::First, test.target);
             self.ops.push(load.then_jump(test.cond, test.imm));
@@ -336,8 +350,10 @@ impl<'a> Builder<'a> {
         for (position, &test) in chain.slots.iter().enumerate() {
             self.chained[test] = true;
             if position > 0 {
+                // A test with an operation of its own falls through to the next.
                 let previous = chain.slots[position - 1];
-                self.skipped[test] = self.arrivals.only_from_chain(self.insns, test, previous);
+                self.skipped[test] = (position == 1 || self.skipped[previous])
+                    && self.arrivals.only_from_chain(self.insns, test, previous);
             }
         }
         // The first of equal keys wins, so sort stably and drop the others.

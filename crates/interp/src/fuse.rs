@@ -139,8 +139,51 @@ pub(crate) struct Chain {
     pub slots: Vec<usize>,
 }
 
+/// One link of a chain: the constant, where control goes when the register
+/// equals it, and where the next link would stand.
+struct Link {
+    key: u32,
+    equal: usize,
+    next: usize,
+}
+
+fn link(insns: &[Insn], slot: usize, dst: Reg, taken: &[bool]) -> Option<Link> {
+    let test = forward_test(insns, slot)?;
+    if test.dst != dst || taken[slot] {
+        return None;
+    }
+    let (equal, next) = match test.cond {
+        Cond::Eq => (test.target, slot + 1),
+        Cond::Ne => (slot + 1, test.target),
+        _ => return None,
+    };
+    Some(Link {
+        key: test.imm as u32,
+        equal,
+        next,
+    })
+}
+
+/// Whether a chain begins at `slot` that is worth a table.
+pub(crate) fn is_chain(insns: &[Insn], slot: usize, taken: &[bool]) -> bool {
+    let Some(test) = forward_test(insns, slot) else {
+        return false;
+    };
+    let mut at = slot;
+    (0..SHORTEST_CHAIN).all(|_| match link(insns, at, test.dst, taken) {
+        Some(link) => {
+            at = link.next;
+            true
+        }
+        None => false,
+    })
+}
+
 /// Follows the chain that begins at `slot`; `None` where it is short.
 pub(crate) fn chain(insns: &[Insn], slot: usize, taken: &[bool]) -> Option<Chain> {
+    if !is_chain(insns, slot, taken) {
+        return None;
+    }
     let dst = forward_test(insns, slot)?.dst;
     let mut chain = Chain {
         dst,
@@ -148,21 +191,12 @@ pub(crate) fn chain(insns: &[Insn], slot: usize, taken: &[bool]) -> Option<Chain
         default: slot,
         slots: Vec::new(),
     };
-    while let Some(test) = forward_test(insns, chain.default)
-        && test.dst == dst
-        && !taken[chain.default]
-    {
-        let next = chain.default + 1;
-        let (equal, different) = match test.cond {
-            Cond::Eq => (test.target, next),
-            Cond::Ne => (next, test.target),
-            _ => break,
-        };
-        chain.cases.push((test.imm as u32, equal));
+    while let Some(link) = link(insns, chain.default, dst, taken) {
+        chain.cases.push((link.key, link.equal));
         chain.slots.push(chain.default);
-        chain.default = different;
+        chain.default = link.next;
     }
-    (chain.cases.len() >= SHORTEST_CHAIN).then_some(chain)
+    Some(chain)
 }
 
 /// Whether the slot is a byte-sized packet load at a constant.

@@ -18,9 +18,10 @@
 //!   with constants is a table look-up.
 
 mod compile;
-mod eval;
 mod fuse;
 mod op;
 mod ops;
+#[cfg(test)]
+mod tests;
 
 pub use compile::{Code, Unsupported};

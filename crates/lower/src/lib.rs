@@ -37,14 +37,14 @@ pub struct Lowered {
 
 impl Lowered {
     /// Lowers a converted classic program.
-    pub fn from_classic(program: &Converted) -> Lowered {
+    pub fn from_classic(program: Converted) -> Lowered {
         Lowered {
-            insns: program.insns().to_vec(),
             evidence: Evidence::Classic(program.rules()),
             packet_rules: match program.semantics() {
                 Semantics::Capture => PacketRules::Capture,
                 Semantics::Kernel => PacketRules::Kernel,
             },
+            insns: program.into_insns(),
         }
     }
 

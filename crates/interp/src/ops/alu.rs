@@ -1,7 +1,6 @@
 //! Arithmetic, moves and byte order.
 
-use crate::eval;
-use isa::ebpf::{AluOp, ByteOrder, Operand, Reg, Size, Width};
+use isa::ebpf::{AluOp, ByteOrder, Operand, Reg, Size, Width, eval};
 use vm::{Machine, Surroundings};
 
 use super::operand::{self, Arithmetic, Bits, Read, Target};

@@ -1,7 +1,6 @@
 //! Branches. All of them test and fall through.
 
-use crate::eval;
-use isa::ebpf::{Cond, Operand, Reg, Width};
+use isa::ebpf::{Cond, Operand, Reg, Width, eval};
 use vm::{Machine, Surroundings};
 
 use super::operand::{Bits, Condition, Read, Target};

@@ -6,8 +6,7 @@
 
 use std::marker::PhantomData;
 
-use crate::eval;
-use isa::ebpf::{Cond, Reg, Size, Width};
+use isa::ebpf::{Cond, Reg, Size, Width, eval};
 use vm::{Bounds, Machine, Surroundings, load_packet, load_packet_beyond};
 
 use super::choose_cond;
