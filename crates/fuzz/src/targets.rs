@@ -1,8 +1,32 @@
-//! The targets, one module for each reader.
+//! The targets, one module for each.
 
+mod capture;
 mod classic_program;
 mod classic_text;
+mod engines;
+
+use isa::classic::SockFilter;
 
 use crate::Target;
 
-pub(crate) const ALL: &[Target] = &[classic_program::TARGET, classic_text::TARGET];
+pub(crate) const ALL: &[Target] = &[
+    capture::TARGET,
+    classic_text::TARGET,
+    classic_program::TARGET,
+    engines::TARGET,
+];
+
+/// Instructions made of any bytes: the longest program that Linux takes, and one
+/// more.
+const MOST: usize = 4097;
+
+/// Bytes as a program, eight to an instruction, little-endian.
+fn instructions(bytes: &[u8]) -> Vec<SockFilter> {
+    let instruction = |raw: &[u8]| SockFilter {
+        code: u16::from_le_bytes([raw[0], raw[1]]),
+        jt: raw[2],
+        jf: raw[3],
+        k: u32::from_le_bytes([raw[4], raw[5], raw[6], raw[7]]),
+    };
+    bytes.chunks_exact(8).take(MOST).map(instruction).collect()
+}

@@ -10,6 +10,7 @@ use isa::classic::{Insn, SockFilter};
 use packet::{Metadata, Packet};
 use spec::SplitMix;
 
+use super::instructions;
 use crate::{Signature, Target};
 
 pub(super) const TARGET: Target = Target {
@@ -18,9 +19,6 @@ pub(super) const TARGET: Target = Target {
     words: &[],
     run,
 };
-
-/// Instructions looked at: the longest that Linux takes, and one more.
-const MOST: usize = 4097;
 
 fn run(input: &[u8]) -> Signature {
     let Some((program, rules, semantics, packet)) = split(input) else {
@@ -76,25 +74,15 @@ fn split(input: &[u8]) -> Option<Case<'_>> {
         return None;
     };
     let (packet, program) = rest.split_at_checked(usize::from(*len))?;
-    let rules = [Rules::Socket, Rules::Seccomp, Rules::Capture][usize::from(choice % 3)];
-    // Seccomp filters run on a system call's data, not on packets.
-    if rules == Rules::Seccomp {
-        return None;
-    }
+    let rules = if choice & 1 == 0 {
+        Rules::Socket
+    } else {
+        Rules::Capture
+    };
     let semantics = if choice & 0x80 == 0 {
         Semantics::Capture
     } else {
         Semantics::Kernel
     };
-    let program = program
-        .chunks_exact(8)
-        .take(MOST)
-        .map(|raw| SockFilter {
-            code: u16::from_le_bytes([raw[0], raw[1]]),
-            jt: raw[2],
-            jf: raw[3],
-            k: u32::from_le_bytes([raw[4], raw[5], raw[6], raw[7]]),
-        })
-        .collect();
-    Some((program, rules, semantics, packet))
+    Some((instructions(program), rules, semantics, packet))
 }
