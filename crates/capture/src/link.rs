@@ -24,6 +24,14 @@ macro_rules! link_types {
                     _ => None,
                 }
             }
+
+            /// The link type with that name, in either case.
+            pub fn named(name: &str) -> Option<LinkType> {
+                [$( ($name, $number) ),*]
+                    .into_iter()
+                    .find(|(known, _)| known.eq_ignore_ascii_case(name))
+                    .map(|(_, number)| LinkType(number))
+            }
         }
     };
 }

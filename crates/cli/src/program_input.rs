@@ -5,9 +5,11 @@ use std::fs::File;
 use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
+use capture::{Interface, LinkType, PcapHeader, Resolution};
 use classic::text::{self, ByteOrder, Form, MAX_BYTES, Place, Problem, ReadError};
 use classic::{Checked, Refusal, Rules, check};
 use isa::classic::SockFilter;
+use sys::libpcap::Libpcap;
 
 use crate::answer::Failure;
 
@@ -15,17 +17,38 @@ use crate::answer::Failure;
 #[derive(clap::Args)]
 pub(crate) struct ProgramInput {
     /// The program, in any form; `-` is standard input
-    #[arg(value_name = "FILE")]
+    #[arg(value_name = "FILE", conflicts_with = "expression")]
     file: Option<PathBuf>,
 
     /// The form of FILE, where its content does not tell
-    #[arg(long, value_name = "FORM")]
+    #[arg(long, value_name = "FORM", conflicts_with = "expression")]
     form: Option<FormName>,
+
+    /// Instead of FILE an expression as tcpdump takes it, compiled by the
+    /// system's libpcap
+    #[arg(short, long, value_name = "EXPR")]
+    expression: Option<String>,
+
+    /// The link type that EXPR is compiled for: EN10MB, RAW, LINUX_SLL, … or a
+    /// number
+    #[arg(long, value_name = "NAME", default_value = "EN10MB")]
+    #[arg(requires = "expression", conflicts_with = "file")]
+    #[arg(value_parser = parse_link_type)]
+    linktype: LinkType,
+
+    /// The bytes that EXPR keeps of a packet that matches
+    #[arg(long, value_name = "N", default_value_t = 262_144)]
+    #[arg(requires = "expression", conflicts_with = "file")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
+    snaplen: u32,
 }
 
 impl ProgramInput {
     /// Reads the program.
     pub(crate) fn read(&self) -> Result<Vec<SockFilter>, Failure> {
+        if let Some(expression) = &self.expression {
+            return compile(expression, self.linktype, self.snaplen);
+        }
         let form = self.form.map(FormName::form);
         match &self.file {
             Some(path) => read_program(path, form),
@@ -34,6 +57,57 @@ impl ProgramInput {
             None => read_program(Path::new("-"), form),
         }
     }
+}
+
+fn parse_link_type(name: &str) -> Result<LinkType, String> {
+    let numbered = || name.parse().ok().map(LinkType);
+    LinkType::named(name)
+        .or_else(numbered)
+        .ok_or_else(|| "no link type has that name (numbers are taken as well)".to_owned())
+}
+
+/// Compiles an expression as for a capture with that link type.
+fn compile(
+    expression: &str,
+    link_type: LinkType,
+    snaplen: u32,
+) -> Result<Vec<SockFilter>, Failure> {
+    use sys::libpcap::Refused;
+    let interface = Interface {
+        link_type,
+        snaplen,
+        resolution: Resolution::MICROSECONDS,
+        time_offset: 0,
+        order: capture::ByteOrder::Little,
+    };
+    let header = PcapHeader::new(interface);
+    load_libpcap()?
+        .compile(header.raw(), expression)
+        .map_err(|refused| match refused {
+            Refused::Expression(message) => {
+                Failure::new(format_args!("libpcap refuses {expression:?}: {message}"))
+            }
+            Refused::Header(message) => Failure::new(format_args!(
+                "libpcap does not know link type {}: {message}",
+                link_type.0
+            )),
+            Refused::Nul => Failure::new("the expression contains a NUL"),
+            Refused::OutOfMemory => Failure::new("there is no memory for libpcap"),
+        })
+}
+
+/// The system's libpcap.
+fn load_libpcap() -> Result<Libpcap, Failure> {
+    Libpcap::load().map_err(|absent| {
+        let reasons = absent.reasons.join("; ");
+        Failure::new(format_args!(
+            "an expression needs libpcap, which can't be loaded: {reasons}"
+        ))
+        .hint(
+            "install it (Debian and Ubuntu: apt install libpcap0.8), \
+             or name a FILE that holds what tcpdump -ddd EXPR prints",
+        )
+    })
 }
 
 /// What the forms are called on the command line.
@@ -150,7 +224,8 @@ pub(crate) fn check_program(program: &[SockFilter], rules: Rules) -> Result<Chec
     check(program, rules).map_err(|refusal| refused(program, refusal))
 }
 
-fn refused(program: &[SockFilter], refusal: Refusal) -> Failure {
+/// What to say about a program that breaks a rule.
+pub(crate) fn refused(program: &[SockFilter], refusal: Refusal) -> Failure {
     let sentence = refusal.rule.sentence();
     match refusal.at {
         Some(at) => {

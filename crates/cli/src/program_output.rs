@@ -18,6 +18,13 @@ pub(crate) enum Format {
     Json,
 }
 
+impl Format {
+    /// Whether it is the listing of `tcpdump -d`.
+    pub(crate) fn is_listing(self) -> bool {
+        self == Format::Form(FormName::D)
+    }
+}
+
 impl clap::ValueEnum for Format {
     fn value_variants<'a>() -> &'a [Format] {
         const ALL: &[Format] = &[
@@ -58,7 +65,7 @@ pub(crate) struct InsnRecord {
 }
 
 impl InsnRecord {
-    pub(crate) fn new(index: usize, raw: SockFilter) -> InsnRecord {
+    fn new(index: usize, raw: SockFilter) -> InsnRecord {
         let line = text::dump_line(index, raw);
         let (_, words) = line.split_once(' ').unwrap_or_default();
         InsnRecord {
@@ -72,6 +79,14 @@ impl InsnRecord {
     }
 }
 
+/// Every instruction of a program in JSON.
+pub(crate) fn records(program: &[SockFilter]) -> Vec<InsnRecord> {
+    let numbered = program.iter().enumerate();
+    numbered
+        .map(|(index, &raw)| InsnRecord::new(index, raw))
+        .collect()
+}
+
 #[derive(Serialize)]
 struct ProgramRecord {
     insns: Vec<InsnRecord>,
@@ -81,13 +96,9 @@ struct ProgramRecord {
 pub(crate) fn format_program(program: &[SockFilter], format: Format) -> Vec<u8> {
     match format {
         Format::Form(form) => text::write(program, form.form()),
-        Format::Json => {
-            let records = program.iter().enumerate();
-            let insns = records
-                .map(|(index, &raw)| InsnRecord::new(index, raw))
-                .collect();
-            json(&ProgramRecord { insns })
-        }
+        Format::Json => json(&ProgramRecord {
+            insns: records(program),
+        }),
     }
 }
 

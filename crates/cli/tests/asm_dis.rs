@@ -1,0 +1,258 @@
+//! `beebox asm` and `beebox dis` as a user meets them.
+
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+
+const ARP: &str = "\tldh [12]\n\tjne #0x806, drop\n\tret #-1\ndrop:\tret #0\n";
+
+/// Runs the command with these words and this standard input.
+fn beebox(words: &[&str], input: impl AsRef<[u8]>) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_beebox"))
+        .args(words)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("beebox starts");
+    // A command that fails early does not read its input.
+    let _ = child.stdin.take().unwrap().write_all(input.as_ref());
+    child.wait_with_output().expect("beebox ends")
+}
+
+fn stdout(words: &[&str], input: impl AsRef<[u8]>) -> Vec<u8> {
+    let output = beebox(words, input);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{words:?}: {error}");
+    assert!(error.is_empty(), "{words:?}: {error}");
+    output.stdout
+}
+
+fn text(words: &[&str], input: impl AsRef<[u8]>) -> String {
+    String::from_utf8(stdout(words, input)).expect("text")
+}
+
+/// Standard error of a command that can't answer.
+fn failure(words: &[&str], input: impl AsRef<[u8]>) -> String {
+    let output = beebox(words, input);
+    assert_eq!(output.status.code(), Some(2), "{words:?}");
+    assert!(output.stdout.is_empty(), "{words:?}");
+    String::from_utf8(output.stderr).expect("text")
+}
+
+#[test]
+fn source_is_assembled_to_one_line() {
+    let line = "4,40 0 0 12,21 0 1 2054,6 0 0 4294967295,6 0 0 0,\n";
+    assert_eq!(text(&["asm"], ARP), line);
+    assert_eq!(text(&["asm", "-"], ARP), line);
+}
+
+#[test]
+fn every_format_leads_to_every_other() {
+    let formats = [
+        "raw", "raw-le", "raw-be", "d", "dd", "ddd", "oneline", "asm",
+    ];
+    for from in formats {
+        let input = stdout(&["asm", "--format", from], ARP);
+        for to in formats {
+            let direct = stdout(&["asm", "--format", to], ARP);
+            assert_eq!(
+                stdout(&["asm", "--format", to], &input),
+                direct,
+                "{from} to {to}"
+            );
+            assert_eq!(
+                stdout(&["dis", "--format", to], &input),
+                direct,
+                "{from} to {to}"
+            );
+            let named = ["dis", "--format", to, "--form", from];
+            assert_eq!(stdout(&named, &input), direct, "{from} to {to}");
+        }
+    }
+}
+
+#[test]
+fn a_file_is_raw_unless_another_format_is_named() {
+    let path = std::env::temp_dir().join(format!("beebox-asm-{}.bpf", std::process::id()));
+    let name = path.to_str().unwrap();
+    assert!(stdout(&["asm", "-o", name], ARP).is_empty());
+    assert_eq!(
+        std::fs::read(&path).unwrap(),
+        stdout(&["asm", "--format", "raw"], ARP)
+    );
+    assert_eq!(
+        text(&["dis", name], ""),
+        "(000) ldh      [12]\n(001) jeq      #0x806           jt 2\tjf 3\n\
+         (002) ret      #-1\n(003) ret      #0\n"
+    );
+    std::fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn json_holds_fields_and_text() {
+    let record: serde_json::Value =
+        serde_json::from_slice(&stdout(&["dis", "--format", "json"], ARP)).unwrap();
+    let expected = serde_json::json!({
+        "index": 1, "code": 21, "jt": 0, "jf": 1, "k": 2054, "text": "jeq #0x806 jt 2 jf 3",
+    });
+    assert_eq!(record["insns"][1], expected);
+    assert_eq!(record["insns"].as_array().unwrap().len(), 4);
+
+    let words = ["dis", "--format", "json", "--converted"];
+    let record: serde_json::Value = serde_json::from_slice(&stdout(&words, ARP)).unwrap();
+    assert_eq!(record["insns"][1], expected);
+    let converted = record["converted"].as_array().unwrap();
+    assert!(converted[0]["origin"].is_null());
+    assert_eq!(converted.last().unwrap()["text"], "exit");
+    assert_eq!(converted.last().unwrap()["origin"], 3);
+}
+
+#[test]
+fn classic_and_converted_code_stand_side_by_side() {
+    let listing = text(&["dis", "--converted"], ARP);
+    let rows: Vec<&str> = listing.lines().collect();
+    assert_eq!(
+        rows[0].split_whitespace().collect::<Vec<_>>(),
+        ["classic", "converted"]
+    );
+    let column = rows[0].find("converted").unwrap();
+    for row in &rows[1..] {
+        let (_, right) = row.split_at(column);
+        let (slot, insn) = right.split_once(": ").expect("a converted instruction");
+        assert!(
+            slot.trim().parse::<u32>().is_ok() && !insn.is_empty(),
+            "{row}"
+        );
+    }
+    for index in 0..4 {
+        let number = format!("({index:03})");
+        assert!(rows.iter().any(|row| row.starts_with(&number)), "{listing}");
+    }
+    // A value that no one reads costs no code.
+    let listing = text(&["dis", "--converted"], "ld #1\nld #2\nret a");
+    let dead = listing
+        .lines()
+        .find(|row| row.starts_with("(000)"))
+        .unwrap();
+    assert!(dead.ends_with(" -"), "{listing}");
+}
+
+#[test]
+fn conversion_follows_the_rules() {
+    // A seccomp filter reads its context, a capture filter the packet.
+    let source = "ld [0]\nret a";
+    assert!(text(&["dis", "--converted"], source).contains("skb[0]"));
+    let seccomp = text(&["dis", "--converted", "--rules", "seccomp"], source);
+    assert!(seccomp.contains("*(u32 *)(r6"), "{seccomp}");
+    let refused = failure(
+        &["dis", "--converted", "--rules", "seccomp"],
+        "ldb [0]\nret a",
+    );
+    assert!(
+        refused.starts_with("beebox: instruction 0 breaks a rule: "),
+        "{refused}"
+    );
+    assert!(refused.contains("(000) ldb      [0]"), "{refused}");
+}
+
+#[test]
+fn what_can_not_be_read_is_shown_with_its_place() {
+    assert_eq!(
+        failure(&["asm"], "ldh [12]\n\tjeq #1, drp\nret #0"),
+        "beebox: standard input: line 2, column 10: no label 'drp:' in the program\n     \
+         2 |  jeq #1, drp\n       |          ^\n"
+    );
+    let long = format!("300,{}6 0 x 0,", "6 0 0 0,".repeat(299));
+    let shown = failure(&["asm"], long);
+    assert!(
+        shown.contains("line 1, column 2401: expected jf, found 'x'"),
+        "{shown}"
+    );
+    assert!(
+        shown.lines().all(|line| line.chars().count() < 100),
+        "{shown}"
+    );
+    let lines: Vec<&str> = shown.lines().collect();
+    let mark = lines[2].chars().position(|c| c == '^').unwrap();
+    assert_eq!(lines[1].chars().nth(mark), Some('x'), "{shown}");
+    assert!(shown.contains("--form"), "{shown}");
+}
+
+#[test]
+fn what_can_not_be_done_is_said() {
+    let cases: [(&[&str], &str, &str); 7] = [
+        (
+            &["dis", "/nowhere/filter.bpf"],
+            "",
+            "/nowhere/filter.bpf: No such file",
+        ),
+        (&["dis", "/"], "", "/: Is a directory"),
+        (&["dis"], "", "no instructions: the input is empty"),
+        (&["dis"], "\x7fELF", "this is an ELF object"),
+        (
+            &["dis", "--form", "raw"],
+            "1234",
+            "the last instruction is cut off",
+        ),
+        (
+            &["asm", "-o", "/nowhere/out.bpf"],
+            ARP,
+            "/nowhere/out.bpf: No such file",
+        ),
+        (
+            &["dis", "--converted", "--format", "dd"],
+            ARP,
+            "one text form only",
+        ),
+    ];
+    for (words, input, message) in cases {
+        let error = failure(words, input);
+        assert!(
+            error.starts_with("beebox: ") && error.contains(message),
+            "{error}"
+        );
+    }
+    for words in [
+        &["dis", "--format", "exe"][..],
+        &["dis", "--linktype", "RAW", "-"],
+        &["dis", "-e", "ip", "-"],
+        &["dis", "-e", "ip", "--linktype", "NONE"],
+        &["dis", "-e", "ip", "--snaplen", "0"],
+        &["dis", "--rules", "seccomp"],
+    ] {
+        assert!(failure(words, "").starts_with("error: "), "{words:?}");
+    }
+}
+
+#[test]
+fn expressions_are_compiled_as_by_tcpdump() {
+    let probe = beebox(&["dis", "-e", "ip"], "");
+    if String::from_utf8_lossy(&probe.stderr).contains("can't be loaded") {
+        eprintln!("no libpcap here");
+        return;
+    }
+    assert_eq!(
+        text(&["dis", "-e", "arp"], ""),
+        "(000) ldh      [12]\n(001) jeq      #0x806           jt 2\tjf 3\n\
+         (002) ret      #262144\n(003) ret      #0\n"
+    );
+    let raw = ["asm", "-e", "ip", "--linktype", "raw", "--snaplen", "96"];
+    assert_eq!(
+        text(&raw, ""),
+        "5,48 0 0 0,84 0 0 240,21 0 1 64,6 0 0 96,6 0 0 0,\n"
+    );
+    assert_eq!(
+        text(
+            &["asm", "-e", "ip", "--linktype", "101", "--snaplen", "96"],
+            ""
+        ),
+        text(&raw, "")
+    );
+    let refused = failure(&["dis", "-e", "ip and and"], "");
+    assert!(
+        refused.contains("libpcap refuses \"ip and and\": "),
+        "{refused}"
+    );
+    let unknown = failure(&["dis", "-e", "ip", "--linktype", "9999"], "");
+    assert!(unknown.contains("libpcap refuses"), "{unknown}");
+}
