@@ -125,13 +125,14 @@ impl Operands<'_> {
             }
             Slot::Imm { .. } => write!(f, "{imm}"),
             Slot::HexImm => write!(f, "{imm:#x}"),
-            Slot::Number => write!(f, "{}", imm as u32),
             Slot::Callee => self.write_callee(f),
             Slot::Displacement => write_term(f, off.into()),
             Slot::ImmDisplacement if imm == 0 => Ok(()),
             Slot::ImmDisplacement => write_term(f, imm),
-            Slot::Distance { long: false } => write!(f, "{off:+}"),
-            Slot::Distance { long: true } => write!(f, "{imm:+}"),
+            Slot::Distance { long, marked } => {
+                let distance = if long { imm } else { off.into() };
+                write!(f, "{}{distance:+}", if marked { "pc" } else { "" })
+            }
             Slot::OffArgument => write_argument(f, off.into()),
             Slot::HighArgument => write_argument(f, self.high),
             Slot::Value => {
@@ -141,13 +142,9 @@ impl Operands<'_> {
                     u64::from(imm as u32) | u64::from(self.high as u32) << 32
                 )
             }
-            Slot::Cast { hex } => {
+            Slot::Cast => {
                 let AddrSpaceCast { to, from } = AddrSpaceCast::from_imm(imm);
-                if hex {
-                    write!(f, "{to:#x}, {from:#x}")
-                } else {
-                    write!(f, "{to}, {from}")
-                }
+                write!(f, "{to}, {from}")
             }
         }
     }

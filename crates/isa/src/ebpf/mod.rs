@@ -5,6 +5,7 @@
 #[macro_use]
 mod row;
 
+mod asm;
 mod codec;
 mod disasm;
 pub mod eval;
@@ -13,6 +14,7 @@ mod operands;
 pub mod table;
 mod template;
 
+pub use asm::{AsmError, AsmProblem, assemble};
 pub use codec::{NoEncoding, PartialSlot, decode, encode, from_bytes, to_bytes};
 pub use disasm::{CalleeNames, KernelForm};
 pub use insn::*;

@@ -115,6 +115,11 @@ pub struct Row {
 }
 
 impl Row {
+    /// Whether it takes two slots.
+    pub const fn is_wide(&self) -> bool {
+        matches!(self.effect, Effect::Wide)
+    }
+
     /// Whether the fixed fields of this row stand in the slot (`high`: the
     /// second slot's immediate, or 0); register numbers are not judged.
     pub const fn admits(&self, raw: RawInsn, high: i32) -> bool {

@@ -154,7 +154,7 @@ rows! {
 
     // An address moved between address spaces; Linux only
     AddrSpaceCast 0xbf dst src 1 cast Linux Compute [src] -> [dst] Cast { cast, dst, src },
-        "{dst} = addr_space_cast({src}, {0xcast})", "{dst} = addr_space_cast({src}, {cast})";
+        "{dst} = addr_space_cast({src}, {cast})", "{dst} = addr_space_cast({src}, {cast})";
 
     // Byte order, RFC 9669 section 4.2
     Little16 0xd4 dst 0 0 16 Base32 Compute [dst] -> [dst] Endian { order: Little, size: H, dst },
@@ -228,19 +228,19 @@ rows! {
 
     // Atomic read-modify-write, RFC 9669 section 5.3
     AtomicAdd32 0xc3 dst src off 0x00 Atomic32 Atomic [dst src] -> [] Atomic { op: AtomicOp::Add { fetch: false }, size: W, base: dst, off, src },
-        "lock *(u32 *)({dst}{ + off}) += {wsrc}", "lock *(u32 *)({dst} {+off}) += {src}";
+        "lock *(u32 *)({dst}{ + off}) += {rwsrc}", "lock *(u32 *)({dst} {+off}) += {src}";
     AtomicFetchAdd32 0xc3 dst src off 0x01 Atomic32 Atomic [dst src] -> [src] Atomic { op: AtomicOp::Add { fetch: true }, size: W, base: dst, off, src },
         "{wsrc} = atomic_fetch_add((u32 *)({dst}{ + off}), {wsrc})", "{src} = atomic_fetch_add((u32 *)({dst} {+off}), {src})";
     AtomicOr32 0xc3 dst src off 0x40 Atomic32 Atomic [dst src] -> [] Atomic { op: AtomicOp::Or { fetch: false }, size: W, base: dst, off, src },
-        "lock *(u32 *)({dst}{ + off}) |= {wsrc}", "lock *(u32 *)({dst} {+off}) |= {src}";
+        "lock *(u32 *)({dst}{ + off}) |= {rwsrc}", "lock *(u32 *)({dst} {+off}) |= {src}";
     AtomicFetchOr32 0xc3 dst src off 0x41 Atomic32 Atomic [dst src] -> [src] Atomic { op: AtomicOp::Or { fetch: true }, size: W, base: dst, off, src },
         "{wsrc} = atomic_fetch_or((u32 *)({dst}{ + off}), {wsrc})", "{src} = atomic_fetch_or((u32 *)({dst} {+off}), {src})";
     AtomicAnd32 0xc3 dst src off 0x50 Atomic32 Atomic [dst src] -> [] Atomic { op: AtomicOp::And { fetch: false }, size: W, base: dst, off, src },
-        "lock *(u32 *)({dst}{ + off}) &= {wsrc}", "lock *(u32 *)({dst} {+off}) &= {src}";
+        "lock *(u32 *)({dst}{ + off}) &= {rwsrc}", "lock *(u32 *)({dst} {+off}) &= {src}";
     AtomicFetchAnd32 0xc3 dst src off 0x51 Atomic32 Atomic [dst src] -> [src] Atomic { op: AtomicOp::And { fetch: true }, size: W, base: dst, off, src },
         "{wsrc} = atomic_fetch_and((u32 *)({dst}{ + off}), {wsrc})", "{src} = atomic_fetch_and((u32 *)({dst} {+off}), {src})";
     AtomicXor32 0xc3 dst src off 0xa0 Atomic32 Atomic [dst src] -> [] Atomic { op: AtomicOp::Xor { fetch: false }, size: W, base: dst, off, src },
-        "lock *(u32 *)({dst}{ + off}) ^= {wsrc}", "lock *(u32 *)({dst} {+off}) ^= {src}";
+        "lock *(u32 *)({dst}{ + off}) ^= {rwsrc}", "lock *(u32 *)({dst} {+off}) ^= {src}";
     AtomicFetchXor32 0xc3 dst src off 0xa1 Atomic32 Atomic [dst src] -> [src] Atomic { op: AtomicOp::Xor { fetch: true }, size: W, base: dst, off, src },
         "{wsrc} = atomic_fetch_xor((u32 *)({dst}{ + off}), {wsrc})", "{src} = atomic_fetch_xor((u32 *)({dst} {+off}), {src})";
     AtomicXchg32 0xc3 dst src off 0xe1 Atomic32 Atomic [dst src] -> [src] Atomic { op: AtomicOp::Xchg, size: W, base: dst, off, src },
@@ -302,107 +302,107 @@ rows! {
 
     // Conditional branches, RFC 9669 section 4.3
     IfEqImm64 0x15 dst 0 off imm Base64 Branch [dst] -> [] Jump { cond: Eq, width: W64, dst, src: K(imm), off },
-        "if {dst} == {imm} goto {+off}", "if {dst} == {0ximm} goto pc{+off}";
+        "if {dst} == {imm} goto {+off}", "if {dst} == {0ximm} goto {pc+off}";
     IfEqReg64 0x1d dst src off 0 Base64 Branch [dst src] -> [] Jump { cond: Eq, width: W64, dst, src: X(src), off },
-        "if {dst} == {src} goto {+off}", "if {dst} == {src} goto pc{+off}";
+        "if {dst} == {src} goto {+off}", "if {dst} == {src} goto {pc+off}";
     IfEqImm32 0x16 dst 0 off imm Base32 Branch [dst] -> [] Jump { cond: Eq, width: W32, dst, src: K(imm), off },
-        "if {wdst} == {uimm} goto {+off}", "if {wdst} == {0ximm} goto pc{+off}";
+        "if {wdst} == {uimm} goto {+off}", "if {wdst} == {0ximm} goto {pc+off}";
     IfEqReg32 0x1e dst src off 0 Base32 Branch [dst src] -> [] Jump { cond: Eq, width: W32, dst, src: X(src), off },
-        "if {wdst} == {wsrc} goto {+off}", "if {wdst} == {wsrc} goto pc{+off}";
+        "if {wdst} == {wsrc} goto {+off}", "if {wdst} == {wsrc} goto {pc+off}";
     IfNeImm64 0x55 dst 0 off imm Base64 Branch [dst] -> [] Jump { cond: Ne, width: W64, dst, src: K(imm), off },
-        "if {dst} != {imm} goto {+off}", "if {dst} != {0ximm} goto pc{+off}";
+        "if {dst} != {imm} goto {+off}", "if {dst} != {0ximm} goto {pc+off}";
     IfNeReg64 0x5d dst src off 0 Base64 Branch [dst src] -> [] Jump { cond: Ne, width: W64, dst, src: X(src), off },
-        "if {dst} != {src} goto {+off}", "if {dst} != {src} goto pc{+off}";
+        "if {dst} != {src} goto {+off}", "if {dst} != {src} goto {pc+off}";
     IfNeImm32 0x56 dst 0 off imm Base32 Branch [dst] -> [] Jump { cond: Ne, width: W32, dst, src: K(imm), off },
-        "if {wdst} != {uimm} goto {+off}", "if {wdst} != {0ximm} goto pc{+off}";
+        "if {wdst} != {uimm} goto {+off}", "if {wdst} != {0ximm} goto {pc+off}";
     IfNeReg32 0x5e dst src off 0 Base32 Branch [dst src] -> [] Jump { cond: Ne, width: W32, dst, src: X(src), off },
-        "if {wdst} != {wsrc} goto {+off}", "if {wdst} != {wsrc} goto pc{+off}";
+        "if {wdst} != {wsrc} goto {+off}", "if {wdst} != {wsrc} goto {pc+off}";
     IfSetImm64 0x45 dst 0 off imm Base64 Branch [dst] -> [] Jump { cond: Set, width: W64, dst, src: K(imm), off },
-        "if {dst} & {imm} goto {+off}", "if {dst} & {0ximm} goto pc{+off}";
+        "if {dst} & {imm} goto {+off}", "if {dst} & {0ximm} goto {pc+off}";
     IfSetReg64 0x4d dst src off 0 Base64 Branch [dst src] -> [] Jump { cond: Set, width: W64, dst, src: X(src), off },
-        "if {dst} & {src} goto {+off}", "if {dst} & {src} goto pc{+off}";
+        "if {dst} & {src} goto {+off}", "if {dst} & {src} goto {pc+off}";
     IfSetImm32 0x46 dst 0 off imm Base32 Branch [dst] -> [] Jump { cond: Set, width: W32, dst, src: K(imm), off },
-        "if {wdst} & {uimm} goto {+off}", "if {wdst} & {0ximm} goto pc{+off}";
+        "if {wdst} & {uimm} goto {+off}", "if {wdst} & {0ximm} goto {pc+off}";
     IfSetReg32 0x4e dst src off 0 Base32 Branch [dst src] -> [] Jump { cond: Set, width: W32, dst, src: X(src), off },
-        "if {wdst} & {wsrc} goto {+off}", "if {wdst} & {wsrc} goto pc{+off}";
+        "if {wdst} & {wsrc} goto {+off}", "if {wdst} & {wsrc} goto {pc+off}";
     IfGtImm64 0x25 dst 0 off imm Base64 Branch [dst] -> [] Jump { cond: Gt, width: W64, dst, src: K(imm), off },
-        "if {dst} > {imm} goto {+off}", "if {dst} > {0ximm} goto pc{+off}";
+        "if {dst} > {imm} goto {+off}", "if {dst} > {0ximm} goto {pc+off}";
     IfGtReg64 0x2d dst src off 0 Base64 Branch [dst src] -> [] Jump { cond: Gt, width: W64, dst, src: X(src), off },
-        "if {dst} > {src} goto {+off}", "if {dst} > {src} goto pc{+off}";
+        "if {dst} > {src} goto {+off}", "if {dst} > {src} goto {pc+off}";
     IfGtImm32 0x26 dst 0 off imm Base32 Branch [dst] -> [] Jump { cond: Gt, width: W32, dst, src: K(imm), off },
-        "if {wdst} > {uimm} goto {+off}", "if {wdst} > {0ximm} goto pc{+off}";
+        "if {wdst} > {uimm} goto {+off}", "if {wdst} > {0ximm} goto {pc+off}";
     IfGtReg32 0x2e dst src off 0 Base32 Branch [dst src] -> [] Jump { cond: Gt, width: W32, dst, src: X(src), off },
-        "if {wdst} > {wsrc} goto {+off}", "if {wdst} > {wsrc} goto pc{+off}";
+        "if {wdst} > {wsrc} goto {+off}", "if {wdst} > {wsrc} goto {pc+off}";
     IfGeImm64 0x35 dst 0 off imm Base64 Branch [dst] -> [] Jump { cond: Ge, width: W64, dst, src: K(imm), off },
-        "if {dst} >= {imm} goto {+off}", "if {dst} >= {0ximm} goto pc{+off}";
+        "if {dst} >= {imm} goto {+off}", "if {dst} >= {0ximm} goto {pc+off}";
     IfGeReg64 0x3d dst src off 0 Base64 Branch [dst src] -> [] Jump { cond: Ge, width: W64, dst, src: X(src), off },
-        "if {dst} >= {src} goto {+off}", "if {dst} >= {src} goto pc{+off}";
+        "if {dst} >= {src} goto {+off}", "if {dst} >= {src} goto {pc+off}";
     IfGeImm32 0x36 dst 0 off imm Base32 Branch [dst] -> [] Jump { cond: Ge, width: W32, dst, src: K(imm), off },
-        "if {wdst} >= {uimm} goto {+off}", "if {wdst} >= {0ximm} goto pc{+off}";
+        "if {wdst} >= {uimm} goto {+off}", "if {wdst} >= {0ximm} goto {pc+off}";
     IfGeReg32 0x3e dst src off 0 Base32 Branch [dst src] -> [] Jump { cond: Ge, width: W32, dst, src: X(src), off },
-        "if {wdst} >= {wsrc} goto {+off}", "if {wdst} >= {wsrc} goto pc{+off}";
+        "if {wdst} >= {wsrc} goto {+off}", "if {wdst} >= {wsrc} goto {pc+off}";
     IfLtImm64 0xa5 dst 0 off imm Base64 Branch [dst] -> [] Jump { cond: Lt, width: W64, dst, src: K(imm), off },
-        "if {dst} < {imm} goto {+off}", "if {dst} < {0ximm} goto pc{+off}";
+        "if {dst} < {imm} goto {+off}", "if {dst} < {0ximm} goto {pc+off}";
     IfLtReg64 0xad dst src off 0 Base64 Branch [dst src] -> [] Jump { cond: Lt, width: W64, dst, src: X(src), off },
-        "if {dst} < {src} goto {+off}", "if {dst} < {src} goto pc{+off}";
+        "if {dst} < {src} goto {+off}", "if {dst} < {src} goto {pc+off}";
     IfLtImm32 0xa6 dst 0 off imm Base32 Branch [dst] -> [] Jump { cond: Lt, width: W32, dst, src: K(imm), off },
-        "if {wdst} < {uimm} goto {+off}", "if {wdst} < {0ximm} goto pc{+off}";
+        "if {wdst} < {uimm} goto {+off}", "if {wdst} < {0ximm} goto {pc+off}";
     IfLtReg32 0xae dst src off 0 Base32 Branch [dst src] -> [] Jump { cond: Lt, width: W32, dst, src: X(src), off },
-        "if {wdst} < {wsrc} goto {+off}", "if {wdst} < {wsrc} goto pc{+off}";
+        "if {wdst} < {wsrc} goto {+off}", "if {wdst} < {wsrc} goto {pc+off}";
     IfLeImm64 0xb5 dst 0 off imm Base64 Branch [dst] -> [] Jump { cond: Le, width: W64, dst, src: K(imm), off },
-        "if {dst} <= {imm} goto {+off}", "if {dst} <= {0ximm} goto pc{+off}";
+        "if {dst} <= {imm} goto {+off}", "if {dst} <= {0ximm} goto {pc+off}";
     IfLeReg64 0xbd dst src off 0 Base64 Branch [dst src] -> [] Jump { cond: Le, width: W64, dst, src: X(src), off },
-        "if {dst} <= {src} goto {+off}", "if {dst} <= {src} goto pc{+off}";
+        "if {dst} <= {src} goto {+off}", "if {dst} <= {src} goto {pc+off}";
     IfLeImm32 0xb6 dst 0 off imm Base32 Branch [dst] -> [] Jump { cond: Le, width: W32, dst, src: K(imm), off },
-        "if {wdst} <= {uimm} goto {+off}", "if {wdst} <= {0ximm} goto pc{+off}";
+        "if {wdst} <= {uimm} goto {+off}", "if {wdst} <= {0ximm} goto {pc+off}";
     IfLeReg32 0xbe dst src off 0 Base32 Branch [dst src] -> [] Jump { cond: Le, width: W32, dst, src: X(src), off },
-        "if {wdst} <= {wsrc} goto {+off}", "if {wdst} <= {wsrc} goto pc{+off}";
+        "if {wdst} <= {wsrc} goto {+off}", "if {wdst} <= {wsrc} goto {pc+off}";
     IfSGtImm64 0x65 dst 0 off imm Base64 Branch [dst] -> [] Jump { cond: SGt, width: W64, dst, src: K(imm), off },
-        "if {dst} s> {imm} goto {+off}", "if {dst} s> {0ximm} goto pc{+off}";
+        "if {dst} s> {imm} goto {+off}", "if {dst} s> {0ximm} goto {pc+off}";
     IfSGtReg64 0x6d dst src off 0 Base64 Branch [dst src] -> [] Jump { cond: SGt, width: W64, dst, src: X(src), off },
-        "if {dst} s> {src} goto {+off}", "if {dst} s> {src} goto pc{+off}";
+        "if {dst} s> {src} goto {+off}", "if {dst} s> {src} goto {pc+off}";
     IfSGtImm32 0x66 dst 0 off imm Base32 Branch [dst] -> [] Jump { cond: SGt, width: W32, dst, src: K(imm), off },
-        "if {wdst} s> {uimm} goto {+off}", "if {wdst} s> {0ximm} goto pc{+off}";
+        "if {wdst} s> {uimm} goto {+off}", "if {wdst} s> {0ximm} goto {pc+off}";
     IfSGtReg32 0x6e dst src off 0 Base32 Branch [dst src] -> [] Jump { cond: SGt, width: W32, dst, src: X(src), off },
-        "if {wdst} s> {wsrc} goto {+off}", "if {wdst} s> {wsrc} goto pc{+off}";
+        "if {wdst} s> {wsrc} goto {+off}", "if {wdst} s> {wsrc} goto {pc+off}";
     IfSGeImm64 0x75 dst 0 off imm Base64 Branch [dst] -> [] Jump { cond: SGe, width: W64, dst, src: K(imm), off },
-        "if {dst} s>= {imm} goto {+off}", "if {dst} s>= {0ximm} goto pc{+off}";
+        "if {dst} s>= {imm} goto {+off}", "if {dst} s>= {0ximm} goto {pc+off}";
     IfSGeReg64 0x7d dst src off 0 Base64 Branch [dst src] -> [] Jump { cond: SGe, width: W64, dst, src: X(src), off },
-        "if {dst} s>= {src} goto {+off}", "if {dst} s>= {src} goto pc{+off}";
+        "if {dst} s>= {src} goto {+off}", "if {dst} s>= {src} goto {pc+off}";
     IfSGeImm32 0x76 dst 0 off imm Base32 Branch [dst] -> [] Jump { cond: SGe, width: W32, dst, src: K(imm), off },
-        "if {wdst} s>= {uimm} goto {+off}", "if {wdst} s>= {0ximm} goto pc{+off}";
+        "if {wdst} s>= {uimm} goto {+off}", "if {wdst} s>= {0ximm} goto {pc+off}";
     IfSGeReg32 0x7e dst src off 0 Base32 Branch [dst src] -> [] Jump { cond: SGe, width: W32, dst, src: X(src), off },
-        "if {wdst} s>= {wsrc} goto {+off}", "if {wdst} s>= {wsrc} goto pc{+off}";
+        "if {wdst} s>= {wsrc} goto {+off}", "if {wdst} s>= {wsrc} goto {pc+off}";
     IfSLtImm64 0xc5 dst 0 off imm Base64 Branch [dst] -> [] Jump { cond: SLt, width: W64, dst, src: K(imm), off },
-        "if {dst} s< {imm} goto {+off}", "if {dst} s< {0ximm} goto pc{+off}";
+        "if {dst} s< {imm} goto {+off}", "if {dst} s< {0ximm} goto {pc+off}";
     IfSLtReg64 0xcd dst src off 0 Base64 Branch [dst src] -> [] Jump { cond: SLt, width: W64, dst, src: X(src), off },
-        "if {dst} s< {src} goto {+off}", "if {dst} s< {src} goto pc{+off}";
+        "if {dst} s< {src} goto {+off}", "if {dst} s< {src} goto {pc+off}";
     IfSLtImm32 0xc6 dst 0 off imm Base32 Branch [dst] -> [] Jump { cond: SLt, width: W32, dst, src: K(imm), off },
-        "if {wdst} s< {uimm} goto {+off}", "if {wdst} s< {0ximm} goto pc{+off}";
+        "if {wdst} s< {uimm} goto {+off}", "if {wdst} s< {0ximm} goto {pc+off}";
     IfSLtReg32 0xce dst src off 0 Base32 Branch [dst src] -> [] Jump { cond: SLt, width: W32, dst, src: X(src), off },
-        "if {wdst} s< {wsrc} goto {+off}", "if {wdst} s< {wsrc} goto pc{+off}";
+        "if {wdst} s< {wsrc} goto {+off}", "if {wdst} s< {wsrc} goto {pc+off}";
     IfSLeImm64 0xd5 dst 0 off imm Base64 Branch [dst] -> [] Jump { cond: SLe, width: W64, dst, src: K(imm), off },
-        "if {dst} s<= {imm} goto {+off}", "if {dst} s<= {0ximm} goto pc{+off}";
+        "if {dst} s<= {imm} goto {+off}", "if {dst} s<= {0ximm} goto {pc+off}";
     IfSLeReg64 0xdd dst src off 0 Base64 Branch [dst src] -> [] Jump { cond: SLe, width: W64, dst, src: X(src), off },
-        "if {dst} s<= {src} goto {+off}", "if {dst} s<= {src} goto pc{+off}";
+        "if {dst} s<= {src} goto {+off}", "if {dst} s<= {src} goto {pc+off}";
     IfSLeImm32 0xd6 dst 0 off imm Base32 Branch [dst] -> [] Jump { cond: SLe, width: W32, dst, src: K(imm), off },
-        "if {wdst} s<= {uimm} goto {+off}", "if {wdst} s<= {0ximm} goto pc{+off}";
+        "if {wdst} s<= {uimm} goto {+off}", "if {wdst} s<= {0ximm} goto {pc+off}";
     IfSLeReg32 0xde dst src off 0 Base32 Branch [dst src] -> [] Jump { cond: SLe, width: W32, dst, src: X(src), off },
-        "if {wdst} s<= {wsrc} goto {+off}", "if {wdst} s<= {wsrc} goto pc{+off}";
+        "if {wdst} s<= {wsrc} goto {+off}", "if {wdst} s<= {wsrc} goto {pc+off}";
 
     // Jumps, calls, exit
     Goto 0x05 0 0 off 0 Base32 Goto [] -> [] Goto { off },
-        "goto {+off}", "goto pc{+off}";
+        "goto {+off}", "goto {pc+off}";
     GotoLong 0x06 0 0 0 imm Base32 GotoLong [] -> [] GotoLong { off: imm },
-        "gotol {+imm}", "gotol pc{+imm}";
+        "gotol {+imm}", "gotol {pc+imm}";
     GotoReg 0x0d dst 0 0 0 Later GotoReg [dst] -> [] GotoReg { dst },
         "gotox {dst}", "gotox {dst}";
     MayGoto 0xe5 0 0 off 0 Linux Branch [] -> [] MayGoto { off },
-        "may_goto {+off}", "may_goto pc{+off}";
+        "may_goto {+off}", "may_goto {pc+off}";
     CallHelper 0x85 0 0 0 imm Base32 Call [R1 R2 R3 R4 R5] -> [R0 R1 R2 R3 R4 R5] Call(Callee::Helper(imm)),
-        "call {helper}", "call {callee}";
+        "call {uimm}", "call {callee}";
     CallLocal 0x85 0 1 0 imm Base32 Call [R1 R2 R3 R4 R5] -> [R0 R1 R2 R3 R4 R5] Call(Callee::Local(imm)),
-        "call {+imm}", "call pc{+imm}";
+        "call {pc+imm}", "call {pc+imm}";
     CallKfunc 0x85 0 2 off imm Base32 Call [R1 R2 R3 R4 R5] -> [R0 R1 R2 R3 R4 R5] Call(Callee::Kfunc { id: imm, module: off }),
         "call kfunc({imm}{, off})", "call {callee}";
     CallReg 0x8d dst 0 0 0 Later Call [dst R1 R2 R3 R4 R5] -> [R0 R1 R2 R3 R4 R5] CallReg { dst },
@@ -410,3 +410,14 @@ rows! {
     Exit 0x95 0 0 _ 0 Base32 Exit [R0] -> [] Exit {},
         "exit", "exit";
 }
+
+/// Further spellings that the assembler reads.
+pub(super) const SPELLINGS: &[(Op, &str)] = &[
+    (Op::LoadImm64, "ld_pseudo {dst}, 0, {value}"),
+    (Op::LoadMapFd, "ld_pseudo {dst}, 1, {value}"),
+    (Op::LoadMapValue, "ld_pseudo {dst}, 2, {value}"),
+    (Op::LoadBtfId, "ld_pseudo {dst}, 3, {value}"),
+    (Op::LoadFuncAddress, "ld_pseudo {dst}, 4, {value}"),
+    (Op::LoadMapIndex, "ld_pseudo {dst}, 5, {value}"),
+    (Op::LoadMapIndexValue, "ld_pseudo {dst}, 6, {value}"),
+];

@@ -8,15 +8,14 @@
 //! | `{imm}` | `-5` | hexadecimal, within 32 signed bits |
 //! | `{uimm}` | `-5` | as `{imm}`, and 32 unsigned bits |
 //! | `{0ximm}` | `0xfffffffb` | |
-//! | `{helper}` | `7` | hexadecimal |
 //! | `{callee}` | `bpf_get_prandom_u32#7` | not read |
 //! | `{ + off}` | ` + 4`, ` - 4` | nothing, for 0 |
 //! | `{? + imm}` | ` + 4`, ` - 4`, nothing for 0 | |
-//! | `{+off}` `{+imm}` | `+4`, `-4` | a label |
+//! | `{+off}` `{+imm}` | `+4`, `-4` | `pc+4`, a label |
+//! | `{pc+off}` `{pc+imm}` | `pc+4`, `pc-4` | a label |
 //! | `{, off}` `{, high}` | `, 4`, nothing for 0 | |
 //! | `{value}` | `0x1234` | decimal, negative |
 //! | `{cast}` | `1, 0` | hexadecimal |
-//! | `{0xcast}` | `0x1, 0x0` | decimal |
 
 /// A placeholder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,24 +26,23 @@ pub(super) enum Slot {
     Imm { unsigned: bool },
     /// The immediate's bits in hexadecimal.
     HexImm,
-    /// The immediate as an unsigned number.
-    Number,
     /// The callee's name, and its number.
     Callee,
     /// The offset, as a term of a sum.
     Displacement,
     /// The immediate, as a term of a sum, left out if 0.
     ImmDisplacement,
-    /// A distance in slots: in the immediate or the offset.
-    Distance { long: bool },
+    /// A distance in slots, in the immediate or the offset; whether its number
+    /// must be marked as one.
+    Distance { long: bool, marked: bool },
     /// The offset as a further argument, left out if 0.
     OffArgument,
     /// The second slot's immediate as a further argument, left out if 0.
     HighArgument,
     /// Both slots' immediates as one number.
     Value,
-    /// The immediate as a pair of address spaces; whether in hexadecimal.
-    Cast { hex: bool },
+    /// The immediate as a pair of address spaces.
+    Cast,
 }
 
 /// How a register is written.
@@ -104,17 +102,29 @@ impl Slot {
             "imm" => Slot::Imm { unsigned: false },
             "uimm" => Slot::Imm { unsigned: true },
             "0ximm" => Slot::HexImm,
-            "helper" => Slot::Number,
             "callee" => Slot::Callee,
             " + off" => Slot::Displacement,
             "? + imm" => Slot::ImmDisplacement,
-            "+off" => Slot::Distance { long: false },
-            "+imm" => Slot::Distance { long: true },
+            "+off" => Slot::Distance {
+                long: false,
+                marked: false,
+            },
+            "+imm" => Slot::Distance {
+                long: true,
+                marked: false,
+            },
+            "pc+off" => Slot::Distance {
+                long: false,
+                marked: true,
+            },
+            "pc+imm" => Slot::Distance {
+                long: true,
+                marked: true,
+            },
             ", off" => Slot::OffArgument,
             ", high" => Slot::HighArgument,
             "value" => Slot::Value,
-            "cast" => Slot::Cast { hex: false },
-            "0xcast" => Slot::Cast { hex: true },
+            "cast" => Slot::Cast,
             _ => unreachable!("the table uses an unknown placeholder {{{name}}}"),
         }
     }

@@ -1,0 +1,361 @@
+//! The grammar, which is the table's LLVM templates: a statement is an
+//! instruction if it matches the template of a row.
+//!
+//! Every row is tried on every statement. Of the rows that fail, those that
+//! got furthest say what was expected; a row that matched but for a value out
+//! of range says that instead. Cost: about 190 short comparisons a statement.
+
+use super::super::insn::RawInsn;
+use super::super::row::{Field, Row};
+use super::super::table::{ROWS, SPELLINGS};
+use super::super::template::{Piece, RegName, Slot, pieces};
+use super::error::AsmProblem;
+use super::lexer::{Kind, Token, tokens};
+use std::sync::LazyLock;
+
+/// A statement that a row matched.
+pub(super) struct Matched<'a> {
+    /// Its slot, and the immediate of the second one.
+    pub(super) raw: RawInsn,
+    /// Immediate of the second slot, if there is one.
+    pub(super) high: Option<i32>,
+    /// The label it goes to, whose distance is not filled in yet.
+    pub(super) label: Option<LabelUse<'a>>,
+}
+
+/// A label in the place of a distance.
+#[derive(Clone, Copy)]
+pub(super) struct LabelUse<'a> {
+    pub(super) token: Token<'a>,
+    /// Whether the distance goes to the immediate rather than the offset.
+    pub(super) long: bool,
+}
+
+/// Why a statement is no instruction: the token at fault (or the one after the
+/// last) and what is wrong.
+pub(super) type Failure = (usize, AsmProblem);
+
+/// A row's template, in tokens.
+struct Pattern {
+    row: &'static Row,
+    items: Vec<Item>,
+}
+
+enum Item {
+    Token(&'static str),
+    Slot(Slot),
+}
+
+static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
+    let canonical = ROWS.iter().map(|row| (row, row.llvm));
+    let others = SPELLINGS.iter().map(|(op, template)| (op.row(), *template));
+    canonical
+        .chain(others)
+        .map(|(row, template)| Pattern::new(row, template))
+        .collect()
+});
+
+impl Pattern {
+    fn new(row: &'static Row, template: &'static str) -> Pattern {
+        let mut items = Vec::new();
+        for piece in pieces(template) {
+            match piece {
+                Piece::Text(text) => items.extend(tokens(text).map(|t| Item::Token(t.text))),
+                Piece::Slot(slot) => items.push(Item::Slot(slot)),
+            }
+        }
+        Pattern { row, items }
+    }
+}
+
+/// The instruction that a statement's tokens are.
+pub(super) fn parse<'a>(statement: &[Token<'a>]) -> Result<Matched<'a>, Failure> {
+    let mut expected = Vec::new();
+    let mut furthest = 0;
+    let mut misfit = None;
+    for pattern in PATTERNS.iter() {
+        match Attempt::new(pattern.row, statement).run(&pattern.items) {
+            Ok(matched) => return Ok(matched),
+            Err(Miss::Value(failure)) => misfit = misfit.or(Some(failure)),
+            Err(Miss::Syntax { at, what }) => {
+                if at > furthest {
+                    expected.clear();
+                    furthest = at;
+                }
+                if at == furthest && !expected.contains(&what) {
+                    expected.push(what);
+                }
+            }
+        }
+    }
+    Err(misfit.unwrap_or_else(|| {
+        let found = statement.get(furthest).map(|token| token.text.to_owned());
+        (
+            furthest,
+            AsmProblem::Expected {
+                what: expected,
+                found,
+            },
+        )
+    }))
+}
+
+/// Why one row does not match.
+enum Miss {
+    /// Another token was expected.
+    Syntax { at: usize, what: String },
+    /// The tokens are right, a value is not.
+    Value(Failure),
+}
+
+/// One row tried on one statement.
+struct Attempt<'s, 'a> {
+    row: &'static Row,
+    statement: &'s [Token<'a>],
+    /// The next token.
+    at: usize,
+    dst: Option<u8>,
+    src: Option<u8>,
+    raw: RawInsn,
+    high: i32,
+    label: Option<LabelUse<'a>>,
+    /// The first value that does not fit; told only if the tokens match.
+    misfit: Option<Failure>,
+}
+
+impl<'s, 'a> Attempt<'s, 'a> {
+    fn new(row: &'static Row, statement: &'s [Token<'a>]) -> Self {
+        let fixed = |field| match field {
+            Field::Is(value) => value,
+            Field::Any | Field::Ignored => 0,
+        };
+        let raw = RawInsn {
+            code: row.code,
+            regs: (fixed(row.src) << 4 | fixed(row.dst)) as u8,
+            off: fixed(row.off) as i16,
+            imm: fixed(row.imm),
+        };
+        let (dst, src, label, misfit) = (None, None, None, None);
+        Attempt {
+            row,
+            statement,
+            at: 0,
+            dst,
+            src,
+            raw,
+            high: 0,
+            label,
+            misfit,
+        }
+    }
+
+    fn run(mut self, items: &[Item]) -> Result<Matched<'a>, Miss> {
+        for item in items {
+            match item {
+                Item::Token(text) => self.token(text)?,
+                Item::Slot(slot) => self.slot(*slot)?,
+            }
+        }
+        if self.at < self.statement.len() {
+            return Err(self.expected("the end of the statement"));
+        }
+        if let Some(failure) = self.misfit {
+            return Err(Miss::Value(failure));
+        }
+        self.raw.regs |= self.dst.unwrap_or(0) | self.src.unwrap_or(0) << 4;
+        if !self.row.admits(self.raw, self.high) {
+            return Err(Miss::Value((0, AsmProblem::NoInstruction)));
+        }
+        let high = self.row.is_wide().then_some(self.high);
+        Ok(Matched {
+            raw: self.raw,
+            high,
+            label: self.label,
+        })
+    }
+
+    fn expected(&self, what: &str) -> Miss {
+        Miss::Syntax {
+            at: self.at,
+            what: what.to_owned(),
+        }
+    }
+
+    fn peek(&self) -> Option<Token<'a>> {
+        self.statement.get(self.at).copied()
+    }
+
+    /// Whether the next token is this one; if so it is taken.
+    fn take(&mut self, text: &str) -> bool {
+        let is = self.peek().is_some_and(|token| token.text == text);
+        self.at += usize::from(is);
+        is
+    }
+
+    fn token(&mut self, text: &str) -> Result<(), Miss> {
+        if self.take(text) {
+            Ok(())
+        } else {
+            Err(self.expected(&format!("`{text}`")))
+        }
+    }
+
+    fn slot(&mut self, slot: Slot) -> Result<(), Miss> {
+        match slot {
+            Slot::Reg { src, name } => self.register(src, name)?,
+            Slot::Imm { unsigned } => {
+                let most = if unsigned {
+                    u32::MAX as u64
+                } else {
+                    i32::MAX as u64
+                };
+                self.raw.imm = self.number(i32::MIN.into(), most)? as i32;
+            }
+            Slot::Displacement => {
+                self.raw.off = self.term(i16::MIN.into(), i16::MAX as u64)? as i16
+            }
+            Slot::ImmDisplacement => {
+                self.raw.imm = self.term(i32::MIN.into(), u32::MAX.into())? as i32;
+            }
+            Slot::Distance { long, marked } => self.distance(long, marked)?,
+            Slot::OffArgument => {
+                self.raw.off = self.argument(i16::MIN.into(), i16::MAX as u64)? as i16;
+            }
+            Slot::HighArgument => {
+                self.high = self.argument(i32::MIN.into(), i32::MAX as u64)? as i32
+            }
+            Slot::Value => {
+                let value = self.number(i64::MIN, u64::MAX)?;
+                (self.raw.imm, self.high) = (value as i32, (value >> 32) as i32);
+            }
+            Slot::Cast => {
+                let to = self.unsigned(u16::MAX.into())?;
+                self.token(",")?;
+                let from = self.unsigned(u16::MAX.into())?;
+                self.raw.imm = (to << 16 | from) as i32;
+            }
+            Slot::HexImm | Slot::Callee => unreachable!("only the kernel's form prints these"),
+        }
+        Ok(())
+    }
+
+    fn register(&mut self, src: bool, name: RegName) -> Result<(), Miss> {
+        let token = self.peek().filter(|token| token.kind == Kind::Word);
+        let number = token.and_then(|token| {
+            let digits = match name {
+                RegName::Whole => token.text.strip_prefix('r'),
+                RegName::Half => token.text.strip_prefix('w'),
+                RegName::Either => token.text.strip_prefix(['r', 'w']),
+            }?;
+            let number = digits.parse::<u8>().ok()?;
+            // `r01` and `r+1` are no names.
+            (number <= 10 && digits.len() == 1 + usize::from(number == 10)).then_some(number)
+        });
+        let (Some(token), Some(number)) = (token, number) else {
+            return Err(self.expected(match name {
+                RegName::Half => "a register (w0 to w10)",
+                RegName::Whole | RegName::Either => "a register (r0 to r10)",
+            }));
+        };
+        let field = if src { &mut self.src } else { &mut self.dst };
+        let first = *field.get_or_insert(number);
+        if first != number {
+            let expected = format!("{}{first}", &token.text[..1]);
+            let found = token.text.to_owned();
+            let failure = (self.at, AsmProblem::NotTheSame { expected, found });
+            self.misfit.get_or_insert(failure);
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    /// A number with an optional sign, as 64 bits of two's complement.
+    fn number(&mut self, least: i64, most: u64) -> Result<u64, Miss> {
+        let negative = self.take("-");
+        self.magnitude(negative, least, most)
+    }
+
+    fn unsigned(&mut self, most: u64) -> Result<u64, Miss> {
+        self.magnitude(false, 0, most)
+    }
+
+    /// `+ 4`, `- 4`, or nothing for 0.
+    fn term(&mut self, least: i64, most: u64) -> Result<u64, Miss> {
+        if self.take("+") {
+            self.magnitude(false, least, most)
+        } else if self.take("-") {
+            self.magnitude(true, least, most)
+        } else {
+            Ok(0)
+        }
+    }
+
+    /// `, 4`, or nothing for 0.
+    fn argument(&mut self, least: i64, most: u64) -> Result<u64, Miss> {
+        if self.take(",") {
+            self.number(least, most)
+        } else {
+            Ok(0)
+        }
+    }
+
+    fn magnitude(&mut self, negative: bool, least: i64, most: u64) -> Result<u64, Miss> {
+        let Some(Token {
+            kind: Kind::Number(value),
+            text,
+            ..
+        }) = self.peek()
+        else {
+            return Err(self.expected("a number"));
+        };
+        let fits = value.filter(|value| match negative {
+            false => *value <= most,
+            true => *value <= least.unsigned_abs(),
+        });
+        if fits.is_none() {
+            let number = format!("{}{text}", if negative { "-" } else { "" });
+            let failure = (
+                self.at,
+                AsmProblem::OutOfRange {
+                    number,
+                    least,
+                    most,
+                },
+            );
+            self.misfit.get_or_insert(failure);
+        }
+        self.at += 1;
+        let value = fits.unwrap_or(0);
+        Ok(if negative {
+            value.wrapping_neg()
+        } else {
+            value
+        })
+    }
+
+    /// A signed distance, after `pc` if it must be marked, or a label.
+    fn distance(&mut self, long: bool, marked: bool) -> Result<(), Miss> {
+        let mark = self.take("pc");
+        let signed = self
+            .peek()
+            .is_some_and(|token| matches!(token.text, "+" | "-"));
+        if signed && mark >= marked {
+            if long {
+                self.raw.imm = self.term(i32::MIN.into(), i32::MAX as u64)? as i32;
+            } else {
+                self.raw.off = self.term(i16::MIN.into(), i16::MAX as u64)? as i16;
+            }
+            return Ok(());
+        }
+        let Some(token) = self
+            .peek()
+            .filter(|token| token.kind == Kind::Word && !mark)
+        else {
+            let sample = if marked { "pc+2" } else { "+2" };
+            return Err(self.expected(&format!("a label or a signed distance such as `{sample}`")));
+        };
+        self.label = Some(LabelUse { token, long });
+        self.at += 1;
+        Ok(())
+    }
+}

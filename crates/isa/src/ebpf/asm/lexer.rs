@@ -1,0 +1,95 @@
+//! Tokens of the assembly language.
+
+/// What a token is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A name: a register, a keyword, a label, a directive.
+    Word,
+    /// A number without its sign; `None` if it exceeds 64 bits.
+    Number(Option<u64>),
+    /// An operator or a bracket.
+    Mark,
+    /// The end of a statement: a line's end or a semicolon.
+    End,
+    /// What is none of these.
+    Bad,
+}
+
+/// A token and the byte it begins at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Token<'a> {
+    pub(super) kind: Kind,
+    pub(super) text: &'a str,
+    pub(super) at: usize,
+}
+
+/// Operators of several characters, longer ones first.
+const OPERATORS: &[&str] = &[
+    "<<=", ">>=", "+=", "-=", "*=", "/=", "%=", "|=", "&=", "^=", "==", "!=", "<=", ">=",
+];
+
+/// The tokens of a text. Comments run from `#` or `//` to the end of the line.
+pub(super) fn tokens(source: &str) -> impl Iterator<Item = Token<'_>> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        loop {
+            let rest = &source[at..];
+            let first = rest.chars().next()?;
+            let (len, kind) = match first {
+                ' ' | '\t' | '\r' => {
+                    at += 1;
+                    continue;
+                }
+                '#' => {
+                    at += line_len(rest);
+                    continue;
+                }
+                '/' if rest.starts_with("//") => {
+                    at += line_len(rest);
+                    continue;
+                }
+                '\n' | ';' => (1, Kind::End),
+                '0'..='9' => {
+                    let len = word_len(rest);
+                    (len, number(&rest[..len]))
+                }
+                'a'..='z' | 'A'..='Z' | '_' | '.' => (word_len(rest), Kind::Word),
+                _ => match OPERATORS
+                    .iter()
+                    .find(|operator| rest.starts_with(**operator))
+                {
+                    Some(operator) => (operator.len(), Kind::Mark),
+                    None if first.is_ascii_punctuation() => (1, Kind::Mark),
+                    None => (first.len_utf8(), Kind::Bad),
+                },
+            };
+            let token = Token {
+                kind,
+                text: &rest[..len],
+                at,
+            };
+            at += len;
+            return Some(token);
+        }
+    })
+}
+
+fn line_len(rest: &str) -> usize {
+    rest.find('\n').unwrap_or(rest.len())
+}
+
+fn word_len(rest: &str) -> usize {
+    rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '.')
+        .unwrap_or(rest.len())
+}
+
+fn number(text: &str) -> Kind {
+    let (digits, radix) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(hex) => (hex, 16),
+        None => (text, 10),
+    };
+    if digits.is_empty() || !digits.chars().all(|c| c.is_digit(radix)) {
+        return Kind::Bad;
+    }
+    Kind::Number(u64::from_str_radix(digits, radix).ok())
+}

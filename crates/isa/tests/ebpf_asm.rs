@@ -1,0 +1,241 @@
+//! The assembler: the inverse of printing, labels, and errors that say where.
+
+use beebox_isa::ebpf::table::ROWS;
+use beebox_isa::ebpf::{
+    AsmProblem, Field, Insn, RawInsn, assemble, decode, encode, from_bytes, to_bytes,
+};
+use proptest::prelude::*;
+
+const LLVM: &str = include_str!("llvm/text.txt");
+
+fn bytes_of(hex: &str) -> Vec<u8> {
+    (0..hex.len())
+        .step_by(2)
+        .map(|at| u8::from_str_radix(&hex[at..at + 2], 16).expect("hexadecimal"))
+        .collect()
+}
+
+fn assembled(text: &str) -> Vec<u8> {
+    let insns = assemble(text).unwrap_or_else(|error| panic!("{text:?}: {error}"));
+    to_bytes(&encode(&insns).expect("what was assembled has an encoding"))
+}
+
+/// The program as text, one instruction a line.
+fn printed(insns: &[Insn]) -> String {
+    insns.iter().map(|insn| format!("{insn}\n")).collect()
+}
+
+#[test]
+fn llvm_s_text_assembles_to_llvm_s_bytes() {
+    let mut compared = 0;
+    for line in LLVM.lines().filter(|line| !line.starts_with('#')) {
+        let (hex, text) = line.split_once(' ').expect("bytes and text");
+        assert_eq!(assembled(text), bytes_of(hex), "{text}");
+        compared += 1;
+    }
+    assert!(compared > 700, "{compared}");
+}
+
+#[test]
+fn instructions_print_as_llvm_prints_them() {
+    let plain = LLVM
+        .split("# version ")
+        .find(|part| part.starts_with("19.1.7 -mcpu=v1"));
+    let mut compared = 0;
+    for line in plain
+        .expect("the section without 32-bit register names")
+        .lines()
+        .skip(1)
+    {
+        let (hex, text) = line.split_once(' ').expect("bytes and text");
+        // We print 64-bit immediates in hexadecimal, as llvm-objdump does.
+        if text.ends_with(" ll") {
+            continue;
+        }
+        let slots = from_bytes(&bytes_of(hex)).expect("whole slots");
+        assert_eq!(decode(&slots)[0].to_string(), text, "{hex}");
+        compared += 1;
+    }
+    assert!(compared > 500, "{compared}");
+}
+
+#[test]
+fn every_row_assembles_from_its_text() {
+    for row in ROWS {
+        let of = |field, any| match field {
+            Field::Is(only) => only,
+            Field::Any => any,
+            Field::Ignored => 0,
+        };
+        let regs = (of(row.src, 10) << 4 | of(row.dst, 3)) as u8;
+        for (off, imm) in [(0, 0), (7, 9), (-7, -9), (i16::MIN.into(), i32::MIN)] {
+            let first = RawInsn {
+                code: row.code,
+                regs,
+                off: of(row.off, off) as i16,
+                imm: of(row.imm, imm),
+            };
+            let mut slots = vec![first];
+            if row.is_wide() {
+                slots.push(RawInsn {
+                    imm: of(row.high, imm),
+                    ..RawInsn::default()
+                });
+            }
+            let text = printed(&decode(&slots));
+            assert_eq!(assembled(&text), to_bytes(&slots), "{text}");
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn whatever_the_bits_printing_and_assembling_give_them_back(
+        slots in prop::collection::vec(
+            (any::<u8>(), any::<u8>(), any::<i16>(), any::<i32>(), any::<[bool; 4]>()),
+            0..40,
+        )
+    ) {
+        // Fields are often zero, or most slots would be invalid.
+        let slots: Vec<RawInsn> = slots
+            .into_iter()
+            .map(|(code, regs, off, imm, zero)| RawInsn {
+                code: if zero[3] && code & 7 == 0 { 0x18 } else { code },
+                regs: if zero[0] { regs & 0x77 } else { regs & 7 },
+                off: if zero[1] { 0 } else { off },
+                imm: if zero[2] { 0 } else { imm },
+            })
+            .collect();
+        let insns = decode(&slots);
+        let back = encode(&insns).expect("what was decoded has an encoding");
+        let normal: Vec<RawInsn> = slots
+            .iter()
+            .map(|slot| if slot.code == 0x95 && slot.regs == 0 && slot.imm == 0 {
+                RawInsn { off: 0, ..*slot }
+            } else {
+                *slot
+            })
+            .collect();
+        prop_assert_eq!(&back, &normal);
+        prop_assert_eq!(assemble(&printed(&insns)), Ok(insns));
+    }
+
+    #[test]
+    fn no_text_makes_the_assembler_panic(text in "[ -~\n]{0,80}") {
+        let _ = assemble(&text);
+    }
+
+    #[test]
+    fn no_change_of_a_good_line_makes_it_panic(
+        line in 0usize..700, at in 0usize..60, with in "[ -~\u{e9}]{0,3}",
+    ) {
+        let text = LLVM.lines().filter(|l| !l.starts_with('#')).nth(line).expect("a line");
+        let mut text: String = text.split_once(' ').expect("bytes and text").1.to_owned();
+        let at = at % text.len();
+        text.replace_range(at..at + 1, &with);
+        let _ = assemble(&text);
+    }
+}
+
+#[test]
+fn labels_count_slots() {
+    let program = "
+        r1 = 0x1122334455667788 ll   // two slots
+    top:
+        if r1 == 0 goto done; r1 += -1
+        goto top
+        call helper                  # a function of this program
+    done: exit
+    helper: w0 = 1
+        r2 = func(helper) ll
+        exit
+    ";
+    let expected = [
+        "r1 = 0x1122334455667788 ll",
+        "",
+        "if r1 == 0 goto +3",
+        "r1 += -1",
+        "goto -3",
+        "call pc+1",
+        "exit",
+        "w0 = 1",
+        "r2 = func(-2) ll",
+        "",
+        "exit",
+    ];
+    let insns = assemble(program).expect("a program");
+    let texts: Vec<String> = insns.iter().map(Insn::to_string).collect();
+    assert_eq!(texts, expected);
+}
+
+#[track_caller]
+fn refused(text: &str, line: usize, column: usize, says: &str) {
+    let error = assemble(text).expect_err(text);
+    assert_eq!((error.line, error.column), (line, column), "{error}");
+    assert!(error.to_string().contains(says), "{error}");
+}
+
+#[test]
+fn errors_say_where_and_what_was_expected() {
+    refused("r0 = 1\n  r11 = 2", 2, 3, "found `r11`");
+    refused("r0 =", 1, 5, "found the end of the statement");
+    refused(
+        "r0 = *(u33 *)(r1 + 0)",
+        1,
+        8,
+        "`u8`, `u16`, `u32`, `u64`, `s8`, `s16` or `s32`",
+    );
+    refused(
+        "r1 = 0xffffffff",
+        1,
+        6,
+        "does not fit: the field holds -2147483648 to 2147483647",
+    );
+    refused("r1 = *(u32 *)(r2 + 32768)", 1, 20, "-32768 to 32767");
+    refused("r1 = be16 r2", 1, 11, "expected r1 again, found r2");
+    refused("goto nowhere", 1, 6, "no label `nowhere:`");
+    refused(
+        "a: exit\na: exit",
+        2,
+        1,
+        "label `a` stands already on line 1",
+    );
+    refused("if r1 == 1 goto 5", 1, 17, "a label or a signed distance");
+    refused(
+        "exit 1",
+        1,
+        6,
+        "expected the end of the statement, found `1`",
+    );
+    refused(
+        "r1 = 99999999999999999999 ll",
+        1,
+        6,
+        "99999999999999999999 does not fit",
+    );
+    refused(".8byte x", 1, 8, "a number of 64 bits");
+    refused("ééé", 1, 1, "found `é`");
+    refused(
+        "ld_pseudo r1, 1, 0x100000000",
+        1,
+        1,
+        "no instruction has these values together",
+    );
+    assert!(matches!(
+        assemble(&format!("goto far\n{}far: exit", "r0 = 0\n".repeat(40_000)))
+            .expect_err("too far")
+            .problem,
+        AsmProblem::TooFar {
+            distance: 40_000,
+            reach: 32_767,
+            ..
+        }
+    ));
+    assert!(
+        assemble(&format!(
+            "gotol far\n{}far: exit",
+            "r0 = 0\n".repeat(40_000)
+        ))
+        .is_ok()
+    );
+}
