@@ -2,12 +2,16 @@
 
 use std::fmt::Write;
 
-use classic::{Converted, text};
+use classic::{Converted, Rules, text};
 use isa::classic::SockFilter;
-use isa::ebpf::{Flow, Insn};
+use isa::ebpf::{Callee, Flow, Insn, Reg};
 use serde::Serialize;
+use spec::{calls, context};
 
 use crate::program_output::{self, InsnRecord};
+
+/// Where converted programs keep their context.
+const CONTEXT: Reg = Reg::R6;
 
 /// Both programs in two columns: to the right of each classic instruction what
 /// became of it. What stands beside none is the prologue; an instruction beside
@@ -46,35 +50,55 @@ struct Slot {
     index: usize,
     origin: Option<usize>,
     insn: Insn,
+    /// Whether its context is `struct __sk_buff`.
+    sees_packets: bool,
 }
 
 /// The converted instructions; the second slots of 64-bit immediates belong to
 /// the first ones.
 fn slots(converted: &Converted) -> impl Iterator<Item = Slot> {
     let pairs = converted.insns().iter().zip(converted.origin());
+    let sees_packets = converted.rules() != Rules::Seccomp;
     pairs
         .enumerate()
         .filter(|(_, (insn, _))| !matches!(insn, Insn::Imm64High))
-        .map(|(index, (&insn, origin))| Slot {
+        .map(move |(index, (&insn, origin))| Slot {
             index,
             origin,
             insn,
+            sees_packets,
         })
 }
 
 impl Slot {
     fn line(&self) -> String {
-        format!("{:5}: {}", self.index, self.text())
+        let Slot { index, insn, .. } = self;
+        match (self.target(), self.name()) {
+            (Some(target), _) => format!("{index:5}: {insn} <{target}>"),
+            (None, Some(name)) => format!("{index:5}: {insn} <{name}>"),
+            (None, None) => format!("{index:5}: {insn}"),
+        }
     }
 
-    /// The instruction and, for a jump, the number of its target.
-    fn text(&self) -> String {
+    /// The number of the instruction that it jumps to.
+    fn target(&self) -> Option<i64> {
         match self.insn.flow() {
-            Flow::Branch(skip) | Flow::Goto(skip) => {
-                let target = self.index as i64 + 1 + i64::from(skip);
-                format!("{} <{target}>", self.insn)
+            Flow::Branch(skip) | Flow::Goto(skip) => Some(self.index as i64 + 1 + i64::from(skip)),
+            _ => None,
+        }
+    }
+
+    /// The name of what it calls, or of what it loads from its context.
+    fn name(&self) -> Option<&'static str> {
+        match self.insn {
+            Insn::Call(Callee::Helper(number)) => calls::name(number),
+            Insn::Load { base, off, .. } if base == CONTEXT && self.sees_packets => {
+                let mut fields = context::SK_BUFF.iter();
+                fields
+                    .find(|field| field.offset == off)
+                    .map(|field| field.name)
             }
-            _ => self.insn.to_string(),
+            _ => None,
         }
     }
 }
@@ -91,6 +115,12 @@ struct SlotRecord {
     /// The classic instruction that it comes from; null in the prologue.
     origin: Option<usize>,
     text: String,
+    /// The instruction that it jumps to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<i64>,
+    /// What it calls, or loads from its context.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'static str>,
 }
 
 pub(super) fn json(program: &[SockFilter], converted: &Converted) -> Vec<u8> {
@@ -98,7 +128,9 @@ pub(super) fn json(program: &[SockFilter], converted: &Converted) -> Vec<u8> {
         .map(|slot| SlotRecord {
             index: slot.index,
             origin: slot.origin,
-            text: slot.text(),
+            text: slot.insn.to_string(),
+            target: slot.target(),
+            name: slot.name(),
         })
         .collect();
     program_output::json(&Record {
