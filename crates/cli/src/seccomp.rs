@@ -1,11 +1,46 @@
-//! `beebox seccomp`.
+//! `beebox seccomp`: one module per question.
+
+mod check;
+mod eval;
+mod input;
+mod value;
+
+use clap::Subcommand;
 
 use crate::answer::{Answer, Failure};
 
 /// See what seccomp filters really do
+///
+/// A filter is a file of `struct sock_filter` records (as libseccomp's
+/// seccomp_export_bpf writes them), any of the text forms that `beebox asm`
+/// reads, or a container profile in JSON (OCI or Docker), which is compiled on
+/// the way. Several FILEs are filters of one process in the order of their
+/// installation.
 #[derive(clap::Args)]
-pub(crate) struct Args {}
+#[command(arg_required_else_help = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
 
-pub(crate) fn run(_args: Args) -> Result<Answer, Failure> {
-    Err(Failure::new("seccomp is not built yet"))
+/// How to print an answer.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Check(check::Args),
+    Eval(eval::Args),
+}
+
+pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
+    match args.command {
+        Command::Check(args) => check::run(args),
+        Command::Eval(args) => eval::run(args),
+    }
 }

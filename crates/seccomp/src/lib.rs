@@ -1,2 +1,19 @@
 //! Seccomp filters: decisions, symbolic tables, differences, profiles.
 #![forbid(unsafe_code)]
+
+mod action;
+mod arch;
+pub mod calls;
+pub mod errno;
+mod filter;
+mod symbolic;
+mod table;
+mod word;
+
+pub use action::{Action, MAX_ERRNO, combine, decide};
+pub use arch::{Arch, X32_BIT};
+pub use filter::{Filter, Stack};
+pub use symbolic::condition::Condition;
+pub use symbolic::diagram::TooComplex;
+pub use table::{Analysis, Case, Group, Others, Table};
+pub use word::Word;

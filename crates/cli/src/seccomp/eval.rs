@@ -1,0 +1,176 @@
+//! `beebox seccomp eval`.
+
+use std::fmt::Write;
+
+use beebox::{Engine, SeccompFilter};
+use classic::SeccompData;
+use classic::run::{Next, Step};
+use isa::classic::{Insn, SockFilter};
+use seccomp::{Action, Arch, Stack, Word, calls};
+
+use super::input::{Inputs, Program, print};
+use super::value::{number, parse_arch, parse_argument, parse_number, parse_syscall};
+use crate::answer::{Answer, Failure};
+
+/// What happens to one system call, and why?
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  beebox seccomp eval filter.bpf --syscall openat
+  beebox seccomp eval filter.bpf --syscall clone --arg 0=0x10000000 --trace
+  beebox seccomp eval a.bpf b.bpf --arch i386 --syscall socketcall --arg 0=1
+  beebox seccomp eval profile.json --syscall 452")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    inputs: Inputs,
+    /// Architecture of the call, by name or by audit number [default: this machine's]
+    #[arg(long, value_name = "ARCH")]
+    arch: Option<String>,
+    /// The call, by name or number
+    #[arg(long, value_name = "NAME|NR")]
+    syscall: String,
+    /// An argument of the call, 0 to 5; those not given are 0
+    #[arg(long = "arg", value_name = "N=VALUE", value_parser = parse_argument, allow_hyphen_values = true)]
+    args: Vec<(usize, u64)>,
+    /// The instruction pointer
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_number, default_value = "0")]
+    ip: u64,
+    /// Show every instruction on the way
+    #[arg(long)]
+    trace: bool,
+    /// What runs the filters: classic, interp
+    #[arg(long, default_value = "classic")]
+    engine: Engine,
+    /// How to print the answer
+    #[arg(long, value_enum, default_value = "text")]
+    format: super::Format,
+}
+
+pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
+    let (arch, audit) = parse_arch(args.arch.as_deref())?;
+    let nr = parse_syscall(arch, &args.syscall)?;
+    let mut data = SeccompData {
+        nr: nr as i32,
+        arch: audit,
+        instruction_pointer: args.ip,
+        args: [0; 6],
+    };
+    for &(index, value) in &args.args {
+        data.args[index] = value;
+    }
+    let (programs, stack) = args.inputs.stack()?;
+    let returns = returns(&programs, args.engine, &data)?;
+    let action = seccomp::decide(returns.iter().copied());
+    let text = match args.format {
+        super::Format::Text => {
+            let mut text = String::new();
+            if args.trace {
+                text = trace(&programs, &stack, &data, arch);
+            }
+            let _ = writeln!(text, "{action}");
+            if programs.len() > 1 {
+                list_answers(&mut text, &programs, &returns);
+            }
+            text
+        }
+        super::Format::Json => {
+            let filters = programs.iter().zip(&returns).map(|(program, &value)| {
+                serde_json::json!({
+                    "file": program.name,
+                    "return": value,
+                    "action": Action::from_return(value).to_string(),
+                })
+            });
+            let answer = serde_json::json!({
+                "action": action.to_string(),
+                "return": action.to_return(),
+                "arch": audit,
+                "nr": nr,
+                "syscall": arch.and_then(|arch| calls::name(arch, nr)),
+                "args": data.args,
+                "ip": data.instruction_pointer,
+                "filters": filters.collect::<Vec<_>>(),
+            });
+            format!("{answer:#}\n")
+        }
+    };
+    print(&text)?;
+    Ok(Answer::Yes)
+}
+
+fn returns(programs: &[Program], engine: Engine, data: &SeccompData) -> Result<Vec<u32>, Failure> {
+    let run = |program: &Program| {
+        let filter = SeccompFilter::new(&program.insns, engine);
+        let mut filter = filter.map_err(|refusal| super::input::refused(program, &refusal))?;
+        Ok(filter.run(data))
+    };
+    programs.iter().map(run).collect()
+}
+
+/// Each filter's own answer, and which of them counts.
+fn list_answers(text: &mut String, programs: &[Program], returns: &[u32]) {
+    let total = returns.iter().copied().reduce(seccomp::combine);
+    let deciding = (0..returns.len())
+        .rev()
+        .find(|&at| Some(returns[at]) == total);
+    let width = programs.iter().map(|program| program.name.len()).max();
+    for (at, (program, &value)) in programs.iter().zip(returns).enumerate() {
+        let decides = if deciding == Some(at) {
+            "  decides"
+        } else {
+            ""
+        };
+        let action = Action::from_return(value);
+        let width = width.unwrap_or(0);
+        let _ = writeln!(text, "  {:width$}  {action}{decides}", program.name);
+    }
+}
+
+fn trace(programs: &[Program], stack: &Stack, data: &SeccompData, arch: Option<Arch>) -> String {
+    let mut text = String::new();
+    for (program, filter) in programs.iter().zip(stack.filters()) {
+        if programs.len() > 1 {
+            let _ = writeln!(text, "{}:", program.name);
+        }
+        let mut steps = Vec::new();
+        filter.trace(data, &mut |step| steps.push(step));
+        for step in steps {
+            let insn = program.insns[step.at];
+            let line = classic::text::dump_line(step.at, insn).replace('\t', " ");
+            let _ = writeln!(
+                text,
+                "{:<52} {}",
+                line.trim_end(),
+                comment(insn, step, arch)
+            );
+        }
+    }
+    text
+}
+
+/// What an instruction did.
+fn comment(insn: SockFilter, step: Step, arch: Option<Arch>) -> String {
+    let (a, x) = (number(step.a.into()), number(step.x.into()));
+    match (Insn::decode(insn), step.next) {
+        (Insn::Jump { .. } | Insn::Goto(_), Next::Insn(at)) => format!("→ {at:03}"),
+        (_, Next::End(value)) => Action::from_return(value).to_string(),
+        (Insn::LoadAbs { k, .. }, _) => match Word::at_offset(k) {
+            Some(Word::NR) => match arch.and_then(|arch| calls::name(arch, step.a)) {
+                Some(name) => format!("A = {a}  nr ({name})"),
+                None => format!("A = {a}  nr"),
+            },
+            Some(Word::ARCH) => match arch {
+                Some(arch) => format!("A = {a}  arch ({arch})"),
+                None => format!("A = {a}  arch"),
+            },
+            Some(word) => format!("A = {a}  {word}"),
+            None => format!("A = {a}"),
+        },
+        (Insn::Tax | Insn::LoadXImm(_) | Insn::LoadXMem(_) | Insn::LoadXLen, _) => {
+            format!("X = {x}")
+        }
+        (Insn::Store(k), _) => format!("M[{k}] = {a}"),
+        (Insn::StoreX(k), _) => format!("M[{k}] = {x}"),
+        _ => format!("A = {a}"),
+    }
+}

@@ -1,0 +1,128 @@
+//! System call names and numbers.
+//!
+//! `calls.csv` holds them for all architectures, one call a row. It was made
+//! from the tables of Linux 6.18: `arch/x86/entry/syscalls/syscall_64.tbl`
+//! (`common` and `64` for x86_64, `common` and `x32` for x32, without the x32
+//! bit), `syscall_32.tbl`, `arch/arm/tools/syscall.tbl` (with Arm's six private
+//! calls) and `scripts/syscall.tbl` with the ABIs that arm64 and riscv select.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use crate::arch::Arch;
+
+const TABLE: &str = include_str!("calls.csv");
+
+/// Names and numbers of one architecture.
+#[derive(Debug)]
+struct Calls {
+    by_name: BTreeMap<&'static str, u32>,
+    by_number: BTreeMap<u32, &'static str>,
+}
+
+static CALLS: LazyLock<Vec<Calls>> =
+    LazyLock::new(|| Arch::ALL.iter().map(|&arch| Calls::read(arch)).collect());
+
+impl Calls {
+    fn read(arch: Arch) -> Calls {
+        let mut lines = TABLE.lines();
+        let heads = lines.next().unwrap_or_default();
+        let column = heads.split(',').position(|head| head == arch.name());
+        let rows = lines.filter_map(|line| {
+            let name = line.split(',').next()?;
+            let number: u32 = line.split(',').nth(column?)?.parse().ok()?;
+            Some((name, number + arch.bias()))
+        });
+        let by_name: BTreeMap<_, _> = rows.collect();
+        Calls {
+            by_number: by_name.iter().map(|(&name, &nr)| (nr, name)).collect(),
+            by_name,
+        }
+    }
+
+    fn of(arch: Arch) -> &'static Calls {
+        &CALLS[arch as usize]
+    }
+}
+
+/// The number that a filter sees for a call (on x32, with its bit).
+pub fn number(arch: Arch, name: &str) -> Option<u32> {
+    Calls::of(arch).by_name.get(name).copied()
+}
+
+/// The name of the call that a filter sees by this number.
+pub fn name(arch: Arch, number: u32) -> Option<&'static str> {
+    Calls::of(arch).by_number.get(&number).copied()
+}
+
+/// Every call of an architecture, by number.
+pub fn all(arch: Arch) -> impl Iterator<Item = (u32, &'static str)> {
+    Calls::of(arch)
+        .by_number
+        .iter()
+        .map(|(&nr, &name)| (nr, name))
+}
+
+/// Whether some architecture named here has a call of this name.
+pub fn is_known(name: &str) -> bool {
+    Arch::ALL.iter().any(|&arch| number(arch, name).is_some())
+}
+
+/// The known name that is most like a mistyped one.
+pub fn closest(arch: Arch, name: &str) -> Option<&'static str> {
+    let candidates = all(arch).map(|(_, known)| (edit_distance(known, name), known));
+    let (distance, known) = candidates.min()?;
+    (distance <= 2.max(name.len() / 4)).then_some(known)
+}
+
+fn edit_distance(from: &str, to: &str) -> usize {
+    let to: Vec<u8> = to.bytes().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (at, byte) in from.bytes().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], at + 1);
+        for (column, &other) in to.iter().enumerate() {
+            let changed = diagonal + usize::from(byte != other);
+            diagonal = row[column + 1];
+            row[column + 1] = changed.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row[to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn well_known_numbers() {
+        assert_eq!(number(Arch::X86_64, "openat"), Some(257));
+        assert_eq!(number(Arch::X86_64, "uprobe"), Some(336));
+        assert_eq!(number(Arch::I386, "socketcall"), Some(102));
+        assert_eq!(number(Arch::I386, "break"), Some(17));
+        assert_eq!(number(Arch::X32, "ioctl"), Some(0x4000_0000 + 514));
+        assert_eq!(number(Arch::X32, "read"), Some(0x4000_0000));
+        assert_eq!(number(Arch::Aarch64, "newfstatat"), Some(79));
+        assert_eq!(number(Arch::Arm, "cacheflush"), Some(0xf0002));
+        assert_eq!(number(Arch::Riscv64, "riscv_hwprobe"), Some(258));
+        for &arch in Arch::ALL {
+            let newest = number(arch, "file_setattr");
+            assert_eq!(newest, Some(469 + arch.bias()), "{arch}");
+        }
+    }
+
+    #[test]
+    fn the_table_is_a_bijection_in_every_column() {
+        assert_eq!(TABLE.lines().next().unwrap().split(',').count(), 7);
+        for &arch in Arch::ALL {
+            let calls = Calls::of(arch);
+            assert_eq!(calls.by_name.len(), calls.by_number.len(), "{arch}");
+            assert!(calls.by_name.len() > 300, "{arch}");
+        }
+    }
+
+    #[test]
+    fn a_mistyped_name_finds_its_neighbour() {
+        assert_eq!(closest(Arch::X86_64, "opneat"), Some("openat"));
+        assert_eq!(closest(Arch::X86_64, "completely_else"), None);
+    }
+}

@@ -1,0 +1,252 @@
+//! Conditions on a system call's data, from decision diagrams back to text.
+//!
+//! The bits of one field (number, instruction pointer, a 64-bit argument) are
+//! neighbours in the order of tests, so a function splits field by field: the
+//! values of the first field that lead to one and the same rest form a set, and
+//! a condition is a union of meetings of such sets. Needless sets and needless
+//! meetings are then dropped, each drop checked against the function.
+
+use std::fmt;
+use std::ops::Range;
+
+use super::diagram::{Level, Ref, TooComplex};
+use super::explore::Space;
+use super::set::{Binding, Field, Text};
+use super::value::{Expr, field_of_input};
+
+/// Meetings that a condition may have.
+const MAX_TERMS: usize = 4096;
+/// Meetings up to which each is tested for being needless.
+const MAX_TERMS_TO_PRUNE: usize = 64;
+
+/// When something holds: a union of meetings of conditions on single fields.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    terms: Vec<Vec<Text>>,
+}
+
+impl Condition {
+    /// Whether it holds for every call.
+    pub fn is_always(&self) -> bool {
+        self.terms.iter().any(Vec::is_empty)
+    }
+
+    /// How many parts it has: a measure of how hard it is to read.
+    pub fn weight(&self) -> usize {
+        self.terms.iter().map(Vec::len).sum()
+    }
+
+    /// The meetings whose union it is, each as its parts in words.
+    pub fn terms(&self) -> impl Iterator<Item = Vec<&str>> {
+        fn words(term: &Vec<Text>) -> Vec<&str> {
+            term.iter().map(|text| &text.text[..]).collect()
+        }
+        self.terms.iter().map(words)
+    }
+}
+
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_always() {
+            return f.write_str("always");
+        }
+        if self.terms.is_empty() {
+            return f.write_str("never");
+        }
+        for (at, term) in self.terms.iter().enumerate() {
+            if at > 0 {
+                f.write_str(" or ")?;
+            }
+            let alone = self.terms.len() == 1 && term.len() == 1;
+            for (at, text) in term.iter().enumerate() {
+                if at > 0 {
+                    f.write_str(" and ")?;
+                }
+                let binding = if alone { Binding::Or } else { Binding::And };
+                f.write_str(&text.within(binding))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One field's values, as a set.
+#[derive(Clone)]
+struct Part {
+    levels: Range<Level>,
+    set: Ref,
+}
+
+impl Space {
+    /// A truth in words. Where arguments are `narrow`, their upper halves are
+    /// known to be zero.
+    pub(crate) fn condition(&mut self, f: Ref, narrow: bool) -> Result<Condition, TooComplex> {
+        let mut terms = self.split(f)?;
+        self.drop_parts(f, &mut terms)?;
+        self.drop_terms(&mut terms)?;
+        let mut texts = Vec::new();
+        for term in &terms {
+            let parts = term.iter().map(|part| self.part_text(part, narrow));
+            texts.push(parts.collect::<Result<Vec<_>, _>>()?);
+        }
+        Ok(Condition { terms: texts })
+    }
+
+    /// A set of system call numbers in words; `None` when it holds all.
+    pub(crate) fn numbers_text(&mut self, set: Ref) -> Result<Option<String>, TooComplex> {
+        if set == Ref::TRUE {
+            return Ok(None);
+        }
+        let part = Part {
+            levels: field_of_input(self.diagram.level(set)),
+            set,
+        };
+        Ok(Some(self.part_text(&part, false)?.text))
+    }
+
+    fn field(&self, level: Level) -> Range<Level> {
+        match self.values.named_at(level) {
+            Some((_, levels)) => levels,
+            None => field_of_input(level),
+        }
+    }
+
+    fn split(&mut self, f: Ref) -> Result<Vec<Vec<Part>>, TooComplex> {
+        if let Some(truth) = f.as_bool() {
+            return Ok(if truth { vec![Vec::new()] } else { Vec::new() });
+        }
+        let levels = self.field(self.diagram.level(f));
+        let mut terms = Vec::new();
+        for exit in self.diagram.exits(f, levels.end) {
+            if exit == Ref::FALSE {
+                continue;
+            }
+            let leads = &mut |rest| Ref::of(rest == exit);
+            let set = self.diagram.map(f, levels.end, leads)?;
+            for rest in self.split(exit)? {
+                let mut term = vec![Part {
+                    levels: levels.clone(),
+                    set,
+                }];
+                term.extend(rest);
+                terms.push(term);
+            }
+            if terms.len() > MAX_TERMS {
+                return Err(TooComplex);
+            }
+        }
+        Ok(terms)
+    }
+
+    /// Drops the parts without which a meeting still stays inside the function.
+    fn drop_parts(&mut self, f: Ref, terms: &mut Vec<Vec<Part>>) -> Result<(), TooComplex> {
+        for term in terms.iter_mut() {
+            let mut at = 0;
+            while at < term.len() {
+                let mut shorter = term.clone();
+                shorter.remove(at);
+                let meeting = self.meeting(&shorter)?;
+                if self.diagram.implies(meeting, f)? {
+                    *term = shorter;
+                } else {
+                    at += 1;
+                }
+            }
+        }
+        // The shortest first: they make others needless.
+        terms.sort_by_key(Vec::len);
+        terms.dedup_by(|a, b| {
+            a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| a.set == b.set)
+        });
+        Ok(())
+    }
+
+    /// Drops the meetings that the others make needless.
+    fn drop_terms(&mut self, terms: &mut Vec<Vec<Part>>) -> Result<(), TooComplex> {
+        if terms.len() > MAX_TERMS_TO_PRUNE {
+            return Ok(());
+        }
+        let mut at = terms.len();
+        while at > 0 {
+            at -= 1;
+            let mut others = Ref::FALSE;
+            for (other, term) in terms.iter().enumerate() {
+                if other != at {
+                    let meeting = self.meeting(term)?;
+                    others = self.diagram.or(others, meeting)?;
+                }
+            }
+            let meeting = self.meeting(&terms[at])?;
+            if self.diagram.implies(meeting, others)? {
+                terms.remove(at);
+            }
+        }
+        Ok(())
+    }
+
+    fn meeting(&mut self, term: &[Part]) -> Result<Ref, TooComplex> {
+        let mut meeting = Ref::TRUE;
+        for part in term.iter().rev() {
+            meeting = self.diagram.and(part.set, meeting)?;
+        }
+        Ok(meeting)
+    }
+
+    fn part_text(&mut self, part: &Part, narrow: bool) -> Result<Text, TooComplex> {
+        if let Some((expr, levels)) = self.values.named_at(part.levels.start) {
+            let name = self.values.text(expr);
+            if let Expr::Compare(..) = self.values.expr(expr) {
+                let bit = self.diagram.bit(levels.end - 1)?;
+                let text = if part.set == bit {
+                    name
+                } else {
+                    format!("not ({name})")
+                };
+                return Ok(Text {
+                    text,
+                    binding: Binding::Single,
+                });
+            }
+            return self.described(part.set, levels, &name);
+        }
+        let start = part.levels.start;
+        match start {
+            0 => self.described(part.set, part.levels.clone(), "arch"),
+            32 => self.described(part.set, part.levels.clone(), "nr"),
+            _ => {
+                let name = match start {
+                    64 => "ip".to_owned(),
+                    _ => format!("arg{}", (start - 128) / 64),
+                };
+                self.wide_text(part, &name, narrow)
+            }
+        }
+    }
+
+    /// A 64-bit field of which perhaps one half alone matters.
+    fn wide_text(&mut self, part: &Part, name: &str, narrow: bool) -> Result<Text, TooComplex> {
+        let middle = part.levels.start + 32;
+        let support = self.diagram.support(part.set);
+        if support.iter().all(|&level| level >= middle) {
+            let levels = middle..part.levels.end;
+            if narrow {
+                return self.described(part.set, levels, name);
+            }
+            return self.described(part.set, levels, &format!("(u32){name}"));
+        }
+        if support.iter().all(|&level| level < middle) {
+            let levels = part.levels.start..middle;
+            return self.described(part.set, levels, &format!("({name} >> 32)"));
+        }
+        self.described(part.set, part.levels.clone(), name)
+    }
+
+    fn described(
+        &mut self,
+        set: Ref,
+        levels: Range<Level>,
+        name: &str,
+    ) -> Result<Text, TooComplex> {
+        Field { levels, name }.describe(&mut self.diagram, set)
+    }
+}

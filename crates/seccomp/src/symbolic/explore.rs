@@ -1,0 +1,394 @@
+//! Runs a filter on every system call at once.
+//!
+//! Classic programs only jump forward, so one pass in program order sees every
+//! way to an instruction before the instruction itself. At each one there is a
+//! single state: the condition under which it is reached, and the accumulator,
+//! the index register and scratch memory as functions of the system call's data.
+//! Where paths meet, conditions are joined and registers become a choice between
+//! the two; what no later instruction reads is dropped first, so most meetings
+//! cost nothing. Returns collect into one function from the data to an outcome.
+//!
+//! No path is enumerated: the cost is the number of instructions times that of
+//! one operation on decision diagrams (a few dozen steps for a comparison with a
+//! constant).
+
+use std::collections::BTreeSet;
+
+use classic::Checked;
+use isa::classic::{AluOp, Cond, Insn, MEMORY_WORDS, Operand};
+
+use super::diagram::{Diagram, Ref, TooComplex};
+use super::outcome::{CLASSES, Outcome, Outcomes, data_limit};
+use super::value::{ValueId, Values};
+use crate::word::Word;
+use spec::context::SECCOMP_DATA_SIZE;
+
+/// Up to so many different data of one action, each becomes an outcome of its
+/// own; beyond, the data count as computed.
+const MAX_DATA: usize = 16;
+
+/// Everything that filters under comparison share.
+pub(crate) struct Space {
+    pub(crate) diagram: Diagram,
+    pub(crate) values: Values,
+    pub(crate) outcomes: Outcomes,
+}
+
+/// What one filter does.
+pub(crate) struct Behaviour {
+    /// The outcome of every system call.
+    pub(crate) outcome: Ref,
+    /// For every instruction, which system calls reach it.
+    pub(crate) reached: Vec<Ref>,
+    /// Constants that the filter compares the system call number with for
+    /// equality.
+    pub(crate) numbers: BTreeSet<u32>,
+    /// Constants that it compares the architecture with.
+    pub(crate) architectures: BTreeSet<u32>,
+}
+
+const REGISTERS: usize = 2 + MEMORY_WORDS as usize;
+const A: usize = 0;
+const X: usize = 1;
+
+const fn memory(k: u32) -> usize {
+    2 + k as usize
+}
+
+/// Registers that hold something that is still to be read.
+#[derive(Clone, Copy)]
+struct State {
+    condition: Ref,
+    registers: [Option<ValueId>; REGISTERS],
+}
+
+impl Space {
+    pub(crate) fn new() -> Space {
+        Space {
+            diagram: Diagram::new(),
+            values: Values::default(),
+            outcomes: Outcomes::default(),
+        }
+    }
+
+    /// What a filter does with every system call.
+    pub(crate) fn explore(&mut self, program: &Checked) -> Result<Behaviour, TooComplex> {
+        let insns = program.insns();
+        let zero = self.values.constant(&self.diagram, 0);
+        let mut walk = Walk {
+            space: self,
+            live: live_registers(insns),
+            states: vec![None; insns.len()],
+            behaviour: Behaviour {
+                outcome: Ref::FALSE,
+                reached: vec![Ref::FALSE; insns.len()],
+                numbers: BTreeSet::new(),
+                architectures: BTreeSet::new(),
+            },
+        };
+        let mut registers = [None; REGISTERS];
+        registers[A] = Some(zero);
+        registers[X] = Some(zero);
+        let start = State {
+            condition: Ref::TRUE,
+            registers,
+        };
+        walk.arrive(0, start)?;
+        for (at, &insn) in insns.iter().enumerate() {
+            if let Some(state) = walk.states[at].take() {
+                walk.behaviour.reached[at] = state.condition;
+                walk.execute(at, insn, state)?;
+            }
+        }
+        Ok(walk.behaviour)
+    }
+
+    /// The outcome of two filters together, the second installed later.
+    pub(crate) fn combine(&mut self, older: Ref, newer: Ref) -> Result<Ref, TooComplex> {
+        let outcomes = &self.outcomes;
+        let rank = |leaf| outcomes.at(leaf).action().rank();
+        self.diagram.pair(older, newer, &mut |older, newer| {
+            if rank(newer) <= rank(older) {
+                newer
+            } else {
+                older
+            }
+        })
+    }
+
+    /// An outcome function with every outcome reduced to its effect.
+    pub(crate) fn effect(&mut self, outcome: Ref) -> Result<Ref, TooComplex> {
+        let outcomes = &mut self.outcomes;
+        self.diagram
+            .map(outcome, super::diagram::LEAF_LEVEL, &mut |leaf| {
+                let effect = outcomes.at(leaf.value().unwrap_or_default()).effect();
+                outcomes.leaf(effect)
+            })
+    }
+}
+
+struct Walk<'a> {
+    space: &'a mut Space,
+    live: Vec<u32>,
+    states: Vec<Option<State>>,
+    behaviour: Behaviour,
+}
+
+impl Walk<'_> {
+    /// Joins a state to those that reach an instruction.
+    fn arrive(&mut self, at: usize, mut state: State) -> Result<(), TooComplex> {
+        if state.condition == Ref::FALSE {
+            return Ok(());
+        }
+        for (register, value) in state.registers.iter_mut().enumerate() {
+            if self.live[at] >> register & 1 == 0 {
+                *value = None;
+            }
+        }
+        if let Some(other) = self.states[at] {
+            let Space {
+                diagram, values, ..
+            } = &mut *self.space;
+            for (value, other) in state.registers.iter_mut().zip(other.registers) {
+                *value = match (*value, other) {
+                    (Some(value), Some(other)) if value != other => {
+                        Some(values.choice(diagram, state.condition, value, other)?)
+                    }
+                    (value, other) => value.or(other),
+                };
+            }
+            state.condition = diagram.or(state.condition, other.condition)?;
+        }
+        self.states[at] = Some(state);
+        Ok(())
+    }
+
+    fn execute(&mut self, at: usize, insn: Insn, mut state: State) -> Result<(), TooComplex> {
+        match insn {
+            Insn::RetK(value) => return self.finish(state.condition, Outcome::of(value)),
+            Insn::RetA => return self.finish_computed(state),
+            Insn::Goto(skipped) => return self.arrive(at + 1 + skipped as usize, state),
+            Insn::Jump { cond, src, jt, jf } => {
+                let a = self.read(&state, A);
+                let b = self.operand(&state, src);
+                self.note_comparison(cond, a, b);
+                let Space {
+                    diagram, values, ..
+                } = &mut *self.space;
+                let holds = values.compare(diagram, cond, a, b)?;
+                let fails = diagram.minus(state.condition, holds)?;
+                let holds = diagram.and(state.condition, holds)?;
+                let taken = State {
+                    condition: holds,
+                    ..state
+                };
+                self.arrive(at + 1 + usize::from(jt), taken)?;
+                let passed = State {
+                    condition: fails,
+                    ..state
+                };
+                return self.arrive(at + 1 + usize::from(jf), passed);
+            }
+            Insn::Alu { op, src } => {
+                let a = self.read(&state, A);
+                let b = self.operand(&state, src);
+                if matches!(op, AluOp::Div | AluOp::Mod) && src == Operand::X {
+                    state.condition = self.divisor(state.condition, b)?;
+                }
+                let Space {
+                    diagram, values, ..
+                } = &mut *self.space;
+                state.registers[A] = Some(values.alu(diagram, op, a, b)?);
+            }
+            Insn::Neg => {
+                let a = self.read(&state, A);
+                let Space {
+                    diagram, values, ..
+                } = &mut *self.space;
+                state.registers[A] = Some(values.negated(diagram, a)?);
+            }
+            Insn::LoadAbs { k, .. } => state.registers[A] = Some(self.word(k)?),
+            Insn::LoadLen => state.registers[A] = Some(self.constant(SECCOMP_DATA_SIZE as u32)),
+            Insn::LoadXLen => state.registers[X] = Some(self.constant(SECCOMP_DATA_SIZE as u32)),
+            Insn::LoadImm(k) => state.registers[A] = Some(self.constant(k)),
+            Insn::LoadXImm(k) => state.registers[X] = Some(self.constant(k)),
+            Insn::LoadMem(k) => state.registers[A] = Some(self.read(&state, memory(k))),
+            Insn::LoadXMem(k) => state.registers[X] = Some(self.read(&state, memory(k))),
+            Insn::Store(k) => state.registers[memory(k)] = Some(self.read(&state, A)),
+            Insn::StoreX(k) => state.registers[memory(k)] = Some(self.read(&state, X)),
+            Insn::Tax => state.registers[X] = Some(self.read(&state, A)),
+            Insn::Txa => state.registers[A] = Some(self.read(&state, X)),
+            // The checker lets no seccomp filter have these.
+            Insn::LoadInd { .. } | Insn::LoadXMsh(_) | Insn::Invalid(_) => {
+                return self.finish(state.condition, Outcome::of(0));
+            }
+        }
+        self.arrive(at + 1, state)
+    }
+
+    /// A register; one that was never written is zero.
+    fn read(&mut self, state: &State, register: usize) -> ValueId {
+        match state.registers[register] {
+            Some(value) => value,
+            None => self.constant(0),
+        }
+    }
+
+    fn operand(&mut self, state: &State, operand: Operand) -> ValueId {
+        match operand {
+            Operand::K(k) => self.constant(k),
+            Operand::X => self.read(state, X),
+        }
+    }
+
+    fn constant(&mut self, number: u32) -> ValueId {
+        self.space.values.constant(&self.space.diagram, number)
+    }
+
+    fn word(&mut self, offset: u32) -> Result<ValueId, TooComplex> {
+        match Word::at_offset(offset) {
+            Some(word) => self.space.values.word(&mut self.space.diagram, word),
+            None => Ok(self.constant(0)),
+        }
+    }
+
+    /// Ends the runs whose divisor is zero (they return 0); the others go on.
+    fn divisor(&mut self, condition: Ref, divisor: ValueId) -> Result<Ref, TooComplex> {
+        let zero = self.constant(0);
+        let Space {
+            diagram, values, ..
+        } = &mut *self.space;
+        let is_zero = values.compare(diagram, Cond::Eq, divisor, zero)?;
+        let ends = diagram.and(condition, is_zero)?;
+        let goes_on = diagram.minus(condition, is_zero)?;
+        self.finish(ends, Outcome::of(0))?;
+        Ok(goes_on)
+    }
+
+    fn note_comparison(&mut self, cond: Cond, a: ValueId, b: ValueId) {
+        let values = &self.space.values;
+        let (Some(word), Some(number)) = (values.as_word(a), values.as_constant(b)) else {
+            return;
+        };
+        if cond == Cond::Eq && word == Word::NR {
+            self.behaviour.numbers.insert(number);
+        }
+        if word == Word::ARCH {
+            self.behaviour.architectures.insert(number);
+        }
+    }
+
+    fn finish(&mut self, condition: Ref, outcome: Outcome) -> Result<(), TooComplex> {
+        let leaf = self.space.outcomes.leaf(outcome);
+        let before = self.behaviour.outcome;
+        self.behaviour.outcome = self.space.diagram.choose(condition, leaf, before)?;
+        Ok(())
+    }
+
+    /// Ends with the accumulator: one outcome for each action that it can name.
+    fn finish_computed(&mut self, state: State) -> Result<(), TooComplex> {
+        let value = self.read(&state, A);
+        if let Some(number) = self.space.values.as_constant(value) {
+            return self.finish(state.condition, Outcome::of(number));
+        }
+        for &(first, last) in CLASSES {
+            let condition = self.within_class(state.condition, value, first, last)?;
+            if condition == Ref::FALSE {
+                continue;
+            }
+            match data_limit(first << 16) {
+                None => self.finish(condition, Outcome::of(first << 16))?,
+                Some(limit) => self.finish_with_data(condition, value, first << 16, limit)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn within_class(
+        &mut self,
+        condition: Ref,
+        value: ValueId,
+        first: u32,
+        last: u32,
+    ) -> Result<Ref, TooComplex> {
+        let first = self.constant(first << 16);
+        let last = self.constant(last << 16 | 0xffff);
+        let Space {
+            diagram, values, ..
+        } = &mut *self.space;
+        let reaches = values.compare(diagram, Cond::Ge, value, first)?;
+        let beyond = values.compare(diagram, Cond::Gt, value, last)?;
+        let inside = diagram.and(condition, reaches)?;
+        diagram.minus(inside, beyond)
+    }
+
+    fn finish_with_data(
+        &mut self,
+        condition: Ref,
+        value: ValueId,
+        class: u32,
+        limit: u16,
+    ) -> Result<(), TooComplex> {
+        let limit = self.constant(u32::from(limit));
+        let low = self.constant(0xffff);
+        let Space {
+            diagram, values, ..
+        } = &mut *self.space;
+        let data = values.alu(diagram, AluOp::And, value, low)?;
+        let beyond = values.compare(diagram, Cond::Gt, data, limit)?;
+        let data = match beyond {
+            Ref::FALSE => data,
+            beyond => values.choice(diagram, beyond, limit, data)?,
+        };
+        let bits = *values.bits(data);
+        let mut cases = vec![(condition, 0u32)];
+        for (at, &bit) in bits.iter().enumerate() {
+            let mut split = Vec::new();
+            for (condition, number) in cases {
+                let with = diagram.and(condition, bit)?;
+                let without = diagram.minus(condition, bit)?;
+                split.extend([(with, number | 1 << at), (without, number)]);
+            }
+            split.retain(|&(condition, _)| condition != Ref::FALSE);
+            if split.len() > MAX_DATA {
+                return self.finish(condition, Outcome::Computed { class, data });
+            }
+            cases = split;
+        }
+        for (condition, number) in cases {
+            self.finish(condition, Outcome::of(class | number))?;
+        }
+        Ok(())
+    }
+}
+
+/// For each instruction, the registers that it or a later one may read before
+/// writing them, as a set of bits.
+fn live_registers(insns: &[Insn]) -> Vec<u32> {
+    let mut live = vec![0u32; insns.len() + 1];
+    for (at, &insn) in insns.iter().enumerate().rev() {
+        let next = live[at + 1];
+        let a = 1 << A;
+        let x = 1 << X;
+        let operand = |src| if src == Operand::X { x } else { 0 };
+        live[at] = match insn {
+            Insn::LoadAbs { .. } | Insn::LoadLen | Insn::LoadImm(_) => next & !a,
+            Insn::LoadXImm(_) | Insn::LoadXLen => next & !x,
+            Insn::LoadMem(k) => next & !a | 1 << memory(k),
+            Insn::LoadXMem(k) => next & !x | 1 << memory(k),
+            Insn::Store(k) => next & !(1 << memory(k)) | a,
+            Insn::StoreX(k) => next & !(1 << memory(k)) | x,
+            Insn::Alu { src, .. } => next | a | operand(src),
+            Insn::Neg => next | a,
+            Insn::Tax => next & !x | a,
+            Insn::Txa => next & !a | x,
+            Insn::Jump { src, jt, jf, .. } => {
+                live[at + 1 + usize::from(jt)] | live[at + 1 + usize::from(jf)] | a | operand(src)
+            }
+            Insn::Goto(skipped) => live[at + 1 + skipped as usize],
+            Insn::RetA => a,
+            Insn::RetK(_) | Insn::LoadInd { .. } | Insn::LoadXMsh(_) | Insn::Invalid(_) => 0,
+        };
+    }
+    live
+}

@@ -1,0 +1,393 @@
+//! Words that a filter computes: each as an expression over the words it loads,
+//! and as 32 decision diagrams.
+//!
+//! Both say the same. Where the diagrams of an operation would be too large
+//! (products of two arguments, say), the result gets 32 fresh bits of its own
+//! and is *named*: conditions then speak of the expression itself. They stay
+//! exact, but two named expressions may depend on each other in ways that the
+//! diagrams don't see; [`super::solver`] decides what hangs on that.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use isa::classic::{AluOp, Cond};
+
+use super::bits::{self, Bits};
+use super::diagram::{Diagram, Level, Ref, TooComplex};
+use crate::word::Word;
+
+/// Steps that one operation may take before its result is named.
+const STEPS_PER_OPERATION: u64 = 20_000;
+
+/// Named expressions in one investigation: more levels than these don't fit.
+const MAX_NAMED: usize = 1500;
+
+/// Operators inside operators that are written out.
+const MAX_TEXT_DEPTH: u32 = 6;
+
+/// An expression, by its place among all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct ExprId(u32);
+
+/// A computed word, by its place among all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ValueId(u32);
+
+/// How a word (or a truth) comes about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Expr {
+    Constant(u32),
+    Word(Word),
+    Alu(AluOp, ExprId, ExprId),
+    Negated(ExprId),
+    /// A truth.
+    Compare(Cond, ExprId, ExprId),
+    /// `if condition then first else second`, where paths met.
+    Choice(Ref, ExprId, ExprId),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Value {
+    expr: ExprId,
+    bits: Bits<Ref>,
+}
+
+/// The level of a bit of an input word: architecture, number, instruction
+/// pointer, arguments; each with the most significant bit first.
+pub(crate) fn level(word: Word, bit: usize) -> Level {
+    let place = match word.index() {
+        0 => 1,
+        1 => 0,
+        // High halves come before low ones.
+        at => at ^ 1,
+    };
+    (place * 32 + 31 - bit) as Level
+}
+
+/// First level of named expressions.
+const NAMED: Level = (Word::COUNT * 32) as Level;
+
+/// The input word and bit of a level, if it is one of the input.
+pub(crate) fn input_bit(level: Level) -> Option<(Word, usize)> {
+    if level >= NAMED {
+        return None;
+    }
+    let place = usize::from(level / 32);
+    let at = match place {
+        0 => 1,
+        1 => 0,
+        at => at ^ 1,
+    };
+    let word = Word::at_offset(at as u32 * 4)?;
+    Some((word, 31 - usize::from(level % 32)))
+}
+
+/// The levels of architecture and number.
+pub(crate) const ARCH: Range<Level> = 0..32;
+pub(crate) const NR: Range<Level> = 32..64;
+
+/// The levels of the high half of an argument.
+pub(crate) fn high_half(arg: u8) -> Range<Level> {
+    let last = level(Word::arg_high(arg), 0);
+    last - 31..last + 1
+}
+
+/// All levels of the field that an input level belongs to: 32 for architecture
+/// and number, 64 for the others.
+pub(crate) fn field_of_input(level: Level) -> Range<Level> {
+    if level < NR.end {
+        let start = level / 32 * 32;
+        start..start + 32
+    } else {
+        let start = level / 64 * 64;
+        start..start + 64
+    }
+}
+
+/// All expressions and computed words of one investigation.
+#[derive(Default)]
+pub(crate) struct Values {
+    exprs: Vec<Expr>,
+    expr_ids: HashMap<Expr, ExprId>,
+    values: Vec<Value>,
+    value_ids: HashMap<Value, ValueId>,
+    named: Vec<ExprId>,
+    named_places: HashMap<ExprId, usize>,
+}
+
+impl Values {
+    fn expr_id(&mut self, expr: Expr) -> ExprId {
+        let next = ExprId(self.exprs.len() as u32);
+        let id = *self.expr_ids.entry(expr).or_insert(next);
+        if id == next {
+            self.exprs.push(expr);
+        }
+        id
+    }
+
+    fn value_id(&mut self, value: Value) -> ValueId {
+        let next = ValueId(self.values.len() as u32);
+        let id = *self.value_ids.entry(value).or_insert(next);
+        if id == next {
+            self.values.push(value);
+        }
+        id
+    }
+
+    /// How an expression comes about.
+    pub(crate) fn expr(&self, id: ExprId) -> Expr {
+        self.exprs[id.0 as usize]
+    }
+
+    /// How a computed word comes about.
+    pub(crate) fn expr_of(&self, id: ValueId) -> ExprId {
+        self.values[id.0 as usize].expr
+    }
+
+    /// The bits of a computed word.
+    pub(crate) fn bits(&self, id: ValueId) -> &Bits<Ref> {
+        &self.values[id.0 as usize].bits
+    }
+
+    /// The number that a computed word always is, if there is one.
+    pub(crate) fn as_constant(&self, id: ValueId) -> Option<u32> {
+        let mut number = 0;
+        for (at, bit) in self.bits(id).iter().enumerate() {
+            number |= u32::from(bit.as_bool()?) << at;
+        }
+        Some(number)
+    }
+
+    /// The input word that a computed word is, if it is one unchanged.
+    pub(crate) fn as_word(&self, id: ValueId) -> Option<Word> {
+        match self.expr(self.expr_of(id)) {
+            Expr::Word(word) => Some(word),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn constant(&mut self, diagram: &Diagram, number: u32) -> ValueId {
+        let expr = self.expr_id(Expr::Constant(number));
+        let bits = bits::constant(diagram, number);
+        self.value_id(Value { expr, bits })
+    }
+
+    pub(crate) fn word(
+        &mut self,
+        diagram: &mut Diagram,
+        word: Word,
+    ) -> Result<ValueId, TooComplex> {
+        let expr = self.expr_id(Expr::Word(word));
+        let mut bits = [Ref::FALSE; 32];
+        for (at, bit) in bits.iter_mut().enumerate() {
+            *bit = diagram.bit(level(word, at))?;
+        }
+        Ok(self.value_id(Value { expr, bits }))
+    }
+
+    /// `a op b`; `b` is not zero when it divides.
+    pub(crate) fn alu(
+        &mut self,
+        diagram: &mut Diagram,
+        op: AluOp,
+        a: ValueId,
+        b: ValueId,
+    ) -> Result<ValueId, TooComplex> {
+        let expr = Expr::Alu(op, self.expr_of(a), self.expr_of(b));
+        let (a, b) = (*self.bits(a), *self.bits(b));
+        self.computed(diagram, expr, |diagram| bits::alu(diagram, op, &a, &b))
+    }
+
+    /// `-a`.
+    pub(crate) fn negated(
+        &mut self,
+        diagram: &mut Diagram,
+        a: ValueId,
+    ) -> Result<ValueId, TooComplex> {
+        let expr = Expr::Negated(self.expr_of(a));
+        let a = *self.bits(a);
+        self.computed(diagram, expr, |diagram| bits::negate(diagram, &a))
+    }
+
+    /// `if condition then a else b`.
+    pub(crate) fn choice(
+        &mut self,
+        diagram: &mut Diagram,
+        condition: Ref,
+        a: ValueId,
+        b: ValueId,
+    ) -> Result<ValueId, TooComplex> {
+        let expr = Expr::Choice(condition, self.expr_of(a), self.expr_of(b));
+        let (a, b) = (*self.bits(a), *self.bits(b));
+        self.computed(diagram, expr, |diagram| {
+            bits::choose(diagram, condition, &a, &b)
+        })
+    }
+
+    /// Whether `a cond b`.
+    pub(crate) fn compare(
+        &mut self,
+        diagram: &mut Diagram,
+        cond: Cond,
+        a: ValueId,
+        b: ValueId,
+    ) -> Result<Ref, TooComplex> {
+        let expr = Expr::Compare(cond, self.expr_of(a), self.expr_of(b));
+        let (a, b) = (*self.bits(a), *self.bits(b));
+        let direct = diagram.within(STEPS_PER_OPERATION, |diagram| {
+            bits::compare(diagram, cond, &a, &b)
+        });
+        match direct {
+            Ok(truth) => Ok(truth),
+            Err(TooComplex) => {
+                let levels = self.name(expr)?;
+                diagram.bit(levels.end - 1)
+            }
+        }
+    }
+
+    fn computed(
+        &mut self,
+        diagram: &mut Diagram,
+        expr: Expr,
+        compute: impl FnOnce(&mut Diagram) -> Result<Bits<Ref>, TooComplex>,
+    ) -> Result<ValueId, TooComplex> {
+        let bits = match diagram.within(STEPS_PER_OPERATION, compute) {
+            Ok(bits) => bits,
+            Err(TooComplex) => {
+                let levels = self.name(expr)?;
+                let mut bits = [Ref::FALSE; 32];
+                for (bit, level) in bits.iter_mut().rev().zip(levels) {
+                    *bit = diagram.bit(level)?;
+                }
+                bits
+            }
+        };
+        let constant = bits.iter().all(|bit| bit.as_bool().is_some());
+        let expr = if constant {
+            let number = (0..32).fold(0, |sum, at| sum | u32::from(bits[at] == Ref::TRUE) << at);
+            Expr::Constant(number)
+        } else {
+            expr
+        };
+        let expr = self.expr_id(expr);
+        Ok(self.value_id(Value { expr, bits }))
+    }
+
+    fn name(&mut self, expr: Expr) -> Result<Range<Level>, TooComplex> {
+        let expr = self.expr_id(expr);
+        let next = self.named.len();
+        let place = *self.named_places.entry(expr).or_insert(next);
+        if place == next {
+            if next >= MAX_NAMED {
+                return Err(TooComplex);
+            }
+            self.named.push(expr);
+        }
+        Ok(levels_of_named(place))
+    }
+
+    /// Every named expression with its levels, most significant bit first (a
+    /// truth has its bit at the last).
+    pub(crate) fn named(&self) -> impl Iterator<Item = (ExprId, Range<Level>)> {
+        let places = self.named.iter().enumerate();
+        places.map(|(place, &expr)| (expr, levels_of_named(place)))
+    }
+
+    /// The named expression that owns a level, with all its levels.
+    pub(crate) fn named_at(&self, level: Level) -> Option<(ExprId, Range<Level>)> {
+        let place = usize::from(level.checked_sub(NAMED)? / 32);
+        let expr = self.named.get(place).copied()?;
+        Some((expr, levels_of_named(place)))
+    }
+
+    /// An expression as text, in C's notation; the innermost parts of a very
+    /// deep one are left out.
+    pub(crate) fn text(&self, id: ExprId) -> String {
+        self.text_to_depth(id, MAX_TEXT_DEPTH)
+    }
+
+    fn text_to_depth(&self, id: ExprId, depth: u32) -> String {
+        let Some(depth) = depth.checked_sub(1) else {
+            return format!("e{}", id.0);
+        };
+        let text = |id| self.text_to_depth(id, depth);
+        match self.expr(id) {
+            Expr::Constant(number) if number < 10 => number.to_string(),
+            Expr::Constant(number) => format!("{number:#x}"),
+            Expr::Word(word) => word.to_string(),
+            Expr::Alu(op, a, b) => {
+                format!("({} {} {})", text(a), operator(op), text(b))
+            }
+            Expr::Negated(a) => format!("-{}", text(a)),
+            Expr::Compare(Cond::Set, a, b) => {
+                format!("({} & {}) != 0", text(a), text(b))
+            }
+            Expr::Compare(cond, a, b) => {
+                let cond = match cond {
+                    Cond::Eq => "==",
+                    Cond::Gt => ">",
+                    _ => ">=",
+                };
+                format!("{} {cond} {}", text(a), text(b))
+            }
+            Expr::Choice(_, a, b) => {
+                format!("(one of {}, {} by path)", text(a), text(b))
+            }
+        }
+    }
+}
+
+fn levels_of_named(place: usize) -> Range<Level> {
+    let start = NAMED + 32 * place as Level;
+    start..start + 32
+}
+
+fn operator(op: AluOp) -> &'static str {
+    match op {
+        AluOp::Add => "+",
+        AluOp::Sub => "-",
+        AluOp::Mul => "*",
+        AluOp::Div => "/",
+        AluOp::Mod => "%",
+        AluOp::Or => "|",
+        AluOp::And => "&",
+        AluOp::Xor => "^",
+        AluOp::Lsh => "<<",
+        AluOp::Rsh => ">>",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_and_input_bits_are_inverse() {
+        let mut seen = [false; NAMED as usize];
+        for offset in (0..64).step_by(4) {
+            let word = Word::at_offset(offset).unwrap();
+            for bit in 0..32 {
+                let level = level(word, bit);
+                assert_eq!(input_bit(level), Some((word, bit)));
+                assert!(!std::mem::replace(&mut seen[usize::from(level)], true));
+            }
+        }
+        assert!(level(Word::arg_high(0), 0) < level(Word::arg_low(0), 31));
+    }
+
+    #[test]
+    fn a_product_of_two_arguments_is_named_once() -> Result<(), TooComplex> {
+        let mut diagram = Diagram::new();
+        let mut values = Values::default();
+        let a = values.word(&mut diagram, Word::arg_low(0))?;
+        let b = values.word(&mut diagram, Word::arg_low(1))?;
+        let product = values.alu(&mut diagram, AluOp::Mul, a, b)?;
+        let again = values.alu(&mut diagram, AluOp::Mul, a, b)?;
+        assert_eq!(product, again);
+        assert_eq!(values.named().count(), 1);
+        let text = values.text(values.expr_of(product));
+        assert_eq!(text, "((u32)arg0 * (u32)arg1)");
+        Ok(())
+    }
+}

@@ -1,0 +1,383 @@
+//! What filters do with every system call of every architecture.
+//!
+//! The filters are run symbolically once; the table of an architecture is then
+//! read off by fixing architecture and number and grouping the calls whose rest
+//! (a function of instruction pointer and arguments) is the same.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use classic::SeccompData;
+
+use crate::action::Action;
+use crate::arch::{Arch, X32_BIT};
+use crate::calls;
+use crate::filter::Stack;
+use crate::symbolic::condition::Condition;
+use crate::symbolic::diagram::{Ref, TooComplex};
+use crate::symbolic::explore::Space;
+use crate::symbolic::outcome::Outcome;
+use crate::symbolic::set::Field;
+use crate::symbolic::solver::Verdict;
+use crate::symbolic::value::{ARCH, NR, high_half};
+
+/// Filters that were run symbolically, ready to be asked.
+pub struct Analysis {
+    pub(crate) space: Space,
+    /// The effect of all filters together.
+    pub(crate) outcome: Ref,
+    /// Instructions that no system call reaches, for each filter.
+    unreachable: Vec<Vec<usize>>,
+    /// Numbers that some filter compares the system call number with.
+    pub(crate) numbers: BTreeSet<u32>,
+    /// Whether some filter looks at the architecture.
+    pub(crate) architectures: BTreeSet<u32>,
+}
+
+/// What happens to a call, where it does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Case {
+    /// The action; with computed data, these are given as an expression.
+    pub action: Action,
+    /// The expression that gives the action's data, where they are computed.
+    pub data: Option<String>,
+    /// For which instruction pointers and arguments.
+    pub when: Condition,
+    /// A call that it happens to, where one could be found.
+    pub example: Option<SeccompData>,
+}
+
+/// Calls that are all treated alike.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// Number and name of each.
+    pub calls: Vec<(u32, &'static str)>,
+    /// What happens, when; together these are all calls. The hardest condition
+    /// to read comes last.
+    pub cases: Vec<Case>,
+    /// Whether this is what happens to most numbers without a name.
+    pub is_default: bool,
+    /// Those of the calls that no rule names: only the default reaches them.
+    pub without_rule: Vec<(u32, &'static str)>,
+}
+
+/// Numbers without a name that are all treated alike.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Others {
+    /// Which, in words.
+    pub numbers: String,
+    /// What happens, when.
+    pub cases: Vec<Case>,
+}
+
+/// Everything about one architecture.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Table {
+    /// Which.
+    pub arch: Arch,
+    /// Its calls.
+    pub groups: Vec<Group>,
+    /// The numbers that have no name there.
+    pub others: Vec<Others>,
+}
+
+impl Analysis {
+    /// Runs filters symbolically.
+    pub fn new(stack: &Stack) -> Result<Analysis, TooComplex> {
+        let mut space = Space::new();
+        Analysis::in_space(stack, &mut space).map(|parts| parts.into_analysis(space))
+    }
+
+    pub(crate) fn in_space(stack: &Stack, space: &mut Space) -> Result<Parts, TooComplex> {
+        let mut total = space.outcomes.leaf(Outcome::of(Action::Allow.to_return()));
+        let mut parts = Parts {
+            outcome: total,
+            unreachable: Vec::new(),
+            numbers: BTreeSet::new(),
+            architectures: BTreeSet::new(),
+        };
+        for filter in stack.filters() {
+            let behaviour = space.explore(filter.checked())?;
+            total = space.combine(total, behaviour.outcome)?;
+            let mut unreachable = Vec::new();
+            for (at, &condition) in behaviour.reached.iter().enumerate() {
+                if space.example(condition)? == Verdict::Never {
+                    unreachable.push(at);
+                }
+            }
+            parts.unreachable.push(unreachable);
+            parts.numbers.extend(behaviour.numbers);
+            parts.architectures.extend(behaviour.architectures);
+        }
+        parts.outcome = space.effect(total)?;
+        Ok(parts)
+    }
+
+    /// For each filter, the instructions that no system call of any architecture
+    /// reaches.
+    pub fn unreachable(&self) -> &[Vec<usize>] {
+        &self.unreachable
+    }
+
+    /// The architectures that the filters single out: those to which something
+    /// else happens than to architectures without a name here.
+    pub fn architectures(&mut self) -> Result<Vec<Arch>, TooComplex> {
+        let foreign = self.foreign()?;
+        let mut found = Vec::new();
+        for &arch in Arch::ALL {
+            let outcome = self.of_arch(arch)?;
+            let differs = match foreign[..] {
+                [(_, alike)] => self.without_narrowing(arch)? != alike,
+                _ => true,
+            };
+            if differs && (arch != Arch::X32 || self.x32_matters(outcome)?) {
+                found.push(arch);
+            }
+        }
+        Ok(found)
+    }
+
+    /// What happens to calls of architectures without a name here: for each set
+    /// of architectures treated alike, the set and what happens.
+    pub(crate) fn foreign(&mut self) -> Result<Vec<(Ref, Ref)>, TooComplex> {
+        let mut foreign = Ref::TRUE;
+        for &arch in Arch::ALL {
+            let audit = u64::from(arch.audit());
+            let single = field(ARCH).interval(&mut self.space.diagram, audit, audit)?;
+            foreign = self.space.diagram.minus(foreign, single)?;
+        }
+        let rest = self
+            .space
+            .diagram
+            .choose(foreign, self.outcome, Ref::FALSE)?;
+        self.space.classes(rest, ARCH)
+    }
+
+    /// What happens on architectures without a name here, in words.
+    pub fn foreign_architectures(&mut self) -> Result<Vec<Others>, TooComplex> {
+        let mut others = Vec::new();
+        for (set, rest) in self.foreign()? {
+            others.push(Others {
+                numbers: self.space.numbers_text(set)?.unwrap_or_default(),
+                cases: self.space.cases(rest, false)?,
+            });
+        }
+        Ok(others)
+    }
+
+    /// Whether numbers with the x32 bit get anything but one and the same action.
+    fn x32_matters(&mut self, outcome: Ref) -> Result<bool, TooComplex> {
+        let range = number_range(&mut self.space, Arch::X32)?;
+        let rest = self.space.diagram.choose(range, outcome, Ref::FALSE)?;
+        Ok(self.space.classes(rest, NR)?.len() > 1)
+    }
+
+    fn without_narrowing(&mut self, arch: Arch) -> Result<Ref, TooComplex> {
+        let audit = u64::from(arch.audit());
+        self.space.diagram.restrict(self.outcome, ARCH, audit)
+    }
+
+    /// The outcome of an architecture's calls, as a function of the rest.
+    pub(crate) fn of_arch(&mut self, arch: Arch) -> Result<Ref, TooComplex> {
+        self.space.of_arch(self.outcome, arch)
+    }
+
+    /// The outcome of one call, as a function of instruction pointer and
+    /// arguments.
+    pub(crate) fn of_call(&mut self, arch: Arch, nr: u32) -> Result<Ref, TooComplex> {
+        let outcome = self.of_arch(arch)?;
+        self.space.diagram.restrict(outcome, NR, u64::from(nr))
+    }
+
+    /// What happens to most numbers of an architecture that have no name.
+    pub(crate) fn default_of(&mut self, arch: Arch) -> Result<Ref, TooComplex> {
+        let outcome = self.of_arch(arch)?;
+        let others = self.space.unnamed(outcome, arch)?;
+        let count = |&(set, _): &(Ref, Ref)| field(NR).count(&self.space.diagram, set);
+        let most = others.iter().max_by_key(|class| count(class));
+        Ok(most.map_or(Ref::FALSE, |&(_, rest)| rest))
+    }
+
+    /// The table of one architecture.
+    pub fn table(&mut self, arch: Arch) -> Result<Table, TooComplex> {
+        let narrow = arch.has_narrow_arguments();
+        let outcome = self.of_arch(arch)?;
+        let default = self.default_of(arch)?;
+        let mut order: Vec<Ref> = Vec::new();
+        let mut calls: BTreeMap<Ref, Vec<(u32, &'static str)>> = BTreeMap::new();
+        for (nr, name) in calls::all(arch) {
+            let rest = self.space.diagram.restrict(outcome, NR, u64::from(nr))?;
+            let alike = calls.entry(rest).or_insert_with(|| {
+                order.push(rest);
+                Vec::new()
+            });
+            alike.push((nr, name));
+        }
+        let mut groups = Vec::new();
+        for rest in order {
+            let calls = calls.remove(&rest).unwrap_or_default();
+            let is_default = rest == default;
+            let ruled = |&&(nr, _): &&(u32, _)| is_default && !self.numbers.contains(&nr);
+            groups.push(Group {
+                without_rule: calls.iter().filter(ruled).copied().collect(),
+                calls,
+                cases: self.space.cases_of(rest, narrow, |data| {
+                    data.arch = arch.audit();
+                })?,
+                is_default,
+            });
+        }
+        for group in &mut groups {
+            for case in &mut group.cases {
+                if let (Some(example), Some(&(nr, _))) = (&mut case.example, group.calls.first()) {
+                    example.nr = nr as i32;
+                }
+            }
+        }
+        // What is decided without looking further comes first, then the least
+        // complicated.
+        groups.sort_by_key(|group| (group.cases.len() > 1, std::cmp::Reverse(group.calls.len())));
+        let mut others = Vec::new();
+        for (set, rest) in self.space.unnamed(outcome, arch)? {
+            others.push(Others {
+                numbers: self.space.numbers_text(set)?.unwrap_or_default(),
+                cases: self.space.cases(rest, narrow)?,
+            });
+        }
+        Ok(Table {
+            arch,
+            groups,
+            others,
+        })
+    }
+}
+
+/// What an analysis holds beside the space that it may share.
+pub(crate) struct Parts {
+    pub(crate) outcome: Ref,
+    unreachable: Vec<Vec<usize>>,
+    numbers: BTreeSet<u32>,
+    architectures: BTreeSet<u32>,
+}
+
+impl Parts {
+    fn into_analysis(self, space: Space) -> Analysis {
+        Analysis {
+            space,
+            outcome: self.outcome,
+            unreachable: self.unreachable,
+            numbers: self.numbers,
+            architectures: self.architectures,
+        }
+    }
+}
+
+fn field(levels: std::ops::Range<crate::symbolic::diagram::Level>) -> Field<'static> {
+    Field { levels, name: "nr" }
+}
+
+/// The numbers that belong to an architecture: x32 and x86_64 share theirs.
+fn number_range(space: &mut Space, arch: Arch) -> Result<Ref, TooComplex> {
+    let (first, last) = (u64::from(X32_BIT), u64::from(2 * X32_BIT - 1));
+    let diagram = &mut space.diagram;
+    match arch {
+        Arch::X32 => field(NR).interval(diagram, first, last),
+        Arch::X86_64 => {
+            let x32 = field(NR).interval(diagram, first, last)?;
+            diagram.not(x32)
+        }
+        _ => Ok(Ref::TRUE),
+    }
+}
+
+impl Space {
+    /// A function with the architecture fixed, and with it what is known of its
+    /// arguments.
+    pub(crate) fn of_arch(&mut self, f: Ref, arch: Arch) -> Result<Ref, TooComplex> {
+        let mut f = self.diagram.restrict(f, ARCH, u64::from(arch.audit()))?;
+        if arch.has_narrow_arguments() {
+            for arg in 0..6 {
+                f = self.diagram.restrict(f, high_half(arg), 0)?;
+            }
+        }
+        Ok(f)
+    }
+
+    /// The values of a field by what they lead to, other than `FALSE`.
+    pub(crate) fn classes(
+        &mut self,
+        f: Ref,
+        levels: std::ops::Range<crate::symbolic::diagram::Level>,
+    ) -> Result<Vec<(Ref, Ref)>, TooComplex> {
+        let mut classes = Vec::new();
+        for rest in self.diagram.exits(f, levels.end) {
+            if rest != Ref::FALSE {
+                let leads = &mut |exit| Ref::of(exit == rest);
+                classes.push((self.diagram.map(f, levels.end, leads)?, rest));
+            }
+        }
+        Ok(classes)
+    }
+
+    /// The numbers of an architecture that have no name, by what happens.
+    pub(crate) fn unnamed(
+        &mut self,
+        outcome: Ref,
+        arch: Arch,
+    ) -> Result<Vec<(Ref, Ref)>, TooComplex> {
+        let mut unnamed = number_range(self, arch)?;
+        for (nr, _) in calls::all(arch) {
+            let single = field(NR).interval(&mut self.diagram, nr.into(), nr.into())?;
+            unnamed = self.diagram.minus(unnamed, single)?;
+        }
+        let rest = self.diagram.choose(unnamed, outcome, Ref::FALSE)?;
+        self.classes(rest, NR)
+    }
+
+    /// What happens, when: a function of instruction pointer and arguments.
+    pub(crate) fn cases(&mut self, f: Ref, narrow: bool) -> Result<Vec<Case>, TooComplex> {
+        self.cases_of(f, narrow, |_| ())
+    }
+
+    fn cases_of(
+        &mut self,
+        f: Ref,
+        narrow: bool,
+        complete: impl Fn(&mut SeccompData),
+    ) -> Result<Vec<Case>, TooComplex> {
+        let mut cases = Vec::new();
+        for leaf in self.diagram.exits(f, crate::symbolic::diagram::LEAF_LEVEL) {
+            let is_leaf = &mut |other| Ref::of(other == leaf);
+            let when = self
+                .diagram
+                .map(f, crate::symbolic::diagram::LEAF_LEVEL, is_leaf)?;
+            let example = match self.example(when)? {
+                Verdict::Never => continue,
+                Verdict::Unknown => None,
+                Verdict::Example(mut data) => {
+                    complete(&mut data);
+                    Some(data)
+                }
+            };
+            let outcome = self.outcomes.at(leaf.value().unwrap_or_default());
+            cases.push(Case {
+                action: outcome.action(),
+                data: self.data_text(outcome),
+                when: self.condition(when, narrow)?,
+                example,
+            });
+        }
+        if let [only] = &mut cases[..] {
+            only.when = self.condition(Ref::TRUE, narrow)?;
+        }
+        cases.sort_by_key(|case| case.when.weight());
+        Ok(cases)
+    }
+
+    /// The expression behind an action's data, where they are computed.
+    pub(crate) fn data_text(&self, outcome: Outcome) -> Option<String> {
+        match outcome {
+            Outcome::Return(_) => None,
+            Outcome::Computed { data, .. } => Some(self.values.text(self.values.expr_of(data))),
+        }
+    }
+}
