@@ -39,7 +39,7 @@ impl ConvertedLen {
 }
 
 /// Bytes of the kernel's `struct bpf_prog` before its instructions.
-const PROGRAM_HEADER_BYTES: u32 = 72;
+const PROGRAM_HEADER_BYTES: u32 = 96;
 
 /// Where `net.core.optmem_max` stands unless somebody changed it.
 pub const DEFAULT_OPTMEM_MAX: u32 = 131_072;

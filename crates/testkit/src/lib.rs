@@ -1,2 +1,16 @@
-//! Program generators, case files and the running kernel as oracle.
+//! Program generators, a shrinker, and the running kernel as oracle.
+//!
+//! - [`generate`] makes classic programs and packets from a seed;
+//! - [`reach`] counts what they reached;
+//! - [`shrink`](shrink::shrink) makes a program that shows a difference small;
+//! - [`kernel`] compares the checker, the limits and the plain interpreter with
+//!   Linux itself;
+//! - [`engines`] compares two engines with each other, fast.
 #![forbid(unsafe_code)]
+
+pub mod engines;
+pub mod generate;
+pub mod kernel;
+pub mod reach;
+pub mod shrink;
+pub mod witness;

@@ -1,0 +1,191 @@
+//! The running kernel as oracle: can it be asked, and did it differ.
+//!
+//! Every comparison works on inputs from a range of seeds, so that a difference
+//! names the seed that shows it. It runs on a thread of its own in a network
+//! namespace of its own, and stops at the first few differences.
+
+pub mod limits;
+mod link;
+mod seccomp;
+pub mod unix;
+
+use crate::reach::Reached;
+use crate::shrink::shrink;
+use classic::Refusal;
+use isa::classic::SockFilter;
+use std::fmt::Write as _;
+use std::ops::Range;
+use std::{fs, thread};
+use sys::Errno;
+use sys::network::OwnNamespace;
+
+/// The kernel whose answers the models give.
+pub const KERNEL: &str = "6.18";
+
+/// Differences after which a comparison stops.
+const ENOUGH: usize = 5;
+
+/// Why the kernel can't be asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unavailable {
+    /// It is not Linux, or not the Linux that we model; this is what it calls
+    /// itself.
+    OtherKernel(String),
+    /// A door is shut.
+    Refused {
+        /// Which.
+        door: &'static str,
+        /// With what error.
+        errno: Errno,
+    },
+}
+
+/// The release of the running kernel, when it is the one that we model.
+pub fn kernel_release() -> Result<String, Unavailable> {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let release = release.trim();
+    let is_ours = |rest: &str| rest.starts_with(['.', '-']) || rest.is_empty();
+    if release.strip_prefix(KERNEL).is_some_and(is_ours) {
+        Ok(release.to_owned())
+    } else {
+        Err(Unavailable::OtherKernel(release.to_owned()))
+    }
+}
+
+/// Runs something on a new thread, in a network namespace of its own and on one
+/// CPU (number 0).
+pub fn in_own_namespace<T: Send>(
+    ask: impl FnOnce(&OwnNamespace) -> Result<T, Unavailable> + Send,
+) -> Result<T, Unavailable> {
+    kernel_release()?;
+    thread::scope(|scope| {
+        let asked = scope.spawn(|| {
+            let namespace = OwnNamespace::enter().map_err(shut("network namespace"))?;
+            sys::network::stay_on_cpu(0).map_err(shut("CPU affinity"))?;
+            ask(&namespace)
+        });
+        match asked.join() {
+            Ok(answer) => answer,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}
+
+fn shut(door: &'static str) -> impl Fn(Errno) -> Unavailable {
+    move |errno| Unavailable::Refused { door, errno }
+}
+
+/// What a comparison found.
+#[derive(Clone, Debug, Default)]
+pub struct Comparison {
+    /// Programs asked about.
+    pub programs: u64,
+    /// Inputs that accepted programs ran on.
+    pub runs: u64,
+    /// What was reached.
+    pub reached: Reached,
+    /// Where the kernel answered differently.
+    pub differences: Vec<Difference>,
+}
+
+impl Comparison {
+    /// Adds another comparison.
+    pub fn add(&mut self, other: Comparison) {
+        self.programs += other.programs;
+        self.runs += other.runs;
+        self.reached.add(&other.reached);
+        self.differences.extend(other.differences);
+    }
+
+    fn is_over(&self) -> bool {
+        self.differences.len() >= ENOUGH
+    }
+}
+
+/// One input on which the kernel and the model differ.
+#[derive(Clone, Debug)]
+pub struct Difference {
+    /// The seed that made it.
+    pub seed: u64,
+    /// The program, shrunk where that was possible.
+    pub program: Vec<SockFilter>,
+    /// How they differ.
+    pub how: Disagreement,
+}
+
+/// How the kernel and the model differ.
+#[derive(Clone, Debug)]
+pub enum Disagreement {
+    /// On whether the program may run.
+    Verdict {
+        /// The kernel's answer.
+        kernel: Result<(), Errno>,
+        /// The model's.
+        model: Result<(), Refusal>,
+    },
+    /// On what becomes of an input.
+    Result {
+        /// The input, as its comparison describes it.
+        input: String,
+        /// What the kernel did.
+        kernel: String,
+        /// What the model says.
+        model: String,
+    },
+}
+
+impl Difference {
+    /// The difference in words, with the program as `tcpdump -ddd` would print it.
+    pub fn describe(&self) -> String {
+        let mut text = format!("seed {}: ", self.seed);
+        let _ = match &self.how {
+            Disagreement::Verdict { kernel, model } => {
+                writeln!(text, "kernel {kernel:?}, model {model:?}")
+            }
+            Disagreement::Result {
+                input,
+                kernel,
+                model,
+            } => writeln!(text, "{input}: kernel {kernel}, model {model}"),
+        };
+        let _ = writeln!(text, "{}", self.program.len());
+        for SockFilter { code, jt, jf, k } in &self.program {
+            let _ = writeln!(text, "{code} {jt} {jf} {k}");
+        }
+        text
+    }
+}
+
+/// Compares program after program, one from each seed, and shrinks those that
+/// differ.
+fn compare_seeds<T>(
+    seeds: Range<u64>,
+    comparison: &mut Comparison,
+    mut make: impl FnMut(u64) -> (Vec<SockFilter>, T),
+    mut compare: impl FnMut(&[SockFilter], &T, &mut Comparison) -> Result<Option<Disagreement>, Errno>,
+) -> Result<(), Errno> {
+    for seed in seeds {
+        if comparison.is_over() {
+            break;
+        }
+        let (program, inputs) = make(seed);
+        comparison.programs += 1;
+        let Some(mut how) = compare(&program, &inputs, comparison)? else {
+            continue;
+        };
+        let mut unused = Comparison::default();
+        let program = shrink(&program, |smaller| {
+            match compare(smaller, &inputs, &mut unused) {
+                Ok(Some(still)) => {
+                    how = still;
+                    true
+                }
+                _ => false,
+            }
+        });
+        comparison
+            .differences
+            .push(Difference { seed, program, how });
+    }
+    Ok(())
+}

@@ -1,0 +1,70 @@
+//! The length of the kernel's conversion, to the instruction: with the limit at
+//! what the model says that a program is charged it must be refused, with one
+//! byte more accepted.
+
+use super::{Comparison, Disagreement, Unavailable, compare_seeds, in_own_namespace, shut};
+use crate::generate::{Dialect, Generator};
+use classic::kernel_limits::{check_conversion, check_socket_memory};
+use classic::{Rules, check};
+use isa::classic::SockFilter;
+use std::ops::Range;
+use sys::Errno;
+use sys::network::OwnNamespace;
+use sys::socket::DatagramPair;
+
+/// Compares one generated program for each seed, at both sides of its limit.
+pub fn compare_memory_limits(seeds: Range<u64>) -> Result<Comparison, Unavailable> {
+    in_own_namespace(|namespace| {
+        let pair = DatagramPair::new(1).map_err(shut("AF_UNIX socket pair"))?;
+        let mut comparison = Comparison::default();
+        compare_seeds(seeds, &mut comparison, question, |program, &(), found| {
+            compare(namespace, &pair, program, found)
+        })
+        .map_err(shut("net.core.optmem_max"))?;
+        Ok(comparison)
+    })
+}
+
+fn question(seed: u64) -> (Vec<SockFilter>, ()) {
+    let mut generator = Generator::new(seed);
+    let program = match seed % 16 {
+        0 => generator.program_at_the_border(),
+        _ => {
+            let len = generator.program_len();
+            generator.program(Dialect::Socket, len)
+        }
+    };
+    (program, ())
+}
+
+fn compare(
+    namespace: &OwnNamespace,
+    pair: &DatagramPair,
+    program: &[SockFilter],
+    found: &mut Comparison,
+) -> Result<Option<Disagreement>, Errno> {
+    let Ok(checked) = check(program, Rules::Socket) else {
+        return Ok(None);
+    };
+    let Ok(len) = check_conversion(&checked) else {
+        return Ok(None);
+    };
+    for limit in [len.bytes(), len.bytes() + 1] {
+        namespace.set_optmem_max(limit)?;
+        let model = check_socket_memory(len, limit, 0);
+        let kernel = pair.attach(program);
+        if kernel.is_ok() {
+            // So that it is not charged when the next one comes.
+            pair.detach()?;
+            found.reached.accept();
+        }
+        if let Err(refusal) = &model {
+            found.reached.refuse(refusal);
+        }
+        if kernel.map_err(|Errno(errno)| errno) != model.map_err(|refusal| refusal.errno) {
+            return Ok(Some(Disagreement::Verdict { kernel, model }));
+        }
+    }
+    found.runs += 2;
+    Ok(None)
+}

@@ -1,0 +1,65 @@
+//! The models against the running kernel.
+//!
+//! Each test asks about a bounded number of programs; `BEEBOX_ORACLE_PROGRAMS`
+//! sets another, and `BEEBOX_ORACLE_SEED` where the seeds start. Where the kernel
+//! can't be asked a test says so on standard error and passes, unless `CI` is
+//! `true` and `BEEBOX_ORACLE` is `required`.
+
+use beebox_testkit::kernel::{self, Comparison, Unavailable};
+use std::env;
+use std::ops::Range;
+
+/// The seeds to ask about, unless the environment says otherwise.
+fn seeds(default: u64) -> Range<u64> {
+    let number = |name| env::var(name).ok().and_then(|value| value.parse().ok());
+    let start = number("BEEBOX_ORACLE_SEED").unwrap_or(0);
+    start..start + number("BEEBOX_ORACLE_PROGRAMS").unwrap_or(default)
+}
+
+/// What was found; `None` where the kernel can't be asked and need not be.
+fn answered(what: &str, answer: Result<Comparison, Unavailable>) -> Option<Comparison> {
+    let is = |name, value| env::var(name).is_ok_and(|found| found == value);
+    match answer {
+        Ok(comparison) => {
+            eprintln!(
+                "{what}: {} programs, {} runs, {} differences",
+                comparison.programs,
+                comparison.runs,
+                comparison.differences.len()
+            );
+            Some(comparison)
+        }
+        Err(why) if is("CI", "true") && is("BEEBOX_ORACLE", "required") => {
+            panic!("{what}: the kernel must be asked, but can't be: {why:?}")
+        }
+        Err(why) => {
+            eprintln!("SKIPPED {what}: the kernel can't be asked: {why:?}");
+            None
+        }
+    }
+}
+
+fn assert_same(comparison: &Comparison) {
+    let described: Vec<String> = comparison
+        .differences
+        .iter()
+        .map(|difference| difference.describe())
+        .collect();
+    assert!(described.is_empty(), "{}", described.join("\n"));
+}
+
+#[test]
+fn sockets_answer_as_the_model_says() {
+    let asked = kernel::unix::compare_with_kernel(seeds(10_000));
+    if let Some(comparison) = answered("sockets", asked) {
+        assert_same(&comparison);
+    }
+}
+
+#[test]
+fn lengths_of_conversion() {
+    let asked = kernel::limits::compare_memory_limits(seeds(2_000));
+    if let Some(comparison) = answered("memory limits", asked) {
+        assert_same(&comparison);
+    }
+}
