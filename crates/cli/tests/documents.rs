@@ -1,0 +1,85 @@
+//! The pages of docs/ show what the command prints: every console block is run
+//! and compared.
+//!
+//! A fenced block `asm NAME` is a file of that name. In a block `console`, a line
+//! that starts with `$ ` is a command of the shell, and the lines up to the next
+//! one are what it prints.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const PAGES: &[&str] = &["classic-text.md", "instructions.md"];
+
+#[test]
+fn pages_show_what_the_command_prints() {
+    for name in PAGES {
+        let page = repository().join("docs").join(name);
+        let text = std::fs::read_to_string(&page).expect("the page");
+        let directory = std::env::temp_dir().join(format!("beebox-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&directory).expect("a directory of ours");
+        let mut commands = 0;
+        for (info, block) in fenced_blocks(&text) {
+            if let Some(file) = info.strip_prefix("asm ") {
+                std::fs::write(directory.join(file), block).expect("a file of ours");
+            } else if info == "console" {
+                for (command, expected) in prompts(&block) {
+                    commands += usize::from(check(&directory, command, &expected));
+                }
+            }
+        }
+        std::fs::remove_dir_all(directory).expect("the directory is ours");
+        assert!(commands > 0, "{name} shows no command");
+    }
+}
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// What stands after each opening fence, and the lines up to the closing one.
+fn fenced_blocks(text: &str) -> Vec<(&str, String)> {
+    let mut blocks = Vec::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        if let Some(info) = line.strip_prefix("```") {
+            let block = lines.by_ref().take_while(|line| *line != "```");
+            blocks.push((info, block.map(|line| format!("{line}\n")).collect()));
+        }
+    }
+    blocks
+}
+
+/// The commands of a console block and what each prints.
+fn prompts(block: &str) -> Vec<(&str, String)> {
+    let mut prompts: Vec<(&str, String)> = Vec::new();
+    for line in block.lines() {
+        if let Some(command) = line.strip_prefix("$ ") {
+            prompts.push((command, String::new()));
+        } else if let Some((_, printed)) = prompts.last_mut() {
+            printed.push_str(line);
+            printed.push('\n');
+        }
+    }
+    prompts
+}
+
+/// Runs a command in `directory`; false if it needs a libpcap that is not there.
+fn check(directory: &Path, command: &str, expected: &str) -> bool {
+    let beebox = Path::new(env!("CARGO_BIN_EXE_beebox"));
+    let old = std::env::var_os("PATH").unwrap_or_default();
+    let places = [beebox.parent().unwrap().to_owned()];
+    let path = std::env::join_paths(places.into_iter().chain(std::env::split_paths(&old))).unwrap();
+    let output = Command::new("bash")
+        .args(["-c", &format!("{{ {command}\n}} 2>&1")])
+        .current_dir(directory)
+        .env("PATH", path)
+        .output()
+        .expect("bash runs");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    if printed.contains("libpcap, which can't be loaded") {
+        eprintln!("not run without libpcap: {command}");
+        return false;
+    }
+    assert_eq!(printed, expected, "{command}");
+    true
+}
