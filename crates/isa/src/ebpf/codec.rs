@@ -5,7 +5,7 @@
 //! decoded gives the same slots, bit for bit. A 64-bit immediate is two slots;
 //! if its first one is invalid its second is kept as invalid bits too.
 
-use super::insn::{AddrSpaceCast, Fault, Insn, RawInsn, Reg, Size};
+use super::insn::{AddrSpaceCast, Fault, Insn, RawInsn, Size};
 use super::row::{Effect, Field, Row};
 use super::table::{Op, ROWS, build, take_apart};
 use std::fmt;
@@ -28,7 +28,7 @@ pub(super) struct Immediate {
 
 impl Immediate {
     #[inline(always)]
-    fn new(imm: i32, high: i32) -> Immediate {
+    pub(super) fn new(imm: i32, high: i32) -> Immediate {
         Immediate {
             imm,
             high,
@@ -183,27 +183,29 @@ pub fn to_bytes(slots: &[RawInsn]) -> Vec<u8> {
 
 /// The instructions in these slots, one for each slot.
 pub fn decode(slots: &[RawInsn]) -> Vec<Insn> {
-    let mut insns = Vec::with_capacity(slots.len());
-    let mut rest = slots;
-    while let [first, tail @ ..] = rest {
-        let insn = Insn::decode_one(*first, tail.first().copied());
-        insns.push(insn);
+    let mut insns = vec![Insn::Imm64High; slots.len()];
+    let mut rest = &mut insns[..];
+    let mut index = 0;
+    while let [insn, tail @ ..] = rest {
+        let next = slots.get(index + 1).copied();
+        insn.decode_from(slots[index], next);
+        index += 1;
         rest = tail;
-        if first.code != WIDE {
-            continue;
-        }
-        let [second, tail @ ..] = tail else { break };
-        insns.push(match insn {
-            Insn::LoadImm64 { .. } => Insn::Imm64High,
+        if slots[index - 1].code == WIDE
+            && let Some(raw) = next.filter(is_second_slot)
+            && let [second, tail @ ..] = rest
+        {
             // After a first slot with a bad field, a second one that is in
             // order is still no instruction of its own.
-            _ if is_second_slot(*second) => Insn::Invalid {
-                raw: *second,
-                fault: Fault::BrokenImm64,
-            },
-            _ => continue,
-        });
-        rest = tail;
+            if matches!(insn, Insn::Invalid { .. }) {
+                *second = Insn::Invalid {
+                    raw,
+                    fault: Fault::BrokenImm64,
+                };
+            }
+            index += 1;
+            rest = tail;
+        }
     }
     insns
 }
@@ -248,28 +250,41 @@ impl fmt::Display for NoEncoding {
 impl std::error::Error for NoEncoding {}
 
 /// Whether the slot may follow the first one of a 64-bit immediate.
-fn is_second_slot(raw: RawInsn) -> bool {
+fn is_second_slot(raw: &RawInsn) -> bool {
     raw.code == 0 && raw.regs == 0 && raw.off == 0
+}
+
+/// Writes the slot as no instruction, with what is wrong.
+#[cold]
+pub(super) fn invalid(raw: RawInsn, high: i32, insn: &mut Insn) {
+    // No row admits the slot, or this would not be called.
+    let fault = raw.fault(high).unwrap_or(Fault::ReservedField);
+    *insn = Insn::Invalid { raw, fault };
 }
 
 impl Insn {
     /// The instruction in a slot; `next` is the slot after it, which belongs to
     /// it if it is a 64-bit immediate.
     pub fn decode_one(raw: RawInsn, next: Option<RawInsn>) -> Insn {
-        let invalid = |fault| Insn::Invalid { raw, fault };
-        let mut high = 0;
-        if raw.code == WIDE {
-            match next {
-                Some(second) if is_second_slot(second) => high = second.imm,
-                _ => return invalid(Fault::BrokenImm64),
+        let mut insn = Insn::Imm64High;
+        insn.decode_from(raw, next);
+        insn
+    }
+
+    #[inline(always)]
+    fn decode_from(&mut self, raw: RawInsn, next: Option<RawInsn>) {
+        if raw.code != WIDE {
+            return build(raw, 0, self);
+        }
+        match next.filter(is_second_slot) {
+            Some(second) => build(raw, second.imm, self),
+            None => {
+                *self = Insn::Invalid {
+                    raw,
+                    fault: Fault::BrokenImm64,
+                }
             }
         }
-        if let (Some(dst), Some(src)) = (Reg::new(raw.dst()), Reg::new(raw.src()))
-            && let Some(insn) = build(raw.code, dst, src, raw.off, Immediate::new(raw.imm, high))
-        {
-            return insn;
-        }
-        invalid(raw.fault(high).unwrap_or(Fault::ReservedField))
     }
 
     /// Its slot, and the immediate of the second one if it takes two. `None`

@@ -170,19 +170,25 @@ macro_rules! rows {
             },
         )*];
 
-        /// The instruction in a slot whose register numbers are in range;
-        /// `None` if no row admits it.
-        pub(super) fn build(code: u8, dst: Reg, src: Reg, off: i16, imm: Immediate) -> Option<Insn> {
-            Some(match (code, dst, src, off, imm) {
+        /// Writes the instruction in a slot to `insn`; `high` is the second
+        /// slot's immediate.
+        // Neither inlined nor returned by value: a copy of what the arms have
+        // just written field by field costs twice as much as the rest.
+        #[inline(never)]
+        pub(super) fn build(raw: RawInsn, high: i32, insn: &mut Insn) {
+            let (Some(dst), Some(src)) = (Reg::new(raw.dst()), Reg::new(raw.src())) else {
+                return invalid(raw, high, insn);
+            };
+            match (raw.code, dst, src, raw.off, Immediate::new(raw.imm, high)) {
                 $((
                     $code,
                     reg_pattern!($dst),
                     reg_pattern!($src),
                     $off,
                     imm_pattern!($imm),
-                ) => Insn::$variant $phrase,)*
-                _ => return None,
-            })
+                ) => *insn = Insn::$variant $phrase,)*
+                _ => invalid(raw, high, insn),
+            }
         }
 
         /// The row of an instruction, its first slot and the immediate of its

@@ -7,7 +7,7 @@
 //! name every place that must give it a meaning. The columns are explained in
 //! [`super::row`], the placeholders of the texts in [`super::template`].
 
-use super::codec::{Halves, Immediate};
+use super::codec::{Halves, Immediate, invalid};
 use super::insn::AluOp::*;
 use super::insn::ByteOrder::*;
 use super::insn::Cond::*;
