@@ -167,6 +167,24 @@ impl<R: Read> Reader<R> {
         })
     }
 
+    /// The first interface of the capture, from which nothing was read yet;
+    /// `None` when no packet can follow, or not soon.
+    pub fn first_interface(&mut self) -> Result<Option<Interface>, Error> {
+        /// Bytes that may precede its description.
+        const SOON: usize = 1 << 20;
+        let mut framing = self.framing.clone();
+        let mut at = 0;
+        while framing.interfaces().is_empty() && at < SOON {
+            match framing.step(&self.window.ahead()[at..]) {
+                Ok(Step::Block { len }) => at += len as usize,
+                Ok(Step::Need(needed)) if self.fill(at + needed as usize)? => {}
+                // Whatever is wrong comes to light where it is read.
+                Ok(Step::Need(_) | Step::Packet(_)) | Err(_) => break,
+            }
+        }
+        Ok(framing.interfaces().first().copied())
+    }
+
     /// True when the next record or block can be had without reading.
     pub fn has_next_buffered(&self) -> bool {
         let ahead = self.window.ahead();

@@ -2,14 +2,17 @@
 //!
 //! It slides over the source: what was consumed is overwritten, what is left of
 //! a record moves to the front. It starts at 256 KiB, which stays in a core's
-//! second-level cache, so that the walk over freshly read packets costs little;
-//! it grows only for a record that is longer, and only as its bytes arrive, so
+//! second-level cache, so that the walk over freshly read packets costs little
+//! (at the very first, when only the format is asked, 4 KiB); it grows only for a record that is longer, and only as its bytes arrive, so
 //! that a length made up by an enemy costs no memory.
 
 use std::io::{self, Read};
 
 /// Bytes asked from the source at once.
 const CHUNK: usize = 256 << 10;
+
+/// Bytes asked at first, to see what the source is.
+const START: usize = 4 << 10;
 
 #[derive(Debug)]
 pub(crate) struct Window<R> {
@@ -28,7 +31,7 @@ impl<R: Read> Window<R> {
     pub(crate) fn new(source: R, offset: u64) -> Window<R> {
         Window {
             source,
-            buffer: vec![0; CHUNK],
+            buffer: vec![0; START],
             start: 0,
             end: 0,
             base: offset,
@@ -66,7 +69,9 @@ impl<R: Read> Window<R> {
         self.end -= self.start;
         self.start = 0;
         while self.end < needed {
-            if self.end == self.buffer.len() {
+            if self.base > 0 && self.buffer.len() < CHUNK {
+                self.buffer.resize(CHUNK, 0);
+            } else if self.end == self.buffer.len() {
                 let grown = (2 * self.buffer.len()).min(needed.next_multiple_of(CHUNK));
                 self.buffer.resize(grown, 0);
             }

@@ -36,6 +36,11 @@ impl Failure {
         }
     }
 
+    /// What is wrong and where.
+    pub(crate) fn what(&self) -> &str {
+        &self.what
+    }
+
     /// Prints the failure on standard error.
     pub(crate) fn report(&self) -> ExitCode {
         eprintln!("beebox: {}", self.what);

@@ -1,11 +1,214 @@
 //! `beebox filter`.
 
+mod inputs;
+mod output;
+mod programs;
+mod summary;
+mod why;
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use beebox::captures::{self, Options, Output, Stop, Tally};
+use beebox::{Engine, Semantics};
+
 use crate::answer::{Answer, Failure};
+use inputs::NamedInput;
+use programs::{Chosen, Refused};
+use summary::Summary;
 
 /// Filter packet captures
+///
+/// Reads pcap and pcapng captures (also .gz and .zst), and keeps the packets
+/// that match. EXPR is a capture filter as tcpdump takes it, compiled by the
+/// system's libpcap for the link type of each interface; '' matches everything.
+/// With -F a compiled filter is used instead, in any form that `beebox dis`
+/// reads.
 #[derive(clap::Args)]
-pub(crate) struct Args {}
+#[command(after_help = "\
+Examples:
+  beebox filter 'tcp port 22' day.pcap -w ssh.pcap
+  beebox filter -F port-22.ddd day.pcap.gz --count
+  tcpdump -i eth0 -w - | beebox filter icmp - -w - | wireshark -k -i -
+  beebox filter 'port 53' day.pcapng --why 7    why packet 7 matches, or not
 
-pub(crate) fn run(_args: Args) -> Result<Answer, Failure> {
-    Err(Failure::new("filter is not built yet"))
+Exit codes: 0 something matched, 1 nothing did, 2 could not answer.")]
+pub(crate) struct Args {
+    /// The expression (unless -F is given), then captures; `-` is standard input
+    #[arg(value_name = "[EXPR] IN", required = true)]
+    words: Vec<PathBuf>,
+
+    /// Use the compiled filter in FILE
+    #[arg(short = 'F', long, value_name = "FILE")]
+    filter: Option<PathBuf>,
+
+    /// Write the packets that match to OUT; `-` is standard output
+    #[arg(short, long, value_name = "OUT")]
+    write: Option<PathBuf>,
+
+    /// Print how many packets match, and nothing else
+    #[arg(long)]
+    count: bool,
+
+    /// Stop after N packets that match
+    #[arg(short = 'c', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    limit: Option<u64>,
+
+    /// What a filter means: as libpcap runs it on a capture, or as Linux runs it
+    /// on a socket (one length, ancillary data)
+    #[arg(long, value_name = "NAME", default_value = "capture")]
+    semantics: SemanticsName,
+
+    /// What runs the filter: classic or interp
+    #[arg(long, value_name = "NAME", default_value = "interp")]
+    engine: Engine,
+
+    /// Threads to use [default: one for each core]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    jobs: Option<u16>,
+
+    /// Keep at most N bytes of each packet in OUT (the filter sees all)
+    #[arg(long, value_name = "N", requires = "write", value_parser = clap::value_parser!(u32).range(1..))]
+    snaplen: Option<u32>,
+
+    /// Show the path that packet N takes through the filter, and nothing else
+    #[arg(long, value_name = "N", conflicts_with_all = ["write", "count", "limit"], value_parser = clap::value_parser!(u64).range(1..))]
+    why: Option<u64>,
+
+    /// What to print: text or json (on standard output)
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    format: Format,
+}
+
+/// The semantics by name.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum SemanticsName {
+    Capture,
+    Kernel,
+}
+
+/// What to print.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    Text,
+    Json,
+}
+
+impl SemanticsName {
+    fn semantics(self) -> Semantics {
+        match self {
+            SemanticsName::Capture => Semantics::Capture,
+            SemanticsName::Kernel => Semantics::Kernel,
+        }
+    }
+}
+
+pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
+    let (expression, paths) = inputs::tell_apart(&args.words, args.filter.is_some())?;
+    if args.format == Format::Json && output::is_standard(args.write.as_deref()) {
+        return Err(Failure::new(
+            "the packets and the summary can't both go to standard output",
+        )
+        .hint("name a file with -w, or leave --format out"));
+    }
+    let programs = Chosen::new(
+        args.filter.as_deref(),
+        expression,
+        args.semantics.semantics(),
+        args.engine,
+    )?;
+    if let Some(warning) = programs.warning() {
+        eprintln!("beebox: warning: {warning}");
+    }
+    if let Some(number) = args.why {
+        return why::explain(paths, &programs, number, args.format == Format::Json);
+    }
+    let mut inputs = inputs::open_all(paths)?;
+    for input in &mut inputs {
+        programs.check_first_interface(input)?;
+    }
+    filter_all(inputs, &programs, &args)
+}
+
+/// Filters one capture after the other, as far as there is no fault.
+fn filter_all(inputs: Vec<NamedInput>, programs: &Chosen, args: &Args) -> Result<Answer, Failure> {
+    let start = Instant::now();
+    let mut options = Options {
+        jobs: threads(args, programs),
+        limit: args.limit,
+        snaplen: args.snaplen,
+    };
+    let mut target = match &args.write {
+        Some(path) => Some(output::Target::create(path, &inputs)?),
+        None => None,
+    };
+    let mut output = target.as_mut().map(output::Target::output);
+    if let Some(output) = &mut output {
+        let started = output.start_file(&options);
+        started.map_err(|error| output::failure(args.write.as_deref(), &error))?;
+    }
+    let progress = summary::progress(&inputs);
+    let mut total = Tally::default();
+    let mut fault = None;
+    for NamedInput { name, input, .. } in inputs {
+        let done = progress.position();
+        let (tally, result) = captures::filter_capture(
+            input,
+            programs,
+            &options,
+            output.as_mut(),
+            &mut |offset| progress.set_position(done + offset),
+        );
+        total.packets += tally.packets;
+        total.bytes += tally.bytes;
+        total.matched += tally.matched;
+        total.matched_bytes += tally.matched_bytes;
+        if let Err(stop) = result {
+            fault = Some(stopped(stop, &name, programs, args));
+            break;
+        }
+        options.limit = args.limit.map(|limit| limit - total.matched);
+        if options.limit == Some(0) {
+            break;
+        }
+    }
+    progress.finish_and_clear();
+    let written = output.map_or(Ok(()), |output: Output<'_>| output.file.flush());
+    let written = written.map_err(|error| output::failure(args.write.as_deref(), &error));
+    let summary = Summary {
+        tally: total,
+        elapsed: start.elapsed(),
+        engine: args.engine,
+        jobs: options.jobs,
+    };
+    summary.print(args.count, args.format, fault.as_ref())?;
+    match (fault, written) {
+        (Some(failure), _) | (None, Err(failure)) => Err(failure),
+        (None, Ok(())) if total.matched == 0 => Ok(Answer::No),
+        (None, Ok(())) => Ok(Answer::Yes),
+    }
+}
+
+/// How many threads to use. A filter that draws random numbers gets one, so that
+/// the answer does not depend on how the packets are spread.
+fn threads(args: &Args, programs: &Chosen) -> usize {
+    let wanted = match args.jobs {
+        Some(jobs) => usize::from(jobs),
+        None => std::thread::available_parallelism().map_or(1, usize::from),
+    };
+    if programs.draws_random_numbers() { 1 } else { wanted }
+}
+
+/// What to say about a capture that was not read to its end.
+fn stopped(stop: Stop<Refused>, name: &str, programs: &Chosen, args: &Args) -> Failure {
+    match stop {
+        Stop::Capture(error) => inputs::unreadable(name, &error),
+        Stop::Program { packet, refusal } => {
+            programs.refused(&refusal, &format!("{name}: packet {packet}"))
+        }
+        Stop::Endless { packet } => Failure::new(format_args!(
+            "{name}: the filter goes round in circles on packet {packet}"
+        )),
+        Stop::Output(error) => output::failure(args.write.as_deref(), &error),
+    }
 }

@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use capture::{Compression, Error, Format, Reader};
+use capture::{Compression, Error, Event, Format, Interface, Reader};
 
 /// A capture whose start was read.
 pub struct Input {
@@ -51,6 +51,16 @@ impl Input {
     /// What it is.
     pub fn format(&self) -> Format {
         self.reader.framing().format()
+    }
+
+    /// Its first interface; `None` when no packet can follow, or not soon.
+    pub fn first_interface(&mut self) -> Result<Option<Interface>, Error> {
+        self.reader.first_interface()
+    }
+
+    /// The next packet or block, for who does not filter.
+    pub fn next_event(&mut self) -> Result<Option<Event<'_>>, Error> {
+        self.reader.next()
     }
 
     /// Its length, where that is known beforehand.

@@ -1,0 +1,85 @@
+//! Where the packets that match are written.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use beebox::captures::Output;
+use capture::Shape;
+
+use super::inputs::NamedInput;
+use crate::answer::Failure;
+
+/// An output that is open.
+pub(super) struct Target {
+    shape: Shape,
+    file: BufWriter<File>,
+}
+
+impl Target {
+    /// Creates the output for the packets of these captures.
+    pub(super) fn create(path: &Path, inputs: &[NamedInput]) -> Result<Target, Failure> {
+        let formats: Vec<_> = inputs.iter().map(|named| named.input.format()).collect();
+        let file = if is_standard(Some(path)) {
+            let stdout = io::stdout();
+            if stdout.is_terminal() {
+                return Err(Failure::new("packets are no text for a terminal")
+                    .hint("write them to a file with -w, or into a pipe"));
+            }
+            stdout.as_fd().try_clone_to_owned().map(File::from)
+        } else {
+            refuse_input(path, inputs)?;
+            File::create(path)
+        };
+        let file = file.map_err(|error| failure(Some(path), &error))?;
+        Ok(Target {
+            shape: Shape::holding(&formats),
+            file: BufWriter::with_capacity(64 << 10, file),
+        })
+    }
+
+    /// What the library writes to.
+    pub(super) fn output(&mut self) -> Output<'_> {
+        Output {
+            shape: self.shape,
+            file: &mut self.file,
+        }
+    }
+}
+
+/// Creating the output would empty an input.
+fn refuse_input(path: &Path, inputs: &[NamedInput]) -> Result<(), Failure> {
+    let Ok(existing) = fs::metadata(path) else {
+        return Ok(());
+    };
+    let is_same = |named: &&NamedInput| {
+        let input = named.metadata.as_ref();
+        existing.is_file()
+            && input.is_some_and(|input| (input.dev(), input.ino()) == (existing.dev(), existing.ino()))
+    };
+    match inputs.iter().find(is_same) {
+        Some(input) => Err(Failure::new(format_args!(
+            "{} is to be written, but it is also read (as {})",
+            path.display(),
+            input.name
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// True for standard output.
+pub(super) fn is_standard(path: Option<&Path>) -> bool {
+    path == Some(Path::new("-"))
+}
+
+/// What to say about an output that can't be written.
+pub(super) fn failure(path: Option<&Path>, error: &io::Error) -> Failure {
+    match path {
+        Some(path) if !is_standard(Some(path)) => {
+            Failure::new(format_args!("{}: {error}", path.display()))
+        }
+        _ => Failure::new(format_args!("standard output: {error}")),
+    }
+}

@@ -1,0 +1,192 @@
+//! The path of one packet through the filter.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use beebox::captures::Programs;
+use beebox::{Filter, Metadata, Packet, Semantics};
+use capture::{Event, Record, describe};
+use classic::text::dump_line;
+use classic::run::{Next, Step};
+use classic::Program;
+use isa::classic::{Insn, SockFilter};
+use serde::Serialize;
+use spec::SplitMix;
+
+use super::inputs;
+use super::programs::Chosen;
+use crate::answer::{Answer, Failure};
+use crate::program_output::{json, write_output};
+
+/// Shows the path of packet `number`, counted through all captures.
+pub(super) fn explain(
+    paths: &[PathBuf],
+    programs: &Chosen,
+    number: u64,
+    as_json: bool,
+) -> Result<Answer, Failure> {
+    let mut seen = 0;
+    for mut named in inputs::open_all(paths)? {
+        loop {
+            let event = named.input.next_event();
+            let event = event.map_err(|error| inputs::unreadable(&named.name, &error))?;
+            match event {
+                None => break,
+                Some(Event::Block(_)) => continue,
+                Some(Event::Packet(record)) => {
+                    seen += 1;
+                    if seen < number {
+                        continue;
+                    }
+                    let place = format!("{}: packet {number}", named.name);
+                    let filter = programs
+                        .for_interface(record.interface())
+                        .map_err(|refusal| programs.refused(&refusal, &place))?;
+                    let path = Path::of(filter, &record);
+                    let text = if as_json {
+                        json(&path.record(number, &record))
+                    } else {
+                        path.text(&place, &record).into_bytes()
+                    };
+                    write_output(&text, None)?;
+                    return match path.verdict {
+                        Some(0) => Ok(Answer::No),
+                        Some(_) => Ok(Answer::Yes),
+                        None => Err(Failure::new(format_args!(
+                            "{place}: the filter goes round in circles"
+                        ))),
+                    };
+                }
+            }
+        }
+    }
+    Err(Failure::new(format_args!(
+        "there is no packet {number}: the captures have {seen}"
+    )))
+}
+
+/// A run, instruction by instruction.
+struct Path {
+    steps: Vec<(SockFilter, Step)>,
+    /// What the filter returned; `None` if it was stopped.
+    verdict: Option<u32>,
+}
+
+impl Path {
+    fn of(filter: &Filter, record: &Record<'_>) -> Path {
+        /// Steps that are shown of a filter with loops.
+        const SHOWN: usize = 100_000;
+        let checked = filter.checked();
+        let program = Program::prepare(checked, filter.semantics());
+        let meta = match filter.semantics() {
+            Semantics::Capture => Metadata::UNKNOWN,
+            Semantics::Kernel => describe(record.interface(), record.interface_id(), record.data()),
+        };
+        let packet = match filter.semantics() {
+            Semantics::Capture => Packet::captured(record.data(), record.wire_len(), &meta),
+            Semantics::Kernel => Packet::whole(record.data(), &meta),
+        };
+        let mut steps = Vec::new();
+        let verdict = program.trace(&packet, &mut SplitMix::new(1), &mut |step| {
+            if steps.len() < SHOWN {
+                steps.push((checked.insns()[step.at].encode(), step));
+            }
+        });
+        Path { steps, verdict: verdict.ok() }
+    }
+
+    fn text(&self, place: &str, record: &Record<'_>) -> String {
+        let link_type = record.interface().link_type;
+        let link_name = match link_type.name() {
+            Some(name) => name.to_owned(),
+            None => format!("link type {}", link_type.0),
+        };
+        let mut text = format!(
+            "{place}: {} bytes on the wire, {} captured, interface {} ({link_name})\n",
+            record.wire_len(),
+            record.data().len(),
+            record.interface_id(),
+        );
+        let lines = self.steps.iter().map(|&(insn, step)| dump_line(step.at, insn));
+        let lines: Vec<_> = lines.map(|line| line.replace('\t', "  ")).collect();
+        let width = lines.iter().map(String::len).max().unwrap_or(0);
+        for (line, &(insn, step)) in lines.iter().zip(&self.steps) {
+            writeln!(text, "{line:width$}  ; {}", effect(insn, step)).expect("strings take all");
+        }
+        text.push_str(&match self.verdict {
+            None => "stopped: it jumped backwards too often\n".to_owned(),
+            Some(0) => "does not match: the filter returns 0\n".to_owned(),
+            Some(value) => format!("matches: the filter returns {value}\n"),
+        });
+        text
+    }
+
+    fn record(&self, number: u64, record: &Record<'_>) -> PathRecord {
+        let steps = self.steps.iter().map(|&(insn, step)| StepRecord {
+            at: step.at,
+            insn: dump_line(step.at, insn).split_whitespace().skip(1).collect::<Vec<_>>().join(" "),
+            a: step.a,
+            x: step.x,
+            next: match step.next {
+                Next::Insn(next) => Some(next),
+                Next::End(_) | Next::Stopped => None,
+            },
+        });
+        PathRecord {
+            packet: number,
+            interface: record.interface_id(),
+            link_type: record.interface().link_type.0,
+            captured: record.data().len(),
+            wire: record.wire_len(),
+            steps: steps.collect(),
+            returns: self.verdict,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct PathRecord {
+    packet: u64,
+    interface: u32,
+    link_type: u32,
+    captured: usize,
+    wire: u32,
+    steps: Vec<StepRecord>,
+    returns: Option<u32>,
+}
+
+#[derive(Serialize)]
+struct StepRecord {
+    at: usize,
+    insn: String,
+    /// After the instruction.
+    a: u32,
+    x: u32,
+    next: Option<usize>,
+}
+
+/// What an instruction did, in words.
+fn effect(raw: SockFilter, step: Step) -> String {
+    let value = |register: &str, value: u32| format!("{register} = {value:#x} ({value})");
+    let insn = Insn::decode(raw);
+    match (insn, step.next) {
+        (Insn::RetK(_) | Insn::RetA, Next::End(value)) => format!("returns {value}"),
+        (Insn::LoadAbs { .. } | Insn::LoadInd { .. } | Insn::LoadXMsh(_), Next::End(value)) => {
+            format!("not in the packet: ends with {value}")
+        }
+        (_, Next::End(value)) => format!("ends with {value}"),
+        (_, Next::Stopped) => "stopped here".to_owned(),
+        (Insn::Jump { jt, .. }, Next::Insn(next)) => {
+            let holds = next == step.at + 1 + usize::from(jt);
+            let answer = if holds { "yes" } else { "no" };
+            format!("{}: {answer}, to {next}", value("A", step.a))
+        }
+        (Insn::Goto(_), Next::Insn(next)) => format!("to {next}"),
+        (Insn::LoadXImm(_) | Insn::LoadXMem(_) | Insn::LoadXLen | Insn::LoadXMsh(_) | Insn::Tax, _) => {
+            value("X", step.x)
+        }
+        (Insn::Store(k), _) => value(&format!("M[{k}]"), step.a),
+        (Insn::StoreX(k), _) => value(&format!("M[{k}]"), step.x),
+        _ => value("A", step.a),
+    }
+}
