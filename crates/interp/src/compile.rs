@@ -19,6 +19,7 @@ pub struct Code {
     /// Owned here because operations hold their addresses.
     tables: Box<[Table]>,
     evidence: Evidence,
+    bounds: Bounds,
     /// Whether it reads any field of the context but the length.
     reads_metadata: bool,
 }
@@ -59,6 +60,7 @@ impl Code {
         Ok(Code {
             reads_metadata: reads_metadata(insns),
             evidence,
+            bounds,
             ops,
             tables,
         })
@@ -92,9 +94,14 @@ impl Code {
         budget: u64,
     ) -> Outcome {
         assert!(!self.is_seccomp(), "a seccomp filter runs on system calls");
-        machine.skb.describe(packet, self.reads_metadata);
-        let mut world = Surroundings { packet, random };
         let data = packet.data();
+        let len = match self.bounds {
+            Bounds::Capture => packet.wire_len(),
+            // Linux knows one length.
+            Bounds::Kernel => data.len() as u32,
+        };
+        machine.skb.describe(packet, len, self.reads_metadata);
+        let mut world = Surroundings { packet, random };
         let m = machine.enter();
         // SAFETY: `m` is unique for this run; the program is a packet filter, so
         // its evidence allows exactly the context that `r1` points to.

@@ -21,11 +21,12 @@ impl SkBuff {
         self.0[field.offset as usize / 4] = value;
     }
 
-    /// Describes a packet. Only the length is set where `whole` is false: enough
-    /// for the many filters that read no other field.
+    /// Describes a packet whose length is `len` to the program. Only the length
+    /// is set where `whole` is false: enough for the many filters that read no
+    /// other field.
     #[inline(always)]
-    pub fn describe(&mut self, packet: &Packet<'_>, whole: bool) {
-        self.set(LEN, packet.wire_len());
+    pub fn describe(&mut self, packet: &Packet<'_>, len: u32, whole: bool) {
+        self.set(LEN, len);
         if whole {
             self.describe_metadata(packet);
         }

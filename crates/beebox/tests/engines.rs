@@ -1,0 +1,146 @@
+//! Every engine gives the answer of the plain interpreter, on generated programs
+//! and packets. `BEEBOX_PAIRS` says how many pairs of a program and a packet each
+//! comparison makes (default 300,000).
+
+use beebox::{Endless, Engine, Filter, Packet, Rules, SeccompData, SeccompFilter, Semantics};
+use isa::classic::SockFilter;
+use testkit::engines::{PACKETS_PER_PROGRAM, compare_engines};
+use testkit::generate::Dialect;
+
+fn programs() -> u64 {
+    let pairs = std::env::var("BEEBOX_PAIRS")
+        .ok()
+        .and_then(|pairs| pairs.parse().ok());
+    pairs.unwrap_or(300_000) / PACKETS_PER_PROGRAM
+}
+
+/// Runs a program on packets, each with a random source that starts anew.
+fn run_all(
+    program: &[SockFilter],
+    packets: &[Packet<'_>],
+    semantics: Semantics,
+    engine: Engine,
+) -> Vec<Result<u32, Endless>> {
+    let filter = Filter::new(program, Rules::Socket, semantics, engine)
+        .expect("generated programs are valid");
+    packets
+        .iter()
+        .map(|packet| filter.runner(7).run(packet))
+        .collect()
+}
+
+fn compare(semantics: Semantics, dialect: Dialect, first_seed: u64) {
+    let values = |engine| {
+        move |program: &[SockFilter], packets: &[Packet<'_>], values: &mut Vec<u32>| {
+            let results = run_all(program, packets, semantics, engine);
+            values.extend(
+                results
+                    .into_iter()
+                    .map(|r| r.expect("socket filters have no loops")),
+            );
+        }
+    };
+    let seeds = first_seed..first_seed + programs();
+    let (pairs, difference) = compare_engines(
+        seeds,
+        dialect,
+        values(Engine::Classic),
+        values(Engine::Interp),
+    );
+    assert!(difference.is_none(), "{semantics:?}: {difference:#x?}");
+    println!("{semantics:?}: {pairs} pairs, no difference");
+}
+
+#[test]
+fn interp_is_classic_with_kernel_semantics() {
+    compare(Semantics::Kernel, Dialect::Socket, 0);
+}
+
+#[test]
+fn interp_is_classic_with_capture_semantics() {
+    compare(Semantics::Capture, Dialect::Socket, 1 << 32);
+}
+
+#[test]
+fn interp_is_classic_on_system_calls() {
+    let values = |engine| {
+        move |program: &[SockFilter], packets: &[Packet<'_>], values: &mut Vec<u32>| {
+            let mut filter =
+                SeccompFilter::new(program, engine).expect("generated programs are valid");
+            values.extend(
+                packets
+                    .iter()
+                    .map(|packet| filter.run(&call(packet.data()))),
+            );
+        }
+    };
+    let seeds = 1 << 33..(1 << 33) + programs();
+    let engines = (values(Engine::Classic), values(Engine::Interp));
+    let (pairs, difference) = compare_engines(seeds, Dialect::Seccomp, engines.0, engines.1);
+    assert!(difference.is_none(), "{difference:#x?}");
+    println!("seccomp: {pairs} pairs, no difference");
+}
+
+/// A system call made of a packet's bytes.
+fn call(bytes: &[u8]) -> SeccompData {
+    let word = |index: usize| {
+        let byte = |at: usize| bytes.get(at).copied().unwrap_or(at as u8);
+        u64::from_le_bytes(std::array::from_fn(|at| byte(8 * index + at)))
+    };
+    SeccompData {
+        nr: word(0) as i32,
+        arch: (word(0) >> 32) as u32,
+        instruction_pointer: word(1),
+        args: std::array::from_fn(|index| word(2 + index)),
+    }
+}
+
+/// libpcap's `protochain` walks headers with a backward jump; here a loop that
+/// adds up bytes until it finds a zero, over every length of packet.
+#[test]
+fn loops_of_capture_filters_agree() {
+    let program = [
+        SockFilter::new(0x01, 0, 0, 0),            //  0: ldx #0
+        SockFilter::new(0x50, 0, 0, 0),            //  1: ldb [x + 0]
+        SockFilter::new(0x15, 6, 0, 0),            //  2: jeq #0, 9
+        SockFilter::new(0x02, 0, 0, 3),            //  3: st M[3]
+        SockFilter::new(0x60, 0, 0, 5),            //  4: ld M[5]
+        SockFilter::new(0x04, 0, 0, 1),            //  5: add #1
+        SockFilter::new(0x02, 0, 0, 5),            //  6: st M[5]
+        SockFilter::new(0x07, 0, 0, 0),            //  7: tax
+        SockFilter::new(0x05, 0, 0, -8i32 as u32), // 8: ja 1
+        SockFilter::new(0x60, 0, 0, 5),            //  9: ld M[5]
+        SockFilter::new(0x16, 0, 0, 0),            // 10: ret a
+    ];
+    let mut bytes = vec![1u8; 300];
+    bytes.push(0);
+    let both = Engine::ALL.iter().map(|&engine| {
+        let filter = Filter::new(&program, Rules::Capture, Semantics::Capture, engine)
+            .expect("capture rules allow backward jumps");
+        let run = |data: &[u8]| {
+            filter
+                .runner(1)
+                .run(&Packet::whole(data, &beebox::Metadata::UNKNOWN))
+        };
+        (0..=bytes.len())
+            .map(|start| run(&bytes[start..]))
+            .collect::<Vec<_>>()
+    });
+    let answers: Vec<_> = both.collect();
+    assert_eq!(answers[0][0], Ok(300));
+    assert_eq!(answers[0], answers[1]);
+}
+
+#[test]
+fn endless_loops_end_alike() {
+    let program = [
+        SockFilter::new(0x05, 0, 0, u32::MAX),
+        SockFilter::new(0x06, 0, 0, 1),
+    ];
+    for &engine in Engine::ALL {
+        let filter = Filter::new(&program, Rules::Capture, Semantics::Capture, engine)
+            .expect("capture rules allow backward jumps");
+        let packet = Packet::whole(&[], &beebox::Metadata::UNKNOWN);
+        assert_eq!(filter.runner(1).run(&packet), Err(Endless));
+    }
+}
