@@ -1,8 +1,10 @@
 //! `beebox seccomp`: one module per question.
 
 mod check;
+mod diff;
 mod eval;
 mod input;
+mod table;
 mod value;
 
 use clap::Subcommand;
@@ -36,11 +38,21 @@ enum Format {
 enum Command {
     Check(check::Args),
     Eval(eval::Args),
+    Table(table::Args),
+    Diff(diff::Args),
 }
 
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     match args.command {
         Command::Check(args) => check::run(args),
         Command::Eval(args) => eval::run(args),
+        Command::Table(args) => table::run(args),
+        Command::Diff(args) => diff::run(args),
     }
+}
+
+/// The symbolic run gave up.
+fn too_complex(_: seccomp::TooComplex) -> Failure {
+    Failure::new("this filter computes with its inputs in too many ways to follow them all")
+        .hint("beebox seccomp eval for single calls")
 }

@@ -1,2 +1,4 @@
 //! Renders the answers of the house for people and for programs.
 #![forbid(unsafe_code)]
+
+pub mod seccomp;

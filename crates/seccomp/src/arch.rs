@@ -110,6 +110,11 @@ impl Arch {
         matches!(self, Arch::I386 | Arch::Arm)
     }
 
+    /// Whether another interface shares this audit number.
+    pub const fn has_x32_twin(self) -> bool {
+        matches!(self, Arch::X86_64 | Arch::X32)
+    }
+
     /// The number that a filter sees for call `number` of the table.
     pub const fn bias(self) -> u32 {
         match self {

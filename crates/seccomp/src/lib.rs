@@ -4,6 +4,7 @@
 mod action;
 mod arch;
 pub mod calls;
+mod diff;
 pub mod errno;
 mod filter;
 mod symbolic;
@@ -12,8 +13,10 @@ mod word;
 
 pub use action::{Action, MAX_ERRNO, combine, decide};
 pub use arch::{Arch, X32_BIT};
+pub use diff::{Contrast, Difference, diff};
 pub use filter::{Filter, Stack};
 pub use symbolic::condition::Condition;
 pub use symbolic::diagram::TooComplex;
+pub use symbolic::set::number as number_text;
 pub use table::{Analysis, Case, Group, Others, Table};
 pub use word::Word;

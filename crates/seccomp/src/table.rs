@@ -4,7 +4,8 @@
 //! read off by fixing architecture and number and grouping the calls whose rest
 //! (a function of instruction pointer and arguments) is the same.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
 
 use classic::SeccompData;
 
@@ -13,7 +14,7 @@ use crate::arch::{Arch, X32_BIT};
 use crate::calls;
 use crate::filter::Stack;
 use crate::symbolic::condition::Condition;
-use crate::symbolic::diagram::{Ref, TooComplex};
+use crate::symbolic::diagram::{LEAF_LEVEL, Level, Ref, TooComplex};
 use crate::symbolic::explore::Space;
 use crate::symbolic::outcome::Outcome;
 use crate::symbolic::set::Field;
@@ -27,10 +28,9 @@ pub struct Analysis {
     pub(crate) outcome: Ref,
     /// Instructions that no system call reaches, for each filter.
     unreachable: Vec<Vec<usize>>,
-    /// Numbers that some filter compares the system call number with.
-    pub(crate) numbers: BTreeSet<u32>,
-    /// Whether some filter looks at the architecture.
-    pub(crate) architectures: BTreeSet<u32>,
+    /// Numbers that some filter compares the system call number with, and for
+    /// which calls.
+    numbers: Vec<(u32, Ref)>,
 }
 
 /// What happens to a call, where it does.
@@ -51,8 +51,8 @@ pub struct Case {
 pub struct Group {
     /// Number and name of each.
     pub calls: Vec<(u32, &'static str)>,
-    /// What happens, when; together these are all calls. The hardest condition
-    /// to read comes last.
+    /// What happens, when; together these are all calls. The default, or else
+    /// the condition that is hardest to read, comes last.
     pub cases: Vec<Case>,
     /// Whether this is what happens to most numbers without a name.
     pub is_default: bool,
@@ -60,11 +60,13 @@ pub struct Group {
     pub without_rule: Vec<(u32, &'static str)>,
 }
 
-/// Numbers without a name that are all treated alike.
+/// Numbers, or architectures, without a name that are all treated alike.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Others {
     /// Which, in words.
-    pub numbers: String,
+    pub which: String,
+    /// Whether these are all that have no name.
+    pub is_all: bool,
     /// What happens, when.
     pub cases: Vec<Case>,
 }
@@ -92,8 +94,7 @@ impl Analysis {
         let mut parts = Parts {
             outcome: total,
             unreachable: Vec::new(),
-            numbers: BTreeSet::new(),
-            architectures: BTreeSet::new(),
+            numbers: Vec::new(),
         };
         for filter in stack.filters() {
             let behaviour = space.explore(filter.checked())?;
@@ -106,7 +107,6 @@ impl Analysis {
             }
             parts.unreachable.push(unreachable);
             parts.numbers.extend(behaviour.numbers);
-            parts.architectures.extend(behaviour.architectures);
         }
         parts.outcome = space.effect(total)?;
         Ok(parts)
@@ -155,10 +155,12 @@ impl Analysis {
     /// What happens on architectures without a name here, in words.
     pub fn foreign_architectures(&mut self) -> Result<Vec<Others>, TooComplex> {
         let mut others = Vec::new();
-        for (set, rest) in self.foreign()? {
+        let foreign = self.foreign()?;
+        for &(set, rest) in &foreign {
             others.push(Others {
-                numbers: self.space.numbers_text(set)?.unwrap_or_default(),
-                cases: self.space.cases(rest, false)?,
+                which: self.space.set_text(set)?,
+                is_all: foreign.len() == 1,
+                cases: self.space.cases(rest, false, set, rest)?,
             });
         }
         Ok(others)
@@ -197,50 +199,47 @@ impl Analysis {
         Ok(most.map_or(Ref::FALSE, |&(_, rest)| rest))
     }
 
+    /// The numbers that the filters compare an architecture's call number with.
+    fn ruled_numbers(&mut self, arch: Arch) -> Result<BTreeSet<u32>, TooComplex> {
+        let mut ruled = BTreeSet::new();
+        for &(number, condition) in &self.numbers {
+            if self.space.of_arch(condition, arch)? != Ref::FALSE {
+                ruled.insert(number);
+            }
+        }
+        Ok(ruled)
+    }
+
     /// The table of one architecture.
     pub fn table(&mut self, arch: Arch) -> Result<Table, TooComplex> {
         let narrow = arch.has_narrow_arguments();
         let outcome = self.of_arch(arch)?;
         let default = self.default_of(arch)?;
-        let mut order: Vec<Ref> = Vec::new();
-        let mut calls: BTreeMap<Ref, Vec<(u32, &'static str)>> = BTreeMap::new();
-        for (nr, name) in calls::all(arch) {
-            let rest = self.space.diagram.restrict(outcome, NR, u64::from(nr))?;
-            let alike = calls.entry(rest).or_insert_with(|| {
-                order.push(rest);
-                Vec::new()
-            });
-            alike.push((nr, name));
-        }
+        let ruled = self.ruled_numbers(arch)?;
         let mut groups = Vec::new();
-        for rest in order {
-            let calls = calls.remove(&rest).unwrap_or_default();
+        for (calls, rest) in self.space.calls_by_rest(outcome, arch)? {
             let is_default = rest == default;
-            let ruled = |&&(nr, _): &&(u32, _)| is_default && !self.numbers.contains(&nr);
+            let unruled = |&&(nr, _): &&(u32, _)| is_default && !ruled.contains(&nr);
+            let context = self.space.context(arch, calls.first().map(|&(nr, _)| nr))?;
             groups.push(Group {
-                without_rule: calls.iter().filter(ruled).copied().collect(),
+                without_rule: calls.iter().filter(unruled).copied().collect(),
                 calls,
-                cases: self.space.cases_of(rest, narrow, |data| {
-                    data.arch = arch.audit();
-                })?,
+                cases: self.space.cases(rest, narrow, context, default)?,
                 is_default,
             });
         }
-        for group in &mut groups {
-            for case in &mut group.cases {
-                if let (Some(example), Some(&(nr, _))) = (&mut case.example, group.calls.first()) {
-                    example.nr = nr as i32;
-                }
-            }
-        }
-        // What is decided without looking further comes first, then the least
-        // complicated.
+        // What is decided without looking further comes first, the largest group
+        // before the others.
         groups.sort_by_key(|group| (group.cases.len() > 1, std::cmp::Reverse(group.calls.len())));
         let mut others = Vec::new();
-        for (set, rest) in self.space.unnamed(outcome, arch)? {
+        let unnamed = self.space.unnamed(outcome, arch)?;
+        for &(set, rest) in &unnamed {
+            let context = self.space.context(arch, None)?;
+            let context = self.space.diagram.and(context, set)?;
             others.push(Others {
-                numbers: self.space.numbers_text(set)?.unwrap_or_default(),
-                cases: self.space.cases(rest, narrow)?,
+                which: self.space.set_text(set)?,
+                is_all: unnamed.len() == 1,
+                cases: self.space.cases(rest, narrow, context, default)?,
             });
         }
         Ok(Table {
@@ -255,8 +254,7 @@ impl Analysis {
 pub(crate) struct Parts {
     pub(crate) outcome: Ref,
     unreachable: Vec<Vec<usize>>,
-    numbers: BTreeSet<u32>,
-    architectures: BTreeSet<u32>,
+    numbers: Vec<(u32, Ref)>,
 }
 
 impl Parts {
@@ -266,12 +264,11 @@ impl Parts {
             outcome: self.outcome,
             unreachable: self.unreachable,
             numbers: self.numbers,
-            architectures: self.architectures,
         }
     }
 }
 
-fn field(levels: std::ops::Range<crate::symbolic::diagram::Level>) -> Field<'static> {
+fn field(levels: Range<Level>) -> Field<'static> {
     Field { levels, name: "nr" }
 }
 
@@ -302,11 +299,23 @@ impl Space {
         Ok(f)
     }
 
+    /// The architectures without a name here, by what a function does there.
+    pub(crate) fn foreign(&mut self, f: Ref) -> Result<Vec<(Ref, Ref)>, TooComplex> {
+        let mut foreign = Ref::TRUE;
+        for &arch in Arch::ALL {
+            let audit = u64::from(arch.audit());
+            let single = field(ARCH).interval(&mut self.diagram, audit, audit)?;
+            foreign = self.diagram.minus(foreign, single)?;
+        }
+        let rest = self.diagram.choose(foreign, f, Ref::FALSE)?;
+        self.classes(rest, ARCH)
+    }
+
     /// The values of a field by what they lead to, other than `FALSE`.
     pub(crate) fn classes(
         &mut self,
         f: Ref,
-        levels: std::ops::Range<crate::symbolic::diagram::Level>,
+        levels: Range<Level>,
     ) -> Result<Vec<(Ref, Ref)>, TooComplex> {
         let mut classes = Vec::new();
         for rest in self.diagram.exits(f, levels.end) {
@@ -318,58 +327,99 @@ impl Space {
         Ok(classes)
     }
 
+    /// The numbers of an architecture that have no name.
+    pub(crate) fn unnamed_numbers(&mut self, arch: Arch) -> Result<Ref, TooComplex> {
+        let mut unnamed = number_range(self, arch)?;
+        for (nr, _) in calls::all(arch) {
+            let single = field(NR).interval(&mut self.diagram, nr.into(), nr.into())?;
+            unnamed = self.diagram.minus(unnamed, single)?;
+        }
+        Ok(unnamed)
+    }
+
     /// The numbers of an architecture that have no name, by what happens.
     pub(crate) fn unnamed(
         &mut self,
         outcome: Ref,
         arch: Arch,
     ) -> Result<Vec<(Ref, Ref)>, TooComplex> {
-        let mut unnamed = number_range(self, arch)?;
-        for (nr, _) in calls::all(arch) {
-            let single = field(NR).interval(&mut self.diagram, nr.into(), nr.into())?;
-            unnamed = self.diagram.minus(unnamed, single)?;
-        }
+        let unnamed = self.unnamed_numbers(arch)?;
         let rest = self.diagram.choose(unnamed, outcome, Ref::FALSE)?;
         self.classes(rest, NR)
     }
 
-    /// What happens, when: a function of instruction pointer and arguments.
-    pub(crate) fn cases(&mut self, f: Ref, narrow: bool) -> Result<Vec<Case>, TooComplex> {
-        self.cases_of(f, narrow, |_| ())
+    /// The calls of an architecture, those together whose rest is the same.
+    pub(crate) fn calls_by_rest(
+        &mut self,
+        f: Ref,
+        arch: Arch,
+    ) -> Result<Vec<(Vec<(u32, &'static str)>, Ref)>, TooComplex> {
+        let mut groups: Vec<(Vec<(u32, &'static str)>, Ref)> = Vec::new();
+        let mut places = HashMap::new();
+        for (nr, name) in calls::all(arch) {
+            let rest = self.diagram.restrict(f, NR, u64::from(nr))?;
+            let place = *places.entry(rest).or_insert(groups.len());
+            if place == groups.len() {
+                groups.push((Vec::new(), rest));
+            }
+            groups[place].0.push((nr, name));
+        }
+        Ok(groups)
     }
 
-    fn cases_of(
+    /// The truth that a call belongs to an architecture, and perhaps has a
+    /// number.
+    pub(crate) fn context(&mut self, arch: Arch, nr: Option<u32>) -> Result<Ref, TooComplex> {
+        let diagram = &mut self.diagram;
+        let mut context = Ref::TRUE;
+        if arch.has_narrow_arguments() {
+            for arg in (0..6).rev() {
+                let zero = field(high_half(arg)).interval(diagram, 0, 0)?;
+                context = diagram.and(zero, context)?;
+            }
+        }
+        if let Some(nr) = nr {
+            let number = field(NR).interval(diagram, nr.into(), nr.into())?;
+            context = diagram.and(number, context)?;
+        }
+        let audit = u64::from(arch.audit());
+        let audit = field(ARCH).interval(diagram, audit, audit)?;
+        diagram.and(audit, context)
+    }
+
+    /// What happens, when: `f` is the outcome of the calls of a `context`. The
+    /// default, or else what is hardest to read, comes last.
+    pub(crate) fn cases(
         &mut self,
         f: Ref,
         narrow: bool,
-        complete: impl Fn(&mut SeccompData),
+        context: Ref,
+        default: Ref,
     ) -> Result<Vec<Case>, TooComplex> {
         let mut cases = Vec::new();
-        for leaf in self.diagram.exits(f, crate::symbolic::diagram::LEAF_LEVEL) {
+        for leaf in self.diagram.exits(f, LEAF_LEVEL) {
             let is_leaf = &mut |other| Ref::of(other == leaf);
-            let when = self
-                .diagram
-                .map(f, crate::symbolic::diagram::LEAF_LEVEL, is_leaf)?;
-            let example = match self.example(when)? {
+            let when = self.diagram.map(f, LEAF_LEVEL, is_leaf)?;
+            let whole = self.diagram.and(context, when)?;
+            let example = match self.example(whole)? {
                 Verdict::Never => continue,
                 Verdict::Unknown => None,
-                Verdict::Example(mut data) => {
-                    complete(&mut data);
-                    Some(data)
-                }
+                Verdict::Example(data) => Some(data),
             };
             let outcome = self.outcomes.at(leaf.value().unwrap_or_default());
-            cases.push(Case {
+            let case = Case {
                 action: outcome.action(),
                 data: self.data_text(outcome),
                 when: self.condition(when, narrow)?,
                 example,
-            });
+            };
+            cases.push((leaf == default, case));
         }
+        cases.sort_by_key(|(is_default, case)| (*is_default, case.when.weight()));
+        let mut cases: Vec<Case> = cases.into_iter().map(|(_, case)| case).collect();
         if let [only] = &mut cases[..] {
             only.when = self.condition(Ref::TRUE, narrow)?;
         }
-        cases.sort_by_key(|case| case.when.weight());
         Ok(cases)
     }
 

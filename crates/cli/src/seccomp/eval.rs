@@ -9,7 +9,7 @@ use isa::classic::{Insn, SockFilter};
 use seccomp::{Action, Arch, Stack, Word, calls};
 
 use super::input::{Inputs, Program, print};
-use super::value::{number, parse_arch, parse_argument, parse_number, parse_syscall};
+use super::value::{parse_arch, parse_argument, parse_number, parse_syscall};
 use crate::answer::{Answer, Failure};
 
 /// What happens to one system call, and why?
@@ -150,7 +150,10 @@ fn trace(programs: &[Program], stack: &Stack, data: &SeccompData, arch: Option<A
 
 /// What an instruction did.
 fn comment(insn: SockFilter, step: Step, arch: Option<Arch>) -> String {
-    let (a, x) = (number(step.a.into()), number(step.x.into()));
+    let (a, x) = (
+        seccomp::number_text(step.a.into()),
+        seccomp::number_text(step.x.into()),
+    );
     match (Insn::decode(insn), step.next) {
         (Insn::Jump { .. } | Insn::Goto(_), Next::Insn(at)) => format!("→ {at:03}"),
         (_, Next::End(value)) => Action::from_return(value).to_string(),

@@ -60,7 +60,7 @@ pub(crate) fn read(path: &Path) -> Result<Program, Failure> {
 }
 
 /// Installs programs one after the other.
-fn install(programs: &[Program]) -> Result<Stack, Failure> {
+pub(crate) fn install(programs: &[Program]) -> Result<Stack, Failure> {
     let mut stack = Stack::default();
     for program in programs {
         Filter::new(&program.insns)

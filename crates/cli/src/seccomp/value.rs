@@ -92,15 +92,6 @@ pub(crate) fn parse_syscall(arch: Option<Arch>, text: &str) -> Result<u32, Failu
     })
 }
 
-/// A number as people read it: small ones in decimal, others in hexadecimal.
-pub(crate) fn number(value: u64) -> String {
-    if value < 1024 {
-        value.to_string()
-    } else {
-        format!("{value:#x}")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -92,16 +92,16 @@ impl Space {
         Ok(Condition { terms: texts })
     }
 
-    /// A set of system call numbers in words; `None` when it holds all.
-    pub(crate) fn numbers_text(&mut self, set: Ref) -> Result<Option<String>, TooComplex> {
+    /// A set of numbers or architectures in words.
+    pub(crate) fn set_text(&mut self, set: Ref) -> Result<String, TooComplex> {
         if set == Ref::TRUE {
-            return Ok(None);
+            return Ok("all".to_owned());
         }
         let part = Part {
             levels: field_of_input(self.diagram.level(set)),
             set,
         };
-        Ok(Some(self.part_text(&part, false)?.text))
+        Ok(self.part_text(&part, false)?.text)
     }
 
     fn field(&self, level: Level) -> Range<Level> {

@@ -12,8 +12,6 @@
 //! one operation on decision diagrams (a few dozen steps for a comparison with a
 //! constant).
 
-use std::collections::BTreeSet;
-
 use classic::Checked;
 use isa::classic::{AluOp, Cond, Insn, MEMORY_WORDS, Operand};
 
@@ -41,10 +39,8 @@ pub(crate) struct Behaviour {
     /// For every instruction, which system calls reach it.
     pub(crate) reached: Vec<Ref>,
     /// Constants that the filter compares the system call number with for
-    /// equality.
-    pub(crate) numbers: BTreeSet<u32>,
-    /// Constants that it compares the architecture with.
-    pub(crate) architectures: BTreeSet<u32>,
+    /// equality, and for which calls it does.
+    pub(crate) numbers: Vec<(u32, Ref)>,
 }
 
 const REGISTERS: usize = 2 + MEMORY_WORDS as usize;
@@ -82,8 +78,7 @@ impl Space {
             behaviour: Behaviour {
                 outcome: Ref::FALSE,
                 reached: vec![Ref::FALSE; insns.len()],
-                numbers: BTreeSet::new(),
-                architectures: BTreeSet::new(),
+                numbers: Vec::new(),
             },
         };
         let mut registers = [None; REGISTERS];
@@ -171,7 +166,7 @@ impl Walk<'_> {
             Insn::Jump { cond, src, jt, jf } => {
                 let a = self.read(&state, A);
                 let b = self.operand(&state, src);
-                self.note_comparison(cond, a, b);
+                self.note_comparison(state.condition, cond, a, b);
                 let Space {
                     diagram, values, ..
                 } = &mut *self.space;
@@ -265,16 +260,13 @@ impl Walk<'_> {
         Ok(goes_on)
     }
 
-    fn note_comparison(&mut self, cond: Cond, a: ValueId, b: ValueId) {
+    fn note_comparison(&mut self, condition: Ref, cond: Cond, a: ValueId, b: ValueId) {
         let values = &self.space.values;
-        let (Some(word), Some(number)) = (values.as_word(a), values.as_constant(b)) else {
-            return;
-        };
-        if cond == Cond::Eq && word == Word::NR {
-            self.behaviour.numbers.insert(number);
-        }
-        if word == Word::ARCH {
-            self.behaviour.architectures.insert(number);
+        if cond == Cond::Eq
+            && values.as_word(a) == Some(Word::NR)
+            && let Some(number) = values.as_constant(b)
+        {
+            self.behaviour.numbers.push((number, condition));
         }
     }
 

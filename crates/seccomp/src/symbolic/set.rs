@@ -543,7 +543,7 @@ fn numbers(values: &[u64]) -> String {
 
 /// A number as it reads best: small ones in decimal, others in hexadecimal with
 /// the halves of a 64-bit number apart.
-pub(crate) fn number(value: u64) -> String {
+pub fn number(value: u64) -> String {
     if value < 1024 {
         value.to_string()
     } else if value >> 32 == 0 {

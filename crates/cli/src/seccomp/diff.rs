@@ -1,0 +1,58 @@
+//! `beebox seccomp diff`.
+
+use std::path::PathBuf;
+
+use report::seccomp::{differences_json, differences_text};
+
+use super::input::{install, print, read};
+use super::{Format, too_complex};
+use crate::answer::{Answer, Failure};
+
+/// Where do two filters differ, and with which calls can one see it?
+///
+/// Every system call with every argument counts; what is not shown is the same.
+/// Each example was run on both. Exits with 0 when the filters do the same, 1
+/// when they differ, 2 when that could not be decided.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  beebox seccomp diff old.bpf new.bpf
+  beebox seccomp diff profile.json compiled.bpf
+  beebox seccomp diff old.json new.json --format json")]
+pub(crate) struct Args {
+    /// The first filter (or profile)
+    #[arg(value_name = "A")]
+    first: PathBuf,
+    /// The second
+    #[arg(value_name = "B")]
+    second: PathBuf,
+    /// How to print the answer
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+}
+
+pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
+    let (first, second) = (read(&args.first)?, read(&args.second)?);
+    let names = [first.name.clone(), second.name.clone()];
+    let (first, second) = (install(&[first])?, install(&[second])?);
+    let differences = seccomp::diff(&first, &second).map_err(too_complex)?;
+    let text = match args.format {
+        Format::Text => differences_text(&differences, [&names[0], &names[1]]),
+        Format::Json => format!("{:#}\n", differences_json(&differences)),
+    };
+    print(&text)?;
+    let contrasts = || {
+        differences
+            .iter()
+            .flat_map(|difference| &difference.contrasts)
+    };
+    if contrasts().any(|contrast| contrast.example.is_some()) {
+        Ok(Answer::No)
+    } else if differences.is_empty() {
+        Ok(Answer::Yes)
+    } else {
+        Err(Failure::new(
+            "not decided whether the filters differ where shown",
+        ))
+    }
+}

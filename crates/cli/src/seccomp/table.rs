@@ -1,0 +1,119 @@
+//! `beebox seccomp table`.
+
+use std::fmt::Write;
+
+use report::seccomp::{foreign_text, others_json, table_json, table_text};
+use seccomp::{Analysis, Arch};
+
+use super::input::{Inputs, Program, print};
+use super::value::parse_arch;
+use super::{Format, too_complex};
+use crate::answer::{Answer, Failure};
+
+/// What happens to every system call, and under which conditions?
+///
+/// The filters are run symbolically, on all calls at once: the conditions shown
+/// are exact. `(u32)arg0` is the low half of an argument.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  beebox seccomp table filter.bpf
+  beebox seccomp table profile.json --arch x86_64 --arch i386
+  beebox seccomp table filter.bpf --format json | jq '.tables[0].calls[] | select(.name == \"clone\")'")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    inputs: Inputs,
+    /// Architectures to show [default: those that the filters single out]
+    #[arg(long, value_name = "ARCH")]
+    arch: Vec<String>,
+    /// How to print the answer
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+}
+
+pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
+    let mut asked = Vec::new();
+    for text in &args.arch {
+        let (arch, _) = parse_arch(Some(text))?;
+        let unnamed = || {
+            Failure::new(format!(
+                "the calls of architecture {text} have no names here"
+            ))
+        };
+        asked.push(arch.ok_or_else(unnamed)?);
+    }
+    let (programs, stack) = args.inputs.stack()?;
+    let mut analysis = Analysis::new(&stack).map_err(too_complex)?;
+    let text = match args.format {
+        Format::Text => text(&programs, &mut analysis, asked),
+        Format::Json => json(&programs, &mut analysis, asked),
+    };
+    print(&text.map_err(too_complex)?)?;
+    Ok(Answer::Yes)
+}
+
+/// The architectures to show: those asked for, or those singled out, or if there
+/// are none this machine's.
+fn shown(analysis: &mut Analysis, asked: Vec<Arch>) -> Result<Vec<Arch>, seccomp::TooComplex> {
+    if !asked.is_empty() {
+        return Ok(asked);
+    }
+    let mut archs = analysis.architectures()?;
+    if archs.is_empty() {
+        archs.push(Arch::native().unwrap_or(Arch::X86_64));
+    }
+    Ok(archs)
+}
+
+fn text(
+    programs: &[Program],
+    analysis: &mut Analysis,
+    asked: Vec<Arch>,
+) -> Result<String, seccomp::TooComplex> {
+    let mut text = String::new();
+    for arch in shown(analysis, asked)? {
+        let _ = writeln!(text, "{}", table_text(&analysis.table(arch)?));
+    }
+    text.push_str(&foreign_text(&analysis.foreign_architectures()?));
+    for (program, unreachable) in programs.iter().zip(analysis.unreachable()) {
+        if unreachable.is_empty() {
+            continue;
+        }
+        let _ = writeln!(
+            text,
+            "\n{}: no call reaches these instructions",
+            program.name
+        );
+        for &at in unreachable {
+            let line = classic::text::dump_line(at, program.insns[at]).replace('\t', " ");
+            let _ = writeln!(text, "  {}", line.trim_end());
+        }
+    }
+    Ok(text)
+}
+
+fn json(
+    programs: &[Program],
+    analysis: &mut Analysis,
+    asked: Vec<Arch>,
+) -> Result<String, seccomp::TooComplex> {
+    let mut tables = Vec::new();
+    for arch in shown(analysis, asked)? {
+        tables.push(table_json(&analysis.table(arch)?));
+    }
+    let foreign = analysis.foreign_architectures()?;
+    let filters = programs.iter().zip(analysis.unreachable());
+    let filters = filters.map(|(program, unreachable)| {
+        serde_json::json!({
+            "file": program.name,
+            "instructions": program.insns.len(),
+            "unreachable": unreachable,
+        })
+    });
+    let answer = serde_json::json!({
+        "filters": filters.collect::<Vec<_>>(),
+        "tables": tables,
+        "other_architectures": others_json(&foreign),
+    });
+    Ok(format!("{answer:#}\n"))
+}

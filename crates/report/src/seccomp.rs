@@ -1,0 +1,334 @@
+//! What seccomp filters do: tables and differences, as text and as JSON.
+
+use std::fmt::Write;
+
+use anstyle::{AnsiColor, Style};
+use classic::SeccompData;
+use seccomp::{Action, Arch, Case, Condition, Difference, Group, Others, Table, calls};
+use serde_json::{Value, json};
+
+/// Columns that lists are wrapped to.
+const WIDTH: usize = 80;
+
+/// The colour of an action: let through, asked about, refused, deadly.
+fn style(action: Action) -> Style {
+    match action.effect() {
+        Action::Allow => AnsiColor::Green.on_default(),
+        Action::Log | Action::Trace(_) | Action::UserNotif => AnsiColor::Cyan.on_default(),
+        Action::Errno(_) => AnsiColor::Yellow.on_default(),
+        _ => AnsiColor::Red.on_default(),
+    }
+}
+
+/// An action in its colour, for a terminal.
+pub fn action_text(action: Action) -> String {
+    let style = style(action);
+    format!("{style}{action}{style:#}")
+}
+
+fn heading(text: &str) -> String {
+    let bold = Style::new().bold();
+    format!("{bold}{text}{bold:#}")
+}
+
+/// An action, with the expression for its data where they are computed.
+fn case_action(case: &Case) -> String {
+    match &case.data {
+        Some(data) => format!("{}({data})", case.action.name()),
+        None => case.action.to_string(),
+    }
+}
+
+/// The table of one architecture, for people.
+pub fn table_text(table: &Table) -> String {
+    let mut text = String::new();
+    let title = format!("{} (arch {:#010x})", table.arch, table.arch.audit());
+    let _ = writeln!(text, "{}", heading(&title));
+    let mut conditional = false;
+    for group in &table.groups {
+        if let [case] = &group.cases[..] {
+            unconditional(&mut text, group, case);
+        } else {
+            if !conditional {
+                let _ = writeln!(text, "\n  {}", heading("by argument"));
+                conditional = true;
+            }
+            let names: Vec<&str> = group.calls.iter().map(|&(_, name)| name).collect();
+            wrap(&mut text, "    ", &names);
+            cases(&mut text, "      ", &group.cases);
+        }
+    }
+    let _ = writeln!(text, "\n  {}", heading("numbers without a name"));
+    others(&mut text, "    ", &table.others, "every number");
+    text
+}
+
+fn unconditional(text: &mut String, group: &Group, case: &Case) {
+    let style = style(case.action);
+    let action = case_action(case);
+    let count = group.calls.len();
+    let calls = if count == 1 { "call" } else { "calls" };
+    let _ = write!(text, "\n  {style}{action}{style:#}  {count} {calls}");
+    if group.is_default {
+        let ruled = count - group.without_rule.len();
+        let _ = write!(text, ", by default");
+        if ruled > 0 {
+            let _ = write!(text, " ({ruled} of them named by a rule, marked *)");
+        }
+    }
+    text.push('\n');
+    let mark = |&(nr, name): &(u32, &str)| {
+        let ruled = group.is_default && !group.without_rule.contains(&(nr, name));
+        if ruled {
+            format!("{name}*")
+        } else {
+            name.to_owned()
+        }
+    };
+    let mut names: Vec<String> = group.calls.iter().map(mark).collect();
+    names.sort();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    wrap(text, "    ", &names);
+}
+
+fn cases(text: &mut String, indent: &str, cases: &[Case]) {
+    let width = cases
+        .iter()
+        .map(|case| case_action(case).chars().count())
+        .max();
+    for (at, case) in cases.iter().enumerate() {
+        let action = case_action(case);
+        let style = style(case.action);
+        let pad = width.unwrap_or(0) - action.chars().count();
+        let when = if cases.len() > 1 && at + 1 == cases.len() {
+            "otherwise".to_owned()
+        } else {
+            case.when.to_string()
+        };
+        let _ = writeln!(text, "{indent}{style}{action}{style:#}{:pad$}  {when}", "");
+    }
+}
+
+/// What happens to architectures without a name.
+pub fn foreign_text(list: &[Others]) -> String {
+    let mut text = heading("other architectures");
+    text.push('\n');
+    others(
+        &mut text,
+        "  ",
+        list,
+        "every architecture without a name here",
+    );
+    text
+}
+
+fn others(text: &mut String, indent: &str, list: &[Others], all: &str) {
+    for others in list {
+        let which = if others.is_all { all } else { &others.which };
+        match &others.cases[..] {
+            [case] => {
+                let style = style(case.action);
+                let action = case_action(case);
+                let _ = writeln!(text, "{indent}{style}{action}{style:#}  {which}");
+            }
+            several => {
+                let _ = writeln!(text, "{indent}{which}");
+                cases(text, &format!("{indent}  "), several);
+            }
+        }
+    }
+}
+
+fn wrap(text: &mut String, indent: &str, words: &[&str]) {
+    let mut column = usize::MAX;
+    for word in words {
+        if column.saturating_add(word.len() + 1) > WIDTH {
+            if column != usize::MAX {
+                text.push('\n');
+            }
+            text.push_str(indent);
+            column = indent.len();
+        } else {
+            text.push(' ');
+            column += 1;
+        }
+        text.push_str(word);
+        column += word.len();
+    }
+    if column != usize::MAX {
+        text.push('\n');
+    }
+}
+
+/// A call as `beebox seccomp eval` would be asked about it.
+pub fn call_text(data: &SeccompData) -> String {
+    let arch = arch_of(data);
+    let nr = data.nr as u32;
+    let name = arch.and_then(|arch| calls::name(arch, nr));
+    let mut text = match arch {
+        Some(arch) => arch.to_string(),
+        None => format!("arch {:#010x}", data.arch),
+    };
+    let _ = match name {
+        Some(name) => write!(text, " {name}("),
+        None => write!(text, " {}(", seccomp::number_text(nr.into())),
+    };
+    let given = data.args.iter().rposition(|&arg| arg != 0);
+    let given = given.map_or(0, |last| last + 1);
+    for (at, &arg) in data.args[..given].iter().enumerate() {
+        let comma = if at > 0 { ", " } else { "" };
+        let _ = write!(text, "{comma}{}", seccomp::number_text(arg));
+    }
+    text.push(')');
+    if data.instruction_pointer != 0 {
+        let _ = write!(text, " at {:#x}", data.instruction_pointer);
+    }
+    text
+}
+
+/// The architecture that a call belongs to, if it has a name.
+pub fn arch_of(data: &SeccompData) -> Option<Arch> {
+    let nr = data.nr as u32;
+    let is_x32 = (seccomp::X32_BIT..2 * seccomp::X32_BIT).contains(&nr);
+    let found = Arch::ALL.iter().copied().find(|arch| {
+        arch.audit() == data.arch && (*arch == Arch::X32) == (is_x32 && arch.has_x32_twin())
+    });
+    found
+}
+
+/// Where two filters differ, for people.
+pub fn differences_text(list: &[Difference], names: [&str; 2]) -> String {
+    let mut text = String::new();
+    let mut arch = None;
+    for difference in list {
+        if arch != Some(difference.arch) {
+            if arch.is_some() {
+                text.push('\n');
+            }
+            arch = Some(difference.arch);
+            let title = difference.arch.map_or("other architectures", Arch::name);
+            let _ = writeln!(text, "{}", heading(title));
+        }
+        let names_of: Vec<&str> = difference.calls.iter().map(|&(_, name)| name).collect();
+        wrap(&mut text, "  ", &names_of);
+        match &difference.others {
+            Some(_) if difference.is_all_others && difference.arch.is_some() => {
+                let _ = writeln!(text, "  every number without a name");
+            }
+            Some(which) => {
+                let _ = writeln!(text, "  {which}");
+            }
+            None => {}
+        }
+        for contrast in &difference.contrasts {
+            if !contrast.when.is_always() {
+                let _ = writeln!(text, "    when {}", contrast.when);
+            }
+            let (first, second) = (style(contrast.first), style(contrast.second));
+            let _ = writeln!(
+                text,
+                "    {first}{}{first:#} → {second}{}{second:#}",
+                contrast.first, contrast.second
+            );
+            let _ = match &contrast.example {
+                Some(data) => writeln!(text, "    for instance {}", call_text(data)),
+                None => writeln!(text, "    undecided: no call found that shows it"),
+            };
+        }
+    }
+    if list.is_empty() {
+        let _ = writeln!(
+            text,
+            "{} and {} do the same with every call",
+            names[0], names[1]
+        );
+    }
+    text
+}
+
+/// The table of one architecture, for programs.
+pub fn table_json(table: &Table) -> Value {
+    let mut list = Vec::new();
+    for group in &table.groups {
+        for &(nr, name) in &group.calls {
+            list.push(json!({
+                "name": name,
+                "nr": nr,
+                "default": group.is_default,
+                "rule": !group.without_rule.contains(&(nr, name)),
+                "cases": group.cases.iter().map(case_json).collect::<Vec<_>>(),
+            }));
+        }
+    }
+    list.sort_by_key(|call| call["nr"].as_u64());
+    json!({
+        "arch": table.arch.name(),
+        "audit_arch": table.arch.audit(),
+        "calls": list,
+        "other_numbers": others_json(&table.others),
+    })
+}
+
+/// What happens to numbers or architectures without a name, for programs.
+pub fn others_json(list: &[Others]) -> Value {
+    let others = list.iter().map(|others| {
+        json!({
+            "which": others.which,
+            "is_all": others.is_all,
+            "cases": others.cases.iter().map(case_json).collect::<Vec<_>>(),
+        })
+    });
+    others.collect()
+}
+
+fn case_json(case: &Case) -> Value {
+    json!({
+        "action": case_action(case),
+        "return": match case.data {
+            Some(_) => Value::Null,
+            None => json!(case.action.to_return()),
+        },
+        "when": case.when.to_string(),
+        "terms": terms_json(&case.when),
+        "example": case.example.as_ref().map(call_json),
+    })
+}
+
+fn terms_json(condition: &Condition) -> Value {
+    condition.terms().map(Value::from).collect()
+}
+
+/// A call, for programs.
+pub fn call_json(data: &SeccompData) -> Value {
+    let nr = data.nr as u32;
+    json!({
+        "arch": data.arch,
+        "nr": nr,
+        "name": arch_of(data).and_then(|arch| calls::name(arch, nr)),
+        "ip": data.instruction_pointer,
+        "args": data.args,
+    })
+}
+
+/// Where two filters differ, for programs.
+pub fn differences_json(list: &[Difference]) -> Value {
+    let differences = list.iter().map(|difference| {
+        let contrasts = difference.contrasts.iter().map(|contrast| {
+            json!({
+                "first": contrast.first.to_string(),
+                "second": contrast.second.to_string(),
+                "when": contrast.when.to_string(),
+                "terms": terms_json(&contrast.when),
+                "example": contrast.example.as_ref().map(call_json),
+            })
+        });
+        let calls = difference.calls.iter();
+        json!({
+            "arch": difference.arch.map(Arch::name),
+            "calls": calls.map(|&(nr, name)| json!({"nr": nr, "name": name})).collect::<Vec<_>>(),
+            "others": difference.others,
+            "contrasts": contrasts.collect::<Vec<_>>(),
+        })
+    });
+    differences.collect()
+}
