@@ -6,7 +6,7 @@
 
 pub mod limits;
 mod link;
-mod seccomp;
+pub mod seccomp;
 pub mod unix;
 
 use crate::reach::Reached;

@@ -63,3 +63,11 @@ fn lengths_of_conversion() {
         assert_same(&comparison);
     }
 }
+
+#[test]
+fn seccomp_answers_as_the_model_says() {
+    let asked = kernel::seccomp::compare_with_kernel(seeds(4_000));
+    if let Some(comparison) = answered("seccomp", asked) {
+        assert_same(&comparison);
+    }
+}
