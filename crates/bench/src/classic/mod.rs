@@ -1,0 +1,52 @@
+//! `bench classic`: what classic filters cost, beside libpcap, rbpf and native
+//! code.
+
+mod filters;
+mod preparation;
+pub(crate) mod seccomp_rules;
+
+use sys::libpcap::Libpcap;
+
+use crate::report::Report;
+use crate::{Bench, Failure, Options, Progress};
+
+/// The benchmark.
+pub(crate) const BENCH: Bench = Bench {
+    name: "classic",
+    about: "packet and seccomp filters: every engine beside libpcap, rbpf and native code",
+    sample,
+};
+
+// The engines, as tables name them.
+const CLASSIC: &str = "classic";
+const INTERP: &str = "interp";
+const LIBPCAP: &str = "libpcap";
+const RBPF: &str = "rbpf";
+const NATIVE: &str = "native";
+
+fn sample(options: &Options, progress: &mut Progress<'_>) -> Result<Report, Failure> {
+    let samples = if options.quick { 20 } else { 60 };
+    let mut report = Report {
+        baselines: vec![LIBPCAP.into(), CLASSIC.into()],
+        ..Report::default()
+    };
+    let libpcap = Libpcap::load().ok();
+    match &libpcap {
+        Some(libpcap) => report.notes.push(format!(
+            "libpcap is the system's ({}), called through bpf_filter.",
+            libpcap.version()
+        )),
+        None => report.notes.push(
+            "There is no libpcap on this machine (Debian: libpcap0.8), so nothing is compared \
+             with it."
+                .into(),
+        ),
+    }
+    progress("packet filters");
+    filters::measure(samples, libpcap.as_ref(), &mut report)?;
+    progress("seccomp filters");
+    seccomp_rules::measure(samples, libpcap.as_ref(), &mut report)?;
+    progress("checking and conversion");
+    preparation::measure(samples, &mut report);
+    Ok(report)
+}

@@ -1,0 +1,144 @@
+//! What it costs to get a filter ready: checking, conversion, and making the
+//! interpreter's code.
+
+use std::hint::black_box;
+
+use beebox::{Rules, Semantics, SockFilter};
+use classic::{Checked, check, convert};
+use interp::Code;
+use lower::Lowered;
+use spec::SplitMix;
+
+use crate::race::{fastest_passes, rounds_in_a_sample};
+use crate::report::{Report, Target, Unit};
+
+const UNIT: Unit = Unit::MicrosPerThousandInsns;
+const INSNS: usize = 1000;
+const CHECK: &str = "check";
+const CONVERT: &str = "convert";
+const BOTH: &str = "check + convert";
+const COMPILE: &str = "compile for interp";
+
+pub(super) fn measure(samples: u32, report: &mut Report) {
+    let mut worst: f64 = 0.0;
+    for (workload, program) in [
+        ("1,000 instructions, mixed", mixed()),
+        (
+            "1,000 instructions, compares and returns",
+            compares_and_returns(),
+        ),
+    ] {
+        let times = times(&program, samples);
+        for (stage, value) in [CHECK, CONVERT, BOTH, COMPILE].into_iter().zip(times) {
+            report.add_row(workload, stage, UNIT, value);
+            if stage == BOTH {
+                worst = worst.max(value);
+            }
+        }
+    }
+    report.add_figure(
+        "check_convert_us_per_1000",
+        "microseconds to check and convert 1,000 instructions, the greater of two programs",
+        worst,
+        Some(Target::AtMost(10.0)),
+    );
+}
+
+/// The four stages, in microseconds for a thousand instructions.
+fn times(program: &[SockFilter], samples: u32) -> Vec<f64> {
+    let check = || check(black_box(program), Rules::Socket).expect("the program is valid");
+    let checked = check();
+    let lowered = Lowered::from_classic(convert(&checked, Semantics::Kernel));
+    let convert = |checked: &Checked| convert(checked, Semantics::Kernel);
+    let mut passes: [&mut dyn FnMut(); 4] = [
+        &mut || drop(black_box(check())),
+        &mut || drop(black_box(convert(black_box(&checked)))),
+        &mut || drop(black_box(convert(&check()))),
+        &mut || drop(black_box(Code::compile(black_box(&lowered)))),
+    ];
+    let mut rounds = Vec::new();
+    let mut passes: Vec<_> = passes
+        .iter_mut()
+        .map(|pass| {
+            let mut pass = move || {
+                pass();
+                0
+            };
+            let fitting = rounds_in_a_sample(&mut pass);
+            rounds.push(f64::from(fitting));
+            move || (0..fitting).map(|_| pass()).sum()
+        })
+        .collect();
+    let fastest = fastest_passes(&mut passes, samples);
+    let thousands = program.len() as f64 / 1000.0;
+    fastest
+        .iter()
+        .zip(rounds)
+        .map(|(time, rounds)| time.as_nanos() as f64 / 1000.0 / rounds / thousands)
+        .collect()
+}
+
+/// Loads, arithmetic, scratch memory and branches in the proportions of what
+/// libpcap compiles, with forward jumps of many lengths.
+fn mixed() -> Vec<SockFilter> {
+    let mut random = SplitMix::new(7);
+    let mut below = |bound: u64| random.next_u64() % bound;
+    // Scratch words must be written before they are read.
+    let mut program: Vec<_> = (0..4)
+        .map(|word| SockFilter::new(0x02, 0, 0, word))
+        .collect();
+    while program.len() < INSNS - 2 {
+        let left = (INSNS - 2 - program.len()) as u64;
+        let mut jump = || below(left.min(200)) as u8;
+        let (jt, jf) = if program.len() % 2 == 0 {
+            (jump(), 0)
+        } else {
+            (0, jump())
+        };
+        let k = below(64) as u32;
+        program.push(match below(20) {
+            0..3 => SockFilter::new(0x28, 0, 0, k),
+            3..5 => SockFilter::new(0x30, 0, 0, k),
+            5 => SockFilter::new(0x20, 0, 0, k),
+            6 => SockFilter::new(0xb1, 0, 0, 14),
+            7 => SockFilter::new(0x48, 0, 0, k),
+            8..14 => SockFilter::new(0x15, jt, jf, k),
+            14 => SockFilter::new(0x45, jt, jf, 0x1fff),
+            15 => SockFilter::new(0x25, jt, jf, k),
+            16 => SockFilter::new(0x54, 0, 0, 0xf0),
+            17 => SockFilter::new(0x74, 0, 0, 2),
+            18 => SockFilter::new(0x02, 0, 0, k % 4),
+            _ => SockFilter::new(0x60, 0, 0, k % 4),
+        });
+    }
+    program.push(SockFilter::new(0x06, 0, 0, u32::MAX));
+    program.push(SockFilter::new(0x06, 0, 0, 0));
+    program
+}
+
+/// The shape of a long list of rules.
+fn compares_and_returns() -> Vec<SockFilter> {
+    let mut program = vec![SockFilter::new(0x28, 0, 0, 12)];
+    for number in 0.. {
+        if program.len() + 3 > INSNS {
+            break;
+        }
+        program.push(SockFilter::new(0x15, 0, 1, number));
+        program.push(SockFilter::new(0x06, 0, 0, number + 1));
+    }
+    program.resize(INSNS, SockFilter::new(0x06, 0, 0, 0));
+    program
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_programs_are_valid_and_as_long_as_they_say() {
+        for program in [mixed(), compares_and_returns()] {
+            assert_eq!(program.len(), INSNS);
+            check(&program, Rules::Socket).expect("the program is valid");
+        }
+    }
+}

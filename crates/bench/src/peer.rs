@@ -1,0 +1,91 @@
+//! rbpf's interpreter, given the programs that our own interpreter runs.
+//!
+//! rbpf reads packets in host order, where eBPF's packet loads are in network
+//! order, so a byte swap follows each load of more than a byte (any user of rbpf
+//! would need one). It knows no 32-bit `goto`, so those become 16-bit ones, and
+//! it demands eight readable bytes wherever it loads, so packets are given to it
+//! with seven bytes of slack. Nothing else differs.
+
+use isa::ebpf::{self, ByteOrder, Insn, Size};
+use rbpf::EbpfVmMbuff;
+
+/// Why a program can't be given to rbpf.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unfit {
+    /// A jump is too long once the swaps are in.
+    LongJump,
+    /// rbpf refuses it, in its words.
+    Refused(String),
+}
+
+/// The program as rbpf takes it.
+pub(crate) fn translate(program: &[Insn]) -> Result<Vec<Insn>, Unfit> {
+    // Where each instruction stands in the translation.
+    let mut place = Vec::with_capacity(program.len() + 1);
+    let mut length = 0;
+    for &insn in program {
+        place.push(length);
+        length += 1 + i64::from(swap_after(insn).is_some());
+    }
+    place.push(length);
+    let moved = |from: usize, off: i64| -> Result<i16, Unfit> {
+        let target = place[(from as i64 + 1 + off) as usize];
+        i16::try_from(target - place[from] - 1).map_err(|_| Unfit::LongJump)
+    };
+    let mut translated = Vec::with_capacity(length as usize);
+    for (at, &insn) in program.iter().enumerate() {
+        translated.push(match insn {
+            Insn::GotoLong { off } => Insn::Goto {
+                off: moved(at, off.into())?,
+            },
+            Insn::Goto { off } => Insn::Goto {
+                off: moved(at, off.into())?,
+            },
+            Insn::Jump {
+                cond,
+                width,
+                dst,
+                src,
+                off,
+            } => {
+                let off = moved(at, off.into())?;
+                Insn::Jump {
+                    cond,
+                    width,
+                    dst,
+                    src,
+                    off,
+                }
+            }
+            other => other,
+        });
+        translated.extend(swap_after(insn));
+    }
+    Ok(translated)
+}
+
+/// The swap that a load in host order needs.
+fn swap_after(insn: Insn) -> Option<Insn> {
+    match insn {
+        Insn::PacketAbs { size, .. } | Insn::PacketInd { size, .. } if size != Size::B => {
+            Some(Insn::Endian {
+                order: ByteOrder::Big,
+                size,
+                dst: ebpf::Reg::R0,
+            })
+        }
+        _ => None,
+    }
+}
+
+/// The translation as bytes.
+pub(crate) fn bytes(program: &[Insn]) -> Result<Vec<u8>, Unfit> {
+    let translated = translate(program)?;
+    let slots = ebpf::encode(&translated).map_err(|_| Unfit::LongJump)?;
+    Ok(ebpf::to_bytes(&slots))
+}
+
+/// A machine of rbpf's with the program in it.
+pub(crate) fn machine(program: &[u8]) -> Result<EbpfVmMbuff<'_>, Unfit> {
+    EbpfVmMbuff::new(Some(program)).map_err(|error| Unfit::Refused(error.to_string()))
+}

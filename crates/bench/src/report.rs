@@ -1,0 +1,269 @@
+//! What a benchmark found, as data.
+//!
+//! A [`Report`] holds rows (one figure of one engine on one workload) and a
+//! summary (the few figures that answer "is it fast enough?"). Every benchmark
+//! makes one, [`crate::render`] writes it.
+
+use serde::{Deserialize, Serialize};
+
+/// What a value counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Unit {
+    /// Nanoseconds for each run of the program.
+    #[serde(rename = "ns/run")]
+    NsPerRun,
+    /// Nanoseconds for each instruction that was executed.
+    #[serde(rename = "ns/insn")]
+    NsPerInsn,
+    /// Millions of runs in a second.
+    #[serde(rename = "M runs/s")]
+    MillionRunsPerSecond,
+    /// Microseconds for each thousand instructions of a program.
+    #[serde(rename = "µs/1000 insns")]
+    MicrosPerThousandInsns,
+    /// Seconds.
+    #[serde(rename = "s")]
+    Seconds,
+    /// Megabytes (10⁶ bytes).
+    #[serde(rename = "MB")]
+    Megabytes,
+}
+
+impl Unit {
+    /// Its symbol, in tables and in JSON.
+    pub const fn symbol(self) -> &'static str {
+        match self {
+            Unit::NsPerRun => "ns/run",
+            Unit::NsPerInsn => "ns/insn",
+            Unit::MillionRunsPerSecond => "M runs/s",
+            Unit::MicrosPerThousandInsns => "µs/1000 insns",
+            Unit::Seconds => "s",
+            Unit::Megabytes => "MB",
+        }
+    }
+
+    /// Its name, over a table.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Unit::NsPerRun => "Nanoseconds a run",
+            Unit::NsPerInsn => "Nanoseconds an executed instruction",
+            Unit::MillionRunsPerSecond => "Million runs a second",
+            Unit::MicrosPerThousandInsns => "Microseconds for 1,000 instructions",
+            Unit::Seconds => "Seconds, the whole process",
+            Unit::Megabytes => "Peak memory in megabytes",
+        }
+    }
+
+    /// Whether more is better.
+    pub const fn is_rate(self) -> bool {
+        matches!(self, Unit::MillionRunsPerSecond)
+    }
+}
+
+/// One figure of one engine on one workload.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// What was run.
+    pub workload: String,
+    /// What ran it.
+    pub engine: String,
+    /// How fast (or how large).
+    pub value: f64,
+    /// What the value counts.
+    pub unit: Unit,
+    /// How far repeated measurements lie apart, as a part of the value.
+    pub spread: f64,
+}
+
+/// What a figure of the summary should be.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Target {
+    /// This much or more.
+    AtLeast(f64),
+    /// This much or less.
+    AtMost(f64),
+}
+
+impl Target {
+    /// Whether a value is as it should be.
+    pub fn is_met(self, value: f64) -> bool {
+        match self {
+            Target::AtLeast(least) => value >= least,
+            Target::AtMost(most) => value <= most,
+        }
+    }
+}
+
+/// One figure of the summary.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Figure {
+    /// By what name programs find it.
+    pub name: String,
+    /// What it says, in words.
+    pub meaning: String,
+    /// The figure.
+    pub value: f64,
+    /// How far repeated measurements lie apart, as a part of the value.
+    pub spread: f64,
+    /// What it should be.
+    pub target: Option<Target>,
+}
+
+/// What a benchmark found.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// What machine it ran on; filled in once, by whoever prints.
+    pub machine: String,
+    /// Engines to which the others are compared, the preferred one first.
+    pub baselines: Vec<String>,
+    /// Every figure, in the order in which tables show them.
+    pub rows: Vec<Row>,
+    /// The figures that count.
+    pub summary: Vec<Figure>,
+    /// What a reader must know: how the work was made, what was left out and why.
+    pub notes: Vec<String>,
+}
+
+impl Report {
+    /// Adds a row whose spread is not known yet.
+    pub fn add_row(
+        &mut self,
+        workload: impl Into<String>,
+        engine: impl Into<String>,
+        unit: Unit,
+        value: f64,
+    ) {
+        self.rows.push(Row {
+            workload: workload.into(),
+            engine: engine.into(),
+            value,
+            unit,
+            spread: 0.0,
+        });
+    }
+
+    /// Adds a figure to the summary.
+    pub fn add_figure(
+        &mut self,
+        name: impl Into<String>,
+        meaning: impl Into<String>,
+        value: f64,
+        target: Option<Target>,
+    ) {
+        self.summary.push(Figure {
+            name: name.into(),
+            meaning: meaning.into(),
+            value,
+            spread: 0.0,
+            target,
+        });
+    }
+
+    /// The value of one row.
+    pub fn value(&self, workload: &str, engine: &str, unit: Unit) -> Option<f64> {
+        self.rows
+            .iter()
+            .find(|row| row.workload == workload && row.engine == engine && row.unit == unit)
+            .map(|row| row.value)
+    }
+
+    /// How many times as fast `engine` is as `other` on a workload.
+    pub fn speed_up(&self, workload: &str, engine: &str, other: &str, unit: Unit) -> Option<f64> {
+        let mine = self.value(workload, engine, unit)?;
+        let theirs = self.value(workload, other, unit)?;
+        Some(if unit.is_rate() {
+            mine / theirs
+        } else {
+            theirs / mine
+        })
+    }
+
+    /// The least of those speed-ups over several workloads; `None` unless each
+    /// of them has both engines.
+    pub fn least_speed_up<'w>(
+        &self,
+        workloads: impl IntoIterator<Item = &'w str>,
+        engine: &str,
+        other: &str,
+        unit: Unit,
+    ) -> Option<f64> {
+        workloads
+            .into_iter()
+            .map(|workload| self.speed_up(workload, engine, other, unit))
+            .collect::<Option<Vec<_>>>()?
+            .into_iter()
+            .reduce(f64::min)
+    }
+
+    /// One report from those of several processes that measured the same: each
+    /// value is the median of theirs, and its spread the distance of the
+    /// quartiles. `None` without any report.
+    pub fn merge(reports: &[Report]) -> Option<Report> {
+        let mut merged = reports.first()?.clone();
+        for (at, row) in merged.rows.iter_mut().enumerate() {
+            let values = reports.iter().filter_map(|report| report.rows.get(at));
+            (row.value, row.spread) = middle(values.map(|row| row.value).collect());
+        }
+        for (at, figure) in merged.summary.iter_mut().enumerate() {
+            let values = reports.iter().filter_map(|report| report.summary.get(at));
+            (figure.value, figure.spread) = middle(values.map(|figure| figure.value).collect());
+        }
+        Some(merged)
+    }
+}
+
+/// The median, and how far the quartiles lie apart as a part of it.
+pub(crate) fn middle(mut values: Vec<f64>) -> (f64, f64) {
+    values.sort_by(f64::total_cmp);
+    let at = |part: f64| {
+        let place = part * (values.len() - 1) as f64;
+        let (below, above) = (place.floor() as usize, place.ceil() as usize);
+        values[below] + (values[above] - values[below]) * place.fract()
+    };
+    let median = at(0.5);
+    (median, (at(0.75) - at(0.25)) / median)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(interp: f64, libpcap: f64) -> Report {
+        let mut report = Report::default();
+        report.add_row("w", "interp", Unit::NsPerRun, interp);
+        report.add_row("w", "libpcap", Unit::NsPerRun, libpcap);
+        report.add_figure("ratio", "", libpcap / interp, Some(Target::AtLeast(2.0)));
+        report
+    }
+
+    #[test]
+    fn several_processes_give_their_median_and_the_distance_of_the_quartiles() {
+        let merged = Report::merge(&[
+            report(10.0, 20.0),
+            report(11.0, 33.0),
+            report(14.0, 14.0),
+            report(12.0, 12.0),
+            report(13.0, 26.0),
+        ])
+        .expect("there are reports");
+        assert_eq!(merged.rows[0].value, 12.0);
+        assert!((merged.rows[0].spread - 2.0 / 12.0).abs() < 1e-9);
+        // The median of the ratios, not the ratio of the medians.
+        assert_eq!(merged.summary[0].value, 2.0);
+    }
+
+    #[test]
+    fn a_speed_up_is_above_one_where_the_engine_is_faster() {
+        let mut report = report(10.0, 20.0);
+        assert_eq!(
+            report.speed_up("w", "interp", "libpcap", Unit::NsPerRun),
+            Some(2.0)
+        );
+        report.add_row("r", "interp", Unit::MillionRunsPerSecond, 30.0);
+        report.add_row("r", "libpcap", Unit::MillionRunsPerSecond, 10.0);
+        let rate = report.speed_up("r", "interp", "libpcap", Unit::MillionRunsPerSecond);
+        assert_eq!(rate, Some(3.0));
+        let absent = report.least_speed_up(["w", "x"], "interp", "libpcap", Unit::NsPerRun);
+        assert_eq!(absent, None);
+    }
+}
