@@ -5,7 +5,7 @@
 //! namespace of its own, and stops at the first few differences.
 
 pub mod limits;
-mod link;
+pub mod link;
 pub mod seccomp;
 pub mod unix;
 

@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod engines;
+mod frames;
 pub mod generate;
 pub mod kernel;
 pub mod reach;

@@ -71,3 +71,19 @@ fn seccomp_answers_as_the_model_says() {
         assert_same(&comparison);
     }
 }
+
+#[test]
+fn packet_sockets_answer_as_the_model_says() {
+    let asked = kernel::link::compare_with_kernel(seeds(4_000));
+    if let Some(comparison) = answered("packet sockets", asked) {
+        assert_same(&comparison);
+    }
+}
+
+#[test]
+fn payload_offsets() {
+    let asked = kernel::link::compare_payload_offsets(seeds(10_000));
+    if let Some(comparison) = answered("payload offsets", asked) {
+        assert_same(&comparison);
+    }
+}

@@ -1,1 +1,455 @@
+//! Packet sockets: link-layer ancillary data, headers before the data, and the
+//! payload offset, on a pair of virtual Ethernet devices of our own.
+//!
+//! A frame goes out of the first device and comes in by the second. One socket
+//! listens there for whole frames and one for what they carry, and one on the
+//! first device for what goes out; they see the same frame with different
+//! metadata.
 
+use super::unix::{depends_on_chance, hex};
+use super::{Comparison, Disagreement, Unavailable, compare_seeds, in_own_namespace, shut};
+use crate::frames;
+use crate::generate::{Dialect, Generator};
+use crate::witness::{Ladder, witness};
+use classic::{Checked, Program, Rules, Semantics, check};
+use isa::classic::{Extension, Insn, Size, SockFilter};
+use packet::{Device, Metadata, Packet, VlanTag, payload_offset};
+use spec::SplitMix;
+use std::ops::Range;
+use std::thread::sleep;
+use std::time::Duration;
+use sys::Errno;
+use sys::network::{Interface, OwnNamespace};
+use sys::socket::{PacketLayer, PacketSocket};
+
+const LARGEST: usize = 1514;
+const ETHERNET: usize = 14;
+const ARPHRD_ETHER: u16 = 1;
+const ENETDOWN: i32 = 100;
+
+/// Compares one generated program for each seed, on frames of many lengths.
+pub fn compare_with_kernel(seeds: Range<u64>) -> Result<Comparison, Unavailable> {
+    in_own_namespace(|namespace| {
+        let mut oracle = Oracle::open(namespace).map_err(shut("packet sockets"))?;
+        let mut comparison = Comparison::default();
+        compare_seeds(seeds, &mut comparison, question, |program, asked, found| {
+            oracle.compare(program, asked, found)
+        })
+        .map_err(shut("packet sockets"))?;
+        Ok(comparison)
+    })
+}
+
+/// Compares the payload offset of one generated frame for each seed. Its 16 bits
+/// show as the lengths that four sockets receive, four bits on each.
+pub fn compare_payload_offsets(seeds: Range<u64>) -> Result<Comparison, Unavailable> {
+    in_own_namespace(|namespace| {
+        let mut oracle = Oracle::open(namespace).map_err(shut("packet sockets"))?;
+        let comparison = oracle.compare_payload_offsets(seeds);
+        comparison.map_err(shut("packet sockets"))
+    })
+}
+
+/// Where a packet is listened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// Whole frames that come in.
+    Frame,
+    /// What incoming frames carry.
+    Payload,
+    /// Whole frames that go out.
+    Outgoing,
+}
+
+struct Question {
+    place: Place,
+    mark: u32,
+    frames: Vec<Vec<u8>>,
+}
+
+fn question(seed: u64) -> (Vec<SockFilter>, Question) {
+    let mut generator = Generator::new(seed);
+    let len = generator.program_len().min(400);
+    let mut program = generator.program(Dialect::SocketWithoutChance, len);
+    // More of what only these sockets have.
+    for insn in &mut program {
+        if matches!(Insn::decode(*insn), Insn::LoadAbs { k, .. } if k < 1 << 20)
+            && generator.one_in(2)
+        {
+            let extension = generator.pick(Extension::ALL);
+            if extension != Extension::Random {
+                let k = extension.offset();
+                *insn = Insn::LoadAbs { size: Size::W, k }.encode();
+            }
+        }
+    }
+    let mut frames: Vec<_> = (0..10)
+        .map(|_| frames::frame(&mut generator, LARGEST))
+        .collect();
+    // A witness tells them apart by their length.
+    frames.sort_by_key(Vec::len);
+    frames.dedup_by_key(|frame| frame.len());
+    let question = Question {
+        place: generator.pick(&[Place::Frame, Place::Payload, Place::Outgoing]),
+        mark: generator.bits(),
+        frames,
+    };
+    (program, question)
+}
+
+struct Oracle {
+    devices: [Interface; 2],
+    sender: PacketSocket,
+    listeners: [PacketSocket; 3],
+    received: Vec<u8>,
+}
+
+/// A packet as a listener sees it.
+struct Arrival {
+    /// The frame, without a tag that the device stripped.
+    frame: Vec<u8>,
+    /// Where the data starts in it.
+    start: usize,
+    meta: Metadata,
+}
+
+impl Arrival {
+    fn packet(&self) -> Packet<'_> {
+        Packet::with_head(&self.frame, self.start, &self.meta)
+    }
+}
+
+impl Oracle {
+    fn open(namespace: &OwnNamespace) -> Result<Oracle, Errno> {
+        let devices = namespace.create_ethernet_pair()?;
+        let [first, second] = devices.map(|device| device.ifindex);
+        let oracle = Oracle {
+            devices,
+            sender: PacketSocket::open(first, PacketLayer::Link)?,
+            listeners: [
+                PacketSocket::open(second, PacketLayer::Link)?,
+                PacketSocket::open(second, PacketLayer::Network)?,
+                PacketSocket::open(first, PacketLayer::Link)?,
+            ],
+            received: vec![0; 2 * LARGEST],
+        };
+        let nothing = [Insn::RetK(0).encode()];
+        oracle.sender.attach(&nothing)?;
+        oracle.wait_for_devices()?;
+        for listener in &oracle.listeners {
+            listener.attach(&nothing)?;
+        }
+        Ok(oracle)
+    }
+
+    /// A device that was just brought up loses frames for a moment.
+    fn wait_for_devices(&self) -> Result<(), Errno> {
+        let mut received = [0; 64];
+        for _ in 0..1000 {
+            self.sender.send(&[0; 60])?;
+            sleep(Duration::from_millis(1));
+            let mut arrived = true;
+            for listener in &self.listeners {
+                arrived &= listener.receive(&mut received)?.is_some();
+            }
+            if arrived {
+                for listener in &self.listeners {
+                    while listener.receive(&mut received)?.is_some() {}
+                }
+                return Ok(());
+            }
+        }
+        Err(Errno(ENETDOWN))
+    }
+
+    /// The frame with addresses that make sense on this pair of devices.
+    fn addressed(&self, frame: &[u8]) -> Vec<u8> {
+        let [from, to] = self.devices.map(|device| device.address);
+        let mut frame = frame.to_vec();
+        // The generator left a hint for whom it is.
+        let destination = match frame[0] & 3 {
+            0 => to,
+            1 => [0xff; 6],
+            2 => [0x33, 0x33, 0, 0, 0, 1],
+            _ => [2, 0, 0, 0, 0, 9],
+        };
+        frame[..6].copy_from_slice(&destination);
+        frame[6..12].copy_from_slice(&from);
+        frame
+    }
+
+    /// What a listener sees of a frame; `None` when it never gets there.
+    fn arrival(&self, frame: &[u8], place: Place, mark: u32) -> Option<Arrival> {
+        let ethertype = |at: usize| {
+            let bytes = frame.get(at..at + 2)?;
+            Some(u16::from_be_bytes([bytes[0], bytes[1]]))
+        };
+        let is_tag = |protocol| matches!(protocol, 0x8100 | 0x88a8);
+        let outer = ethertype(12)?;
+        let mut arrival = Arrival {
+            frame: frame.to_vec(),
+            start: 0,
+            meta: Metadata {
+                protocol: outer,
+                pkt_type: match place {
+                    Place::Outgoing => 4,
+                    _ if frame[..6] == self.devices[1].address => 0,
+                    _ if frame[..6] == [0xff; 6] => 1,
+                    _ if frame[0] & 1 == 1 => 2,
+                    _ => 3,
+                },
+                device: Some(Device {
+                    ifindex: match place {
+                        Place::Outgoing => self.devices[0].ifindex,
+                        Place::Frame | Place::Payload => self.devices[1].ifindex,
+                    },
+                    hatype: ARPHRD_ETHER,
+                }),
+                mark,
+                queue: 0,
+                hash: 0,
+                cpu: 0,
+                vlan: None,
+                link_header: Some(0),
+                network_header: ETHERNET as i32,
+            },
+        };
+        if place == Place::Outgoing {
+            // The tags are in the frame still; the network header is behind them,
+            // if there are at most seven and they are whole.
+            let mut at = 12;
+            while is_tag(ethertype(at)?) && at < 12 + 4 * 8 {
+                at += 4;
+            }
+            if let (Some(inner), true) = (ethertype(at), at < 12 + 4 * 8) {
+                arrival.meta.network_header = at as i32 + 2;
+                debug_assert!(!is_tag(inner));
+            }
+            return Some(arrival);
+        }
+        if is_tag(outer) {
+            // Linux looks at the inner protocol, and drops frames without one.
+            let tci = ethertype(14)?;
+            let inner = ethertype(16)?;
+            ethertype(18)?;
+            arrival.frame.drain(12..16);
+            arrival.meta.vlan = Some(VlanTag {
+                protocol: outer,
+                tci,
+            });
+            arrival.meta.protocol = inner;
+        }
+        arrival.meta.protocol = linux_protocol(arrival.meta.protocol, &arrival.frame);
+        if place == Place::Payload {
+            arrival.start = ETHERNET;
+            arrival.meta.link_header = Some(-(ETHERNET as i32));
+            arrival.meta.network_header = 0;
+        }
+        Some(arrival)
+    }
+
+    fn compare(
+        &mut self,
+        program: &[SockFilter],
+        question: &Question,
+        found: &mut Comparison,
+    ) -> Result<Option<Disagreement>, Errno> {
+        let Ok(checked) = check(program, Rules::Socket) else {
+            return Ok(None);
+        };
+        if depends_on_chance(program) {
+            return Ok(None);
+        }
+        self.sender.set_mark(question.mark)?;
+        found.reached.accept();
+        let frames: Vec<_> = question.frames.iter().map(|f| self.addressed(f)).collect();
+        let arrive = |frame: &Vec<u8>| {
+            let arrival = self.arrival(frame, question.place, question.mark)?;
+            Some((frame.clone(), arrival))
+        };
+        let arrivals: Vec<_> = frames.iter().filter_map(arrive).collect();
+        let prepared = Program::prepare(&checked, Semantics::Kernel);
+        let mut values: Vec<(u32, u32)> = Vec::new();
+        for (_, arrival) in &arrivals {
+            let packet = arrival.packet();
+            let value = run(&prepared, &packet);
+            let len = packet.data().len() as u32;
+            if values.iter().all(|&(other, _)| other != len) {
+                values.push((len, value));
+            }
+        }
+        if let Some((_, arrival)) = arrivals.get(arrivals.len() / 2) {
+            let mut steps = Vec::new();
+            let packet = arrival.packet();
+            let ended =
+                prepared.trace(&packet, &mut SplitMix::new(0), &mut |step| steps.push(step));
+            debug_assert!(ended.is_ok());
+            found.reached.run(program, Rules::Socket, &steps);
+        }
+        let witness = witness(program, Ladder::BY_LENGTH, &values)
+            .and_then(|witness| Some((check(&witness, Rules::Socket).ok()?, witness)));
+        let both = [Some((checked, program.to_vec())), witness];
+        for (checked, program) in both.into_iter().flatten() {
+            if let Some(difference) = self.pass_all(&checked, &program, question, &arrivals)? {
+                return Ok(Some(difference));
+            }
+        }
+        found.runs += arrivals.len() as u64;
+        Ok(None)
+    }
+
+    fn pass_all(
+        &mut self,
+        checked: &Checked,
+        program: &[SockFilter],
+        question: &Question,
+        arrivals: &[(Vec<u8>, Arrival)],
+    ) -> Result<Option<Disagreement>, Errno> {
+        let listener = question.place as usize;
+        self.listeners[listener].attach(program)?;
+        let prepared = Program::prepare(checked, Semantics::Kernel);
+        let mut difference = None;
+        for (frame, arrival) in arrivals {
+            let packet = arrival.packet();
+            let value = run(&prepared, &packet);
+            let data = packet.data();
+            let model = (value != 0).then(|| data.len().min(value as usize));
+            self.sender.send(frame)?;
+            let kernel = self.receive(listener, model.is_some())?;
+            let same_bytes = kernel.is_none_or(|len| self.received.get(..len) == data.get(..len));
+            if kernel != model || !same_bytes {
+                difference = Some(Disagreement::Result {
+                    input: format!("{:?} of frame {}", question.place, hex(frame)),
+                    kernel: format!("{kernel:?}"),
+                    model: format!("{model:?} (value {value:#x}, {:?})", arrival.meta),
+                });
+                break;
+            }
+        }
+        self.listeners[listener].attach(&[Insn::RetK(0).encode()])?;
+        Ok(difference)
+    }
+
+    /// Fetches what a listener has; gives a packet that should come some time.
+    fn receive(&mut self, listener: usize, expected: bool) -> Result<Option<usize>, Errno> {
+        for _ in 0..50 {
+            let received = self.listeners[listener].receive(&mut self.received)?;
+            if received.is_some() || !expected {
+                return Ok(received);
+            }
+            sleep(Duration::from_millis(1));
+        }
+        Ok(None)
+    }
+
+    fn compare_payload_offsets(&mut self, seeds: Range<u64>) -> Result<Comparison, Errno> {
+        let mut comparison = Comparison::default();
+        let [first, second] = self.devices.map(|device| device.ifindex);
+        self.sender.set_mark(0)?;
+        for place in [Place::Frame, Place::Payload, Place::Outgoing] {
+            let (ifindex, layer) = match place {
+                Place::Frame => (second, PacketLayer::Link),
+                Place::Payload => (second, PacketLayer::Network),
+                Place::Outgoing => (first, PacketLayer::Link),
+            };
+            let digits: Vec<_> = (0..4)
+                .map(|digit| {
+                    let socket = PacketSocket::open(ifindex, layer)?;
+                    socket.attach(&payload_offset_digit(digit))?;
+                    Ok(socket)
+                })
+                .collect::<Result<_, Errno>>()?;
+            for seed in seeds.clone() {
+                if comparison.is_over() {
+                    break;
+                }
+                let mut generator = Generator::new(seed);
+                let frame = frames::frame(&mut generator, LARGEST);
+                let frame = self.addressed(&frame);
+                let Some(arrival) = self.arrival(&frame, place, 0) else {
+                    continue;
+                };
+                let packet = arrival.packet();
+                if packet.data().len() < 16 {
+                    continue; // too short to show a digit
+                }
+                comparison.programs += 1;
+                comparison.runs += 1;
+                self.sender.send(&frame)?;
+                let model = payload_offset(&packet);
+                let kernel = self.payload_offset(&digits)?;
+                if kernel == Some(model) {
+                    continue;
+                }
+                let how = Disagreement::Result {
+                    input: format!("payload offset, {place:?} of frame {}", hex(&frame)),
+                    kernel: format!("{kernel:?}"),
+                    model: format!("{model} ({:?})", arrival.meta),
+                };
+                comparison.differences.push(super::Difference {
+                    seed,
+                    program: payload_offset_digit(0).to_vec(),
+                    how,
+                });
+            }
+        }
+        Ok(comparison)
+    }
+
+    fn payload_offset(&mut self, digits: &[PacketSocket]) -> Result<Option<u32>, Errno> {
+        let mut offset = 0;
+        for (digit, socket) in digits.iter().enumerate() {
+            let mut received = socket.receive(&mut self.received)?;
+            for _ in 0..50 {
+                if received.is_some() {
+                    break;
+                }
+                sleep(Duration::from_millis(1));
+                received = socket.receive(&mut self.received)?;
+            }
+            let Some(len) = received else {
+                return Ok(None);
+            };
+            offset |= (len as u32 - 1) << (4 * digit);
+        }
+        Ok(Some(offset))
+    }
+}
+
+/// Returns one more than four bits of the payload offset.
+fn payload_offset_digit(digit: u32) -> [SockFilter; 5] {
+    use isa::classic::{AluOp, Operand};
+    let alu = |op, k| Insn::Alu {
+        op,
+        src: Operand::K(k),
+    };
+    [
+        Insn::LoadAbs {
+            size: Size::W,
+            k: Extension::PayOffset.offset(),
+        },
+        alu(AluOp::Rsh, 4 * digit),
+        alu(AluOp::And, 15),
+        alu(AluOp::Add, 1),
+        Insn::RetA,
+    ]
+    .map(Insn::encode)
+}
+
+/// The protocol that Linux gives a frame: its type, or what it takes a length to
+/// mean (IPX without a header, or 802.2).
+fn linux_protocol(ethertype: u16, frame: &[u8]) -> u16 {
+    const ETH_P_802_3: u16 = 1;
+    const ETH_P_802_2: u16 = 4;
+    match frame.get(ETHERNET..ETHERNET + 2) {
+        _ if ethertype >= 0x600 => ethertype,
+        Some([0xff, 0xff]) => ETH_P_802_3,
+        _ => ETH_P_802_2,
+    }
+}
+
+fn run(program: &Program, packet: &Packet<'_>) -> u32 {
+    program
+        .run(packet, &mut SplitMix::new(0))
+        .expect("programs for sockets only jump forward")
+}
