@@ -16,6 +16,7 @@ use isa::classic::{AD_OFFSET, AluOp, Cond, Extension, Insn, MEMORY_WORDS, Operan
 use packet::Packet;
 use spec::Random;
 use spec::context::SECCOMP_DATA_SIZE;
+use std::hint::cold_path;
 
 /// Backward jumps that a run may take. libpcap's loops (`protochain`) take one a
 /// header, and no header is shorter than eight bytes, so this is enough for half
@@ -467,10 +468,16 @@ fn run<I: Input, O: Observer>(ops: &[Op], input: &mut I, observer: &mut O) -> Re
         let op = ops[pc];
         pc += 1;
         let Op { jt, jf, k, .. } = op;
+        // A branch and not a selection: the processor then predicts where the
+        // run goes on, and need not wait for the offset to be loaded.
         let branch = |holds: bool| {
             if holds {
+                cold_path();
                 pc + usize::from(jt)
+            } else if jf == 0 {
+                pc
             } else {
+                cold_path();
                 pc + usize::from(jf)
             }
         };
