@@ -287,7 +287,7 @@ fn raw_errors_say_which_byte() {
 fn what_is_no_program_is_named() {
     let none = "not a classic program in any form: neither a sock_filter array \
                 nor tcpdump -d, -dd, -ddd, bpf_asm's one line or its source";
-    let cases: [(&[u8], &str); 8] = [
+    let cases: [(&[u8], &str); 9] = [
         (b"", "no instructions: the input is empty"),
         (
             b" \n\t ; only a comment\n",
@@ -310,7 +310,8 @@ fn what_is_no_program_is_named() {
             "this is a gzip file, not a classic program",
         ),
         (b"!", none),
-        (b"\xff\xfe", none),
+        (b"\xff", none),
+        (b"\xff\xfe1\0", "this is UTF-16 text, not a classic program"),
     ];
     for (input, expected) in cases {
         assert_eq!(message(input, None), expected, "{input:?}");

@@ -15,6 +15,8 @@ const OTHER_FILES: &[(&[u8], &str)] = &[
     (b"\xa1\xb2\x3c\x4d", "a packet capture"),
     (b"\x4d\x3c\xb2\xa1", "a packet capture"),
     (b"\x0a\x0d\x0d\x0a", "a packet capture"),
+    (b"\xff\xfe", "UTF-16 text"),
+    (b"\xfe\xff", "UTF-16 text"),
 ];
 
 pub(super) fn detect(bytes: &[u8]) -> Result<Form, Problem> {
