@@ -1,9 +1,7 @@
 //! The assembler: the inverse of printing, labels, and errors that say where.
 
 use beebox_isa::ebpf::table::ROWS;
-use beebox_isa::ebpf::{
-    AsmProblem, Field, Insn, RawInsn, assemble, decode, encode, from_bytes, to_bytes,
-};
+use beebox_isa::ebpf::{AsmProblem, Insn, RawInsn, assemble, decode, encode, from_bytes, to_bytes};
 use proptest::prelude::*;
 
 const LLVM: &str = include_str!("llvm/text.txt");
@@ -62,23 +60,11 @@ fn instructions_print_as_llvm_prints_them() {
 #[test]
 fn every_row_assembles_from_its_text() {
     for row in ROWS {
-        let of = |field, any| match field {
-            Field::Is(only) => only,
-            Field::Any => any,
-            Field::Ignored => 0,
-        };
-        let regs = (of(row.src, 10) << 4 | of(row.dst, 3)) as u8;
-        for (off, imm) in [(0, 0), (7, 9), (-7, -9), (i16::MIN.into(), i32::MIN)] {
-            let first = RawInsn {
-                code: row.code,
-                regs,
-                off: of(row.off, off) as i16,
-                imm: of(row.imm, imm),
-            };
-            let mut slots = vec![first];
+        for (off, imm) in [(0, 0), (7, 9), (-7, -9), (i16::MIN, i32::MIN)] {
+            let mut slots = vec![row.slot(3, 10, off, imm)];
             if row.is_wide() {
                 slots.push(RawInsn {
-                    imm: of(row.high, imm),
+                    imm: row.high.value_or(imm),
                     ..RawInsn::default()
                 });
             }

@@ -12,6 +12,9 @@ use std::fmt;
 /// slot of a 64-bit immediate prints as nothing, since the first says it all.
 impl fmt::Display for Insn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if f.width().is_some() {
+            return f.pad(&self.to_string());
+        }
         match (self.anatomy(), *self) {
             (Some((row, raw, high)), _) => Operands {
                 raw,
@@ -20,10 +23,10 @@ impl fmt::Display for Insn {
             }
             .write(f, row.llvm),
             (None, Insn::Invalid { raw, .. }) => {
-                write!(f, ".8byte 0x{:016x}", u64::from_le_bytes(raw.to_le_bytes()))
+                write!(f, ".8byte {:#018x}", u64::from_le_bytes(raw.to_le_bytes()))
             }
             (None, Insn::Imm64High) => Ok(()),
-            (None, other) => write!(f, "{other:?}"),
+            (None, no_encoding) => write!(f, "{no_encoding:?}"),
         }
     }
 }
@@ -49,6 +52,9 @@ impl Insn {
 
 impl fmt::Display for KernelForm<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if f.width().is_some() {
+            return f.pad(&self.to_string());
+        }
         let (row, raw, high) = match (self.insn.anatomy(), self.insn) {
             (Some((row, raw, high)), _) => (row, raw, high),
             // The log prints a slot before its fields are judged.

@@ -74,6 +74,15 @@ pub enum Field {
 }
 
 impl Field {
+    /// What stands in the field: the operand, if it is one.
+    pub const fn value_or(self, operand: i32) -> i32 {
+        match self {
+            Field::Any => operand,
+            Field::Is(only) => only,
+            Field::Ignored => 0,
+        }
+    }
+
     /// Whether a field with this value fits.
     pub const fn admits(self, value: i32) -> bool {
         match self {
@@ -115,6 +124,18 @@ pub struct Row {
 }
 
 impl Row {
+    /// A slot of this row with these operands, each put where the row has one;
+    /// its other fields are as the row demands. Register numbers are 0 to 10.
+    pub const fn slot(&self, dst: u8, src: u8, off: i16, imm: i32) -> RawInsn {
+        RawInsn {
+            code: self.code,
+            regs: (self.src.value_or(src as i32) as u8) << 4
+                | self.dst.value_or(dst as i32) as u8 & 15,
+            off: self.off.value_or(off as i32) as i16,
+            imm: self.imm.value_or(imm),
+        }
+    }
+
     /// Whether it takes two slots.
     pub const fn is_wide(&self) -> bool {
         matches!(self.effect, Effect::Wide)

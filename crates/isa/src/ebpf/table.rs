@@ -169,9 +169,9 @@ rows! {
         "{dst} = be32 {dst}", "{dst} = be{imm} {dst}";
     Big64 0xdc dst 0 0 64 Base64 Compute [dst] -> [dst] Endian { order: Big, size: DW, dst },
         "{dst} = be64 {dst}", "{dst} = be{imm} {dst}";
-    Swap16 0xd7 dst 0 0 16 Base64 Compute [dst] -> [dst] Endian { order: Swap, size: H, dst },
+    Swap16 0xd7 dst 0 0 16 Base32 Compute [dst] -> [dst] Endian { order: Swap, size: H, dst },
         "{dst} = bswap16 {dst}", "{dst} = bswap{imm} {dst}";
-    Swap32 0xd7 dst 0 0 32 Base64 Compute [dst] -> [dst] Endian { order: Swap, size: W, dst },
+    Swap32 0xd7 dst 0 0 32 Base32 Compute [dst] -> [dst] Endian { order: Swap, size: W, dst },
         "{dst} = bswap32 {dst}", "{dst} = bswap{imm} {dst}";
     Swap64 0xd7 dst 0 0 64 Base64 Compute [dst] -> [dst] Endian { order: Swap, size: DW, dst },
         "{dst} = bswap64 {dst}", "{dst} = bswap{imm} {dst}";
@@ -201,11 +201,11 @@ rows! {
         "{rwdst} = *(u32 *)({src}{ + off})", "{dst} = *(u32 *)({src} {+off})";
     Load64 0x79 dst src off 0 Base64 Load [src] -> [dst] Load { size: DW, signed: false, dst, base: src, off },
         "{dst} = *(u64 *)({src}{ + off})", "{dst} = *(u64 *)({src} {+off})";
-    LoadSx8 0x91 dst src off 0 Base64 Load [src] -> [dst] Load { size: B, signed: true, dst, base: src, off },
+    LoadSx8 0x91 dst src off 0 Base32 Load [src] -> [dst] Load { size: B, signed: true, dst, base: src, off },
         "{dst} = *(s8 *)({src}{ + off})", "{dst} = *(s8 *)({src} {+off})";
-    LoadSx16 0x89 dst src off 0 Base64 Load [src] -> [dst] Load { size: H, signed: true, dst, base: src, off },
+    LoadSx16 0x89 dst src off 0 Base32 Load [src] -> [dst] Load { size: H, signed: true, dst, base: src, off },
         "{dst} = *(s16 *)({src}{ + off})", "{dst} = *(s16 *)({src} {+off})";
-    LoadSx32 0x81 dst src off 0 Base64 Load [src] -> [dst] Load { size: W, signed: true, dst, base: src, off },
+    LoadSx32 0x81 dst src off 0 Base32 Load [src] -> [dst] Load { size: W, signed: true, dst, base: src, off },
         "{dst} = *(s32 *)({src}{ + off})", "{dst} = *(s32 *)({src} {+off})";
 
     // Stores

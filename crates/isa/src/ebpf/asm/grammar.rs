@@ -6,11 +6,12 @@
 //! of range says that instead. Cost: about 190 short comparisons a statement.
 
 use super::super::insn::RawInsn;
-use super::super::row::{Field, Row};
+use super::super::row::Row;
 use super::super::table::{ROWS, SPELLINGS};
 use super::super::template::{Piece, RegName, Slot, pieces};
 use super::error::AsmProblem;
 use super::lexer::{Kind, Token, tokens};
+use std::fmt;
 use std::sync::LazyLock;
 
 /// A statement that a row matched.
@@ -77,12 +78,13 @@ pub(super) fn parse<'a>(statement: &[Token<'a>]) -> Result<Matched<'a>, Failure>
         match Attempt::new(pattern.row, statement).run(&pattern.items) {
             Ok(matched) => return Ok(matched),
             Err(Miss::Value(failure)) => misfit = misfit.or(Some(failure)),
+            Err(Miss::Syntax { at, .. }) if at < furthest => {}
             Err(Miss::Syntax { at, what }) => {
                 if at > furthest {
                     expected.clear();
                     furthest = at;
                 }
-                if at == furthest && !expected.contains(&what) {
+                if !expected.contains(&what) {
                     expected.push(what);
                 }
             }
@@ -93,7 +95,7 @@ pub(super) fn parse<'a>(statement: &[Token<'a>]) -> Result<Matched<'a>, Failure>
         (
             furthest,
             AsmProblem::Expected {
-                what: expected,
+                what: expected.iter().map(Expected::to_string).collect(),
                 found,
             },
         )
@@ -103,9 +105,27 @@ pub(super) fn parse<'a>(statement: &[Token<'a>]) -> Result<Matched<'a>, Failure>
 /// Why one row does not match.
 enum Miss {
     /// Another token was expected.
-    Syntax { at: usize, what: String },
+    Syntax { at: usize, what: Expected },
     /// The tokens are right, a value is not.
     Value(Failure),
+}
+
+/// What may stand somewhere.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Expected {
+    /// This token.
+    Token(&'static str),
+    /// A token of this kind.
+    Some(&'static str),
+}
+
+impl fmt::Display for Expected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Expected::Token(text) => write!(f, "`{text}`"),
+            Expected::Some(what) => f.write_str(what),
+        }
+    }
 }
 
 /// One row tried on one statement.
@@ -125,16 +145,7 @@ struct Attempt<'s, 'a> {
 
 impl<'s, 'a> Attempt<'s, 'a> {
     fn new(row: &'static Row, statement: &'s [Token<'a>]) -> Self {
-        let fixed = |field| match field {
-            Field::Is(value) => value,
-            Field::Any | Field::Ignored => 0,
-        };
-        let raw = RawInsn {
-            code: row.code,
-            regs: (fixed(row.src) << 4 | fixed(row.dst)) as u8,
-            off: fixed(row.off) as i16,
-            imm: fixed(row.imm),
-        };
+        let raw = row.slot(0, 0, 0, 0);
         let (dst, src, label, misfit) = (None, None, None, None);
         Attempt {
             row,
@@ -174,10 +185,10 @@ impl<'s, 'a> Attempt<'s, 'a> {
         })
     }
 
-    fn expected(&self, what: &str) -> Miss {
+    fn expected(&self, what: &'static str) -> Miss {
         Miss::Syntax {
             at: self.at,
-            what: what.to_owned(),
+            what: Expected::Some(what),
         }
     }
 
@@ -192,12 +203,14 @@ impl<'s, 'a> Attempt<'s, 'a> {
         is
     }
 
-    fn token(&mut self, text: &str) -> Result<(), Miss> {
+    fn token(&mut self, text: &'static str) -> Result<(), Miss> {
         if self.take(text) {
-            Ok(())
-        } else {
-            Err(self.expected(&format!("`{text}`")))
+            return Ok(());
         }
+        Err(Miss::Syntax {
+            at: self.at,
+            what: Expected::Token(text),
+        })
     }
 
     fn slot(&mut self, slot: Slot) -> Result<(), Miss> {
@@ -351,8 +364,10 @@ impl<'s, 'a> Attempt<'s, 'a> {
             .peek()
             .filter(|token| token.kind == Kind::Word && !mark)
         else {
-            let sample = if marked { "pc+2" } else { "+2" };
-            return Err(self.expected(&format!("a label or a signed distance such as `{sample}`")));
+            return Err(self.expected(match marked {
+                true => "a label or a signed distance such as `pc+2`",
+                false => "a label or a signed distance such as `+2`",
+            }));
         };
         self.label = Some(LabelUse { token, long });
         self.at += 1;

@@ -1,0 +1,134 @@
+//! Which registers and memory an instruction uses, and where it goes next.
+
+use beebox_isa::ebpf::table::ROWS;
+use beebox_isa::ebpf::{Access, Effect, Flow, Insn, RawInsn, Reg, RegSet, Size, assemble, decode};
+
+const ANSWERS: &str = include_str!("linux-6.18/operands.txt");
+
+fn set(digits: &str) -> RegSet {
+    let regs = digits
+        .bytes()
+        .filter(u8::is_ascii_digit)
+        .map(|digit| digit - b'0');
+    regs.filter_map(Reg::new)
+        .fold(RegSet::EMPTY, |set, reg| set.and(RegSet::of(reg)))
+}
+
+fn only(text: &str) -> Insn {
+    let insns = assemble(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+    insns[0]
+}
+
+#[test]
+fn registers_are_read_and_written_as_linux_sees_it() {
+    let frame_pointer = RegSet::of(Reg::R10);
+    let mut compared = 0;
+    for line in ANSWERS.lines().filter(|line| !line.starts_with('#')) {
+        let [hex, reads, writes] = line.split(' ').collect::<Vec<_>>()[..] else {
+            panic!("{line}");
+        };
+        let bits = u64::from_str_radix(hex, 16).expect("a slot");
+        let insn = Insn::decode_one(RawInsn::from_le_bytes(bits.to_be_bytes()), None);
+        assert_eq!(
+            insn.reads().without(frame_pointer),
+            set(reads),
+            "{insn}: {line}"
+        );
+        assert_eq!(
+            insn.writes().without(insn.reads()),
+            set(writes),
+            "{insn}: {line}"
+        );
+        compared += 1;
+    }
+    assert!(compared > 250, "{compared}");
+}
+
+#[test]
+fn accesses_are_those_of_the_text() {
+    let access = |text: &str| only(text).access();
+    let at = |base, off, size, reads, writes| {
+        Some(Access {
+            base,
+            off,
+            size,
+            reads,
+            writes,
+        })
+    };
+    assert_eq!(
+        access("r1 = *(u16 *)(r2 - 4)"),
+        at(Reg::R2, -4, Size::H, true, false)
+    );
+    assert_eq!(
+        access("r1 = *(s32 *)(r2 + 4)"),
+        at(Reg::R2, 4, Size::W, true, false)
+    );
+    assert_eq!(
+        access("*(u64 *)(r10 - 8) = 1"),
+        at(Reg::R10, -8, Size::DW, false, true)
+    );
+    assert_eq!(
+        access("*(u8 *)(r3 + 0) = r4"),
+        at(Reg::R3, 0, Size::B, false, true)
+    );
+    assert_eq!(
+        access("lock *(u32 *)(r3 + 0) += r4"),
+        at(Reg::R3, 0, Size::W, true, true)
+    );
+    assert_eq!(
+        access("w1 = load_acquire((u8 *)(r2 + 1))"),
+        at(Reg::R2, 1, Size::B, true, false)
+    );
+    assert_eq!(
+        access("store_release((u64 *)(r2 + 8), r1)"),
+        at(Reg::R2, 8, Size::DW, false, true)
+    );
+    assert_eq!(access("r0 = *(u8 *)skb[14]"), None);
+    assert_eq!(access("r1 = 5 ll"), None);
+}
+
+#[test]
+fn the_text_shows_an_access_exactly_where_there_is_one() {
+    for row in ROWS {
+        let insn = decode(&[row.slot(1, 2, 8, 0), RawInsn::default()])[0];
+        let derefs = row.llvm.contains(" *)(") || row.llvm.contains("xchg");
+        assert_eq!(insn.access().is_some(), derefs, "{insn}");
+        if let Some(access) = insn.access() {
+            let bits = access.size.bytes() * 8;
+            assert!(row.llvm.contains(&bits.to_string()), "{insn}: {access:?}");
+        }
+    }
+}
+
+#[test]
+fn control_goes_where_the_text_says() {
+    let flow = |text: &str| only(text).flow();
+    assert_eq!(flow("r1 += 1"), Flow::Next);
+    assert_eq!(flow("r0 = *(u8 *)skb[14]"), Flow::Next);
+    assert_eq!(flow("r1 = 1 ll"), Flow::SkipOne);
+    assert_eq!(flow("if r1 > r2 goto -7"), Flow::Branch(-7));
+    assert_eq!(flow("may_goto +3"), Flow::Branch(3));
+    assert_eq!(flow("goto +9"), Flow::Goto(9));
+    assert_eq!(flow("gotol -70000"), Flow::Goto(-70_000));
+    assert_eq!(flow("gotox r3"), Flow::GotoReg(Reg::R3));
+    assert_eq!(flow("call 7"), Flow::Call);
+    assert_eq!(flow("callx r3"), Flow::Call);
+    assert_eq!(flow("exit"), Flow::Exit);
+    assert_eq!(flow(".8byte 0xff"), Flow::Nowhere);
+    assert_eq!(Insn::Imm64High.flow(), Flow::Nowhere);
+}
+
+#[test]
+fn calls_use_and_destroy_the_argument_registers() {
+    for row in ROWS.iter().filter(|row| row.effect == Effect::Call) {
+        let insn = Insn::decode_one(row.slot(7, 0, 0, 1), None);
+        let callee = if row.op.row().llvm.starts_with("callx") {
+            set("7")
+        } else {
+            RegSet::EMPTY
+        };
+        assert_eq!(insn.reads(), set("12345").and(callee));
+        assert_eq!(insn.writes(), set("012345"));
+    }
+}
