@@ -6,6 +6,7 @@
 mod errno;
 pub mod libpcap;
 pub mod network;
+pub mod process;
 pub mod seccomp;
 pub mod socket;
 

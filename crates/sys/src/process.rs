@@ -1,0 +1,90 @@
+//! A child process and what it used; and room on a disk.
+
+use std::ffi::CString;
+use std::io::{self, Read};
+use std::mem::MaybeUninit;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// What a child did and used.
+#[derive(Clone, Debug)]
+pub struct Usage {
+    /// How it ended.
+    pub status: ExitStatus,
+    /// What it wrote to standard output.
+    pub stdout: Vec<u8>,
+    /// From its start to its end.
+    pub wall: Duration,
+    /// The most memory that it had resident, in bytes. Linux counts what the
+    /// parent had resident when it started the child, so parents that ask should
+    /// be small.
+    pub peak_memory: u64,
+}
+
+/// Runs a command to its end, without input and with its messages discarded.
+pub fn measure(command: &mut Command) -> io::Result<Usage> {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let start = Instant::now();
+    let mut child = command.spawn()?;
+    let mut stdout = Vec::new();
+    if let Some(pipe) = &mut child.stdout {
+        pipe.read_to_end(&mut stdout)?;
+    }
+    let pid = child.id() as libc::pid_t;
+    let mut status = 0;
+    let mut usage = MaybeUninit::<libc::rusage>::uninit();
+    // SAFETY: both pointers are to room of the right type. The child is ours and
+    // is waited for here only: `Child` does not wait when it is dropped.
+    let waited = unsafe { libc::wait4(pid, &raw mut status, 0, usage.as_mut_ptr()) };
+    if waited != pid {
+        return Err(io::Error::last_os_error());
+    }
+    let wall = start.elapsed();
+    // SAFETY: a successful wait4 fills the structure.
+    let usage = unsafe { usage.assume_init() };
+    Ok(Usage {
+        status: ExitStatus::from_raw(status),
+        stdout,
+        wall,
+        peak_memory: usage.ru_maxrss as u64 * 1024,
+    })
+}
+
+/// Bytes that an ordinary user can still write below a directory.
+pub fn free_space(directory: &Path) -> io::Result<u64> {
+    let directory = CString::new(directory.as_os_str().as_bytes())?;
+    let mut found = MaybeUninit::<libc::statvfs>::uninit();
+    // SAFETY: the path is a C string, and the pointer is to room of the right
+    // type.
+    if unsafe { libc::statvfs(directory.as_ptr(), found.as_mut_ptr()) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: a successful statvfs fills the structure.
+    let found = unsafe { found.assume_init() };
+    Ok(found.f_bavail * found.f_frsize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_is_measured() {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "echo some words; echo others >&2; sleep 0.05; exit 3"]);
+        let usage = measure(&mut shell).unwrap();
+        assert_eq!(usage.status.code(), Some(3));
+        assert_eq!(usage.stdout, b"some words\n");
+        assert!(usage.wall >= Duration::from_millis(50));
+        assert!(usage.peak_memory > 100_000, "{}", usage.peak_memory);
+    }
+
+    #[test]
+    fn space_is_found_where_there_is_a_directory() {
+        assert!(free_space(&std::env::temp_dir()).unwrap() > 0);
+        assert!(free_space(Path::new("/no/such/place")).is_err());
+    }
+}
