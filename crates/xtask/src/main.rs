@@ -3,6 +3,8 @@
 #![forbid(unsafe_code)]
 
 mod capture;
+mod performance;
+mod performance;
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -13,15 +15,20 @@ type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 const USAGE: &str = "\
 usage: cargo xtask CHORE
 
-  capture    take examples/sample.pcap anew from real programs that talk in
-             network namespaces of their own, and compile the filters beside it
-             (as root; needs tcpdump, ssh, curl, python3, dig, ping, ethtool)";
+  capture      take examples/sample.pcap anew from real programs that talk in
+               network namespaces of their own, and compile the filters beside it
+               (as root; needs tcpdump, ssh, curl, python3, dig, ping, ethtool)
+  performance  run the benchmarks and write docs/performance.md (minutes, on a
+               machine that does nothing else; needs tcpdump)";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match arguments[..] {
         ["capture"] => capture::take(),
+        ["performance"] => performance::measure(),
+        ["performance"] => performance::write(false),
+        ["performance", "--quick"] => performance::write(true),
         // The two below are our own programs inside the namespaces.
         [capture::DNS_SERVER] => capture::serve_dns(),
         [capture::FRAME_SENDER, interface] => capture::send_frames(interface),
