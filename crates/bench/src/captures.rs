@@ -16,7 +16,7 @@ mod kinds;
 
 use std::io::{self, BufWriter, Write};
 
-use capture::{ByteOrder, Interface, LinkType, PcapHeader, Resolution};
+use capture::{ByteOrder, Interface, PcapHeader, Resolution};
 use spec::{Random, SplitMix};
 
 pub use frame::Link;

@@ -6,6 +6,7 @@ mod programs;
 mod summary;
 mod why;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -36,7 +37,7 @@ Exit codes: 0 something matched, 1 nothing did, 2 could not answer.")]
 pub(crate) struct Args {
     /// The expression (unless -F is given), then captures; `-` is standard input
     #[arg(value_name = "[EXPR] IN", required = true)]
-    words: Vec<PathBuf>,
+    words: Vec<OsString>,
 
     /// Use the compiled filter in FILE
     #[arg(short = 'F', long, value_name = "FILE")]
@@ -106,10 +107,10 @@ impl SemanticsName {
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     let (expression, paths) = inputs::tell_apart(&args.words, args.filter.is_some())?;
     if args.format == Format::Json && output::is_standard(args.write.as_deref()) {
-        return Err(Failure::new(
-            "the packets and the summary can't both go to standard output",
-        )
-        .hint("name a file with -w, or leave --format out"));
+        return Err(
+            Failure::new("the packets and the summary can't both go to standard output")
+                .hint("name a file with -w, or leave --format out"),
+        );
     }
     let programs = Chosen::new(
         args.filter.as_deref(),
@@ -152,13 +153,10 @@ fn filter_all(inputs: Vec<NamedInput>, programs: &Chosen, args: &Args) -> Result
     let mut fault = None;
     for NamedInput { name, input, .. } in inputs {
         let done = progress.position();
-        let (tally, result) = captures::filter_capture(
-            input,
-            programs,
-            &options,
-            output.as_mut(),
-            &mut |offset| progress.set_position(done + offset),
-        );
+        let (tally, result) =
+            captures::filter_capture(input, programs, &options, output.as_mut(), &mut |offset| {
+                progress.set_position(done + offset)
+            });
         total.packets += tally.packets;
         total.bytes += tally.bytes;
         total.matched += tally.matched;
@@ -196,7 +194,11 @@ fn threads(args: &Args, programs: &Chosen) -> usize {
         Some(jobs) => usize::from(jobs),
         None => std::thread::available_parallelism().map_or(1, usize::from),
     };
-    if programs.draws_random_numbers() { 1 } else { wanted }
+    if programs.draws_random_numbers() {
+        1
+    } else {
+        wanted
+    }
 }
 
 /// What to say about a capture that was not read to its end.

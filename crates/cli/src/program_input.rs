@@ -97,7 +97,7 @@ fn compile(
 }
 
 /// The system's libpcap.
-fn load_libpcap() -> Result<Libpcap, Failure> {
+pub(crate) fn load_libpcap() -> Result<Libpcap, Failure> {
     Libpcap::load().map_err(|absent| {
         let reasons = absent.reasons.join("; ");
         Failure::new(format_args!(
@@ -105,7 +105,7 @@ fn load_libpcap() -> Result<Libpcap, Failure> {
         ))
         .hint(
             "install it (Debian and Ubuntu: apt install libpcap0.8), \
-             or name a FILE that holds what tcpdump -ddd EXPR prints",
+             or take a compiled filter instead: tcpdump -ddd EXPR prints one (beebox filter has -F for it)",
         )
     })
 }
@@ -185,6 +185,12 @@ fn unreadable(path: &Path, bytes: &[u8], is_named: bool, error: &ReadError) -> F
         (Problem::Unrecognized, _) => {
             failure.hint("--form names the form, if it is one of them (see --help)")
         }
+        (
+            Problem::OtherFile {
+                what: "a JSON document",
+            },
+            _,
+        ) => failure.hint("beebox seccomp compile makes a program of a seccomp profile"),
         // The form may have been guessed wrong.
         (Problem::Expected { .. }, Some(form)) if !is_named => failure.hint(format_args!(
             "it was read as a {}; --form names another form",

@@ -1,9 +1,10 @@
 //! Which words of the command line are captures, and opening them.
 
+use std::ffi::OsString;
 use std::fs::{File, Metadata};
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use beebox::captures::Input;
 use capture::{Error, Fault, Problem};
@@ -21,9 +22,9 @@ pub(super) struct NamedInput {
 
 /// The expression (an empty one with a compiled filter) and the captures.
 pub(super) fn tell_apart(
-    words: &[PathBuf],
+    words: &[OsString],
     has_compiled_filter: bool,
-) -> Result<(&str, &[PathBuf]), Failure> {
+) -> Result<(&str, &[OsString]), Failure> {
     if has_compiled_filter {
         return Ok(("", words));
     }
@@ -32,14 +33,18 @@ pub(super) fn tell_apart(
     };
     if captures.is_empty() {
         let word = expression.display();
-        return Err(if expression == Path::new("-") || expression.is_file() {
-            Failure::new(format_args!("{word} is a capture to read, but no filter is given"))
-                .hint(format_args!(
-                    "beebox filter EXPR {word} (as in 'tcp port 22'; '' matches everything), or -F FILE"
-                ))
+        return Err(if expression == "-" || Path::new(expression).is_file() {
+            Failure::new(format_args!(
+                "{word} is a capture to read, but no filter is given"
+            ))
+            .hint(format_args!(
+                "beebox filter EXPR {word} (as in 'tcp port 22'; '' matches everything), or -F FILE"
+            ))
         } else {
-            Failure::new(format_args!("no capture is given to look for {word:?} in"))
-                .hint("name capture files after the expression, or - for standard input")
+            Failure::new(format_args!(
+                "no capture is given to look for \"{word}\" in"
+            ))
+            .hint("name capture files after the expression, or - for standard input")
         });
     }
     let Some(expression) = expression.to_str() else {
@@ -49,15 +54,15 @@ pub(super) fn tell_apart(
 }
 
 /// Opens all captures, so that nothing is written if one is missing.
-pub(super) fn open_all(paths: &[PathBuf]) -> Result<Vec<NamedInput>, Failure> {
-    if paths.iter().filter(|path| *path == Path::new("-")).count() > 1 {
+pub(super) fn open_all(paths: &[OsString]) -> Result<Vec<NamedInput>, Failure> {
+    if paths.iter().filter(|path| *path == "-").count() > 1 {
         return Err(Failure::new("standard input can be read only once"));
     }
-    paths.iter().map(|path| open(path)).collect()
+    paths.iter().map(|path| open(Path::new(path))).collect()
 }
 
 /// Opens one capture.
-pub(super) fn open(path: &Path) -> Result<NamedInput, Failure> {
+fn open(path: &Path) -> Result<NamedInput, Failure> {
     let (name, file) = if path == Path::new("-") {
         let stdin = io::stdin();
         if stdin.is_terminal() {
@@ -74,16 +79,21 @@ pub(super) fn open(path: &Path) -> Result<NamedInput, Failure> {
         return Err(Failure::new(format_args!("{name}: it is a directory")));
     }
     let input = Input::open(file).map_err(|error| unreadable(&name, &error))?;
-    Ok(NamedInput { name, input, metadata })
+    Ok(NamedInput {
+        name,
+        input,
+        metadata,
+    })
 }
 
 /// What to say about a capture that can't be read (on).
 pub(super) fn unreadable(name: &str, error: &Error) -> Failure {
     let failure = Failure::new(format_args!("{name}: {error}"));
     match error {
-        Error::Fault(Fault { problem: Problem::UnknownFormat { .. }, .. }) => {
-            failure.hint("captures are pcap or pcapng files, plain or in .gz or .zst")
-        }
+        Error::Fault(Fault {
+            problem: Problem::UnknownFormat { .. },
+            ..
+        }) => failure.hint("captures are pcap or pcapng files, plain or in .gz or .zst"),
         _ => failure,
     }
 }

@@ -1,7 +1,7 @@
 //! Where the packets that match are written.
 
 use std::fs::{self, File};
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, BufWriter, IsTerminal};
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -57,7 +57,8 @@ fn refuse_input(path: &Path, inputs: &[NamedInput]) -> Result<(), Failure> {
     let is_same = |named: &&NamedInput| {
         let input = named.metadata.as_ref();
         existing.is_file()
-            && input.is_some_and(|input| (input.dev(), input.ino()) == (existing.dev(), existing.ino()))
+            && input
+                .is_some_and(|input| (input.dev(), input.ino()) == (existing.dev(), existing.ino()))
     };
     match inputs.iter().find(is_same) {
         Some(input) => Err(Failure::new(format_args!(

@@ -12,7 +12,7 @@ use sys::libpcap::{self, Libpcap};
 
 use super::inputs::{self, NamedInput};
 use crate::answer::Failure;
-use crate::program_input::{read_program, refused};
+use crate::program_input::{load_libpcap, read_program, refused};
 
 /// The filter that was chosen.
 pub(super) struct Chosen {
@@ -70,12 +70,16 @@ impl Chosen {
                 Source::Compiled { filter, program }
             }
             None => Source::Expression {
-                libpcap: Libpcap::load().map_err(|absent| no_libpcap(&absent))?,
+                libpcap: load_libpcap()?,
                 text: expression.to_owned(),
                 compiled: Link::new(),
             },
         };
-        Ok(Chosen { source, semantics, engine })
+        Ok(Chosen {
+            source,
+            semantics,
+            engine,
+        })
     }
 
     /// What the user should know before the filter runs.
@@ -102,7 +106,9 @@ impl Chosen {
             return false;
         };
         self.semantics == Semantics::Kernel
-            && program.iter().any(|&insn| ancillary(insn) == Some(Extension::Random))
+            && program
+                .iter()
+                .any(|&insn| ancillary(insn) == Some(Extension::Random))
     }
 
     /// Compiles for the first interface, so that a bad expression is refused
@@ -146,9 +152,16 @@ impl Chosen {
         }
     }
 
-    fn compile(&self, libpcap: &Libpcap, text: &str, interface: &Interface) -> Result<Filter, Refused> {
+    fn compile(
+        &self,
+        libpcap: &Libpcap,
+        text: &str,
+        interface: &Interface,
+    ) -> Result<Filter, Refused> {
         let header = PcapHeader::new(*interface);
-        let program = libpcap.compile(header.raw(), text).map_err(Refused::Libpcap)?;
+        let program = libpcap
+            .compile(header.raw(), text)
+            .map_err(Refused::Libpcap)?;
         Filter::new(&program, rules(self.semantics), self.semantics, self.engine)
             .map_err(|refusal| Refused::Rules(program, refusal))
     }
@@ -160,7 +173,11 @@ impl Programs for Chosen {
     fn for_interface(&self, interface: &Interface) -> Result<&Filter, Refused> {
         let (libpcap, text, mut link) = match &self.source {
             Source::Compiled { filter, .. } => return Ok(filter),
-            Source::Expression { libpcap, text, compiled } => (libpcap, text, compiled),
+            Source::Expression {
+                libpcap,
+                text,
+                compiled,
+            } => (libpcap, text, compiled),
         };
         let target = (interface.link_type, interface.order);
         loop {
@@ -195,12 +212,4 @@ fn ancillary(insn: SockFilter) -> Option<Extension> {
         Insn::LoadAbs { k, .. } if k >= AD_OFFSET => Extension::from_offset(k),
         _ => None,
     }
-}
-
-fn no_libpcap(absent: &libpcap::Absent) -> Failure {
-    Failure::new(format_args!(
-        "an expression needs libpcap, which can't be loaded: {}",
-        absent.reasons.join("; ")
-    ))
-    .hint("install it (Debian and Ubuntu: apt install libpcap0.8), or use a compiled filter with -F (tcpdump -ddd EXPR prints one)")
 }

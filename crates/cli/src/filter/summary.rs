@@ -47,9 +47,7 @@ impl Summary {
         let tally = &self.tally;
         match (format, count) {
             (Format::Json, _) => write_output(&json(&self.record(fault)), None),
-            (Format::Text, true) => {
-                write_output(format!("{}\n", tally.matched).as_bytes(), None)
-            }
+            (Format::Text, true) => write_output(format!("{}\n", tally.matched).as_bytes(), None),
             (Format::Text, false) => {
                 let summary = format!(
                     "{} of {} packets matched ({} of {} bytes), {:.0} ns per packet, engine {}, {}\n",

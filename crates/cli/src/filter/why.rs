@@ -1,14 +1,14 @@
 //! The path of one packet through the filter.
 
+use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::path::PathBuf;
 
 use beebox::captures::Programs;
 use beebox::{Filter, Metadata, Packet, Semantics};
 use capture::{Event, Record, describe};
-use classic::text::dump_line;
-use classic::run::{Next, Step};
 use classic::Program;
+use classic::run::{Next, Step};
+use classic::text::dump_line;
 use isa::classic::{Insn, SockFilter};
 use serde::Serialize;
 use spec::SplitMix;
@@ -20,7 +20,7 @@ use crate::program_output::{json, write_output};
 
 /// Shows the path of packet `number`, counted through all captures.
 pub(super) fn explain(
-    paths: &[PathBuf],
+    paths: &[OsString],
     programs: &Chosen,
     number: u64,
     as_json: bool,
@@ -92,7 +92,10 @@ impl Path {
                 steps.push((checked.insns()[step.at].encode(), step));
             }
         });
-        Path { steps, verdict: verdict.ok() }
+        Path {
+            steps,
+            verdict: verdict.ok(),
+        }
     }
 
     fn text(&self, place: &str, record: &Record<'_>) -> String {
@@ -107,7 +110,10 @@ impl Path {
             record.data().len(),
             record.interface_id(),
         );
-        let lines = self.steps.iter().map(|&(insn, step)| dump_line(step.at, insn));
+        let lines = self
+            .steps
+            .iter()
+            .map(|&(insn, step)| dump_line(step.at, insn));
         let lines: Vec<_> = lines.map(|line| line.replace('\t', "  ")).collect();
         let width = lines.iter().map(String::len).max().unwrap_or(0);
         for (line, &(insn, step)) in lines.iter().zip(&self.steps) {
@@ -124,7 +130,11 @@ impl Path {
     fn record(&self, number: u64, record: &Record<'_>) -> PathRecord {
         let steps = self.steps.iter().map(|&(insn, step)| StepRecord {
             at: step.at,
-            insn: dump_line(step.at, insn).split_whitespace().skip(1).collect::<Vec<_>>().join(" "),
+            insn: dump_line(step.at, insn)
+                .split_whitespace()
+                .skip(1)
+                .collect::<Vec<_>>()
+                .join(" "),
             a: step.a,
             x: step.x,
             next: match step.next {
@@ -182,9 +192,10 @@ fn effect(raw: SockFilter, step: Step) -> String {
             format!("{}: {answer}, to {next}", value("A", step.a))
         }
         (Insn::Goto(_), Next::Insn(next)) => format!("to {next}"),
-        (Insn::LoadXImm(_) | Insn::LoadXMem(_) | Insn::LoadXLen | Insn::LoadXMsh(_) | Insn::Tax, _) => {
-            value("X", step.x)
-        }
+        (
+            Insn::LoadXImm(_) | Insn::LoadXMem(_) | Insn::LoadXLen | Insn::LoadXMsh(_) | Insn::Tax,
+            _,
+        ) => value("X", step.x),
         (Insn::Store(k), _) => value(&format!("M[{k}]"), step.a),
         (Insn::StoreX(k), _) => value(&format!("M[{k}]"), step.x),
         _ => value("A", step.a),

@@ -1,0 +1,163 @@
+//! `beebox filter` against `tcpdump -r`: for every expression of a list, on
+//! captures of several link types, the same packets byte for byte, or both
+//! refuse.
+//!
+//! Without tcpdump this says so and passes, except where the environment demands
+//! it (CI=true and BEEBOX_ORACLE=required).
+
+use std::env;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use bench::captures::{self, Link, Mix};
+
+const EXPRESSIONS: &str = include_str!("data/expressions.txt");
+
+/// Bytes of the generated capture of each link type: about 3,000 packets.
+const CAPTURE: u64 = 400_000;
+
+fn expressions() -> Vec<&'static str> {
+    let lines = EXPRESSIONS.lines().map(str::trim);
+    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines
+        .map(|line| if line == "<empty>" { "" } else { line })
+        .collect()
+}
+
+fn tcpdump_is_there() -> bool {
+    if Command::new("tcpdump").arg("--version").output().is_ok() {
+        return true;
+    }
+    let is_demanded = env::var("CI").is_ok_and(|value| value == "true")
+        && env::var("BEEBOX_ORACLE").is_ok_and(|value| value == "required");
+    assert!(!is_demanded, "tcpdump is not installed");
+    eprintln!("skipped: tcpdump is not installed");
+    false
+}
+
+fn tcpdump(capture: &Path, expression: &str) -> Output {
+    let mut command = Command::new("tcpdump");
+    command.arg("-r").arg(capture).args(["-w", "-", expression]);
+    command.output().expect("tcpdump runs")
+}
+
+fn beebox(capture: &Path, expression: &str, more: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_beebox"));
+    command
+        .args(["filter", expression])
+        .arg(capture)
+        .args(["-w", "-"])
+        .args(more);
+    command.output().expect("beebox runs")
+}
+
+/// One comparison: what differs, and whether packets were kept.
+fn compare(capture: &Path, expression: &str) -> Result<bool, String> {
+    let theirs = tcpdump(capture, expression);
+    let ours = beebox(capture, expression, &["-j", "1"]);
+    let messages = || {
+        format!(
+            "{}: {expression:?}\n  tcpdump: {} {}\n  beebox: {} {}",
+            capture.file_name().unwrap_or_default().display(),
+            theirs.status,
+            String::from_utf8_lossy(&theirs.stderr).trim(),
+            ours.status,
+            String::from_utf8_lossy(&ours.stderr).trim(),
+        )
+    };
+    if !theirs.status.success() {
+        // The message is libpcap's own, so it is the same.
+        let said = String::from_utf8_lossy(&theirs.stderr).into_owned();
+        let reason = said
+            .lines()
+            .rev()
+            .find_map(|line| line.strip_prefix("tcpdump: "));
+        let repeated = String::from_utf8_lossy(&ours.stderr).contains(reason.unwrap_or("?"));
+        let is_refused = ours.status.code() == Some(2) && ours.stdout.is_empty() && repeated;
+        return if is_refused {
+            Ok(false)
+        } else {
+            Err(messages())
+        };
+    }
+    let keeps_any = theirs.stdout.len() > 24;
+    let code = if keeps_any { 0 } else { 1 };
+    if ours.stdout != theirs.stdout || ours.status.code() != Some(code) {
+        return Err(messages());
+    }
+    Ok(keeps_any)
+}
+
+#[test]
+fn the_same_packets_as_tcpdump() {
+    if !tcpdump_is_there() {
+        return;
+    }
+    let directory = tempfile::tempdir().expect("a directory for captures");
+    let mut paths: Vec<PathBuf> = Vec::new();
+    for &link in Link::ALL {
+        let path = directory.path().join(format!("{link:?}.pcap"));
+        let file = File::create(&path).expect("a file in our own directory");
+        captures::write(Mix::Every, link, CAPTURE, 2_026, file).expect("the disk has room");
+        paths.push(path);
+    }
+    // Captures that are kept in the repository, of real programs.
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    for entry in fs::read_dir(examples)
+        .expect("the repository has examples")
+        .flatten()
+    {
+        if entry
+            .path()
+            .extension()
+            .is_some_and(|extension| extension == "pcap")
+        {
+            paths.push(entry.path());
+        }
+    }
+
+    let expressions = expressions();
+    assert!(expressions.len() >= 150);
+    let work: Vec<_> = (0..expressions.len())
+        .flat_map(|expression| (0..paths.len()).map(move |path| (expression, path)))
+        .collect();
+    let next = AtomicUsize::new(0);
+    let (mut differences, mut matching) = (Vec::new(), vec![false; expressions.len()]);
+    thread::scope(|scope| {
+        let walk = || {
+            let mut found = Vec::new();
+            while let Some(&(expression, path)) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
+                found.push((expression, compare(&paths[path], expressions[expression])));
+            }
+            found
+        };
+        let threads: Vec<_> = (0..2).map(|_| scope.spawn(walk)).collect();
+        for thread in threads {
+            for (expression, result) in thread.join().expect("a comparison does not panic") {
+                match result {
+                    Ok(keeps_any) => matching[expression] |= keeps_any,
+                    Err(difference) => differences.push(difference),
+                }
+            }
+        }
+    });
+    assert!(
+        differences.is_empty(),
+        "{} differ:\n{}",
+        differences.len(),
+        differences.join("\n")
+    );
+    // A list whose expressions match nothing would prove nothing.
+    let matching = matching.iter().filter(|&&any| any).count();
+    assert!(
+        matching >= 150,
+        "only {matching} expressions match any packet"
+    );
+    eprintln!(
+        "{} comparisons, {matching} expressions that match",
+        work.len()
+    );
+}
