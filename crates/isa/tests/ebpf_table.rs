@@ -113,8 +113,10 @@ fn every_opcode_without_a_row_is_unknown() {
 fn every_row_prints() {
     for row in ROWS {
         for raw in samples(row) {
-            let text = decode(&with_second(row, raw))[0].to_string();
-            assert!(!text.is_empty() && !text.contains(['{', '}']), "{text}");
+            let insn = decode(&with_second(row, raw))[0];
+            for text in [insn.to_string(), insn.kernel_form(&|_| None).to_string()] {
+                assert!(!text.is_empty() && !text.contains(['{', '}']), "{text}");
+            }
         }
     }
 }
@@ -143,6 +145,7 @@ fn the_llvm_form_of_common_instructions() {
         text([0x48, 0x10, 0, 0, 14, 0, 0, 0]),
         "r0 = *(u16 *)skb[r1 + 14]"
     );
+    assert_eq!(format!("[{:<8}]", Insn::Exit), "[exit    ]");
     assert_eq!(
         text([0xff, 1, 2, 0, 0, 0, 0, 0x80]),
         ".8byte 0x80000000000201ff"

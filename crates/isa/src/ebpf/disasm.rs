@@ -12,10 +12,7 @@ use std::fmt;
 /// slot of a 64-bit immediate prints as nothing, since the first says it all.
 impl fmt::Display for Insn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if f.width().is_some() {
-            return f.pad(&self.to_string());
-        }
-        match (self.anatomy(), *self) {
+        padded(f, |f| match (self.anatomy(), *self) {
             (Some((row, raw, high)), _) => Operands {
                 raw,
                 high,
@@ -27,8 +24,21 @@ impl fmt::Display for Insn {
             }
             (None, Insn::Imm64High) => Ok(()),
             (None, no_encoding) => write!(f, "{no_encoding:?}"),
-        }
+        })
     }
+}
+
+/// Writes a text of several parts within the width that was asked for.
+fn padded(
+    f: &mut fmt::Formatter<'_>,
+    write: impl Fn(&mut dyn fmt::Write) -> fmt::Result,
+) -> fmt::Result {
+    if f.width().is_none() {
+        return write(f);
+    }
+    let mut text = String::new();
+    write(&mut text)?;
+    f.pad(&text)
 }
 
 /// Names of callees, as a log shows them.
@@ -52,9 +62,6 @@ impl Insn {
 
 impl fmt::Display for KernelForm<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if f.width().is_some() {
-            return f.pad(&self.to_string());
-        }
         let (row, raw, high) = match (self.insn.anatomy(), self.insn) {
             (Some((row, raw, high)), _) => (row, raw, high),
             // The log prints a slot before its fields are judged.
@@ -64,13 +71,15 @@ impl fmt::Display for KernelForm<'_> {
             },
             (None, _) => return Ok(()),
         };
-        write!(f, "({:02x}) ", row.code)?;
-        Operands {
-            raw,
-            high,
-            names: self.names,
-        }
-        .write(f, row.kernel)
+        padded(f, |f| {
+            write!(f, "({:02x}) ", row.code)?;
+            Operands {
+                raw,
+                high,
+                names: self.names,
+            }
+            .write(f, row.kernel)
+        })
     }
 }
 
@@ -108,7 +117,7 @@ struct Operands<'a> {
 }
 
 impl Operands<'_> {
-    fn write(&self, f: &mut fmt::Formatter<'_>, template: &str) -> fmt::Result {
+    fn write(&self, f: &mut dyn fmt::Write, template: &str) -> fmt::Result {
         for piece in pieces(template) {
             match piece {
                 Piece::Text(text) => f.write_str(text)?,
@@ -118,7 +127,7 @@ impl Operands<'_> {
         Ok(())
     }
 
-    fn write_slot(&self, f: &mut fmt::Formatter<'_>, slot: Slot) -> fmt::Result {
+    fn write_slot(&self, f: &mut dyn fmt::Write, slot: Slot) -> fmt::Result {
         let RawInsn { off, imm, .. } = self.raw;
         match slot {
             Slot::Reg { src, name } => {
@@ -155,7 +164,7 @@ impl Operands<'_> {
         }
     }
 
-    fn write_callee(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn write_callee(&self, f: &mut dyn fmt::Write) -> fmt::Result {
         let RawInsn { off, imm, .. } = self.raw;
         let (callee, nameless) = match self.raw.src() {
             2 => (
@@ -171,12 +180,12 @@ impl Operands<'_> {
     }
 }
 
-fn write_term(f: &mut fmt::Formatter<'_>, value: i32) -> fmt::Result {
+fn write_term(f: &mut dyn fmt::Write, value: i32) -> fmt::Result {
     let sign = if value < 0 { '-' } else { '+' };
     write!(f, " {sign} {}", value.unsigned_abs())
 }
 
-fn write_argument(f: &mut fmt::Formatter<'_>, value: i32) -> fmt::Result {
+fn write_argument(f: &mut dyn fmt::Write, value: i32) -> fmt::Result {
     if value == 0 {
         Ok(())
     } else {
