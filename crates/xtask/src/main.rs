@@ -4,7 +4,6 @@
 
 mod capture;
 mod performance;
-mod performance;
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -27,8 +26,6 @@ fn main() -> ExitCode {
     let outcome = match arguments[..] {
         ["capture"] => capture::take(),
         ["performance"] => performance::measure(),
-        ["performance"] => performance::write(false),
-        ["performance", "--quick"] => performance::write(true),
         // The two below are our own programs inside the namespaces.
         [capture::DNS_SERVER] => capture::serve_dns(),
         [capture::FRAME_SENDER, interface] => capture::send_frames(interface),

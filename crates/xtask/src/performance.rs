@@ -25,13 +25,10 @@ This page is written by `cargo xtask performance`.
 ";
 
 /// Runs the benchmarks and writes docs/performance.md.
-pub(crate) fn write(quick: bool) -> Outcome {
+pub(crate) fn measure() -> Outcome {
     let mut bench = Command::new(env!("CARGO"));
     bench.args(["run", "--release", "--package", "beebox-cli", "--"]);
     bench.args(["bench", "classic", "--format", "markdown"]);
-    if quick {
-        bench.arg("--quick");
-    }
     let measured = bench.stderr(Stdio::inherit()).output()?;
     if !measured.status.success() {
         return Err(format!("measuring: {}", measured.status).into());
