@@ -1,6 +1,7 @@
 //! `beebox seccomp`: one module per question.
 
 mod check;
+mod compile;
 mod diff;
 mod eval;
 mod input;
@@ -40,6 +41,7 @@ enum Command {
     Eval(eval::Args),
     Table(table::Args),
     Diff(diff::Args),
+    Compile(compile::Args),
 }
 
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
@@ -48,6 +50,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         Command::Eval(args) => eval::run(args),
         Command::Table(args) => table::run(args),
         Command::Diff(args) => diff::run(args),
+        Command::Compile(args) => compile::run(args),
     }
 }
 

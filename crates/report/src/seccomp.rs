@@ -73,7 +73,7 @@ fn unconditional(text: &mut String, group: &Group, case: &Case) {
         let ruled = count - group.without_rule.len();
         let _ = write!(text, ", by default");
         if ruled > 0 {
-            let _ = write!(text, " ({ruled} of them named by a rule, marked *)");
+            let _ = write!(text, " ({ruled} of them looked for by number, marked *)");
         }
     }
     text.push('\n');

@@ -7,6 +7,7 @@ pub mod calls;
 mod diff;
 pub mod errno;
 mod filter;
+pub mod profile;
 mod symbolic;
 mod table;
 mod word;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use report::seccomp::{differences_json, differences_text};
 
-use super::input::{install, print, read};
+use super::input::{ProfileOptions, install, print, read};
 use super::{Format, too_complex};
 use crate::answer::{Answer, Failure};
 
@@ -26,13 +26,18 @@ pub(crate) struct Args {
     /// The second
     #[arg(value_name = "B")]
     second: PathBuf,
+    #[command(flatten)]
+    profiles: ProfileOptions,
     /// How to print the answer
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
 }
 
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
-    let (first, second) = (read(&args.first)?, read(&args.second)?);
+    let (first, second) = (
+        read(&args.first, &args.profiles)?,
+        read(&args.second, &args.profiles)?,
+    );
     let names = [first.name.clone(), second.name.clone()];
     let (first, second) = (install(&[first])?, install(&[second])?);
     let differences = seccomp::diff(&first, &second).map_err(too_complex)?;

@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 
 use classic::Refusal;
 use isa::classic::SockFilter;
+use seccomp::profile::{self, Compiled, Machine, Note, Profile, Shape, Version};
 use seccomp::{Filter, Stack};
+
+use super::value::parse_arch;
 
 use crate::answer::Failure;
 
@@ -15,6 +18,88 @@ pub(crate) struct Inputs {
     /// Filters in the order of their installation (`-` is standard input)
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
+    #[command(flatten)]
+    profiles: ProfileOptions,
+}
+
+/// The machine that a container profile is compiled for.
+#[derive(clap::Args)]
+#[command(next_help_heading = "For container profiles")]
+pub(crate) struct ProfileOptions {
+    /// The machine's architecture [default: this machine's]
+    #[arg(long, value_name = "ARCH")]
+    machine: Option<String>,
+    /// A capability of the container, as in CAP_SYS_ADMIN
+    #[arg(long = "cap", value_name = "CAP")]
+    caps: Vec<String>,
+    /// The kernel's version [default: 6.18, the newest known here]
+    #[arg(long, value_name = "VERSION")]
+    kernel_version: Option<String>,
+}
+
+impl ProfileOptions {
+    /// The same for another machine, if one is given.
+    pub(crate) fn on_machine(self, machine: Option<String>) -> ProfileOptions {
+        ProfileOptions {
+            machine: machine.or(self.machine),
+            ..self
+        }
+    }
+
+    /// Compiles a profile and tells its author what is unexpected about it.
+    pub(crate) fn compile(
+        &self,
+        name: &str,
+        text: &[u8],
+        shape: Shape,
+    ) -> Result<Compiled, Failure> {
+        let profile =
+            Profile::read(text).map_err(|error| Failure::new(format!("{name}: {error}")))?;
+        let compiled = profile::compile(&profile, &self.machine()?, shape).map_err(|long| {
+            let length = long.0.map_or(String::new(), |length| format!(" ({length})"));
+            Failure::new(format!(
+                "{name}: the filter would be longer than the 4096 instructions{length} that Linux takes"
+            ))
+        })?;
+        for note in &compiled.notes {
+            eprintln!("{name}: note: {}", note_text(note));
+        }
+        Ok(compiled)
+    }
+
+    fn machine(&self) -> Result<Machine, Failure> {
+        let (arch, _) = parse_arch(self.machine.as_deref())?;
+        let kernel = match &self.kernel_version {
+            None => Version::NEWEST,
+            Some(text) => Version::parse(text)
+                .ok_or_else(|| Failure::new(format!("{text:?} is no kernel version like 6.1")))?,
+        };
+        let full = |cap: &String| {
+            let cap = cap.to_ascii_uppercase();
+            if cap.starts_with("CAP_") {
+                cap
+            } else {
+                format!("CAP_{cap}")
+            }
+        };
+        Ok(Machine {
+            arch: arch.ok_or_else(|| Failure::new("--machine needs an architecture's name"))?,
+            caps: self.caps.iter().map(full).collect(),
+            kernel,
+        })
+    }
+}
+
+fn note_text(note: &Note) -> String {
+    match note {
+        Note::UnknownCall(name) => {
+            format!("no architecture known here has a call {name}; its rules have no effect")
+        }
+        Note::UnknownArch(name) => format!("{name} is passed over: its calls have no names here"),
+        Note::Conflict(name) => format!(
+            "rules for {name} with different actions hold for the same arguments; the first one counts"
+        ),
+    }
 }
 
 /// A program and what to call it.
@@ -28,7 +113,8 @@ pub(crate) struct Program {
 impl Inputs {
     /// The programs, unchecked.
     pub(crate) fn programs(&self) -> Result<Vec<Program>, Failure> {
-        self.files.iter().map(|path| read(path)).collect()
+        let read = |path| read(path, &self.profiles);
+        self.files.iter().map(|path: &PathBuf| read(path)).collect()
     }
 
     /// The programs and the stack of filters that they make.
@@ -39,24 +125,49 @@ impl Inputs {
     }
 }
 
-/// Reads one file.
-pub(crate) fn read(path: &Path) -> Result<Program, Failure> {
-    let name = if path == Path::new("-") {
+/// Reads one file: a profile if it looks like JSON, else a program.
+pub(crate) fn read(path: &Path, options: &ProfileOptions) -> Result<Program, Failure> {
+    let (name, bytes) = read_bytes(path)?;
+    let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
+    let is_json = first == Some(&b'{') && !bytes.contains(&0) && !looks_like_c(&bytes);
+    let insns = if is_json {
+        options.compile(&name, &bytes, Shape::Tree)?.program
+    } else {
+        classic::text::read(&bytes, None)
+            .map_err(|error| Failure::new(format!("{name}: {error}")))?
+    };
+    Ok(Program { name, insns })
+}
+
+/// A C array also begins with a brace, but goes on with a number.
+fn looks_like_c(bytes: &[u8]) -> bool {
+    let mut rest = bytes.iter().filter(|byte| !byte.is_ascii_whitespace());
+    rest.nth(1)
+        .is_some_and(|byte| byte.is_ascii_digit() || *byte == b'{')
+}
+
+/// The contents of a file and what to call it.
+pub(crate) fn read_bytes(path: &Path) -> Result<(String, Vec<u8>), Failure> {
+    let is_stdin = path == Path::new("-");
+    let name = if is_stdin {
         "standard input".to_owned()
     } else {
         path.display().to_string()
     };
     let mut bytes = Vec::new();
     let limit = classic::text::MAX_BYTES as u64 + 1;
-    let read = if path == Path::new("-") {
+    let read = if is_stdin {
         std::io::stdin().take(limit).read_to_end(&mut bytes)
     } else {
         std::fs::File::open(path).and_then(|file| file.take(limit).read_to_end(&mut bytes))
     };
     read.map_err(|error| Failure::new(format!("{name}: {error}")))?;
-    let insns = classic::text::read(&bytes, None)
-        .map_err(|error| Failure::new(format!("{name}: {error}")))?;
-    Ok(Program { name, insns })
+    if bytes.len() as u64 == limit {
+        return Err(Failure::new(format!(
+            "{name}: too large to be a filter or a profile"
+        )));
+    }
+    Ok((name, bytes))
 }
 
 /// Installs programs one after the other.

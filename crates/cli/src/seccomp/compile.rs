@@ -1,0 +1,111 @@
+//! `beebox seccomp compile`.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use classic::text::{ByteOrder, Form};
+use seccomp::profile::Shape;
+
+use super::input::{ProfileOptions, print, read_bytes};
+use crate::answer::{Answer, Failure};
+
+/// Compile a container profile (OCI or Docker JSON) to a filter
+///
+/// The result does what runc and libseccomp would do with the profile on such a
+/// machine, in exact code: every condition on a 64-bit argument compares both
+/// halves. Names that an architecture does not have are passed over, as runc
+/// does.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  beebox seccomp compile profile.json -o filter.bpf
+  beebox seccomp compile profile.json --cap CAP_SYS_ADMIN --kernel-version 4.19 --format d
+  beebox seccomp compile profile.json --arch aarch64 --linear -o filter.bpf")]
+pub(crate) struct Args {
+    /// The profile (`-` is standard input)
+    #[arg(value_name = "PROFILE")]
+    profile: PathBuf,
+    /// Where to write the filter [default: standard output, as text]
+    #[arg(short, long, value_name = "OUT")]
+    output: Option<PathBuf>,
+    /// Form of the filter [default: raw into a file, d on standard output]
+    #[arg(long, value_enum)]
+    format: Option<Code>,
+    /// The machine's architecture, another word for --machine
+    #[arg(long, value_name = "ARCH", conflicts_with = "machine")]
+    arch: Option<String>,
+    #[command(flatten)]
+    options: ProfileOptions,
+    /// Look numbers up in a balanced tree (the default)
+    #[arg(long, conflicts_with = "linear")]
+    tree: bool,
+    /// Compare numbers one after the other
+    #[arg(long)]
+    linear: bool,
+}
+
+/// The form of a filter.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Code {
+    /// `struct sock_filter` records, as the kernel takes them.
+    Raw,
+    /// A listing, as tcpdump -d prints it.
+    D,
+    /// A C array, as tcpdump -dd prints it.
+    Dd,
+    /// Decimal numbers, as tcpdump -ddd prints them.
+    Ddd,
+    /// One line, as iptables and tc take it.
+    Line,
+    /// Assembly language.
+    Asm,
+}
+
+impl Code {
+    fn form(self) -> Form {
+        match self {
+            Code::Raw => Form::Raw(ByteOrder::Little),
+            Code::D => Form::Dump,
+            Code::Dd => Form::CArray,
+            Code::Ddd => Form::Decimal,
+            Code::Line => Form::OneLine,
+            Code::Asm => Form::Asm,
+        }
+    }
+}
+
+pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
+    let (name, bytes) = read_bytes(&args.profile)?;
+    // The tree is also what a profile becomes in every other command.
+    let shape = if args.linear {
+        Shape::Linear
+    } else {
+        Shape::Tree
+    };
+    let options = args.options.on_machine(args.arch);
+    let compiled = options.compile(&name, &bytes, shape)?;
+    let default = if args.output.is_some() {
+        Code::Raw
+    } else {
+        Code::D
+    };
+    let code = classic::text::write(&compiled.program, args.format.unwrap_or(default).form());
+    match &args.output {
+        Some(path) => std::fs::write(path, &code)
+            .map_err(|error| Failure::new(format!("{}: {error}", path.display())))?,
+        None => match String::from_utf8(code) {
+            Ok(text) => print(&text)?,
+            Err(raw) => std::io::stdout()
+                .write_all(raw.as_bytes())
+                .map_err(|error| Failure::new(format!("standard output: {error}")))?,
+        },
+    }
+    let archs: Vec<_> = compiled
+        .architectures
+        .iter()
+        .map(|arch| arch.name())
+        .collect();
+    let count = compiled.program.len();
+    eprintln!("{name}: {count} instructions for {}", archs.join(", "));
+    Ok(Answer::Yes)
+}

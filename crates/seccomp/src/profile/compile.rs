@@ -1,0 +1,293 @@
+//! Classic code from the rules of a profile.
+//!
+//! The architecture is looked at first, then the number (one comparison after
+//! the other, or a balanced tree over ranges of numbers that are treated alike),
+//! then the arguments of the call's rules. Comparisons of 64-bit arguments are
+//! exact: the high half decides unless it is equal.
+
+use isa::classic::{Cond, MAX_INSNS, SockFilter};
+
+use super::code::{Decision, Graph, Test};
+use super::select::{Alternative, ArchRules, Machine, Note};
+use super::{Arg, Op, Profile};
+use crate::action::Action;
+use crate::arch::{Arch, X32_BIT};
+use crate::word::Word;
+
+/// How the number of a call is looked up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Shape {
+    /// One comparison after the other, in the order of the profile.
+    Linear,
+    /// A balanced tree.
+    #[default]
+    Tree,
+}
+
+/// A compiled profile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compiled {
+    /// The code.
+    pub program: Vec<SockFilter>,
+    /// The architectures that it is for.
+    pub architectures: Vec<Arch>,
+    /// What its author may not expect.
+    pub notes: Vec<Note>,
+}
+
+/// The code is longer than Linux takes; says how long, as far as it is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLong(pub Option<usize>);
+
+/// What libseccomp does on architectures that a filter is not for.
+const FOREIGN: Action = Action::KillThread;
+
+/// Compiles a profile for a machine.
+pub fn compile(profile: &Profile, machine: &Machine, shape: Shape) -> Result<Compiled, TooLong> {
+    let mut notes = Vec::new();
+    let rules = profile.select(machine, &mut notes);
+    let architectures = rules.iter().map(|rules| rules.arch).collect();
+    let mut compiler = Compiler {
+        graph: Graph::default(),
+        default: profile.default,
+        shape,
+    };
+    let start = compiler.architectures(&rules);
+    let program = compiler.graph.code(start).map_err(|_| TooLong(None))?;
+    if program.len() > MAX_INSNS {
+        return Err(TooLong(Some(program.len())));
+    }
+    Ok(Compiled {
+        program,
+        architectures,
+        notes,
+    })
+}
+
+struct Compiler {
+    graph: Graph,
+    default: Action,
+    shape: Shape,
+}
+
+/// A test of the word that is loaded.
+fn loaded(cond: Cond, k: u32) -> Test {
+    Test {
+        load: None,
+        mask: u32::MAX,
+        cond,
+        k,
+    }
+}
+
+impl Compiler {
+    fn architectures(&mut self, rules: &[ArchRules]) -> Decision {
+        let mut audits: Vec<u32> = Vec::new();
+        for rules in rules {
+            if !audits.contains(&rules.arch.audit()) {
+                audits.push(rules.arch.audit());
+            }
+        }
+        let mut next = self.end(FOREIGN);
+        for &audit in audits.iter().rev() {
+            let same = rules.iter().filter(|rules| rules.arch.audit() == audit);
+            let numbers = self.numbers(&same.collect::<Vec<_>>());
+            let calls = self.graph.load(Word::NR.offset(), numbers);
+            next = self.graph.test(loaded(Cond::Eq, audit), calls, next);
+        }
+        self.graph.load(Word::ARCH.offset(), next)
+    }
+
+    /// The calls of the architectures (one, or x86_64 and x32) that share an
+    /// audit number.
+    fn numbers(&mut self, rules: &[&ArchRules]) -> Decision {
+        let default = self.end(self.default);
+        let mut calls = Vec::new();
+        for rules in rules {
+            for (number, alternatives) in &rules.calls {
+                let body = self.call(rules.arch, alternatives);
+                calls.push((*number, body));
+            }
+        }
+        let archs: Vec<Arch> = rules.iter().map(|rules| rules.arch).collect();
+        match self.shape {
+            Shape::Linear => self.linear(&archs, &calls, default),
+            Shape::Tree => self.tree(&archs, calls, default),
+        }
+    }
+
+    fn linear(&mut self, archs: &[Arch], calls: &[(u32, Decision)], default: Decision) -> Decision {
+        let mut next = default;
+        for &(number, body) in calls.iter().rev() {
+            next = self.graph.test(loaded(Cond::Eq, number), body, next);
+        }
+        let foreign = self.end(FOREIGN);
+        match archs {
+            // Numbers with the x32 bit belong to another architecture, except
+            // -1: tracers set it to skip a call.
+            [Arch::X86_64] => {
+                let is_skipped = loaded(Cond::Eq, u32::MAX);
+                let above = self.graph.test(is_skipped, default, foreign);
+                self.graph.test(loaded(Cond::Ge, X32_BIT), above, next)
+            }
+            [Arch::X32] => self.graph.test(loaded(Cond::Ge, X32_BIT), next, foreign),
+            _ => next,
+        }
+    }
+
+    fn tree(
+        &mut self,
+        archs: &[Arch],
+        mut calls: Vec<(u32, Decision)>,
+        default: Decision,
+    ) -> Decision {
+        calls.sort_by_key(|&(number, _)| number);
+        let foreign = self.end(FOREIGN);
+        // Where what happens changes, and to what.
+        let outside = |number: u64| match archs {
+            [Arch::X86_64] if (u64::from(X32_BIT)..u64::from(u32::MAX)).contains(&number) => {
+                foreign
+            }
+            [Arch::X32] if number < u64::from(X32_BIT) => foreign,
+            _ => default,
+        };
+        let mut starts = vec![0, u64::from(X32_BIT), u64::from(u32::MAX)];
+        for &(number, _) in &calls {
+            starts.extend([u64::from(number), u64::from(number) + 1]);
+        }
+        starts.sort_unstable();
+        starts.dedup();
+        starts.retain(|&start| start <= u64::from(u32::MAX));
+        let mut ranges: Vec<(u32, Decision)> = Vec::new();
+        for start in starts {
+            let number = start as u32;
+            let place = calls.binary_search_by_key(&number, |&(number, _)| number);
+            let body = place.map_or_else(|_| outside(start), |place| calls[place].1);
+            if ranges.last().is_none_or(|&(_, before)| before != body) {
+                ranges.push((number, body));
+            }
+        }
+        self.search(&ranges)
+    }
+
+    fn search(&mut self, ranges: &[(u32, Decision)]) -> Decision {
+        if let [(_, only)] = ranges {
+            return *only;
+        }
+        // One number between two ranges that are alike: one comparison.
+        if let &[(_, before), (number, body), (next, after)] = ranges
+            && before == after
+            && next - number == 1
+        {
+            return self.graph.test(loaded(Cond::Eq, number), body, before);
+        }
+        let (low, high) = ranges.split_at(ranges.len() / 2);
+        let first = high[0].0;
+        let (low, high) = (self.search(low), self.search(high));
+        self.graph.test(loaded(Cond::Ge, first), high, low)
+    }
+
+    fn end(&mut self, action: Action) -> Decision {
+        self.graph.end(action.to_return())
+    }
+
+    /// The rules of one call, one after the other.
+    fn call(&mut self, arch: Arch, alternatives: &[Alternative]) -> Decision {
+        let mut next = self.end(self.default);
+        for (args, action) in alternatives.iter().rev() {
+            let mut holds = self.end(*action);
+            for arg in args.iter().rev() {
+                holds = self.condition(arch, arg, holds, next);
+            }
+            next = holds;
+        }
+        next
+    }
+
+    /// A condition on one argument. On x32 and 32-bit architectures libseccomp
+    /// looks at low halves only.
+    fn condition(&mut self, arch: Arch, arg: &Arg, yes: Decision, no: Decision) -> Decision {
+        let wide = !arch.has_narrow_arguments() && arch != Arch::X32;
+        let low = Half::new(Word::arg_low(arg.index), arg.value as u32);
+        let high = wide.then(|| Half::new(Word::arg_high(arg.index), (arg.value >> 32) as u32));
+        let graph = &mut self.graph;
+        match arg.op {
+            Op::Eq => equal(graph, high, low, yes, no),
+            Op::Ne => equal(graph, high, low, no, yes),
+            Op::Gt => greater(graph, Cond::Gt, high, low, yes, no),
+            Op::Ge => greater(graph, Cond::Ge, high, low, yes, no),
+            Op::Le => greater(graph, Cond::Gt, high, low, no, yes),
+            Op::Lt => greater(graph, Cond::Ge, high, low, no, yes),
+            Op::MaskedEq => {
+                let masked = |half: Half, value: u64| Half {
+                    mask: half.k,
+                    k: value as u32 & half.k,
+                    ..half
+                };
+                let low = masked(low, arg.value_two);
+                let high = high.map(|high| masked(high, arg.value_two >> 32));
+                equal(graph, high, low, yes, no)
+            }
+        }
+    }
+}
+
+/// One half of an argument, and what it is compared with.
+#[derive(Clone, Copy)]
+struct Half {
+    word: Word,
+    mask: u32,
+    k: u32,
+}
+
+impl Half {
+    fn new(word: Word, k: u32) -> Half {
+        Half {
+            word,
+            mask: u32::MAX,
+            k,
+        }
+    }
+
+    fn test(self, cond: Cond) -> Test {
+        Test {
+            load: Some(self.word.offset()),
+            mask: self.mask,
+            cond,
+            k: self.k,
+        }
+    }
+}
+
+fn equal(
+    graph: &mut Graph,
+    high: Option<Half>,
+    low: Half,
+    yes: Decision,
+    no: Decision,
+) -> Decision {
+    // A half of which no bit counts is always equal.
+    let needed = |half: &Half| half.mask != 0;
+    let mut decision = yes;
+    for half in [Some(low), high].into_iter().flatten().filter(needed) {
+        decision = graph.test(half.test(Cond::Eq), decision, no);
+    }
+    decision
+}
+
+fn greater(
+    graph: &mut Graph,
+    cond: Cond,
+    high: Option<Half>,
+    low: Half,
+    yes: Decision,
+    no: Decision,
+) -> Decision {
+    let decision = graph.test(low.test(cond), yes, no);
+    let Some(high) = high else {
+        return decision;
+    };
+    // The word is loaded once for both comparisons.
+    let equal = graph.test(loaded(Cond::Eq, high.k), decision, no);
+    graph.test(high.test(Cond::Gt), yes, equal)
+}

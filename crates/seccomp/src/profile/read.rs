@@ -1,0 +1,332 @@
+//! Reads a profile from JSON, with the place of every fault.
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+use super::{Arg, Filter, Op, Profile, Rule, Version};
+use crate::action::Action;
+use crate::errno;
+
+/// Why a text is not a profile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProfileError {
+    /// Where: line and column for JSON that is none, else the path of the
+    /// value, as in `syscalls[3].args[0].op`.
+    pub place: String,
+    /// What is wrong there.
+    pub what: String,
+}
+
+impl fmt::Display for ProfileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.what)
+    }
+}
+
+impl std::error::Error for ProfileError {}
+
+impl Profile {
+    /// Reads a profile.
+    pub fn read(text: &[u8]) -> Result<Profile, ProfileError> {
+        let value: Value = serde_json::from_slice(text).map_err(|error| {
+            let what = error.to_string();
+            let what = what.split(" at line ").next().unwrap_or_default();
+            ProfileError {
+                place: format!("line {}, column {}", error.line(), error.column()),
+                what: format!("not JSON: {what}"),
+            }
+        })?;
+        let root = Place::root(&value);
+        // A whole OCI configuration has the profile inside.
+        match root
+            .get("linux")?
+            .map(|linux| linux.get("seccomp"))
+            .transpose()?
+        {
+            Some(Some(profile)) => read_profile(&profile),
+            Some(None) => Err(root.fault("this OCI configuration has no linux.seccomp")),
+            None => read_profile(&root),
+        }
+    }
+}
+
+fn read_profile(at: &Place<'_>) -> Result<Profile, ProfileError> {
+    let default = at.required("defaultAction")?;
+    let default_errno = at
+        .get("defaultErrnoRet")?
+        .map(|place| place.number())
+        .transpose()?;
+    let profile = Profile {
+        default: read_action(&default, default_errno)?,
+        architectures: at.strings("architectures")?,
+        arch_map: at
+            .list("archMap")?
+            .iter()
+            .map(read_arch_map)
+            .collect::<Result<_, _>>()?,
+        rules: at
+            .list("syscalls")?
+            .iter()
+            .map(read_rule)
+            .collect::<Result<_, _>>()?,
+    };
+    if !profile.architectures.is_empty() && !profile.arch_map.is_empty() {
+        return Err(at.fault("a profile has either architectures or archMap, not both"));
+    }
+    Ok(profile)
+}
+
+fn read_arch_map(at: &Place<'_>) -> Result<(String, Vec<String>), ProfileError> {
+    let machine = at.required("architecture")?.string()?.to_owned();
+    Ok((machine, at.strings("subArchitectures")?))
+}
+
+fn read_rule(at: &Place<'_>) -> Result<Rule, ProfileError> {
+    let mut names = at.strings("names")?;
+    if let Some(name) = at.get("name")? {
+        let name = name.string()?;
+        if !name.is_empty() && !names.is_empty() {
+            return Err(at.fault("a rule has either name or names, not both"));
+        }
+        if !name.is_empty() {
+            names.push(name.to_owned());
+        }
+    }
+    let errno = at
+        .get("errnoRet")?
+        .map(|place| place.number())
+        .transpose()?;
+    Ok(Rule {
+        names,
+        action: read_action(&at.required("action")?, errno)?,
+        args: at
+            .list("args")?
+            .iter()
+            .map(read_arg)
+            .collect::<Result<_, _>>()?,
+        includes: read_filter(at.get("includes")?)?,
+        excludes: read_filter(at.get("excludes")?)?,
+    })
+}
+
+fn read_action(at: &Place<'_>, errno: Option<u64>) -> Result<Action, ProfileError> {
+    // What runc gives when the profile does not say: EPERM.
+    let data = match errno {
+        Some(number) => u16::try_from(number)
+            .map_err(|_| at.fault(&format!("errnoRet {number} has more than 16 bits")))?,
+        None => errno::number("EPERM").unwrap_or(1),
+    };
+    Ok(match at.string()? {
+        "SCMP_ACT_KILL" | "SCMP_ACT_KILL_THREAD" => Action::KillThread,
+        "SCMP_ACT_KILL_PROCESS" => Action::KillProcess,
+        "SCMP_ACT_TRAP" => Action::Trap(0),
+        "SCMP_ACT_ERRNO" => Action::Errno(data),
+        "SCMP_ACT_TRACE" => Action::Trace(data),
+        "SCMP_ACT_ALLOW" => Action::Allow,
+        "SCMP_ACT_LOG" => Action::Log,
+        "SCMP_ACT_NOTIFY" => Action::UserNotif,
+        other => {
+            return Err(at.fault(&format!(
+                "{other:?} is no action; there are SCMP_ACT_ALLOW, ERRNO, KILL, KILL_THREAD, \
+                 KILL_PROCESS, LOG, NOTIFY, TRACE, TRAP"
+            )));
+        }
+    })
+}
+
+fn read_arg(at: &Place<'_>) -> Result<Arg, ProfileError> {
+    let index = at.required("index")?;
+    let number = index.number()?;
+    let op = at.required("op")?;
+    Ok(Arg {
+        index: u8::try_from(number)
+            .ok()
+            .filter(|&index| index < 6)
+            .ok_or_else(|| index.fault(&format!("{number} is no argument: a call has 0 to 5")))?,
+        op: read_op(&op)?,
+        value: at.required("value")?.number()?,
+        value_two: at.get("valueTwo")?.map_or(Ok(0), |place| place.number())?,
+    })
+}
+
+fn read_op(at: &Place<'_>) -> Result<Op, ProfileError> {
+    Ok(match at.string()? {
+        "SCMP_CMP_NE" => Op::Ne,
+        "SCMP_CMP_LT" => Op::Lt,
+        "SCMP_CMP_LE" => Op::Le,
+        "SCMP_CMP_EQ" => Op::Eq,
+        "SCMP_CMP_GE" => Op::Ge,
+        "SCMP_CMP_GT" => Op::Gt,
+        "SCMP_CMP_MASKED_EQ" => Op::MaskedEq,
+        other => {
+            return Err(at.fault(&format!(
+                "{other:?} is no comparison; there are SCMP_CMP_NE, LT, LE, EQ, GE, GT, MASKED_EQ"
+            )));
+        }
+    })
+}
+
+fn read_filter(at: Option<Place<'_>>) -> Result<Filter, ProfileError> {
+    let Some(at) = at else {
+        return Ok(Filter::default());
+    };
+    let min_kernel =
+        match at.get("minKernel")? {
+            Some(place) if !place.string()?.is_empty() => {
+                let text = place.string()?;
+                let version = Version::parse(text);
+                Some(version.ok_or_else(|| {
+                    place.fault(&format!("{text:?} is no kernel version like 4.8"))
+                })?)
+            }
+            _ => None,
+        };
+    Ok(Filter {
+        caps: at.strings("caps")?,
+        arches: at.strings("arches")?,
+        min_kernel,
+    })
+}
+
+/// A value and the way to it.
+struct Place<'a> {
+    value: &'a Value,
+    path: String,
+}
+
+impl<'a> Place<'a> {
+    fn root(value: &'a Value) -> Place<'a> {
+        Place {
+            value,
+            path: String::new(),
+        }
+    }
+
+    fn fault(&self, what: &str) -> ProfileError {
+        let place = if self.path.is_empty() {
+            "the profile"
+        } else {
+            &self.path
+        };
+        ProfileError {
+            place: place.to_owned(),
+            what: what.to_owned(),
+        }
+    }
+
+    fn expected(&self, what: &str) -> ProfileError {
+        let found = match self.value {
+            Value::Null => "null",
+            Value::Bool(_) => "true or false",
+            Value::Number(_) => "a number",
+            Value::String(_) => "a string",
+            Value::Array(_) => "a list",
+            Value::Object(_) => "an object",
+        };
+        self.fault(&format!("expected {what}, found {found}"))
+    }
+
+    fn object(&self) -> Result<&'a Map<String, Value>, ProfileError> {
+        self.value
+            .as_object()
+            .ok_or_else(|| self.expected("an object"))
+    }
+
+    /// A member; one that is null counts as absent.
+    fn get(&self, name: &str) -> Result<Option<Place<'a>>, ProfileError> {
+        let member = self.object()?.get(name).filter(|value| !value.is_null());
+        let path = if self.path.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{}.{name}", self.path)
+        };
+        Ok(member.map(|value| Place { value, path }))
+    }
+
+    fn required(&self, name: &str) -> Result<Place<'a>, ProfileError> {
+        self.get(name)?
+            .ok_or_else(|| self.fault(&format!("{name} is missing")))
+    }
+
+    fn list(&self, name: &str) -> Result<Vec<Place<'a>>, ProfileError> {
+        let Some(place) = self.get(name)? else {
+            return Ok(Vec::new());
+        };
+        let items = place
+            .value
+            .as_array()
+            .ok_or_else(|| place.expected("a list"))?;
+        let place_of = |(at, value)| Place {
+            value,
+            path: format!("{}[{at}]", place.path),
+        };
+        Ok(items.iter().enumerate().map(place_of).collect())
+    }
+
+    fn string(&self) -> Result<&'a str, ProfileError> {
+        self.value.as_str().ok_or_else(|| self.expected("a string"))
+    }
+
+    fn strings(&self, name: &str) -> Result<Vec<String>, ProfileError> {
+        let places = self.list(name)?;
+        places
+            .iter()
+            .map(|place| place.string().map(str::to_owned))
+            .collect()
+    }
+
+    fn number(&self) -> Result<u64, ProfileError> {
+        self.value
+            .as_u64()
+            .ok_or_else(|| self.expected("a whole number from 0 to 2^64-1"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fault(text: &str) -> String {
+        Profile::read(text.as_bytes()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn faults_have_a_place() {
+        assert_eq!(
+            fault("{\n \"defaultAction\": \"SCMP_ACT_ALLOW\",\n}"),
+            "line 3, column 1: not JSON: trailing comma"
+        );
+        assert_eq!(fault("{}"), "the profile: defaultAction is missing");
+        assert_eq!(
+            fault(
+                r#"{"defaultAction":"SCMP_ACT_ALLOW","syscalls":[{"names":["read"],
+                "action":"SCMP_ACT_ERRNO","args":[{"index":6,"op":"SCMP_CMP_EQ","value":1}]}]}"#
+            ),
+            "syscalls[0].args[0].index: 6 is no argument: a call has 0 to 5"
+        );
+        assert_eq!(
+            fault(r#"{"defaultAction":"SCMP_ACT_ALLOW","syscalls":[{"names":"read"}]}"#),
+            "syscalls[0].names: expected a list, found a string"
+        );
+    }
+
+    #[test]
+    fn a_rule_is_read_whole() {
+        let profile = Profile::read(
+            br#"{"defaultAction":"SCMP_ACT_ERRNO","defaultErrnoRet":38,
+            "archMap":[{"architecture":"SCMP_ARCH_X86_64","subArchitectures":["SCMP_ARCH_X86"]}],
+            "syscalls":[{"name":"clone","action":"SCMP_ACT_ALLOW","comment":"",
+              "args":[{"index":0,"value":2114060288,"valueTwo":0,"op":"SCMP_CMP_MASKED_EQ"}],
+              "includes":{"minKernel":"4.8"},"excludes":{"caps":["CAP_SYS_ADMIN"]}}]}"#,
+        )
+        .unwrap();
+        assert_eq!(profile.default, Action::Errno(38));
+        assert_eq!(profile.arch_map[0].1, ["SCMP_ARCH_X86"]);
+        let rule = &profile.rules[0];
+        assert_eq!(rule.names, ["clone"]);
+        assert_eq!(rule.args[0].op, Op::MaskedEq);
+        assert_eq!(rule.includes.min_kernel, Version::parse("4.8"));
+        assert_eq!(rule.excludes.caps, ["CAP_SYS_ADMIN"]);
+    }
+}
