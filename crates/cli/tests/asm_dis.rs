@@ -256,3 +256,54 @@ fn expressions_are_compiled_as_by_tcpdump() {
     let unknown = failure(&["dis", "-e", "ip", "--linktype", "9999"], "");
     assert!(unknown.contains("libpcap refuses"), "{unknown}");
 }
+
+/// The link type reaches libpcap as a capture file would bring it.
+#[test]
+fn link_types_mean_what_they_mean_to_tcpdump() {
+    let has_tcpdump = Command::new("tcpdump").arg("--version").output().is_ok();
+    if !has_tcpdump {
+        eprintln!("no tcpdump here");
+        return;
+    }
+    let path = std::env::temp_dir().join(format!("beebox-link-{}.pcap", std::process::id()));
+    let names = [
+        "NULL",
+        "EN10MB",
+        "PPP",
+        "RAW",
+        "LOOP",
+        "LINUX_SLL",
+        "IEEE802_11_RADIO",
+        "LINUX_SLL2",
+    ];
+    let numbers = [0u32, 1, 9, 101, 108, 113, 127, 276];
+    for (name, number) in names.into_iter().zip(numbers) {
+        let mut header = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        header.extend_from_slice(&262_144u32.to_le_bytes());
+        header.extend_from_slice(&number.to_le_bytes());
+        std::fs::write(&path, header).unwrap();
+        for expression in [
+            "ip",
+            "ip6",
+            "tcp port 22",
+            "host 10.0.0.1 and udp",
+            "len > 100",
+        ] {
+            let mut tcpdump = Command::new("tcpdump");
+            tcpdump.arg("-r").arg(&path).args(["-ddd", expression]);
+            let expected = tcpdump.output().expect("tcpdump runs");
+            assert!(expected.status.success(), "{name}: {expression}");
+            let words = [
+                "dis",
+                "-e",
+                expression,
+                "--linktype",
+                name,
+                "--format",
+                "ddd",
+            ];
+            assert_eq!(stdout(&words, ""), expected.stdout, "{name}: {expression}");
+        }
+    }
+    std::fs::remove_file(path).unwrap();
+}
