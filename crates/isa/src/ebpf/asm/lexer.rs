@@ -23,9 +23,11 @@ pub(super) struct Token<'a> {
     pub(super) at: usize,
 }
 
-/// Operators of several characters, longer ones first.
+/// Operators of several characters, longer ones before their beginnings; those
+/// with an `s` are signed.
 const OPERATORS: &[&str] = &[
-    "<<=", ">>=", "+=", "-=", "*=", "/=", "%=", "|=", "&=", "^=", "==", "!=", "<=", ">=",
+    "s>>=", "s>=", "s<=", "s/=", "s%=", "s>", "s<", "<<=", ">>=", "+=", "-=", "*=", "/=", "%=",
+    "|=", "&=", "^=", "==", "!=", "<=", ">=",
 ];
 
 /// The tokens of a text. Comments run from `#` or `//` to the end of the line.
@@ -35,6 +37,9 @@ pub(super) fn tokens(source: &str) -> impl Iterator<Item = Token<'_>> {
         loop {
             let rest = &source[at..];
             let first = rest.chars().next()?;
+            let operator = OPERATORS
+                .iter()
+                .find(|operator| rest.starts_with(**operator));
             let (len, kind) = match first {
                 ' ' | '\t' | '\r' => {
                     at += 1;
@@ -53,15 +58,10 @@ pub(super) fn tokens(source: &str) -> impl Iterator<Item = Token<'_>> {
                     let len = word_len(rest);
                     (len, number(&rest[..len]))
                 }
+                _ if let Some(operator) = operator => (operator.len(), Kind::Mark),
                 'a'..='z' | 'A'..='Z' | '_' | '.' => (word_len(rest), Kind::Word),
-                _ => match OPERATORS
-                    .iter()
-                    .find(|operator| rest.starts_with(**operator))
-                {
-                    Some(operator) => (operator.len(), Kind::Mark),
-                    None if first.is_ascii_punctuation() => (1, Kind::Mark),
-                    None => (first.len_utf8(), Kind::Bad),
-                },
+                _ if first.is_ascii_punctuation() => (1, Kind::Mark),
+                _ => (first.len_utf8(), Kind::Bad),
             };
             let token = Token {
                 kind,
