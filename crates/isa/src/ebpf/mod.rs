@@ -1,6 +1,40 @@
-//! The eBPF instruction set (RFC 9669, and Linux 6.18 beyond it).
+//! The eBPF instruction set: RFC 9669, and Linux 6.18 beyond it.
 //!
-//! [`table`] holds one row for every instruction; the rest derives from it.
+//! One table ([`table`]) holds a row for every instruction, and everything else
+//! derives from it: decoding and encoding, the rules for reserved fields, which
+//! registers and memory an instruction uses and where control goes, both text
+//! forms and the assembler. What an instruction computes is in [`eval`]. To add
+//! an instruction, write one row; a new [`Insn`] variant or operation then makes
+//! the compiler name the places that must give it a meaning.
+//!
+//! Programs are slices with one [`Insn`] for each eight-byte slot, so indices
+//! and jump distances count as the kernel counts. Decoding never fails: a slot
+//! that is no instruction becomes [`Insn::Invalid`] with its bits and the
+//! [`Fault`] that Linux finds in it. Decoding, encoding, printing and assembling
+//! are inverses of one another. The field that Linux doesn't look at (the offset
+//! of `exit`) is the only thing that encoding normalises.
+//!
+//! ```
+//! use beebox_isa::ebpf::{assemble, encode, to_bytes};
+//!
+//! let program = assemble(
+//!     "
+//!         r0 = *(u32 *)(r1 + 4)
+//!         if r0 == 0 goto out
+//!         w0 = 1
+//!     out:
+//!         exit
+//!     ",
+//! )?;
+//! assert_eq!(program[1].to_string(), "if r0 == 0 goto +1");
+//! assert_eq!(program[0].kernel_form(&|_| None).to_string(), "(61) r0 = *(u32 *)(r1 +4)");
+//! assert_eq!(to_bytes(&encode(&program)?)[..4], [0x61, 0x10, 4, 0]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Cost: 3 to 10 ns to decode or encode an instruction, depending on how well
+//! the processor predicts the next opcode; 150 ns to print one, 1.5 µs to
+//! assemble one.
 
 #[macro_use]
 mod row;

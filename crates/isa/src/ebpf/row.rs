@@ -7,9 +7,9 @@
 //! disagree; the columns before it say which field of the slot each name comes
 //! from, or which value a field must have.
 //!
-//! Invariant: no two rows match the same slot, and no two rows match the same
-//! `Insn` (`tests/ebpf_table.rs`). Cost: decoding and encoding are one `match`
-//! each.
+//! Invariant: no two rows admit the same slot (`tests/ebpf_table.rs`), and no
+//! two rows stand for the same `Insn` (the compiler refuses a pattern that can't
+//! be reached). Cost: decoding and encoding are one `match` each.
 
 use super::insn::RawInsn;
 use super::operands::RegRoles;

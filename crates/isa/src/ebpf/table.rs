@@ -4,8 +4,8 @@
 //! To add an instruction, write one row. Decoding, encoding, the rules for
 //! reserved fields, operands, both text forms and the assembler follow from
 //! it; a new [`Insn`] variant or a new operation inside one makes the compiler
-//! name every place that must give it a meaning. The columns are explained in
-//! [`super::row`], the placeholders of the texts in [`super::template`].
+//! name every place that must give it a meaning. The columns are explained at
+//! the macro (`row.rs`), the placeholders of the texts in `template.rs`.
 
 use super::codec::{Halves, Immediate, invalid};
 use super::insn::AluOp::*;
