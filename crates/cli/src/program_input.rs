@@ -149,13 +149,21 @@ impl FormName {
 /// Reads a program from a file, or from standard input if the path is `-`;
 /// without a form, in the one that it seems to have.
 pub(crate) fn read_program(path: &Path, form: Option<Form>) -> Result<Vec<SockFilter>, Failure> {
-    let bytes = read_bytes(path)?;
-    text::read(&bytes, form).map_err(|error| unreadable(path, &bytes, form.is_some(), &error))
+    parse_program(path, &read_bytes(path)?, form)
+}
+
+/// Reads a program from the bytes of a file.
+pub(crate) fn parse_program(
+    path: &Path,
+    bytes: &[u8],
+    form: Option<Form>,
+) -> Result<Vec<SockFilter>, Failure> {
+    text::read(bytes, form).map_err(|error| unreadable(path, bytes, form.is_some(), &error))
 }
 
 /// The bytes of a file or of standard input, but no more than a program can
 /// have.
-fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
+pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     let fail = |error: io::Error| Failure::new(format_args!("{}: {error}", name(path)));
     let mut bytes = Vec::new();
     let source: &mut dyn Read = match path == Path::new("-") {
@@ -168,7 +176,7 @@ fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
 }
 
 /// What messages call a path.
-fn name(path: &Path) -> String {
+pub(crate) fn name(path: &Path) -> String {
     match path == Path::new("-") {
         true => "standard input".to_owned(),
         false => path.display().to_string(),

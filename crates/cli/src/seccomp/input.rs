@@ -1,6 +1,6 @@
 //! Where filters come from: files and running processes.
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use classic::Refusal;
@@ -11,6 +11,7 @@ use seccomp::{Filter, Stack};
 use super::value::parse_arch;
 
 use crate::answer::Failure;
+use crate::program_input;
 
 /// Where to take the filters from.
 #[derive(clap::Args)]
@@ -133,8 +134,7 @@ pub(crate) fn read(path: &Path, options: &ProfileOptions) -> Result<Program, Fai
     let insns = if is_json {
         options.compile(&name, &bytes, Shape::Tree)?.program
     } else {
-        classic::text::read(&bytes, None)
-            .map_err(|error| Failure::new(format!("{name}: {error}")))?
+        program_input::parse_program(path, &bytes, None)?
     };
     Ok(Program { name, insns })
 }
@@ -148,21 +148,9 @@ fn looks_like_c(bytes: &[u8]) -> bool {
 
 /// The contents of a file and what to call it.
 pub(crate) fn read_bytes(path: &Path) -> Result<(String, Vec<u8>), Failure> {
-    let is_stdin = path == Path::new("-");
-    let name = if is_stdin {
-        "standard input".to_owned()
-    } else {
-        path.display().to_string()
-    };
-    let mut bytes = Vec::new();
-    let limit = classic::text::MAX_BYTES as u64 + 1;
-    let read = if is_stdin {
-        std::io::stdin().take(limit).read_to_end(&mut bytes)
-    } else {
-        std::fs::File::open(path).and_then(|file| file.take(limit).read_to_end(&mut bytes))
-    };
-    read.map_err(|error| Failure::new(format!("{name}: {error}")))?;
-    if bytes.len() as u64 == limit {
+    let name = program_input::name(path);
+    let bytes = program_input::read_bytes(path)?;
+    if bytes.len() > classic::text::MAX_BYTES {
         return Err(Failure::new(format!(
             "{name}: too large to be a filter or a profile"
         )));
