@@ -154,6 +154,20 @@ fn labels_count_slots() {
     assert_eq!(texts, expected);
 }
 
+#[test]
+fn listings_read_back() {
+    let listing = "
+       0:\tr1 = 0x5 ll
+       2:\tif r1 < 0x40 goto +0x1 <LBB0_4>
+       3:\tcall 7 <bpf_get_prandom_u32>
+       4:\texit
+    ";
+    let expected = ["r1 = 0x5 ll", "", "if r1 < 64 goto +1", "call 7", "exit"];
+    let insns = assemble(listing).expect("a program");
+    let texts: Vec<String> = insns.iter().map(Insn::to_string).collect();
+    assert_eq!(texts, expected);
+}
+
 #[track_caller]
 fn refused(text: &str, line: usize, column: usize, says: &str) {
     let error = assemble(text).expect_err(text);

@@ -4,7 +4,8 @@
 //! (`name:`) before any of them and comments from `#` or `//`. Each statement
 //! is an instruction in the form that [`Insn`]'s `Display` prints, or
 //! `.8byte N`, the bits of a slot as they stand. Jumps and calls name a label
-//! or a signed distance in slots.
+//! or a signed distance in slots. Listings can be read back: an index before an
+//! instruction (`12:`) and a name after it (`goto +3 <LBB0_4>`) are passed over.
 //!
 //! The grammar is the table's templates, so assembling what was printed gives
 //! the same instructions, and a new row is understood as soon as it is there.
@@ -58,9 +59,13 @@ impl<'a> Program<'a> {
     /// byte `end`.
     fn read_statement(&mut self, mut statement: &[Token<'a>], end: usize) -> Result<(), AsmError> {
         while let [label, colon, rest @ ..] = statement
-            && label.kind == Kind::Word
+            && matches!(label.kind, Kind::Word | Kind::Number(_))
             && colon.text == ":"
         {
+            statement = rest;
+            if label.kind != Kind::Word {
+                continue;
+            }
             let (_, first) = *self
                 .labels
                 .entry(label.text)
@@ -70,8 +75,8 @@ impl<'a> Program<'a> {
                 let name = label.text.to_owned();
                 return Err(self.error(label.at, AsmProblem::DuplicateLabel { name, first_line }));
             }
-            statement = rest;
         }
+        statement = without_annotation(statement);
         let [first, rest @ ..] = statement else {
             return Ok(());
         };
@@ -160,6 +165,17 @@ impl<'a> Program<'a> {
             column,
             problem,
         }
+    }
+}
+
+/// The statement without the name in angle brackets that a listing adds; no
+/// instruction ends with a bracket.
+fn without_annotation<'s, 'a>(statement: &'s [Token<'a>]) -> &'s [Token<'a>] {
+    let closed = statement.last().is_some_and(|token| token.text == ">");
+    let opening = statement.iter().rposition(|token| token.text == "<");
+    match opening {
+        Some(at) if closed => &statement[..at],
+        _ => statement,
     }
 }
 
