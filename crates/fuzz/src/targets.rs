@@ -4,6 +4,7 @@ mod capture;
 mod classic_program;
 mod classic_text;
 mod engines;
+mod seccomp_analysis;
 
 use isa::classic::SockFilter;
 
@@ -14,6 +15,7 @@ pub(crate) const ALL: &[Target] = &[
     classic_text::TARGET,
     classic_program::TARGET,
     engines::TARGET,
+    seccomp_analysis::TARGET,
 ];
 
 /// Instructions made of any bytes: the longest program that Linux takes, and one

@@ -2,9 +2,13 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use beebox_fuzz::TARGETS;
 use beebox_fuzz::runner::{self, Until};
+
+/// Long enough for some hundred inputs of the slowest target.
+const A_WHILE: Duration = Duration::from_secs(2);
 
 #[test]
 fn every_target_holds_on_its_seeds_and_their_neighbours() {
@@ -15,10 +19,10 @@ fn every_target_holds_on_its_seeds_and_their_neighbours() {
             runner::attempt(target, seed)
                 .unwrap_or_else(|how| panic!("{}: seed {index}: {how:?}", target.name));
         }
-        let tally = runner::fuzz(target, seeds, 1, Until::Inputs(3_000))
+        let tally = runner::fuzz(target, seeds, 1, Until::Elapsed(A_WHILE))
             .unwrap_or_else(|broken| panic!("{}: {broken:?}", target.name));
         assert!(
-            tally.signatures > 8,
+            tally.signatures > 4,
             "{}: the inputs all look alike",
             target.name
         );
