@@ -30,6 +30,10 @@ fn assembly_errors_say_line_column_and_what_was_expected() {
             "ldh M[3]",
             "line 1, column 5: expected '[k]' or '[x + k]' after ldh, found 'M'",
         ),
+        (
+            "ld [12 ; open\n\n",
+            "line 1, column 7: expected ']', found the end",
+        ),
         ("ld [12", "line 1, column 7: expected ']', found the end"),
         (
             "ld [y + 12]",
@@ -223,7 +227,7 @@ fn number_errors_say_line_column_and_what_was_expected() {
         (
             Form::Decimal,
             "1\n6 0 0\n",
-            "line 3, column 1: expected k on the line of the opcode, found the end",
+            "line 2, column 6: expected k on the line of the opcode, found the end",
         ),
         (
             Form::Decimal,

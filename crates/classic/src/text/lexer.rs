@@ -241,7 +241,9 @@ impl<'a> Lexer<'a> {
             let at = self.at;
             let rest = &source[at..];
             let Some(first) = rest.chars().next() else {
-                return token(Kind::End, at, 0, opens_line);
+                // What is missing at the end is missing after the last token.
+                let last = self.next.at + self.next.text.len();
+                return token(Kind::End, last, 0, opens_line);
             };
             let in_first_column = at == 0 || source.as_bytes()[at - 1] == b'\n';
             if first.is_whitespace() {
