@@ -46,8 +46,13 @@ pub struct Bench {
     pub name: &'static str,
     /// What it measures, in one line.
     pub about: &'static str,
-    /// Measures what one process can; the rest is repetition.
-    sample: fn(&Options, &mut Progress<'_>) -> Result<Report, Failure>,
+    /// Measures what is repeated in several new processes.
+    sample: fn(&Options) -> Result<Report, Failure>,
+    /// Measures the rest.
+    rest: fn(&Options, &mut Progress<'_>, &mut Report) -> Result<(), Failure>,
+    /// Does what `rest` asks of processes of its own; `None` if the words are
+    /// not its.
+    part: fn(&[&str]) -> Option<Result<(), Failure>>,
 }
 
 /// All benchmarks.
@@ -58,21 +63,36 @@ pub const BENCHES: &[Bench] = &[classic::BENCH];
 pub struct Options {
     /// Less repetition, and nothing that takes long.
     pub quick: bool,
-    /// The `beebox` command, for what is measured as a whole process and for
-    /// measuring in new processes.
+    /// The `beebox` command, which is measured as a whole, and which measures
+    /// in new processes.
     pub beebox: PathBuf,
 }
+
+/// The option of `beebox bench NAME` after which the words of [`Bench::part`]
+/// follow.
+pub const PART: &str = "--part";
+
+/// The part that every benchmark has: measure in this process and print the
+/// report.
+const SAMPLE: &str = "sample";
 
 impl Options {
     /// In how many processes to measure.
     fn processes(&self) -> u32 {
         if self.quick { 3 } else { 9 }
     }
-}
 
-/// What the command is called with, after the name of a benchmark, to measure in
-/// its own process only and print the report for [`Bench::run`].
-pub const SAMPLE: &str = "--sample";
+    /// What runs a part of a benchmark in a new process.
+    fn part(&self, bench: &str, words: &[&str]) -> Command {
+        let mut command = Command::new(&self.beebox);
+        command.args(["bench", bench]);
+        if self.quick {
+            command.arg("--quick");
+        }
+        command.arg(PART).args(words);
+        command
+    }
+}
 
 impl Bench {
     /// The benchmark with this name.
@@ -80,25 +100,29 @@ impl Bench {
         BENCHES.iter().find(|bench| bench.name == name)
     }
 
-    /// Measures in several processes.
+    /// Measures everything.
     pub fn run(&self, options: &Options, progress: &mut Progress<'_>) -> Result<Report, Failure> {
-        let again = || {
-            let mut command = Command::new(&options.beebox);
-            command.args(["bench", self.name, SAMPLE]);
-            if options.quick {
-                command.arg("--quick");
-            }
-            command
-        };
+        let again = || options.part(self.name, &[SAMPLE]);
         let mut report = fresh::measure(again, options.processes(), progress)?;
+        (self.rest)(options, progress, &mut report)?;
         report.machine = machine::description();
         Ok(report)
     }
 
-    /// Measures in this process and returns the report as `run` reads it.
-    pub fn sample(&self, options: &Options) -> Result<String, Failure> {
-        let report = (self.sample)(options, &mut |_| {})?;
-        serde_json::to_string(&report)
-            .map_err(|error| Failure::System("writing the report", error.into()))
+    /// Does a part of the benchmark, in a process that [`run`](Self::run)
+    /// started; what to print.
+    pub fn part(&self, options: &Options, words: &[&str]) -> Result<String, Failure> {
+        if words == [SAMPLE] {
+            let report = (self.sample)(options)?;
+            return serde_json::to_string(&report)
+                .map_err(|error| Failure::System("writing the report", error.into()));
+        }
+        match (self.part)(words) {
+            Some(outcome) => outcome.map(|()| String::new()),
+            None => Err(Failure::Process {
+                purpose: "a part of a benchmark",
+                said: format!("there is no part {words:?}"),
+            }),
+        }
     }
 }

@@ -4,10 +4,13 @@
 //! order, so a byte swap follows each load of more than a byte (any user of rbpf
 //! would need one). It knows no 32-bit `goto`, so those become 16-bit ones, and
 //! it demands eight readable bytes wherever it loads, so packets are given to it
-//! with seven bytes of slack. Nothing else differs.
+//! with seven bytes of slack. Nothing else differs. A mistake here shows: engines
+//! that give other answers are not timed.
 
 use isa::ebpf::{self, ByteOrder, Insn, Size};
 use rbpf::EbpfVmMbuff;
+
+use crate::race::NO_ANSWER;
 
 /// Why a program can't be given to rbpf.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,4 +91,12 @@ pub(crate) fn bytes(program: &[Insn]) -> Result<Vec<u8>, Unfit> {
 /// A machine of rbpf's with the program in it.
 pub(crate) fn machine(program: &[u8]) -> Result<EbpfVmMbuff<'_>, Unfit> {
     EbpfVmMbuff::new(Some(program)).map_err(|error| Unfit::Refused(error.to_string()))
+}
+
+/// What the program returns for these bytes.
+#[inline(always)]
+pub(crate) fn answer(machine: &EbpfVmMbuff<'_>, bytes: &[u8]) -> u32 {
+    machine
+        .execute_program(bytes, &[])
+        .map_or(NO_ANSWER, |value| value as u32)
 }

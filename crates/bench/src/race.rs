@@ -40,6 +40,10 @@ impl<T, F: FnMut(&T) -> u32> Contender<T> for F {
     }
 }
 
+/// For a contender that fails on an item; no program of a benchmark returns it,
+/// so the race fails too.
+pub const NO_ANSWER: u32 = 0xffff_fffe;
+
 /// Two engines that do not do the same work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unequal {

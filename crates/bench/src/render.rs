@@ -95,7 +95,7 @@ fn text(report: &Report) -> String {
 fn markdown(report: &Report) -> String {
     let mut out = format!("Machine: {}.\n", report.machine);
     if !report.summary.is_empty() {
-        out.push_str("\n## Summary\n\n| figure | value | target | what it says |\n");
+        out.push_str("\n### Summary\n\n| figure | value | target | what it says |\n");
         out.push_str("|---|---|---|---|\n");
     }
     for figure in &report.summary {
@@ -117,7 +117,7 @@ fn markdown(report: &Report) -> String {
         );
     }
     for table in tables(report) {
-        let _ = writeln!(out, "\n## {}\n", table.title);
+        let _ = writeln!(out, "\n### {}\n", table.title);
         let _ = writeln!(out, "| {} |", table.head.join(" | "));
         let _ = writeln!(out, "|{}", "---|".repeat(table.head.len()));
         for line in &table.lines {
@@ -125,7 +125,7 @@ fn markdown(report: &Report) -> String {
         }
     }
     if !report.notes.is_empty() {
-        out.push_str("\n## Notes\n\n");
+        out.push_str("\n### Notes\n\n");
     }
     for note in &report.notes {
         let _ = writeln!(out, "- {note}");

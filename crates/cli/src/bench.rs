@@ -23,9 +23,9 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
 
-    /// Measure in this process only, for the process that merges several
-    #[arg(long, hide = true)]
-    sample: bool,
+    /// Do a part of the work, for the process that does the whole
+    #[arg(long, hide = true, num_args = 1..)]
+    part: Vec<String>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -50,8 +50,9 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         quick: args.quick,
         beebox: std::env::current_exe().map_err(Failure::new)?,
     };
-    let printed = if args.sample {
-        bench.sample(&options).map_err(Failure::new)?
+    let printed = if !args.part.is_empty() {
+        let words: Vec<&str> = args.part.iter().map(String::as_str).collect();
+        bench.part(&options, &words).map_err(Failure::new)?
     } else {
         let mut line = StatusLine::new();
         let report = bench.run(&options, &mut |what| line.show(what));
@@ -76,7 +77,9 @@ struct StatusLine {
 
 impl StatusLine {
     fn new() -> StatusLine {
-        StatusLine { terminal: io::stderr().is_terminal() }
+        StatusLine {
+            terminal: io::stderr().is_terminal(),
+        }
     }
 
     fn show(&mut self, what: &str) {

@@ -12,15 +12,24 @@ use crate::Outcome;
 const INTRODUCTION: &str = "\
 # Performance
 
+<!-- Written by `cargo xtask performance`: change the benchmark, not this page. -->
+
 Beebox beside its peers and beside native code, all in one run on one machine.
-Absolute figures move from machine to machine, ratios much less; ± is the spread
-of repeated measurements. Measure on yours:
+Absolute figures move from machine to machine, ratios much less. Measure on yours:
 
 ```sh
 cargo run --release -- bench classic
 ```
 
-This page is written by `cargo xtask performance`.
+In the tables, `8.12 ±2% 2.10×` is a value, its spread, and how many times as good
+it is as the baseline of its line, which is the column without a ratio. Engines of
+a line gave the same answers to all of its items before anything was timed. Each
+value is the fastest of many short samples, taken in turns, in each of several new
+processes: the median of the processes counts, and the spread is the distance of
+their quartiles. A ratio of the summary is formed in each process, and the median
+is taken of the ratios. Of whole processes the fastest of several turns counts.
+
+## `beebox bench classic`
 
 ";
 

@@ -1,6 +1,7 @@
 //! `bench classic`: what classic filters cost, beside libpcap, rbpf and native
 //! code.
 
+mod files;
 mod filters;
 mod preparation;
 pub(crate) mod seccomp_rules;
@@ -13,8 +14,10 @@ use crate::{Bench, Failure, Options, Progress};
 /// The benchmark.
 pub(crate) const BENCH: Bench = Bench {
     name: "classic",
-    about: "packet and seccomp filters: every engine beside libpcap, rbpf and native code",
+    about: "packet and seccomp filters: every engine beside libpcap, rbpf, tcpdump and native code",
     sample,
+    rest,
+    part: files::part,
 };
 
 // The engines, as tables name them.
@@ -24,10 +27,12 @@ const LIBPCAP: &str = "libpcap";
 const RBPF: &str = "rbpf";
 const NATIVE: &str = "native";
 
-fn sample(options: &Options, progress: &mut Progress<'_>) -> Result<Report, Failure> {
+fn sample(options: &Options) -> Result<Report, Failure> {
     let samples = if options.quick { 20 } else { 60 };
     let mut report = Report {
-        baselines: vec![LIBPCAP.into(), CLASSIC.into()],
+        baselines: [LIBPCAP, files::TCPDUMP, CLASSIC]
+            .map(String::from)
+            .to_vec(),
         ..Report::default()
     };
     let libpcap = Libpcap::load().ok();
@@ -42,11 +47,21 @@ fn sample(options: &Options, progress: &mut Progress<'_>) -> Result<Report, Fail
                 .into(),
         ),
     }
-    progress("packet filters");
     filters::measure(samples, libpcap.as_ref(), &mut report)?;
-    progress("seccomp filters");
     seccomp_rules::measure(samples, libpcap.as_ref(), &mut report)?;
-    progress("checking and conversion");
     preparation::measure(samples, &mut report);
     Ok(report)
+}
+
+fn rest(
+    options: &Options,
+    progress: &mut Progress<'_>,
+    report: &mut Report,
+) -> Result<(), Failure> {
+    if options.quick {
+        let note = "Whole processes were not measured, to be quick.";
+        report.notes.push(note.into());
+        return Ok(());
+    }
+    files::measure(options, progress, report)
 }

@@ -38,7 +38,7 @@ pub(super) fn measure(samples: u32, report: &mut Report) {
     }
     report.add_figure(
         "check_convert_us_per_1000",
-        "microseconds to check and convert 1,000 instructions, the greater of two programs",
+        "µs to check and convert 1,000 instructions: the greater of 2 programs",
         worst,
         Some(Target::AtMost(10.0)),
     );

@@ -1,0 +1,59 @@
+//! The benchmark of classic filters measures what it says, and fails where it
+//! could not.
+
+use bench::{Bench, Options, Report, Unit};
+
+fn options() -> Options {
+    Options {
+        quick: true,
+        beebox: "/nonexistent/beebox".into(),
+    }
+}
+
+#[test]
+fn a_sample_holds_every_engine_on_every_workload() {
+    let bench = Bench::find("classic").expect("the benchmark");
+    // This compares every answer of every engine before it times any.
+    let printed = bench
+        .part(&options(), &["sample"])
+        .expect("equal work can be timed");
+    let report: Report = serde_json::from_str(&printed).expect("a report");
+    let with_libpcap = sys::libpcap::Libpcap::load().is_ok();
+    for filter in ["port 22", "tcp port 22 with payload"] {
+        for set in ["one packet", "16,384 packets"] {
+            for engine in ["classic", "interp", "libpcap", "rbpf", "native"] {
+                let workload = format!("{filter}, {set}");
+                let value = report.value(&workload, engine, Unit::NsPerRun);
+                let expected = engine != "libpcap" || with_libpcap;
+                assert_eq!(value.is_some(), expected, "{workload} {engine}");
+                assert!(value.is_none_or(|value| value > 0.0));
+            }
+        }
+    }
+    let figures: Vec<&str> = report.summary.iter().map(|f| f.name.as_str()).collect();
+    assert!(figures.contains(&"interp_vs_rbpf"), "{figures:?}");
+    for figure in [
+        "classic_vs_libpcap",
+        "interp_vs_libpcap",
+        "seccomp2_vs_libpcap",
+        "seccomp200_vs_libpcap",
+    ] {
+        assert_eq!(figures.contains(&figure), with_libpcap, "{figure}");
+    }
+}
+
+#[test]
+fn a_benchmark_without_its_command_says_so() {
+    let bench = Bench::find("classic").expect("the benchmark");
+    let failure = bench
+        .run(&options(), &mut |_| {})
+        .expect_err("there is no such command");
+    let said = failure.to_string();
+    assert!(said.starts_with("measuring in a new process: "), "{said}");
+}
+
+#[test]
+fn unknown_parts_are_refused() {
+    let bench = Bench::find("classic").expect("the benchmark");
+    assert!(bench.part(&options(), &["make", "huge", "x"]).is_err());
+}
