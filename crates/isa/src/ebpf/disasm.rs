@@ -131,12 +131,12 @@ impl Operands<'_> {
         let RawInsn { off, imm, .. } = self.raw;
         match slot {
             Slot::Reg { src, name } => {
-                let letter = if name == RegName::Half { 'w' } else { 'r' };
-                write!(
-                    f,
-                    "{letter}{}",
-                    if src { self.raw.src() } else { self.raw.dst() }
-                )
+                let letter = match name {
+                    RegName::Whole | RegName::WholeOrHalf => 'r',
+                    RegName::Half | RegName::HalfOrWhole => 'w',
+                };
+                let number = if src { self.raw.src() } else { self.raw.dst() };
+                write!(f, "{letter}{number}")
             }
             Slot::Imm { .. } => write!(f, "{imm}"),
             Slot::HexImm => write!(f, "{imm:#x}"),

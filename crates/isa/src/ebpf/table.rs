@@ -228,19 +228,19 @@ rows! {
 
     // Atomic read-modify-write, RFC 9669 section 5.3
     AtomicAdd32 0xc3 dst src off 0x00 Atomic32 Atomic [dst src] -> [] Atomic { op: AtomicOp::Add { fetch: false }, size: W, base: dst, off, src },
-        "lock *(u32 *)({dst}{ + off}) += {rwsrc}", "lock *(u32 *)({dst} {+off}) += {src}";
+        "lock *(u32 *)({dst}{ + off}) += {wrsrc}", "lock *(u32 *)({dst} {+off}) += {src}";
     AtomicFetchAdd32 0xc3 dst src off 0x01 Atomic32 Atomic [dst src] -> [src] Atomic { op: AtomicOp::Add { fetch: true }, size: W, base: dst, off, src },
         "{wsrc} = atomic_fetch_add((u32 *)({dst}{ + off}), {wsrc})", "{src} = atomic_fetch_add((u32 *)({dst} {+off}), {src})";
     AtomicOr32 0xc3 dst src off 0x40 Atomic32 Atomic [dst src] -> [] Atomic { op: AtomicOp::Or { fetch: false }, size: W, base: dst, off, src },
-        "lock *(u32 *)({dst}{ + off}) |= {rwsrc}", "lock *(u32 *)({dst} {+off}) |= {src}";
+        "lock *(u32 *)({dst}{ + off}) |= {wrsrc}", "lock *(u32 *)({dst} {+off}) |= {src}";
     AtomicFetchOr32 0xc3 dst src off 0x41 Atomic32 Atomic [dst src] -> [src] Atomic { op: AtomicOp::Or { fetch: true }, size: W, base: dst, off, src },
         "{wsrc} = atomic_fetch_or((u32 *)({dst}{ + off}), {wsrc})", "{src} = atomic_fetch_or((u32 *)({dst} {+off}), {src})";
     AtomicAnd32 0xc3 dst src off 0x50 Atomic32 Atomic [dst src] -> [] Atomic { op: AtomicOp::And { fetch: false }, size: W, base: dst, off, src },
-        "lock *(u32 *)({dst}{ + off}) &= {rwsrc}", "lock *(u32 *)({dst} {+off}) &= {src}";
+        "lock *(u32 *)({dst}{ + off}) &= {wrsrc}", "lock *(u32 *)({dst} {+off}) &= {src}";
     AtomicFetchAnd32 0xc3 dst src off 0x51 Atomic32 Atomic [dst src] -> [src] Atomic { op: AtomicOp::And { fetch: true }, size: W, base: dst, off, src },
         "{wsrc} = atomic_fetch_and((u32 *)({dst}{ + off}), {wsrc})", "{src} = atomic_fetch_and((u32 *)({dst} {+off}), {src})";
     AtomicXor32 0xc3 dst src off 0xa0 Atomic32 Atomic [dst src] -> [] Atomic { op: AtomicOp::Xor { fetch: false }, size: W, base: dst, off, src },
-        "lock *(u32 *)({dst}{ + off}) ^= {rwsrc}", "lock *(u32 *)({dst} {+off}) ^= {src}";
+        "lock *(u32 *)({dst}{ + off}) ^= {wrsrc}", "lock *(u32 *)({dst} {+off}) ^= {src}";
     AtomicFetchXor32 0xc3 dst src off 0xa1 Atomic32 Atomic [dst src] -> [src] Atomic { op: AtomicOp::Xor { fetch: true }, size: W, base: dst, off, src },
         "{wsrc} = atomic_fetch_xor((u32 *)({dst}{ + off}), {wsrc})", "{src} = atomic_fetch_xor((u32 *)({dst} {+off}), {src})";
     AtomicXchg32 0xc3 dst src off 0xe1 Atomic32 Atomic [dst src] -> [src] Atomic { op: AtomicOp::Xchg, size: W, base: dst, off, src },

@@ -5,6 +5,7 @@
 //! | `{dst}` `{src}` | `r3` | |
 //! | `{wdst}` `{wsrc}` | `w3` | |
 //! | `{rwdst}` `{rwsrc}` | `r3` | `w3` |
+//! | `{wrsrc}` | `w3` | `r3` |
 //! | `{imm}` | `-5` | hexadecimal, within 32 signed bits |
 //! | `{uimm}` | `-5` | as `{imm}`, and 32 unsigned bits |
 //! | `{0ximm}` | `0xfffffffb` | |
@@ -53,7 +54,9 @@ pub(super) enum RegName {
     /// `w3`
     Half,
     /// `r3`; `w3` means the same.
-    Either,
+    WholeOrHalf,
+    /// `w3`; `r3` means the same.
+    HalfOrWhole,
 }
 
 /// A piece of a template.
@@ -97,8 +100,9 @@ impl Slot {
             "src" => reg(true, RegName::Whole),
             "wdst" => reg(false, RegName::Half),
             "wsrc" => reg(true, RegName::Half),
-            "rwdst" => reg(false, RegName::Either),
-            "rwsrc" => reg(true, RegName::Either),
+            "rwdst" => reg(false, RegName::WholeOrHalf),
+            "rwsrc" => reg(true, RegName::WholeOrHalf),
+            "wrsrc" => reg(true, RegName::HalfOrWhole),
             "imm" => Slot::Imm { unsigned: false },
             "uimm" => Slot::Imm { unsigned: true },
             "0ximm" => Slot::HexImm,

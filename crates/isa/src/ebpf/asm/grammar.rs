@@ -258,7 +258,7 @@ impl<'s, 'a> Attempt<'s, 'a> {
             let digits = match name {
                 RegName::Whole => token.text.strip_prefix('r'),
                 RegName::Half => token.text.strip_prefix('w'),
-                RegName::Either => token.text.strip_prefix(['r', 'w']),
+                RegName::WholeOrHalf | RegName::HalfOrWhole => token.text.strip_prefix(['r', 'w']),
             }?;
             let number = digits.parse::<u8>().ok()?;
             // `r01` and `r+1` are no names.
@@ -266,8 +266,8 @@ impl<'s, 'a> Attempt<'s, 'a> {
         });
         let (Some(token), Some(number)) = (token, number) else {
             return Err(self.expected(match name {
-                RegName::Half => "a register (w0 to w10)",
-                RegName::Whole | RegName::Either => "a register (r0 to r10)",
+                RegName::Half | RegName::HalfOrWhole => "a register (w0 to w10)",
+                RegName::Whole | RegName::WholeOrHalf => "a register (r0 to r10)",
             }));
         };
         let field = if src { &mut self.src } else { &mut self.dst };
