@@ -74,9 +74,9 @@ impl Input {
     }
 
     /// The file, if there is one that is worth splitting among so many threads.
-    pub(super) fn splittable(&self, jobs: usize) -> Option<(Arc<File>, u64)> {
+    pub(super) fn splittable(&self, jobs: usize, segment: u64) -> Option<(Arc<File>, u64)> {
         let (file, len) = self.file.as_ref()?;
-        let worth_it = jobs > 1 && *len >= 2 * super::parallel::SEGMENT;
+        let worth_it = jobs > 1 && *len >= 2 * segment;
         worth_it.then(|| (file.clone(), *len))
     }
 }

@@ -16,6 +16,8 @@ mod input;
 mod parallel;
 mod programs;
 mod scan;
+#[cfg(test)]
+mod tests;
 
 use std::io::{self, Write};
 
@@ -133,6 +135,24 @@ pub fn filter_capture<P: Programs>(
     output: Option<&mut Output<'_>>,
     progress: &mut dyn FnMut(u64),
 ) -> (Tally, Result<(), Stop<P::Refusal>>) {
+    filter_in_segments(
+        input,
+        programs,
+        options,
+        output,
+        progress,
+        parallel::SEGMENT,
+    )
+}
+
+fn filter_in_segments<P: Programs>(
+    input: Input,
+    programs: &P,
+    options: &Options,
+    output: Option<&mut Output<'_>>,
+    progress: &mut dyn FnMut(u64),
+    segment: u64,
+) -> (Tally, Result<(), Stop<P::Refusal>>) {
     let encoder = output
         .as_ref()
         .map(|output| Encoder::new(output.shape, input.format(), options.snaplen));
@@ -141,15 +161,11 @@ pub fn filter_capture<P: Programs>(
     let file = output.map(|output| &mut *output.file as &mut dyn Write);
     let mut drain = Drain::new(file, progress, input.eager);
     let limit = options.limit.unwrap_or(u64::MAX);
-    let (tally, result) = match input.splittable(options.jobs) {
-        Some(whole) => parallel::run(
-            whole,
-            input.reader,
-            &mut scan,
-            options.jobs,
-            limit,
-            &mut drain,
-        ),
+    let (tally, result) = match input.splittable(options.jobs, segment) {
+        Some(whole) => {
+            let split = (options.jobs, segment);
+            parallel::run(whole, input.reader, &mut scan, split, limit, &mut drain)
+        }
         None => {
             let mut reader = input.reader;
             scan.run(&mut reader, u64::MAX, limit, Some(&mut drain))

@@ -23,7 +23,8 @@ use super::input::{FileRange, Source};
 use super::scan::{Drain, Scan};
 use super::{Programs, Stop, Tally};
 
-/// Bytes of a segment.
+/// Bytes of a segment: long beside a guess and a hand-over, short beside the
+/// memory that the kept packets of a few may take.
 pub(super) const SEGMENT: u64 = 2 << 20;
 
 /// Segments that each worker may be ahead of the merger.
@@ -51,6 +52,8 @@ struct Scanned<E> {
 struct Plan {
     state: Mutex<State>,
     moved: Condvar,
+    /// Bytes of a segment.
+    size: u64,
     /// Number of segments.
     segments: u64,
 }
@@ -74,14 +77,14 @@ pub(super) fn run<P: Programs>(
     (file, len): (Arc<File>, u64),
     mut reader: Reader<Source>,
     scan: &mut Scan<'_, P>,
-    jobs: usize,
+    (jobs, size): (usize, u64),
     limit: u64,
     drain: &mut Drain<'_>,
 ) -> (Tally, Result<(), Stop<P::Refusal>>) {
     // The first segment shows what the rest is like: pcapng describes its
     // interfaces there.
-    let (mut tally, result) = scan.run(&mut reader, SEGMENT, limit, Some(drain));
-    if result.is_err() || tally.matched == limit || reader.offset() < SEGMENT {
+    let (mut tally, result) = scan.run(&mut reader, size, limit, Some(drain));
+    if result.is_err() || tally.matched == limit || reader.offset() < size {
         return (tally, result);
     }
     let plan = Plan {
@@ -93,7 +96,8 @@ pub(super) fn run<P: Programs>(
             spare: Vec::new(),
         }),
         moved: Condvar::new(),
-        segments: len.div_ceil(SEGMENT),
+        size,
+        segments: len.div_ceil(size),
     };
     let (sender, receiver) = mpsc::channel();
     let result = thread::scope(|scope| {
@@ -130,7 +134,7 @@ impl Plan {
         if segment + 1 == self.segments {
             return u64::MAX;
         }
-        (segment + 1) * SEGMENT
+        (segment + 1) * self.size
     }
 
     /// The next segment to scan, with what is probably known at its start and a
@@ -166,7 +170,7 @@ fn work<P: Programs>(
     let mut reader = None;
     while let Some((segment, framing, buffer)) = plan.take(jobs) {
         scan.kept = buffer;
-        let start = segment * SEGMENT;
+        let start = segment * plan.size;
         let source = Source::File(FileRange::new(file.clone(), start, plan.end(segment)));
         let reader = match &mut reader {
             None => reader.insert(Reader::resume(source, start, framing.clone())),
@@ -240,8 +244,9 @@ impl<P: Programs> Merger<'_, '_, P> {
             if offset >= end {
             } else if is_right {
                 drain.write(&mut kept).map_err(Stop::Output)?;
-                scanned.result.map_err(|stop| stop.after(tally.packets))?;
+                let before = tally.packets;
                 tally.add(&scanned.tally);
+                scanned.result.map_err(|stop| stop.after(before))?;
                 (offset, framing) = (scanned.next, scanned.after);
             } else {
                 (offset, framing) = self.scan_again(offset, framing, end, tally, drain)?;
