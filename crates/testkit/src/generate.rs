@@ -82,6 +82,12 @@ impl Generator {
         };
         while draft.insns.len() + 1 < len {
             let at = draft.insns.len();
+            if len - at > 4 && self.one_in(16) {
+                for insn in self.idiom(dialect) {
+                    draft.push(insn);
+                }
+                continue;
+            }
             draft.written &= draft.masks[at];
             let insn = self.insn(dialect, len - at - 1, draft.written);
             let is_chance = insn == extension(Extension::Random);
@@ -103,6 +109,34 @@ impl Generator {
             _ => Insn::RetA,
         });
         draft.insns.into_iter().map(Insn::encode).collect()
+    }
+
+    /// A long program that is left by jumps of any length, one after the other.
+    pub fn program_of_jumps(&mut self) -> Vec<SockFilter> {
+        let len = 300 + self.below(MAX_INSNS as u32 - 300) as usize;
+        let mut insns = Vec::with_capacity(len);
+        for at in 0..len - 1 {
+            let room = (len - at - 1) as u32;
+            insns.push(match self.below(4) {
+                0 => Insn::LoadAbs {
+                    size: Size::B,
+                    k: self.below(4),
+                },
+                1 => self.alu(true),
+                2 if self.one_in(20) => {
+                    let power = self.below(13);
+                    Insn::Goto(self.below(1 << power).min(room - 1))
+                }
+                _ => Insn::Jump {
+                    cond: self.pick(&[Cond::Eq, Cond::Gt, Cond::Ge, Cond::Set]),
+                    src: Operand::K(self.constant()),
+                    jt: self.below(room.min(256)) as u8,
+                    jf: self.below(room.min(256)) as u8,
+                },
+            });
+        }
+        insns.push(Insn::RetA);
+        insns.into_iter().map(Insn::encode).collect()
     }
 
     /// A program whose conversion in the kernel is so long that jumps stand and
@@ -268,6 +302,58 @@ impl Generator {
         }
     }
 
+    /// Instructions that mean something together, which chance seldom puts so.
+    fn idiom(&mut self, dialect: Dialect) -> [Insn; 3] {
+        let by_x = |op| Insn::Alu {
+            op,
+            src: Operand::X,
+        };
+        let kind = if dialect == Dialect::Seccomp {
+            self.below(2)
+        } else {
+            self.below(6)
+        };
+        match kind {
+            0 => [
+                Insn::LoadImm(self.bits()),
+                Insn::LoadXImm(self.pick(&[0, 1, 7, 31, 32, 33, 64, 255, 0x8000_0001])),
+                by_x(self.pick(&[AluOp::Lsh, AluOp::Rsh])),
+            ],
+            1 => [
+                Insn::LoadXImm(self.constant()),
+                Insn::LoadImm(self.constant()),
+                by_x(self.pick(&[AluOp::Div, AluOp::Mul, AluOp::Sub])),
+            ],
+            2 => {
+                let x = self.offset();
+                [
+                    Insn::LoadXImm(x),
+                    Insn::LoadLen,
+                    Insn::LoadInd {
+                        size: self.size(),
+                        k: self.below(30).wrapping_sub(x),
+                    },
+                ]
+            }
+            3 => [
+                Insn::LoadXMsh(self.below(20)),
+                Insn::LoadInd {
+                    size: self.size(),
+                    k: self.below(20),
+                },
+                Insn::Tax,
+            ],
+            _ => {
+                let flags = self.pick(&[0, 0, 0, 0, 0x4000, 0x8000, 0x1_0000]);
+                [
+                    Insn::LoadImm(4 * self.below(8) + u32::from(self.one_in(8))),
+                    Insn::LoadXImm(self.below(9) | flags),
+                    extension(self.pick(&[Extension::Nlattr, Extension::NlattrNest])),
+                ]
+            }
+        }
+    }
+
     fn alu(&mut self, seccomp: bool) -> Insn {
         const OPS: [AluOp; 10] = [
             AluOp::Add,
@@ -419,16 +505,17 @@ impl Generator {
         }
     }
 
-    fn netlink_attributes(&mut self, len: usize) -> Vec<u8> {
+    /// The bytes of a packet of netlink attributes, some inside others.
+    pub fn netlink_attributes(&mut self, len: usize) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(len + 64);
         while bytes.len() < len {
             let room = (len - bytes.len()) as u32;
             let size = match self.below(16) {
                 0 => self.below(0x1_0000),
-                1 => self.below(4),
+                1 | 2 => self.below(5),
                 _ => 4 + self.below(20.min(room)),
             };
-            let flags = if self.one_in(5) { 0x8000 } else { 0 };
+            let flags = self.pick(&[0, 0, 0, 0, 0x8000, 0x4000, 0xc000]);
             bytes.extend((size as u16).to_le_bytes());
             bytes.extend((self.below(9) as u16 | flags).to_le_bytes());
             if self.one_in(3) {

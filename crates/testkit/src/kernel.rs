@@ -6,6 +6,7 @@
 
 pub mod limits;
 pub mod link;
+pub mod page;
 pub mod seccomp;
 pub mod unix;
 

@@ -5,6 +5,7 @@
 //! can't be asked a test says so on standard error and passes, unless `CI` is
 //! `true` and `BEEBOX_ORACLE` is `required`.
 
+use beebox_testkit::kernel::page::{SECCOMP_RULES, SOCKET_RULES};
 use beebox_testkit::kernel::{self, Comparison, Unavailable};
 use std::env;
 use std::ops::Range;
@@ -48,11 +49,26 @@ fn assert_same(comparison: &Comparison) {
     assert!(described.is_empty(), "{}", described.join("\n"));
 }
 
+fn assert_none<T: std::fmt::Debug>(what: &str, missing: &[T]) {
+    assert!(
+        missing.is_empty(),
+        "{what} that were not reached: {missing:x?}"
+    );
+}
+
 #[test]
 fn sockets_answer_as_the_model_says() {
-    let asked = kernel::unix::compare_with_kernel(seeds(10_000));
+    let asked = kernel::unix::compare_with_kernel(seeds(20_000));
     if let Some(comparison) = answered("sockets", asked) {
         assert_same(&comparison);
+        let reached = &comparison.reached;
+        if comparison.programs >= 20_000 {
+            assert_none("opcodes", &reached.missing_opcodes());
+            assert_none("extensions", &reached.missing_extensions());
+            assert_none("rules", &reached.missing_rules(SOCKET_RULES));
+            let (jt, jf) = reached.jump_lengths();
+            assert!(jt > 200 && jf > 200, "lengths of jumps taken: {jt}, {jf}");
+        }
     }
 }
 
@@ -69,6 +85,9 @@ fn seccomp_answers_as_the_model_says() {
     let asked = kernel::seccomp::compare_with_kernel(seeds(4_000));
     if let Some(comparison) = answered("seccomp", asked) {
         assert_same(&comparison);
+        if comparison.programs >= 4_000 {
+            assert_none("rules", &comparison.reached.missing_rules(SECCOMP_RULES));
+        }
     }
 }
 

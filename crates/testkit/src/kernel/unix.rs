@@ -53,6 +53,7 @@ fn question(seed: u64) -> (Vec<SockFilter>, Vec<Vec<u8>>) {
     let mut generator = Generator::new(seed);
     let program = match seed % 400 {
         0 => generator.program_at_the_border(),
+        n if n % 50 == 5 => generator.program_of_jumps(),
         n if n % 3 == 1 => generator.mutant(Dialect::SocketWithoutChance),
         _ => {
             let len = generator.program_len();
@@ -70,8 +71,16 @@ fn question(seed: u64) -> (Vec<SockFilter>, Vec<Vec<u8>>) {
     }
     lengths.sort_unstable();
     lengths.dedup();
-    let packets = lengths.into_iter().map(|len| generator.packet_bytes(len));
-    (program, packets.collect())
+    let attributes = looks_for_attributes(&program);
+    let packet = |len| {
+        if attributes && generator.one_in(2) {
+            generator.netlink_attributes(len)
+        } else {
+            generator.packet_bytes(len)
+        }
+    };
+    let packets = lengths.into_iter().map(packet).collect();
+    (program, packets)
 }
 
 struct Oracle {
