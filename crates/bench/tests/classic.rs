@@ -1,7 +1,7 @@
 //! The benchmark of classic filters measures what it says, and fails where it
 //! could not.
 
-use bench::{Bench, Options, Report, Unit};
+use beebox_bench::{Bench, Options, Report, Unit};
 
 fn options() -> Options {
     Options {
