@@ -1,5 +1,6 @@
 //! `beebox seccomp`: one module per question.
 
+mod assert;
 mod check;
 mod compile;
 mod diff;
@@ -41,6 +42,7 @@ enum Command {
     Eval(eval::Args),
     Table(table::Args),
     Diff(diff::Args),
+    Assert(assert::Args),
     Compile(compile::Args),
 }
 
@@ -50,6 +52,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         Command::Eval(args) => eval::run(args),
         Command::Table(args) => table::run(args),
         Command::Diff(args) => diff::run(args),
+        Command::Assert(args) => assert::run(args),
         Command::Compile(args) => compile::run(args),
     }
 }

@@ -8,6 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
 use classic::SeccompData;
+use isa::classic::Cond;
 
 use crate::action::Action;
 use crate::arch::{Arch, X32_BIT};
@@ -168,7 +169,7 @@ impl Analysis {
 
     /// Whether numbers with the x32 bit get anything but one and the same action.
     fn x32_matters(&mut self, outcome: Ref) -> Result<bool, TooComplex> {
-        let range = number_range(&mut self.space, Arch::X32)?;
+        let range = self.space.number_range(Arch::X32)?;
         let rest = self.space.diagram.choose(range, outcome, Ref::FALSE)?;
         Ok(self.space.classes(rest, NR)?.len() > 1)
     }
@@ -272,21 +273,21 @@ fn field(levels: Range<Level>) -> Field<'static> {
     Field { levels, name: "nr" }
 }
 
-/// The numbers that belong to an architecture: x32 and x86_64 share theirs.
-fn number_range(space: &mut Space, arch: Arch) -> Result<Ref, TooComplex> {
-    let (first, last) = (u64::from(X32_BIT), u64::from(2 * X32_BIT - 1));
-    let diagram = &mut space.diagram;
-    match arch {
-        Arch::X32 => field(NR).interval(diagram, first, last),
-        Arch::X86_64 => {
-            let x32 = field(NR).interval(diagram, first, last)?;
-            diagram.not(x32)
-        }
-        _ => Ok(Ref::TRUE),
-    }
-}
-
 impl Space {
+    /// The numbers that belong to an architecture: x32 and x86_64 share theirs.
+    pub(crate) fn number_range(&mut self, arch: Arch) -> Result<Ref, TooComplex> {
+        let (first, last) = (u64::from(X32_BIT), u64::from(2 * X32_BIT - 1));
+        let diagram = &mut self.diagram;
+        match arch {
+            Arch::X32 => field(NR).interval(diagram, first, last),
+            Arch::X86_64 => {
+                let x32 = field(NR).interval(diagram, first, last)?;
+                diagram.not(x32)
+            }
+            _ => Ok(Ref::TRUE),
+        }
+    }
+
     /// A function with the architecture fixed, and with it what is known of its
     /// arguments.
     pub(crate) fn of_arch(&mut self, f: Ref, arch: Arch) -> Result<Ref, TooComplex> {
@@ -329,7 +330,7 @@ impl Space {
 
     /// The numbers of an architecture that have no name.
     pub(crate) fn unnamed_numbers(&mut self, arch: Arch) -> Result<Ref, TooComplex> {
-        let mut unnamed = number_range(self, arch)?;
+        let mut unnamed = self.number_range(arch)?;
         for (nr, _) in calls::all(arch) {
             let single = field(NR).interval(&mut self.diagram, nr.into(), nr.into())?;
             unnamed = self.diagram.minus(unnamed, single)?;
@@ -421,6 +422,16 @@ impl Space {
             only.when = self.condition(Ref::TRUE, narrow)?;
         }
         Ok(cases)
+    }
+
+    /// Whether the data of an outcome that computes them are a number.
+    pub(crate) fn data_is(&mut self, outcome: Outcome, number: u16) -> Result<Ref, TooComplex> {
+        let Outcome::Computed { data, .. } = outcome else {
+            return Ok(Ref::FALSE);
+        };
+        let number = self.values.constant(&self.diagram, number.into());
+        self.values
+            .compare(&mut self.diagram, Cond::Eq, data, number)
     }
 
     /// The expression behind an action's data, where they are computed.

@@ -98,7 +98,8 @@ fn note_text(note: &Note) -> String {
         }
         Note::UnknownArch(name) => format!("{name} is passed over: its calls have no names here"),
         Note::Conflict(name) => format!(
-            "rules for {name} with different actions hold for the same arguments; the first one counts"
+            "rules for {name} have different actions; where the conditions of several hold, \
+             libseccomp's order decides (see `beebox seccomp table`)"
         ),
     }
 }

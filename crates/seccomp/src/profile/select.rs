@@ -1,5 +1,6 @@
 //! Which rules of a profile count on a machine, and for which architectures.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use super::{Arg, Filter, Op, Profile};
@@ -45,8 +46,8 @@ pub enum Note {
     UnknownCall(String),
     /// The profile names an architecture whose calls have no names here.
     UnknownArch(String),
-    /// Rules of one call with different actions hold for the same arguments;
-    /// the one that is written first counts here.
+    /// Rules of one call have different actions, and conditions that may hold
+    /// together; which one counts then is libseccomp's order.
     Conflict(String),
 }
 
@@ -113,6 +114,7 @@ impl Profile {
             }
         }
         let archs = self.architectures(machine, notes);
+        let mut conflicts = BTreeSet::new();
         let rules = archs.into_iter().map(|arch| {
             let mut selected: Vec<(u32, Vec<Alternative>)> = Vec::new();
             for rule in &counts {
@@ -135,13 +137,44 @@ impl Profile {
                 }
             }
             selected.retain(|(_, alternatives)| !alternatives.is_empty());
+            for (number, alternatives) in &mut selected {
+                let action = alternatives[0].1;
+                if alternatives.iter().any(|(_, other)| *other != action) {
+                    alternatives.sort_by_key(|(args, _)| precedence(args));
+                    let name = calls::name(arch, *number).unwrap_or_default();
+                    conflicts.insert(name.to_owned());
+                }
+            }
             ArchRules {
                 arch,
                 calls: selected,
             }
         });
-        rules.collect()
+        let rules = rules.collect();
+        notes.extend(conflicts.into_iter().map(Note::Conflict));
+        rules
     }
+}
+
+/// Where rules of one call with different actions stand in libseccomp's order
+/// (observed with version 2.5.4): conditions on later arguments first; on one
+/// argument masks, then equality from the greatest value down, then upper bounds
+/// from the least, then lower bounds from the greatest.
+fn precedence(args: &[Arg]) -> Vec<(Reverse<u8>, u8, u64)> {
+    let mut keys: Vec<_> = args
+        .iter()
+        .map(|arg| {
+            let (class, value) = match arg.op {
+                Op::MaskedEq => (0, 0),
+                Op::Eq | Op::Ne => (1, !arg.value),
+                Op::Le | Op::Lt => (2, arg.value),
+                Op::Ge | Op::Gt => (3, !arg.value),
+            };
+            (Reverse(arg.index), class, value)
+        })
+        .collect();
+    keys.sort();
+    keys
 }
 
 /// Adds one rule to those of a call. A rule without conditions replaces all

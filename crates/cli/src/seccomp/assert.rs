@@ -1,0 +1,115 @@
+//! `beebox seccomp assert`.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use report::seccomp::{action_text, call_json, call_text};
+use seccomp::{Analysis, Expectation, Miss, read_expectations};
+
+use super::input::{ProfileOptions, install, print, read, read_bytes};
+use super::{Format, too_complex};
+use crate::answer::{Answer, Failure};
+
+/// Does a filter do what a list says?
+///
+/// Each line of the list names a call and what must happen to it; arguments that
+/// it leaves open are proven for every value. Exits with 0 when all lines hold,
+/// 1 when one is missed, 2 when that could not be decided.
+#[derive(clap::Args)]
+#[command(after_help = "\
+The list, one expectation a line:
+  x86_64 openat -> ALLOW                        # whatever the arguments
+  x86_64 socket(arg0 = 16) -> ERRNO(EPERM)      # and any other argument
+  x86_64, i386 clone(arg0 & 0x10000000 != 0) -> ERRNO
+  x86_64 personality(arg0 > 8) -> not ALLOW
+  x86_64 unnamed -> ERRNO(ENOSYS)               # numbers without a name
+  any * -> not TRACE                            # any architecture, any number
+  other * -> KILL                               # architectures without a name here
+
+Example:
+  beebox seccomp assert profile.json expectations.txt")]
+pub(crate) struct Args {
+    /// The filter (or profile)
+    #[arg(value_name = "FILE")]
+    filter: PathBuf,
+    /// The list
+    #[arg(value_name = "EXPECTATIONS")]
+    expectations: PathBuf,
+    #[command(flatten)]
+    profiles: ProfileOptions,
+    /// How to print the answer
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+}
+
+pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
+    let (name, bytes) = read_bytes(&args.expectations)?;
+    let list =
+        String::from_utf8(bytes).map_err(|_| Failure::new(format!("{name}: not text (UTF-8)")))?;
+    let list =
+        read_expectations(&list).map_err(|error| Failure::new(format!("{name}: {error}")))?;
+    if list.is_empty() {
+        return Err(Failure::new(format!("{name}: no expectations")));
+    }
+    let stack = install(&[read(&args.filter, &args.profiles)?])?;
+    let mut analysis = Analysis::new(&stack).map_err(too_complex)?;
+    let mut misses = Vec::new();
+    for expectation in &list {
+        if let Some(miss) = analysis.check(expectation, &stack).map_err(too_complex)? {
+            misses.push((expectation, miss));
+        }
+    }
+    print(&match args.format {
+        Format::Text => text(&name, list.len(), &misses),
+        Format::Json => json(&name, list.len(), &misses),
+    })?;
+    if misses.iter().any(|(_, miss)| miss.example.is_some()) {
+        Ok(Answer::No)
+    } else if misses.is_empty() {
+        Ok(Answer::Yes)
+    } else {
+        Err(Failure::new("not decided whether the lines above hold"))
+    }
+}
+
+fn text(name: &str, count: usize, misses: &[(&Expectation, Miss)]) -> String {
+    let mut text = String::new();
+    for (expectation, miss) in misses {
+        let _ = writeln!(
+            text,
+            "{name}:{}: missed: {}",
+            expectation.line, expectation.text
+        );
+        let _ = match &miss.example {
+            Some(data) => {
+                writeln!(
+                    text,
+                    "  {} gives {}",
+                    call_text(data),
+                    action_text(miss.found)
+                )
+            }
+            None => writeln!(text, "  undecided: perhaps {}", action_text(miss.found)),
+        };
+    }
+    let held = count - misses.len();
+    let _ = writeln!(text, "{held} of {count} expectations hold");
+    text
+}
+
+fn json(name: &str, count: usize, misses: &[(&Expectation, Miss)]) -> String {
+    let misses = misses.iter().map(|(expectation, miss)| {
+        serde_json::json!({
+            "line": expectation.line,
+            "expectation": expectation.text,
+            "found": miss.found.to_string(),
+            "example": miss.example.as_ref().map(call_json),
+        })
+    });
+    let answer = serde_json::json!({
+        "file": name,
+        "expectations": count,
+        "misses": misses.collect::<Vec<_>>(),
+    });
+    format!("{answer:#}\n")
+}
