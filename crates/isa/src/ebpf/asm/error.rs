@@ -117,10 +117,16 @@ impl fmt::Display for AsmProblem {
                 name,
                 distance,
                 reach,
-            } => write!(
-                f,
-                "`{name}` is {distance} slots away, and the instruction reaches {reach}"
-            ),
+            } => {
+                write!(
+                    f,
+                    "`{name}` is {distance} slots away, and the instruction reaches {reach}"
+                )?;
+                match *reach < i32::MAX.into() {
+                    true => f.write_str("; `gotol` reaches further"),
+                    false => Ok(()),
+                }
+            }
         }
     }
 }
