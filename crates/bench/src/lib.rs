@@ -31,7 +31,7 @@ mod traffic;
 pub use failure::Failure;
 pub use peer::Unfit;
 pub use render::{Form, render};
-pub use report::{Figure, Report, Row, Target, Unit};
+pub use report::{Figure, Measured, Report, Row, Target, Unit};
 pub use step::NotCounted;
 
 use std::path::PathBuf;

@@ -60,6 +60,39 @@ impl Unit {
     }
 }
 
+/// A value and how far repeated measurements of it lie apart, as a part of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Measured {
+    /// The value.
+    pub value: f64,
+    /// The distance of the quartiles, as a part of the median.
+    pub spread: f64,
+}
+
+impl Measured {
+    /// The median of repeated measurements, of which there is at least one.
+    pub fn median(mut values: Vec<f64>) -> Measured {
+        values.sort_by(f64::total_cmp);
+        let at = |part: f64| {
+            let place = part * (values.len() - 1) as f64;
+            let (below, above) = (place.floor() as usize, place.ceil() as usize);
+            values[below] + (values[above] - values[below]) * place.fract()
+        };
+        let median = at(0.5);
+        Measured {
+            value: median,
+            spread: (at(0.75) - at(0.25)) / median,
+        }
+    }
+}
+
+/// A value that was measured once has no spread yet.
+impl From<f64> for Measured {
+    fn from(value: f64) -> Measured {
+        Measured { value, spread: 0.0 }
+    }
+}
+
 /// One figure of one engine on one workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
@@ -125,20 +158,21 @@ pub struct Report {
 }
 
 impl Report {
-    /// Adds a row whose spread is not known yet.
+    /// Adds a row.
     pub fn add_row(
         &mut self,
         workload: impl Into<String>,
         engine: impl Into<String>,
         unit: Unit,
-        value: f64,
+        measured: impl Into<Measured>,
     ) {
+        let Measured { value, spread } = measured.into();
         self.rows.push(Row {
             workload: workload.into(),
             engine: engine.into(),
             value,
             unit,
-            spread: 0.0,
+            spread,
         });
     }
 
@@ -147,14 +181,15 @@ impl Report {
         &mut self,
         name: impl Into<String>,
         meaning: impl Into<String>,
-        value: f64,
+        measured: impl Into<Measured>,
         target: Option<Target>,
     ) {
+        let Measured { value, spread } = measured.into();
         self.summary.push(Figure {
             name: name.into(),
             meaning: meaning.into(),
             value,
-            spread: 0.0,
+            spread,
             target,
         });
     }
@@ -202,26 +237,16 @@ impl Report {
         let mut merged = reports.first()?.clone();
         for (at, row) in merged.rows.iter_mut().enumerate() {
             let values = reports.iter().filter_map(|report| report.rows.get(at));
-            (row.value, row.spread) = middle(values.map(|row| row.value).collect());
+            let measured = Measured::median(values.map(|row| row.value).collect());
+            (row.value, row.spread) = (measured.value, measured.spread);
         }
         for (at, figure) in merged.summary.iter_mut().enumerate() {
             let values = reports.iter().filter_map(|report| report.summary.get(at));
-            (figure.value, figure.spread) = middle(values.map(|figure| figure.value).collect());
+            let measured = Measured::median(values.map(|figure| figure.value).collect());
+            (figure.value, figure.spread) = (measured.value, measured.spread);
         }
         Some(merged)
     }
-}
-
-/// The median, and how far the quartiles lie apart as a part of it.
-pub(crate) fn middle(mut values: Vec<f64>) -> (f64, f64) {
-    values.sort_by(f64::total_cmp);
-    let at = |part: f64| {
-        let place = part * (values.len() - 1) as f64;
-        let (below, above) = (place.floor() as usize, place.ceil() as usize);
-        values[below] + (values[above] - values[below]) * place.fract()
-    };
-    let median = at(0.5);
-    (median, (at(0.75) - at(0.25)) / median)
 }
 
 #[cfg(test)]

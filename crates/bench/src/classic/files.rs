@@ -10,14 +10,14 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use sys::libpcap::Libpcap;
 use sys::process::{self, Usage};
 
 use crate::captures::{self, Link, Mix};
-use crate::report::{Report, Target, Unit, middle};
+use crate::report::{Measured, Report, Target, Unit};
 use crate::{Failure, Options, Progress};
 
 const BYTES: u64 = 1_000_000_000;
@@ -70,15 +70,31 @@ pub(super) fn measure(
     }
     let directory =
         Scratch::new().map_err(|error| Failure::System("a scratch directory", error))?;
+    let mut results = Vec::new();
     for size in SIZES {
         progress(&format!("making a capture: {}", size.workload));
-        let capture = directory.0.join(format!("{}.pcap", size.name));
-        let path = capture.display().to_string();
-        succeed(options.part("classic", &[MAKE, size.name, &path]))?;
-        race(options, size, &capture, progress, report)?;
-        fs::remove_file(&capture).map_err(|error| Failure::System("a capture of ours", error))?;
+        let path = directory.0.join(format!("{}.pcap", size.name));
+        let capture = path.display().to_string();
+        succeed(options.part("classic", &[MAKE, size.name, &capture]))?;
+        let turns = race(options, size, &capture, progress)?;
+        for (contender, turns) in CONTENDERS.into_iter().zip(&turns) {
+            report.add_row(
+                size.workload,
+                contender,
+                Unit::Seconds,
+                best(&turns.seconds),
+            );
+            report.add_row(
+                size.workload,
+                contender,
+                Unit::Megabytes,
+                best(&turns.megabytes),
+            );
+        }
+        results.push(turns);
+        fs::remove_file(&path).map_err(|error| Failure::System("a capture of ours", error))?;
     }
-    summarise(report);
+    summarise(&results, report);
     report.notes.push(format!(
         "Whole processes count the packets that match `{FILTER}` in a capture of 1 GB (small: 276 \
          bytes a packet on average, large: 784) in the page cache; the read loop only reads the \
@@ -147,78 +163,73 @@ struct Turns {
     megabytes: Vec<f64>,
 }
 
+/// The commands that race, in order.
+const CONTENDERS: [&str; 4] = [READ_LOOP, ONE_JOB, TWO_JOBS, TCPDUMP];
+
+fn command(contender: &str, options: &Options, capture: &str) -> Command {
+    let jobs = match contender {
+        READ_LOOP => return options.part("classic", &[READ, capture]),
+        TCPDUMP => {
+            let mut command = Command::new("tcpdump");
+            command.args(["-r", capture, "--count", FILTER]);
+            return command;
+        }
+        ONE_JOB => "1",
+        _ => "2",
+    };
+    let mut command = Command::new(&options.beebox);
+    command.args(["filter", "--count", "-j", jobs, FILTER, capture]);
+    command
+}
+
 fn race(
     options: &Options,
     size: &Size,
-    capture: &Path,
+    capture: &str,
     progress: &mut Progress<'_>,
-    report: &mut Report,
-) -> Result<(), Failure> {
-    let path = capture.display().to_string();
-    let beebox = |jobs: &str| {
-        let mut command = Command::new(&options.beebox);
-        command
-            .args(["filter", "--count", "-j", jobs, FILTER])
-            .arg(capture);
-        command
-    };
-    let tcpdump = || {
-        let mut command = Command::new("tcpdump");
-        command.arg("-r").arg(capture).args(["--count", FILTER]);
-        command
-    };
-    let contenders: [(&str, &dyn Fn() -> Command); 4] = [
-        (READ_LOOP, &|| options.part("classic", &[READ, &path])),
-        (ONE_JOB, &|| beebox("1")),
-        (TWO_JOBS, &|| beebox("2")),
-        (TCPDUMP, &tcpdump),
-    ];
-    succeed(options.part("classic", &[READ, &path]))?;
+) -> Result<[Turns; 4], Failure> {
+    succeed(command(READ_LOOP, options, capture))?;
     let mut turns: [Turns; 4] = Default::default();
-    let mut counts: Vec<(&str, u64)> = Vec::new();
-    for turn in 0..TURNS {
-        progress(&format!("{}: turn {} of {TURNS}", size.workload, turn + 1));
-        for ((engine, command), turns) in contenders.iter().zip(&mut turns) {
-            let usage = succeed(command())?;
+    let mut first: Option<(&str, u64)> = None;
+    for turn in 1..=TURNS {
+        progress(&format!("{}: turn {turn} of {TURNS}", size.workload));
+        for (contender, turns) in CONTENDERS.into_iter().zip(&mut turns) {
+            let usage = succeed(command(contender, options, capture))?;
             turns.seconds.push(usage.wall.as_secs_f64());
             turns.megabytes.push(usage.peak_memory as f64 / 1e6);
-            if *engine != READ_LOOP {
-                counts.push((engine, count(&usage.stdout)?));
+            if contender == READ_LOOP {
+                continue;
+            }
+            let found = count(&usage.stdout)?;
+            let (right, expected) = *first.get_or_insert((contender, found));
+            if found != expected {
+                return Err(Failure::Process {
+                    purpose: "counting packets",
+                    said: format!(
+                        "{right} counts {expected} packets and {contender} {found} in {}",
+                        size.workload
+                    ),
+                });
             }
         }
     }
-    if let Some(&(engine, found)) = counts.iter().find(|(_, found)| *found != counts[0].1) {
-        let (right, expected) = counts[0];
-        let said = format!(
-            "{right} counts {expected} packets and {engine} {found} in {}",
-            size.workload
-        );
-        return Err(Failure::Process {
-            purpose: "counting packets",
-            said,
-        });
-    }
-    for ((engine, _), turns) in contenders.into_iter().zip(turns) {
-        report.add_row(size.workload, engine, Unit::Seconds, least(&turns.seconds));
-        set_spread(report, turns.seconds);
-        report.add_row(
-            size.workload,
-            engine,
-            Unit::Megabytes,
-            least(&turns.megabytes),
-        );
-        set_spread(report, turns.megabytes);
-    }
-    Ok(())
+    Ok(turns)
 }
 
-fn least(values: &[f64]) -> f64 {
-    values.iter().copied().fold(f64::INFINITY, f64::min)
+/// The least value, with the spread of all.
+fn best(values: &[f64]) -> Measured {
+    Measured {
+        value: values.iter().copied().fold(f64::INFINITY, f64::min),
+        spread: Measured::median(values.to_vec()).spread,
+    }
 }
 
-fn set_spread(report: &mut Report, values: Vec<f64>) {
-    if let Some(row) = report.rows.last_mut() {
-        row.spread = middle(values).1;
+/// How many times as long `one` takes as `other`, with the spread of the turns.
+fn ratio(one: &Turns, other: &Turns) -> Measured {
+    let turns = one.seconds.iter().zip(&other.seconds);
+    Measured {
+        value: best(&one.seconds).value / best(&other.seconds).value,
+        spread: Measured::median(turns.map(|(one, other)| one / other).collect()).spread,
     }
 }
 
@@ -247,35 +258,33 @@ fn count(stdout: &[u8]) -> Result<u64, Failure> {
     })
 }
 
-fn summarise(report: &mut Report) {
-    let workloads = || SIZES.iter().map(|size| size.workload);
-    let least = |report: &Report, engine, other| {
-        report.least_speed_up(workloads(), engine, other, Unit::Seconds)
-    };
-    if let Some(speed) = least(report, ONE_JOB, READ_LOOP) {
+fn summarise(results: &[[Turns; 4]], report: &mut Report) {
+    let ratios = |of: fn(&[Turns; 4]) -> Measured| results.iter().map(of);
+    let by_value = |a: &Measured, b: &Measured| a.value.total_cmp(&b.value);
+    let to_read = ratios(|[read_loop, one_job, ..]| ratio(one_job, read_loop)).max_by(by_value);
+    let to_two_jobs = ratios(|[_, one_job, two_jobs, _]| ratio(one_job, two_jobs)).min_by(by_value);
+    if let Some(to_read) = to_read {
         report.add_figure(
             "file_vs_read_loop",
             "time to filter a capture in one thread over a bare read loop's: the greater of 2 \
              packet sizes",
-            1.0 / speed,
+            to_read,
             Some(Target::AtMost(1.3)),
         );
     }
-    for size in SIZES {
-        if let Some(speed) = report.speed_up(size.workload, ONE_JOB, TCPDUMP, Unit::Seconds) {
-            report.add_figure(
-                format!("{}_packets_vs_tcpdump", size.name),
-                format!("one thread's speed over tcpdump's, {} packets", size.name),
-                speed,
-                Some(Target::AtLeast(size.faster_than_tcpdump)),
-            );
-        }
+    for (size, [_, one_job, _, tcpdump]) in SIZES.iter().zip(results) {
+        report.add_figure(
+            format!("{}_packets_vs_tcpdump", size.name),
+            format!("one thread's speed over tcpdump's, {} packets", size.name),
+            ratio(tcpdump, one_job),
+            Some(Target::AtLeast(size.faster_than_tcpdump)),
+        );
     }
-    if let Some(speed) = least(report, TWO_JOBS, ONE_JOB) {
+    if let Some(to_two_jobs) = to_two_jobs {
         report.add_figure(
             "two_jobs_vs_one",
             "two threads' speed over one's: the lesser of 2 packet sizes",
-            speed,
+            to_two_jobs,
             Some(Target::AtLeast(1.6)),
         );
     }
