@@ -3,7 +3,8 @@
 
 use beebox_isa::ebpf::table::ROWS;
 use beebox_isa::ebpf::{
-    Fault, Field, Group, Insn, RawInsn, Row, decode, encode, from_bytes, to_bytes,
+    ByteOrder, Fault, Field, Group, Imm64, Insn, NoEncoding, PartialSlot, RawInsn, Reg, Row, Size,
+    Width, decode, encode, from_bytes, to_bytes,
 };
 
 const WIDE: u8 = 0x18;
@@ -107,6 +108,100 @@ fn every_opcode_without_a_row_is_unknown() {
             }
         );
     }
+}
+
+#[test]
+fn a_broken_64_bit_immediate_keeps_its_bits() {
+    let first = RawInsn {
+        code: WIDE,
+        regs: 0x01,
+        off: 0,
+        imm: 7,
+    };
+    let second = RawInsn {
+        imm: 9,
+        ..RawInsn::default()
+    };
+    let exit = RawInsn {
+        code: 0x95,
+        ..RawInsn::default()
+    };
+    let broken = |raw| Insn::Invalid {
+        raw,
+        fault: Fault::BrokenImm64,
+    };
+    let whole = Insn::LoadImm64 {
+        dst: Reg::R1,
+        imm: Imm64::Value(9 << 32 | 7),
+    };
+
+    let cases = [
+        (vec![first, second], vec![whole, Insn::Imm64High]),
+        (vec![first, exit], vec![broken(first), Insn::Exit]),
+        (vec![first], vec![broken(first)]),
+        // Its fields are bad, so its second slot belongs to nothing.
+        (
+            vec![RawInsn { off: 1, ..first }, second],
+            vec![
+                Insn::Invalid {
+                    raw: RawInsn { off: 1, ..first },
+                    fault: Fault::ReservedField,
+                },
+                broken(second),
+            ],
+        ),
+        // A map's descriptor has no upper half.
+        (
+            vec![
+                RawInsn {
+                    regs: 0x11,
+                    ..first
+                },
+                second,
+            ],
+            vec![
+                Insn::Invalid {
+                    raw: RawInsn {
+                        regs: 0x11,
+                        ..first
+                    },
+                    fault: Fault::ReservedField,
+                },
+                broken(second),
+            ],
+        ),
+    ];
+    for (slots, insns) in cases {
+        assert_eq!(decode(&slots), insns);
+        assert_eq!(encode(&insns), Ok(slots));
+    }
+}
+
+#[test]
+fn a_value_that_no_slot_holds_has_no_encoding() {
+    let wide_source = Insn::MovSx {
+        width: Width::W32,
+        from: Size::W,
+        dst: Reg::R1,
+        src: Reg::R2,
+    };
+    let byte_swap = Insn::Endian {
+        order: ByteOrder::Swap,
+        size: Size::B,
+        dst: Reg::R1,
+    };
+    for insn in [wide_source, byte_swap] {
+        assert_eq!(insn.encode(), None);
+        assert_eq!(encode(&[Insn::Exit, insn]), Err(NoEncoding { index: 1 }));
+    }
+    // The second slot of an immediate is nothing without the first.
+    assert_eq!(encode(&[Insn::Imm64High]), Ok(vec![RawInsn::default()]));
+}
+
+#[test]
+fn bytes_that_are_no_whole_slots_are_refused() {
+    assert_eq!(from_bytes(&[0x95; 12]), Err(PartialSlot { len: 12 }));
+    assert_eq!(from_bytes(&[]), Ok(vec![]));
 }
 
 #[test]
