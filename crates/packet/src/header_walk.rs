@@ -32,6 +32,7 @@ mod ethertype {
     pub(super) const TIPC: u16 = 0x88ca;
     pub(super) const PTP: u16 = 0x88f7;
     pub(super) const PRP: u16 = 0x88fb;
+    pub(super) const CFM: u16 = 0x8902;
     pub(super) const FCOE: u16 = 0x8906;
     pub(super) const HSR: u16 = 0x892f;
 }
@@ -162,7 +163,7 @@ impl<'p> Walk<'_, 'p> {
                 self.at += 38;
                 Some(Next::Done)
             }
-            ethertype::ARP | ethertype::RARP => Some(Next::Done),
+            ethertype::ARP | ethertype::RARP | ethertype::CFM => Some(Next::Done),
             ethertype::BATMAN => {
                 // A unicast packet (type 0x40, version 15) carries a frame.
                 let header = self.header::<24>(0)?;

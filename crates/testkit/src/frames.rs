@@ -3,6 +3,35 @@
 
 use crate::generate::Generator;
 
+/// A frame with one number in the place where a walk over its headers decides:
+/// as its Ethernet type, as what PPPoE or GRE carries, or (its lower byte) as what
+/// IP carries.
+pub fn frame_around(generator: &mut Generator, number: u16) -> Vec<u8> {
+    let mut frame = Vec::with_capacity(128);
+    frame.extend((0..12).map(|_| generator.bits() as u8));
+    let [high, low] = number.to_be_bytes();
+    match generator.below(5) {
+        0 | 1 => frame.extend([high, low]),
+        2 => frame.extend([0x88, 0x64, 0x11, 0, 0, 0, 0, 0, high, low]),
+        3 => {
+            frame.extend([0x08, 0x00, 0x45]);
+            frame.extend([0; 8]);
+            frame.push(low);
+            frame.extend([0; 10]);
+        }
+        _ => {
+            frame.extend([0x86, 0xdd, 0x60]);
+            frame.extend([0; 5]);
+            frame.push(47);
+            frame.extend([0; 33]);
+            frame.extend([0, 0, high, low]);
+        }
+    }
+    let payload = 2 + generator.below(60) as usize;
+    frame.extend(generator.packet_bytes(payload));
+    frame
+}
+
 /// A frame of 14 to `largest` bytes. The first byte is a hint for whom it is.
 pub fn frame(generator: &mut Generator, largest: usize) -> Vec<u8> {
     let mut frame = Vec::with_capacity(256);

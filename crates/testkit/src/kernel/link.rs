@@ -7,7 +7,9 @@
 //! metadata.
 
 use super::unix::{depends_on_chance, hex};
-use super::{Comparison, Disagreement, Unavailable, compare_seeds, in_own_namespace, shut};
+use super::{
+    Comparison, Difference, Disagreement, Unavailable, compare_seeds, in_own_namespace, shut,
+};
 use crate::frames;
 use crate::generate::{Dialect, Generator};
 use crate::witness::{Ladder, witness};
@@ -40,7 +42,8 @@ pub fn compare_with_kernel(seeds: Range<u64>) -> Result<Comparison, Unavailable>
     })
 }
 
-/// Compares the payload offset of one generated frame for each seed. Its 16 bits
+/// Compares the payload offset of two generated frames for each seed, one of them
+/// around the seed as a protocol number, wherever packets are listened for. Its 16 bits
 /// show as the lengths that four sockets receive, four bits on each.
 pub fn compare_payload_offsets(seeds: Range<u64>) -> Result<Comparison, Unavailable> {
     in_own_namespace(|namespace| {
@@ -364,36 +367,47 @@ impl Oracle {
                     break;
                 }
                 let mut generator = Generator::new(seed);
-                let frame = frames::frame(&mut generator, LARGEST);
-                let frame = self.addressed(&frame);
-                let Some(arrival) = self.arrival(&frame, place, 0) else {
-                    continue;
-                };
-                let packet = arrival.packet();
-                if packet.data().len() < 16 {
-                    continue; // too short to show a digit
+                let frames = [
+                    frames::frame(&mut generator, LARGEST),
+                    frames::frame_around(&mut generator, seed as u16),
+                ];
+                for frame in frames {
+                    comparison.programs += 1;
+                    let how = self.compare_payload_offset(&frame, place, &digits)?;
+                    comparison.differences.extend(how.map(|how| Difference {
+                        seed,
+                        program: payload_offset_digit(0).to_vec(),
+                        how,
+                    }));
                 }
-                comparison.programs += 1;
-                comparison.runs += 1;
-                self.sender.send(&frame)?;
-                let model = payload_offset(&packet);
-                let kernel = self.payload_offset(&digits)?;
-                if kernel == Some(model) {
-                    continue;
-                }
-                let how = Disagreement::Result {
-                    input: format!("payload offset, {place:?} of frame {}", hex(&frame)),
-                    kernel: format!("{kernel:?}"),
-                    model: format!("{model} ({:?})", arrival.meta),
-                };
-                comparison.differences.push(super::Difference {
-                    seed,
-                    program: payload_offset_digit(0).to_vec(),
-                    how,
-                });
             }
         }
+        comparison.runs = comparison.programs;
         Ok(comparison)
+    }
+
+    fn compare_payload_offset(
+        &mut self,
+        frame: &[u8],
+        place: Place,
+        digits: &[PacketSocket],
+    ) -> Result<Option<Disagreement>, Errno> {
+        let frame = self.addressed(frame);
+        let Some(arrival) = self.arrival(&frame, place, 0) else {
+            return Ok(None);
+        };
+        let packet = arrival.packet();
+        if packet.data().len() < 16 {
+            return Ok(None); // too short to show a digit
+        }
+        self.sender.send(&frame)?;
+        let model = payload_offset(&packet);
+        let kernel = self.payload_offset(digits)?;
+        Ok((kernel != Some(model)).then(|| Disagreement::Result {
+            input: format!("payload offset, {place:?} of frame {}", hex(&frame)),
+            kernel: format!("{kernel:?}"),
+            model: format!("{model} ({:?})", arrival.meta),
+        }))
     }
 
     fn payload_offset(&mut self, digits: &[PacketSocket]) -> Result<Option<u32>, Errno> {
