@@ -80,15 +80,17 @@ impl Converted {
 /// `semantics` does not matter for them.
 pub fn convert(program: &Checked, semantics: Semantics) -> Converted {
     let insns = program.insns();
-    let mut live = Liveness::of(insns);
-    let mut emitter = Emitter::new(program, semantics);
+    let live = Liveness::of(insns);
+    let mut emitter = Emitter::new(program, semantics, live.reached);
     emitter.prologue(live.before[0]);
     for (index, &insn) in insns.iter().enumerate() {
         emitter.start.push(emitter.insns.len() as u32);
-        if live.reached[index] {
-            live.reach_successors(insns, index);
-            let after = live.before.get(index + 1).copied().unwrap_or(Places::NONE);
-            emitter.convert(index, insn, after);
+        if emitter.reached[index] {
+            let next = index + 1;
+            let after = live.before.get(next).copied().unwrap_or(Places::NONE);
+            if emitter.convert(index, insn, after) {
+                emitter.reached[next] = true;
+            }
         }
     }
     emitter.patch_jumps();
@@ -130,8 +132,8 @@ impl Places {
 /// After an instruction that does not jump, that is what holds before the next.
 struct Liveness {
     before: Vec<Places>,
-    /// Which instructions control can reach. Kept apart from the places: a byte
-    /// written into a word that is read next costs more than all the rest.
+    /// What control can reach: the first instruction only, unless the program
+    /// has backward jumps. Going through the program in order finds the rest.
     reached: Vec<bool>,
 }
 
@@ -142,21 +144,21 @@ impl Liveness {
         loop {
             let mut changed = false;
             for (index, &insn) in insns.iter().enumerate().rev() {
-                let after = match insn {
-                    cbpf::Insn::RetA | cbpf::Insn::RetK(_) => Places::NONE,
-                    cbpf::Insn::Jump { jt, jf, .. } => {
-                        let next = index + 1;
-                        before[next + jt as usize].and(before[next + jf as usize])
-                    }
+                let next = index + 1;
+                let new = match insn {
+                    cbpf::Insn::RetA => Places::A,
+                    cbpf::Insn::RetK(_) => Places::NONE,
+                    cbpf::Insn::Jump { src, jt, jf, .. } => before[next + jt as usize]
+                        .and(before[next + jf as usize])
+                        .and(Places::A)
+                        .and(operand(src)),
                     cbpf::Insn::Goto(k) => {
                         let target = goto_target(index, k);
                         loops |= target <= index;
                         before[target]
                     }
-                    _ => before[index + 1],
+                    _ => transfer(insn, before[next]),
                 };
-                let (reads, writes) = effects(insn);
-                let new = after.without(writes).and(reads);
                 changed |= before[index] != new;
                 before[index] = new;
             }
@@ -173,15 +175,6 @@ impl Liveness {
         live
     }
 
-    /// Marks where control goes from `index`. Done in order of the program, this
-    /// marks all that is reached, as long as every jump leads forward.
-    fn reach_successors(&mut self, insns: &[cbpf::Insn], index: usize) {
-        for next in successors(insns[index], index).into_iter().flatten() {
-            self.reached[next] = true;
-        }
-    }
-
-    /// The same for programs with backward jumps.
     fn reach_all(&mut self, insns: &[cbpf::Insn]) {
         let mut pending = vec![0];
         while let Some(index) = pending.pop() {
@@ -213,39 +206,40 @@ fn goto_target(index: usize, k: u32) -> usize {
     (index as i64 + 1 + i64::from(k as i32)) as usize
 }
 
-/// What an instruction reads and what it surely writes.
-fn effects(insn: cbpf::Insn) -> (Places, Places) {
+/// The place that an operand reads.
+fn operand(src: Operand) -> Places {
+    if src == Operand::X {
+        Places::X
+    } else {
+        Places::NONE
+    }
+}
+
+/// What is live before an instruction that goes on to the next, where `after` is
+/// live: without what it surely writes, with what it reads.
+fn transfer(insn: cbpf::Insn, after: Places) -> Places {
     use cbpf::Insn::*;
-    let operand = |src| {
-        if src == Operand::X {
-            Places::X
-        } else {
-            Places::NONE
-        }
-    };
+    let (no_a, no_x) = (after.without(Places::A), after.without(Places::X));
     match insn {
         LoadAbs { k, .. } => match Extension::from_offset(k) {
             // These can end the program with A.
-            Some(Extension::Ifindex | Extension::Hatype) => (Places::A, Places::A),
+            Some(Extension::Ifindex | Extension::Hatype) => after.and(Places::A),
             Some(Extension::Nlattr | Extension::NlattrNest | Extension::AluXorX) => {
-                (Places::A.and(Places::X), Places::A)
+                after.and(Places::A).and(Places::X)
             }
-            _ => (Places::NONE, Places::A),
+            _ => no_a,
         },
-        LoadInd { .. } => (Places::X, Places::A),
-        LoadLen | LoadImm(_) => (Places::NONE, Places::A),
-        LoadMem(k) => (Places::memory(k), Places::A),
-        LoadXImm(_) | LoadXLen | LoadXMsh(_) => (Places::NONE, Places::X),
-        LoadXMem(k) => (Places::memory(k), Places::X),
-        Store(k) => (Places::A, Places::memory(k)),
-        StoreX(k) => (Places::X, Places::memory(k)),
-        Alu { src, .. } => (Places::A.and(operand(src)), Places::A),
-        Neg => (Places::A, Places::A),
-        Jump { src, .. } => (Places::A.and(operand(src)), Places::NONE),
-        RetA => (Places::A, Places::NONE),
-        Tax => (Places::A, Places::X),
-        Txa => (Places::X, Places::A),
-        Goto(_) | RetK(_) | Invalid(_) => (Places::NONE, Places::NONE),
+        LoadInd { .. } | Txa => no_a.and(Places::X),
+        LoadLen | LoadImm(_) => no_a,
+        LoadMem(k) => no_a.and(Places::memory(k)),
+        LoadXImm(_) | LoadXLen | LoadXMsh(_) => no_x,
+        LoadXMem(k) => no_x.and(Places::memory(k)),
+        Store(k) => after.without(Places::memory(k)).and(Places::A),
+        StoreX(k) => after.without(Places::memory(k)).and(Places::X),
+        Alu { src, .. } => after.and(Places::A).and(operand(src)),
+        Neg => after.and(Places::A),
+        Tax => no_x.and(Places::A),
+        Jump { .. } | Goto(_) | RetA | RetK(_) | Invalid(_) => after,
     }
 }
 
@@ -259,22 +253,25 @@ struct Emitter {
     insns: Vec<Insn>,
     start: Vec<u32>,
     patches: Vec<Patch>,
+    reached: Vec<bool>,
     rules: Rules,
     semantics: Semantics,
 }
 
 impl Emitter {
-    fn new(program: &Checked, semantics: Semantics) -> Emitter {
+    fn new(program: &Checked, semantics: Semantics, reached: Vec<bool>) -> Emitter {
         let len = program.insns().len();
         Emitter {
             insns: Vec::with_capacity(len * 2 + 8),
             start: Vec::with_capacity(len),
             patches: Vec::with_capacity(len),
+            reached,
             rules: program.rules(),
             semantics,
         }
     }
 
+    #[inline(always)]
     fn emit(&mut self, insn: Insn) {
         self.insns.push(insn);
     }
@@ -300,7 +297,9 @@ impl Emitter {
         }
     }
 
-    fn convert(&mut self, index: usize, insn: cbpf::Insn, live: Places) {
+    /// Converts one instruction, after which `live` is wanted; says whether control
+    /// goes on to the next, and marks where else it goes.
+    fn convert(&mut self, index: usize, insn: cbpf::Insn, live: Places) -> bool {
         use cbpf::Insn::*;
         match insn {
             LoadAbs { size, k } => self.load_absolute(size, k),
@@ -328,26 +327,34 @@ impl Emitter {
             }),
             Alu { op, src } => self.arithmetic(op, src, live.has(Places::A)),
             Jump { cond, src, jt, jf } => {
-                let after = index as u32 + 1;
-                self.branch(
-                    cond,
-                    src,
-                    after + u32::from(jt),
-                    after + u32::from(jf),
-                    after,
-                );
+                let next = index + 1;
+                let (holds, fails) = (next + usize::from(jt), next + usize::from(jf));
+                self.reached[holds] = true;
+                self.reached[fails] = true;
+                self.branch(cond, src, holds as u32, fails as u32, next as u32);
+                return false;
             }
-            Goto(k) => self.goto(goto_target(index, k) as u32, index as u32 + 1),
-            RetA => self.emit(Insn::Exit),
+            Goto(k) => {
+                let target = goto_target(index, k);
+                self.reached[target] = true;
+                self.goto(target as u32, index as u32 + 1);
+                return false;
+            }
+            RetA => {
+                self.emit(Insn::Exit);
+                return false;
+            }
             RetK(k) => {
                 self.emit(mov_imm(A, k as i32));
                 self.emit(Insn::Exit);
+                return false;
             }
             // Their result is read by no one.
             LoadImm(_) | LoadXImm(_) | LoadMem(_) | LoadXMem(_) | Store(_) | StoreX(_) | Tax
             | Txa | Neg => {}
             Invalid(_) => unreachable!("the checker refuses unknown opcodes"),
         }
+        true
     }
 
     fn load_absolute(&mut self, size: Size, k: u32) {
