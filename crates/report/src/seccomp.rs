@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use anstyle::{AnsiColor, Style};
 use classic::SeccompData;
-use seccomp::{Action, Arch, Case, Condition, Difference, Group, Others, Table, calls};
+use seccomp::{Action, Arch, Case, Condition, Difference, Finding, Group, Others, Table, calls};
 use serde_json::{Value, json};
 
 /// Columns that lists are wrapped to.
@@ -331,4 +331,106 @@ pub fn differences_json(list: &[Difference]) -> Value {
         })
     });
     differences.collect()
+}
+
+/// A mistake in one or two lines, with its name.
+pub fn finding_text(finding: &Finding) -> String {
+    let bold = AnsiColor::Yellow.on_default();
+    let name = finding_name(finding);
+    let mut text = format!("{bold}{name}{bold:#}: {}", finding_sentence(finding));
+    if let Some(example) = finding_example(finding) {
+        let _ = write!(text, "\n  for instance {}", call_text(example));
+    }
+    text
+}
+
+/// A mistake, for programs.
+pub fn finding_json(finding: &Finding) -> Value {
+    json!({
+        "name": finding_name(finding),
+        "message": finding_sentence(finding),
+        "example": finding_example(finding).map(call_json),
+    })
+}
+
+fn finding_name(finding: &Finding) -> &'static str {
+    match finding {
+        Finding::NoArchCheck => "no-arch-check",
+        Finding::ForeignArchAllowed { .. } => "foreign-arch-allowed",
+        Finding::X32Allowed { .. } => "x32-allowed",
+        Finding::DefaultAllow { .. } => "default-allow",
+        Finding::LowHalfOnly { .. } => "low-half-only",
+        Finding::UpperHalfEvades { .. } => "upper-half-evades",
+        Finding::SiblingAllowed { .. } => "sibling-allowed",
+        Finding::Unreachable { .. } => "unreachable",
+        Finding::UnknownAction { .. } => "unknown-action",
+        Finding::ErrnoTooLarge { .. } => "errno-too-large",
+    }
+}
+
+fn finding_example(finding: &Finding) -> Option<&SeccompData> {
+    match finding {
+        Finding::ForeignArchAllowed { example }
+        | Finding::X32Allowed { example, .. }
+        | Finding::UpperHalfEvades { example, .. } => example.as_ref(),
+        _ => None,
+    }
+}
+
+fn finding_sentence(finding: &Finding) -> String {
+    match finding {
+        Finding::NoArchCheck => "the architecture is not looked at; a call made by another \
+            architecture's convention (int 0x80 on x86_64) is taken for the call of that number"
+            .to_owned(),
+        Finding::ForeignArchAllowed { .. } => {
+            "calls of architectures that the filter does not know are let through".to_owned()
+        }
+        Finding::X32Allowed { calls, .. } => {
+            let count = calls.len();
+            let shown: Vec<&str> = calls.iter().copied().take(6).collect();
+            let more = if count > shown.len() { ", …" } else { "" };
+            format!(
+                "{count} refused x86_64 calls are let through under their x32 numbers \
+                 (number + 0x40000000): {}{more}",
+                shown.join(", ")
+            )
+        }
+        Finding::DefaultAllow { arch } => {
+            format!("on {arch}, calls without a rule are let through, new kernels' calls too")
+        }
+        Finding::LowHalfOnly { arch, call, arg } => format!(
+            "on {arch}, only the low half of {call}'s 64-bit arg{arg} is compared; \
+             the rest of it may be anything"
+        ),
+        Finding::UpperHalfEvades {
+            arch, call, arg, ..
+        } => format!(
+            "on {arch}, the kernel ignores the upper half of {call}'s arg{arg}, but the filter \
+             compares it: with a bit set there, what it refuses is let through"
+        ),
+        Finding::SiblingAllowed {
+            arch,
+            refused,
+            allowed,
+        } => format!(
+            "on {arch}, {refused} is refused for some arguments or all, \
+             but {allowed}, which can do the same, is let through"
+        ),
+        Finding::Unreachable { insns, .. } => {
+            let shown: Vec<String> = insns.iter().take(8).map(usize::to_string).collect();
+            let more = if insns.len() > shown.len() {
+                ", …"
+            } else {
+                ""
+            };
+            format!("no call reaches instruction {}{more}", shown.join(", "))
+        }
+        Finding::UnknownAction { insn, value, .. } => format!(
+            "instruction {insn} returns {value:#010x}, no action that the kernel knows: \
+             the process is killed"
+        ),
+        Finding::ErrnoTooLarge { insn, errno, .. } => {
+            format!("instruction {insn} returns error {errno}; the kernel makes it 4095")
+        }
+    }
 }

@@ -2,12 +2,16 @@
 
 use std::fmt::Write;
 
-use seccomp::{Filter, Stack};
+use report::seccomp::finding_text;
+use seccomp::{Analysis, Filter, Stack};
 
 use super::input::{Inputs, print, refusal_text};
 use crate::answer::{Answer, Failure};
 
 /// Would the kernel install these filters, and if not, why?
+///
+/// Common mistakes in filters that it takes are shown by name; they do not
+/// change the answer.
 ///
 /// Exits with 0 when it would, 1 when it refuses one of them, 2 when a file
 /// can't be read.
@@ -38,6 +42,14 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
                 writeln!(text, "{}: refused: {why}", program.name)
             }
         };
+    }
+    // What is too complex to follow has been answered nevertheless.
+    let findings = match answer {
+        Answer::Yes => Analysis::new(&stack).and_then(|mut analysis| analysis.findings(&stack)),
+        Answer::No => Ok(Vec::new()),
+    };
+    for finding in findings.unwrap_or_default() {
+        let _ = writeln!(text, "{}", finding_text(&finding));
     }
     print(&text)?;
     Ok(answer)

@@ -2,8 +2,10 @@
 
 use std::fmt::Write;
 
-use report::seccomp::{foreign_text, others_json, table_json, table_text};
-use seccomp::{Analysis, Arch};
+use report::seccomp::{
+    finding_json, finding_text, foreign_text, others_json, table_json, table_text,
+};
+use seccomp::{Analysis, Arch, Stack};
 
 use super::input::{Inputs, Program, print};
 use super::value::parse_arch;
@@ -45,8 +47,8 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     let (programs, stack) = args.inputs.stack()?;
     let mut analysis = Analysis::new(&stack).map_err(too_complex)?;
     let text = match args.format {
-        Format::Text => text(&programs, &mut analysis, asked),
-        Format::Json => json(&programs, &mut analysis, asked),
+        Format::Text => text(&programs, &stack, &mut analysis, asked),
+        Format::Json => json(&programs, &stack, &mut analysis, asked),
     };
     print(&text.map_err(too_complex)?)?;
     Ok(Answer::Yes)
@@ -67,6 +69,7 @@ fn shown(analysis: &mut Analysis, asked: Vec<Arch>) -> Result<Vec<Arch>, seccomp
 
 fn text(
     programs: &[Program],
+    stack: &Stack,
     analysis: &mut Analysis,
     asked: Vec<Arch>,
 ) -> Result<String, seccomp::TooComplex> {
@@ -89,11 +92,19 @@ fn text(
             let _ = writeln!(text, "  {}", line.trim_end());
         }
     }
+    let findings = analysis.findings(stack)?;
+    if !findings.is_empty() {
+        text.push('\n');
+    }
+    for finding in &findings {
+        let _ = writeln!(text, "{}", finding_text(finding));
+    }
     Ok(text)
 }
 
 fn json(
     programs: &[Program],
+    stack: &Stack,
     analysis: &mut Analysis,
     asked: Vec<Arch>,
 ) -> Result<String, seccomp::TooComplex> {
@@ -102,6 +113,7 @@ fn json(
         tables.push(table_json(&analysis.table(arch)?));
     }
     let foreign = analysis.foreign_architectures()?;
+    let findings = analysis.findings(stack)?;
     let filters = programs.iter().zip(analysis.unreachable());
     let filters = filters.map(|(program, unreachable)| {
         serde_json::json!({
@@ -114,6 +126,7 @@ fn json(
         "filters": filters.collect::<Vec<_>>(),
         "tables": tables,
         "other_architectures": others_json(&foreign),
+        "findings": findings.iter().map(finding_json).collect::<Vec<_>>(),
     });
     Ok(format!("{answer:#}\n"))
 }

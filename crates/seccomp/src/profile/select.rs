@@ -177,15 +177,15 @@ fn precedence(args: &[Arg]) -> Vec<(Reverse<u8>, u8, u64)> {
     keys
 }
 
-/// Adds one rule to those of a call. A rule without conditions replaces all
-/// others, unless there is one already.
+/// Adds one rule to those of a call. Of two rules where one has all conditions
+/// of the other and more, only the other counts, whatever their actions and
+/// order; so a rule without conditions stands alone.
 fn add(known: &mut Vec<Alternative>, args: Vec<Arg>, action: Action) {
-    if known.iter().any(|(args, _)| args.is_empty()) {
+    let has_all = |args: &[Arg], of: &[Arg]| of.iter().all(|arg| args.contains(arg));
+    if known.iter().any(|(others, _)| has_all(&args, others)) {
         return;
     }
-    if args.is_empty() {
-        known.clear();
-    }
+    known.retain(|(others, _)| !has_all(others, &args));
     known.push((args, action));
 }
 
