@@ -16,6 +16,8 @@ pub(crate) enum Answer {
 pub(crate) struct Failure {
     /// What is wrong and where, in one line.
     what: String,
+    /// The lines in question.
+    excerpt: Option<String>,
     /// What to do about it.
     hint: Option<String>,
 }
@@ -24,7 +26,16 @@ impl Failure {
     pub(crate) fn new(what: impl Display) -> Failure {
         Failure {
             what: what.to_string(),
+            excerpt: None,
             hint: None,
+        }
+    }
+
+    /// Adds the lines in question.
+    pub(crate) fn excerpt(self, lines: impl Display) -> Failure {
+        Failure {
+            excerpt: Some(lines.to_string()),
+            ..self
         }
     }
 
@@ -44,6 +55,9 @@ impl Failure {
     /// Prints the failure on standard error.
     pub(crate) fn report(&self) -> ExitCode {
         eprintln!("beebox: {}", self.what);
+        if let Some(excerpt) = &self.excerpt {
+            eprintln!("{excerpt}");
+        }
         if let Some(hint) = &self.hint {
             eprintln!("  try: {hint}");
         }

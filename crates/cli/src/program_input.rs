@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
 use capture::{Interface, LinkType, PcapHeader, Resolution};
-use classic::text::{self, ByteOrder, Form, MAX_BYTES, Place, Problem, ReadError};
+use classic::text::{self, ByteOrder, Form, MAX_BYTES, Place, Problem, ReadError, dump_line};
 use classic::{Checked, Refusal, Rules, check};
 use isa::classic::SockFilter;
 use sys::libpcap::Libpcap;
@@ -184,11 +184,15 @@ pub(crate) fn name(path: &Path) -> String {
 }
 
 fn unreadable(path: &Path, bytes: &[u8], is_named: bool, error: &ReadError) -> Failure {
+    let failure = Failure::new(format_args!("{}: {error}", name(path)));
     let excerpt = match error.place {
         Place::Text { line, column } => excerpt(bytes, line, column),
-        Place::Input | Place::Byte(_) => String::new(),
+        Place::Input | Place::Byte(_) => None,
     };
-    let failure = Failure::new(format_args!("{}: {error}{excerpt}", name(path)));
+    let failure = match excerpt {
+        Some(lines) => failure.excerpt(lines),
+        None => failure,
+    };
     match (&error.problem, error.form) {
         (Problem::Unrecognized, _) => {
             failure.hint("--form names the form, if it is one of them (see --help)")
@@ -208,15 +212,12 @@ fn unreadable(path: &Path, bytes: &[u8], is_named: bool, error: &ReadError) -> F
     }
 }
 
-/// The line in question with a mark below the column; nothing if the line does
-/// not tell more than the message.
-fn excerpt(bytes: &[u8], line: usize, column: usize) -> String {
+/// The line in question with a mark below the column; none if the line is blank.
+fn excerpt(bytes: &[u8], line: usize, column: usize) -> Option<String> {
     /// Characters shown before the mark, and in all.
     const BEFORE: usize = 40;
     const WIDTH: usize = 76;
-    let Some(source) = bytes.split(|&byte| byte == b'\n').nth(line - 1) else {
-        return String::new();
-    };
+    let source = bytes.split(|&byte| byte == b'\n').nth(line - 1)?;
     let source = String::from_utf8_lossy(source);
     let first = column.saturating_sub(1 + BEFORE);
     let shown: String = source
@@ -227,10 +228,10 @@ fn excerpt(bytes: &[u8], line: usize, column: usize) -> String {
         .map(|c| if c.is_control() { ' ' } else { c })
         .collect();
     if shown.trim().is_empty() {
-        return String::new();
+        return None;
     }
     let indent = " ".repeat(column - 1 - first);
-    format!("\n{line:>6} | {shown}\n       | {indent}^")
+    Some(format!("{line:>6} | {shown}\n       | {indent}^"))
 }
 
 /// Checks a program that a command goes on to use.
@@ -243,10 +244,9 @@ pub(crate) fn refused(program: &[SockFilter], refusal: Refusal) -> Failure {
     let sentence = refusal.rule.sentence();
     match refusal.at {
         Some(at) => {
-            let line = text::dump_line(at, program[at]).replace('\t', " ");
-            Failure::new(format_args!(
-                "instruction {at} breaks a rule: {sentence}\n  {line}"
-            ))
+            Failure::new(format_args!("instruction {at} breaks a rule: {sentence}")).excerpt(
+                format_args!("  {}", dump_line(at, program[at]).replace('\t', " ")),
+            )
         }
         None => Failure::new(format_args!("the program breaks a rule: {sentence}")),
     }
