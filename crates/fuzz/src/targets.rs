@@ -5,6 +5,8 @@ mod classic_program;
 mod classic_text;
 mod engines;
 mod seccomp_analysis;
+mod seccomp_expectations;
+mod seccomp_profile;
 
 use isa::classic::SockFilter;
 
@@ -15,6 +17,8 @@ pub(crate) const ALL: &[Target] = &[
     classic_text::TARGET,
     classic_program::TARGET,
     engines::TARGET,
+    seccomp_profile::TARGET,
+    seccomp_expectations::TARGET,
     seccomp_analysis::TARGET,
 ];
 
