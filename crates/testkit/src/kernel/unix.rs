@@ -4,6 +4,7 @@
 //! each program is compared twice: as it is, on packets of many lengths, and as a
 //! [`witness`] of the whole values that the model returned for them.
 
+use super::cases::{Case, accept, run};
 use super::{Comparison, Disagreement, Unavailable, compare_seeds, in_own_namespace, shut};
 use crate::generate::{Dialect, Generator};
 use crate::witness::{Ladder, witness};
@@ -14,6 +15,7 @@ use packet::{Metadata, Packet};
 use spec::SplitMix;
 use std::ops::Range;
 use sys::Errno;
+use sys::network::OwnNamespace;
 use sys::socket::DatagramPair;
 
 /// Bytes up to which a datagram is one piece of memory in the kernel; netlink
@@ -24,15 +26,7 @@ const LARGEST: usize = 70_000;
 /// Compares one generated program for each seed.
 pub fn compare_with_kernel(seeds: Range<u64>) -> Result<Comparison, Unavailable> {
     in_own_namespace(|namespace| {
-        // Out of the way, for all but the comparison of limits.
-        namespace
-            .set_optmem_max(OPTMEM_MAX)
-            .map_err(shut("net.core.optmem_max"))?;
-        let pair = DatagramPair::new(LARGEST).map_err(shut("AF_UNIX socket pair"))?;
-        let mut oracle = Oracle {
-            pair,
-            received: vec![0; LARGEST],
-        };
+        let mut oracle = Oracle::open(namespace)?;
         let mut comparison = Comparison::default();
         compare_seeds(
             seeds,
@@ -45,8 +39,33 @@ pub fn compare_with_kernel(seeds: Range<u64>) -> Result<Comparison, Unavailable>
     })
 }
 
+/// Case lines (see [`cases`](super::cases)) for programs from these seeds, short
+/// ones on short packets, each answer confirmed by the kernel.
+pub fn record_cases(seeds: Range<u64>) -> Result<Vec<Case>, Unavailable> {
+    in_own_namespace(|namespace| {
+        let mut oracle = Oracle::open(namespace)?;
+        let mut cases = Vec::new();
+        for seed in seeds {
+            let (program, mut packets) = question(seed);
+            packets.retain(|packet| packet.len() <= 48);
+            // Any one, and the longest, on which fewest loads fail.
+            let any = Generator::new(seed).below(packets.len() as u32) as usize;
+            let last = packets.len() - 1;
+            packets = vec![packets[any].clone(), packets[last].clone()];
+            packets.dedup();
+            let mut found = Comparison::default();
+            let same = oracle.compare(&program, &packets, &mut found);
+            let confirmed = matches!(same, Ok(None)) && !depends_on_chance(&program);
+            if program.len() <= 20 && confirmed {
+                cases.push(Case::answered_by_model(program, packets));
+            }
+        }
+        Ok(cases)
+    })
+}
+
 /// Beyond what the largest converted program is charged.
-const OPTMEM_MAX: u32 = 1 << 24;
+pub(super) const OPTMEM_MAX: u32 = 1 << 24;
 
 /// A program and its packets from a seed.
 fn question(seed: u64) -> (Vec<SockFilter>, Vec<Vec<u8>>) {
@@ -89,6 +108,18 @@ struct Oracle {
 }
 
 impl Oracle {
+    fn open(namespace: &OwnNamespace) -> Result<Oracle, Unavailable> {
+        // Out of the way, for all but the comparison of limits.
+        namespace
+            .set_optmem_max(OPTMEM_MAX)
+            .map_err(shut("net.core.optmem_max"))?;
+        let pair = DatagramPair::new(LARGEST).map_err(shut("AF_UNIX socket pair"))?;
+        Ok(Oracle {
+            pair,
+            received: vec![0; LARGEST],
+        })
+    }
+
     fn compare(
         &mut self,
         program: &[SockFilter],
@@ -175,20 +206,6 @@ impl Oracle {
             model: format!("{model:?} (value {value:#x})"),
         }))
     }
-}
-
-/// The model's verdict where memory is plenty.
-fn accept(program: &[SockFilter]) -> Result<Checked, Refusal> {
-    let checked = check(program, Rules::Socket)?;
-    check_socket_memory(check_conversion(&checked)?, OPTMEM_MAX, 0)?;
-    Ok(checked)
-}
-
-fn run(program: &Program, packet: &[u8]) -> u32 {
-    let packet = Packet::whole(packet, &Metadata::UNKNOWN);
-    program
-        .run(&packet, &mut SplitMix::new(0))
-        .expect("programs for sockets only jump forward")
 }
 
 fn count(program: &[SockFilter], prepared: &Program, packet: &[u8], found: &mut Comparison) {
