@@ -27,8 +27,22 @@ use std::str::FromStr;
 pub struct Case {
     /// The program.
     pub program: Vec<SockFilter>,
-    /// The values for these packets, or errno and rule of the refusal.
-    pub answer: Result<Vec<(Vec<u8>, u32)>, (i32, String)>,
+    /// The kernel's answer.
+    pub answer: Answer,
+}
+
+/// What the kernel made of a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Each packet has this value.
+    Values(Vec<(Vec<u8>, u32)>),
+    /// It may not run.
+    Refused {
+        /// The error number.
+        errno: i32,
+        /// The rule that is broken, by the name that we give it.
+        rule: String,
+    },
 }
 
 /// Text of a file of cases, from programs of this many seeds.
@@ -60,9 +74,12 @@ impl Case {
                     let value = run(&prepared, &packet);
                     (packet, value)
                 };
-                Ok(packets.into_iter().map(value).collect())
+                Answer::Values(packets.into_iter().map(value).collect())
             }
-            Err(refusal) => Err((refusal.errno, refusal.rule.name().to_owned())),
+            Err(refusal) => Answer::Refused {
+                errno: refusal.errno,
+                rule: refusal.rule.name().to_owned(),
+            },
         };
         Case { program, answer }
     }
@@ -70,8 +87,8 @@ impl Case {
     /// Does the model give the same answers?
     pub fn holds(&self) -> bool {
         let packets = match &self.answer {
-            Ok(values) => values.iter().map(|(packet, _)| packet.clone()).collect(),
-            Err(_) => vec![],
+            Answer::Values(values) => values.iter().map(|(packet, _)| packet.clone()).collect(),
+            Answer::Refused { .. } => vec![],
         };
         Case::answered_by_model(self.program.clone(), packets) == *self
     }
@@ -100,7 +117,7 @@ impl fmt::Display for Case {
         }
         f.write_str(" |")?;
         match &self.answer {
-            Ok(values) => values.iter().try_for_each(|(packet, value)| {
+            Answer::Values(values) => values.iter().try_for_each(|(packet, value)| {
                 f.write_str(" ")?;
                 if packet.is_empty() {
                     f.write_str("-")?;
@@ -110,7 +127,7 @@ impl fmt::Display for Case {
                 }
                 write!(f, "={value:#x}")
             }),
-            Err((errno, rule)) => write!(f, " errno {errno} {rule}"),
+            Answer::Refused { errno, rule } => write!(f, " errno {errno} {rule}"),
         }
     }
 }
@@ -138,15 +155,20 @@ fn parse_line(line: &str) -> Option<Case> {
     let answer = match answer.strip_prefix(" errno ") {
         Some(refusal) => {
             let (errno, rule) = refusal.split_once(' ')?;
-            Err((errno.parse().ok()?, rule.to_owned()))
+            Answer::Refused {
+                errno: errno.parse().ok()?,
+                rule: rule.to_owned(),
+            }
         }
-        None => Ok(answer
-            .split_whitespace()
-            .map(|word| {
-                let (packet, value) = word.split_once("=0x")?;
-                Some((parse_hex(packet)?, u32::from_str_radix(value, 16).ok()?))
-            })
-            .collect::<Option<_>>()?),
+        None => Answer::Values(
+            answer
+                .split_whitespace()
+                .map(|word| {
+                    let (packet, value) = word.split_once("=0x")?;
+                    Some((parse_hex(packet)?, u32::from_str_radix(value, 16).ok()?))
+                })
+                .collect::<Option<_>>()?,
+        ),
     };
     Some(Case { program, answer })
 }

@@ -204,17 +204,17 @@ fn compare(
     let mut filters: Vec<_> = question.older.iter().map(|old| guarded(old)).collect();
     let data: Vec<SeccompData> = question.calls.iter().map(|call| host.data(call)).collect();
     let mut newest = guarded(newest);
-    if question.by_witness {
-        if let Ok(checked) = check(&newest, Rules::Seccomp) {
-            let values = data
-                .iter()
-                .map(|data| (data.nr as u32, run(&checked, data)));
-            let values: Vec<_> = values.collect();
-            newest = match witness(&newest, Ladder::BY_SYSCALL, &values) {
-                Some(witness) => led_past_the_ladder(witness),
-                None => return Ok(None),
-            };
-        }
+    if question.by_witness
+        && let Ok(checked) = check(&newest, Rules::Seccomp)
+    {
+        let values = data
+            .iter()
+            .map(|data| (data.nr as u32, run(&checked, data)));
+        let values: Vec<_> = values.collect();
+        newest = match witness(&newest, Ladder::BY_SYSCALL, &values) {
+            Some(witness) => led_past_the_ladder(witness),
+            None => return Ok(None),
+        };
     }
     filters.push(newest);
     let verdicts = verdicts(&filters);
