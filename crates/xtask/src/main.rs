@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod capture;
+mod oracle;
 mod performance;
 
 use std::error::Error;
@@ -17,6 +18,8 @@ usage: cargo xtask CHORE
   capture      take examples/sample.pcap anew from real programs that talk in
                network namespaces of their own, and compile the filters beside it
                (as root; needs tcpdump, ssh, curl, python3, dig, ping, ethtool)
+  oracle       compare generated programs with the running kernel (6.18), and write
+               docs/classic-oracle.md and the kept answers (as root; minutes)
   performance  run the benchmarks and write docs/performance.md (minutes, on a
                machine that does nothing else; needs tcpdump)";
 
@@ -25,6 +28,7 @@ fn main() -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match arguments[..] {
         ["capture"] => capture::take(),
+        ["oracle"] => oracle::ask(),
         ["performance"] => performance::measure(),
         // The two below are our own programs inside the namespaces.
         [capture::DNS_SERVER] => capture::serve_dns(),
