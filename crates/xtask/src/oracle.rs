@@ -14,7 +14,7 @@ const PROGRAMS: u64 = 200_000;
 const KEPT: u64 = 1_200;
 
 /// Compares, and writes docs/classic-oracle.md and the file of cases.
-pub fn ask() -> Outcome {
+pub(crate) fn ask() -> Outcome {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let page = page::compare_all(PROGRAMS).map_err(|why| format!("not asked: {why:?}"))?;
     for (what, comparison) in &page.comparisons {
