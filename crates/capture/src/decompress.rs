@@ -59,7 +59,14 @@ struct Frames<R> {
     decoder: FrameDecoder,
     /// The decoder is inside a frame.
     within: bool,
+    /// What is said when all that was decoded is delivered.
+    fault: Option<io::Error>,
 }
+
+/// A last block without content, and a checksum. The decoder holds back as much
+/// as later blocks may refer to, until it sees the last one; where a source ends
+/// too soon, this stands in for it.
+const END_OF_FRAME: [u8; 7] = [1, 0, 0, 0, 0, 0, 0];
 
 impl<R: BufRead> Frames<R> {
     fn new(source: R) -> Frames<R> {
@@ -67,6 +74,7 @@ impl<R: BufRead> Frames<R> {
             source,
             decoder: FrameDecoder::new(),
             within: false,
+            fault: None,
         }
     }
 
@@ -96,8 +104,27 @@ impl<R: BufRead> Frames<R> {
         }
     }
 
-    /// Leaves a frame that is decoded whole.
+    /// Decodes the next block of the frame.
+    fn decode(&mut self) -> io::Result<()> {
+        let one = BlockDecodingStrategy::UptoBlocks(1);
+        let Err(error) = self.decoder.decode_blocks(&mut self.source, one) else {
+            return Ok(());
+        };
+        let error = io::Error::other(error);
+        let is_cut_short = self.source.fill_buf()?.is_empty();
+        let rest = BlockDecodingStrategy::All;
+        if is_cut_short && self.decoder.decode_blocks(&END_OF_FRAME[..], rest).is_ok() {
+            self.fault = Some(error);
+            return Ok(());
+        }
+        Err(error)
+    }
+
+    /// Leaves a frame that is decoded as far as it goes.
     fn leave(&mut self) -> io::Result<()> {
+        if let Some(fault) = self.fault.take() {
+            return Err(fault);
+        }
         self.within = false;
         let stated = self.decoder.get_checksum_from_data();
         if stated.is_some() && stated != self.decoder.get_calculated_checksum() {
@@ -120,9 +147,7 @@ impl<R: BufRead> Read for Frames<R> {
                 return Ok(0);
             }
             while self.decoder.can_collect() == 0 && !self.decoder.is_finished() {
-                self.decoder
-                    .decode_blocks(&mut self.source, BlockDecodingStrategy::UptoBlocks(1))
-                    .map_err(io::Error::other)?;
+                self.decode()?;
             }
             let count = self.decoder.read(into)?;
             if count > 0 {

@@ -131,7 +131,11 @@ impl fmt::Display for Fault {
         match self.problem {
             Problem::Empty | Problem::UnknownFormat { .. } => self.problem.fmt(f),
             problem if self.packets == 0 => {
-                write!(f, "before the first packet, at byte {}: {problem}", self.offset)
+                write!(
+                    f,
+                    "before the first packet, at byte {}: {problem}",
+                    self.offset
+                )
             }
             problem => {
                 let (packets, offset) = (self.packets, self.offset);
@@ -145,7 +149,9 @@ impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Problem::Empty => f.write_str("there is nothing in it"),
-            Problem::UnknownFormat { magic: [a, b, c, d] } => write!(
+            Problem::UnknownFormat {
+                magic: [a, b, c, d],
+            } => write!(
                 f,
                 "it is neither pcap nor pcapng: it starts with the bytes {a:02x} {b:02x} {c:02x} {d:02x}"
             ),
@@ -175,11 +181,16 @@ impl fmt::Display for Problem {
                 f,
                 "a block of type {kind:#x} and {length} bytes is too short for what it should hold"
             ),
-            Problem::ByteOrderMagic { magic: [a, b, c, d] } => write!(
+            Problem::ByteOrderMagic {
+                magic: [a, b, c, d],
+            } => write!(
                 f,
                 "a section with the byte-order magic {a:02x} {b:02x} {c:02x} {d:02x}"
             ),
-            Problem::UnknownInterface { interface, described } => write!(
+            Problem::UnknownInterface {
+                interface,
+                described,
+            } => write!(
                 f,
                 "a packet of interface {interface}, where the section describes {described}"
             ),
