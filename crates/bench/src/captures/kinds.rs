@@ -9,7 +9,7 @@ use super::frame::{Frame, IPV4, IPV6, LLC};
 pub(super) fn draw(mix: Mix, random: &mut SplitMix) -> Frame {
     let (kind, size) = match mix {
         Mix::Small => (ordinary(random), size(random, 700, 200)),
-        Mix::Large => (ordinary(random), size(random, 428, 118)),
+        Mix::Large => (ordinary(random), size(random, 380, 118)),
         Mix::Every => (below(random, KINDS), 60 + below(random, 140) as usize),
     };
     let mut frame = Packet { random, size }.of_kind(kind);
