@@ -35,7 +35,8 @@ impl OwnNamespace {
     }
 
     /// Makes a pair of virtual Ethernet devices, on which IPv6 keeps silent, and
-    /// brings both up. What is sent out of one comes in by the other.
+    /// brings both up. What is sent out of one comes in by the other. The first
+    /// has [`TX_QUEUES`] queues, so packets that leave it get a flow hash.
     pub fn create_ethernet_pair(&self) -> Result<[Interface; 2], Errno> {
         const NAMES: [&CStr; 2] = [c"bee0", c"bee1"];
         // A kernel without IPv6 has no such setting, and keeps silent anyway.
@@ -68,6 +69,9 @@ pub fn stay_on_cpu(cpu: u32) -> Result<(), Errno> {
     Errno::check(unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) })?;
     Ok(())
 }
+
+/// Queues of the first device of a pair.
+pub const TX_QUEUES: u32 = 4;
 
 /// One end of a pair of virtual Ethernet devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,6 +143,7 @@ fn request_pair([name, peer]: [&CStr; 2]) -> Result<(), Errno> {
     let body = [
         &LINK_HEADER[..],
         &name_of(name),
+        &attribute(libc::IFLA_NUM_TX_QUEUES, &TX_QUEUES.to_ne_bytes()),
         &attribute(libc::IFLA_LINKINFO, &[kind, data].concat()),
     ]
     .concat();

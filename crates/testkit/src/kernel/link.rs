@@ -4,7 +4,8 @@
 //! A frame goes out of the first device and comes in by the second. One socket
 //! listens there for whole frames and one for what they carry, and one on the
 //! first device for what goes out; they see the same frame with different
-//! metadata.
+//! metadata. The flow hash is a secret of the kernel, so it is asked for; that the
+//! queue is the one that this hash chooses is then an answer of its own.
 
 use super::unix::{depends_on_chance, hex};
 use super::{
@@ -14,14 +15,14 @@ use crate::frames;
 use crate::generate::{Dialect, Generator};
 use crate::witness::{Ladder, witness};
 use classic::{Checked, Program, Rules, Semantics, check};
-use isa::classic::{Extension, Insn, Size, SockFilter};
+use isa::classic::{AluOp, Extension, Insn, Operand, Size, SockFilter};
 use packet::{Device, Metadata, Packet, VlanTag, payload_offset};
 use spec::SplitMix;
 use std::ops::Range;
 use std::thread::sleep;
 use std::time::Duration;
 use sys::Errno;
-use sys::network::{Interface, OwnNamespace};
+use sys::network::{Interface, OwnNamespace, TX_QUEUES};
 use sys::socket::{PacketLayer, PacketSocket};
 
 const LARGEST: usize = 1514;
@@ -33,9 +34,10 @@ const ENETDOWN: i32 = 100;
 pub fn compare_with_kernel(seeds: Range<u64>) -> Result<Comparison, Unavailable> {
     in_own_namespace(|namespace| {
         let mut oracle = Oracle::open(namespace).map_err(shut("packet sockets"))?;
+        let hashes = oracle.hashes().map_err(shut("packet sockets"))?;
         let mut comparison = Comparison::default();
         compare_seeds(seeds, &mut comparison, question, |program, asked, found| {
-            oracle.compare(program, asked, found)
+            oracle.compare(program, asked, &hashes, found)
         })
         .map_err(shut("packet sockets"))?;
         Ok(comparison)
@@ -89,6 +91,10 @@ fn question(seed: u64) -> (Vec<SockFilter>, Question) {
     let mut frames: Vec<_> = (0..10)
         .map(|_| frames::frame(&mut generator, LARGEST))
         .collect();
+    for frame in &mut frames {
+        // Long enough to show the digits of the hash, even without a tag.
+        frame.resize(frame.len().max(20), 0);
+    }
     // A witness tells them apart by their length.
     frames.sort_by_key(Vec::len);
     frames.dedup_by_key(|frame| frame.len());
@@ -165,6 +171,12 @@ impl Oracle {
         Err(Errno(ENETDOWN))
     }
 
+    /// What shows the flow hash of incoming frames.
+    fn hashes(&self) -> Result<Digits, Errno> {
+        let ifindex = self.devices[1].ifindex;
+        Digits::open(ifindex, PacketLayer::Link, Extension::Rxhash, 8)
+    }
+
     /// The frame with addresses that make sense on this pair of devices.
     fn addressed(&self, frame: &[u8]) -> Vec<u8> {
         let [from, to] = self.devices.map(|device| device.address);
@@ -182,7 +194,7 @@ impl Oracle {
     }
 
     /// What a listener sees of a frame; `None` when it never gets there.
-    fn arrival(&self, frame: &[u8], place: Place, mark: u32) -> Option<Arrival> {
+    fn arrival(&self, frame: &[u8], place: Place, mark: u32, hash: u32) -> Option<Arrival> {
         let ethertype = |at: usize| {
             let bytes = frame.get(at..at + 2)?;
             Some(u16::from_be_bytes([bytes[0], bytes[1]]))
@@ -209,8 +221,8 @@ impl Oracle {
                     hatype: ARPHRD_ETHER,
                 }),
                 mark,
-                queue: 0,
-                hash: 0,
+                queue: ((u64::from(hash) * u64::from(TX_QUEUES)) >> 32) as u16,
+                hash,
                 cpu: 0,
                 vlan: None,
                 link_header: Some(0),
@@ -255,6 +267,7 @@ impl Oracle {
         &mut self,
         program: &[SockFilter],
         question: &Question,
+        hashes: &Digits,
         found: &mut Comparison,
     ) -> Result<Option<Disagreement>, Errno> {
         let Ok(checked) = check(program, Rules::Socket) else {
@@ -266,11 +279,13 @@ impl Oracle {
         self.sender.set_mark(question.mark)?;
         found.reached.accept();
         let frames: Vec<_> = question.frames.iter().map(|f| self.addressed(f)).collect();
-        let arrive = |frame: &Vec<u8>| {
-            let arrival = self.arrival(frame, question.place, question.mark)?;
-            Some((frame.clone(), arrival))
-        };
-        let arrivals: Vec<_> = frames.iter().filter_map(arrive).collect();
+        let mut arrivals = Vec::new();
+        for frame in frames {
+            self.sender.send(&frame)?;
+            let hash = hashes.read(&mut self.received)?.unwrap_or(0);
+            let arrival = self.arrival(&frame, question.place, question.mark, hash);
+            arrivals.extend(arrival.map(|arrival| (frame, arrival)));
+        }
         let prepared = Program::prepare(&checked, Semantics::Kernel);
         let mut values: Vec<(u32, u32)> = Vec::new();
         for (_, arrival) in &arrivals {
@@ -293,7 +308,9 @@ impl Oracle {
             .and_then(|witness| Some((check(&witness, Rules::Socket).ok()?, witness)));
         let both = [Some((checked, program.to_vec())), witness];
         for (checked, program) in both.into_iter().flatten() {
-            if let Some(difference) = self.pass_all(&checked, &program, question, &arrivals)? {
+            if let Some(difference) =
+                self.pass_all(&checked, &program, question.place, hashes, &arrivals)?
+            {
                 return Ok(Some(difference));
             }
         }
@@ -305,10 +322,11 @@ impl Oracle {
         &mut self,
         checked: &Checked,
         program: &[SockFilter],
-        question: &Question,
+        place: Place,
+        hashes: &Digits,
         arrivals: &[(Vec<u8>, Arrival)],
     ) -> Result<Option<Disagreement>, Errno> {
-        let listener = question.place as usize;
+        let listener = place as usize;
         self.listeners[listener].attach(program)?;
         let prepared = Program::prepare(checked, Semantics::Kernel);
         let mut difference = None;
@@ -319,10 +337,12 @@ impl Oracle {
             let model = (value != 0).then(|| data.len().min(value as usize));
             self.sender.send(frame)?;
             let kernel = self.receive(listener, model.is_some())?;
-            let same_bytes = kernel.is_none_or(|len| self.received.get(..len) == data.get(..len));
+            let received = kernel.map(|len| self.received[..len.min(LARGEST)].to_vec());
+            hashes.read(&mut self.received)?;
+            let same_bytes = received.is_none_or(|bytes| data.starts_with(&bytes));
             if kernel != model || !same_bytes {
                 difference = Some(Disagreement::Result {
-                    input: format!("{:?} of frame {}", question.place, hex(frame)),
+                    input: format!("{place:?} of frame {}", hex(frame)),
                     kernel: format!("{kernel:?}"),
                     model: format!("{model:?} (value {value:#x}, {:?})", arrival.meta),
                 });
@@ -355,13 +375,7 @@ impl Oracle {
                 Place::Payload => (second, PacketLayer::Network),
                 Place::Outgoing => (first, PacketLayer::Link),
             };
-            let digits: Vec<_> = (0..4)
-                .map(|digit| {
-                    let socket = PacketSocket::open(ifindex, layer)?;
-                    socket.attach(&payload_offset_digit(digit))?;
-                    Ok(socket)
-                })
-                .collect::<Result<_, Errno>>()?;
+            let digits = Digits::open(ifindex, layer, Extension::PayOffset, 4)?;
             for seed in seeds.clone() {
                 if comparison.is_over() {
                     break;
@@ -376,7 +390,7 @@ impl Oracle {
                     let how = self.compare_payload_offset(&frame, place, &digits)?;
                     comparison.differences.extend(how.map(|how| Difference {
                         seed,
-                        program: payload_offset_digit(0).to_vec(),
+                        program: digit(Extension::PayOffset, 0).to_vec(),
                         how,
                     }));
                 }
@@ -390,10 +404,10 @@ impl Oracle {
         &mut self,
         frame: &[u8],
         place: Place,
-        digits: &[PacketSocket],
+        digits: &Digits,
     ) -> Result<Option<Disagreement>, Errno> {
         let frame = self.addressed(frame);
-        let Some(arrival) = self.arrival(&frame, place, 0) else {
+        let Some(arrival) = self.arrival(&frame, place, 0, 0) else {
             return Ok(None);
         };
         let packet = arrival.packet();
@@ -402,37 +416,60 @@ impl Oracle {
         }
         self.sender.send(&frame)?;
         let model = payload_offset(&packet);
-        let kernel = self.payload_offset(digits)?;
+        let kernel = digits.read(&mut self.received)?;
         Ok((kernel != Some(model)).then(|| Disagreement::Result {
             input: format!("payload offset, {place:?} of frame {}", hex(&frame)),
             kernel: format!("{kernel:?}"),
             model: format!("{model} ({:?})", arrival.meta),
         }))
     }
+}
 
-    fn payload_offset(&mut self, digits: &[PacketSocket]) -> Result<Option<u32>, Errno> {
-        let mut offset = 0;
-        for (digit, socket) in digits.iter().enumerate() {
-            let mut received = socket.receive(&mut self.received)?;
+/// Sockets that show the value of an extension as the lengths that they receive,
+/// four bits on each.
+struct Digits {
+    sockets: Vec<PacketSocket>,
+}
+
+impl Digits {
+    fn open(
+        ifindex: u32,
+        layer: PacketLayer,
+        extension: Extension,
+        digits: u32,
+    ) -> Result<Digits, Errno> {
+        let open = |number| {
+            let socket = PacketSocket::open(ifindex, layer)?;
+            socket.attach(&digit(extension, number))?;
+            Ok(socket)
+        };
+        let sockets = (0..digits).map(open).collect::<Result<_, Errno>>()?;
+        Ok(Digits { sockets })
+    }
+
+    /// The value for the packet that was just sent.
+    fn read(&self, buffer: &mut [u8]) -> Result<Option<u32>, Errno> {
+        let mut value = 0;
+        for (number, socket) in self.sockets.iter().enumerate() {
+            let mut received = socket.receive(buffer)?;
             for _ in 0..50 {
                 if received.is_some() {
                     break;
                 }
                 sleep(Duration::from_millis(1));
-                received = socket.receive(&mut self.received)?;
+                received = socket.receive(buffer)?;
             }
             let Some(len) = received else {
                 return Ok(None);
             };
-            offset |= (len as u32 - 1) << (4 * digit);
+            value |= (len as u32).saturating_sub(1) << (4 * number);
         }
-        Ok(Some(offset))
+        Ok(Some(value))
     }
 }
 
-/// Returns one more than four bits of the payload offset.
-fn payload_offset_digit(digit: u32) -> [SockFilter; 5] {
-    use isa::classic::{AluOp, Operand};
+/// Returns one more than four bits of an extension's value.
+fn digit(extension: Extension, number: u32) -> [SockFilter; 5] {
     let alu = |op, k| Insn::Alu {
         op,
         src: Operand::K(k),
@@ -440,9 +477,9 @@ fn payload_offset_digit(digit: u32) -> [SockFilter; 5] {
     [
         Insn::LoadAbs {
             size: Size::W,
-            k: Extension::PayOffset.offset(),
+            k: extension.offset(),
         },
-        alu(AluOp::Rsh, 4 * digit),
+        alu(AluOp::Rsh, 4 * number),
         alu(AluOp::And, 15),
         alu(AluOp::Add, 1),
         Insn::RetA,
