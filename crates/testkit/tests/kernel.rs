@@ -106,3 +106,15 @@ fn payload_offsets() {
         assert_same(&comparison);
     }
 }
+
+#[test]
+fn every_opcode_is_judged_as_the_model_says() {
+    let asked = kernel::unix::compare_every_opcode();
+    if let Some(comparison) = answered("every opcode, sockets", asked) {
+        assert_same(&comparison);
+    }
+    let asked = kernel::seccomp::compare_every_opcode();
+    if let Some(comparison) = answered("every opcode, seccomp", asked) {
+        assert_same(&comparison);
+    }
+}

@@ -44,6 +44,10 @@ pub fn compare_all(programs: u64) -> Result<Page, Unavailable> {
                 unix::compare_with_kernel(0..programs)?,
             ),
             (
+                "Sockets, every opcode and ancillary offset",
+                unix::compare_every_opcode()?,
+            ),
+            (
                 "Packet sockets (veth pair)",
                 link::compare_with_kernel(part(4))?,
             ),
@@ -58,6 +62,10 @@ pub fn compare_all(programs: u64) -> Result<Page, Unavailable> {
             (
                 "seccomp (forked children)",
                 seccomp::compare_with_kernel(part(5))?,
+            ),
+            (
+                "seccomp, every opcode and offset of the data",
+                seccomp::compare_every_opcode()?,
             ),
         ],
     })

@@ -38,6 +38,48 @@ pub fn compare_with_kernel(seeds: Range<u64>) -> Result<Comparison, Unavailable>
     })
 }
 
+/// Compares every 16-bit opcode, and loads at every offset around the data: is a
+/// filter of it taken?
+pub fn compare_every_opcode() -> Result<Comparison, Unavailable> {
+    const BATCH: u64 = 64;
+    let question = |number: u64| {
+        let filter = |number: u64| {
+            let insn = match number.checked_sub(1 << 16) {
+                Some(offset) => Insn::LoadAbs {
+                    size: Size::W,
+                    k: (offset as u32).wrapping_sub(8),
+                }
+                .encode(),
+                None => SockFilter::new(number as u16, 0, 0, 1),
+            };
+            let allow = Insn::RetK(ALLOW).encode();
+            vec![insn, allow, allow]
+        };
+        let mut older: Vec<_> = (number * BATCH..(number + 1) * BATCH).map(filter).collect();
+        let newest = older.pop().unwrap_or_default();
+        let question = Question {
+            older,
+            calls: vec![],
+            by_witness: false,
+        };
+        (newest, question)
+    };
+    in_own_namespace(|_| {
+        let host = Host::explore().map_err(shut("fork"))?;
+        let mut comparison = Comparison::default();
+        let batches = 0..(1 << 16) / BATCH + 2;
+        compare_seeds(
+            batches,
+            &mut comparison,
+            question,
+            |newest, asked, found| compare(newest, asked, &host, found),
+        )
+        .map_err(shut("seccomp(2)"))?;
+        comparison.programs *= BATCH;
+        Ok(comparison)
+    })
+}
+
 /// What has to be known of this machine to say what filters see.
 struct Host {
     conventions: Vec<Convention>,
@@ -253,10 +295,12 @@ fn compare(
         }
         found.runs += 1;
     }
-    if let (Some(Ok(checked)), Some(filter)) = (verdicts.last(), filters.last()) {
+    if let (Some(Ok(checked)), Some(filter), Some(data)) =
+        (verdicts.last(), filters.last(), data.first())
+    {
         let mut steps = Vec::new();
         let program = Program::prepare(checked, Semantics::Kernel);
-        let ended = program.trace_seccomp(&data[0], &mut |step| steps.push(step));
+        let ended = program.trace_seccomp(data, &mut |step| steps.push(step));
         debug_assert!(ended.is_ok());
         found.reached.run(filter, Rules::Seccomp, &steps);
     }

@@ -9,7 +9,7 @@ use super::{Comparison, Disagreement, Unavailable, compare_seeds, in_own_namespa
 use crate::generate::{Dialect, Generator};
 use crate::witness::{Ladder, witness};
 use classic::{Program, Rules, Semantics};
-use isa::classic::{AluOp, Extension, Insn, Operand, SockFilter};
+use isa::classic::{AD_OFFSET, AluOp, Extension, Insn, Operand, Size, SockFilter};
 use packet::{Metadata, Packet};
 use spec::SplitMix;
 use std::ops::Range;
@@ -33,6 +33,35 @@ pub fn compare_with_kernel(seeds: Range<u64>) -> Result<Comparison, Unavailable>
             question,
             |program, packets, found| oracle.compare(program, packets, found),
         )
+        .map_err(shut("AF_UNIX socket pair"))?;
+        Ok(comparison)
+    })
+}
+
+/// Compares every 16-bit opcode, then every offset in the ancillary area with
+/// every size, one program each.
+pub fn compare_every_opcode() -> Result<Comparison, Unavailable> {
+    const OPCODES: u64 = 1 << 16;
+    let area = (AD_OFFSET - 8)..=u32::MAX;
+    let loads: Vec<SockFilter> = area
+        .flat_map(|k| [Size::B, Size::H, Size::W].map(|size| Insn::LoadAbs { size, k }.encode()))
+        .collect();
+    in_own_namespace(|namespace| {
+        let mut oracle = Oracle::open(namespace)?;
+        let mut comparison = Comparison::default();
+        let packets: Vec<Vec<u8>> = vec![vec![], vec![0x45; 9], (1..80).collect()];
+        let question = |number: u64| {
+            let insn = match number.checked_sub(OPCODES) {
+                Some(load) => loads[load as usize],
+                None => SockFilter::new(number as u16, 0, 0, 1),
+            };
+            let returned = Insn::RetA.encode();
+            (vec![insn, returned, returned], packets.clone())
+        };
+        let all = 0..OPCODES + loads.len() as u64;
+        compare_seeds(all, &mut comparison, question, |program, packets, found| {
+            oracle.compare(program, packets, found)
+        })
         .map_err(shut("AF_UNIX socket pair"))?;
         Ok(comparison)
     })
