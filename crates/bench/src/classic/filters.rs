@@ -144,6 +144,15 @@ fn summarise(workloads: &[String], report: &mut Report) {
     }
 }
 
+fn assemble(program: &str) -> Vec<SockFilter> {
+    text::read(program.as_bytes(), Some(Form::Asm)).expect("the committed program can be read")
+}
+
+/// `port 22`, as it is committed.
+pub(super) fn port_22() -> Vec<SockFilter> {
+    assemble(CASES[0].program)
+}
+
 /// A case, ready to race.
 struct Prepared<'c> {
     case: &'c Case,
@@ -155,8 +164,7 @@ struct Prepared<'c> {
 
 impl<'c> Prepared<'c> {
     fn new(case: &'c Case) -> Result<Prepared<'c>, Failure> {
-        let program = text::read(case.program.as_bytes(), Some(Form::Asm))
-            .expect("the committed program can be read");
+        let program = assemble(case.program);
         let checked = check(&program, Rules::Capture).expect("the committed program is valid");
         let converted = convert(&checked, Semantics::Capture).into_insns();
         let for_rbpf = peer::bytes(&converted).map_err(|unfit| Failure::Unfit(case.name, unfit))?;
@@ -247,8 +255,7 @@ impl<'c> Prepared<'c> {
 
 /// Kernel semantics, which libpcap does not have; rbpf does not know the calls.
 fn measure_ancillary(samples: u32, report: &mut Report) -> Result<(), Failure> {
-    let program = text::read(ANCILLARY.as_bytes(), Some(Form::Asm))
-        .expect("the committed program can be read");
+    let program = assemble(ANCILLARY);
     let filters = [Engine::Classic, Engine::Interp].map(|engine| {
         Filter::new(&program, Rules::Socket, Semantics::Kernel, engine)
             .expect("the committed program is valid")
