@@ -4,11 +4,11 @@
 //! Absolute figures move from machine to machine and from minute to minute, so
 //! what is reported are ratios with their spread. How they are found:
 //!
-//! - Engines that race must give the same answers, or nothing is timed ([`race`]).
-//! - Many short samples are taken, engines in turns; the fastest counts ([`race`]).
+//! - Engines that race must give the same answers, or nothing is timed (`race`).
+//! - Many short samples are taken, engines in turns; the fastest counts (`race`).
 //! - All of it is repeated in new processes, where code and data lie elsewhere;
 //!   the median counts, and the distance of the quartiles is the spread
-//!   ([`fresh`]). A ratio is formed in each process and the median is taken of
+//!   (`fresh`). A ratio is formed in each process and the median is taken of
 //!   the ratios, so that what slows a process down does not enter it.
 //!
 //! A benchmark is one entry of [`BENCHES`]: it makes a [`Report`], which

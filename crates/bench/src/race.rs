@@ -8,7 +8,7 @@
 //! run makes it slower, never faster.
 //!
 //! The fastest pass still depends on where the linker and the loader put the
-//! code and the data, so [`crate::fresh`] repeats the whole in new processes.
+//! code and the data, so `fresh` repeats the whole in new processes.
 
 use std::fmt;
 use std::hint::black_box;
