@@ -10,7 +10,7 @@ use crate::{ByteOrder, Interface, LinkType, Resolution, Timestamp};
 /// Bytes of the file header.
 pub(crate) const FILE_HEADER: usize = 24;
 /// Bytes of a standard record header.
-pub(crate) const RECORD_HEADER: usize = 16;
+const RECORD_HEADER: u32 = 16;
 
 /// A file header, decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +20,10 @@ pub struct PcapHeader {
     /// How records are laid out.
     pub layout: Layout,
     lengths: Lengths,
+    /// Bytes of a record's header.
+    record_header: u32,
+    /// No packet has more captured bytes.
+    limit: u32,
     /// Captured bytes beyond this are not shown: `snaplen`, unless that is 0 or
     /// absurd.
     cut: u32,
@@ -38,7 +42,7 @@ pub enum Layout {
 }
 
 impl Layout {
-    fn header_len(self) -> usize {
+    fn header_len(self) -> u32 {
         match self {
             Layout::Standard => RECORD_HEADER,
             Layout::Extended => RECORD_HEADER + 8,
@@ -92,11 +96,12 @@ impl PcapHeader {
         let snaplen = order.u32(&raw, 16);
         // The upper bits say whether, and how long, a frame check sequence is.
         let link_type = LinkType(order.u32(&raw, 20) & 0x03ff_ffff);
+        let limit = link_type.max_captured();
         let cut = match snaplen {
-            0 | 0x8000_0000.. => link_type.max_captured(),
+            0 | 0x8000_0000.. => limit,
             // A faked Ethernet header may have come on top of the limit.
-            limit if layout == Layout::Extended && link_type == LinkType::ETHERNET => limit + 14,
-            limit => limit,
+            _ if layout == Layout::Extended && link_type == LinkType::ETHERNET => snaplen + 14,
+            _ => snaplen,
         };
         Ok(PcapHeader {
             interface: Interface {
@@ -108,6 +113,8 @@ impl PcapHeader {
             },
             layout,
             lengths,
+            record_header: layout.header_len(),
+            limit,
             cut,
             raw,
         })
@@ -142,9 +149,10 @@ impl PcapHeader {
 
     #[inline(always)]
     pub(crate) fn step(&self, bytes: &[u8]) -> Result<Step, Problem> {
-        let header = self.layout.header_len();
-        if bytes.len() < header {
-            return Ok(Step::Need(header as u32));
+        let header = self.record_header;
+        // The first makes what follows free of bounds checks.
+        if bytes.len() < RECORD_HEADER as usize || bytes.len() < header as usize {
+            return Ok(Step::Need(header));
         }
         let (mut captured, mut wire_len) = self.stored_lengths(bytes);
         if self.lengths != Lengths::CapturedFirst
@@ -152,17 +160,17 @@ impl PcapHeader {
         {
             (captured, wire_len) = (wire_len, captured);
         }
-        let limit = self.interface.link_type.max_captured();
+        let limit = self.limit;
         if captured > limit {
             return Err(Problem::CapturedTooLong { captured, limit });
         }
-        let len = header as u32 + captured;
+        let len = header + captured;
         if bytes.len() < len as usize {
             return Ok(Step::Need(len));
         }
         Ok(Step::Packet(Frame {
             len,
-            data_at: header as u32,
+            data_at: header,
             data_len: captured.min(self.cut),
             wire_len,
             interface: 0,
@@ -215,7 +223,7 @@ impl PcapHeader {
         u64::from(fraction) < self.interface.resolution.per_second()
             && captured > 0
             && captured <= wire_len
-            && captured <= self.cut.min(self.interface.link_type.max_captured())
+            && captured <= self.cut.min(self.limit)
             && wire_len < 1 << 24
     }
 
@@ -237,12 +245,12 @@ impl PcapHeader {
 
     /// Length of the record that starts `bytes`, if they show it.
     pub(crate) fn record_len(&self, bytes: &[u8]) -> Option<u64> {
-        let header = self.layout.header_len();
-        let record = bytes.get(..header)?;
+        let header = self.record_header;
+        let record = bytes.get(..header as usize)?;
         let captured = self
             .interface
             .order
             .u32(record, self.captured_length_at(record));
-        Some(header as u64 + u64::from(captured))
+        Some(u64::from(header) + u64::from(captured))
     }
 }

@@ -61,6 +61,17 @@ impl<'d> Drain<'d> {
         Ok(())
     }
 
+    /// Writes what is kept if it is due, and tells how far it is done.
+    fn care_for(&mut self, kept: &mut Vec<u8>, reader: &Reader<Source>) -> io::Result<()> {
+        if kept.is_empty() {
+            self.report(reader.offset());
+        } else if kept.len() >= PORTION || self.eager && !reader.has_next_buffered() {
+            self.report(reader.offset());
+            self.write(kept)?;
+        }
+        Ok(())
+    }
+
     /// Tells how far it is done.
     pub(super) fn report(&mut self, offset: u64) {
         (self.progress)(offset);
@@ -128,13 +139,11 @@ impl<'p, P: Programs> Scan<'p, P> {
                 Ok(None) => break,
                 Err(error) => return (tally, Err(Stop::Capture(error))),
             }
-            let Some(drain) = &mut drain else { continue };
-            if tally.packets.is_multiple_of(REPORT) {
-                drain.report(reader.offset());
-            }
-            let is_due = self.kept.len() >= PORTION
-                || drain.eager && !self.kept.is_empty() && !reader.has_next_buffered();
-            if is_due && let Err(error) = drain.write(&mut self.kept) {
+            let is_something_due = !self.kept.is_empty() || tally.packets.is_multiple_of(REPORT);
+            if is_something_due
+                && let Some(drain) = &mut drain
+                && let Err(error) = drain.care_for(&mut self.kept, reader)
+            {
                 return (tally, Err(Stop::Output(error)));
             }
         }
