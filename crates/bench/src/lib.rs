@@ -16,7 +16,7 @@
 #![forbid(unsafe_code)]
 
 pub mod captures;
-pub mod classic;
+mod classic;
 mod failure;
 mod fresh;
 mod machine;
