@@ -94,7 +94,7 @@ impl Program {
 
     /// Runs on a system call's data: the value returned.
     pub fn run_seccomp(&self, data: &SeccompData) -> Result<u32, Endless> {
-        run(&self.ops, &mut Call(data), &mut Unobserved)
+        run(&self.ops, Call(data), &mut Unobserved)
     }
 
     /// Runs on a system call's data and reports every executed instruction.
@@ -104,7 +104,7 @@ impl Program {
         report: &mut dyn FnMut(Step),
     ) -> Result<u32, Endless> {
         let mut tracer = Tracer::new(report);
-        let outcome = run(&self.ops, &mut Call(data), &mut tracer);
+        let outcome = run(&self.ops, Call(data), &mut tracer);
         tracer.finish(outcome)
     }
 
@@ -119,7 +119,7 @@ impl Program {
         match self.semantics {
             Semantics::Capture => run(
                 &self.ops,
-                &mut Captured {
+                Captured {
                     data,
                     wire_len: packet.wire_len(),
                 },
@@ -127,7 +127,7 @@ impl Program {
             ),
             Semantics::Kernel => run(
                 &self.ops,
-                &mut InKernel {
+                InKernel {
                     data,
                     packet,
                     random,
@@ -441,7 +441,9 @@ impl Observer for Tracer<'_> {
 
 /// The loop. Registers and scratch memory start as zero: Linux never lets a
 /// program read a word before it is written, libpcap clears them.
-fn run<I: Input, O: Observer>(ops: &[Op], input: &mut I, observer: &mut O) -> Result<u32, Endless> {
+// Not inlined: the loop wants all registers, its callers need few.
+#[inline(never)]
+fn run<I: Input, O: Observer>(ops: &[Op], mut input: I, observer: &mut O) -> Result<u32, Endless> {
     /// The value of a load, or the end of the run.
     macro_rules! load {
         ($bytes:expr) => {
@@ -465,20 +467,20 @@ fn run<I: Input, O: Observer>(ops: &[Op], input: &mut I, observer: &mut O) -> Re
     let mut pc = 0;
     loop {
         observer.before(pc, a, x);
-        let op = ops[pc];
+        let op = &ops[pc];
         pc += 1;
-        let Op { jt, jf, k, .. } = op;
+        let k = op.k;
         // A branch and not a selection: the processor then predicts where the
         // run goes on, and need not wait for the offset to be loaded.
         let branch = |holds: bool| {
             if holds {
                 cold_path();
-                pc + usize::from(jt)
-            } else if jf == 0 {
+                pc + usize::from(op.jt)
+            } else if op.jf == 0 {
                 pc
             } else {
                 cold_path();
-                pc + usize::from(jf)
+                pc + usize::from(op.jf)
             }
         };
         match op.code {

@@ -10,6 +10,7 @@ use vm::{Bounds, Machine, Outcome, Surroundings, find_call};
 use crate::fuse::{self, Arrivals};
 use crate::op::{self, Op};
 use crate::ops::branch::Table;
+use crate::ops::linked::{self, Kind};
 use crate::ops::packet::Load;
 use crate::ops::{alu, branch, control, memory};
 
@@ -94,13 +95,17 @@ impl Code {
         budget: u64,
     ) -> Outcome {
         assert!(!self.is_seccomp(), "a seccomp filter runs on system calls");
+        // First of all, so that little has to be kept across the call.
+        if self.reads_metadata {
+            machine.skb.describe_metadata(packet);
+        }
         let data = packet.data();
         let len = match self.bounds {
             Bounds::Capture => packet.wire_len(),
             // Linux knows one length.
             Bounds::Kernel => data.len() as u32,
         };
-        machine.skb.describe(packet, len, self.reads_metadata);
+        machine.skb.set(LEN, len);
         let mut world = Surroundings { packet, random };
         let m = machine.enter();
         // SAFETY: `m` is unique for this run; the program is a packet filter, so
@@ -207,6 +212,8 @@ struct Builder<'a> {
     arrivals: Arrivals,
     bounds: Bounds,
     ops: Vec<Op>,
+    /// What each operation is.
+    kinds: Vec<Kind>,
     tables: Vec<Table>,
     patches: Vec<Patch>,
     /// For each slot the operation that performs it.
@@ -224,6 +231,7 @@ impl<'a> Builder<'a> {
             arrivals: Arrivals::of(insns),
             bounds,
             ops: Vec::with_capacity(insns.len()),
+            kinds: Vec::with_capacity(insns.len()),
             tables: Vec::new(),
             patches: Vec::new(),
             op_of: vec![0; insns.len()],
@@ -259,7 +267,7 @@ impl<'a> Builder<'a> {
     /// Makes the operation for `slot`; says how many slots it performs.
     fn operation(&mut self, slot: usize) -> Result<usize, Unsupported> {
         if let Some(imm) = fuse::constant_return(self.insns, &self.arrivals, slot) {
-            self.ops.push(control::exit_with(imm));
+            self.push(control::exit_with(imm), Kind::Other);
             return Ok(2);
         }
         Ok(match self.insns[slot] {
@@ -268,7 +276,7 @@ impl<'a> Builder<'a> {
             Insn::Jump { .. } => self.jump(slot),
             insn => {
                 let op = self.single(insn, slot).ok_or(Unsupported { slot, insn })?;
-                self.ops.push(op);
+                self.push(op, Kind::Other);
                 if let Insn::LoadImm64 { .. } = insn {
                     2
                 } else {
@@ -286,23 +294,32 @@ impl<'a> Builder<'a> {
             bounds: self.bounds,
         };
         if index == Some(Reg::R0) {
-            self.ops.push(load.alone());
+            self.push(load.alone(), Kind::Other);
             return 1;
         }
         if fuse::is_byte_load(self.insns[slot])
             && let Some(dst) = fuse::header_length(self.insns, &self.arrivals, slot)
         {
-            self.ops.push(load.then_header_length(dst));
+            let kind = match index {
+                None => Kind::HeaderLength,
+                Some(_) => Kind::Other,
+            };
+            self.push(load.then_header_length(dst), kind);
             return 4;
         }
         if let Some(test) = fuse::test_after(self.insns, &self.arrivals, slot, Reg::R0)
             && !fuse::is_chain(self.insns, slot + 1, &self.chained)
         {
             self.patch_later(Field::First, test.target);
-            self.ops.push(load.then_jump(test.cond, test.imm));
+            let kind = match index {
+                None => Kind::LoadTest(size, test.cond),
+                Some(_) => Kind::IndirectLoadTest(size, test.cond),
+            };
+            let kind = kind.with_conditions(&[test.cond]);
+            self.push(load.then_jump(test.cond, test.imm), kind);
             return 2;
         }
-        self.ops.push(load.alone());
+        self.push(load.alone(), Kind::Other);
         1
     }
 
@@ -316,24 +333,36 @@ impl<'a> Builder<'a> {
             return 1;
         };
         self.patch_later(Field::First, test.target);
+        let of_w0 = |kind: Kind| {
+            if test.dst == Reg::R0 {
+                kind
+            } else {
+                Kind::Other
+            }
+        };
         match fuse::test_after(self.insns, &self.arrivals, slot, test.dst) {
             Some(second) => {
                 self.patch_later(Field::Second, second.target);
+                let kind = Kind::TestPair(test.cond, second.cond)
+                    .with_conditions(&[test.cond, second.cond]);
                 let first = (test.cond, test.imm);
-                self.ops
-                    .push(branch::pair(first, (second.cond, second.imm), test.dst));
+                let op = branch::pair(first, (second.cond, second.imm), test.dst);
+                self.push(op, of_w0(kind));
                 2
             }
             None => {
-                self.ops.push(branch::conditional(
-                    test.cond,
-                    isa::ebpf::Width::W32,
-                    test.dst,
-                    Operand::Imm(test.imm),
-                ));
+                let kind = Kind::Test(test.cond).with_conditions(&[test.cond]);
+                let (width, imm) = (isa::ebpf::Width::W32, Operand::Imm(test.imm));
+                let op = branch::conditional(test.cond, width, test.dst, imm);
+                self.push(op, of_w0(kind));
                 1
             }
         }
+    }
+
+    fn push(&mut self, op: Op, kind: Kind) {
+        self.ops.push(op);
+        self.kinds.push(kind);
     }
 
     fn plain_jump(&mut self, slot: usize) {
@@ -349,7 +378,7 @@ impl<'a> Builder<'a> {
         };
         let target = self.target(slot);
         self.patch_later(Field::First, target);
-        self.ops.push(branch::conditional(cond, width, dst, src));
+        self.push(branch::conditional(cond, width, dst, src), Kind::Other);
     }
 
     /// A table for the chain that begins at `slot`.
@@ -391,7 +420,7 @@ impl<'a> Builder<'a> {
             targets: vec![0; len].into_boxed_slice(),
             default: 0,
         });
-        self.ops.push(branch::switch(chain.dst, dense));
+        self.push(branch::switch(chain.dst, dense), Kind::Other);
         debug_assert!(forward(slot, chain));
     }
 
@@ -444,7 +473,7 @@ impl<'a> Builder<'a> {
     fn target(&mut self, slot: usize) -> usize {
         let target = fuse::jump_target(self.insns[slot], slot).unwrap_or(usize::MAX);
         if target <= slot {
-            self.ops.push(branch::spend_budget());
+            self.push(branch::spend_budget(), Kind::Other);
         }
         target
     }
@@ -458,8 +487,14 @@ impl<'a> Builder<'a> {
         });
     }
 
-    /// Fills in what was not known while operations were made.
+    /// Fills in what was not known while operations were made, and links each to
+    /// the next where that is worth it.
     fn finish(mut self) -> (Box<[Op]>, Box<[Table]>) {
+        for (index, op) in self.ops.iter_mut().enumerate() {
+            if let Some(step) = linked::link(&self.kinds[index..]) {
+                op.run = step;
+            }
+        }
         let mut tables = self.tables.into_boxed_slice();
         for patch in &self.patches {
             let op = &mut self.ops[patch.op];

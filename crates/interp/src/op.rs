@@ -111,6 +111,40 @@ macro_rules! finish {
 
 pub(crate) use {finish, go};
 
+/// Where an operation goes when it falls through to the next one.
+pub(crate) trait Next {
+    /// Goes on with `op`.
+    ///
+    /// # Safety
+    /// As for [`Step`].
+    unsafe fn go_on(
+        op: *const Op,
+        m: *mut Machine,
+        data: *const u8,
+        len: usize,
+        r0: u64,
+        world: *mut Surroundings<'static>,
+    ) -> Flow;
+}
+
+/// Whatever the next operation says.
+pub(crate) struct Dispatch;
+
+impl Next for Dispatch {
+    #[inline(always)]
+    unsafe fn go_on(
+        op: *const Op,
+        m: *mut Machine,
+        data: *const u8,
+        len: usize,
+        r0: u64,
+        world: *mut Surroundings<'static>,
+    ) -> Flow {
+        // SAFETY: passed on to the caller.
+        unsafe { go!(op, m, data, len, r0, world) }
+    }
+}
+
 /// Runs from the first operation to the end.
 ///
 /// # Safety

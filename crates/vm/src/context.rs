@@ -2,7 +2,7 @@
 
 use packet::Packet;
 use spec::context::{
-    self, Field, HAS_DEVICE, HASH, HATYPE, IFINDEX, LEN, MARK, PKT_TYPE, PROTOCOL, QUEUE_MAPPING,
+    self, Field, HAS_DEVICE, HASH, HATYPE, IFINDEX, MARK, PKT_TYPE, PROTOCOL, QUEUE_MAPPING,
     SK_BUFF_SIZE, VLAN_PRESENT, VLAN_PROTO, VLAN_TCI,
 };
 
@@ -21,19 +21,10 @@ impl SkBuff {
         self.0[field.offset as usize / 4] = value;
     }
 
-    /// Describes a packet whose length is `len` to the program. Only the length
-    /// is set where `whole` is false: enough for the many filters that read no
-    /// other field.
-    #[inline(always)]
-    pub fn describe(&mut self, packet: &Packet<'_>, len: u32, whole: bool) {
-        self.set(LEN, len);
-        if whole {
-            self.describe_metadata(packet);
-        }
-    }
-
+    /// Sets all fields but the length. Many filters read none of them, and for
+    /// those it would be most of a run.
     #[inline(never)]
-    fn describe_metadata(&mut self, packet: &Packet<'_>) {
+    pub fn describe_metadata(&mut self, packet: &Packet<'_>) {
         let meta = packet.meta();
         let device = meta.device.unwrap_or(packet::Device {
             ifindex: 0,

@@ -8,7 +8,7 @@ use super::{choose_cond, choose_reg, choose_source, choose_width};
 use crate::op::{Flow, Op, Step, finish, go};
 
 /// `if dst cond src goto t`.
-unsafe fn jump<C: Condition, W: Bits, D: Target, S: Read>(
+pub(super) unsafe fn jump<C: Condition, W: Bits, D: Target, S: Read>(
     op: *const Op,
     m: *mut Machine,
     data: *const u8,
@@ -41,7 +41,7 @@ pub(crate) fn conditional(cond: Cond, width: Width, dst: Reg, src: Operand) -> O
 
 /// Two 32-bit comparisons of one register with constants:
 /// `if dst C1 a goto t; if dst C2 b goto u`.
-unsafe fn jump_pair<C1: Condition, C2: Condition, D: Target>(
+pub(super) unsafe fn jump_pair<C1: Condition, C2: Condition, D: Target>(
     op: *const Op,
     m: *mut Machine,
     data: *const u8,

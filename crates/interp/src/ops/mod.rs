@@ -7,6 +7,7 @@
 pub(crate) mod alu;
 pub(crate) mod branch;
 pub(crate) mod control;
+pub(crate) mod linked;
 pub(crate) mod memory;
 mod operand;
 pub(crate) mod packet;

@@ -11,21 +11,21 @@ use vm::{Bounds, Machine, Surroundings, load_packet, load_packet_beyond};
 
 use super::choose_cond;
 use super::operand::{Condition, R0, Read, Stored, register};
-use crate::op::{Flow, Op, Step, finish, go};
+use crate::op::{Dispatch, Flow, Next, Op, Step, finish, go};
 
 /// Value of `Op::off` for Linux's bounds.
 const KERNEL: i16 = 1;
 
 /// Where a packet load loads.
-trait Place {
+pub(super) trait Place {
     /// The sum of at most two 32-bit numbers.
     unsafe fn offset(op: &Op, m: *mut Machine, r0: u64) -> u64;
 }
 
 /// At a constant.
-struct Absolute;
+pub(super) struct Absolute;
 /// At a register plus a constant.
-struct Indirect<S>(PhantomData<S>);
+pub(super) struct Indirect<S>(PhantomData<S>);
 
 impl Place for Absolute {
     #[inline(always)]
@@ -43,7 +43,7 @@ impl<S: Read> Place for Indirect<S> {
 }
 
 /// What follows the load.
-trait Then {
+pub(super) trait Then {
     /// Goes on with the value loaded.
     unsafe fn then(
         op: *const Op,
@@ -58,9 +58,26 @@ trait Then {
 /// Nothing: the value is in `r0`.
 struct Nothing;
 /// `if w0 cond b goto t`.
-struct Jump<C>(PhantomData<C>);
+pub(super) struct Jump<C, K = Dispatch>(PhantomData<(C, K)>);
 /// The length of an IPv4 header: `w0 = (w0 & 15) << 2; dst = w0`.
-struct HeaderLength;
+pub(super) struct HeaderLength<K = Dispatch>(PhantomData<K>);
+/// The next operation, known to be a packet load.
+pub(super) struct ThenLoad<P, const N: usize, T>(PhantomData<(P, T)>);
+
+impl<P: Place, const N: usize, T: Then> Next for ThenLoad<P, N, T> {
+    #[inline(always)]
+    unsafe fn go_on(
+        op: *const Op,
+        m: *mut Machine,
+        data: *const u8,
+        len: usize,
+        r0: u64,
+        world: *mut Surroundings<'static>,
+    ) -> Flow {
+        // SAFETY: passed on to the caller.
+        unsafe { packet::<P, N, T>(op, m, data, len, r0, world) }
+    }
+}
 
 impl Then for Nothing {
     #[inline(always)]
@@ -77,7 +94,7 @@ impl Then for Nothing {
     }
 }
 
-impl<C: Condition> Then for Jump<C> {
+impl<C: Condition, K: Next> Then for Jump<C, K> {
     #[inline(always)]
     unsafe fn then(
         op: *const Op,
@@ -93,12 +110,12 @@ impl<C: Condition> Then for Jump<C> {
             if eval::compare(C::COND, Width::W32, value, u64::from((*op).b)) {
                 go!(op.offset((*op).t as isize), m, data, len, value, world)
             }
-            go!(op.add(1), m, data, len, value, world)
+            K::go_on(op.add(1), m, data, len, value, world)
         }
     }
 }
 
-impl Then for HeaderLength {
+impl<K: Next> Then for HeaderLength<K> {
     #[inline(always)]
     unsafe fn then(
         op: *const Op,
@@ -112,12 +129,12 @@ impl Then for HeaderLength {
         // SAFETY: the contract of `Step`.
         unsafe {
             *register(m, (*op).dst) = value;
-            go!(op.add(1), m, data, len, value, world)
+            K::go_on(op.add(1), m, data, len, value, world)
         }
     }
 }
 
-unsafe fn packet<P: Place, const N: usize, T: Then>(
+pub(super) unsafe fn packet<P: Place, const N: usize, T: Then>(
     op: *const Op,
     m: *mut Machine,
     data: *const u8,
@@ -213,7 +230,7 @@ impl Load {
 
     /// `r0 = packet[…]; if w0 cond imm goto …`.
     pub(crate) fn then_jump(&self, cond: Cond, imm: i32) -> Op {
-        let step = choose_cond!(cond, C, choose_load!(self, Jump<C>));
+        let step = choose_cond!(cond, C, choose_load!(self, Jump<C, Dispatch>));
         Op {
             b: imm as u32,
             ..self.op(step)
@@ -222,6 +239,6 @@ impl Load {
 
     /// `r0 = packet[…]; w0 &= 15; w0 <<= 2; dst = w0`.
     pub(crate) fn then_header_length(&self, dst: Reg) -> Op {
-        self.op(choose_load!(self, HeaderLength)).dst(dst)
+        self.op(choose_load!(self, HeaderLength<Dispatch>)).dst(dst)
     }
 }
