@@ -53,7 +53,7 @@ pub fn compare_all(programs: u64) -> Result<Page, Unavailable> {
             ),
             (
                 "Payload offsets (veth pair)",
-                link::compare_payload_offsets(part(1))?,
+                link::compare_payload_offsets(part(3))?,
             ),
             (
                 "Length of the conversion (`optmem_max`)",
