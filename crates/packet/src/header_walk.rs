@@ -338,3 +338,97 @@ impl<'p> Walk<'_, 'p> {
 fn be16<const N: usize>(bytes: &[u8; N], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Metadata, VlanTag};
+
+    const ETHERNET: [u8; 14] = [0; 14];
+
+    /// The payload offset of what follows an Ethernet header.
+    fn offset(protocol: u16, parts: &[&[u8]]) -> u32 {
+        let frame = [&ETHERNET[..], &parts.concat()].concat();
+        let meta = Metadata {
+            protocol,
+            network_header: 14,
+            ..Metadata::UNKNOWN
+        };
+        payload_offset(&Packet::whole(&frame, &meta))
+    }
+
+    fn ipv4(protocol: u8, fragment: u16) -> [u8; 20] {
+        let mut header = [0; 20];
+        header[0] = 0x45;
+        header[6..8].copy_from_slice(&fragment.to_be_bytes());
+        header[9] = protocol;
+        header
+    }
+
+    fn ipv6(next: u8) -> [u8; 40] {
+        let mut header = [0; 40];
+        header[6] = next;
+        header
+    }
+
+    #[test]
+    fn transport_headers_are_passed() {
+        let tcp = |words: u8| {
+            let mut header = [0; 60];
+            header[12] = words << 4;
+            header
+        };
+        assert_eq!(offset(0x0800, &[&ipv4(6, 0), &tcp(8)]), 34 + 32);
+        assert_eq!(offset(0x0800, &[&ipv4(6, 0), &tcp(1)]), 34 + 20);
+        assert_eq!(offset(0x0800, &[&ipv4(6, 0), &[0; 12]]), 34, "cut off");
+        assert_eq!(offset(0x86dd, &[&ipv6(17), &[0; 8]]), 54 + 8);
+        assert_eq!(offset(0x0800, &[&ipv4(132, 0), &[0; 12]]), 34 + 12);
+        assert_eq!(offset(0x0800, &[&ipv4(99, 0), &[0; 12]]), 34);
+    }
+
+    #[test]
+    fn fragments_stop_the_walk() {
+        let udp = [0; 8];
+        assert_eq!(offset(0x0800, &[&ipv4(17, 0x2000), &udp]), 34 + 8, "first");
+        assert_eq!(offset(0x0800, &[&ipv4(17, 0x2001), &udp]), 34, "later");
+        let later = [17, 0, 0, 8, 0, 0, 0, 0];
+        assert_eq!(offset(0x86dd, &[&ipv6(44), &later, &udp]), 62, "later");
+    }
+
+    #[test]
+    fn tunnels_and_extensions_are_entered() {
+        let hop_by_hop = [17, 0, 0, 0, 0, 0, 0, 0];
+        let udp = [0; 8];
+        assert_eq!(offset(0x86dd, &[&ipv6(0), &hop_by_hop, &udp]), 70);
+        assert_eq!(offset(0x0800, &[&ipv4(41, 0), &ipv6(58), &udp]), 82);
+        let gre = [0x20, 0, 0x08, 0, 0, 0, 0, 9];
+        let inner = [&ipv4(47, 0)[..], &gre, &ipv4(17, 0), &udp];
+        assert_eq!(offset(0x0800, &inner), 34 + 8 + 20 + 8);
+        let tag = [0, 5, 0x08, 0];
+        assert_eq!(offset(0x8100, &[&tag, &ipv4(1, 0), &udp]), 46);
+    }
+
+    #[test]
+    fn a_stripped_tag_comes_first() {
+        let frame = [&ETHERNET[..], &ipv4(17, 0), &[0; 8]].concat();
+        let meta = Metadata {
+            protocol: 0x0800,
+            vlan: Some(VlanTag {
+                protocol: 0x8100,
+                tci: 5,
+            }),
+            network_header: 14,
+            ..Metadata::UNKNOWN
+        };
+        assert_eq!(payload_offset(&Packet::whole(&frame, &meta)), 42);
+    }
+
+    #[test]
+    fn what_makes_no_sense_has_no_payload() {
+        assert_eq!(offset(0x1234, &[&[0; 60]]), 0, "unknown protocol");
+        assert_eq!(offset(0x0800, &[&[0x44; 60]]), 0, "short IPv4 header");
+        assert_eq!(offset(0x0800, &[&ipv4(17, 0)[..19]]), 0, "cut off");
+        let endless = [0x81, 0x00].repeat(200);
+        assert_ne!(offset(0x8100, &[&endless]), 0, "the limit is no fault");
+    }
+}
