@@ -241,3 +241,64 @@ fn converted_jumps(insn: Insn) -> [Option<ConvertedJump>; 2] {
 fn needs_wide_constant(src: Operand) -> bool {
     matches!(src, Operand::K(k) if (k as i32) < 0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check;
+    use isa::classic::SockFilter;
+
+    fn converted(program: &[Insn], rules: Rules) -> Result<ConvertedLen, Refusal> {
+        let program: Vec<SockFilter> = program.iter().map(|insn| insn.encode()).collect();
+        check_conversion(&check(&program, rules).expect("the test's program is valid"))
+    }
+
+    #[test]
+    fn bytes_are_those_that_linux_6_18_charges() {
+        let bytes = |program: &[Insn]| {
+            let len = converted(program, Rules::Socket).expect("short jumps");
+            len.bytes()
+        };
+        assert_eq!(bytes(&[Insn::RetA]), 128);
+        assert_eq!(bytes(&[Insn::Tax, Insn::RetA]), 136);
+        assert_eq!(bytes(&[Insn::RetK(1)]), 136);
+        let load = |extension: Extension| Insn::LoadAbs {
+            size: Size::W,
+            k: extension.offset(),
+        };
+        let by_extension = Extension::ALL.iter().map(|&extension| {
+            let program = [load(extension), Insn::RetA];
+            (bytes(&program) - 128) / 8
+        });
+        let measured = [2, 2, 4, 4, 4, 1, 1, 4, 1, 4, 1, 1, 3, 4, 4, 2];
+        assert_eq!(by_extension.collect::<Vec<_>>(), measured);
+    }
+
+    #[test]
+    fn a_jump_far_behind_is_refused_however_short() {
+        let jump_behind = |loads: usize| {
+            let mut program = vec![Insn::LoadXMsh(0); loads];
+            program.extend([Insn::Goto(0), Insn::RetA]);
+            converted(&program, Rules::Socket)
+        };
+        // 18 instructions for each load, 7 before them.
+        assert!(jump_behind(1820).is_ok(), "the jump stands at 32,767");
+        let refusal = jump_behind(1821).expect_err("the jump stands at 32,785");
+        assert_eq!((refusal.stage, refusal.errno), (Stage::Conversion, EINVAL));
+        assert_eq!(refusal.at, Some(1821));
+    }
+
+    #[test]
+    fn memory_ends_where_the_limit_stands() {
+        let len = converted(&[Insn::RetA], Rules::Socket).expect("no jumps");
+        assert!(check_socket_memory(len, 129, 0).is_ok());
+        let refusal = check_socket_memory(len, 128, 0).expect_err("one byte too many");
+        assert_eq!((refusal.stage, refusal.errno), (Stage::Memory, ENOMEM));
+        assert!(check_socket_memory(len, 129, 1).is_err());
+        let seccomp = converted(&[Insn::RetA], Rules::Seccomp).expect("no jumps");
+        // 4 instructions, and 8 for each filter before: 32,768 in all.
+        let before = |filters: usize| vec![seccomp; filters];
+        assert!(check_seccomp_memory(seccomp, before(4095)).is_ok());
+        assert!(check_seccomp_memory(seccomp, before(4096)).is_err());
+    }
+}

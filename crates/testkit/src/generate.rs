@@ -147,15 +147,15 @@ impl Generator {
         let border = 32_700 + self.below(140);
         while address < border && insns.len() < MAX_INSNS - 300 {
             let (insn, len) = match self.below(3) {
-                0 => (Insn::LoadXMsh(0x8000), 20),
+                0 => (Insn::LoadXMsh(0x8000), 21),
                 1 => (
                     Insn::LoadAbs {
                         size: Size::W,
                         k: 0x9000,
                     },
-                    15,
+                    16,
                 ),
-                _ => (Insn::LoadXMsh(0), 17),
+                _ => (Insn::LoadXMsh(0), 18),
             };
             // Now and then a jump that has to reach across the border.
             if self.one_in(40) {
