@@ -42,13 +42,14 @@ pub enum Unavailable {
     },
 }
 
-/// The release of the running kernel, when it is the one that we model.
+/// The release of the running kernel, without what its builder appended, when it
+/// is the one that we model.
 pub fn kernel_release() -> Result<String, Unavailable> {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let release = release.trim();
     let is_ours = |rest: &str| rest.starts_with(['.', '-']) || rest.is_empty();
     if release.strip_prefix(KERNEL).is_some_and(is_ours) {
-        Ok(release.to_owned())
+        Ok(release.split('-').next().unwrap_or(release).to_owned())
     } else {
         Err(Unavailable::OtherKernel(release.to_owned()))
     }
