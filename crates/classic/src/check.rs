@@ -17,6 +17,9 @@ use isa::classic::{
     AD_OFFSET, AluOp, Extension, Insn, MAX_INSNS, MEMORY_WORDS, Operand, Size, SockFilter,
 };
 use spec::context::SECCOMP_DATA_SIZE;
+use std::sync::OnceLock;
+
+use crate::screen;
 
 /// Whose rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -32,16 +35,24 @@ pub enum Rules {
 }
 
 /// A program that obeys its rules.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Checked {
-    insns: Vec<Insn>,
+    program: Vec<SockFilter>,
+    /// Decoded when first asked for: conversion decodes as it goes.
+    insns: OnceLock<Vec<Insn>>,
     rules: Rules,
 }
 
 impl Checked {
     /// The instructions.
     pub fn insns(&self) -> &[Insn] {
-        &self.insns
+        self.insns
+            .get_or_init(|| self.program.iter().map(|&raw| Insn::decode(raw)).collect())
+    }
+
+    /// The instructions as they were given.
+    pub fn program(&self) -> &[SockFilter] {
+        &self.program
     }
 
     /// The rules it obeys.
@@ -140,30 +151,39 @@ pub fn check(program: &[SockFilter], rules: Rules) -> Result<Checked, Refusal> {
     if program.len() > MAX_INSNS && rules != Rules::Capture {
         return Err(Refusal::checker(Rule::TooLong, None));
     }
-    let mut insns = Vec::with_capacity(program.len());
+    let mut reads_memory = false;
     for (at, &raw) in program.iter().enumerate() {
-        let insn = Insn::decode(raw);
-        check_insn(insn, at, program.len(), rules)
-            .map_err(|rule| Refusal::checker(rule, Some(at)))?;
-        insns.push(insn);
+        if !screen::passes(raw, at, program.len()) {
+            check_insn(Insn::decode(raw), at, program.len(), rules)
+                .map_err(|rule| Refusal::checker(rule, Some(at)))?;
+        }
+        reads_memory |= screen::reads_memory(raw);
     }
-    if !matches!(insns.last(), Some(Insn::RetK(_) | Insn::RetA)) {
-        return Err(Refusal::checker(Rule::NoReturn, Some(insns.len() - 1)));
+    let last = program.len() - 1;
+    if !matches!(Insn::decode(program[last]), Insn::RetK(_) | Insn::RetA) {
+        return Err(Refusal::checker(Rule::NoReturn, Some(last)));
     }
-    let reads_memory = |insn: &Insn| matches!(insn, Insn::LoadMem(_) | Insn::LoadXMem(_));
-    if rules != Rules::Capture && insns.iter().any(reads_memory) {
-        check_memory_written(&insns)?;
+    let checked = Checked {
+        program: program.to_vec(),
+        insns: OnceLock::new(),
+        rules,
+    };
+    if rules != Rules::Capture && reads_memory {
+        check_memory_written(checked.insns())?;
     }
     if rules == Rules::Seccomp {
-        for (at, &insn) in insns.iter().enumerate() {
-            check_seccomp_insn(insn).map_err(|rule| Refusal::checker(rule, Some(at)))?;
+        for (at, &raw) in program.iter().enumerate() {
+            if !screen::passes_seccomp(raw) {
+                check_seccomp_insn(Insn::decode(raw))
+                    .map_err(|rule| Refusal::checker(rule, Some(at)))?;
+            }
         }
     }
-    Ok(Checked { insns, rules })
+    Ok(checked)
 }
 
 /// What one instruction must obey wherever it stands.
-fn check_insn(insn: Insn, at: usize, len: usize, rules: Rules) -> Result<(), Rule> {
+pub(crate) fn check_insn(insn: Insn, at: usize, len: usize, rules: Rules) -> Result<(), Rule> {
     let inside = |skipped: usize| at + 1 + skipped < len;
     let (holds, rule) = match insn {
         Insn::Invalid(_) => (false, Rule::UnknownOpcode),
@@ -227,7 +247,7 @@ fn check_memory_written(insns: &[Insn]) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn check_seccomp_insn(insn: Insn) -> Result<(), Rule> {
+pub(crate) fn check_seccomp_insn(insn: Insn) -> Result<(), Rule> {
     match insn {
         Insn::LoadAbs { size: Size::W, k } => {
             if k.is_multiple_of(4) && (k as usize) < SECCOMP_DATA_SIZE {

@@ -14,6 +14,7 @@ mod check;
 mod convert;
 pub mod kernel_limits;
 pub mod run;
+mod screen;
 mod seccomp_data;
 pub mod text;
 

@@ -168,6 +168,7 @@ macro_rules! rows {
         impl Insn {
             /// Decodes one instruction. Opcodes are matched whole, as Linux
             /// matches them.
+            #[inline(always)]
             pub const fn decode(raw: SockFilter) -> Insn {
                 match raw.code {
                     $( $code => {
