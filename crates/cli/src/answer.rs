@@ -39,6 +39,14 @@ impl Failure {
         }
     }
 
+    /// Says in which input it is.
+    pub(crate) fn within(self, input: impl Display) -> Failure {
+        Failure {
+            what: format!("{input}: {}", self.what),
+            ..self
+        }
+    }
+
     /// Adds what to do about it.
     pub(crate) fn hint(self, hint: impl Display) -> Failure {
         Failure {

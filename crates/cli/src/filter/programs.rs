@@ -66,7 +66,7 @@ impl Chosen {
             Some(path) => {
                 let program = read_program(path, None)?;
                 let filter = Filter::new(&program, rules(semantics), semantics, engine)
-                    .map_err(|refusal| refused(&program, refusal))?;
+                    .map_err(|refusal| refused(&program, refusal).within(path.display()))?;
                 Source::Compiled { filter, program }
             }
             None => Source::Expression {
