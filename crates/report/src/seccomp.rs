@@ -190,10 +190,9 @@ pub fn call_text(data: &SeccompData) -> String {
 pub fn arch_of(data: &SeccompData) -> Option<Arch> {
     let nr = data.nr as u32;
     let is_x32 = (seccomp::X32_BIT..2 * seccomp::X32_BIT).contains(&nr);
-    let found = Arch::ALL.iter().copied().find(|arch| {
+    Arch::ALL.iter().copied().find(|arch| {
         arch.audit() == data.arch && (*arch == Arch::X32) == (is_x32 && arch.has_x32_twin())
-    });
-    found
+    })
 }
 
 /// Where two filters differ, for people.

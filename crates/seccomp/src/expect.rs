@@ -30,6 +30,7 @@ use crate::calls;
 use crate::errno;
 use crate::filter::Stack;
 use crate::symbolic::diagram::{LEAF_LEVEL, Ref, TooComplex};
+use crate::symbolic::outcome::Outcome;
 use crate::symbolic::set::Field;
 use crate::symbolic::solver::Verdict;
 use crate::symbolic::value::{field_of_input, level};
@@ -406,7 +407,7 @@ impl Analysis {
                 continue;
             }
             let outcome = self.space.outcomes.at(leaf.value().unwrap_or_default());
-            let computed = self.space.data_text(outcome).is_some();
+            let computed = matches!(outcome, Outcome::Computed { .. });
             let decided = !computed || wanted.action.ignores_data();
             if decided && wanted.action.accepts(outcome.action()) {
                 continue;

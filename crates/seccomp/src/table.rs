@@ -22,6 +22,9 @@ use crate::symbolic::set::Field;
 use crate::symbolic::solver::Verdict;
 use crate::symbolic::value::{ARCH, NR, high_half};
 
+/// Calls by number and name.
+type Calls = Vec<(u32, &'static str)>;
+
 /// Filters that were run symbolically, ready to be asked.
 pub struct Analysis {
     pub(crate) space: Space,
@@ -354,8 +357,8 @@ impl Space {
         &mut self,
         f: Ref,
         arch: Arch,
-    ) -> Result<Vec<(Vec<(u32, &'static str)>, Ref)>, TooComplex> {
-        let mut groups: Vec<(Vec<(u32, &'static str)>, Ref)> = Vec::new();
+    ) -> Result<Vec<(Calls, Ref)>, TooComplex> {
+        let mut groups: Vec<(Calls, Ref)> = Vec::new();
         let mut places = HashMap::new();
         for (nr, name) in calls::all(arch) {
             let rest = self.diagram.restrict(f, NR, u64::from(nr))?;
@@ -410,7 +413,7 @@ impl Space {
             let outcome = self.outcomes.at(leaf.value().unwrap_or_default());
             let case = Case {
                 action: outcome.action(),
-                data: self.data_text(outcome),
+                data: self.data_text(outcome)?,
                 when: self.condition(when, narrow)?,
                 example,
             };
@@ -435,10 +438,10 @@ impl Space {
     }
 
     /// The expression behind an action's data, where they are computed.
-    pub(crate) fn data_text(&self, outcome: Outcome) -> Option<String> {
+    pub(crate) fn data_text(&mut self, outcome: Outcome) -> Result<Option<String>, TooComplex> {
         match outcome {
-            Outcome::Return(_) => None,
-            Outcome::Computed { data, .. } => Some(self.values.text(self.values.expr_of(data))),
+            Outcome::Return(_) => Ok(None),
+            Outcome::Computed { data, .. } => Ok(Some(self.expr_text(self.values.expr_of(data))?)),
         }
     }
 }

@@ -7,6 +7,7 @@ mod errno;
 pub mod libpcap;
 pub mod network;
 pub mod process;
+pub mod ptrace;
 pub mod seccomp;
 pub mod socket;
 

@@ -17,8 +17,12 @@ use crate::program_input;
 #[derive(clap::Args)]
 pub(crate) struct Inputs {
     /// Filters in the order of their installation (`-` is standard input)
-    #[arg(value_name = "FILE", required = true)]
+    #[arg(value_name = "FILE", required_unless_present = "pid")]
     files: Vec<PathBuf>,
+    /// Take the filters of a running process, in front of those of files (as
+    /// root)
+    #[arg(long, value_name = "N")]
+    pid: Option<i32>,
     #[command(flatten)]
     profiles: ProfileOptions,
 }
@@ -115,8 +119,14 @@ pub(crate) struct Program {
 impl Inputs {
     /// The programs, unchecked.
     pub(crate) fn programs(&self) -> Result<Vec<Program>, Failure> {
-        let read = |path| read(path, &self.profiles);
-        self.files.iter().map(|path: &PathBuf| read(path)).collect()
+        let mut programs = match self.pid {
+            Some(pid) => of_process(pid)?,
+            None => Vec::new(),
+        };
+        for path in &self.files {
+            programs.push(read(path, &self.profiles)?);
+        }
+        Ok(programs)
     }
 
     /// The programs and the stack of filters that they make.
@@ -125,6 +135,32 @@ impl Inputs {
         let stack = install(&programs)?;
         Ok((programs, stack))
     }
+}
+
+/// The filters of a running process.
+fn of_process(pid: i32) -> Result<Vec<Program>, Failure> {
+    let filters = sys::ptrace::seccomp_filters(pid).map_err(|errno| {
+        let name = u16::try_from(errno.0).ok().and_then(seccomp::errno::name);
+        let (what, hint) = match name {
+            Some("EINVAL") => ("has no seccomp filter (or the kernel can't show it)", None),
+            Some("ESRCH") => ("does not exist", None),
+            Some("EPERM" | "EACCES") => (
+                "may not be looked into: that takes CAP_SYS_ADMIN and the right to trace it",
+                Some("the same as root, outside any sandbox"),
+            ),
+            _ => ("could not be looked into", None),
+        };
+        let failure = Failure::new(format!("process {pid} {what}: {errno}"));
+        match hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    })?;
+    let named = filters.into_iter().enumerate().map(|(at, insns)| Program {
+        name: format!("process {pid}, filter {at}"),
+        insns,
+    });
+    Ok(named.collect())
 }
 
 /// Reads one file: a profile if it looks like JSON, else a program.

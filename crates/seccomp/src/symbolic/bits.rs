@@ -53,6 +53,7 @@ impl Gates for Diagram {
 pub(crate) type Bits<B> = [B; 32];
 
 type Made<G> = Result<Bits<<G as Gates>::Bit>, TooComplex>;
+type MadeTwo<G> = Result<(Bits<<G as Gates>::Bit>, Bits<<G as Gates>::Bit>), TooComplex>;
 type Truth<G> = Result<<G as Gates>::Bit, TooComplex>;
 
 pub(crate) fn constant<G: Gates>(gates: &G, value: u32) -> Bits<G::Bit> {
@@ -171,11 +172,7 @@ fn multiply<G: Gates>(gates: &mut G, a: &Bits<G::Bit>, b: &Bits<G::Bit>) -> Made
 }
 
 /// Quotient and remainder, by long division.
-fn divide<G: Gates>(
-    gates: &mut G,
-    a: &Bits<G::Bit>,
-    b: &Bits<G::Bit>,
-) -> Result<(Bits<G::Bit>, Bits<G::Bit>), TooComplex> {
+fn divide<G: Gates>(gates: &mut G, a: &Bits<G::Bit>, b: &Bits<G::Bit>) -> MadeTwo<G> {
     let mut quotient = constant(gates, 0);
     let mut rest = constant(gates, 0);
     for at in (0..32).rev() {

@@ -9,10 +9,12 @@
 use std::fmt;
 use std::ops::Range;
 
+use isa::classic::{AluOp, Cond};
+
 use super::diagram::{Level, Ref, TooComplex};
 use super::explore::Space;
-use super::set::{Binding, Field, Text};
-use super::value::{Expr, field_of_input};
+use super::set::{Binding, Field, Text, number};
+use super::value::{Expr, ExprId, field_of_input};
 
 /// Meetings that a condition may have.
 const MAX_TERMS: usize = 4096;
@@ -38,10 +40,10 @@ impl Condition {
 
     /// The meetings whose union it is, each as its parts in words.
     pub fn terms(&self) -> impl Iterator<Item = Vec<&str>> {
-        fn words(term: &Vec<Text>) -> Vec<&str> {
+        fn words(term: &[Text]) -> Vec<&str> {
             term.iter().map(|text| &text.text[..]).collect()
         }
-        self.terms.iter().map(words)
+        self.terms.iter().map(|term| words(term))
     }
 }
 
@@ -69,6 +71,9 @@ impl fmt::Display for Condition {
         Ok(())
     }
 }
+
+/// Operators and operands of an expression that are written out.
+const MAX_TEXT_PARTS: u32 = 48;
 
 /// One field's values, as a set.
 #[derive(Clone)]
@@ -194,7 +199,7 @@ impl Space {
 
     fn part_text(&mut self, part: &Part, narrow: bool) -> Result<Text, TooComplex> {
         if let Some((expr, levels)) = self.values.named_at(part.levels.start) {
-            let name = self.values.text(expr);
+            let name = self.expr_text(expr)?;
             if let Expr::Compare(..) = self.values.expr(expr) {
                 let bit = self.diagram.bit(levels.end - 1)?;
                 let text = if part.set == bit {
@@ -223,6 +228,41 @@ impl Space {
         }
     }
 
+    /// An expression in C's notation; of a very long one, parts are left out.
+    pub(crate) fn expr_text(&mut self, id: ExprId) -> Result<String, TooComplex> {
+        self.expr_text_within(id, &mut { MAX_TEXT_PARTS })
+    }
+
+    fn expr_text_within(&mut self, id: ExprId, room: &mut u32) -> Result<String, TooComplex> {
+        let Some(rest) = room.checked_sub(1) else {
+            return Ok("…".to_owned());
+        };
+        *room = rest;
+        let expr = self.values.expr(id);
+        let mut text = |id| self.expr_text_within(id, room);
+        Ok(match expr {
+            Expr::Constant(value) => number(value.into()),
+            Expr::Word(word) => word.to_string(),
+            Expr::Alu(op, a, b) => format!("({} {} {})", text(a)?, operator(op), text(b)?),
+            Expr::Negated(a) => format!("(0 - {})", text(a)?),
+            Expr::AtMost(a, most) => format!("min({}, {})", text(a)?, number(most.into())),
+            Expr::Compare(Cond::Set, a, b) => format!("({} & {}) != 0", text(a)?, text(b)?),
+            Expr::Compare(cond, a, b) => {
+                let cond = match cond {
+                    Cond::Eq => "==",
+                    Cond::Gt => ">",
+                    _ => ">=",
+                };
+                format!("{} {cond} {}", text(a)?, text(b)?)
+            }
+            Expr::Choice(condition, a, b) => {
+                let (a, b) = (text(a)?, text(b)?);
+                let condition = self.condition(condition, false)?;
+                format!("({condition} ? {a} : {b})")
+            }
+        })
+    }
+
     /// A 64-bit field of which perhaps one half alone matters.
     fn wide_text(&mut self, part: &Part, name: &str, narrow: bool) -> Result<Text, TooComplex> {
         let middle = part.levels.start + 32;
@@ -248,5 +288,20 @@ impl Space {
         name: &str,
     ) -> Result<Text, TooComplex> {
         Field { levels, name }.describe(&mut self.diagram, set)
+    }
+}
+
+fn operator(op: AluOp) -> &'static str {
+    match op {
+        AluOp::Add => "+",
+        AluOp::Sub => "-",
+        AluOp::Mul => "*",
+        AluOp::Div => "/",
+        AluOp::Mod => "%",
+        AluOp::Or => "|",
+        AluOp::And => "&",
+        AluOp::Xor => "^",
+        AluOp::Lsh => "<<",
+        AluOp::Rsh => ">>",
     }
 }

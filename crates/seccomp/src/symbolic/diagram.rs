@@ -241,11 +241,6 @@ impl Diagram {
         self.choose(f, Ref::TRUE, g)
     }
 
-    pub(crate) fn xor(&mut self, f: Ref, g: Ref) -> Result<Ref, TooComplex> {
-        let not = self.not(g)?;
-        self.choose(f, not, g)
-    }
-
     /// `f` and not `g`.
     pub(crate) fn minus(&mut self, f: Ref, g: Ref) -> Result<Ref, TooComplex> {
         self.choose(g, Ref::FALSE, f)
@@ -385,42 +380,6 @@ impl Diagram {
         Ok(result)
     }
 
-    /// Whether some value of the bits makes `f` true, as a function of the
-    /// others.
-    pub(crate) fn exists(
-        &mut self,
-        f: Ref,
-        levels: &std::ops::Range<Level>,
-    ) -> Result<Ref, TooComplex> {
-        self.exists_cached(f, levels, &mut HashMap::new())
-    }
-
-    fn exists_cached(
-        &mut self,
-        f: Ref,
-        levels: &std::ops::Range<Level>,
-        done: &mut HashMap<Ref, Ref>,
-    ) -> Result<Ref, TooComplex> {
-        let level = self.level(f);
-        if level >= levels.end {
-            return Ok(f);
-        }
-        if let Some(&result) = done.get(&f) {
-            return Ok(result);
-        }
-        self.step()?;
-        let (low, high) = self.branches(f);
-        let low = self.exists_cached(low, levels, done)?;
-        let high = self.exists_cached(high, levels, done)?;
-        let result = if level >= levels.start {
-            self.or(low, high)?
-        } else {
-            self.node(level, low, high)?
-        };
-        done.insert(f, result);
-        Ok(result)
-    }
-
     /// The bits that a function depends on, in order.
     pub(crate) fn support(&self, f: Ref) -> Vec<Level> {
         let mut seen = std::collections::HashSet::new();
@@ -448,19 +407,6 @@ impl Diagram {
         }
         (f != Ref::FALSE).then_some(path)
     }
-
-    /// The leaf that given bits lead to.
-    pub(crate) fn evaluate(&self, mut f: Ref, bit: &mut dyn FnMut(Level) -> bool) -> u32 {
-        loop {
-            match f.value() {
-                Some(value) => return value,
-                None => {
-                    let (low, high) = self.branches(f);
-                    f = if bit(self.level(f)) { high } else { low };
-                }
-            }
-        }
-    }
 }
 
 fn hash(a: u32, b: u32, c: u32) -> u64 {
@@ -485,8 +431,6 @@ mod tests {
         let neither = diagram.and(nab, nac)?;
         let right = diagram.not(neither)?;
         assert_eq!(left, right);
-        let some_b = diagram.exists(left, &(1..2))?;
-        assert_eq!(some_b, a);
         assert_eq!(diagram.restrict(left, 1..3, 0b00)?, Ref::FALSE);
         assert_eq!(diagram.restrict(left, 1..3, 0b01)?, a);
         assert_eq!(

@@ -321,17 +321,14 @@ impl Walk<'_> {
         class: u32,
         limit: u16,
     ) -> Result<(), TooComplex> {
-        let limit = self.constant(u32::from(limit));
         let low = self.constant(0xffff);
         let Space {
             diagram, values, ..
         } = &mut *self.space;
-        let data = values.alu(diagram, AluOp::And, value, low)?;
-        let beyond = values.compare(diagram, Cond::Gt, data, limit)?;
-        let data = match beyond {
-            Ref::FALSE => data,
-            beyond => values.choice(diagram, beyond, limit, data)?,
-        };
+        let mut data = values.alu(diagram, AluOp::And, value, low)?;
+        if limit < u16::MAX {
+            data = values.at_most(diagram, data, limit.into())?;
+        }
         let bits = *values.bits(data);
         let mut cases = vec![(condition, 0u32)];
         for (at, &bit) in bits.iter().enumerate() {

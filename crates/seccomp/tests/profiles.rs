@@ -1,0 +1,208 @@
+//! Compiled profiles: both shapes do the same, and what libseccomp's own code
+//! for the same profile does, as recorded from it.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use beebox_seccomp::profile::{Machine, Profile, Shape, Version, compile};
+use beebox_seccomp::{Analysis, Arch, Filter, Stack, diff};
+use isa::classic::SockFilter;
+use proptest::prelude::*;
+
+fn example(name: &str) -> PathBuf {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    root.join("../../examples/seccomp").join(name)
+}
+
+fn recorded() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/web-server.libseccomp")
+}
+
+fn machine(arch: Arch, caps: &[&str], kernel: Version) -> Machine {
+    let caps = caps
+        .iter()
+        .map(|cap| (*cap).to_owned())
+        .collect::<BTreeSet<_>>();
+    Machine { arch, caps, kernel }
+}
+
+fn stack(program: &[SockFilter]) -> Stack {
+    let mut stack = Stack::default();
+    stack.install(Filter::new(program).unwrap()).unwrap();
+    stack
+}
+
+fn compiled(profile: &Profile, machine: &Machine, shape: Shape) -> Stack {
+    stack(&compile(profile, machine, shape).unwrap().program)
+}
+
+/// What a filter does with every call of the three x86 interfaces, a line each.
+fn summary(stack: &Stack) -> String {
+    let mut analysis = Analysis::new(stack).unwrap();
+    let mut text = String::new();
+    for arch in [Arch::X86_64, Arch::I386, Arch::X32] {
+        let table = analysis.table(arch).unwrap();
+        let mut lines = Vec::new();
+        for group in &table.groups {
+            let cases = group
+                .cases
+                .iter()
+                .map(|case| format!("{} {}", case.action, case.when));
+            let mut cases: Vec<String> = cases.collect();
+            cases.sort();
+            for (nr, name) in &group.calls {
+                lines.push((*nr, format!("{arch} {name}: {}", cases.join("; "))));
+            }
+        }
+        lines.sort();
+        for (_, line) in lines {
+            let _ = writeln!(text, "{line}");
+        }
+        for others in &table.others {
+            let action = others.cases[0].action;
+            assert_eq!((others.cases.len(), others.is_all), (1, true));
+            let _ = writeln!(text, "{arch} unnamed: {action}");
+        }
+    }
+    text
+}
+
+#[test]
+fn a_profile_becomes_what_libseccomp_makes_of_it() {
+    let profile = Profile::read(&std::fs::read(example("web-server.json")).unwrap()).unwrap();
+    let machine = machine(Arch::X86_64, &["CAP_SYS_PTRACE"], Version::NEWEST);
+    let recorded = std::fs::read_to_string(recorded()).unwrap();
+    for shape in [Shape::Tree, Shape::Linear] {
+        let summary = summary(&compiled(&profile, &machine, shape));
+        for (line, recorded) in summary.lines().zip(recorded.lines()) {
+            assert_eq!(line, recorded, "{shape:?}");
+        }
+        assert_eq!(summary.lines().count(), recorded.lines().count());
+    }
+}
+
+/// Records again: `FILTER=libseccomp.bpf cargo test record -- --ignored`, where
+/// the file is seccomp_export_bpf's for the profile as runc reads it.
+#[test]
+#[ignore = "takes a filter exported from libseccomp"]
+fn record() {
+    let raw = std::fs::read(std::env::var_os("FILTER").unwrap()).unwrap();
+    let program = classic::text::read(&raw, None).unwrap();
+    std::fs::write(recorded(), summary(&stack(&program))).unwrap();
+}
+
+#[test]
+fn both_shapes_do_the_same_on_every_machine() {
+    let profile = Profile::read(&std::fs::read(example("web-server.json")).unwrap()).unwrap();
+    for &arch in &[
+        Arch::X86_64,
+        Arch::Aarch64,
+        Arch::Riscv64,
+        Arch::I386,
+        Arch::X32,
+    ] {
+        for caps in [&[][..], &["CAP_SYS_PTRACE", "CAP_SYS_CHROOT"]] {
+            for kernel in [Version(4, 7), Version::NEWEST] {
+                let machine = machine(arch, caps, kernel);
+                let tree = compiled(&profile, &machine, Shape::Tree);
+                let linear = compiled(&profile, &machine, Shape::Linear);
+                assert_eq!(diff(&tree, &linear), Ok(Vec::new()), "{machine:?}");
+            }
+        }
+    }
+}
+
+/// A rule in JSON.
+fn rule() -> impl Strategy<Value = serde_json::Value> {
+    let names = [
+        "read", "write", "clone", "socket", "shmat", "connect", "ioctl", "openat",
+    ];
+    let name = proptest::sample::subsequence(names.to_vec(), 1..4);
+    let actions = ["ALLOW", "LOG", "KILL_PROCESS", "TRAP"];
+    let action = proptest::sample::select(actions.to_vec());
+    let ops = ["NE", "LT", "LE", "EQ", "GE", "GT", "MASKED_EQ"];
+    let values = [
+        0u64,
+        1,
+        5,
+        40,
+        0xffff_ffff,
+        1 << 32,
+        0x1_0000_0005,
+        u64::MAX,
+    ];
+    let value = proptest::sample::select(values.to_vec());
+    let arg = (
+        0u8..6,
+        proptest::sample::select(ops.to_vec()),
+        value.clone(),
+        value,
+    );
+    let arg = arg.prop_map(|(index, op, value, two)| {
+        serde_json::json!({
+            "index": index, "op": format!("SCMP_CMP_{op}"), "value": value, "valueTwo": two,
+        })
+    });
+    (name, action, proptest::collection::vec(arg, 0..3)).prop_map(|(names, action, args)| {
+        serde_json::json!({
+            "names": names, "action": format!("SCMP_ACT_{action}"), "args": args,
+        })
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 60, failure_persistence: None, ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn both_shapes_do_the_same_with_any_rules(rules in proptest::collection::vec(rule(), 1..8)) {
+        let profile = serde_json::json!({
+            "defaultAction": "SCMP_ACT_ERRNO",
+            "architectures": ["SCMP_ARCH_X86_64", "SCMP_ARCH_X86", "SCMP_ARCH_X32"],
+            "syscalls": rules,
+        });
+        let profile = Profile::read(profile.to_string().as_bytes()).unwrap();
+        let machine = machine(Arch::X86_64, &[], Version::NEWEST);
+        let tree = compiled(&profile, &machine, Shape::Tree);
+        let linear = compiled(&profile, &machine, Shape::Linear);
+        prop_assert_eq!(diff(&tree, &linear), Ok(Vec::new()));
+    }
+}
+
+#[test]
+fn a_long_profile_reaches_over_long_distances() {
+    // Every call has a condition of its own: bodies lie far from the numbers.
+    let rules: Vec<_> = beebox_seccomp::calls::all(Arch::X86_64)
+        .map(|(nr, name)| {
+            serde_json::json!({
+                "names": [name], "action": "SCMP_ACT_ALLOW",
+                "args": [{"index": 1, "op": "SCMP_CMP_GT", "value": u64::from(nr) << 31}],
+            })
+        })
+        .collect();
+    let profile = serde_json::json!({
+        "defaultAction": "SCMP_ACT_KILL_PROCESS",
+        "architectures": ["SCMP_ARCH_X86_64"],
+        "syscalls": rules,
+    });
+    let profile = Profile::read(profile.to_string().as_bytes()).unwrap();
+    let machine = machine(Arch::X86_64, &[], Version::NEWEST);
+    let tree = compiled(&profile, &machine, Shape::Tree);
+    let linear = compiled(&profile, &machine, Shape::Linear);
+    assert!(linear.filters()[0].checked().insns().len() > 1500);
+    assert_eq!(diff(&tree, &linear), Ok(Vec::new()));
+    for (nr, _) in beebox_seccomp::calls::all(Arch::X86_64) {
+        let edge = u64::from(nr) << 31;
+        let mut call = classic::SeccompData {
+            nr: nr as i32,
+            arch: Arch::X86_64.audit(),
+            ..Default::default()
+        };
+        for (value, runs) in [(edge, false), (edge + 1, true), (u64::MAX, true)] {
+            call.args[1] = value;
+            assert_eq!(tree.run(&call).lets_through(), runs, "{call:?}");
+        }
+    }
+}
