@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::ptr;
 
-use capture::{Encoder, Event, Framing, Reader, Record, describe};
+use capture::{Block, Encoder, Event, Framing, Reader, Record, describe};
 use classic::{Endless, Semantics};
 use packet::{Metadata, Packet};
 
@@ -118,24 +118,11 @@ impl<'p, P: Programs> Scan<'p, P> {
                     tally.bytes += record.data().len() as u64;
                     match self.judges.keeps(&record) {
                         Ok(false) => {}
-                        Ok(true) => {
-                            tally.matched += 1;
-                            tally.matched_bytes += record.data().len() as u64;
-                            if let Some(encoder) = &self.encoder {
-                                encoder.put_packet(&record, &mut self.kept);
-                            }
-                        }
+                        Ok(true) => self.keep(&record, &mut tally),
                         Err(refused) => return (tally, Err(refused.at(tally.packets))),
                     }
                 }
-                Ok(Some(Event::Block(block))) => {
-                    if let Some(encoder) = &self.encoder {
-                        encoder.put_block(&block, &mut self.kept);
-                    }
-                    if block.is_structural() {
-                        self.judges.forget_interfaces();
-                    }
-                }
+                Ok(Some(Event::Block(block))) => self.pass(&block),
                 Ok(None) => break,
                 Err(error) => return (tally, Err(Stop::Capture(error))),
             }
@@ -148,6 +135,27 @@ impl<'p, P: Programs> Scan<'p, P> {
             }
         }
         (tally, Ok(()))
+    }
+
+    // Apart, so that the loop keeps its registers for the packets that are not
+    // kept.
+    #[inline(never)]
+    fn keep(&mut self, record: &Record<'_>, tally: &mut Tally) {
+        tally.matched += 1;
+        tally.matched_bytes += record.data().len() as u64;
+        if let Some(encoder) = &self.encoder {
+            encoder.put_packet(record, &mut self.kept);
+        }
+    }
+
+    #[cold]
+    fn pass(&mut self, block: &Block<'_>) {
+        if let Some(encoder) = &self.encoder {
+            encoder.put_block(block, &mut self.kept);
+        }
+        if block.is_structural() {
+            self.judges.forget_interfaces();
+        }
     }
 }
 
@@ -242,6 +250,7 @@ impl Judge<'_> {
     }
 
     /// A packet as Linux would have shown it to a packet socket.
+    #[inline(never)]
     fn keeps_in_kernel(&mut self, record: &Record<'_>) -> Result<bool, Endless> {
         let meta = describe(record.interface(), record.interface_id(), record.data());
         Ok(self.runner.run(&Packet::whole(record.data(), &meta))? != 0)
