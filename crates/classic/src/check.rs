@@ -103,7 +103,7 @@ rules! {
     UnknownOpcode => "The opcode must be one of the classic instructions.";
     DivisionByZero => "Division and modulo by the constant 0 are not allowed.";
     ShiftTooFar => "A shift by a constant must be by less than 32 bits.";
-    MemoryOutOfRange => "Scratch memory has 16 words, M[0] to M[15].";
+    MemoryOutOfRange => "Scratch memory has 16 words, numbered 0 to 15.";
     JumpOutOfRange => "A jump must land on an instruction of the program.";
     UnknownExtension => "An absolute load at or above offset 0xfffff000 must name one of Linux's extensions.";
     NoReturn => "The last instruction must be a return.";
