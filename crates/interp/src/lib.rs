@@ -1,6 +1,6 @@
 //! The threaded interpreter.
 //!
-//! A program is compiled to an array of [operations](op::Op), each of which
+//! A program is compiled to an array of operations (`op::Op`), each of which
 //! carries the function that performs it and its operands, decoded. Such a
 //! function ends by calling the next one in tail position, which an optimising
 //! compiler makes a jump: there is no central loop, every operation has its own
@@ -14,7 +14,7 @@
 //! - A branch that tests and falls through costs a third of a nanosecond; one
 //!   that selects its target, ten times that.
 //! - Most of the cost is the number of operations, so common sequences are one
-//!   operation ([`fuse`]), and a chain of comparisons of one register
+//!   operation (`fuse`), and a chain of comparisons of one register
 //!   with constants is a table look-up.
 
 mod compile;

@@ -26,7 +26,10 @@ pub struct Usage {
 
 /// Runs a command to its end, without input and with its messages discarded.
 pub fn measure(command: &mut Command) -> io::Result<Usage> {
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
     let start = Instant::now();
     let mut child = command.spawn()?;
     let mut stdout = Vec::new();

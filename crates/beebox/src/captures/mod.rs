@@ -2,9 +2,9 @@
 //! with one answer.
 //!
 //! One thread reads a capture through one buffer, runs the filter on each packet
-//! where it stands and copies what is kept ([`scan`](Scan)). With more threads a
+//! where it stands and copies what is kept (`scan`). With more threads a
 //! large file is cut into segments that are scanned at the same time
-//! ([`parallel`]); as neither format marks where packets start, a segment's
+//! (`parallel`); as neither format marks where packets start, a segment's
 //! start is guessed, compared with where the segment before really ended, and
 //! scanned again when it was wrong. So the kept packets, their order and every
 //! count are the same for any number of threads.
