@@ -111,10 +111,10 @@ impl Field<'_> {
         if let Some(shape) = self.shape(diagram, complement)? {
             return Ok(self.write_not(&shape));
         }
-        if let Some(text) = self.meeting(diagram, set)? {
+        if let Some(text) = self.without(diagram, set)? {
             return Ok(text);
         }
-        if let Some(text) = self.without(diagram, set)? {
+        if let Some(text) = self.meeting(diagram, set)? {
             return Ok(text);
         }
         self.union(diagram, set, complement)
