@@ -30,6 +30,8 @@ pub struct Analysis {
     pub(crate) space: Space,
     /// The effect of all filters together.
     pub(crate) outcome: Ref,
+    /// The same for single architectures, as far as asked for.
+    by_arch: HashMap<Arch, Ref>,
     /// Instructions that no system call reaches, for each filter.
     unreachable: Vec<Vec<usize>>,
     /// Numbers that some filter compares the system call number with, and for
@@ -184,7 +186,12 @@ impl Analysis {
 
     /// The outcome of an architecture's calls, as a function of the rest.
     pub(crate) fn of_arch(&mut self, arch: Arch) -> Result<Ref, TooComplex> {
-        self.space.of_arch(self.outcome, arch)
+        if let Some(&outcome) = self.by_arch.get(&arch) {
+            return Ok(outcome);
+        }
+        let outcome = self.space.of_arch(self.outcome, arch)?;
+        self.by_arch.insert(arch, outcome);
+        Ok(outcome)
     }
 
     /// The outcome of one call, as a function of instruction pointer and
@@ -266,6 +273,7 @@ impl Parts {
         Analysis {
             space,
             outcome: self.outcome,
+            by_arch: HashMap::new(),
             unreachable: self.unreachable,
             numbers: self.numbers,
         }

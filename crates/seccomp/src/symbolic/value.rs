@@ -17,7 +17,7 @@ use super::diagram::{Diagram, Level, Ref, TooComplex};
 use crate::word::Word;
 
 /// Steps that one operation may take before its result is named.
-const STEPS_PER_OPERATION: u64 = 20_000;
+const STEPS_PER_OPERATION: u64 = 100_000;
 
 /// Named expressions in one investigation: more levels than these don't fit.
 const MAX_NAMED: usize = 1500;
