@@ -1,4 +1,15 @@
 //! Seccomp filters: decisions, symbolic tables, differences, profiles.
+//!
+//! ```text
+//! code ──► Filter ──► Stack ──┬──► run: one call, as the kernel decides it
+//! profile ──► compile ──┘     └──► Analysis: all calls at once ──► Table, findings, expectations
+//!                                  diff: two stacks ──► differences, each with a call
+//! ```
+//!
+//! The symbolic engine turns a filter into one decision diagram over the bits of
+//! `struct seccomp_data`; every answer is read off it, in words that mean the
+//! diagram exactly. It costs milliseconds for filters of ordinary size, and
+//! gives up with [`TooComplex`] rather than run away.
 #![forbid(unsafe_code)]
 
 mod action;
