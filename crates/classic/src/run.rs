@@ -75,7 +75,7 @@ impl Program {
     }
 
     /// Runs on a packet: the value returned.
-    #[inline]
+    #[inline(never)]
     pub fn run(&self, packet: &Packet<'_>, random: &mut dyn Random) -> Result<u32, Endless> {
         self.observed(packet, random, &mut Unobserved)
     }

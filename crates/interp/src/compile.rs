@@ -95,10 +95,35 @@ impl Code {
         budget: u64,
     ) -> Outcome {
         assert!(!self.is_seccomp(), "a seccomp filter runs on system calls");
-        // First of all, so that little has to be kept across the call.
         if self.reads_metadata {
-            machine.skb.describe_metadata(packet);
+            self.run_described(machine, packet, random, budget)
+        } else {
+            self.run_plain(machine, packet, random, budget)
         }
+    }
+
+    /// Apart, so that the many programs that read no metadata do not save
+    /// registers for a call that they do not make.
+    #[inline(never)]
+    fn run_described(
+        &self,
+        machine: &mut Machine,
+        packet: &Packet<'_>,
+        random: &mut dyn Random,
+        budget: u64,
+    ) -> Outcome {
+        machine.skb.describe_metadata(packet);
+        self.run_plain(machine, packet, random, budget)
+    }
+
+    #[inline(always)]
+    fn run_plain(
+        &self,
+        machine: &mut Machine,
+        packet: &Packet<'_>,
+        random: &mut dyn Random,
+        budget: u64,
+    ) -> Outcome {
         let data = packet.data();
         let len = match self.bounds {
             Bounds::Capture => packet.wire_len(),
