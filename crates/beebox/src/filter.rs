@@ -70,7 +70,7 @@ pub struct Runner<'f> {
 
 impl Runner<'_> {
     /// Runs on one packet: 0 drops it, anything else is how many bytes to keep.
-    #[inline]
+    #[inline(always)]
     pub fn run(&mut self, packet: &Packet<'_>) -> Result<u32, Endless> {
         match &self.filter.prepared {
             Prepared::Classic(program) => program.run(packet, &mut self.random),

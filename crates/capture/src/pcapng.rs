@@ -75,17 +75,37 @@ impl Sections {
         if bytes.len() < BLOCK_FRAME as usize {
             return Ok(Step::Need(BLOCK_FRAME));
         }
+        match self.sane_enhanced(bytes) {
+            Some(len) => self.packet(ENHANCED_PACKET, len, bytes),
+            None => self.other(bytes),
+        }
+    }
+
+    /// The packet that `bytes` start with, if it is of the common kind.
+    #[inline(always)]
+    pub(crate) fn common_packet(&self, bytes: &[u8]) -> Option<Frame> {
+        if bytes.len() < BLOCK_FRAME as usize {
+            return None;
+        }
+        let len = self.sane_enhanced(bytes)?;
+        match self.packet(ENHANCED_PACKET, len, bytes) {
+            Ok(Step::Packet(frame)) => Some(frame),
+            _ => None,
+        }
+    }
+
+    /// The length of the whole and sane enhanced packet block that `bytes`, at
+    /// least a block's frame, start with.
+    #[inline(always)]
+    fn sane_enhanced(&self, bytes: &[u8]) -> Option<u32> {
         let order = self.order;
         let (kind, len) = (order.u32(bytes, 0), order.u32(bytes, 4));
-        if kind == ENHANCED_PACKET
+        let is_sane = kind == ENHANCED_PACKET
             && len as usize <= bytes.len()
             && len >= ENHANCED_DATA as u32 + 4
             && len.is_multiple_of(4)
-            && order.u32(bytes, len as usize - 4) == len
-        {
-            return self.packet(kind, len, bytes);
-        }
-        self.other(bytes)
+            && order.u32(bytes, len as usize - 4) == len;
+        is_sane.then_some(len)
     }
 
     /// Any block but a sane enhanced packet.

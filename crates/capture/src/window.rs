@@ -1,12 +1,18 @@
-//! The one buffer through which a capture is read.
+//! The window through which a capture is read: over a stream, or over a mapping.
 //!
-//! It slides over the source: what was consumed is overwritten, what is left of
-//! a record moves to the front. It starts at 256 KiB, which stays in a core's
-//! second-level cache, so that the walk over freshly read packets costs little
-//! (at the very first, when only the format is asked, 4 KiB); it grows only for a record that is longer, and only as its bytes arrive, so
-//! that a length made up by an enemy costs no memory.
+//! Over a stream it is one buffer that slides along: what was consumed is
+//! overwritten, what is left of a record moves to the front. It starts at
+//! 256 KiB, which stays in a core's second-level cache, so that the walk over
+//! freshly read packets costs little (at the very first, when only the format is
+//! asked, 4 KiB); it grows only for a record that is longer, and only as its
+//! bytes arrive, so that a length made up by an enemy costs no memory.
+//!
+//! Over a mapping all bytes are there from the start, and nothing is copied.
 
 use std::io::{self, Read};
+use std::sync::Arc;
+
+use memmap2::Mmap;
 
 /// Bytes asked from the source at once.
 const CHUNK: usize = 256 << 10;
@@ -16,32 +22,58 @@ const START: usize = 4 << 10;
 
 #[derive(Debug)]
 pub(crate) struct Window<R> {
-    source: R,
-    buffer: Vec<u8>,
+    bytes: Bytes<R>,
     /// First byte not consumed.
     start: usize,
     /// End of what was read.
     end: usize,
-    /// Offset of `buffer[0]` in the source.
+    /// Offset of the first byte in the source.
     base: u64,
 }
 
-impl<R: Read> Window<R> {
+#[derive(Debug)]
+enum Bytes<R> {
+    Buffer { source: R, buffer: Vec<u8> },
+    Mapping(Arc<Mmap>),
+}
+
+impl<R> Window<R> {
     /// A window on a source whose next byte is at `offset`.
     pub(crate) fn new(source: R, offset: u64) -> Window<R> {
         Window {
-            source,
-            buffer: vec![0; START],
+            bytes: Bytes::Buffer {
+                source,
+                buffer: vec![0; START],
+            },
             start: 0,
             end: 0,
             base: offset,
         }
     }
 
+    /// A window on a mapped file from `offset` on.
+    pub(crate) fn over(mapping: Arc<Mmap>, offset: u64) -> Window<R> {
+        let end = mapping.len();
+        Window {
+            bytes: Bytes::Mapping(mapping),
+            start: usize::try_from(offset).map_or(end, |start| start.min(end)),
+            end,
+            base: 0,
+        }
+    }
+
+    #[inline(always)]
+    fn bytes(&self) -> &[u8] {
+        match &self.bytes {
+            Bytes::Buffer { buffer, .. } => buffer,
+            Bytes::Mapping(mapping) => mapping,
+        }
+    }
+
     /// What was read and not consumed.
     #[inline(always)]
     pub(crate) fn ahead(&self) -> &[u8] {
-        &self.buffer[self.start..self.end]
+        &self.bytes()[self.start..self.end]
     }
 
     /// Offset of the next byte in the source.
@@ -56,27 +88,52 @@ impl<R: Read> Window<R> {
     pub(crate) fn take(&mut self, len: usize) -> &[u8] {
         let from = self.start;
         self.start += len;
-        &self.buffer[from..self.start]
+        &self.bytes()[from..self.start]
     }
 
+    /// The mapping, if there is one.
+    pub(crate) fn mapping(&self) -> Option<&Mmap> {
+        match &self.bytes {
+            Bytes::Buffer { .. } => None,
+            Bytes::Mapping(mapping) => Some(mapping),
+        }
+    }
+
+    /// Goes on with another source whose next byte is at `offset`, in the same
+    /// buffer if there is one.
+    pub(crate) fn restart(&mut self, source: R, offset: u64) {
+        match &mut self.bytes {
+            Bytes::Buffer { source: old, .. } => *old = source,
+            Bytes::Mapping(_) => return *self = Window::new(source, offset),
+        }
+        self.start = 0;
+        self.end = 0;
+        self.base = offset;
+    }
+}
+
+impl<R: Read> Window<R> {
     /// Reads on until `needed` bytes are ahead; false when the source ends
     /// before that.
     #[cold]
     #[inline(never)]
     pub(crate) fn fill(&mut self, needed: usize) -> io::Result<bool> {
-        self.buffer.copy_within(self.start..self.end, 0);
+        let Bytes::Buffer { source, buffer } = &mut self.bytes else {
+            return Ok(self.end - self.start >= needed);
+        };
+        buffer.copy_within(self.start..self.end, 0);
         self.base += self.start as u64;
         self.end -= self.start;
         self.start = 0;
         while self.end < needed {
-            if self.base > 0 && self.buffer.len() < CHUNK {
-                self.buffer.resize(CHUNK, 0);
-            } else if self.end == self.buffer.len() {
-                let grown = (2 * self.buffer.len()).min(needed.next_multiple_of(CHUNK));
-                self.buffer.resize(grown, 0);
+            if self.base > 0 && buffer.len() < CHUNK {
+                buffer.resize(CHUNK, 0);
+            } else if self.end == buffer.len() {
+                let grown = (2 * buffer.len()).min(needed.next_multiple_of(CHUNK));
+                buffer.resize(grown, 0);
             }
-            let room = self.buffer.len().min(self.end + CHUNK);
-            match self.source.read(&mut self.buffer[self.end..room]) {
+            let room = buffer.len().min(self.end + CHUNK);
+            match source.read(&mut buffer[self.end..room]) {
                 Ok(0) => return Ok(false),
                 Ok(count) => self.end += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -84,14 +141,5 @@ impl<R: Read> Window<R> {
             }
         }
         Ok(true)
-    }
-
-    /// Goes on with another source whose next byte is at `offset`, in the same
-    /// buffer.
-    pub(crate) fn restart(&mut self, source: R, offset: u64) {
-        self.source = source;
-        self.start = 0;
-        self.end = 0;
-        self.base = offset;
     }
 }

@@ -86,7 +86,7 @@ impl Code {
     ///
     /// # Panics
     /// If the program is a seccomp filter.
-    #[inline]
+    #[inline(always)]
     pub fn run_packet(
         &self,
         machine: &mut Machine,

@@ -5,6 +5,7 @@
 
 mod errno;
 pub mod libpcap;
+pub mod mapping;
 pub mod network;
 pub mod process;
 pub mod ptrace;

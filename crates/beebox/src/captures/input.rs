@@ -5,12 +5,13 @@ use std::io::{self, Read, Seek};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use capture::{Compression, Error, Event, Format, Interface, Reader};
+use capture::{Compression, Error, Event, Format, Framing, Interface, Reader};
+use memmap2::Mmap;
 
 /// A capture whose start was read.
 pub struct Input {
     pub(super) reader: Reader<Source>,
-    file: Option<(Arc<File>, u64)>,
+    file: Option<WholeFile>,
     /// It comes as it is made, so what is kept should not wait.
     pub(super) eager: bool,
 }
@@ -25,11 +26,10 @@ impl Input {
             let mut start = [0; 4];
             let known = file.read_at(&mut start, 0).map_err(failed)?;
             if Compression::detect(&start[..known]) == Compression::None {
-                let file = Arc::new(file);
-                let source = Source::File(FileRange::new(file.clone(), 0, u64::MAX));
+                let file = WholeFile::new(file, metadata.len());
                 return Ok(Input {
-                    reader: Reader::new(source)?,
-                    file: Some((file, metadata.len())),
+                    reader: file.reader()?,
+                    file: Some(file),
                     eager: false,
                 });
             }
@@ -65,7 +65,7 @@ impl Input {
 
     /// Its length, where that is known beforehand.
     pub fn len(&self) -> Option<u64> {
-        self.file.as_ref().map(|&(_, len)| len)
+        self.file.as_ref().map(|file| file.len)
     }
 
     /// True when it is known to have no bytes.
@@ -74,10 +74,79 @@ impl Input {
     }
 
     /// The file, if there is one that is worth splitting among so many threads.
-    pub(super) fn splittable(&self, jobs: usize, segment: u64) -> Option<(Arc<File>, u64)> {
-        let (file, len) = self.file.as_ref()?;
-        let worth_it = jobs > 1 && *len >= 2 * segment;
-        worth_it.then(|| (file.clone(), *len))
+    pub(super) fn splittable(&self, jobs: usize, segment: u64) -> Option<WholeFile> {
+        let file = self.file.as_ref()?;
+        let worth_it = jobs > 1 && file.len >= 2 * segment;
+        worth_it.then(|| file.clone())
+    }
+
+    /// Whether its bytes lie in memory, as far as the system has fetched them.
+    pub(super) fn is_mapped(&self) -> bool {
+        self.file.as_ref().is_some_and(WholeFile::is_mapped)
+    }
+}
+
+/// A file that can be read from any place.
+#[derive(Clone)]
+pub(super) struct WholeFile {
+    bytes: Bytes,
+    pub(super) len: u64,
+}
+
+#[derive(Clone)]
+enum Bytes {
+    Mapped(Arc<Mmap>),
+    /// What cannot be mapped (files of some special file systems).
+    Read(Arc<File>),
+}
+
+impl WholeFile {
+    fn new(file: File, len: u64) -> WholeFile {
+        let bytes = match sys::mapping::map(&file) {
+            Ok(mapping) if mapping.len() as u64 >= len && len > 0 => {
+                Bytes::Mapped(Arc::new(mapping))
+            }
+            _ => Bytes::Read(Arc::new(file)),
+        };
+        WholeFile { bytes, len }
+    }
+
+    pub(super) fn is_mapped(&self) -> bool {
+        matches!(self.bytes, Bytes::Mapped(_))
+    }
+
+    fn reader(&self) -> Result<Reader<Source>, Error> {
+        match &self.bytes {
+            Bytes::Mapped(mapping) => Reader::over(mapping.clone()),
+            Bytes::Read(file) => {
+                Reader::new(Source::File(FileRange::new(file.clone(), 0, u64::MAX)))
+            }
+        }
+    }
+
+    /// Makes `reader` (or a new one) stand at the record at `at`, with what is
+    /// known there, for reading the part up to `end`.
+    pub(super) fn reader_at<'r>(
+        &self,
+        reader: &'r mut Option<Reader<Source>>,
+        (at, end): (u64, u64),
+        framing: Framing,
+    ) -> &'r mut Reader<Source> {
+        match &self.bytes {
+            Bytes::Mapped(mapping) => {
+                reader.insert(Reader::resume_over(mapping.clone(), at, framing))
+            }
+            Bytes::Read(file) => {
+                let source = Source::File(FileRange::new(file.clone(), at, end));
+                match reader {
+                    Some(reader) => {
+                        reader.restart(source, at, framing);
+                        reader
+                    }
+                    None => reader.insert(Reader::resume(source, at, framing)),
+                }
+            }
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Filtering captures: any number of files and streams, on any number of cores,
 //! with one answer.
 //!
-//! One thread reads a capture through one buffer, runs the filter on each packet
+//! One thread walks a capture, mapped or through one buffer, runs the filter on each packet
 //! where it stands and copies what is kept (`scan`). With more threads a
 //! large file is cut into segments that are scanned at the same time
 //! (`parallel`); as neither format marks where packets start, a segment's
@@ -9,8 +9,9 @@
 //! scanned again when it was wrong. So the kept packets, their order and every
 //! count are the same for any number of threads.
 //!
-//! Memory: one buffer of 256 KiB for each thread, and while writing the kept
-//! part of a few segments; nothing grows with the capture.
+//! Memory: one buffer of 256 KiB for each thread where a capture is not mapped,
+//! and while writing the kept part of a few segments; nothing of ours grows with
+//! the capture (what is mapped is the system's, which takes it back at will).
 
 mod input;
 mod parallel;
@@ -156,7 +157,7 @@ fn filter_in_segments<P: Programs>(
     let encoder = output
         .as_ref()
         .map(|output| Encoder::new(output.shape, input.format(), options.snaplen));
-    let mut scan = Scan::new(programs, encoder);
+    let mut scan = Scan::new(programs, encoder, input.is_mapped());
     scan.start_capture(input.reader.framing());
     let file = output.map(|output| &mut *output.file as &mut dyn Write);
     let mut drain = Drain::new(file, progress, input.eager);

@@ -12,14 +12,13 @@
 //! memory that kept packets take.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use capture::{Framing, Reader, first_record};
 
-use super::input::{FileRange, Source};
+use super::input::{Source, WholeFile};
 use super::scan::{Drain, Scan};
 use super::{Programs, Stop, Tally};
 
@@ -74,7 +73,7 @@ struct State {
 
 /// Scans what `reader` has not yet read of the file, which it has as its source.
 pub(super) fn run<P: Programs>(
-    (file, len): (Arc<File>, u64),
+    file: WholeFile,
     mut reader: Reader<Source>,
     scan: &mut Scan<'_, P>,
     (jobs, size): (usize, u64),
@@ -97,7 +96,7 @@ pub(super) fn run<P: Programs>(
         }),
         moved: Condvar::new(),
         size,
-        segments: len.div_ceil(size),
+        segments: file.len.div_ceil(size),
     };
     let (sender, receiver) = mpsc::channel();
     let result = thread::scope(|scope| {
@@ -107,16 +106,17 @@ pub(super) fn run<P: Programs>(
             scope.spawn(move || work(plan, &file, scan, jobs as u64, &sender));
         }
         drop(sender);
+        let start = (reader.offset(), reader.framing().clone());
         let mut merger = Merger {
             plan: &plan,
             file,
-            reader,
+            reader: Some(reader),
             scan,
             limit,
             early: BTreeMap::new(),
             receiver,
         };
-        let result = merger.merge(&mut tally, drain);
+        let result = merger.merge(start, &mut tally, drain);
         plan.lock().stopped = true;
         plan.moved.notify_all();
         result
@@ -162,7 +162,7 @@ impl Plan {
 /// A worker's life.
 fn work<P: Programs>(
     plan: &Plan,
-    file: &Arc<File>,
+    file: &WholeFile,
     mut scan: Scan<'_, P>,
     jobs: u64,
     results: &Sender<(u64, Scanned<P::Refusal>)>,
@@ -171,14 +171,8 @@ fn work<P: Programs>(
     while let Some((segment, framing, buffer)) = plan.take(jobs) {
         scan.kept = buffer;
         let start = segment * plan.size;
-        let source = Source::File(FileRange::new(file.clone(), start, plan.end(segment)));
-        let reader = match &mut reader {
-            None => reader.insert(Reader::resume(source, start, framing.clone())),
-            Some(reader) => {
-                reader.restart(source, start, framing.clone());
-                reader
-            }
-        };
+        let part = (start, plan.end(segment));
+        let reader = file.reader_at(&mut reader, part, framing.clone());
         let scanned = guess(reader, framing, plan.end(segment), &mut scan);
         if results.send((segment, scanned)).is_err() {
             return;
@@ -197,7 +191,7 @@ fn guess<P: Programs>(
     let found = reader
         .peek(SEARCH)
         .ok()
-        .and_then(|bytes| first_record(&before, bytes));
+        .and_then(|bytes| first_record(&before, &bytes[..bytes.len().min(SEARCH)]));
     let (mut first, mut tally, mut result) = (None, Tally::default(), Ok(()));
     if let Some(at) = found {
         reader.skip(at);
@@ -218,9 +212,9 @@ fn guess<P: Programs>(
 /// Puts the results together.
 struct Merger<'m, 'p, P: Programs> {
     plan: &'m Plan,
-    file: Arc<File>,
-    /// Stands, in `offset` and `framing`, where the merged part ends.
-    reader: Reader<Source>,
+    file: WholeFile,
+    /// What scans again.
+    reader: Option<Reader<Source>>,
     scan: &'m mut Scan<'p, P>,
     limit: u64,
     /// Results that came before their turn.
@@ -229,9 +223,14 @@ struct Merger<'m, 'p, P: Programs> {
 }
 
 impl<P: Programs> Merger<'_, '_, P> {
-    fn merge(&mut self, tally: &mut Tally, drain: &mut Drain<'_>) -> Result<(), Stop<P::Refusal>> {
-        let mut offset = self.reader.offset();
-        let mut framing = self.reader.framing().clone();
+    /// Goes on from where the first segment ended, with what is known there.
+    fn merge(
+        &mut self,
+        start: (u64, Framing),
+        tally: &mut Tally,
+        drain: &mut Drain<'_>,
+    ) -> Result<(), Stop<P::Refusal>> {
+        let (mut offset, mut framing) = start;
         drain.write(&mut self.scan.kept).map_err(Stop::Output)?;
         for segment in 1..self.plan.segments {
             let scanned = self.result_of(segment);
@@ -286,14 +285,16 @@ impl<P: Programs> Merger<'_, '_, P> {
         tally: &mut Tally,
         drain: &mut Drain<'_>,
     ) -> Result<(u64, Framing), Stop<P::Refusal>> {
-        let source = Source::File(FileRange::new(self.file.clone(), offset, end));
-        self.reader.restart(source, offset, framing);
+        let reader = self
+            .file
+            .reader_at(&mut self.reader, (offset, end), framing);
         let limit = self.limit - tally.matched;
-        let (again, result) = self.scan.run(&mut self.reader, end, limit, Some(drain));
+        let (again, result) = self.scan.run(reader, end, limit, Some(drain));
+        let reached = (reader.offset(), reader.framing().clone());
         let before = tally.packets;
         tally.add(&again);
         result.map_err(|stop| stop.after(before))?;
         drain.write(&mut self.scan.kept).map_err(Stop::Output)?;
-        Ok((self.reader.offset(), self.reader.framing().clone()))
+        Ok(reached)
     }
 }

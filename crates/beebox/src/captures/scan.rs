@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::ptr;
 
-use capture::{Block, Encoder, Event, Framing, Reader, Record, describe};
+use capture::{Block, Encoder, Event, Framing, Passed, Reader, Record, describe};
 use classic::{Endless, Semantics};
 use packet::{Metadata, Packet};
 
@@ -13,6 +13,12 @@ use crate::{Filter, Runner};
 
 /// Kept bytes that are collected before they are written.
 const PORTION: usize = 256 << 10;
+
+/// Over a mapping, how far ahead of a packet memory is asked for (about ten
+/// packets: what the waiting for memory takes), and how many cache lines (about
+/// as many as a packet has).
+const FETCH_DISTANCE: usize = 3072;
+const FETCH_LINES: usize = 5;
 
 /// Packets between two reports of progress; a power of two.
 const REPORT: u64 = 1 << 14;
@@ -24,6 +30,8 @@ const SEED: u64 = 1;
 pub(super) struct Scan<'p, P> {
     judges: Judges<'p, P>,
     encoder: Option<Encoder>,
+    /// Whether captures are mapped, and memory is worth asking for ahead.
+    mapped: bool,
     /// What is to be written.
     pub(super) kept: Vec<u8>,
 }
@@ -79,17 +87,18 @@ impl<'d> Drain<'d> {
 }
 
 impl<'p, P: Programs> Scan<'p, P> {
-    pub(super) fn new(programs: &'p P, encoder: Option<Encoder>) -> Scan<'p, P> {
+    pub(super) fn new(programs: &'p P, encoder: Option<Encoder>, mapped: bool) -> Scan<'p, P> {
         Scan {
             judges: Judges::new(programs),
             encoder,
+            mapped,
             kept: Vec::new(),
         }
     }
 
     /// The same for another thread.
     pub(super) fn another(&self) -> Scan<'p, P> {
-        Scan::new(self.judges.programs, self.encoder)
+        Scan::new(self.judges.programs, self.encoder, self.mapped)
     }
 
     /// What a capture starts with in the output.
@@ -107,24 +116,55 @@ impl<'p, P: Programs> Scan<'p, P> {
         reader: &mut Reader<Source>,
         end: u64,
         limit: u64,
+        drain: Option<&mut Drain<'_>>,
+    ) -> (Tally, Result<(), Stop<P::Refusal>>) {
+        let mut resident = Resident::from(reader);
+        let stopped = self.walk(reader, end, limit, drain, &mut resident);
+        resident.release(reader);
+        stopped
+    }
+
+    fn walk(
+        &mut self,
+        reader: &mut Reader<Source>,
+        end: u64,
+        limit: u64,
         mut drain: Option<&mut Drain<'_>>,
+        resident: &mut Resident,
     ) -> (Tally, Result<(), Stop<P::Refusal>>) {
         let mut tally = Tally::default();
         self.judges.forget_interfaces();
         while reader.offset() < end && tally.matched < limit {
-            match reader.next() {
-                Ok(Some(Event::Packet(record))) => {
-                    tally.packets += 1;
-                    tally.bytes += record.data().len() as u64;
-                    match self.judges.keeps(&record) {
-                        Ok(false) => {}
-                        Ok(true) => self.keep(&record, &mut tally),
-                        Err(refused) => return (tally, Err(refused.at(tally.packets))),
-                    }
+            let most = REPORT - tally.packets % REPORT;
+            let (passed, known) = self.judges.pass_over(reader, end, most, self.mapped);
+            tally.packets += passed.packets;
+            tally.bytes += passed.bytes;
+            if known || passed.packets < most {
+                if !known && reader.offset() >= end {
+                    break;
                 }
-                Ok(Some(Event::Block(block))) => self.pass(&block),
-                Ok(None) => break,
-                Err(error) => return (tally, Err(Stop::Capture(error))),
+                match reader.next() {
+                    Ok(Some(Event::Packet(record))) => {
+                        tally.packets += 1;
+                        tally.bytes += record.data().len() as u64;
+                        let keeps = if known {
+                            Ok(true)
+                        } else {
+                            self.judges.keeps(&record)
+                        };
+                        match keeps {
+                            Ok(false) => {}
+                            Ok(true) => self.keep(&record, &mut tally),
+                            Err(refused) => return (tally, Err(refused.at(tally.packets))),
+                        }
+                    }
+                    Ok(Some(Event::Block(block))) => self.pass(&block),
+                    Ok(None) => break,
+                    Err(error) => return (tally, Err(Stop::Capture(error))),
+                }
+            }
+            if tally.packets.is_multiple_of(REPORT) {
+                resident.release(reader);
             }
             let is_something_due = !self.kept.is_empty() || tally.packets.is_multiple_of(REPORT);
             if is_something_due
@@ -155,6 +195,31 @@ impl<'p, P: Programs> Scan<'p, P> {
         }
         if block.is_structural() {
             self.judges.forget_interfaces();
+        }
+    }
+}
+
+/// The part of a mapped capture that was walked over and is still resident.
+struct Resident {
+    from: u64,
+}
+
+impl Resident {
+    fn from(reader: &Reader<Source>) -> Resident {
+        Resident {
+            from: reader.offset(),
+        }
+    }
+
+    /// Gives it back, but for the page that the walk stands in.
+    fn release(&mut self, reader: &Reader<Source>) {
+        const PAGE: u64 = 4096;
+        let to = reader.offset() / PAGE * PAGE;
+        if let Some(mapping) = reader.mapping()
+            && to > self.from
+        {
+            sys::mapping::release(mapping, self.from as usize..to as usize);
+            self.from = to;
         }
     }
 }
@@ -201,6 +266,46 @@ impl<'p, P: Programs> Judges<'p, P> {
     /// Interfaces may have changed.
     fn forget_interfaces(&mut self) {
         self.by_interface.clear();
+    }
+
+    /// Passes over packets of one interface that its filter drops; says whether it
+    /// stopped at one that the filter keeps. Not for kernel semantics, which ask
+    /// more of a record.
+    #[inline(never)]
+    fn pass_over(
+        &mut self,
+        reader: &mut Reader<Source>,
+        end: u64,
+        most: u64,
+        mapped: bool,
+    ) -> (Passed, bool) {
+        let Some(id) = self.by_interface.iter().position(|&index| index != UNKNOWN) else {
+            return (Passed::default(), false);
+        };
+        let judge = &mut self.judges[self.by_interface[id]];
+        if judge.filter.semantics() == Semantics::Kernel {
+            return (Passed::default(), false);
+        }
+        let mut keeps = false;
+        let passed = reader.pass_over(end, most, |rest, packet| {
+            if mapped {
+                sys::mapping::fetch_ahead(rest, FETCH_DISTANCE, FETCH_LINES);
+            }
+            if packet.interface as usize != id {
+                return false;
+            }
+            let packet = Packet::captured(packet.data, packet.wire_len, &Metadata::UNKNOWN);
+            match judge.runner.run(&packet) {
+                Ok(0) => true,
+                Ok(_) => {
+                    keeps = true;
+                    false
+                }
+                // It comes again where it is reported.
+                Err(Endless) => false,
+            }
+        });
+        (passed, keeps)
     }
 
     #[inline(always)]
