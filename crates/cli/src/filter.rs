@@ -150,9 +150,11 @@ fn filter_all(inputs: Vec<NamedInput>, programs: &Chosen, args: &Args) -> Result
     }
     let progress = summary::progress(&inputs);
     let mut total = Tally::default();
+    let mut jobs = 1;
     let mut fault = None;
     for NamedInput { name, input, .. } in inputs {
         let done = progress.position();
+        jobs = jobs.max(input.threads(options.jobs));
         let (tally, result) =
             captures::filter_capture(input, programs, &options, output.as_mut(), &mut |offset| {
                 progress.set_position(done + offset)
@@ -177,7 +179,7 @@ fn filter_all(inputs: Vec<NamedInput>, programs: &Chosen, args: &Args) -> Result
         tally: total,
         elapsed: start.elapsed(),
         engine: args.engine,
-        jobs: options.jobs,
+        jobs,
     };
     summary.print(args.count, args.format, fault.as_ref())?;
     match (fault, written) {

@@ -80,6 +80,14 @@ impl Input {
         worth_it.then(|| file.clone())
     }
 
+    /// How many threads filtering it takes, of so many that it may.
+    pub fn threads(&self, jobs: usize) -> usize {
+        match self.splittable(jobs, super::parallel::SEGMENT) {
+            Some(_) => jobs,
+            None => 1,
+        }
+    }
+
     /// Whether its bytes lie in memory, as far as the system has fetched them.
     pub(super) fn is_mapped(&self) -> bool {
         self.file.as_ref().is_some_and(WholeFile::is_mapped)
