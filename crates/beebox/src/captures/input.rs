@@ -82,7 +82,7 @@ impl Input {
 
     /// How many threads filtering it takes, of so many that it may.
     pub fn threads(&self, jobs: usize) -> usize {
-        match self.splittable(jobs, super::parallel::SEGMENT) {
+        match self.splittable(jobs, super::SEGMENT) {
             Some(_) => jobs,
             None => 1,
         }

@@ -29,6 +29,10 @@ pub use programs::Programs;
 
 use scan::{Drain, Scan};
 
+/// Bytes of a segment that a thread takes at once: long beside a guess and a
+/// hand-over, short beside the memory that the kept packets of a few may take.
+const SEGMENT: u64 = 2 << 20;
+
 /// How to go about it.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
@@ -136,14 +140,7 @@ pub fn filter_capture<P: Programs>(
     output: Option<&mut Output<'_>>,
     progress: &mut dyn FnMut(u64),
 ) -> (Tally, Result<(), Stop<P::Refusal>>) {
-    filter_in_segments(
-        input,
-        programs,
-        options,
-        output,
-        progress,
-        parallel::SEGMENT,
-    )
+    filter_in_segments(input, programs, options, output, progress, SEGMENT)
 }
 
 fn filter_in_segments<P: Programs>(

@@ -22,10 +22,6 @@ use super::input::{Source, WholeFile};
 use super::scan::{Drain, Scan};
 use super::{Programs, Stop, Tally};
 
-/// Bytes of a segment: long beside a guess and a hand-over, short beside the
-/// memory that the kept packets of a few may take.
-pub(super) const SEGMENT: u64 = 2 << 20;
-
 /// Segments that each worker may be ahead of the merger.
 const AHEAD: u64 = 2;
 
