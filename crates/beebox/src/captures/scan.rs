@@ -143,6 +143,13 @@ impl<'p, P: Programs> Scan<'p, P> {
                 if !known && reader.offset() >= end {
                     break;
                 }
+                // What is kept of a live capture does not wait for what comes.
+                if !self.kept.is_empty()
+                    && let Some(drain) = &mut drain
+                    && let Err(error) = drain.care_for(&mut self.kept, reader)
+                {
+                    return (tally, Err(Stop::Output(error)));
+                }
                 match reader.next() {
                     Ok(Some(Event::Packet(record))) => {
                         tally.packets += 1;
