@@ -68,11 +68,24 @@ fn summary(stack: &Stack) -> String {
     text
 }
 
+/// What libseccomp's filter for the profile does: as it was recorded, or with
+/// `FILTER=libseccomp.bpf` (seccomp_export_bpf's for the profile as runc reads it)
+/// as that file says, which is then recorded.
+fn libseccomps_summary() -> String {
+    let Some(filter) = std::env::var_os("FILTER") else {
+        return std::fs::read_to_string(recorded()).unwrap();
+    };
+    let program = classic::text::read(&std::fs::read(filter).unwrap(), None).unwrap();
+    let summary = summary(&stack(&program));
+    std::fs::write(recorded(), &summary).unwrap();
+    summary
+}
+
 #[test]
 fn a_profile_becomes_what_libseccomp_makes_of_it() {
     let profile = Profile::read(&std::fs::read(example("web-server.json")).unwrap()).unwrap();
     let machine = machine(Arch::X86_64, &["CAP_SYS_PTRACE"], Version::NEWEST);
-    let recorded = std::fs::read_to_string(recorded()).unwrap();
+    let recorded = libseccomps_summary();
     for shape in [Shape::Tree, Shape::Linear] {
         let summary = summary(&compiled(&profile, &machine, shape));
         for (line, recorded) in summary.lines().zip(recorded.lines()) {
@@ -80,16 +93,6 @@ fn a_profile_becomes_what_libseccomp_makes_of_it() {
         }
         assert_eq!(summary.lines().count(), recorded.lines().count());
     }
-}
-
-/// Records again: `FILTER=libseccomp.bpf cargo test record -- --ignored`, where
-/// the file is seccomp_export_bpf's for the profile as runc reads it.
-#[test]
-#[ignore = "takes a filter exported from libseccomp"]
-fn record() {
-    let raw = std::fs::read(std::env::var_os("FILTER").unwrap()).unwrap();
-    let program = classic::text::read(&raw, None).unwrap();
-    std::fs::write(recorded(), summary(&stack(&program))).unwrap();
 }
 
 #[test]
