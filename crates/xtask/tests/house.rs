@@ -12,11 +12,11 @@ use serde_json::Value;
 
 /// The layers, from the bottom; an arrow only ever points down.
 const LAYERS: &[&[&str]] = &[
-    &["isa", "packet"],
+    &["isa", "packet", "btf"],
     &["spec", "capture"],
     &["classic", "vm"],
     &["lower"],
-    &["interp", "seccomp"],
+    &["interp", "jit", "seccomp"],
     &["beebox"],
     &["report"],
     &["cli"],
