@@ -1,0 +1,23 @@
+//! bpf(2): programs loaded into the running kernel, run there on given data, and
+//! read back as the kernel translated and compiled them.
+//!
+//! Nothing here attaches a program to anything, so nothing outside this process
+//! sees one. A [`Program`] is a file descriptor and is gone when it is dropped.
+//! All of it needs CAP_BPF (and CAP_NET_ADMIN for the networking types), or root.
+
+mod attributes;
+mod info;
+mod load;
+mod test_run;
+
+pub use info::Info;
+pub use load::{Load, LogLevel, ProgramType, Refused, load};
+pub use test_run::{TestRun, Tested};
+
+use std::os::fd::OwnedFd;
+
+/// A program that the kernel took.
+#[derive(Debug)]
+pub struct Program {
+    fd: OwnedFd,
+}

@@ -1,0 +1,137 @@
+//! What bpf(2) is handed: the parts of `union bpf_attr` and `struct
+//! bpf_prog_info` (uapi/linux/bpf.h) up to the last field that is used here. The
+//! kernel takes a shorter structure than its own and reads the rest as zero.
+
+use crate::Errno;
+use std::mem::size_of;
+
+/// Commands by number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub(super) enum Command {
+    ProgramLoad = 5,
+    ProgramTestRun = 10,
+    ObjectInfo = 15,
+}
+
+/// A structure that some command takes, with which it is handed over whole.
+///
+/// # Safety
+/// The kernel reads and writes through the addresses in it, so whoever makes one
+/// upholds that each is zero or that of memory of the size stated beside it,
+/// alive and (where the kernel writes) uniquely borrowed during the call. The
+/// type is `repr(C)`, made of plain integers, without padding.
+pub(super) unsafe trait Attributes {
+    const COMMAND: Command;
+}
+
+/// Makes the call; the answer is a descriptor, or 0.
+///
+/// # Safety
+/// The addresses in `attributes` are as [`Attributes`] demands.
+pub(super) unsafe fn call<T: Attributes>(attributes: &mut T) -> Result<i32, Errno> {
+    // SAFETY: pointer and size are those of one structure that is ours to write,
+    // and the caller upholds what the addresses in it stand for.
+    let answer = unsafe {
+        libc::syscall(
+            libc::SYS_bpf,
+            T::COMMAND as libc::c_int,
+            (&raw mut *attributes).cast::<libc::c_void>(),
+            size_of::<T>(),
+        )
+    };
+    Errno::check(answer as libc::c_int)
+}
+
+/// For BPF_PROG_LOAD.
+#[derive(Default)]
+#[repr(C)]
+pub(super) struct ProgramLoad {
+    pub(super) program_type: u32,
+    pub(super) insn_count: u32,
+    pub(super) insns: u64,
+    pub(super) license: u64,
+    pub(super) log_level: u32,
+    pub(super) log_size: u32,
+    pub(super) log: u64,
+    pub(super) kernel_version: u32,
+    pub(super) flags: u32,
+    pub(super) name: [u8; 16],
+    pub(super) ifindex: u32,
+    pub(super) expected_attach_type: u32,
+}
+
+// SAFETY: integers only, eight-byte fields at multiples of eight, 72 bytes.
+unsafe impl Attributes for ProgramLoad {
+    const COMMAND: Command = Command::ProgramLoad;
+}
+
+/// For BPF_PROG_TEST_RUN.
+#[derive(Default)]
+#[repr(C)]
+pub(super) struct ProgramTestRun {
+    pub(super) program: u32,
+    pub(super) retval: u32,
+    pub(super) data_size_in: u32,
+    pub(super) data_size_out: u32,
+    pub(super) data_in: u64,
+    pub(super) data_out: u64,
+    pub(super) repeat: u32,
+    pub(super) duration: u32,
+    pub(super) context_size_in: u32,
+    pub(super) context_size_out: u32,
+    pub(super) context_in: u64,
+    pub(super) context_out: u64,
+    pub(super) flags: u32,
+    pub(super) cpu: u32,
+}
+
+// SAFETY: integers only, eight-byte fields at multiples of eight, 72 bytes.
+unsafe impl Attributes for ProgramTestRun {
+    const COMMAND: Command = Command::ProgramTestRun;
+}
+
+/// For BPF_OBJ_GET_INFO_BY_FD.
+#[derive(Default)]
+#[repr(C)]
+pub(super) struct ObjectInfo {
+    pub(super) object: u32,
+    pub(super) info_size: u32,
+    pub(super) info: u64,
+}
+
+// SAFETY: integers only, no padding, 16 bytes.
+unsafe impl Attributes for ObjectInfo {
+    const COMMAND: Command = Command::ObjectInfo;
+}
+
+/// `struct bpf_prog_info`: what it says, and where the kernel is to put what is
+/// longer.
+#[derive(Default)]
+#[repr(C)]
+pub(super) struct ProgramInfo {
+    pub(super) program_type: u32,
+    pub(super) id: u32,
+    pub(super) tag: [u8; 8],
+    pub(super) jited_len: u32,
+    pub(super) xlated_len: u32,
+    pub(super) jited: u64,
+    pub(super) xlated: u64,
+    pub(super) load_time: u64,
+    pub(super) user: u32,
+    pub(super) map_count: u32,
+    pub(super) map_ids: u64,
+    pub(super) name: [u8; 16],
+    pub(super) ifindex: u32,
+    pub(super) gpl_compatible: u32,
+    pub(super) netns_device: u64,
+    pub(super) netns_inode: u64,
+    pub(super) symbol_count: u32,
+    pub(super) function_count: u32,
+    pub(super) symbols: u64,
+    pub(super) function_lens: u64,
+}
+
+const _: () = assert!(size_of::<ProgramLoad>() == 72);
+const _: () = assert!(size_of::<ProgramTestRun>() == 72);
+const _: () = assert!(size_of::<ProgramInfo>() == 128);
