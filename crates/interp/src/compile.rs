@@ -469,7 +469,7 @@ impl<'a> Builder<'a> {
             Insn::LoadImm64 {
                 dst,
                 imm: Imm64::Value(value),
-            } => alu::load_imm64(dst, value),
+            } => alu::load_imm64(dst, value.get()),
             Insn::Load {
                 size,
                 signed,

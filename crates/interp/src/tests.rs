@@ -1,6 +1,8 @@
 //! Every operation against `isa`'s `eval`, in every place an operand can have.
 
-use isa::ebpf::{AluOp, ByteOrder, Cond, Imm64, Insn, Operand, Reg, Size, Width, eval};
+use isa::ebpf::{
+    AluOp, ByteOrder, Cond, Imm64, Insn, Operand, Reg, Size, Value64, Width, eval,
+};
 use packet::{Metadata, Packet};
 use spec::SplitMix;
 use vm::{Machine, Outcome, Surroundings};
@@ -43,7 +45,7 @@ fn set(dst: Reg, value: u64) -> [Insn; 2] {
     [
         Insn::LoadImm64 {
             dst,
-            imm: Imm64::Value(value),
+            imm: Imm64::Value(Value64::new(value)),
         },
         Insn::Imm64High,
     ]

@@ -4,7 +4,7 @@
 use beebox_isa::ebpf::table::ROWS;
 use beebox_isa::ebpf::{
     ByteOrder, Fault, Field, Group, Imm64, Insn, NoEncoding, PartialSlot, RawInsn, Reg, Row, Size,
-    Width, decode, encode, from_bytes, to_bytes,
+    Value64, Width, decode, encode, from_bytes, to_bytes,
 };
 
 const WIDE: u8 = 0x18;
@@ -132,7 +132,7 @@ fn a_broken_64_bit_immediate_keeps_its_bits() {
     };
     let whole = Insn::LoadImm64 {
         dst: Reg::R1,
-        imm: Imm64::Value(9 << 32 | 7),
+        imm: Imm64::Value(Value64::new(9 << 32 | 7)),
     };
 
     let cases = [

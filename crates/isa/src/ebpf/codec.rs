@@ -5,7 +5,7 @@
 //! decoded gives the same slots, bit for bit. A 64-bit immediate is two slots;
 //! if its first one is invalid its second is kept as invalid bits too.
 
-use super::insn::{AddrSpaceCast, Fault, Insn, RawInsn, Size};
+use super::insn::{AddrSpaceCast, Fault, Insn, RawInsn, Size, Value64};
 use super::row::{Effect, Field, Row};
 use super::table::{Op, ROWS, build, take_apart};
 use std::fmt;
@@ -21,7 +21,7 @@ pub(super) struct Immediate {
     /// Those of the second slot.
     pub(super) high: i32,
     /// Both slots as one number.
-    pub(super) value: u64,
+    pub(super) value: Value64,
     /// The first slot as a pair of address spaces.
     pub(super) cast: AddrSpaceCast,
 }
@@ -32,7 +32,7 @@ impl Immediate {
         Immediate {
             imm,
             high,
-            value: u64::from(imm as u32) | u64::from(high as u32) << 32,
+            value: Value64::new(u64::from(imm as u32) | u64::from(high as u32) << 32),
             cast: AddrSpaceCast::from_imm(imm),
         }
     }
@@ -49,9 +49,9 @@ impl Halves for i32 {
     }
 }
 
-impl Halves for u64 {
+impl Halves for Value64 {
     fn halves(self) -> (i32, i32) {
-        (self as i32, (self >> 32) as i32)
+        (self.get() as i32, (self.get() >> 32) as i32)
     }
 }
 

@@ -211,6 +211,30 @@ pub enum AtomicOp {
     CmpXchg,
 }
 
+/// A plain 64-bit immediate. It is aligned as its two halves are in a program,
+/// which keeps an [`Insn`] at 16 bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(Rust, packed(4))]
+pub struct Value64(u64);
+
+impl Value64 {
+    /// The immediate of that value.
+    pub const fn new(value: u64) -> Value64 {
+        Value64(value)
+    }
+
+    /// Its value.
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+}
+
+impl fmt::Debug for Value64 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x}", self.get())
+    }
+}
+
 /// The 64-bit immediate forms, by the number in the source field
 /// (RFC 9669 section 5.4). The two halves are kept apart because half of the
 /// forms give each a meaning of its own.
@@ -218,7 +242,7 @@ pub enum AtomicOp {
 #[allow(missing_docs)]
 pub enum Imm64 {
     /// 0: a plain value.
-    Value(u64),
+    Value(Value64),
     /// 1: the map with this file descriptor.
     MapFd { fd: i32, high: i32 },
     /// 2: the address of the map's first value, plus an offset.
@@ -379,6 +403,9 @@ pub enum Insn {
         fault: Fault,
     },
 }
+
+// Programs are slices of these, read by everything that judges or compiles.
+const _: () = assert!(size_of::<Insn>() == 16);
 
 /// What is wrong with an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
