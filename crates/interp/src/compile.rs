@@ -1,13 +1,15 @@
 //! From a lowered program to operations, and running them.
 
 use isa::ebpf::{Callee, Imm64, Insn, Operand, Reg};
+use lower::chains::{Chain, Chains, Link, Test};
+use lower::jumps::{Arrivals, jump_target};
 use lower::{Evidence, Lowered, PacketRules};
 use packet::{Metadata, Packet};
 use spec::context::{LEN, SECCOMP_DATA_SIZE};
 use spec::{Random, SplitMix};
-use vm::{Bounds, Machine, Outcome, Surroundings, find_call};
+use vm::{Machine, Outcome, Surroundings, find_call};
 
-use crate::fuse::{self, Arrivals};
+use crate::fuse;
 use crate::op::{self, Op};
 use crate::ops::branch::Table;
 use crate::ops::linked::{self, Kind};
@@ -20,7 +22,7 @@ pub struct Code {
     /// Owned here because operations hold their addresses.
     tables: Box<[Table]>,
     evidence: Evidence,
-    bounds: Bounds,
+    rules: PacketRules,
     /// Whether it reads any field of the context but the length.
     reads_metadata: bool,
 }
@@ -37,11 +39,7 @@ pub struct Unsupported {
 impl Code {
     /// Compiles a program: one pass, linear in its length.
     pub fn compile(program: &Lowered) -> Result<Code, Unsupported> {
-        let bounds = match program.packet_rules() {
-            PacketRules::Capture => Bounds::Capture,
-            PacketRules::Kernel => Bounds::Kernel,
-        };
-        Code::build(program.insns(), bounds, program.evidence())
+        Code::build(program.insns(), program.packet_rules(), program.evidence())
     }
 
     /// Compiles a program of a test that vouches for it.
@@ -49,19 +47,19 @@ impl Code {
     pub(crate) fn compile_trusted(insns: &[Insn]) -> Result<Code, Unsupported> {
         Code::build(
             insns,
-            Bounds::Kernel,
+            PacketRules::Kernel,
             Evidence::Classic(classic::Rules::Socket),
         )
     }
 
-    fn build(insns: &[Insn], bounds: Bounds, evidence: Evidence) -> Result<Code, Unsupported> {
-        let mut builder = Builder::new(insns, bounds);
+    fn build(insns: &[Insn], rules: PacketRules, evidence: Evidence) -> Result<Code, Unsupported> {
+        let mut builder = Builder::new(insns, rules);
         builder.build()?;
         let (ops, tables) = builder.finish();
         Ok(Code {
             reads_metadata: reads_metadata(insns),
             evidence,
-            bounds,
+            rules,
             ops,
             tables,
         })
@@ -125,10 +123,10 @@ impl Code {
         budget: u64,
     ) -> Outcome {
         let data = packet.data();
-        let len = match self.bounds {
-            Bounds::Capture => packet.wire_len(),
+        let len = match self.rules {
+            PacketRules::Capture => packet.wire_len(),
             // Linux knows one length.
-            Bounds::Kernel => data.len() as u32,
+            PacketRules::Kernel => data.len() as u32,
         };
         machine.skb.set(LEN, len);
         let mut world = Surroundings { packet, random };
@@ -158,6 +156,47 @@ impl Code {
         // SAFETY: `m` is unique for this run; the program is a seccomp filter,
         // whose checker bounds every load to the 64 bytes at `r1`.
         unsafe { self.run(m, context, &[], &mut world, 0) }
+    }
+
+    /// Runs a trusted program on memory: `r1` is its address, `r2` its length.
+    /// Such a program ends by itself. It sees an empty packet.
+    ///
+    /// # Panics
+    /// If the program is a classic filter.
+    #[inline]
+    pub fn run_memory(
+        &self,
+        machine: &mut Machine,
+        memory: &mut [u8],
+        random: &mut dyn Random,
+    ) -> Outcome {
+        self.run_memory_within(machine, memory, random, u64::MAX)
+    }
+
+    /// As [`Code::run_memory`], for at most `budget` backward jumps.
+    #[inline]
+    pub fn run_memory_within(
+        &self,
+        machine: &mut Machine,
+        memory: &mut [u8],
+        random: &mut dyn Random,
+        budget: u64,
+    ) -> Outcome {
+        let trusted = matches!(self.evidence, Evidence::Trusted);
+        assert!(trusted, "a classic filter runs on packets or system calls");
+        let packet = Packet::whole(&[], &Metadata::UNKNOWN);
+        let mut world = Surroundings {
+            packet: &packet,
+            random,
+        };
+        let m = machine.enter();
+        let address = memory.as_mut_ptr().expose_provenance() as u64;
+        // SAFETY: `m` is unique for this run, as is the memory, and the host
+        // vouched that the program accesses nothing else.
+        unsafe {
+            (*m).regs[Reg::R2.index()] = memory.len() as u64;
+            self.run(m, address, &[], &mut world, budget)
+        }
     }
 
     fn is_seccomp(&self) -> bool {
@@ -235,7 +274,8 @@ struct Patch {
 struct Builder<'a> {
     insns: &'a [Insn],
     arrivals: Arrivals,
-    bounds: Bounds,
+    chains: Chains,
+    rules: PacketRules,
     ops: Vec<Op>,
     /// What each operation is.
     kinds: Vec<Kind>,
@@ -243,25 +283,21 @@ struct Builder<'a> {
     patches: Vec<Patch>,
     /// For each slot the operation that performs it.
     op_of: Vec<u32>,
-    /// Slots whose test is part of a chain's table.
-    chained: Vec<bool>,
-    /// Among those, the ones that nothing else leads to.
-    skipped: Vec<bool>,
 }
 
 impl<'a> Builder<'a> {
-    fn new(insns: &'a [Insn], bounds: Bounds) -> Builder<'a> {
+    fn new(insns: &'a [Insn], rules: PacketRules) -> Builder<'a> {
+        let arrivals = Arrivals::of(insns);
         Builder {
             insns,
-            arrivals: Arrivals::of(insns),
-            bounds,
+            chains: Chains::find(insns, &arrivals),
+            arrivals,
+            rules,
             ops: Vec::with_capacity(insns.len()),
             kinds: Vec::with_capacity(insns.len()),
             tables: Vec::new(),
             patches: Vec::new(),
             op_of: vec![0; insns.len()],
-            chained: vec![false; insns.len()],
-            skipped: vec![false; insns.len()],
         }
     }
 
@@ -269,7 +305,7 @@ impl<'a> Builder<'a> {
         let mut slot = self.prologue();
         while slot < self.insns.len() {
             self.op_of[slot] = self.ops.len() as u32;
-            slot += if self.skipped[slot] {
+            slot += if self.chains.absorb(slot) {
                 1
             } else {
                 self.operation(slot)?
@@ -316,7 +352,7 @@ impl<'a> Builder<'a> {
             size,
             index,
             offset: imm,
-            bounds: self.bounds,
+            rules: self.rules,
         };
         if index == Some(Reg::R0) {
             self.push(load.alone(), Kind::Other);
@@ -333,7 +369,7 @@ impl<'a> Builder<'a> {
             return 4;
         }
         if let Some(test) = fuse::test_after(self.insns, &self.arrivals, slot, Reg::R0)
-            && !fuse::is_chain(self.insns, slot + 1, &self.chained)
+            && !self.chains.starts(slot + 1)
         {
             self.patch_later(Field::First, test.target);
             let kind = match index {
@@ -349,11 +385,11 @@ impl<'a> Builder<'a> {
     }
 
     fn jump(&mut self, slot: usize) -> usize {
-        if let Some(chain) = fuse::chain(self.insns, slot, &self.chained) {
-            self.switch(slot, &chain);
+        if self.chains.starts(slot) {
+            self.switch(slot);
             return 1;
         }
-        let Some(test) = fuse::forward_test(self.insns, slot) else {
+        let Some(test) = Test::at(self.insns, slot) else {
             self.plain_jump(slot);
             return 1;
         };
@@ -407,46 +443,40 @@ impl<'a> Builder<'a> {
     }
 
     /// A table for the chain that begins at `slot`.
-    fn switch(&mut self, slot: usize, chain: &fuse::Chain) {
-        for (position, &test) in chain.slots.iter().enumerate() {
-            self.chained[test] = true;
-            if position > 0 {
-                // A test with an operation of its own falls through to the next.
-                let previous = chain.slots[position - 1];
-                self.skipped[test] = (position == 1 || self.skipped[previous])
-                    && self.arrivals.only_from_chain(self.insns, test, previous);
-            }
-        }
+    fn switch(&mut self, slot: usize) {
+        let Some(chain) = self.chains.starting_at(slot) else {
+            return;
+        };
+        let Chain { dst, default, .. } = chain;
         // The first of equal keys wins, so sort stably and drop the others.
-        let mut cases = chain.cases.clone();
-        cases.sort_by_key(|&(key, _)| key);
-        cases.dedup_by_key(|&mut (key, _)| key);
-        let first = cases[0].0;
-        let range = (cases[cases.len() - 1].0 - first) as usize + 1;
+        let mut cases = chain.links.to_vec();
+        cases.sort_by_key(|link| link.key);
+        cases.dedup_by_key(|link| link.key);
+        let first = cases[0].key;
+        let range = (cases[cases.len() - 1].key - first) as usize + 1;
         let table = self.tables.len();
         let dense = range <= 8 * cases.len() + 64;
         let len = if dense { range } else { cases.len() };
         for position in 0..if dense { range } else { 0 } {
-            self.patch_later(Field::Case { table, position }, chain.default);
+            self.patch_later(Field::Case { table, position }, default);
         }
-        for (index, &(key, target)) in cases.iter().enumerate() {
+        for (index, &Link { key, target, .. }) in cases.iter().enumerate() {
             let position = if dense { (key - first) as usize } else { index };
-            self.patch_later(Field::Case { table, position }, target);
+            self.patch_later(Field::Case { table, position }, target as usize);
         }
-        self.patch_later(Field::Default { table }, chain.default);
+        self.patch_later(Field::Default { table }, default);
         self.patch_later(Field::Table, table);
         self.tables.push(Table {
             first,
             keys: if dense {
                 Box::default()
             } else {
-                cases.iter().map(|case| case.0).collect()
+                cases.iter().map(|case| case.key).collect()
             },
             targets: vec![0; len].into_boxed_slice(),
             default: 0,
         });
-        self.push(branch::switch(chain.dst, dense), Kind::Other);
-        debug_assert!(forward(slot, chain));
+        self.push(branch::switch(dst, dense), Kind::Other);
     }
 
     /// One instruction, one operation; `None` when it is not performed yet.
@@ -496,7 +526,7 @@ impl<'a> Builder<'a> {
 
     /// The target of the jump at `slot`; a backward one is paid for first.
     fn target(&mut self, slot: usize) -> usize {
-        let target = fuse::jump_target(self.insns[slot], slot).unwrap_or(usize::MAX);
+        let target = jump_target(self.insns[slot], slot).unwrap_or(usize::MAX);
         if target <= slot {
             self.push(branch::spend_budget(), Kind::Other);
         }
@@ -538,9 +568,4 @@ impl<'a> Builder<'a> {
         }
         (self.ops.into_boxed_slice(), tables)
     }
-}
-
-/// A chain only leads forward, so it cannot loop.
-fn forward(slot: usize, chain: &fuse::Chain) -> bool {
-    chain.default > slot && chain.cases.iter().all(|&(_, target)| target > slot)
 }

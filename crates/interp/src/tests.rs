@@ -1,8 +1,6 @@
 //! Every operation against `isa`'s `eval`, in every place an operand can have.
 
-use isa::ebpf::{
-    AluOp, ByteOrder, Cond, Imm64, Insn, Operand, Reg, Size, Value64, Width, eval,
-};
+use isa::ebpf::{AluOp, ByteOrder, Cond, Imm64, Insn, Operand, Reg, Size, Value64, Width, eval};
 use packet::{Metadata, Packet};
 use spec::SplitMix;
 use vm::{Machine, Outcome, Surroundings};
@@ -354,4 +352,41 @@ fn what_is_not_performed_is_said() {
         .err()
         .expect("no engine jumps there yet");
     assert_eq!((unsupported.slot, unsupported.insn), (0, insns[0]));
+}
+
+#[test]
+fn a_trusted_program_runs_on_memory() {
+    let text = "
+        r0 = 0
+        r3 = r1
+        r3 += r2
+    next:
+        if r1 >= r3 goto out
+        r4 = *(u8 *)(r1 + 0)
+        r0 += r4
+        *(u8 *)(r1 + 0) = 7
+        r1 += 1
+        goto next
+    out:
+        exit
+    ";
+    let insns = isa::ebpf::assemble(text).expect(text);
+    // SAFETY: it accesses the bytes from `r1` up to `r1 + r2` and ends there.
+    let trusted = unsafe { vm::Trusted::assume_safe(insns) };
+    let lowered = lower::Lowered::from_trusted(trusted).expect(text);
+    let code = Code::compile(&lowered).expect(text);
+    let (mut machine, mut random) = (Machine::new(), SplitMix::new(1));
+    let mut memory = [1, 2, 3, 250];
+    let outcome = code.run_memory(&mut machine, &mut memory, &mut random);
+    assert_eq!((outcome, memory), (Outcome::Returned(256), [7; 4]));
+    let outcome = code.run_memory(&mut machine, &mut [], &mut random);
+    assert_eq!(outcome, Outcome::Returned(0));
+    for (budget, outcome) in [
+        (4, Outcome::Returned(28)),
+        (3, Outcome::BudgetExhausted),
+        (0, Outcome::BudgetExhausted),
+    ] {
+        let found = code.run_memory_within(&mut machine, &mut memory, &mut random, budget);
+        assert_eq!(found, outcome, "{budget}");
+    }
 }

@@ -2,13 +2,25 @@
 //!
 //! Engines run a [`Lowered`] without checking what its evidence already says, so
 //! the only ways to make one are the constructors here, each of which takes the
-//! evidence itself. Today that is classic BPF: its checker proves that every
-//! jump stays inside and every scratch word is in range, and the conversion
-//! makes no other memory access than to its own context and stack.
+//! evidence itself: the classic checker, which proves that every jump stays
+//! inside and every scratch word is in range (and the conversion makes no other
+//! memory access than to its own context and stack); or the word of a host, whose
+//! program is looked at for its form ([`structure`]).
+//!
+//! What more than one engine wants to know of a program is found here too: where
+//! jumps lead ([`jumps`]) and chains of comparisons ([`chains`]).
 #![forbid(unsafe_code)]
+
+pub mod chains;
+pub mod jumps;
+mod structure;
+
+pub use structure::{Function, MAX_SLOTS, Malformed, Problem};
+pub use vm::PacketRules;
 
 use classic::{Converted, Rules, Semantics};
 use isa::ebpf::Insn;
+use vm::Trusted;
 
 /// Why a program may run unchecked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,21 +28,15 @@ pub enum Evidence {
     /// The classic checker passed it by these rules, and our conversion made
     /// the code.
     Classic(Rules),
-}
-
-/// What a packet load beyond the packet means to the program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PacketRules {
-    /// libpcap's: offsets are unsigned and do not wrap.
-    Capture,
-    /// Linux's: offsets wrap, negative ones count from a header.
-    Kernel,
+    /// A host vouches for it.
+    Trusted,
 }
 
 /// A program that an engine can run.
 #[derive(Clone, Debug)]
 pub struct Lowered {
     insns: Vec<Insn>,
+    functions: Vec<Function>,
     evidence: Evidence,
     packet_rules: PacketRules,
 }
@@ -38,19 +44,43 @@ pub struct Lowered {
 impl Lowered {
     /// Lowers a converted classic program.
     pub fn from_classic(program: Converted) -> Lowered {
+        let evidence = Evidence::Classic(program.rules());
+        let packet_rules = match program.semantics() {
+            Semantics::Capture => PacketRules::Capture,
+            Semantics::Kernel => PacketRules::Kernel,
+        };
+        let insns = program.into_insns();
         Lowered {
-            evidence: Evidence::Classic(program.rules()),
-            packet_rules: match program.semantics() {
-                Semantics::Capture => PacketRules::Capture,
-                Semantics::Kernel => PacketRules::Kernel,
-            },
-            insns: program.into_insns(),
+            evidence,
+            packet_rules,
+            functions: vec![Function {
+                start: 0,
+                end: insns.len(),
+            }],
+            insns,
         }
+    }
+
+    /// Lowers a program that a host vouches for, if its form is in order. Its
+    /// packet loads are Linux's.
+    pub fn from_trusted(program: Trusted) -> Result<Lowered, Malformed> {
+        let functions = structure::check_structure(program.insns())?;
+        Ok(Lowered {
+            insns: program.into_insns(),
+            functions,
+            evidence: Evidence::Trusted,
+            packet_rules: PacketRules::Kernel,
+        })
     }
 
     /// The code, one element per slot.
     pub fn insns(&self) -> &[Insn] {
         &self.insns
+    }
+
+    /// Its functions in the order of their slots; the first is the entry.
+    pub fn functions(&self) -> &[Function] {
+        &self.functions
     }
 
     /// Why it may run.

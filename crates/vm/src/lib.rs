@@ -1,5 +1,6 @@
 //! The execution model that every engine shares: what a program finds in `r1`,
-//! which calls it can make, and what it may use up.
+//! which calls it can make, and what it may use up. And the one word by which a
+//! host vouches for a program ([`Trusted::assume_safe`]).
 //!
 //! An engine runs over a [`Machine`]: the registers, the stack and the context of
 //! one run. A machine is made once and used for any number of runs, so starting
@@ -9,8 +10,10 @@ mod calls;
 mod context;
 mod machine;
 mod packet_load;
+mod trusted;
 
 pub use calls::{Call, find_call};
 pub use context::SkBuff;
-pub use machine::{Machine, Outcome, STACK_BYTES, Surroundings};
-pub use packet_load::{Bounds, load_packet, load_packet_beyond};
+pub use machine::{FRAME_BYTES, MAX_FRAMES, MAY_GOTO_LOOPS, Machine, Outcome, Surroundings};
+pub use packet_load::{PacketRules, load_packet, load_packet_beyond};
+pub use trusted::Trusted;

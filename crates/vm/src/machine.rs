@@ -6,8 +6,16 @@ use spec::Random;
 
 use crate::SkBuff;
 
-/// Bytes of stack that a program has.
-pub const STACK_BYTES: usize = 512;
+/// Functions of a program that can be under way at once, the entry among them
+/// (`MAX_CALL_FRAMES` of Linux).
+pub const MAX_FRAMES: usize = 8;
+
+/// Bytes of stack that each of them has (`MAX_BPF_STACK`).
+pub const FRAME_BYTES: usize = 512;
+
+/// How often `may_goto` falls through in one activation of a function; the next
+/// one jumps (`BPF_MAX_LOOPS`).
+pub const MAY_GOTO_LOOPS: u64 = 8 * 1024 * 1024;
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,9 +43,12 @@ pub struct Machine {
     pub regs: [u64; Reg::COUNT],
     /// Backward jumps that are left; below zero when they are used up.
     pub budget: i64,
+    /// How often `may_goto` still falls through in the function under way.
+    pub may_goto: u64,
     /// The context of socket filters.
     pub skb: SkBuff,
-    stack: [u64; STACK_BYTES / 8],
+    /// One frame for each function under way, the entry's at the end.
+    stack: [u64; MAX_FRAMES * FRAME_BYTES / 8],
 }
 
 impl Machine {
@@ -46,8 +57,9 @@ impl Machine {
         Machine {
             regs: [0; Reg::COUNT],
             budget: 0,
+            may_goto: 0,
             skb: SkBuff::EMPTY,
-            stack: [0; STACK_BYTES / 8],
+            stack: [0; MAX_FRAMES * FRAME_BYTES / 8],
         }
     }
 

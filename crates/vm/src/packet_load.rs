@@ -3,9 +3,9 @@
 
 use packet::Packet;
 
-/// What a load beyond the packet means.
+/// What a packet load beyond the packet means to a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bounds {
+pub enum PacketRules {
     /// Offsets are unsigned and do not wrap (libpcap).
     Capture,
     /// Offsets wrap at 32 bits; negative ones count from the network or the
@@ -41,11 +41,11 @@ pub unsafe fn load_packet<const N: usize>(data: *const u8, len: usize, offset: u
 #[cold]
 pub fn load_packet_beyond(
     packet: &Packet<'_>,
-    bounds: Bounds,
+    rules: PacketRules,
     offset: u64,
     size: u32,
 ) -> Option<u32> {
-    if bounds == Bounds::Capture {
+    if rules == PacketRules::Capture {
         return None;
     }
     let bytes = packet.bytes_at_offset(offset as i32, size as usize)?;

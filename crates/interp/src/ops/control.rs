@@ -18,7 +18,8 @@ unsafe fn call_out(
     unsafe {
         let address = std::ptr::with_exposed_provenance::<()>((*op).wide() as usize);
         let function = std::mem::transmute::<*const (), Call>(address);
-        let r0 = function(&mut *world, arguments(m));
+        let [r1, r2, r3, r4, r5] = arguments(m);
+        let r0 = function(r1, r2, r3, r4, r5, &mut *world);
         go!(op.add(1), m, data, len, r0, world)
     }
 }

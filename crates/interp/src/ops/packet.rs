@@ -7,13 +7,13 @@
 use std::marker::PhantomData;
 
 use isa::ebpf::{Cond, Reg, Size, Width, eval};
-use vm::{Bounds, Machine, Surroundings, load_packet, load_packet_beyond};
+use vm::{Machine, PacketRules, Surroundings, load_packet, load_packet_beyond};
 
 use super::choose_cond;
 use super::operand::{Condition, R0, Read, Stored, register};
 use crate::op::{Dispatch, Flow, Next, Op, Step, finish, go};
 
-/// Value of `Op::off` for Linux's bounds.
+/// Value of `Op::off` for Linux's rules.
 const KERNEL: i16 = 1;
 
 /// Where a packet load loads.
@@ -163,26 +163,26 @@ unsafe fn packet_beyond<P: Place, const N: usize, T: Then>(
 ) -> Flow {
     // SAFETY: the contract of `Step`.
     unsafe {
-        let bounds = if (*op).off == KERNEL {
-            Bounds::Kernel
+        let rules = if (*op).off == KERNEL {
+            PacketRules::Kernel
         } else {
-            Bounds::Capture
+            PacketRules::Capture
         };
         let offset = P::offset(&*op, m, r0);
-        match load_packet_beyond((*world).packet, bounds, offset, N as u32) {
+        match load_packet_beyond((*world).packet, rules, offset, N as u32) {
             Some(value) => T::then(op, m, data, len, value, world),
             None => finish!(m, 0),
         }
     }
 }
 
-/// A packet load: its size, index register and constant, and the bounds it obeys.
+/// A packet load: its size, index register and constant, and the rules it obeys.
 #[derive(Clone, Copy)]
 pub(crate) struct Load {
     pub size: Size,
     pub index: Option<Reg>,
     pub offset: i32,
-    pub bounds: Bounds,
+    pub rules: PacketRules,
 }
 
 macro_rules! choose_size {
@@ -210,7 +210,7 @@ impl Load {
     fn op(&self, step: Step) -> Op {
         Op {
             a: self.offset as u32,
-            off: if self.bounds == Bounds::Kernel {
+            off: if self.rules == PacketRules::Kernel {
                 KERNEL
             } else {
                 0

@@ -1,0 +1,56 @@
+//! Where jumps lead, and which slots they lead to.
+
+use isa::ebpf::Insn;
+
+/// Where a jump at `slot` leads; `None` for what does not jump, and for a target
+/// before the program.
+pub fn jump_target(insn: Insn, slot: usize) -> Option<usize> {
+    let distance = match insn {
+        Insn::Jump { off, .. } | Insn::Goto { off } | Insn::MayGoto { off } => i64::from(off),
+        Insn::GotoLong { off } => i64::from(off),
+        _ => return None,
+    };
+    usize::try_from(slot as i64 + 1 + distance).ok()
+}
+
+/// Whether control can go from this instruction to the next slot.
+pub fn falls_through(insn: Insn) -> bool {
+    !matches!(
+        insn,
+        Insn::Exit | Insn::Goto { .. } | Insn::GotoLong { .. } | Insn::GotoReg { .. }
+    )
+}
+
+/// How often each slot is jumped to. Calls are not counted.
+#[derive(Clone, Debug)]
+pub struct Arrivals(Vec<u32>);
+
+impl Arrivals {
+    /// Counts the arrivals in a program.
+    pub fn of(insns: &[Insn]) -> Arrivals {
+        let mut arrivals = vec![0; insns.len()];
+        for (slot, &insn) in insns.iter().enumerate() {
+            if let Some(target) = jump_target(insn, slot)
+                && let Some(count) = arrivals.get_mut(target)
+            {
+                *count += 1;
+            }
+        }
+        Arrivals(arrivals)
+    }
+
+    /// How many jumps lead there.
+    pub fn count(&self, slot: usize) -> u32 {
+        self.0[slot]
+    }
+
+    /// Whether some jump leads there.
+    pub fn any(&self, slot: usize) -> bool {
+        self.0[slot] != 0
+    }
+
+    /// Whether `count` slots after `slot` are only reached by falling through.
+    pub fn none_within(&self, slot: usize, count: usize) -> bool {
+        (slot + 1..=slot + count).all(|slot| !self.any(slot))
+    }
+}

@@ -1,0 +1,301 @@
+//! Whether a program has the form that engines rest on.
+//!
+//! A host's word ([`vm::Trusted`]) is about what a program does; its form is
+//! looked at here, so that an engine never sees a malformed program: every slot
+//! is an instruction with its fields in order, jumps stay in their function and
+//! lead to instructions, calls lead to functions, no function runs off its end,
+//! the frame pointer is never written, and calls neither recurse nor nest deeper
+//! than there are frames.
+//!
+//! A function is what stands from the entry or the target of a call to the next
+//! one, as Linux cuts programs. Cost: linear, but for a sort of the functions.
+
+use std::fmt;
+
+use isa::ebpf::{AddrSpaceCast, Callee, Fault, Imm64, Insn, Reg};
+use vm::{MAX_FRAMES, find_call};
+
+use crate::jumps::{falls_through, jump_target};
+
+/// Slots that a program may have (`BPF_COMPLEXITY_LIMIT_INSNS`).
+pub const MAX_SLOTS: usize = 1_000_000;
+
+/// A function of a program: the slots from `start` up to `end`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Function {
+    /// Its first slot, where calls lead.
+    pub start: usize,
+    /// The slot after its last one.
+    pub end: usize,
+}
+
+/// A program that no engine can run, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed {
+    /// The slot at fault.
+    pub slot: usize,
+    /// What is wrong there.
+    pub problem: Problem,
+}
+
+/// What can be wrong with a program's form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// It has no instruction.
+    Empty,
+    /// It has more than [`MAX_SLOTS`] slots.
+    TooLong,
+    /// The slot is no instruction.
+    Invalid(Fault),
+    /// The instruction has a value that no slot can hold.
+    NoEncoding,
+    /// The second slot of a 64-bit immediate is missing, or stands alone.
+    BrokenImm64,
+    /// A jump or a call leads out of the program.
+    TargetOutside,
+    /// A jump or a call leads to the second slot of a 64-bit immediate.
+    TargetInsideImm64,
+    /// A jump leads to another function.
+    TargetInOtherFunction,
+    /// The last instruction of a function goes on behind it.
+    FallsOffEnd,
+    /// It writes `r10`.
+    WritesFramePointer,
+    /// No helper has this number.
+    UnknownHelper(i32),
+    /// A cast between other address spaces than 0 and 1.
+    UnknownAddressSpace(AddrSpaceCast),
+    /// It refers to what is only known after linking: a map, a variable, a
+    /// function's address, a kernel function.
+    Unlinked,
+    /// An indirect jump or call; Linux 6.18 has none either.
+    Indirect,
+    /// A function calls itself, directly or by way of others.
+    Recursion,
+    /// More functions would be under way at once than there are frames.
+    TooDeep,
+}
+
+/// Checks the form of a program and finds its functions, the entry first.
+pub(crate) fn check_structure(insns: &[Insn]) -> Result<Vec<Function>, Malformed> {
+    if insns.is_empty() {
+        return Err(Problem::Empty.at(0));
+    }
+    if insns.len() > MAX_SLOTS {
+        return Err(Problem::TooLong.at(MAX_SLOTS));
+    }
+    for (slot, &insn) in insns.iter().enumerate() {
+        check_slot(insns, slot, insn).map_err(|problem| problem.at(slot))?;
+    }
+    let functions = functions(insns)?;
+    for function in &functions {
+        check_flow(insns, function)?;
+    }
+    check_depth(insns, &functions)?;
+    Ok(functions)
+}
+
+impl Problem {
+    fn at(self, slot: usize) -> Malformed {
+        Malformed {
+            slot,
+            problem: self,
+        }
+    }
+}
+
+/// What can be said of an instruction without the others but its neighbours.
+fn check_slot(insns: &[Insn], slot: usize, insn: Insn) -> Result<(), Problem> {
+    const NEAR_TO_FAR: AddrSpaceCast = AddrSpaceCast { to: 1, from: 0 };
+    const FAR_TO_NEAR: AddrSpaceCast = AddrSpaceCast { to: 0, from: 1 };
+    match insn {
+        Insn::Invalid { fault, .. } => return Err(Problem::Invalid(fault)),
+        Insn::Imm64High => {
+            let whole = slot > 0 && matches!(insns[slot - 1], Insn::LoadImm64 { .. });
+            return if whole {
+                Ok(())
+            } else {
+                Err(Problem::BrokenImm64)
+            };
+        }
+        Insn::LoadImm64 { imm, .. } => {
+            if insns.get(slot + 1) != Some(&Insn::Imm64High) {
+                return Err(Problem::BrokenImm64);
+            }
+            if !matches!(imm, Imm64::Value(_)) {
+                return Err(Problem::Unlinked);
+            }
+        }
+        Insn::Call(Callee::Helper(number)) if find_call(number).is_none() => {
+            return Err(Problem::UnknownHelper(number));
+        }
+        Insn::Call(Callee::Kfunc { .. }) => return Err(Problem::Unlinked),
+        Insn::GotoReg { .. } | Insn::CallReg { .. } => return Err(Problem::Indirect),
+        Insn::Cast { cast, .. } if cast != NEAR_TO_FAR && cast != FAR_TO_NEAR => {
+            return Err(Problem::UnknownAddressSpace(cast));
+        }
+        _ => {}
+    }
+    if insn.row().is_none() {
+        return Err(Problem::NoEncoding);
+    }
+    if insn.writes().contains(Reg::R10) {
+        return Err(Problem::WritesFramePointer);
+    }
+    Ok(())
+}
+
+/// Cuts the program where calls lead to.
+fn functions(insns: &[Insn]) -> Result<Vec<Function>, Malformed> {
+    let mut starts = vec![0];
+    for (slot, &insn) in insns.iter().enumerate() {
+        if let Some(target) = callee(insn, slot) {
+            let target = check_target(insns, slot, target)?;
+            starts.push(target);
+        }
+    }
+    starts.sort_unstable();
+    starts.dedup();
+    let ends = starts.iter().copied().skip(1).chain([insns.len()]);
+    Ok(starts
+        .iter()
+        .zip(ends)
+        .map(|(&start, end)| Function { start, end })
+        .collect())
+}
+
+/// Where a local call leads; `None` for what is none.
+fn callee(insn: Insn, slot: usize) -> Option<i64> {
+    match insn {
+        Insn::Call(Callee::Local(off)) => Some(slot as i64 + 1 + i64::from(off)),
+        _ => None,
+    }
+}
+
+fn check_target(insns: &[Insn], slot: usize, target: i64) -> Result<usize, Malformed> {
+    let target = usize::try_from(target).ok();
+    match target.and_then(|target| insns.get(target)) {
+        None => Err(Problem::TargetOutside.at(slot)),
+        Some(Insn::Imm64High) => Err(Problem::TargetInsideImm64.at(slot)),
+        Some(_) => Ok(target.unwrap_or(0)),
+    }
+}
+
+/// Jumps stay in the function, and its end is not run over.
+fn check_flow(insns: &[Insn], function: &Function) -> Result<(), Malformed> {
+    let Function { start, end } = *function;
+    for slot in start..end {
+        let insn = insns[slot];
+        if !jumps(insn) {
+            continue;
+        }
+        let target = jump_target(insn, slot).map_or(-1, |target| target as i64);
+        let target = check_target(insns, slot, target)?;
+        if !(start..end).contains(&target) {
+            return Err(Problem::TargetInOtherFunction.at(slot));
+        }
+    }
+    let last = end - 1;
+    if falls_through(insns[last]) {
+        return Err(Problem::FallsOffEnd.at(last));
+    }
+    Ok(())
+}
+
+fn jumps(insn: Insn) -> bool {
+    matches!(
+        insn,
+        Insn::Jump { .. } | Insn::Goto { .. } | Insn::GotoLong { .. } | Insn::MayGoto { .. }
+    )
+}
+
+/// How far the walk over a function's calls has come.
+#[derive(Clone, Copy, PartialEq)]
+enum Walk {
+    New,
+    UnderWay,
+    /// Done; this many frames it needs, its own among them.
+    Needs(usize),
+}
+
+/// Calls do not recurse and fit into the frames, whichever way control goes.
+fn check_depth(insns: &[Insn], functions: &[Function]) -> Result<(), Malformed> {
+    let mut walks = vec![Walk::New; functions.len()];
+    let mut needs = vec![1; functions.len()];
+    // Functions under way, each with the slot to go on from.
+    let mut path = Vec::new();
+    for (entry, &Function { start, .. }) in functions.iter().enumerate() {
+        if walks[entry] == Walk::New {
+            walks[entry] = Walk::UnderWay;
+            path.push((entry, start));
+        }
+        while let Some(&mut (function, ref mut slot)) = path.last_mut() {
+            let call = (*slot..functions[function].end)
+                .find_map(|at| Some((at, callee(insns[at], at)? as usize)));
+            let Some((at, target)) = call else {
+                walks[function] = Walk::Needs(needs[function]);
+                path.pop();
+                continue;
+            };
+            // Every target is a start.
+            let callee = functions.partition_point(|function| function.start < target);
+            match walks[callee] {
+                Walk::UnderWay => return Err(Problem::Recursion.at(at)),
+                Walk::Needs(frames) if frames == MAX_FRAMES => {
+                    return Err(Problem::TooDeep.at(at));
+                }
+                Walk::Needs(frames) => {
+                    needs[function] = needs[function].max(frames + 1);
+                    *slot = at + 1;
+                }
+                Walk::New => {
+                    walks[callee] = Walk::UnderWay;
+                    path.push((callee, target));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "slot {}: {}", self.slot, self.problem)
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Problem::Empty => f.write_str("there is no instruction"),
+            Problem::TooLong => write!(f, "there are more than {MAX_SLOTS} slots"),
+            Problem::Invalid(fault) => f.write_str(match fault {
+                Fault::UnknownOpcode => "no instruction has this opcode",
+                Fault::ReservedField => "a field has a reserved value",
+                Fault::RegisterOutOfRange => "there is no register of that number",
+                Fault::BrokenImm64 => "the second slot of the 64-bit immediate is missing",
+            }),
+            Problem::NoEncoding => f.write_str("no slot can hold this instruction"),
+            Problem::BrokenImm64 => {
+                f.write_str("the two slots of a 64-bit immediate are not together")
+            }
+            Problem::TargetOutside => f.write_str("it leads out of the program"),
+            Problem::TargetInsideImm64 => f.write_str("it leads into a 64-bit immediate"),
+            Problem::TargetInOtherFunction => f.write_str("it jumps to another function"),
+            Problem::FallsOffEnd => f.write_str("the function goes on behind its end"),
+            Problem::WritesFramePointer => f.write_str("it writes r10, the frame pointer"),
+            Problem::UnknownHelper(number) => write!(f, "no helper has the number {number}"),
+            Problem::UnknownAddressSpace(AddrSpaceCast { to, from }) => {
+                write!(f, "there is no cast from address space {from} to {to}")
+            }
+            Problem::Unlinked => f.write_str("it refers to something that is not linked"),
+            Problem::Indirect => f.write_str("indirect jumps and calls are not supported"),
+            Problem::Recursion => f.write_str("the function calls itself by this call"),
+            Problem::TooDeep => {
+                write!(f, "this call can be more than {MAX_FRAMES} functions deep")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Malformed {}
