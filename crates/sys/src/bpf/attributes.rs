@@ -12,6 +12,7 @@ pub(super) enum Command {
     ProgramLoad = 5,
     ProgramTestRun = 10,
     ObjectInfo = 15,
+    BtfLoad = 18,
 }
 
 /// A structure that some command takes, with which it is handed over whole.
@@ -105,6 +106,23 @@ unsafe impl Attributes for ObjectInfo {
     const COMMAND: Command = Command::ObjectInfo;
 }
 
+/// For BPF_BTF_LOAD.
+#[derive(Default)]
+#[repr(C)]
+pub(super) struct BtfLoad {
+    pub(super) btf: u64,
+    pub(super) log: u64,
+    pub(super) btf_size: u32,
+    pub(super) log_size: u32,
+    pub(super) log_level: u32,
+    pub(super) log_true_size: u32,
+}
+
+// SAFETY: integers only, eight-byte fields at multiples of eight, 32 bytes.
+unsafe impl Attributes for BtfLoad {
+    const COMMAND: Command = Command::BtfLoad;
+}
+
 /// `struct bpf_prog_info`: what it says, and where the kernel is to put what is
 /// longer.
 #[derive(Default)]
@@ -134,4 +152,5 @@ pub(super) struct ProgramInfo {
 
 const _: () = assert!(size_of::<ProgramLoad>() == 72);
 const _: () = assert!(size_of::<ProgramTestRun>() == 72);
+const _: () = assert!(size_of::<BtfLoad>() == 32);
 const _: () = assert!(size_of::<ProgramInfo>() == 128);

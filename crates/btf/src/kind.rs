@@ -1,0 +1,135 @@
+//! The nineteen kinds of types, by number and name.
+
+use crate::wire::{
+    MEMBER_SIZE, PARAM_SIZE, PLACED_SIZE, VALUE_SIZE, VALUE64_SIZE,
+};
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $name:ident = $number:literal, $text:literal, $fixed:expr, $each:expr;)*) => {
+        /// What kind of type a record describes.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        pub enum Kind {
+            /// What type number 0 is; no record has this kind.
+            Void = 0,
+            $($(#[$doc])* $name = $number,)*
+        }
+
+        impl Kind {
+            /// Every kind of record, by number.
+            pub const ALL: &'static [Kind] = &[$(Kind::$name,)*];
+
+            /// The kind of record with this number.
+            pub fn from_number(number: u32) -> Option<Kind> {
+                match number {
+                    $($number => Some(Kind::$name),)*
+                    _ => None,
+                }
+            }
+
+            /// Its name in dumps and in the kernel's log.
+            pub fn name(self) -> &'static str {
+                match self {
+                    Kind::Void => "UNKNOWN",
+                    $(Kind::$name => $text,)*
+                }
+            }
+
+            /// Bytes that follow the record: some for the kind, some for each of
+            /// the things that it counts.
+            pub(crate) const fn tail(self) -> (usize, usize) {
+                match self {
+                    Kind::Void => (0, 0),
+                    $(Kind::$name => ($fixed, $each),)*
+                }
+            }
+        }
+    };
+}
+
+// Number, name, bytes that follow, bytes for each thing counted.
+kinds! {
+    /// An integer, a character or a truth value.
+    Int = 1, "INT", 4, 0;
+    /// A pointer.
+    Ptr = 2, "PTR", 0, 0;
+    /// An array.
+    Array = 3, "ARRAY", 12, 0;
+    /// A structure.
+    Struct = 4, "STRUCT", 0, MEMBER_SIZE;
+    /// A union.
+    Union = 5, "UNION", 0, MEMBER_SIZE;
+    /// An enumeration whose values have at most 32 bits.
+    Enum = 6, "ENUM", 0, VALUE_SIZE;
+    /// A structure or union of which only the name is known.
+    Fwd = 7, "FWD", 0, 0;
+    /// Another name for a type.
+    Typedef = 8, "TYPEDEF", 0, 0;
+    /// `volatile`.
+    Volatile = 9, "VOLATILE", 0, 0;
+    /// `const`.
+    Const = 10, "CONST", 0, 0;
+    /// `restrict`.
+    Restrict = 11, "RESTRICT", 0, 0;
+    /// A function: a name for a prototype.
+    Func = 12, "FUNC", 0, 0;
+    /// What a function takes and returns.
+    FuncProto = 13, "FUNC_PROTO", 0, PARAM_SIZE;
+    /// A variable.
+    Var = 14, "VAR", 4, 0;
+    /// A section of variables.
+    Datasec = 15, "DATASEC", 0, PLACED_SIZE;
+    /// A floating-point number.
+    Float = 16, "FLOAT", 0, 0;
+    /// `__attribute__((btf_decl_tag))`.
+    DeclTag = 17, "DECL_TAG", 4, 0;
+    /// `__attribute__((btf_type_tag))`.
+    TypeTag = 18, "TYPE_TAG", 0, 0;
+    /// An enumeration whose values have up to 64 bits.
+    Enum64 = 19, "ENUM64", 0, VALUE64_SIZE;
+}
+
+impl Kind {
+    /// Does the record hold a size rather than a type? So it is for what has a
+    /// size of its own.
+    pub fn has_size(self) -> bool {
+        matches!(
+            self,
+            Kind::Int
+                | Kind::Struct
+                | Kind::Union
+                | Kind::Enum
+                | Kind::Datasec
+                | Kind::Float
+                | Kind::Enum64
+        )
+    }
+
+    /// Does it only say something about another type, whose size it has?
+    pub fn is_modifier(self) -> bool {
+        matches!(
+            self,
+            Kind::Typedef | Kind::Volatile | Kind::Const | Kind::Restrict | Kind::TypeTag
+        )
+    }
+
+    /// Is it a struct or a union?
+    pub fn is_composite(self) -> bool {
+        matches!(self, Kind::Struct | Kind::Union)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_as_the_format_says() {
+        for (at, kind) in Kind::ALL.iter().enumerate() {
+            assert_eq!(Kind::from_number(at as u32 + 1), Some(*kind));
+            assert_eq!(*kind as usize, at + 1);
+        }
+        assert_eq!(Kind::from_number(0), None);
+        assert_eq!(Kind::from_number(20), None);
+    }
+}
