@@ -1,1 +1,3 @@
 //! Native code for lowered programs.
+
+pub mod memory;

@@ -1,0 +1,41 @@
+//! What it costs to put code into executable memory and to free it again:
+//! `cargo test -p beebox-jit --release --test install_cost -- --nocapture`.
+
+use std::time::Instant;
+
+use beebox_jit::memory::{Options, Pool, Writing};
+
+/// Nanoseconds to install an image of `size` bytes and drop it, in a pool where
+/// others live.
+fn cost(pool: &Pool, code: &[u8], rounds: u32) -> f64 {
+    let install = || pool.install(code.len(), 16, |bytes, _| bytes.copy_from_slice(code));
+    let _others: Vec<_> = (0..100).map(|_| install().unwrap()).collect();
+    let best = (0..5).map(|_| {
+        let start = Instant::now();
+        for _ in 0..rounds {
+            drop(install().unwrap());
+        }
+        start.elapsed().as_nanos() as f64 / f64::from(rounds)
+    });
+    best.fold(f64::INFINITY, f64::min)
+}
+
+#[test]
+fn a_kept_view_is_the_cheapest() {
+    println!("ns to install and free an image, by size in bytes");
+    for size in [128, 1024, 4096, 65536] {
+        let code = vec![0x90; size];
+        let of = |writing| {
+            let options = Options {
+                writing,
+                ..Options::default()
+            };
+            cost(&Pool::with(options), &code, 500)
+        };
+        let kept = of(Writing::KeptView);
+        let passing = of(Writing::PassingView);
+        let own = of(Writing::OwnPages);
+        println!("{size:6}: kept view {kept:7.0}, passing view {passing:7.0}, own pages {own:7.0}");
+        assert!(kept < passing && kept < own);
+    }
+}
