@@ -120,6 +120,50 @@ fn control_goes_where_the_text_says() {
 }
 
 #[test]
+fn instructions_say_what_their_rows_say() {
+    for row in ROWS {
+        for (dst, src) in (0..=10).flat_map(|dst| (0..=10).map(move |src| (dst, src))) {
+            let raw = row.slot(dst, src, -9, 70_000);
+            let insn = decode(&[raw, RawInsn::default()])[0];
+            let is_row = insn.row().map(|row| row.op);
+            assert_eq!(is_row, Some(row.op), "{insn}");
+            assert_eq!(insn.reads(), row.reads.resolve(dst, src), "{insn}");
+            assert_eq!(insn.writes(), row.writes.resolve(dst, src), "{insn}");
+            let reg = |number| Reg::new(number).expect("a register");
+            let (base, reads, writes) = match row.effect {
+                Effect::Load => (Some(reg(src)), true, false),
+                Effect::Store => (Some(reg(dst)), false, true),
+                Effect::Atomic => (Some(reg(dst)), true, true),
+                _ => (None, false, false),
+            };
+            let access = base.map(|base| Access {
+                base,
+                off: -9,
+                size: Size::from_code(row.code),
+                reads,
+                writes,
+            });
+            assert_eq!(insn.access(), access, "{insn}");
+            let flow = match row.effect {
+                Effect::Compute
+                | Effect::Load
+                | Effect::Store
+                | Effect::Atomic
+                | Effect::Packet => Flow::Next,
+                Effect::Wide => Flow::SkipOne,
+                Effect::Branch => Flow::Branch(-9),
+                Effect::Goto => Flow::Goto(-9),
+                Effect::GotoLong => Flow::Goto(70_000),
+                Effect::GotoReg => Flow::GotoReg(reg(dst)),
+                Effect::Call => Flow::Call,
+                Effect::Exit => Flow::Exit,
+            };
+            assert_eq!(insn.flow(), flow, "{insn}");
+        }
+    }
+}
+
+#[test]
 fn calls_use_and_destroy_the_argument_registers() {
     for row in ROWS.iter().filter(|row| row.effect == Effect::Call) {
         let insn = Insn::decode_one(row.slot(7, 0, 0, 1), None);
