@@ -6,4 +6,4 @@ pub mod calls;
 pub mod context;
 mod ports;
 
-pub use ports::{Random, SplitMix};
+pub use ports::{Clock, Random, SplitMix};

@@ -7,6 +7,12 @@ pub trait Random {
     fn next_u32(&mut self) -> u32;
 }
 
+/// A clock that does not go back.
+pub trait Clock {
+    /// Nanoseconds since a moment that stays the same.
+    fn nanoseconds(&mut self) -> u64;
+}
+
 /// A small deterministic source (the SplitMix64 generator), for callers that
 /// want repeatable runs.
 #[derive(Clone, Debug)]
