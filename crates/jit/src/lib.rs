@@ -1,3 +1,4 @@
 //! Native code for lowered programs.
 
 pub mod memory;
+pub mod perf;

@@ -1,0 +1,227 @@
+//! `jit-PID.dump`: the code, when it came, and its lines.
+//!
+//! A file header is followed by records, all in this machine's byte order:
+//!
+//! | file header | record header | code load | debug information |
+//! |---|---|---|---|
+//! | magic `JiTD` | kind: u32 | process, thread: u32 | address: u64 |
+//! | version, size, machine, pad, process: u32 | size: u32 | address, address, size, number: u64 | count: u64 |
+//! | time, flags: u64 | time: u64 | name, 0, the code | for each line: address: u64, line, 0: u32, file, 0 |
+//!
+//! Times are nanoseconds of `CLOCK_MONOTONIC`, hence `perf record -k mono`. The
+//! lines of a program come before its code. The profiler finds the file because
+//! it sees a page of it being mapped for execution, which nobody ever runs.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::ptr::{self, NonNull};
+use std::sync::{Mutex, PoisonError};
+
+use super::{Code, plain};
+
+const MAGIC: u32 = u32::from_be_bytes(*b"JiTD");
+const VERSION: u32 = 1;
+const FILE_HEADER_BYTES: u32 = 40;
+const RECORD_HEADER_BYTES: u32 = 16;
+
+#[cfg(target_arch = "x86_64")]
+const MACHINE: u32 = libc::EM_X86_64 as u32;
+#[cfg(target_arch = "aarch64")]
+const MACHINE: u32 = libc::EM_AARCH64 as u32;
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+const MACHINE: u32 = libc::EM_NONE as u32;
+
+/// Kinds of records.
+const CODE_LOAD: u32 = 0;
+const DEBUG_INFO: u32 = 2;
+const CODE_CLOSE: u32 = 3;
+
+/// The profiler's record of the code of this process.
+#[derive(Debug)]
+pub struct JitDump {
+    path: PathBuf,
+    _marker: Marker,
+    written: Mutex<Written>,
+}
+
+#[derive(Debug)]
+struct Written {
+    file: File,
+    /// How many programs are in it.
+    programs: u64,
+}
+
+impl JitDump {
+    /// Creates `jit-PID.dump` in a directory, instead of one that an earlier
+    /// process of that number left. Where the directory does not allow files to be
+    /// mapped for execution, the profiler could not find it, so that is an error.
+    pub fn create(directory: &Path) -> io::Result<JitDump> {
+        let path = directory.join(format!("jit-{}.dump", std::process::id()));
+        let open = || {
+            OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create_new(true)
+                .mode(0o644)
+                .open(&path)
+        };
+        let mut file = match open() {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                std::fs::remove_file(&path)?;
+                open()?
+            }
+            other => other?,
+        };
+        let mut header = Vec::new();
+        let words = [
+            MAGIC,
+            VERSION,
+            FILE_HEADER_BYTES,
+            MACHINE,
+            0,
+            std::process::id(),
+        ];
+        put_words(&mut header, &words);
+        put_longs(&mut header, &[now(), 0]);
+        file.write_all(&header)?;
+        Ok(JitDump {
+            _marker: Marker::map(&file)?,
+            path,
+            written: Mutex::new(Written { file, programs: 0 }),
+        })
+    }
+
+    /// Adds a program.
+    pub fn add(&self, code: &Code<'_>) -> io::Result<()> {
+        let mut record = Vec::new();
+        let time = now();
+        if !code.lines.is_empty() {
+            begin(&mut record, DEBUG_INFO, time);
+            put_longs(&mut record, &[code.address, code.lines.len() as u64]);
+            for line in code.lines {
+                put_longs(&mut record, &[code.address + line.offset as u64]);
+                put_words(&mut record, &[line.line, 0]);
+                put_name(&mut record, line.file);
+            }
+            end(&mut record, 0)?;
+        }
+        let start = record.len();
+        begin(&mut record, CODE_LOAD, time);
+        // SAFETY: a question without arguments.
+        let thread = unsafe { libc::gettid() };
+        put_words(&mut record, &[std::process::id(), thread as u32]);
+        let size = code.bytes.len() as u64;
+        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        put_longs(
+            &mut record,
+            &[code.address, code.address, size, written.programs],
+        );
+        put_name(&mut record, code.name);
+        record.extend_from_slice(code.bytes);
+        end(&mut record, start)?;
+        written.file.write_all(&record)?;
+        written.programs += 1;
+        Ok(())
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for JitDump {
+    fn drop(&mut self) {
+        let mut record = Vec::new();
+        begin(&mut record, CODE_CLOSE, now());
+        let written = self.written.get_mut();
+        let written = written.unwrap_or_else(PoisonError::into_inner);
+        // Without its last record the file is complete for all that is in it.
+        let _ = end(&mut record, 0).and_then(|()| written.file.write_all(&record));
+    }
+}
+
+/// The header of a record whose size is set by [`end`].
+fn begin(record: &mut Vec<u8>, kind: u32, time: u64) {
+    put_words(record, &[kind, RECORD_HEADER_BYTES]);
+    put_longs(record, &[time]);
+}
+
+/// Sets the size of the record that begins at `start` and ends here.
+fn end(record: &mut [u8], start: usize) -> io::Result<()> {
+    let size = u32::try_from(record.len() - start)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "the program is too large"))?;
+    record[start + 4..start + 8].copy_from_slice(&size.to_ne_bytes());
+    Ok(())
+}
+
+fn put_words(record: &mut Vec<u8>, words: &[u32]) {
+    words
+        .iter()
+        .for_each(|word| record.extend(word.to_ne_bytes()));
+}
+
+fn put_longs(record: &mut Vec<u8>, longs: &[u64]) {
+    longs
+        .iter()
+        .for_each(|long| record.extend(long.to_ne_bytes()));
+}
+
+fn put_name(record: &mut Vec<u8>, name: &str) {
+    record.extend_from_slice(plain(name).as_bytes());
+    record.push(0);
+}
+
+/// Nanoseconds of the clock that `perf record -k mono` takes.
+fn now() -> u64 {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the pointer is to room of the right type; Linux always has this
+    // clock.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// The mapped page by which the profiler finds the file.
+#[derive(Debug)]
+struct Marker(NonNull<libc::c_void>);
+
+/// One page of the file's start is enough, whatever a page's size.
+const MARKER_BYTES: usize = 1;
+
+// SAFETY: nobody reads or writes through the address.
+unsafe impl Send for Marker {}
+// SAFETY: as above.
+unsafe impl Sync for Marker {}
+
+impl Marker {
+    fn map(file: &File) -> io::Result<Marker> {
+        // SAFETY: a new mapping that replaces none and that nobody uses.
+        let start = unsafe {
+            libc::mmap(
+                ptr::null_mut(),
+                MARKER_BYTES,
+                libc::PROT_READ | libc::PROT_EXEC,
+                libc::MAP_PRIVATE,
+                file.as_raw_fd(),
+                0,
+            )
+        };
+        match NonNull::new(start) {
+            Some(start) if start.as_ptr() != libc::MAP_FAILED => Ok(Marker(start)),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+impl Drop for Marker {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, and nobody uses it.
+        unsafe { libc::munmap(self.0.as_ptr(), MARKER_BYTES) };
+    }
+}
