@@ -17,6 +17,7 @@
 //!   operation (`fuse`), and a chain of comparisons of one register
 //!   with constants is a table look-up.
 
+pub mod checked;
 mod compile;
 mod fuse;
 mod op;

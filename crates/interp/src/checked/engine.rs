@@ -1,0 +1,642 @@
+//! The loop: one match on the row of the instruction.
+//!
+//! What a run changes at every step (registers, position, fuel) lives in local
+//! variables; the fuel is drawn from the budget in slices, and the clock is
+//! looked at once a slice. The rows that loops are made of have an arm each, in
+//! which operation, width and operands are constants; all others share one arm
+//! for each kind of instruction, which decides about those again.
+
+use std::ops::{ControlFlow, Range};
+use std::time::Instant;
+
+use isa::ebpf::{
+    AddrSpaceCast, AluOp, AtomicOp, Callee, Cond, Imm64, Insn, Op, Reg, Size, Width, eval,
+};
+use packet::Packet;
+
+use super::memory::{Access, BadAccess};
+use super::observe::{Moment, Observer};
+use super::trap::{Missing, Reason, Trap};
+use super::{DEADLINE_INTERVAL, Entry, Finish, Limits, MAX_FRAMES, MAY_GOTO_TIMES, Program, World};
+
+/// Where functions have addresses, and no memory is: the one at slot `n` has
+/// this plus `8 * n`.
+const CODE: u64 = 0x1_0000_0000;
+
+/// Registers, as many as a masked index can name.
+const REGISTERS: usize = 16;
+
+const R0: usize = Reg::R0.index();
+const FP: usize = Reg::R10.index();
+
+/// What the loop needs of an instruction at a glance: its slot, with the number
+/// of its row among the frequent ones in the place of the opcode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Step {
+    row: Frequent,
+    regs: u8,
+    off: i16,
+    imm: i32,
+}
+
+impl Step {
+    pub(super) fn of(insn: Insn) -> Step {
+        let (raw, _) = insn.encode().unwrap_or_default();
+        Step {
+            row: insn.row().map_or(Frequent::Not, |row| Frequent::of(row.op)),
+            regs: raw.regs,
+            off: raw.off,
+            imm: raw.imm,
+        }
+    }
+
+    #[inline(always)]
+    fn dst(self) -> usize {
+        usize::from(self.regs) % REGISTERS
+    }
+
+    #[inline(always)]
+    fn src(self) -> usize {
+        usize::from(self.regs) / REGISTERS
+    }
+}
+
+/// The registers that have names.
+#[inline(always)]
+fn named(regs: &[u64; REGISTERS]) -> &[u64; Reg::COUNT] {
+    regs.first_chunk().expect("16 are more than 11")
+}
+
+/// Why the loop ends.
+enum Stop {
+    Returned(u64),
+    Trapped(Box<Reason>),
+}
+
+impl<R: Into<Reason>> From<R> for Stop {
+    #[cold]
+    fn from(reason: R) -> Stop {
+        Stop::Trapped(Box::new(reason.into()))
+    }
+}
+
+/// A run that is under way.
+struct Run<'r, 'w, 'm, 'c> {
+    program: &'r Program,
+    limits: &'r Limits,
+    world: World<'w, 'm, 'c>,
+    regs: [u64; REGISTERS],
+    /// The region that each base register met last.
+    hints: [usize; REGISTERS],
+    frames: Frames,
+    /// How often `may_goto` still falls through in this function.
+    may_goto: u32,
+    /// Instructions that are left, but for those that the loop has drawn.
+    budget: u64,
+    /// The instruction that is being performed.
+    at: usize,
+}
+
+pub(super) fn execute<O: Observer>(
+    program: &Program,
+    world: World<'_, '_, '_>,
+    entry: Entry,
+    limits: &Limits,
+    observer: &mut O,
+) -> Finish {
+    let mut regs = [0; REGISTERS];
+    regs[1..=5].copy_from_slice(&entry.arguments);
+    world.memory.drop_frames();
+    regs[FP] = world.memory.push_frame();
+    let mut run = Run {
+        hints: [world.memory.newest(); REGISTERS],
+        program,
+        limits,
+        world,
+        regs,
+        frames: Frames::new(limits),
+        may_goto: MAY_GOTO_TIMES,
+        budget: limits.instructions,
+        at: 0,
+    };
+    let stop = run.go(observer);
+    Finish {
+        outcome: match stop {
+            Stop::Returned(value) => Ok(value),
+            Stop::Trapped(reason) => Err(Trap {
+                at: run.at,
+                insn: program.insns.get(run.at).copied(),
+                reason: *reason,
+            }),
+        },
+        executed: limits.instructions - run.budget,
+        registers: *named(&run.regs),
+    }
+}
+
+/// Hands the rows that loops are made of to a macro: those of one operation by
+/// width and second operand, and the plain loads and stores by size.
+macro_rules! frequent_rows {
+    ($macro:ident!($($arguments:tt)*)) => {
+        $macro! {
+            ($($arguments)*)
+            arithmetic:
+                Add(AddImm64 AddReg64 AddImm32 AddReg32)
+                Sub(SubImm64 SubReg64 SubImm32 SubReg32)
+                Mul(MulImm64 MulReg64 MulImm32 MulReg32)
+                Or(OrImm64 OrReg64 OrImm32 OrReg32)
+                And(AndImm64 AndReg64 AndImm32 AndReg32)
+                Xor(XorImm64 XorReg64 XorImm32 XorReg32)
+                Lsh(LshImm64 LshReg64 LshImm32 LshReg32)
+                Rsh(RshImm64 RshReg64 RshImm32 RshReg32)
+                Arsh(ArshImm64 ArshReg64 ArshImm32 ArshReg32)
+                Mov(MovImm64 MovReg64 MovImm32 MovReg32);
+            branches:
+                Eq(IfEqImm64 IfEqReg64 IfEqImm32 IfEqReg32)
+                Ne(IfNeImm64 IfNeReg64 IfNeImm32 IfNeReg32)
+                Set(IfSetImm64 IfSetReg64 IfSetImm32 IfSetReg32)
+                Gt(IfGtImm64 IfGtReg64 IfGtImm32 IfGtReg32)
+                Ge(IfGeImm64 IfGeReg64 IfGeImm32 IfGeReg32)
+                Lt(IfLtImm64 IfLtReg64 IfLtImm32 IfLtReg32)
+                Le(IfLeImm64 IfLeReg64 IfLeImm32 IfLeReg32)
+                SGt(IfSGtImm64 IfSGtReg64 IfSGtImm32 IfSGtReg32)
+                SLt(IfSLtImm64 IfSLtReg64 IfSLtImm32 IfSLtReg32);
+            memory:
+                B(Load8 StoreReg8)
+                H(Load16 StoreReg16)
+                W(Load32 StoreReg32)
+                DW(Load64 StoreReg64)
+        }
+    };
+}
+
+macro_rules! define_frequent {
+    (
+        ()
+        arithmetic: $($op:ident($($alu:ident)*))*;
+        branches: $($cond:ident($($branch:ident)*))*;
+        memory: $($size:ident($load:ident $store:ident))*
+    ) => {
+        /// The rows that have an arm in the loop.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(u8)]
+        enum Frequent {
+            $($($alu,)*)*
+            $($($branch,)*)*
+            $($load, $store,)*
+            Goto,
+            /// Any other row, and what has none.
+            Not,
+        }
+
+        impl Frequent {
+            fn of(op: Op) -> Frequent {
+                match op {
+                    $($(Op::$alu => Frequent::$alu,)*)*
+                    $($(Op::$branch => Frequent::$branch,)*)*
+                    $(Op::$load => Frequent::$load, Op::$store => Frequent::$store,)*
+                    Op::Goto => Frequent::Goto,
+                    _ => Frequent::Not,
+                }
+            }
+        }
+    };
+}
+
+frequent_rows!(define_frequent!());
+
+/// The loop's match.
+macro_rules! perform {
+    (
+        ($run:ident, $step:ident, $pc:ident, $attempt:ident, $other:expr)
+        arithmetic: $($op:ident($imm64:ident $reg64:ident $imm32:ident $reg32:ident))*;
+        branches: $($cond:ident($if_imm64:ident $if_reg64:ident $if_imm32:ident $if_reg32:ident))*;
+        memory: $($size:ident($load:ident $store:ident))*
+    ) => {{
+        macro_rules! alu {
+            ($what:ident, $width:ident, $second:expr) => {{
+                let (dst, second) = ($step.dst(), $second);
+                $run.regs[dst] = eval::alu(AluOp::$what, Width::$width, $run.regs[dst], second);
+            }};
+        }
+        macro_rules! branch {
+            ($what:ident, $width:ident, $second:expr) => {{
+                let (first, second) = ($run.regs[$step.dst()], $second);
+                if eval::compare(Cond::$what, Width::$width, first, second) {
+                    $pc = after($pc, $step.off.into());
+                }
+            }};
+        }
+        match $step.row {
+            $(
+                Frequent::$imm64 => alu!($op, W64, eval::imm($step.imm)),
+                Frequent::$reg64 => alu!($op, W64, $run.regs[$step.src()]),
+                Frequent::$imm32 => alu!($op, W32, eval::imm($step.imm)),
+                Frequent::$reg32 => alu!($op, W32, $run.regs[$step.src()]),
+            )*
+            $(
+                Frequent::$if_imm64 => branch!($cond, W64, eval::imm($step.imm)),
+                Frequent::$if_reg64 => branch!($cond, W64, $run.regs[$step.src()]),
+                Frequent::$if_imm32 => branch!($cond, W32, eval::imm($step.imm)),
+                Frequent::$if_reg32 => branch!($cond, W32, $run.regs[$step.src()]),
+            )*
+            $(
+                Frequent::$load => {
+                    let value = $attempt!($run.load(Size::$size, $step.src(), $step.off));
+                    $run.regs[$step.dst()] = eval::loaded(Size::$size, false, value);
+                }
+                Frequent::$store => {
+                    let value = $run.regs[$step.src()];
+                    $attempt!($run.store(Size::$size, $step.dst(), $step.off, value));
+                }
+            )*
+            Frequent::Goto => $pc = after($pc, $step.off.into()),
+            Frequent::Not => $other,
+        }
+    }};
+}
+
+impl Run<'_, '_, '_, '_> {
+    /// Performs instructions until the run ends.
+    fn go<O: Observer>(&mut self, observer: &mut O) -> Stop {
+        let program = self.program;
+        let mut pc = 0;
+        let mut fuel = 0;
+        let stop = 'run: loop {
+            /// The value of a result; a fault ends the run.
+            macro_rules! attempt {
+                ($result:expr) => {
+                    match $result {
+                        Ok(value) => value,
+                        Err(fault) => break 'run Stop::from(fault),
+                    }
+                };
+            }
+            let Some(step) = program.steps.get(pc) else {
+                break Stop::from(Reason::LeftProgram(pc as i64));
+            };
+            self.at = pc;
+            if fuel == 0 {
+                fuel = attempt!(self.refill());
+            }
+            let moment = Moment {
+                at: pc,
+                program,
+                registers: named(&self.regs),
+                depth: self.frames.depth(),
+                memory: self.world.memory,
+            };
+            if let ControlFlow::Break(()) = observer.before(&moment) {
+                break Stop::from(Reason::Stopped);
+            }
+            pc += 1;
+            frequent_rows!(perform!(
+                self,
+                step,
+                pc,
+                attempt,
+                match self.other(pc) {
+                    Ok(next) => pc = next,
+                    Err(stop) => break stop,
+                }
+            ));
+            fuel -= 1;
+        };
+        // An exit was performed; what trapped was not.
+        self.budget += fuel - u64::from(matches!(stop, Stop::Returned(_)));
+        stop
+    }
+
+    /// Performs an instruction of any kind; `pc` is the slot after it. Returns
+    /// the slot of the next one.
+    #[inline(never)]
+    fn other(&mut self, pc: usize) -> Result<usize, Stop> {
+        let insn = self.program.insns[self.at];
+        match insn {
+            Insn::Alu {
+                op,
+                width,
+                dst,
+                src,
+            } => {
+                let src = eval::operand(src, named(&self.regs));
+                self.regs[dst.index()] = eval::alu(op, width, self.regs[dst.index()], src);
+            }
+            Insn::Neg { width, dst } => {
+                self.regs[dst.index()] = eval::neg(width, self.regs[dst.index()]);
+            }
+            Insn::MovSx {
+                width,
+                from,
+                dst,
+                src,
+            } => self.regs[dst.index()] = eval::mov_sx(width, from, self.regs[src.index()]),
+            Insn::Endian { order, size, dst } => {
+                self.regs[dst.index()] = eval::endian(order, size, self.regs[dst.index()]);
+            }
+            Insn::Cast { cast, dst, src } => {
+                self.regs[dst.index()] = moved(cast, self.regs[src.index()])?;
+            }
+            Insn::LoadImm64 { dst, imm } => {
+                self.regs[dst.index()] = wide(imm, self.at)?;
+                return Ok(pc + 1);
+            }
+            Insn::Imm64High => return Err(Reason::SecondSlot.into()),
+            Insn::Load {
+                size,
+                signed,
+                dst,
+                base,
+                off,
+            } => {
+                let value = self.load(size, base.index(), off)?;
+                self.regs[dst.index()] = eval::loaded(size, signed, value);
+            }
+            Insn::Store {
+                size,
+                base,
+                off,
+                src,
+            } => {
+                let value = eval::operand(src, named(&self.regs));
+                self.store(size, base.index(), off, value)?;
+            }
+            Insn::Atomic {
+                op,
+                size,
+                base,
+                off,
+                src,
+            } => self.atomic(op, size, base, off, src)?,
+            Insn::LoadAcquire {
+                size,
+                dst,
+                base,
+                off,
+            } => {
+                self.check_aligned(size, base, off, Access::Read)?;
+                let value = self.load(size, base.index(), off)?;
+                self.regs[dst.index()] = eval::loaded(size, false, value);
+            }
+            Insn::StoreRelease {
+                size,
+                base,
+                off,
+                src,
+            } => {
+                self.check_aligned(size, base, off, Access::Write)?;
+                self.store(size, base.index(), off, self.regs[src.index()])?;
+            }
+            Insn::Jump {
+                cond,
+                width,
+                dst,
+                src,
+                off,
+            } => {
+                let src = eval::operand(src, named(&self.regs));
+                if eval::compare(cond, width, self.regs[dst.index()], src) {
+                    return Ok(after(pc, off.into()));
+                }
+            }
+            Insn::Goto { off } => return Ok(after(pc, off.into())),
+            Insn::GotoLong { off } => return Ok(after(pc, off)),
+            Insn::GotoReg { dst } => {
+                if !self.limits.indirect_jumps {
+                    return Err(Missing::IndirectJumps.into());
+                }
+                return self.function(dst);
+            }
+            Insn::MayGoto { off } => {
+                if self.may_goto == 0 {
+                    return Ok(after(pc, off.into()));
+                }
+                self.may_goto -= 1;
+            }
+            Insn::PacketAbs { .. } | Insn::PacketInd { .. } => {
+                let packet = self.world.packet.ok_or(Missing::Packet)?;
+                let value = packet_value(packet, insn, named(&self.regs));
+                self.regs[R0] = value.unwrap_or(0);
+                if value.is_none() {
+                    return self.leave();
+                }
+            }
+            Insn::Call(Callee::Helper(number)) => self.call(number)?,
+            Insn::Call(Callee::Local(off)) => return self.enter(after(pc, off), pc),
+            Insn::Call(callee @ Callee::Kfunc { .. }) => {
+                return Err(Missing::Function(callee).into());
+            }
+            Insn::CallReg { dst } => match i32::try_from(self.regs[dst.index()]) {
+                Ok(number) => self.call(number)?,
+                Err(_) => return self.enter(self.function(dst)?, pc),
+            },
+            Insn::Exit => return self.leave(),
+            Insn::Invalid { fault, .. } => return Err(Reason::Invalid(fault).into()),
+        }
+        Ok(pc)
+    }
+
+    #[inline(always)]
+    fn load(&mut self, size: Size, base: usize, off: i16) -> Result<u64, BadAccess> {
+        let address = eval::address(self.regs[base], off);
+        let (memory, hint) = (&*self.world.memory, &mut self.hints[base]);
+        match size {
+            Size::B => memory.load::<1>(hint, address),
+            Size::H => memory.load::<2>(hint, address),
+            Size::W => memory.load::<4>(hint, address),
+            Size::DW => memory.load::<8>(hint, address),
+        }
+    }
+
+    #[inline(always)]
+    fn store(&mut self, size: Size, base: usize, off: i16, value: u64) -> Result<(), BadAccess> {
+        let address = eval::address(self.regs[base], off);
+        let (memory, hint) = (&mut *self.world.memory, &mut self.hints[base]);
+        match size {
+            Size::B => memory.store::<1>(hint, address, value),
+            Size::H => memory.store::<2>(hint, address, value),
+            Size::W => memory.store::<4>(hint, address, value),
+            Size::DW => memory.store::<8>(hint, address, value),
+        }
+    }
+
+    fn atomic(
+        &mut self,
+        op: AtomicOp,
+        size: Size,
+        base: Reg,
+        off: i16,
+        src: Reg,
+    ) -> Result<(), BadAccess> {
+        let address = eval::address(self.regs[base.index()], off);
+        let (value, expected) = (self.regs[src.index()], self.regs[R0]);
+        let new = |old| eval::atomic(op, size, old, value, expected);
+        let old = match size {
+            Size::DW => self.world.memory.update::<8>(address, new)?,
+            _ => self.world.memory.update::<4>(address, new)?,
+        };
+        if op.fetches_into_src() {
+            self.regs[src.index()] = old;
+        } else if op.fetches_into_r0() {
+            self.regs[R0] = old;
+        }
+        Ok(())
+    }
+
+    /// Ordered accesses are aligned to their size.
+    fn check_aligned(
+        &self,
+        size: Size,
+        base: Reg,
+        off: i16,
+        access: Access,
+    ) -> Result<(), BadAccess> {
+        let address = eval::address(self.regs[base.index()], off);
+        match address.is_multiple_of(size.bytes().into()) {
+            true => Ok(()),
+            false => Err(self
+                .world
+                .memory
+                .fault(address, size.bytes().into(), access)),
+        }
+    }
+
+    /// Calls a helper.
+    fn call(&mut self, number: i32) -> Result<(), Reason> {
+        let mut arguments = [0; 5];
+        arguments.copy_from_slice(&self.regs[1..=5]);
+        let answer = self.world.calls.call(number, arguments, self.world.memory);
+        let answer = answer.ok_or(Reason::UnknownHelper(number))?;
+        self.regs[R0] = answer.map_err(|fault| Reason::Call(number, fault))?;
+        Ok(())
+    }
+
+    /// The slot of the function whose address a register holds.
+    fn function(&self, reg: Reg) -> Result<usize, Stop> {
+        let address = self.regs[reg.index()];
+        let offset = address.checked_sub(CODE).filter(|offset| offset % 8 == 0);
+        let slot = offset.map(|offset| (offset / 8) as usize);
+        slot.filter(|slot| *slot < self.program.insns.len())
+            .ok_or_else(|| Reason::NoFunction(address).into())
+    }
+
+    /// Enters the function at a slot, to return to another.
+    fn enter(&mut self, function: usize, return_to: usize) -> Result<usize, Stop> {
+        let mut kept = [0; KEPT.end - KEPT.start];
+        kept.copy_from_slice(&self.regs[KEPT]);
+        self.frames.push(Caller {
+            return_to,
+            kept,
+            may_goto: std::mem::replace(&mut self.may_goto, MAY_GOTO_TIMES),
+        })?;
+        self.regs[FP] = self.world.memory.push_frame();
+        self.hints[FP] = self.world.memory.newest();
+        Ok(function)
+    }
+
+    /// Returns from a function, or from the program.
+    fn leave(&mut self) -> Result<usize, Stop> {
+        let Some(caller) = self.frames.callers.pop() else {
+            return Err(Stop::Returned(self.regs[R0]));
+        };
+        self.world.memory.pop_frame();
+        self.regs[KEPT].copy_from_slice(&caller.kept);
+        self.hints[FP] = self.world.memory.newest();
+        self.may_goto = caller.may_goto;
+        Ok(caller.return_to)
+    }
+
+    /// The next slice of the budget, if there is one and time to use it.
+    #[cold]
+    #[inline(never)]
+    fn refill(&mut self) -> Result<u64, Reason> {
+        if self.budget == 0 {
+            return Err(Reason::InstructionLimit(self.limits.instructions));
+        }
+        let slice = match self.limits.deadline {
+            Some(deadline) if Instant::now() >= deadline => {
+                return Err(Reason::Deadline(deadline));
+            }
+            Some(_) => DEADLINE_INTERVAL.min(self.budget),
+            None => self.budget,
+        };
+        self.budget -= slice;
+        Ok(slice)
+    }
+}
+
+/// The calls that a run is in.
+struct Frames {
+    callers: Vec<Caller>,
+    limit: usize,
+}
+
+/// What a call keeps for its caller.
+struct Caller {
+    return_to: usize,
+    kept: [u64; KEPT.end - KEPT.start],
+    may_goto: u32,
+}
+
+/// The registers that are the caller's again after a call: `r6` to `r10`.
+const KEPT: Range<usize> = 6..11;
+
+impl Frames {
+    fn new(limits: &Limits) -> Frames {
+        Frames {
+            callers: Vec::new(),
+            limit: limits.frames.clamp(1, MAX_FRAMES),
+        }
+    }
+
+    fn depth(&self) -> usize {
+        self.callers.len()
+    }
+
+    fn push(&mut self, caller: Caller) -> Result<(), Reason> {
+        if self.callers.len() + 1 == self.limit {
+            return Err(Reason::FrameLimit(self.limit));
+        }
+        self.callers.push(caller);
+        Ok(())
+    }
+}
+
+/// The slot this far after the next one; any that is not in the program is
+/// found out when it is fetched.
+#[inline(always)]
+fn after(pc: usize, off: i32) -> usize {
+    pc.wrapping_add_signed(off as isize)
+}
+
+/// What a 64-bit immediate at slot `at` stands for.
+fn wide(imm: Imm64, at: usize) -> Result<u64, Reason> {
+    match imm {
+        Imm64::Value(value) => Ok(value.get()),
+        Imm64::Func { off, .. } => {
+            let slot = after(at + 1, off) as u64;
+            Ok(CODE.wrapping_add(slot.wrapping_mul(8)))
+        }
+        _ => Err(Missing::Object(imm).into()),
+    }
+}
+
+/// An address in another address space.
+fn moved(cast: AddrSpaceCast, address: u64) -> Result<u64, Reason> {
+    match (cast.from, cast.to) {
+        (0, 1) | (1, 0) => Ok(eval::zero_extend(Size::W, address)),
+        _ => Err(Missing::AddressSpace(cast).into()),
+    }
+}
+
+/// What a legacy packet load puts into `r0`; `None` beyond the packet.
+fn packet_value(packet: &Packet<'_>, insn: Insn, regs: &[u64; Reg::COUNT]) -> Option<u64> {
+    let (size, offset) = match insn {
+        Insn::PacketAbs { size, imm } => (size, imm),
+        Insn::PacketInd { size, src, imm } => (size, (regs[src.index()] as i32).wrapping_add(imm)),
+        _ => return None,
+    };
+    let bytes = packet.bytes_at_offset(offset, size.bytes() as usize)?;
+    let append = |value, byte: &u8| value << 8 | u64::from(*byte);
+    Some(bytes.iter().fold(0, append))
+}

@@ -1,0 +1,1 @@
+//! The checked interpreter: what it computes, and how each trap reads.
