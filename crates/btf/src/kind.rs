@@ -1,8 +1,6 @@
 //! The nineteen kinds of types, by number and name.
 
-use crate::wire::{
-    MEMBER_SIZE, PARAM_SIZE, PLACED_SIZE, VALUE_SIZE, VALUE64_SIZE,
-};
+use crate::wire::{MEMBER_SIZE, PARAM_SIZE, PLACED_SIZE, VALUE_SIZE, VALUE64_SIZE};
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident = $number:literal, $text:literal, $fixed:expr, $each:expr;)*) => {

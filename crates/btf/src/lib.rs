@@ -9,7 +9,9 @@ mod kind;
 mod lookup;
 mod parse;
 mod types;
+pub mod validate;
 mod wire;
+mod write;
 
 pub use ids::{Name, StrOffset, TypeId};
 pub use kind::Kind;
@@ -18,3 +20,4 @@ pub use types::{
     Array, Composite, Datasec, DeclTag, Encoding, Enum, Forward, Func, Int, Linkage, Member, Param,
     Placed, Proto, Shape, Type, Value, Var,
 };
+pub use write::Builder;

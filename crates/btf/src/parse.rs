@@ -22,6 +22,8 @@ use crate::{Name, StrOffset, Type, TypeId};
 /// The types of a program or a kernel.
 pub struct Btf<'a> {
     blob: Cow<'a, [u8]>,
+    /// Where the types start and end in the blob.
+    types: (usize, usize),
     /// Where each type starts in the blob; `void`, which stands nowhere, has 0.
     starts: Vec<u32>,
     /// Where the strings start in the blob, and how many bytes they are.
@@ -92,14 +94,20 @@ impl fmt::Display for ParseError {
         match *self {
             ParseError::NoHeader => write!(f, "too short for a BTF header"),
             ParseError::NotBtf { magic } => {
-                write!(f, "no BTF: it starts with 0x{magic:04x} instead of 0x{MAGIC:04x}")
+                write!(
+                    f,
+                    "no BTF: it starts with 0x{magic:04x} instead of 0x{MAGIC:04x}"
+                )
             }
             ParseError::ForeignByteOrder => write!(f, "BTF of a big-endian machine"),
             ParseError::HeaderCut { len } => {
                 write!(f, "the header says it has {len} bytes, more than there are")
             }
             ParseError::Sections => {
-                write!(f, "types and strings do not follow each other inside the blob")
+                write!(
+                    f,
+                    "types and strings do not follow each other inside the blob"
+                )
             }
             ParseError::Misaligned => write!(f, "the types are not aligned to 4 bytes"),
             ParseError::Strings => write!(f, "the strings do not start and end with a NUL"),
@@ -108,13 +116,20 @@ impl fmt::Display for ParseError {
             }
             ParseError::Cut { id } => write!(f, "type {id} ends too early"),
             ParseError::NoString { id, offset } => {
-                write!(f, "type {id} has a name at {}, beyond the strings", offset.0)
+                write!(
+                    f,
+                    "type {id} has a name at {}, beyond the strings",
+                    offset.0
+                )
             }
             ParseError::NoType { id, to } => {
                 write!(f, "type {id} refers to type {to}, which does not exist")
             }
             ParseError::NoPrototype { id, to } => {
-                write!(f, "function {id} refers to type {to}, which is no prototype")
+                write!(
+                    f,
+                    "function {id} refers to type {to}, which is no prototype"
+                )
             }
         }
     }
@@ -132,6 +147,7 @@ impl<'a> Btf<'a> {
         let starts = index(&blob[..types.1], types.0, strings.1)?;
         Ok(Btf {
             blob,
+            types,
             starts,
             strings,
             names: OnceLock::new(),
@@ -142,6 +158,7 @@ impl<'a> Btf<'a> {
     pub fn into_owned(self) -> Btf<'static> {
         Btf {
             blob: Cow::Owned(self.blob.into_owned()),
+            types: self.types,
             starts: self.starts,
             strings: self.strings,
             names: self.names,
@@ -189,6 +206,11 @@ impl<'a> Btf<'a> {
         Name::new(&rest[..len.unwrap_or(rest.len())])
     }
 
+    /// The section of types.
+    pub(crate) fn type_section(&self) -> &[u8] {
+        &self.blob[self.types.0..self.types.1]
+    }
+
     /// The section of strings.
     pub fn strings(&self) -> &[u8] {
         let (start, len) = self.strings;
@@ -198,7 +220,12 @@ impl<'a> Btf<'a> {
 
 impl fmt::Debug for Btf<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Btf({} types, {} bytes)", self.len() - 1, self.blob.len())
+        write!(
+            f,
+            "Btf({} types, {} bytes)",
+            self.len() - 1,
+            self.blob.len()
+        )
     }
 }
 

@@ -362,8 +362,8 @@ impl<'b> Type<'b> {
     /// The type that a pointer, modifier, function, variable or declaration tag
     /// is about, or that a prototype returns.
     pub fn referred(&self) -> Option<TypeId> {
-        let refers = !self.kind().has_size()
-            && !matches!(self.kind(), Kind::Void | Kind::Array | Kind::Fwd);
+        let refers =
+            !self.kind().has_size() && !matches!(self.kind(), Kind::Void | Kind::Array | Kind::Fwd);
         refers.then_some(TypeId(self.record.payload))
     }
 
@@ -394,7 +394,9 @@ impl std::fmt::Debug for Type<'_> {
 
 impl<'b> Composite<'b> {
     /// Its members, in order.
-    pub fn members(self) -> impl DoubleEndedIterator<Item = Member> + ExactSizeIterator + Clone + 'b {
+    pub fn members(
+        self,
+    ) -> impl DoubleEndedIterator<Item = Member> + ExactSizeIterator + Clone + 'b {
         self.tail
             .chunks_exact(MEMBER_SIZE)
             .map(move |raw| self.read(raw))

@@ -5,9 +5,11 @@
 //! - [`shrink`](shrink::shrink) makes a program that shows a difference small;
 //! - [`kernel`] compares the checker, the limits and the plain interpreter with
 //!   Linux itself;
+//! - [`btf`] compares our check of type information with the kernel's;
 //! - [`engines`] compares two engines with each other, fast.
 #![forbid(unsafe_code)]
 
+pub mod btf;
 pub mod engines;
 mod frames;
 pub mod generate;

@@ -1,0 +1,245 @@
+//! What is under examination: the sections, and the types found so far.
+
+use super::reason::{Pass, Place, Reason, Refusal};
+use crate::kind::Kind;
+use crate::wire::{
+    HEADER_SIZE, Header, MAGIC, MAX_NAME_OFFSET, MEMBER_SIZE, RECORD_SIZE, Record, VERSION, word,
+};
+use crate::{Name, TypeId};
+
+/// The largest blob that the kernel takes, in bytes.
+const MAX_SIZE: usize = 16 << 20;
+/// The longest name, in bytes.
+const MAX_NAME_LEN: usize = 512;
+
+/// A blob whose sections are in order.
+pub(super) struct Blob<'a> {
+    /// The section of types.
+    pub(super) types: &'a [u8],
+    /// The section of strings.
+    pub(super) strings: &'a [u8],
+    /// Where each type starts in its section. The first entry stands for `void`
+    /// and is never read.
+    pub(super) starts: Vec<u32>,
+}
+
+impl<'a> Blob<'a> {
+    /// Checks header and sections, in the kernel's order.
+    pub(super) fn open(bytes: &'a [u8]) -> Result<Blob<'a>, Refusal> {
+        let header = read_header(bytes).map_err(|reason| refusal(Pass::Header, reason))?;
+        check_header(&header, bytes.len())
+            .and_then(|()| check_sections(&header, bytes.len()))
+            .and_then(|()| Blob::cut(&header, bytes))
+            .map_err(|reason| refusal(Pass::Sections, reason))
+    }
+
+    fn cut(header: &Header, bytes: &'a [u8]) -> Result<Blob<'a>, Reason> {
+        // The sections cover all that follows the header.
+        let rest = &bytes[header.len as usize..];
+        let section = |offset: u32, len: u32| &rest[offset as usize..][..len as usize];
+        let strings = section(header.str_off, header.str_len);
+        if header.str_off as usize + strings.len() != rest.len() {
+            return Err(Reason::StringsNotLast);
+        }
+        match strings {
+            [0] | [0, .., 0] if strings.len() - 1 <= MAX_NAME_OFFSET as usize => {}
+            _ => return Err(Reason::Strings),
+        }
+        if !header.type_off.is_multiple_of(4) {
+            return Err(Reason::Misaligned);
+        }
+        if header.type_len == 0 {
+            return Err(Reason::NoTypes);
+        }
+        Ok(Blob {
+            types: section(header.type_off, header.type_len),
+            strings,
+            starts: vec![u32::MAX],
+        })
+    }
+
+    /// The record of a type that exists; that of `void` is empty.
+    pub(super) fn record(&self, id: TypeId) -> Option<Record> {
+        let start = *self.starts.get(id.index())?;
+        Some(match start {
+            u32::MAX => Record::default(),
+            start => Record::read(self.types, start as usize),
+        })
+    }
+
+    /// The record of a type, or of `void` if there is none.
+    pub(super) fn record_or_void(&self, id: TypeId) -> Record {
+        self.record(id).unwrap_or_default()
+    }
+
+    /// What follows the record of a type, and what is after it.
+    pub(super) fn tail(&self, id: TypeId) -> &'a [u8] {
+        match self.starts.get(id.index()) {
+            None | Some(&u32::MAX) => &[],
+            Some(&start) => &self.types[start as usize + RECORD_SIZE..],
+        }
+    }
+
+    /// A member of a structure or union.
+    pub(super) fn member(&self, of: TypeId, index: usize) -> RawMember {
+        RawMember::read(self.tail(of), index * MEMBER_SIZE)
+    }
+
+    /// Does a string start there?
+    pub(super) fn has_string(&self, offset: u32) -> bool {
+        (offset as usize) < self.strings.len()
+    }
+
+    /// The string that starts there.
+    pub(super) fn string(&self, offset: u32) -> Option<Name<'a>> {
+        let rest = self.strings.get(offset as usize..)?;
+        let len = rest.iter().position(|&byte| byte == 0)?;
+        Some(Name::new(&rest[..len]))
+    }
+
+    /// Is the string a name in C? Linux counts letters of Latin-1 as letters, and
+    /// compilers put dots into names of their own.
+    pub(super) fn is_identifier(&self, offset: u32) -> bool {
+        let name = self.string(offset).unwrap_or_default().as_bytes();
+        let Some((&first, rest)) = name.split_first() else {
+            return false;
+        };
+        let is_letter = |byte: u8| {
+            byte.is_ascii_alphabetic()
+                || byte == b'_'
+                || byte == b'.'
+                || (byte >= 0xc0 && byte != 0xd7 && byte != 0xf7)
+        };
+        is_letter(first)
+            && rest
+                .iter()
+                .all(|&byte| is_letter(byte) || byte.is_ascii_digit())
+            && name.len() <= MAX_NAME_LEN
+    }
+
+    /// Is the string the name of a section? Anything that can be printed is one.
+    pub(super) fn is_section_name(&self, offset: u32) -> bool {
+        let name = self.string(offset).unwrap_or_default().as_bytes();
+        let is_printable = |byte: &u8| (0x20..0x7f).contains(byte) || *byte >= 0xa0;
+        !name.is_empty() && name.len() <= MAX_NAME_LEN && name.iter().all(is_printable)
+    }
+
+    /// Is it an integer of 8, 16, 32, 64 or 128 bits that fills its bytes?
+    pub(super) fn is_regular_int(&self, id: TypeId) -> bool {
+        let data = crate::wire::IntWord(word(self.tail(id), 0));
+        self.record_or_void(id).kind_or_void() == Kind::Int
+            && data.offset() == 0
+            && matches!(data.bits(), 8 | 16 | 32 | 64 | 128)
+    }
+}
+
+/// A member as it stands in the blob.
+#[derive(Clone, Copy)]
+pub(super) struct RawMember {
+    pub(super) name: u32,
+    pub(super) ty: TypeId,
+    /// The offset, and the size of a bit field above it, if the structure has the
+    /// flag.
+    pub(super) place: u32,
+}
+
+impl RawMember {
+    pub(super) fn read(bytes: &[u8], at: usize) -> RawMember {
+        RawMember {
+            name: word(bytes, at),
+            ty: TypeId(word(bytes, at + 4)),
+            place: word(bytes, at + 8),
+        }
+    }
+
+    /// Bits from the start of a structure.
+    pub(super) fn bit_offset(self, of: Record) -> u32 {
+        if of.flag() {
+            self.place & 0x00ff_ffff
+        } else {
+            self.place
+        }
+    }
+}
+
+impl Record {
+    pub(super) fn kind_or_void(self) -> Kind {
+        Kind::from_number(self.kind()).unwrap_or(Kind::Void)
+    }
+}
+
+fn refusal(pass: Pass, reason: Reason) -> Refusal {
+    Refusal {
+        pass,
+        place: Place::Blob,
+        reason,
+    }
+}
+
+fn read_header(bytes: &[u8]) -> Result<Header, Reason> {
+    if bytes.len() > MAX_SIZE {
+        return Err(Reason::TooLarge);
+    }
+    if bytes.len() < 8 {
+        return Err(Reason::NoHeaderLen);
+    }
+    let stated = word(bytes, 4) as usize;
+    let Some(header) = bytes.get(..stated) else {
+        return Err(Reason::HeaderCut);
+    };
+    let unknown = header.get(HEADER_SIZE..).unwrap_or_default();
+    if unknown.iter().any(|&byte| byte != 0) {
+        return Err(Reason::HeaderUnknown);
+    }
+    Ok(Header::read(header))
+}
+
+fn check_header(header: &Header, size: usize) -> Result<(), Reason> {
+    if header.magic != MAGIC {
+        return Err(Reason::Magic);
+    }
+    if header.version != VERSION {
+        return Err(Reason::Version);
+    }
+    if header.flags != 0 {
+        return Err(Reason::Flags);
+    }
+    if header.len as usize == size {
+        return Err(Reason::NoData);
+    }
+    Ok(())
+}
+
+/// The sections must cover what follows the header, without gap or overlap.
+fn check_sections(header: &Header, size: usize) -> Result<(), Reason> {
+    let mut sections = [
+        (header.type_off, header.type_len),
+        (header.str_off, header.str_len),
+    ];
+    // The kernel sorts by differences that may wrap.
+    sections.sort_by(|a, b| {
+        let by_offset = (a.0.wrapping_sub(b.0) as i32).cmp(&0);
+        by_offset.then((a.1.wrapping_sub(b.1) as i32).cmp(&0))
+    });
+    let expected = size as u32 - header.len;
+    let mut total = 0;
+    for (offset, len) in sections {
+        if expected < offset {
+            return Err(Reason::SectionOffset);
+        }
+        if total < offset {
+            return Err(Reason::SectionUnknown);
+        }
+        if total > offset {
+            return Err(Reason::SectionOverlap);
+        }
+        if expected - total < len {
+            return Err(Reason::SectionTooLong);
+        }
+        total += len;
+    }
+    if total != expected {
+        return Err(Reason::SectionUnknown);
+    }
+    Ok(())
+}

@@ -1,0 +1,281 @@
+//! From types to bytes: a [`Builder`] to which types are added one by one, each
+//! getting the next number. It can start from the types of a blob; without
+//! additions it then gives the same bytes.
+
+use std::collections::HashMap;
+
+use crate::kind::Kind;
+use crate::wire::{HEADER_SIZE, MAGIC, VERSION, info};
+use crate::{
+    Array, Btf, DeclTag, Forward, Func, Int, Member, Param, Placed, StrOffset, Type, TypeId, Value,
+    Var,
+};
+
+/// Types in the making.
+#[derive(Clone, Debug)]
+pub struct Builder {
+    types: Vec<u8>,
+    strings: Vec<u8>,
+    /// Where each string starts.
+    known: HashMap<Box<[u8]>, StrOffset>,
+    next: u32,
+}
+
+impl Default for Builder {
+    fn default() -> Builder {
+        Builder::new()
+    }
+}
+
+impl Builder {
+    /// No types yet.
+    pub fn new() -> Builder {
+        Builder {
+            types: Vec::new(),
+            strings: vec![0],
+            known: HashMap::from([(Box::default(), StrOffset::EMPTY)]),
+            next: 1,
+        }
+    }
+
+    /// The strings of a blob, but none of its types: offsets into that blob are
+    /// good here.
+    pub fn with_strings_of(btf: &Btf<'_>) -> Builder {
+        let strings = btf.strings().to_vec();
+        let mut known = HashMap::new();
+        let mut at = 0;
+        for string in strings.split_inclusive(|&byte| byte == 0) {
+            let text = &string[..string.len() - 1];
+            known.entry(text.into()).or_insert(StrOffset(at));
+            at += string.len() as u32;
+        }
+        Builder {
+            types: Vec::new(),
+            strings,
+            known,
+            next: 1,
+        }
+    }
+
+    /// All types and strings of a blob, with their numbers and offsets.
+    pub fn with_types_of(btf: &Btf<'_>) -> Builder {
+        let mut builder = Builder::with_strings_of(btf);
+        builder.types = btf.type_section().to_vec();
+        builder.next = btf.len() as u32;
+        builder
+    }
+
+    /// The offset of a string, which is added if it is new. What follows a NUL is
+    /// left out.
+    pub fn string(&mut self, text: impl AsRef<[u8]>) -> StrOffset {
+        let text = text.as_ref();
+        let text = text.split(|&byte| byte == 0).next().unwrap_or_default();
+        if let Some(&offset) = self.known.get(text) {
+            return offset;
+        }
+        let offset = StrOffset(self.strings.len() as u32);
+        self.strings.extend_from_slice(text);
+        self.strings.push(0);
+        self.known.insert(text.into(), offset);
+        offset
+    }
+
+    /// How many types there are, `void` counted: the number of the next one.
+    pub fn next_id(&self) -> TypeId {
+        TypeId(self.next)
+    }
+
+    /// The blob.
+    pub fn finish(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(HEADER_SIZE + self.types.len() + self.strings.len());
+        out.extend_from_slice(&MAGIC.to_le_bytes());
+        out.extend_from_slice(&[VERSION, 0]);
+        let types = self.types.len() as u32;
+        let strings = self.strings.len() as u32;
+        for word in [HEADER_SIZE as u32, 0, types, types, strings] {
+            out.extend_from_slice(&word.to_le_bytes());
+        }
+        out.extend_from_slice(&self.types);
+        out.extend_from_slice(&self.strings);
+        out
+    }
+
+    /// Adds an integer.
+    pub fn int(&mut self, name: StrOffset, int: Int) -> TypeId {
+        let id = self.record(name, Kind::Int, 0, false, int.size);
+        let encoding = u32::from(int.encoding.0) << 24;
+        self.words([encoding | int.offset << 16 | int.bits]);
+        id
+    }
+
+    /// Adds a pointer, a typedef, one of the other modifiers, or a type tag.
+    pub fn reference(&mut self, kind: Kind, name: StrOffset, to: TypeId) -> TypeId {
+        self.record(name, kind, 0, false, to.0)
+    }
+
+    /// Adds an array.
+    pub fn array(&mut self, array: Array) -> TypeId {
+        let id = self.record(StrOffset::EMPTY, Kind::Array, 0, false, 0);
+        self.words([array.element.0, array.index.0, array.count]);
+        id
+    }
+
+    /// Adds a structure or union of `size` bytes. With a bit field among the
+    /// members, offsets have 24 bits and no more.
+    pub fn composite(
+        &mut self,
+        kind: Kind,
+        name: StrOffset,
+        size: u32,
+        members: &[Member],
+    ) -> TypeId {
+        let bitfields = members.iter().any(|member| member.bits != 0);
+        let id = self.record(name, kind, members.len(), bitfields, size);
+        for member in members {
+            let place = member.bits << 24 | member.bit_offset;
+            self.words([member.name.0, member.ty.0, place]);
+        }
+        id
+    }
+
+    /// Adds an enumeration of `size` bytes with at most 32 bits for each value.
+    pub fn enumeration(
+        &mut self,
+        name: StrOffset,
+        size: u32,
+        signed: bool,
+        values: &[Value],
+    ) -> TypeId {
+        let id = self.record(name, Kind::Enum, values.len(), signed, size);
+        for value in values {
+            self.words([value.name.0, value.value as u32]);
+        }
+        id
+    }
+
+    /// Adds an enumeration of `size` bytes with up to 64 bits for each value.
+    pub fn enumeration64(
+        &mut self,
+        name: StrOffset,
+        size: u32,
+        signed: bool,
+        values: &[Value],
+    ) -> TypeId {
+        let id = self.record(name, Kind::Enum64, values.len(), signed, size);
+        for value in values {
+            self.words([value.name.0, value.value as u32, (value.value >> 32) as u32]);
+        }
+        id
+    }
+
+    /// Adds the name of a structure or union.
+    pub fn forward(&mut self, name: StrOffset, forward: Forward) -> TypeId {
+        self.record(name, Kind::Fwd, 0, forward == Forward::Union, 0)
+    }
+
+    /// Adds a function.
+    pub fn func(&mut self, name: StrOffset, func: Func) -> TypeId {
+        let linkage = func.linkage.0 as usize;
+        self.record(name, Kind::Func, linkage, false, func.proto.0)
+    }
+
+    /// Adds a prototype.
+    pub fn proto(&mut self, returns: TypeId, params: &[Param]) -> TypeId {
+        let kind = Kind::FuncProto;
+        let id = self.record(StrOffset::EMPTY, kind, params.len(), false, returns.0);
+        for param in params {
+            self.words([param.name.0, param.ty.0]);
+        }
+        id
+    }
+
+    /// Adds a variable.
+    pub fn var(&mut self, name: StrOffset, var: Var) -> TypeId {
+        let id = self.record(name, Kind::Var, 0, false, var.ty.0);
+        self.words([var.linkage.0]);
+        id
+    }
+
+    /// Adds a section of `size` bytes.
+    pub fn datasec(&mut self, name: StrOffset, size: u32, vars: &[Placed]) -> TypeId {
+        let id = self.record(name, Kind::Datasec, vars.len(), false, size);
+        for placed in vars {
+            self.words([placed.var.0, placed.offset, placed.size]);
+        }
+        id
+    }
+
+    /// Adds a floating-point number of `size` bytes.
+    pub fn float(&mut self, name: StrOffset, size: u32) -> TypeId {
+        self.record(name, Kind::Float, 0, false, size)
+    }
+
+    /// Adds a tag of a declaration.
+    pub fn decl_tag(&mut self, text: StrOffset, tag: DeclTag) -> TypeId {
+        let id = self.record(text, Kind::DeclTag, 0, false, tag.target.0);
+        self.words([tag.component as u32]);
+        id
+    }
+
+    /// Adds a type of another blob. `map` says which type here each type that it
+    /// refers to is.
+    pub fn copy(&mut self, ty: Type<'_>, mut map: impl FnMut(TypeId) -> TypeId) -> TypeId {
+        let id = TypeId(self.next);
+        self.next += 1;
+        let record = ty.record();
+        let name = self.string(ty.name().as_bytes());
+        let payload = match ty.referred() {
+            Some(to) => map(to).0,
+            None => record.payload,
+        };
+        self.words([name.0, record.info, payload]);
+        let (fixed, each) = ty.kind().tail();
+        let step = if each == 0 { fixed } else { each };
+        let (named, typed) = parts(ty.kind());
+        for part in ty.tail().chunks_exact(step.max(1)) {
+            for (index, word) in part.chunks_exact(4).enumerate() {
+                let word = u32::from_le_bytes([word[0], word[1], word[2], word[3]]);
+                let word = if named.contains(&index) {
+                    self.string(ty.btf().string(StrOffset(word)).as_bytes()).0
+                } else if typed.contains(&index) {
+                    map(TypeId(word)).0
+                } else {
+                    word
+                };
+                self.words([word]);
+            }
+        }
+        id
+    }
+
+    fn record(
+        &mut self,
+        name: StrOffset,
+        kind: Kind,
+        count: usize,
+        flag: bool,
+        payload: u32,
+    ) -> TypeId {
+        let id = TypeId(self.next);
+        self.next += 1;
+        self.words([name.0, info(kind as u32, count as u32, flag), payload]);
+        id
+    }
+
+    fn words<const N: usize>(&mut self, words: [u32; N]) {
+        for word in words {
+            self.types.extend_from_slice(&word.to_le_bytes());
+        }
+    }
+}
+
+/// Which words of what follows a record are names, and which are types.
+pub(crate) fn parts(kind: Kind) -> (&'static [usize], &'static [usize]) {
+    match kind {
+        Kind::Array => (&[], &[0, 1]),
+        Kind::Struct | Kind::Union | Kind::FuncProto => (&[0], &[1]),
+        Kind::Enum | Kind::Enum64 => (&[0], &[]),
+        Kind::Datasec => (&[], &[0]),
+        _ => (&[], &[]),
+    }
+}

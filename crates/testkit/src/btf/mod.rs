@@ -1,0 +1,132 @@
+//! The kernel's check of BTF against ours: generated blobs, sound and damaged,
+//! are given to both, and verdict, error number and log must be equal.
+
+pub mod damage;
+pub mod generate;
+
+use crate::kernel::{Unavailable, kernel_release};
+use btf::Btf;
+use btf::validate::{Kernel, Reason, kernel_log, validate};
+use spec::SplitMix;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use sys::Errno;
+use sys::bpf::{BtfAnswer, load_btf};
+
+/// Bytes of log that the kernel may write about one blob.
+const LOG_ROOM: usize = 1 << 20;
+/// Differences after which a comparison stops.
+const ENOUGH: usize = 5;
+
+/// What a comparison found.
+#[derive(Debug, Default)]
+pub struct Comparison {
+    /// Blobs asked about.
+    pub blobs: u64,
+    /// Of these, taken by the kernel.
+    pub taken: u64,
+    /// How many were refused for each reason (without its numbers).
+    pub reasons: BTreeMap<String, u64>,
+    /// Where the answers differ; the comparison stops after some.
+    pub differences: Vec<Difference>,
+}
+
+/// A blob about which the answers differ.
+#[derive(Debug)]
+pub struct Difference {
+    /// What it was made from.
+    pub seed: u64,
+    /// The blob.
+    pub blob: Vec<u8>,
+    /// The kernel's answer.
+    pub kernel: BtfAnswer,
+    /// Ours.
+    pub ours: BtfAnswer,
+}
+
+impl Difference {
+    /// Where the answers part, as text.
+    pub fn describe(&self) -> String {
+        let text = |answer: &BtfAnswer| {
+            let log = String::from_utf8_lossy(&answer.log);
+            let lines: Vec<&str> = log.lines().collect();
+            let last = lines[lines.len().saturating_sub(6)..].join("\n  ");
+            format!("{:?}\n  {last}", answer.taken)
+        };
+        let (kernel, ours) = (text(&self.kernel), text(&self.ours));
+        let bytes: String = self.blob.iter().map(|byte| format!("{byte:02x}")).collect();
+        let seed = self.seed;
+        format!("seed {seed}\nkernel: {kernel}\nours: {ours}\nblob: {bytes}")
+    }
+}
+
+/// The running kernel with what it takes to ask it.
+pub struct Oracle {
+    types: Btf<'static>,
+}
+
+impl Oracle {
+    /// Looks whether the kernel can be asked.
+    pub fn open() -> Result<Oracle, Unavailable> {
+        kernel_release()?;
+        let refused = |errno| Unavailable::Refused {
+            door: "BPF_BTF_LOAD",
+            errno,
+        };
+        let types = std::fs::read("/sys/kernel/btf/vmlinux")
+            .map_err(|error| refused(Errno::from(error)))?;
+        let types = Btf::parse(types).map_err(|_| refused(Errno(22)))?;
+        load_btf(&generate::smallest(), 0).taken.map_err(refused)?;
+        Ok(Oracle { types })
+    }
+
+    /// Asks about blobs from these seeds: for each the sound one, and damaged
+    /// ones.
+    pub fn compare(&self, seeds: Range<u64>) -> Comparison {
+        let mut comparison = Comparison::default();
+        for seed in seeds {
+            let sound = generate::blob(seed);
+            self.ask(seed, sound.clone(), &mut comparison);
+            let mut random = SplitMix::new(seed ^ 0xb7f);
+            for _ in 0..7 {
+                let mut blob = sound.clone();
+                damage::damage(&mut blob, &mut random);
+                self.ask(seed, blob, &mut comparison);
+            }
+            if comparison.differences.len() >= ENOUGH {
+                break;
+            }
+        }
+        comparison
+    }
+
+    /// Asks about one blob.
+    pub fn ask(&self, seed: u64, blob: Vec<u8>, comparison: &mut Comparison) {
+        let refusal = validate(&blob, Kernel::with_types(&self.types)).err();
+        let ours = BtfAnswer {
+            taken: refusal.map_or(Ok(()), |refusal| Err(Errno(refusal.errno()))),
+            log: kernel_log(&blob, refusal.as_ref()),
+        };
+        let kernel = load_btf(&blob, LOG_ROOM);
+        comparison.blobs += 1;
+        match refusal {
+            None => comparison.taken += 1,
+            Some(refusal) => *comparison.reasons.entry(name(refusal.reason)).or_default() += 1,
+        }
+        if ours != kernel {
+            comparison.differences.push(Difference {
+                seed,
+                blob,
+                kernel,
+                ours,
+            });
+        }
+    }
+}
+
+/// The reason without its numbers.
+fn name(reason: Reason) -> String {
+    let debug = format!("{reason:?}");
+    let end = debug.find(" {").unwrap_or(debug.len());
+    debug[..end].to_owned()
+}
