@@ -216,11 +216,13 @@ fn check_sections(header: &Header, size: usize) -> Result<(), Reason> {
         (header.type_off, header.type_len),
         (header.str_off, header.str_len),
     ];
-    // The kernel sorts by differences that may wrap.
-    sections.sort_by(|a, b| {
-        let by_offset = (a.0.wrapping_sub(b.0) as i32).cmp(&0);
-        by_offset.then((a.1.wrapping_sub(b.1) as i32).cmp(&0))
-    });
+    // The kernel sorts by differences, which may wrap.
+    let [types, strings] = sections;
+    let by_offset = types.0.wrapping_sub(strings.0) as i32;
+    let by_len = types.1.wrapping_sub(strings.1) as i32;
+    if by_offset > 0 || (by_offset == 0 && by_len > 0) {
+        sections.swap(0, 1);
+    }
     let expected = size as u32 - header.len;
     let mut total = 0;
     for (offset, len) in sections {

@@ -60,6 +60,7 @@ fn damage_once(blob: &mut Vec<u8>, random: &mut SplitMix) {
         // Another kind, or another count.
         15..17 => word & !0x1f00_0000 | (below(32) as u32) << 24,
         17 => word & 0xffff_0000 | below(5) as u32,
+        18 if below(3) == 0 => return reshape(blob, types_len, below),
         18 => return damage_header(blob, below),
         19 | 20 => return damage_strings(blob, HEADER + types_len, below),
         21 => return take_out(blob, at, below(2) == 0),
@@ -85,6 +86,35 @@ fn damage_header(blob: &mut [u8], mut below: impl FnMut(usize) -> usize) {
             let edge = EDGES[below(EDGES.len())];
             blob[at..at + 4].copy_from_slice(&edge.to_le_bytes());
         }
+    }
+}
+
+/// Whole sections left out or exchanged, with a header that says so.
+fn reshape(blob: &mut Vec<u8>, types_len: usize, mut below: impl FnMut(usize) -> usize) {
+    let types_end = (HEADER + types_len).min(blob.len());
+    let types = blob[HEADER..types_end].to_vec();
+    let strings = blob[types_end..].to_vec();
+    blob.truncate(HEADER);
+    let (types_len, strings_len) = (types.len() as u32, strings.len() as u32);
+    let header = match below(4) {
+        // No types, which may stand where they are not aligned.
+        0 => {
+            blob.extend(strings);
+            [strings_len, 0, 0, strings_len]
+        }
+        1 => {
+            blob.extend(strings);
+            [0, 0, 0, strings_len]
+        }
+        2 => {
+            blob.extend(strings);
+            blob.extend(types);
+            [strings_len, types_len, 0, strings_len]
+        }
+        _ => return,
+    };
+    for (field, word) in header.into_iter().enumerate() {
+        blob[8 + 4 * field..12 + 4 * field].copy_from_slice(&word.to_le_bytes());
     }
 }
 

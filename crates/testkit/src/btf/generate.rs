@@ -14,6 +14,9 @@ pub fn blob(seed: u64) -> Vec<u8> {
     if source.one_in(3) {
         source.managed_types();
     }
+    if source.one_in(12) {
+        source.chain();
+    }
     for _ in 0..1 + source.below(24) {
         source.any_type();
     }
@@ -234,6 +237,54 @@ impl Source {
                 let id = self.builder.decl_tag(text, DeclTag { target, component });
                 self.made(id, Kind::DeclTag, None);
             }
+        }
+    }
+
+    /// Types inside each other, so many that it may be too many. Most refer to
+    /// the next one, so that the kernel meets the outermost first.
+    fn chain(&mut self) {
+        let len = 28 + self.below(10);
+        let forward = self.one_in(2);
+        let kinds: &[&[Kind]] = &[
+            &[Kind::Struct],
+            &[Kind::Array],
+            &[Kind::Const, Kind::Volatile],
+            &[Kind::Ptr],
+            &[Kind::Ptr, Kind::Const],
+            &[Kind::Typedef, Kind::Restrict, Kind::TypeTag],
+            &[Kind::Struct, Kind::Typedef, Kind::Array],
+        ];
+        let kinds = self.pick(kinds);
+        let int = self.made.first().map_or(TypeId::VOID, |made| made.id);
+        let first = self.builder.next_id().0;
+        for link in 0..len {
+            let to = match (forward, link) {
+                (true, link) if link + 1 == len => int,
+                (true, link) => TypeId(first + link + 1),
+                (false, 0) => int,
+                (false, link) => TypeId(first + link - 1),
+            };
+            let kind = self.pick(kinds);
+            let name = self.name();
+            let id = match kind {
+                Kind::Struct => {
+                    let member = Member {
+                        name,
+                        ty: to,
+                        bit_offset: 0,
+                        bits: 0,
+                    };
+                    self.builder.composite(kind, name, 8, &[member])
+                }
+                Kind::Array => self.builder.array(Array {
+                    element: to,
+                    index: int,
+                    count: 1,
+                }),
+                Kind::Typedef | Kind::TypeTag => self.builder.reference(kind, name, to),
+                _ => self.builder.reference(kind, StrOffset::EMPTY, to),
+            };
+            self.made(id, kind, Some(8));
         }
     }
 
