@@ -1,31 +1,17 @@
-//! From a lowered program to operations, and running them.
+//! From a lowered program to operations: one pass, linear in its length.
 
-use isa::ebpf::{Callee, Imm64, Insn, Operand, Reg};
+use isa::ebpf::{AluOp, Callee, Imm64, Insn, Operand, Reg, Size, Width};
+use lower::PacketRules;
 use lower::chains::{Chain, Chains, Link, Test};
 use lower::jumps::{Arrivals, jump_target};
-use lower::{Evidence, Lowered, PacketRules};
-use packet::{Metadata, Packet};
-use spec::context::{LEN, SECCOMP_DATA_SIZE};
-use spec::{Random, SplitMix};
-use vm::{Machine, Outcome, Surroundings, find_call};
+use vm::find_call;
 
 use crate::fuse;
-use crate::op::{self, Op};
+use crate::op::Op;
 use crate::ops::branch::Table;
 use crate::ops::linked::{self, Kind};
-use crate::ops::packet::Load;
-use crate::ops::{alu, branch, control, memory};
-
-/// A program in the interpreter's form.
-pub struct Code {
-    ops: Box<[Op]>,
-    /// Owned here because operations hold their addresses.
-    tables: Box<[Table]>,
-    evidence: Evidence,
-    rules: PacketRules,
-    /// Whether it reads any field of the context but the length.
-    reads_metadata: bool,
-}
+use crate::ops::packet::PacketLoad;
+use crate::ops::{alu, atomic, branch, control, memory};
 
 /// An instruction that the interpreter does not perform yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,217 +22,17 @@ pub struct Unsupported {
     pub insn: Insn,
 }
 
-impl Code {
-    /// Compiles a program: one pass, linear in its length.
-    pub fn compile(program: &Lowered) -> Result<Code, Unsupported> {
-        Code::build(program.insns(), program.packet_rules(), program.evidence())
-    }
-
-    /// Compiles a program of a test that vouches for it.
-    #[cfg(test)]
-    pub(crate) fn compile_trusted(insns: &[Insn]) -> Result<Code, Unsupported> {
-        Code::build(
-            insns,
-            PacketRules::Kernel,
-            Evidence::Classic(classic::Rules::Socket),
-        )
-    }
-
-    fn build(insns: &[Insn], rules: PacketRules, evidence: Evidence) -> Result<Code, Unsupported> {
-        let mut builder = Builder::new(insns, rules);
-        builder.build()?;
-        let (ops, tables) = builder.finish();
-        Ok(Code {
-            reads_metadata: reads_metadata(insns),
-            evidence,
-            rules,
-            ops,
-            tables,
-        })
-    }
-
-    /// How many operations there are.
-    pub fn len(&self) -> usize {
-        self.ops.len()
-    }
-
-    /// Never: a program has at least one instruction.
-    pub fn is_empty(&self) -> bool {
-        self.ops.is_empty()
-    }
-
-    /// How many comparison chains became table look-ups.
-    pub fn tables(&self) -> usize {
-        self.tables.len()
-    }
-
-    /// Runs a packet filter. `budget` bounds how many backward jumps it takes.
-    ///
-    /// # Panics
-    /// If the program is a seccomp filter.
-    #[inline(always)]
-    pub fn run_packet(
-        &self,
-        machine: &mut Machine,
-        packet: &Packet<'_>,
-        random: &mut dyn Random,
-        budget: u64,
-    ) -> Outcome {
-        assert!(!self.is_seccomp(), "a seccomp filter runs on system calls");
-        if self.reads_metadata {
-            self.run_described(machine, packet, random, budget)
-        } else {
-            self.run_plain(machine, packet, random, budget)
-        }
-    }
-
-    /// Apart, so that the many programs that read no metadata do not save
-    /// registers for a call that they do not make.
-    #[inline(never)]
-    fn run_described(
-        &self,
-        machine: &mut Machine,
-        packet: &Packet<'_>,
-        random: &mut dyn Random,
-        budget: u64,
-    ) -> Outcome {
-        machine.skb.describe_metadata(packet);
-        self.run_plain(machine, packet, random, budget)
-    }
-
-    #[inline(always)]
-    fn run_plain(
-        &self,
-        machine: &mut Machine,
-        packet: &Packet<'_>,
-        random: &mut dyn Random,
-        budget: u64,
-    ) -> Outcome {
-        let data = packet.data();
-        let len = match self.rules {
-            PacketRules::Capture => packet.wire_len(),
-            // Linux knows one length.
-            PacketRules::Kernel => data.len() as u32,
-        };
-        machine.skb.set(LEN, len);
-        let mut world = Surroundings { packet, random };
-        let m = machine.enter();
-        // SAFETY: `m` is unique for this run; the program is a packet filter, so
-        // its evidence allows exactly the context that `r1` points to.
-        unsafe {
-            let context = (&raw mut (*m).skb).expose_provenance() as u64;
-            self.run(m, context, data, &mut world, budget)
-        }
-    }
-
-    /// Runs a seccomp filter on `struct seccomp_data` in host order.
-    ///
-    /// # Panics
-    /// If the program is a packet filter.
-    #[inline]
-    pub fn run_seccomp(&self, machine: &mut Machine, data: &[u8; SECCOMP_DATA_SIZE]) -> Outcome {
-        assert!(self.is_seccomp(), "a packet filter runs on packets");
-        let packet = Packet::whole(&[], &Metadata::UNKNOWN);
-        let mut world = Surroundings {
-            packet: &packet,
-            random: &mut SplitMix::new(0),
-        };
-        let m = machine.enter();
-        let context = data.as_ptr().expose_provenance() as u64;
-        // SAFETY: `m` is unique for this run; the program is a seccomp filter,
-        // whose checker bounds every load to the 64 bytes at `r1`.
-        unsafe { self.run(m, context, &[], &mut world, 0) }
-    }
-
-    /// Runs a trusted program on memory: `r1` is its address, `r2` its length.
-    /// Such a program ends by itself. It sees an empty packet.
-    ///
-    /// # Panics
-    /// If the program is a classic filter.
-    #[inline]
-    pub fn run_memory(
-        &self,
-        machine: &mut Machine,
-        memory: &mut [u8],
-        random: &mut dyn Random,
-    ) -> Outcome {
-        self.run_memory_within(machine, memory, random, u64::MAX)
-    }
-
-    /// As [`Code::run_memory`], for at most `budget` backward jumps.
-    #[inline]
-    pub fn run_memory_within(
-        &self,
-        machine: &mut Machine,
-        memory: &mut [u8],
-        random: &mut dyn Random,
-        budget: u64,
-    ) -> Outcome {
-        let trusted = matches!(self.evidence, Evidence::Trusted);
-        assert!(trusted, "a classic filter runs on packets or system calls");
-        let packet = Packet::whole(&[], &Metadata::UNKNOWN);
-        let mut world = Surroundings {
-            packet: &packet,
-            random,
-        };
-        let m = machine.enter();
-        let address = memory.as_mut_ptr().expose_provenance() as u64;
-        // SAFETY: `m` is unique for this run, as is the memory, and the host
-        // vouched that the program accesses nothing else.
-        unsafe {
-            (*m).regs[Reg::R2.index()] = memory.len() as u64;
-            self.run(m, address, &[], &mut world, budget)
-        }
-    }
-
-    fn is_seccomp(&self) -> bool {
-        matches!(self.evidence, Evidence::Classic(classic::Rules::Seccomp))
-    }
-
-    /// # Safety
-    /// `m` comes from `Machine::enter`; `context` points to what the program's
-    /// evidence says `r1` points to.
-    #[inline(always)]
-    pub(crate) unsafe fn run(
-        &self,
-        m: *mut Machine,
-        context: u64,
-        data: &[u8],
-        world: &mut Surroundings<'_>,
-        budget: u64,
-    ) -> Outcome {
-        let world: *mut Surroundings<'_> = world;
-        // SAFETY: the operations were made from a lowered program, whose
-        // evidence upholds what they do; the rest is passed on to the caller.
-        // The lifetime of the surroundings is only lengthened in name: no
-        // operation keeps the pointer.
-        unsafe {
-            (*m).budget = i64::try_from(budget).unwrap_or(i64::MAX);
-            (*m).regs[Reg::R1.index()] = context;
-            (*m).regs[Reg::R6.index()] = context;
-            let r0 = op::start(
-                self.ops.as_ptr(),
-                m,
-                data.as_ptr(),
-                data.len(),
-                world.cast(),
-            );
-            if (*m).budget < 0 {
-                Outcome::BudgetExhausted
-            } else {
-                Outcome::Returned(r0)
-            }
-        }
-    }
+/// The operations of a program.
+pub(crate) struct Compiled {
+    pub ops: Box<[Op]>,
+    /// The tables that operations hold the addresses of.
+    pub tables: Box<[Table]>,
 }
 
-/// Whether the program reads its context beyond the length. Any load through
-/// another register than the frame pointer counts.
-fn reads_metadata(insns: &[Insn]) -> bool {
-    insns.iter().any(|insn| match *insn {
-        Insn::Load { base, off, .. } => base != Reg::R10 && !(base == Reg::R6 && off == LEN.offset),
-        _ => false,
-    })
+pub(crate) fn compile(insns: &[Insn], rules: PacketRules) -> Result<Compiled, Unsupported> {
+    let mut builder = Builder::new(insns, rules);
+    builder.build()?;
+    Ok(builder.finish())
 }
 
 /// Where a target must be written once every slot has its operation.
@@ -317,8 +103,8 @@ impl<'a> Builder<'a> {
     /// Skips `r6 = r1`, which every run sets up by itself.
     fn prologue(&self) -> usize {
         const KEEP_CONTEXT: Insn = Insn::Alu {
-            op: isa::ebpf::AluOp::Mov,
-            width: isa::ebpf::Width::W64,
+            op: AluOp::Mov,
+            width: Width::W64,
             dst: Reg::R6,
             src: Operand::Reg(Reg::R1),
         };
@@ -347,8 +133,8 @@ impl<'a> Builder<'a> {
         })
     }
 
-    fn load(&mut self, slot: usize, size: isa::ebpf::Size, index: Option<Reg>, imm: i32) -> usize {
-        let load = Load {
+    fn load(&mut self, slot: usize, size: Size, index: Option<Reg>, imm: i32) -> usize {
+        let load = PacketLoad {
             size,
             index,
             offset: imm,
@@ -413,8 +199,8 @@ impl<'a> Builder<'a> {
             }
             None => {
                 let kind = Kind::Test(test.cond).with_conditions(&[test.cond]);
-                let (width, imm) = (isa::ebpf::Width::W32, Operand::Imm(test.imm));
-                let op = branch::conditional(test.cond, width, test.dst, imm);
+                let (width, imm) = (Width::W32, Operand::Imm(test.imm));
+                let op = branch::conditional(test.cond, width, test.dst, imm, false);
                 self.push(op, of_w0(kind));
                 1
             }
@@ -437,9 +223,11 @@ impl<'a> Builder<'a> {
         else {
             return;
         };
-        let target = self.target(slot);
-        self.patch_later(Field::First, target);
-        self.push(branch::conditional(cond, width, dst, src), Kind::Other);
+        let back = self.patch_target(slot);
+        self.push(
+            branch::conditional(cond, width, dst, src, back),
+            Kind::Other,
+        );
     }
 
     /// A table for the chain that begins at `slot`.
@@ -513,24 +301,57 @@ impl<'a> Builder<'a> {
                 off,
                 src,
             } => memory::store(size, base, off, src),
-            Insn::Goto { .. } | Insn::GotoLong { .. } => {
-                let target = self.target(slot);
-                self.patch_later(Field::First, target);
-                branch::always()
+            Insn::Atomic {
+                op,
+                size,
+                base,
+                off,
+                src,
+            } => atomic::modify(op, size, base, off, src),
+            Insn::LoadAcquire {
+                size,
+                dst,
+                base,
+                off,
+            } => atomic::load_acquire(size, dst, base, off),
+            Insn::StoreRelease {
+                size,
+                base,
+                off,
+                src,
+            } => atomic::store_release(size, base, off, src),
+            // Without an arena both casts keep the low half.
+            Insn::Cast { dst, src, .. } => {
+                alu::binary(AluOp::Mov, Width::W32, dst, Operand::Reg(src))
             }
+            Insn::Goto { .. } | Insn::GotoLong { .. } => branch::always(self.patch_target(slot)),
+            Insn::MayGoto { .. } => branch::may_goto(self.patch_target(slot)),
             Insn::Call(Callee::Helper(number)) => control::call(find_call(number)?),
+            Insn::Call(Callee::Local(off)) => {
+                let target = (slot + 1).checked_add_signed(off as isize)?;
+                self.patch_later(Field::First, target);
+                control::call_local()
+            }
             Insn::Exit => control::exit(),
-            _ => return None,
+            // Those that do more than one thing, and what no lowered program has.
+            Insn::Jump { .. }
+            | Insn::PacketAbs { .. }
+            | Insn::PacketInd { .. }
+            | Insn::LoadImm64 { .. }
+            | Insn::Imm64High
+            | Insn::Call(Callee::Kfunc { .. })
+            | Insn::CallReg { .. }
+            | Insn::GotoReg { .. }
+            | Insn::Invalid { .. } => return None,
         })
     }
 
-    /// The target of the jump at `slot`; a backward one is paid for first.
-    fn target(&mut self, slot: usize) -> usize {
+    /// The next operation to be pushed jumps where the instruction at `slot`
+    /// does; whether that is backward.
+    fn patch_target(&mut self, slot: usize) -> bool {
         let target = jump_target(self.insns[slot], slot).unwrap_or(usize::MAX);
-        if target <= slot {
-            self.push(branch::spend_budget(), Kind::Other);
-        }
-        target
+        self.patch_later(Field::First, target);
+        target <= slot
     }
 
     /// The next operation to be pushed has a target.
@@ -544,7 +365,7 @@ impl<'a> Builder<'a> {
 
     /// Fills in what was not known while operations were made, and links each to
     /// the next where that is worth it.
-    fn finish(mut self) -> (Box<[Op]>, Box<[Table]>) {
+    fn finish(mut self) -> Compiled {
         for (index, op) in self.ops.iter_mut().enumerate() {
             if let Some(step) = linked::link(&self.kinds[index..]) {
                 op.run = step;
@@ -566,6 +387,9 @@ impl<'a> Builder<'a> {
                 Field::Table => {}
             }
         }
-        (self.ops.into_boxed_slice(), tables)
+        Compiled {
+            ops: self.ops.into_boxed_slice(),
+            tables,
+        }
     }
 }

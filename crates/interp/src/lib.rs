@@ -18,6 +18,7 @@
 //!   with constants is a table look-up.
 
 pub mod checked;
+mod code;
 mod compile;
 mod fuse;
 mod op;
@@ -25,4 +26,5 @@ mod ops;
 #[cfg(test)]
 mod tests;
 
-pub use compile::{Code, Unsupported};
+pub use code::Code;
+pub use compile::Unsupported;

@@ -1,18 +1,22 @@
-//! The operation: what a compiled program is an array of.
+//! The operation: what a compiled program is an array of, and what travels from
+//! one to the next.
+//!
+//! An operation is a type ([`Operation`]); [`step`] makes its function. What the
+//! function gets is a [`Run`], which is taken apart into six arguments so that it
+//! stays in registers, and every way on ([`Run::next`], [`Run::jump`]) is a call
+//! in tail position.
 
-use vm::{Machine, Surroundings};
+use vm::{FRAME_BYTES, MAY_GOTO_LOOPS, Machine, Surroundings};
 
-/// What a function of an operation returns: the program's result, or (in the
-/// loop form) the operation to go on with, null at the end.
+/// What a function of an operation returns: the result, or (in the loop form) the
+/// operation to go on with, null at the end.
 #[cfg(threaded)]
 pub(crate) type Flow = u64;
 #[cfg(not(threaded))]
 pub(crate) type Flow = *const Op;
 
-/// Performs one operation and goes on.
-///
-/// Arguments: the operation, the machine, the packet's bytes and their number,
-/// `r0`, and the surroundings. Six, all in registers on x86-64 and aarch64.
+/// Performs one operation and goes on: the fields of a [`Run`], all in registers
+/// on x86-64 and aarch64.
 ///
 /// # Safety
 /// The operation lies in the array of a [`Code`](crate::Code) made from a
@@ -76,101 +80,266 @@ impl Op {
 
 const _: () = assert!(size_of::<Op>() == 32);
 
-/// Goes on with another operation.
-#[cfg(threaded)]
-macro_rules! go {
-    ($op:expr, $m:ident, $data:ident, $len:ident, $r0:expr, $world:ident) => {{
-        let op = $op;
-        return ((*op).run)(op, $m, $data, $len, $r0, $world);
-    }};
-}
-#[cfg(not(threaded))]
-macro_rules! go {
-    ($op:expr, $m:ident, $data:ident, $len:ident, $r0:expr, $world:ident) => {{
-        let _ = ($data, $len, $world);
-        (*$m).regs[0] = $r0;
-        return $op;
-    }};
+/// What an operation does.
+pub(crate) trait Operation {
+    /// Does it and goes on.
+    fn perform(run: Run) -> Flow;
 }
 
-/// Ends the run with a result.
-#[cfg(threaded)]
-macro_rules! finish {
-    ($m:ident, $r0:expr) => {{
-        let _ = $m;
-        return $r0;
-    }};
-}
-#[cfg(not(threaded))]
-macro_rules! finish {
-    ($m:ident, $r0:expr) => {{
-        (*$m).regs[0] = $r0;
-        return std::ptr::null();
-    }};
-}
-
-pub(crate) use {finish, go};
-
-/// Where an operation goes when it falls through to the next one.
-pub(crate) trait Next {
-    /// Goes on with `op`.
-    ///
-    /// # Safety
-    /// As for [`Step`].
-    unsafe fn go_on(
-        op: *const Op,
-        m: *mut Machine,
-        data: *const u8,
-        len: usize,
-        r0: u64,
-        world: *mut Surroundings<'static>,
-    ) -> Flow;
-}
-
-/// Whatever the next operation says.
-pub(crate) struct Dispatch;
-
-impl Next for Dispatch {
-    #[inline(always)]
-    unsafe fn go_on(
-        op: *const Op,
-        m: *mut Machine,
-        data: *const u8,
-        len: usize,
-        r0: u64,
-        world: *mut Surroundings<'static>,
-    ) -> Flow {
-        // SAFETY: passed on to the caller.
-        unsafe { go!(op, m, data, len, r0, world) }
-    }
-}
-
-/// Runs from the first operation to the end.
+/// The function of an operation.
 ///
 /// # Safety
-/// As for [`Step`].
-#[inline(always)]
-pub(crate) unsafe fn start(
+/// See [`Step`].
+pub(crate) unsafe fn step<O: Operation>(
     op: *const Op,
     m: *mut Machine,
     data: *const u8,
     len: usize,
+    r0: u64,
     world: *mut Surroundings<'static>,
-) -> u64 {
-    // SAFETY: passed on to the caller.
-    #[cfg(threaded)]
-    unsafe {
-        ((*op).run)(op, m, data, len, 0, world)
+) -> Flow {
+    O::perform(Run {
+        op,
+        m,
+        data,
+        len,
+        r0,
+        world,
+    })
+}
+
+/// A run at one of its operations.
+///
+/// Only [`step`] and `Code::run` make one, on their callers' word: `op` lies in
+/// the array of the program, `m` is the machine of the run, `data` is readable
+/// for `len` bytes, and `world` is what the caller of the run passed. What the
+/// safe functions here rest on is that, and that the compiler of the program
+/// gives operations the numbers of registers and the distances of operations.
+pub(crate) struct Run {
+    op: *const Op,
+    m: *mut Machine,
+    data: *const u8,
+    len: usize,
+    /// `r0`, which travels; the other registers live in the machine.
+    pub r0: u64,
+    world: *mut Surroundings<'static>,
+}
+
+impl Run {
+    /// A run at the first operation of a program.
+    ///
+    /// # Safety
+    /// As the type says.
+    #[inline(always)]
+    pub(crate) unsafe fn new(
+        op: *const Op,
+        m: *mut Machine,
+        data: &[u8],
+        world: *mut Surroundings<'static>,
+    ) -> Run {
+        Run {
+            op,
+            m,
+            data: data.as_ptr(),
+            len: data.len(),
+            r0: 0,
+            world,
+        }
     }
-    // SAFETY: likewise; every operation but the last returns one of its array.
+
+    /// The operation.
+    #[inline(always)]
+    pub(crate) fn op(&self) -> &Op {
+        // SAFETY: the promise of the type.
+        unsafe { &*self.op }
+    }
+
+    /// A register of the machine, by its number.
+    #[inline(always)]
+    pub(crate) fn register(&self, number: u8) -> u64 {
+        // SAFETY: the promise of the type, and the number is a register's.
+        unsafe { *self.place(number) }
+    }
+
+    /// Sets a register of the machine.
+    #[inline(always)]
+    pub(crate) fn set_register(&mut self, number: u8, value: u64) {
+        // SAFETY: as in `register`.
+        unsafe { *self.place(number) = value }
+    }
+
+    #[inline(always)]
+    unsafe fn place(&self, number: u8) -> *mut u64 {
+        // SAFETY: passed on to the caller.
+        unsafe { (&raw mut (*self.m).regs).cast::<u64>().add(number as usize) }
+    }
+
+    /// The packet's bytes: where they start and how many there are.
+    #[inline(always)]
+    pub(crate) fn data(&self) -> (*const u8, usize) {
+        (self.data, self.len)
+    }
+
+    /// What the run may ask of the world.
+    #[inline(always)]
+    pub(crate) fn world(&mut self) -> &mut Surroundings<'static> {
+        // SAFETY: the promise of the type; the run is the only one who uses it.
+        unsafe { &mut *self.world }
+    }
+
+    /// Takes one backward jump from the budget; whether there was one left.
+    #[inline(always)]
+    pub(crate) fn pay(&mut self) -> bool {
+        // SAFETY: the promise of the type.
+        unsafe {
+            (*self.m).budget -= 1;
+            (*self.m).budget >= 0
+        }
+    }
+
+    /// Whether the budget was used up.
+    #[inline(always)]
+    pub(crate) fn is_spent(&self) -> bool {
+        // SAFETY: the promise of the type.
+        unsafe { (*self.m).budget < 0 }
+    }
+
+    /// How often `may_goto` still falls through.
+    #[inline(always)]
+    pub(crate) fn may_goto(&mut self) -> &mut u64 {
+        // SAFETY: the promise of the type; nothing else refers to it.
+        unsafe { &mut (*self.m).may_goto }
+    }
+
+    /// Calls the function of the program that stands `distance` operations on:
+    /// with a frame and loops of its own, and `r6` to `r9` as they were when it
+    /// returns.
+    #[inline(always)]
+    pub(crate) fn call(&mut self, distance: i32) {
+        const KEPT: [u8; 4] = [6, 7, 8, 9];
+        const FRAME_POINTER: u8 = 10;
+        let kept = KEPT.map(|number| self.register(number));
+        let frame = self.register(FRAME_POINTER);
+        self.set_register(FRAME_POINTER, frame.wrapping_sub(FRAME_BYTES as u64));
+        let loops = std::mem::replace(self.may_goto(), MAY_GOTO_LOOPS);
+        let callee = Run {
+            op: self.op.wrapping_offset(distance as isize),
+            ..*self
+        };
+        self.r0 = callee.complete();
+        *self.may_goto() = loops;
+        self.set_register(FRAME_POINTER, frame);
+        for (number, value) in KEPT.into_iter().zip(kept) {
+            self.set_register(number, value);
+        }
+    }
+
+    /// At the next operation, which is known.
+    #[inline(always)]
+    pub(crate) fn forward(self) -> Run {
+        Run {
+            op: self.op.wrapping_add(1),
+            ..self
+        }
+    }
+
+    /// Goes on with the next operation.
+    #[inline(always)]
+    pub(crate) fn next(self) -> Flow {
+        self.jump(1)
+    }
+
+    /// Goes on that many operations from this one.
+    #[inline(always)]
+    pub(crate) fn jump(self, distance: i32) -> Flow {
+        Run {
+            op: self.op.wrapping_offset(distance as isize),
+            ..self
+        }
+        .dispatch()
+    }
+
+    /// Goes on with what the operation says it is.
+    #[cfg(threaded)]
+    #[inline(always)]
+    fn dispatch(self) -> Flow {
+        // SAFETY: the promise of the type is what a `Step` asks for.
+        unsafe { ((*self.op).run)(self.op, self.m, self.data, self.len, self.r0, self.world) }
+    }
+
     #[cfg(not(threaded))]
-    unsafe {
-        let mut next = op;
-        loop {
-            next = ((*next).run)(next, m, data, len, (*m).regs[0], world);
-            if next.is_null() {
-                return (*m).regs[0];
+    #[inline(always)]
+    fn dispatch(mut self) -> Flow {
+        self.set_register(0, self.r0);
+        self.op
+    }
+
+    /// Ends the function with a result.
+    #[cfg(threaded)]
+    #[inline(always)]
+    pub(crate) fn finish(self, r0: u64) -> Flow {
+        r0
+    }
+
+    #[cfg(not(threaded))]
+    #[inline(always)]
+    pub(crate) fn finish(mut self, r0: u64) -> Flow {
+        self.set_register(0, r0);
+        std::ptr::null()
+    }
+
+    /// Goes on as another, rare operation by a tail call: done in place, it would
+    /// have the common one save registers.
+    #[inline(always)]
+    pub(crate) fn turn_to<O: Operation>(self) -> Flow {
+        // SAFETY: the promise of the type is what a `Step` asks for.
+        unsafe { rare::<O>(self.op, self.m, self.data, self.len, self.r0, self.world) }
+    }
+
+    /// Runs to the end of the function and gives its result.
+    #[cfg(threaded)]
+    #[inline(always)]
+    pub(crate) fn complete(self) -> u64 {
+        self.dispatch()
+    }
+
+    #[cfg(not(threaded))]
+    #[inline(always)]
+    pub(crate) fn complete(self) -> u64 {
+        let mut op = self.op;
+        let mut r0 = self.r0;
+        // SAFETY: every operation but the last returns one of its array.
+        unsafe {
+            while !op.is_null() {
+                op = ((*op).run)(op, self.m, self.data, self.len, r0, self.world);
+                r0 = self.register(0);
             }
         }
+        r0
+    }
+}
+
+/// As [`step`], apart from the operation that turns to it.
+#[cold]
+#[inline(never)]
+unsafe fn rare<O: Operation>(
+    op: *const Op,
+    m: *mut Machine,
+    data: *const u8,
+    len: usize,
+    r0: u64,
+    world: *mut Surroundings<'static>,
+) -> Flow {
+    // SAFETY: passed on to the caller.
+    unsafe { step::<O>(op, m, data, len, r0, world) }
+}
+
+/// Whatever the operation says it is.
+pub(crate) struct Dispatch;
+
+impl Operation for Dispatch {
+    #[inline(always)]
+    fn perform(run: Run) -> Flow {
+        run.dispatch()
     }
 }

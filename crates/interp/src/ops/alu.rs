@@ -1,26 +1,22 @@
 //! Arithmetic, moves and byte order.
 
+use std::marker::PhantomData;
+
 use isa::ebpf::{AluOp, ByteOrder, Operand, Reg, Size, Width, eval};
-use vm::{Machine, Surroundings};
 
 use super::operand::{self, Arithmetic, Bits, Read, Target};
 use super::{choose, choose_reg, choose_source, choose_width};
-use crate::op::{Flow, Op, Step, go};
+use crate::op::{Flow, Op, Operation, Run, Step, step};
 
 /// `dst = dst op src`.
-unsafe fn alu<K: Arithmetic, W: Bits, D: Target, S: Read>(
-    op: *const Op,
-    m: *mut Machine,
-    data: *const u8,
-    len: usize,
-    mut r0: u64,
-    world: *mut Surroundings<'static>,
-) -> Flow {
-    // SAFETY: the contract of `Step`.
-    unsafe {
-        let value = eval::alu(K::OP, W::WIDTH, D::get(&*op, m, r0), S::read(&*op, m, r0));
-        D::put(&*op, m, &mut r0, value);
-        go!(op.add(1), m, data, len, r0, world)
+struct Binary<K, W, D, S>(PhantomData<(K, W, D, S)>);
+
+impl<K: Arithmetic, W: Bits, D: Target, S: Read> Operation for Binary<K, W, D, S> {
+    #[inline(always)]
+    fn perform(mut run: Run) -> Flow {
+        let value = eval::alu(K::OP, W::WIDTH, D::get(&run), S::read(&run));
+        D::put(&mut run, value);
+        run.next()
     }
 }
 
@@ -41,29 +37,31 @@ pub(crate) fn binary(op: AluOp, width: Width, dst: Reg, src: Operand) -> Op {
         AluOp::Rsh => operand::Rsh,
         AluOp::Arsh => operand::Arsh,
         AluOp::Mov => operand::Mov,
-    ], choose_width!(width, W, choose_reg!(dst, D, choose_source!(src, S, alu::<K, W, D, S> as Step))));
+    ], choose_width!(width, W, choose_reg!(dst, D, choose_source!(
+        src, S, step::<Binary<K, W, D, S>> as Step
+    ))));
     Op::new(step).dst(dst).operand(src)
 }
 
 /// A pure function of one register: `dst = f(src)`.
-trait Unary {
+trait Function {
     fn apply(value: u64) -> u64;
 }
 
-struct Negate<W>(std::marker::PhantomData<W>);
+struct Negate<W>(PhantomData<W>);
 /// Sign extension from `FROM` bits.
-struct SignExtend<W, const FROM: u32>(std::marker::PhantomData<W>);
+struct SignExtend<W, const FROM: u32>(PhantomData<W>);
 /// Byte order: swaps or only truncates, to `BITS` bits.
 struct Order<const SWAP: bool, const BITS: u32>;
 
-impl<W: Bits> Unary for Negate<W> {
+impl<W: Bits> Function for Negate<W> {
     #[inline(always)]
     fn apply(value: u64) -> u64 {
         eval::neg(W::WIDTH, value)
     }
 }
 
-impl<W: Bits, const FROM: u32> Unary for SignExtend<W, FROM> {
+impl<W: Bits, const FROM: u32> Function for SignExtend<W, FROM> {
     #[inline(always)]
     fn apply(value: u64) -> u64 {
         let size = match FROM {
@@ -75,7 +73,7 @@ impl<W: Bits, const FROM: u32> Unary for SignExtend<W, FROM> {
     }
 }
 
-impl<const SWAP: bool, const BITS: u32> Unary for Order<SWAP, BITS> {
+impl<const SWAP: bool, const BITS: u32> Function for Order<SWAP, BITS> {
     #[inline(always)]
     fn apply(value: u64) -> u64 {
         let order = if SWAP {
@@ -92,31 +90,27 @@ impl<const SWAP: bool, const BITS: u32> Unary for Order<SWAP, BITS> {
     }
 }
 
-unsafe fn unary<U: Unary, D: Target, S: Read>(
-    op: *const Op,
-    m: *mut Machine,
-    data: *const u8,
-    len: usize,
-    mut r0: u64,
-    world: *mut Surroundings<'static>,
-) -> Flow {
-    // SAFETY: the contract of `Step`.
-    unsafe {
-        let value = U::apply(S::read(&*op, m, r0));
-        D::put(&*op, m, &mut r0, value);
-        go!(op.add(1), m, data, len, r0, world)
+/// `dst = f(src)`.
+struct Unary<F, D, S>(PhantomData<(F, D, S)>);
+
+impl<F: Function, D: Target, S: Read> Operation for Unary<F, D, S> {
+    #[inline(always)]
+    fn perform(mut run: Run) -> Flow {
+        let value = F::apply(S::read(&run));
+        D::put(&mut run, value);
+        run.next()
     }
 }
 
-fn unary_op<U: Unary>(dst: Reg, src: Reg) -> Op {
+fn unary<F: Function>(dst: Reg, src: Reg) -> Op {
     let source = Operand::Reg(src);
-    let step = choose_reg!(dst, D, choose_reg!(src, S, unary::<U, D, S> as Step));
+    let step = choose_reg!(dst, D, choose_reg!(src, S, step::<Unary<F, D, S>> as Step));
     Op::new(step).dst(dst).operand(source)
 }
 
 /// `dst = -dst`.
 pub(crate) fn negate(width: Width, dst: Reg) -> Op {
-    choose_width!(width, W, unary_op::<Negate<W>>(dst, dst))
+    choose_width!(width, W, unary::<Negate<W>>(dst, dst))
 }
 
 /// `dst = (signed, from)src`.
@@ -125,9 +119,9 @@ pub(crate) fn sign_extend(width: Width, from: Size, dst: Reg, src: Reg) -> Op {
         width,
         W,
         match from {
-            Size::B => unary_op::<SignExtend<W, 8>>(dst, src),
-            Size::H => unary_op::<SignExtend<W, 16>>(dst, src),
-            Size::W | Size::DW => unary_op::<SignExtend<W, 32>>(dst, src),
+            Size::B => unary::<SignExtend<W, 8>>(dst, src),
+            Size::H => unary::<SignExtend<W, 16>>(dst, src),
+            Size::W | Size::DW => unary::<SignExtend<W, 32>>(dst, src),
         }
     )
 }
@@ -137,32 +131,29 @@ pub(crate) fn sign_extend(width: Width, from: Size, dst: Reg, src: Reg) -> Op {
 pub(crate) fn byte_order(order: ByteOrder, size: Size, dst: Reg) -> Op {
     let swap = order != ByteOrder::Little;
     match (swap, size) {
-        (true, Size::H) => unary_op::<Order<true, 16>>(dst, dst),
-        (true, Size::W) => unary_op::<Order<true, 32>>(dst, dst),
-        (true, _) => unary_op::<Order<true, 64>>(dst, dst),
-        (false, Size::H) => unary_op::<Order<false, 16>>(dst, dst),
-        (false, Size::W) => unary_op::<Order<false, 32>>(dst, dst),
-        (false, _) => unary_op::<Order<false, 64>>(dst, dst),
+        (true, Size::H) => unary::<Order<true, 16>>(dst, dst),
+        (true, Size::W) => unary::<Order<true, 32>>(dst, dst),
+        (true, _) => unary::<Order<true, 64>>(dst, dst),
+        (false, Size::H) => unary::<Order<false, 16>>(dst, dst),
+        (false, Size::W) => unary::<Order<false, 32>>(dst, dst),
+        (false, _) => unary::<Order<false, 64>>(dst, dst),
     }
 }
 
-unsafe fn load_wide<D: Target>(
-    op: *const Op,
-    m: *mut Machine,
-    data: *const u8,
-    len: usize,
-    mut r0: u64,
-    world: *mut Surroundings<'static>,
-) -> Flow {
-    // SAFETY: the contract of `Step`.
-    unsafe {
-        D::put(&*op, m, &mut r0, (*op).wide());
-        go!(op.add(1), m, data, len, r0, world)
+/// `dst = value`, 64 bits.
+struct LoadWide<D>(PhantomData<D>);
+
+impl<D: Target> Operation for LoadWide<D> {
+    #[inline(always)]
+    fn perform(mut run: Run) -> Flow {
+        let value = run.op().wide();
+        D::put(&mut run, value);
+        run.next()
     }
 }
 
 /// `dst = value`, 64 bits.
 pub(crate) fn load_imm64(dst: Reg, value: u64) -> Op {
-    let step = choose_reg!(dst, D, load_wide::<D> as Step);
+    let step = choose_reg!(dst, D, step::<LoadWide<D>> as Step);
     Op::new(step).dst(dst).with_wide(value)
 }

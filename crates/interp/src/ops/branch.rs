@@ -1,39 +1,77 @@
 //! Branches. All of them test and fall through.
 
+use std::marker::PhantomData;
+
 use isa::ebpf::{Cond, Operand, Reg, Width, eval};
-use vm::{Machine, Surroundings};
 
 use super::operand::{Bits, Condition, Read, Target};
 use super::{choose_cond, choose_reg, choose_source, choose_width};
-use crate::op::{Flow, Op, Step, finish, go};
+use crate::op::{Flow, Op, Operation, Run, Step, step};
 
-/// `if dst cond src goto t`.
-pub(super) unsafe fn jump<C: Condition, W: Bits, D: Target, S: Read>(
-    op: *const Op,
-    m: *mut Machine,
-    data: *const u8,
-    len: usize,
-    r0: u64,
-    world: *mut Surroundings<'static>,
-) -> Flow {
-    // SAFETY: the contract of `Step`.
-    unsafe {
-        if eval::compare(C::COND, W::WIDTH, D::get(&*op, m, r0), S::read(&*op, m, r0)) {
-            go!(op.offset((*op).t as isize), m, data, len, r0, world)
-        }
-        go!(op.add(1), m, data, len, r0, world)
+/// The way that a branch takes.
+pub(crate) trait Way {
+    fn take(run: Run) -> Flow;
+}
+
+/// To a later instruction.
+pub(crate) struct Forward;
+/// Back, as far as the budget goes: so that no run is endless.
+pub(crate) struct Back;
+
+impl Way for Forward {
+    #[inline(always)]
+    fn take(run: Run) -> Flow {
+        let distance = run.op().t;
+        run.jump(distance)
     }
 }
 
-/// A conditional branch; the target is filled in later.
-pub(crate) fn conditional(cond: Cond, width: Width, dst: Reg, src: Operand) -> Op {
+impl Way for Back {
+    #[inline(always)]
+    fn take(mut run: Run) -> Flow {
+        if run.pay() {
+            Forward::take(run)
+        } else {
+            run.finish(0)
+        }
+    }
+}
+
+/// `if dst cond src goto t`.
+pub(super) struct If<C, W, D, S, T = Forward>(PhantomData<(C, W, D, S, T)>);
+
+impl<C: Condition, W: Bits, D: Target, S: Read, T: Way> Operation for If<C, W, D, S, T> {
+    #[inline(always)]
+    fn perform(run: Run) -> Flow {
+        if eval::compare(C::COND, W::WIDTH, D::get(&run), S::read(&run)) {
+            T::take(run)
+        } else {
+            run.next()
+        }
+    }
+}
+
+/// A conditional branch, forward or back; the target is filled in later.
+pub(crate) fn conditional(cond: Cond, width: Width, dst: Reg, src: Operand, back: bool) -> Op {
     let step = choose_cond!(
         cond,
         C,
         choose_width!(
             width,
             W,
-            choose_reg!(dst, D, choose_source!(src, S, jump::<C, W, D, S> as Step))
+            choose_reg!(
+                dst,
+                D,
+                choose_source!(
+                    src,
+                    S,
+                    if back {
+                        step::<If<C, W, D, S, Back>> as Step
+                    } else {
+                        step::<If<C, W, D, S, Forward>> as Step
+                    }
+                )
+            )
         )
     );
     Op::new(step).dst(dst).operand(src)
@@ -41,24 +79,20 @@ pub(crate) fn conditional(cond: Cond, width: Width, dst: Reg, src: Operand) -> O
 
 /// Two 32-bit comparisons of one register with constants:
 /// `if dst C1 a goto t; if dst C2 b goto u`.
-pub(super) unsafe fn jump_pair<C1: Condition, C2: Condition, D: Target>(
-    op: *const Op,
-    m: *mut Machine,
-    data: *const u8,
-    len: usize,
-    r0: u64,
-    world: *mut Surroundings<'static>,
-) -> Flow {
-    // SAFETY: the contract of `Step`.
-    unsafe {
-        let value = D::get(&*op, m, r0);
-        if eval::compare(C1::COND, Width::W32, value, u64::from((*op).a)) {
-            go!(op.offset((*op).t as isize), m, data, len, r0, world)
+pub(super) struct IfPair<C1, C2, D>(PhantomData<(C1, C2, D)>);
+
+impl<C1: Condition, C2: Condition, D: Target> Operation for IfPair<C1, C2, D> {
+    #[inline(always)]
+    fn perform(run: Run) -> Flow {
+        let value = D::get(&run);
+        let Op { a, b, t, u, .. } = *run.op();
+        if eval::compare(C1::COND, Width::W32, value, u64::from(a)) {
+            return run.jump(t);
         }
-        if eval::compare(C2::COND, Width::W32, value, u64::from((*op).b)) {
-            go!(op.offset((*op).u as isize), m, data, len, r0, world)
+        if eval::compare(C2::COND, Width::W32, value, u64::from(b)) {
+            return run.jump(u);
         }
-        go!(op.add(1), m, data, len, r0, world)
+        run.next()
     }
 }
 
@@ -70,7 +104,7 @@ pub(crate) fn pair(first: (Cond, i32), second: (Cond, i32), dst: Reg) -> Op {
         choose_cond!(
             second.0,
             C2,
-            choose_reg!(dst, D, jump_pair::<C1, C2, D> as Step)
+            choose_reg!(dst, D, step::<IfPair<C1, C2, D>> as Step)
         )
     );
     Op {
@@ -92,57 +126,50 @@ pub(crate) struct Table {
     pub default: i32,
 }
 
-/// Looks `value - first` up directly.
-unsafe fn switch_dense<D: Target>(
-    op: *const Op,
-    m: *mut Machine,
-    data: *const u8,
-    len: usize,
-    r0: u64,
-    world: *mut Surroundings<'static>,
-) -> Flow {
-    // SAFETY: the contract of `Step`; `wide` is the address of a table that the
-    // code owns.
-    unsafe {
-        let table = &*table_of(op);
-        let index = (D::get(&*op, m, r0) as u32).wrapping_sub(table.first) as usize;
-        let target = table.targets.get(index).copied().unwrap_or(table.default);
-        go!(op.offset(target as isize), m, data, len, r0, world)
+impl Table {
+    /// The table of a look-up.
+    #[inline(always)]
+    fn of(run: &Run) -> &Table {
+        let address = run.op().wide() as usize;
+        // SAFETY: `with_table` put it there, and the code owns both.
+        unsafe { &*std::ptr::with_exposed_provenance(address) }
     }
 }
 
+/// Looks `value - first` up directly.
+struct SwitchDense<D>(PhantomData<D>);
 /// Finds the value among sorted keys.
-unsafe fn switch_sorted<D: Target>(
-    op: *const Op,
-    m: *mut Machine,
-    data: *const u8,
-    len: usize,
-    r0: u64,
-    world: *mut Surroundings<'static>,
-) -> Flow {
-    // SAFETY: as in `switch_dense`.
-    unsafe {
-        let table = &*table_of(op);
-        let target = match table.keys.binary_search(&(D::get(&*op, m, r0) as u32)) {
+struct SwitchSorted<D>(PhantomData<D>);
+
+impl<D: Target> Operation for SwitchDense<D> {
+    #[inline(always)]
+    fn perform(run: Run) -> Flow {
+        let table = Table::of(&run);
+        let index = (D::get(&run) as u32).wrapping_sub(table.first) as usize;
+        let target = table.targets.get(index).copied().unwrap_or(table.default);
+        run.jump(target)
+    }
+}
+
+impl<D: Target> Operation for SwitchSorted<D> {
+    #[inline(always)]
+    fn perform(run: Run) -> Flow {
+        let table = Table::of(&run);
+        let target = match table.keys.binary_search(&(D::get(&run) as u32)) {
             Ok(index) => table.targets[index],
             Err(_) => table.default,
         };
-        go!(op.offset(target as isize), m, data, len, r0, world)
+        run.jump(target)
     }
-}
-
-unsafe fn table_of(op: *const Op) -> *const Table {
-    // SAFETY: the contract of `Step`.
-    std::ptr::with_exposed_provenance(unsafe { (*op).wide() } as usize)
 }
 
 /// A look-up in a table, directly or among sorted keys; the table is filled in
 /// later.
 pub(crate) fn switch(dst: Reg, dense: bool) -> Op {
     let step = if dense {
-        choose_reg!(dst, D, switch_dense::<D> as Step)
+        choose_reg!(dst, D, step::<SwitchDense<D>> as Step)
     } else {
-        choose_reg!(dst, D, switch_sorted::<D> as Step)
+        choose_reg!(dst, D, step::<SwitchSorted<D>> as Step)
     };
     Op::new(step).dst(dst)
 }
@@ -152,42 +179,46 @@ pub(crate) fn with_table(op: Op, table: &Table) -> Op {
     op.with_wide(std::ptr::from_ref(table).expose_provenance() as u64)
 }
 
-unsafe fn jump_always(
-    op: *const Op,
-    m: *mut Machine,
-    data: *const u8,
-    len: usize,
-    r0: u64,
-    world: *mut Surroundings<'static>,
-) -> Flow {
-    // SAFETY: the contract of `Step`.
-    unsafe { go!(op.offset((*op).t as isize), m, data, len, r0, world) }
-}
+/// `goto t`.
+struct Always<T>(PhantomData<T>);
 
-/// An unconditional branch; the target is filled in later.
-pub(crate) fn always() -> Op {
-    Op::new(jump_always)
-}
-
-unsafe fn spend(
-    op: *const Op,
-    m: *mut Machine,
-    data: *const u8,
-    len: usize,
-    r0: u64,
-    world: *mut Surroundings<'static>,
-) -> Flow {
-    // SAFETY: the contract of `Step`.
-    unsafe {
-        (*m).budget -= 1;
-        if (*m).budget < 0 {
-            finish!(m, 0)
-        }
-        go!(op.add(1), m, data, len, r0, world)
+impl<T: Way> Operation for Always<T> {
+    #[inline(always)]
+    fn perform(run: Run) -> Flow {
+        T::take(run)
     }
 }
 
-/// Stands before every backward branch, so that no run is endless.
-pub(crate) fn spend_budget() -> Op {
-    Op::new(spend)
+/// An unconditional branch, forward or back; the target is filled in later.
+pub(crate) fn always(back: bool) -> Op {
+    Op::new(if back {
+        step::<Always<Back>>
+    } else {
+        step::<Always<Forward>>
+    })
+}
+
+/// `may_goto t`: falls through as often as an activation of a function may.
+struct MayGoto<T>(PhantomData<T>);
+
+impl<T: Way> Operation for MayGoto<T> {
+    #[inline(always)]
+    fn perform(mut run: Run) -> Flow {
+        let left = run.may_goto();
+        if *left == 0 {
+            return T::take(run);
+        }
+        *left -= 1;
+        run.next()
+    }
+}
+
+/// A branch that is taken when an activation has used up its loops; the target
+/// is filled in later.
+pub(crate) fn may_goto(back: bool) -> Op {
+    Op::new(if back {
+        step::<MayGoto<Back>>
+    } else {
+        step::<MayGoto<Forward>>
+    })
 }

@@ -1,70 +1,82 @@
-//! Calls and the end of the program.
+//! Calls and the end of a function.
 
-use vm::{Call, Machine, Surroundings};
+use vm::Call;
 
-use super::memory::arguments;
-use crate::op::{Flow, Op, finish, go};
+use crate::op::{Flow, Op, Operation, Run, step};
 
-unsafe fn call_out(
-    op: *const Op,
-    m: *mut Machine,
-    data: *const u8,
-    len: usize,
-    _: u64,
-    world: *mut Surroundings<'static>,
-) -> Flow {
-    // SAFETY: the contract of `Step`; `wide` is the address of a `Call`, put
-    // there by `call`.
-    unsafe {
-        let address = std::ptr::with_exposed_provenance::<()>((*op).wide() as usize);
-        let function = std::mem::transmute::<*const (), Call>(address);
-        let [r1, r2, r3, r4, r5] = arguments(m);
-        let r0 = function(r1, r2, r3, r4, r5, &mut *world);
-        go!(op.add(1), m, data, len, r0, world)
+/// `r0 = function(r1, …, r5)`.
+struct CallOut;
+
+impl Operation for CallOut {
+    #[inline(always)]
+    fn perform(mut run: Run) -> Flow {
+        let address = std::ptr::with_exposed_provenance::<()>(run.op().wide() as usize);
+        // SAFETY: `call` put the address of a `Call` there.
+        let function = unsafe { std::mem::transmute::<*const (), Call>(address) };
+        let [r1, r2, r3, r4, r5] = [1, 2, 3, 4, 5].map(|number| run.register(number));
+        run.r0 = function(r1, r2, r3, r4, r5, run.world());
+        run.next()
     }
 }
 
-/// `r0 = function(r1, …, r5)`.
+/// `r0 = function(r1, …, r5)`, a function of the world.
 pub(crate) fn call(function: Call) -> Op {
-    Op::new(call_out).with_wide((function as *const ()).expose_provenance() as u64)
+    Op::new(step::<CallOut>).with_wide((function as *const ()).expose_provenance() as u64)
 }
 
-unsafe fn return_r0(
-    _: *const Op,
-    m: *mut Machine,
-    _: *const u8,
-    _: usize,
-    r0: u64,
-    _: *mut Surroundings<'static>,
-) -> Flow {
-    // SAFETY: the contract of `Step`.
-    #[allow(unused_unsafe)]
-    unsafe {
-        finish!(m, r0)
+/// Calls the function at `t`. The host's stack keeps what the caller needs again,
+/// so the way back is as well predicted as the host's own returns; the depth is
+/// bounded by the program's form.
+struct CallLocal;
+
+impl Operation for CallLocal {
+    #[inline(always)]
+    fn perform(mut run: Run) -> Flow {
+        let distance = run.op().t;
+        run.call(distance);
+        if run.is_spent() {
+            return run.finish(0);
+        }
+        run.next()
+    }
+}
+
+/// A call of a function of the program; the target is filled in later.
+pub(crate) fn call_local() -> Op {
+    Op::new(step::<CallLocal>)
+}
+
+/// Ends the function with `r0`.
+struct Exit;
+
+impl Operation for Exit {
+    #[inline(always)]
+    fn perform(run: Run) -> Flow {
+        let r0 = run.r0;
+        run.finish(r0)
     }
 }
 
 /// Ends with `r0`.
 pub(crate) fn exit() -> Op {
-    Op::new(return_r0)
+    Op::new(step::<Exit>)
 }
 
-unsafe fn return_imm(
-    op: *const Op,
-    m: *mut Machine,
-    _: *const u8,
-    _: usize,
-    _: u64,
-    _: *mut Surroundings<'static>,
-) -> Flow {
-    // SAFETY: the contract of `Step`.
-    unsafe { finish!(m, u64::from((*op).a)) }
+/// Ends the function with a constant.
+struct ExitWith;
+
+impl Operation for ExitWith {
+    #[inline(always)]
+    fn perform(run: Run) -> Flow {
+        let value = run.op().a;
+        run.finish(u64::from(value))
+    }
 }
 
 /// Ends with a constant: `w0 = imm; exit`.
 pub(crate) fn exit_with(imm: i32) -> Op {
     Op {
         a: imm as u32,
-        ..Op::new(return_imm)
+        ..Op::new(step::<ExitWith>)
     }
 }

@@ -5,16 +5,13 @@
 //! do there: its function is replaced by one that goes straight on. The next
 //! operation stays as it is, with its operands, so jumps to it need no care.
 
-use std::marker::PhantomData;
-
 use isa::ebpf::{Cond, Size};
-use vm::{Machine, Surroundings};
 
-use super::branch::{jump, jump_pair};
+use super::branch::{If, IfPair};
 use super::choose;
-use super::operand::{Condition, Eq, Imm, Ne, R0, Stored, W32};
-use super::packet::{Absolute, HeaderLength, Indirect, Jump, ThenLoad, packet};
-use crate::op::{Dispatch, Flow, Next, Op, Step};
+use super::operand::{Eq, Imm, Ne, R0, Stored, W32};
+use super::packet::{Absolute, HeaderLength, Indirect, Load, ThenIf};
+use crate::op::{Operation, Step, step};
 
 /// What an operation is, as far as linking cares. Conditions are `Eq` or `Ne`,
 /// and comparisons are of `w0` with constants.
@@ -48,40 +45,10 @@ impl Kind {
     }
 }
 
-/// The next operation, known to be one comparison.
-struct ThenTest<C>(PhantomData<C>);
-/// The next operation, known to be two comparisons.
-struct ThenPair<C1, C2>(PhantomData<(C1, C2)>);
-
-impl<C: Condition> Next for ThenTest<C> {
-    #[inline(always)]
-    unsafe fn go_on(
-        op: *const Op,
-        m: *mut Machine,
-        data: *const u8,
-        len: usize,
-        r0: u64,
-        world: *mut Surroundings<'static>,
-    ) -> Flow {
-        // SAFETY: passed on to the caller.
-        unsafe { jump::<C, W32, R0, Imm>(op, m, data, len, r0, world) }
-    }
-}
-
-impl<C1: Condition, C2: Condition> Next for ThenPair<C1, C2> {
-    #[inline(always)]
-    unsafe fn go_on(
-        op: *const Op,
-        m: *mut Machine,
-        data: *const u8,
-        len: usize,
-        r0: u64,
-        world: *mut Surroundings<'static>,
-    ) -> Flow {
-        // SAFETY: passed on to the caller.
-        unsafe { jump_pair::<C1, C2, R0>(op, m, data, len, r0, world) }
-    }
-}
+/// One comparison of `w0` with a constant.
+type Test<C> = If<C, W32, R0, Imm>;
+/// Two of them.
+type TestPair<C1, C2> = IfPair<C1, C2, R0>;
 
 /// As `choose!` for the two conditions that are linked.
 macro_rules! choose_equality {
@@ -91,27 +58,31 @@ macro_rules! choose_equality {
 }
 
 /// The function for a load at a constant with a comparison and what follows.
-fn load_test<K: Next>(size: Size, cond: Cond) -> Step {
+fn load_test<K: Operation>(size: Size, cond: Cond) -> Step {
     choose_equality!(
         cond,
         C,
         match size {
-            Size::B => packet::<Absolute, 1, Jump<C, K>> as Step,
-            Size::H => packet::<Absolute, 2, Jump<C, K>> as Step,
-            Size::W | Size::DW => packet::<Absolute, 4, Jump<C, K>> as Step,
+            Size::B => step::<Load<Absolute, 1, ThenIf<C, K>>> as Step,
+            Size::H => step::<Load<Absolute, 2, ThenIf<C, K>>> as Step,
+            Size::W | Size::DW => step::<Load<Absolute, 4, ThenIf<C, K>>> as Step,
         }
     )
 }
 
-/// A load of two bytes behind the header: a port.
-type PortTest<C, K> = ThenLoad<Indirect<Stored>, 2, Jump<C, K>>;
+/// A load of an IPv4 header's length, and what follows.
+type Length<K> = Load<Absolute, 1, HeaderLength<K>>;
+/// A load of two bytes behind the header, a port, with a comparison.
+type PortTest<C> = Load<Indirect<Stored>, 2, ThenIf<C>>;
+/// Two of them.
+type PortTests<C, D> = Load<Indirect<Stored>, 2, ThenIf<C, PortTest<D>>>;
 
 /// The function for the first of these operations, given what follows it; `None`
 /// where the one it has is right.
 pub(crate) fn link(kinds: &[Kind]) -> Option<Step> {
     Some(match *kinds {
         [Kind::LoadTest(size, first), Kind::Test(second), ..] => {
-            choose_equality!(second, C, load_test::<ThenTest<C>>(size, first))
+            choose_equality!(second, C, load_test::<Test<C>>(size, first))
         }
         [
             Kind::LoadTest(size, first),
@@ -121,7 +92,7 @@ pub(crate) fn link(kinds: &[Kind]) -> Option<Step> {
             choose_equality!(
                 second,
                 C,
-                choose_equality!(third, D, load_test::<ThenPair<C, D>>(size, first))
+                choose_equality!(third, D, load_test::<TestPair<C, D>>(size, first))
             )
         }
         [
@@ -132,22 +103,14 @@ pub(crate) fn link(kinds: &[Kind]) -> Option<Step> {
         ] => choose_equality!(
             first,
             C,
-            choose_equality!(
-                second,
-                D,
-                packet::<Absolute, 1, HeaderLength<PortTest<C, PortTest<D, Dispatch>>>> as Step
-            )
+            choose_equality!(second, D, step::<Length<PortTests<C, D>>> as Step)
         ),
         [
             Kind::HeaderLength,
             Kind::IndirectLoadTest(Size::H, cond),
             ..,
         ] => {
-            choose_equality!(
-                cond,
-                C,
-                packet::<Absolute, 1, HeaderLength<PortTest<C, Dispatch>>> as Step
-            )
+            choose_equality!(cond, C, step::<Length<PortTest<C>>> as Step)
         }
         _ => return None,
     })

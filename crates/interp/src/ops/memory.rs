@@ -1,13 +1,13 @@
 //! Loads and stores at addresses that the program's evidence vouches for.
 
+use std::marker::PhantomData;
 use std::ptr;
 
-use isa::ebpf::{Operand, Reg, Size};
-use vm::{Machine, Surroundings};
+use isa::ebpf::{Operand, Reg, Size, eval};
 
-use super::operand::{Read, Target, register};
+use super::operand::{Read, Target};
 use super::{choose, choose_reg, choose_source};
-use crate::op::{Flow, Op, Step, go};
+use crate::op::{Flow, Op, Operation, Run, Step, step};
 
 /// A size and signedness as a type.
 trait Cell {
@@ -50,40 +50,30 @@ cells! {
     I32 = i32, i64;
 }
 
-/// The base register of a load, kept in `src`; of a store, in `dst`.
-#[inline(always)]
-unsafe fn address(base: u64, op: &Op) -> u64 {
-    base.wrapping_add(op.off as i64 as u64)
-}
+/// `dst = *(size *)(base + off)`.
+struct Load<C, D, B>(PhantomData<(C, D, B)>);
 
-unsafe fn load_cell<C: Cell, D: Target, B: Read>(
-    op: *const Op,
-    m: *mut Machine,
-    data: *const u8,
-    len: usize,
-    mut r0: u64,
-    world: *mut Surroundings<'static>,
-) -> Flow {
-    // SAFETY: the contract of `Step`: the evidence upholds the access.
-    unsafe {
-        let value = C::load(address(B::read(&*op, m, r0), &*op));
-        D::put(&*op, m, &mut r0, value);
-        go!(op.add(1), m, data, len, r0, world)
+impl<C: Cell, D: Target, B: Read> Operation for Load<C, D, B> {
+    #[inline(always)]
+    fn perform(mut run: Run) -> Flow {
+        let at = eval::address(B::read(&run), run.op().off);
+        // SAFETY: the program's evidence upholds the access.
+        let value = unsafe { C::load(at) };
+        D::put(&mut run, value);
+        run.next()
     }
 }
 
-unsafe fn store_cell<C: Cell, B: Target, S: Read>(
-    op: *const Op,
-    m: *mut Machine,
-    data: *const u8,
-    len: usize,
-    r0: u64,
-    world: *mut Surroundings<'static>,
-) -> Flow {
-    // SAFETY: the contract of `Step`: the evidence upholds the access.
-    unsafe {
-        C::store(address(B::get(&*op, m, r0), &*op), S::read(&*op, m, r0));
-        go!(op.add(1), m, data, len, r0, world)
+/// `*(size *)(base + off) = src`.
+struct Store<C, B, S>(PhantomData<(C, B, S)>);
+
+impl<C: Cell, B: Target, S: Read> Operation for Store<C, B, S> {
+    #[inline(always)]
+    fn perform(run: Run) -> Flow {
+        let at = eval::address(B::get(&run), run.op().off);
+        // SAFETY: the program's evidence upholds the access.
+        unsafe { C::store(at, S::read(&run)) };
+        run.next()
     }
 }
 
@@ -97,7 +87,7 @@ pub(crate) fn load(size: Size, signed: bool, dst: Reg, base: Reg, off: i16) -> O
         (Size::B, true) => I8,
         (Size::H, true) => I16,
         (Size::W, true) => I32,
-    ], choose_reg!(dst, D, choose_reg!(base, B, load_cell::<C, D, B> as Step)));
+    ], choose_reg!(dst, D, choose_reg!(base, B, step::<Load<C, D, B>> as Step)));
     Op {
         off,
         ..Op::new(step).dst(dst).src(base)
@@ -111,16 +101,9 @@ pub(crate) fn store(size: Size, base: Reg, off: i16, src: Operand) -> Op {
         Size::H => U16,
         Size::W => U32,
         Size::DW => U64,
-    ], choose_reg!(base, B, choose_source!(src, S, store_cell::<C, B, S> as Step)));
+    ], choose_reg!(base, B, choose_source!(src, S, step::<Store<C, B, S>> as Step)));
     Op {
         off,
         ..Op::new(step).dst(base).operand(src)
     }
-}
-
-/// The arguments of a call: `r1` to `r5`.
-#[inline(always)]
-pub(super) unsafe fn arguments(m: *mut Machine) -> [u64; 5] {
-    // SAFETY: `m` is the machine of the run (contract of `Step`).
-    unsafe { [1, 2, 3, 4, 5].map(|number| *register(m, number)) }
 }

@@ -1,10 +1,12 @@
 //! The functions of the operations, by family, and how to choose among them.
 //!
-//! Each family has one generic function; the operands' places, the width and the
-//! operation itself are types, so every combination is a function of its own
-//! without a test at run time, and takes its meaning from `isa`'s `eval`.
+//! Each family has one generic [`Operation`](crate::op::Operation); the operands'
+//! places, the width and the operation itself are types, so every combination is
+//! a function of its own without a test at run time, and takes its meaning from
+//! `isa`'s `eval`. What is rare finds its operands at run time.
 
 pub(crate) mod alu;
+pub(crate) mod atomic;
 pub(crate) mod branch;
 pub(crate) mod control;
 pub(crate) mod linked;

@@ -1,90 +1,102 @@
 //! Marker types: where operands live, widths, operations, conditions.
 
-use isa::ebpf::{AluOp, Cond, Width};
-use vm::Machine;
+use isa::ebpf::{AluOp, Cond, Reg, Width};
 
-use crate::op::Op;
+use crate::op::Run;
 
 /// Where a value is read from.
 pub(crate) trait Read {
-    /// # Safety
-    /// `m` is the machine of the run.
-    unsafe fn read(op: &Op, m: *mut Machine, r0: u64) -> u64;
+    fn read(run: &Run) -> u64;
 }
 
 /// A register that is read and written through an operation's `dst`.
 pub(crate) trait Target {
-    /// # Safety
-    /// `m` is the machine of the run.
-    unsafe fn get(op: &Op, m: *mut Machine, r0: u64) -> u64;
-    /// # Safety
-    /// `m` is the machine of the run.
-    unsafe fn put(op: &Op, m: *mut Machine, r0: &mut u64, value: u64);
+    fn get(run: &Run) -> u64;
+    fn put(run: &mut Run, value: u64);
 }
 
 /// `r0`, which travels from operation to operation.
 pub(crate) struct R0;
 /// Any other register.
 pub(crate) struct Stored;
+/// Any register, found out at run time: for what is rare.
+pub(crate) struct Any;
 /// The immediate.
 pub(crate) struct Imm;
 
-/// The stored register of that number.
-///
-/// # Safety
-/// `m` is the machine of the run; `number` is a register's (operations are
-/// made from `Reg`s only).
-#[inline(always)]
-pub(crate) unsafe fn register(m: *mut Machine, number: u8) -> *mut u64 {
-    // SAFETY: the caller upholds both.
-    unsafe { (&raw mut (*m).regs).cast::<u64>().add(number as usize) }
-}
-
 impl Read for R0 {
     #[inline(always)]
-    unsafe fn read(_: &Op, _: *mut Machine, r0: u64) -> u64 {
-        r0
+    fn read(run: &Run) -> u64 {
+        run.r0
     }
 }
 
 impl Read for Stored {
     #[inline(always)]
-    unsafe fn read(op: &Op, m: *mut Machine, _: u64) -> u64 {
-        // SAFETY: passed on to the caller.
-        unsafe { *register(m, op.src) }
+    fn read(run: &Run) -> u64 {
+        run.register(run.op().src)
+    }
+}
+
+impl Read for Any {
+    #[inline(always)]
+    fn read(run: &Run) -> u64 {
+        if run.op().src == Reg::R0.number() {
+            R0::read(run)
+        } else {
+            Stored::read(run)
+        }
     }
 }
 
 impl Read for Imm {
     #[inline(always)]
-    unsafe fn read(op: &Op, _: *mut Machine, _: u64) -> u64 {
-        op.imm()
+    fn read(run: &Run) -> u64 {
+        run.op().imm()
     }
 }
 
 impl Target for R0 {
     #[inline(always)]
-    unsafe fn get(_: &Op, _: *mut Machine, r0: u64) -> u64 {
-        r0
+    fn get(run: &Run) -> u64 {
+        run.r0
     }
 
     #[inline(always)]
-    unsafe fn put(_: &Op, _: *mut Machine, r0: &mut u64, value: u64) {
-        *r0 = value;
+    fn put(run: &mut Run, value: u64) {
+        run.r0 = value;
     }
 }
 
 impl Target for Stored {
     #[inline(always)]
-    unsafe fn get(op: &Op, m: *mut Machine, _: u64) -> u64 {
-        // SAFETY: passed on to the caller.
-        unsafe { *register(m, op.dst) }
+    fn get(run: &Run) -> u64 {
+        run.register(run.op().dst)
     }
 
     #[inline(always)]
-    unsafe fn put(op: &Op, m: *mut Machine, _: &mut u64, value: u64) {
-        // SAFETY: passed on to the caller.
-        unsafe { *register(m, op.dst) = value }
+    fn put(run: &mut Run, value: u64) {
+        run.set_register(run.op().dst, value);
+    }
+}
+
+impl Target for Any {
+    #[inline(always)]
+    fn get(run: &Run) -> u64 {
+        if run.op().dst == Reg::R0.number() {
+            R0::get(run)
+        } else {
+            Stored::get(run)
+        }
+    }
+
+    #[inline(always)]
+    fn put(run: &mut Run, value: u64) {
+        if run.op().dst == Reg::R0.number() {
+            R0::put(run, value);
+        } else {
+            Stored::put(run, value);
+        }
     }
 }
 

@@ -7,11 +7,11 @@
 use std::marker::PhantomData;
 
 use isa::ebpf::{Cond, Reg, Size, Width, eval};
-use vm::{Machine, PacketRules, Surroundings, load_packet, load_packet_beyond};
+use vm::{PacketRules, load_packet, load_packet_beyond};
 
 use super::choose_cond;
-use super::operand::{Condition, R0, Read, Stored, register};
-use crate::op::{Dispatch, Flow, Next, Op, Step, finish, go};
+use super::operand::{Condition, R0, Read, Stored};
+use crate::op::{Dispatch, Flow, Op, Operation, Run, Step, step};
 
 /// Value of `Op::off` for Linux's rules.
 const KERNEL: i16 = 1;
@@ -19,7 +19,7 @@ const KERNEL: i16 = 1;
 /// Where a packet load loads.
 pub(super) trait Place {
     /// The sum of at most two 32-bit numbers.
-    unsafe fn offset(op: &Op, m: *mut Machine, r0: u64) -> u64;
+    fn offset(run: &Run) -> u64;
 }
 
 /// At a constant.
@@ -29,156 +29,95 @@ pub(super) struct Indirect<S>(PhantomData<S>);
 
 impl Place for Absolute {
     #[inline(always)]
-    unsafe fn offset(op: &Op, _: *mut Machine, _: u64) -> u64 {
-        u64::from(op.a)
+    fn offset(run: &Run) -> u64 {
+        u64::from(run.op().a)
     }
 }
 
 impl<S: Read> Place for Indirect<S> {
     #[inline(always)]
-    unsafe fn offset(op: &Op, m: *mut Machine, r0: u64) -> u64 {
-        // SAFETY: passed on to the caller.
-        u64::from(unsafe { S::read(op, m, r0) } as u32) + u64::from(op.a)
+    fn offset(run: &Run) -> u64 {
+        u64::from(S::read(run) as u32) + u64::from(run.op().a)
     }
 }
 
-/// What follows the load.
-pub(super) trait Then {
-    /// Goes on with the value loaded.
-    unsafe fn then(
-        op: *const Op,
-        m: *mut Machine,
-        data: *const u8,
-        len: usize,
-        value: u32,
-        world: *mut Surroundings<'static>,
-    ) -> Flow;
-}
+/// `r0 = packet[…]` of `N` bytes, and then `K`.
+pub(super) struct Load<P, const N: usize, K>(PhantomData<(P, K)>);
+/// The same beyond the packet.
+struct Beyond<P, const N: usize, K>(PhantomData<(P, K)>);
 
-/// Nothing: the value is in `r0`.
-struct Nothing;
-/// `if w0 cond b goto t`.
-pub(super) struct Jump<C, K = Dispatch>(PhantomData<(C, K)>);
-/// The length of an IPv4 header: `w0 = (w0 & 15) << 2; dst = w0`.
-pub(super) struct HeaderLength<K = Dispatch>(PhantomData<K>);
-/// The next operation, known to be a packet load.
-pub(super) struct ThenLoad<P, const N: usize, T>(PhantomData<(P, T)>);
-
-impl<P: Place, const N: usize, T: Then> Next for ThenLoad<P, N, T> {
+impl<P: Place, const N: usize, K: Operation> Operation for Load<P, N, K> {
     #[inline(always)]
-    unsafe fn go_on(
-        op: *const Op,
-        m: *mut Machine,
-        data: *const u8,
-        len: usize,
-        r0: u64,
-        world: *mut Surroundings<'static>,
-    ) -> Flow {
-        // SAFETY: passed on to the caller.
-        unsafe { packet::<P, N, T>(op, m, data, len, r0, world) }
-    }
-}
-
-impl Then for Nothing {
-    #[inline(always)]
-    unsafe fn then(
-        op: *const Op,
-        m: *mut Machine,
-        data: *const u8,
-        len: usize,
-        value: u32,
-        world: *mut Surroundings<'static>,
-    ) -> Flow {
-        // SAFETY: the contract of `Step`.
-        unsafe { go!(op.add(1), m, data, len, u64::from(value), world) }
-    }
-}
-
-impl<C: Condition, K: Next> Then for Jump<C, K> {
-    #[inline(always)]
-    unsafe fn then(
-        op: *const Op,
-        m: *mut Machine,
-        data: *const u8,
-        len: usize,
-        value: u32,
-        world: *mut Surroundings<'static>,
-    ) -> Flow {
-        let value = u64::from(value);
-        // SAFETY: the contract of `Step`.
-        unsafe {
-            if eval::compare(C::COND, Width::W32, value, u64::from((*op).b)) {
-                go!(op.offset((*op).t as isize), m, data, len, value, world)
+    fn perform(mut run: Run) -> Flow {
+        let (data, len) = run.data();
+        // SAFETY: `data` is readable for `len` bytes, as `Run` says.
+        match unsafe { load_packet::<N>(data, len, P::offset(&run)) } {
+            Some(value) => {
+                run.r0 = u64::from(value);
+                K::perform(run)
             }
-            K::go_on(op.add(1), m, data, len, value, world)
+            None => run.turn_to::<Beyond<P, N, K>>(),
         }
     }
 }
 
-impl<K: Next> Then for HeaderLength<K> {
+impl<P: Place, const N: usize, K: Operation> Operation for Beyond<P, N, K> {
     #[inline(always)]
-    unsafe fn then(
-        op: *const Op,
-        m: *mut Machine,
-        data: *const u8,
-        len: usize,
-        value: u32,
-        world: *mut Surroundings<'static>,
-    ) -> Flow {
-        let value = u64::from((value & 15) << 2);
-        // SAFETY: the contract of `Step`.
-        unsafe {
-            *register(m, (*op).dst) = value;
-            K::go_on(op.add(1), m, data, len, value, world)
-        }
-    }
-}
-
-pub(super) unsafe fn packet<P: Place, const N: usize, T: Then>(
-    op: *const Op,
-    m: *mut Machine,
-    data: *const u8,
-    len: usize,
-    r0: u64,
-    world: *mut Surroundings<'static>,
-) -> Flow {
-    // SAFETY: the contract of `Step`: `data` is readable for `len` bytes.
-    unsafe {
-        match load_packet::<N>(data, len, P::offset(&*op, m, r0)) {
-            Some(value) => T::then(op, m, data, len, value, world),
-            None => packet_beyond::<P, N, T>(op, m, data, len, r0, world),
-        }
-    }
-}
-
-#[cold]
-#[inline(never)]
-unsafe fn packet_beyond<P: Place, const N: usize, T: Then>(
-    op: *const Op,
-    m: *mut Machine,
-    data: *const u8,
-    len: usize,
-    r0: u64,
-    world: *mut Surroundings<'static>,
-) -> Flow {
-    // SAFETY: the contract of `Step`.
-    unsafe {
-        let rules = if (*op).off == KERNEL {
+    fn perform(mut run: Run) -> Flow {
+        let rules = if run.op().off == KERNEL {
             PacketRules::Kernel
         } else {
             PacketRules::Capture
         };
-        let offset = P::offset(&*op, m, r0);
-        match load_packet_beyond((*world).packet, rules, offset, N as u32) {
-            Some(value) => T::then(op, m, data, len, value, world),
-            None => finish!(m, 0),
+        let offset = P::offset(&run);
+        match load_packet_beyond(run.world().packet, rules, offset, N as u32) {
+            Some(value) => {
+                run.r0 = u64::from(value);
+                K::perform(run)
+            }
+            None => run.finish(0),
         }
+    }
+}
+
+/// The load is all.
+struct Nothing;
+/// `if w0 cond b goto t`, else `K` is next.
+pub(super) struct ThenIf<C, K = Dispatch>(PhantomData<(C, K)>);
+/// The length of an IPv4 header, `w0 = (w0 & 15) << 2; dst = w0`, and `K` is next.
+pub(super) struct HeaderLength<K = Dispatch>(PhantomData<K>);
+
+impl Operation for Nothing {
+    #[inline(always)]
+    fn perform(run: Run) -> Flow {
+        run.next()
+    }
+}
+
+impl<C: Condition, K: Operation> Operation for ThenIf<C, K> {
+    #[inline(always)]
+    fn perform(run: Run) -> Flow {
+        let Op { b, t, .. } = *run.op();
+        if eval::compare(C::COND, Width::W32, run.r0, u64::from(b)) {
+            run.jump(t)
+        } else {
+            K::perform(run.forward())
+        }
+    }
+}
+
+impl<K: Operation> Operation for HeaderLength<K> {
+    #[inline(always)]
+    fn perform(mut run: Run) -> Flow {
+        run.r0 = (run.r0 & 15) << 2;
+        run.set_register(run.op().dst, run.r0);
+        K::perform(run.forward())
     }
 }
 
 /// A packet load: its size, index register and constant, and the rules it obeys.
 #[derive(Clone, Copy)]
-pub(crate) struct Load {
+pub(crate) struct PacketLoad {
     pub size: Size,
     pub index: Option<Reg>,
     pub offset: i32,
@@ -188,9 +127,9 @@ pub(crate) struct Load {
 macro_rules! choose_size {
     ($size:expr, $place:ty, $then:ty) => {
         match $size {
-            Size::B => packet::<$place, 1, $then> as Step,
-            Size::H => packet::<$place, 2, $then> as Step,
-            Size::W | Size::DW => packet::<$place, 4, $then> as Step,
+            Size::B => step::<Load<$place, 1, $then>> as Step,
+            Size::H => step::<Load<$place, 2, $then>> as Step,
+            Size::W | Size::DW => step::<Load<$place, 4, $then>> as Step,
         }
     };
 }
@@ -206,7 +145,7 @@ macro_rules! choose_load {
     };
 }
 
-impl Load {
+impl PacketLoad {
     fn op(&self, step: Step) -> Op {
         Op {
             a: self.offset as u32,
@@ -230,7 +169,7 @@ impl Load {
 
     /// `r0 = packet[…]; if w0 cond imm goto …`.
     pub(crate) fn then_jump(&self, cond: Cond, imm: i32) -> Op {
-        let step = choose_cond!(cond, C, choose_load!(self, Jump<C, Dispatch>));
+        let step = choose_cond!(cond, C, choose_load!(self, ThenIf<C>));
         Op {
             b: imm as u32,
             ..self.op(step)
@@ -239,6 +178,6 @@ impl Load {
 
     /// `r0 = packet[…]; w0 &= 15; w0 <<= 2; dst = w0`.
     pub(crate) fn then_header_length(&self, dst: Reg) -> Op {
-        self.op(choose_load!(self, HeaderLength<Dispatch>)).dst(dst)
+        self.op(choose_load!(self, HeaderLength)).dst(dst)
     }
 }

@@ -1,0 +1,225 @@
+//! A program in the interpreter's form, and running it.
+
+use isa::ebpf::{Insn, Reg};
+use lower::{Evidence, Lowered, PacketRules};
+use packet::{Metadata, Packet};
+use spec::context::{LEN, SECCOMP_DATA_SIZE};
+use spec::{Random, SplitMix};
+use vm::{MAY_GOTO_LOOPS, Machine, Outcome, Surroundings};
+
+use crate::compile::{Compiled, Unsupported, compile};
+use crate::op::{Op, Run};
+use crate::ops::branch::Table;
+
+/// A program in the interpreter's form.
+pub struct Code {
+    ops: Box<[Op]>,
+    /// Owned here because operations hold their addresses.
+    tables: Box<[Table]>,
+    evidence: Evidence,
+    rules: PacketRules,
+    /// Whether it reads any field of the context but the length.
+    reads_metadata: bool,
+}
+
+impl Code {
+    /// Compiles a program: one pass, linear in its length.
+    pub fn compile(program: &Lowered) -> Result<Code, Unsupported> {
+        Code::build(program.insns(), program.packet_rules(), program.evidence())
+    }
+
+    /// Compiles what a lowered program consists of.
+    pub(crate) fn build(
+        insns: &[Insn],
+        rules: PacketRules,
+        evidence: Evidence,
+    ) -> Result<Code, Unsupported> {
+        let Compiled { ops, tables } = compile(insns, rules)?;
+        Ok(Code {
+            reads_metadata: reads_metadata(insns),
+            evidence,
+            rules,
+            ops,
+            tables,
+        })
+    }
+
+    /// How many operations there are.
+    pub fn len(&self) -> usize {
+        self.ops.len()
+    }
+
+    /// Never: a program has at least one instruction.
+    pub fn is_empty(&self) -> bool {
+        self.ops.is_empty()
+    }
+
+    /// How many comparison chains became table look-ups.
+    pub fn tables(&self) -> usize {
+        self.tables.len()
+    }
+
+    /// Runs a packet filter. `budget` bounds how many backward jumps it takes.
+    ///
+    /// # Panics
+    /// If the program is a seccomp filter.
+    #[inline(always)]
+    pub fn run_packet(
+        &self,
+        machine: &mut Machine,
+        packet: &Packet<'_>,
+        random: &mut dyn Random,
+        budget: u64,
+    ) -> Outcome {
+        assert!(!self.is_seccomp(), "a seccomp filter runs on system calls");
+        if self.reads_metadata {
+            self.run_described(machine, packet, random, budget)
+        } else {
+            self.run_plain(machine, packet, random, budget)
+        }
+    }
+
+    /// Apart, so that the many programs that read no metadata do not save
+    /// registers for a call that they do not make.
+    #[inline(never)]
+    fn run_described(
+        &self,
+        machine: &mut Machine,
+        packet: &Packet<'_>,
+        random: &mut dyn Random,
+        budget: u64,
+    ) -> Outcome {
+        machine.skb.describe_metadata(packet);
+        self.run_plain(machine, packet, random, budget)
+    }
+
+    #[inline(always)]
+    fn run_plain(
+        &self,
+        machine: &mut Machine,
+        packet: &Packet<'_>,
+        random: &mut dyn Random,
+        budget: u64,
+    ) -> Outcome {
+        let data = packet.data();
+        let len = match self.rules {
+            PacketRules::Capture => packet.wire_len(),
+            // Linux knows one length.
+            PacketRules::Kernel => data.len() as u32,
+        };
+        machine.skb.set(LEN, len);
+        let mut world = Surroundings { packet, random };
+        let m = machine.enter();
+        // SAFETY: `m` is unique for this run; the program is a packet filter, so
+        // its evidence allows exactly the context that `r1` points to.
+        unsafe {
+            let context = (&raw mut (*m).skb).expose_provenance() as u64;
+            self.run(m, context, data, &mut world, budget)
+        }
+    }
+
+    /// Runs a seccomp filter on `struct seccomp_data` in host order.
+    ///
+    /// # Panics
+    /// If the program is a packet filter.
+    #[inline]
+    pub fn run_seccomp(&self, machine: &mut Machine, data: &[u8; SECCOMP_DATA_SIZE]) -> Outcome {
+        assert!(self.is_seccomp(), "a packet filter runs on packets");
+        let packet = Packet::whole(&[], &Metadata::UNKNOWN);
+        let mut world = Surroundings {
+            packet: &packet,
+            random: &mut SplitMix::new(0),
+        };
+        let m = machine.enter();
+        let context = data.as_ptr().expose_provenance() as u64;
+        // SAFETY: `m` is unique for this run; the program is a seccomp filter,
+        // whose checker bounds every load to the 64 bytes at `r1`.
+        unsafe { self.run(m, context, &[], &mut world, 0) }
+    }
+
+    /// Runs a trusted program on memory: `r1` is its address, `r2` its length.
+    /// Such a program ends by itself. It sees an empty packet.
+    ///
+    /// # Panics
+    /// If the program is a classic filter.
+    #[inline]
+    pub fn run_memory(
+        &self,
+        machine: &mut Machine,
+        memory: &mut [u8],
+        random: &mut dyn Random,
+    ) -> Outcome {
+        self.run_memory_within(machine, memory, random, u64::MAX)
+    }
+
+    /// As [`Code::run_memory`], for at most `budget` backward jumps.
+    #[inline]
+    pub fn run_memory_within(
+        &self,
+        machine: &mut Machine,
+        memory: &mut [u8],
+        random: &mut dyn Random,
+        budget: u64,
+    ) -> Outcome {
+        let trusted = matches!(self.evidence, Evidence::Trusted);
+        assert!(trusted, "a classic filter runs on packets or system calls");
+        let packet = Packet::whole(&[], &Metadata::UNKNOWN);
+        let mut world = Surroundings {
+            packet: &packet,
+            random,
+        };
+        let m = machine.enter();
+        let address = memory.as_mut_ptr().expose_provenance() as u64;
+        // SAFETY: `m` is unique for this run, as is the memory, and the host
+        // vouched that the program accesses nothing else.
+        unsafe {
+            (*m).regs[Reg::R2.index()] = memory.len() as u64;
+            self.run(m, address, &[], &mut world, budget)
+        }
+    }
+
+    fn is_seccomp(&self) -> bool {
+        matches!(self.evidence, Evidence::Classic(classic::Rules::Seccomp))
+    }
+
+    /// # Safety
+    /// `m` comes from `Machine::enter`; `context` points to what the program's
+    /// evidence says `r1` points to.
+    #[inline(always)]
+    pub(crate) unsafe fn run(
+        &self,
+        m: *mut Machine,
+        context: u64,
+        data: &[u8],
+        world: &mut Surroundings<'_>,
+        budget: u64,
+    ) -> Outcome {
+        let world: *mut Surroundings<'_> = world;
+        // SAFETY: the operations were made from a lowered program, whose
+        // evidence upholds what they do; the rest is passed on to the caller.
+        // The lifetime of the surroundings is only lengthened in name: no
+        // operation keeps the pointer.
+        unsafe {
+            (*m).may_goto = MAY_GOTO_LOOPS;
+            (*m).budget = i64::try_from(budget).unwrap_or(i64::MAX);
+            (*m).regs[Reg::R1.index()] = context;
+            (*m).regs[Reg::R6.index()] = context;
+            let r0 = Run::new(self.ops.as_ptr(), m, data, world.cast()).complete();
+            if (*m).budget < 0 {
+                Outcome::BudgetExhausted
+            } else {
+                Outcome::Returned(r0)
+            }
+        }
+    }
+}
+
+/// Whether the program reads its context beyond the length. Any load through
+/// another register than the frame pointer counts.
+fn reads_metadata(insns: &[Insn]) -> bool {
+    insns.iter().any(|insn| match *insn {
+        Insn::Load { base, off, .. } => base != Reg::R10 && !(base == Reg::R6 && off == LEN.offset),
+        Insn::LoadAcquire { .. } | Insn::Atomic { .. } => true,
+        _ => false,
+    })
+}

@@ -1,0 +1,276 @@
+//! Loops, calls, ends.
+
+use classic::Rules;
+use isa::ebpf::{Insn, Reg, assemble};
+use lower::{Evidence, PacketRules};
+use packet::{Metadata, Packet};
+use spec::SplitMix;
+use vm::{MAY_GOTO_LOOPS, Machine, Outcome};
+
+use super::{compile, run_text};
+use crate::Code;
+
+/// Enough for any stack to overflow if jumps grew it.
+const BUDGET: u64 = if cfg!(miri) { 1000 } else { 10_000_000 };
+
+#[test]
+fn an_endless_loop_is_stopped() {
+    for text in [
+        "goto -1",
+        "gotol -1",
+        "r0 = 0\nif r0 == 0 goto -1\nexit",
+        "may_goto +0\ngoto -2",
+        "call f\nr0 = 7\nexit\nf:\ngoto -1",
+    ] {
+        // SAFETY: they access nothing, and end when the budget does.
+        let code = unsafe { compile(&assemble(text).expect(text)) };
+        let (mut machine, mut random) = (Machine::new(), SplitMix::new(1));
+        let outcome = code.run_memory_within(&mut machine, &mut [], &mut random, BUDGET);
+        assert_eq!(outcome, Outcome::BudgetExhausted, "{text}");
+    }
+}
+
+#[test]
+fn what_is_not_performed_is_said() {
+    let insns = [Insn::GotoReg { dst: Reg::R1 }, Insn::Exit];
+    let unsupported = Code::build(&insns, PacketRules::Kernel, Evidence::Trusted)
+        .err()
+        .expect("no engine jumps there yet");
+    assert_eq!((unsupported.slot, unsupported.insn), (0, insns[0]));
+}
+
+#[test]
+fn a_trusted_program_runs_on_memory() {
+    let text = "
+        r0 = 0
+        r3 = r1
+        r3 += r2
+    next:
+        if r1 >= r3 goto out
+        r4 = *(u8 *)(r1 + 0)
+        r0 += r4
+        *(u8 *)(r1 + 0) = 7
+        r1 += 1
+        goto next
+    out:
+        exit
+    ";
+    let insns = assemble(text).expect(text);
+    // SAFETY: it accesses the bytes from `r1` up to `r1 + r2` and ends there.
+    let code = unsafe { compile(&insns) };
+    let (mut machine, mut random) = (Machine::new(), SplitMix::new(1));
+    let mut memory = [1, 2, 3, 250];
+    let outcome = code.run_memory(&mut machine, &mut memory, &mut random);
+    assert_eq!((outcome, memory), (Outcome::Returned(256), [7; 4]));
+    let outcome = code.run_memory(&mut machine, &mut [], &mut random);
+    assert_eq!(outcome, Outcome::Returned(0));
+    for (budget, outcome) in [
+        (4, Outcome::Returned(28)),
+        (3, Outcome::BudgetExhausted),
+        (0, Outcome::BudgetExhausted),
+    ] {
+        let found = code.run_memory_within(&mut machine, &mut memory, &mut random, budget);
+        assert_eq!(found, outcome, "{budget}");
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "takes tens of millions of steps")]
+fn may_goto_falls_through_as_often_as_linux_lets_it() {
+    let loops = "
+        r0 = 0
+    next:
+        may_goto out
+        r0 += 1
+        goto next
+    out:
+        exit
+    ";
+    assert_eq!(run_text(loops), MAY_GOTO_LOOPS);
+    // Each activation has its own.
+    let nested = format!(
+        "
+        r6 = 0
+        call f
+        r6 += r0
+        call f
+        r6 += r0
+    next:
+        may_goto out
+        r6 += 1
+        goto next
+    out:
+        r0 = r6
+        exit
+    f: {}",
+        loops.replace("next", "again").replace("out", "end")
+    );
+    assert_eq!(run_text(&nested), 3 * MAY_GOTO_LOOPS);
+}
+
+#[test]
+fn may_goto_may_lead_back() {
+    let text = "
+        r0 = 0
+        goto start
+    again:
+        r0 += 1
+        exit
+    start:
+        may_goto again
+        goto start
+    ";
+    assert_eq!(run_text(text), 1);
+}
+
+#[test]
+fn a_call_keeps_what_the_caller_keeps() {
+    let text = "
+        r6 = 1
+        r7 = 2
+        r8 = 3
+        r9 = 4
+        r0 = 99
+        *(u64 *)(r10 - 8) = r6
+        *(u64 *)(r10 - 512) = r7
+        r1 = r10
+        r1 += -16
+        r5 = 50
+        call f
+        r1 = *(u64 *)(r10 - 8)
+        r0 += r1
+        r1 = *(u64 *)(r10 - 512)
+        r0 += r1
+        r1 = *(u64 *)(r10 - 16)
+        r0 += r1
+        r0 += r6
+        r0 += r7
+        r0 += r8
+        r0 += r9
+        exit
+    f:
+        r6 = 1000
+        r7 = 1000
+        r8 = 1000
+        r9 = 1000
+        *(u64 *)(r10 - 8) = r6
+        *(u64 *)(r10 - 512) = r7
+        *(u64 *)(r1 + 0) = r5
+        r0 = 5
+        exit
+    ";
+    assert_eq!(run_text(text), 5 + 1 + 2 + 50 + 1 + 2 + 3 + 4);
+}
+
+#[test]
+fn eight_functions_deep_each_has_its_frame() {
+    // Each function fills its frame, calls the next, and adds up its frame.
+    let function = "
+        r6 = r1
+        *(u64 *)(r10 - 8) = r6
+        *(u64 *)(r10 - 512) = r6
+        r1 += 1
+        call pc+5
+        r1 = *(u64 *)(r10 - 8)
+        r0 += r1
+        r1 = *(u64 *)(r10 - 512)
+        r0 += r1
+        exit
+    ";
+    let text = "r1 = 1\n".to_owned() + &function.repeat(7) + "r0 = r1\nexit";
+    assert_eq!(run_text(&text), 8 + 2 * (1..=7).sum::<u64>());
+}
+
+#[test]
+fn calls_come_back_from_both_ways_and_many_times() {
+    // Fibonacci numbers by a loop around a function before and one behind it.
+    let text = "
+        goto main
+    main:
+        r6 = 0
+        r7 = 1
+        r8 = 20
+    next:
+        r1 = r6
+        r2 = r7
+        call add
+        r6 = r7
+        r7 = r0
+        r8 += -1
+        if r8 != 0 goto next
+        r0 = r6
+        exit
+    add:
+        call first
+        r0 += r2
+        exit
+    first:
+        r0 = r1
+        exit
+    ";
+    assert_eq!(run_text(text), 6765);
+}
+
+#[test]
+fn a_packet_load_beyond_the_packet_ends_its_function() {
+    let text = "
+        r6 = r1
+        r7 = 40
+        call f
+        r7 += r0
+        r0 = *(u8 *)skb[1]
+        r0 += r7
+        exit
+    f:
+        r6 = r1
+        r0 = 1000
+        r0 = *(u32 *)skb[2]
+        exit
+    ";
+    // SAFETY: it accesses nothing but the packet.
+    let code = unsafe { compile(&assemble(text).expect(text)) };
+    let meta = Metadata::UNKNOWN;
+    for (bytes, expected) in [
+        (&[1, 2][..], 42),
+        (&[1, 2, 0, 0, 1, 0], 42 + 256),
+        (&[1], 0),
+    ] {
+        let packet = Packet::whole(bytes, &meta);
+        let mut random = SplitMix::new(1);
+        let outcome = code.run_packet(&mut Machine::new(), &packet, &mut random, 0);
+        assert_eq!(outcome, Outcome::Returned(expected), "{bytes:?}");
+    }
+}
+
+#[test]
+fn helpers_are_called_by_number() {
+    let text = "
+        r6 = 1
+        call 8
+        r7 = r0
+        call 7
+        r0 ^= r7
+        r0 *= r6
+        exit
+    ";
+    // SAFETY: it accesses nothing.
+    let code = unsafe { compile(&assemble(text).expect(text)) };
+    let meta = Metadata {
+        cpu: 3,
+        ..Metadata::UNKNOWN
+    };
+    let packet = Packet::whole(&[], &meta);
+    let mut random = SplitMix::new(5);
+    let outcome = code.run_packet(&mut Machine::new(), &packet, &mut random, 0);
+    let next = spec::Random::next_u32(&mut SplitMix::new(5));
+    assert_eq!(outcome, Outcome::Returned(u64::from(next ^ 3)));
+}
+
+#[test]
+#[should_panic(expected = "runs on packets or system calls")]
+fn a_classic_filter_gets_no_memory() {
+    let insns = [Insn::Exit];
+    let evidence = Evidence::Classic(Rules::Socket);
+    let code = Code::build(&insns, PacketRules::Kernel, evidence).expect("it is an end");
+    code.run_memory(&mut Machine::new(), &mut [], &mut SplitMix::new(1));
+}
