@@ -23,6 +23,7 @@
 pub mod captures;
 mod engine;
 mod filter;
+pub mod raw;
 mod seccomp;
 
 pub use classic::{Endless, Refusal, Rules, SeccompData, Semantics};

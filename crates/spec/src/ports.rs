@@ -13,6 +13,12 @@ pub trait Clock {
     fn nanoseconds(&mut self) -> u64;
 }
 
+impl<F: FnMut() -> u64> Clock for F {
+    fn nanoseconds(&mut self) -> u64 {
+        self()
+    }
+}
+
 /// A small deterministic source (the SplitMix64 generator), for callers that
 /// want repeatable runs.
 #[derive(Clone, Debug)]

@@ -33,6 +33,17 @@ pub enum Access {
     Update,
 }
 
+impl Access {
+    /// What it did, as a word.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Access::Read => "reads",
+            Access::Write => "writes",
+            Access::Update => "updates",
+        }
+    }
+}
+
 /// What a program may do to a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Permission {

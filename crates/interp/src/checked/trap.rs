@@ -6,7 +6,7 @@ use std::time::Instant;
 use isa::ebpf::{AddrSpaceCast, Callee, Fault, Imm64, Insn};
 
 use super::calls::CallFault;
-use super::memory::{Access, BadAccess, Flaw, NoRoom, RegionPlace};
+use super::memory::{BadAccess, Flaw, NoRoom, RegionPlace};
 
 /// Why a run ended without returning.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -162,11 +162,7 @@ impl fmt::Display for CallFault {
 
 impl fmt::Display for BadAccess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let does = match self.access {
-            Access::Read => "reads",
-            Access::Write => "writes",
-            Access::Update => "updates",
-        };
+        let does = self.access.name();
         let plural = if self.size == 1 { "" } else { "s" };
         write!(
             f,

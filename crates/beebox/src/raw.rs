@@ -1,0 +1,59 @@
+//! eBPF that nobody has verified, run safely.
+//!
+//! A [`Program`] is any sequence of instructions. It runs against the [`Memory`]
+//! that the caller hands it, by the checked interpreter: every access is checked,
+//! loops draw on a budget, and what goes wrong is a [`Trap`] that says which
+//! instruction did what to which address. Nothing a program does can harm its
+//! host, and two runs with the same input are the same.
+//!
+//! ```
+//! use beebox::raw::{self, Calls, Entry, Form, Limits, Memory, Reason, World};
+//!
+//! // Sums the bytes of the memory that r1 points to; r2 is its length.
+//! let source = b"
+//!         w0 = 0
+//!         r2 += r1
+//!     next:
+//!         if r1 == r2 goto done
+//!         r3 = *(u8 *)(r1 + 0)
+//!         r0 += r3
+//!         r1 += 1
+//!         goto next
+//!     done:
+//!         exit
+//! ";
+//! let program = raw::read_program(source, Some(Form::Asm))?;
+//!
+//! let mut bytes = [1, 2, 3];
+//! let mut memory = Memory::new();
+//! let region = memory.add("bytes", &mut bytes)?;
+//! let address = memory.address(region);
+//! let mut calls = Calls::none();
+//! let mut run = |len| {
+//!     let world = World { memory: &mut memory, calls: &mut calls, packet: None };
+//!     let entry = Entry { arguments: [address, len, 0, 0, 0] };
+//!     program.run(world, entry, &Limits::default())
+//! };
+//! assert_eq!(run(3).outcome, Ok(6));
+//!
+//! let trap = run(4).outcome.unwrap_err();
+//! assert!(matches!(trap.reason, Reason::Memory(_)));
+//! assert_eq!(
+//!     trap.to_string(),
+//!     "instruction 3 (r3 = *(u8 *)(r1 + 0)): it reads 1 byte at 0x10000003, \
+//!      where `bytes` (0x10000000 to 0x10000003) ends"
+//! );
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod elf;
+mod form;
+
+pub use elf::{ElfError, elf_program};
+pub use form::{Form, ReadError, parse_hex, read_program};
+pub use interp::checked::{
+    Access, BadAccess, CallFault, Calls, DEADLINE_INTERVAL, Entry, FRAME_BYTES, Finish, Flaw,
+    Limits, MAX_FRAMES, Memory, Missing, Moment, NoRoom, Observer, Permission, Program, Reason,
+    RegionId, RegionPlace, Trap, World,
+};
+pub use spec::{Clock, Random, SplitMix};

@@ -1,0 +1,174 @@
+//! The code section of an ELF object, for programs that need nothing else of
+//! their object: no maps, no globals, no functions of other sections. A section
+//! with relocations is refused, since without them it would be another program.
+//!
+//! The layout is that of the System V ABI: 64 bits, little-endian.
+
+use std::fmt;
+
+use interp::checked::Program;
+
+use super::form::ReadError;
+
+/// How an object begins.
+pub(super) const MAGIC: &[u8] = b"\x7fELF";
+
+const CLASS_64: u8 = 2;
+const LITTLE_ENDIAN: u8 = 1;
+const EM_BPF: u16 = 247;
+const SHT_PROGBITS: u32 = 1;
+const SHT_RELA: u32 = 4;
+const SHT_REL: u32 = 9;
+const SHF_EXECINSTR: u64 = 4;
+const SECTION_HEADER: usize = 64;
+
+/// Reads the program in one section of an object: the one with that name, or
+/// else the first one that holds code.
+pub fn elf_program(file: &[u8], section: Option<&str>) -> Result<Program, ReadError> {
+    Ok(Program::from_bytes(code(file, section)?)?)
+}
+
+fn code<'f>(file: &'f [u8], wanted: Option<&str>) -> Result<&'f [u8], ElfError> {
+    if !file.starts_with(MAGIC) {
+        return Err(ElfError::NoObject);
+    }
+    let identity = (byte(file, 4)?, byte(file, 5)?, half(file, 18)?);
+    if identity != (CLASS_64, LITTLE_ENDIAN, EM_BPF) {
+        return Err(ElfError::NotBpf);
+    }
+    let sections = sections(file)?;
+    let names = usize::from(half(file, 62)?);
+    let names = sections
+        .get(names)
+        .ok_or(ElfError::Truncated)?
+        .bytes(file)?;
+    let is_wanted = |section: &Section| match wanted {
+        Some(name) => section.name(names) == name.as_bytes(),
+        None => section.holds_code() && section.size > 0,
+    };
+    let index = sections.iter().position(is_wanted);
+    let index = index.ok_or_else(|| ElfError::NoCode {
+        section: wanted.map(str::to_owned),
+    })?;
+    let is_relocated = |section: &Section| {
+        matches!(section.kind, SHT_REL | SHT_RELA)
+            && section.info as usize == index
+            && section.size > 0
+    };
+    if sections.iter().any(is_relocated) {
+        let name = String::from_utf8_lossy(sections[index].name(names)).into_owned();
+        return Err(ElfError::Relocations { section: name });
+    }
+    sections[index].bytes(file)
+}
+
+struct Section {
+    name: u32,
+    kind: u32,
+    flags: u64,
+    offset: u64,
+    size: u64,
+    info: u32,
+}
+
+impl Section {
+    fn holds_code(&self) -> bool {
+        self.kind == SHT_PROGBITS && self.flags & SHF_EXECINSTR != 0
+    }
+
+    fn bytes<'f>(&self, file: &'f [u8]) -> Result<&'f [u8], ElfError> {
+        let start = usize::try_from(self.offset).map_err(|_| ElfError::Truncated)?;
+        let len = usize::try_from(self.size).map_err(|_| ElfError::Truncated)?;
+        let rest = file.get(start..).ok_or(ElfError::Truncated)?;
+        rest.get(..len).ok_or(ElfError::Truncated)
+    }
+
+    /// Its name in the table of names; empty if it is not there.
+    fn name<'f>(&self, names: &'f [u8]) -> &'f [u8] {
+        let rest = names.get(self.name as usize..).unwrap_or_default();
+        rest.split(|byte| *byte == 0).next().unwrap_or_default()
+    }
+}
+
+fn sections(file: &[u8]) -> Result<Vec<Section>, ElfError> {
+    let table = usize::try_from(long(file, 40)?).map_err(|_| ElfError::Truncated)?;
+    let count = usize::from(half(file, 60)?);
+    let headers = file.get(table..).ok_or(ElfError::Truncated)?;
+    let headers = headers.chunks_exact(SECTION_HEADER).take(count);
+    headers
+        .map(|header| {
+            Ok(Section {
+                name: word(header, 0)?,
+                kind: word(header, 4)?,
+                flags: long(header, 8)?,
+                offset: long(header, 24)?,
+                size: long(header, 32)?,
+                info: word(header, 44)?,
+            })
+        })
+        .collect()
+}
+
+fn array<const N: usize>(bytes: &[u8], at: usize) -> Result<[u8; N], ElfError> {
+    let rest = bytes.get(at..).ok_or(ElfError::Truncated)?;
+    rest.first_chunk().copied().ok_or(ElfError::Truncated)
+}
+
+fn byte(bytes: &[u8], at: usize) -> Result<u8, ElfError> {
+    array(bytes, at).map(u8::from_le_bytes)
+}
+
+fn half(bytes: &[u8], at: usize) -> Result<u16, ElfError> {
+    array(bytes, at).map(u16::from_le_bytes)
+}
+
+fn word(bytes: &[u8], at: usize) -> Result<u32, ElfError> {
+    array(bytes, at).map(u32::from_le_bytes)
+}
+
+fn long(bytes: &[u8], at: usize) -> Result<u64, ElfError> {
+    array(bytes, at).map(u64::from_le_bytes)
+}
+
+/// Why an object has no program that can be read alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ElfError {
+    /// It is no ELF file.
+    NoObject,
+    /// It is not for BPF, little-endian.
+    NotBpf,
+    /// It ends before what it promises.
+    Truncated,
+    /// No section has that name, or none holds code.
+    NoCode {
+        /// The name that was asked for.
+        section: Option<String>,
+    },
+    /// The section refers to other parts of the object.
+    Relocations {
+        /// Its name.
+        section: String,
+    },
+}
+
+impl fmt::Display for ElfError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ElfError::NoObject => f.write_str("no ELF object"),
+            ElfError::NotBpf => f.write_str("an ELF object, but not for little-endian BPF"),
+            ElfError::Truncated => f.write_str("the ELF object ends before what it promises"),
+            ElfError::NoCode { section: None } => {
+                f.write_str("the ELF object has no section with code")
+            }
+            ElfError::NoCode {
+                section: Some(name),
+            } => write!(f, "the ELF object has no section {name:?}"),
+            ElfError::Relocations { section } => write!(
+                f,
+                "section {section:?} refers to other parts of the object, and can't run alone"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for ElfError {}
