@@ -4,8 +4,11 @@
 //! is read where it stands ([`Btf`], [`Type`], [`Shape`]).
 #![forbid(unsafe_code)]
 
+mod dump_c;
+mod dump_raw;
 mod ids;
 mod kind;
+mod layout;
 mod lookup;
 mod parse;
 mod types;
@@ -13,6 +16,8 @@ pub mod validate;
 mod wire;
 mod write;
 
+pub use dump_c::{CDump, COptions, DumpError, dump_c};
+pub use dump_raw::{dump_raw, dump_raw_type};
 pub use ids::{Name, StrOffset, TypeId};
 pub use kind::Kind;
 pub use parse::{Btf, ParseError};

@@ -1,0 +1,200 @@
+//! A blob as text, type by type and number by number, as `bpftool btf dump
+//! format raw` prints it.
+
+use std::io::Write as _;
+
+use crate::{Btf, Encoding, Forward, Linkage, Shape, StrOffset, Type};
+
+/// All types of a blob. Names stand as they are, so it is bytes.
+pub fn dump_raw(btf: &Btf<'_>) -> Vec<u8> {
+    let mut dump = RawDump {
+        btf,
+        out: Vec::with_capacity(btf.as_bytes().len() * 2),
+    };
+    for ty in btf.types() {
+        dump.ty(ty);
+    }
+    dump.out
+}
+
+/// One type of a blob, without what ends the line.
+pub fn dump_raw_type(ty: Type<'_>) -> Vec<u8> {
+    let mut dump = RawDump {
+        btf: ty.btf(),
+        out: Vec::new(),
+    };
+    dump.ty(ty);
+    dump.out.pop();
+    dump.out
+}
+
+struct RawDump<'b> {
+    btf: &'b Btf<'b>,
+    out: Vec<u8>,
+}
+
+/// Appends formatted text; writing to memory can't fail.
+macro_rules! put {
+    ($dump:expr, $($format:tt)*) => {
+        let _ = write!($dump.out, $($format)*);
+    };
+}
+
+impl RawDump<'_> {
+    fn name(&mut self, offset: StrOffset) {
+        let name = match offset {
+            StrOffset::EMPTY => b"(anon)",
+            offset => self.btf.string(offset).as_bytes(),
+        };
+        self.out.push(b'\'');
+        self.out.extend_from_slice(name);
+        self.out.push(b'\'');
+    }
+
+    fn ty(&mut self, ty: Type<'_>) {
+        put!(self, "[{}] {} ", ty.id(), ty.kind().name());
+        self.name(ty.name_offset());
+        let count = ty.count();
+        match ty.shape() {
+            Shape::Void => {}
+            Shape::Int(int) => {
+                put!(
+                    self,
+                    " size={} bits_offset={} nr_bits={} encoding={}",
+                    int.size,
+                    int.offset,
+                    int.bits,
+                    encoding(int.encoding)
+                );
+            }
+            Shape::Ptr(to)
+            | Shape::Typedef(to)
+            | Shape::Volatile(to)
+            | Shape::Const(to)
+            | Shape::Restrict(to)
+            | Shape::TypeTag(to) => {
+                put!(self, " type_id={to}");
+            }
+            Shape::Array(array) => {
+                put!(
+                    self,
+                    " type_id={} index_type_id={} nr_elems={}",
+                    array.element,
+                    array.index,
+                    array.count
+                );
+            }
+            Shape::Struct(composite) | Shape::Union(composite) => {
+                put!(self, " size={} vlen={count}", composite.size);
+                for member in composite.members() {
+                    put!(self, "\n\t");
+                    self.name(member.name);
+                    put!(
+                        self,
+                        " type_id={} bits_offset={}",
+                        member.ty,
+                        member.bit_offset
+                    );
+                    if member.bits != 0 {
+                        put!(self, " bitfield_size={}", member.bits);
+                    }
+                }
+            }
+            Shape::Enum(of) => {
+                let encoding = if of.signed { "SIGNED" } else { "UNSIGNED" };
+                put!(self, " encoding={encoding} size={} vlen={count}", of.size);
+                for value in of.values() {
+                    put!(self, "\n\t");
+                    self.name(value.name);
+                    let suffix = match (of.wide, of.signed) {
+                        (false, _) => "",
+                        (true, true) => "LL",
+                        (true, false) => "ULL",
+                    };
+                    if of.signed {
+                        put!(self, " val={}{suffix}", value.value as i64);
+                    } else {
+                        put!(self, " val={}{suffix}", value.value);
+                    }
+                }
+            }
+            Shape::Fwd(Forward::Struct) => {
+                put!(self, " fwd_kind=struct");
+            }
+            Shape::Fwd(Forward::Union) => {
+                put!(self, " fwd_kind=union");
+            }
+            Shape::Func(func) => {
+                put!(
+                    self,
+                    " type_id={} linkage={}",
+                    func.proto,
+                    linkage(func.linkage)
+                );
+            }
+            Shape::Proto(proto) => {
+                put!(self, " ret_type_id={} vlen={count}", proto.returns);
+                for param in proto.params() {
+                    put!(self, "\n\t");
+                    self.name(param.name);
+                    put!(self, " type_id={}", param.ty);
+                }
+            }
+            Shape::Var(var) => {
+                put!(
+                    self,
+                    " type_id={}, linkage={}",
+                    var.ty,
+                    linkage(var.linkage)
+                );
+            }
+            Shape::Datasec(section) => {
+                put!(self, " size={} vlen={count}", section.size);
+                for placed in section.vars() {
+                    put!(
+                        self,
+                        "\n\ttype_id={} offset={} size={}",
+                        placed.var,
+                        placed.offset,
+                        placed.size
+                    );
+                    let var = self.btf.at(placed.var);
+                    put!(self, " ({} ", var.kind().name());
+                    self.name(var.name_offset());
+                    put!(self, ")");
+                }
+            }
+            Shape::Float(size) => {
+                put!(self, " size={size}");
+            }
+            Shape::DeclTag(tag) => {
+                put!(
+                    self,
+                    " type_id={} component_idx={}",
+                    tag.target,
+                    tag.component
+                );
+            }
+        }
+        self.out.push(b'\n');
+    }
+}
+
+fn encoding(encoding: Encoding) -> &'static str {
+    match encoding {
+        Encoding::NONE => "(none)",
+        Encoding::SIGNED => "SIGNED",
+        Encoding::CHAR => "CHAR",
+        Encoding::BOOL => "BOOL",
+        _ => "UNKN",
+    }
+}
+
+fn linkage(linkage: Linkage) -> &'static str {
+    match linkage {
+        Linkage::STATIC => "static",
+        Linkage::GLOBAL => "global",
+        Linkage::EXTERN => "extern",
+        _ => "(unknown)",
+    }
+}

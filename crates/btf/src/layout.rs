@@ -1,0 +1,183 @@
+//! How large a type is, and how it is aligned.
+//!
+//! A blob can hold types that contain themselves, so every walk has an end: 32
+//! types for sizes, as the kernel and libbpf have it, and a mark on types whose
+//! alignment is being computed.
+
+use crate::{Btf, Kind, Shape, TypeId};
+
+/// The most types that are followed to find a size.
+const MAX_DEPTH: usize = 32;
+
+impl Btf<'_> {
+    /// Bytes of a pointer, as far as the blob tells: by its `long`. 8 where it
+    /// has none.
+    pub fn pointer_size(&self) -> u32 {
+        let is_long = |name: &str| {
+            let mut words: Vec<&str> = name.split(' ').collect();
+            words.sort_unstable();
+            matches!(
+                words[..],
+                ["long"] | ["int", "long"] | ["long", "unsigned"] | ["int", "long", "unsigned"]
+            )
+        };
+        self.types()
+            .find_map(|ty| match ty.shape() {
+                Shape::Int(int) if matches!(int.size, 4 | 8) => {
+                    ty.name().to_str().is_some_and(is_long).then_some(int.size)
+                }
+                _ => None,
+            })
+            .unwrap_or(8)
+    }
+
+    /// Bytes of a type; `None` for what has no size, or more than 32 bits of it.
+    pub fn size_of(&self, id: TypeId) -> Option<u32> {
+        let mut id = id;
+        let mut count = 1u32;
+        for _ in 0..MAX_DEPTH {
+            let ty = self.get(id)?;
+            id = match ty.shape() {
+                Shape::Int(int) => return int.size.checked_mul(count),
+                Shape::Float(size) => return size.checked_mul(count),
+                Shape::Struct(composite) | Shape::Union(composite) => {
+                    return composite.size.checked_mul(count);
+                }
+                Shape::Enum(of) => return of.size.checked_mul(count),
+                Shape::Datasec(section) => return section.size.checked_mul(count),
+                Shape::Ptr(_) => return self.pointer_size().checked_mul(count),
+                Shape::Array(array) => {
+                    count = count.checked_mul(array.count)?;
+                    array.element
+                }
+                Shape::Void | Shape::Fwd(_) | Shape::Func(_) | Shape::Proto(_) => return None,
+                Shape::Typedef(to)
+                | Shape::Volatile(to)
+                | Shape::Const(to)
+                | Shape::Restrict(to)
+                | Shape::TypeTag(to) => to,
+                Shape::Var(var) => var.ty,
+                Shape::DeclTag(tag) => tag.target,
+            };
+        }
+        None
+    }
+
+    /// The type below the modifiers; `None` if they have no end.
+    pub fn skip_modifiers(&self, id: TypeId) -> Option<TypeId> {
+        let mut id = id;
+        for _ in 0..self.len() {
+            let ty = self.get(id)?;
+            if !ty.kind().is_modifier() {
+                return Some(id);
+            }
+            id = ty.referred()?;
+        }
+        None
+    }
+
+    /// Bytes that the type must be aligned to; `None` for what has no size, or
+    /// contains itself. A structure that breaks the rules was packed: 1.
+    pub fn align_of(&self, id: TypeId) -> Option<u32> {
+        Alignments::new(self).of(id)
+    }
+}
+
+/// Alignments of many types, each computed once.
+pub(crate) struct Alignments<'b> {
+    btf: &'b Btf<'b>,
+    known: Vec<Known>,
+    pub(crate) pointer: u32,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Known {
+    No,
+    /// It is being computed.
+    Soon,
+    None,
+    Bytes(u32),
+}
+
+/// The deepest nesting that is followed.
+const MAX_NESTING: usize = 512;
+
+impl<'b> Alignments<'b> {
+    pub(crate) fn new(btf: &'b Btf<'b>) -> Alignments<'b> {
+        Alignments {
+            btf,
+            known: vec![Known::No; btf.len()],
+            pointer: btf.pointer_size(),
+        }
+    }
+
+    pub(crate) fn of(&mut self, id: TypeId) -> Option<u32> {
+        self.within(id, MAX_NESTING)
+    }
+
+    fn within(&mut self, id: TypeId, depth: usize) -> Option<u32> {
+        match *self.known.get(id.index())? {
+            Known::Bytes(bytes) => return Some(bytes),
+            Known::None | Known::Soon => return None,
+            Known::No => {}
+        }
+        let depth = depth.checked_sub(1)?;
+        self.known[id.index()] = Known::Soon;
+        let found = self.compute(id, depth);
+        self.known[id.index()] = found.map_or(Known::None, Known::Bytes);
+        found
+    }
+
+    fn compute(&mut self, id: TypeId, depth: usize) -> Option<u32> {
+        let ty = self.btf.get(id)?;
+        match ty.shape() {
+            Shape::Int(int) => Some(int.size.min(self.pointer)),
+            Shape::Enum(of) => Some(of.size.min(self.pointer)),
+            Shape::Float(size) => Some(size.min(self.pointer)),
+            Shape::Ptr(_) => Some(self.pointer),
+            Shape::Typedef(to)
+            | Shape::Volatile(to)
+            | Shape::Const(to)
+            | Shape::Restrict(to)
+            | Shape::TypeTag(to) => self.within(to, depth),
+            Shape::Array(array) => self.within(array.element, depth),
+            Shape::Struct(composite) | Shape::Union(composite) => {
+                let mut largest = 1;
+                for member in composite.members() {
+                    let align = self.within(member.ty, depth).filter(|&align| align != 0)?;
+                    largest = largest.max(align);
+                    if member.bits == 0 && !member.bit_offset.is_multiple_of(8 * align) {
+                        return Some(1);
+                    }
+                }
+                let is_whole = composite.size.is_multiple_of(largest);
+                Some(if is_whole { largest } else { 1 })
+            }
+            _ => None,
+        }
+    }
+
+    /// Must the structure have been packed?
+    pub(crate) fn is_packed(&mut self, id: TypeId) -> bool {
+        let Some(composite) = self.btf.get(id).and_then(|ty| ty.as_composite()) else {
+            return false;
+        };
+        let mut largest = 1;
+        for member in composite.members() {
+            let align = self.of(member.ty).unwrap_or(0);
+            let is_placed = member.bits != 0 || align == 0;
+            if !is_placed && !member.bit_offset.is_multiple_of(8 * align) {
+                return true;
+            }
+            largest = largest.max(align);
+        }
+        !composite.size.is_multiple_of(largest)
+    }
+}
+
+impl Kind {
+    /// `volatile`, `const`, `restrict`, a type tag: what C writes beside a type.
+    pub(crate) fn is_qualifier(self) -> bool {
+        self.is_modifier() && self != Kind::Typedef
+    }
+}
