@@ -4,6 +4,8 @@ use std::str::FromStr;
 
 use classic::{Checked, Program, Semantics, convert};
 use interp::Code;
+use jit::memory::Pool;
+use jit::{Native, Options};
 use lower::Lowered;
 
 /// What runs a program. All engines give the same answers.
@@ -12,19 +14,23 @@ pub enum Engine {
     /// A plain switch over the classic instructions.
     Classic,
     /// The threaded interpreter over the converted program.
-    #[default]
     Interp,
+    /// Native code, made from the converted program; where there is none to be
+    /// had, the threaded interpreter.
+    #[default]
+    Jit,
 }
 
 impl Engine {
     /// All of them.
-    pub const ALL: &[Engine] = &[Engine::Classic, Engine::Interp];
+    pub const ALL: &[Engine] = &[Engine::Classic, Engine::Interp, Engine::Jit];
 
     /// The name by which it is chosen.
     pub const fn name(self) -> &'static str {
         match self {
             Engine::Classic => "classic",
             Engine::Interp => "interp",
+            Engine::Jit => "jit",
         }
     }
 }
@@ -51,18 +57,39 @@ impl FromStr for Engine {
 pub(crate) enum Prepared {
     Classic(Program),
     Interp(Code),
+    Jit(Native),
 }
 
 impl Prepared {
-    pub(crate) fn new(program: &Checked, semantics: Semantics, engine: Engine) -> Prepared {
-        match engine {
-            Engine::Classic => Prepared::Classic(Program::prepare(program, semantics)),
-            Engine::Interp => {
-                let lowered = Lowered::from_classic(convert(program, semantics));
-                let code = Code::compile(&lowered)
-                    .expect("the interpreter performs every instruction that conversion makes");
-                Prepared::Interp(code)
-            }
+    /// Prepares a program for an engine, native code in the pool's memory. Where
+    /// there is no native code to be had (another processor, a system that gives
+    /// no executable memory), it is prepared for the interpreter.
+    pub(crate) fn new(
+        program: &Checked,
+        semantics: Semantics,
+        engine: Engine,
+        pool: &Pool,
+    ) -> Prepared {
+        if engine == Engine::Classic {
+            return Prepared::Classic(Program::prepare(program, semantics));
+        }
+        let lowered = Lowered::from_classic(convert(program, semantics));
+        if engine == Engine::Jit
+            && let Ok(code) = Native::compile(&lowered, &Options::default(), pool)
+        {
+            return Prepared::Jit(code);
+        }
+        let code = Code::compile(&lowered)
+            .expect("the interpreter performs every instruction that conversion makes");
+        Prepared::Interp(code)
+    }
+
+    /// What runs it.
+    pub(crate) fn engine(&self) -> Engine {
+        match self {
+            Prepared::Classic(_) => Engine::Classic,
+            Prepared::Interp(_) => Engine::Interp,
+            Prepared::Jit(_) => Engine::Jit,
         }
     }
 }

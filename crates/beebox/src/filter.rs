@@ -2,6 +2,7 @@
 
 use classic::{Checked, Endless, Refusal, Rules, Semantics, check};
 use isa::classic::SockFilter;
+use jit::memory::Pool;
 use packet::Packet;
 use spec::SplitMix;
 use vm::{Machine, Outcome};
@@ -14,7 +15,6 @@ pub struct Filter {
     prepared: Prepared,
     checked: Checked,
     semantics: Semantics,
-    engine: Engine,
 }
 
 impl Filter {
@@ -25,13 +25,23 @@ impl Filter {
         semantics: Semantics,
         engine: Engine,
     ) -> Result<Filter, Refusal> {
+        Filter::new_in(&Pool::new(), program, rules, semantics, engine)
+    }
+
+    /// As [`Filter::new`], with native code in memory that many filters share.
+    pub fn new_in(
+        pool: &Pool,
+        program: &[SockFilter],
+        rules: Rules,
+        semantics: Semantics,
+        engine: Engine,
+    ) -> Result<Filter, Refusal> {
         let checked = check(program, rules)?;
-        let prepared = Prepared::new(&checked, semantics, engine);
+        let prepared = Prepared::new(&checked, semantics, engine, pool);
         Ok(Filter {
             prepared,
             checked,
             semantics,
-            engine,
         })
     }
 
@@ -47,7 +57,7 @@ impl Filter {
 
     /// What runs it.
     pub fn engine(&self) -> Engine {
-        self.engine
+        self.prepared.engine()
     }
 
     /// What runs the filter in one thread. Equal seeds give equal random numbers
@@ -74,13 +84,26 @@ impl Runner<'_> {
     pub fn run(&mut self, packet: &Packet<'_>) -> Result<u32, Endless> {
         match &self.filter.prepared {
             Prepared::Classic(program) => program.run(packet, &mut self.random),
-            Prepared::Interp(code) => {
-                let budget = classic::BACKWARD_JUMPS;
-                match code.run_packet(&mut self.machine, packet, &mut self.random, budget) {
-                    Outcome::Returned(value) => Ok(value as u32),
-                    Outcome::BudgetExhausted => Err(Endless),
-                }
-            }
+            Prepared::Interp(code) => answer(code.run_packet(
+                &mut self.machine,
+                packet,
+                &mut self.random,
+                classic::BACKWARD_JUMPS,
+            )),
+            Prepared::Jit(code) => answer(code.run_packet(
+                &mut self.machine,
+                packet,
+                &mut self.random,
+                classic::BACKWARD_JUMPS,
+            )),
         }
+    }
+}
+
+#[inline(always)]
+fn answer(outcome: Outcome) -> Result<u32, Endless> {
+    match outcome {
+        Outcome::Returned(value) => Ok(value as u32),
+        Outcome::BudgetExhausted => Err(Endless),
     }
 }

@@ -30,5 +30,6 @@ pub use classic::{Endless, Refusal, Rules, SeccompData, Semantics};
 pub use engine::Engine;
 pub use filter::{Filter, Runner};
 pub use isa::classic::SockFilter;
+pub use jit::memory::Pool;
 pub use packet::{Device, Metadata, Packet, VlanTag};
 pub use seccomp::SeccompFilter;

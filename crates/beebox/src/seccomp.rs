@@ -2,6 +2,7 @@
 
 use classic::{Checked, Refusal, Rules, SeccompData, Semantics, check};
 use isa::classic::SockFilter;
+use jit::memory::Pool;
 use vm::{Machine, Outcome};
 
 use crate::engine::{Engine, Prepared};
@@ -16,8 +17,18 @@ pub struct SeccompFilter {
 impl SeccompFilter {
     /// Checks a program as seccomp(2) does and prepares it for an engine.
     pub fn new(program: &[SockFilter], engine: Engine) -> Result<SeccompFilter, Refusal> {
+        SeccompFilter::new_in(&Pool::new(), program, engine)
+    }
+
+    /// As [`SeccompFilter::new`], with native code in memory that many filters
+    /// share.
+    pub fn new_in(
+        pool: &Pool,
+        program: &[SockFilter],
+        engine: Engine,
+    ) -> Result<SeccompFilter, Refusal> {
         let checked = check(program, Rules::Seccomp)?;
-        let prepared = Prepared::new(&checked, Semantics::Kernel, engine);
+        let prepared = Prepared::new(&checked, Semantics::Kernel, engine, pool);
         Ok(SeccompFilter {
             prepared,
             checked,
@@ -37,10 +48,15 @@ impl SeccompFilter {
             Prepared::Classic(program) => program
                 .run_seccomp(call)
                 .expect("a seccomp filter has no loops"),
-            Prepared::Interp(code) => match code.run_seccomp(&mut self.machine, &call.to_bytes()) {
-                Outcome::Returned(value) => value as u32,
-                Outcome::BudgetExhausted => unreachable!("a seccomp filter has no loops"),
-            },
+            Prepared::Interp(code) => answer(code.run_seccomp(&mut self.machine, &call.to_bytes())),
+            Prepared::Jit(code) => answer(code.run_seccomp(&mut self.machine, &call.to_bytes())),
         }
+    }
+}
+
+fn answer(outcome: Outcome) -> u32 {
+    match outcome {
+        Outcome::Returned(value) => value as u32,
+        Outcome::BudgetExhausted => unreachable!("a seccomp filter has no loops"),
     }
 }

@@ -1,0 +1,34 @@
+//! What a processor's code generator offers to the rest of the room.
+
+use lower::Lowered;
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) use crate::x64::X64 as Host;
+
+/// A code generator. Nothing outside of it knows the processor.
+pub(crate) trait Backend {
+    /// Code that was generated and has no address yet.
+    type Code: Code;
+
+    /// Generates the code of a whole program.
+    fn compile(&self, program: &Lowered) -> Self::Code;
+}
+
+/// Generated code.
+pub(crate) trait Code {
+    /// Bytes.
+    fn len(&self) -> usize;
+
+    /// Where the program's first function begins.
+    fn entry(&self) -> usize;
+
+    /// Whether it looks at the environment.
+    fn wants_env(&self) -> bool;
+
+    /// Writes the code into memory of exactly its length, to run at `address`.
+    fn write(&self, out: &mut [u8], address: u64);
+
+    /// Where pieces of the code begin, in ascending order, each with its slot, or
+    /// `u32::MAX` for what comes from no slot.
+    fn places(&self) -> Vec<(u32, u32)>;
+}

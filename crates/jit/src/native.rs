@@ -1,0 +1,266 @@
+//! A program as native code, and its runs.
+
+use std::fmt;
+use std::ops::Range;
+
+use isa::ebpf::{Insn, Reg};
+use lower::{Evidence, Lowered};
+use packet::{Metadata, Packet};
+use spec::context::{LEN, SECCOMP_DATA_SIZE};
+use spec::{Random, SplitMix};
+use vm::{Machine, Outcome, PacketRules, Surroundings};
+
+use crate::backend::{Backend, Code, Host};
+use crate::memory::{Image, MemoryError, Pool};
+
+/// What native code may want of a run beside its arguments.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct Env {
+    /// A `Surroundings`.
+    world: *mut (),
+    /// The packet's bytes, and how many there are.
+    data: *const u8,
+    len: usize,
+    /// Backward jumps that are left; below zero when they are used up.
+    budget: i64,
+}
+
+impl Env {
+    pub(crate) const WORLD: usize = std::mem::offset_of!(Env, world);
+    pub(crate) const DATA: usize = std::mem::offset_of!(Env, data);
+    pub(crate) const LEN: usize = std::mem::offset_of!(Env, len);
+    pub(crate) const BUDGET: usize = std::mem::offset_of!(Env, budget);
+}
+
+/// Where native code begins: `r1`, `r2`, the packet's bytes and their number, the
+/// environment (which only some programs look at); the result is `r0`.
+type Entry = unsafe extern "C" fn(u64, u64, *const u8, usize, *mut Env) -> u64;
+
+/// What a host decides about native code.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// What the code may use of the processor.
+    pub features: crate::Features,
+    /// Whether to keep what [`Native::map`] tells.
+    pub map: bool,
+}
+
+/// Why there is no native code.
+#[derive(Debug)]
+pub enum CompileError {
+    /// No memory to run it in.
+    Memory(MemoryError),
+}
+
+impl fmt::Display for CompileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CompileError::Memory(error) => write!(f, "no memory for native code: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for CompileError {}
+
+/// A program as native code. It frees its memory when it is dropped, which no run
+/// can be under way for: a run borrows it.
+pub struct Native {
+    image: Image,
+    entry: Entry,
+    /// Whether it looks at the environment.
+    wants_env: bool,
+    /// Whether it reads any field of a packet's context but the length.
+    reads_metadata: bool,
+    evidence: Evidence,
+    rules: PacketRules,
+    /// Where pieces of the code begin, with their slots; empty if not asked for.
+    places: Vec<(u32, u32)>,
+}
+
+impl Native {
+    /// Compiles a program for this machine and puts the code into the pool's
+    /// memory.
+    pub fn compile(
+        program: &Lowered,
+        options: &Options,
+        pool: &Pool,
+    ) -> Result<Native, CompileError> {
+        let code = Host::new(options.features).compile(program);
+        let entry = code.entry();
+        let wants_env = code.wants_env();
+        let image = pool
+            .install(code.len(), 16, |out, address| {
+                code.write(out, address);
+            })
+            .map_err(CompileError::Memory)?;
+        // SAFETY: the backend made a function of this type at that offset, and the
+        // image keeps it there.
+        let entry = unsafe { std::mem::transmute::<*const u8, Entry>(image.address().add(entry)) };
+        Ok(Native {
+            entry,
+            wants_env,
+            reads_metadata: reads_metadata(program.insns()),
+            evidence: program.evidence(),
+            rules: program.packet_rules(),
+            places: if options.map {
+                code.places()
+            } else {
+                Vec::new()
+            },
+            image,
+        })
+    }
+
+    /// The machine code.
+    pub fn image(&self) -> &[u8] {
+        self.image.bytes()
+    }
+
+    /// Where the code lies.
+    pub fn address(&self) -> u64 {
+        self.image.address() as u64
+    }
+
+    /// Pieces of the code in their order, each with the slot that it comes from;
+    /// none for what a function begins with and for what stands behind it. A slot
+    /// may have several pieces (the code of short programs is written twice), or
+    /// none (what is part of another instruction or does nothing). Nothing, if
+    /// [`Options::map`] did not ask for it.
+    pub fn map(&self) -> impl Iterator<Item = (Option<usize>, Range<usize>)> {
+        pieces(&self.places, self.image.bytes().len())
+    }
+
+    /// Runs a packet filter. `budget` bounds how many backward jumps it takes.
+    ///
+    /// # Panics
+    /// If the program is a seccomp filter.
+    #[inline(always)]
+    pub fn run_packet(
+        &self,
+        machine: &mut Machine,
+        packet: &Packet<'_>,
+        random: &mut dyn Random,
+        budget: u64,
+    ) -> Outcome {
+        assert!(!self.is_seccomp(), "a seccomp filter runs on system calls");
+        if self.reads_metadata {
+            machine.skb.describe_metadata(packet);
+        }
+        let data = packet.data();
+        let len = match self.rules {
+            PacketRules::Capture => packet.wire_len(),
+            // Linux knows one length.
+            PacketRules::Kernel => data.len() as u32,
+        };
+        machine.skb.set(LEN, len);
+        let context = (&raw mut machine.skb).expose_provenance() as u64;
+        let mut world = Surroundings { packet, random };
+        // SAFETY: the program is a packet filter, so its evidence allows exactly
+        // the context that `r1` points to, and the packet.
+        unsafe { self.run(context, 0, data, &mut world, budget) }
+    }
+
+    /// Runs a seccomp filter on `struct seccomp_data` in host order.
+    ///
+    /// # Panics
+    /// If the program is a packet filter.
+    #[inline]
+    pub fn run_seccomp(&self, _: &mut Machine, data: &[u8; SECCOMP_DATA_SIZE]) -> Outcome {
+        assert!(self.is_seccomp(), "a packet filter runs on packets");
+        let packet = Packet::whole(&[], &Metadata::UNKNOWN);
+        let mut world = Surroundings {
+            packet: &packet,
+            random: &mut SplitMix::new(0),
+        };
+        let context = data.as_ptr().expose_provenance() as u64;
+        // SAFETY: the program is a seccomp filter, whose checker bounds every load
+        // to the 64 bytes at `r1`.
+        unsafe { self.run(context, 0, &[], &mut world, 0) }
+    }
+
+    /// Runs a trusted program on memory: `r1` is its address, `r2` its length.
+    /// Such a program ends by itself. It sees an empty packet.
+    ///
+    /// # Panics
+    /// If the program is a classic filter.
+    #[inline]
+    pub fn run_memory(
+        &self,
+        _: &mut Machine,
+        memory: &mut [u8],
+        random: &mut dyn Random,
+    ) -> Outcome {
+        let trusted = matches!(self.evidence, Evidence::Trusted);
+        assert!(trusted, "a classic filter runs on packets or system calls");
+        let packet = Packet::whole(&[], &Metadata::UNKNOWN);
+        let mut world = Surroundings {
+            packet: &packet,
+            random,
+        };
+        let address = memory.as_mut_ptr().expose_provenance() as u64;
+        // SAFETY: the host vouched that the program accesses nothing but the
+        // memory, which is unique to this run.
+        unsafe { self.run(address, memory.len() as u64, &[], &mut world, u64::MAX) }
+    }
+
+    fn is_seccomp(&self) -> bool {
+        matches!(self.evidence, Evidence::Classic(classic::Rules::Seccomp))
+    }
+
+    /// # Safety
+    /// `r1` and `r2` are what the program's evidence says of them.
+    #[inline(always)]
+    unsafe fn run(
+        &self,
+        r1: u64,
+        r2: u64,
+        data: &[u8],
+        world: &mut Surroundings<'_>,
+        budget: u64,
+    ) -> Outcome {
+        if !self.wants_env {
+            // SAFETY: the code was made from a lowered program, whose evidence
+            // upholds what it does; it does not look at the environment.
+            let r0 =
+                unsafe { (self.entry)(r1, r2, data.as_ptr(), data.len(), std::ptr::null_mut()) };
+            return Outcome::Returned(r0);
+        }
+        let world: *mut Surroundings<'_> = world;
+        let mut env = Env {
+            world: world.cast(),
+            data: data.as_ptr(),
+            len: data.len(),
+            budget: i64::try_from(budget).unwrap_or(i64::MAX),
+        };
+        // SAFETY: as above; the environment outlives the call.
+        let r0 = unsafe { (self.entry)(r1, r2, data.as_ptr(), data.len(), &raw mut env) };
+        if env.budget < 0 {
+            Outcome::BudgetExhausted
+        } else {
+            Outcome::Returned(r0)
+        }
+    }
+}
+
+/// The pieces of so many bytes of code that begin at these places.
+pub(crate) fn pieces(
+    places: &[(u32, u32)],
+    len: usize,
+) -> impl Iterator<Item = (Option<usize>, Range<usize>)> {
+    let ends = places.iter().skip(1).map(|place| place.1 as usize);
+    let ends = ends.chain([len]);
+    places.iter().zip(ends).map(|(&(slot, start), end)| {
+        let slot = (slot != u32::MAX).then_some(slot as usize);
+        (slot, start as usize..end)
+    })
+}
+
+/// Whether the program reads its context beyond the length. Any load through
+/// another register than the frame pointer counts.
+fn reads_metadata(insns: &[Insn]) -> bool {
+    insns.iter().any(|insn| match *insn {
+        Insn::Load { base, off, .. } => base != Reg::R10 && !(base == Reg::R6 && off == LEN.offset),
+        _ => false,
+    })
+}

@@ -1,0 +1,666 @@
+//! Arithmetic, moves, shifts, byte order.
+//!
+//! Several instructions become one where the machine has it: a move and what
+//! follows it (`lea`, three-operand multiplication and shifts), a shift that
+//! scales an index, two shifts that only extend. What is written is as narrow as
+//! what is wanted of the result: the low half's form is shorter and zeroes the
+//! upper half, which also replaces most masks.
+
+use isa::ebpf::{AluOp, ByteOrder, Insn, Operand, Reg, Size, Width};
+
+use super::asm::{Alu, Shift, Unary};
+use super::generator::{Generator, bits};
+use super::reg::{Gpr, Mem};
+
+/// The operation's encoding, if it is one of the eight that share theirs.
+pub(super) const fn plain(op: AluOp) -> Option<Alu> {
+    Some(match op {
+        AluOp::Add => Alu::Add,
+        AluOp::Sub => Alu::Sub,
+        AluOp::Or => Alu::Or,
+        AluOp::And => Alu::And,
+        AluOp::Xor => Alu::Xor,
+        _ => return None,
+    })
+}
+
+const fn shift(op: AluOp) -> Option<Shift> {
+    Some(match op {
+        AluOp::Lsh => Shift::Shl,
+        AluOp::Rsh => Shift::Shr,
+        AluOp::Arsh => Shift::Sar,
+        _ => return None,
+    })
+}
+
+/// Whether the low half of the result depends on the low halves alone.
+const fn is_narrowable(op: AluOp, src: Operand) -> bool {
+    match op {
+        AluOp::Add | AluOp::Sub | AluOp::Mul | AluOp::And | AluOp::Or | AluOp::Xor | AluOp::Mov => {
+            true
+        }
+        AluOp::Lsh => matches!(src, Operand::Imm(count) if count & 63 < 32),
+        _ => false,
+    }
+}
+
+/// An arithmetic instruction in parts, at the width that is wanted of it.
+#[derive(Clone, Copy)]
+pub(super) struct Arithmetic {
+    pub(super) op: AluOp,
+    pub(super) width: Width,
+    pub(super) dst: Reg,
+    pub(super) src: Operand,
+}
+
+impl Generator<'_> {
+    /// The arithmetic at a slot that is looked at from the slots before it.
+    pub(super) fn arithmetic(&self, slot: usize) -> Option<Arithmetic> {
+        self.peek(slot)?;
+        self.arithmetic_at(slot)
+    }
+
+    /// The arithmetic at a slot, if it is such, at the width that is wanted.
+    pub(super) fn arithmetic_at(&self, slot: usize) -> Option<Arithmetic> {
+        let Insn::Alu {
+            op,
+            width,
+            dst,
+            src,
+        } = self.insns[slot]
+        else {
+            return None;
+        };
+        let wanted = self.after(slot).has_upper(dst);
+        let narrow = width == Width::W64 && !wanted && is_narrowable(op, src);
+        Some(Arithmetic {
+            op,
+            width: if narrow { Width::W32 } else { width },
+            dst,
+            src,
+        })
+    }
+
+    /// Performs the arithmetic at a slot and perhaps what follows it; how many
+    /// slots that was.
+    pub(super) fn alu(&mut self, slot: usize, this: Arithmetic) -> usize {
+        match (this.op, this.src) {
+            (AluOp::Mov, Operand::Imm(imm)) => self.set_imm(slot, this, imm),
+            (AluOp::Mov, Operand::Reg(src)) => self.copy(slot, this, src),
+            (AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod, _) => {
+                self.divide(slot, this);
+                1
+            }
+            (AluOp::Lsh | AluOp::Rsh | AluOp::Arsh, Operand::Imm(count)) => {
+                self.shift_imm(slot, this, count)
+            }
+            (AluOp::Lsh | AluOp::Rsh | AluOp::Arsh, Operand::Reg(count)) => {
+                self.shift_by_reg(this, self.gpr(this.dst), count);
+                1
+            }
+            (_, Operand::Imm(imm)) => {
+                self.alu_imm(this, imm);
+                1
+            }
+            (_, Operand::Reg(src)) => self.alu_reg(slot, this, src),
+        }
+    }
+
+    fn set_imm(&mut self, slot: usize, this: Arithmetic, imm: i32) -> usize {
+        let value = match this.width {
+            Width::W32 => u64::from(imm as u32),
+            Width::W64 => imm as i64 as u64,
+        };
+        if let Some(stored) = self.store_constant(slot, this.dst, imm, value) {
+            return stored;
+        }
+        let dst = self.gpr(this.dst);
+        self.buf.set(dst, value);
+        self.know(this.dst, bits(value));
+        1
+    }
+
+    /// `dst = imm; *(size *)(base + off) = dst`, where nothing else reads `dst`.
+    fn store_constant(&mut self, slot: usize, dst: Reg, imm: i32, value: u64) -> Option<usize> {
+        let Insn::Store {
+            size,
+            base,
+            off,
+            src: Operand::Reg(src),
+        } = self.peek(slot + 1)?
+        else {
+            return None;
+        };
+        let same = size != Size::DW || value == imm as i64 as u64;
+        if src != dst || base == dst || self.after(slot + 1).has(dst) || !same {
+            return None;
+        }
+        let mem = self.frame.address(base, off);
+        self.buf.store_imm(size, mem, imm);
+        Some(2)
+    }
+
+    /// `dst = src`, and what is then done to `dst`.
+    fn copy(&mut self, slot: usize, this: Arithmetic, src: Reg) -> usize {
+        if src == Reg::R10 {
+            return self.copy_frame_pointer(slot, this.dst);
+        }
+        if this.dst != src
+            && let Some(count) = self.fuse_copy(slot, this, src)
+        {
+            return count;
+        }
+        let (dst, from) = (self.gpr(this.dst), self.gpr(src));
+        let known = self.known(src);
+        let flags = self.flags_before;
+        if dst == from {
+            let zeroes = this.width == Width::W32 && known > 32;
+            if !zeroes || !self.upper_wanted(slot, this.dst) {
+                self.flags = flags;
+                return 1;
+            }
+        }
+        self.buf.mov(this.width, dst, from);
+        self.keep_flags(flags, this.dst);
+        let known = match this.width {
+            Width::W32 => known.min(32),
+            Width::W64 => known,
+        };
+        self.know(this.dst, known);
+        1
+    }
+
+    /// `dst = r10`, and a constant added to it.
+    fn copy_frame_pointer(&mut self, slot: usize, dst: Reg) -> usize {
+        let mut top = self.frame.stack_top();
+        let mut count = 1;
+        if let Some(Arithmetic {
+            op: AluOp::Add,
+            width: Width::W64,
+            dst: next,
+            src: Operand::Imm(imm),
+        }) = self.arithmetic(slot + 1)
+            && next == dst
+            && let Some(disp) = top.disp.checked_add(imm)
+        {
+            top.disp = disp;
+            count = 2;
+        }
+        self.lea_or_mov(Width::W64, self.gpr(dst), top);
+        self.know(dst, 64);
+        count
+    }
+
+    fn lea_or_mov(&mut self, width: Width, dst: Gpr, mem: Mem) {
+        if mem.disp == 0 && mem.index.is_none() {
+            self.buf.mov(width, dst, mem.base);
+        } else {
+            self.buf.lea(width, dst, mem);
+        }
+    }
+
+    /// A copy together with the operation on it; `None` where there is no form.
+    fn fuse_copy(&mut self, slot: usize, this: Arithmetic, src: Reg) -> Option<usize> {
+        let next = self.arithmetic(slot + 1)?;
+        if next.dst != this.dst {
+            return None;
+        }
+        // A copy of the low half that is then used whole must zero the upper one.
+        let truncates = this.width == Width::W32 && self.known(src) > 32;
+        if truncates && next.width == Width::W64 {
+            return None;
+        }
+        let (dst, from) = (self.gpr(this.dst), self.gpr(src));
+        let known = self.known(src);
+        match (next.op, next.src) {
+            (AluOp::Add, Operand::Imm(imm)) => {
+                self.buf.lea(next.width, dst, Mem::at(from, imm));
+            }
+            (AluOp::Sub, Operand::Imm(imm)) if imm != i32::MIN => {
+                self.buf.lea(next.width, dst, Mem::at(from, -imm));
+            }
+            (AluOp::Add, Operand::Reg(other)) if other != Reg::R10 => {
+                let other = if other == this.dst {
+                    from
+                } else {
+                    self.gpr(other)
+                };
+                let mem = Mem::indexed(from, other, 0);
+                if next.width == Width::W64
+                    && let Some(count) = self.access_through(slot + 2, this.dst, mem)
+                {
+                    return Some(2 + count);
+                }
+                self.buf.lea(next.width, dst, short_sum(mem));
+            }
+            (AluOp::Mul, Operand::Imm(imm)) if !(imm as u32).is_power_of_two() && imm != 0 => {
+                self.buf.multiply_imm(next.width, dst, from, imm);
+            }
+            (AluOp::And, Operand::Imm(0xff)) => self.buf.extend(Size::B, None, dst, from),
+            (AluOp::And, Operand::Imm(0xffff)) => self.buf.extend(Size::H, None, dst, from),
+            (AluOp::Lsh, Operand::Imm(32)) if next.width == Width::W64 => {
+                let signed = self.extension(slot + 2, this.dst)?;
+                self.buf.extend(Size::W, signed, dst, from);
+                self.know(this.dst, if signed.is_some() { 64 } else { 32 });
+                return Some(3);
+            }
+            (AluOp::Lsh, Operand::Imm(scale @ 1..=3)) => {
+                let index = self.scaled_index(slot + 2, this.dst, scale as u8, from, next.width)?;
+                return Some(2 + index);
+            }
+            (AluOp::Lsh | AluOp::Rsh | AluOp::Arsh, Operand::Reg(count))
+                if self.features.bmi2 && count != this.dst && count != Reg::R10 =>
+            {
+                let count = self.gpr(count);
+                let op = shift(next.op)?;
+                self.buf.shift_by(op, next.width, dst, from, count);
+            }
+            _ => return None,
+        }
+        let known = match next.op {
+            AluOp::And => known.min(bits(self.imm_of(next))),
+            _ if next.width == Width::W32 => 32,
+            _ => 64,
+        };
+        self.know(this.dst, known);
+        Some(2)
+    }
+
+    fn imm_of(&self, this: Arithmetic) -> u64 {
+        match this.src {
+            Operand::Imm(imm) => imm as i64 as u64,
+            Operand::Reg(_) => u64::MAX,
+        }
+    }
+
+    /// After `dst <<= 32`: `Some(None)` if `dst >>= 32` follows, with the width
+    /// of the sign for the arithmetic shift.
+    fn extension(&self, slot: usize, dst: Reg) -> Option<Option<Width>> {
+        match self.arithmetic(slot)? {
+            Arithmetic {
+                op,
+                width: Width::W64,
+                dst: shifted,
+                src: Operand::Imm(32),
+            } if shifted == dst => match op {
+                AluOp::Rsh => Some(None),
+                AluOp::Arsh => Some(Some(Width::W64)),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// After an index was shifted left by up to 3: adding a base, and an access
+    /// through the sum. How many slots from `slot` on.
+    fn scaled_index(
+        &mut self,
+        slot: usize,
+        dst: Reg,
+        scale: u8,
+        index: Gpr,
+        width: Width,
+    ) -> Option<usize> {
+        let next = self.arithmetic(slot)?;
+        let Operand::Reg(base) = next.src else {
+            return None;
+        };
+        let fits = next.op == AluOp::Add
+            && next.dst == dst
+            && base != dst
+            && base != Reg::R10
+            && (next.width == width || next.width == Width::W32);
+        if !fits {
+            return None;
+        }
+        let mem = Mem {
+            base: self.gpr(base),
+            index: Some((index, scale)),
+            disp: 0,
+        };
+        if next.width == Width::W64
+            && let Some(count) = self.access_through(slot + 1, dst, mem)
+        {
+            return Some(1 + count);
+        }
+        self.buf.lea(next.width, self.gpr(dst), mem);
+        self.know(dst, if next.width == Width::W32 { 32 } else { 64 });
+        Some(1)
+    }
+
+    fn shift_imm(&mut self, slot: usize, this: Arithmetic, count: i32) -> usize {
+        let dst = self.gpr(this.dst);
+        let known = self.known(this.dst);
+        let count = match this.width {
+            Width::W32 => count & 31,
+            Width::W64 => count & 63,
+        } as u8;
+        if count == 0 {
+            self.zero_upper(slot, this);
+            return 1;
+        }
+        if this.op == AluOp::Lsh {
+            if count == 32
+                && this.width == Width::W64
+                && let Some(signed) = self.extension(slot + 1, this.dst)
+            {
+                if signed.is_some() || known > 32 {
+                    self.buf.extend(Size::W, signed, dst, dst);
+                }
+                self.know(this.dst, if signed.is_some() { 64 } else { known.min(32) });
+                return 2;
+            }
+            if count <= 3
+                && let Some(more) = self.scaled_index(slot + 1, this.dst, count, dst, this.width)
+            {
+                return 1 + more;
+            }
+        }
+        let op = shift(this.op).expect("the caller passes shifts");
+        self.buf.shift(op, this.width, dst, count);
+        self.set_flags(this.dst, this.width);
+        let most = match this.width {
+            Width::W32 => 32,
+            Width::W64 => 64,
+        };
+        let left = match this.op {
+            AluOp::Lsh => known.min(most) + count,
+            AluOp::Rsh => known.min(most).saturating_sub(count),
+            _ => most,
+        };
+        self.know(this.dst, left.min(most));
+        1
+    }
+
+    fn shift_by_reg(&mut self, this: Arithmetic, dst: Gpr, count: Reg) {
+        let op = shift(this.op).expect("the caller passes shifts");
+        let width = this.width;
+        let count = self.gpr(count);
+        let rcx = Gpr::RCX;
+        if count == rcx && dst != rcx {
+            self.buf.shift_by_cl(op, width, dst);
+        } else if self.features.bmi2 {
+            self.buf.shift_by(op, width, dst, dst, count);
+        } else if dst == rcx {
+            let scratch = super::frame::SCRATCH;
+            self.buf.mov(Width::W64, scratch, dst);
+            self.buf.mov(Width::W32, rcx, count);
+            self.buf.shift_by_cl(op, width, scratch);
+            self.buf.mov(Width::W64, rcx, scratch);
+        } else {
+            let scratch = super::frame::SCRATCH;
+            self.buf.mov(Width::W64, scratch, rcx);
+            self.buf.mov(Width::W32, rcx, count);
+            self.buf.shift_by_cl(op, width, dst);
+            self.buf.mov(Width::W64, rcx, scratch);
+        }
+        self.know(this.dst, if width == Width::W32 { 32 } else { 64 });
+    }
+
+    fn alu_reg(&mut self, slot: usize, this: Arithmetic, src: Reg) -> usize {
+        let dst = self.gpr(this.dst);
+        if src == Reg::R10 {
+            let top = self.frame.stack_top();
+            self.buf.lea(Width::W64, super::frame::SCRATCH, top);
+            self.operate(this, super::frame::SCRATCH);
+            return 1;
+        }
+        let from = self.gpr(src);
+        if this.op == AluOp::Add
+            && this.width == Width::W64
+            && src != this.dst
+            && let Some(count) = self.access_through(slot + 1, this.dst, Mem::indexed(dst, from, 0))
+        {
+            return 1 + count;
+        }
+        if this.op == AluOp::Or && src == this.dst || this.op == AluOp::And && src == this.dst {
+            self.zero_upper(slot, this);
+            return 1;
+        }
+        self.operate(this, from);
+        1
+    }
+
+    /// `dst op= from`, and what is then known.
+    fn operate(&mut self, this: Arithmetic, from: Gpr) {
+        let dst = self.gpr(this.dst);
+        let (a, b) = (self.known(this.dst), self.known_of(this.src));
+        match plain(this.op) {
+            Some(op) => {
+                self.buf.alu(op, this.width, dst, from);
+                self.set_flags(this.dst, this.width);
+            }
+            None => self.buf.multiply(this.width, dst, from),
+        }
+        let most = if this.width == Width::W32 { 32 } else { 64 };
+        let known = match this.op {
+            AluOp::And => a.min(b),
+            AluOp::Or | AluOp::Xor => a.max(b),
+            AluOp::Add => a.max(b).saturating_add(1),
+            AluOp::Mul => a.saturating_add(b),
+            _ => 64,
+        };
+        self.know(this.dst, known.min(most));
+    }
+
+    fn alu_imm(&mut self, this: Arithmetic, imm: i32) {
+        let Arithmetic { op, width, .. } = this;
+        let dst = self.gpr(this.dst);
+        let known = self.known(this.dst);
+        let most: u8 = if width == Width::W32 { 32 } else { 64 };
+        let fits = known <= most;
+        match (op, imm) {
+            (AluOp::Mul, 0) | (AluOp::And, 0) => {
+                self.buf.set(dst, 0);
+                self.know(this.dst, 0);
+                return;
+            }
+            (AluOp::Add | AluOp::Sub | AluOp::Or | AluOp::Xor, 0)
+            | (AluOp::And, -1)
+            | (AluOp::Mul, 1) => {
+                if !fits {
+                    self.buf.mov(width, dst, dst);
+                }
+                self.know(this.dst, known.min(most));
+                return;
+            }
+            (AluOp::And, mask) if mask > 0 => {
+                self.mask(this, mask);
+                return;
+            }
+            (AluOp::Xor, -1) => {
+                self.buf.unary(Unary::Not, width, dst);
+                self.know(this.dst, most);
+                return;
+            }
+            (AluOp::Mul, imm) if imm > 0 && imm.count_ones() == 1 => {
+                let count = imm.trailing_zeros() as u8;
+                self.buf.shift(Shift::Shl, width, dst, count);
+                self.set_flags(this.dst, width);
+                self.know(this.dst, known.saturating_add(count).min(most));
+                return;
+            }
+            (AluOp::Mul, 3 | 5 | 9) => {
+                let scale = (imm - 1).trailing_zeros() as u8;
+                let mem = Mem {
+                    base: dst,
+                    index: Some((dst, scale)),
+                    disp: 0,
+                };
+                self.buf.lea(width, dst, short_sum(mem));
+                self.know(this.dst, most);
+                return;
+            }
+            (AluOp::Mul, imm) => {
+                self.buf.multiply_imm(width, dst, dst, imm);
+                self.know(this.dst, most);
+                return;
+            }
+            (AluOp::Add, 1) | (AluOp::Sub, -1) => self.buf.increment(width, dst),
+            (AluOp::Add, -1) | (AluOp::Sub, 1) => self.buf.decrement(width, dst),
+            (AluOp::Add, 128) => self.buf.alu_imm(Alu::Sub, width, dst, -128),
+            (AluOp::Sub, 128) => self.buf.alu_imm(Alu::Add, width, dst, -128),
+            _ => {
+                let op = plain(op).expect("multiplications are done above");
+                self.buf.alu_imm(op, width, dst, imm);
+            }
+        }
+        self.set_flags(this.dst, width);
+        let known = match op {
+            AluOp::Or | AluOp::Xor if imm >= 0 => known.min(most).max(bits(imm as u64)),
+            _ => most,
+        };
+        self.know(this.dst, known);
+    }
+
+    /// `dst &= mask`, a positive mask.
+    fn mask(&mut self, this: Arithmetic, mask: i32) {
+        let dst = self.gpr(this.dst);
+        let known = self.known(this.dst);
+        let width = bits(mask as u64);
+        let is_run = (mask as u32 + 1).is_power_of_two();
+        if is_run && known <= width {
+            return;
+        }
+        match mask {
+            0xff => self.buf.extend(Size::B, None, dst, dst),
+            0xffff => self.buf.extend(Size::H, None, dst, dst),
+            _ => {
+                // The result has no upper half, whatever the width.
+                self.buf.alu_imm(Alu::And, Width::W32, dst, mask);
+                self.set_flags(this.dst, this.width);
+            }
+        }
+        self.know(this.dst, known.min(width));
+    }
+
+    /// An operation that changes nothing but, on 32 bits, zeroes the upper half.
+    fn zero_upper(&mut self, slot: usize, this: Arithmetic) {
+        let known = self.known(this.dst);
+        if this.width == Width::W32 {
+            if known > 32 && self.upper_wanted(slot, this.dst) {
+                let dst = self.gpr(this.dst);
+                self.buf.mov(Width::W32, dst, dst);
+                self.know(this.dst, 32);
+            }
+        }
+    }
+
+    /// `dst = -dst`.
+    pub(super) fn negate(&mut self, slot: usize, width: Width, dst: Reg) {
+        let narrow = !self.upper_wanted(slot, dst);
+        let width = if narrow { Width::W32 } else { width };
+        let gpr = self.gpr(dst);
+        self.buf.unary(Unary::Neg, width, gpr);
+        self.set_flags(dst, width);
+        self.know(dst, if width == Width::W32 { 32 } else { 64 });
+    }
+
+    /// `dst = (signed, from)src`.
+    pub(super) fn sign_extend(
+        &mut self,
+        slot: usize,
+        width: Width,
+        from: Size,
+        dst: Reg,
+        src: Reg,
+    ) {
+        let narrow = !self.upper_wanted(slot, dst);
+        let width = if narrow { Width::W32 } else { width };
+        let (to, from_reg) = (self.gpr(dst), self.gpr(src));
+        self.buf.extend(from, Some(width), to, from_reg);
+        self.know(dst, if width == Width::W32 { 32 } else { 64 });
+    }
+
+    /// `dst = (u32)src`: casts between address spaces.
+    pub(super) fn truncate(&mut self, dst: Reg, src: Reg) {
+        let (to, from) = (self.gpr(dst), self.gpr(src));
+        let known = self.known(src).min(32);
+        self.buf.mov(Width::W32, to, from);
+        self.know(dst, known);
+    }
+
+    /// A byte-order instruction, and a store of its result.
+    pub(super) fn byte_order(
+        &mut self,
+        slot: usize,
+        order: ByteOrder,
+        size: Size,
+        dst: Reg,
+    ) -> usize {
+        let gpr = self.gpr(dst);
+        let known = self.known(dst);
+        let all = 8 * size.bytes() as u8;
+        if order == ByteOrder::Little {
+            if known > all {
+                self.buf.extend(size, None, gpr, gpr);
+            }
+            self.know(dst, known.min(all));
+            return 1;
+        }
+        if let Some(mem) = self.swapped_store(slot + 1, size, dst) {
+            let width = if size == Size::W {
+                Width::W32
+            } else {
+                Width::W64
+            };
+            self.buf.store_swapped(width, mem, gpr);
+            return 2;
+        }
+        self.swap_bytes(size, gpr, known);
+        self.know(dst, all);
+        1
+    }
+
+    /// Swaps the low bytes of a register and zeroes the others; so many low bits
+    /// may be set before.
+    pub(super) fn swap_bytes(&mut self, size: Size, gpr: Gpr, known: u8) {
+        match size {
+            Size::H => {
+                self.buf.swap_low_bytes(gpr);
+                if known > 16 {
+                    self.buf.extend(Size::H, None, gpr, gpr);
+                }
+            }
+            Size::DW => self.buf.byte_swap(Width::W64, gpr),
+            _ => self.buf.byte_swap(Width::W32, gpr),
+        }
+    }
+
+    /// The address of a store of `reg`, which nothing reads after it.
+    fn swapped_store(&self, slot: usize, size: Size, reg: Reg) -> Option<Mem> {
+        if !self.features.movbe || size == Size::H {
+            return None;
+        }
+        match self.peek(slot)? {
+            Insn::Store {
+                size: stored,
+                base,
+                off,
+                src: Operand::Reg(src),
+            } if stored == size && src == reg && base != reg && !self.after(slot).has(reg) => {
+                Some(self.frame.address(base, off))
+            }
+            _ => None,
+        }
+    }
+
+    /// `dst` is rotated left.
+    pub(super) fn rotate(&mut self, width: Width, dst: Reg, left: u8) {
+        let gpr = self.gpr(dst);
+        self.buf.shift(Shift::Rol, width, gpr, left);
+        self.know(dst, if width == Width::W32 { 32 } else { 64 });
+    }
+}
+
+/// A base of rbp or r13 always takes a displacement; as an index they do not.
+fn short_sum(mem: Mem) -> Mem {
+    match mem.index {
+        Some((index, 0)) if mem.base.0 & 7 == 5 && index != Gpr::RSP => Mem {
+            base: index,
+            index: Some((mem.base, 0)),
+            ..mem
+        },
+        _ => mem,
+    }
+}

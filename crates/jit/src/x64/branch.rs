@@ -1,0 +1,156 @@
+//! Branches: a comparison and a jump in one, or a jump alone where the flags
+//! already say it.
+
+use isa::ebpf::{Cond, Insn, Operand, Reg, Width};
+use lower::jumps::jump_target;
+
+use super::asm::Alu;
+use super::frame::SCRATCH;
+use super::generator::{Generator, bits};
+use super::reg::{Cc, Mem};
+
+impl Generator<'_> {
+    /// `if dst cond src goto`, and the jump over which it may lead; how many
+    /// slots that was.
+    pub(super) fn branch(
+        &mut self,
+        slot: usize,
+        cond: Cond,
+        width: Width,
+        dst: Reg,
+        src: Operand,
+    ) -> usize {
+        let cc = match self.compared(cond, width, dst, src) {
+            Some(cc) => cc,
+            None => {
+                self.compare(cond, width, dst, src);
+                Cc::of(cond)
+            }
+        };
+        let flags = self.flags;
+        let count = self.jump_on(slot, cc);
+        self.flags = flags;
+        count
+    }
+
+    /// The condition in the flags as they are, if they tell.
+    fn compared(&mut self, cond: Cond, width: Width, dst: Reg, src: Operand) -> Option<Cc> {
+        let flags = self.flags_before?;
+        // The low half's result says all where the upper half is zero.
+        let whole = flags.width == width || flags.width == Width::W32 && self.known(dst) <= 32;
+        if flags.reg != dst || src != Operand::Imm(0) || !whole {
+            return None;
+        }
+        let cc = match cond {
+            Cond::Eq => Cc::E,
+            Cond::Ne => Cc::Ne,
+            Cond::SLt if flags.width == width => Cc::S,
+            Cond::SGe if flags.width == width => Cc::Ns,
+            _ => return None,
+        };
+        self.flags = self.flags_before;
+        Some(cc)
+    }
+
+    /// Sets the flags by a comparison.
+    fn compare(&mut self, cond: Cond, width: Width, dst: Reg, src: Operand) {
+        if dst == Reg::R10 || src == Operand::Reg(Reg::R10) {
+            return self.compare_frame_pointer(cond, width, dst, src);
+        }
+        let a = self.gpr(dst);
+        let width = self.comparison_width(cond, width, dst, src);
+        match (cond, src) {
+            (Cond::Set, Operand::Reg(src)) => {
+                let b = self.gpr(src);
+                self.buf.test(width, a, b);
+            }
+            (Cond::Set, Operand::Imm(imm)) => self.buf.test_imm(width, a, imm),
+            (_, Operand::Reg(src)) => {
+                let b = self.gpr(src);
+                self.buf.alu(Alu::Cmp, width, a, b);
+            }
+            (_, Operand::Imm(0)) => {
+                self.buf.test(width, a, a);
+                self.set_flags(dst, width);
+            }
+            (_, Operand::Imm(imm)) => self.buf.alu_imm(Alu::Cmp, width, a, imm),
+        }
+    }
+
+    /// 32 bits where they decide: both sides are zero above.
+    fn comparison_width(&self, cond: Cond, width: Width, dst: Reg, src: Operand) -> Width {
+        let signed = matches!(cond, Cond::SGt | Cond::SGe | Cond::SLt | Cond::SLe);
+        let most = if signed { 31 } else { 32 };
+        let small = |bits: u8| bits <= most;
+        let src = match src {
+            Operand::Reg(src) => self.known(src),
+            Operand::Imm(imm) => bits(imm as i64 as u64),
+        };
+        if small(self.known(dst)) && small(src) {
+            Width::W32
+        } else {
+            width
+        }
+    }
+
+    fn compare_frame_pointer(&mut self, cond: Cond, width: Width, dst: Reg, src: Operand) {
+        let top = self.frame.stack_top();
+        self.buf.lea(Width::W64, SCRATCH, top);
+        let gpr = |generator: &Self, reg| match reg {
+            Reg::R10 => SCRATCH,
+            reg => generator.gpr(reg),
+        };
+        let a = gpr(self, dst);
+        match (cond, src) {
+            (Cond::Set, Operand::Imm(imm)) => self.buf.test_imm(width, a, imm),
+            (_, Operand::Imm(imm)) => self.buf.alu_imm(Alu::Cmp, width, a, imm),
+            (Cond::Set, Operand::Reg(src)) => {
+                let b = gpr(self, src);
+                self.buf.test(width, a, b);
+            }
+            (_, Operand::Reg(src)) => {
+                let b = gpr(self, src);
+                self.buf.alu(Alu::Cmp, width, a, b);
+            }
+        }
+    }
+
+    /// Jumps where the branch at a slot leads. A branch over a jump is the
+    /// opposite branch to where that leads.
+    pub(super) fn jump_on(&mut self, slot: usize, cc: Cc) -> usize {
+        let target = jump_target(self.insns[slot], slot).expect("the slot holds a branch");
+        if let Some(Insn::Goto { .. } | Insn::GotoLong { .. }) = self.peek(slot + 1)
+            && target == slot + 2
+            && !self.draws_on_budget(slot + 1)
+        {
+            let far = jump_target(self.insns[slot + 1], slot + 1).expect("it is a jump");
+            let label = self.label(far);
+            self.buf.jump_if(cc.not(), label);
+            return 2;
+        }
+        let label = self.label(target);
+        self.buf.jump_if(cc, label);
+        1
+    }
+
+    pub(super) fn goto(&mut self, slot: usize) {
+        let target = jump_target(self.insns[slot], slot).expect("the slot holds a jump");
+        self.spend_budget(slot);
+        if target != slot + 1 {
+            let label = self.label(target);
+            self.buf.jump(label);
+        }
+    }
+
+    /// The counter goes down until it was 0.
+    pub(super) fn may_goto(&mut self, slot: usize) {
+        let target = jump_target(self.insns[slot], slot).expect("the slot holds a jump");
+        let top = self.frame.stack_top();
+        let offset = self.frame.may_goto.expect("the function uses may_goto");
+        let counter = Mem::at(top.base, top.disp + offset);
+        self.buf
+            .alu_store_imm(Alu::Sub, isa::ebpf::Size::DW, counter, 1);
+        let label = self.label(target);
+        self.buf.jump_if(Cc::B, label);
+    }
+}

@@ -1,0 +1,182 @@
+//! Calls, the beginning and the end of functions.
+
+use isa::ebpf::{Size, Width};
+use vm::{MAY_GOTO_LOOPS, find_call};
+
+use super::asm::Alu;
+use super::buffer::Label;
+use super::frame::ENTRY_ENV;
+use super::generator::Generator;
+use super::reg::{Cc, Gpr, Mem};
+use crate::native::Env;
+
+/// Bytes of an end that is rather jumped to than repeated.
+const SHARED_EPILOGUE: usize = 4;
+
+impl Generator<'_> {
+    /// Saves what the function must keep, and makes room for its stack.
+    pub(super) fn write_prologue(&mut self) {
+        let has_rbp = self.frame.has_rbp();
+        if has_rbp {
+            self.buf.push(Gpr::RBP);
+            self.buf.mov(Width::W64, Gpr::RBP, Gpr::RSP);
+            self.reserve(Alu::Sub);
+        }
+        for index in 0..self.frame.saved.len() {
+            let gpr = self.frame.saved[index];
+            self.buf.push(gpr);
+        }
+        if !has_rbp {
+            self.reserve(Alu::Sub);
+        }
+        if let Some(offset) = self.frame.may_goto {
+            let top = self.frame.stack_top();
+            let counter = Mem::at(top.base, top.disp + offset);
+            self.buf.store_imm(Size::DW, counter, MAY_GOTO_LOOPS as i32);
+        }
+        if let Some(env) = self.frame.env
+            && self.function.start == 0
+            && env != ENTRY_ENV
+        {
+            self.buf.mov(Width::W64, env, ENTRY_ENV);
+        }
+    }
+
+    fn reserve(&mut self, op: Alu) {
+        match (self.frame.reserved, op) {
+            (0, _) => {}
+            // One byte holds -128, not 128.
+            (128, Alu::Sub) => self.buf.alu_imm(Alu::Add, Width::W64, Gpr::RSP, -128),
+            (128, _) => self.buf.alu_imm(Alu::Sub, Width::W64, Gpr::RSP, -128),
+            (bytes, op) => self.buf.alu_imm(op, Width::W64, Gpr::RSP, bytes),
+        }
+    }
+
+    /// Leaves the function with what `rax` holds.
+    pub(super) fn exit(&mut self) {
+        if let Some(label) = self.epilogue {
+            return self.buf.jump(label);
+        }
+        if self.epilogue_len() > SHARED_EPILOGUE {
+            let label = self.buf.new_label();
+            self.buf.bind(label);
+            self.epilogue = Some(label);
+        }
+        self.write_epilogue();
+    }
+
+    /// About how many bytes the end of the function takes.
+    fn epilogue_len(&self) -> usize {
+        let saved = self.frame.saved.iter();
+        let pops: usize = saved.map(|gpr| if gpr.0 < 8 { 1 } else { 2 }).sum();
+        let freed = if self.frame.has_rbp() {
+            1
+        } else if self.frame.reserved > 0 {
+            4
+        } else {
+            0
+        };
+        pops + freed + 1
+    }
+
+    fn write_epilogue(&mut self) {
+        if !self.frame.has_rbp() {
+            self.reserve(Alu::Add);
+        }
+        for index in (0..self.frame.saved.len()).rev() {
+            let gpr = self.frame.saved[index];
+            self.buf.pop(gpr);
+        }
+        if self.frame.has_rbp() {
+            self.buf.leave();
+        }
+        self.buf.ret();
+    }
+
+    /// Where the function ends with 0; written by [`Generator::write_return_zero`].
+    pub(super) fn zero_label(&mut self) -> Label {
+        *self.return_zero.get_or_insert_with(|| self.buf.new_label())
+    }
+
+    pub(super) fn write_return_zero(&mut self) {
+        if let Some(label) = self.return_zero {
+            self.buf.bind(label);
+            self.buf.set(Gpr::RAX, 0);
+            self.exit();
+        }
+    }
+
+    /// A word of the environment.
+    pub(super) fn env_word(&self, offset: usize) -> Mem {
+        let env = self
+            .frame
+            .env
+            .expect("whoever uses the environment demands it");
+        Mem::at(env, offset as i32)
+    }
+
+    pub(super) fn call_function(&mut self, start: usize) {
+        let label = self.function_label(start);
+        self.buf.call(label);
+        self.after_call();
+    }
+
+    pub(super) fn call_helper(&mut self, number: i32) {
+        let call = find_call(number).expect("a lowered program calls what there is");
+        let world = self.env_word(Env::WORLD);
+        self.buf.load(Size::DW, None, Gpr::R9, world);
+        self.call_host(call as *const () as u64);
+        self.after_call();
+    }
+
+    /// Calls a function of the host by its address, which lies in a table behind
+    /// the code.
+    pub(super) fn call_host(&mut self, address: u64) {
+        let known = self.helpers.iter().find(|helper| helper.0 == address);
+        let label = match known {
+            Some(&(_, label)) => label,
+            None => {
+                let label = self.buf.new_label();
+                self.helpers.push((address, label));
+                label
+            }
+        };
+        self.buf.call_through(label);
+    }
+
+    fn after_call(&mut self) {
+        for number in 0..=5 {
+            let reg = isa::ebpf::Reg::new(number).expect("there are more than 5");
+            self.know(reg, 64);
+        }
+        self.flags = None;
+    }
+
+    pub(super) fn write_helper_table(&mut self) {
+        if !self.helpers.is_empty() {
+            self.buf.align(8);
+        }
+        for index in 0..self.helpers.len() {
+            let (address, label) = self.helpers[index];
+            self.buf.bind(label);
+            self.buf.data(address);
+        }
+    }
+
+    /// Whether the jump at a slot leads backward and draws on a budget.
+    pub(super) fn draws_on_budget(&self, slot: usize) -> bool {
+        let target = lower::jumps::jump_target(self.insns[slot], slot);
+        self.has_budget() && target.is_some_and(|target| target <= slot)
+    }
+
+    /// Before a backward jump of a program that need not end by itself: ends the
+    /// run when the budget is used up. Only `goto` leads backward in those.
+    pub(super) fn spend_budget(&mut self, slot: usize) {
+        if self.draws_on_budget(slot) {
+            let budget = self.env_word(Env::BUDGET);
+            let zero = self.zero_label();
+            self.buf.alu_store_imm(Alu::Sub, Size::DW, budget, 1);
+            self.buf.jump_if(Cc::S, zero);
+        }
+    }
+}

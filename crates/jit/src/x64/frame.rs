@@ -1,0 +1,252 @@
+//! Where a function keeps its values: which machine register stands for which
+//! register of the program, where the stack is, what has to be saved.
+//!
+//! Arguments travel as the platform passes them, so a call moves nothing:
+//!
+//! | program | machine | |
+//! |---|---|---|
+//! | `r0` | `rax` | the result |
+//! | `r1` to `r5` | `rdi`, `rsi`, `rdx`, `rcx`, `r8` | arguments, lost by calls |
+//! | `r6` to `r9` | `rbx`, `rbp`, `r13`, `r14`, `r15` | kept by calls, saved where used |
+//! | | `r11` | scratch of the generator |
+//! | | `r12` | the run's [`Env`](crate::native::Env), where it is wanted |
+//!
+//! A function that calls nothing keeps nothing for others: its `r6` to `r9` go
+//! to registers that need not be saved while there are any, its stack may lie
+//! below the stack pointer (the 128 bytes that signals leave alone), and a
+//! packet's address and length stay where the entry gets them.
+
+use isa::ebpf::Reg;
+use vm::FRAME_BYTES;
+
+use super::reg::{Gpr, GprSet, Mem};
+use crate::analysis::Usage;
+
+/// Scratch of the generator, never assigned.
+pub(super) const SCRATCH: Gpr = Gpr::R11;
+/// The run's environment, in functions that want it and may call.
+pub(super) const ENV: Gpr = Gpr::R12;
+/// Where the entry gets the packet's address, its length and the environment.
+pub(super) const ENTRY_DATA: Gpr = Gpr::RDX;
+pub(super) const ENTRY_LEN: Gpr = Gpr::RCX;
+pub(super) const ENTRY_ENV: Gpr = Gpr::R8;
+
+const ARGUMENTS: [Gpr; 5] = [Gpr::RDI, Gpr::RSI, Gpr::RDX, Gpr::RCX, Gpr::R8];
+/// Registers that a function must leave as they were, in the order of use: the
+/// first two need no prefix byte.
+const KEPT: [Gpr; 6] = [Gpr::RBX, Gpr::RBP, Gpr::R14, Gpr::R15, Gpr::R13, Gpr::R12];
+/// Bytes below the stack pointer that nothing else touches.
+const RED_ZONE: i32 = 128;
+
+/// How the stack of a function is addressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stack {
+    /// Not at all.
+    None,
+    /// `r10` is `rsp + .0`.
+    Rsp(i32),
+    /// `r10` is `rbp`.
+    Rbp,
+}
+
+/// What the code generator wants of a function beside what its instructions say.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Demand {
+    /// The host calls the function; others find the environment in [`ENV`].
+    pub(super) is_entry: bool,
+    /// The environment is used, in an entry also by a function that it calls.
+    pub(super) env: bool,
+    /// There are calls that no instruction shows (packet loads beyond the data).
+    pub(super) hidden_calls: bool,
+}
+
+/// See the module's text.
+#[derive(Clone, Debug)]
+pub(super) struct Frame {
+    map: [Gpr; Reg::COUNT],
+    /// Machine registers that stand for something.
+    used: GprSet,
+    /// Pushed in this order, `rbp` as the frame's register not among them.
+    pub(super) saved: Vec<Gpr>,
+    stack: Stack,
+    /// Subtracted from `rsp`: after the pushes, or before them where `rbp` holds
+    /// the frame.
+    pub(super) reserved: i32,
+    /// Offset from `r10` of the counter of `may_goto`.
+    pub(super) may_goto: Option<i32>,
+    /// The packet's address and length, where they are in registers.
+    pub(super) packet: Option<(Gpr, Gpr)>,
+    /// The environment's register, where it is wanted.
+    pub(super) env: Option<Gpr>,
+}
+
+impl Frame {
+    /// Lays out the frame of a function.
+    pub(super) fn new(usage: &Usage, demand: Demand) -> Frame {
+        let calls = usage.calls_helpers || usage.calls_functions;
+        let mut frame = Frame {
+            map: [Gpr::RAX; Reg::COUNT],
+            used: GprSet::of(&[Gpr::RAX, Gpr::RSP, SCRATCH]),
+            saved: Vec::new(),
+            stack: Stack::None,
+            reserved: 0,
+            may_goto: None,
+            packet: None,
+            env: None,
+        };
+        for (reg, gpr) in (1..=5).filter_map(Reg::new).zip(ARGUMENTS) {
+            frame.map[reg.index()] = gpr;
+            if usage.has(reg) || calls {
+                frame.used.insert(gpr);
+            }
+        }
+        let below = if usage.may_goto { 8 } else { 0 };
+        let bytes = stack_depth(usage) + below;
+        // Code that pushes while it works wants offsets that do not move.
+        let by_rbp = bytes > 0 && (usage.complex || usage.stack_accesses > 4 || bytes > RED_ZONE);
+        if by_rbp {
+            frame.used.insert(Gpr::RBP);
+        }
+        frame.place_packet(usage, calls, demand);
+        frame.place_environment(usage, calls, demand);
+        frame.place_kept(usage, calls);
+        let undisturbed = !calls && !demand.hidden_calls && !usage.complex;
+        frame.place_stack(bytes, by_rbp, undisturbed);
+        if usage.may_goto {
+            frame.may_goto = Some(-bytes);
+        }
+        frame
+    }
+
+    fn place_packet(&mut self, usage: &Usage, calls: bool, demand: Demand) {
+        let free = !self.used.contains(ENTRY_DATA) && !self.used.contains(ENTRY_LEN);
+        if usage.packet && !calls && demand.is_entry && free {
+            self.used.insert(ENTRY_DATA);
+            self.used.insert(ENTRY_LEN);
+            self.packet = Some((ENTRY_DATA, ENTRY_LEN));
+        }
+    }
+
+    fn place_environment(&mut self, usage: &Usage, calls: bool, demand: Demand) {
+        let in_memory = usage.packet && self.packet.is_none();
+        if !demand.is_entry {
+            self.env = Some(ENV);
+        } else if demand.env || usage.calls_helpers || in_memory {
+            let stays = !calls && !self.used.contains(ENTRY_ENV);
+            self.env = Some(if stays { ENTRY_ENV } else { ENV });
+            if !stays {
+                self.saved.push(ENV);
+            }
+        }
+        self.used.insert(self.env.unwrap_or(SCRATCH));
+    }
+
+    fn place_kept(&mut self, usage: &Usage, calls: bool) {
+        for reg in (6..=9).filter_map(Reg::new).filter(|&reg| usage.has(reg)) {
+            let lost = if calls { None } else { self.spare() };
+            let gpr = lost.unwrap_or_else(|| {
+                let kept = KEPT.into_iter().find(|&gpr| !self.used.contains(gpr));
+                let gpr = kept.expect("r6 to r9, r10 and the environment are no more than KEPT");
+                self.saved.push(gpr);
+                gpr
+            });
+            self.used.insert(gpr);
+            self.map[reg.index()] = gpr;
+        }
+    }
+
+    /// `undisturbed` tells whether nothing is pushed while the function works.
+    fn place_stack(&mut self, bytes: i32, by_rbp: bool, undisturbed: bool) {
+        // The call of this function left rsp 8 below a multiple of 16.
+        let pushed = 8 + 8 * (self.saved.len() as i32 + i32::from(by_rbp));
+        let in_red_zone = bytes <= RED_ZONE && (!by_rbp || self.saved.is_empty());
+        self.reserved = if !undisturbed {
+            ((pushed + bytes) as u32).next_multiple_of(16) as i32 - pushed
+        } else if in_red_zone {
+            0
+        } else {
+            bytes
+        };
+        if by_rbp {
+            self.stack = Stack::Rbp;
+        } else if bytes > 0 {
+            self.stack = Stack::Rsp(self.reserved);
+        }
+    }
+
+    /// The machine register that stands for a register, not for `r10`.
+    #[inline(always)]
+    pub(super) fn gpr(&self, reg: Reg) -> Gpr {
+        self.map[reg.index()]
+    }
+
+    /// Whether the machine register stands for this register.
+    pub(super) fn holds(&self, reg: Reg, gpr: Gpr) -> bool {
+        self.map[reg.index()] == gpr
+    }
+
+    /// Whether the machine register holds the packet or the environment.
+    pub(super) fn is_special(&self, gpr: Gpr) -> bool {
+        self.env == Some(gpr)
+            || self
+                .packet
+                .is_some_and(|(data, len)| data == gpr || len == gpr)
+    }
+
+    /// Where `r10` points.
+    pub(super) fn stack_top(&self) -> Mem {
+        match self.stack {
+            Stack::Rbp => Mem::at(Gpr::RBP, 0),
+            Stack::Rsp(offset) => Mem::at(Gpr::RSP, offset),
+            Stack::None => Mem::at(Gpr::RSP, 0),
+        }
+    }
+
+    /// The address `base + off`.
+    #[inline(always)]
+    pub(super) fn address(&self, base: Reg, off: i16) -> Mem {
+        if base == Reg::R10 {
+            let top = self.stack_top();
+            Mem::at(top.base, top.disp + i32::from(off))
+        } else {
+            Mem::at(self.gpr(base), i32::from(off))
+        }
+    }
+
+    /// Whether `rbp` holds the frame, so that `leave` ends it.
+    pub(super) fn has_rbp(&self) -> bool {
+        self.stack == Stack::Rbp
+    }
+
+    /// A register that calls lose and that stands for nothing here.
+    pub(super) fn spare(&self) -> Option<Gpr> {
+        const LOST: [Gpr; 7] = [
+            Gpr::RCX,
+            Gpr::RDX,
+            Gpr::RSI,
+            Gpr::RDI,
+            Gpr::R8,
+            Gpr::R9,
+            Gpr::R10,
+        ];
+        LOST.into_iter().find(|&gpr| !self.used.contains(gpr))
+    }
+
+    /// The registers in use that a call of the host's functions would lose.
+    pub(super) fn lost_by_calls(&self) -> impl DoubleEndedIterator<Item = Gpr> {
+        const OTHERS: [Gpr; 3] = [Gpr::RAX, Gpr::RSP, SCRATCH];
+        let kept = GprSet::of(&KEPT);
+        self.used
+            .iter()
+            .filter(move |gpr| !kept.contains(*gpr) && !OTHERS.contains(gpr))
+    }
+}
+
+/// Bytes below `r10` that a function may access.
+fn stack_depth(usage: &Usage) -> i32 {
+    if usage.stack_escapes {
+        FRAME_BYTES as i32
+    } else {
+        -i32::from(usage.lowest_stack)
+    }
+}

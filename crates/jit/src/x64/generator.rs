@@ -1,0 +1,336 @@
+//! The walk over a program that writes its code.
+//!
+//! Instructions are written one after the other, as they stand; each looks at
+//! those that follow it where one machine instruction can do for several
+//! (`peek`: nothing jumps into the middle). What is known on the way is kept for
+//! straight-line code: how many low bits of a register may be set, and which
+//! register the flags speak of.
+
+use isa::ebpf::{AtomicOp, Callee, Imm64, Insn, Operand, Reg, Width};
+use lower::{Evidence, Function, Lowered};
+
+use super::buffer::{Buffer, Label};
+use super::features::Features;
+use super::frame::{Demand, Frame};
+use super::packet::Beyond;
+use super::reg::Gpr;
+use crate::analysis::{Analysis, Halves, Usage};
+use crate::idiom::Rewrite;
+
+/// The flags say how a register compares with 0.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Flags {
+    pub(super) reg: Reg,
+    pub(super) width: Width,
+}
+
+/// See the module's text.
+pub(super) struct Generator<'a> {
+    pub(super) program: &'a Lowered,
+    pub(super) insns: &'a [Insn],
+    pub(super) analysis: &'a Analysis,
+    pub(super) features: Features,
+    pub(super) buf: Buffer,
+    pub(super) frame: Frame,
+    pub(super) usage: Usage,
+    pub(super) function: Function,
+    /// For each register, how many of its low bits may be set.
+    known: [u8; Reg::COUNT],
+    pub(super) flags: Option<Flags>,
+    /// What the flags said before the instruction at hand.
+    pub(super) flags_before: Option<Flags>,
+    /// Where the function's end stands, if it is long enough to be shared.
+    pub(super) epilogue: Option<Label>,
+    /// Where the program ends with 0.
+    pub(super) return_zero: Option<Label>,
+    /// Added to a slot for its label: a second version of the code has labels of
+    /// its own.
+    pub(super) version: usize,
+    /// Bytes of the packet that are there.
+    pub(super) assured: u32,
+    /// Those that are there from the beginning of this version.
+    pub(super) assured_always: u32,
+    pub(super) beyond: Vec<Beyond>,
+    pub(super) beyond_stubs: [Option<Label>; 3],
+    /// Addresses of helpers, and where they lie.
+    pub(super) helpers: Vec<(u64, Label)>,
+}
+
+/// How many low bits of the value may be set.
+pub(super) const fn bits(value: u64) -> u8 {
+    (64 - value.leading_zeros()) as u8
+}
+
+impl<'a> Generator<'a> {
+    pub(super) fn new(program: &'a Lowered, analysis: &'a Analysis, features: Features) -> Self {
+        let slots = program.insns().len();
+        Generator {
+            program,
+            insns: program.insns(),
+            analysis,
+            features,
+            buf: Buffer::new(slots, 2 * slots + program.functions().len()),
+            frame: Frame::new(&Usage::default(), Demand::default()),
+            usage: Usage::default(),
+            function: Function { start: 0, end: 0 },
+            known: [64; Reg::COUNT],
+            flags: None,
+            flags_before: None,
+            epilogue: None,
+            return_zero: None,
+            version: 0,
+            assured: 0,
+            assured_always: 0,
+            beyond: Vec::new(),
+            beyond_stubs: [None; 3],
+            helpers: Vec::new(),
+        }
+    }
+
+    /// Writes the whole program; whether it uses the environment.
+    pub(super) fn generate(&mut self) -> bool {
+        let mut env = false;
+        for index in (0..self.program.functions().len()).rev() {
+            let demand = self.demand(index, env);
+            self.usage = self.analysis.usage[index];
+            self.function = self.program.functions()[index];
+            self.frame = Frame::new(&self.usage, demand);
+            env |= demand.env || self.frame.env.is_some() && index == 0;
+            self.write_function();
+        }
+        self.write_helper_table();
+        env
+    }
+
+    fn demand(&self, index: usize, env: bool) -> Demand {
+        let is_entry = index == 0;
+        let usage = &self.analysis.usage[index];
+        let hidden_calls = usage.packet && self.loads_beyond(self.program.functions()[index]);
+        let in_memory = usage.packet && !is_entry;
+        let budget = usage.loops && self.has_budget();
+        Demand {
+            is_entry,
+            env: env || hidden_calls || in_memory || budget || usage.calls_helpers,
+            hidden_calls,
+        }
+    }
+
+    /// Whether backward jumps draw on a budget. Programs that a host or a
+    /// verifier vouches for end by themselves.
+    pub(super) fn has_budget(&self) -> bool {
+        matches!(self.program.evidence(), Evidence::Classic(_))
+    }
+
+    /// Registers of a classic filter hold 32 bits; pointers are not computed with.
+    fn forget_all(&mut self) {
+        let known = match self.program.evidence() {
+            Evidence::Classic(_) => 32,
+            Evidence::Trusted => 64,
+        };
+        self.known = [known; Reg::COUNT];
+        self.flags = None;
+        self.assured = self.assured_always;
+    }
+
+    fn write_function(&mut self) {
+        self.epilogue = None;
+        self.return_zero = None;
+        let label = self.function_label(self.function.start);
+        self.buf.bind(label);
+        self.write_prologue();
+        self.write_versions();
+        self.write_beyond();
+        self.write_return_zero();
+    }
+
+    /// Writes the function's instructions once.
+    pub(super) fn write_body(&mut self) {
+        self.forget_all();
+        let mut slot = self.function.start;
+        while slot < self.function.end {
+            if self.analysis.facts[slot].is_target {
+                self.forget_all();
+            }
+            self.buf.bind(self.label(slot));
+            let count = self.write_insn(slot);
+            slot += count;
+        }
+    }
+
+    /// Where calls of the function that starts at a slot lead.
+    pub(super) fn function_label(&self, start: usize) -> Label {
+        let index = self
+            .program
+            .functions()
+            .partition_point(|function| function.start < start);
+        Label::of_slot(2 * self.insns.len() + index)
+    }
+
+    pub(super) fn into_buffer(self) -> Buffer {
+        self.buf
+    }
+
+    /// The label of a slot in the version at hand.
+    pub(super) fn label(&self, slot: usize) -> Label {
+        Label::of_slot(self.version + slot)
+    }
+
+    /// Writes the instruction at a slot, and perhaps those that follow it; how
+    /// many slots that was.
+    fn write_insn(&mut self, slot: usize) -> usize {
+        let fact = self.analysis.facts[slot];
+        if fact.is_dead {
+            return 1;
+        }
+        self.flags_before = self.flags.take();
+        if fact.rewrite != 0 {
+            return self.write_rewritten(slot);
+        }
+        match self.insns[slot] {
+            Insn::Alu { .. } => {
+                if let Some(this) = self.arithmetic_at(slot) {
+                    return self.alu(slot, this);
+                }
+            }
+            Insn::Neg { width, dst } => self.negate(slot, width, dst),
+            Insn::MovSx {
+                width,
+                from,
+                dst,
+                src,
+            } => self.sign_extend(slot, width, from, dst, src),
+            Insn::Endian { order, size, dst } => return self.byte_order(slot, order, size, dst),
+            Insn::Cast { dst, src, .. } => self.truncate(dst, src),
+            Insn::LoadImm64 {
+                dst,
+                imm: Imm64::Value(value),
+            } => {
+                let gpr = self.gpr(dst);
+                self.buf.set(gpr, value.get());
+                self.know(dst, bits(value.get()));
+            }
+            Insn::Load { base, off, .. } => {
+                let mem = self.frame.address(base, off);
+                return self.load(slot, mem);
+            }
+            Insn::LoadAcquire {
+                size,
+                dst,
+                base,
+                off,
+            } => self.load_acquire(size, dst, base, off),
+            Insn::Store {
+                size,
+                base,
+                off,
+                src,
+            } => self.store(size, base, off, src),
+            Insn::StoreRelease {
+                size,
+                base,
+                off,
+                src,
+            } => self.store(size, base, off, Operand::Reg(src)),
+            Insn::Atomic {
+                op,
+                size,
+                base,
+                off,
+                src,
+            } => self.atomic(slot, op, size, self.frame.address(base, off), src),
+            Insn::PacketAbs { size, imm } => return self.packet_at(slot, size, imm),
+            Insn::PacketInd { size, src, imm } => self.packet_index(size, src, imm),
+            Insn::Jump {
+                cond,
+                width,
+                dst,
+                src,
+                ..
+            } => return self.branch(slot, cond, width, dst, src),
+            Insn::Goto { .. } | Insn::GotoLong { .. } => self.goto(slot),
+            Insn::MayGoto { .. } => self.may_goto(slot),
+            Insn::Call(Callee::Local(off)) => {
+                self.call_function((slot as i64 + 1 + i64::from(off)) as usize);
+            }
+            Insn::Call(Callee::Helper(number)) => self.call_helper(number),
+            Insn::Exit => self.exit(),
+            Insn::Imm64High => {}
+            Insn::LoadImm64 { .. }
+            | Insn::Call(Callee::Kfunc { .. })
+            | Insn::CallReg { .. }
+            | Insn::GotoReg { .. }
+            | Insn::Invalid { .. } => unreachable!("no lowered program holds one"),
+        }
+        1
+    }
+
+    fn write_rewritten(&mut self, slot: usize) -> usize {
+        match self.analysis.rewrite(slot) {
+            Some(Rewrite::Rotate { width, dst, left }) => self.rotate(width, dst, left),
+            Some(Rewrite::Skip) | None => self.flags = self.flags_before,
+        }
+        1
+    }
+
+    /// The instruction at a slot, if only the one before it leads there and it
+    /// is to be written as it stands.
+    #[inline(always)]
+    pub(super) fn peek(&self, slot: usize) -> Option<Insn> {
+        let fact = self.analysis.facts.get(slot)?;
+        let plain = !fact.is_target && !fact.is_dead && fact.rewrite == 0;
+        (plain && slot < self.function.end).then(|| self.insns[slot])
+    }
+
+    /// What is wanted after a slot.
+    pub(super) fn after(&self, slot: usize) -> Halves {
+        self.analysis.facts[slot].after
+    }
+
+    /// Whether the register's upper half is wanted after a slot.
+    pub(super) fn upper_wanted(&self, slot: usize, reg: Reg) -> bool {
+        self.after(slot).has_upper(reg)
+    }
+
+    #[inline(always)]
+    pub(super) fn gpr(&self, reg: Reg) -> Gpr {
+        self.frame.gpr(reg)
+    }
+
+    /// How many low bits of a register may be set.
+    #[inline(always)]
+    pub(super) fn known(&self, reg: Reg) -> u8 {
+        self.known[reg.index()]
+    }
+
+    pub(super) fn known_of(&self, operand: Operand) -> u8 {
+        match operand {
+            Operand::Reg(reg) => self.known(reg),
+            Operand::Imm(imm) => bits(imm as i64 as u64),
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn know(&mut self, reg: Reg, bits: u8) {
+        self.known[reg.index()] = bits;
+    }
+
+    /// The flags now say how the register compares with 0.
+    pub(super) fn set_flags(&mut self, reg: Reg, width: Width) {
+        self.flags = Some(Flags { reg, width });
+    }
+
+    /// What was written left the flags alone, and changed one register.
+    pub(super) fn keep_flags(&mut self, flags: Option<Flags>, changed: Reg) {
+        self.flags = flags.filter(|flags| flags.reg != changed);
+    }
+}
+
+/// Whether the operation is done in a loop of its own when it fetches.
+pub(super) const fn is_looped(op: AtomicOp) -> bool {
+    matches!(
+        op,
+        AtomicOp::Or { fetch: true }
+            | AtomicOp::And { fetch: true }
+            | AtomicOp::Xor { fetch: true }
+    )
+}

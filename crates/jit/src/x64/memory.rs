@@ -1,0 +1,368 @@
+//! Loads, stores and atomics, with memory operands where the machine takes them.
+
+use isa::ebpf::{AluOp, AtomicOp, ByteOrder, Cond, Insn, Operand, Reg, Size, Width};
+
+use super::alu::plain;
+use super::asm::Alu;
+use super::frame::SCRATCH;
+use super::generator::Generator;
+use super::reg::{Cc, Gpr, Mem};
+
+/// A plain load in parts.
+#[derive(Clone, Copy)]
+struct Load {
+    size: Size,
+    signed: bool,
+    dst: Reg,
+}
+
+impl Generator<'_> {
+    /// Performs the load at a slot from an address, perhaps as an operand of what
+    /// follows it; how many slots that was.
+    pub(super) fn load(&mut self, slot: usize, mem: Mem) -> usize {
+        let Insn::Load {
+            size, signed, dst, ..
+        } = self.insns[slot]
+        else {
+            unreachable!("the caller passes loads");
+        };
+        let load = Load { size, signed, dst };
+        if let Some(count) = self.fuse_load(slot, load, mem) {
+            return count;
+        }
+        let flags = self.flags_before;
+        let gpr = self.gpr(dst);
+        let signed = signed.then(|| {
+            if self.upper_wanted(slot, dst) {
+                Width::W64
+            } else {
+                Width::W32
+            }
+        });
+        // Four bytes are enough of eight whose upper half is not wanted.
+        let size = match size {
+            Size::DW if !self.upper_wanted(slot, dst) => Size::W,
+            size => size,
+        };
+        self.buf.load(size, signed, gpr, mem);
+        self.keep_flags(flags, dst);
+        self.know(dst, loaded_bits(size, signed));
+        1
+    }
+
+    fn fuse_load(&mut self, slot: usize, load: Load, mem: Mem) -> Option<usize> {
+        if load.signed {
+            return None;
+        }
+        match self.peek(slot + 1)? {
+            Insn::Jump { .. } => self.compare_memory(slot + 1, load, mem),
+            Insn::Alu { .. } => self
+                .modify_memory(slot, load, mem)
+                .or_else(|| self.operate_on_memory(slot + 1, load, mem)),
+            Insn::Endian {
+                order: ByteOrder::Big | ByteOrder::Swap,
+                size,
+                dst,
+            } if dst == load.dst && size == load.size && self.features.movbe => {
+                let width = match size {
+                    Size::W => Width::W32,
+                    Size::DW => Width::W64,
+                    Size::B | Size::H => return None,
+                };
+                let gpr = self.gpr(dst);
+                self.buf.load_swapped(width, gpr, mem);
+                self.know(dst, if size == Size::W { 32 } else { 64 });
+                Some(2)
+            }
+            _ => None,
+        }
+    }
+
+    /// `if dst cond src goto`, where nothing else reads `dst`: a comparison with
+    /// memory.
+    fn compare_memory(&mut self, slot: usize, load: Load, mem: Mem) -> Option<usize> {
+        let Insn::Jump {
+            cond,
+            width,
+            dst,
+            src,
+            ..
+        } = self.peek(slot)?
+        else {
+            return None;
+        };
+        if dst != load.dst || self.after(slot).has(dst) {
+            return None;
+        }
+        let narrower = width == Width::W64 && load.size != Size::DW;
+        // What was zero-extended is not negative.
+        let unsigned = |cond: Cond| match cond {
+            Cond::SGt => Cond::Gt,
+            Cond::SGe => Cond::Ge,
+            Cond::SLt => Cond::Lt,
+            Cond::SLe => Cond::Le,
+            cond => cond,
+        };
+        let (cond, imm) = match (load.size, src) {
+            (Size::DW, _) if width == Width::W32 => return None,
+            (Size::B, Operand::Imm(imm @ 0..=0xff)) => (unsigned(cond), imm),
+            (Size::H, Operand::Imm(imm @ 0..=0x7f)) => (unsigned(cond), imm),
+            (Size::W, Operand::Imm(imm)) if narrower && imm >= 0 => (unsigned(cond), imm),
+            (Size::W, Operand::Imm(imm)) if !narrower => (cond, imm),
+            (Size::DW, Operand::Imm(imm)) => (cond, imm),
+            (Size::W | Size::DW, Operand::Reg(other))
+                if !narrower && other != dst && other != Reg::R10 && cond != Cond::Set =>
+            {
+                let other = self.gpr(other);
+                self.buf.alu_store(Alu::Cmp, load.size, mem, other);
+                return Some(1 + self.jump_on(slot, Cc::of(cond)));
+            }
+            _ => return None,
+        };
+        if cond == Cond::Set {
+            let (byte, mask) = single_byte(imm)?;
+            let disp = mem.disp.checked_add(byte)?;
+            self.buf.test_byte(Mem { disp, ..mem }, mask);
+        } else {
+            self.buf.alu_store_imm(Alu::Cmp, load.size, mem, imm);
+        }
+        Some(1 + self.jump_on(slot, Cc::of(cond)))
+    }
+
+    /// `other op= dst`, where nothing else reads `dst`: a memory operand.
+    fn operate_on_memory(&mut self, slot: usize, load: Load, mem: Mem) -> Option<usize> {
+        let this = self.arithmetic(slot)?;
+        let fits = match load.size {
+            Size::W => this.width == Width::W32,
+            Size::DW => true,
+            Size::B | Size::H => false,
+        };
+        let reads = this.src == Operand::Reg(load.dst) && this.dst != load.dst;
+        if !fits || !reads || self.after(slot).has(load.dst) {
+            return None;
+        }
+        let dst = self.gpr(this.dst);
+        match (this.op, plain(this.op)) {
+            (_, Some(op)) => {
+                self.buf.alu_load(op, this.width, dst, mem);
+                self.set_flags(this.dst, this.width);
+            }
+            (AluOp::Mul, _) => self.buf.multiply_load(this.width, dst, mem),
+            _ => return None,
+        }
+        let known = if this.width == Width::W32 { 32 } else { 64 };
+        self.know(this.dst, known);
+        Some(2)
+    }
+
+    /// A load, an operation and a store back, where nothing else reads the value.
+    fn modify_memory(&mut self, slot: usize, load: Load, mem: Mem) -> Option<usize> {
+        let this = self.arithmetic(slot + 1)?;
+        let op = plain(this.op)?;
+        let Insn::Load { base, off, .. } = self.insns[slot] else {
+            return None;
+        };
+        let stores_back = match self.peek(slot + 2)? {
+            Insn::Store {
+                size,
+                base: to,
+                off: at,
+                src: Operand::Reg(src),
+            } => size == load.size && to == base && at == off && src == load.dst,
+            _ => false,
+        };
+        let dead = !self.after(slot + 2).has(load.dst);
+        let same = this.dst == load.dst && base != load.dst;
+        // A sum on 32 bits is not the low part of one on 64.
+        let whole = load.size != Size::DW || this.width == Width::W64;
+        if !stores_back || !dead || !same || !whole {
+            return None;
+        }
+        match this.src {
+            Operand::Reg(src) if src != load.dst && src != Reg::R10 => {
+                let src = self.gpr(src);
+                self.buf.alu_store(op, load.size, mem, src);
+            }
+            // A 16-bit immediate behind a prefix stalls decoders.
+            Operand::Imm(imm) if load.size != Size::H || i8::try_from(imm).is_ok() => {
+                self.buf.alu_store_imm(op, load.size, mem, imm);
+            }
+            _ => return None,
+        }
+        Some(3)
+    }
+
+    /// A load or store at `slot` whose base is a sum that nothing else reads:
+    /// through the sum as an address. How many slots that was.
+    pub(super) fn access_through(&mut self, slot: usize, sum: Reg, mem: Mem) -> Option<usize> {
+        match self.peek(slot)? {
+            Insn::Load { dst, base, off, .. } if base == sum => {
+                if dst != sum && self.after(slot).has(sum) {
+                    return None;
+                }
+                let disp = mem.disp.checked_add(off.into())?;
+                Some(self.load(slot, Mem { disp, ..mem }))
+            }
+            Insn::Store {
+                size,
+                base,
+                off,
+                src,
+            } if base == sum && src != Operand::Reg(sum) && src != Operand::Reg(Reg::R10) => {
+                if self.after(slot).has(sum) {
+                    return None;
+                }
+                let disp = mem.disp.checked_add(off.into())?;
+                self.store_at(size, Mem { disp, ..mem }, src);
+                Some(1)
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn load_acquire(&mut self, size: Size, dst: Reg, base: Reg, off: i16) {
+        // Every load of this machine acquires.
+        let (gpr, mem) = (self.gpr(dst), self.frame.address(base, off));
+        self.buf.load(size, None, gpr, mem);
+        self.know(dst, loaded_bits(size, None));
+    }
+
+    pub(super) fn store(&mut self, size: Size, base: Reg, off: i16, src: Operand) {
+        self.flags = self.flags_before;
+        let mem = self.frame.address(base, off);
+        self.store_at(size, mem, src);
+    }
+
+    fn store_at(&mut self, size: Size, mem: Mem, src: Operand) {
+        match src {
+            Operand::Imm(imm) => self.buf.store_imm(size, mem, imm),
+            Operand::Reg(Reg::R10) => {
+                let top = self.frame.stack_top();
+                self.buf.lea(Width::W64, SCRATCH, top);
+                self.buf.store(size, mem, SCRATCH);
+            }
+            Operand::Reg(src) => {
+                let src = self.gpr(src);
+                self.buf.store(size, mem, src);
+            }
+        }
+    }
+
+    pub(super) fn atomic(&mut self, slot: usize, op: AtomicOp, size: Size, mem: Mem, src: Reg) {
+        let width = if size == Size::DW {
+            Width::W64
+        } else {
+            Width::W32
+        };
+        let gpr = if src == Reg::R10 {
+            let top = self.frame.stack_top();
+            self.buf.lea(Width::W64, SCRATCH, top);
+            SCRATCH
+        } else {
+            self.gpr(src)
+        };
+        let bits = if width == Width::W32 { 32 } else { 64 };
+        let alu = match op {
+            AtomicOp::Add { .. } => Alu::Add,
+            AtomicOp::Or { .. } => Alu::Or,
+            AtomicOp::And { .. } => Alu::And,
+            AtomicOp::Xor { .. } => Alu::Xor,
+            AtomicOp::Xchg => {
+                self.buf.exchange_memory(width, mem, gpr);
+                self.know(src, bits);
+                return;
+            }
+            AtomicOp::CmpXchg => {
+                self.buf.lock_compare_exchange(width, mem, gpr);
+                // Where it was equal, nothing was written to eax.
+                if width == Width::W32 && self.upper_wanted(slot, Reg::R0) {
+                    self.buf.mov(Width::W32, Gpr::RAX, Gpr::RAX);
+                    self.know(Reg::R0, 32);
+                } else {
+                    self.know(Reg::R0, 64);
+                }
+                return;
+            }
+        };
+        match op {
+            AtomicOp::Add { fetch: true } => {
+                self.buf.lock_exchange_add(width, mem, gpr);
+                self.know(src, bits);
+            }
+            AtomicOp::Or { fetch: true }
+            | AtomicOp::And { fetch: true }
+            | AtomicOp::Xor { fetch: true } => {
+                self.fetch_in_loop(slot, alu, width, mem, src);
+                self.know(src, bits);
+            }
+            _ => self.buf.lock_alu(alu, width, mem, gpr),
+        }
+    }
+
+    /// `src = fetch_op(mem, src)` by comparing and exchanging until no one else
+    /// has come between.
+    fn fetch_in_loop(&mut self, slot: usize, op: Alu, width: Width, mem: Mem, src: Reg) {
+        let rax = Gpr::RAX;
+        let operand = self.gpr(src);
+        let keeps_r0 = src != Reg::R0 && self.after(slot).has(Reg::R0);
+        if keeps_r0 {
+            self.buf.push(rax);
+        }
+        // rax is wanted for the old value: what it holds moves elsewhere.
+        let held = mem.uses(rax) || operand == rax;
+        let mut free = [Gpr::RDX, Gpr::RCX, Gpr::RSI]
+            .into_iter()
+            .filter(|&gpr| !mem.uses(gpr) && gpr != operand);
+        let copy = free.next().expect("two registers are in use at most");
+        if held {
+            self.buf.push(copy);
+            self.buf.mov(Width::W64, copy, rax);
+        }
+        let base = if mem.base == rax { copy } else { mem.base };
+        let from = if operand == rax { copy } else { operand };
+        let mem = Mem { base, ..mem };
+        let again = self.buf.new_label();
+        self.buf.load(
+            if width == Width::W64 {
+                Size::DW
+            } else {
+                Size::W
+            },
+            None,
+            rax,
+            mem,
+        );
+        self.buf.bind(again);
+        self.buf.mov(width, SCRATCH, rax);
+        self.buf.alu(op, width, SCRATCH, from);
+        self.buf.lock_compare_exchange(width, mem, SCRATCH);
+        self.buf.jump_if(Cc::Ne, again);
+        if operand != rax || width == Width::W32 {
+            self.buf.mov(width, operand, rax);
+        }
+        if held {
+            self.buf.pop(copy);
+        }
+        if keeps_r0 {
+            self.buf.pop(rax);
+        }
+    }
+}
+
+/// How many low bits of a loaded value may be set.
+fn loaded_bits(size: Size, signed: Option<Width>) -> u8 {
+    match signed {
+        None => 8 * size.bytes() as u8,
+        Some(Width::W32) => 32,
+        Some(Width::W64) => 64,
+    }
+}
+
+/// The byte that holds all bits of a mask: its position and the bits.
+fn single_byte(mask: i32) -> Option<(i32, u8)> {
+    let bytes = mask.to_le_bytes();
+    let position = bytes.iter().position(|&byte| byte != 0)?;
+    let rest = bytes[position + 1..].iter().all(|&byte| byte == 0);
+    // The sign of a mask reaches above its bytes.
+    (rest && mask > 0).then_some((position as i32, bytes[position]))
+}

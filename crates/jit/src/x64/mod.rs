@@ -1,0 +1,88 @@
+//! The x86-64 backend.
+//!
+//! `generator.rs` walks over the program; `alu.rs`, `divide.rs`, `memory.rs`,
+//! `packet.rs`, `branch.rs` and `call.rs` write instructions of their kinds;
+//! `frame.rs` decides where values live; `asm.rs` encodes into `buffer.rs`.
+
+mod alu;
+mod asm;
+mod branch;
+mod buffer;
+mod call;
+mod divide;
+mod features;
+mod frame;
+mod generator;
+mod memory;
+mod packet;
+mod reg;
+
+pub use features::Features;
+
+use lower::Lowered;
+
+use crate::analysis::Analysis;
+use crate::backend::{Backend, Code};
+use buffer::Buffer;
+use generator::Generator;
+
+/// See the module's text.
+pub(crate) struct X64 {
+    features: Features,
+}
+
+impl X64 {
+    pub(crate) fn new(features: Features) -> X64 {
+        X64 { features }
+    }
+}
+
+impl Backend for X64 {
+    type Code = Settled;
+
+    fn compile(&self, program: &Lowered) -> Settled {
+        let analysis = Analysis::of(program);
+        let mut generator = Generator::new(program, &analysis, self.features);
+        let wants_env = generator.generate();
+        let entry = generator.function_label(0);
+        let mut buf = generator.into_buffer();
+        Settled {
+            len: buf.settle(),
+            entry: buf.offset(entry) as usize,
+            wants_env,
+            slots: program.insns().len(),
+            buf,
+        }
+    }
+}
+
+/// Code whose jumps have their lengths.
+pub(crate) struct Settled {
+    buf: Buffer,
+    len: usize,
+    entry: usize,
+    wants_env: bool,
+    slots: usize,
+}
+
+impl Code for Settled {
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn entry(&self) -> usize {
+        self.entry
+    }
+
+    fn wants_env(&self) -> bool {
+        self.wants_env
+    }
+
+    fn write(&self, out: &mut [u8], address: u64) {
+        self.buf.write(out, address);
+    }
+
+    fn places(&self) -> Vec<(u32, u32)> {
+        self.buf.places(self.slots)
+    }
+}

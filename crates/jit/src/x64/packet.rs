@@ -1,0 +1,360 @@
+//! Packet loads: bounds, byte order, and what lies beyond the data.
+//!
+//! A load beyond the data ends the program with 0, so after one load the bytes
+//! before its end are known to be there, and need not be asked for again. Where a
+//! program loads at several constants, its code is written twice: once for
+//! packets that are as long as its loads want (all but the shortest), without
+//! any check, and once with them.
+//!
+//! Linux gives negative offsets a meaning (from the network or the link-layer
+//! header); those loads leave the code for a function of the host, by a stub that
+//! saves what the host's code may change.
+
+use isa::ebpf::{Cond, Insn, Operand, Reg, Size, Width};
+use lower::Function;
+use vm::{PacketRules, Surroundings, load_packet_beyond};
+
+use super::asm::Alu;
+use super::buffer::Label;
+use super::frame::SCRATCH;
+use super::generator::Generator;
+use super::reg::{Cc, Gpr, Mem};
+use crate::native::Env;
+
+/// The longest packet that the version without checks may ask for: nearly all
+/// packets have that much.
+const LONGEST_ASSURED: u32 = 64;
+/// Checks that a second version must spare.
+const FEWEST_SPARED: usize = 3;
+/// The longest program that is written twice, in slots.
+const LONGEST_TWICE: usize = 400;
+
+/// A load that goes on in the host, written behind the function.
+pub(super) struct Beyond {
+    from: Label,
+    back: Label,
+    size: Size,
+}
+
+impl Generator<'_> {
+    /// Whether some load may need the host.
+    pub(super) fn loads_beyond(&self, function: Function) -> bool {
+        let kernel = self.program.packet_rules() == PacketRules::Kernel;
+        kernel
+            && self.insns[function.start..function.end]
+                .iter()
+                .any(|insn| match *insn {
+                    Insn::PacketAbs { imm, .. } => imm < 0,
+                    Insn::PacketInd { .. } => true,
+                    _ => false,
+                })
+    }
+
+    /// Writes the function's instructions, twice where it pays.
+    pub(super) fn write_versions(&mut self) {
+        let wanted = self.worth_assuring();
+        self.version = 0;
+        self.assured_always = 0;
+        if let (Some(bytes), Some((_, len))) = (wanted, self.frame.packet) {
+            let checked = self.buf.new_label();
+            self.buf.alu_imm(Alu::Cmp, Width::W64, len, bytes as i32);
+            self.buf.jump_if(Cc::B, checked);
+            self.version = self.insns.len();
+            self.assured_always = bytes;
+            self.write_body();
+            self.buf.bind(checked);
+            self.version = 0;
+            self.assured_always = 0;
+        }
+        self.write_body();
+    }
+
+    /// How long packets must be for the version without checks.
+    fn worth_assuring(&self) -> Option<u32> {
+        let Function { start, end } = self.function;
+        if !self.usage.packet || end - start > LONGEST_TWICE {
+            return None;
+        }
+        let ends = self.insns[start..end]
+            .iter()
+            .filter_map(|insn| match *insn {
+                Insn::PacketAbs { size, imm } if imm >= 0 => Some(imm as u32 + size.bytes()),
+                _ => None,
+            });
+        let short = ends.filter(|&end| end <= LONGEST_ASSURED);
+        let (count, longest) = short.fold((0, 0), |(count, longest), end| {
+            (count + 1, longest.max(end))
+        });
+        (count >= FEWEST_SPARED).then_some(longest)
+    }
+
+    /// `r0 = packet[imm]`; how many slots were done.
+    pub(super) fn packet_at(&mut self, slot: usize, size: Size, imm: i32) -> usize {
+        if imm < 0 {
+            self.packet_outside(size, imm);
+            return 1;
+        }
+        let end = imm as u32 + size.bytes();
+        if end > self.assured {
+            let zero = self.zero_label();
+            self.compare_len(end);
+            self.buf.jump_if(Cc::B, zero);
+            self.assured = end;
+        }
+        let mem = Mem::at(self.packet_data(), imm);
+        if let Some(count) = self.compare_packet(slot + 1, size, mem) {
+            return 1 + count;
+        }
+        self.load_swapped(size, mem);
+        1
+    }
+
+    /// An offset of which no packet has a byte.
+    fn packet_outside(&mut self, size: Size, imm: i32) {
+        match self.program.packet_rules() {
+            PacketRules::Capture => {
+                let zero = self.zero_label();
+                self.buf.jump(zero);
+            }
+            PacketRules::Kernel => {
+                self.buf.set(SCRATCH, u64::from(imm as u32));
+                self.call_beyond(size);
+                self.know(Reg::R0, 8 * size.bytes() as u8);
+            }
+        }
+    }
+
+    /// `r0 = packet[src + imm]`.
+    pub(super) fn packet_index(&mut self, size: Size, src: Reg, imm: i32) {
+        let rax = Gpr::RAX;
+        let index = if src == Reg::R10 {
+            let top = self.frame.stack_top();
+            self.buf.lea(Width::W64, SCRATCH, top);
+            SCRATCH
+        } else {
+            self.gpr(src)
+        };
+        let narrow = src != Reg::R10 && self.known(src) <= 32;
+        if imm < 0 {
+            match self.program.packet_rules() {
+                PacketRules::Capture => {
+                    let zero = self.zero_label();
+                    self.buf.jump(zero);
+                }
+                PacketRules::Kernel => {
+                    // On 32 bits the sum may lie inside again.
+                    self.buf.lea(Width::W32, SCRATCH, Mem::at(index, imm));
+                    self.call_beyond(size);
+                    self.know(Reg::R0, 8 * size.bytes() as u8);
+                }
+            }
+            return;
+        }
+        let bytes = size.bytes() as i32;
+        // The end of the load, of at most 33 bits.
+        let index = if narrow {
+            index
+        } else {
+            self.buf.mov(Width::W32, rax, index);
+            rax
+        };
+        match imm.checked_add(bytes) {
+            Some(end) => self.buf.lea(Width::W64, rax, Mem::at(index, end)),
+            None => {
+                self.buf.lea(Width::W64, rax, Mem::at(index, imm));
+                self.buf.alu_imm(Alu::Add, Width::W64, rax, bytes);
+            }
+        }
+        self.compare_with_len(rax);
+        let back = self.buf.new_label();
+        match self.program.packet_rules() {
+            PacketRules::Capture => {
+                let zero = self.zero_label();
+                self.buf.jump_if(Cc::A, zero);
+            }
+            PacketRules::Kernel => {
+                let from = self.buf.new_label();
+                self.buf.jump_if(Cc::A, from);
+                self.beyond.push(Beyond { from, back, size });
+            }
+        }
+        let mem = Mem::indexed(self.packet_data(), rax, -bytes);
+        self.load_swapped(size, mem);
+        self.buf.bind(back);
+    }
+
+    /// The register of the packet's address.
+    fn packet_data(&mut self) -> Gpr {
+        match self.frame.packet {
+            Some((data, _)) => data,
+            None => {
+                let data = self.env_word(Env::DATA);
+                self.buf.load(Size::DW, None, SCRATCH, data);
+                SCRATCH
+            }
+        }
+    }
+
+    /// Compares the packet's length with a constant.
+    fn compare_len(&mut self, end: u32) {
+        match (self.frame.packet, i32::try_from(end)) {
+            (Some((_, len)), Ok(end)) => self.buf.alu_imm(Alu::Cmp, Width::W64, len, end),
+            (None, Ok(end)) => {
+                let len = self.env_word(Env::LEN);
+                self.buf.alu_store_imm(Alu::Cmp, Size::DW, len, end);
+            }
+            (_, Err(_)) => {
+                // The end of the last word below 2^31 lies above it.
+                self.buf.set(SCRATCH, end.into());
+                self.compare_len_with(SCRATCH);
+            }
+        }
+    }
+
+    /// Compares the packet's length with a register: below, if it is shorter.
+    fn compare_len_with(&mut self, gpr: Gpr) {
+        match self.frame.packet {
+            Some((_, len)) => self.buf.alu(Alu::Cmp, Width::W64, len, gpr),
+            None => {
+                let len = self.env_word(Env::LEN);
+                self.buf.alu_store(Alu::Cmp, Size::DW, len, gpr);
+            }
+        }
+    }
+
+    /// Compares a register with the packet's length: above, if it is greater.
+    fn compare_with_len(&mut self, gpr: Gpr) {
+        match self.frame.packet {
+            Some((_, len)) => self.buf.alu(Alu::Cmp, Width::W64, gpr, len),
+            None => {
+                let len = self.env_word(Env::LEN);
+                self.buf.alu_load(Alu::Cmp, Width::W64, gpr, len);
+            }
+        }
+    }
+
+    /// `rax = mem`, in network byte order.
+    fn load_swapped(&mut self, size: Size, mem: Mem) {
+        let rax = Gpr::RAX;
+        if size == Size::W && self.features.movbe {
+            self.buf.load_swapped(Width::W32, rax, mem);
+        } else {
+            self.buf.load(size, None, rax, mem);
+            if size != Size::B {
+                self.swap_bytes(size, rax, 8 * size.bytes() as u8);
+            }
+        }
+        self.know(Reg::R0, 8 * size.bytes() as u8);
+    }
+
+    /// `if w0 cond imm goto` after a load whose value nothing else reads: a
+    /// comparison in memory, in the packet's byte order.
+    fn compare_packet(&mut self, slot: usize, size: Size, mem: Mem) -> Option<usize> {
+        let Insn::Jump {
+            cond,
+            width: Width::W32,
+            dst: Reg::R0,
+            src: Operand::Imm(imm),
+            ..
+        } = self.peek(slot)?
+        else {
+            return None;
+        };
+        if self.after(slot).has(Reg::R0) {
+            return None;
+        }
+        let swapped = match size {
+            Size::B if (0..=0xff).contains(&imm) => imm,
+            Size::W if matches!(cond, Cond::Eq | Cond::Ne) => imm.swap_bytes(),
+            // Behind a prefix a 16-bit immediate stalls decoders, so the value
+            // goes by a register.
+            Size::H if matches!(cond, Cond::Eq | Cond::Ne) && (0..=0xffff).contains(&imm) => {
+                let swapped = i32::from((imm as u16).swap_bytes());
+                self.buf.load(Size::H, None, Gpr::RAX, mem);
+                self.buf.alu_imm(Alu::Cmp, Width::W32, Gpr::RAX, swapped);
+                return Some(self.jump_on(slot, Cc::of(cond)));
+            }
+            _ => return None,
+        };
+        if cond == Cond::Set {
+            self.buf.test_byte(mem, swapped as u8);
+        } else {
+            self.buf.alu_store_imm(Alu::Cmp, size, mem, swapped);
+        }
+        let cond = match cond {
+            Cond::SGt => Cond::Gt,
+            Cond::SGe => Cond::Ge,
+            Cond::SLt => Cond::Lt,
+            Cond::SLe => Cond::Le,
+            cond => cond,
+        };
+        Some(self.jump_on(slot, Cc::of(cond)))
+    }
+
+    /// `rax` is what the host finds at the offset in the scratch register; where
+    /// it finds nothing the program ends.
+    fn call_beyond(&mut self, size: Size) {
+        let zero = self.zero_label();
+        let stub = self.beyond_stub(size);
+        self.buf.call(stub);
+        self.buf.test(Width::W64, Gpr::RAX, Gpr::RAX);
+        self.buf.jump_if(Cc::S, zero);
+    }
+
+    fn beyond_stub(&mut self, size: Size) -> Label {
+        let index = size.bytes().trailing_zeros() as usize;
+        *self.beyond_stubs[index].get_or_insert_with(|| self.buf.new_label())
+    }
+
+    /// The rest of loads that did not lie inside the data.
+    pub(super) fn write_beyond(&mut self) {
+        for Beyond { from, back, size } in std::mem::take(&mut self.beyond) {
+            self.buf.bind(from);
+            let end = -(size.bytes() as i32);
+            self.buf.lea(Width::W32, SCRATCH, Mem::at(Gpr::RAX, end));
+            self.call_beyond(size);
+            self.buf.jump(back);
+        }
+        self.write_beyond_stubs();
+    }
+
+    /// `rax` = what [`packet_beyond`] answers to the offset in the scratch
+    /// register; nothing else changes.
+    fn write_beyond_stubs(&mut self) {
+        for (index, stub) in std::mem::take(&mut self.beyond_stubs)
+            .into_iter()
+            .enumerate()
+        {
+            let Some(label) = stub else { continue };
+            self.buf.bind(label);
+            let saved: Vec<Gpr> = self.frame.lost_by_calls().collect();
+            for &gpr in &saved {
+                self.buf.push(gpr);
+            }
+            // The call of the stub left rsp 8 below a multiple of 16.
+            let pad = saved.len() % 2 == 0;
+            if pad {
+                self.buf.push(SCRATCH);
+            }
+            let world = self.env_word(Env::WORLD);
+            self.buf.load(Size::DW, None, Gpr::RDI, world);
+            self.buf.mov(Width::W32, Gpr::RSI, SCRATCH);
+            self.buf.set(Gpr::RDX, 1 << index);
+            self.call_host(packet_beyond as *const () as u64);
+            if pad {
+                self.buf.pop(SCRATCH);
+            }
+            for &gpr in saved.iter().rev() {
+                self.buf.pop(gpr);
+            }
+            self.buf.ret();
+        }
+    }
+}
+
+/// What a load of `size` bytes finds at an offset outside the data, by Linux's
+/// rules; all ones where there is nothing.
+extern "C" fn packet_beyond(world: &mut Surroundings<'_>, offset: u32, size: u32) -> u64 {
+    let (packet, rules) = (world.packet, PacketRules::Kernel);
+    load_packet_beyond(packet, rules, offset.into(), size).map_or(u64::MAX, u64::from)
+}
