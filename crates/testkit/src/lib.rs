@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 pub mod btf;
+pub mod ebpf;
 pub mod engines;
 mod frames;
 pub mod generate;

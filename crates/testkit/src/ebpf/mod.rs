@@ -1,0 +1,38 @@
+//! eBPF programs that are safe by construction, and what they are asked.
+//!
+//! [`Generator`] makes programs from a seed or from a fuzzer's bytes: every
+//! instruction of the table, in loops, calls and forks, with the idioms that
+//! compilers write and near misses of them. A program works on a memory that it
+//! is handed and on its stack, reads nothing that it has not written, ends, and
+//! stores what it computed where it shows. The same body runs on our engines
+//! (`r1`: the memory, `r2`: its length) and in the kernel (an XDP program and its
+//! packet): only what stands before it differs.
+//!
+//! - [`reference`] evaluates a program step by step, with every access and every
+//!   read checked: it says what is right, and whether a program is safe at all;
+//! - [`reach`] counts what was generated and executed;
+//! - [`shrink`] makes a program that shows something small.
+
+mod choices;
+mod draft;
+mod generate;
+mod idioms;
+mod memory;
+mod palette;
+mod program;
+pub mod reach;
+pub mod reference;
+mod scope;
+pub mod shrink;
+mod statements;
+mod twist;
+
+pub use choices::Choices;
+pub use generate::Generator;
+pub use program::{Dialect, Entry, Notes, Program};
+
+/// The helpers that programs call: a random number, and the processor's number.
+const HELPERS: &[i32] = &[
+    spec::calls::GET_PRANDOM_U32,
+    spec::calls::GET_SMP_PROCESSOR_ID,
+];

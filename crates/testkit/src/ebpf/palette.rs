@@ -1,0 +1,119 @@
+//! The rows of the instruction table by what a generator has to provide for them.
+//!
+//! Everything is drawn from here, so a new row is generated as soon as it is in
+//! the table.
+
+use super::Dialect;
+use isa::ebpf::table::ROWS;
+use isa::ebpf::{AluOp, Effect, Group, Insn, Operand, Row, Size, Width};
+
+/// A row that accesses memory.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AccessRow {
+    pub(super) row: &'static Row,
+    pub(super) size: Size,
+    /// Whether the address must be a multiple of the size.
+    pub(super) is_ordered: bool,
+}
+
+/// What a row computes from, as far as its immediate may not be anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Demand {
+    Anything,
+    /// A count that Linux wants to be below the width.
+    Count(Width),
+    /// A divisor, which Linux wants not to be 0.
+    Divisor,
+    /// An address-space cast, of which few are known.
+    Cast,
+}
+
+/// A row that works on registers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ComputeRow {
+    pub(super) row: &'static Row,
+    pub(super) demand: Demand,
+}
+
+/// The rows that a dialect has.
+#[derive(Clone, Debug)]
+pub(super) struct Palette {
+    pub(super) compute: Vec<ComputeRow>,
+    pub(super) load: Vec<AccessRow>,
+    pub(super) store: Vec<AccessRow>,
+    pub(super) atomic: Vec<AccessRow>,
+    pub(super) branch: Vec<&'static Row>,
+}
+
+impl Palette {
+    pub(super) fn new(dialect: Dialect) -> Palette {
+        let with = |effect| {
+            let rows = ROWS.iter().filter(move |row| dialect.has(row));
+            rows.filter(move |row| row.effect == effect)
+        };
+        Palette {
+            compute: with(Effect::Compute).map(ComputeRow::new).collect(),
+            load: with(Effect::Load).map(AccessRow::new).collect(),
+            store: with(Effect::Store).map(AccessRow::new).collect(),
+            atomic: with(Effect::Atomic).map(AccessRow::new).collect(),
+            branch: with(Effect::Branch)
+                .filter(|row| matches!(sample(row), Insn::Jump { .. }))
+                .collect(),
+        }
+    }
+}
+
+impl Dialect {
+    /// Whether programs of the dialect may have an instruction of that row.
+    pub fn has(self, row: &Row) -> bool {
+        match sample(row) {
+            // What is only known after linking, and packet loads, which are for
+            // programs that are handed a packet.
+            Insn::LoadImm64 { .. } => row.src.admits(0),
+            Insn::Call(isa::ebpf::Callee::Kfunc { .. }) => false,
+            Insn::PacketAbs { .. } | Insn::PacketInd { .. } => false,
+            // Linux casts only in programs that have an arena.
+            Insn::Cast { .. } => self == Dialect::Engines,
+            _ => row.group != Group::Later,
+        }
+    }
+}
+
+impl AccessRow {
+    fn new(row: &'static Row) -> AccessRow {
+        AccessRow {
+            row,
+            size: Size::from_code(row.code),
+            is_ordered: matches!(
+                sample(row),
+                Insn::Atomic { .. } | Insn::LoadAcquire { .. } | Insn::StoreRelease { .. }
+            ),
+        }
+    }
+}
+
+impl ComputeRow {
+    fn new(row: &'static Row) -> ComputeRow {
+        use AluOp::{Arsh, Div, Lsh, Mod, Rsh, SDiv, SMod};
+        let demand = match sample(row) {
+            Insn::Alu {
+                op,
+                width,
+                src: Operand::Imm(_),
+                ..
+            } => match op {
+                Lsh | Rsh | Arsh => Demand::Count(width),
+                Div | Mod | SDiv | SMod => Demand::Divisor,
+                _ => Demand::Anything,
+            },
+            Insn::Cast { .. } => Demand::Cast,
+            _ => Demand::Anything,
+        };
+        ComputeRow { row, demand }
+    }
+}
+
+/// An instruction of the row.
+fn sample(row: &Row) -> Insn {
+    Insn::decode_one(row.slot(1, 2, 0, 1), Some(Default::default()))
+}
