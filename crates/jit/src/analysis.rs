@@ -338,8 +338,10 @@ pub(crate) struct Fact {
     pub(crate) after: Halves,
     /// What is wanted before it.
     pub(crate) before: Halves,
-    /// A jump leads here.
+    /// A jump leads here, other than one that is a selection.
     pub(crate) is_target: bool,
+    /// A branch over a single move: the move is done or not, without a jump.
+    pub(crate) is_selection: bool,
     /// A jump backward leads here.
     pub(crate) is_loop: bool,
     /// Its result is not wanted.
@@ -363,13 +365,23 @@ impl Analysis {
         let mut edges = Vec::with_capacity(insns.len() / 4);
         for (slot, &insn) in insns.iter().enumerate() {
             if let Some(target) = jump_target(insn, slot) {
-                facts[target].is_target = true;
+                if is_selection(insns, slot, target) {
+                    facts[slot].is_selection = true;
+                } else {
+                    facts[target].is_target = true;
+                }
                 facts[target].is_loop |= target <= slot;
                 edges.push(Edge {
                     slot: slot as u32,
                     target: target as u32,
                     conditional: lower::jumps::falls_through(insn),
                 });
+            }
+        }
+        for slot in 0..insns.len() {
+            if facts[slot].is_selection && facts[slot + 1].is_target {
+                facts[slot].is_selection = false;
+                facts[slot + 2].is_target = true;
             }
         }
         // A classic filter's result is 32 bits.
@@ -412,6 +424,22 @@ impl Analysis {
             index => Some(self.rewrites[index as usize - 1]),
         }
     }
+}
+
+/// Whether a branch leads over nothing but a move to a register, which is how
+/// compilers write a choice between two values. They choose so where they expect
+/// no pattern in the choice, so there is no jump to predict.
+fn is_selection(insns: &[Insn], slot: usize, target: usize) -> bool {
+    let over_one = target == slot + 2 && matches!(insns[slot], Insn::Jump { .. });
+    over_one
+        && match insns[slot + 1] {
+            Insn::Alu {
+                op: AluOp::Mov,
+                src,
+                ..
+            } => src != Operand::Reg(Reg::R10),
+            _ => false,
+        }
 }
 
 fn settle_liveness(

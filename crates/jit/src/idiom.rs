@@ -4,10 +4,11 @@
 //! a value with a number, whole or shifted by a constant. Where two shifts of one
 //! value meet again in an `or`, the three are a rotation.
 //!
-//! A rewrite never needs a register that the program did not give it: the first
-//! operand's own shift is left out, if nothing else reads its result, and the
-//! register still holds the whole value when the rotation is made in it. The
-//! other shift stays; it is left out as dead where nothing else reads it.
+//! A rewrite never needs a register that the program did not give it. Often the
+//! whole value is still in one, and is rotated from there; the shifts are left out
+//! as dead where nothing else reads them. Where it was shifted in place, that
+//! shift is left out, if nothing else reads its result, so that the register still
+//! holds the whole value when the rotation is made in it.
 //!
 //! Cost: linear, a few nanoseconds an instruction.
 
@@ -20,8 +21,14 @@ use crate::analysis::{Fact, Halves, Transfer};
 pub(crate) enum Rewrite {
     /// Not at all: what it makes is only wanted as part of a later rewrite.
     Skip,
-    /// `dst` is rotated left; a rotation of the low half zeroes the upper one.
-    Rotate { width: Width, dst: Reg, left: u8 },
+    /// `dst` is `src` rotated left; a rotation of the low half zeroes the upper
+    /// one.
+    Rotate {
+        width: Width,
+        dst: Reg,
+        src: Reg,
+        left: u8,
+    },
 }
 
 impl Rewrite {
@@ -29,10 +36,12 @@ impl Rewrite {
     pub(crate) fn transfer(self) -> Transfer {
         match self {
             Rewrite::Skip => Transfer::pure(Halves::NONE, Halves::NONE),
-            Rewrite::Rotate { width, dst, .. } => {
+            Rewrite::Rotate {
+                width, dst, src, ..
+            } => {
                 let reads = match width {
-                    Width::W32 => Halves::low(dst),
-                    Width::W64 => Halves::both(dst),
+                    Width::W32 => Halves::low(src),
+                    Width::W64 => Halves::both(src),
                 };
                 Transfer::pure(reads, Halves::both(dst))
             }
@@ -96,7 +105,14 @@ pub(crate) fn find(
         if finder.facts[slot].is_target {
             finder.forget_all();
         }
-        finder.follow(slot, insn, transfers[slot]);
+        let chosen = slot > 0 && finder.facts[slot - 1].is_selection;
+        if chosen {
+            // The move may be done or not.
+            finder.mark_read(transfers[slot]);
+            transfers[slot].written().for_each(|reg| finder.forget(reg));
+        } else {
+            finder.follow(slot, insn, transfers[slot]);
+        }
     }
     if rewrites.len() > first {
         for (fact, transfer) in facts.iter().zip(transfers) {
@@ -227,14 +243,38 @@ impl Finder<'_> {
             && a.width == b.width
             && (a.width == width || width == Width::W64)
             && a.count + b.count == bits;
-        if !joins || a.is_read || self.facts[a.slot as usize].rewrite != 0 {
+        if !joins {
             return false;
         }
-        let left = if a.left { a.count } else { b.count };
-        self.rewrite(a.slot as usize, Rewrite::Skip);
-        let width = a.width;
-        self.rewrite(slot, Rewrite::Rotate { width, dst, left });
+        let (width, left) = (a.width, if a.left { a.count } else { b.count });
+        let src = match self.holder(a.value, width) {
+            Some(src) => src,
+            // Only `dst` held it, until it was shifted there.
+            None if !a.is_read && self.facts[a.slot as usize].rewrite == 0 => {
+                self.rewrite(a.slot as usize, Rewrite::Skip);
+                dst
+            }
+            None => return false,
+        };
+        self.rewrite(
+            slot,
+            Rewrite::Rotate {
+                width,
+                dst,
+                src,
+                left,
+            },
+        );
         true
+    }
+
+    /// A register that holds the value, as far as the width goes.
+    fn holder(&self, value: Value, width: Width) -> Option<Reg> {
+        let holds = |reg: &Reg| match width {
+            Width::W32 => self.holdings[reg.index()].low == value,
+            Width::W64 => self.holdings[reg.index()].whole == value,
+        };
+        (0..10).filter_map(Reg::new).find(holds)
     }
 
     fn rewrite(&mut self, slot: usize, rewrite: Rewrite) {

@@ -645,11 +645,19 @@ impl Generator<'_> {
         }
     }
 
-    /// `dst` is rotated left.
-    pub(super) fn rotate(&mut self, width: Width, dst: Reg, left: u8) {
-        let gpr = self.gpr(dst);
-        self.buf.shift(Shift::Rol, width, gpr, left);
-        self.know(dst, if width == Width::W32 { 32 } else { 64 });
+    /// `dst` is `src` rotated left.
+    pub(super) fn rotate(&mut self, width: Width, dst: Reg, src: Reg, left: u8) {
+        let (to, from) = (self.gpr(dst), self.gpr(src));
+        let bits: u8 = if width == Width::W32 { 32 } else { 64 };
+        if to != from && self.features.bmi2 {
+            self.buf.rotate_right(width, to, from, bits - left);
+        } else {
+            if to != from {
+                self.buf.mov(width, to, from);
+            }
+            self.buf.shift(Shift::Rol, width, to, left);
+        }
+        self.know(dst, bits);
     }
 }
 

@@ -29,7 +29,8 @@ impl Generator<'_> {
         };
         let flags = self.flags;
         let count = self.jump_on(slot, cc);
-        self.flags = flags;
+        // A selection may have changed what they speak of.
+        self.flags = flags.filter(|_| !self.analysis.facts[slot].is_selection);
         count
     }
 
@@ -119,6 +120,9 @@ impl Generator<'_> {
     /// opposite branch to where that leads.
     pub(super) fn jump_on(&mut self, slot: usize, cc: Cc) -> usize {
         let target = jump_target(self.insns[slot], slot).expect("the slot holds a branch");
+        if self.analysis.facts[slot].is_selection {
+            return self.select(slot + 1, cc.not());
+        }
         if let Some(Insn::Goto { .. } | Insn::GotoLong { .. }) = self.peek(slot + 1)
             && target == slot + 2
             && !self.draws_on_budget(slot + 1)
@@ -131,6 +135,59 @@ impl Generator<'_> {
         let label = self.label(target);
         self.buf.jump_if(cc, label);
         1
+    }
+
+    /// The move at a slot, where the condition holds.
+    fn select(&mut self, slot: usize, cc: Cc) -> usize {
+        let fact = self.analysis.facts[slot];
+        let Insn::Alu {
+            width, dst, src, ..
+        } = self.insns[slot]
+        else {
+            unreachable!("a selection is followed by a move");
+        };
+        if fact.is_dead {
+            return 2;
+        }
+        let upper = fact.after.has_upper(dst);
+        let (to, known) = (self.gpr(dst), self.known(dst));
+        let (from, from_known) = match src {
+            Operand::Reg(src) => {
+                let from = self.gpr(src);
+                let bits = self.known(src);
+                if width == Width::W32 && upper && bits > 32 {
+                    self.buf.mov(Width::W32, SCRATCH, from);
+                    (SCRATCH, 32)
+                } else {
+                    (from, bits)
+                }
+            }
+            Operand::Imm(imm) => {
+                let value = match width {
+                    Width::W32 => u64::from(imm as u32),
+                    Width::W64 => imm as i64 as u64,
+                };
+                self.buf.set_keeping_flags(SCRATCH, value);
+                (SCRATCH, bits(value))
+            }
+        };
+        // On 32 bits the upper half is zeroed, whether the move is done or not.
+        let bits = known.max(from_known);
+        let width = if upper && bits > 32 {
+            Width::W64
+        } else {
+            Width::W32
+        };
+        self.buf.mov_if(cc, width, to, from);
+        self.know(
+            dst,
+            if width == Width::W32 {
+                bits.min(32)
+            } else {
+                bits
+            },
+        );
+        2
     }
 
     pub(super) fn goto(&mut self, slot: usize) {

@@ -6,7 +6,7 @@
 //! straight-line code: how many low bits of a register may be set, and which
 //! register the flags speak of.
 
-use isa::ebpf::{AtomicOp, Callee, Imm64, Insn, Operand, Reg, Width};
+use isa::ebpf::{Callee, Imm64, Insn, Operand, Reg, Width};
 use lower::{Evidence, Function, Lowered};
 
 use super::buffer::{Buffer, Label};
@@ -266,7 +266,12 @@ impl<'a> Generator<'a> {
 
     fn write_rewritten(&mut self, slot: usize) -> usize {
         match self.analysis.rewrite(slot) {
-            Some(Rewrite::Rotate { width, dst, left }) => self.rotate(width, dst, left),
+            Some(Rewrite::Rotate {
+                width,
+                dst,
+                src,
+                left,
+            }) => self.rotate(width, dst, src, left),
             Some(Rewrite::Skip) | None => self.flags = self.flags_before,
         }
         1
@@ -323,14 +328,4 @@ impl<'a> Generator<'a> {
     pub(super) fn keep_flags(&mut self, flags: Option<Flags>, changed: Reg) {
         self.flags = flags.filter(|flags| flags.reg != changed);
     }
-}
-
-/// Whether the operation is done in a loop of its own when it fetches.
-pub(super) const fn is_looped(op: AtomicOp) -> bool {
-    matches!(
-        op,
-        AtomicOp::Or { fetch: true }
-            | AtomicOp::And { fetch: true }
-            | AtomicOp::Xor { fetch: true }
-    )
 }

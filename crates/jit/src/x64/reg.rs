@@ -55,17 +55,9 @@ impl GprSet {
         self.0 |= 1 << reg.0;
     }
 
-    pub(crate) fn remove(&mut self, reg: Gpr) {
-        self.0 &= !(1 << reg.0);
-    }
-
     /// In ascending order of number.
     pub(crate) fn iter(self) -> impl DoubleEndedIterator<Item = Gpr> {
         (0..16).map(Gpr).filter(move |&reg| self.contains(reg))
-    }
-
-    pub(crate) const fn len(self) -> usize {
-        self.0.count_ones() as usize
     }
 }
 
