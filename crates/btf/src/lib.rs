@@ -4,8 +4,10 @@
 //! is read where it stands ([`Btf`], [`Type`], [`Shape`]).
 #![forbid(unsafe_code)]
 
+mod dedup;
 mod dump_c;
 mod dump_raw;
+pub mod ext;
 mod ids;
 mod kind;
 mod layout;
@@ -16,8 +18,10 @@ pub mod validate;
 mod wire;
 mod write;
 
+pub use dedup::{DedupError, Deduplicated, dedup};
 pub use dump_c::{CDump, COptions, DumpError, dump_c};
 pub use dump_raw::{dump_raw, dump_raw_type};
+pub use ext::BtfExt;
 pub use ids::{Name, StrOffset, TypeId};
 pub use kind::Kind;
 pub use parse::{Btf, ParseError};

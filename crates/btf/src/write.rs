@@ -248,6 +248,14 @@ impl Builder {
         id
     }
 
+    /// Adds a type as it stands, name and all.
+    pub(crate) fn add_words(&mut self, words: &[u32]) {
+        self.next += 1;
+        for word in words {
+            self.types.extend_from_slice(&word.to_le_bytes());
+        }
+    }
+
     fn record(
         &mut self,
         name: StrOffset,
