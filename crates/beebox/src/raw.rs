@@ -53,7 +53,7 @@ pub use elf::{ElfError, elf_program};
 pub use form::{Form, ReadError, parse_hex, read_program};
 pub use interp::checked::{
     Access, BadAccess, CallFault, Calls, DEADLINE_INTERVAL, Entry, FRAME_BYTES, Finish, Flaw,
-    Limits, MAX_FRAMES, Memory, Missing, Moment, NoRoom, Observer, Permission, Program, Reason,
-    RegionId, RegionPlace, Trap, World,
+    Limits, MAX_FRAMES, MOST_FRAMES, Memory, Missing, Moment, NoRoom, Observer, Permission,
+    Program, Reason, RegionId, RegionPlace, Trap, World,
 };
 pub use spec::{Clock, Random, SplitMix};

@@ -1,14 +1,16 @@
 //! The `beebox` command: one module per subcommand, each with its arguments and
 //! a `run` that answers yes, no, or why it could not answer.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod answer;
 mod asm;
 mod bench;
+mod conformance;
 mod dis;
 mod filter;
 mod program_input;
 mod program_output;
+mod run;
 mod seccomp;
 
 use std::process::ExitCode;
@@ -35,6 +37,8 @@ enum Command {
     Filter(filter::Args),
     Asm(asm::Args),
     Dis(dis::Args),
+    Run(run::Args),
+    ConformancePlugin(conformance::Args),
     Seccomp(seccomp::Args),
     Bench(bench::Args),
 }
@@ -44,6 +48,8 @@ fn main() -> ExitCode {
         Command::Filter(args) => filter::run(args),
         Command::Asm(args) => asm::run(args),
         Command::Dis(args) => dis::run(args),
+        Command::Run(args) => run::run(args),
+        Command::ConformancePlugin(args) => conformance::run(args),
         Command::Seccomp(args) => seccomp::run(args),
         Command::Bench(args) => bench::run(args),
     };

@@ -213,7 +213,7 @@ fn unreadable(path: &Path, bytes: &[u8], is_named: bool, error: &ReadError) -> F
 }
 
 /// The line in question with a mark below the column; none if the line is blank.
-fn excerpt(bytes: &[u8], line: usize, column: usize) -> Option<String> {
+pub(crate) fn excerpt(bytes: &[u8], line: usize, column: usize) -> Option<String> {
     /// Characters shown before the mark, and in all.
     const BEFORE: usize = 40;
     const WIDTH: usize = 76;

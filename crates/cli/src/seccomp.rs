@@ -7,7 +7,7 @@ mod diff;
 mod eval;
 mod input;
 mod table;
-mod value;
+pub(crate) mod value;
 
 use clap::Subcommand;
 

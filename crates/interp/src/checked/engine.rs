@@ -17,7 +17,9 @@ use packet::Packet;
 use super::memory::{Access, BadAccess};
 use super::observe::{Moment, Observer};
 use super::trap::{Missing, Reason, Trap};
-use super::{DEADLINE_INTERVAL, Entry, Finish, Limits, MAX_FRAMES, MAY_GOTO_TIMES, Program, World};
+use super::{
+    DEADLINE_INTERVAL, Entry, Finish, Limits, MAY_GOTO_LOOPS, MOST_FRAMES, Program, World,
+};
 
 /// Where functions have addresses, and no memory is: the one at slot `n` has
 /// this plus `8 * n`.
@@ -90,7 +92,7 @@ struct Run<'r, 'w, 'm, 'c> {
     hints: [usize; REGISTERS],
     frames: Frames,
     /// How often `may_goto` still falls through in this function.
-    may_goto: u32,
+    may_goto: u64,
     /// Instructions that are left, but for those that the loop has drawn.
     budget: u64,
     /// The instruction that is being performed.
@@ -115,7 +117,7 @@ pub(super) fn execute<O: Observer>(
         world,
         regs,
         frames: Frames::new(limits),
-        may_goto: MAY_GOTO_TIMES,
+        may_goto: MAY_GOTO_LOOPS,
         budget: limits.instructions,
         at: 0,
     };
@@ -527,7 +529,7 @@ impl Run<'_, '_, '_, '_> {
         self.frames.push(Caller {
             return_to,
             kept,
-            may_goto: std::mem::replace(&mut self.may_goto, MAY_GOTO_TIMES),
+            may_goto: std::mem::replace(&mut self.may_goto, MAY_GOTO_LOOPS),
         })?;
         self.regs[FP] = self.world.memory.push_frame();
         self.hints[FP] = self.world.memory.newest();
@@ -575,7 +577,7 @@ struct Frames {
 struct Caller {
     return_to: usize,
     kept: [u64; KEPT.end - KEPT.start],
-    may_goto: u32,
+    may_goto: u64,
 }
 
 /// The registers that are the caller's again after a call: `r6` to `r10`.
@@ -585,7 +587,7 @@ impl Frames {
     fn new(limits: &Limits) -> Frames {
         Frames {
             callers: Vec::new(),
-            limit: limits.frames.clamp(1, MAX_FRAMES),
+            limit: limits.frames.clamp(1, MOST_FRAMES),
         }
     }
 

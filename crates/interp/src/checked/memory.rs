@@ -12,8 +12,7 @@
 
 use std::borrow::Cow;
 
-/// Bytes of stack in each frame.
-pub const FRAME_BYTES: usize = 512;
+use vm::FRAME_BYTES;
 
 const FIRST_FRAME: u64 = 0x0100_0000;
 const FRAME_STRIDE: u64 = 0x1_0000;

@@ -17,7 +17,7 @@
 //! | stack | [`FRAME_BYTES`] zeroed bytes for each frame, which end with the frame; a frame's end is no other frame's start |
 //! | calls | as many frames as [`Limits`] allows (Linux: 8); `r6` to `r9` and `r10` are the caller's again after a call, `r1` to `r5` are what the callee left |
 //! | `callx`, `gotox` | to the address of a function, as a 64-bit immediate gives it; `callx` of a small number calls the helper of that number; `gotox` only if [`Limits`] switch it on |
-//! | `may_goto` | falls through [`MAY_GOTO_TIMES`] times in each activation of a function, then jumps |
+//! | `may_goto` | falls through [`MAY_GOTO_LOOPS`] times in each activation of a function, then jumps |
 //! | atomics | need natural alignment, as Linux demands; nobody else holds the memory, so one step is as good as another |
 //! | packet loads | from the packet that was given, by Linux's rules; beyond it the function returns 0 |
 //! | address-space casts | between spaces 0 and 1 the low 32 bits, as Linux does it without the user's base address |
@@ -37,27 +37,22 @@ mod tests;
 mod trap;
 
 pub use calls::{CallFault, Calls};
-pub use memory::{
-    Access, BadAccess, FRAME_BYTES, Flaw, Memory, NoRoom, Permission, RegionId, RegionPlace,
-};
+pub use memory::{Access, BadAccess, Flaw, Memory, NoRoom, Permission, RegionId, RegionPlace};
 pub use observe::{Moment, Observer};
 pub use trap::{Missing, Reason, Trap};
+pub use vm::{FRAME_BYTES, MAX_FRAMES, MAY_GOTO_LOOPS};
 
 use std::time::Instant;
 
 use isa::ebpf::{Insn, PartialSlot, Reg, decode, from_bytes};
 use packet::Packet;
 
-/// How often `may_goto` falls through in one activation of a function: Linux's
-/// BPF_MAX_LOOPS.
-pub const MAY_GOTO_TIMES: u32 = 8 * 1024 * 1024;
-
 /// How many instructions run between two looks at the clock, if there is a
 /// deadline.
 pub const DEADLINE_INTERVAL: u64 = 8192;
 
 /// The most frames that [`Limits`] can allow.
-pub const MAX_FRAMES: usize = 1024;
+pub const MOST_FRAMES: usize = 1024;
 
 /// A program as it was given: one instruction for each slot, none of them
 /// judged.
@@ -127,7 +122,7 @@ pub struct Entry {
 pub struct Limits {
     /// Instructions that may be performed.
     pub instructions: u64,
-    /// Frames that may exist at once, 1 to [`MAX_FRAMES`].
+    /// Frames that may exist at once, 1 to [`MOST_FRAMES`].
     pub frames: usize,
     /// When to give up; looked at every [`DEADLINE_INTERVAL`] instructions.
     pub deadline: Option<Instant>,
@@ -141,7 +136,7 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             instructions: 100_000_000,
-            frames: 8,
+            frames: MAX_FRAMES,
             deadline: None,
             indirect_jumps: false,
         }

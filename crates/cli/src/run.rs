@@ -1,0 +1,249 @@
+//! `beebox run`.
+
+mod memory;
+mod output;
+mod program;
+mod trace;
+pub(crate) mod trusted;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use beebox::raw::{Calls, Entry, Finish, Limits, Memory, Program, SplitMix, Trap, World};
+use beebox::{Metadata, Packet};
+
+use crate::answer::{Answer, Failure};
+use crate::seccomp::value::parse_number;
+use memory::{Regions, Source};
+use program::RawProgram;
+use trusted::Engine;
+
+/// Run an eBPF program that nobody has verified, safely
+///
+/// The checked interpreter runs any instructions as they are given: every memory
+/// access is checked, loops draw on a budget, and what goes wrong is reported
+/// with the instruction, the address and the reason. Nothing that the program
+/// does can harm the machine, and the same input gives the same run.
+///
+/// The program finds the address of the first --mem in r1 and its length in r2,
+/// those of the second in r3 and r4, and the address of the third in r5; r10 is
+/// the end of its stack frame of 512 bytes; all other registers are 0.
+#[derive(clap::Args)]
+#[command(after_help = "\
+A SOURCE of bytes is a file, or bytes in hexadecimal (\"01 02\", 0x0102), or zero:N
+for N zero bytes; hex: and file: before it say which one is meant. NAME= names a
+region in messages, ro: in front of all makes it read-only.
+
+Helpers that can be called: get_prandom_u32 (--seed), ktime_get_ns and its kin
+(--time), get_smp_processor_id.
+
+Examples:
+  beebox run --raw sum.asm --mem 010203          text in LLVM's form, memory as hex
+  beebox run --raw prog.bin --mem packet.bin -o packet.out
+  beebox run --raw prog.o --section xdp --mem zero:64 --dump-mem
+  echo 'r0 = 1; exit' | beebox run --raw -
+  beebox run --raw prog.asm --mem 00 --trace --budget 1000
+  beebox run --raw prog.hex --mem ro:key=0x01020304 --mem out=zero:8 --format json
+
+Exit codes: 0 the program returned, 1 it was stopped by a trap, 2 could not answer.")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    program: RawProgram,
+
+    /// What runs the program
+    #[arg(long, value_enum, default_value = "checked")]
+    engine: Engine,
+
+    /// Vouch for the program, which any engine but checked takes on your word: one
+    /// that does wrong does so to this process
+    #[arg(long)]
+    trust: bool,
+
+    /// Memory that the program can reach; may be given up to three times
+    #[arg(long = "mem", value_name = "[ro:][NAME=]SOURCE", value_parser = memory::parse_region)]
+    memory: Vec<memory::Given>,
+
+    /// What a register from r1 to r5 holds at the start, instead of what --mem
+    /// puts there
+    #[arg(long = "reg", value_name = "rN=VALUE", value_parser = parse_register)]
+    registers: Vec<(usize, u64)>,
+
+    /// The packet that legacy packet loads read
+    #[arg(long, value_name = "SOURCE", value_parser = memory::parse_source)]
+    packet: Option<Source>,
+
+    /// How many instructions may be performed
+    #[arg(long, value_name = "N", default_value_t = Limits::default().instructions)]
+    budget: u64,
+
+    /// How many seconds the run may take
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    timeout: Option<Duration>,
+
+    /// How many stack frames there may be at once
+    #[arg(long, value_name = "N", default_value_t = Limits::default().frames as u64)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=beebox::raw::MOST_FRAMES as u64))]
+    frames: u64,
+
+    /// Take indirect jumps (gotox), which Linux 6.18 does not know
+    #[arg(long)]
+    gotox: bool,
+
+    /// Where the random numbers of helpers start
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+
+    /// What the clock of helpers shows, in nanoseconds [default: it starts at 0 and runs]
+    #[arg(long, value_name = "NS")]
+    time: Option<u64>,
+
+    /// Print every instruction and what it changed
+    #[arg(long)]
+    trace: bool,
+
+    /// Print the memory as it is at the end
+    #[arg(long)]
+    dump_mem: bool,
+
+    /// Write the first --mem as it is at the end to a file
+    #[arg(short, long = "output", value_name = "OUT", requires = "memory")]
+    out: Option<PathBuf>,
+
+    /// How to print the answer
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+}
+
+/// How to print an answer.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+}
+
+pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
+    let program = args.program.read()?;
+    let mut regions = Regions::read(&args.memory)?;
+    let ran = match args.engine {
+        Engine::Checked => run_checked(&args, &program, &mut regions)?,
+        engine => run_trusted(&args, engine, &program, &mut regions)?,
+    };
+    let report = output::Report {
+        program: &program,
+        ran: &ran,
+        regions: args.dump_mem.then_some(&regions),
+    };
+    report.print(args.format)?;
+    if let Some(out) = &args.out {
+        regions.write_first(out)?;
+    }
+    Ok(match ran.outcome() {
+        Ok(_) => Answer::Yes,
+        Err(_) => Answer::No,
+    })
+}
+
+/// What a run left behind.
+enum Ran {
+    /// All that the checked interpreter tells, and the lines of the trace.
+    Checked { finish: Box<Finish>, trace: String },
+    /// `r0`, from an engine that tells nothing else.
+    Trusted(u64),
+}
+
+impl Ran {
+    fn outcome(&self) -> Result<u64, &Trap> {
+        match self {
+            Ran::Checked { finish, .. } => finish.outcome.as_ref().copied(),
+            Ran::Trusted(value) => Ok(*value),
+        }
+    }
+}
+
+fn run_checked(args: &Args, program: &Program, regions: &mut Regions) -> Result<Ran, Failure> {
+    let packet = args.packet.as_ref().map(Source::read).transpose()?;
+    let packet = packet
+        .as_ref()
+        .map(|bytes| Packet::whole(bytes, &Metadata::UNKNOWN));
+    let began = Instant::now();
+    let limits = Limits {
+        instructions: args.budget,
+        frames: args.frames as usize,
+        deadline: args.timeout.map(|timeout| began + timeout),
+        indirect_jumps: args.gotox,
+    };
+    let clock = move || match args.time {
+        Some(time) => time,
+        None => began.elapsed().as_nanos() as u64,
+    };
+    let mut calls = Calls::basic(SplitMix::new(args.seed), clock);
+    let mut memory = Memory::new();
+    let mut entry = Entry::default();
+    regions.map(&mut memory, &mut entry.arguments)?;
+    for &(register, value) in &args.registers {
+        entry.arguments[register - 1] = value;
+    }
+    let world = World {
+        memory: &mut memory,
+        calls: &mut calls,
+        packet: packet.as_ref(),
+    };
+    let (finish, trace) = match args.trace {
+        true => trace::run(program, world, entry, &limits),
+        false => (program.run(world, entry, &limits), String::new()),
+    };
+    let finish = Box::new(finish);
+    Ok(Ran::Checked { finish, trace })
+}
+
+fn run_trusted(
+    args: &Args,
+    engine: Engine,
+    program: &Program,
+    regions: &mut Regions,
+) -> Result<Ran, Failure> {
+    trusted::check_vouched(args.trust)?;
+    let limits = Limits::default();
+    let only_checked = [
+        ("--trace", args.trace),
+        ("--packet", args.packet.is_some()),
+        ("--reg", !args.registers.is_empty()),
+        ("--time", args.time.is_some()),
+        ("--gotox", args.gotox),
+        ("--timeout", args.timeout.is_some()),
+        ("--budget", args.budget != limits.instructions),
+        ("--frames", args.frames != limits.frames as u64),
+    ];
+    if let Some((option, _)) = only_checked.iter().find(|(_, given)| *given) {
+        return Err(Failure::new(format_args!(
+            "{option} is for --engine checked only"
+        )));
+    }
+    let memory = regions.only_bytes()?;
+    trusted::run(engine, program, memory, args.seed).map(Ran::Trusted)
+}
+
+/// `rN=VALUE`.
+fn parse_register(text: &str) -> Result<(usize, u64), String> {
+    let (name, value) = text
+        .split_once('=')
+        .ok_or_else(|| format!("{text:?} is not rN=VALUE (for instance r3=16)"))?;
+    let number = name.trim().strip_prefix('r').and_then(|n| n.parse().ok());
+    let number = number.filter(|number| (1..=5).contains(number));
+    let number = number.ok_or_else(|| {
+        format!("{name:?} is not one of r1 to r5, the registers that hold arguments")
+    })?;
+    Ok((number, parse_number(value.trim())?))
+}
+
+fn parse_seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok();
+    let duration = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    // A deadline further away than this is none.
+    const LONGEST: Duration = Duration::from_secs(1 << 32);
+    duration
+        .filter(|duration| *duration <= LONGEST)
+        .ok_or_else(|| format!("{text:?} is no number of seconds"))
+}

@@ -1,0 +1,222 @@
+//! The memory of `beebox run`: where its bytes come from, and where they go.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use beebox::raw::{Memory, parse_hex};
+
+use crate::answer::Failure;
+use crate::program_input::name;
+use crate::program_output::write_output;
+
+/// The most bytes that are taken from a file, or that `zero:N` makes.
+const MOST_BYTES: u64 = 1 << 30;
+
+/// Where bytes come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    Bytes(Vec<u8>),
+    File(PathBuf),
+}
+
+impl Source {
+    pub(crate) fn read(&self) -> Result<Vec<u8>, Failure> {
+        match self {
+            Source::Bytes(bytes) => Ok(bytes.clone()),
+            Source::File(path) => read_file(path),
+        }
+    }
+}
+
+/// The bytes of a file, or of standard input if the path is `-`.
+pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>, Failure> {
+    let fail = |error: io::Error| Failure::new(format_args!("{}: {error}", name(path)));
+    let source: &mut dyn Read = match path == Path::new("-") {
+        true => &mut io::stdin().lock(),
+        false => &mut File::open(path).map_err(fail)?,
+    };
+    let mut bytes = Vec::new();
+    let mut limited = source.take(MOST_BYTES + 1);
+    limited.read_to_end(&mut bytes).map_err(fail)?;
+    if bytes.len() as u64 > MOST_BYTES {
+        return Err(Failure::new(format_args!(
+            "{}: more than {MOST_BYTES} bytes",
+            name(path)
+        )));
+    }
+    Ok(bytes)
+}
+
+/// A region as it was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Given {
+    read_only: bool,
+    name: Option<String>,
+    source: Source,
+}
+
+/// `[ro:][NAME=]SOURCE`.
+pub(crate) fn parse_region(text: &str) -> Result<Given, String> {
+    let (read_only, rest) = match text.strip_prefix("ro:") {
+        Some(rest) => (true, rest),
+        None => (false, text),
+    };
+    // A name is a word; what else stands before a `=` belongs to a path.
+    let is_name = |name: &str| {
+        !name.is_empty()
+            && name
+                .chars()
+                .all(|c| c.is_alphanumeric() || "_-".contains(c))
+    };
+    let (name, source) = match rest.split_once('=') {
+        Some((name, source)) if is_name(name) => (Some(name.to_owned()), source),
+        _ => (None, rest),
+    };
+    Ok(Given {
+        read_only,
+        name,
+        source: parse_source(source)?,
+    })
+}
+
+/// A file, hexadecimal, or `zero:N`.
+pub(crate) fn parse_source(text: &str) -> Result<Source, String> {
+    let hex = |digits: &str| parse_hex(digits).map(Source::Bytes);
+    if let Some(path) = text.strip_prefix("file:") {
+        return Ok(Source::File(path.into()));
+    }
+    if let Some(digits) = text.strip_prefix("hex:") {
+        return hex(digits).map_err(|error| error.to_string());
+    }
+    if let Some(count) = text.strip_prefix("zero:") {
+        let count = count
+            .parse::<u64>()
+            .ok()
+            .filter(|count| *count <= MOST_BYTES);
+        let count = count.ok_or_else(|| format!("zero:N takes a number up to {MOST_BYTES}"))?;
+        return Ok(Source::Bytes(vec![0; count as usize]));
+    }
+    if text == "-" || Path::new(text).exists() {
+        return Ok(Source::File(text.into()));
+    }
+    hex(text).map_err(|error| format!("there is no such file, and it is no hexadecimal: {error}"))
+}
+
+/// The regions of a run.
+pub(crate) struct Regions(Vec<Region>);
+
+pub(crate) struct Region {
+    pub(crate) name: String,
+    pub(crate) address: u64,
+    pub(crate) bytes: Vec<u8>,
+    read_only: bool,
+}
+
+impl Regions {
+    pub(crate) fn read(given: &[Given]) -> Result<Regions, Failure> {
+        if given.len() > 3 {
+            return Err(Failure::new(
+                "a run takes up to three regions, since there are five argument registers",
+            ));
+        }
+        let numbered = given.iter().enumerate();
+        let regions = numbered.map(|(index, given)| {
+            Ok(Region {
+                name: match (&given.name, index) {
+                    (Some(name), _) => name.clone(),
+                    (None, 0) => "memory".to_owned(),
+                    (None, _) => format!("memory {}", index + 1),
+                },
+                address: 0,
+                bytes: given.source.read()?,
+                read_only: given.read_only,
+            })
+        });
+        regions.collect::<Result<_, _>>().map(Regions)
+    }
+
+    /// Adds them to the memory, and puts their addresses and lengths into the
+    /// argument registers.
+    pub(crate) fn map<'m>(
+        &'m mut self,
+        memory: &mut Memory<'m>,
+        arguments: &mut [u64; 5],
+    ) -> Result<(), Failure> {
+        for (index, region) in self.0.iter_mut().enumerate() {
+            let len = region.bytes.len() as u64;
+            let id = match region.read_only {
+                true => memory.add_read_only(region.name.as_str(), &region.bytes),
+                false => memory.add(region.name.as_str(), &mut region.bytes),
+            };
+            region.address = memory.address(id.map_err(Failure::new)?);
+            arguments[2 * index] = region.address;
+            if let Some(argument) = arguments.get_mut(2 * index + 1) {
+                *argument = len;
+            }
+        }
+        Ok(())
+    }
+
+    /// The bytes of the only region, for engines that know one.
+    pub(crate) fn only_bytes(&mut self) -> Result<&mut [u8], Failure> {
+        match &mut self.0[..] {
+            [] => Ok(&mut []),
+            [region] if !region.read_only => Ok(&mut region.bytes),
+            [_] => Err(Failure::new("ro: is for --engine checked only")),
+            _ => Err(Failure::new(
+                "more than one --mem is for --engine checked only",
+            )),
+        }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Region> {
+        self.0.iter()
+    }
+
+    /// Writes the first region to a file.
+    pub(crate) fn write_first(&self, out: &Path) -> Result<(), Failure> {
+        let Some(region) = self.0.first() else {
+            return Ok(());
+        };
+        match out == Path::new("-") {
+            true => write_output(&region.bytes, None),
+            false => fs::write(out, &region.bytes)
+                .map_err(|error| Failure::new(format_args!("{}: {error}", out.display()))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn regions_as_people_ask_for_them() {
+        let given = |read_only, name: Option<&str>, bytes: &[u8]| Given {
+            read_only,
+            name: name.map(str::to_owned),
+            source: Source::Bytes(bytes.to_vec()),
+        };
+        for (text, expected) in [
+            ("0102", given(false, None, &[1, 2])),
+            ("key=0x01 02", given(false, Some("key"), &[1, 2])),
+            ("ro:key=hex:ff", given(true, Some("key"), &[255])),
+            ("zero:3", given(false, None, &[0, 0, 0])),
+            ("", given(false, None, &[])),
+        ] {
+            assert_eq!(parse_region(text), Ok(expected), "{text}");
+        }
+        let file = Source::File("a=b/c".into());
+        assert_eq!(parse_source("file:a=b/c"), Ok(file));
+        for wrong in [
+            "no-such-file",
+            "zero:x",
+            "zero:99999999999",
+            "hex:1",
+            "key=zz",
+        ] {
+            assert!(parse_region(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! What `beebox run` prints.
+
+use std::fmt::Write;
+
+use beebox::raw::{BadAccess, CallFault, Flaw, Program, Reason, Trap};
+use serde_json::{Value, json};
+
+use super::memory::{Region, Regions};
+use super::{Format, Ran};
+use crate::answer::Failure;
+use crate::program_output::write_output;
+
+/// A run, to be printed.
+pub(crate) struct Report<'a> {
+    pub(crate) program: &'a Program,
+    pub(crate) ran: &'a Ran,
+    /// The memory, if it is to be printed.
+    pub(crate) regions: Option<&'a Regions>,
+}
+
+impl Report<'_> {
+    pub(crate) fn print(&self, format: Format) -> Result<(), Failure> {
+        let text = match format {
+            Format::Text => self.text(),
+            Format::Json => format!("{:#}\n", self.json()),
+        };
+        write_output(text.as_bytes(), None)
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::new();
+        let mut performed = String::new();
+        if let Ran::Checked { finish, trace } = self.ran {
+            text.push_str(trace);
+            let plural = if finish.executed == 1 { "" } else { "s" };
+            performed = format!("{} instruction{plural}\n", finish.executed);
+        }
+        let _ = match self.ran.outcome() {
+            Ok(value) => write!(text, "r0 = {value:#x} ({value})\n{performed}"),
+            Err(trap) => write!(text, "{}\nafter {performed}", self.trap(trap)),
+        };
+        for region in self.regions.iter().flat_map(|regions| regions.iter()) {
+            write_region(&mut text, region);
+        }
+        text
+    }
+
+    fn trap(&self, trap: &Trap) -> String {
+        let mut text = format!("trap: {}", trap.reason);
+        let shown = self.program.insns().iter().enumerate();
+        for (at, insn) in shown.skip(trap.at.saturating_sub(2)).take(5) {
+            let mark = if at == trap.at { '>' } else { ' ' };
+            if at <= trap.at + 2 {
+                let _ = write!(text, "\n{mark} {at:4}: {insn}");
+            }
+        }
+        text
+    }
+
+    fn json(&self) -> Value {
+        let mut record = match self.ran.outcome() {
+            Ok(value) => json!({ "r0": value, "r0_hex": format!("{value:#x}") }),
+            Err(trap) => json!({ "trap": trap_record(trap) }),
+        };
+        if let Ran::Checked { finish, trace } = self.ran {
+            let registers = finish.registers.iter().enumerate();
+            let registers = registers.map(|(number, value)| (format!("r{number}"), json!(value)));
+            record["executed"] = json!(finish.executed);
+            record["registers"] = Value::Object(registers.collect());
+            if !trace.is_empty() {
+                record["trace"] = trace.lines().collect();
+            }
+        }
+        if let Some(regions) = self.regions {
+            let regions = regions.iter().map(|region| {
+                json!({
+                    "name": region.name,
+                    "address": region.address,
+                    "bytes": hex(&region.bytes),
+                })
+            });
+            record["memory"] = regions.collect();
+        }
+        record
+    }
+}
+
+fn trap_record(trap: &Trap) -> Value {
+    let mut record = json!({
+        "at": trap.at,
+        "insn": trap.insn.map(|insn| insn.to_string()),
+        "kind": kind(&trap.reason),
+        "message": trap.reason.to_string(),
+    });
+    if let Reason::Memory(access) | Reason::Call(_, CallFault::Memory(access)) = &trap.reason {
+        record["access"] = access_record(access);
+    }
+    record
+}
+
+/// A word for each reason.
+fn kind(reason: &Reason) -> &'static str {
+    match reason {
+        Reason::Invalid(_) => "invalid",
+        Reason::SecondSlot => "second-slot",
+        Reason::LeftProgram(_) => "left-program",
+        Reason::Memory(_) => "memory",
+        Reason::UnknownHelper(_) => "unknown-helper",
+        Reason::Call(..) => "helper",
+        Reason::NoFunction(_) => "no-function",
+        Reason::Missing(_) => "missing",
+        Reason::FrameLimit(_) => "frame-limit",
+        Reason::InstructionLimit(_) => "budget",
+        Reason::Deadline(_) => "deadline",
+        Reason::Stopped => "stopped",
+    }
+}
+
+fn access_record(access: &BadAccess) -> Value {
+    let flaw = match access.flaw {
+        Flaw::Outside => "outside",
+        Flaw::Crosses(_) => "crosses",
+        Flaw::ReadOnly => "read-only",
+        Flaw::Misaligned => "misaligned",
+        Flaw::Wraps => "wraps",
+    };
+    let region = access
+        .nearest
+        .as_ref()
+        .map(|region| json!({ "name": region.name, "start": region.start, "len": region.len }));
+    json!({
+        "address": access.address,
+        "size": access.size,
+        "does": access.access.name(),
+        "flaw": flaw,
+        "nearest": region,
+    })
+}
+
+/// A region as `hexdump -C` shows bytes, at the addresses that the program saw.
+fn write_region(text: &mut String, region: &Region) {
+    const ROW: usize = 16;
+    let len = region.bytes.len();
+    let _ = writeln!(text, "{} ({len} bytes)", region.name);
+    for (row, bytes) in region.bytes.chunks(ROW).enumerate() {
+        let address = region.address + (row * ROW) as u64;
+        let shown: String = bytes
+            .iter()
+            .map(|byte| match byte {
+                0x20..0x7f => char::from(*byte),
+                _ => '.',
+            })
+            .collect();
+        let bytes = bytes.iter().map(|byte| format!("{byte:02x} "));
+        let bytes: String = bytes.collect();
+        let _ = writeln!(text, "  {address:08x}  {bytes:<48} {shown}");
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

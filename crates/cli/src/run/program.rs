@@ -1,0 +1,100 @@
+//! Where the program of `beebox run` comes from.
+
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+
+use beebox::raw::{self, ElfError, Form, Program, ReadError};
+
+use super::memory::read_file;
+use crate::answer::Failure;
+use crate::program_input::{excerpt, name};
+
+/// The options that name the program.
+#[derive(clap::Args)]
+pub(crate) struct RawProgram {
+    /// The program as it is run: bytes, bytes in hexadecimal, assembler text in
+    /// LLVM's form, or the code section of an object; `-` is standard input
+    #[arg(long, value_name = "FILE", required = true)]
+    raw: Option<PathBuf>,
+
+    /// The form of FILE, where its content does not tell
+    #[arg(long, value_name = "FORM")]
+    form: Option<FormName>,
+
+    /// The section of an object to run [default: the first one with code]
+    #[arg(long, value_name = "NAME")]
+    section: Option<String>,
+}
+
+/// What the forms are called on the command line.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum FormName {
+    /// Eight bytes for each instruction slot
+    Bytes,
+    /// The same in hexadecimal
+    Hex,
+    /// Assembler text, as LLVM prints it
+    Asm,
+    /// A section of an ELF object
+    Elf,
+}
+
+impl RawProgram {
+    /// Reads the program.
+    pub(crate) fn read(&self) -> Result<Program, Failure> {
+        let path = self.raw.as_deref().unwrap_or(Path::new("-"));
+        if path == Path::new("-") && io::stdin().is_terminal() {
+            eprintln!("beebox: type a program and end it with Ctrl-D");
+        }
+        let file = read_file(path)?;
+        let form = match self.form {
+            Some(FormName::Bytes) => Form::Bytes,
+            Some(FormName::Hex) => Form::Hex,
+            Some(FormName::Asm) => Form::Asm,
+            Some(FormName::Elf) => Form::Elf,
+            None if self.section.is_some() => Form::Elf,
+            None => Form::detect(&file),
+        };
+        let program = match form {
+            Form::Elf => raw::elf_program(&file, self.section.as_deref()),
+            form => raw::read_program(&file, Some(form)),
+        };
+        let program = program.map_err(|error| self.unreadable(path, &file, form, &error))?;
+        if program.insns().is_empty() {
+            return Err(Failure::new(format_args!(
+                "{}: there is no instruction in it",
+                name(path)
+            )));
+        }
+        Ok(program)
+    }
+
+    fn unreadable(&self, path: &Path, file: &[u8], form: Form, error: &ReadError) -> Failure {
+        let failure = Failure::new(format_args!("{}: {error}", name(path)));
+        let failure = match error {
+            ReadError::Asm(error) => match excerpt(file, error.line, error.column) {
+                Some(lines) => failure.excerpt(lines),
+                None => failure,
+            },
+            _ => failure,
+        };
+        match error {
+            ReadError::Elf(ElfError::NoCode { section: Some(_) }) => {
+                failure.hint("llvm-objdump -h lists the sections")
+            }
+            ReadError::Elf(ElfError::Relocations { .. }) => {
+                failure.hint("a program without maps, globals and calls to other sections")
+            }
+            _ if self.form.is_none() && self.section.is_none() => failure.hint(format_args!(
+                "it was read as {}; --form names another form",
+                match form {
+                    Form::Bytes => "bytes",
+                    Form::Hex => "hexadecimal",
+                    Form::Asm => "assembler text",
+                    Form::Elf => "an object",
+                }
+            )),
+            _ => failure,
+        }
+    }
+}
