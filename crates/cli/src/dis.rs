@@ -1,24 +1,35 @@
 //! `beebox dis`.
 
 mod converted;
+mod ebpf;
+mod native;
 
+use clap::ArgGroup;
 use classic::{Rules, Semantics, convert};
+use isa::classic::SockFilter;
+use isa::ebpf::Insn;
+use jit::{Draft, Features, Options};
+use lower::Lowered;
 
 use crate::answer::{Answer, Failure};
 use crate::program_input::{ProgramInput, check_program};
 use crate::program_output::{Format, format_program, write_output};
 
-/// Disassemble a classic filter, or show what it is converted to
+/// Disassemble a classic filter, or show what it becomes: eBPF and native code
 ///
 /// Reads a classic BPF program in any form, or has libpcap compile an
-/// expression, and lists it, by default as `tcpdump -d` does.
+/// expression, and lists it, by default as `tcpdump -d` does. With --jit it also
+/// takes eBPF programs.
 #[derive(clap::Args)]
+#[command(group = ArgGroup::new("shown").args(["converted", "jit"]))]
 #[command(after_help = "\
 Examples:
   beebox dis ssh.bpf                        a listing, as tcpdump -d prints
   beebox dis -e 'port 22' --format ddd      what tcpdump -ddd prints
   beebox dis filter.txt --format asm        source that bpf_asm assembles
   beebox dis -e 'port 22' --converted       classic and internal code, side by side
+  beebox dis -e 'port 22' --jit             and the native code of this processor
+  beebox dis --jit --ebpf program.s         an eBPF program and its native code
   beebox dis -e tcp --format json | jq -r '.insns[].text'")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -32,14 +43,49 @@ pub(crate) struct Args {
     #[arg(long)]
     converted: bool,
 
+    /// Show the native code beside the eBPF instructions that it comes from
+    #[arg(long, conflicts_with = "converted")]
+    jit: bool,
+
+    /// FILE holds an eBPF program: instructions of eight bytes, or text in LLVM's
+    /// assembly language
+    #[arg(long, requires = "jit", conflicts_with_all = ["form", "expression", "rules"])]
+    ebpf: bool,
+
+    /// The processor that the native code is for
+    #[arg(long, value_name = "NAME", default_value = "this", requires = "jit")]
+    processor: Processor,
+
     /// Whose filter it is, which decides how it is converted
     #[arg(
         long,
         value_name = "RULES",
         default_value = "capture",
-        requires = "converted"
+        requires = "shown"
     )]
     rules: RulesName,
+}
+
+/// Processors by what they can do.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Processor {
+    /// This machine's, with all that it can do
+    This,
+    /// Any x86-64
+    Plain,
+}
+
+impl Processor {
+    fn options(self) -> Options {
+        let features = match self {
+            Processor::This => Features::detect(),
+            Processor::Plain => Features::PLAIN,
+        };
+        Options {
+            features,
+            ..Options::default()
+        }
+    }
 }
 
 /// The rules by name.
@@ -64,21 +110,68 @@ impl RulesName {
 }
 
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
-    let program = args.input.read()?;
-    let text = if args.converted {
-        let (rules, semantics) = args.rules.rules();
-        let converted = convert(&check_program(&program, rules)?, semantics);
-        match args.format {
-            Format::Json => converted::json(&program, &converted),
-            format if format.is_listing() => converted::listing(&program, &converted).into_bytes(),
-            _ => {
-                return Err(Failure::new("converted code has one text form only")
-                    .hint("leave --format out, or use --format json"));
-            }
-        }
+    let text = if args.ebpf {
+        let insns = ebpf::decode(&args.input)?;
+        show_ebpf(insns, &args)?
     } else {
-        format_program(&program, args.format)
+        let program = args.input.read()?;
+        match (args.converted, args.jit) {
+            (true, _) => show_converted(&program, &args)?,
+            (_, true) => show_native(&program, &args)?,
+            _ => format_program(&program, args.format),
+        }
     };
     write_output(&text, None)?;
     Ok(Answer::Yes)
+}
+
+fn show_converted(program: &[SockFilter], args: &Args) -> Result<Vec<u8>, Failure> {
+    let (rules, semantics) = args.rules.rules();
+    let converted = convert(&check_program(program, rules)?, semantics);
+    match args.format {
+        Format::Json => Ok(converted::json(program, &converted)),
+        format if format.is_listing() => Ok(converted::listing(program, &converted).into_bytes()),
+        _ => Err(only_listing("converted")),
+    }
+}
+
+/// A classic program and its native code.
+fn show_native(program: &[SockFilter], args: &Args) -> Result<Vec<u8>, Failure> {
+    let (rules, semantics) = args.rules.rules();
+    let converted = convert(&check_program(program, rules)?, semantics);
+    let slots = converted::slots(&converted).collect();
+    let draft = Draft::of(&Lowered::from_classic(converted), &args.processor.options());
+    show_sides(Some(program), slots, &draft, args.format)
+}
+
+/// An eBPF program and its native code.
+fn show_ebpf(insns: Vec<Insn>, args: &Args) -> Result<Vec<u8>, Failure> {
+    let slots = ebpf::slots(&insns);
+    let draft = Draft::of_insns(insns, &args.processor.options())
+        .map_err(|malformed| Failure::new(malformed).within(args.input.name()))?;
+    show_sides(None, slots, &draft, args.format)
+}
+
+fn show_sides(
+    classic: Option<&[SockFilter]>,
+    slots: Vec<converted::Slot>,
+    draft: &Draft,
+    format: Format,
+) -> Result<Vec<u8>, Failure> {
+    let sides = native::Sides {
+        classic,
+        slots,
+        code: draft.bytes(),
+        pieces: draft.map().collect(),
+    };
+    match format {
+        Format::Json => Ok(native::json(&sides)),
+        format if format.is_listing() => Ok(native::listing(&sides).into_bytes()),
+        _ => Err(only_listing("native")),
+    }
+}
+
+fn only_listing(kind: &str) -> Failure {
+    Failure::new(format_args!("{kind} code has one text form only"))
+        .hint("leave --format out, or use --format json")
 }

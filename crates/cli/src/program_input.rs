@@ -44,6 +44,21 @@ pub(crate) struct ProgramInput {
 }
 
 impl ProgramInput {
+    /// What messages call it.
+    pub(crate) fn name(&self) -> String {
+        match (&self.expression, &self.file) {
+            (Some(expression), _) => format!("{expression:?}"),
+            (None, Some(path)) => name(path),
+            (None, None) => name(Path::new("-")),
+        }
+    }
+
+    /// The bytes of a program of another kind, which only a file can hold.
+    pub(crate) fn read_file(&self, limit: u64) -> Result<Vec<u8>, Failure> {
+        let path = self.file.as_deref().unwrap_or(Path::new("-"));
+        read_at_most(path, limit)
+    }
+
     /// Reads the program.
     pub(crate) fn read(&self) -> Result<Vec<SockFilter>, Failure> {
         if let Some(expression) = &self.expression {
@@ -164,13 +179,16 @@ pub(crate) fn parse_program(
 /// The bytes of a file or of standard input, but no more than a program can
 /// have.
 pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
+    read_at_most(path, MAX_BYTES as u64 + 1)
+}
+
+fn read_at_most(path: &Path, limit: u64) -> Result<Vec<u8>, Failure> {
     let fail = |error: io::Error| Failure::new(format_args!("{}: {error}", name(path)));
     let mut bytes = Vec::new();
     let source: &mut dyn Read = match path == Path::new("-") {
         true => &mut io::stdin().lock(),
         false => &mut File::open(path).map_err(fail)?,
     };
-    let limit = MAX_BYTES as u64 + 1;
     source.take(limit).read_to_end(&mut bytes).map_err(fail)?;
     Ok(bytes)
 }

@@ -45,18 +45,19 @@ pub(super) fn listing(program: &[SockFilter], converted: &Converted) -> String {
     out
 }
 
-/// One instruction of the converted program.
-struct Slot {
-    index: usize,
-    origin: Option<usize>,
-    insn: Insn,
+/// One instruction of an eBPF program.
+pub(super) struct Slot {
+    pub(super) index: usize,
+    /// The classic instruction that it comes from.
+    pub(super) origin: Option<usize>,
+    pub(super) insn: Insn,
     /// Whether its context is `struct __sk_buff`.
-    sees_packets: bool,
+    pub(super) sees_packets: bool,
 }
 
 /// The converted instructions; the second slots of 64-bit immediates belong to
 /// the first ones.
-fn slots(converted: &Converted) -> impl Iterator<Item = Slot> {
+pub(super) fn slots(converted: &Converted) -> impl Iterator<Item = Slot> {
     let pairs = converted.insns().iter().zip(converted.origin());
     let sees_packets = converted.rules() != Rules::Seccomp;
     pairs
@@ -71,12 +72,23 @@ fn slots(converted: &Converted) -> impl Iterator<Item = Slot> {
 }
 
 impl Slot {
-    fn line(&self) -> String {
+    /// The instruction, with its number and what it jumps to, calls or loads.
+    pub(super) fn line(&self) -> String {
         let Slot { index, insn, .. } = self;
         match (self.target(), self.name()) {
             (Some(target), _) => format!("{index:5}: {insn} <{target}>"),
             (None, Some(name)) => format!("{index:5}: {insn} <{name}>"),
             (None, None) => format!("{index:5}: {insn}"),
+        }
+    }
+
+    pub(super) fn record(&self) -> SlotRecord {
+        SlotRecord {
+            index: self.index,
+            origin: self.origin,
+            text: self.insn.to_string(),
+            target: self.target(),
+            name: self.name(),
         }
     }
 
@@ -110,7 +122,7 @@ struct Record {
 }
 
 #[derive(Serialize)]
-struct SlotRecord {
+pub(super) struct SlotRecord {
     index: usize,
     /// The classic instruction that it comes from; null in the prologue.
     origin: Option<usize>,
@@ -124,15 +136,7 @@ struct SlotRecord {
 }
 
 pub(super) fn json(program: &[SockFilter], converted: &Converted) -> Vec<u8> {
-    let converted = slots(converted)
-        .map(|slot| SlotRecord {
-            index: slot.index,
-            origin: slot.origin,
-            text: slot.insn.to_string(),
-            target: slot.target(),
-            name: slot.name(),
-        })
-        .collect();
+    let converted = slots(converted).map(|slot| slot.record()).collect();
     program_output::json(&Record {
         insns: program_output::records(program),
         converted,

@@ -255,8 +255,9 @@ impl Buffer {
         places.sort_unstable();
         places.dedup_by(|later, earlier| {
             let same = later.0 == earlier.0;
-            if same {
-                // What begins last there is what has the bytes.
+            // Of slots, what begins last there is what has the bytes; what comes
+            // from none and begins there too leads to it.
+            if same && later.2 != u32::MAX {
                 earlier.2 = later.2;
             }
             same

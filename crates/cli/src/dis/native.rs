@@ -1,0 +1,317 @@
+//! A program and its native code, side by side.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::ops::Range;
+
+use classic::text;
+use iced_x86::{
+    Decoder, DecoderOptions, Formatter, Instruction, IntelFormatter, MemorySizeOptions, Mnemonic,
+    OpKind,
+};
+use isa::classic::SockFilter;
+use isa::ebpf::{Callee, Insn};
+use serde::Serialize;
+use spec::calls;
+
+use super::converted::Slot;
+use crate::program_output::{self, InsnRecord};
+
+/// A program as it was given, as eBPF, and as native code.
+pub(super) struct Sides<'a> {
+    /// The classic program, where it was one.
+    pub(super) classic: Option<&'a [SockFilter]>,
+    /// The eBPF instructions; the second slots of 64-bit immediates are left out.
+    pub(super) slots: Vec<Slot>,
+    /// The code, as it is at address 0.
+    pub(super) code: &'a [u8],
+    /// Its pieces in order, each with the slot that it comes from.
+    pub(super) pieces: Vec<(Option<usize>, Range<usize>)>,
+}
+
+/// One line of native code.
+struct Line {
+    offset: usize,
+    len: usize,
+    text: String,
+    /// What it jumps to or calls.
+    target: Option<String>,
+}
+
+/// The eBPF instructions to the left, each beside the native code that comes from
+/// it, in the order of that; and, before them, the classic ones. An instruction
+/// may stand in several places, and what stands beside none begins or ends a
+/// function, or stands behind it. Then those that became nothing, and the sums.
+pub(super) fn listing(sides: &Sides<'_>) -> String {
+    let lines = sides.lines();
+    let mut lines = lines.iter().peekable();
+    let mut rows = vec![sides.heading()];
+    let mut beside = None;
+    for (slot, range) in &sides.pieces {
+        let mut left = slot.and_then(|slot| sides.slot(slot));
+        while let Some(line) = lines.next_if(|line| line.offset < range.end) {
+            rows.push(sides.row(left.take(), Some(line), &mut beside));
+        }
+    }
+    let sizes = sides.sizes();
+    for slot in sides.slots.iter().filter(|slot| sizes[slot.index] == 0) {
+        rows.push(sides.row(Some(slot), None, &mut beside));
+    }
+    let mut out = columns(&rows);
+    let _ = write!(out, "\n{}\n", sides.summary());
+    out
+}
+
+/// Rows of cells under each other.
+fn columns(rows: &[Vec<String>]) -> String {
+    let cells = rows.first().map_or(0, Vec::len);
+    let width = |cell: usize| rows.iter().map(|row| row[cell].chars().count()).max();
+    let widths: Vec<usize> = (0..cells).map(|cell| width(cell).unwrap_or(0)).collect();
+    let mut out = String::new();
+    for row in rows {
+        let cells = row.iter().zip(&widths);
+        let line: Vec<String> = cells
+            .map(|(cell, &width)| format!("{cell:width$}"))
+            .collect();
+        let _ = writeln!(out, "{}", line.join("   ").trim_end());
+    }
+    out
+}
+
+impl Sides<'_> {
+    fn slot(&self, index: usize) -> Option<&Slot> {
+        let found = self.slots.binary_search_by_key(&index, |slot| slot.index);
+        found.ok().map(|at| &self.slots[at])
+    }
+
+    /// Bytes of native code that come from each slot.
+    fn sizes(&self) -> Vec<usize> {
+        let count = self.slots.last().map_or(0, |slot| slot.index + 1);
+        let mut sizes = vec![0; count];
+        for (slot, range) in &self.pieces {
+            if let Some(size) = slot.and_then(|slot| sizes.get_mut(slot)) {
+                *size += range.len();
+            }
+        }
+        sizes
+    }
+
+    fn heading(&self) -> Vec<String> {
+        let classic = self.classic.map(|_| "classic");
+        let words = classic.into_iter().chain(["eBPF", "native"]);
+        words.map(str::to_owned).collect()
+    }
+
+    /// One row; `beside` is the classic instruction that was shown last, which is
+    /// not shown again.
+    fn row(
+        &self,
+        slot: Option<&Slot>,
+        line: Option<&Line>,
+        beside: &mut Option<usize>,
+    ) -> Vec<String> {
+        let classic = self.classic.map(|program| {
+            let origin = slot.and_then(|slot| slot.origin);
+            let shown = origin.filter(|_| *beside != origin);
+            if slot.is_some() {
+                *beside = origin;
+            }
+            shown.map_or(String::new(), |index| classic_line(program, index))
+        });
+        let ebpf = slot.map_or(String::new(), Slot::line);
+        let digits = format!("{:x}", self.code.len()).len();
+        let native = match line {
+            Some(Line {
+                offset,
+                text,
+                target,
+                ..
+            }) => {
+                let target = target
+                    .as_ref()
+                    .map_or(String::new(), |name| format!(" <{name}>"));
+                format!("{offset:digits$x}: {text}{target}")
+            }
+            None => format!("{:>1$}", "-", digits + 3),
+        };
+        classic.into_iter().chain([ebpf, native]).collect()
+    }
+
+    /// The sizes, summed.
+    fn summary(&self) -> String {
+        let (all, insns) = (self.code.len(), self.slots.len());
+        let of_slots: usize = self.sizes().iter().sum();
+        format!(
+            "{insns} eBPF instructions, {all} bytes of native code: {:.1} an instruction, \
+             and {} where functions begin and end",
+            of_slots as f64 / insns as f64,
+            all - of_slots,
+        )
+    }
+
+    /// The native code in lines.
+    fn lines(&self) -> Vec<Line> {
+        let insns = self.decoded();
+        // Behind the code stand the addresses of what it calls.
+        let table = insns.iter().filter_map(address_in_table).min();
+        let end = table.unwrap_or(self.code.len());
+        let called = self.called();
+        let name_of = |at: usize| {
+            let address = self.code.get(at..at + 8)?;
+            let address = u64::from_le_bytes(address.try_into().ok()?);
+            called.get(&address).copied()
+        };
+        let starts: HashMap<usize, usize> = self
+            .pieces
+            .iter()
+            .filter_map(|(slot, range)| Some((range.start, (*slot)?)))
+            .collect();
+        let mut formatter = formatter();
+        let mut lines = Vec::new();
+        for insn in insns.iter().take_while(|insn| (insn.ip() as usize) < end) {
+            let mut text = String::new();
+            formatter.format(insn, &mut text);
+            let jumps = insn.op_count() == 1 && insn.op0_kind() == OpKind::NearBranch64;
+            let target = match address_in_table(insn) {
+                Some(at) => Some(name_of(at).unwrap_or("the host").to_owned()),
+                None if jumps => starts
+                    .get(&(insn.near_branch64() as usize))
+                    .map(usize::to_string),
+                None => None,
+            };
+            lines.push(Line {
+                offset: insn.ip() as usize,
+                len: insn.len(),
+                text,
+                target,
+            });
+        }
+        lines.extend((end..self.code.len()).step_by(8).map(|offset| Line {
+            offset,
+            len: 8.min(self.code.len() - offset),
+            text: "dq".to_owned(),
+            target: Some(name_of(offset).unwrap_or("the host").to_owned()),
+        }));
+        lines
+    }
+
+    fn decoded(&self) -> Vec<Instruction> {
+        Decoder::with_ip(64, self.code, 0, DecoderOptions::NONE)
+            .into_iter()
+            .collect()
+    }
+
+    /// What the program calls, by address.
+    fn called(&self) -> HashMap<u64, &'static str> {
+        let numbers = self.slots.iter().filter_map(|slot| match slot.insn {
+            Insn::Call(Callee::Helper(number)) => Some(number),
+            _ => None,
+        });
+        numbers
+            .filter_map(|number| {
+                let address = vm::find_call(number)? as *const () as u64;
+                Some((address, calls::name(number)?))
+            })
+            .collect()
+    }
+}
+
+/// A line of `tcpdump -d`.
+fn classic_line(program: &[SockFilter], index: usize) -> String {
+    let line = text::dump_line(index, program[index]).replace('\t', " ");
+    line.trim_end().to_owned()
+}
+
+/// Where the address of what an instruction calls stands.
+fn address_in_table(insn: &Instruction) -> Option<usize> {
+    let calls = insn.mnemonic() == Mnemonic::Call;
+    let is_relative = insn.is_ip_rel_memory_operand();
+    (calls && is_relative).then(|| insn.ip_rel_memory_address() as usize)
+}
+
+/// Intel's syntax, in lower case, with numbers as eBPF's text has them.
+fn formatter() -> IntelFormatter {
+    let mut formatter = IntelFormatter::new();
+    let options = formatter.options_mut();
+    options.set_hex_prefix("0x");
+    options.set_hex_suffix("");
+    options.set_uppercase_hex(false);
+    options.set_space_after_operand_separator(true);
+    options.set_show_branch_size(false);
+    options.set_branch_leading_zeros(false);
+    options.set_memory_size_options(MemorySizeOptions::Minimal);
+    formatter
+}
+
+#[derive(Serialize)]
+struct Record {
+    /// The classic program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    insns: Option<Vec<InsnRecord>>,
+    ebpf: Vec<SlotRecord>,
+    native: Vec<LineRecord>,
+    /// Bytes of native code.
+    bytes: usize,
+    /// Those that come from no eBPF instruction.
+    bytes_between: usize,
+    bytes_per_insn: f64,
+}
+
+#[derive(Serialize)]
+struct SlotRecord {
+    #[serde(flatten)]
+    slot: super::converted::SlotRecord,
+    /// Bytes of native code that come from it.
+    bytes: usize,
+}
+
+#[derive(Serialize)]
+struct LineRecord {
+    /// Bytes from the start of the code.
+    offset: usize,
+    /// The eBPF instruction that it comes from.
+    slot: Option<usize>,
+    /// The bytes in hexadecimal digits.
+    bytes: String,
+    text: String,
+    /// The eBPF instruction that it jumps to, or the name of what it calls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<String>,
+}
+
+pub(super) fn json(sides: &Sides<'_>) -> Vec<u8> {
+    let sizes = sides.sizes();
+    let ebpf: Vec<SlotRecord> = sides
+        .slots
+        .iter()
+        .map(|slot| SlotRecord {
+            slot: slot.record(),
+            bytes: sizes[slot.index],
+        })
+        .collect();
+    let slot_of = |offset: usize| {
+        let after = sides
+            .pieces
+            .partition_point(|(_, range)| range.end <= offset);
+        sides.pieces.get(after)?.0
+    };
+    let native = sides.lines().into_iter().map(|line| {
+        let bytes = &sides.code[line.offset..line.offset + line.len];
+        LineRecord {
+            offset: line.offset,
+            slot: slot_of(line.offset),
+            bytes: bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
+            text: line.text,
+            target: line.target,
+        }
+    });
+    let of_slots: usize = sizes.iter().sum();
+    program_output::json(&Record {
+        insns: sides.classic.map(program_output::records),
+        native: native.collect(),
+        bytes: sides.code.len(),
+        bytes_between: sides.code.len() - of_slots,
+        bytes_per_insn: of_slots as f64 / ebpf.len() as f64,
+        ebpf,
+    })
+}
