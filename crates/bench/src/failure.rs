@@ -3,6 +3,11 @@
 use std::fmt;
 use std::io;
 
+use interp::Unsupported;
+use jit::CompileError;
+use lower::Malformed;
+
+use crate::engines::Unreadable;
 use crate::peer::Unfit;
 use crate::race::Unequal;
 use crate::step::NotCounted;
@@ -14,6 +19,16 @@ pub enum Failure {
     Unequal(Unequal),
     /// A program can't be given to rbpf.
     Unfit(&'static str, Unfit),
+    /// A workload's object holds no program.
+    Unreadable(&'static str, Unreadable),
+    /// A workload can't be lowered.
+    Malformed(&'static str, Malformed),
+    /// An engine of ours can't run a workload.
+    Unsupported(&'static str, Unsupported),
+    /// A workload can't be compiled.
+    NotCompiled(&'static str, CompileError),
+    /// There is no such workload, but these.
+    NoWorkload(String, Vec<&'static str>),
     /// A program's instructions can't be counted.
     NotCounted(&'static str, NotCounted),
     /// The system refused something that the benchmark needs.
@@ -36,6 +51,23 @@ impl fmt::Display for Failure {
             }
             Failure::Unfit(program, Unfit::Refused(words)) => {
                 write!(f, "{program}: rbpf refuses it: {words}")
+            }
+            Failure::Unreadable(workload, why) => {
+                write!(f, "the object of {workload}: {why}")
+            }
+            Failure::Malformed(workload, malformed) => write!(f, "{workload}: {malformed}"),
+            Failure::NotCompiled(workload, error) => write!(f, "{workload}: {error}"),
+            Failure::NoWorkload(name, known) if known.is_empty() => {
+                write!(
+                    f,
+                    "no workload {name:?}: this benchmark is measured as a whole"
+                )
+            }
+            Failure::NoWorkload(name, known) => {
+                write!(f, "no workload {name:?}; there are: {}", known.join(", "))
+            }
+            Failure::Unsupported(workload, Unsupported { slot, insn }) => {
+                write!(f, "{workload}: instruction {slot} is not performed: {insn}")
             }
             Failure::NotCounted(
                 program,

@@ -13,10 +13,11 @@
 //!
 //! A benchmark is one entry of [`BENCHES`]: it makes a [`Report`], which
 //! [`render`] writes for people and for programs.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod captures;
 mod classic;
+mod engines;
 mod failure;
 mod fresh;
 mod machine;
@@ -25,9 +26,11 @@ mod peer;
 pub mod race;
 mod render;
 mod report;
+mod scratch;
 mod step;
 mod traffic;
 
+pub use engines::Unreadable;
 pub use failure::Failure;
 pub use peer::Unfit;
 pub use render::{Form, render};
@@ -46,6 +49,8 @@ pub struct Bench {
     pub name: &'static str,
     /// What it measures, in one line.
     pub about: &'static str,
+    /// The workloads that can be measured alone.
+    workloads: fn() -> Vec<&'static str>,
     /// Measures what is repeated in several new processes.
     sample: fn(&Options) -> Result<Report, Failure>,
     /// Measures the rest.
@@ -56,13 +61,17 @@ pub struct Bench {
 }
 
 /// All benchmarks.
-pub const BENCHES: &[Bench] = &[classic::BENCH];
+pub const BENCHES: &[Bench] = &[classic::BENCH, engines::BENCH];
 
 /// How to measure.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Less repetition, and nothing that takes long.
     pub quick: bool,
+    /// Only the workload with this name.
+    pub only: Option<String>,
+    /// Where to leave the native code that was made of the workloads.
+    pub keep: Option<PathBuf>,
     /// The `beebox` command, which is measured as a whole, and which measures
     /// in new processes.
     pub beebox: PathBuf,
@@ -89,6 +98,12 @@ impl Options {
         if self.quick {
             command.arg("--quick");
         }
+        if let Some(only) = &self.only {
+            command.args(["--only", only]);
+        }
+        if let Some(keep) = &self.keep {
+            command.arg("--keep").arg(keep);
+        }
         command.arg(PART).args(words);
         command
     }
@@ -102,6 +117,12 @@ impl Bench {
 
     /// Measures everything.
     pub fn run(&self, options: &Options, progress: &mut Progress<'_>) -> Result<Report, Failure> {
+        if let Some(only) = &options.only {
+            let known = (self.workloads)();
+            if !known.iter().any(|name| name.eq_ignore_ascii_case(only)) {
+                return Err(Failure::NoWorkload(only.clone(), known));
+            }
+        }
         let again = || options.part(self.name, &[SAMPLE]);
         let mut report = fresh::measure(again, options.processes(), progress)?;
         (self.rest)(options, progress, &mut report)?;

@@ -1,4 +1,4 @@
-//! rbpf's interpreter, given the programs that our own interpreter runs.
+//! rbpf, given the programs that our own engines run.
 //!
 //! rbpf reads packets in host order, where eBPF's packet loads are in network
 //! order, so a byte swap follows each load of more than a byte (any user of rbpf
@@ -6,6 +6,8 @@
 //! it demands eight readable bytes wherever it loads, so packets are given to it
 //! with seven bytes of slack. Nothing else differs. A mistake here shows: engines
 //! that give other answers are not timed.
+
+use std::panic::{self, AssertUnwindSafe};
 
 use isa::ebpf::{self, ByteOrder, Insn, Size};
 use rbpf::EbpfVmMbuff;
@@ -91,6 +93,21 @@ pub(crate) fn bytes(program: &[Insn]) -> Result<Vec<u8>, Unfit> {
 /// A machine of rbpf's with the program in it.
 pub(crate) fn machine(program: &[u8]) -> Result<EbpfVmMbuff<'_>, Unfit> {
     EbpfVmMbuff::new(Some(program)).map_err(|error| Unfit::Refused(error.to_string()))
+}
+
+/// A machine with the program compiled; `None` where rbpf's compiler can't: its
+/// native code has room for 4,096 bytes, and it panics beyond them.
+pub(crate) fn compiled(program: &[u8]) -> Result<Option<EbpfVmMbuff<'_>>, Unfit> {
+    let mut machine = machine(program)?;
+    let quiet = panic::take_hook();
+    panic::set_hook(Box::new(|_| {}));
+    let compiled = panic::catch_unwind(AssertUnwindSafe(|| machine.jit_compile()));
+    panic::set_hook(quiet);
+    match compiled {
+        Ok(Ok(())) => Ok(Some(machine)),
+        Ok(Err(error)) => Err(Unfit::Refused(error.to_string())),
+        Err(_) => Ok(None),
+    }
 }
 
 /// What the program returns for these bytes.

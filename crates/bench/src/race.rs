@@ -14,13 +14,14 @@ use std::fmt;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// What can take part: any function from an item to an answer.
+/// What can take part: any function from an item to an answer, or what keeps
+/// its own time.
 pub trait Contender<T> {
     /// The answer to one item.
     fn answer(&mut self, item: &T) -> u32;
 
-    /// Answers all items, `rounds` times; the sum of the answers.
-    fn pass(&mut self, items: &[T], rounds: u32) -> u64;
+    /// Answers all items, `rounds` times; how long that took.
+    fn pass(&mut self, items: &[T], rounds: u32) -> Duration;
 }
 
 impl<T, F: FnMut(&T) -> u32> Contender<T> for F {
@@ -29,14 +30,16 @@ impl<T, F: FnMut(&T) -> u32> Contender<T> for F {
     }
 
     #[inline(never)]
-    fn pass(&mut self, items: &[T], rounds: u32) -> u64 {
-        let mut sum = 0;
-        for _ in 0..rounds {
-            for item in items {
-                sum += u64::from(self(black_box(item)));
+    fn pass(&mut self, items: &[T], rounds: u32) -> Duration {
+        timed(|| {
+            let mut sum = 0;
+            for _ in 0..rounds {
+                for item in items {
+                    sum += u64::from(self(black_box(item)));
+                }
             }
-        }
-        sum
+            sum
+        })
     }
 }
 
@@ -91,7 +94,12 @@ impl<'a, T> Race<'a, T> {
 
     /// Adds a contender. The first one added is taken to be right.
     pub fn add(&mut self, engine: &'static str, run: impl FnMut(&T) -> u32 + 'a) {
-        self.contenders.push((engine, Box::new(run)));
+        self.add_contender(engine, run);
+    }
+
+    /// Adds a contender that may keep its own time.
+    pub fn add_contender(&mut self, engine: &'static str, contender: impl Contender<T> + 'a) {
+        self.contenders.push((engine, Box::new(contender)));
     }
 
     /// Compares every answer, then times all contenders: nanoseconds an item.
@@ -102,7 +110,7 @@ impl<'a, T> Race<'a, T> {
         let mut answers = Vec::new();
         let mut passes = Vec::new();
         for (name, mut contender) in self.contenders {
-            let rounds = rounds_in_a_sample(|| contender.pass(items, 1));
+            let rounds = rounds_in_a_sample(|rounds| contender.pass(items, rounds));
             names.push(name);
             answers.push(f64::from(rounds) * items.len() as f64);
             passes.push(move || contender.pass(items, rounds));
@@ -141,15 +149,20 @@ impl<'a, T> Race<'a, T> {
 /// two interruptions.
 const SAMPLE: Duration = Duration::from_micros(300);
 
-/// How often to repeat `pass` in a sample, at least once.
-pub fn rounds_in_a_sample(mut pass: impl FnMut() -> u64) -> u32 {
+/// How long it takes to compute something, which is then forgotten.
+#[inline(always)]
+pub fn timed<R>(work: impl FnOnce() -> R) -> Duration {
+    let start = Instant::now();
+    black_box(work());
+    start.elapsed()
+}
+
+/// How often to repeat what `pass` repeats and times, at least once, so that it
+/// fills a sample.
+pub fn rounds_in_a_sample(mut pass: impl FnMut(u32) -> Duration) -> u32 {
     let mut rounds = 1;
     loop {
-        let start = Instant::now();
-        for _ in 0..rounds {
-            black_box(pass());
-        }
-        let time = start.elapsed();
+        let time = pass(rounds);
         if time >= SAMPLE / 4 {
             let fitting = f64::from(rounds) * SAMPLE.as_secs_f64() / time.as_secs_f64();
             return fitting.max(1.0) as u32;
@@ -159,17 +172,36 @@ pub fn rounds_in_a_sample(mut pass: impl FnMut() -> u64) -> u32 {
 }
 
 /// The fastest of many samples of each, taken in turns.
-pub fn fastest_passes<F: FnMut() -> u64>(passes: &mut [F], samples: u32) -> Vec<Duration> {
+pub fn fastest_passes<F: FnMut() -> Duration>(passes: &mut [F], samples: u32) -> Vec<Duration> {
     let mut fastest = vec![Duration::MAX; passes.len()];
     for sample in 0..samples as usize {
         for turn in 0..passes.len() {
             let at = (sample + turn) % passes.len();
-            let start = Instant::now();
-            black_box(passes[at]());
-            fastest[at] = fastest[at].min(start.elapsed());
+            fastest[at] = fastest[at].min(passes[at]());
         }
     }
     fastest
+}
+
+/// The time that one of several pieces of work takes, in nanoseconds: the
+/// fastest of many samples, taken in turns.
+pub fn times(works: &mut [&mut dyn FnMut()], samples: u32) -> Vec<f64> {
+    let mut rounds = Vec::new();
+    let mut passes: Vec<_> = works
+        .iter_mut()
+        .map(|work| {
+            let mut pass = move |rounds: u32| timed(|| (0..rounds).for_each(|_| work()));
+            let fitting = rounds_in_a_sample(&mut pass);
+            rounds.push(f64::from(fitting));
+            move || pass(fitting)
+        })
+        .collect();
+    let fastest = fastest_passes(&mut passes, samples);
+    fastest
+        .iter()
+        .zip(rounds)
+        .map(|(time, rounds)| time.as_nanos() as f64 / rounds)
+        .collect()
 }
 
 #[cfg(test)]

@@ -21,6 +21,12 @@ pub enum Unit {
     /// Microseconds for each thousand instructions of a program.
     #[serde(rename = "µs/1000 insns")]
     MicrosPerThousandInsns,
+    /// What one engine needs over what another needs.
+    #[serde(rename = "×")]
+    Ratio,
+    /// Bytes of native code for each instruction.
+    #[serde(rename = "bytes/insn")]
+    BytesPerInsn,
     /// Seconds.
     #[serde(rename = "s")]
     Seconds,
@@ -37,6 +43,8 @@ impl Unit {
             Unit::NsPerInsn => "ns/insn",
             Unit::MillionRunsPerSecond => "M runs/s",
             Unit::MicrosPerThousandInsns => "µs/1000 insns",
+            Unit::Ratio => "×",
+            Unit::BytesPerInsn => "bytes/insn",
             Unit::Seconds => "s",
             Unit::Megabytes => "MB",
         }
@@ -49,6 +57,8 @@ impl Unit {
             Unit::NsPerInsn => "Nanoseconds an executed instruction",
             Unit::MillionRunsPerSecond => "Million runs a second",
             Unit::MicrosPerThousandInsns => "Microseconds for 1,000 instructions",
+            Unit::Ratio => "Ratios: what one engine needs over what another needs",
+            Unit::BytesPerInsn => "Bytes of native code for an instruction",
             Unit::Seconds => "Seconds, the whole process",
             Unit::Megabytes => "Peak memory in megabytes",
         }
@@ -106,6 +116,16 @@ pub struct Row {
     pub unit: Unit,
     /// How far repeated measurements lie apart, as a part of the value.
     pub spread: f64,
+}
+
+impl Row {
+    /// The value with its spread.
+    pub const fn measured(&self) -> Measured {
+        Measured {
+            value: self.value,
+            spread: self.spread,
+        }
+    }
 }
 
 /// What a figure of the summary should be.

@@ -6,6 +6,8 @@ use beebox_bench::{Bench, Options, Report, Unit};
 fn options() -> Options {
     Options {
         quick: true,
+        only: None,
+        keep: None,
         beebox: "/nonexistent/beebox".into(),
     }
 }

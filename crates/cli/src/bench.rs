@@ -1,6 +1,7 @@
 //! `beebox bench`: a door to the benchmarks of `crates/bench`.
 
 use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
 
 use bench::{BENCHES, Bench, Form, Options};
 use clap::ValueEnum;
@@ -18,6 +19,14 @@ pub(crate) struct Args {
     /// Measure less often, and leave out what takes long
     #[arg(long)]
     quick: bool,
+
+    /// Measure one workload only, such as W3a
+    #[arg(long, value_name = "WORKLOAD")]
+    only: Option<String>,
+
+    /// Leave native code of the workloads in this directory, for a disassembler
+    #[arg(long, value_name = "DIRECTORY")]
+    keep: Option<PathBuf>,
 
     /// How to print what was found
     #[arg(long, value_enum, default_value = "text")]
@@ -48,6 +57,8 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         .ok_or_else(|| Failure::new(format!("there is no benchmark {:?}", args.name)))?;
     let options = Options {
         quick: args.quick,
+        only: args.only,
+        keep: args.keep,
         beebox: std::env::current_exe().map_err(Failure::new)?,
     };
     let printed = if !args.part.is_empty() {

@@ -6,6 +6,7 @@
 pub mod bpf;
 mod errno;
 pub mod libpcap;
+pub mod library;
 pub mod mapping;
 pub mod network;
 pub mod process;

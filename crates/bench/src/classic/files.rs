@@ -10,7 +10,6 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::path::PathBuf;
 use std::process::Command;
 
 use sys::libpcap::Libpcap;
@@ -18,6 +17,7 @@ use sys::process::{self, Usage};
 
 use crate::captures::{self, Link, Mix};
 use crate::report::{Measured, Report, Target, Unit};
+use crate::scratch::Scratch;
 use crate::{Failure, Options, Progress};
 
 const BYTES: u64 = 1_000_000_000;
@@ -73,7 +73,7 @@ pub(super) fn measure(
     let mut results = Vec::new();
     for size in SIZES {
         progress(&format!("making a capture: {}", size.workload));
-        let path = directory.0.join(format!("{}.pcap", size.name));
+        let path = directory.path().join(format!("{}.pcap", size.name));
         let capture = path.display().to_string();
         succeed(options.part("classic", &[MAKE, size.name, &capture]))?;
         let turns = race(options, size, &capture, progress)?;
@@ -136,24 +136,6 @@ fn available_memory() -> Option<u64> {
         .find_map(|line| line.strip_prefix("MemAvailable:"))?;
     let kilobytes: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
     Some(kilobytes * 1024)
-}
-
-/// A directory that is removed with everything in it.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new() -> io::Result<Scratch> {
-        let path = std::env::temp_dir().join(format!("beebox-bench-{}", std::process::id()));
-        fs::create_dir(&path)?;
-        Ok(Scratch(path))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // What can't be removed here can't be reported here either.
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }
 
 /// What one command needed in each of its turns.

@@ -15,6 +15,7 @@ use crate::{Bench, Failure, Options, Progress};
 pub(crate) const BENCH: Bench = Bench {
     name: "classic",
     about: "packet and seccomp filters: every engine beside libpcap, rbpf, tcpdump and native code",
+    workloads: Vec::new,
     sample,
     rest,
     part: files::part,

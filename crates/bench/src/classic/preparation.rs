@@ -10,7 +10,7 @@ use lower::Lowered;
 use spec::SplitMix;
 
 use super::filters;
-use crate::race::{fastest_passes, rounds_in_a_sample};
+use crate::race;
 use crate::report::{Report, Target, Unit};
 
 const UNIT: Unit = Unit::MicrosPerThousandInsns;
@@ -55,25 +55,10 @@ fn times(program: &[SockFilter], samples: u32) -> Vec<f64> {
         &mut || drop(black_box(convert(&check()))),
         &mut || drop(black_box(Code::compile(black_box(&lowered)))),
     ];
-    let mut rounds = Vec::new();
-    let mut passes: Vec<_> = passes
-        .iter_mut()
-        .map(|pass| {
-            let mut pass = move || {
-                pass();
-                0
-            };
-            let fitting = rounds_in_a_sample(&mut pass);
-            rounds.push(f64::from(fitting));
-            move || (0..fitting).map(|_| pass()).sum()
-        })
-        .collect();
-    let fastest = fastest_passes(&mut passes, samples);
     let thousands = program.len() as f64 / 1000.0;
-    fastest
-        .iter()
-        .zip(rounds)
-        .map(|(time, rounds)| time.as_nanos() as f64 / 1000.0 / rounds / thousands)
+    race::times(&mut passes, samples)
+        .into_iter()
+        .map(|nanoseconds| nanoseconds / 1000.0 / thousands)
         .collect()
 }
 

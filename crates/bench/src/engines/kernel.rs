@@ -1,0 +1,73 @@
+//! The running kernel: loads the workloads as XDP programs and runs them on data
+//! that it is given (BPF_PROG_TEST_RUN). Nothing is attached to anything.
+
+use std::time::Duration;
+
+use isa::ebpf::RawInsn;
+use sys::bpf::{self, Load, LogLevel, Program, ProgramType, TestRun};
+
+use crate::Failure;
+use crate::race::{Contender, NO_ANSWER};
+
+/// A workload in the kernel.
+pub(super) struct Kernel {
+    program: Program,
+    data: Vec<u8>,
+}
+
+/// Whether the kernel takes programs from us, in words if it does not.
+pub(super) fn obstacle(empty: &[RawInsn]) -> Option<String> {
+    bpf::load(&Load::new(ProgramType::Xdp, empty))
+        .err()
+        .map(|refused| refused.to_string())
+}
+
+impl Kernel {
+    /// Loads a program that runs on these data.
+    pub(super) fn load(name: &str, program: &[RawInsn], data: Vec<u8>) -> Result<Kernel, Failure> {
+        let request = Load::new(ProgramType::Xdp, program);
+        let refused = match bpf::load(&request) {
+            Ok((program, _)) => return Ok(Kernel { program, data }),
+            Err(refused) => refused,
+        };
+        // Once more, for its reason.
+        let request = request.with_log(LogLevel::Path);
+        let reason = bpf::load(&request).err().unwrap_or(refused);
+        Err(Failure::Process {
+            purpose: "asking the kernel to take a workload",
+            said: format!("{name}: {reason}"),
+        })
+    }
+
+    /// Its native code.
+    pub(super) fn image(&self) -> Result<Vec<u8>, Failure> {
+        let info = self.program.info().map_err(|error| Failure::Process {
+            purpose: "reading the kernel's native code",
+            said: error.to_string(),
+        })?;
+        Ok(info.native)
+    }
+
+    fn run(&self, repeat: u32) -> Option<(u32, Duration)> {
+        let run = TestRun {
+            repeat,
+            ..TestRun::on(&self.data)
+        };
+        let tested = self.program.test_run(&run, &mut [], &mut []).ok()?;
+        Some((tested.retval, tested.duration))
+    }
+}
+
+impl Contender<()> for &Kernel {
+    fn answer(&mut self, _: &()) -> u32 {
+        self.run(1).map_or(NO_ANSWER, |(answer, _)| answer)
+    }
+
+    /// By the kernel's own clock, without what the system call costs.
+    fn pass(&mut self, _: &[()], rounds: u32) -> Duration {
+        let (_, mean) = self
+            .run(rounds)
+            .unwrap_or((NO_ANSWER, Duration::MAX / rounds));
+        mean * rounds
+    }
+}

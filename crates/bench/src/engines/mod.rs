@@ -1,0 +1,65 @@
+//! `bench engines`: what programs cost on every engine, beside the kernel's
+//! compiler, rbpf and the same logic compiled to native code.
+//!
+//! A workload is one program for all: the kernel runs it as it stands, the
+//! others with the two loads of its context widened as the kernel widens them,
+//! and clang makes native code of the same source. Each engine has data of its
+//! own, laid out alike, and all answers are compared before anything is timed.
+
+mod clang;
+mod kernel;
+mod object;
+mod preparation;
+mod prepared;
+mod region;
+mod setting;
+mod summary;
+mod unproved;
+mod workload;
+
+pub use object::Unreadable;
+use workload::WORKLOADS;
+
+use crate::report::Report;
+use crate::{Bench, Failure, Options, Progress};
+
+/// The benchmark.
+pub(crate) const BENCH: Bench = Bench {
+    name: "engines",
+    about: "eBPF programs: every engine beside the kernel's compiler, rbpf and native code",
+    workloads: || WORKLOADS.iter().map(|workload| workload.key).collect(),
+    sample,
+    rest,
+    part: |_| None,
+};
+
+// The engines, as tables name them.
+const INTERP: &str = "interp";
+const JIT: &str = "jit";
+const KERNEL: &str = "kernel";
+const RBPF: &str = "rbpf";
+const RBPF_JIT: &str = "rbpf jit";
+const NATIVE: &str = "native";
+
+fn sample(options: &Options) -> Result<Report, Failure> {
+    let samples = if options.quick { 20 } else { 60 };
+    let mut report = Report {
+        baselines: [NATIVE, KERNEL, RBPF_JIT, RBPF].map(String::from).to_vec(),
+        ..Report::default()
+    };
+    let chosen = WORKLOADS.iter().filter(|workload| match &options.only {
+        Some(only) => workload.key.eq_ignore_ascii_case(only),
+        None => true,
+    });
+    let setting = setting::Setting::new(options, samples, &mut report)?;
+    for workload in chosen {
+        setting.measure(workload, &mut report)?;
+    }
+    summary::of_process(&mut report);
+    Ok(report)
+}
+
+fn rest(_: &Options, _: &mut Progress<'_>, report: &mut Report) -> Result<(), Failure> {
+    summary::of_all(report);
+    Ok(())
+}

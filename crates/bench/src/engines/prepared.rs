@@ -1,0 +1,165 @@
+//! One workload on every engine: made ready, raced, and its native code.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use interp::Code;
+use isa::ebpf::{self, RawInsn};
+use jit::memory::Pool;
+use spec::SplitMix;
+use vm::{Machine, Outcome};
+
+use super::clang::{Clang, Native};
+use super::kernel::Kernel;
+use super::region::Region;
+use super::workload::Workload;
+use super::{INTERP, JIT, KERNEL, NATIVE, RBPF, RBPF_JIT, object, unproved};
+use crate::race::{NO_ANSWER, Race};
+use crate::report::{Report, Unit};
+use crate::{Failure, peer};
+
+/// A workload, ready to run.
+pub(super) struct Prepared<'w> {
+    workload: &'w Workload,
+    /// Its program as all engines but the kernel take it, and as bytes.
+    pub(super) program: Vec<RawInsn>,
+    bytes: Vec<u8>,
+    code: Code,
+    jit: jit::Native,
+    native: Option<Native>,
+    kernel: Option<Kernel>,
+}
+
+impl<'w> Prepared<'w> {
+    /// Gets a workload ready, native code only with a compiler, and for the
+    /// kernel only if it is to be asked.
+    pub(super) fn new(
+        workload: &'w Workload,
+        clang: Option<&Clang>,
+        ask_kernel: bool,
+        pool: &Pool,
+    ) -> Result<Prepared<'w>, Failure> {
+        let key = workload.key;
+        let original = workload
+            .program()
+            .map_err(|unreadable| Failure::Unreadable(key, unreadable))?;
+        let program = object::widened(&original);
+        let lowered =
+            unproved::lowered(&program).map_err(|malformed| Failure::Malformed(key, malformed))?;
+        let options = jit::Options::default();
+        Ok(Prepared {
+            code: Code::compile(&lowered)
+                .map_err(|unsupported| Failure::Unsupported(key, unsupported))?,
+            jit: jit::Native::compile(&lowered, &options, pool)
+                .map_err(|error| Failure::NotCompiled(key, error))?,
+            native: clang.map(|clang| clang.compile(workload)).transpose()?,
+            kernel: ask_kernel
+                .then(|| Kernel::load(key, &original, workload.input()))
+                .transpose()?,
+            bytes: ebpf::to_bytes(&program),
+            program,
+            workload,
+        })
+    }
+
+    /// Whether clang made use of vector instructions.
+    pub(super) fn is_vectorised(&self) -> bool {
+        self.native.as_ref().is_some_and(|native| native.vectorised)
+    }
+
+    /// All engines against one another; native code comes first, which is taken
+    /// to be right.
+    pub(super) fn race(&self, samples: u32) -> Result<Vec<(&'static str, f64)>, Failure> {
+        let unfit = |unfit| Failure::Unfit(self.workload.key, unfit);
+        let input = self.workload.input();
+        let compiled = peer::compiled(&self.bytes).map_err(unfit)?;
+        let machine = peer::machine(&self.bytes).map_err(unfit)?;
+
+        let mut race = Race::new(self.workload.title(), &[()]);
+        if let Some(native) = &self.native {
+            let mut region = Region::new(&input);
+            race.add(NATIVE, move |_| {
+                unproved::native(&native.entry, &mut region)
+            });
+        }
+        let mut random = SplitMix::new(0);
+        race.add(
+            JIT,
+            on_memory(&input, move |machine, memory| {
+                self.jit.run_memory(machine, memory, &mut random)
+            }),
+        );
+        let mut random = SplitMix::new(0);
+        race.add(
+            INTERP,
+            on_memory(&input, move |machine, memory| {
+                self.code.run_memory(machine, memory, &mut random)
+            }),
+        );
+        if let Some(kernel) = &self.kernel
+            && !self.workload.is_empty()
+        {
+            race.add_contender(KERNEL, kernel);
+        }
+        if let Some(machine) = &compiled {
+            let mut region = Region::new(&input);
+            race.add(RBPF_JIT, move |_| unproved::rbpf_jit(machine, &mut region));
+        }
+        let mut region = Region::new(&input);
+        race.add(RBPF, move |_| {
+            let (context, data) = region.parts();
+            machine
+                .execute_program(data, context)
+                .map_or(NO_ANSWER, |value| value as u32)
+        });
+        Ok(race.run(samples)?)
+    }
+
+    /// Adds how large the native code is.
+    pub(super) fn measure_images(&self, report: &mut Report) -> Result<(), Failure> {
+        for (engine, image) in self.images()? {
+            let each = image.len() as f64 / self.program.len() as f64;
+            report.add_row(self.workload.title(), engine, Unit::BytesPerInsn, each);
+        }
+        Ok(())
+    }
+
+    /// Writes native code where a disassembler finds it: machine code alone, and
+    /// a shared object of clang's.
+    pub(super) fn leave(&self, directory: &Path) -> Result<(), Failure> {
+        let place = |what: &str| directory.join(format!("{}-{what}", self.workload.file));
+        let images = self.images()?;
+        let write = || -> io::Result<()> {
+            fs::create_dir_all(directory)?;
+            if let Some(native) = &self.native {
+                fs::copy(&native.file, place("native.so"))?;
+            }
+            images
+                .iter()
+                .try_for_each(|(engine, image)| fs::write(place(&format!("{engine}.bin")), image))
+        };
+        write().map_err(|error| Failure::System("leaving native code", error))
+    }
+
+    fn images(&self) -> Result<Vec<(&'static str, Vec<u8>)>, Failure> {
+        let mut images = vec![(JIT, self.jit.image().to_vec())];
+        if let Some(kernel) = &self.kernel {
+            images.push((KERNEL, kernel.image()?));
+        }
+        Ok(images)
+    }
+}
+
+/// One of our engines, on memory of its own.
+fn on_memory<R>(input: &[u8], mut run: R) -> impl FnMut(&()) -> u32 + use<R>
+where
+    R: FnMut(&mut Machine, &mut [u8]) -> Outcome,
+{
+    let mut machine = Machine::new();
+    let mut region = Region::new(input);
+    move |_| match run(&mut machine, region.memory()) {
+        Outcome::Returned(value) => value as u32,
+        Outcome::BudgetExhausted => NO_ANSWER,
+    }
+}

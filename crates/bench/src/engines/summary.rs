@@ -1,0 +1,189 @@
+//! How the engines compare: ratios for each workload, and the few of all.
+//!
+//! A ratio is formed in each process and the median is taken of the ratios. The
+//! worst of several workloads is found among those medians.
+
+use super::preparation::LOWER_AND_JIT;
+use super::workload::Kind;
+use super::{INTERP, JIT, KERNEL, NATIVE, RBPF, RBPF_JIT};
+use crate::report::{Report, Row, Target, Unit};
+
+// Ratios, as columns name them.
+const JIT_TO_NATIVE: &str = "jit / native";
+const JIT_TO_VECTORS: &str = "jit / vectorised native";
+const KERNEL_TO_NATIVE: &str = "kernel / native";
+const JIT_TO_KERNEL: &str = "jit / kernel";
+const JIT_TO_RBPF: &str = "jit / rbpf jit";
+const RBPF_TO_INTERP: &str = "rbpf / interp";
+const COMPILE: &str = "compile: jit / rbpf jit";
+const IMAGE: &str = "image: jit / kernel";
+
+/// Adds the ratios of a workload whose figures are in the report.
+pub(super) fn compare(workload: &str, vectorised: bool, report: &mut Report) {
+    let to_native = if vectorised {
+        JIT_TO_VECTORS
+    } else {
+        JIT_TO_NATIVE
+    };
+    const RUN: Unit = Unit::NsPerRun;
+    for (name, unit, engine, other) in [
+        (to_native, RUN, JIT, NATIVE),
+        (KERNEL_TO_NATIVE, RUN, KERNEL, NATIVE),
+        (JIT_TO_KERNEL, RUN, JIT, KERNEL),
+        (JIT_TO_RBPF, RUN, JIT, RBPF_JIT),
+        (RBPF_TO_INTERP, RUN, RBPF, INTERP),
+        (
+            COMPILE,
+            Unit::MicrosPerThousandInsns,
+            LOWER_AND_JIT,
+            RBPF_JIT,
+        ),
+        (IMAGE, Unit::BytesPerInsn, JIT, KERNEL),
+    ] {
+        let needs = |engine| report.value(workload, engine, unit);
+        if let (Some(mine), Some(theirs)) = (needs(engine), needs(other)) {
+            report.add_row(workload, name, Unit::Ratio, mine / theirs);
+        }
+    }
+}
+
+/// Adds the means, which are formed in each process.
+pub(super) fn of_process(report: &mut Report) {
+    for (name, meaning, column, least, most) in [
+        (
+            "jit_vs_native_geomean",
+            "jit's time over native code's: geometric mean of the workloads that clang does not \
+             vectorise, none counted below 1",
+            JIT_TO_NATIVE,
+            1.0,
+            1.2,
+        ),
+        (
+            "compile_vs_rbpf",
+            "time from bytes to native code over that of rbpf's compiler: geometric mean of the \
+             programs that it can compile",
+            COMPILE,
+            0.0,
+            2.0,
+        ),
+    ] {
+        let logarithms: Vec<f64> = ratios(report, column)
+            .map(|row| row.value.max(least).ln())
+            .collect();
+        if !logarithms.is_empty() {
+            let mean = logarithms.iter().sum::<f64>() / logarithms.len() as f64;
+            report.add_figure(name, meaning, mean.exp(), Some(Target::AtMost(most)));
+        }
+    }
+}
+
+/// Adds the worst of several workloads, of what all processes found.
+pub(super) fn of_all(report: &mut Report) {
+    let of = |kinds: &[Kind]| -> Vec<String> {
+        let chosen = super::WORKLOADS
+            .iter()
+            .filter(|workload| kinds.contains(&workload.kind));
+        chosen.map(|workload| workload.title()).collect()
+    };
+    let all = of(&[Kind::Empty, Kind::Kernel, Kind::Mixed]);
+    for (name, meaning, column, workloads, target) in [
+        (
+            "jit_vs_kernel_worst",
+            "jit's time over that of the kernel's native code",
+            JIT_TO_KERNEL,
+            &all,
+            Target::AtMost(1.0),
+        ),
+        (
+            "jit_vs_native_worst",
+            "jit's time over native code's, where clang does not vectorise",
+            JIT_TO_NATIVE,
+            &all,
+            Target::AtMost(1.3),
+        ),
+        (
+            "image_vs_kernel_worst",
+            "bytes of native code over the kernel's",
+            IMAGE,
+            &all,
+            Target::AtMost(1.0),
+        ),
+        (
+            "interp_vs_rbpf",
+            "interp's speed over rbpf's interpreter's on arithmetic, memory and branches",
+            RBPF_TO_INTERP,
+            &of(&[Kind::Kernel]),
+            Target::AtLeast(4.0),
+        ),
+        (
+            "empty_vs_rbpf_jit",
+            "jit's time for the empty program over that of rbpf's compiler",
+            JIT_TO_RBPF,
+            &of(&[Kind::Empty]),
+            Target::AtMost(0.5),
+        ),
+    ] {
+        let worse = |a: &&Row, b: &&Row| match target {
+            Target::AtMost(_) => a.value.total_cmp(&b.value),
+            Target::AtLeast(_) => b.value.total_cmp(&a.value),
+        };
+        let worst = ratios(report, column)
+            .filter(|row| workloads.contains(&row.workload))
+            .max_by(worse);
+        if let Some(worst) = worst.cloned() {
+            let meaning = match workloads[..] {
+                [_] => meaning.to_owned(),
+                _ => format!("{meaning}: the worst, {}", worst.workload),
+            };
+            report.add_figure(name, meaning, worst.measured(), Some(target));
+        }
+    }
+}
+
+fn ratios<'r>(report: &'r Report, column: &'static str) -> impl Iterator<Item = &'r Row> {
+    report
+        .rows
+        .iter()
+        .filter(move |row| row.unit == Unit::Ratio && row.engine == column)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_ratio_hides_another_and_vectors_stand_apart() {
+        let mut report = Report::default();
+        for (workload, jit, vectorised) in
+            [("a", 5.0, false), ("b", 40.0, false), ("c", 90.0, true)]
+        {
+            report.add_row(workload, JIT, Unit::NsPerRun, jit);
+            report.add_row(workload, NATIVE, Unit::NsPerRun, 10.0);
+            compare(workload, vectorised, &mut report);
+        }
+        of_process(&mut report);
+        let [figure] = &report.summary[..] else {
+            panic!("{:?}", report.summary);
+        };
+        // Of 1 (not 0.5) and 4.
+        assert!((figure.value - 2.0).abs() < 1e-9, "{figure:?}");
+    }
+
+    #[test]
+    fn the_worst_is_named() {
+        let mut report = Report::default();
+        let [first, second] = [&super::super::WORKLOADS[3], &super::super::WORKLOADS[4]];
+        for (workload, jit) in [(first, 11.0), (second, 15.0)] {
+            report.add_row(workload.title(), JIT, Unit::NsPerRun, jit);
+            report.add_row(workload.title(), KERNEL, Unit::NsPerRun, 10.0);
+            compare(&workload.title(), false, &mut report);
+        }
+        of_all(&mut report);
+        let [figure] = &report.summary[..] else {
+            panic!("{:?}", report.summary);
+        };
+        assert_eq!(figure.name, "jit_vs_kernel_worst");
+        assert!((figure.value - 1.5).abs() < 1e-9);
+        assert!(figure.meaning.ends_with(&second.title()), "{figure:?}");
+    }
+}

@@ -1,0 +1,55 @@
+//! Programs that nobody has proved safe, run on a region: what native code of
+//! the workloads, rbpf's and ours have in common.
+//!
+//! That the workloads are safe rests on their source, which reads and writes
+//! only what it has tested against the end of the data, and on the kernel's
+//! verifier, which accepts every one of them (a test holds that it does).
+#![allow(unsafe_code)]
+
+use std::path::Path;
+
+use isa::ebpf::{self, RawInsn};
+use lower::{Lowered, Malformed};
+use rbpf::EbpfVmMbuff;
+use sys::library::{Entry, NotLoaded};
+use vm::Trusted;
+
+use super::object::ENTRY;
+use super::region::Region;
+use crate::race::NO_ANSWER;
+
+/// Lowers a program of a workload (widened).
+pub(super) fn lowered(program: &[RawInsn]) -> Result<Lowered, Malformed> {
+    // SAFETY: the programs of the workloads are safe (see above) on the memory
+    // of a region, which is what they are run on.
+    let trusted = unsafe { Trusted::assume_safe(ebpf::decode(program)) };
+    Lowered::from_trusted(trusted)
+}
+
+/// Loads the native code of a workload, which clang just made.
+pub(super) fn load(file: &Path) -> Result<Entry, NotLoaded> {
+    // SAFETY: the file does nothing when it is loaded, and the entry of every
+    // workload takes a pointer and returns a `u32`.
+    unsafe { Entry::load(file, ENTRY) }
+}
+
+/// Runs the native code of a workload.
+#[inline(always)]
+pub(super) fn native(entry: &Entry, region: &mut Region) -> u32 {
+    let context = region.memory().as_mut_ptr();
+    // SAFETY: the code does what its source says (see above), and all of the
+    // region is behind the pointer.
+    unsafe { entry.call(context.cast()) }
+}
+
+/// Runs what rbpf has compiled of a workload.
+#[inline(always)]
+pub(super) fn rbpf_jit(machine: &EbpfVmMbuff<'_>, region: &mut Region) -> u32 {
+    let (context, data) = region.parts();
+    // rbpf wants the context for as long as the program lives, but keeps it no
+    // longer than the call.
+    // SAFETY: the slice is the one just borrowed, used only during the call.
+    let context = unsafe { std::slice::from_raw_parts_mut(context.as_mut_ptr(), context.len()) };
+    // SAFETY: the program is safe (see above) and rbpf compiled it.
+    unsafe { machine.execute_program_jit(data, context) }.map_or(NO_ANSWER, |value| value as u32)
+}

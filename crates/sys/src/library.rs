@@ -1,0 +1,79 @@
+//! A function of a shared object, loaded when it is asked for.
+
+use std::ffi::{CString, c_void};
+use std::fmt;
+use std::path::Path;
+
+use libloading::Library;
+
+/// `uint32_t function(void *)`, as C declares it.
+type Function = unsafe extern "C" fn(*mut c_void) -> u32;
+
+/// A function that takes a pointer and returns a number, kept in place.
+#[derive(Debug)]
+pub struct Entry {
+    function: Function,
+    /// The function lives as long as its library.
+    _library: Library,
+}
+
+/// Why there is no such function, in the words of the loader.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotLoaded(pub String);
+
+impl fmt::Display for NotLoaded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for NotLoaded {}
+
+impl Entry {
+    /// Loads a shared object and finds the function in it.
+    ///
+    /// # Safety
+    /// What the file does when it is loaded and unloaded is safe, and `symbol` is
+    /// a function of C that takes a pointer and returns a `uint32_t`.
+    pub unsafe fn load(file: &Path, symbol: &str) -> Result<Entry, NotLoaded> {
+        let words = |error: libloading::Error| NotLoaded(error.to_string());
+        let name = CString::new(symbol).map_err(|_| NotLoaded(format!("a NUL in {symbol:?}")))?;
+        // SAFETY: the caller vouches for the file and for the type.
+        unsafe {
+            let library = Library::new(file).map_err(words)?;
+            let function = *library
+                .get::<Function>(name.as_bytes_with_nul())
+                .map_err(words)?;
+            Ok(Entry {
+                function,
+                _library: library,
+            })
+        }
+    }
+
+    /// Calls it.
+    ///
+    /// # Safety
+    /// The function does what is safe with this pointer.
+    #[inline(always)]
+    pub unsafe fn call(&self, argument: *mut c_void) -> u32 {
+        // SAFETY: the library is loaded, and the caller vouches for the rest.
+        unsafe { (self.function)(argument) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_there_is_said_in_words() {
+        // SAFETY: there is no such file, so nothing is loaded.
+        let absent = unsafe { Entry::load(Path::new("/nonexistent/x.so"), "entry") };
+        let said = absent.expect_err("there is no such file").to_string();
+        assert!(said.contains("/nonexistent/x.so"), "{said}");
+        // SAFETY: as above.
+        let broken = unsafe { Entry::load(Path::new("/nonexistent/x.so"), "a\0b") };
+        assert!(broken.is_err());
+    }
+}
