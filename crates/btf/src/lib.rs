@@ -13,6 +13,7 @@ mod kind;
 mod layout;
 mod lookup;
 mod parse;
+mod strings;
 mod types;
 pub mod validate;
 mod wire;

@@ -2,9 +2,8 @@
 //! getting the next number. It can start from the types of a blob; without
 //! additions it then gives the same bytes.
 
-use std::collections::HashMap;
-
 use crate::kind::Kind;
+use crate::strings::Strings;
 use crate::wire::{HEADER_SIZE, MAGIC, VERSION, info};
 use crate::{
     Array, Btf, DeclTag, Forward, Func, Int, Member, Param, Placed, StrOffset, Type, TypeId, Value,
@@ -15,9 +14,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct Builder {
     types: Vec<u8>,
-    strings: Vec<u8>,
-    /// Where each string starts.
-    known: HashMap<Box<[u8]>, StrOffset>,
+    strings: Strings,
     next: u32,
 }
 
@@ -32,8 +29,7 @@ impl Builder {
     pub fn new() -> Builder {
         Builder {
             types: Vec::new(),
-            strings: vec![0],
-            known: HashMap::from([(Box::default(), StrOffset::EMPTY)]),
+            strings: Strings::new(),
             next: 1,
         }
     }
@@ -41,18 +37,9 @@ impl Builder {
     /// The strings of a blob, but none of its types: offsets into that blob are
     /// good here.
     pub fn with_strings_of(btf: &Btf<'_>) -> Builder {
-        let strings = btf.strings().to_vec();
-        let mut known = HashMap::new();
-        let mut at = 0;
-        for string in strings.split_inclusive(|&byte| byte == 0) {
-            let text = &string[..string.len() - 1];
-            known.entry(text.into()).or_insert(StrOffset(at));
-            at += string.len() as u32;
-        }
         Builder {
             types: Vec::new(),
-            strings,
-            known,
+            strings: Strings::of(btf.strings()),
             next: 1,
         }
     }
@@ -70,14 +57,7 @@ impl Builder {
     pub fn string(&mut self, text: impl AsRef<[u8]>) -> StrOffset {
         let text = text.as_ref();
         let text = text.split(|&byte| byte == 0).next().unwrap_or_default();
-        if let Some(&offset) = self.known.get(text) {
-            return offset;
-        }
-        let offset = StrOffset(self.strings.len() as u32);
-        self.strings.extend_from_slice(text);
-        self.strings.push(0);
-        self.known.insert(text.into(), offset);
-        offset
+        self.strings.add(text)
     }
 
     /// How many types there are, `void` counted: the number of the next one.
@@ -87,16 +67,17 @@ impl Builder {
 
     /// The blob.
     pub fn finish(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(HEADER_SIZE + self.types.len() + self.strings.len());
+        let texts = self.strings.as_bytes();
+        let mut out = Vec::with_capacity(HEADER_SIZE + self.types.len() + texts.len());
         out.extend_from_slice(&MAGIC.to_le_bytes());
         out.extend_from_slice(&[VERSION, 0]);
         let types = self.types.len() as u32;
-        let strings = self.strings.len() as u32;
+        let strings = texts.len() as u32;
         for word in [HEADER_SIZE as u32, 0, types, types, strings] {
             out.extend_from_slice(&word.to_le_bytes());
         }
         out.extend_from_slice(&self.types);
-        out.extend_from_slice(&self.strings);
+        out.extend_from_slice(texts);
         out
     }
 

@@ -20,6 +20,8 @@ const SAME_BUDGET: u32 = 1 << 20;
 pub(super) struct Hypothesis {
     is: Vec<Option<TypeId>>,
     order: Vec<TypeId>,
+    /// Pairs still to be looked at, the next one last.
+    pairs: Vec<(TypeId, TypeId)>,
 }
 
 impl Hypothesis {
@@ -27,6 +29,7 @@ impl Hypothesis {
         Hypothesis {
             is: vec![None; count],
             order: Vec::new(),
+            pairs: Vec::new(),
         }
     }
 
@@ -34,6 +37,7 @@ impl Hypothesis {
         for id in self.order.drain(..) {
             self.is[id.index()] = None;
         }
+        self.pairs.clear();
     }
 }
 
@@ -55,10 +59,9 @@ impl Dedup {
         canonical: TypeId,
     ) -> Result<bool, DedupError> {
         self.hypothesis.clear();
-        // Pairs still to be looked at, the next one last.
-        let mut pairs = vec![(candidate, canonical)];
-        while let Some((candidate, canonical)) = pairs.pop() {
-            if !self.look_at(candidate, canonical, &mut pairs)? {
+        self.hypothesis.pairs.push((candidate, canonical));
+        while let Some((candidate, canonical)) = self.hypothesis.pairs.pop() {
+            if !self.look_at(candidate, canonical)? {
                 return Ok(false);
             }
         }
@@ -66,12 +69,7 @@ impl Dedup {
     }
 
     /// One pair; what it refers to goes on the pile.
-    fn look_at(
-        &mut self,
-        candidate: TypeId,
-        canonical: TypeId,
-        pairs: &mut Vec<(TypeId, TypeId)>,
-    ) -> Result<bool, DedupError> {
+    fn look_at(&mut self, candidate: TypeId, canonical: TypeId) -> Result<bool, DedupError> {
         if self.resolve(candidate) == self.resolve(canonical) {
             return Ok(true);
         }
@@ -117,16 +115,19 @@ impl Dedup {
         if !is_same {
             return Ok(false);
         }
-        let mut references = graph.references(candidate);
-        if kind == Kind::Array {
-            // The index comes before the elements.
-            references.reverse();
-        }
-        for at in references.into_iter().rev() {
-            pairs.push((
+        let pair = |at| {
+            (
                 graph.reference(candidate, at),
                 graph.reference(canonical, at),
-            ));
+            )
+        };
+        let references = graph.references(candidate);
+        let pairs = &mut self.hypothesis.pairs;
+        if kind == Kind::Array {
+            // The index is looked at before the elements.
+            pairs.extend(references.map(pair));
+        } else {
+            pairs.extend(references.rev().map(pair));
         }
         Ok(true)
     }

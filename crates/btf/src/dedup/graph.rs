@@ -68,8 +68,10 @@ impl Graph {
         &self.words[start..end]
     }
 
+    #[inline]
     pub(super) fn record(&self, id: TypeId) -> Record {
-        let words = self.words(id);
+        let start = self.starts[id.index()] as usize;
+        let words = &self.words[start..start + RECORD];
         Record {
             name: words[0],
             info: words[1],
@@ -77,6 +79,7 @@ impl Graph {
         }
     }
 
+    #[inline]
     pub(super) fn kind(&self, id: TypeId) -> Kind {
         Kind::from_number(self.record(id).kind()).unwrap_or(Kind::Void)
     }
@@ -92,24 +95,28 @@ impl Graph {
     }
 
     /// Where in the words of a type its references are, in order.
-    pub(super) fn references(&self, id: TypeId) -> Vec<usize> {
+    pub(super) fn references(&self, id: TypeId) -> impl DoubleEndedIterator<Item = usize> + use<> {
         let kind = self.kind(id);
         let refers = !kind.has_size() && !matches!(kind, Kind::Void | Kind::Array | Kind::Fwd);
         let own = refers.then_some(2);
         let (_, typed) = parts(kind);
         let (_, each) = kind.tail();
-        let len = self.tail(id).len();
+        let len = if typed.is_empty() {
+            0
+        } else {
+            self.tail(id).len()
+        };
         let step = if each == 0 { len.max(1) } else { each / 4 };
-        let inside = (0..len).step_by(step).flat_map(|from| {
-            let place = move |&at: &usize| RECORD + from + at;
-            typed.iter().map(place)
-        });
-        own.into_iter().chain(inside).collect()
+        let inside = (0..len)
+            .step_by(step)
+            .flat_map(move |from| typed.iter().map(move |&at| RECORD + from + at));
+        own.into_iter().chain(inside)
     }
 
     /// A reference of a type.
+    #[inline]
     pub(super) fn reference(&self, id: TypeId, at: usize) -> TypeId {
-        TypeId(self.words(id)[at])
+        TypeId(self.words[self.starts[id.index()] as usize + at])
     }
 
     /// Lets a type refer to another one.

@@ -21,7 +21,7 @@ use crate::ext::BtfExt;
 use crate::kind::Kind;
 use crate::wire::Record;
 use crate::write::Builder;
-use crate::{Btf, TypeId};
+use crate::{Btf, StrOffset, TypeId};
 use graph::Graph;
 use table::{Candidates, hash};
 
@@ -75,10 +75,15 @@ const MAX_DEPTH: usize = 1024;
 /// that types and `ext` use, in the order in which they do.
 pub fn dedup(btf: &Btf<'_>, ext: Option<&BtfExt<'_>>) -> Result<Deduplicated, DedupError> {
     let mut strings = Builder::new();
-    let graph = Graph::new(btf, |name| strings.string(btf.string(name).as_bytes()));
+    // Many names stand for many things; the text of each is looked at once.
+    let mut names: Vec<Option<StrOffset>> = vec![None; btf.strings().len()];
+    let mut rename = |name: StrOffset| match names.get_mut(name.0 as usize) {
+        Some(new) => *new.get_or_insert_with(|| strings.string(btf.string(name).as_bytes())),
+        None => StrOffset::EMPTY,
+    };
+    let graph = Graph::new(btf, &mut rename);
     // The names in it come after those of the types; the types are known later.
-    let renamed =
-        ext.map(|ext| ext.mapped(|name| strings.string(btf.string(name).as_bytes()), |id| id));
+    let renamed = ext.map(|ext| ext.mapped(rename, |id| id));
     let mut dedup = Dedup::new(graph);
     dedup.merge_plain_types();
     dedup.merge_composites()?;
@@ -169,14 +174,16 @@ impl Dedup {
                     let hash = hash(self.graph.words(id).iter().copied());
                     (
                         hash,
-                        self.first(hash, |other| self.graph.same_words(id, other)),
+                        self.candidates
+                            .find(hash, |other| self.graph.same_words(id, other)),
                     )
                 }
                 Kind::Fwd | Kind::Float => {
                     let hash = hash([name, info, payload]);
                     (
                         hash,
-                        self.first(hash, |other| self.graph.same_record(id, other)),
+                        self.candidates
+                            .find(hash, |other| self.graph.same_record(id, other)),
                     )
                 }
                 Kind::Enum | Kind::Enum64 => {
@@ -190,17 +197,12 @@ impl Dedup {
         }
     }
 
-    /// The first candidate that fits.
-    fn first(&self, hash: u64, fits: impl Fn(TypeId) -> bool) -> Option<TypeId> {
-        self.candidates
-            .with(hash)
-            .into_iter()
-            .find(|&other| fits(other))
-    }
-
     fn merge_enum(&mut self, id: TypeId, hash: u64) -> Option<TypeId> {
         let is_enum = |kind| matches!(kind, Kind::Enum | Kind::Enum64);
-        for other in self.candidates.with(hash) {
+        let mut candidate = self.candidates.first(hash);
+        while let Some(found) = candidate {
+            candidate = self.candidates.after(found);
+            let other = found.id;
             if !is_enum(self.graph.kind(other)) {
                 continue;
             }
@@ -226,7 +228,10 @@ impl Dedup {
             }
             let hash = self.outline_hash(id, kind);
             let mut is = id;
-            for other in self.candidates.with(hash) {
+            let mut candidate = self.candidates.first(hash);
+            while let Some(found) = candidate {
+                candidate = self.candidates.after(found);
+                let other = found.id;
                 let looks_alike = match kind {
                     Kind::Typedef => self.graph.same_info(id, other),
                     _ => self.graph.same_members(id, other),
@@ -302,7 +307,9 @@ impl Dedup {
             self.graph.set_reference(id, at, to);
         }
         let hash = hash(self.graph.words(id).iter().copied());
-        let is = self.first(hash, |other| self.graph.same_words(id, other));
+        let is = self
+            .candidates
+            .find(hash, |other| self.graph.same_words(id, other));
         let is = is.unwrap_or(id);
         self.decide(id, hash, is);
         Ok(is)

@@ -103,7 +103,7 @@ impl Graph {
     }
 
     fn identical_parts(&self, a: TypeId, b: TypeId, depth: usize, budget: &mut u32) -> bool {
-        self.references(a).into_iter().all(|at| {
+        self.references(a).all(|at| {
             let (a, b) = (self.reference(a, at), self.reference(b, at));
             a == b || self.identical(a, b, depth - 1, budget)
         })

@@ -1,59 +1,112 @@
 //! Types that others may turn out to be equal to, by hash.
 //!
-//! Which of several candidates is met first decides about the result. libbpf
-//! keeps them in chains: a new one comes first, and each time that the table
-//! grows (to twice its size, when it would be more than three quarters full) the
-//! chains are turned around. So it is here.
-
-use std::collections::{HashMap, VecDeque};
+//! Which of several candidates is met first decides about the result, so they
+//! stand as in libbpf's table: in chains to which a new one is added in front,
+//! and which are gone through from the start, each entry put in front again, when
+//! the table grows (to twice its size, when it would be more than three quarters
+//! full).
 
 use crate::TypeId;
 
+/// The end of a chain.
+const END: u32 = u32::MAX;
+/// The smallest size of the table.
+const SMALLEST: usize = 4;
+
 #[derive(Default)]
 pub(super) struct Candidates {
-    chains: HashMap<u64, VecDeque<TypeId>>,
-    len: usize,
-    capacity: usize,
-    /// Do the chains stand the other way around?
-    is_turned: bool,
+    /// The first entry of each chain.
+    chains: Vec<u32>,
+    entries: Vec<Entry>,
 }
 
-/// The smallest size of libbpf's table.
-const SMALLEST: usize = 4;
+#[derive(Clone, Copy)]
+struct Entry {
+    hash: u64,
+    id: TypeId,
+    next: u32,
+}
 
 impl Candidates {
     pub(super) fn add(&mut self, hash: u64, id: TypeId) {
-        if self.capacity == 0 || (self.len + 1) * 4 / 3 > self.capacity {
-            self.capacity = (self.capacity * 2).max(SMALLEST);
-            self.is_turned = !self.is_turned;
+        if (self.entries.len() + 1) * 4 / 3 > self.chains.len() {
+            self.grow();
         }
-        self.len += 1;
-        let chain = self.chains.entry(hash).or_default();
-        match self.is_turned {
-            true => chain.push_back(id),
-            false => chain.push_front(id),
+        let chain = slot(hash, self.chains.len());
+        let next = self.chains[chain];
+        self.chains[chain] = self.entries.len() as u32;
+        self.entries.push(Entry { hash, id, next });
+    }
+
+    fn grow(&mut self) {
+        let size = (self.chains.len() * 2).max(SMALLEST);
+        let old = std::mem::replace(&mut self.chains, vec![END; size]);
+        for first in old {
+            let mut at = first;
+            while at != END {
+                let entry = &mut self.entries[at as usize];
+                let chain = &mut self.chains[slot(entry.hash, size)];
+                let next = entry.next;
+                entry.next = std::mem::replace(chain, at);
+                at = next;
+            }
         }
     }
 
-    /// The candidates with this hash, in the order in which they are tried.
-    pub(super) fn with(&self, hash: u64) -> Vec<TypeId> {
-        let Some(chain) = self.chains.get(&hash) else {
-            return Vec::new();
-        };
-        match self.is_turned {
-            true => chain.iter().rev().copied().collect(),
-            false => chain.iter().copied().collect(),
+    /// The first candidate with this hash.
+    pub(super) fn first(&self, hash: u64) -> Option<Candidate> {
+        if self.chains.is_empty() {
+            return None;
         }
+        self.from(self.chains[slot(hash, self.chains.len())], hash)
     }
+
+    /// The candidate with the same hash after this one.
+    pub(super) fn after(&self, candidate: Candidate) -> Option<Candidate> {
+        let entry = self.entries[candidate.at as usize];
+        self.from(entry.next, entry.hash)
+    }
+
+    fn from(&self, at: u32, hash: u64) -> Option<Candidate> {
+        let mut at = at;
+        while at != END {
+            let entry = self.entries[at as usize];
+            if entry.hash == hash {
+                return Some(Candidate { at, id: entry.id });
+            }
+            at = entry.next;
+        }
+        None
+    }
+
+    /// The first candidate with this hash that fits.
+    pub(super) fn find(&self, hash: u64, fits: impl Fn(TypeId) -> bool) -> Option<TypeId> {
+        let mut candidate = self.first(hash);
+        while let Some(found) = candidate {
+            if fits(found.id) {
+                return Some(found.id);
+            }
+            candidate = self.after(found);
+        }
+        None
+    }
+}
+
+/// A type, and where in its chain it stands.
+#[derive(Clone, Copy)]
+pub(super) struct Candidate {
+    at: u32,
+    pub(super) id: TypeId,
+}
+
+/// The upper bits are the better ones. Equal hashes share a chain at any size.
+fn slot(hash: u64, size: usize) -> usize {
+    (hash >> (64 - size.trailing_zeros())) as usize
 }
 
 /// A hash of words.
 pub(super) fn hash(words: impl IntoIterator<Item = u32>) -> u64 {
-    words
-        .into_iter()
-        .fold(0u64, |hash, word| mix(hash, word.into()))
-}
-
-fn mix(hash: u64, word: u64) -> u64 {
-    (hash.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    words.into_iter().fold(0, |hash: u64, word| {
+        (hash.rotate_left(5) ^ u64::from(word)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    })
 }
