@@ -157,7 +157,7 @@ pub fn check(program: &[SockFilter], rules: Rules) -> Result<Checked, Refusal> {
             check_insn(Insn::decode(raw), at, program.len(), rules)
                 .map_err(|rule| Refusal::checker(rule, Some(at)))?;
         }
-        reads_memory |= screen::reads_memory(raw);
+        reads_memory |= screen::memory_use(raw).read != 0;
     }
     let last = program.len() - 1;
     if !matches!(Insn::decode(program[last]), Insn::RetK(_) | Insn::RetA) {
@@ -169,7 +169,7 @@ pub fn check(program: &[SockFilter], rules: Rules) -> Result<Checked, Refusal> {
         rules,
     };
     if rules != Rules::Capture && reads_memory {
-        check_memory_written(checked.insns())?;
+        check_memory_written(program)?;
     }
     if rules == Rules::Seccomp {
         for (at, &raw) in program.iter().enumerate() {
@@ -219,29 +219,25 @@ pub(crate) fn check_insn(insn: Insn, at: usize, len: usize, rules: Rules) -> Res
 /// Refuses a read of a word of scratch memory that some way to it has not
 /// written. Linux's walk is kept exactly, down to unreachable code: after a jump
 /// every word counts as written until a mask says otherwise, after a return the
-/// words written before it do.
-fn check_memory_written(insns: &[Insn]) -> Result<(), Refusal> {
+/// words written before it do. The program is known to obey the other rules.
+fn check_memory_written(program: &[SockFilter]) -> Result<(), Refusal> {
     const ALL: u16 = u16::MAX;
-    let bit = |k: u32| 1u16 << (k % MEMORY_WORDS);
-    let mut masks = vec![ALL; insns.len()];
-    let mut written = 0;
-    for (at, &insn) in insns.iter().enumerate() {
+    let mut masks = vec![ALL; program.len()];
+    let mut written = ALL;
+    masks[0] = 0;
+    for (at, &raw) in program.iter().enumerate() {
         written &= masks[at];
-        match insn {
-            Insn::Store(k) | Insn::StoreX(k) => written |= bit(k),
-            Insn::LoadMem(k) | Insn::LoadXMem(k) if written & bit(k) == 0 => {
-                return Err(Refusal::checker(Rule::MemoryNotWritten, Some(at)));
+        let uses = screen::memory_use(raw);
+        let word = 1 << (raw.k % MEMORY_WORDS);
+        if word & uses.read & !written != 0 {
+            return Err(Refusal::checker(Rule::MemoryNotWritten, Some(at)));
+        }
+        written |= word & uses.write;
+        if uses.jumps {
+            for target in screen::targets(raw, at) {
+                masks[target] &= written;
             }
-            Insn::Goto(k) => {
-                masks[at + 1 + k as usize] &= written;
-                written = ALL;
-            }
-            Insn::Jump { jt, jf, .. } => {
-                masks[at + 1 + usize::from(jt)] &= written;
-                masks[at + 1 + usize::from(jf)] &= written;
-                written = ALL;
-            }
-            _ => {}
+            written = ALL;
         }
     }
     Ok(())

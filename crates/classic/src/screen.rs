@@ -23,13 +23,24 @@ struct Limits {
     jump: usize,
     /// All ones where the constant is a jump, else zero.
     goto: usize,
-    reads_memory: bool,
+    memory: MemoryUse,
     /// As `greatest`, by seccomp's rules.
     seccomp_greatest: u32,
     /// Bits that the constant must not have, by seccomp's rules.
     seccomp_unaligned: u32,
     /// Whether seccomp takes it at all.
     seccomp: bool,
+}
+
+/// What instructions of one opcode do to the set of written words of memory.
+#[derive(Clone, Copy)]
+pub(crate) struct MemoryUse {
+    /// All ones where they read the word `k`, else zero.
+    pub(crate) read: u16,
+    /// All ones where they write it, else zero.
+    pub(crate) write: u16,
+    /// Whether they jump.
+    pub(crate) jumps: bool,
 }
 
 impl Limits {
@@ -40,7 +51,11 @@ impl Limits {
             greatest: u32::MAX,
             jump: 0,
             goto: 0,
-            reads_memory: false,
+            memory: MemoryUse {
+                read: 0,
+                write: 0,
+                jumps: matches!(insn, Insn::Goto(_) | Insn::Jump { .. }),
+            },
             seccomp_greatest: u32::MAX,
             seccomp_unaligned: 0,
             seccomp: true,
@@ -55,10 +70,13 @@ impl Limits {
                 op: AluOp::Lsh | AluOp::Rsh,
                 src: Operand::K(_),
             } => limits.greatest = 31,
-            Insn::Store(_) | Insn::StoreX(_) => limits.greatest = MEMORY_WORDS - 1,
+            Insn::Store(_) | Insn::StoreX(_) => {
+                limits.greatest = MEMORY_WORDS - 1;
+                limits.memory.write = u16::MAX;
+            }
             Insn::LoadMem(_) | Insn::LoadXMem(_) => {
                 limits.greatest = MEMORY_WORDS - 1;
-                limits.reads_memory = true;
+                limits.memory.read = u16::MAX;
             }
             Insn::LoadAbs { .. } => limits.greatest = AD_OFFSET - 1,
             Insn::Goto(_) => limits.goto = usize::MAX,
@@ -105,10 +123,19 @@ pub(crate) fn passes(raw: SockFilter, at: usize, len: usize) -> bool {
         & (reach(raw.k as usize, limits.goto) < len)
 }
 
-/// Whether an instruction that is known reads scratch memory.
+/// What an instruction that is known does to scratch memory.
 #[inline(always)]
-pub(crate) fn reads_memory(raw: SockFilter) -> bool {
-    TABLE[usize::from(raw.code as u8)].reads_memory
+pub(crate) fn memory_use(raw: SockFilter) -> MemoryUse {
+    TABLE[usize::from(raw.code as u8)].memory
+}
+
+/// Where a jump leads, which stays within the program: twice where it has but one
+/// target.
+#[inline(always)]
+pub(crate) fn targets(raw: SockFilter, at: usize) -> [usize; 2] {
+    let limits = &TABLE[usize::from(raw.code as u8)];
+    let goto = raw.k as usize & limits.goto;
+    [raw.jt, raw.jf].map(|skip| at + 1 + (usize::from(skip) & limits.jump) + goto)
 }
 
 /// Whether seccomp surely has a use for an instruction that is known.

@@ -1,0 +1,153 @@
+//! What an opcode converts to, where that is the same wherever it stands.
+//!
+//! In a table, which derives from the instruction set: a `match` on each
+//! instruction of a program costs a misprediction, several times the rest of the
+//! work.
+
+use isa::classic::{self as cbpf, AluOp, Cond, Operand, Size, SockFilter};
+use isa::ebpf::{self, Insn, Reg, Width};
+
+use super::insns::{A, X, alu_reg, mov32};
+use super::liveness::Places;
+
+/// How instructions of one opcode are converted.
+#[derive(Clone, Copy)]
+pub(super) struct Form {
+    pub(super) step: Step,
+    /// The register that it writes, where it does nothing else.
+    pub(super) writes: Places,
+}
+
+/// What an instruction becomes.
+#[derive(Clone, Copy)]
+pub(super) enum Step {
+    /// A load from the packet at the constant.
+    Load(ebpf::Size),
+    /// A load from the packet at `X` and the constant.
+    LoadIndirect(ebpf::Size),
+    /// Arithmetic of a register and the constant.
+    Constant { op: ebpf::AluOp, dst: Reg },
+    /// One instruction without a constant.
+    Fixed(Insn),
+    /// A load from scratch memory.
+    LoadWord(Reg),
+    /// A store to scratch memory.
+    StoreWord(Reg),
+    /// A branch on `A`.
+    Branch {
+        cond: ebpf::Cond,
+        inverse: ebpf::Cond,
+        /// With `X` rather than the constant.
+        by_x: bool,
+    },
+    /// A jump.
+    Goto,
+    /// The end with the constant.
+    Return,
+    /// The end with `A`.
+    ReturnA,
+    /// What depends on more.
+    Special,
+}
+
+/// How the instruction, which is known, is converted.
+#[inline(always)]
+pub(super) fn form(raw: SockFilter) -> &'static Form {
+    &FORMS[usize::from(raw.code as u8)]
+}
+
+static FORMS: [Form; 256] = {
+    let mut forms = [Form::of(cbpf::Insn::RetA); 256];
+    let mut code = 0;
+    while code < forms.len() {
+        let raw = SockFilter::new(code as u16, 0, 0, 0);
+        forms[code] = Form::of(cbpf::Insn::decode(raw));
+        code += 1;
+    }
+    forms
+};
+
+impl Form {
+    const fn of(insn: cbpf::Insn) -> Form {
+        use cbpf::Insn::*;
+        const MOV: ebpf::AluOp = ebpf::AluOp::Mov;
+        const NONE: Places = Places::NONE;
+        let (step, writes) = match insn {
+            LoadAbs { size, .. } => (Step::Load(memory_size(size)), NONE),
+            LoadInd { size, .. } => (Step::LoadIndirect(memory_size(size)), NONE),
+            LoadImm(_) => (Step::Constant { op: MOV, dst: A }, Places::A),
+            LoadXImm(_) => (Step::Constant { op: MOV, dst: X }, Places::X),
+            LoadMem(_) => (Step::LoadWord(A), Places::A),
+            LoadXMem(_) => (Step::LoadWord(X), Places::X),
+            Store(_) => (Step::StoreWord(A), NONE),
+            StoreX(_) => (Step::StoreWord(X), NONE),
+            Alu { op, src } => {
+                let wide = alu_op(op);
+                match (src, op) {
+                    (Operand::K(_), _) => (Step::Constant { op: wide, dst: A }, Places::A),
+                    // Some values of X are special.
+                    (Operand::X, AluOp::Div | AluOp::Mod | AluOp::Lsh | AluOp::Rsh) => {
+                        (Step::Special, NONE)
+                    }
+                    (Operand::X, _) => (Step::Fixed(alu_reg(wide, A, X)), Places::A),
+                }
+            }
+            Neg => {
+                let width = Width::W32;
+                (Step::Fixed(Insn::Neg { width, dst: A }), Places::A)
+            }
+            Tax => (Step::Fixed(mov32(X, A)), Places::X),
+            Txa => (Step::Fixed(mov32(A, X)), Places::A),
+            Jump { cond, src, .. } => {
+                let (cond, inverse) = conditions(cond);
+                let by_x = matches!(src, Operand::X);
+                let branch = Step::Branch {
+                    cond,
+                    inverse,
+                    by_x,
+                };
+                (branch, NONE)
+            }
+            Goto(_) => (Step::Goto, NONE),
+            RetK(_) => (Step::Return, NONE),
+            RetA => (Step::ReturnA, NONE),
+            LoadLen | LoadXLen | LoadXMsh(_) | Invalid(_) => (Step::Special, NONE),
+        };
+        Form { step, writes }
+    }
+}
+
+/// A condition, and its opposite, or itself where it has none.
+const fn conditions(cond: Cond) -> (ebpf::Cond, ebpf::Cond) {
+    match cond {
+        Cond::Eq => (ebpf::Cond::Eq, ebpf::Cond::Ne),
+        Cond::Gt => (ebpf::Cond::Gt, ebpf::Cond::Le),
+        Cond::Ge => (ebpf::Cond::Ge, ebpf::Cond::Lt),
+        Cond::Set => (ebpf::Cond::Set, ebpf::Cond::Set),
+    }
+}
+
+/// The operation, whose names are the same.
+pub(super) const fn alu_op(op: AluOp) -> ebpf::AluOp {
+    match op {
+        AluOp::Add => ebpf::AluOp::Add,
+        AluOp::Sub => ebpf::AluOp::Sub,
+        AluOp::Mul => ebpf::AluOp::Mul,
+        AluOp::Div => ebpf::AluOp::Div,
+        AluOp::Or => ebpf::AluOp::Or,
+        AluOp::And => ebpf::AluOp::And,
+        AluOp::Lsh => ebpf::AluOp::Lsh,
+        AluOp::Rsh => ebpf::AluOp::Rsh,
+        AluOp::Mod => ebpf::AluOp::Mod,
+        AluOp::Xor => ebpf::AluOp::Xor,
+    }
+}
+
+/// The size, whose names are the same.
+pub(super) const fn memory_size(size: Size) -> ebpf::Size {
+    match size {
+        Size::B => ebpf::Size::B,
+        Size::H => ebpf::Size::H,
+        Size::W => ebpf::Size::W,
+    }
+}
