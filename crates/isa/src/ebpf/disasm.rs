@@ -7,16 +7,32 @@ use super::row::{Field, Row};
 use super::template::{Piece, RegName, Slot, pieces};
 use std::fmt;
 
-/// The LLVM form, as `llvm-objdump -d` and inline assembly write it. What is no
-/// instruction prints as the data directive that holds its bits; the second
-/// slot of a 64-bit immediate prints as nothing, since the first says it all.
+/// The LLVM form, as `llvm-objdump -d --no-print-imm-hex` and inline assembly write
+/// it. What is no instruction prints as the data directive that holds its bits; the
+/// second slot of a 64-bit immediate prints as nothing, since the first says it all.
+///
+/// `{}` names registers as for the first processor versions (`-mcpu=v1` and `v2`),
+/// `{:#}` as for those with 32-bit registers (`v3` on): narrow loads and stores name
+/// `w` registers there. Either is read back. Where LLVM's text does not tell all,
+/// ours does:
+///
+/// | what | LLVM | here |
+/// |---|---|---|
+/// | 64-bit immediates | `r1 = 4294967301 ll` | `r1 = 0x100000005 ll` |
+/// | 64-bit immediates with a meaning | `ld_pseudo r1, 1, 5` | `r1 = map_fd(5) ll` |
+/// | calls within the program | `call 5`, as of helper 5 | `call pc+5` |
+/// | calls of kernel functions | none | `call kfunc(5)` |
+/// | packet loads at a register and a constant | none | `r0 = *(u8 *)skb[r2 + 5]` |
+/// | 32-bit atomics other than `+=` before `v3` | none | as from `v3` on |
 impl fmt::Display for Insn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let alternate = f.alternate();
         padded(f, |f| match (self.anatomy(), *self) {
             (Some((row, raw, high)), _) => Operands {
                 raw,
                 high,
                 names: &|_| None,
+                halves: alternate,
             }
             .write(f, row.llvm),
             (None, Insn::Invalid { raw, .. }) => {
@@ -77,6 +93,7 @@ impl fmt::Display for KernelForm<'_> {
                 raw,
                 high,
                 names: self.names,
+                halves: false,
             }
             .write(f, row.kernel)
         })
@@ -114,6 +131,9 @@ struct Operands<'a> {
     /// Immediate of the second slot.
     high: i32,
     names: CalleeNames<'a>,
+    /// Whether `w` names a register whose upper half the instruction zeroes or
+    /// does not look at.
+    halves: bool,
 }
 
 impl Operands<'_> {
@@ -132,6 +152,7 @@ impl Operands<'_> {
         match slot {
             Slot::Reg { src, name } => {
                 let letter = match name {
+                    RegName::WholeOrHalf if self.halves => 'w',
                     RegName::Whole | RegName::WholeOrHalf => 'r',
                     RegName::Half | RegName::HalfOrWhole => 'w',
                 };

@@ -228,7 +228,7 @@ rows! {
 
     // Atomic read-modify-write, RFC 9669 section 5.3
     AtomicAdd32 0xc3 dst src off 0x00 Atomic32 Atomic [dst src] -> [] Atomic { op: AtomicOp::Add { fetch: false }, size: W, base: dst, off, src },
-        "lock *(u32 *)({dst}{ + off}) += {wrsrc}", "lock *(u32 *)({dst} {+off}) += {src}";
+        "lock *(u32 *)({dst}{ + off}) += {rwsrc}", "lock *(u32 *)({dst} {+off}) += {src}";
     AtomicFetchAdd32 0xc3 dst src off 0x01 Atomic32 Atomic [dst src] -> [src] Atomic { op: AtomicOp::Add { fetch: true }, size: W, base: dst, off, src },
         "{wsrc} = atomic_fetch_add((u32 *)({dst}{ + off}), {wsrc})", "{src} = atomic_fetch_add((u32 *)({dst} {+off}), {src})";
     AtomicOr32 0xc3 dst src off 0x40 Atomic32 Atomic [dst src] -> [] Atomic { op: AtomicOp::Or { fetch: false }, size: W, base: dst, off, src },

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `{dst}` `{src}` | `r3` | |
 //! | `{wdst}` `{wsrc}` | `w3` | |
-//! | `{rwdst}` `{rwsrc}` | `r3` | `w3` |
+//! | `{rwdst}` `{rwsrc}` | `r3`, or `w3` where processors have 32-bit registers | either |
 //! | `{wrsrc}` | `w3` | `r3` |
 //! | `{imm}` | `-5` | hexadecimal, within 32 signed bits |
 //! | `{uimm}` | `-5` | as `{imm}`, and 32 unsigned bits |
