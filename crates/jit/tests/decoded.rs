@@ -1,0 +1,241 @@
+//! Whole programs read back: another disassembler goes over the code from its
+//! first byte to its last and finds nothing but instructions that the assembler
+//! has, jumps that land on instructions, and calls of addresses behind the code.
+
+#![cfg(target_arch = "x86_64")]
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use beebox_jit::memory::Pool;
+use beebox_jit::{Draft, Features, Native, Options};
+use classic::{Rules, Semantics, check, convert};
+use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
+use isa::ebpf::Insn;
+use lower::Lowered;
+use testkit::ebpf::{Choices, Dialect, Entry, Generator};
+use testkit::generate;
+
+/// What needs an extension of the processor.
+const EXTENSIONS: &[Mnemonic] = &[
+    Mnemonic::Movbe,
+    Mnemonic::Popcnt,
+    Mnemonic::Tzcnt,
+    Mnemonic::Andn,
+    Mnemonic::Rorx,
+    Mnemonic::Shlx,
+    Mnemonic::Shrx,
+    Mnemonic::Sarx,
+];
+
+/// What code may do beside: nothing here traps, halts, or speaks to the system.
+const PLAIN: &[Mnemonic] = &[
+    Mnemonic::Add,
+    Mnemonic::And,
+    Mnemonic::Bswap,
+    Mnemonic::Bsf,
+    Mnemonic::Bsr,
+    Mnemonic::Call,
+    Mnemonic::Cdq,
+    Mnemonic::Cqo,
+    Mnemonic::Cmovae,
+    Mnemonic::Cmova,
+    Mnemonic::Cmovb,
+    Mnemonic::Cmovbe,
+    Mnemonic::Cmove,
+    Mnemonic::Cmovg,
+    Mnemonic::Cmovge,
+    Mnemonic::Cmovl,
+    Mnemonic::Cmovle,
+    Mnemonic::Cmovne,
+    Mnemonic::Cmovns,
+    Mnemonic::Cmovs,
+    Mnemonic::Cmp,
+    Mnemonic::Cmpxchg,
+    Mnemonic::Dec,
+    Mnemonic::Div,
+    Mnemonic::Idiv,
+    Mnemonic::Imul,
+    Mnemonic::Inc,
+    Mnemonic::Ja,
+    Mnemonic::Jae,
+    Mnemonic::Jb,
+    Mnemonic::Jbe,
+    Mnemonic::Je,
+    Mnemonic::Jg,
+    Mnemonic::Jge,
+    Mnemonic::Jl,
+    Mnemonic::Jle,
+    Mnemonic::Jmp,
+    Mnemonic::Jne,
+    Mnemonic::Jns,
+    Mnemonic::Js,
+    Mnemonic::Lea,
+    Mnemonic::Leave,
+    Mnemonic::Mov,
+    Mnemonic::Movsx,
+    Mnemonic::Movsxd,
+    Mnemonic::Movzx,
+    Mnemonic::Mul,
+    Mnemonic::Neg,
+    Mnemonic::Nop,
+    Mnemonic::Not,
+    Mnemonic::Or,
+    Mnemonic::Pop,
+    Mnemonic::Push,
+    Mnemonic::Ret,
+    Mnemonic::Rol,
+    Mnemonic::Ror,
+    Mnemonic::Sar,
+    Mnemonic::Shl,
+    Mnemonic::Shr,
+    Mnemonic::Sub,
+    Mnemonic::Test,
+    Mnemonic::Xadd,
+    Mnemonic::Xchg,
+    Mnemonic::Xor,
+];
+
+fn both() -> [Options; 2] {
+    [Features::detect(), Features::PLAIN].map(|features| Options {
+        features,
+        ..Options::default()
+    })
+}
+
+/// Goes over a program's code.
+fn check_code(draft: &Draft, options: &Options) {
+    let code = draft.bytes();
+    let decoder = Decoder::with_ip(64, code, 0, DecoderOptions::NONE);
+    let mut insns = Vec::new();
+    // Behind the code lie the addresses that it calls.
+    let mut end = code.len();
+    for insn in decoder {
+        if insn.ip() as usize >= end {
+            break;
+        }
+        assert!(!insn.is_invalid(), "at {:#x} of {code:02x?}", insn.ip());
+        if insn.is_ip_rel_memory_operand() {
+            assert_eq!(insn.mnemonic(), Mnemonic::Call, "at {:#x}", insn.ip());
+            let at = insn.ip_rel_memory_address() as usize;
+            assert!(at.is_multiple_of(8) && at + 8 <= code.len(), "{at:#x}");
+            end = end.min(at);
+        }
+        insns.push(insn);
+    }
+    let last = insns.last().expect("a program has code");
+    assert!(
+        last.next_ip() as usize <= end,
+        "code runs into what lies behind it"
+    );
+    assert!((code.len() - end).is_multiple_of(8));
+    let starts: BTreeSet<usize> = insns.iter().map(|insn| insn.ip() as usize).collect();
+    for insn in &insns {
+        check_insn(insn, &starts, options);
+    }
+    assert!(starts.contains(&draft.entry()));
+    check_map(draft.map(), &starts, end..code.len());
+}
+
+fn check_insn(insn: &Instruction, starts: &BTreeSet<usize>, options: &Options) {
+    let at = insn.ip();
+    let is_extension = EXTENSIONS.contains(&insn.mnemonic());
+    let is_known = is_extension || PLAIN.contains(&insn.mnemonic());
+    assert!(is_known, "{:?} at {at:#x}", insn.mnemonic());
+    assert!(
+        !is_extension || options.features != Features::PLAIN,
+        "{:?} at {at:#x}",
+        insn.mnemonic()
+    );
+    if insn.op_count() == 1 && insn.op0_kind() == OpKind::NearBranch64 {
+        let target = insn.near_branch64() as usize;
+        assert!(starts.contains(&target), "at {at:#x} to {target:#x}");
+    }
+    // The stack pointer only ever moves by constants.
+    let moves_stack = insn.op_count() > 0
+        && insn.op0_kind() == OpKind::Register
+        && matches!(insn.op0_register(), Register::RSP | Register::ESP);
+    let by_constant = matches!(
+        insn.mnemonic(),
+        Mnemonic::Add | Mnemonic::Sub | Mnemonic::And
+    ) && !matches!(insn.op1_kind(), OpKind::Register | OpKind::Memory);
+    let of_frame = matches!(
+        insn.mnemonic(),
+        Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Lea
+    );
+    assert!(!moves_stack || by_constant || of_frame, "at {at:#x}");
+}
+
+/// The pieces follow each other and begin where instructions do, or in the table.
+fn check_map(
+    pieces: impl Iterator<Item = (Option<usize>, Range<usize>)>,
+    starts: &BTreeSet<usize>,
+    table: Range<usize>,
+) {
+    let mut at = 0;
+    for (slot, range) in pieces {
+        assert_eq!(range.start, at, "a gap");
+        assert!(range.end > range.start);
+        let is_start = starts.contains(&range.start) || table.contains(&range.start);
+        assert!(is_start, "slot {slot:?} begins inside of an instruction");
+        at = range.end;
+    }
+    assert_eq!(at, table.end);
+}
+
+#[test]
+fn generated_ebpf_programs() {
+    let generator = Generator::new(Dialect::Engines);
+    let mut compiled = 0;
+    for seed in 0..1500 {
+        let program = generator.program(&mut Choices::from_seed(seed));
+        let insns: Vec<Insn> = program.code(Entry::Memory);
+        for options in both() {
+            // A function that nobody calls is no function of its own.
+            let Ok(draft) = Draft::of_insns(insns.clone(), &options) else {
+                continue;
+            };
+            check_code(&draft, &options);
+            compiled += 1;
+        }
+    }
+    assert!(compiled > 2500, "{compiled}");
+}
+
+#[test]
+fn generated_classic_programs() {
+    let kinds = [
+        (
+            generate::Dialect::Socket,
+            Rules::Capture,
+            Semantics::Capture,
+        ),
+        (generate::Dialect::Socket, Rules::Socket, Semantics::Kernel),
+        (
+            generate::Dialect::Seccomp,
+            Rules::Seccomp,
+            Semantics::Kernel,
+        ),
+    ];
+    let pool = Pool::new();
+    for (dialect, rules, semantics) in kinds {
+        let mut compiled = 0;
+        for seed in 0..500 {
+            let mut generator = generate::Generator::new(seed);
+            let len = generator.program_len();
+            let Ok(checked) = check(&generator.program(dialect, len), rules) else {
+                continue;
+            };
+            let program = Lowered::from_classic(convert(&checked, semantics));
+            for options in both() {
+                let draft = Draft::of(&program, &options);
+                check_code(&draft, &options);
+                // Code does not depend on where it is.
+                let native = Native::compile(&program, &options, &pool).unwrap();
+                assert_eq!(native.image(), draft.bytes());
+                compiled += 1;
+            }
+        }
+        assert!(compiled > 500, "{rules:?}: {compiled}");
+    }
+}
