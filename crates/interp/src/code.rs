@@ -1,5 +1,7 @@
 //! A program in the interpreter's form, and running it.
 
+use std::sync::Arc;
+
 use isa::ebpf::{Insn, Reg};
 use lower::{Evidence, Lowered, PacketRules};
 use packet::{Metadata, Packet};
@@ -15,7 +17,7 @@ use crate::ops::branch::Table;
 pub struct Code {
     ops: Box<[Op]>,
     /// Owned here because operations hold their addresses.
-    tables: Box<[Table]>,
+    tables: Arc<[Table]>,
     evidence: Evidence,
     rules: PacketRules,
     /// Whether it reads any field of the context but the length.

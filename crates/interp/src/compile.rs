@@ -1,6 +1,8 @@
 //! From a lowered program to operations: one pass, linear in its length.
 
-use isa::ebpf::{AluOp, Callee, Imm64, Insn, Operand, Reg, Size, Width};
+use std::sync::Arc;
+
+use isa::ebpf::{AluOp, Callee, Cond, Imm64, Insn, Operand, Reg, Size, Width};
 use lower::PacketRules;
 use lower::chains::{Chain, Chains, Link, Test};
 use lower::jumps::{Arrivals, jump_target};
@@ -11,6 +13,7 @@ use crate::op::Op;
 use crate::ops::branch::Table;
 use crate::ops::linked::{self, Kind};
 use crate::ops::packet::PacketLoad;
+use crate::ops::pairs::Half;
 use crate::ops::{alu, atomic, branch, control, memory};
 
 /// An instruction that the interpreter does not perform yet.
@@ -25,8 +28,9 @@ pub struct Unsupported {
 /// The operations of a program.
 pub(crate) struct Compiled {
     pub ops: Box<[Op]>,
-    /// The tables that operations hold the addresses of.
-    pub tables: Box<[Table]>,
+    /// The tables that operations hold the addresses of: shared, because those
+    /// would not survive the move of a box.
+    pub tables: Arc<[Table]>,
 }
 
 pub(crate) fn compile(insns: &[Insn], rules: PacketRules) -> Result<Compiled, Unsupported> {
@@ -39,22 +43,15 @@ pub(crate) fn compile(insns: &[Insn], rules: PacketRules) -> Result<Compiled, Un
 enum Field {
     First,
     Second,
-    /// Not a slot: the address of the table.
-    Table,
-    Case {
-        table: usize,
-        position: usize,
-    },
-    Default {
-        table: usize,
-    },
+    Case { table: u32, position: u32 },
+    Default { table: u32 },
 }
 
 struct Patch {
-    op: usize,
+    op: u32,
+    /// The slot that is meant.
+    target: u32,
     field: Field,
-    /// The slot that is meant; for `Field::Table` the table.
-    target: usize,
 }
 
 struct Builder<'a> {
@@ -65,7 +62,11 @@ struct Builder<'a> {
     ops: Vec<Op>,
     /// What each operation is.
     kinds: Vec<Kind>,
+    /// The operations whose function may depend on what follows.
+    leads: Vec<u32>,
     tables: Vec<Table>,
+    /// The operation that looks up each of them.
+    lookups: Vec<usize>,
     patches: Vec<Patch>,
     /// For each slot the operation that performs it.
     op_of: Vec<u32>,
@@ -81,8 +82,10 @@ impl<'a> Builder<'a> {
             rules,
             ops: Vec::with_capacity(insns.len()),
             kinds: Vec::with_capacity(insns.len()),
+            leads: Vec::with_capacity(insns.len()),
             tables: Vec::new(),
-            patches: Vec::new(),
+            lookups: Vec::new(),
+            patches: Vec::with_capacity(insns.len()),
             op_of: vec![0; insns.len()],
         }
     }
@@ -121,14 +124,38 @@ impl<'a> Builder<'a> {
             Insn::PacketAbs { size, imm } => self.load(slot, size, None, imm),
             Insn::PacketInd { size, src, imm } => self.load(slot, size, Some(src), imm),
             Insn::Jump { .. } => self.jump(slot),
+            Insn::Alu {
+                op,
+                width,
+                dst,
+                src,
+            } => self.arithmetic(slot, op, width, dst, src),
+            Insn::Load {
+                size,
+                signed,
+                dst,
+                base,
+                off,
+            } => {
+                let kind = if signed {
+                    Kind::Other
+                } else {
+                    Kind::Half(Half::Load { size, dst, base })
+                };
+                self.push(memory::load(size, signed, dst, base, off), kind);
+                1
+            }
+            Insn::LoadImm64 {
+                dst,
+                imm: Imm64::Value(value),
+            } => {
+                self.push(alu::load_imm64(dst, value.get()), Kind::Other);
+                2
+            }
             insn => {
                 let op = self.single(insn, slot).ok_or(Unsupported { slot, insn })?;
                 self.push(op, Kind::Other);
-                if let Insn::LoadImm64 { .. } = insn {
-                    2
-                } else {
-                    1
-                }
+                1
             }
         })
     }
@@ -175,59 +202,103 @@ impl<'a> Builder<'a> {
             self.switch(slot);
             return 1;
         }
+        if let Some((cond, target)) = fuse::turned_branch(self.insns, &self.arrivals, slot) {
+            self.branch(slot, cond, target);
+            return 2;
+        }
         let Some(test) = Test::at(self.insns, slot) else {
-            self.plain_jump(slot);
+            if let Insn::Jump { cond, .. } = self.insns[slot] {
+                self.branch(slot, cond, self.target(slot));
+            }
             return 1;
         };
-        self.patch_later(Field::First, test.target);
-        let of_w0 = |kind: Kind| {
-            if test.dst == Reg::R0 {
-                kind
-            } else {
-                Kind::Other
+        let Some(second) = fuse::test_after(self.insns, &self.arrivals, slot, test.dst) else {
+            if test.dst != Reg::R0 {
+                self.branch(slot, test.cond, test.target);
+                return 1;
             }
+            let kind = Kind::Test(test.cond).with_conditions(&[test.cond]);
+            let (width, imm) = (Width::W32, Operand::Imm(test.imm));
+            self.patch_later(Field::First, test.target);
+            let op = branch::conditional(test.cond, width, test.dst, imm, false);
+            self.push(op, kind);
+            return 1;
         };
-        match fuse::test_after(self.insns, &self.arrivals, slot, test.dst) {
-            Some(second) => {
-                self.patch_later(Field::Second, second.target);
-                let kind = Kind::TestPair(test.cond, second.cond)
-                    .with_conditions(&[test.cond, second.cond]);
-                let first = (test.cond, test.imm);
-                let op = branch::pair(first, (second.cond, second.imm), test.dst);
-                self.push(op, of_w0(kind));
-                2
-            }
-            None => {
-                let kind = Kind::Test(test.cond).with_conditions(&[test.cond]);
-                let (width, imm) = (Width::W32, Operand::Imm(test.imm));
-                let op = branch::conditional(test.cond, width, test.dst, imm, false);
-                self.push(op, of_w0(kind));
-                1
-            }
-        }
+        let kind = if test.dst == Reg::R0 {
+            Kind::TestPair(test.cond, second.cond).with_conditions(&[test.cond, second.cond])
+        } else {
+            Kind::Other
+        };
+        self.patch_later(Field::First, test.target);
+        self.patch_later(Field::Second, second.target);
+        let first = (test.cond, test.imm);
+        let op = branch::pair(first, (second.cond, second.imm), test.dst);
+        self.push(op, kind);
+        2
     }
 
+    #[inline(always)]
     fn push(&mut self, op: Op, kind: Kind) {
+        if kind.leads() {
+            self.leads.push(self.ops.len() as u32);
+        }
         self.ops.push(op);
         self.kinds.push(kind);
     }
 
-    fn plain_jump(&mut self, slot: usize) {
-        let Insn::Jump {
-            cond,
+    /// Arithmetic; a move with what changes its copy is one operation.
+    fn arithmetic(
+        &mut self,
+        slot: usize,
+        op: AluOp,
+        width: Width,
+        dst: Reg,
+        src: Operand,
+    ) -> usize {
+        if let (AluOp::Mov, Operand::Reg(lhs)) = (op, src)
+            && let Some(change) = fuse::changed_copy(self.insns, &self.arrivals, slot)
+            && let Some(made) = alu::ternary(change.op, change.width, dst, lhs, change.src)
+        {
+            let half = Half::Binary {
+                op: change.op,
+                width: change.width,
+                dst,
+                lhs,
+                src: change.src.into(),
+            };
+            self.push(made, Kind::Half(half));
+            return 2;
+        }
+        let half = Half::Binary {
+            op,
             width,
             dst,
-            src,
-            ..
+            lhs: dst,
+            src: src.into(),
+        };
+        self.push(alu::binary(op, width, dst, src), Kind::Half(half));
+        1
+    }
+
+    /// The branch at `slot`, with this condition and target.
+    fn branch(&mut self, slot: usize, cond: Cond, target: usize) {
+        let Insn::Jump {
+            width, dst, src, ..
         } = self.insns[slot]
         else {
             return;
         };
-        let back = self.patch_target(slot);
-        self.push(
-            branch::conditional(cond, width, dst, src, back),
-            Kind::Other,
-        );
+        let back = target <= slot;
+        let half = Half::If {
+            cond,
+            width,
+            dst,
+            src: src.into(),
+            back,
+        };
+        self.patch_later(Field::First, target);
+        let op = branch::conditional(cond, width, dst, src, back);
+        self.push(op, Kind::Half(half));
     }
 
     /// A table for the chain that begins at `slot`.
@@ -242,18 +313,18 @@ impl<'a> Builder<'a> {
         cases.dedup_by_key(|link| link.key);
         let first = cases[0].key;
         let range = (cases[cases.len() - 1].key - first) as usize + 1;
-        let table = self.tables.len();
+        let table = self.tables.len() as u32;
         let dense = range <= 8 * cases.len() + 64;
         let len = if dense { range } else { cases.len() };
-        for position in 0..if dense { range } else { 0 } {
+        for position in 0..if dense { range as u32 } else { 0 } {
             self.patch_later(Field::Case { table, position }, default);
         }
         for (index, &Link { key, target, .. }) in cases.iter().enumerate() {
-            let position = if dense { (key - first) as usize } else { index };
+            let position = if dense { key - first } else { index as u32 };
             self.patch_later(Field::Case { table, position }, target as usize);
         }
         self.patch_later(Field::Default { table }, default);
-        self.patch_later(Field::Table, table);
+        self.lookups.push(self.ops.len());
         self.tables.push(Table {
             first,
             keys: if dense {
@@ -270,12 +341,6 @@ impl<'a> Builder<'a> {
     /// One instruction, one operation; `None` when it is not performed yet.
     fn single(&mut self, insn: Insn, slot: usize) -> Option<Op> {
         Some(match insn {
-            Insn::Alu {
-                op,
-                width,
-                dst,
-                src,
-            } => alu::binary(op, width, dst, src),
             Insn::Neg { width, dst } => alu::negate(width, dst),
             Insn::MovSx {
                 width,
@@ -284,17 +349,6 @@ impl<'a> Builder<'a> {
                 src,
             } => alu::sign_extend(width, from, dst, src),
             Insn::Endian { order, size, dst } => alu::byte_order(order, size, dst),
-            Insn::LoadImm64 {
-                dst,
-                imm: Imm64::Value(value),
-            } => alu::load_imm64(dst, value.get()),
-            Insn::Load {
-                size,
-                signed,
-                dst,
-                base,
-                off,
-            } => memory::load(size, signed, dst, base, off),
             Insn::Store {
                 size,
                 base,
@@ -333,11 +387,13 @@ impl<'a> Builder<'a> {
                 control::call_local()
             }
             Insn::Exit => control::exit(),
-            // Those that do more than one thing, and what no lowered program has.
-            Insn::Jump { .. }
+            // Those of `operation`, and what no lowered program has.
+            Insn::Alu { .. }
+            | Insn::Jump { .. }
+            | Insn::Load { .. }
+            | Insn::LoadImm64 { .. }
             | Insn::PacketAbs { .. }
             | Insn::PacketInd { .. }
-            | Insn::LoadImm64 { .. }
             | Insn::Imm64High
             | Insn::Call(Callee::Kfunc { .. })
             | Insn::CallReg { .. }
@@ -349,43 +405,50 @@ impl<'a> Builder<'a> {
     /// The next operation to be pushed jumps where the instruction at `slot`
     /// does; whether that is backward.
     fn patch_target(&mut self, slot: usize) -> bool {
-        let target = jump_target(self.insns[slot], slot).unwrap_or(usize::MAX);
+        let target = self.target(slot);
         self.patch_later(Field::First, target);
         target <= slot
+    }
+
+    /// Where the jump at `slot` leads.
+    fn target(&self, slot: usize) -> usize {
+        jump_target(self.insns[slot], slot).unwrap_or(usize::MAX)
     }
 
     /// The next operation to be pushed has a target.
     fn patch_later(&mut self, field: Field, target: usize) {
         self.patches.push(Patch {
-            op: self.ops.len(),
+            op: self.ops.len() as u32,
+            target: target as u32,
             field,
-            target,
         });
     }
 
     /// Fills in what was not known while operations were made, and links each to
     /// the next where that is worth it.
     fn finish(mut self) -> Compiled {
-        for (index, op) in self.ops.iter_mut().enumerate() {
-            if let Some(step) = linked::link(&self.kinds[index..]) {
-                op.run = step;
+        for &lead in &self.leads {
+            let lead = lead as usize;
+            if let Some(step) = linked::link(&self.kinds[lead..]) {
+                self.ops[lead].run = step;
             }
         }
-        let mut tables = self.tables.into_boxed_slice();
+        let tables = &mut self.tables;
         for patch in &self.patches {
-            let op = &mut self.ops[patch.op];
-            if let Field::Table = patch.field {
-                *op = branch::with_table(*op, &tables[patch.target]);
-                continue;
-            }
-            let distance = self.op_of[patch.target] as i32 - patch.op as i32;
+            let op = &mut self.ops[patch.op as usize];
+            let distance = self.op_of[patch.target as usize] as i32 - patch.op as i32;
             match patch.field {
                 Field::First => op.t = distance,
                 Field::Second => op.u = distance,
-                Field::Case { table, position } => tables[table].targets[position] = distance,
-                Field::Default { table } => tables[table].default = distance,
-                Field::Table => {}
+                Field::Case { table, position } => {
+                    tables[table as usize].targets[position as usize] = distance;
+                }
+                Field::Default { table } => tables[table as usize].default = distance,
             }
+        }
+        let tables: Arc<[Table]> = self.tables.into();
+        for (&lookup, table) in self.lookups.iter().zip(&*tables) {
+            self.ops[lookup] = branch::with_table(self.ops[lookup], table);
         }
         Compiled {
             ops: self.ops.into_boxed_slice(),

@@ -3,9 +3,9 @@
 //! A sequence is fused only where no jump leads into its middle. Chains of
 //! comparisons are another matter ([`lower::chains`]).
 
-use isa::ebpf::{AluOp, Insn, Operand, Reg, Size, Width};
+use isa::ebpf::{AluOp, Cond, Insn, Operand, Reg, Size, Width};
 use lower::chains::Test;
-use lower::jumps::Arrivals;
+use lower::jumps::{Arrivals, jump_target};
 
 /// `w0 = imm; exit`.
 pub(crate) fn constant_return(insns: &[Insn], at: &Arrivals, slot: usize) -> Option<i32> {
@@ -63,4 +63,76 @@ pub(crate) fn test_after(insns: &[Insn], at: &Arrivals, slot: usize, dst: Reg) -
 /// Whether the slot is a byte-sized packet load at a constant.
 pub(crate) fn is_byte_load(insn: Insn) -> bool {
     matches!(insn, Insn::PacketAbs { size: Size::B, .. })
+}
+
+/// What happens to a copy.
+pub(crate) struct Change {
+    pub op: AluOp,
+    pub width: Width,
+    pub src: Operand,
+}
+
+/// `dst = lhs; dst op= src`: what the second does, with `lhs` as left operand.
+pub(crate) fn changed_copy(insns: &[Insn], at: &Arrivals, slot: usize) -> Option<Change> {
+    let [
+        Insn::Alu {
+            op: AluOp::Mov,
+            width: moved,
+            dst,
+            src: Operand::Reg(lhs),
+        },
+        Insn::Alu {
+            op,
+            width,
+            dst: changed,
+            src,
+        },
+        ..,
+    ] = insns[slot..]
+    else {
+        return None;
+    };
+    // Where the move cuts the value, the operation must cut it too.
+    let whole = moved == Width::W64 || width == Width::W32;
+    if changed != dst || lhs == dst || !whole || at.any(slot + 1) {
+        return None;
+    }
+    let src = match src {
+        Operand::Reg(reg) if reg == dst => Operand::Reg(lhs),
+        other => other,
+    };
+    Some(Change { op, width, src })
+}
+
+/// `if … goto +1; goto target`: the opposite condition and the target. Loops end
+/// like that where a compiler did not turn them.
+pub(crate) fn turned_branch(insns: &[Insn], at: &Arrivals, slot: usize) -> Option<(Cond, usize)> {
+    let [
+        Insn::Jump { cond, off: 1, .. },
+        goto @ (Insn::Goto { .. } | Insn::GotoLong { .. }),
+        ..,
+    ] = insns[slot..]
+    else {
+        return None;
+    };
+    if at.any(slot + 1) {
+        return None;
+    }
+    Some((opposite(cond)?, jump_target(goto, slot + 1)?))
+}
+
+fn opposite(cond: Cond) -> Option<Cond> {
+    Some(match cond {
+        Cond::Eq => Cond::Ne,
+        Cond::Ne => Cond::Eq,
+        Cond::Gt => Cond::Le,
+        Cond::Ge => Cond::Lt,
+        Cond::Lt => Cond::Ge,
+        Cond::Le => Cond::Gt,
+        Cond::SGt => Cond::SLe,
+        Cond::SGe => Cond::SLt,
+        Cond::SLt => Cond::SGe,
+        Cond::SLe => Cond::SGt,
+        Cond::Set => return None,
+    })
 }

@@ -41,6 +41,8 @@ pub(crate) struct Op {
     pub dst: u8,
     pub src: u8,
     pub off: i16,
+    /// Left operand of arithmetic.
+    pub lhs: u8,
 }
 
 impl Op {
@@ -54,6 +56,7 @@ impl Op {
             dst: 0,
             src: 0,
             off: 0,
+            lhs: 0,
         }
     }
 
@@ -104,6 +107,7 @@ pub(crate) unsafe fn step<O: Operation>(
         data,
         len,
         r0,
+        last: 0,
         world,
     })
 }
@@ -122,6 +126,9 @@ pub(crate) struct Run {
     len: usize,
     /// `r0`, which travels; the other registers live in the machine.
     pub r0: u64,
+    /// What the operation before computed, where this one is part of the same
+    /// function.
+    pub last: u64,
     world: *mut Surroundings<'static>,
 }
 
@@ -143,6 +150,7 @@ impl Run {
             data: data.as_ptr(),
             len: data.len(),
             r0: 0,
+            last: 0,
             world,
         }
     }
@@ -234,7 +242,7 @@ impl Run {
         }
     }
 
-    /// At the next operation, which is known.
+    /// At the next operation, where that is known to be a certain one.
     #[inline(always)]
     pub(crate) fn forward(self) -> Run {
         Run {

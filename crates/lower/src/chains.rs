@@ -108,7 +108,7 @@ impl Chains {
             links: Vec::new(),
             parts: Vec::new(),
         };
-        for slot in 0..insns.len() {
+        for slot in arrivals.jumps() {
             if chains.begins(insns, slot) {
                 chains.follow(insns, arrivals, slot);
             }

@@ -21,32 +21,43 @@ pub fn falls_through(insn: Insn) -> bool {
     )
 }
 
-/// How often each slot is jumped to. Calls are not counted.
+/// Where the jumps of a program stand, and how often each slot is jumped to.
+/// Calls are not counted.
 #[derive(Clone, Debug)]
-pub struct Arrivals(Vec<u32>);
+pub struct Arrivals {
+    counts: Vec<u32>,
+    jumps: Vec<u32>,
+}
 
 impl Arrivals {
     /// Counts the arrivals in a program.
     pub fn of(insns: &[Insn]) -> Arrivals {
-        let mut arrivals = vec![0; insns.len()];
+        let mut counts = vec![0; insns.len()];
+        let mut jumps = Vec::with_capacity(insns.len());
         for (slot, &insn) in insns.iter().enumerate() {
-            if let Some(target) = jump_target(insn, slot)
-                && let Some(count) = arrivals.get_mut(target)
-            {
-                *count += 1;
+            if let Some(target) = jump_target(insn, slot) {
+                jumps.push(slot as u32);
+                if let Some(count) = counts.get_mut(target) {
+                    *count += 1;
+                }
             }
         }
-        Arrivals(arrivals)
+        Arrivals { counts, jumps }
+    }
+
+    /// The slots of the jumps, in ascending order.
+    pub fn jumps(&self) -> impl Iterator<Item = usize> {
+        self.jumps.iter().map(|&slot| slot as usize)
     }
 
     /// How many jumps lead there.
     pub fn count(&self, slot: usize) -> u32 {
-        self.0[slot]
+        self.counts[slot]
     }
 
     /// Whether some jump leads there.
     pub fn any(&self, slot: usize) -> bool {
-        self.0[slot] != 0
+        self.counts[slot] != 0
     }
 
     /// Whether `count` slots after `slot` are only reached by falling through.

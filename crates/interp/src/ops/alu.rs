@@ -4,23 +4,32 @@ use std::marker::PhantomData;
 
 use isa::ebpf::{AluOp, ByteOrder, Operand, Reg, Size, Width, eval};
 
-use super::operand::{self, Arithmetic, Bits, Read, Target};
+use super::operand::{self, Arithmetic, Bits, Left, Put, R0, Read, Same, Stored};
 use super::{choose, choose_reg, choose_source, choose_width};
-use crate::op::{Flow, Op, Operation, Run, Step, step};
+use crate::op::{Dispatch, Flow, Op, Operation, Run, Step, step};
 
-/// `dst = dst op src`.
-struct Binary<K, W, D, S>(PhantomData<(K, W, D, S)>);
+/// `dst = lhs op src`, and `N` is next.
+pub(super) struct Binary<K, W, D, L, S, N = Dispatch>(PhantomData<(K, W, D, L, S, N)>);
 
-impl<K: Arithmetic, W: Bits, D: Target, S: Read> Operation for Binary<K, W, D, S> {
+impl<K, W, D, L, S, N> Operation for Binary<K, W, D, L, S, N>
+where
+    K: Arithmetic,
+    W: Bits,
+    D: Put,
+    L: Read,
+    S: Read,
+    N: Operation,
+{
     #[inline(always)]
     fn perform(mut run: Run) -> Flow {
-        let value = eval::alu(K::OP, W::WIDTH, D::get(&run), S::read(&run));
+        let value = eval::alu(K::OP, W::WIDTH, L::read(&run), S::read(&run));
         D::put(&mut run, value);
-        run.next()
+        run.last = value;
+        N::perform(run.forward())
     }
 }
 
-/// A two-operand operation.
+/// `dst = dst op src`.
 pub(crate) fn binary(op: AluOp, width: Width, dst: Reg, src: Operand) -> Op {
     let step = choose!(op, K in [
         AluOp::Add => operand::Add,
@@ -37,10 +46,33 @@ pub(crate) fn binary(op: AluOp, width: Width, dst: Reg, src: Operand) -> Op {
         AluOp::Rsh => operand::Rsh,
         AluOp::Arsh => operand::Arsh,
         AluOp::Mov => operand::Mov,
-    ], choose_width!(width, W, choose_reg!(dst, D, choose_source!(
-        src, S, step::<Binary<K, W, D, S>> as Step
-    ))));
-    Op::new(step).dst(dst).operand(src)
+    ], choose_width!(width, W, choose_source!(src, S, match dst {
+        Reg::R0 => step::<Binary<K, W, R0, R0, S>> as Step,
+        _ => step::<Binary<K, W, Stored, Same, S>> as Step,
+    })));
+    Op::new(step).dst(dst).lhs(dst).operand(src)
+}
+
+/// `dst = lhs op src`, where `dst` and `lhs` differ; `None` for the operations
+/// that are too rare for that.
+pub(crate) fn ternary(op: AluOp, width: Width, dst: Reg, lhs: Reg, src: Operand) -> Option<Op> {
+    let step = choose!(op, K in [
+        AluOp::Add => operand::Add,
+        AluOp::Sub => operand::Sub,
+        AluOp::Mul => operand::Mul,
+        AluOp::Or => operand::Or,
+        AluOp::And => operand::And,
+        AluOp::Xor => operand::Xor,
+        AluOp::Lsh => operand::Lsh,
+        AluOp::Rsh => operand::Rsh,
+        AluOp::Arsh => operand::Arsh;
+        else None
+    ], choose_width!(width, W, choose_source!(src, S, match (dst, lhs) {
+        (Reg::R0, _) => step::<Binary<K, W, R0, Left, S>> as Step,
+        (_, Reg::R0) => step::<Binary<K, W, Stored, R0, S>> as Step,
+        _ => step::<Binary<K, W, Stored, Left, S>> as Step,
+    })));
+    Some(Op::new(step).dst(dst).lhs(lhs).operand(src))
 }
 
 /// A pure function of one register: `dst = f(src)`.
@@ -93,7 +125,7 @@ impl<const SWAP: bool, const BITS: u32> Function for Order<SWAP, BITS> {
 /// `dst = f(src)`.
 struct Unary<F, D, S>(PhantomData<(F, D, S)>);
 
-impl<F: Function, D: Target, S: Read> Operation for Unary<F, D, S> {
+impl<F: Function, D: Put, S: Read> Operation for Unary<F, D, S> {
     #[inline(always)]
     fn perform(mut run: Run) -> Flow {
         let value = F::apply(S::read(&run));
@@ -143,7 +175,7 @@ pub(crate) fn byte_order(order: ByteOrder, size: Size, dst: Reg) -> Op {
 /// `dst = value`, 64 bits.
 struct LoadWide<D>(PhantomData<D>);
 
-impl<D: Target> Operation for LoadWide<D> {
+impl<D: Put> Operation for LoadWide<D> {
     #[inline(always)]
     fn perform(mut run: Run) -> Flow {
         let value = run.op().wide();

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
 use isa::ebpf::{AtomicOp, Reg, Size, eval};
 
 use super::choose;
-use super::operand::{Any, Read, Target};
+use super::operand::{Any, Get, Put, Read};
 use crate::op::{Flow, Op, Operation, Run, Step, step};
 
 /// A size as a type.

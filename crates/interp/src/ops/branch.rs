@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use isa::ebpf::{Cond, Operand, Reg, Width, eval};
 
-use super::operand::{Bits, Condition, Read, Target};
+use super::operand::{Bits, Condition, Get, Read};
 use super::{choose_cond, choose_reg, choose_source, choose_width};
 use crate::op::{Flow, Op, Operation, Run, Step, step};
 
@@ -40,7 +40,7 @@ impl Way for Back {
 /// `if dst cond src goto t`.
 pub(super) struct If<C, W, D, S, T = Forward>(PhantomData<(C, W, D, S, T)>);
 
-impl<C: Condition, W: Bits, D: Target, S: Read, T: Way> Operation for If<C, W, D, S, T> {
+impl<C: Condition, W: Bits, D: Get, S: Read, T: Way> Operation for If<C, W, D, S, T> {
     #[inline(always)]
     fn perform(run: Run) -> Flow {
         if eval::compare(C::COND, W::WIDTH, D::get(&run), S::read(&run)) {
@@ -81,7 +81,7 @@ pub(crate) fn conditional(cond: Cond, width: Width, dst: Reg, src: Operand, back
 /// `if dst C1 a goto t; if dst C2 b goto u`.
 pub(super) struct IfPair<C1, C2, D>(PhantomData<(C1, C2, D)>);
 
-impl<C1: Condition, C2: Condition, D: Target> Operation for IfPair<C1, C2, D> {
+impl<C1: Condition, C2: Condition, D: Get> Operation for IfPair<C1, C2, D> {
     #[inline(always)]
     fn perform(run: Run) -> Flow {
         let value = D::get(&run);
@@ -141,7 +141,7 @@ struct SwitchDense<D>(PhantomData<D>);
 /// Finds the value among sorted keys.
 struct SwitchSorted<D>(PhantomData<D>);
 
-impl<D: Target> Operation for SwitchDense<D> {
+impl<D: Get> Operation for SwitchDense<D> {
     #[inline(always)]
     fn perform(run: Run) -> Flow {
         let table = Table::of(&run);
@@ -151,7 +151,7 @@ impl<D: Target> Operation for SwitchDense<D> {
     }
 }
 
-impl<D: Target> Operation for SwitchSorted<D> {
+impl<D: Get> Operation for SwitchSorted<D> {
     #[inline(always)]
     fn perform(run: Run) -> Flow {
         let table = Table::of(&run);

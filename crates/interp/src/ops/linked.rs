@@ -11,10 +11,11 @@ use super::branch::{If, IfPair};
 use super::choose;
 use super::operand::{Eq, Imm, Ne, R0, Stored, W32};
 use super::packet::{Absolute, HeaderLength, Indirect, Load, ThenIf};
+use super::pairs::{Half, pair};
 use crate::op::{Operation, Step, step};
 
-/// What an operation is, as far as linking cares. Conditions are `Eq` or `Ne`,
-/// and comparisons are of `w0` with constants.
+/// What an operation is, as far as linking cares. In packet filters, conditions
+/// are `Eq` or `Ne`, and comparisons are of `w0` with constants.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Kind {
     /// A packet load at a constant, and one comparison.
@@ -27,11 +28,23 @@ pub(crate) enum Kind {
     TestPair(Cond, Cond),
     /// A load of an IPv4 header's length.
     HeaderLength,
+    /// What may be half of a pair.
+    Half(Half),
     /// Anything else.
     Other,
 }
 
 impl Kind {
+    /// Whether such an operation is ever linked to the next one.
+    #[inline(always)]
+    pub(crate) fn leads(self) -> bool {
+        match self {
+            Kind::LoadTest(..) | Kind::HeaderLength => true,
+            Kind::Half(half) => half.leads(),
+            Kind::IndirectLoadTest(..) | Kind::Test(_) | Kind::TestPair(..) | Kind::Other => false,
+        }
+    }
+
     /// The kind for these conditions, if they are all `Eq` or `Ne`.
     pub(crate) fn with_conditions(self, conditions: &[Cond]) -> Kind {
         if conditions
@@ -112,6 +125,7 @@ pub(crate) fn link(kinds: &[Kind]) -> Option<Step> {
         ] => {
             choose_equality!(cond, C, step::<Length<PortTest<C>>> as Step)
         }
+        [Kind::Half(first), Kind::Half(second), ..] => return pair(first, second),
         _ => return None,
     })
 }

@@ -5,12 +5,12 @@ use std::ptr;
 
 use isa::ebpf::{Operand, Reg, Size, eval};
 
-use super::operand::{Read, Target};
+use super::operand::{Get, Put, Read};
 use super::{choose, choose_reg, choose_source};
-use crate::op::{Flow, Op, Operation, Run, Step, step};
+use crate::op::{Dispatch, Flow, Op, Operation, Run, Step, step};
 
 /// A size and signedness as a type.
-trait Cell {
+pub(super) trait Cell {
     /// # Safety
     /// `at` is readable for the size.
     unsafe fn load(at: u64) -> u64;
@@ -21,7 +21,7 @@ trait Cell {
 
 macro_rules! cells {
     ($($name:ident = $type:ty, $extended:ty;)*) => { $(
-        struct $name;
+        pub(super) struct $name;
         impl Cell for $name {
             #[inline(always)]
             unsafe fn load(at: u64) -> u64 {
@@ -50,24 +50,25 @@ cells! {
     I32 = i32, i64;
 }
 
-/// `dst = *(size *)(base + off)`.
-struct Load<C, D, B>(PhantomData<(C, D, B)>);
+/// `dst = *(size *)(base + off)`, and `N` is next.
+pub(super) struct Load<C, D, B, N = Dispatch>(PhantomData<(C, D, B, N)>);
 
-impl<C: Cell, D: Target, B: Read> Operation for Load<C, D, B> {
+impl<C: Cell, D: Put, B: Read, N: Operation> Operation for Load<C, D, B, N> {
     #[inline(always)]
     fn perform(mut run: Run) -> Flow {
         let at = eval::address(B::read(&run), run.op().off);
         // SAFETY: the program's evidence upholds the access.
         let value = unsafe { C::load(at) };
         D::put(&mut run, value);
-        run.next()
+        run.last = value;
+        N::perform(run.forward())
     }
 }
 
 /// `*(size *)(base + off) = src`.
 struct Store<C, B, S>(PhantomData<(C, B, S)>);
 
-impl<C: Cell, B: Target, S: Read> Operation for Store<C, B, S> {
+impl<C: Cell, B: Get, S: Read> Operation for Store<C, B, S> {
     #[inline(always)]
     fn perform(run: Run) -> Flow {
         let at = eval::address(B::get(&run), run.op().off);

@@ -13,11 +13,18 @@ pub(crate) mod linked;
 pub(crate) mod memory;
 mod operand;
 pub(crate) mod packet;
+pub(crate) mod pairs;
 
-/// Binds a type name to the marker for a value and evaluates to the body.
+/// Binds a type name to the marker for a value and evaluates to the body; where
+/// there is an `else`, returns that for other values.
 macro_rules! choose {
     ($value:expr, $name:ident in [$($pattern:pat => $marker:ty),* $(,)?], $body:expr) => {
         match $value { $( $pattern => { type $name = $marker; $body } )* }
+    };
+    ($value:expr, $name:ident in [
+        $($pattern:pat => $marker:ty),* ; else $otherwise:expr
+    ], $body:expr) => {
+        match $value { $( $pattern => { type $name = $marker; $body } )* _ => return $otherwise }
     };
 }
 /// As `choose!` for the width of an operation.
@@ -82,6 +89,13 @@ impl Op {
     pub(crate) const fn src(self, reg: Reg) -> Op {
         Op {
             src: reg.number(),
+            ..self
+        }
+    }
+
+    pub(crate) const fn lhs(self, reg: Reg) -> Op {
+        Op {
+            lhs: reg.number(),
             ..self
         }
     }

@@ -9,10 +9,14 @@ pub(crate) trait Read {
     fn read(run: &Run) -> u64;
 }
 
-/// A register that is read and written through an operation's `dst`.
-pub(crate) trait Target {
-    fn get(run: &Run) -> u64;
+/// Where a value is written to, by an operation's `dst`.
+pub(crate) trait Put {
     fn put(run: &mut Run, value: u64);
+}
+
+/// What is read by an operation's `dst`.
+pub(crate) trait Get {
+    fn get(run: &Run) -> u64;
 }
 
 /// `r0`, which travels from operation to operation.
@@ -21,6 +25,14 @@ pub(crate) struct R0;
 pub(crate) struct Stored;
 /// Any register, found out at run time: for what is rare.
 pub(crate) struct Any;
+/// The left operand, another register than `dst`.
+pub(crate) struct Left;
+/// The left operand, the same register as `dst`.
+pub(crate) struct Same;
+/// What the operation before computed, whatever register it put that in.
+pub(crate) struct Last;
+/// Nowhere: the next operation computes the same register anew.
+pub(crate) struct Nowhere;
 /// The immediate.
 pub(crate) struct Imm;
 
@@ -49,6 +61,27 @@ impl Read for Any {
     }
 }
 
+impl Read for Left {
+    #[inline(always)]
+    fn read(run: &Run) -> u64 {
+        run.register(run.op().lhs)
+    }
+}
+
+impl Read for Same {
+    #[inline(always)]
+    fn read(run: &Run) -> u64 {
+        Stored::get(run)
+    }
+}
+
+impl Read for Last {
+    #[inline(always)]
+    fn read(run: &Run) -> u64 {
+        run.last
+    }
+}
+
 impl Read for Imm {
     #[inline(always)]
     fn read(run: &Run) -> u64 {
@@ -56,31 +89,35 @@ impl Read for Imm {
     }
 }
 
-impl Target for R0 {
+impl Get for R0 {
     #[inline(always)]
     fn get(run: &Run) -> u64 {
         run.r0
     }
+}
 
+impl Put for R0 {
     #[inline(always)]
     fn put(run: &mut Run, value: u64) {
         run.r0 = value;
     }
 }
 
-impl Target for Stored {
+impl Get for Stored {
     #[inline(always)]
     fn get(run: &Run) -> u64 {
         run.register(run.op().dst)
     }
+}
 
+impl Put for Stored {
     #[inline(always)]
     fn put(run: &mut Run, value: u64) {
         run.set_register(run.op().dst, value);
     }
 }
 
-impl Target for Any {
+impl Get for Any {
     #[inline(always)]
     fn get(run: &Run) -> u64 {
         if run.op().dst == Reg::R0.number() {
@@ -89,7 +126,9 @@ impl Target for Any {
             Stored::get(run)
         }
     }
+}
 
+impl Put for Any {
     #[inline(always)]
     fn put(run: &mut Run, value: u64) {
         if run.op().dst == Reg::R0.number() {
@@ -98,6 +137,18 @@ impl Target for Any {
             Stored::put(run, value);
         }
     }
+}
+
+impl Get for Last {
+    #[inline(always)]
+    fn get(run: &Run) -> u64 {
+        run.last
+    }
+}
+
+impl Put for Nowhere {
+    #[inline(always)]
+    fn put(_: &mut Run, _: u64) {}
 }
 
 /// A width as a type.

@@ -4,6 +4,7 @@ mod chains;
 mod compute;
 mod flow;
 mod memory;
+mod random;
 
 use isa::ebpf::{AluOp, Imm64, Insn, Operand, Reg, Value64, Width, assemble};
 use lower::Lowered;
