@@ -8,6 +8,11 @@ use std::io;
 pub struct Errno(pub i32);
 
 impl Errno {
+    /// Not permitted.
+    pub const EPERM: Errno = Errno(libc::EPERM);
+    /// There is no such system call.
+    pub const ENOSYS: Errno = Errno(libc::ENOSYS);
+
     /// That of the call that failed last on this thread.
     pub fn last() -> Errno {
         Errno::from(io::Error::last_os_error())

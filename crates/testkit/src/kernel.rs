@@ -5,6 +5,7 @@
 //! namespace of its own, and stops at the first few differences.
 
 pub mod cases;
+pub mod ebpf;
 pub mod limits;
 pub mod link;
 pub mod page;

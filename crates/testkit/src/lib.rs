@@ -7,7 +7,7 @@
 //!   Linux itself;
 //! - [`btf`] compares our check of type information with the kernel's;
 //! - [`engines`] compares two engines with each other, fast.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod btf;
 pub mod ebpf;

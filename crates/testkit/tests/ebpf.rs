@@ -1,13 +1,27 @@
-//! What generated eBPF programs promise: they are safe, whoever runs them can't
-//! tell where their memory is, and together they reach everything.
+//! What generated eBPF programs promise (they are safe, they can't tell where
+//! their memory is, together they reach everything), and that every engine
+//! computes what the reference evaluator does.
+//!
+//! `BEEBOX_PROGRAMS` says how many programs the engines are compared on, and
+//! `BEEBOX_SEED` where the seeds start. A long comparison says how far it has
+//! come, so that a crash names the seeds to look at.
 
+use beebox_testkit::ebpf::engines::{Tally, compare_engines};
 use beebox_testkit::ebpf::reach::Reach;
 use beebox_testkit::ebpf::reference::{self, BASE, Limits};
 use beebox_testkit::ebpf::{Choices, Dialect, Entry, Generator};
 use isa::ebpf::Insn;
 use spec::SplitMix;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::{env, thread};
 
+/// Programs whose promises are checked.
 const PROGRAMS: u64 = 20_000;
+/// Programs on which the engines are compared, unless the environment says
+/// otherwise.
+const COMPARED: u64 = 20_000;
+/// Programs that a thread takes at a time.
+const PIECE: u64 = 2_000;
 
 fn listing(code: &[Insn]) -> String {
     let lines = code.iter().enumerate();
@@ -54,4 +68,46 @@ fn programs_for_engines_are_safe_and_reach_everything() {
 #[test]
 fn programs_for_the_kernel_are_safe_and_reach_everything() {
     check(Dialect::Kernel);
+}
+
+#[test]
+fn every_engine_computes_what_the_reference_does() {
+    let number = |name| env::var(name).ok().and_then(|value| value.parse().ok());
+    let first: u64 = number("BEEBOX_SEED").unwrap_or(0);
+    let programs: u64 = number("BEEBOX_PROGRAMS").unwrap_or(COMPARED);
+    let next = AtomicU64::new(first);
+    let end = first + programs;
+    let compare = || {
+        let mut tally = Tally::default();
+        while tally.difference.is_none() {
+            let start = next.fetch_add(PIECE, Ordering::Relaxed);
+            if start >= end {
+                break;
+            }
+            if programs > COMPARED {
+                eprintln!("seeds from {start}");
+            }
+            tally.add(compare_engines(start..end.min(start + PIECE)));
+        }
+        tally
+    };
+    let threads = thread::available_parallelism().map_or(1, |count| count.get());
+    let mut tally = Tally::default();
+    thread::scope(|scope| {
+        let all: Vec<_> = (0..threads).map(|_| scope.spawn(compare)).collect();
+        for one in all {
+            tally.add(one.join().expect("a comparison"));
+        }
+    });
+    if let Some(difference) = &tally.difference {
+        panic!("{}", difference.describe());
+    }
+    println!(
+        "{} programs, {} runs, no difference",
+        tally.programs, tally.runs
+    );
+    if programs >= COMPARED {
+        let missing = tally.reach.missing(Dialect::Engines);
+        assert!(missing.is_empty(), "not reached:\n{}", missing.join("\n"));
+    }
 }

@@ -19,17 +19,21 @@ fn seeds(default: u64) -> Range<u64> {
 
 /// What was found; `None` where the kernel can't be asked and need not be.
 fn answered(what: &str, answer: Result<Comparison, Unavailable>) -> Option<Comparison> {
+    let comparison = asked(what, answer)?;
+    eprintln!(
+        "{what}: {} programs, {} runs, {} differences",
+        comparison.programs,
+        comparison.runs,
+        comparison.differences.len()
+    );
+    Some(comparison)
+}
+
+/// The kernel's answer; `None` where it can't be asked and need not be.
+fn asked<T>(what: &str, answer: Result<T, Unavailable>) -> Option<T> {
     let is = |name, value| env::var(name).is_ok_and(|found| found == value);
     match answer {
-        Ok(comparison) => {
-            eprintln!(
-                "{what}: {} programs, {} runs, {} differences",
-                comparison.programs,
-                comparison.runs,
-                comparison.differences.len()
-            );
-            Some(comparison)
-        }
+        Ok(answer) => Some(answer),
         Err(why) if is("CI", "true") && is("BEEBOX_ORACLE", "required") => {
             panic!("{what}: the kernel must be asked, but can't be: {why:?}")
         }
@@ -117,4 +121,26 @@ fn every_opcode_is_judged_as_the_model_says() {
     if let Some(comparison) = answered("every opcode, seccomp", asked) {
         assert_same(&comparison);
     }
+}
+
+#[test]
+fn ebpf_programs_compute_what_the_reference_does() {
+    let answer = kernel::ebpf::compare_with_kernel(seeds(3_000));
+    let Some(found) = asked("eBPF programs", answer) else {
+        return;
+    };
+    eprintln!(
+        "eBPF programs: {} generated, {} accepted, {} runs, {} differences",
+        found.programs,
+        found.accepted,
+        found.runs,
+        found.differences.len()
+    );
+    let described: Vec<String> = found.differences.iter().map(|d| d.describe()).collect();
+    assert!(described.is_empty(), "{}", described.join("\n"));
+    assert!(
+        found.accepted * 100 >= found.programs * 95,
+        "too many programs were refused: {:?}",
+        found.refused
+    );
 }

@@ -284,6 +284,11 @@ impl Scope<'_, '_> {
 
     /// An access at an index that is only known when it runs, cut to the area.
     fn access_by_index(&mut self, chosen: AccessRow) {
+        // Linux wants to know where an atomic access to the stack goes, and in a
+        // loop it looks at every index apart.
+        if self.dialect == Dialect::Kernel && (chosen.is_ordered || self.times > 1) {
+            return;
+        }
         let need = Need {
             size: chosen.size,
             is_ordered: chosen.is_ordered,

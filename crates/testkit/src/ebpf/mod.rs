@@ -10,11 +10,13 @@
 //!
 //! - [`reference`] evaluates a program step by step, with every access and every
 //!   read checked: it says what is right, and whether a program is safe at all;
-//! - [`reach`] counts what was generated and executed;
-//! - [`shrink`] makes a program that shows something small.
+//! - [`engines`] compares every engine with it, and makes what differs small
+//!   ([`shrink`]);
+//! - [`reach`] counts what was generated and executed.
 
 mod choices;
 mod draft;
+pub mod engines;
 mod generate;
 mod idioms;
 mod memory;

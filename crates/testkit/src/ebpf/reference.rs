@@ -52,6 +52,7 @@ pub struct Limits {
 
 /// Where the memory is said to be when nobody says otherwise.
 pub const BASE: u64 = 0x7000_0000_1000;
+const CONTEXT: u64 = 0x7200_0000_0000;
 const STACK_BASE: u64 = 0x7100_0000_0000;
 const STACK_STEP: u64 = 0x10_0000;
 
@@ -96,6 +97,9 @@ struct Run<'a> {
     frames: Vec<Frame>,
     random: &'a mut dyn Random,
     reach: &'a mut Reach,
+    /// Where the packet begins and ends, for a program that finds that in its
+    /// context.
+    packet_ends: Option<[u64; 2]>,
 }
 
 /// The value of `r0` at the end, with the memory as the program left it. What
@@ -107,26 +111,58 @@ pub fn run(
     limits: Limits,
     reach: &mut Reach,
 ) -> Result<u64, Fault> {
-    let mut regs = [0; Reg::COUNT];
-    (regs[1], regs[2]) = (limits.base, memory.len() as u64);
-    let mut run = Run {
-        insns,
-        memory,
-        base: limits.base,
-        regs,
-        written: 1 << 1 | 1 << 2 | 1 << 10,
-        frames: vec![Frame::new(0)],
-        random,
-        reach,
-    };
-    run.set_frame_pointer();
-    run.reach.begin(insns.len());
-    let outcome = run.go(limits.steps);
-    run.reach.end(insns);
-    outcome
+    let start = [limits.base, memory.len() as u64];
+    Run::new(insns, memory, start, random, limits, reach).outcome(limits)
 }
 
-impl Run<'_> {
+/// The same for an XDP program: `r1` is the address of a `struct xdp_md`, and the
+/// memory is the packet.
+pub fn run_xdp(
+    insns: &[Insn],
+    packet: &mut [u8],
+    random: &mut dyn Random,
+    limits: Limits,
+    reach: &mut Reach,
+) -> Result<u64, Fault> {
+    let ends = [limits.base, limits.base + packet.len() as u64];
+    let mut run = Run::new(insns, packet, [CONTEXT, 0], random, limits, reach);
+    run.written &= !(1 << 2);
+    run.packet_ends = Some(ends);
+    run.outcome(limits)
+}
+
+impl<'a> Run<'a> {
+    fn new(
+        insns: &'a [Insn],
+        memory: &'a mut [u8],
+        start: [u64; 2],
+        random: &'a mut dyn Random,
+        limits: Limits,
+        reach: &'a mut Reach,
+    ) -> Run<'a> {
+        let mut regs = [0; Reg::COUNT];
+        (regs[1], regs[2]) = (start[0], start[1]);
+        Run {
+            insns,
+            memory,
+            base: limits.base,
+            regs,
+            written: 1 << 1 | 1 << 2 | 1 << 10,
+            frames: vec![Frame::new(0)],
+            random,
+            reach,
+            packet_ends: None,
+        }
+    }
+
+    fn outcome(mut self, limits: Limits) -> Result<u64, Fault> {
+        self.set_frame_pointer();
+        self.reach.begin(self.insns.len());
+        let outcome = self.go(limits.steps);
+        self.reach.end(self.insns);
+        outcome
+    }
+
     fn go(&mut self, steps: u64) -> Result<u64, Fault> {
         let mut at = 0usize;
         for _ in 0..steps {
@@ -196,6 +232,9 @@ impl Run<'_> {
             } => {
                 let address = eval::address(self.get(base)?, off);
                 let value = self.read(address, size)?;
+                // The kernel makes whole addresses of the fields of a context.
+                let is_field = address >= CONTEXT && self.packet_ends.is_some();
+                let size = if is_field { Size::DW } else { size };
                 self.set(dst, eval::loaded(size, signed, value));
             }
             Insn::LoadAcquire {
@@ -351,6 +390,12 @@ impl Run<'_> {
     fn read(&mut self, address: u64, size: Size) -> Result<u64, Fault> {
         let mut bytes = [0; 8];
         let len = size.bytes() as usize;
+        if let Some(ends) = self.packet_ends
+            && size == Size::W
+            && let Some(number) = [CONTEXT, CONTEXT + 4].iter().position(|&at| at == address)
+        {
+            return Ok(ends[number]);
+        }
         match self.locate(address, len)? {
             Place::Memory(at) => bytes[..len].copy_from_slice(&self.memory[at..at + len]),
             Place::Stack(frame, at) => {

@@ -94,6 +94,8 @@ pub(super) struct Scope<'g, 'c> {
     /// Instructions executed at most so far, about, and how many it may be.
     pub(super) cost: u32,
     pub(super) cost_limit: u32,
+    /// Forks in loops, each as often as it is come to.
+    pub(super) forks: u32,
     /// Blocks around the current place.
     pub(super) depth: u32,
     /// How often each kind of statement is drawn.
@@ -196,6 +198,7 @@ impl<'g, 'c> Scope<'g, 'c> {
             times: 1,
             cost: 0,
             cost_limit: 0,
+            forks: 0,
             depth: 0,
             weights: surroundings.weights,
         }
@@ -222,7 +225,15 @@ impl<'g, 'c> Scope<'g, 'c> {
     /// Adds a jump.
     pub(super) fn jump(&mut self, insn: Insn, to: Label) {
         self.items.push(Item::Jump(insn, to));
+        self.note_forks(1);
         self.cost = self.cost.saturating_add(self.times);
+    }
+
+    /// Counts forks at the current place.
+    pub(super) fn note_forks(&mut self, count: u32) {
+        if self.times > 1 {
+            self.forks = self.forks.saturating_add(self.times.saturating_mul(count));
+        }
     }
 
     /// A label that has no place yet.

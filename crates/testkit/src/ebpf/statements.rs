@@ -2,7 +2,7 @@
 //! calls, in any nesting.
 
 use super::Dialect;
-use super::draft::Label;
+use super::draft::{Item, Label};
 use super::memory::Rows;
 use super::scope::{
     GOTO, Holds, Param, R10, Scope, Signature, alu, bit, branch, load, mov, reg, store,
@@ -55,6 +55,9 @@ impl Scope<'_, '_> {
             at -= self.weights[kind];
             kind += 1;
         }
+        if self.is_hard_to_verify() {
+            return self.compute_any();
+        }
         let can_nest = self.depth < DEEPEST && !self.is_costly();
         match kind {
             0 => self.compute_any(),
@@ -84,6 +87,12 @@ impl Scope<'_, '_> {
         let Some(recipe) = idioms::ALL[number].write(self) else {
             return;
         };
+        let forks = |item: &Item| matches!(item, Item::Jump(..));
+        let forks = recipe.iter().filter(|item| forks(item)).count() as u32;
+        if self.dialect == Dialect::Kernel && self.times > 1 && forks > 2 {
+            return;
+        }
+        self.note_forks(forks);
         let twisted = self.choices.percent(50);
         self.notes.idiom(number, twisted);
         let recipe = if twisted {
@@ -95,6 +104,12 @@ impl Scope<'_, '_> {
             .cost
             .saturating_add(self.times.saturating_mul(recipe.len() as u32));
         self.items.extend(recipe);
+    }
+
+    /// Linux's verifier walks every way through every turn of a loop, so loops in
+    /// programs for it have few forks.
+    fn is_hard_to_verify(&self) -> bool {
+        self.dialect == Dialect::Kernel && self.times > 1 && self.forks >= 20
     }
 
     fn small_block(&mut self) {
@@ -194,7 +209,7 @@ impl Scope<'_, '_> {
         }
         let room = self.cost_limit.saturating_sub(self.cost) / self.times.max(1) / 12;
         let most = match self.dialect {
-            Dialect::Kernel => 6,
+            Dialect::Kernel => 4,
             Dialect::Engines => 24,
         };
         let most = most.min(room);
@@ -375,7 +390,7 @@ impl Scope<'_, '_> {
             self.pass(reg(number as u32 + 1), *param);
             self.pinned |= 2 << number;
         }
-        self.items.push(super::draft::Item::Call(signature.number));
+        self.items.push(Item::Call(signature.number));
         self.pinned &= !0x3f;
         self.cost = self
             .cost

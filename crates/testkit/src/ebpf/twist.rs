@@ -237,6 +237,14 @@ fn exchange_neighbours(s: &mut Scope<'_, '_>, recipe: &mut [Item]) -> bool {
     both
 }
 
+/// A place for one more item: not behind a jump that is always taken, where
+/// nothing would lead to it.
+fn gap(s: &mut Scope<'_, '_>, recipe: &[Item]) -> usize {
+    let at = s.choices.below(recipe.len() as u32 + 1) as usize;
+    let is_goto = |item: &Item| matches!(item, Item::Jump(Insn::Goto { .. }, _));
+    at - usize::from(at > 0 && is_goto(&recipe[at - 1]))
+}
+
 /// A jump from before the recipe into it.
 fn jump_in(s: &mut Scope<'_, '_>, recipe: &mut Vec<Item>) -> bool {
     if s.scalars() == 0 {
@@ -257,7 +265,7 @@ fn jump_out(s: &mut Scope<'_, '_>, recipe: &mut Vec<Item>) -> bool {
     }
     let end = s.label();
     let condition = s.condition();
-    let at = s.choices.below(recipe.len() as u32 + 1) as usize;
+    let at = gap(s, recipe);
     recipe.insert(at, Item::Jump(condition, end));
     recipe.push(Item::Place(end));
     true
@@ -278,7 +286,7 @@ fn read_between(s: &mut Scope<'_, '_>, recipe: &mut Vec<Item>) -> bool {
     let Some(read) = written(s, recipe) else {
         return false;
     };
-    let at = s.choices.below(recipe.len() as u32 + 1) as usize;
+    let at = gap(s, recipe);
     let kept = if s.choices.one_in(2) {
         s.place(Need::plain(Size::DW, !0)).map(|(base, off)| {
             let size = s.choices.pick(&[Size::W, Size::DW]);
@@ -304,7 +312,7 @@ fn write_between(s: &mut Scope<'_, '_>, recipe: &mut Vec<Item>) -> bool {
     let Some(changed) = written(s, recipe) else {
         return false;
     };
-    let at = s.choices.below(recipe.len() as u32 + 1) as usize;
+    let at = gap(s, recipe);
     let op = s
         .choices
         .pick(&[AluOp::Add, AluOp::Xor, AluOp::Or, AluOp::Mov]);
@@ -336,7 +344,7 @@ fn store_between(s: &mut Scope<'_, '_>, recipe: &mut Vec<Item>) -> bool {
     if !s.allows(insn) {
         return false;
     }
-    let at = s.choices.below(recipe.len() as u32 + 1) as usize;
+    let at = gap(s, recipe);
     recipe.insert(at, Item::Plain(insn));
     true
 }

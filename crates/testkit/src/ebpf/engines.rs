@@ -1,0 +1,481 @@
+//! Every engine on the same programs and memories.
+//!
+//! The reference evaluator says what is right. To add an engine, add a line to
+//! [`all`]. Around the memory that an engine is handed lie bytes that nobody may
+//! write; what stands in them afterwards is part of its answer.
+
+use super::reach::Reach;
+use super::reference::{self, BASE, Limits};
+use super::shrink::shrink;
+use super::{Choices, Dialect, Entry, Generator};
+use interp::checked;
+use isa::ebpf::Insn;
+use jit::memory::Pool;
+use lower::Lowered;
+use spec::SplitMix;
+use std::fmt::Write as _;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use vm::{Machine, Outcome, Trusted};
+
+/// Memories that each program runs on.
+const MEMORIES: u64 = 2;
+/// Instructions that a program may execute while it is being shrunk.
+const STEPS_OF_SMALLER: u64 = 1_000_000;
+
+/// Something that runs programs.
+pub trait Engine {
+    /// Its name.
+    fn name(&self) -> &'static str;
+
+    /// Makes a program ready, or says why it can't.
+    fn prepare<'a>(&'a self, program: &Lowered, seed: u64) -> Result<Box<dyn Run + 'a>, String>;
+}
+
+/// A program that is ready.
+pub trait Run {
+    /// Runs it with random numbers from that seed: `r0` at the end, or what else
+    /// happened.
+    fn run(&mut self, memory: &mut [u8], seed: u64) -> Result<u64, String>;
+}
+
+/// All engines.
+pub fn all() -> Vec<Box<dyn Engine>> {
+    vec![
+        Box::new(Checked),
+        Box::new(Interp),
+        Box::new(Jit::new("jit", |_| jit::Features::detect())),
+        Box::new(Jit::new("jit, plain", |_| jit::Features::PLAIN)),
+        Box::new(Jit::new("jit, some features", some_features)),
+    ]
+}
+
+/// The checked interpreter.
+struct Checked;
+
+impl Engine for Checked {
+    fn name(&self) -> &'static str {
+        "checked"
+    }
+
+    fn prepare<'a>(&'a self, program: &Lowered, _: u64) -> Result<Box<dyn Run + 'a>, String> {
+        let insns = program.insns().to_vec();
+        Ok(Box::new(checked::Program::new(insns)))
+    }
+}
+
+impl Run for checked::Program {
+    fn run(&mut self, bytes: &mut [u8], seed: u64) -> Result<u64, String> {
+        let mut memory = checked::Memory::new();
+        let len = bytes.len() as u64;
+        let region = memory
+            .add("memory", bytes)
+            .map_err(|no| format!("{no:?}"))?;
+        let entry = checked::Entry {
+            arguments: [memory.address(region), len, 0, 0, 0],
+        };
+        let mut random = SplitMix::new(seed);
+        let mut calls = checked::Calls::none();
+        calls.define(spec::calls::GET_PRANDOM_U32, move |_, _| {
+            Ok(spec::Random::next_u32(&mut random).into())
+        });
+        calls.define(spec::calls::GET_SMP_PROCESSOR_ID, |_, _| Ok(0));
+        let world = checked::World {
+            memory: &mut memory,
+            calls: &mut calls,
+            packet: None,
+        };
+        let limits = checked::Limits {
+            instructions: u64::MAX,
+            ..checked::Limits::default()
+        };
+        let finish = checked::Program::run(self, world, entry, &limits);
+        finish.outcome.map_err(|trap| format!("{trap:?}"))
+    }
+}
+
+/// The threaded interpreter.
+struct Interp;
+
+impl Engine for Interp {
+    fn name(&self) -> &'static str {
+        "interp"
+    }
+
+    fn prepare<'a>(&'a self, program: &Lowered, _: u64) -> Result<Box<dyn Run + 'a>, String> {
+        let code = interp::Code::compile(program).map_err(|why| format!("{why:?}"))?;
+        Ok(Box::new((code, Machine::new())))
+    }
+}
+
+impl Run for (interp::Code, Machine) {
+    fn run(&mut self, memory: &mut [u8], seed: u64) -> Result<u64, String> {
+        let (code, machine) = self;
+        returned(code.run_memory(machine, memory, &mut SplitMix::new(seed)))
+    }
+}
+
+/// Native code.
+struct Jit {
+    name: &'static str,
+    /// What the code may use of the processor, by seed.
+    features: fn(u64) -> jit::Features,
+    pool: Pool,
+}
+
+impl Jit {
+    fn new(name: &'static str, features: fn(u64) -> jit::Features) -> Jit {
+        Jit {
+            name,
+            features,
+            pool: Pool::new(),
+        }
+    }
+}
+
+/// Those of the processor's features that the seed has a bit for.
+fn some_features(seed: u64) -> jit::Features {
+    let there = jit::Features::detect();
+    let chosen = |bit: u32| SplitMix::new(seed).next_u64() >> bit & 1 != 0;
+    jit::Features {
+        bmi1: there.bmi1 && chosen(0),
+        bmi2: there.bmi2 && chosen(1),
+        movbe: there.movbe && chosen(2),
+        popcnt: there.popcnt && chosen(3),
+    }
+}
+
+impl Engine for Jit {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn prepare<'a>(&'a self, program: &Lowered, seed: u64) -> Result<Box<dyn Run + 'a>, String> {
+        let options = jit::Options {
+            features: (self.features)(seed),
+            ..jit::Options::default()
+        };
+        let native = jit::Native::compile(program, &options, &self.pool);
+        let native = native.map_err(|why| why.to_string())?;
+        Ok(Box::new((native, Machine::new())))
+    }
+}
+
+impl Run for (jit::Native, Machine) {
+    fn run(&mut self, memory: &mut [u8], seed: u64) -> Result<u64, String> {
+        let (native, machine) = self;
+        returned(native.run_memory(machine, memory, &mut SplitMix::new(seed)))
+    }
+}
+
+fn returned(outcome: Outcome) -> Result<u64, String> {
+    match outcome {
+        Outcome::Returned(value) => Ok(value),
+        other => Err(format!("{other:?}")),
+    }
+}
+
+/// Lowers a program that the reference evaluator runs without a fault on every
+/// memory that it is run on.
+#[allow(unsafe_code)]
+fn vouch(program: &[Insn]) -> Result<Lowered, String> {
+    // SAFETY: programs of the generator are safe by construction, and one that
+    // was made smaller is only run on the memory on which the reference evaluator
+    // found that it reads only what it wrote, stays inside and ends.
+    let trusted = unsafe { Trusted::assume_safe(program.to_vec()) };
+    Lowered::from_trusted(trusted).map_err(|malformed| malformed.to_string())
+}
+
+/// What an engine made of a memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Answer {
+    value: Result<u64, String>,
+    memory: Vec<u8>,
+    /// Whether the bytes around the memory are as they were.
+    stayed_inside: bool,
+}
+
+impl Answer {
+    fn describe(&self) -> String {
+        let mut text = match &self.value {
+            Ok(value) => format!("{value:#x}"),
+            Err(why) => why.clone(),
+        };
+        if !self.stayed_inside {
+            text.push_str(", wrote beside the memory");
+        }
+        text.push_str(", memory ");
+        for byte in &self.memory {
+            let _ = write!(text, "{byte:02x}");
+        }
+        text
+    }
+}
+
+/// A memory with room around it that nobody may write.
+struct Arena {
+    bytes: Vec<u8>,
+    start: usize,
+    len: usize,
+}
+
+const AROUND: usize = 64;
+const UNTOUCHED: u8 = 0xa5;
+
+impl Arena {
+    fn new() -> Arena {
+        Arena {
+            bytes: Vec::new(),
+            start: 0,
+            len: 0,
+        }
+    }
+
+    /// Holds these bytes, at a multiple of eight.
+    fn fill(&mut self, memory: &[u8]) {
+        self.bytes.clear();
+        self.bytes.resize(memory.len() + 2 * AROUND + 8, UNTOUCHED);
+        self.start = AROUND + self.bytes.as_ptr().align_offset(8);
+        self.len = memory.len();
+        self.memory().copy_from_slice(memory);
+    }
+
+    fn memory(&mut self) -> &mut [u8] {
+        &mut self.bytes[self.start..self.start + self.len]
+    }
+
+    fn is_untouched_around(&self) -> bool {
+        let (before, rest) = self.bytes.split_at(self.start);
+        let mut around = before.iter().chain(&rest[self.len..]);
+        around.all(|byte| *byte == UNTOUCHED)
+    }
+}
+
+/// Programs on which an engine differs.
+#[derive(Clone, Debug)]
+pub struct EngineDifference {
+    /// The seed that made it.
+    pub seed: u64,
+    /// The engine.
+    pub engine: &'static str,
+    /// The program, shrunk.
+    pub program: Vec<Insn>,
+    /// The memory before.
+    pub memory: Vec<u8>,
+    /// What the engine made of it.
+    pub answer: String,
+    /// What is right.
+    pub reference: String,
+}
+
+impl EngineDifference {
+    /// The difference in words, with the program.
+    pub fn describe(&self) -> String {
+        let mut text = format!(
+            "seed {}, engine {}: {}\n",
+            self.seed, self.engine, self.answer
+        );
+        let _ = writeln!(text, "reference: {}", self.reference);
+        let _ = write!(text, "memory before: ");
+        for byte in &self.memory {
+            let _ = write!(text, "{byte:02x}");
+        }
+        text.push('\n');
+        for (at, insn) in self.program.iter().enumerate() {
+            let _ = writeln!(text, "{at}: {insn}");
+        }
+        text
+    }
+}
+
+/// What a comparison found.
+#[derive(Clone, Debug)]
+pub struct Tally {
+    /// Programs compared.
+    pub programs: u64,
+    /// Runs of the reference evaluator, each compared with all engines.
+    pub runs: u64,
+    /// What was reached.
+    pub reach: Reach,
+    /// The first difference, if there is one.
+    pub difference: Option<EngineDifference>,
+}
+
+impl Default for Tally {
+    fn default() -> Tally {
+        Tally {
+            programs: 0,
+            runs: 0,
+            reach: Reach::new(),
+            difference: None,
+        }
+    }
+}
+
+impl Tally {
+    /// Adds another.
+    pub fn add(&mut self, other: Tally) {
+        self.programs += other.programs;
+        self.runs += other.runs;
+        self.reach.add(&other.reach);
+        if self.difference.is_none() {
+            self.difference = other.difference;
+        }
+    }
+}
+
+/// Compares all engines on programs from these seeds; it ends at the first
+/// difference.
+pub fn compare_engines(seeds: Range<u64>) -> Tally {
+    let engines = all();
+    let generator = Generator::new(Dialect::Engines);
+    let mut arena = Arena::new();
+    let mut tally = Tally::default();
+    for seed in seeds {
+        let mut choices = Choices::from_seed(seed);
+        compare_one(
+            &generator,
+            &mut choices,
+            seed,
+            &engines,
+            &mut arena,
+            &mut tally,
+        );
+        if tally.difference.is_some() {
+            break;
+        }
+    }
+    tally
+}
+
+/// Compares all engines on one program, made by these choices.
+pub fn compare_engines_on(choices: &mut Choices<'_>, engines: &[Box<dyn Engine>]) -> Tally {
+    let generator = Generator::new(Dialect::Engines);
+    let mut tally = Tally::default();
+    compare_one(
+        &generator,
+        choices,
+        0,
+        engines,
+        &mut Arena::new(),
+        &mut tally,
+    );
+    tally
+}
+
+fn compare_one(
+    generator: &Generator,
+    choices: &mut Choices<'_>,
+    seed: u64,
+    engines: &[Box<dyn Engine>],
+    arena: &mut Arena,
+    tally: &mut Tally,
+) {
+    let program = generator.program(choices);
+    tally.programs += 1;
+    tally.reach.made(&program.notes);
+    let code = program.code(Entry::Memory);
+    let memories: Vec<Vec<u8>> = (0..MEMORIES)
+        .map(|_| program.memory(choices))
+        .map(|words| words.iter().flat_map(|word| word.to_le_bytes()).collect())
+        .collect();
+    let right: Vec<Answer> = memories
+        .iter()
+        .map(|memory| evaluate(&code, memory, seed, Limits::default(), &mut tally.reach))
+        .collect();
+    tally.runs += MEMORIES;
+    let found = engines.iter().find_map(|engine| {
+        let answers = answers(engine.as_ref(), &code, &memories, seed, arena);
+        let differs = answers.iter().zip(&right).position(|(a, b)| a != b)?;
+        Some((engine, differs))
+    });
+    let Some((engine, differs)) = found else {
+        return;
+    };
+    let memory = &memories[differs];
+    let smaller = shrink(&code, |smaller| {
+        still_differs(engine.as_ref(), smaller, memory, seed)
+    });
+    let one = std::slice::from_ref(memory);
+    let answer = &answers(engine.as_ref(), &smaller, one, seed, arena)[0];
+    let right = evaluate(&smaller, memory, seed, Limits::default(), &mut Reach::new());
+    tally.difference = Some(EngineDifference {
+        seed,
+        engine: engine.name(),
+        program: smaller,
+        memory: memory.clone(),
+        answer: answer.describe(),
+        reference: right.describe(),
+    });
+}
+
+/// An engine's answers, one for each memory.
+fn answers(
+    engine: &dyn Engine,
+    program: &[Insn],
+    memories: &[Vec<u8>],
+    seed: u64,
+    arena: &mut Arena,
+) -> Vec<Answer> {
+    let failed = |why: &str| Answer {
+        value: Err(why.to_owned()),
+        memory: Vec::new(),
+        stayed_inside: true,
+    };
+    let run_all = || {
+        let lowered = vouch(program)?;
+        let mut ready = engine.prepare(&lowered, seed)?;
+        let mut answers = Vec::with_capacity(memories.len());
+        for memory in memories {
+            arena.fill(memory);
+            let value = ready.run(arena.memory(), seed);
+            answers.push(Answer {
+                value,
+                memory: arena.memory().to_vec(),
+                stayed_inside: arena.is_untouched_around(),
+            });
+        }
+        Ok(answers)
+    };
+    // A panic is an answer too, and a wrong one.
+    match catch_unwind(AssertUnwindSafe(run_all)) {
+        Ok(Ok(answers)) => answers,
+        Ok::<_, _>(Err::<_, String>(why)) => vec![failed(&why); memories.len()],
+        Err(_) => vec![failed("it panicked"); memories.len()],
+    }
+}
+
+/// The reference's answer.
+fn evaluate(
+    program: &[Insn],
+    memory: &[u8],
+    seed: u64,
+    limits: Limits,
+    reach: &mut Reach,
+) -> Answer {
+    let mut memory = memory.to_vec();
+    let mut random = SplitMix::new(seed);
+    let value = reference::run(program, &mut memory, &mut random, limits, reach);
+    Answer {
+        value: value.map_err(|fault| format!("{fault:?}")),
+        memory,
+        stayed_inside: true,
+    }
+}
+
+/// Whether a smaller program still shows a difference and is safe: the reference
+/// finds no fault, wherever the memory is.
+fn still_differs(engine: &dyn Engine, program: &[Insn], memory: &[u8], seed: u64) -> bool {
+    let [right, elsewhere] = [BASE, BASE + 0x1234_5678_9000].map(|base| {
+        let limits = Limits {
+            steps: STEPS_OF_SMALLER,
+            base,
+        };
+        evaluate(program, memory, seed, limits, &mut Reach::new())
+    });
+    if right.value.is_err() || right != elsewhere || vouch(program).is_err() {
+        return false;
+    }
+    let one = [memory.to_vec()];
+    answers(engine, program, &one, seed, &mut Arena::new())[0] != right
+}
