@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod capture;
+mod conformance;
 mod oracle;
 mod performance;
 
@@ -18,6 +19,8 @@ usage: cargo xtask CHORE
   capture      take examples/sample.pcap anew from real programs that talk in
                network namespaces of their own, and compile the filters beside it
                (as root; needs tcpdump, ssh, curl, python3, dig, ping, ethtool)
+  conformance  run every case of every instruction on every engine, and write
+               docs/conformance.md
   oracle       compare generated programs with the running kernel (6.18), and write
                docs/classic-oracle.md and the kept answers (as root; minutes)
   performance  run the benchmarks and write docs/performance.md (minutes, on a
@@ -28,6 +31,7 @@ fn main() -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match arguments[..] {
         ["capture"] => capture::take(),
+        ["conformance"] => conformance::count(),
         ["oracle"] => oracle::ask(),
         ["performance"] => performance::measure(),
         // The two below are our own programs inside the namespaces.

@@ -1,0 +1,152 @@
+//! docs/conformance.md: each instruction, and how many cases of it each engine
+//! gets right.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
+
+use isa::ebpf::table::ROWS;
+use isa::ebpf::{Group, Op};
+
+use crate::engines::ENGINES;
+
+/// What came of one case on one engine.
+pub(crate) enum Verdict {
+    Right,
+    Wrong(String),
+    /// The engine does not take the program.
+    Refused,
+    /// The case is a trap, and the engine does not check.
+    NotAsked,
+}
+
+/// Counts for the page.
+pub(crate) struct Page {
+    counts: BTreeMap<(Op, &'static str), Count>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Count {
+    right: usize,
+    refused: usize,
+}
+
+impl Page {
+    pub(crate) fn new() -> Page {
+        Page {
+            counts: BTreeMap::new(),
+        }
+    }
+
+    /// Counts a case for the rows of the table that it is about.
+    pub(crate) fn count(&mut self, engine: &'static str, ops: &[Op], verdict: &Verdict) {
+        for op in ops {
+            let count = self.counts.entry((*op, engine)).or_default();
+            match verdict {
+                Verdict::Right => count.right += 1,
+                Verdict::Refused => count.refused += 1,
+                Verdict::Wrong(_) | Verdict::NotAsked => {}
+            }
+        }
+    }
+
+    /// Every row of the table has cases, and the checked interpreter takes them
+    /// all.
+    pub(crate) fn check_coverage(&self) {
+        for row in ROWS {
+            let count = self.of(row.op, "checked");
+            assert!(count.right >= 1, "{:?} has no case", row.op);
+            assert_eq!(count.refused, 0, "{:?}", row.op);
+        }
+    }
+
+    fn of(&self, op: Op, engine: &'static str) -> Count {
+        self.counts.get(&(op, engine)).copied().unwrap_or_default()
+    }
+
+    /// Compares with the committed page, or writes it if the environment says so.
+    pub(crate) fn compare_or_write(&self) {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/conformance.md");
+        let page = self.markdown();
+        if std::env::var_os("BEEBOX_WRITE_PAGE").is_some() {
+            std::fs::write(&path, page).expect("the page can be written");
+            return;
+        }
+        let committed = std::fs::read_to_string(&path).expect("docs/conformance.md");
+        assert!(
+            committed == page,
+            "docs/conformance.md is not current: cargo xtask conformance writes it"
+        );
+    }
+
+    fn markdown(&self) -> String {
+        let mut page = String::from(HEAD);
+        for (group, title) in GROUPS {
+            let _ = write!(page, "\n## {title}\n\n| instruction | opcode |");
+            for engine in ENGINES {
+                let _ = write!(page, " {} |", engine.name);
+            }
+            page += "\n|---|---|";
+            page += &"---|".repeat(ENGINES.len());
+            page.push('\n');
+            for row in ROWS.iter().filter(|row| row.group == *group) {
+                let text = example(row.op).replace('|', "\\|");
+                let _ = write!(page, "| `{text}` | {:#04x} |", row.code);
+                for engine in ENGINES {
+                    let Count { right, refused } = self.of(row.op, engine.name);
+                    let _ = match (right, refused) {
+                        (0, 0) => write!(page, " – |"),
+                        (0, _) => write!(page, " refused |"),
+                        (_, 0) => write!(page, " {right} |"),
+                        _ => write!(page, " {right}, {refused} refused |"),
+                    };
+                }
+                page.push('\n');
+            }
+        }
+        page
+    }
+}
+
+/// An instruction of the row, as text.
+fn example(op: Op) -> String {
+    let insn = isa::ebpf::Insn::decode_one(
+        op.row().slot(1, 2, 4, 16),
+        Some(isa::ebpf::RawInsn::default()),
+    );
+    insn.to_string()
+}
+
+const HEAD: &str = "\
+# Conformance
+
+Every instruction of the table on every engine: how many cases each engine gets
+right. A case is one instruction with its operands and what it leaves in registers
+and memory, or a small program. What is expected comes from arithmetic apart from
+Beebox and from the running kernel, as the head of each file of cases says
+(`crates/beebox/tests/conformance`).
+
+- **checked** runs any program as it is given and checks every step
+  (`beebox run --raw`). What it must refuse to do, such as calling a kernel function
+  that is not there, is a case too: it must trap there, and says why.
+- **interp** and **jit** run programs that somebody vouches for. A dash: the only
+  cases are traps, which are not tried without checks. Refused: it does not take
+  programs with that instruction (yet), and says so before it runs anything.
+
+This page is written by `cargo xtask conformance`; a test compares it.
+
+With the public suite of [bpf_conformance](https://github.com/Alan-Jowett/bpf_conformance)
+the command is a plugin: `beebox conformance-plugin --help` tells how.
+";
+
+const GROUPS: &[(Group, &str)] = &[
+    (Group::Base32, "base32 (RFC 9669)"),
+    (Group::Base64, "base64 (RFC 9669)"),
+    (Group::Divmul32, "divmul32 (RFC 9669)"),
+    (Group::Divmul64, "divmul64 (RFC 9669)"),
+    (Group::Atomic32, "atomic32 (RFC 9669)"),
+    (Group::Atomic64, "atomic64 (RFC 9669)"),
+    (Group::Packet, "packet (RFC 9669)"),
+    (Group::Linux, "Linux beyond RFC 9669"),
+    (Group::Later, "Later kernels"),
+];
