@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod dedup;
+pub mod diff;
 mod dump_c;
 mod dump_raw;
 pub mod ext;

@@ -1,0 +1,106 @@
+//! A type in a few words, as C would write it without a name: `const char *`,
+//! `struct list_head`, `u8[16]`, `int (*)(void *)`.
+
+use crate::{Btf, Forward, Proto, Shape, TypeId};
+
+/// The deepest nesting that is written out.
+const MAX_NESTING: usize = 32;
+
+/// The most parameters that are written out.
+const MAX_PARAMS: usize = 32;
+/// The most prototypes inside each other whose parameters are written out.
+const MAX_PROTOS: usize = 2;
+
+/// The type in a few words. What is inside an anonymous structure is left out.
+pub fn describe(btf: &Btf<'_>, id: TypeId) -> String {
+    let depth = Depth {
+        types: MAX_NESTING,
+        protos: MAX_PROTOS,
+    };
+    around(btf, id, String::new(), depth)
+}
+
+/// How much deeper it may go.
+#[derive(Clone, Copy)]
+struct Depth {
+    types: usize,
+    protos: usize,
+}
+
+/// `inner` declared as this type.
+fn around(btf: &Btf<'_>, id: TypeId, inner: String, depth: Depth) -> String {
+    let Some(types) = depth.types.checked_sub(1) else {
+        return "...".to_owned();
+    };
+    let depth = Depth { types, ..depth };
+    let ty = btf.at(id);
+    let name = ty.name();
+    let base = |text: String| match inner.is_empty() || inner.starts_with('[') {
+        true => format!("{text}{inner}"),
+        false => format!("{text} {inner}"),
+    };
+    let tagged = |word: &str| match name.is_empty() {
+        true => base(format!("{word} {{...}}")),
+        false => base(format!("{word} {name}")),
+    };
+    // What is to the right binds closer than the star.
+    let in_parentheses = |inner: &str| match inner.starts_with('*') {
+        true => format!("({inner})"),
+        false => inner.to_owned(),
+    };
+    let qualified = |word: &str, to: TypeId| {
+        let is_pointer = matches!(btf.at(to).shape(), Shape::Ptr(_));
+        match (is_pointer, inner.is_empty()) {
+            (true, true) => around(btf, to, word.to_owned(), depth),
+            (true, false) => around(btf, to, format!("{word} {inner}"), depth),
+            (false, _) => format!("{word} {}", around(btf, to, inner.clone(), depth)),
+        }
+    };
+    match ty.shape() {
+        Shape::Void => base("void".to_owned()),
+        Shape::Int(_) | Shape::Float(_) | Shape::Typedef(_) => base(name.to_string()),
+        Shape::Struct(_) | Shape::Fwd(Forward::Struct) => tagged("struct"),
+        Shape::Union(_) | Shape::Fwd(Forward::Union) => tagged("union"),
+        Shape::Enum(_) => tagged("enum"),
+        Shape::Ptr(to) => around(btf, to, format!("*{inner}"), depth),
+        Shape::Array(array) => {
+            let inner = format!("{}[{}]", in_parentheses(&inner), array.count);
+            around(btf, array.element, inner, depth)
+        }
+        Shape::Volatile(to) => qualified("volatile", to),
+        Shape::Const(to) => qualified("const", to),
+        Shape::Restrict(to) => qualified("restrict", to),
+        Shape::TypeTag(to) => around(btf, to, inner, depth),
+        Shape::Proto(proto) => {
+            let params = params(btf, proto, depth);
+            let inner = format!("{}({params})", in_parentheses(&inner));
+            around(btf, proto.returns, inner, depth)
+        }
+        Shape::Func(func) => around(btf, func.proto, name.to_string(), depth),
+        Shape::Var(var) => around(btf, var.ty, name.to_string(), depth),
+        Shape::Datasec(_) | Shape::DeclTag(_) => base(name.to_string()),
+    }
+}
+
+/// The parameters of a prototype.
+fn params(btf: &Btf<'_>, proto: Proto<'_>, depth: Depth) -> String {
+    if proto.params().len() == 0 {
+        return "void".to_owned();
+    }
+    let Some(protos) = depth.protos.checked_sub(1) else {
+        return "...".to_owned();
+    };
+    let depth = Depth { protos, ..depth };
+    let mut texts: Vec<String> = proto
+        .params()
+        .take(MAX_PARAMS)
+        .map(|param| match param.ty.is_void() {
+            true => "...".to_owned(),
+            false => around(btf, param.ty, String::new(), depth),
+        })
+        .collect();
+    if proto.params().len() > MAX_PARAMS {
+        texts.push("...".to_owned());
+    }
+    texts.join(", ")
+}

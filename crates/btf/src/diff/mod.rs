@@ -1,0 +1,297 @@
+//! What changed between two blobs in what programs rely on: sizes, the places and
+//! types of members, the values of enumerations.
+//!
+//! Types are matched by kind and name; where a name stands for several types they
+//! are matched in their order. Members of anonymous structures count as members
+//! of the structure around them, as C and CO-RE see them.
+
+mod describe;
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::{Btf, Kind, Shape, Type, TypeId};
+pub use describe::describe;
+
+/// The deepest nesting of anonymous structures that is followed.
+const MAX_NESTING: usize = 64;
+
+/// A type that changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Changed {
+    /// Its kind.
+    pub kind: Kind,
+    /// Its name.
+    pub name: String,
+    /// What changed, at least one thing.
+    pub changes: Vec<Change>,
+}
+
+/// One thing that changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// The type is new.
+    Added,
+    /// The type is gone.
+    Removed,
+    /// Its size in bytes.
+    Size {
+        /// Before.
+        old: u32,
+        /// After.
+        new: u32,
+    },
+    /// A member is new.
+    MemberAdded {
+        /// Its name.
+        name: String,
+        /// Where and what it is.
+        new: Place,
+    },
+    /// A member is gone.
+    MemberRemoved {
+        /// Its name.
+        name: String,
+        /// Where and what it was.
+        old: Place,
+    },
+    /// A member is elsewhere, or something else.
+    MemberChanged {
+        /// Its name.
+        name: String,
+        /// Before.
+        old: Place,
+        /// After.
+        new: Place,
+    },
+    /// An enumeration has a new value.
+    ValueAdded {
+        /// Its name.
+        name: String,
+        /// The value.
+        new: i128,
+    },
+    /// An enumeration has lost a value.
+    ValueRemoved {
+        /// Its name.
+        name: String,
+        /// The value.
+        old: i128,
+    },
+    /// A value is another one.
+    ValueChanged {
+        /// Its name.
+        name: String,
+        /// Before.
+        old: i128,
+        /// After.
+        new: i128,
+    },
+    /// A typedef stands for something else, a function has another prototype.
+    Target {
+        /// Before.
+        old: String,
+        /// After.
+        new: String,
+    },
+}
+
+impl Change {
+    /// Can a program that was built before be wrong after, unless it is
+    /// relocated?
+    pub fn moves_things(&self) -> bool {
+        !matches!(
+            self,
+            Change::Added | Change::MemberAdded { .. } | Change::ValueAdded { .. }
+        )
+    }
+}
+
+/// Where a member is, and what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Bits from the start of the structure.
+    pub bit_offset: u32,
+    /// Bits of a bit field, or 0.
+    pub bits: u32,
+    /// Bytes of anything else, if it has a size.
+    pub size: Option<u32>,
+    /// Its type, in words.
+    pub ty: String,
+}
+
+/// What changed from one blob to another, by kind and name.
+pub fn diff(old: &Btf<'_>, new: &Btf<'_>) -> Vec<Changed> {
+    let (mut before, mut after) = (by_name(old), by_name(new));
+    let mut changed = Vec::new();
+    let keys: std::collections::BTreeSet<_> = before.keys().chain(after.keys()).copied().collect();
+    for key in keys {
+        let (kind, name) = key;
+        let before = before.remove(&key).unwrap_or_default();
+        let after = after.remove(&key).unwrap_or_default();
+        for at in 0..before.len().max(after.len()) {
+            let changes = match (before.get(at), after.get(at)) {
+                (Some(&old), Some(&new)) => changes(old, new),
+                (Some(_), None) => vec![Change::Removed],
+                (None, _) => vec![Change::Added],
+            };
+            if !changes.is_empty() {
+                changed.push(Changed {
+                    kind,
+                    name: String::from_utf8_lossy(name).into_owned(),
+                    changes,
+                });
+            }
+        }
+    }
+    changed
+}
+
+type ByName<'b> = BTreeMap<(Kind, &'b [u8]), Vec<Type<'b>>>;
+
+/// Named types that programs use. Both kinds of enumeration are one.
+fn by_name<'b>(btf: &'b Btf<'b>) -> ByName<'b> {
+    let mut found: ByName<'b> = BTreeMap::new();
+    for ty in btf.types().filter(|ty| ty.name_offset().0 != 0) {
+        let kind = match ty.kind() {
+            Kind::Enum64 => Kind::Enum,
+            kind @ (Kind::Struct | Kind::Union | Kind::Enum | Kind::Typedef | Kind::Func) => kind,
+            _ => continue,
+        };
+        found
+            .entry((kind, ty.name().as_bytes()))
+            .or_default()
+            .push(ty);
+    }
+    found
+}
+
+fn changes(old: Type<'_>, new: Type<'_>) -> Vec<Change> {
+    let mut changes = Vec::new();
+    let sizes = (old.btf().size_of(old.id()), new.btf().size_of(new.id()));
+    if let (Some(old), Some(new)) = sizes
+        && old != new
+    {
+        changes.push(Change::Size { old, new });
+    }
+    if old.as_composite().is_some() {
+        member_changes(&members(old), &members(new), &mut changes);
+    } else if let (Shape::Enum(_), Shape::Enum(_)) = (old.shape(), new.shape()) {
+        value_changes(&values(old), &values(new), &mut changes);
+    } else if let (Some(before), Some(after)) = (old.referred(), new.referred()) {
+        let before = describe(old.btf(), before);
+        let after = describe(new.btf(), after);
+        if before != after {
+            changes.push(Change::Target {
+                old: before,
+                new: after,
+            });
+        }
+    }
+    changes
+}
+
+/// Named members, those of anonymous ones included.
+fn members(ty: Type<'_>) -> Vec<(String, Place)> {
+    let mut found = Vec::new();
+    collect_members(ty.btf(), ty.id(), 0, 0, &mut found);
+    found
+}
+
+fn collect_members(
+    btf: &Btf<'_>,
+    id: TypeId,
+    base: u32,
+    nesting: usize,
+    found: &mut Vec<(String, Place)>,
+) {
+    let Some(composite) = btf.get(id).and_then(|ty| ty.as_composite()) else {
+        return;
+    };
+    for member in composite.members() {
+        let bit_offset = base.saturating_add(member.bit_offset);
+        if member.name.0 == 0 {
+            if let Some(inner) = btf.skip_modifiers(member.ty)
+                && nesting < MAX_NESTING
+            {
+                collect_members(btf, inner, bit_offset, nesting + 1, found);
+            }
+            continue;
+        }
+        let place = Place {
+            bit_offset,
+            bits: member.bits,
+            size: btf.size_of(member.ty),
+            ty: describe(btf, member.ty),
+        };
+        found.push((btf.string(member.name).to_string(), place));
+    }
+}
+
+fn member_changes(old: &[(String, Place)], new: &[(String, Place)], changes: &mut Vec<Change>) {
+    let after: HashMap<&str, &Place> = new.iter().map(|(name, at)| (&**name, at)).collect();
+    let before: HashMap<&str, &Place> = old.iter().map(|(name, at)| (&**name, at)).collect();
+    for (name, old) in old {
+        match after.get(&**name) {
+            None => changes.push(Change::MemberRemoved {
+                name: name.clone(),
+                old: old.clone(),
+            }),
+            Some(&new) if new != old => changes.push(Change::MemberChanged {
+                name: name.clone(),
+                old: old.clone(),
+                new: new.clone(),
+            }),
+            Some(_) => {}
+        }
+    }
+    for (name, new) in new {
+        if !before.contains_key(&**name) {
+            changes.push(Change::MemberAdded {
+                name: name.clone(),
+                new: new.clone(),
+            });
+        }
+    }
+}
+
+fn values(ty: Type<'_>) -> Vec<(String, i128)> {
+    let Shape::Enum(of) = ty.shape() else {
+        return Vec::new();
+    };
+    of.values()
+        .map(|value| {
+            let number = match of.signed {
+                true => i128::from(value.value as i64),
+                false => i128::from(value.value),
+            };
+            (ty.btf().string(value.name).to_string(), number)
+        })
+        .collect()
+}
+
+fn value_changes(old: &[(String, i128)], new: &[(String, i128)], changes: &mut Vec<Change>) {
+    let after: HashMap<&str, i128> = new.iter().map(|(name, value)| (&**name, *value)).collect();
+    let before: HashMap<&str, i128> = old.iter().map(|(name, value)| (&**name, *value)).collect();
+    for (name, old) in old {
+        match after.get(&**name) {
+            None => changes.push(Change::ValueRemoved {
+                name: name.clone(),
+                old: *old,
+            }),
+            Some(new) if new != old => changes.push(Change::ValueChanged {
+                name: name.clone(),
+                old: *old,
+                new: *new,
+            }),
+            Some(_) => {}
+        }
+    }
+    for (name, new) in new {
+        if !before.contains_key(&**name) {
+            changes.push(Change::ValueAdded {
+                name: name.clone(),
+                new: *new,
+            });
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Both dumps against bpftool's, byte for byte: of the running kernel's types,
+//! and of every object in a directory.
+//!
+//! bpftool changes what it prints from one release to the next; this is release
+//! 7.8. `BEEBOX_BPFTOOL` names it, `BEEBOX_OBJECTS` the directory (of files that
+//! hold a bare section `.BTF`, or of anything that bpftool reads as such). Where
+//! it is not there the test says so and passes.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::{env, fs};
+
+use beebox_btf::{Btf, COptions, dump_c, dump_raw};
+
+/// The release whose text ours is.
+const RELEASE: &str = "v7.8";
+
+fn bpftool() -> Option<PathBuf> {
+    let path = env::var_os("BEEBOX_BPFTOOL").map_or("bpftool".into(), PathBuf::from);
+    let output = Command::new(&path).arg("version").output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.contains(RELEASE).then_some(path)
+}
+
+fn dump(bpftool: &Path, file: &Path, format: &[&str]) -> Option<Vec<u8>> {
+    let output = Command::new(bpftool)
+        .args(["btf", "dump", "file"])
+        .arg(file)
+        .arg("format")
+        .args(format)
+        .stderr(Stdio::null())
+        .output()
+        .ok()?;
+    output.status.success().then_some(output.stdout)
+}
+
+#[test]
+fn dumps_are_those_of_bpftool() {
+    let Some(bpftool) = bpftool() else {
+        eprintln!("SKIPPED: bpftool {RELEASE} is not here");
+        return;
+    };
+    let mut files = vec![PathBuf::from("/sys/kernel/btf/vmlinux")];
+    if let Some(directory) = env::var_os("BEEBOX_OBJECTS") {
+        let entries = fs::read_dir(directory).unwrap();
+        files.extend(entries.map(|entry| entry.unwrap().path()));
+    }
+    let mut compared = 0;
+    for file in files {
+        let Ok(bytes) = fs::read(&file) else { continue };
+        let Ok(btf) = Btf::parse(bytes) else { continue };
+        let Some(raw) = dump(&bpftool, &file, &["raw"]) else {
+            continue;
+        };
+        assert!(raw == dump_raw(&btf), "{}: raw", file.display());
+        for sorted in [true, false] {
+            let format: &[&str] = if sorted { &["c"] } else { &["c", "unsorted"] };
+            let roots = Vec::new();
+            let ours = dump_c(&btf, &COptions { sorted, roots }).unwrap();
+            let theirs = dump(&bpftool, &file, format).unwrap();
+            assert!(theirs == ours, "{}: {format:?}", file.display());
+        }
+        compared += 1;
+    }
+    eprintln!("{compared} files, each in three forms");
+    assert!(compared > 0, "nothing was compared");
+}
