@@ -20,6 +20,8 @@ mod map;
 pub use dump::JitDump;
 pub use map::SymbolMap;
 
+use crate::Native;
+
 /// Native code, as the profiler shall know it.
 #[derive(Clone, Copy, Debug)]
 pub struct Code<'a> {
@@ -31,6 +33,18 @@ pub struct Code<'a> {
     pub bytes: &'a [u8],
     /// Where its lines begin, in ascending order; empty where nothing is known.
     pub lines: &'a [Line<'a>],
+}
+
+impl<'a> Code<'a> {
+    /// A program's code, by name only.
+    pub fn of(name: &'a str, native: &'a Native) -> Code<'a> {
+        Code {
+            name,
+            address: native.address(),
+            bytes: native.image(),
+            lines: &[],
+        }
+    }
 }
 
 /// From this byte of the code on, it comes from this line.

@@ -9,6 +9,11 @@ use std::process::{Command, Output};
 
 use beebox_jit::memory::{Image, Pool};
 use beebox_jit::perf::{Code, JitDump, Line, SymbolMap};
+use beebox_jit::{Native, Options};
+use isa::ebpf::assemble;
+use lower::Lowered;
+use spec::SplitMix;
+use vm::{Machine, Outcome, Trusted};
 
 /// `mov ecx, 0x20000000; again: dec ecx; jnz again; mov eax, ecx; ret`
 const LOOP: [u8; 12] = [
@@ -184,9 +189,31 @@ fn the_profiler_names_the_program() {
     run(perf(&["inject", "--jit", "-i", recorded, "-o", injected]).current_dir(&directory));
     let report = run(perf(&["report", "--stdio", "-i", injected]));
     assert!(report.contains("dumped_loop"), "{report}");
+    assert!(report.contains("program_loop"), "{report}");
+    // What is hot, by the lines of the instructions that it comes from.
+    let lines = run(perf(&[
+        "report",
+        "--stdio",
+        "-s",
+        "sym,srcline",
+        "-i",
+        injected,
+    ]));
+    let hot = lines.lines().find(|line| line.contains("program_loop"));
+    let in_loop = |line: &str| (3..=5).any(|slot| line.contains(&format!(".bpf:{slot}")));
+    assert!(hot.is_some_and(in_loop), "{lines}");
 }
 
-/// Runs a loop for some tenths of a second, as two programs.
+/// A loop as a program: all of its time is in the third and fourth slot.
+fn program() -> Lowered {
+    let source = "r0 = 0\nr3 = 0x10000000\nagain: r0 += r3\nr3 += -1\nif r3 != 0 goto again\nexit";
+    let insns = assemble(source).unwrap();
+    // SAFETY: it accesses no memory, calls nothing, and ends.
+    let trusted = unsafe { Trusted::assume_safe(insns) };
+    Lowered::from_trusted(trusted).unwrap()
+}
+
+/// Runs a loop for some tenths of a second, as three programs.
 fn be_profiled(directory: &Path) {
     let map = SymbolMap::open().unwrap();
     let dump = JitDump::create(directory).unwrap();
@@ -199,6 +226,16 @@ fn be_profiled(directory: &Path) {
         let count: extern "C" fn() -> u32 = unsafe { std::mem::transmute(image.address()) };
         assert_eq!(count(), 0);
     }
+    let program = program();
+    let options = Options {
+        map: true,
+        ..Options::default()
+    };
+    let native = Native::compile(&program, &options, &Pool::new()).unwrap();
+    dump.add_program("program_loop", &native, program.insns())
+        .unwrap();
+    let outcome = native.run_memory(&mut Machine::new(), &mut [], &mut SplitMix::new(0));
+    assert_eq!(outcome, Outcome::Returned((1 << 55) + (1 << 27)));
     let path = map.path().to_str().unwrap();
     fs::write(directory.join(MAP), path).unwrap();
 }

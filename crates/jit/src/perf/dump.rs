@@ -18,9 +18,13 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
-use super::{Code, plain};
+use isa::ebpf::Insn;
+
+use super::{Code, Line, plain};
+use crate::Native;
 
 const MAGIC: u32 = u32::from_be_bytes(*b"JiTD");
 const VERSION: u32 = 1;
@@ -45,6 +49,8 @@ pub struct JitDump {
     path: PathBuf,
     _marker: Marker,
     written: Mutex<Written>,
+    /// How many programs were written beside it.
+    listings: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -59,6 +65,7 @@ impl JitDump {
     /// process of that number left. Where the directory does not allow files to be
     /// mapped for execution, the profiler could not find it, so that is an error.
     pub fn create(directory: &Path) -> io::Result<JitDump> {
+        let directory = directory.canonicalize()?;
         let path = directory.join(format!("jit-{}.dump", std::process::id()));
         let open = || {
             OpenOptions::new()
@@ -91,6 +98,7 @@ impl JitDump {
             _marker: Marker::map(&file)?,
             path,
             written: Mutex::new(Written { file, programs: 0 }),
+            listings: AtomicU64::new(0),
         })
     }
 
@@ -125,6 +133,35 @@ impl JitDump {
         written.file.write_all(&record)?;
         written.programs += 1;
         Ok(())
+    }
+
+    /// Adds a program with its instructions for a source: they are written to a
+    /// file beside the dump, a line for each slot, and the lines of the native code
+    /// are those, if [`Options::map`](crate::Options::map) was set.
+    pub fn add_program(&self, name: &str, native: &Native, insns: &[Insn]) -> io::Result<()> {
+        let number = self.listings.fetch_add(1, Relaxed);
+        let file = format!("jit-{}-{number}.bpf", std::process::id());
+        let path = self.path.with_file_name(file);
+        let line = |insn: &Insn| match insn {
+            Insn::Imm64High => "\n".to_owned(),
+            insn => format!("{insn}\n"),
+        };
+        std::fs::write(&path, insns.iter().map(line).collect::<String>())?;
+        let file = path.to_string_lossy();
+        let pieces = native.map();
+        let lines: Vec<Line<'_>> = pieces
+            .filter_map(|(slot, range)| {
+                Some(Line {
+                    offset: range.start,
+                    file: &file,
+                    line: slot? as u32 + 1,
+                })
+            })
+            .collect();
+        self.add(&Code {
+            lines: &lines,
+            ..Code::of(name, native)
+        })
     }
 
     /// Where it is.
