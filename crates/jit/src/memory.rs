@@ -589,9 +589,9 @@ fn birthmark(page: usize) -> Result<Pages, MemoryError> {
 impl Region {
     fn new(pool: &Inner, len: usize, placement: &mut Placement<'_>) -> Result<Region, MemoryError> {
         let run = Passing(pool.map(placement, len, true)?);
-        let write = Passing(run.0.alias(0, len)?);
+        // The second view inherits what is said of the first.
         run.0.on_fork(Fork::Absent)?;
-        write.0.on_fork(Fork::Absent)?;
+        let write = Passing(run.0.alias(0, len)?);
         // SAFETY: new pages that can be written and that nobody else knows.
         unsafe { ptr::write_bytes(write.0.start(), TRAP, len) };
         // SAFETY: there is no reference to this view.

@@ -334,12 +334,15 @@ fn a_child_has_nothing_and_harms_nothing() {
     let own = pool(Writing::OwnPages);
     let image = constant(&shared, 1, 64);
     let inherited = constant(&own, 2, 64);
+    let writable = shared.0.state().regions[0].unwrap().write.unwrap().start() as usize;
+    assert!(permissions(writable).is_some_and(|it| it.contains('w')));
     // SAFETY: the child calls nothing that waits for another thread of its parent
     // but the allocator, which glibc readies for it.
     let child = unsafe { libc::fork() };
     assert!(child >= 0);
     if child == 0 {
-        let is_absent = permissions(image.address() as usize).is_none();
+        let views = [image.address() as usize, writable];
+        let is_absent = views.into_iter().all(|view| permissions(view).is_none());
         let is_kept = run(&inherited) == 2;
         drop(image);
         drop(inherited);
