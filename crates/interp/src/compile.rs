@@ -246,7 +246,8 @@ impl<'a> Builder<'a> {
         self.kinds.push(kind);
     }
 
-    /// Arithmetic; a move with what changes its copy is one operation.
+    /// Arithmetic. A move with what changes its copy is one operation, and none
+    /// is what cuts a value that is cut already.
     fn arithmetic(
         &mut self,
         slot: usize,
@@ -255,6 +256,11 @@ impl<'a> Builder<'a> {
         dst: Reg,
         src: Operand,
     ) -> usize {
+        if (op, width, src) == (AluOp::Mov, Width::W32, Operand::Reg(dst))
+            && fuse::is_cut(self.insns, &self.arrivals, slot, dst)
+        {
+            return 1;
+        }
         if let (AluOp::Mov, Operand::Reg(lhs)) = (op, src)
             && let Some(change) = fuse::changed_copy(self.insns, &self.arrivals, slot)
             && let Some(made) = alu::ternary(change.op, change.width, dst, lhs, change.src)

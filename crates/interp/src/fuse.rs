@@ -5,7 +5,7 @@
 
 use isa::ebpf::{AluOp, Cond, Insn, Operand, Reg, Size, Width};
 use lower::chains::Test;
-use lower::jumps::{Arrivals, jump_target};
+use lower::jumps::{Arrivals, falls_through, jump_target};
 
 /// `w0 = imm; exit`.
 pub(crate) fn constant_return(insns: &[Insn], at: &Arrivals, slot: usize) -> Option<i32> {
@@ -102,6 +102,37 @@ pub(crate) fn changed_copy(insns: &[Insn], at: &Arrivals, slot: usize) -> Option
         other => other,
     };
     Some(Change { op, width, src })
+}
+
+/// Whether the upper half of `reg` is zero before `slot`, by what stands close
+/// before it. Compilers cut values that are cut already.
+pub(crate) fn is_cut(insns: &[Insn], at: &Arrivals, slot: usize, reg: Reg) -> bool {
+    const FAR: usize = 16;
+    if at.any(slot) {
+        return false;
+    }
+    for before in (slot.saturating_sub(FAR)..slot).rev() {
+        let insn = insns[before];
+        if insn.writes().contains(reg) {
+            return cuts(insn);
+        }
+        if at.any(before) || !falls_through(insn) {
+            return false;
+        }
+    }
+    false
+}
+
+/// Whether what it writes has an upper half of zero.
+fn cuts(insn: Insn) -> bool {
+    match insn {
+        Insn::Alu { width, .. } | Insn::Neg { width, .. } | Insn::MovSx { width, .. } => {
+            width == Width::W32
+        }
+        Insn::Load { size, signed, .. } => !signed && size != Size::DW,
+        Insn::Endian { size, .. } => size != Size::DW,
+        _ => false,
+    }
 }
 
 /// `if … goto +1; goto target`: the opposite condition and the target. Loops end

@@ -6,7 +6,7 @@
 //! machine register ([`Last`]) and goes straight on. As in `linked`, the next
 //! operation stays as it is, so jumps to it need no care.
 //!
-//! Only stored registers are paired: a first result in `r0` travels anyway. Which
+//! Most pairs are of stored registers: a first result in `r0` travels anyway. Which
 //! pairs there are was chosen by how often compilers make them.
 
 use isa::ebpf::{AluOp, Cond, Operand, Reg, Size, Width};
@@ -65,6 +65,12 @@ impl Half {
     #[inline(always)]
     pub(crate) fn leads(self) -> bool {
         match self {
+            Half::Binary {
+                op: AluOp::Mov,
+                src: Source::Imm,
+                dst: Reg::R0,
+                ..
+            } => true,
             Half::Binary { dst, .. } | Half::Load { dst, .. } => is_stored(dst),
             Half::If { .. } => false,
         }
@@ -164,6 +170,13 @@ pub(crate) fn pair(first: Half, second: Half) -> Option<Step> {
         Half::Binary {
             op: AluOp::Mov,
             width,
+            dst: Reg::R0,
+            src: Source::Imm,
+            ..
+        } => after_answer(width, second),
+        Half::Binary {
+            op: AluOp::Mov,
+            width,
             dst,
             src: Source::Reg(src),
             ..
@@ -239,6 +252,37 @@ pub(crate) fn pair(first: Half, second: Half) -> Option<Step> {
 
 fn is_stored(reg: Reg) -> bool {
     reg != Reg::R0
+}
+
+/// `r0 = k; if a cond b goto …`: an answer, if the condition leads to the end.
+fn after_answer(width: Width, second: Half) -> Option<Step> {
+    match second {
+        Half::If {
+            cond,
+            width: compared,
+            dst,
+            src,
+            back,
+        } if is_stored(dst) && src != Source::Reg(Reg::R0) => Some(choose!(cond, C in [
+            Cond::Eq => Eq,
+            Cond::Ne => Ne; else None
+        ], choose_width!(
+            width,
+            W,
+            choose_width!(
+                compared,
+                X,
+                choose_second!(
+                    src,
+                    choose_way!(
+                        back,
+                        step::<Binary<Mov, W, R0, R0, Imm, If<C, X, Stored, S2, T>>> as Step
+                    )
+                )
+            )
+        ))),
+        _ => None,
+    }
 }
 
 /// `a = b; c = d`, in any way related.

@@ -57,7 +57,7 @@ fn chains_of_comparisons_find_the_first_equal_key() {
             let probes = keys
                 .iter()
                 .flat_map(|&key| [key, key.wrapping_add(1), !key]);
-            for value in probes {
+            for value in probes.step_by(if cfg!(miri) { 25 } else { 1 }) {
                 let (found, expected) = chain(keys, inverted, value);
                 assert_eq!(found, expected, "{keys:?} {value} inverted: {inverted}");
             }
