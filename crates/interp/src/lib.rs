@@ -16,6 +16,15 @@
 //! - Most of the cost is the number of operations, so common sequences are one
 //!   operation (`fuse`), and a chain of comparisons of one register
 //!   with constants is a table look-up.
+//! - The rest of the cost of compiled programs is values that go to memory and
+//!   come back at once. Two operations of which the second uses the result of the
+//!   first share a function that keeps it in a register (`ops/pairs.rs`): loops
+//!   run a third faster for it.
+//! - A local call is a call of the host, which predicts its way back.
+//!
+//! A budget bounds how many backward jumps a run takes: it is paid where such a
+//! jump is taken, in the jump's own operation. [`checked`] is the other
+//! interpreter, for programs that nobody vouches for.
 
 pub mod checked;
 mod code;

@@ -1,0 +1,109 @@
+//! The stack behind the frame pointer, packet loads at every edge, calls.
+
+use std::ptr::with_exposed_provenance_mut;
+
+use beebox_vm::{
+    FRAME_BYTES, MAX_FRAMES, Machine, PacketRules, Surroundings, find_call, load_packet,
+    load_packet_beyond,
+};
+use packet::{Metadata, Packet};
+use spec::calls::{GET_PRANDOM_U32, GET_SMP_PROCESSOR_ID, PAYLOAD_OFFSET};
+use spec::{Random, SplitMix};
+
+#[test]
+fn the_frames_of_eight_functions_lie_below_the_frame_pointer() {
+    let mut machine = Machine::new();
+    for round in 1..3 {
+        let m = machine.enter();
+        // SAFETY: `m` is the machine of this run; its stack has that many bytes.
+        unsafe {
+            let top = (*m).regs[10];
+            assert_eq!(top % 8, 0);
+            for below in (8..=MAX_FRAMES * FRAME_BYTES).step_by(8) {
+                let word = with_exposed_provenance_mut::<u64>(top as usize - below);
+                *word = below as u64 * round;
+            }
+            for below in (8..=MAX_FRAMES * FRAME_BYTES).step_by(8) {
+                let word = with_exposed_provenance_mut::<u64>(top as usize - below);
+                assert_eq!(*word, below as u64 * round);
+            }
+            assert_eq!((*m).regs[10], top);
+        }
+    }
+}
+
+#[test]
+fn packet_loads_see_the_bytes_and_nothing_behind_them() {
+    let bytes = [1, 2, 3, 4, 5, 6, 7];
+    for len in 0..=bytes.len() {
+        // Memory of exactly that length, so that Miri sees one byte too many.
+        let data = bytes[..len].to_vec();
+        for offset in 0..10 {
+            let at = |n: usize| {
+                let part = bytes.get(offset..offset + n)?;
+                let value = part.iter().fold(0, |value, &b| value << 8 | u32::from(b));
+                (offset + n <= len).then_some(value)
+            };
+            let (start, from) = (data.as_ptr(), offset as u64);
+            // SAFETY: `data` has `len` bytes.
+            unsafe {
+                assert_eq!(load_packet::<1>(start, len, from), at(1));
+                assert_eq!(load_packet::<2>(start, len, from), at(2));
+                assert_eq!(load_packet::<4>(start, len, from), at(4));
+            }
+        }
+        for offset in [u64::from(u32::MAX), 1 << 33] {
+            // SAFETY: as before.
+            assert_eq!(
+                unsafe { load_packet::<4>(data.as_ptr(), len, offset) },
+                None
+            );
+        }
+    }
+}
+
+#[test]
+fn only_linux_looks_before_the_packet() {
+    let bytes: [u8; 32] = std::array::from_fn(|index| index as u8);
+    let meta = Metadata::UNKNOWN;
+    let packet = Packet::whole(&bytes, &meta);
+    // The link-layer header, two bytes into it.
+    let offset = u64::from(-0x20_0000_i32 as u32) + 2;
+    let load = |rules, size| load_packet_beyond(&packet, rules, offset, size);
+    assert_eq!(load(PacketRules::Capture, 2), None);
+    assert_eq!(load(PacketRules::Kernel, 2), Some(0x0203));
+    assert_eq!(
+        load_packet_beyond(&packet, PacketRules::Kernel, 31, 2),
+        None
+    );
+}
+
+#[test]
+fn calls_take_five_numbers_and_the_world() {
+    let meta = Metadata {
+        cpu: 5,
+        ..Metadata::UNKNOWN
+    };
+    let packet = Packet::whole(&[], &meta);
+    let mut random = SplitMix::new(9);
+    let mut world = Surroundings {
+        packet: &packet,
+        random: &mut random,
+    };
+    let mut call = |number| {
+        let function = find_call(number).expect("there is one");
+        function(1, 2, 3, 4, 5, &mut world)
+    };
+    let next = SplitMix::new(9).next_u32();
+    assert_eq!(call(GET_PRANDOM_U32), u64::from(next));
+    assert_eq!(call(GET_SMP_PROCESSOR_ID), 5);
+    assert_eq!(
+        call(PAYLOAD_OFFSET),
+        u64::from(packet::payload_offset(&packet))
+    );
+    assert!(
+        [0, -1, 9999, i32::MIN]
+            .iter()
+            .all(|&n| find_call(n).is_none())
+    );
+}
