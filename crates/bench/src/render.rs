@@ -172,6 +172,8 @@ fn table(report: &Report, unit: Unit) -> Table {
             engines.push(&row.engine);
         }
     }
+    let place = |engine: &&str| report.columns.iter().position(|name| name == engine);
+    engines.sort_by_key(|engine| place(engine).unwrap_or(usize::MAX));
     let line = |workload: &&str| {
         let find = |engine: &str| {
             rows.iter()

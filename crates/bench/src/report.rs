@@ -169,6 +169,8 @@ pub struct Report {
     pub machine: String,
     /// Engines to which the others are compared, the preferred one first.
     pub baselines: Vec<String>,
+    /// In which order tables show engines; those that are not named follow.
+    pub columns: Vec<String>,
     /// Every figure, in the order in which tables show them.
     pub rows: Vec<Row>,
     /// The figures that count.

@@ -87,7 +87,7 @@ impl Clang {
         let mut command = Command::new(self.name);
         command.args(["-O2", "-shared", "-fPIC"]);
         // It remarks on every loop and every line that it vectorises.
-        command.args(["-Rpass=loop-vectorize", "-Rpass=slp-vectorizer"]);
+        command.arg("-Rpass=loop-vectorize|slp-vectorizer");
         command.args([OsStr::new("-o"), file.as_os_str(), source.as_os_str()]);
         command
     }

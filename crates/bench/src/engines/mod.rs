@@ -6,6 +6,7 @@
 //! and clang makes native code of the same source. Each engine has data of its
 //! own, laid out alike, and all answers are compared before anything is timed.
 
+mod checked;
 mod clang;
 mod kernel;
 mod object;
@@ -35,16 +36,25 @@ pub(crate) const BENCH: Bench = Bench {
 
 // The engines, as tables name them.
 const INTERP: &str = "interp";
+const CHECKED: &str = "checked";
 const JIT: &str = "jit";
 const KERNEL: &str = "kernel";
 const RBPF: &str = "rbpf";
 const RBPF_JIT: &str = "rbpf jit";
 const NATIVE: &str = "native";
 
+/// In which order tables show the engines.
+const COLUMNS: &[&str] = &[NATIVE, JIT, KERNEL, RBPF_JIT, INTERP, CHECKED, RBPF];
+
 fn sample(options: &Options) -> Result<Report, Failure> {
     let samples = if options.quick { 20 } else { 60 };
     let mut report = Report {
         baselines: [NATIVE, KERNEL, RBPF_JIT, RBPF].map(String::from).to_vec(),
+        columns: COLUMNS
+            .iter()
+            .chain(summary::COLUMNS)
+            .map(ToString::to_string)
+            .collect(),
         ..Report::default()
     };
     let chosen = WORKLOADS.iter().filter(|workload| match &options.only {

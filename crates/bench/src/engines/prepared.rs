@@ -10,11 +10,12 @@ use jit::memory::Pool;
 use spec::SplitMix;
 use vm::{Machine, Outcome};
 
+use super::checked::Checked;
 use super::clang::{Clang, Native};
 use super::kernel::Kernel;
 use super::region::Region;
 use super::workload::Workload;
-use super::{INTERP, JIT, KERNEL, NATIVE, RBPF, RBPF_JIT, object, unproved};
+use super::{CHECKED, INTERP, JIT, KERNEL, NATIVE, RBPF, RBPF_JIT, object, unproved};
 use crate::race::{NO_ANSWER, Race};
 use crate::report::{Report, Unit};
 use crate::{Failure, peer};
@@ -22,7 +23,9 @@ use crate::{Failure, peer};
 /// A workload, ready to run.
 pub(super) struct Prepared<'w> {
     workload: &'w Workload,
-    /// Its program as all engines but the kernel take it, and as bytes.
+    /// Its program as it is.
+    original: Vec<RawInsn>,
+    /// As engines that give it pointers take it, and the bytes of that.
     pub(super) program: Vec<RawInsn>,
     bytes: Vec<u8>,
     code: Code,
@@ -58,6 +61,7 @@ impl<'w> Prepared<'w> {
                 .then(|| Kernel::load(key, &original, workload.input()))
                 .transpose()?,
             bytes: ebpf::to_bytes(&program),
+            original,
             program,
             workload,
         })
@@ -73,6 +77,8 @@ impl<'w> Prepared<'w> {
     pub(super) fn race(&self, samples: u32) -> Result<Vec<(&'static str, f64)>, Failure> {
         let unfit = |unfit| Failure::Unfit(self.workload.key, unfit);
         let input = self.workload.input();
+        let (mut data, mut context) = (input.clone(), [0; 8]);
+        let mut checked = Checked::new(&self.original, &mut data, &mut context);
         let compiled = peer::compiled(&self.bytes).map_err(unfit)?;
         let machine = peer::machine(&self.bytes).map_err(unfit)?;
 
@@ -106,6 +112,10 @@ impl<'w> Prepared<'w> {
             let mut region = Region::new(&input);
             race.add(RBPF_JIT, move |_| unproved::rbpf_jit(machine, &mut region));
         }
+        race.add(CHECKED, move |_| {
+            let outcome = checked.run().outcome;
+            outcome.map_or(NO_ANSWER, |value| value as u32)
+        });
         let mut region = Region::new(&input);
         race.add(RBPF, move |_| {
             let (context, data) = region.parts();
@@ -114,6 +124,14 @@ impl<'w> Prepared<'w> {
                 .map_or(NO_ANSWER, |value| value as u32)
         });
         Ok(race.run(samples)?)
+    }
+
+    /// How many instructions a run performs.
+    pub(super) fn executed(&self) -> u64 {
+        let (mut data, mut context) = (self.workload.input(), [0; 8]);
+        Checked::new(&self.original, &mut data, &mut context)
+            .run()
+            .executed
     }
 
     /// Adds how large the native code is.

@@ -9,7 +9,7 @@ use super::clang::Clang;
 use super::kernel::{self, Kernel};
 use super::prepared::Prepared;
 use super::workload::{WORKLOADS, Workload};
-use super::{KERNEL, preparation, summary};
+use super::{CHECKED, INTERP, KERNEL, RBPF, preparation, summary};
 use crate::race::Race;
 use crate::report::{Report, Unit};
 use crate::{Failure, Options};
@@ -70,6 +70,14 @@ impl<'o> Setting<'o> {
                 _ => 0.0,
             };
             report.add_row(&title, engine, Unit::NsPerRun, nanoseconds - fixed);
+        }
+        if !workload.is_empty() {
+            let executed = prepared.executed() as f64;
+            for engine in [INTERP, CHECKED, RBPF] {
+                if let Some(per_run) = report.value(&title, engine, Unit::NsPerRun) {
+                    report.add_row(&title, engine, Unit::NsPerInsn, per_run / executed);
+                }
+            }
         }
         prepared.measure_images(report)?;
         preparation::measure(

@@ -4,8 +4,8 @@
 //! worst of several workloads is found among those medians.
 
 use super::preparation::LOWER_AND_JIT;
-use super::workload::Kind;
-use super::{INTERP, JIT, KERNEL, NATIVE, RBPF, RBPF_JIT};
+use super::workload::{Kind, WORKLOADS, Workload};
+use super::{CHECKED, INTERP, JIT, KERNEL, NATIVE, RBPF, RBPF_JIT};
 use crate::report::{Report, Row, Target, Unit};
 
 // Ratios, as columns name them.
@@ -17,6 +17,18 @@ const JIT_TO_RBPF: &str = "jit / rbpf jit";
 const RBPF_TO_INTERP: &str = "rbpf / interp";
 const COMPILE: &str = "compile: jit / rbpf jit";
 const IMAGE: &str = "image: jit / kernel";
+
+/// In which order tables show them.
+pub(super) const COLUMNS: &[&str] = &[
+    JIT_TO_NATIVE,
+    JIT_TO_VECTORS,
+    KERNEL_TO_NATIVE,
+    JIT_TO_KERNEL,
+    JIT_TO_RBPF,
+    RBPF_TO_INTERP,
+    COMPILE,
+    IMAGE,
+];
 
 /// Adds the ratios of a workload whose figures are in the report.
 pub(super) fn compare(workload: &str, vectorised: bool, report: &mut Report) {
@@ -79,8 +91,13 @@ pub(super) fn of_process(report: &mut Report) {
 
 /// Adds the worst of several workloads, of what all processes found.
 pub(super) fn of_all(report: &mut Report) {
+    worst_ratios(report);
+    worst_interpreters(report);
+}
+
+fn worst_ratios(report: &mut Report) {
     let of = |kinds: &[Kind]| -> Vec<String> {
-        let chosen = super::WORKLOADS
+        let chosen = WORKLOADS
             .iter()
             .filter(|workload| kinds.contains(&workload.kind));
         chosen.map(|workload| workload.title()).collect()
@@ -140,6 +157,30 @@ pub(super) fn of_all(report: &mut Report) {
     }
 }
 
+/// What an instruction costs in the small loops.
+fn worst_interpreters(report: &mut Report) {
+    for (name, engine, key, most) in [
+        ("interp_ns_per_insn", INTERP, "W3", 1.0),
+        ("checked_ns_per_insn", CHECKED, "W", 3.0),
+    ] {
+        let loops: Vec<String> = WORKLOADS
+            .iter()
+            .filter(|workload| workload.kind == Kind::Kernel && workload.key.starts_with(key))
+            .map(Workload::title)
+            .collect();
+        let rows = report.rows.iter().filter(|row| {
+            row.unit == Unit::NsPerInsn && row.engine == engine && loops.contains(&row.workload)
+        });
+        if let Some(worst) = rows.max_by(|a, b| a.value.total_cmp(&b.value)).cloned() {
+            let meaning = format!(
+                "{engine}'s ns an instruction: the worst, {}",
+                worst.workload
+            );
+            report.add_figure(name, meaning, worst.measured(), Some(Target::AtMost(most)));
+        }
+    }
+}
+
 fn ratios<'r>(report: &'r Report, column: &'static str) -> impl Iterator<Item = &'r Row> {
     report
         .rows
@@ -172,7 +213,7 @@ mod tests {
     #[test]
     fn the_worst_is_named() {
         let mut report = Report::default();
-        let [first, second] = [&super::super::WORKLOADS[3], &super::super::WORKLOADS[4]];
+        let [first, second] = [&WORKLOADS[3], &WORKLOADS[4]];
         for (workload, jit) in [(first, 11.0), (second, 15.0)] {
             report.add_row(workload.title(), JIT, Unit::NsPerRun, jit);
             report.add_row(workload.title(), KERNEL, Unit::NsPerRun, 10.0);
