@@ -54,10 +54,8 @@ fn packet_loads_see_the_bytes_and_nothing_behind_them() {
         }
         for offset in [u64::from(u32::MAX), 1 << 33] {
             // SAFETY: as before.
-            assert_eq!(
-                unsafe { load_packet::<4>(data.as_ptr(), len, offset) },
-                None
-            );
+            let loaded = unsafe { load_packet::<4>(data.as_ptr(), len, offset) };
+            assert_eq!(loaded, None);
         }
     }
 }
@@ -65,13 +63,16 @@ fn packet_loads_see_the_bytes_and_nothing_behind_them() {
 #[test]
 fn only_linux_looks_before_the_packet() {
     let bytes: [u8; 32] = std::array::from_fn(|index| index as u8);
-    let meta = Metadata::UNKNOWN;
+    let meta = Metadata {
+        link_header: Some(4),
+        ..Metadata::UNKNOWN
+    };
     let packet = Packet::whole(&bytes, &meta);
     // The link-layer header, two bytes into it.
     let offset = u64::from(-0x20_0000_i32 as u32) + 2;
     let load = |rules, size| load_packet_beyond(&packet, rules, offset, size);
     assert_eq!(load(PacketRules::Capture, 2), None);
-    assert_eq!(load(PacketRules::Kernel, 2), Some(0x0203));
+    assert_eq!(load(PacketRules::Kernel, 2), Some(0x0607));
     assert_eq!(
         load_packet_beyond(&packet, PacketRules::Kernel, 31, 2),
         None
