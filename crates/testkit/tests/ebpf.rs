@@ -6,22 +6,19 @@
 //! `BEEBOX_SEED` where the seeds start. A long comparison says how far it has
 //! come, so that a crash names the seeds to look at.
 
-use beebox_testkit::ebpf::engines::{Tally, compare_engines};
+use beebox_testkit::ebpf::page::compare_engines_in_pieces;
 use beebox_testkit::ebpf::reach::Reach;
 use beebox_testkit::ebpf::reference::{self, BASE, Limits};
 use beebox_testkit::ebpf::{Choices, Dialect, Entry, Generator};
 use isa::ebpf::Insn;
 use spec::SplitMix;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::{env, thread};
+use std::env;
 
 /// Programs whose promises are checked.
 const PROGRAMS: u64 = 20_000;
 /// Programs on which the engines are compared, unless the environment says
 /// otherwise.
 const COMPARED: u64 = 20_000;
-/// Programs that a thread takes at a time.
-const PIECE: u64 = 2_000;
 
 fn listing(code: &[Insn]) -> String {
     let lines = code.iter().enumerate();
@@ -75,30 +72,12 @@ fn every_engine_computes_what_the_reference_does() {
     let number = |name| env::var(name).ok().and_then(|value| value.parse().ok());
     let first: u64 = number("BEEBOX_SEED").unwrap_or(0);
     let programs: u64 = number("BEEBOX_PROGRAMS").unwrap_or(COMPARED);
-    let next = AtomicU64::new(first);
-    let end = first + programs;
-    let compare = || {
-        let mut tally = Tally::default();
-        while tally.difference.is_none() {
-            let start = next.fetch_add(PIECE, Ordering::Relaxed);
-            if start >= end {
-                break;
-            }
-            if programs > COMPARED {
-                eprintln!("seeds from {start}");
-            }
-            tally.add(compare_engines(start..end.min(start + PIECE)));
+    let begun = |start| {
+        if programs > COMPARED {
+            eprintln!("seeds from {start}");
         }
-        tally
     };
-    let threads = thread::available_parallelism().map_or(1, |count| count.get());
-    let mut tally = Tally::default();
-    thread::scope(|scope| {
-        let all: Vec<_> = (0..threads).map(|_| scope.spawn(compare)).collect();
-        for one in all {
-            tally.add(one.join().expect("a comparison"));
-        }
-    });
+    let tally = compare_engines_in_pieces(first..first + programs, begun);
     if let Some(difference) = &tally.difference {
         panic!("{}", difference.describe());
     }

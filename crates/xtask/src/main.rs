@@ -21,8 +21,10 @@ usage: cargo xtask CHORE
                (as root; needs tcpdump, ssh, curl, python3, dig, ping, ethtool)
   conformance  run every case of every instruction on every engine, and write
                docs/conformance.md
-  oracle       compare generated programs with the running kernel (6.18), and write
-               docs/classic-oracle.md and the kept answers (as root; minutes)
+  oracle       compare generated programs with the running kernel (6.18) and the
+               engines with each other, and write docs/classic-oracle.md and the kept
+               answers (`oracle classic`), and docs/ebpf-oracle.md (`oracle ebpf`);
+               as root, with --release; minutes and half an hour
   performance  run the benchmarks and write docs/performance.md (minutes, on a
                machine that does nothing else; needs tcpdump)";
 
@@ -32,7 +34,9 @@ fn main() -> ExitCode {
     let outcome = match arguments[..] {
         ["capture"] => capture::take(),
         ["conformance"] => conformance::count(),
-        ["oracle"] => oracle::ask(),
+        ["oracle"] => oracle::ask_about_classic().and_then(|()| oracle::ask_about_ebpf()),
+        ["oracle", "classic"] => oracle::ask_about_classic(),
+        ["oracle", "ebpf"] => oracle::ask_about_ebpf(),
         ["performance"] => performance::measure(),
         // The two below are our own programs inside the namespaces.
         [capture::DNS_SERVER] => capture::serve_dns(),

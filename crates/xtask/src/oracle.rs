@@ -1,5 +1,5 @@
-//! Asks the running kernel about generated classic programs, and keeps what it
-//! answered: the page of counts, and the cases that hold where it can't be asked.
+//! Asks the running kernel about generated programs, and keeps what it answered:
+//! the pages of counts, and the cases that hold where it can't be asked.
 
 use std::fs;
 use std::path::Path;
@@ -13,8 +13,29 @@ const PROGRAMS: u64 = 200_000;
 /// Programs from which the kept cases come.
 const KEPT: u64 = 1_200;
 
-/// Compares, and writes docs/classic-oracle.md and the file of cases.
-pub(crate) fn ask() -> Outcome {
+/// eBPF programs for the kernel, and for the engines.
+const KERNEL_PROGRAMS: u64 = 100_500;
+const ENGINE_PROGRAMS: u64 = 10_000_000;
+
+/// Compares eBPF programs, and writes docs/ebpf-oracle.md.
+pub(crate) fn ask_about_ebpf() -> Outcome {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = testkit::ebpf::page::compare_all(KERNEL_PROGRAMS, ENGINE_PROGRAMS);
+    let page = page.map_err(|why| format!("not asked: {why:?}"))?;
+    let differences = page.differences();
+    for difference in &differences {
+        eprintln!("{difference}");
+    }
+    if !differences.is_empty() {
+        return Err("answers differ; nothing was written".into());
+    }
+    fs::write(root.join("docs/ebpf-oracle.md"), page.markdown())?;
+    Ok(())
+}
+
+/// Compares classic programs, and writes docs/classic-oracle.md and the file of
+/// cases.
+pub(crate) fn ask_about_classic() -> Outcome {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let page = page::compare_all(PROGRAMS).map_err(|why| format!("not asked: {why:?}"))?;
     for (what, comparison) in &page.comparisons {

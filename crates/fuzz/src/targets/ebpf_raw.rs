@@ -41,12 +41,10 @@ fn run(input: &[u8]) -> Signature {
             panic!("{}", difference.describe());
         }
     }
-    let opcodes = slots
-        .iter()
-        .fold([0_u64; 4], |mut set, slot| {
-            set[usize::from(slot.code) / 64] |= 1 << (slot.code % 64);
-            set
-        });
+    let opcodes = slots.iter().fold([0_u64; 4], |mut set, slot| {
+        set[usize::from(slot.code) / 64] |= 1 << (slot.code % 64);
+        set
+    });
     Signature::of((outcome.map(|value| value.min(4)), opcodes))
 }
 

@@ -8,8 +8,23 @@ pub(super) const TARGET: Target = Target {
     name: "ebpf-text",
     promise: "what is printed of any slots is read back as the same slots",
     words: &[
-        "goto", "gotol", "if", "lock", "call", "exit", "ll", "r10", "w3", "skb", "*(u32 *)",
-        "load_acquire", ".8byte", "bswap16", "s>", "+4", "label:",
+        "goto",
+        "gotol",
+        "if",
+        "lock",
+        "call",
+        "exit",
+        "ll",
+        "r10",
+        "w3",
+        "skb",
+        "*(u32 *)",
+        "load_acquire",
+        ".8byte",
+        "bswap16",
+        "s>",
+        "+4",
+        "label:",
     ],
     run,
 };
@@ -27,8 +42,12 @@ fn run(input: &[u8]) -> Signature {
     let encoded = encode(&insns).expect("what was decoded");
     assert_eq!(decode(&encoded), insns, "encoded");
     // Bytes that are text are read as they are: an error is an answer.
-    let read = std::str::from_utf8(input).ok().map(|text| assemble(text).is_ok());
-    let valid = insns.iter().filter(|insn| !matches!(insn, Insn::Invalid { .. }));
+    let read = std::str::from_utf8(input)
+        .ok()
+        .map(|text| assemble(text).is_ok());
+    let valid = insns
+        .iter()
+        .filter(|insn| !matches!(insn, Insn::Invalid { .. }));
     let kinds: u64 = valid.fold(0, |set, insn| {
         set | insn.row().map_or(0, |row| 1 << (row.op as u8 % 64))
     });

@@ -1,7 +1,7 @@
 //! Every engine on the same programs and memories.
 //!
 //! The reference evaluator says what is right. To add an engine, add a line to
-//! [`all`]. Around the memory that an engine is handed lie bytes that nobody may
+//! `all`. Around the memory that an engine is handed lie bytes that nobody may
 //! write; what stands in them afterwards is part of its answer.
 
 use super::reach::Reach;
@@ -24,7 +24,7 @@ const MEMORIES: u64 = 2;
 const STEPS_OF_SMALLER: u64 = 1_000_000;
 
 /// Something that runs programs.
-pub trait Engine {
+trait Engine {
     /// Its name.
     fn name(&self) -> &'static str;
 
@@ -33,14 +33,14 @@ pub trait Engine {
 }
 
 /// A program that is ready.
-pub trait Run {
+trait Run {
     /// Runs it with random numbers from that seed: `r0` at the end, or what else
     /// happened.
     fn run(&mut self, memory: &mut [u8], seed: u64) -> Result<u64, String>;
 }
 
 /// All engines.
-pub fn all() -> Vec<Box<dyn Engine>> {
+fn all() -> Vec<Box<dyn Engine>> {
     vec![
         Box::new(Checked),
         Box::new(Interp),
@@ -327,20 +327,10 @@ impl Tally {
 /// Compares all engines on programs from these seeds; it ends at the first
 /// difference.
 pub fn compare_engines(seeds: Range<u64>) -> Tally {
-    let engines = all();
-    let generator = Generator::new(Dialect::Engines);
-    let mut arena = Arena::new();
+    let mut engines = Engines::all();
     let mut tally = Tally::default();
     for seed in seeds {
-        let mut choices = Choices::from_seed(seed);
-        compare_one(
-            &generator,
-            &mut choices,
-            seed,
-            &engines,
-            &mut arena,
-            &mut tally,
-        );
+        engines.compare_generated(&mut Choices::from_seed(seed), seed, &mut tally);
         if tally.difference.is_some() {
             break;
         }
@@ -348,65 +338,96 @@ pub fn compare_engines(seeds: Range<u64>) -> Tally {
     tally
 }
 
-/// Compares all engines on one program, made by these choices.
-pub fn compare_engines_on(choices: &mut Choices<'_>, engines: &[Box<dyn Engine>]) -> Tally {
-    let generator = Generator::new(Dialect::Engines);
-    let mut tally = Tally::default();
-    compare_one(
-        &generator,
-        choices,
-        0,
-        engines,
-        &mut Arena::new(),
-        &mut tally,
-    );
-    tally
+/// Engines that are compared with the reference evaluator.
+pub struct Engines {
+    engines: Vec<Box<dyn Engine>>,
+    generator: Generator,
+    arena: Arena,
 }
 
-fn compare_one(
-    generator: &Generator,
-    choices: &mut Choices<'_>,
-    seed: u64,
-    engines: &[Box<dyn Engine>],
-    arena: &mut Arena,
-    tally: &mut Tally,
-) {
-    let program = generator.program(choices);
-    tally.programs += 1;
-    tally.reach.made(&program.notes);
-    let code = program.code(Entry::Memory);
-    let memories: Vec<Vec<u8>> = (0..MEMORIES)
-        .map(|_| program.memory(choices))
-        .map(|words| words.iter().flat_map(|word| word.to_le_bytes()).collect())
-        .collect();
-    let right: Vec<Answer> = memories
-        .iter()
-        .map(|memory| evaluate(&code, memory, seed, Limits::default(), &mut tally.reach))
-        .collect();
-    tally.runs += MEMORIES;
-    let found = engines.iter().find_map(|engine| {
-        let answers = answers(engine.as_ref(), &code, &memories, seed, arena);
-        let differs = answers.iter().zip(&right).position(|(a, b)| a != b)?;
-        Some((engine, differs))
+impl Engines {
+    /// All of them.
+    pub fn all() -> Engines {
+        Engines {
+            engines: all(),
+            generator: Generator::new(Dialect::Engines),
+            arena: Arena::new(),
+        }
+    }
+
+    /// Their names.
+    pub fn names(&self) -> Vec<&'static str> {
+        self.engines.iter().map(|engine| engine.name()).collect()
+    }
+
+    /// Compares them on one program, chosen by these bytes.
+    pub fn compare_chosen(&mut self, bytes: &[u8]) -> Tally {
+        let mut tally = Tally::default();
+        self.compare_generated(&mut Choices::from_bytes(bytes), 0, &mut tally);
+        tally
+    }
+
+    /// Compares them on a program that may be unsafe: they run it if the
+    /// reference finds no fault within so many instructions, wherever the memory
+    /// is.
+    pub fn compare(
+        &mut self,
+        program: &[Insn],
+        memory: &[u8],
+        steps: u64,
+    ) -> Option<EngineDifference> {
+        let right = judge(program, memory, 0, steps)?;
+        let one = [memory.to_vec()];
+        for engine in &self.engines {
+            let answers = answers(engine.as_ref(), program, &one, 0, &mut self.arena);
+            if answers[0] != right {
+                return Some(shrunk(engine.as_ref(), program, memory, 0));
+            }
+        }
+        None
+    }
+
+    fn compare_generated(&mut self, choices: &mut Choices<'_>, seed: u64, tally: &mut Tally) {
+        let program = self.generator.program(choices);
+        tally.programs += 1;
+        tally.reach.made(&program.notes);
+        let code = program.code(Entry::Memory);
+        let memories: Vec<Vec<u8>> = (0..MEMORIES)
+            .map(|_| program.memory(choices))
+            .map(|words| words.iter().flat_map(|word| word.to_le_bytes()).collect())
+            .collect();
+        let right: Vec<Answer> = memories
+            .iter()
+            .map(|memory| evaluate(&code, memory, seed, Limits::default(), &mut tally.reach))
+            .collect();
+        tally.runs += MEMORIES;
+        for engine in &self.engines {
+            let answers = answers(engine.as_ref(), &code, &memories, seed, &mut self.arena);
+            if let Some(differs) = answers.iter().zip(&right).position(|(a, b)| a != b) {
+                let memory = &memories[differs];
+                tally.difference = Some(shrunk(engine.as_ref(), &code, memory, seed));
+                return;
+            }
+        }
+    }
+}
+
+/// A difference on the smallest program that shows one.
+fn shrunk(engine: &dyn Engine, program: &[Insn], memory: &[u8], seed: u64) -> EngineDifference {
+    let smaller = shrink(program, |smaller| {
+        still_differs(engine, smaller, memory, seed)
     });
-    let Some((engine, differs)) = found else {
-        return;
-    };
-    let memory = &memories[differs];
-    let smaller = shrink(&code, |smaller| {
-        still_differs(engine.as_ref(), smaller, memory, seed)
-    });
-    let one = std::slice::from_ref(memory);
-    let answer = &answers(engine.as_ref(), &smaller, one, seed, arena)[0];
+    let one = [memory.to_vec()];
+    let answer = &answers(engine, &smaller, &one, seed, &mut Arena::new())[0];
     let right = evaluate(&smaller, memory, seed, Limits::default(), &mut Reach::new());
-    tally.difference = Some(EngineDifference {
+    EngineDifference {
         seed,
         engine: engine.name(),
         program: smaller,
-        memory: memory.clone(),
+        memory: memory.to_vec(),
         answer: answer.describe(),
         reference: right.describe(),
-    });
+    }
 }
 
 /// An engine's answers, one for each memory.
@@ -463,19 +484,20 @@ fn evaluate(
     }
 }
 
-/// Whether a smaller program still shows a difference and is safe: the reference
-/// finds no fault, wherever the memory is.
-fn still_differs(engine: &dyn Engine, program: &[Insn], memory: &[u8], seed: u64) -> bool {
+/// What is right, if the program is one: its form is in order, and the reference
+/// finds no fault within so many instructions, wherever the memory is.
+fn judge(program: &[Insn], memory: &[u8], seed: u64, steps: u64) -> Option<Answer> {
     let [right, elsewhere] = [BASE, BASE + 0x1234_5678_9000].map(|base| {
-        let limits = Limits {
-            steps: STEPS_OF_SMALLER,
-            base,
-        };
+        let limits = Limits { steps, base };
         evaluate(program, memory, seed, limits, &mut Reach::new())
     });
-    if right.value.is_err() || right != elsewhere || vouch(program).is_err() {
-        return false;
-    }
+    let safe = right.value.is_ok() && right == elsewhere && vouch(program).is_ok();
+    safe.then_some(right)
+}
+
+/// Whether a smaller program still shows a difference and is safe.
+fn still_differs(engine: &dyn Engine, program: &[Insn], memory: &[u8], seed: u64) -> bool {
     let one = [memory.to_vec()];
-    answers(engine, program, &one, seed, &mut Arena::new())[0] != right
+    let differs = |right| answers(engine, program, &one, seed, &mut Arena::new())[0] != right;
+    judge(program, memory, seed, STEPS_OF_SMALLER).is_some_and(differs)
 }

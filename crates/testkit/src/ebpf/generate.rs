@@ -307,6 +307,7 @@ fn frame(
     let memory = slot(memory);
     let end = slot(end);
     let lent = slot(lent.is_some()).zip(lent);
+    let own = slot(choices.one_in(4));
     let counters = [slot(counters > 0), slot(counters > 1)];
     let room = most - depth;
     let bytes = match choices.below(16) {
@@ -321,6 +322,7 @@ fn frame(
         memory,
         end,
         lent,
+        own,
         counters,
         low: high - bytes,
         high,
@@ -343,6 +345,9 @@ fn usable(choices: &mut Choices<'_>) -> u16 {
 
 /// Numbers for the stack and for registers.
 fn begin(s: &mut Scope<'_, '_>) {
+    if let Some(slot) = s.frame.own {
+        s.emit(store(Size::DW, R10, slot, Operand::Reg(R10)));
+    }
     let mut at = s.frame.low;
     while at < s.frame.high {
         let size = s.choices.pick(&[Size::DW, Size::DW, Size::DW, Size::W]);

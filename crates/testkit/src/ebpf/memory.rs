@@ -165,6 +165,9 @@ impl Scope<'_, '_> {
     fn point(&mut self, dst: Reg, area: Area, at: i32) {
         match area {
             Area::Memory => self.reload(dst, self.frame.memory, Holds::Memory(0)),
+            Area::Frame if self.frame.own.is_some() && self.choices.one_in(2) => {
+                self.reload(dst, self.frame.own, Holds::Frame(0));
+            }
             Area::Frame => self.derive(dst, Holds::Frame(0), mov(dst, R10)),
             Area::Lent => {
                 let kept = self.frame.lent.map(|(slot, _)| slot);

@@ -12,7 +12,7 @@
 //!   read checked: it says what is right, and whether a program is safe at all;
 //! - [`engines`] compares every engine with it, and makes what differs small
 //!   ([`shrink`]);
-//! - [`reach`] counts what was generated and executed.
+//! - [`reach`] counts what was generated and executed, and [`page`] says it.
 
 mod choices;
 mod draft;
@@ -20,6 +20,7 @@ pub mod engines;
 mod generate;
 mod idioms;
 mod memory;
+pub mod page;
 mod palette;
 mod program;
 pub mod reach;

@@ -9,6 +9,7 @@ use isa::ebpf::table::ROWS;
 use isa::ebpf::{Effect, Field, Insn, Row};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::hash::Hash;
 
 /// Counts of what was reached.
 #[derive(Clone, Debug, Default)]
@@ -157,6 +158,14 @@ impl Reach {
         for (key, count) in &from.depths {
             *to.depths.entry(*key).or_default() += count;
         }
+    }
+
+    /// What was executed, in short: programs that reach the same have the same.
+    pub fn signature(&self) -> impl Hash + use<> {
+        let rows = self.counts.rows.iter().enumerate();
+        let rows = rows.filter(|(_, row)| row.executed > 0);
+        let rows: Vec<usize> = rows.map(|(number, _)| number).collect();
+        (rows, self.counts.depths.keys().last().copied())
     }
 
     /// What is missing: rows that were never executed, operands that a row never

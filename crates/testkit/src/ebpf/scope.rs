@@ -58,6 +58,8 @@ pub(super) struct Frame {
     pub(super) end: Option<i16>,
     /// Where the address of what the caller lent is kept, and its bytes.
     pub(super) lent: Option<(i16, i32)>,
+    /// Where the frame pointer itself is kept.
+    pub(super) own: Option<i16>,
     /// Words for the counters of loops that are free.
     pub(super) counters: [Option<i16>; 2],
     /// The numbers: from here...

@@ -485,14 +485,26 @@ impl Scope<'_, '_> {
         let [a, b, c, spare] = self.numbers::<4>(0);
         let width = self.width();
         let copy = |dst, src| alu(AluOp::Mov, width, dst, Operand::Reg(src));
-        let moves: &[(Reg, Reg)] = match self.choices.below(4) {
-            0 => &[(spare, a), (a, b), (b, spare)],
-            1 => &[(spare, a), (a, b), (b, c), (c, spare)],
-            2 => &[(a, b), (c, a), (b, c)],
+        let moves: &[(Reg, Reg)] = match self.choices.below(5) {
+            // What is read at the end of many turns was written at the start.
+            0 => return self.hand_on(),
+            1 => &[(spare, a), (a, b), (b, spare)],
+            2 => &[(spare, a), (a, b), (b, c), (c, spare)],
+            3 => &[(a, b), (c, a), (b, c)],
             _ => &[(a, b), (b, a), (a, a)],
         };
         for &(dst, src) in moves {
             self.compute(dst, copy(dst, src));
+        }
+    }
+
+    /// Each of several registers takes what the next one holds: in a loop a value
+    /// needs as many turns to get through as there are registers.
+    fn hand_on(&mut self) {
+        let chain = self.numbers::<6>(0);
+        for pair in chain.windows(2) {
+            let copy = alu(AluOp::Mov, Width::W64, pair[0], Operand::Reg(pair[1]));
+            self.compute(pair[0], copy);
         }
     }
 

@@ -93,14 +93,7 @@ struct Answer {
 pub fn compare_with_kernel(seeds: Range<u64>) -> Result<EbpfComparison, Unavailable> {
     kernel_release()?;
     let generator = Generator::new(Dialect::Kernel);
-    let mut found = EbpfComparison {
-        programs: 0,
-        accepted: 0,
-        runs: 0,
-        reach: Reach::new(),
-        refused: BTreeMap::new(),
-        differences: Vec::new(),
-    };
+    let mut found = EbpfComparison::default();
     for seed in seeds {
         if found.differences.len() >= ENOUGH {
             break;
@@ -121,7 +114,32 @@ fn packet(program: &Program, choices: &mut Choices<'_>) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
+impl Default for EbpfComparison {
+    fn default() -> EbpfComparison {
+        EbpfComparison {
+            programs: 0,
+            accepted: 0,
+            runs: 0,
+            reach: Reach::new(),
+            refused: BTreeMap::new(),
+            differences: Vec::new(),
+        }
+    }
+}
+
 impl EbpfComparison {
+    /// Adds another comparison.
+    pub fn add(&mut self, other: EbpfComparison) {
+        self.programs += other.programs;
+        self.accepted += other.accepted;
+        self.runs += other.runs;
+        self.reach.add(&other.reach);
+        for (reason, (count, seed)) in other.refused {
+            self.refused.entry(reason).or_insert((0, seed)).0 += count;
+        }
+        self.differences.extend(other.differences);
+    }
+
     fn compare(
         &mut self,
         seed: u64,
@@ -255,7 +273,7 @@ fn differs(program: &[Insn], packet: &[u8], seed: u64) -> bool {
     matches!((reference, kernel), (Ok(ours), Some(theirs)) if ours != theirs)
 }
 
-/// The verifier's words, without its numbers.
+/// The verifier's words, without its numbers, up to the registers it tells of.
 fn reason(program: &[Insn]) -> String {
     let slots = encode(program).unwrap_or_default();
     let request = Load {
