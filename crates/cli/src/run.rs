@@ -77,7 +77,7 @@ pub(crate) struct Args {
     budget: u64,
 
     /// How many seconds the run may take
-    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, allow_hyphen_values = true)]
     timeout: Option<Duration>,
 
     /// How many stack frames there may be at once

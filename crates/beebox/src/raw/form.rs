@@ -122,14 +122,12 @@ impl fmt::Display for ReadError {
         match self {
             ReadError::Bytes(error) => write!(f, "{error}"),
             ReadError::NoHexDigit { at, found } => {
-                write!(f, "{found:?} at byte {at} is no hexadecimal digit")
+                write!(f, "{found:?} at character {at} is no hexadecimal digit")
             }
-            ReadError::HalfByte { at } => {
-                write!(
-                    f,
-                    "the byte that ends before byte {at} has one digit, not two"
-                )
-            }
+            ReadError::HalfByte { at } => write!(
+                f,
+                "a byte has two digits, the one before character {at} has one"
+            ),
             ReadError::Asm(error) => write!(f, "{error}"),
             ReadError::NoText { at } => write!(f, "no text: byte {at} is not UTF-8"),
             ReadError::Elf(error) => write!(f, "{error}"),

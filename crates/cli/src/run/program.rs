@@ -85,7 +85,8 @@ impl RawProgram {
             ReadError::Elf(ElfError::Relocations { .. }) => {
                 failure.hint("a program without maps, globals and calls to other sections")
             }
-            _ if self.form.is_none() && self.section.is_none() => failure.hint(format_args!(
+            ReadError::Elf(_) => failure,
+            _ if self.form.is_none() => failure.hint(format_args!(
                 "it was read as {}; --form names another form",
                 match form {
                     Form::Bytes => "bytes",

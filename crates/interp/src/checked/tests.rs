@@ -1,1 +1,416 @@
-//! The checked interpreter: what it computes, and how each trap reads.
+//! What the cases of every engine do not ask: how traps read, limits, addresses,
+//! helpers, observers, and that nothing a program says makes this code panic.
+
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+use isa::ebpf::{RawInsn, assemble, decode};
+use packet::Metadata;
+use spec::SplitMix;
+
+use super::*;
+
+fn program(source: &str) -> Program {
+    Program::new(assemble(source).expect("a program"))
+}
+
+/// Runs a program with 16 bytes in `r1`, 4 bytes for reading in `r3`.
+fn run_with(source: &str, limits: &Limits, observer: &mut impl Observer) -> Finish {
+    let mut bytes: Vec<u8> = (0..16).collect();
+    let mut memory = Memory::new();
+    let bytes = memory.add("bytes", &mut bytes).expect("room");
+    let key = memory.add_read_only("key", &[1, 2, 3, 4]).expect("room");
+    let arguments = [memory.address(bytes), 16, memory.address(key), 4, 0];
+    let mut time = 0;
+    let clock = move || {
+        time += 1_000;
+        time
+    };
+    // Each helper has a clock of its own, so each begins at its beginning.
+    let mut calls = Calls::basic(SplitMix::new(1), clock);
+    calls.define(1000, |[address, len, ..], memory| {
+        let sum = memory
+            .read(address, len)?
+            .iter()
+            .map(|byte| u64::from(*byte));
+        Ok(sum.sum())
+    });
+    calls.define(1001, |[address, len, ..], memory| {
+        memory.write(address, len)?.fill(0xff);
+        Ok(0)
+    });
+    calls.define(1002, |_, _| Err(CallFault::Refused("out of tea".into())));
+    let world = World {
+        memory: &mut memory,
+        calls: &mut calls,
+        packet: None,
+    };
+    program(source).run_observed(world, Entry { arguments }, limits, observer)
+}
+
+fn run(source: &str) -> Finish {
+    run_with(source, &Limits::default(), &mut ())
+}
+
+/// How the trap of a program reads.
+fn trap(source: &str) -> String {
+    match run(source).outcome {
+        Ok(value) => panic!("{source} returned {value:#x}"),
+        Err(trap) => trap.to_string(),
+    }
+}
+
+#[test]
+fn traps_say_what_where_and_why() {
+    for (source, expected) in [
+        (
+            "r0 = *(u64 *)(r1 + 16)",
+            "instruction 0 (r0 = *(u64 *)(r1 + 16)): it reads 8 bytes at 0x10000010, \
+             where `bytes` (0x10000000 to 0x10000010) ends",
+        ),
+        (
+            "r0 = *(u8 *)(r1 + 20)",
+            "instruction 0 (r0 = *(u8 *)(r1 + 20)): it reads 1 byte at 0x10000014, \
+             4 bytes beyond the end of `bytes` (0x10000000 to 0x10000010)",
+        ),
+        (
+            "*(u16 *)(r1 - 2) = 0",
+            "instruction 0 (*(u16 *)(r1 - 2) = 0): it writes 2 bytes at 0xffffffe, \
+             2 bytes before the start of `bytes` (0x10000000 to 0x10000010)",
+        ),
+        (
+            "r0 = *(u32 *)(r1 + 13)",
+            "instruction 0 (r0 = *(u32 *)(r1 + 13)): it reads 4 bytes at 0x1000000d, of which \
+             only 3 are in `bytes` (0x10000000 to 0x10000010)",
+        ),
+        (
+            "*(u8 *)(r3 + 0) = 1",
+            "instruction 0 (*(u8 *)(r3 + 0) = 1): it writes 1 byte at 0x10100000 in \
+             `key` (0x10100000 to 0x10100004), which is only for reading",
+        ),
+        (
+            "lock *(u32 *)(r3 + 0) += r2",
+            "instruction 0 (lock *(u32 *)(r3 + 0) += r2): it updates 4 bytes at 0x10100000 in \
+             `key` (0x10100000 to 0x10100004), which is only for reading",
+        ),
+        (
+            "lock *(u32 *)(r1 + 2) += r2",
+            "instruction 0 (lock *(u32 *)(r1 + 2) += r2): it updates 4 bytes at 0x10000002 in \
+             `bytes` (0x10000000 to 0x10000010), which is not aligned to its size",
+        ),
+        (
+            "r0 = *(u64 *)(r10 - 520)",
+            "instruction 0 (r0 = *(u64 *)(r10 - 520)): it reads 8 bytes at 0xfffff8, \
+             8 bytes before the start of `stack frame 0` (0x1000000 to 0x1000200)",
+        ),
+        (
+            "r0 = 0; r0 = *(u64 *)(r0 + 8)",
+            "instruction 1 (r0 = *(u64 *)(r0 + 8)): it reads 8 bytes at 0x8, \
+             which is as good as a null pointer",
+        ),
+        (
+            "r2 = -4; r0 = *(u64 *)(r2 + 0)",
+            "instruction 1 (r0 = *(u64 *)(r2 + 0)): it reads 8 bytes at 0xfffffffffffffffc, \
+             beyond the last address there is",
+        ),
+        (
+            "r2 = 0x123456789ab ll; r0 = *(u64 *)(r2 + 0)",
+            "instruction 2 (r0 = *(u64 *)(r2 + 0)): it reads 8 bytes at 0x123456789ab, which is \
+             in no region; the nearest is `key` (0x10100000 to 0x10100004)",
+        ),
+        (
+            "goto +5",
+            "instruction 0 (goto +5): control goes on to instruction 6, where the program is not",
+        ),
+        ("call 77", "instruction 0 (call 77): there is no helper 77"),
+        (
+            "r2 = 17; call 1000",
+            "instruction 1 (call 1000): helper 1000 reads 17 bytes at 0x10000000, of which \
+             only 16 are in `bytes` (0x10000000 to 0x10000010)",
+        ),
+        (
+            "r1 = r3; r2 = 1; call 1001",
+            "instruction 2 (call 1001): helper 1001 writes 1 byte at 0x10100000 in \
+             `key` (0x10100000 to 0x10100004), which is only for reading",
+        ),
+        (
+            "call 1002",
+            "instruction 0 (call 1002): helper 1002 refuses: out of tea",
+        ),
+        (
+            "callx r1",
+            "instruction 0 (callx r1): there is no helper 268435456",
+        ),
+        (
+            "r1 = map_fd(3) ll",
+            "instruction 0 (r1 = map_fd(3) ll): it needs a map, and a program on its own has none",
+        ),
+        (
+            "r0 = *(u8 *)skb[0]",
+            "instruction 0 (r0 = *(u8 *)skb[0]): it loads from a packet, and none was given",
+        ),
+        (
+            "r1 = addr_space_cast(r1, 0, 7)",
+            "instruction 0 (r1 = addr_space_cast(r1, 0, 7)): \
+             there is no way from address space 7 to 0",
+        ),
+        (
+            ".8byte 0xff",
+            "instruction 0 (.8byte 0x00000000000000ff): no instruction has this opcode",
+        ),
+    ] {
+        assert_eq!(trap(source), expected);
+    }
+    let empty = Program::new(Vec::new()).run(
+        World {
+            memory: &mut Memory::new(),
+            calls: &mut Calls::none(),
+            packet: None,
+        },
+        Entry::default(),
+        &Limits::default(),
+    );
+    let trap = empty.outcome.unwrap_err();
+    assert_eq!((trap.at, trap.insn), (0, None));
+    assert_eq!(
+        trap.to_string(),
+        "control goes on to instruction 0, where the program is not"
+    );
+}
+
+#[test]
+fn the_budget_is_exact() {
+    let source = "r0 = 0; r0 += 1; if r0 != 10 goto -2; exit";
+    let all = run(source);
+    assert_eq!((all.outcome, all.executed), (Ok(10), 22));
+    for instructions in 0..30 {
+        let limits = Limits {
+            instructions,
+            ..Limits::default()
+        };
+        let finish = run_with(source, &limits, &mut ());
+        assert_eq!(finish.executed, instructions.min(22));
+        match finish.outcome {
+            Ok(value) => assert!(value == 10 && instructions >= 22),
+            Err(trap) => assert_eq!(trap.reason, Reason::InstructionLimit(instructions)),
+        }
+    }
+}
+
+#[test]
+fn a_deadline_ends_an_endless_loop() {
+    let deadline = Instant::now() + Duration::from_millis(20);
+    let limits = Limits {
+        instructions: u64::MAX,
+        deadline: Some(deadline),
+        ..Limits::default()
+    };
+    let finish = run_with("goto -1", &limits, &mut ());
+    assert_eq!(
+        finish.outcome.unwrap_err().reason,
+        Reason::Deadline(deadline)
+    );
+    assert!(Instant::now() >= deadline);
+    assert_eq!(finish.executed % DEADLINE_INTERVAL, 0);
+    assert_ne!(finish.executed, 0);
+}
+
+#[test]
+fn frames_end_with_their_function_and_begin_with_zeros() {
+    // Fills its frame, then calls a function whose frame must not show that.
+    let source = "
+        call f
+        call g
+        exit
+    f:
+        *(u64 *)(r10 - 8) = 5
+        r0 = 0
+        exit
+    g:
+        r0 = *(u64 *)(r10 - 8)
+        exit
+    ";
+    let source = source
+        .replace("call f", "call pc+2")
+        .replace("call g", "call pc+4");
+    assert_eq!(run(&source).outcome, Ok(0));
+    for (frames, expected) in [(1, Err(())), (2, Ok(7)), (0, Err(())), (usize::MAX, Ok(7))] {
+        let limits = Limits {
+            frames,
+            ..Limits::default()
+        };
+        let finish = run_with("call pc+1; exit; r0 = 7; exit", &limits, &mut ());
+        assert_eq!(finish.outcome.map_err(|_| ()), expected, "{frames} frames");
+    }
+}
+
+#[test]
+fn helpers_reach_memory_and_the_ports() {
+    assert_eq!(run("call 1000; exit").outcome, Ok((0..16).sum()));
+    assert_eq!(
+        run("r6 = r1; r2 = 3; call 1001; r0 = *(u32 *)(r6 + 0); exit").outcome,
+        Ok(0x3ff_ffff)
+    );
+    assert_eq!(run("call 5; call 5; exit").outcome, Ok(2_000));
+    assert_eq!(run("call 125; exit").outcome, Ok(1_000));
+    assert_eq!(run("call 7; exit"), run("call 7; exit"));
+    assert_ne!(
+        run("call 7; exit").outcome,
+        run("call 7; call 7; exit").outcome
+    );
+}
+
+#[test]
+fn an_observer_sees_every_instruction_and_can_stop() {
+    let mut seen = Vec::new();
+    let mut observer = |moment: &Moment<'_, '_>| {
+        seen.push((moment.at, moment.depth, moment.registers[0]));
+        match moment.at {
+            5 => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    };
+    let source = "r0 = 1; call pc+2; r0 += 1; exit; r0 = 2; r0 = 3; exit";
+    let finish = run_with(source, &Limits::default(), &mut observer);
+    assert_eq!(seen, [(0, 0, 0), (1, 0, 1), (4, 1, 1), (5, 1, 2)]);
+    let trap = finish.outcome.unwrap_err();
+    assert_eq!(
+        (trap.at, trap.reason, finish.executed),
+        (5, Reason::Stopped, 3)
+    );
+}
+
+#[test]
+fn an_observer_can_look_into_memory() {
+    let mut at_end = None;
+    let mut observer = |moment: &Moment<'_, '_>| {
+        if moment.insn() == Insn::Exit {
+            let end = moment.registers[10];
+            at_end = moment.memory.read(end - 8, 8).ok().map(<[u8]>::to_vec);
+        }
+        ControlFlow::Continue(())
+    };
+    run_with(
+        "*(u64 *)(r10 - 8) = 258; exit",
+        &Limits::default(),
+        &mut observer,
+    );
+    assert_eq!(at_end, Some(vec![2, 1, 0, 0, 0, 0, 0, 0]));
+}
+
+#[test]
+fn regions_stand_where_their_order_says() {
+    let (mut large, mut small) = (vec![0; 0x10_0000], [0; 3]);
+    let mut memory = Memory::new();
+    let ids = [
+        memory.add("large", &mut large).unwrap(),
+        memory.add("small", &mut small).unwrap(),
+        memory.add_read_only("none", &[]).unwrap(),
+    ];
+    let addresses = ids.map(|id| memory.address(id));
+    assert_eq!(addresses, [0x1000_0000, 0x1020_0000, 0x1030_0000]);
+    assert!(memory.read(addresses[2], 0).is_ok());
+    assert!(memory.read(addresses[2], 1).is_err());
+    assert!(memory.write(addresses[1], 3).is_ok());
+    assert!(memory.write(addresses[1], u64::MAX).is_err());
+    let names: Vec<String> = memory.places().map(|place| place.name).collect();
+    assert_eq!(names, ["large", "small", "none"]);
+}
+
+#[test]
+fn the_address_space_can_be_full() {
+    let page = vec![0; 0x1000_0000];
+    let mut memory = Memory::new();
+    let mut added = 0;
+    let full = loop {
+        match memory.add_read_only("page", &page) {
+            Ok(id) => {
+                added += 1;
+                let end = memory.address(id) + page.len() as u64;
+                assert!(
+                    end <= 1 << 32,
+                    "contexts with 32-bit fields reach all of it"
+                );
+            }
+            Err(full) => break full,
+        }
+    };
+    assert_eq!((added, full), (13, NoRoom { len: page.len() }));
+}
+
+#[test]
+fn memory_serves_run_after_run() {
+    let mut bytes = [0; 8];
+    let mut memory = Memory::new();
+    let region = memory.add("bytes", &mut bytes).unwrap();
+    let entry = Entry {
+        arguments: [memory.address(region), 8, 0, 0, 0],
+    };
+    let counter = program("r0 = *(u64 *)(r1 + 0); r0 += 1; *(u64 *)(r1 + 0) = r0; exit");
+    for expected in 1..=3 {
+        let world = World {
+            memory: &mut memory,
+            calls: &mut Calls::none(),
+            packet: None,
+        };
+        let finish = counter.run(world, entry, &Limits::default());
+        assert_eq!(finish.outcome, Ok(expected));
+    }
+    drop(memory);
+    assert_eq!(bytes, [3, 0, 0, 0, 0, 0, 0, 0]);
+}
+
+#[test]
+fn nothing_that_a_program_says_panics() {
+    const EXIT: RawInsn = RawInsn::from_le_bytes([0x95, 0, 0, 0, 0, 0, 0, 0]);
+    let mut random = SplitMix::new(9669);
+    let data: Vec<u8> = (0..64).collect();
+    let codes: Vec<u8> = isa::ebpf::table::ROWS.iter().map(|row| row.code).collect();
+    let mut returned = 0;
+    for _ in 0..30_000 {
+        let slots: Vec<RawInsn> = (0..12)
+            .map(|_| {
+                let bits = random.next_u64();
+                let mut raw = RawInsn::from_le_bytes(bits.to_le_bytes());
+                // Mostly instructions, mostly small numbers.
+                raw.code = codes[raw.code as usize % codes.len()];
+                raw.regs = (raw.regs & 0x77) + if bits >> 63 == 0 { 0 } else { 3 };
+                if bits >> 60 & 1 == 0 {
+                    raw.off %= 8;
+                    raw.imm %= 16;
+                }
+                if bits >> 58 & 3 == 0 {
+                    raw.off = 0;
+                    raw.regs &= 0x0f;
+                }
+                if bits >> 56 & 3 == 0 {
+                    raw = EXIT;
+                }
+                raw
+            })
+            .collect();
+        let mut bytes = [0; 64];
+        let mut memory = Memory::new();
+        let region = memory.add("bytes", &mut bytes).unwrap();
+        let arguments = [memory.address(region), 64, 1 << 32, u64::MAX, 7];
+        let mut calls = Calls::basic(SplitMix::new(0), || 0);
+        let packet = Packet::whole(&data, &Metadata::UNKNOWN);
+        let world = World {
+            memory: &mut memory,
+            calls: &mut calls,
+            packet: Some(&packet),
+        };
+        let limits = Limits {
+            instructions: 1_000,
+            indirect_jumps: true,
+            ..Limits::default()
+        };
+        let finish = Program::new(decode(&slots)).run(world, Entry { arguments }, &limits);
+        assert!(finish.executed <= 1_000);
+        match finish.outcome {
+            Ok(_) => returned += 1,
+            Err(trap) => assert!(!trap.to_string().is_empty()),
+        }
+    }
+    assert!(returned > 100, "{returned}");
+}
