@@ -5,6 +5,7 @@
 mod answer;
 mod asm;
 mod bench;
+mod btf;
 mod conformance;
 mod dis;
 mod filter;
@@ -40,6 +41,7 @@ enum Command {
     Run(run::Args),
     ConformancePlugin(conformance::Args),
     Seccomp(seccomp::Args),
+    Btf(btf::Args),
     Bench(bench::Args),
 }
 
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(args),
         Command::ConformancePlugin(args) => conformance::run(args),
         Command::Seccomp(args) => seccomp::run(args),
+        Command::Btf(args) => btf::run(args),
         Command::Bench(args) => bench::run(args),
     };
     match answer {

@@ -1,5 +1,7 @@
 //! The targets, one module for each.
 
+mod btf;
+mod btf_ext;
 mod capture;
 mod classic_program;
 mod classic_text;
@@ -20,6 +22,8 @@ pub(crate) const ALL: &[Target] = &[
     seccomp_profile::TARGET,
     seccomp_expectations::TARGET,
     seccomp_analysis::TARGET,
+    btf::TARGET,
+    btf_ext::TARGET,
 ];
 
 /// Instructions made of any bytes: the longest program that Linux takes, and one

@@ -1,0 +1,45 @@
+//! `beebox btf`: one module per question.
+
+mod diff;
+mod dump;
+mod input;
+mod show;
+
+use clap::Subcommand;
+
+use crate::answer::{Answer, Failure};
+
+/// See what types a program or a kernel has
+///
+/// A FILE is BTF as it stands in memory (as in /sys/kernel/btf), or an ELF file
+/// with a section .BTF, such as a BPF object or a kernel image.
+#[derive(clap::Args)]
+#[command(arg_required_else_help = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// How to print an answer.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Dump(dump::Args),
+    Show(show::Args),
+    Diff(diff::Args),
+}
+
+pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
+    match args.command {
+        Command::Dump(args) => dump::run(args),
+        Command::Show(args) => show::run(args),
+        Command::Diff(args) => diff::run(args),
+    }
+}

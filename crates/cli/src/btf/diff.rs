@@ -1,0 +1,170 @@
+//! `beebox btf diff`.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use btf::Kind;
+use btf::diff::{Change, Changed, Place, diff};
+use serde::Serialize;
+
+use super::Format;
+use super::input::Types;
+use crate::answer::{Answer, Failure};
+use crate::program_output::{json, write_output};
+
+/// Say what changed between two sets of types
+///
+/// Members that moved, changed their type or size, came or went; sizes; values of
+/// enumerations; what typedefs and functions are. Types that were only added break
+/// nothing and are counted, not listed (see --all).
+#[derive(clap::Args)]
+#[command(after_help = "\
+Exit codes: 0 nothing changed that programs could rely on, 1 something did, 2 could not answer.
+
+Examples:
+  beebox btf diff vmlinux-6.12.btf /sys/kernel/btf/vmlinux
+  beebox btf diff old.btf new.btf --type task_struct --type sk_buff")]
+pub(crate) struct Args {
+    /// What there was
+    #[arg(value_name = "OLD")]
+    old: PathBuf,
+
+    /// What there is
+    #[arg(value_name = "NEW")]
+    new: PathBuf,
+
+    /// Only types of this name
+    #[arg(long = "type", value_name = "NAME")]
+    names: Vec<String>,
+
+    /// List what was only added, too
+    #[arg(long)]
+    all: bool,
+
+    /// How to print it
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    format: Format,
+}
+
+pub(super) fn run(args: Args) -> Result<Answer, Failure> {
+    let (old, new) = (Types::read(&args.old)?, Types::read(&args.new)?);
+    let mut changed = diff(&old.btf, &new.btf);
+    if !args.names.is_empty() {
+        changed.retain(|changed| args.names.contains(&changed.name));
+    }
+    let (moving, added): (Vec<Changed>, Vec<Changed>) = changed
+        .into_iter()
+        .partition(|changed| changed.changes.iter().any(Change::moves_things));
+    let answer = match moving.is_empty() {
+        true => Answer::Yes,
+        false => Answer::No,
+    };
+    let listed = moving.iter().chain(added.iter().filter(|_| args.all));
+    let text = match args.format {
+        Format::Json => json(&Report {
+            changed: listed.map(Record::new).collect(),
+            added: added.len(),
+        }),
+        Format::Text => {
+            let mut text: String = listed.map(describe).collect();
+            let _ = writeln!(
+                text,
+                "{} types changed, {} only grew or are new",
+                moving.len(),
+                added.len()
+            );
+            text.into_bytes()
+        }
+    };
+    write_output(&text, None)?;
+    Ok(answer)
+}
+
+fn word(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Struct => "struct",
+        Kind::Union => "union",
+        Kind::Enum => "enum",
+        Kind::Typedef => "typedef",
+        _ => "function",
+    }
+}
+
+fn describe(changed: &Changed) -> String {
+    let mut text = format!("{} {}\n", word(changed.kind), changed.name);
+    for change in &changed.changes {
+        let _ = writeln!(text, "  {}", line(change));
+    }
+    text
+}
+
+fn line(change: &Change) -> String {
+    match change {
+        Change::Added => "is new".to_owned(),
+        Change::Removed => "is gone".to_owned(),
+        Change::Size { old, new } => format!("size {old} -> {new}"),
+        Change::MemberAdded { name, new } => format!("+ {name}: {}", place(new)),
+        Change::MemberRemoved { name, old } => format!("- {name}: {}", place(old)),
+        Change::MemberChanged { name, old, new } => member_change(name, old, new),
+        Change::ValueAdded { name, new } => format!("+ {name} = {new}"),
+        Change::ValueRemoved { name, old } => format!("- {name} = {old}"),
+        Change::ValueChanged { name, old, new } => format!("~ {name} = {old} -> {new}"),
+        Change::Target { old, new } => format!("{old} -> {new}"),
+    }
+}
+
+fn member_change(name: &str, old: &Place, new: &Place) -> String {
+    let mut parts = Vec::new();
+    if old.bit_offset != new.bit_offset {
+        parts.push(format!("at {} -> {}", at(old), at(new)));
+    }
+    if (old.bits, old.size) != (new.bits, new.size) {
+        parts.push(format!("{} -> {}", size(old), size(new)));
+    }
+    if old.ty != new.ty {
+        parts.push(format!("{} -> {}", old.ty, new.ty));
+    }
+    format!("~ {name}: {}", parts.join(", "))
+}
+
+fn place(place: &Place) -> String {
+    format!("{} at {}, {}", place.ty, at(place), size(place))
+}
+
+fn at(place: &Place) -> String {
+    match place.bit_offset % 8 {
+        0 => (place.bit_offset / 8).to_string(),
+        bit => format!("{}.{bit}", place.bit_offset / 8),
+    }
+}
+
+fn size(place: &Place) -> String {
+    match (place.bits, place.size) {
+        (0, Some(size)) => format!("{size} bytes"),
+        (0, None) => "no size".to_owned(),
+        (bits, _) => format!("{bits} bits"),
+    }
+}
+
+#[derive(Serialize)]
+struct Report {
+    changed: Vec<Record>,
+    added: usize,
+}
+
+#[derive(Serialize)]
+struct Record {
+    kind: &'static str,
+    name: String,
+    changes: Vec<String>,
+}
+
+impl Record {
+    fn new(changed: &Changed) -> Record {
+        Record {
+            kind: word(changed.kind),
+            name: changed.name.clone(),
+            changes: changed.changes.iter().map(line).collect(),
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! `beebox btf dump`.
+
+use btf::{COptions, TypeId, dump_c, dump_raw, dump_raw_type};
+
+use super::input::{FileArg, Types, find};
+use crate::answer::{Answer, Failure};
+use crate::program_output::write_output;
+
+/// Print types, as a list or as C
+///
+/// Both forms are those of bpftool, byte for byte.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  beebox btf dump /sys/kernel/btf/vmlinux --format c > vmlinux.h
+  beebox btf dump prog.bpf.o                      every type with its number
+  beebox btf dump prog.bpf.o --format c --type 'struct event'")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    file: FileArg,
+
+    /// How to print them
+    #[arg(long, value_name = "FORMAT", default_value = "raw")]
+    format: Form,
+
+    /// Only this type (a name or a number), and in C what it needs
+    #[arg(long = "type", value_name = "TYPE")]
+    types: Vec<String>,
+
+    /// Print C in the order in which the types stand, not by name
+    #[arg(long)]
+    unsorted: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Form {
+    /// One type after the other, with its number
+    Raw,
+    /// A header file
+    C,
+}
+
+pub(super) fn run(args: Args) -> Result<Answer, Failure> {
+    let types = Types::read(&args.file.file)?;
+    let mut roots: Vec<TypeId> = Vec::new();
+    for word in &args.types {
+        roots.extend(find(&types.btf, word)?);
+    }
+    let text = match args.format {
+        Form::C => {
+            let options = COptions {
+                sorted: !args.unsorted,
+                roots,
+            };
+            dump_c(&types.btf, &options)
+                .map_err(|error| Failure::new(error).within(args.file.file.display()))?
+        }
+        Form::Raw if roots.is_empty() => dump_raw(&types.btf),
+        Form::Raw => {
+            let mut text = Vec::new();
+            for id in roots {
+                text.extend(dump_raw_type(types.btf.at(id)));
+                text.push(b'\n');
+            }
+            text
+        }
+    };
+    write_output(&text, None)?;
+    Ok(Answer::Yes)
+}

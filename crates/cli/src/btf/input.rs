@@ -1,0 +1,99 @@
+//! From a file to its types.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use btf::{Btf, BtfExt, Shape, TypeId};
+use object::{Object, ObjectSection};
+
+use crate::answer::Failure;
+
+/// The types of a file, and what its instructions have to do with them.
+pub(super) struct Types {
+    pub(super) btf: Btf<'static>,
+    pub(super) ext: Option<BtfExt<'static>>,
+}
+
+impl Types {
+    /// Reads a file.
+    pub(super) fn read(path: &Path) -> Result<Types, Failure> {
+        Types::read_inside(path).map_err(|failure| failure.within(path.display()))
+    }
+
+    fn read_inside(path: &Path) -> Result<Types, Failure> {
+        let bytes = fs::read(path).map_err(Failure::new)?;
+        let (blob, ext) = if bytes.starts_with(b"\x7fELF") {
+            let file = object::File::parse(&*bytes).map_err(Failure::new)?;
+            if !file.is_little_endian() {
+                return Err(Failure::new("an ELF file of a big-endian machine"));
+            }
+            let blob = section(&file, ".BTF")?.ok_or_else(|| {
+                Failure::new("an ELF file without a section .BTF")
+                    .hint("clang -target bpf -g writes one; llvm-strip -g keeps it, strip does not")
+            })?;
+            (blob, section(&file, ".BTF.ext")?)
+        } else {
+            (bytes, None)
+        };
+        let btf = Btf::parse(blob).map_err(Failure::new)?;
+        let ext = ext
+            .map(|ext| BtfExt::parse(ext).map_err(|error| Failure::new(error).within(".BTF.ext")))
+            .transpose()?;
+        Ok(Types { btf, ext })
+    }
+}
+
+fn section(file: &object::File<'_>, name: &str) -> Result<Option<Vec<u8>>, Failure> {
+    let Some(section) = file.section_by_name(name) else {
+        return Ok(None);
+    };
+    let data = section
+        .uncompressed_data()
+        .map_err(|error| Failure::new(error).within(name))?;
+    Ok(Some(data.into_owned()))
+}
+
+/// The types that a word stands for: a number, or a name with or without `struct`
+/// and the like before it.
+pub(super) fn find(btf: &Btf<'_>, word: &str) -> Result<Vec<TypeId>, Failure> {
+    if let Ok(number) = word.parse() {
+        let id = TypeId(number);
+        return match btf.get(id) {
+            Some(_) if !id.is_void() => Ok(vec![id]),
+            _ => Err(Failure::new(format!(
+                "there is no type {number}; the last is {}",
+                btf.len() - 1
+            ))),
+        };
+    }
+    let (prefix, name) = word.split_once(' ').unwrap_or(("", word));
+    let fits = |shape: Shape<'_>| match prefix {
+        "struct" => matches!(shape, Shape::Struct(_)),
+        "union" => matches!(shape, Shape::Union(_)),
+        "enum" => matches!(shape, Shape::Enum(_)),
+        _ => true,
+    };
+    let found: Vec<TypeId> = btf
+        .types()
+        .filter(|ty| ty.name() == name && fits(ty.shape()))
+        .filter(|ty| {
+            !matches!(
+                ty.shape(),
+                Shape::Fwd(_) | Shape::DeclTag(_) | Shape::TypeTag(_)
+            )
+        })
+        .map(|ty| ty.id())
+        .collect();
+    if found.is_empty() {
+        return Err(Failure::new(format!("there is no type called {word}")));
+    }
+    Ok(found)
+}
+
+/// A file on the command line.
+#[derive(clap::Args)]
+pub(super) struct FileArg {
+    /// BTF, or an ELF file with a section .BTF
+    #[arg(value_name = "FILE")]
+    pub(super) file: PathBuf,
+}

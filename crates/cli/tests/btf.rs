@@ -1,0 +1,109 @@
+//! `beebox btf` as a user meets it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn beebox(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_beebox"))
+        .arg("btf")
+        .args(words)
+        .current_dir(data())
+        .output()
+        .expect("beebox starts")
+}
+
+fn data() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data")
+}
+
+fn text(words: &[&str]) -> String {
+    let output = beebox(words);
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{words:?}: {error}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+fn failure(words: &[&str]) -> String {
+    let output = beebox(words);
+    assert_eq!(output.status.code(), Some(2), "{words:?}");
+    assert!(output.stdout.is_empty(), "{words:?}");
+    String::from_utf8(output.stderr).expect("text")
+}
+
+#[test]
+fn dumps() {
+    let raw = text(&["dump", "shapes.bpf.o"]);
+    assert!(raw.starts_with("[1] PTR '(anon)' type_id=2\n"), "{raw}");
+    assert_eq!(raw.lines().filter(|line| line.starts_with('[')).count(), 38);
+
+    let c = text(&["dump", "shapes.bpf.o", "--format", "c"]);
+    assert!(c.contains("enum colour {\n\tRED = 0,\n\tGREEN = 5,\n\tBLUE = -1,\n};\n"));
+    assert!(c.contains("\tint (*call)(struct pair *, ...);\n"));
+
+    let only = ["dump", "shapes.bpf.o", "--format", "c", "--type", "pair"];
+    let c = text(&only);
+    assert!(
+        c.contains("struct pair {") && !c.contains("struct node"),
+        "{c}"
+    );
+    let raw = text(&["dump", "shapes.bpf.o", "--type", "struct pair"]);
+    assert_eq!(raw.lines().count(), 4, "{raw}");
+}
+
+#[test]
+fn shows() {
+    let summary = text(&["show", "shapes.bpf.o"]);
+    assert!(summary.starts_with("38 types, "), "{summary}");
+    assert!(summary.contains("2 functions, 12 lines, 0 relocations in .BTF.ext"));
+    assert!(summary.contains("DATASEC .bss: size == 0"), "{summary}");
+
+    let layout = text(&["show", "shapes.bpf.o", "pair"]);
+    let lines: Vec<Vec<&str>> = layout
+        .lines()
+        .skip(1)
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    assert_eq!(
+        lines,
+        [
+            vec!["0", "4", "a", "int"],
+            vec!["4", "1", "b", "char"],
+            vec!["(hole", "of", "3", "bytes)"],
+            vec!["8", "8", "c", "u64"],
+        ]
+    );
+
+    let json = text(&["show", "shapes.bpf.o", "colour", "--format", "json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["types"][0]["values"][2][1], -1);
+}
+
+#[test]
+fn differences() {
+    let same = beebox(&["diff", "shapes.bpf.o", "shapes.bpf.o"]);
+    assert_eq!(same.status.code(), Some(0));
+    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/seeds/btf/tags");
+    let other = beebox(&["diff", "shapes.bpf.o", &seeds.to_string_lossy()]);
+    assert_eq!(other.status.code(), Some(1));
+    let text = String::from_utf8(other.stdout).unwrap();
+    assert!(text.contains("struct pair\n  is gone\n"), "{text}");
+    assert!(!text.contains("bpf_spin_lock"), "new types break nothing");
+}
+
+#[test]
+fn what_is_no_btf_is_said_so() {
+    let error = failure(&["dump", "shapes.c"]);
+    assert!(
+        error.contains("shapes.c: no BTF: it starts with 0x2a2f"),
+        "{error}"
+    );
+    let error = failure(&["show", env!("CARGO_BIN_EXE_beebox")]);
+    assert!(error.contains("without a section .BTF"), "{error}");
+    let error = failure(&["show", "shapes.bpf.o", "nothing"]);
+    assert!(error.contains("there is no type called nothing"), "{error}");
+    let error = failure(&["show", "shapes.bpf.o", "99"]);
+    assert!(
+        error.contains("there is no type 99; the last is 38"),
+        "{error}"
+    );
+}
