@@ -14,7 +14,8 @@
 //! everything is wanted where its loops begin.
 
 use isa::ebpf::{AluOp, ByteOrder, Callee, Insn, Operand, Reg, Size, Width};
-use lower::jumps::jump_target;
+use lower::chains::Chains;
+use lower::jumps::{Arrivals, jump_target};
 use lower::{Evidence, Function, Lowered};
 
 use crate::idiom::{self, Rewrite};
@@ -355,6 +356,8 @@ pub(crate) struct Analysis {
     pub(crate) facts: Vec<Fact>,
     /// For each function.
     pub(crate) usage: Vec<Usage>,
+    /// Comparisons of one register that are done by a look-up.
+    pub(crate) chains: Chains,
     rewrites: Vec<Rewrite>,
 }
 
@@ -384,6 +387,7 @@ impl Analysis {
                 facts[slot + 2].is_target = true;
             }
         }
+        let chains = find_chains(insns, &mut facts);
         // A classic filter's result is 32 bits.
         let result = match program.evidence() {
             Evidence::Classic(_) => Halves::low(Reg::R0),
@@ -413,6 +417,7 @@ impl Analysis {
         Analysis {
             facts,
             usage,
+            chains,
             rewrites,
         }
     }
@@ -424,6 +429,24 @@ impl Analysis {
             index => Some(self.rewrites[index as usize - 1]),
         }
     }
+}
+
+/// The chains of comparisons. Their look-ups jump to every target, and their
+/// comparisons are no selections.
+fn find_chains(insns: &[Insn], facts: &mut [Fact]) -> Chains {
+    let chains = Chains::find(insns, &Arrivals::of(insns));
+    for chain in chains.iter() {
+        for link in chain.links {
+            let slot = link.slot as usize;
+            facts[link.target as usize].is_target = true;
+            if facts[slot].is_selection {
+                facts[slot].is_selection = false;
+                facts[slot + 2].is_target = true;
+            }
+        }
+        facts[chain.default].is_target = true;
+    }
+    chains
 }
 
 /// Whether a branch leads over nothing but a move to a register, which is how

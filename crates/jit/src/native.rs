@@ -6,8 +6,8 @@ use std::ops::Range;
 use isa::ebpf::{Insn, Reg};
 use lower::{Evidence, Lowered};
 use packet::{Metadata, Packet};
+use spec::Random;
 use spec::context::{LEN, SECCOMP_DATA_SIZE};
-use spec::{Random, SplitMix};
 use vm::{Machine, Outcome, PacketRules, Surroundings};
 
 use crate::backend::{Backend, Code, Host};
@@ -155,10 +155,16 @@ impl Native {
         };
         machine.skb.set(LEN, len);
         let context = (&raw mut machine.skb).expose_provenance() as u64;
-        let mut world = Surroundings { packet, random };
         // SAFETY: the program is a packet filter, so its evidence allows exactly
         // the context that `r1` points to, and the packet.
-        unsafe { self.run(context, 0, data, &mut world, budget) }
+        unsafe {
+            if self.wants_env {
+                let mut world = Surroundings { packet, random };
+                self.run_in(context, 0, data, &mut world, budget)
+            } else {
+                self.run_alone(context, 0, data)
+            }
+        }
     }
 
     /// Runs a seccomp filter on `struct seccomp_data` in host order.
@@ -168,15 +174,11 @@ impl Native {
     #[inline]
     pub fn run_seccomp(&self, _: &mut Machine, data: &[u8; SECCOMP_DATA_SIZE]) -> Outcome {
         assert!(self.is_seccomp(), "a packet filter runs on packets");
-        let packet = Packet::whole(&[], &Metadata::UNKNOWN);
-        let mut world = Surroundings {
-            packet: &packet,
-            random: &mut SplitMix::new(0),
-        };
         let context = data.as_ptr().expose_provenance() as u64;
         // SAFETY: the program is a seccomp filter, whose checker bounds every load
-        // to the 64 bytes at `r1`.
-        unsafe { self.run(context, 0, &[], &mut world, 0) }
+        // to the 64 bytes at `r1`. It has no loops, no calls and no packet loads,
+        // for which it would want an environment.
+        unsafe { self.run_alone(context, 0, &[]) }
     }
 
     /// Runs a trusted program on memory: `r1` is its address, `r2` its length.
@@ -193,25 +195,46 @@ impl Native {
     ) -> Outcome {
         let trusted = matches!(self.evidence, Evidence::Trusted);
         assert!(trusted, "a classic filter runs on packets or system calls");
-        let packet = Packet::whole(&[], &Metadata::UNKNOWN);
-        let mut world = Surroundings {
-            packet: &packet,
-            random,
-        };
         let address = memory.as_mut_ptr().expose_provenance() as u64;
+        let len = memory.len() as u64;
         // SAFETY: the host vouched that the program accesses nothing but the
         // memory, which is unique to this run.
-        unsafe { self.run(address, memory.len() as u64, &[], &mut world, u64::MAX) }
+        unsafe {
+            if self.wants_env {
+                let packet = Packet::whole(&[], &Metadata::UNKNOWN);
+                let mut world = Surroundings {
+                    packet: &packet,
+                    random,
+                };
+                self.run_in(address, len, &[], &mut world, u64::MAX)
+            } else {
+                self.run_alone(address, len, &[])
+            }
+        }
     }
 
     fn is_seccomp(&self) -> bool {
         matches!(self.evidence, Evidence::Classic(classic::Rules::Seccomp))
     }
 
+    /// Runs a program that does not look at the environment.
+    ///
+    /// # Safety
+    /// It does not; `r1` and `r2` are what the program's evidence says of them.
+    #[inline(always)]
+    unsafe fn run_alone(&self, r1: u64, r2: u64, data: &[u8]) -> Outcome {
+        debug_assert!(!self.wants_env);
+        let env = std::ptr::null_mut();
+        // SAFETY: the code was made from a lowered program, whose evidence upholds
+        // what it does; the rest is passed on to the caller.
+        Outcome::Returned(unsafe { (self.entry)(r1, r2, data.as_ptr(), data.len(), env) })
+    }
+
+    /// Runs a program that looks at the environment.
+    ///
     /// # Safety
     /// `r1` and `r2` are what the program's evidence says of them.
-    #[inline(always)]
-    unsafe fn run(
+    unsafe fn run_in(
         &self,
         r1: u64,
         r2: u64,
@@ -219,13 +242,6 @@ impl Native {
         world: &mut Surroundings<'_>,
         budget: u64,
     ) -> Outcome {
-        if !self.wants_env {
-            // SAFETY: the code was made from a lowered program, whose evidence
-            // upholds what it does; it does not look at the environment.
-            let r0 =
-                unsafe { (self.entry)(r1, r2, data.as_ptr(), data.len(), std::ptr::null_mut()) };
-            return Outcome::Returned(r0);
-        }
         let world: *mut Surroundings<'_> = world;
         let mut env = Env {
             world: world.cast(),
@@ -233,7 +249,7 @@ impl Native {
             len: data.len(),
             budget: i64::try_from(budget).unwrap_or(i64::MAX),
         };
-        // SAFETY: as above; the environment outlives the call.
+        // SAFETY: as in `run_alone`; the environment outlives the call.
         let r0 = unsafe { (self.entry)(r1, r2, data.as_ptr(), data.len(), &raw mut env) };
         if env.budget < 0 {
             Outcome::BudgetExhausted

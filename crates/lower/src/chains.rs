@@ -116,6 +116,11 @@ impl Chains {
         chains
     }
 
+    /// All of them, in ascending order of the first slot.
+    pub fn iter(&self) -> impl Iterator<Item = Chain<'_>> {
+        self.chains.iter().map(|found| self.chain(*found))
+    }
+
     /// The chain that begins at this slot.
     pub fn starting_at(&self, slot: usize) -> Option<Chain<'_>> {
         if !self.starts(slot) {
@@ -124,16 +129,16 @@ impl Chains {
         let index = self
             .chains
             .partition_point(|found| (self.links[found.links.0 as usize].slot as usize) < slot);
-        let Found {
-            dst,
-            default,
-            links: (from, to),
-        } = self.chains[index];
-        Some(Chain {
-            dst,
+        Some(self.chain(self.chains[index]))
+    }
+
+    fn chain(&self, found: Found) -> Chain<'_> {
+        let (from, to) = found.links;
+        Chain {
+            dst: found.dst,
             links: &self.links[from as usize..to as usize],
-            default: default as usize,
-        })
+            default: found.default as usize,
+        }
     }
 
     /// Whether a chain begins at this slot.

@@ -617,9 +617,14 @@ impl Buffer {
         self.op_regs(one(0xff), 0, 2, reg, 0, 0);
     }
 
-    /// Eight bytes of data.
-    pub(crate) fn data(&mut self, value: u64) {
-        self.put(0, 0, value, 8);
+    /// Up to eight bytes of data.
+    pub(crate) fn data(&mut self, value: u64, len: usize) {
+        self.put(0, 0, value, len);
+    }
+
+    /// `jmp [mem]`
+    pub(crate) fn jump_through(&mut self, mem: Mem) {
+        self.op_mem(one(0xff), 0, 4, mem, false);
     }
 }
 

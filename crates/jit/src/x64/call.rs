@@ -159,7 +159,7 @@ impl Generator<'_> {
         for index in 0..self.helpers.len() {
             let (address, label) = self.helpers[index];
             self.buf.bind(label);
-            self.buf.data(address);
+            self.buf.data(address, 8);
         }
     }
 

@@ -10,6 +10,7 @@ use isa::ebpf::{Callee, Imm64, Insn, Operand, Reg, Width};
 use lower::{Evidence, Function, Lowered};
 
 use super::buffer::{Buffer, Label};
+use super::chain::Table;
 use super::features::Features;
 use super::frame::{Demand, Frame};
 use super::packet::Beyond;
@@ -54,6 +55,8 @@ pub(super) struct Generator<'a> {
     pub(super) beyond_stubs: [Option<Label>; 3],
     /// Addresses of helpers, and where they lie.
     pub(super) helpers: Vec<(u64, Label)>,
+    /// Tables of chains, written behind the code.
+    pub(super) tables: Vec<Table>,
 }
 
 /// How many low bits of the value may be set.
@@ -84,6 +87,7 @@ impl<'a> Generator<'a> {
             beyond: Vec::new(),
             beyond_stubs: [None; 3],
             helpers: Vec::new(),
+            tables: Vec::new(),
         }
     }
 
@@ -98,6 +102,7 @@ impl<'a> Generator<'a> {
             env |= demand.env || self.frame.env.is_some() && index == 0;
             self.write_function();
         }
+        self.write_tables();
         self.write_helper_table();
         env
     }
@@ -152,8 +157,13 @@ impl<'a> Generator<'a> {
                 self.forget_all();
             }
             self.buf.bind(self.label(slot));
-            let count = self.write_insn(slot);
-            slot += count;
+            slot += if self.analysis.chains.starts(slot) {
+                self.look_up(slot)
+            } else if self.analysis.chains.absorb(slot) {
+                1
+            } else {
+                self.write_insn(slot)
+            };
         }
     }
 
@@ -282,7 +292,10 @@ impl<'a> Generator<'a> {
     #[inline(always)]
     pub(super) fn peek(&self, slot: usize) -> Option<Insn> {
         let fact = self.analysis.facts.get(slot)?;
-        let plain = !fact.is_target && !fact.is_dead && fact.rewrite == 0;
+        let plain = !fact.is_target
+            && !fact.is_dead
+            && fact.rewrite == 0
+            && !self.analysis.chains.starts(slot);
         (plain && slot < self.function.end).then(|| self.insns[slot])
     }
 

@@ -1,7 +1,7 @@
 //! The x86-64 backend.
 //!
 //! `generator.rs` walks over the program; `alu.rs`, `divide.rs`, `memory.rs`,
-//! `packet.rs`, `branch.rs` and `call.rs` write instructions of their kinds;
+//! `packet.rs`, `branch.rs`, `chain.rs` and `call.rs` write instructions of their kinds;
 //! `frame.rs` decides where values live; `asm.rs` encodes into `buffer.rs`.
 
 mod alu;
@@ -9,6 +9,7 @@ mod asm;
 mod branch;
 mod buffer;
 mod call;
+mod chain;
 mod divide;
 mod features;
 mod frame;
