@@ -101,3 +101,34 @@ fn a_chain_entered_in_the_middle_goes_on_from_there() {
         assert_eq!(run(&program), expected, "{value}");
     }
 }
+
+#[test]
+fn a_test_before_a_chain_leaves_it_whole() {
+    let test = |cond, imm, off| Insn::Jump {
+        cond,
+        width: Width::W32,
+        dst: Reg::R2,
+        src: Operand::Imm(imm),
+        off,
+    };
+    for (value, expected) in [(-2, 1), (0, 1), (7, 1), (9, 0), (22, 1)] {
+        let mov = |imm| Insn::Alu {
+            op: AluOp::Mov,
+            width: Width::W32,
+            dst: Reg::R0,
+            src: Operand::Imm(imm),
+        };
+        let mut program = Vec::from(set(Reg::R2, value as u64));
+        program.extend([
+            mov(1),
+            test(Cond::SGe, 22, 5),
+            test(Cond::Eq, -2, 4),
+            test(Cond::Eq, 129, 3),
+            test(Cond::Eq, 0, 2),
+            test(Cond::Eq, 7, 1),
+            mov(0),
+            Insn::Exit,
+        ]);
+        assert_eq!(run(&program), expected, "{value}");
+    }
+}
