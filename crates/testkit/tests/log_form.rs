@@ -1,0 +1,79 @@
+//! The kernel's log form: what the verifier prints of every instruction that it
+//! looks at, compared with what we print, on whole programs. It needs a kernel that
+//! can be asked (root); elsewhere single slots are compared with what is recorded of
+//! them (`isa`).
+
+use beebox_testkit::ebpf::{Choices, Dialect, Entry, Generator};
+use beebox_testkit::kernel::kernel_release;
+use isa::ebpf::{Callee, Insn, encode};
+use spec::calls;
+use std::collections::BTreeSet;
+use std::env;
+use sys::Errno;
+use sys::bpf::{Load, LogLevel, ProgramType, load};
+
+const PROGRAMS: u64 = 400;
+/// Bytes for a log of all that the verifier walks.
+const LOG_BYTES: usize = 16 << 20;
+
+/// Whether the kernel has to answer.
+fn required() -> bool {
+    let is = |name, value| env::var(name).is_ok_and(|found| found == value);
+    is("CI", "true") && is("BEEBOX_ORACLE", "required")
+}
+
+/// The index of an instruction that a line of the log prints, and its text.
+fn printed(line: &str) -> Option<(usize, &str)> {
+    let (index, rest) = line.split_once(": (")?;
+    let index = index.parse().ok()?;
+    let text = &line[line.len() - rest.len() - 1..];
+    let text = text.split(" ; ").next().unwrap_or(text);
+    Some((index, text.trim_end()))
+}
+
+fn in_log_form(insn: Insn) -> String {
+    let name = |callee| match callee {
+        Callee::Helper(number) => calls::name(number),
+        _ => None,
+    };
+    insn.kernel_form(&name).to_string()
+}
+
+#[test]
+fn the_log_of_whole_programs_is_ours() {
+    if let Err(why) = kernel_release() {
+        assert!(!required(), "the kernel does not answer: {why:?}");
+        eprintln!("skipped: {why:?}");
+        return;
+    }
+    let generator = Generator::new(Dialect::Kernel);
+    let (mut lines, mut rows) = (0, BTreeSet::new());
+    for seed in 0..PROGRAMS {
+        let program = generator.program(&mut Choices::from_seed(seed));
+        let insns = program.code(Entry::Xdp);
+        let slots = encode(&insns).expect("what is generated has an encoding");
+        let request = Load {
+            log_level: LogLevel::Everything,
+            log_bytes: LOG_BYTES,
+            ..Load::new(ProgramType::Xdp, &slots)
+        };
+        let log = match load(&request) {
+            Ok((_, log)) => log,
+            Err(refused) if refused.errno == Errno::EPERM => {
+                assert!(!required(), "{refused}");
+                eprintln!("skipped: {refused}");
+                return;
+            }
+            // What it looked at until then is compared all the same.
+            Err(refused) => refused.log,
+        };
+        for (index, text) in log.lines().filter_map(printed) {
+            let insn = insns[index];
+            assert_eq!(in_log_form(insn), text, "seed {seed}, slot {index}");
+            rows.extend(insn.row().map(|row| row.op));
+            lines += 1;
+        }
+    }
+    assert!(lines > 20_000, "{lines} lines");
+    assert!(rows.len() > 120, "{} rows: {rows:?}", rows.len());
+}
