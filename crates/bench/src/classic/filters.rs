@@ -48,23 +48,18 @@ pub(super) fn measure(
     libpcap: Option<&Libpcap>,
     report: &mut Report,
 ) -> Result<(), Failure> {
-    let sets = [
-        (ONE_PACKET, Traffic::ssh()),
-        (MANY_PACKETS, Traffic::mixed(MANY)),
-    ];
-    let mut workloads = Vec::new();
+    let sets = sets();
     for case in CASES {
         let prepared = Prepared::new(case)?;
         for (set, traffic) in &sets {
-            let workload = format!("{}, {set}", case.name);
+            let workload = case.workload(set);
             let frames = traffic.frames();
             prepared.race(&workload, &frames, samples, libpcap, report)?;
             prepared.cost_of_insns(&workload, &frames, report)?;
-            workloads.push(workload);
         }
     }
-    measure_ancillary(samples, report)?;
-    summarise(&workloads, report);
+    race_ancillary(samples, report)?;
+    summarise(&workloads(), report);
     let [port_22, with_payload] = [&CASES[0], &CASES[1]].map(|case| {
         let frames = sets[1].1.frames();
         let matching = frames.iter().filter(|frame| (case.native)(frame.data) != 0);
@@ -82,6 +77,50 @@ pub(super) fn measure(
             .into(),
     );
     Ok(())
+}
+
+/// The races alone.
+pub(crate) fn race(
+    samples: u32,
+    libpcap: Option<&Libpcap>,
+    report: &mut Report,
+) -> Result<(), Failure> {
+    for case in CASES {
+        let prepared = Prepared::new(case)?;
+        for (set, traffic) in &sets() {
+            let frames = traffic.frames();
+            prepared.race(&case.workload(set), &frames, samples, libpcap, report)?;
+        }
+    }
+    race_ancillary(samples, report)
+}
+
+/// The workloads of [`race`], without the ancillary loads.
+pub(crate) fn workloads() -> Vec<String> {
+    let of = |case: &'static Case| [ONE_PACKET, MANY_PACKETS].map(|set| case.workload(set));
+    CASES.iter().flat_map(of).collect()
+}
+
+/// Those of the ancillary loads.
+pub(crate) fn ancillary_workloads() -> Vec<String> {
+    [ONE_PACKET, MANY_PACKETS].map(ancillary_workload).to_vec()
+}
+
+fn ancillary_workload(set: &str) -> String {
+    format!("ancillary loads, {set}")
+}
+
+fn sets() -> [(&'static str, Traffic); 2] {
+    [
+        (ONE_PACKET, Traffic::ssh()),
+        (MANY_PACKETS, Traffic::mixed(MANY)),
+    ]
+}
+
+impl Case {
+    fn workload(&self, set: &str) -> String {
+        format!("{}, {set}", self.name)
+    }
 }
 
 fn summarise(workloads: &[String], report: &mut Report) {
@@ -185,10 +224,13 @@ impl<'c> Prepared<'c> {
         libpcap: Option<&Libpcap>,
         report: &mut Report,
     ) -> Result<(), Failure> {
-        let filters = [Engine::Classic, Engine::Interp].map(|engine| {
-            Filter::new(&self.program, Rules::Capture, Semantics::Capture, engine)
-                .expect("the program was checked")
-        });
+        let filters: Vec<Filter> = Engine::ALL
+            .iter()
+            .map(|&engine| {
+                Filter::new(&self.program, Rules::Capture, Semantics::Capture, engine)
+                    .expect("the program was checked")
+            })
+            .collect();
         let theirs = libpcap.and_then(|libpcap| libpcap.interpreter(self.program.clone()));
         let rbpf =
             peer::machine(&self.for_rbpf).map_err(|unfit| Failure::Unfit(self.case.name, unfit))?;
@@ -254,18 +296,18 @@ impl<'c> Prepared<'c> {
 }
 
 /// Kernel semantics, which libpcap does not have; rbpf does not know the calls.
-fn measure_ancillary(samples: u32, report: &mut Report) -> Result<(), Failure> {
+fn race_ancillary(samples: u32, report: &mut Report) -> Result<(), Failure> {
     let program = assemble(ANCILLARY);
-    let filters = [Engine::Classic, Engine::Interp].map(|engine| {
-        Filter::new(&program, Rules::Socket, Semantics::Kernel, engine)
-            .expect("the committed program is valid")
-    });
+    let filters: Vec<Filter> = Engine::ALL
+        .iter()
+        .map(|&engine| {
+            Filter::new(&program, Rules::Socket, Semantics::Kernel, engine)
+                .expect("the committed program is valid")
+        })
+        .collect();
     let metadata: Vec<Metadata> = (0..64).map(received).collect();
-    for (set, traffic) in [
-        (ONE_PACKET, Traffic::ssh()),
-        (MANY_PACKETS, Traffic::mixed(MANY)),
-    ] {
-        let workload = format!("ancillary loads, {set}");
+    for (set, traffic) in &sets() {
+        let workload = ancillary_workload(set);
         let frames = traffic.frames();
         let packets: Vec<Packet<'_>> = frames
             .iter()

@@ -2,7 +2,7 @@
 //! code.
 
 mod files;
-mod filters;
+pub(crate) mod filters;
 mod preparation;
 pub(crate) mod seccomp_rules;
 
@@ -22,9 +22,9 @@ pub(crate) const BENCH: Bench = Bench {
 };
 
 // The engines, as tables name them.
-const CLASSIC: &str = "classic";
+pub(crate) const CLASSIC: &str = "classic";
 const INTERP: &str = "interp";
-const LIBPCAP: &str = "libpcap";
+pub(crate) const LIBPCAP: &str = "libpcap";
 const RBPF: &str = "rbpf";
 const NATIVE: &str = "native";
 

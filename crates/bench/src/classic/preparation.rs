@@ -1,11 +1,13 @@
-//! What it costs to get a filter ready: checking, conversion, and making the
-//! interpreter's code.
+//! What it costs to get a filter ready: checking, conversion, and making
+//! the interpreter's code or native code.
 
 use std::hint::black_box;
 
 use beebox::{Rules, Semantics, SockFilter};
 use classic::{Checked, check, convert};
 use interp::Code;
+use jit::memory::Pool;
+use jit::{Native, Options};
 use lower::Lowered;
 use spec::SplitMix;
 
@@ -19,6 +21,7 @@ const CHECK: &str = "check";
 const CONVERT: &str = "convert";
 const BOTH: &str = "check + convert";
 const COMPILE: &str = "compile for interp";
+const TO_NATIVE: &str = "compile for jit";
 
 pub(super) fn measure(samples: u32, report: &mut Report) {
     let mut worst: f64 = 0.0;
@@ -28,7 +31,10 @@ pub(super) fn measure(samples: u32, report: &mut Report) {
         ("1,000 instructions at random", at_random()),
     ] {
         let times = times(&program, samples);
-        for (stage, value) in [CHECK, CONVERT, BOTH, COMPILE].into_iter().zip(times) {
+        for (stage, value) in [CHECK, CONVERT, BOTH, COMPILE, TO_NATIVE]
+            .into_iter()
+            .zip(times)
+        {
             report.add_row(workload, stage, UNIT, value);
             if stage == BOTH {
                 worst = worst.max(value);
@@ -43,17 +49,20 @@ pub(super) fn measure(samples: u32, report: &mut Report) {
     );
 }
 
-/// The four stages, in microseconds for a thousand instructions.
+/// The stages, in microseconds for a thousand instructions.
 fn times(program: &[SockFilter], samples: u32) -> Vec<f64> {
     let check = || check(black_box(program), Rules::Socket).expect("the program is valid");
     let checked = check();
     let lowered = Lowered::from_classic(convert(&checked, Semantics::Kernel));
     let convert = |checked: &Checked| convert(checked, Semantics::Kernel);
-    let mut passes: [&mut dyn FnMut(); 4] = [
+    let pool = Pool::new();
+    let native = |lowered| Native::compile(lowered, &Options::default(), &pool);
+    let mut passes: [&mut dyn FnMut(); 5] = [
         &mut || drop(black_box(check())),
         &mut || drop(black_box(convert(black_box(&checked)))),
         &mut || drop(black_box(convert(&check()))),
         &mut || drop(black_box(Code::compile(black_box(&lowered)))),
+        &mut || drop(black_box(native(black_box(&lowered)))),
     ];
     let thousands = program.len() as f64 / 1000.0;
     race::times(&mut passes, samples)

@@ -54,16 +54,8 @@ pub(super) fn measure(
     report: &mut Report,
 ) -> Result<(), Failure> {
     for (rules, target) in [(2, 1.0), (200, 5.0)] {
-        let allowed = allowed(rules);
-        let last = *allowed.last().expect("there are rules");
-        let mut workloads = Vec::new();
-        for (which, number) in [("the last matches", last), ("none matches", 439)] {
-            let workload = format!("seccomp, {rules} rules, {which}");
-            race(&workload, &allowed, number, samples, libpcap, report)?;
-            workloads.push(workload);
-        }
-        let workloads = workloads.iter().map(String::as_str);
-        if let Some(value) = report.least_speed_up(workloads, INTERP, LIBPCAP, UNIT) {
+        race(rules, samples, libpcap, report)?;
+        if let Some(value) = least_speed_up(rules, INTERP, LIBPCAP, report) {
             report.add_figure(
                 format!("seccomp{rules}_vs_libpcap"),
                 format!(
@@ -78,7 +70,37 @@ pub(super) fn measure(
     Ok(())
 }
 
-fn race(
+/// The races of filters with so many rules.
+pub(crate) fn race(
+    rules: usize,
+    samples: u32,
+    libpcap: Option<&Libpcap>,
+    report: &mut Report,
+) -> Result<(), Failure> {
+    let allowed = allowed(rules);
+    let last = *allowed.last().expect("there are rules");
+    for (workload, number) in workloads(rules).iter().zip([last, 439]) {
+        race_on_call(workload, &allowed, number, samples, libpcap, report)?;
+    }
+    Ok(())
+}
+
+/// The least speed-up of the races of filters with so many rules.
+pub(crate) fn least_speed_up(
+    rules: usize,
+    engine: &str,
+    other: &str,
+    report: &Report,
+) -> Option<f64> {
+    let workloads = workloads(rules);
+    report.least_speed_up(workloads.iter().map(String::as_str), engine, other, UNIT)
+}
+
+fn workloads(rules: usize) -> [String; 2] {
+    ["the last matches", "none matches"].map(|which| format!("seccomp, {rules} rules, {which}"))
+}
+
+fn race_on_call(
     workload: &str,
     allowed: &[u32],
     number: u32,
@@ -96,7 +118,7 @@ fn race(
 
     let calls = [Call::new(number)];
     let mut race = Race::new(workload, &calls);
-    for engine in [Engine::Classic, Engine::Interp] {
+    for &engine in Engine::ALL {
         let mut filter = SeccompFilter::new(&program, engine).expect("the program is valid");
         race.add(engine.name(), move |call: &Call| filter.run(&call.data));
     }

@@ -8,6 +8,7 @@
 
 mod checked;
 mod clang;
+mod classic_filters;
 mod kernel;
 mod object;
 mod preparation;
@@ -19,8 +20,10 @@ mod unproved;
 mod workload;
 
 pub use object::Unreadable;
+use setting::Setting;
 use workload::WORKLOADS;
 
+use crate::classic::{CLASSIC, LIBPCAP};
 use crate::report::Report;
 use crate::{Bench, Failure, Options, Progress};
 
@@ -28,7 +31,13 @@ use crate::{Bench, Failure, Options, Progress};
 pub(crate) const BENCH: Bench = Bench {
     name: "engines",
     about: "eBPF programs: every engine beside the kernel's compiler, rbpf and native code",
-    workloads: || WORKLOADS.iter().map(|workload| workload.key).collect(),
+    workloads: || {
+        WORKLOADS
+            .iter()
+            .map(|w| w.key)
+            .chain([classic_filters::KEY])
+            .collect()
+    },
     sample,
     rest,
     part: |_| None,
@@ -44,7 +53,9 @@ const RBPF_JIT: &str = "rbpf jit";
 const NATIVE: &str = "native";
 
 /// In which order tables show the engines.
-const COLUMNS: &[&str] = &[NATIVE, JIT, KERNEL, RBPF_JIT, INTERP, CHECKED, RBPF];
+const COLUMNS: &[&str] = &[
+    NATIVE, JIT, KERNEL, RBPF_JIT, INTERP, CHECKED, RBPF, CLASSIC, LIBPCAP,
+];
 
 fn sample(options: &Options) -> Result<Report, Failure> {
     let samples = if options.quick { 20 } else { 60 };
@@ -57,13 +68,16 @@ fn sample(options: &Options) -> Result<Report, Failure> {
             .collect(),
         ..Report::default()
     };
-    let chosen = WORKLOADS.iter().filter(|workload| match &options.only {
-        Some(only) => workload.key.eq_ignore_ascii_case(only),
+    let is_chosen = |key: &str| match &options.only {
+        Some(only) => key.eq_ignore_ascii_case(only),
         None => true,
-    });
-    let setting = setting::Setting::new(options, samples, &mut report)?;
-    for workload in chosen {
+    };
+    let setting = Setting::new(options, samples, &mut report)?;
+    for workload in WORKLOADS.iter().filter(|workload| is_chosen(workload.key)) {
         setting.measure(workload, &mut report)?;
+    }
+    if is_chosen(classic_filters::KEY) {
+        classic_filters::measure(samples, &mut report)?;
     }
     summary::of_process(&mut report);
     Ok(report)

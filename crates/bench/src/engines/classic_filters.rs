@@ -1,0 +1,70 @@
+//! Classic filters as native code: those of `bench classic` that Linux's own
+//! history measured, in the same races.
+
+use sys::libpcap::Libpcap;
+
+use super::{INTERP, JIT, NATIVE, summary};
+use crate::Failure;
+use crate::classic::{CLASSIC, LIBPCAP, filters, seccomp_rules};
+use crate::report::{Report, Target, Unit};
+
+/// By what name they are chosen.
+pub(super) const KEY: &str = "filters";
+
+/// Rules of the seccomp filter.
+const RULES: usize = 200;
+
+/// Lets all engines race on the filters, and adds what is wanted of ours.
+pub(super) fn measure(samples: u32, report: &mut Report) -> Result<(), Failure> {
+    let libpcap = Libpcap::load().ok();
+    filters::race(samples, libpcap.as_ref(), report)?;
+    seccomp_rules::race(RULES, samples, libpcap.as_ref(), report)?;
+    let workloads = filters::workloads();
+    for workload in &workloads {
+        summary::compare(workload, false, report);
+    }
+    summarise(&workloads, report);
+    Ok(())
+}
+
+fn summarise(workloads: &[String], report: &mut Report) {
+    let least = |chosen: &[String], engine, other| {
+        let chosen = chosen.iter().map(String::as_str);
+        report.least_speed_up(chosen, engine, other, Unit::NsPerRun)
+    };
+    let of_port_22 = workloads.iter().filter(|name| name.starts_with("port 22"));
+    let port_22: Vec<String> = of_port_22.cloned().collect();
+    let ancillary = filters::ancillary_workloads();
+    let figures = [
+        (
+            "port_22_vs_native",
+            "jit's time over native code's on `port 22`: the greater of one packet and many",
+            least(&port_22, JIT, NATIVE).map(f64::recip),
+            Target::AtMost(1.2),
+        ),
+        (
+            "ancillary_jit_vs_interp",
+            "jit's speed over interp's on ancillary loads: the lesser of one packet and many",
+            least(&ancillary, JIT, INTERP),
+            Target::AtLeast(4.0),
+        ),
+        (
+            "ancillary_jit_vs_classic",
+            "the same over the plain interpreter's",
+            least(&ancillary, JIT, CLASSIC),
+            Target::AtLeast(10.0),
+        ),
+        (
+            "seccomp200_jit_vs_libpcap",
+            "jit's speed over libpcap's, a seccomp filter of 200 rules: the lesser of a call that \
+             matches the last and one that matches none",
+            seccomp_rules::least_speed_up(RULES, JIT, LIBPCAP, report),
+            Target::AtLeast(20.0),
+        ),
+    ];
+    for (name, meaning, value, target) in figures {
+        if let Some(value) = value {
+            report.add_figure(name, meaning, value, Some(target));
+        }
+    }
+}
