@@ -3,13 +3,15 @@
 use std::path::PathBuf;
 
 use crate::answer::{Answer, Failure};
+use crate::dis::ebpf;
 use crate::program_input::{FormName, ProgramInput};
 use crate::program_output::{Format, format_program, write_output};
 
-/// Assemble a classic filter: from any form to any binary or text form
+/// Assemble a filter or an eBPF program: from any form to any binary or text form
 ///
 /// Reads a classic BPF program in any form, most often the assembly language of
-/// bpf_asm, and writes it in another. The program is translated, not checked.
+/// bpf_asm, and writes it in another. With --ebpf it reads and writes eBPF, most
+/// often LLVM's assembly language. The program is translated, not checked.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -17,7 +19,9 @@ Examples:
   beebox asm drop.asm -o drop.bpf           a raw sock_filter array
   beebox asm drop.asm --format dd           a C array
   tcpdump -ddd tcp | beebox asm -o tcp.bpf  any other form is read as well
-  beebox asm -e 'port 22' -o ssh.bpf        compiled by the system's libpcap")]
+  beebox asm -e 'port 22' -o ssh.bpf        compiled by the system's libpcap
+  beebox asm --ebpf program.s -o program.bin  eBPF, eight bytes for each slot
+  beebox asm --ebpf program.s --format dd   struct bpf_insn for C")]
 pub(crate) struct Args {
     #[command(flatten)]
     input: ProgramInput,
@@ -26,18 +30,27 @@ pub(crate) struct Args {
     #[arg(short, long = "output", value_name = "OUT")]
     out: Option<PathBuf>,
 
-    /// What to write [default: raw with -o, else oneline]
+    /// What to write [default: raw with -o, else oneline, or hex with --ebpf]
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
+
+    /// FILE holds an eBPF program: text in LLVM's assembly language, bytes, bytes in
+    /// hexadecimal, or an object
+    #[arg(long, conflicts_with_all = ["form", "expression"])]
+    ebpf: bool,
 }
 
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
-    let program = args.input.read()?;
-    let default = match args.out {
-        Some(_) => FormName::Raw,
-        None => FormName::Oneline,
+    let default = match (&args.out, args.ebpf) {
+        (Some(_), _) => Format::Form(FormName::Raw),
+        (None, false) => Format::Form(FormName::Oneline),
+        (None, true) => Format::Hex,
     };
-    let format = args.format.unwrap_or(Format::Form(default));
-    write_output(&format_program(&program, format), args.out.as_deref())?;
+    let format = args.format.unwrap_or(default);
+    let bytes = match args.ebpf {
+        true => ebpf::format(&ebpf::read(&args.input)?, format)?,
+        false => format_program(&args.input.read()?, format)?,
+    };
+    write_output(&bytes, args.out.as_deref())?;
     Ok(Answer::Yes)
 }

@@ -1,7 +1,7 @@
 //! `beebox dis`.
 
 mod converted;
-mod ebpf;
+pub(crate) mod ebpf;
 mod native;
 
 use clap::ArgGroup;
@@ -15,11 +15,11 @@ use crate::answer::{Answer, Failure};
 use crate::program_input::{ProgramInput, check_program};
 use crate::program_output::{Format, format_program, write_output};
 
-/// Disassemble a classic filter, or show what it becomes: eBPF and native code
+/// Disassemble a filter or an eBPF program, or show what it becomes: native code
 ///
 /// Reads a classic BPF program in any form, or has libpcap compile an
-/// expression, and lists it, by default as `tcpdump -d` does. With --jit it also
-/// takes eBPF programs.
+/// expression, and lists it, by default as `tcpdump -d` does. With --ebpf it reads
+/// an eBPF program instead, and lists it as llvm-objdump does.
 #[derive(clap::Args)]
 #[command(group = ArgGroup::new("shown").args(["converted", "jit"]))]
 #[command(after_help = "\
@@ -29,6 +29,8 @@ Examples:
   beebox dis filter.txt --format asm        source that bpf_asm assembles
   beebox dis -e 'port 22' --converted       classic and internal code, side by side
   beebox dis -e 'port 22' --jit             and the native code of this processor
+  beebox dis --ebpf program.bin             an eBPF program, as LLVM writes it
+  beebox dis --ebpf program.bin --format log  and as the verifier's log has it
   beebox dis --jit --ebpf program.s         an eBPF program and its native code
   beebox dis -e tcp --format json | jq -r '.insns[].text'")]
 pub(crate) struct Args {
@@ -47,9 +49,9 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "converted")]
     jit: bool,
 
-    /// FILE holds an eBPF program: instructions of eight bytes, or text in LLVM's
-    /// assembly language
-    #[arg(long, requires = "jit", conflicts_with_all = ["form", "expression", "rules"])]
+    /// FILE holds an eBPF program: bytes, bytes in hexadecimal, text in LLVM's
+    /// assembly language, or an object
+    #[arg(long, conflicts_with_all = ["form", "expression", "rules", "converted"])]
     ebpf: bool,
 
     /// The processor that the native code is for
@@ -111,14 +113,17 @@ impl RulesName {
 
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     let text = if args.ebpf {
-        let insns = ebpf::decode(&args.input)?;
-        show_ebpf(insns, &args)?
+        let insns = ebpf::read(&args.input)?;
+        match args.jit {
+            true => show_ebpf(insns, &args)?,
+            false => ebpf::format(&insns, args.format)?,
+        }
     } else {
         let program = args.input.read()?;
         match (args.converted, args.jit) {
             (true, _) => show_converted(&program, &args)?,
             (_, true) => show_native(&program, &args)?,
-            _ => format_program(&program, args.format),
+            _ => format_program(&program, args.format)?,
         }
     };
     write_output(&text, None)?;

@@ -1,4 +1,4 @@
-//! How a command writes a classic program.
+//! How a command writes a program.
 
 use std::fs;
 use std::io::{self, IsTerminal, Write};
@@ -11,10 +11,14 @@ use serde::Serialize;
 use crate::answer::Failure;
 use crate::program_input::FormName;
 
-/// The forms that a program is read in, and JSON.
+/// The forms that a program is read in, those of eBPF programs only, and JSON.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
     Form(FormName),
+    /// eBPF only.
+    Hex,
+    /// eBPF only.
+    Log,
     Json,
 }
 
@@ -36,6 +40,8 @@ impl clap::ValueEnum for Format {
             Format::Form(FormName::Ddd),
             Format::Form(FormName::Oneline),
             Format::Form(FormName::Asm),
+            Format::Hex,
+            Format::Log,
             Format::Json,
         ];
         ALL
@@ -44,6 +50,14 @@ impl clap::ValueEnum for Format {
     fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
         match self {
             Format::Form(form) => form.to_possible_value(),
+            Format::Hex => Some(
+                clap::builder::PossibleValue::new("hex")
+                    .help("bytes in hexadecimal, a line for each slot (eBPF)"),
+            ),
+            Format::Log => Some(
+                clap::builder::PossibleValue::new("log")
+                    .help("text as the log of Linux's verifier has it (eBPF)"),
+            ),
             Format::Json => Some(
                 clap::builder::PossibleValue::new("json")
                     .help("fields and text of every instruction, for scripts"),
@@ -92,13 +106,15 @@ struct ProgramRecord {
     insns: Vec<InsnRecord>,
 }
 
-/// A program in a format.
-pub(crate) fn format_program(program: &[SockFilter], format: Format) -> Vec<u8> {
+/// A classic program in a format.
+pub(crate) fn format_program(program: &[SockFilter], format: Format) -> Result<Vec<u8>, Failure> {
     match format {
-        Format::Form(form) => text::write(program, form.form()),
-        Format::Json => json(&ProgramRecord {
+        Format::Form(form) => Ok(text::write(program, form.form())),
+        Format::Json => Ok(json(&ProgramRecord {
             insns: records(program),
-        }),
+        })),
+        Format::Hex | Format::Log => Err(Failure::new("only eBPF programs have that form")
+            .hint("--ebpf reads the program as eBPF")),
     }
 }
 

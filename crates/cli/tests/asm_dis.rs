@@ -307,3 +307,66 @@ fn link_types_mean_what_they_mean_to_tcpdump() {
     }
     std::fs::remove_file(path).unwrap();
 }
+
+/// A program that has a jump, a call, two slots for one instruction and a narrow
+/// atomic.
+const EBPF: &str = "
+    r6 = r1
+    r1 = 0x1122334455667788 ll
+    r0 = *(u32 *)(r6 + 4)
+    if w0 s> 3 goto out
+    call 7
+    lock *(u32 *)(r10 - 4) += r0
+out:
+    exit
+";
+
+#[test]
+fn ebpf_is_assembled_and_listed() {
+    let hex = text(&["asm", "--ebpf"], EBPF);
+    assert_eq!(hex.lines().count(), 8);
+    assert!(hex.contains("\n18 01 00 00 88 77 66 55\n00 00 00 00 44 33 22 11\n"));
+    let listing = text(&["dis", "--ebpf"], EBPF);
+    assert!(
+        listing.contains("    4: if w0 s> 3 goto +2 <7>\n"),
+        "{listing}"
+    );
+    assert!(
+        listing.contains("    5: call 7 <bpf_get_prandom_u32>\n"),
+        "{listing}"
+    );
+    let log = text(&["dis", "--ebpf", "--format", "log"], EBPF);
+    assert!(log.contains("\n4: (66) if w0 s> 0x3 goto pc+2\n"), "{log}");
+    let array = text(&["asm", "--ebpf", "--format", "dd"], EBPF);
+    assert!(array.contains("\n{ 0xc3, 10, 0, -4, 0 },\n"), "{array}");
+    let json = text(&["dis", "--ebpf", "--format", "json"], EBPF);
+    let record: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(record["insns"][2]["index"], 3);
+    assert_eq!(record["insns"][6]["bytes"], "95 00 00 00 00 00 00 00");
+}
+
+#[test]
+fn every_form_of_ebpf_leads_to_every_other() {
+    let forms = ["raw", "raw-le", "hex", "d", "asm"];
+    for from in forms {
+        let input = stdout(&["asm", "--ebpf", "--format", from], EBPF);
+        for to in forms {
+            let direct = stdout(&["dis", "--ebpf", "--format", to], EBPF);
+            let again = stdout(&["dis", "--ebpf", "--format", to], &input);
+            assert_eq!(again, direct, "{from} to {to}");
+        }
+    }
+}
+
+#[test]
+fn what_is_no_ebpf_is_shown_with_its_place() {
+    let said = failure(&["asm", "--ebpf"], "r0 = 0\nr0 ?= 1\nexit\n");
+    assert!(said.contains("line 2, column 4"), "{said}");
+    assert!(said.contains("r0 ?= 1"), "{said}");
+    let said = failure(&["dis", "--ebpf"], [0x95, 0, 0]);
+    assert!(said.contains("3 bytes are no whole number"), "{said}");
+    let said = failure(&["dis", "--ebpf", "--format", "ddd"], EBPF);
+    assert!(said.contains("no such form"), "{said}");
+    let said = failure(&["dis", "--format", "log"], ARP);
+    assert!(said.contains("--ebpf"), "{said}");
+}
