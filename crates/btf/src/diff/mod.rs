@@ -7,7 +7,7 @@
 
 mod describe;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use crate::{Btf, Kind, Shape, Type, TypeId};
 pub use describe::describe;
@@ -123,7 +123,7 @@ pub struct Place {
 pub fn diff(old: &Btf<'_>, new: &Btf<'_>) -> Vec<Changed> {
     let (mut before, mut after) = (by_name(old), by_name(new));
     let mut changed = Vec::new();
-    let keys: std::collections::BTreeSet<_> = before.keys().chain(after.keys()).copied().collect();
+    let keys: BTreeSet<_> = before.keys().chain(after.keys()).copied().collect();
     for key in keys {
         let (kind, name) = key;
         let before = before.remove(&key).unwrap_or_default();
@@ -151,7 +151,7 @@ type ByName<'b> = BTreeMap<(Kind, &'b [u8]), Vec<Type<'b>>>;
 /// Named types that programs use. Both kinds of enumeration are one.
 fn by_name<'b>(btf: &'b Btf<'b>) -> ByName<'b> {
     let mut found: ByName<'b> = BTreeMap::new();
-    for ty in btf.types().filter(|ty| ty.name_offset().0 != 0) {
+    for ty in btf.types().filter(|ty| !ty.name().is_empty()) {
         let kind = match ty.kind() {
             Kind::Enum64 => Kind::Enum,
             kind @ (Kind::Struct | Kind::Union | Kind::Enum | Kind::Typedef | Kind::Func) => kind,
@@ -209,7 +209,7 @@ fn collect_members(
     };
     for member in composite.members() {
         let bit_offset = base.saturating_add(member.bit_offset);
-        if member.name.0 == 0 {
+        if btf.string(member.name).is_empty() {
             if let Some(inner) = btf.skip_modifiers(member.ty)
                 && nesting < MAX_NESTING
             {
@@ -228,30 +228,42 @@ fn collect_members(
 }
 
 fn member_changes(old: &[(String, Place)], new: &[(String, Place)], changes: &mut Vec<Change>) {
-    let after: HashMap<&str, &Place> = new.iter().map(|(name, at)| (&**name, at)).collect();
-    let before: HashMap<&str, &Place> = old.iter().map(|(name, at)| (&**name, at)).collect();
-    for (name, old) in old {
-        match after.get(&**name) {
-            None => changes.push(Change::MemberRemoved {
-                name: name.clone(),
-                old: old.clone(),
-            }),
-            Some(&new) if new != old => changes.push(Change::MemberChanged {
-                name: name.clone(),
-                old: old.clone(),
-                new: new.clone(),
-            }),
-            Some(_) => {}
-        }
+    for (name, old, new) in matched(old, new) {
+        let name = name.to_owned();
+        changes.push(match (old.cloned(), new.cloned()) {
+            (Some(old), Some(new)) if old == new => continue,
+            (Some(old), Some(new)) => Change::MemberChanged { name, old, new },
+            (Some(old), None) => Change::MemberRemoved { name, old },
+            (None, Some(new)) => Change::MemberAdded { name, new },
+            (None, None) => continue,
+        });
     }
-    for (name, new) in new {
-        if !before.contains_key(&**name) {
-            changes.push(Change::MemberAdded {
-                name: name.clone(),
-                new: new.clone(),
-            });
-        }
+}
+
+/// What has the same name before and after; where several have, in their order.
+/// What is new comes last.
+fn matched<'n, T>(
+    old: &'n [(String, T)],
+    new: &'n [(String, T)],
+) -> Vec<(&'n str, Option<&'n T>, Option<&'n T>)> {
+    let mut after: HashMap<&str, VecDeque<usize>> = HashMap::new();
+    for (at, (name, _)) in new.iter().enumerate() {
+        after.entry(name).or_default().push_back(at);
     }
+    let mut is_matched = vec![false; new.len()];
+    let mut found: Vec<_> = old
+        .iter()
+        .map(|(name, old)| {
+            let at = after.get_mut(&**name).and_then(VecDeque::pop_front);
+            if let Some(at) = at {
+                is_matched[at] = true;
+            }
+            (&**name, Some(old), at.map(|at| &new[at].1))
+        })
+        .collect();
+    let added = new.iter().zip(is_matched).filter(|(_, matched)| !matched);
+    found.extend(added.map(|((name, new), _)| (&**name, None, Some(new))));
+    found
 }
 
 fn values(ty: Type<'_>) -> Vec<(String, i128)> {
@@ -270,28 +282,14 @@ fn values(ty: Type<'_>) -> Vec<(String, i128)> {
 }
 
 fn value_changes(old: &[(String, i128)], new: &[(String, i128)], changes: &mut Vec<Change>) {
-    let after: HashMap<&str, i128> = new.iter().map(|(name, value)| (&**name, *value)).collect();
-    let before: HashMap<&str, i128> = old.iter().map(|(name, value)| (&**name, *value)).collect();
-    for (name, old) in old {
-        match after.get(&**name) {
-            None => changes.push(Change::ValueRemoved {
-                name: name.clone(),
-                old: *old,
-            }),
-            Some(new) if new != old => changes.push(Change::ValueChanged {
-                name: name.clone(),
-                old: *old,
-                new: *new,
-            }),
-            Some(_) => {}
-        }
-    }
-    for (name, new) in new {
-        if !before.contains_key(&**name) {
-            changes.push(Change::ValueAdded {
-                name: name.clone(),
-                new: *new,
-            });
-        }
+    for (name, old, new) in matched(old, new) {
+        let name = name.to_owned();
+        changes.push(match (old.copied(), new.copied()) {
+            (Some(old), Some(new)) if old == new => continue,
+            (Some(old), Some(new)) => Change::ValueChanged { name, old, new },
+            (Some(old), None) => Change::ValueRemoved { name, old },
+            (None, Some(new)) => Change::ValueAdded { name, new },
+            (None, None) => continue,
+        });
     }
 }

@@ -115,7 +115,7 @@ impl<'b> CDump<'b> {
             queue: Vec::new(),
             stack: Vec::new(),
             nesting: 0,
-            budget: (1 << 20) + 64 * btf.as_bytes().len() as u64,
+            budget: (1 << 18) + 64 * btf.as_bytes().len() as u64,
         }
     }
 

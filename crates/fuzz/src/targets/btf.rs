@@ -41,7 +41,11 @@ fn run(input: &[u8]) -> Signature {
         builder.copy(ty, |id| id);
     }
     let copied = Btf::parse(builder.finish()).expect("what was written can be read");
-    assert_eq!(dump_raw(&copied), raw, "a copy prints differently");
+    let copied_raw = dump_raw(&copied);
+    assert!(
+        nameless(&copied_raw) == nameless(&raw),
+        "a copy prints differently"
+    );
 
     for ty in btf.types() {
         let (size, align) = (btf.size_of(ty.id()), btf.align_of(ty.id()));
@@ -68,4 +72,9 @@ fn run(input: &[u8]) -> Signature {
         merged.is_ok(),
         log.len().min(2048) / 256,
     ))
+}
+
+/// An empty name may stand anywhere in a blob, but in a copy it is none.
+fn nameless(text: &[u8]) -> String {
+    String::from_utf8_lossy(text).replace("''", "'(anon)'")
 }
