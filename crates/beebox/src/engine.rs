@@ -5,6 +5,7 @@ use std::str::FromStr;
 use classic::{Checked, Program, Semantics, convert};
 use interp::Code;
 use jit::memory::Pool;
+use jit::perf;
 use jit::{Native, Options};
 use lower::Lowered;
 
@@ -82,6 +83,14 @@ impl Prepared {
         let code = Code::compile(&lowered)
             .expect("the interpreter performs every instruction that conversion makes");
         Prepared::Interp(code)
+    }
+
+    /// The native code under a name, if there is any.
+    pub(crate) fn native_code<'a>(&'a self, name: &'a str) -> Option<perf::Code<'a>> {
+        match self {
+            Prepared::Jit(code) => Some(perf::Code::of(name, code)),
+            Prepared::Classic(_) | Prepared::Interp(_) => None,
+        }
     }
 
     /// What runs it.

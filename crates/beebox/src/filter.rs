@@ -3,6 +3,7 @@
 use classic::{Checked, Endless, Refusal, Rules, Semantics, check};
 use isa::classic::SockFilter;
 use jit::memory::Pool;
+use jit::perf::Code;
 use packet::Packet;
 use spec::SplitMix;
 use vm::{Machine, Outcome};
@@ -58,6 +59,12 @@ impl Filter {
     /// What runs it.
     pub fn engine(&self) -> Engine {
         self.prepared.engine()
+    }
+
+    /// The native code under a name, for a profiler; none where another engine runs
+    /// the filter.
+    pub fn native_code<'a>(&'a self, name: &'a str) -> Option<Code<'a>> {
+        self.prepared.native_code(name)
     }
 
     /// What runs the filter in one thread. Equal seeds give equal random numbers

@@ -31,5 +31,6 @@ pub use engine::Engine;
 pub use filter::{Filter, Runner};
 pub use isa::classic::SockFilter;
 pub use jit::memory::Pool;
+pub use jit::perf;
 pub use packet::{Device, Metadata, Packet, VlanTag};
 pub use seccomp::SeccompFilter;

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use beebox::captures::{self, Options, Output, Stop, Tally};
+use beebox::perf::SymbolMap;
 use beebox::{Engine, Semantics};
 
 use crate::answer::{Answer, Failure};
@@ -72,6 +73,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", requires = "write", value_parser = clap::value_parser!(u32).range(1..))]
     snaplen: Option<u32>,
 
+    /// Tell `perf report` the names of native code, in /tmp/perf-PID.map
+    #[arg(long)]
+    perf: bool,
+
     /// Show the path that packet N takes through the filter, and nothing else
     #[arg(long, value_name = "N", conflicts_with_all = ["write", "count", "limit"], value_parser = clap::value_parser!(u64).range(1..))]
     why: Option<u64>,
@@ -117,6 +122,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         expression,
         args.semantics.semantics(),
         args.engine,
+        symbols(&args)?,
     )?;
     if let Some(warning) = programs.warning() {
         eprintln!("beebox: warning: {warning}");
@@ -129,6 +135,12 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         programs.check_first_interface(input)?;
     }
     filter_all(inputs, &programs, &args)
+}
+
+/// Where the profiler reads the names of native code, if it shall have them.
+fn symbols(args: &Args) -> Result<Option<SymbolMap>, Failure> {
+    let open = || SymbolMap::open().map_err(|error| Failure::new(format_args!("perf: {error}")));
+    args.perf.then(open).transpose()
 }
 
 /// Filters one capture after the other, as far as there is no fault.

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use beebox::captures::Programs;
+use beebox::perf::SymbolMap;
 use beebox::{Engine, Filter, Refusal, Rules, Semantics, SockFilter};
 use capture::{ByteOrder, Interface, LinkType, PcapHeader};
 use isa::classic::{AD_OFFSET, Extension, Insn};
@@ -19,6 +20,8 @@ pub(super) struct Chosen {
     source: Source,
     semantics: Semantics,
     engine: Engine,
+    /// Where the profiler reads the names of native code.
+    symbols: Option<SymbolMap>,
 }
 
 enum Source {
@@ -61,6 +64,7 @@ impl Chosen {
         expression: &str,
         semantics: Semantics,
         engine: Engine,
+        symbols: Option<SymbolMap>,
     ) -> Result<Chosen, Failure> {
         let source = match compiled {
             Some(path) => {
@@ -75,11 +79,25 @@ impl Chosen {
                 compiled: Link::new(),
             },
         };
-        Ok(Chosen {
+        let chosen = Chosen {
             source,
             semantics,
             engine,
-        })
+            symbols,
+        };
+        if let (Source::Compiled { filter, .. }, Some(path)) = (&chosen.source, compiled) {
+            chosen.name_code(filter, &path.display().to_string());
+        }
+        Ok(chosen)
+    }
+
+    /// Tells the profiler which filter the native code is.
+    fn name_code(&self, filter: &Filter, name: &str) {
+        let name = format!("filter {name}");
+        if let (Some(symbols), Some(code)) = (&self.symbols, filter.native_code(&name)) {
+            // The profile then has an address where a name could be.
+            let _ = symbols.add(&code);
+        }
     }
 
     /// What the user should know before the filter runs.
@@ -162,8 +180,10 @@ impl Chosen {
         let program = libpcap
             .compile(header.raw(), text)
             .map_err(Refused::Libpcap)?;
-        Filter::new(&program, rules(self.semantics), self.semantics, self.engine)
-            .map_err(|refusal| Refused::Rules(program, refusal))
+        let filter = Filter::new(&program, rules(self.semantics), self.semantics, self.engine)
+            .map_err(|refusal| Refused::Rules(program, refusal))?;
+        self.name_code(&filter, text);
+        Ok(filter)
     }
 }
 
