@@ -61,7 +61,8 @@ impl Code {
         self.tables.len()
     }
 
-    /// Runs a packet filter. `budget` bounds how many backward jumps it takes.
+    /// Runs a packet filter, or a trusted program on a packet: `r1` is its context.
+    /// `budget` bounds how many backward jumps it takes.
     ///
     /// # Panics
     /// If the program is a seccomp filter.

@@ -5,7 +5,7 @@
 //! evidence itself: the classic checker, which proves that every jump stays
 //! inside and every scratch word is in range (and the conversion makes no other
 //! memory access than to its own context and stack); or the word of a host, whose
-//! program is looked at for its form ([`structure`]).
+//! program is looked at for its form ([`Malformed`]).
 //!
 //! What more than one engine wants to know of a program is found here too: where
 //! jumps lead ([`jumps`]) and chains of comparisons ([`chains`]).
@@ -33,6 +33,18 @@ pub enum Evidence {
 }
 
 /// A program that an engine can run.
+///
+/// What every engine makes of one, beside what each instruction computes
+/// (`isa::ebpf::eval`):
+/// - a local call gives the callee a frame of its own, 512 bytes below its `r10`,
+///   and the caller finds its `r6` to `r9` again;
+/// - a packet load beyond the packet returns 0 from the function it stands in, as
+///   Linux's conversion of it does;
+/// - `may_goto` falls through [`vm::MAY_GOTO_LOOPS`] times in each activation of
+///   a function, then jumps;
+/// - a cast between address spaces keeps the low half, as Linux's does where no
+///   arena has a base;
+/// - atomics that fetch are sequentially consistent, the others relaxed.
 #[derive(Clone, Debug)]
 pub struct Lowered {
     insns: Vec<Insn>,

@@ -195,9 +195,9 @@ pub(crate) fn pair(first: Half, second: Half) -> Option<Step> {
                 lhs: left,
                 src: right,
             } if same == width => {
-                if right == Source::Reg(dst) && into != dst && left == into {
+                if right == Source::Reg(dst) && left == into {
                     taken(op, width, src, then, into)
-                } else if into == dst && left == dst && right != Source::Reg(dst) {
+                } else if into == dst && left == dst {
                     changed_again(op, width, src, then, right)
                 } else {
                     None
@@ -232,9 +232,7 @@ pub(crate) fn pair(first: Half, second: Half) -> Option<Step> {
                 dst: into,
                 lhs,
                 src: Source::Reg(src),
-            } if src == dst && into != dst && lhs == into => {
-                loaded_and_taken(size, op, width, into)
-            }
+            } if src == dst && lhs == into => loaded_and_taken(size, op, width, into),
             Half::If {
                 cond,
                 width,
