@@ -81,7 +81,7 @@ fn memory_goes_in_and_comes_out() {
     std::fs::write(&out, [7; 100]).unwrap();
     assert_eq!(
         run(&["--mem", name], SUM).1,
-        "r0 = 0x2bc (700)\n602 instructions\n"
+        "r0 = 0x2bc (700)\n604 instructions\n"
     );
     std::fs::remove_file(out).unwrap();
     // Three regions, and what stands in which register.

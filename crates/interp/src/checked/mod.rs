@@ -23,13 +23,15 @@
 //! | address-space casts | between spaces 0 and 1 the low 32 bits, as Linux does it without the user's base address |
 //! | maps, BTF ids, kernel functions | a trap that says what is missing |
 //!
-//! Cost: about 2 ns an instruction, memory accesses included: one match on the
-//! decoded instruction, and for an access one comparison with the region that
-//! the same base register met last.
+//! Cost: 2 to 3 ns an instruction in loops of arithmetic, branches and memory
+//! accesses (one match on a table of the frequent rows, and for an access one
+//! comparison with the region that the same base register met last); a call and its
+//! return about 30 ns, most of which goes into zeros for the new frame.
 #![forbid(unsafe_code)]
 
 mod calls;
 mod engine;
+mod frequent;
 mod memory;
 mod observe;
 #[cfg(test)]
@@ -59,14 +61,14 @@ pub const MOST_FRAMES: usize = 1024;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
     insns: Vec<Insn>,
-    steps: Vec<engine::Step>,
+    steps: Vec<frequent::Step>,
 }
 
 impl Program {
     /// A program of these slots.
     pub fn new(insns: Vec<Insn>) -> Program {
         Program {
-            steps: insns.iter().map(|insn| engine::Step::of(*insn)).collect(),
+            steps: insns.iter().map(|insn| frequent::Step::of(*insn)).collect(),
             insns,
         }
     }
