@@ -64,15 +64,6 @@ impl Halves {
         self.0 & 0x1_0000 << reg.number() != 0
     }
 
-    fn regs(self) -> impl Iterator<Item = Reg> {
-        let mut rest = (self.0 | self.0 >> 16) & 0x7ff;
-        std::iter::from_fn(move || {
-            let reg = Reg::new(rest.trailing_zeros() as u8)?;
-            rest &= rest - 1;
-            Some(reg)
-        })
-    }
-
     const fn operand(operand: Operand, width: Width) -> Halves {
         match (operand, width) {
             (Operand::Imm(_), _) => Halves::NONE,
@@ -106,26 +97,24 @@ impl Transfer {
         }
     }
 
-    /// The registers it reads.
-    pub(crate) fn read(self) -> impl Iterator<Item = Reg> {
-        self.reads.and(self.follows).regs()
+    /// Whether it reads the register.
+    pub(crate) fn uses(self, reg: Reg) -> bool {
+        self.reads.and(self.follows).has(reg)
     }
 
-    /// The registers it writes.
-    pub(crate) fn written(self) -> impl Iterator<Item = Reg> {
-        self.writes.regs()
+    /// Whether it writes the register.
+    pub(crate) fn writes(self, reg: Reg) -> bool {
+        self.writes.has(reg)
     }
 
+    #[inline(always)]
     fn of(insn: Insn, result: Halves) -> Transfer {
         let compute = |dst: Reg, reads: Halves| Transfer::pure(reads, Halves::both(dst));
-        let follow = |dst: Reg, follows: Halves, reads: Halves| Transfer {
-            follows,
-            ..compute(dst, reads)
-        };
         let effect = |reads: Halves, writes: Halves| Transfer {
             reads,
+            follows: Halves::NONE,
             writes,
-            ..Transfer::default()
+            pure: false,
         };
         let stored = |size: Size, src: Operand| {
             let width = match size {
@@ -140,45 +129,37 @@ impl Transfer {
                 width,
                 dst,
                 src,
+            } => ALU[op as usize][width as usize].transfer(dst, src),
+            Insn::Load { dst, base, .. } => compute(dst, Halves::both(base)),
+            Insn::Store {
+                size, base, src, ..
+            } => effect(Halves::both(base).and(stored(size, src)), Halves::NONE),
+            Insn::Jump {
+                width, dst, src, ..
             } => {
-                let source = Halves::operand(src, width);
-                match (op, width) {
-                    (AluOp::Mov, Width::W32) => compute(dst, source),
-                    (AluOp::Mov, Width::W64) => follow(dst, source, Halves::NONE),
-                    (_, Width::W32) => compute(dst, Halves::low(dst).and(source)),
-                    (
-                        AluOp::Add | AluOp::Sub | AluOp::Mul | AluOp::And | AluOp::Or | AluOp::Xor,
-                        Width::W64,
-                    ) => follow(dst, Halves::both(dst).and(source), Halves::NONE),
-                    (AluOp::Lsh, Width::W64) => {
-                        let count = Halves::operand(src, Width::W32);
-                        follow(dst, Halves::both(dst), count)
-                    }
-                    (AluOp::Rsh | AluOp::Arsh, Width::W64) => {
-                        let count = Halves::operand(src, Width::W32);
-                        compute(dst, Halves::both(dst).and(count))
-                    }
-                    (_, Width::W64) => compute(dst, Halves::both(dst).and(source)),
-                }
+                let dst = Halves::operand(Operand::Reg(dst), width);
+                effect(dst.and(Halves::operand(src, width)), Halves::NONE)
             }
             Insn::Neg { width, dst } => match width {
                 Width::W32 => compute(dst, Halves::low(dst)),
-                Width::W64 => follow(dst, Halves::both(dst), Halves::NONE),
+                Width::W64 => Transfer {
+                    follows: Halves::both(dst),
+                    ..compute(dst, Halves::NONE)
+                },
             },
             Insn::MovSx { dst, src, .. } | Insn::Cast { dst, src, .. } => {
                 compute(dst, Halves::low(src))
             }
             Insn::Endian { order, size, dst } => match (order, size) {
-                (ByteOrder::Little, Size::DW) => follow(dst, Halves::both(dst), Halves::NONE),
+                (ByteOrder::Little, Size::DW) => Transfer {
+                    follows: Halves::both(dst),
+                    ..compute(dst, Halves::NONE)
+                },
                 (_, Size::DW) => compute(dst, Halves::both(dst)),
                 _ => compute(dst, Halves::low(dst)),
             },
             Insn::LoadImm64 { dst, .. } => compute(dst, Halves::NONE),
-            Insn::Load { dst, base, .. } => compute(dst, Halves::both(base)),
             Insn::LoadAcquire { dst, base, .. } => effect(Halves::both(base), Halves::both(dst)),
-            Insn::Store {
-                size, base, src, ..
-            } => effect(Halves::both(base).and(stored(size, src)), Halves::NONE),
             Insn::StoreRelease {
                 size, base, src, ..
             } => {
@@ -205,12 +186,6 @@ impl Transfer {
             }
             Insn::PacketAbs { .. } => effect(Halves::NONE, Halves::both(Reg::R0)),
             Insn::PacketInd { src, .. } => effect(Halves::low(src), Halves::both(Reg::R0)),
-            Insn::Jump {
-                width, dst, src, ..
-            } => {
-                let dst = Halves::operand(Operand::Reg(dst), width);
-                effect(dst.and(Halves::operand(src, width)), Halves::NONE)
-            }
             Insn::Call(_) | Insn::CallReg { .. } => effect(ARGUMENTS, ARGUMENTS.and(RESULT)),
             Insn::Exit => effect(result, Halves::NONE),
             Insn::Imm64High
@@ -218,7 +193,7 @@ impl Transfer {
             | Insn::GotoLong { .. }
             | Insn::GotoReg { .. }
             | Insn::MayGoto { .. }
-            | Insn::Invalid { .. } => Transfer::default(),
+            | Insn::Invalid { .. } => effect(Halves::NONE, Halves::NONE),
         }
     }
 
@@ -240,6 +215,89 @@ impl Transfer {
         (Halves(before), true)
     }
 }
+
+/// What an arithmetic operation reads, as halves of register 0: shifted by a
+/// register's number they are that register's.
+#[derive(Clone, Copy)]
+struct Reads {
+    dst: u32,
+    src: u32,
+    /// As far as the result is wanted.
+    follows_dst: u32,
+    follows_src: u32,
+}
+
+const NEITHER: u32 = 0;
+const LOW: u32 = 1;
+const BOTH: u32 = 0x1_0001;
+
+impl Reads {
+    const fn of(op: AluOp, width: Width) -> Reads {
+        let (dst, src, follows_dst, follows_src) = match (width, op) {
+            (Width::W32, AluOp::Mov) => (NEITHER, LOW, NEITHER, NEITHER),
+            (Width::W32, _) => (LOW, LOW, NEITHER, NEITHER),
+            (Width::W64, AluOp::Mov) => (NEITHER, NEITHER, NEITHER, BOTH),
+            (Width::W64, AluOp::Lsh) => (NEITHER, LOW, BOTH, NEITHER),
+            (Width::W64, AluOp::Rsh | AluOp::Arsh) => (BOTH, LOW, NEITHER, NEITHER),
+            (Width::W64, AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod) => {
+                (BOTH, BOTH, NEITHER, NEITHER)
+            }
+            // The low half of the result depends on low halves alone.
+            (Width::W64, _) => (NEITHER, NEITHER, BOTH, BOTH),
+        };
+        Reads {
+            dst,
+            src,
+            follows_dst,
+            follows_src,
+        }
+    }
+
+    #[inline(always)]
+    fn transfer(self, dst: Reg, src: Operand) -> Transfer {
+        let (reg, read) = match src {
+            Operand::Reg(reg) => (reg.number(), u32::MAX),
+            Operand::Imm(_) => (0, 0),
+        };
+        let to = dst.number();
+        Transfer {
+            reads: Halves(self.dst << to | self.src << reg & read),
+            follows: Halves(self.follows_dst << to | self.follows_src << reg & read),
+            writes: Halves::both(dst),
+            pure: true,
+        }
+    }
+}
+
+/// By operation and width.
+const ALU: [[Reads; 2]; OPS.len()] = {
+    let mut table = [[Reads::of(AluOp::Mov, Width::W32); 2]; OPS.len()];
+    let mut index = 0;
+    while index < OPS.len() {
+        let op = OPS[index];
+        table[op as usize][Width::W32 as usize] = Reads::of(op, Width::W32);
+        table[op as usize][Width::W64 as usize] = Reads::of(op, Width::W64);
+        index += 1;
+    }
+    table
+};
+
+const OPS: [AluOp; 14] = [
+    AluOp::Add,
+    AluOp::Sub,
+    AluOp::Mul,
+    AluOp::Div,
+    AluOp::SDiv,
+    AluOp::Mod,
+    AluOp::SMod,
+    AluOp::Or,
+    AluOp::And,
+    AluOp::Xor,
+    AluOp::Lsh,
+    AluOp::Rsh,
+    AluOp::Arsh,
+    AluOp::Mov,
+];
 
 const RESULT: Halves = Halves::both(Reg::R0);
 /// `r1` to `r5`.
@@ -273,46 +331,56 @@ impl Usage {
         self.regs & 1 << reg.number() != 0
     }
 
+    /// `seen` is what the function's instructions read and write.
+    fn note_registers(&mut self, seen: Halves) {
+        self.regs = (seen.0 | seen.0 >> 16) as u16 & 0x7ff;
+    }
+
+    #[inline(always)]
     fn note(&mut self, insn: Insn, transfer: Transfer) {
-        let halves = transfer.reads.and(transfer.follows).and(transfer.writes).0;
-        self.regs |= (halves | halves >> 16) as u16 & 0x7ff;
         match insn {
-            Insn::Call(Callee::Local(_)) => self.calls_functions = true,
-            Insn::Call(_) => self.calls_helpers = true,
-            Insn::PacketAbs { .. } | Insn::PacketInd { .. } => self.packet = true,
-            Insn::MayGoto { .. } => self.may_goto = true,
-            Insn::Alu {
-                op: AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod,
-                ..
-            } => self.complex = true,
-            Insn::Atomic { op, .. } if op.fetches_into_src() => self.complex = true,
-            Insn::Load { base, off, .. } | Insn::LoadAcquire { base, off, .. } => {
-                self.note_access(base, off);
+            Insn::Load { base, off, .. } => self.note_access(base, off),
+            Insn::Alu { op, .. } => {
+                self.complex |= matches!(op, AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod);
+                self.note_escape(transfer);
             }
             Insn::Store { base, off, src, .. } => {
                 self.note_access(base, off);
                 self.stack_escapes |= src == Operand::Reg(Reg::R10);
             }
+            _ => self.note_rare(insn, transfer),
+        }
+    }
+
+    fn note_rare(&mut self, insn: Insn, transfer: Transfer) {
+        match insn {
+            Insn::Call(Callee::Local(_)) => self.calls_functions = true,
+            Insn::Call(_) => self.calls_helpers = true,
+            Insn::PacketAbs { .. } => self.packet = true,
+            Insn::MayGoto { .. } => self.may_goto = true,
+            Insn::LoadAcquire { base, off, .. } => self.note_access(base, off),
             Insn::StoreRelease { base, off, src, .. } => {
                 self.note_access(base, off);
                 self.stack_escapes |= src == Reg::R10;
             }
-            Insn::Alu {
-                src: Operand::Reg(Reg::R10),
-                ..
+            Insn::Atomic {
+                op, base, off, src, ..
+            } => {
+                self.note_access(base, off);
+                self.complex |= op.fetches_into_src();
+                self.stack_escapes |= src == Reg::R10;
             }
-            | Insn::MovSx { src: Reg::R10, .. }
-            | Insn::Cast { src: Reg::R10, .. } => self.stack_escapes = true,
-            Insn::Jump { dst, src, .. } => {
-                self.stack_escapes |= dst == Reg::R10 || src == Operand::Reg(Reg::R10);
+            Insn::PacketInd { .. } => {
+                self.packet = true;
+                self.note_escape(transfer);
             }
-            _ => {}
+            _ => self.note_escape(transfer),
         }
-        if let Insn::Atomic { base, off, src, .. } = insn {
-            self.note_access(base, off);
-            self.stack_escapes |= src == Reg::R10;
-        }
-        self.stack_escapes |= matches!(insn, Insn::PacketInd { src: Reg::R10, .. });
+    }
+
+    /// `r10` is read otherwise than as the base of an access.
+    fn note_escape(&mut self, transfer: Transfer) {
+        self.stack_escapes |= transfer.reads.and(transfer.follows).has(Reg::R10);
     }
 
     fn note_access(&mut self, base: Reg, off: i16) {
@@ -323,13 +391,18 @@ impl Usage {
     }
 }
 
-/// A jump: its slot and where it leads.
-#[derive(Clone, Copy, Debug)]
-struct Edge {
-    slot: u32,
-    target: u32,
-    /// Whether control can also fall through.
-    conditional: bool,
+/// How control leaves a slot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Way {
+    /// To the next slot.
+    #[default]
+    Next,
+    /// To the next slot or to the target.
+    Branch,
+    /// To the target.
+    Goto,
+    /// Out of the function.
+    Exit,
 }
 
 /// What is known of one slot.
@@ -347,8 +420,27 @@ pub(crate) struct Fact {
     pub(crate) is_loop: bool,
     /// Its result is not wanted.
     pub(crate) is_dead: bool,
-    /// It is done in another way: the position in [`Analysis::rewrites`] and 1.
-    pub(crate) rewrite: u32,
+    way: Way,
+    /// Where a jump leads; for what is no jump and done in another way, the
+    /// position in [`Analysis::rewrites`] and 1.
+    link: u32,
+}
+
+impl Fact {
+    /// Whether it is done otherwise than it is written.
+    pub(crate) fn is_rewritten(&self) -> bool {
+        self.link != 0 && matches!(self.way, Way::Next)
+    }
+
+    /// Whether control may leave it for elsewhere and for the next slot.
+    pub(crate) fn branches(&self) -> bool {
+        self.way == Way::Branch
+    }
+
+    /// It is done in the way at this position.
+    pub(crate) fn set_rewrite(&mut self, position: usize) {
+        self.link = position as u32 + 1;
+    }
 }
 
 /// See the module's text.
@@ -365,21 +457,37 @@ impl Analysis {
     pub(crate) fn of(program: &Lowered) -> Analysis {
         let insns = program.insns();
         let mut facts = vec![Fact::default(); insns.len()];
-        let mut edges = Vec::with_capacity(insns.len() / 4);
-        for (slot, &insn) in insns.iter().enumerate() {
-            if let Some(target) = jump_target(insn, slot) {
-                if is_selection(insns, slot, target) {
-                    facts[slot].is_selection = true;
-                } else {
-                    facts[target].is_target = true;
+        let mut transfers = Vec::with_capacity(insns.len());
+        let mut usage = Vec::with_capacity(program.functions().len());
+        let mut tests = 0;
+        // A classic filter's result is 32 bits.
+        let result = match program.evidence() {
+            Evidence::Classic(_) => Halves::low(Reg::R0),
+            Evidence::Trusted => Halves::both(Reg::R0),
+        };
+        for function in program.functions() {
+            let mut used = Usage::default();
+            let mut seen = Halves::NONE;
+            for slot in function.start..function.end {
+                let insn = insns[slot];
+                let transfer = Transfer::of(insn, result);
+                seen = seen
+                    .and(transfer.reads)
+                    .and(transfer.follows)
+                    .and(transfer.writes);
+                used.note(insn, transfer);
+                transfers.push(transfer);
+                if let Some(way) = way(insn) {
+                    facts[slot].way = way;
+                    if let Some(target) = jump_target(insn, slot) {
+                        note_jump(insns, slot, target, &mut facts);
+                        used.loops |= target <= slot;
+                        tests += usize::from(way == Way::Branch);
+                    }
                 }
-                facts[target].is_loop |= target <= slot;
-                edges.push(Edge {
-                    slot: slot as u32,
-                    target: target as u32,
-                    conditional: lower::jumps::falls_through(insn),
-                });
             }
+            used.note_registers(seen);
+            usage.push(used);
         }
         for slot in 0..insns.len() {
             if facts[slot].is_selection && facts[slot + 1].is_target {
@@ -387,32 +495,14 @@ impl Analysis {
                 facts[slot + 2].is_target = true;
             }
         }
-        let chains = find_chains(insns, &mut facts);
-        // A classic filter's result is 32 bits.
-        let result = match program.evidence() {
-            Evidence::Classic(_) => Halves::low(Reg::R0),
-            Evidence::Trusted => Halves::both(Reg::R0),
+        let chains = if tests >= lower::chains::SHORTEST {
+            find_chains(insns, &mut facts)
+        } else {
+            Chains::default()
         };
-        let mut transfers = Vec::with_capacity(insns.len());
-        let mut usage = Vec::with_capacity(program.functions().len());
-        for function in program.functions() {
-            let mut used = Usage::default();
-            for &insn in &insns[function.start..function.end] {
-                let transfer = Transfer::of(insn, result);
-                used.note(insn, transfer);
-                transfers.push(transfer);
-            }
-            usage.push(used);
-        }
-        let mut rewrites = Vec::new();
-        idiom::find(insns, &mut facts, &mut transfers, &mut rewrites);
-        let mut rest = edges.as_slice();
-        for (function, used) in program.functions().iter().zip(&mut usage) {
-            let count = rest.partition_point(|edge| (edge.slot as usize) < function.end);
-            let (edges, later) = rest.split_at(count);
-            rest = later;
-            used.loops = edges.iter().any(|edge| edge.target <= edge.slot);
-            settle_liveness(*function, edges, insns, &transfers, &mut facts);
+        let rewrites = idiom::find(insns, &mut facts, &mut transfers);
+        for (function, used) in program.functions().iter().zip(&usage) {
+            settle_liveness(*function, used.loops, &transfers, &mut facts);
         }
         Analysis {
             facts,
@@ -424,11 +514,31 @@ impl Analysis {
 
     /// How a slot is done otherwise than it is written.
     pub(crate) fn rewrite(&self, slot: usize) -> Option<Rewrite> {
-        match self.facts[slot].rewrite {
-            0 => None,
-            index => Some(self.rewrites[index as usize - 1]),
-        }
+        let fact = &self.facts[slot];
+        fact.is_rewritten()
+            .then(|| self.rewrites[fact.link as usize - 1])
     }
+}
+
+/// How control leaves an instruction, if not to the next slot.
+#[inline(always)]
+fn way(insn: Insn) -> Option<Way> {
+    match insn {
+        Insn::Jump { .. } | Insn::MayGoto { .. } => Some(Way::Branch),
+        Insn::Goto { .. } | Insn::GotoLong { .. } => Some(Way::Goto),
+        Insn::Exit => Some(Way::Exit),
+        _ => None,
+    }
+}
+
+fn note_jump(insns: &[Insn], slot: usize, target: usize, facts: &mut [Fact]) {
+    facts[slot].link = target as u32;
+    if is_selection(insns, slot, target) {
+        facts[slot].is_selection = true;
+    } else {
+        facts[target].is_target = true;
+    }
+    facts[target].is_loop |= target <= slot;
 }
 
 /// The chains of comparisons. Their look-ups jump to every target, and their
@@ -465,13 +575,7 @@ fn is_selection(insns: &[Insn], slot: usize, target: usize) -> bool {
         }
 }
 
-fn settle_liveness(
-    function: Function,
-    edges: &[Edge],
-    insns: &[Insn],
-    transfers: &[Transfer],
-    facts: &mut [Fact],
-) {
+fn settle_liveness(function: Function, loops: bool, transfers: &[Transfer], facts: &mut [Fact]) {
     for pass in 0.. {
         let safe = pass == MOST_PASSES;
         if safe {
@@ -481,7 +585,8 @@ fn settle_liveness(
                 }
             }
         }
-        if !go_back(function, edges, insns, transfers, facts, safe) {
+        let changed = go_back(function, transfers, facts, safe);
+        if !changed || !loops || safe {
             return;
         }
     }
@@ -489,27 +594,16 @@ fn settle_liveness(
 
 /// One pass backward; says whether a loop wants more at its beginning than the
 /// pass assumed.
-fn go_back(
-    function: Function,
-    edges: &[Edge],
-    insns: &[Insn],
-    transfers: &[Transfer],
-    facts: &mut [Fact],
-    safe: bool,
-) -> bool {
+fn go_back(function: Function, transfers: &[Transfer], facts: &mut [Fact], safe: bool) -> bool {
     let mut changed = false;
-    let mut edges = edges.iter().rev().peekable();
     let mut wanted = Halves::NONE;
     for slot in (function.start..function.end).rev() {
-        if let Some(edge) = edges.next_if(|edge| edge.slot as usize == slot) {
-            let there = facts[edge.target as usize].before;
-            wanted = if edge.conditional {
-                wanted.and(there)
-            } else {
-                there
-            };
-        } else if let Insn::Exit = insns[slot] {
-            wanted = Halves::NONE;
+        let fact = facts[slot];
+        match fact.way {
+            Way::Next => {}
+            Way::Branch => wanted = wanted.and(facts[fact.link as usize].before),
+            Way::Goto => wanted = facts[fact.link as usize].before,
+            Way::Exit => wanted = Halves::NONE,
         }
         let (before, needed) = transfers[slot].apply(wanted);
         let fact = &mut facts[slot];
@@ -517,10 +611,10 @@ fn go_back(
         fact.is_dead = !needed;
         wanted = before;
         if fact.is_loop {
+            changed |= before != fact.before;
             if safe {
                 wanted = Halves::ALL;
             }
-            changed |= before != fact.before && !safe;
         }
         fact.before = wanted;
     }

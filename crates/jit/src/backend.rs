@@ -10,8 +10,8 @@ pub(crate) trait Backend {
     /// Code that was generated and has no address yet.
     type Code: Code;
 
-    /// Generates the code of a whole program.
-    fn compile(&self, program: &Lowered) -> Self::Code;
+    /// Generates the code of a whole program; `map` asks for [`Code::places`].
+    fn compile(&self, program: &Lowered, map: bool) -> Self::Code;
 }
 
 /// Generated code.

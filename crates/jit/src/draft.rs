@@ -22,7 +22,7 @@ pub struct Draft {
 impl Draft {
     /// Compiles a program.
     pub fn of(program: &Lowered, options: &Options) -> Draft {
-        let code = Host::new(options.features).compile(program);
+        let code = Host::new(options.features).compile(program, true);
         let mut bytes = vec![0; code.len()];
         code.write(&mut bytes, 0);
         Draft {

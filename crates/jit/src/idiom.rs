@@ -1,8 +1,9 @@
 //! What compilers write in several instructions because BPF has no single one.
 //!
-//! A pass forward follows values within straight-line code: each register holds
-//! a value with a number, whole or shifted by a constant. Where two shifts of one
-//! value meet again in an `or`, the three are a rotation.
+//! Two shifts of one value by constants that meet again in an `or` are a
+//! rotation. Wherever two registers are joined, the shifts are looked for
+//! backward, in straight-line code, and the value that they shift is followed
+//! through copies to where it was made.
 //!
 //! A rewrite never needs a register that the program did not give it. Often the
 //! whole value is still in one, and is rotated from there; the shifts are left out
@@ -10,11 +11,14 @@
 //! shift is left out, if nothing else reads its result, so that the register still
 //! holds the whole value when the rotation is made in it.
 //!
-//! Cost: linear, a few nanoseconds an instruction.
+//! Cost: linear: each search looks at no more than [`REACH`] instructions.
 
 use isa::ebpf::{AluOp, Insn, Operand, Reg, Width};
 
 use crate::analysis::{Fact, Halves, Transfer};
+
+/// How many instructions back a search goes.
+const REACH: usize = 12;
 
 /// Another way to do an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +37,7 @@ pub(crate) enum Rewrite {
 
 impl Rewrite {
     /// What it reads and writes.
-    pub(crate) fn transfer(self) -> Transfer {
+    fn transfer(self) -> Transfer {
         match self {
             Rewrite::Skip => Transfer::pure(Halves::NONE, Halves::NONE),
             Rewrite::Rotate {
@@ -49,236 +53,175 @@ impl Rewrite {
     }
 }
 
-/// The number of a value; equal numbers are equal values.
-type Value = u32;
-
-/// What a register holds.
-#[derive(Clone, Copy, Debug)]
-struct Holding {
-    /// Of the low half.
-    low: Value,
-    /// Of the whole register.
-    whole: Value,
-    shifted: Option<Shifted>,
-}
-
-/// A value shifted by a constant, not zero.
-#[derive(Clone, Copy, Debug)]
-struct Shifted {
-    /// The value before, as far as the width goes.
-    value: Value,
+/// A shift by a constant, not zero.
+#[derive(Clone, Copy)]
+struct Shift {
+    slot: usize,
+    reg: Reg,
     width: Width,
     left: bool,
-    count: u8,
-    /// Where.
-    slot: u32,
-    /// Something has read it since.
-    is_read: bool,
+    count: i32,
+}
+
+/// What a register holds just before a slot.
+#[derive(Clone, Copy)]
+struct Holding {
+    slot: usize,
+    reg: Reg,
 }
 
 struct Finder<'a> {
-    holdings: [Holding; Reg::COUNT],
-    next: Value,
-    rewrites: &'a mut Vec<Rewrite>,
+    insns: &'a [Insn],
     facts: &'a mut [Fact],
+    transfers: &'a mut [Transfer],
+    rewrites: Vec<Rewrite>,
 }
 
 /// Finds rewrites; notes them in `facts` and gives them their own transfers.
-pub(crate) fn find(
-    insns: &[Insn],
-    facts: &mut [Fact],
-    transfers: &mut [Transfer],
-    rewrites: &mut Vec<Rewrite>,
-) {
-    let first = rewrites.len();
+pub(crate) fn find(insns: &[Insn], facts: &mut [Fact], transfers: &mut [Transfer]) -> Vec<Rewrite> {
     let mut finder = Finder {
-        holdings: [Holding {
-            low: 0,
-            whole: 0,
-            shifted: None,
-        }; Reg::COUNT],
-        next: 1,
-        rewrites,
+        insns,
         facts,
+        transfers,
+        rewrites: Vec::new(),
     };
     for (slot, &insn) in insns.iter().enumerate() {
-        if finder.facts[slot].is_target {
-            finder.forget_all();
-        }
-        let chosen = slot > 0 && finder.facts[slot - 1].is_selection;
-        if chosen {
-            // The move may be done or not.
-            finder.mark_read(transfers[slot]);
-            transfers[slot].written().for_each(|reg| finder.forget(reg));
-        } else {
-            finder.follow(slot, insn, transfers[slot]);
-        }
-    }
-    if rewrites.len() > first {
-        for (fact, transfer) in facts.iter().zip(transfers) {
-            if fact.rewrite != 0 {
-                *transfer = rewrites[fact.rewrite as usize - 1].transfer();
-            }
+        if let Insn::Alu {
+            op: AluOp::Or | AluOp::Xor | AluOp::Add,
+            width,
+            dst,
+            src: Operand::Reg(src),
+        } = insn
+            && dst != src
+        {
+            finder.rotate(slot, width, dst, src);
         }
     }
+    finder.rewrites
 }
 
 impl Finder<'_> {
-    fn fresh(&mut self) -> Value {
-        self.next += 1;
-        self.next
-    }
-
-    /// The register holds something new.
-    fn forget(&mut self, reg: Reg) {
-        let (low, whole) = (self.fresh(), self.fresh());
-        self.holdings[reg.index()] = Holding {
-            low,
-            whole,
-            shifted: None,
-        };
-    }
-
-    fn forget_all(&mut self) {
-        (0..Reg::COUNT as u8)
-            .filter_map(Reg::new)
-            .for_each(|reg| self.forget(reg));
-    }
-
-    fn follow(&mut self, slot: usize, insn: Insn, transfer: Transfer) {
-        if let Insn::Alu {
-            op,
-            width,
-            dst,
-            src,
-        } = insn
-        {
-            match (op, src) {
-                (AluOp::Or | AluOp::Xor | AluOp::Add, Operand::Reg(src))
-                    if self.rotate(slot, width, dst, src) =>
-                {
-                    self.forget(dst);
-                    return;
-                }
-                (AluOp::Mov, Operand::Reg(src)) => {
-                    self.mark_read(transfer);
-                    return self.copy(width, dst, src);
-                }
-                (AluOp::Lsh | AluOp::Rsh, Operand::Imm(count)) => {
-                    return self.shift(slot, op == AluOp::Lsh, width, dst, count);
-                }
-                _ => {}
-            }
-        }
-        self.mark_read(transfer);
-        for reg in transfer.written() {
-            self.forget(reg);
-        }
-        if let Insn::Jump { .. } | Insn::MayGoto { .. } = insn {
-            // Whatever is wanted where it leads must be there.
-            for holding in &mut self.holdings {
-                if let Some(shifted) = &mut holding.shifted {
-                    shifted.is_read = true;
-                }
-            }
-        }
-    }
-
-    fn mark_read(&mut self, transfer: Transfer) {
-        for reg in transfer.read() {
-            if let Some(shifted) = &mut self.holdings[reg.index()].shifted {
-                shifted.is_read = true;
-            }
-        }
-    }
-
-    fn copy(&mut self, width: Width, dst: Reg, src: Reg) {
-        let Holding { low, whole, .. } = self.holdings[src.index()];
-        let whole = match width {
-            Width::W64 => whole,
-            Width::W32 => self.fresh(),
-        };
-        self.holdings[dst.index()] = Holding {
-            low,
-            whole,
-            shifted: None,
-        };
-    }
-
-    fn shift(&mut self, slot: usize, left: bool, width: Width, dst: Reg, count: i32) {
-        let before = self.holdings[dst.index()];
-        self.forget(dst);
-        let (value, bits) = match width {
-            Width::W32 => (before.low, 32),
-            Width::W64 => (before.whole, 64),
-        };
-        // A shift of something shifted is not a shift of what that was.
-        if count > 0 && count < bits {
-            self.holdings[dst.index()].shifted = Some(Shifted {
-                value,
-                width,
-                left,
-                count: count as u8,
-                slot: slot as u32,
-                is_read: false,
-            });
-        }
-    }
-
-    /// Whether `dst op= src` joins two shifts to a rotation.
-    fn rotate(&mut self, slot: usize, width: Width, dst: Reg, src: Reg) -> bool {
-        let (Some(a), Some(b)) = (
-            self.holdings[dst.index()].shifted,
-            self.holdings[src.index()].shifted,
-        ) else {
-            return false;
-        };
+    /// Whether `dst op= src` joins two shifts to a rotation; then it becomes one.
+    fn rotate(&mut self, slot: usize, width: Width, dst: Reg, src: Reg) -> Option<()> {
+        let a = self.shift_before(slot, dst)?;
+        let b = self.shift_before(slot, src)?;
         let bits = match a.width {
             Width::W32 => 32,
             Width::W64 => 64,
         };
         // Halves shifted as such have nothing above them to join.
-        let joins = a.value == b.value
-            && a.left != b.left
+        let joins = a.left != b.left
             && a.width == b.width
             && (a.width == width || width == Width::W64)
             && a.count + b.count == bits;
         if !joins {
-            return false;
+            return None;
         }
-        let (width, left) = (a.width, if a.left { a.count } else { b.count });
-        let src = match self.holder(a.value, width) {
-            Some(src) => src,
+        let value = self.original(a);
+        let other = self.original(b);
+        let (first, last) = (value.slot.min(other.slot), value.slot.max(other.slot));
+        if value.reg != other.reg || !self.keeps(first, last, value.reg) {
+            return None;
+        }
+        let from = if self.keeps(first, slot, value.reg) {
+            value.reg
+        } else if self.is_unread(a, slot) {
             // Only `dst` held it, until it was shifted there.
-            None if !a.is_read && self.facts[a.slot as usize].rewrite == 0 => {
-                self.rewrite(a.slot as usize, Rewrite::Skip);
-                dst
-            }
-            None => return false,
+            self.rewrite(a.slot, Rewrite::Skip);
+            dst
+        } else {
+            return None;
         };
+        let left = if a.left { a.count } else { b.count };
         self.rewrite(
             slot,
             Rewrite::Rotate {
-                width,
+                width: a.width,
                 dst,
-                src,
-                left,
+                src: from,
+                left: left as u8,
             },
         );
-        true
+        Some(())
     }
 
-    /// A register that holds the value, as far as the width goes.
-    fn holder(&self, value: Value, width: Width) -> Option<Reg> {
-        let holds = |reg: &Reg| match width {
-            Width::W32 => self.holdings[reg.index()].low == value,
-            Width::W64 => self.holdings[reg.index()].whole == value,
+    /// The slots before this one in straight-line code, the nearest first.
+    fn before(&self, slot: usize) -> impl Iterator<Item = usize> {
+        let facts = &*self.facts;
+        (slot.saturating_sub(REACH)..slot)
+            .rev()
+            .take_while(move |&at| !facts[at + 1].is_target)
+    }
+
+    /// The last slot before this one that writes the register, if it surely does.
+    fn write_before(&self, slot: usize, reg: Reg) -> Option<usize> {
+        let at = self
+            .before(slot)
+            .find(|&at| self.transfers[at].writes(reg))?;
+        // After a selection the move may not have been done.
+        let chosen = at > 0 && self.facts[at - 1].is_selection;
+        (!chosen).then_some(at)
+    }
+
+    /// The shift that made what the register holds before a slot.
+    fn shift_before(&self, slot: usize, reg: Reg) -> Option<Shift> {
+        let at = self.write_before(slot, reg)?;
+        let Insn::Alu {
+            op: op @ (AluOp::Lsh | AluOp::Rsh),
+            width,
+            src: Operand::Imm(count),
+            ..
+        } = self.insns[at]
+        else {
+            return None;
         };
-        (0..10).filter_map(Reg::new).find(holds)
+        let most = match width {
+            Width::W32 => 31,
+            Width::W64 => 63,
+        };
+        let plain = (1..=most).contains(&count) && !self.facts[at].is_rewritten();
+        plain.then_some(Shift {
+            slot: at,
+            reg,
+            width,
+            left: op == AluOp::Lsh,
+            count,
+        })
+    }
+
+    /// What is shifted, followed back through copies.
+    fn original(&self, shift: Shift) -> Holding {
+        let (mut slot, mut reg) = (shift.slot, shift.reg);
+        while let Some(at) = self.write_before(slot, reg) {
+            match self.insns[at] {
+                Insn::Alu {
+                    op: AluOp::Mov,
+                    width,
+                    src: Operand::Reg(src),
+                    ..
+                } if width == shift.width || width == Width::W64 => (slot, reg) = (at, src),
+                _ => break,
+            }
+        }
+        Holding { slot, reg }
+    }
+
+    /// Whether the register holds the same before both slots, and straight-line
+    /// code leads from one to the other.
+    fn keeps(&self, from: usize, to: usize, reg: Reg) -> bool {
+        (from..to).all(|at| !self.facts[at + 1].is_target && !self.transfers[at].writes(reg))
+    }
+
+    /// Whether nothing needs the result of the shift before a slot: no instruction
+    /// reads it, and none leads elsewhere.
+    fn is_unread(&self, shift: Shift, slot: usize) -> bool {
+        (shift.slot + 1..slot)
+            .all(|at| !self.transfers[at].uses(shift.reg) && !self.facts[at].branches())
     }
 
     fn rewrite(&mut self, slot: usize, rewrite: Rewrite) {
+        self.facts[slot].set_rewrite(self.rewrites.len());
+        self.transfers[slot] = rewrite.transfer();
         self.rewrites.push(rewrite);
-        self.facts[slot].rewrite = self.rewrites.len() as u32;
     }
 }

@@ -86,7 +86,7 @@ impl Native {
         options: &Options,
         pool: &Pool,
     ) -> Result<Native, CompileError> {
-        let code = Host::new(options.features).compile(program);
+        let code = Host::new(options.features).compile(program, options.map);
         let entry = code.entry();
         let wants_env = code.wants_env();
         let image = pool

@@ -12,7 +12,7 @@ use isa::ebpf::{Cond, Insn, Operand, Reg, Width};
 use crate::jumps::{Arrivals, falls_through, jump_target};
 
 /// Chains from this length on are worth a look-up.
-const SHORTEST: usize = 4;
+pub const SHORTEST: usize = 4;
 
 /// A forward branch of a 32-bit register on a constant.
 #[derive(Clone, Copy, Debug)]
@@ -84,7 +84,7 @@ enum Part {
 }
 
 /// All chains of a program.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Chains {
     /// In ascending order of the first slot.
     chains: Vec<Found>,

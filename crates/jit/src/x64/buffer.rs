@@ -53,10 +53,27 @@ struct Gap {
     before: u32,
 }
 
+/// A place: bytes before it and 1, and above 32 bits, gaps before it. Zero is no
+/// place, so that a program's labels cost nothing until they are bound.
 #[derive(Clone, Copy, Debug)]
-struct Place {
-    at: u32,
-    gaps: u32,
+struct Place(u64);
+
+impl Place {
+    fn new(at: usize, gaps: usize) -> Place {
+        Place(at as u64 + 1 | (gaps as u64) << 32)
+    }
+
+    fn is_bound(self) -> bool {
+        self.0 != 0
+    }
+
+    fn at(self) -> u32 {
+        (self.0 as u32).wrapping_sub(1)
+    }
+
+    fn gaps(self) -> usize {
+        (self.0 >> 32) as usize
+    }
 }
 
 /// See the module's text.
@@ -66,14 +83,9 @@ pub(crate) struct Buffer {
     bytes: Vec<u8>,
     len: usize,
     gaps: Vec<Gap>,
-    places: Vec<Place>,
+    /// Of type `Place`.
+    places: Vec<u64>,
 }
-
-/// The place of a label that was not bound.
-const UNBOUND: Place = Place {
-    at: u32::MAX,
-    gaps: 0,
-};
 
 /// The longest instruction, with room for stores that write more than counts.
 const SLACK: usize = 24;
@@ -86,7 +98,7 @@ impl Buffer {
             bytes: vec![0; 5 * slots + 256],
             len: 0,
             gaps: Vec::with_capacity(slots / 4 + 8),
-            places: vec![UNBOUND; labels],
+            places: vec![0; labels],
         }
     }
 
@@ -96,9 +108,7 @@ impl Buffer {
         if self.len + SLACK > self.bytes.len() {
             self.grow();
         }
-        let room: &mut [u8; 16] = self.bytes[self.len..self.len + 16]
-            .as_mut_array()
-            .expect("the range is 16 long");
+        let room = &mut self.bytes[self.len..self.len + 16];
         room[..8].copy_from_slice(&head.to_le_bytes());
         let tail_at = head_len & 7;
         room[tail_at..tail_at + 8].copy_from_slice(&tail.to_le_bytes());
@@ -113,23 +123,18 @@ impl Buffer {
 
     /// A label for a place that is bound later.
     pub(crate) fn new_label(&mut self) -> Label {
-        self.places.push(UNBOUND);
+        self.places.push(0);
         Label(self.places.len() as u32 - 1)
     }
 
     /// The label stands for the place reached now.
     #[inline(always)]
     pub(crate) fn bind(&mut self, label: Label) {
-        self.places[label.0 as usize] = Place {
-            at: self.len as u32,
-            gaps: self.gaps.len() as u32,
-        };
+        self.places[label.0 as usize] = Place::new(self.len, self.gaps.len()).0;
     }
 
-    /// Whether nothing was written since the label was bound.
-    pub(crate) fn is_here(&self, label: Label) -> bool {
-        let place = self.places[label.0 as usize];
-        place.at as usize == self.len && place.gaps as usize == self.gaps.len()
+    fn place(&self, label: Label) -> Place {
+        Place(self.places[label.0 as usize])
     }
 
     fn gap(&mut self, filling: Filling, label: Label, len: u8) {
@@ -225,22 +230,22 @@ impl Buffer {
 
     /// Where a label lies in the settled code, in bytes from its start.
     pub(crate) fn offset(&self, label: Label) -> u32 {
-        let place = self.places[label.0 as usize];
-        let before = match self.gaps.get(place.gaps as usize) {
+        let place = self.place(label);
+        let before = match self.gaps.get(place.gaps()) {
             Some(gap) => gap.before,
             None => self
                 .gaps
                 .last()
                 .map_or(0, |gap| gap.before + u32::from(gap.len)),
         };
-        place.at + before
+        place.at() + before
     }
 
     /// Where pieces of the settled code begin, in ascending order, each with its
     /// slot: the first labels stand for two versions of so many slots, those after
     /// them for what comes from none. Empty pieces are left out.
     pub(crate) fn places(&self, slots: usize) -> Vec<(u32, u32)> {
-        let bound = |label: &usize| self.places[*label].at != UNBOUND.at;
+        let bound = |label: &usize| Place(self.places[*label]).is_bound();
         let mut places: Vec<_> = (0..self.places.len())
             .filter(bound)
             .map(|label| {

@@ -38,17 +38,6 @@ const KEPT: [Gpr; 6] = [Gpr::RBX, Gpr::RBP, Gpr::R14, Gpr::R15, Gpr::R13, Gpr::R
 /// Bytes below the stack pointer that nothing else touches.
 const RED_ZONE: i32 = 128;
 
-/// How the stack of a function is addressed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stack {
-    /// Not at all.
-    None,
-    /// `r10` is `rsp + .0`.
-    Rsp(i32),
-    /// `r10` is `rbp`.
-    Rbp,
-}
-
 /// What the code generator wants of a function beside what its instructions say.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Demand {
@@ -68,7 +57,10 @@ pub(super) struct Frame {
     used: GprSet,
     /// Pushed in this order, `rbp` as the frame's register not among them.
     pub(super) saved: Vec<Gpr>,
-    stack: Stack,
+    /// `r10` is this far above the register that stands for it.
+    top: i32,
+    /// `rbp` holds the frame.
+    by_rbp: bool,
     /// Subtracted from `rsp`: after the pushes, or before them where `rbp` holds
     /// the frame.
     pub(super) reserved: i32,
@@ -88,7 +80,8 @@ impl Frame {
             map: [Gpr::RAX; Reg::COUNT],
             used: GprSet::of(&[Gpr::RAX, Gpr::RSP, SCRATCH]),
             saved: Vec::new(),
-            stack: Stack::None,
+            top: 0,
+            by_rbp: false,
             reserved: 0,
             may_goto: None,
             packet: None,
@@ -167,14 +160,16 @@ impl Frame {
         } else {
             bytes
         };
-        if by_rbp {
-            self.stack = Stack::Rbp;
-        } else if bytes > 0 {
-            self.stack = Stack::Rsp(self.reserved);
-        }
+        self.by_rbp = by_rbp;
+        (self.map[Reg::R10.index()], self.top) = if by_rbp {
+            (Gpr::RBP, 0)
+        } else {
+            (Gpr::RSP, self.reserved)
+        };
     }
 
-    /// The machine register that stands for a register, not for `r10`.
+    /// The machine register that stands for a register; for `r10`, the one that it
+    /// is a constant away from.
     #[inline(always)]
     pub(super) fn gpr(&self, reg: Reg) -> Gpr {
         self.map[reg.index()]
@@ -195,27 +190,19 @@ impl Frame {
 
     /// Where `r10` points.
     pub(super) fn stack_top(&self) -> Mem {
-        match self.stack {
-            Stack::Rbp => Mem::at(Gpr::RBP, 0),
-            Stack::Rsp(offset) => Mem::at(Gpr::RSP, offset),
-            Stack::None => Mem::at(Gpr::RSP, 0),
-        }
+        Mem::at(self.gpr(Reg::R10), self.top)
     }
 
     /// The address `base + off`.
     #[inline(always)]
     pub(super) fn address(&self, base: Reg, off: i16) -> Mem {
-        if base == Reg::R10 {
-            let top = self.stack_top();
-            Mem::at(top.base, top.disp + i32::from(off))
-        } else {
-            Mem::at(self.gpr(base), i32::from(off))
-        }
+        let top = if base == Reg::R10 { self.top } else { 0 };
+        Mem::at(self.gpr(base), top + i32::from(off))
     }
 
     /// Whether `rbp` holds the frame, so that `leave` ends it.
     pub(super) fn has_rbp(&self) -> bool {
-        self.stack == Stack::Rbp
+        self.by_rbp
     }
 
     /// A register that calls lose and that stands for nothing here.

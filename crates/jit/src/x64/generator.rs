@@ -31,6 +31,8 @@ pub(super) struct Generator<'a> {
     pub(super) insns: &'a [Insn],
     pub(super) analysis: &'a Analysis,
     pub(super) features: Features,
+    /// Whether to note where the code of every slot begins.
+    map: bool,
     pub(super) buf: Buffer,
     pub(super) frame: Frame,
     pub(super) usage: Usage,
@@ -65,13 +67,19 @@ pub(super) const fn bits(value: u64) -> u8 {
 }
 
 impl<'a> Generator<'a> {
-    pub(super) fn new(program: &'a Lowered, analysis: &'a Analysis, features: Features) -> Self {
+    pub(super) fn new(
+        program: &'a Lowered,
+        analysis: &'a Analysis,
+        features: Features,
+        map: bool,
+    ) -> Self {
         let slots = program.insns().len();
         Generator {
             program,
             insns: program.insns(),
             analysis,
             features,
+            map,
             buf: Buffer::new(slots, 2 * slots + program.functions().len()),
             frame: Frame::new(&Usage::default(), Demand::default()),
             usage: Usage::default(),
@@ -153,10 +161,13 @@ impl<'a> Generator<'a> {
         self.forget_all();
         let mut slot = self.function.start;
         while slot < self.function.end {
-            if self.analysis.facts[slot].is_target {
+            let is_target = self.analysis.facts[slot].is_target;
+            if is_target {
                 self.forget_all();
             }
-            self.buf.bind(self.label(slot));
+            if is_target || self.map {
+                self.buf.bind(self.label(slot));
+            }
             slot += if self.analysis.chains.starts(slot) {
                 self.look_up(slot)
             } else if self.analysis.chains.absorb(slot) {
@@ -193,7 +204,7 @@ impl<'a> Generator<'a> {
             return 1;
         }
         self.flags_before = self.flags.take();
-        if fact.rewrite != 0 {
+        if fact.is_rewritten() {
             return self.write_rewritten(slot);
         }
         match self.insns[slot] {
@@ -294,7 +305,7 @@ impl<'a> Generator<'a> {
         let fact = self.analysis.facts.get(slot)?;
         let plain = !fact.is_target
             && !fact.is_dead
-            && fact.rewrite == 0
+            && !fact.is_rewritten()
             && !self.analysis.chains.starts(slot);
         (plain && slot < self.function.end).then(|| self.insns[slot])
     }

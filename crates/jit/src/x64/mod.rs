@@ -41,9 +41,9 @@ impl X64 {
 impl Backend for X64 {
     type Code = Settled;
 
-    fn compile(&self, program: &Lowered) -> Settled {
+    fn compile(&self, program: &Lowered, map: bool) -> Settled {
         let analysis = Analysis::of(program);
-        let mut generator = Generator::new(program, &analysis, self.features);
+        let mut generator = Generator::new(program, &analysis, self.features, map);
         let wants_env = generator.generate();
         let entry = generator.function_label(0);
         let mut buf = generator.into_buffer();
