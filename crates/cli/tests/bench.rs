@@ -31,6 +31,38 @@ fn json_has_rows_and_a_summary() {
 }
 
 #[test]
+fn the_summary_of_the_engines_holds_what_it_could_measure() {
+    let output = beebox(&["bench", "engines", "--quick", "--format", "json"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let rows = report["rows"].as_array().expect("rows");
+    let ran = |engine: &str| {
+        let is_of_workload = |row: &&Value| row["workload"].as_str().unwrap().starts_with('W');
+        rows.iter()
+            .filter(is_of_workload)
+            .any(|row| row["engine"] == engine)
+    };
+    assert!(ran("jit") && ran("interp") && ran("rbpf") && ran("rbpf jit"));
+    let with_clang = ["clang-19", "clang"]
+        .iter()
+        .any(|name| Command::new(name).arg("--version").output().is_ok());
+    assert_eq!(ran("native"), with_clang);
+    let summary = report["summary"].as_object().expect("a summary");
+    for (name, expected) in [
+        ("interp_vs_rbpf", true),
+        ("compile_vs_rbpf", true),
+        ("jit_vs_native_geomean", true),
+        ("jit_vs_native_worst", true),
+        ("jit_vs_kernel_worst", ran("kernel")),
+        ("image_vs_kernel_worst", ran("kernel")),
+    ] {
+        let value = summary.get(name).and_then(Value::as_f64);
+        assert_eq!(value.is_some_and(|value| value > 0.0), expected, "{name}");
+    }
+}
+
+#[test]
 fn an_unknown_benchmark_could_not_be_run() {
     let output = beebox(&["bench", "nothing"]);
     assert_eq!(output.status.code(), Some(2));

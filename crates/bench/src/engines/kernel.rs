@@ -71,3 +71,24 @@ impl Contender<()> for &Kernel {
         mean * rounds
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engines::workload::WORKLOADS;
+
+    #[test]
+    fn the_verifier_accepts_every_workload() {
+        let program = |at: usize| WORKLOADS[at].program().expect("a program");
+        if let Some(obstacle) = obstacle(&program(0)) {
+            eprintln!("skipped: the kernel takes no programs from us ({obstacle})");
+            return;
+        }
+        for (at, workload) in WORKLOADS.iter().enumerate() {
+            let loaded = Kernel::load(workload.key, &program(at), workload.input());
+            if let Err(failure) = loaded {
+                panic!("{failure}");
+            }
+        }
+    }
+}

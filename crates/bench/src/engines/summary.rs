@@ -4,7 +4,7 @@
 //! worst of several workloads is found among those medians.
 
 use super::preparation::LOWER_AND_JIT;
-use super::workload::{Kind, WORKLOADS, Workload};
+use super::workload::{Kind, WORKLOADS};
 use super::{CHECKED, INTERP, JIT, KERNEL, NATIVE, RBPF, RBPF_JIT};
 use crate::report::{Report, Row, Target, Unit};
 
@@ -96,47 +96,40 @@ pub(super) fn of_all(report: &mut Report) {
 }
 
 fn worst_ratios(report: &mut Report) {
-    let of = |kinds: &[Kind]| -> Vec<String> {
-        let chosen = WORKLOADS
-            .iter()
-            .filter(|workload| kinds.contains(&workload.kind));
-        chosen.map(|workload| workload.title()).collect()
-    };
-    let all = of(&[Kind::Empty, Kind::Kernel, Kind::Mixed]);
-    for (name, meaning, column, workloads, target) in [
+    for (name, meaning, column, kind, target) in [
         (
             "jit_vs_kernel_worst",
             "jit's time over that of the kernel's native code",
             JIT_TO_KERNEL,
-            &all,
+            None,
             Target::AtMost(1.0),
         ),
         (
             "jit_vs_native_worst",
             "jit's time over native code's, where clang does not vectorise",
             JIT_TO_NATIVE,
-            &all,
+            None,
             Target::AtMost(1.3),
         ),
         (
             "image_vs_kernel_worst",
             "bytes of native code over the kernel's",
             IMAGE,
-            &all,
+            None,
             Target::AtMost(1.0),
         ),
         (
             "interp_vs_rbpf",
             "interp's speed over rbpf's interpreter's on arithmetic, memory and branches",
             RBPF_TO_INTERP,
-            &of(&[Kind::Kernel]),
+            Some(Kind::Loop),
             Target::AtLeast(4.0),
         ),
         (
             "empty_vs_rbpf_jit",
             "jit's time for the empty program over that of rbpf's compiler",
             JIT_TO_RBPF,
-            &of(&[Kind::Empty]),
+            Some(Kind::Empty),
             Target::AtMost(0.5),
         ),
     ] {
@@ -145,11 +138,11 @@ fn worst_ratios(report: &mut Report) {
             Target::AtLeast(_) => b.value.total_cmp(&a.value),
         };
         let worst = ratios(report, column)
-            .filter(|row| workloads.contains(&row.workload))
+            .filter(|row| kind.is_none_or(|kind| is_of(kind, &row.workload)))
             .max_by(worse);
         if let Some(worst) = worst.cloned() {
-            let meaning = match workloads[..] {
-                [_] => meaning.to_owned(),
+            let meaning = match kind {
+                Some(Kind::Empty) => meaning.to_owned(),
                 _ => format!("{meaning}: the worst, {}", worst.workload),
             };
             report.add_figure(name, meaning, worst.measured(), Some(target));
@@ -163,13 +156,11 @@ fn worst_interpreters(report: &mut Report) {
         ("interp_ns_per_insn", INTERP, "W3", 1.0),
         ("checked_ns_per_insn", CHECKED, "W", 3.0),
     ] {
-        let loops: Vec<String> = WORKLOADS
-            .iter()
-            .filter(|workload| workload.kind == Kind::Kernel && workload.key.starts_with(key))
-            .map(Workload::title)
-            .collect();
         let rows = report.rows.iter().filter(|row| {
-            row.unit == Unit::NsPerInsn && row.engine == engine && loops.contains(&row.workload)
+            row.unit == Unit::NsPerInsn
+                && row.engine == engine
+                && row.workload.starts_with(key)
+                && is_of(Kind::Loop, &row.workload)
         });
         if let Some(worst) = rows.max_by(|a, b| a.value.total_cmp(&b.value)).cloned() {
             let meaning = format!(
@@ -179,6 +170,11 @@ fn worst_interpreters(report: &mut Report) {
             report.add_figure(name, meaning, worst.measured(), Some(Target::AtMost(most)));
         }
     }
+}
+
+fn is_of(kind: Kind, title: &str) -> bool {
+    let mut of_kind = WORKLOADS.iter().filter(|workload| workload.kind == kind);
+    of_kind.any(|workload| workload.title() == title)
 }
 
 fn ratios<'r>(report: &'r Report, column: &'static str) -> impl Iterator<Item = &'r Row> {

@@ -34,7 +34,7 @@ pub(super) enum Kind {
     Empty,
     /// Arithmetic, memory or branches in small loops, on which interpreters are
     /// compared.
-    Kernel,
+    Loop,
     /// What whole programs are made of.
     Mixed,
 }
@@ -67,27 +67,27 @@ pub(super) const WORKLOADS: &[Workload] = &[
         Mixed,
         frames
     ),
-    workload!("W3a", "arithmetic", "w3a-alu", Kernel, random),
-    workload!("W3b", "rotates", "w3b-rotates", Kernel, random),
+    workload!("W3a", "arithmetic", "w3a-alu", Loop, random),
+    workload!("W3b", "rotates", "w3b-rotates", Loop, random),
     workload!(
         "W4a",
         "memory: running sums of 128 pairs",
         "w4a-memory",
-        Kernel,
+        Loop,
         random
     ),
     workload!(
         "W4b",
         "memory: histogram of 1,024 bytes",
         "w4b-histogram",
-        Kernel,
+        Loop,
         random
     ),
     workload!(
         "W4c",
         "memory: checksum of 1,460 bytes",
         "w4c-checksum",
-        Kernel,
+        Loop,
         random
     ),
     workload!(
@@ -103,16 +103,10 @@ pub(super) const WORKLOADS: &[Workload] = &[
         "W8",
         "first set bit of 64 numbers",
         "w8-first-set",
-        Kernel,
+        Loop,
         sparse
     ),
-    workload!(
-        "W9",
-        "200 compares, 8 values",
-        "w9-compares",
-        Kernel,
-        numbers
-    ),
+    workload!("W9", "200 compares, 8 values", "w9-compares", Loop, numbers),
 ];
 
 impl Workload {
@@ -149,13 +143,18 @@ fn frame() -> Vec<u8> {
     vec![0; 64]
 }
 
-/// The mix of [`Traffic`], a frame in each slot.
+/// The mix of [`Traffic`], a frame in each slot; every sixth is one of an SSH
+/// session with payload, of which so short a mix would hold none.
 fn frames() -> Vec<u8> {
-    let traffic = Traffic::mixed(BYTES / SLOT);
+    let (mix, ssh) = (Traffic::mixed(BYTES / SLOT), Traffic::ssh());
     let mut bytes = Vec::with_capacity(BYTES);
-    for frame in traffic.frames() {
-        bytes.extend_from_slice(frame.data);
-        bytes.resize(bytes.len().next_multiple_of(SLOT), 0);
+    for (slot, frame) in mix.frames().into_iter().enumerate() {
+        let chosen = match slot % 6 {
+            5 => ssh.frames()[0],
+            _ => frame,
+        };
+        bytes.extend_from_slice(chosen.data);
+        bytes.resize((slot + 1) * SLOT, 0);
     }
     bytes
 }
