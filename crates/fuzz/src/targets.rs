@@ -5,12 +5,18 @@ mod btf_ext;
 mod capture;
 mod classic_program;
 mod classic_text;
+mod ebpf_engines;
+mod ebpf_raw;
+mod ebpf_text;
 mod engines;
 mod seccomp_analysis;
 mod seccomp_expectations;
 mod seccomp_profile;
 
+use std::cell::RefCell;
+
 use isa::classic::SockFilter;
+use testkit::ebpf::engines::Engines;
 
 use crate::Target;
 
@@ -19,6 +25,9 @@ pub(crate) const ALL: &[Target] = &[
     classic_text::TARGET,
     classic_program::TARGET,
     engines::TARGET,
+    ebpf_raw::TARGET,
+    ebpf_engines::TARGET,
+    ebpf_text::TARGET,
     seccomp_profile::TARGET,
     seccomp_expectations::TARGET,
     seccomp_analysis::TARGET,
@@ -39,4 +48,13 @@ fn instructions(bytes: &[u8]) -> Vec<SockFilter> {
         k: u32::from_le_bytes([raw[4], raw[5], raw[6], raw[7]]),
     };
     bytes.chunks_exact(8).take(MOST).map(instruction).collect()
+}
+
+/// Asks every engine; they are made once for each thread, since each has memory
+/// for native code.
+fn with_engines<T>(ask: impl FnOnce(&mut Engines) -> T) -> T {
+    thread_local! {
+        static ENGINES: RefCell<Engines> = RefCell::new(Engines::all());
+    }
+    ENGINES.with_borrow_mut(ask)
 }

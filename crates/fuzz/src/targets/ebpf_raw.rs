@@ -67,9 +67,9 @@ fn run_checked(insns: &[Insn], mut bytes: Vec<u8>) -> Result<u64, String> {
     };
     let finish = Program::new(insns.to_vec()).run(world, entry, &limits);
     assert!(
-        finish.instructions <= BUDGET,
+        finish.executed <= BUDGET,
         "{} instructions were performed",
-        finish.instructions
+        finish.executed
     );
     finish.outcome.map_err(|trap| {
         let reason = format!("{:?}", trap.reason);
