@@ -1,7 +1,38 @@
 //! BPF type format (BTF): what types a program and a kernel have.
 //!
-//! A blob is kept as it came, with four bytes of index for each type; everything
-//! is read where it stands ([`Btf`], [`Type`], [`Shape`]).
+//! A blob is kept as it came, with four bytes of index for each type, and
+//! everything is read where it stands: [`Btf`], its [`Type`]s and their
+//! [`Shape`]s. From there
+//!
+//! - [`Builder`] writes blobs, [`dedup`] makes one type of those that several
+//!   objects describe;
+//! - [`dump_c`] and [`dump_raw`] print types as bpftool does;
+//! - [`diff`](mod@diff) says what changed from one blob to another;
+//! - [`ext`] is what an object says about its instructions: functions, lines,
+//!   relocations;
+//! - [`validate`] is the check that Linux makes before it takes a blob, with its
+//!   error numbers and its log.
+//!
+//! ```
+//! use beebox_btf::{Btf, Builder, Encoding, Int, Kind, Member, StrOffset, dump_raw};
+//!
+//! let mut builder = Builder::new();
+//! let name = builder.string("int");
+//! let int = builder.int(name, Int { size: 4, bits: 32, offset: 0, encoding: Encoding::SIGNED });
+//! let member = |name, bit_offset| Member { name, ty: int, bit_offset, bits: 0 };
+//! let members = [member(builder.string("x"), 0), member(builder.string("y"), 32)];
+//! let name = builder.string("point");
+//! builder.composite(Kind::Struct, name, 8, &members);
+//!
+//! let blob = builder.finish();
+//! let btf = Btf::parse(&blob[..])?;
+//! let point = btf.find(Kind::Struct, "point").expect("it was just added");
+//! assert_eq!(btf.size_of(point.id()), Some(8));
+//! let text = String::from_utf8(dump_raw(&btf)).unwrap();
+//! assert!(text.ends_with("'y' type_id=1 bits_offset=32\n"));
+//! # assert_eq!(members[0].name, StrOffset(5));
+//! # Ok::<(), beebox_btf::ParseError>(())
+//! ```
 #![forbid(unsafe_code)]
 
 mod dedup;
