@@ -718,6 +718,11 @@ fn control() {
         check(&format!("pop {operand}"), |code| code.pop(reg));
         check(&format!("call {operand}"), |code| code.call_reg(reg));
     }
+    for mem in addresses() {
+        check(&format!("jmp {}", at(Size::DW, mem)), |code| {
+            code.jump_through(mem);
+        });
+    }
     check("leave", |code| code.leave());
     check("ret", |code| code.ret());
     let far = [0, 1, 125, 126, 127, 128, 129, 70_000];
@@ -780,7 +785,7 @@ fn references_to_places() {
         code.call_through(label);
         code.ret();
         code.bind(label);
-        code.data(0x1122_3344_5566_7788);
+        code.data(0x1122_3344_5566_7788, 8);
     });
     assert_eq!(describe(&decode(&code)), "call 8[here+7]");
     assert_eq!(code[7..], 0x1122_3344_5566_7788_u64.to_le_bytes());
