@@ -9,6 +9,7 @@
 use isa::ebpf::{AluOp, ByteOrder, Insn, Operand, Reg, Size, Width};
 
 use super::asm::{Alu, Shift, Unary};
+use super::frame::SCRATCH;
 use super::generator::{Generator, bits};
 use super::reg::{Gpr, Mem};
 
@@ -102,7 +103,10 @@ impl Generator<'_> {
                 self.alu_imm(this, imm);
                 1
             }
-            (_, Operand::Reg(src)) => self.alu_reg(slot, this, src),
+            (_, Operand::Reg(src)) => {
+                self.alu_reg(slot, this, src);
+                1
+            }
         }
     }
 
@@ -135,7 +139,7 @@ impl Generator<'_> {
         if src != dst || base == dst || self.after(slot + 1).has(dst) || !same {
             return None;
         }
-        let mem = self.frame.address(base, off);
+        let mem = self.address(base, off);
         self.buf.store_imm(size, mem, imm);
         Some(2)
     }
@@ -186,9 +190,31 @@ impl Generator<'_> {
             top.disp = disp;
             count = 2;
         }
+        if let Some(other) = self.added(slot + count, dst) {
+            let mem = Mem {
+                index: Some((self.gpr(other), 0)),
+                ..top
+            };
+            if self.is_only_address(slot + count + 1, dst, [other, Reg::R10], mem) {
+                return count + 1;
+            }
+        }
         self.lea_or_mov(Width::W64, self.gpr(dst), top);
         self.know(dst, 64);
         count
+    }
+
+    /// The register that the slot adds to all of `dst`.
+    fn added(&self, slot: usize, dst: Reg) -> Option<Reg> {
+        match self.arithmetic(slot)? {
+            Arithmetic {
+                op: AluOp::Add,
+                width: Width::W64,
+                dst: to,
+                src: Operand::Reg(other),
+            } if to == dst && other != dst && other != Reg::R10 => Some(other),
+            _ => None,
+        }
     }
 
     fn lea_or_mov(&mut self, width: Width, dst: Gpr, mem: Mem) {
@@ -220,16 +246,12 @@ impl Generator<'_> {
                 self.buf.lea(next.width, dst, Mem::at(from, -imm));
             }
             (AluOp::Add, Operand::Reg(other)) if other != Reg::R10 => {
-                let other = if other == this.dst {
-                    from
-                } else {
-                    self.gpr(other)
-                };
-                let mem = Mem::indexed(from, other, 0);
+                let other = if other == this.dst { src } else { other };
+                let mem = Mem::indexed(from, self.gpr(other), 0);
                 if next.width == Width::W64
-                    && let Some(count) = self.access_through(slot + 2, this.dst, mem)
+                    && self.is_only_address(slot + 2, this.dst, [src, other], mem)
                 {
-                    return Some(2 + count);
+                    return Some(2);
                 }
                 self.buf.lea(next.width, dst, short_sum(mem));
             }
@@ -245,8 +267,9 @@ impl Generator<'_> {
                 return Some(3);
             }
             (AluOp::Lsh, Operand::Imm(scale @ 1..=3)) => {
-                let index = self.scaled_index(slot + 2, this.dst, scale as u8, from, next.width)?;
-                return Some(2 + index);
+                let scaled = (src, scale as u8);
+                let added = self.scaled_index(slot + 2, this.dst, scaled, next.width)?;
+                return Some(2 + added);
             }
             (AluOp::Lsh | AluOp::Rsh | AluOp::Arsh, Operand::Reg(count))
                 if self.features.bmi2 && count != this.dst && count != Reg::R10 =>
@@ -297,8 +320,7 @@ impl Generator<'_> {
         &mut self,
         slot: usize,
         dst: Reg,
-        scale: u8,
-        index: Gpr,
+        (index, scale): (Reg, u8),
         width: Width,
     ) -> Option<usize> {
         let next = self.arithmetic(slot)?;
@@ -315,13 +337,11 @@ impl Generator<'_> {
         }
         let mem = Mem {
             base: self.gpr(base),
-            index: Some((index, scale)),
+            index: Some((self.gpr(index), scale)),
             disp: 0,
         };
-        if next.width == Width::W64
-            && let Some(count) = self.access_through(slot + 1, dst, mem)
-        {
-            return Some(1 + count);
+        if next.width == Width::W64 && self.is_only_address(slot + 1, dst, [base, index], mem) {
+            return Some(1);
         }
         self.buf.lea(next.width, self.gpr(dst), mem);
         self.know(dst, if next.width == Width::W32 { 32 } else { 64 });
@@ -351,7 +371,8 @@ impl Generator<'_> {
                 return 2;
             }
             if count <= 3
-                && let Some(more) = self.scaled_index(slot + 1, this.dst, count, dst, this.width)
+                && let Some(more) =
+                    self.scaled_index(slot + 1, this.dst, (this.dst, count), this.width)
             {
                 return 1 + more;
             }
@@ -382,43 +403,40 @@ impl Generator<'_> {
         } else if self.features.bmi2 {
             self.buf.shift_by(op, width, dst, dst, count);
         } else if dst == rcx {
-            let scratch = super::frame::SCRATCH;
-            self.buf.mov(Width::W64, scratch, dst);
+            self.buf.mov(Width::W64, SCRATCH, dst);
             self.buf.mov(Width::W32, rcx, count);
-            self.buf.shift_by_cl(op, width, scratch);
-            self.buf.mov(Width::W64, rcx, scratch);
+            self.buf.shift_by_cl(op, width, SCRATCH);
+            self.buf.mov(Width::W64, rcx, SCRATCH);
         } else {
-            let scratch = super::frame::SCRATCH;
-            self.buf.mov(Width::W64, scratch, rcx);
+            self.buf.mov(Width::W64, SCRATCH, rcx);
             self.buf.mov(Width::W32, rcx, count);
             self.buf.shift_by_cl(op, width, dst);
-            self.buf.mov(Width::W64, rcx, scratch);
+            self.buf.mov(Width::W64, rcx, SCRATCH);
         }
         self.know(this.dst, if width == Width::W32 { 32 } else { 64 });
     }
 
-    fn alu_reg(&mut self, slot: usize, this: Arithmetic, src: Reg) -> usize {
+    fn alu_reg(&mut self, slot: usize, this: Arithmetic, src: Reg) {
         let dst = self.gpr(this.dst);
         if src == Reg::R10 {
             let top = self.frame.stack_top();
-            self.buf.lea(Width::W64, super::frame::SCRATCH, top);
-            self.operate(this, super::frame::SCRATCH);
-            return 1;
+            self.buf.lea(Width::W64, SCRATCH, top);
+            return self.operate(this, SCRATCH);
         }
         let from = self.gpr(src);
-        if this.op == AluOp::Add
-            && this.width == Width::W64
-            && src != this.dst
-            && let Some(count) = self.access_through(slot + 1, this.dst, Mem::indexed(dst, from, 0))
-        {
-            return 1 + count;
+        match this.op {
+            AluOp::Or | AluOp::And if src == this.dst => self.zero_upper(slot, this),
+            AluOp::Add
+                if this.width == Width::W64
+                    && src != this.dst
+                    && self.is_only_address(
+                        slot + 1,
+                        this.dst,
+                        [this.dst, src],
+                        Mem::indexed(dst, from, 0),
+                    ) => {}
+            _ => self.operate(this, from),
         }
-        if this.op == AluOp::Or && src == this.dst || this.op == AluOp::And && src == this.dst {
-            self.zero_upper(slot, this);
-            return 1;
-        }
-        self.operate(this, from);
-        1
     }
 
     /// `dst op= from`, and what is then known.
@@ -639,7 +657,7 @@ impl Generator<'_> {
                 off,
                 src: Operand::Reg(src),
             } if stored == size && src == reg && base != reg && !self.after(slot).has(reg) => {
-                Some(self.frame.address(base, off))
+                Some(self.address(base, off))
             }
             _ => None,
         }

@@ -9,6 +9,7 @@
 use isa::ebpf::{Callee, Imm64, Insn, Operand, Reg, Width};
 use lower::{Evidence, Function, Lowered};
 
+use super::address::{Deferred, Sum};
 use super::buffer::{Buffer, Label};
 use super::chain::Table;
 use super::features::Features;
@@ -53,6 +54,10 @@ pub(super) struct Generator<'a> {
     pub(super) assured: u32,
     /// Those that are there from the beginning of this version.
     pub(super) assured_always: u32,
+    /// A sum that is not made.
+    pub(super) sum: Option<Sum>,
+    /// A load that is not done yet.
+    pub(super) deferred: Option<Deferred>,
     pub(super) beyond: Vec<Beyond>,
     pub(super) beyond_stubs: [Option<Label>; 3],
     /// Addresses of helpers, and where they lie.
@@ -92,6 +97,8 @@ impl<'a> Generator<'a> {
             version: 0,
             assured: 0,
             assured_always: 0,
+            sum: None,
+            deferred: None,
             beyond: Vec::new(),
             beyond_stubs: [None; 3],
             helpers: Vec::new(),
@@ -175,6 +182,7 @@ impl<'a> Generator<'a> {
             } else {
                 self.write_insn(slot)
             };
+            self.pass_sum(slot);
         }
     }
 
@@ -204,6 +212,12 @@ impl<'a> Generator<'a> {
             return 1;
         }
         self.flags_before = self.flags.take();
+        if let Some(deferred) = self.deferred
+            && deferred.slot == slot
+        {
+            self.take_deferred(deferred);
+            return 1;
+        }
         if fact.is_rewritten() {
             return self.write_rewritten(slot);
         }
@@ -231,7 +245,7 @@ impl<'a> Generator<'a> {
                 self.know(dst, bits(value.get()));
             }
             Insn::Load { base, off, .. } => {
-                let mem = self.frame.address(base, off);
+                let mem = self.address(base, off);
                 return self.load(slot, mem);
             }
             Insn::LoadAcquire {
@@ -258,7 +272,7 @@ impl<'a> Generator<'a> {
                 base,
                 off,
                 src,
-            } => self.atomic(slot, op, size, self.frame.address(base, off), src),
+            } => self.atomic(slot, op, size, self.address(base, off), src),
             Insn::PacketAbs { size, imm } => return self.packet_at(slot, size, imm),
             Insn::PacketInd { size, src, imm } => self.packet_index(size, src, imm),
             Insn::Jump {
@@ -306,7 +320,8 @@ impl<'a> Generator<'a> {
         let plain = !fact.is_target
             && !fact.is_dead
             && !fact.is_rewritten()
-            && !self.analysis.chains.starts(slot);
+            && !self.analysis.chains.starts(slot)
+            && self.deferred.is_none_or(|deferred| deferred.slot != slot);
         (plain && slot < self.function.end).then(|| self.insns[slot])
     }
 

@@ -2,6 +2,7 @@
 
 use isa::ebpf::{AluOp, AtomicOp, ByteOrder, Cond, Insn, Operand, Reg, Size, Width};
 
+use super::address::Deferred;
 use super::alu::plain;
 use super::asm::Alu;
 use super::frame::SCRATCH;
@@ -29,6 +30,10 @@ impl Generator<'_> {
         let load = Load { size, signed, dst };
         if let Some(count) = self.fuse_load(slot, load, mem) {
             return count;
+        }
+        if !signed && self.defer_load(slot, size, dst, mem) {
+            self.flags = self.flags_before;
+            return 1;
         }
         let flags = self.flags_before;
         let gpr = self.gpr(dst);
@@ -131,28 +136,51 @@ impl Generator<'_> {
 
     /// `other op= dst`, where nothing else reads `dst`: a memory operand.
     fn operate_on_memory(&mut self, slot: usize, load: Load, mem: Mem) -> Option<usize> {
-        let this = self.arithmetic(slot)?;
-        let fits = match load.size {
+        self.peek(slot)?;
+        if !self.takes_memory(slot, load.size, load.dst) {
+            return None;
+        }
+        self.operate_with(slot, mem);
+        Some(2)
+    }
+
+    /// Whether the operation at a slot can take its operand `src`, which nothing
+    /// else reads, from memory of that size.
+    pub(super) fn takes_memory(&self, slot: usize, size: Size, src: Reg) -> bool {
+        let Some(this) = self.arithmetic_at(slot) else {
+            return false;
+        };
+        let fits = match size {
             Size::W => this.width == Width::W32,
             Size::DW => true,
             Size::B | Size::H => false,
         };
-        let reads = this.src == Operand::Reg(load.dst) && this.dst != load.dst;
-        if !fits || !reads || self.after(slot).has(load.dst) {
-            return None;
-        }
+        let reads = this.src == Operand::Reg(src) && this.dst != src;
+        let has_form = this.op == AluOp::Mul || plain(this.op).is_some();
+        fits && reads && has_form && !self.after(slot).has(src)
+    }
+
+    /// Performs the operation at a slot with an operand in memory.
+    fn operate_with(&mut self, slot: usize, mem: Mem) {
+        let Some(this) = self.arithmetic_at(slot) else {
+            unreachable!("the caller passes operations");
+        };
         let dst = self.gpr(this.dst);
-        match (this.op, plain(this.op)) {
-            (_, Some(op)) => {
+        match plain(this.op) {
+            Some(op) => {
                 self.buf.alu_load(op, this.width, dst, mem);
                 self.set_flags(this.dst, this.width);
             }
-            (AluOp::Mul, _) => self.buf.multiply_load(this.width, dst, mem),
-            _ => return None,
+            None => self.buf.multiply_load(this.width, dst, mem),
         }
         let known = if this.width == Width::W32 { 32 } else { 64 };
         self.know(this.dst, known);
-        Some(2)
+    }
+
+    /// Performs the operation for which a load was deferred.
+    pub(super) fn take_deferred(&mut self, deferred: Deferred) {
+        self.deferred = None;
+        self.operate_with(deferred.slot, deferred.mem);
     }
 
     /// A load, an operation and a store back, where nothing else reads the value.
@@ -192,44 +220,16 @@ impl Generator<'_> {
         Some(3)
     }
 
-    /// A load or store at `slot` whose base is a sum that nothing else reads:
-    /// through the sum as an address. How many slots that was.
-    pub(super) fn access_through(&mut self, slot: usize, sum: Reg, mem: Mem) -> Option<usize> {
-        match self.peek(slot)? {
-            Insn::Load { dst, base, off, .. } if base == sum => {
-                if dst != sum && self.after(slot).has(sum) {
-                    return None;
-                }
-                let disp = mem.disp.checked_add(off.into())?;
-                Some(self.load(slot, Mem { disp, ..mem }))
-            }
-            Insn::Store {
-                size,
-                base,
-                off,
-                src,
-            } if base == sum && src != Operand::Reg(sum) && src != Operand::Reg(Reg::R10) => {
-                if self.after(slot).has(sum) {
-                    return None;
-                }
-                let disp = mem.disp.checked_add(off.into())?;
-                self.store_at(size, Mem { disp, ..mem }, src);
-                Some(1)
-            }
-            _ => None,
-        }
-    }
-
     pub(super) fn load_acquire(&mut self, size: Size, dst: Reg, base: Reg, off: i16) {
         // Every load of this machine acquires.
-        let (gpr, mem) = (self.gpr(dst), self.frame.address(base, off));
+        let (gpr, mem) = (self.gpr(dst), self.address(base, off));
         self.buf.load(size, None, gpr, mem);
         self.know(dst, loaded_bits(size, None));
     }
 
     pub(super) fn store(&mut self, size: Size, base: Reg, off: i16, src: Operand) {
         self.flags = self.flags_before;
-        let mem = self.frame.address(base, off);
+        let mem = self.address(base, off);
         self.store_at(size, mem, src);
     }
 

@@ -1,9 +1,10 @@
 //! The x86-64 backend.
 //!
-//! `generator.rs` walks over the program; `alu.rs`, `divide.rs`, `memory.rs`,
+//! `generator.rs` walks over the program; `address.rs`, `alu.rs`, `divide.rs`, `memory.rs`,
 //! `packet.rs`, `branch.rs`, `chain.rs` and `call.rs` write instructions of their kinds;
 //! `frame.rs` decides where values live; `asm.rs` encodes into `buffer.rs`.
 
+mod address;
 mod alu;
 mod asm;
 mod branch;

@@ -1,0 +1,167 @@
+//! Sums that are only addresses, and loads that are only operands.
+//!
+//! A program has no address of two registers: it adds them and then loads or
+//! stores through the sum. Where every use of the sum is such an access, and both
+//! registers stay as they are until the last one, the sum is not made: accesses
+//! take both registers. A load whose value only goes into one operation a little
+//! later is likewise left to that operation, which takes its operand from memory.
+//!
+//! Cost: a look at no more than [`REACH`] instructions for each sum and load.
+
+use isa::ebpf::{Insn, Operand, Reg, Size};
+
+use super::generator::Generator;
+use super::reg::Mem;
+
+/// How many instructions ahead uses are looked for.
+const REACH: usize = 12;
+/// How far a load may be moved.
+const FARTHEST: usize = 3;
+
+/// A register that is not made: what stands for it in addresses.
+#[derive(Clone, Copy)]
+pub(super) struct Sum {
+    pub(super) reg: Reg,
+    pub(super) mem: Mem,
+    /// The last slot that uses it.
+    last: usize,
+}
+
+/// A load that is left to a later slot.
+#[derive(Clone, Copy)]
+pub(super) struct Deferred {
+    pub(super) slot: usize,
+    pub(super) dst: Reg,
+    pub(super) size: Size,
+    pub(super) mem: Mem,
+}
+
+impl Generator<'_> {
+    /// The address `base + off`.
+    #[inline(always)]
+    pub(super) fn address(&self, base: Reg, off: i16) -> Mem {
+        match self.sum {
+            Some(sum) if sum.reg == base => Mem {
+                disp: sum.mem.disp + i32::from(off),
+                ..sum.mem
+            },
+            _ => self.frame.address(base, off),
+        }
+    }
+
+    /// Takes the sum of two registers of the program, made before `slot`, for an
+    /// address only, if it is; then it need not be made.
+    pub(super) fn is_only_address(
+        &mut self,
+        slot: usize,
+        sum: Reg,
+        parts: [Reg; 2],
+        mem: Mem,
+    ) -> bool {
+        // Offsets are added to it later.
+        if mem.disp.unsigned_abs() > 1 << 30 {
+            return false;
+        }
+        let last = self.last_access(slot, sum, parts);
+        if let Some(last) = last {
+            self.sum = Some(Sum {
+                reg: sum,
+                mem,
+                last,
+            });
+        }
+        last.is_some()
+    }
+
+    /// Forgets the sum behind its last use.
+    #[inline(always)]
+    pub(super) fn pass_sum(&mut self, next: usize) {
+        if let Some(sum) = self.sum
+            && next > sum.last
+        {
+            self.sum = None;
+        }
+    }
+
+    /// The last use of the sum, if all are accesses through it before either part
+    /// changes.
+    fn last_access(&self, slot: usize, sum: Reg, parts: [Reg; 2]) -> Option<usize> {
+        if self.sum.is_some() {
+            return None;
+        }
+        for at in slot..self.function.end.min(slot + REACH) {
+            let fact = self.analysis.facts[at];
+            if fact.is_target || fact.is_rewritten() {
+                return None;
+            }
+            let insn = self.insns[at];
+            let done = !fact.after.has(sum);
+            match insn {
+                Insn::Load { dst, base, .. } if base == sum => {
+                    if dst == sum {
+                        return Some(at);
+                    }
+                }
+                Insn::Store { base, src, .. } if base == sum && src != Operand::Reg(sum) => {}
+                Insn::Alu { .. } | Insn::Load { .. } | Insn::Store { .. } => {
+                    if insn.reads().contains(sum) || insn.writes().contains(sum) {
+                        return None;
+                    }
+                }
+                _ => return None,
+            }
+            if done {
+                return Some(at);
+            }
+            if parts.into_iter().any(|part| insn.writes().contains(part)) {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// Leaves a load to the operation that takes its value, if that comes soon.
+    pub(super) fn defer_load(&mut self, slot: usize, size: Size, dst: Reg, mem: Mem) -> bool {
+        if self.deferred.is_some() || !matches!(size, Size::W | Size::DW) {
+            return false;
+        }
+        let Some(user) = self.user(slot, dst, mem) else {
+            return false;
+        };
+        if !self.takes_memory(user, size, dst) {
+            return false;
+        }
+        self.deferred = Some(Deferred {
+            slot: user,
+            dst,
+            size,
+            mem,
+        });
+        true
+    }
+
+    /// The operation some slots ahead that is the only one to read `dst`, where
+    /// nothing before it writes memory or what the address is made of.
+    fn user(&self, slot: usize, dst: Reg, mem: Mem) -> Option<usize> {
+        for at in slot + 1..=slot + FARTHEST {
+            let insn = self.peek(at)?;
+            match insn {
+                Insn::Alu {
+                    src: Operand::Reg(src),
+                    dst: to,
+                    ..
+                } if src == dst && to != dst => {
+                    return (at > slot + 1 && !self.after(at).has(dst)).then_some(at);
+                }
+                Insn::Alu { .. } | Insn::Load { .. } => {}
+                _ => return None,
+            }
+            let touches = insn.reads().contains(dst) || insn.writes().contains(dst);
+            let moves = insn.writes().iter().any(|reg| mem.uses(self.gpr(reg)));
+            if touches || moves {
+                return None;
+            }
+        }
+        None
+    }
+}
