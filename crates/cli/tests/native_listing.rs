@@ -122,6 +122,26 @@ fn every_byte_is_listed_beside_what_it_comes_from() {
 }
 
 #[test]
+fn tables_stand_behind_the_code() {
+    let files = Files::new();
+    let mut chain = String::from("ldh [12]\n");
+    for port in 0..40 {
+        chain += &format!("jeq #{}, yes\n", 3 * port + 1000);
+    }
+    chain += "ret #0\nyes: ret #1\n";
+    let record = json(&[&files.put("chain.asm", chain)]);
+    check_sums(&record);
+    let native = record["native"].as_array().unwrap();
+    let is_data = |line: &Value| line["text"].as_str().unwrap().starts_with("db ");
+    let first = native
+        .iter()
+        .position(is_data)
+        .expect("the chain is a table");
+    assert!(native[first..].iter().all(is_data));
+    assert!(first > 5);
+}
+
+#[test]
 fn the_listing_says_what_json_says() {
     let files = Files::new();
     let looping = files.put("loop.s", LOOP);

@@ -151,10 +151,10 @@ impl Sides<'_> {
 
     /// The native code in lines.
     fn lines(&self) -> Vec<Line> {
-        let insns = self.decoded();
-        // Behind the code stand the addresses of what it calls.
+        let (insns, data) = self.decoded();
+        // The last of the data are the addresses of what is called.
         let table = insns.iter().filter_map(address_in_table).min();
-        let end = table.unwrap_or(self.code.len());
+        let table = table.unwrap_or(self.code.len());
         let called = self.called();
         let name_of = |at: usize| {
             let address = self.code.get(at..at + 8)?;
@@ -168,7 +168,7 @@ impl Sides<'_> {
             .collect();
         let mut formatter = formatter();
         let mut lines = Vec::new();
-        for insn in insns.iter().take_while(|insn| (insn.ip() as usize) < end) {
+        for insn in &insns {
             let mut text = String::new();
             formatter.format(insn, &mut text);
             let jumps = insn.op_count() == 1 && insn.op0_kind() == OpKind::NearBranch64;
@@ -186,7 +186,18 @@ impl Sides<'_> {
                 target,
             });
         }
-        lines.extend((end..self.code.len()).step_by(8).map(|offset| Line {
+        lines.extend((data..table).step_by(8).map(|offset| {
+            let row = &self.code[offset..table.min(offset + 8)];
+            Line {
+                offset,
+                len: row.len(),
+                text: row
+                    .iter()
+                    .fold("db".to_owned(), |text, byte| format!("{text} {byte:02x}")),
+                target: None,
+            }
+        }));
+        lines.extend((table..self.code.len()).step_by(8).map(|offset| Line {
             offset,
             len: 8.min(self.code.len() - offset),
             text: "dq".to_owned(),
@@ -195,10 +206,21 @@ impl Sides<'_> {
         lines
     }
 
-    fn decoded(&self) -> Vec<Instruction> {
-        Decoder::with_ip(64, self.code, 0, DecoderOptions::NONE)
-            .into_iter()
-            .collect()
+    /// The instructions, and where data begins behind them: at the first place that
+    /// one of them refers to.
+    fn decoded(&self) -> (Vec<Instruction>, usize) {
+        let mut data = self.code.len();
+        let mut insns = Vec::new();
+        for insn in Decoder::with_ip(64, self.code, 0, DecoderOptions::NONE) {
+            if insn.ip() as usize >= data {
+                break;
+            }
+            if insn.is_ip_rel_memory_operand() {
+                data = data.min(insn.ip_rel_memory_address() as usize);
+            }
+            insns.push(insn);
+        }
+        (insns, data)
     }
 
     /// What the program calls, by address.
