@@ -49,7 +49,6 @@ pub(super) struct Liveness {
 }
 
 impl Liveness {
-    #[inline(never)]
     pub(super) fn of(program: &[SockFilter]) -> Liveness {
         let mut before = vec![Places::NONE; program.len() + 1];
         let mut loops = false;

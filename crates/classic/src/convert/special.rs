@@ -46,6 +46,7 @@ impl Special {
     }
 
     /// One instruction, after which `live` is wanted.
+    // Rare: it would only crowd the way of the others.
     #[inline(never)]
     pub(super) fn convert(&self, raw: SockFilter, live: Places, code: &mut Emitter) {
         match cbpf::Insn::decode(raw) {
