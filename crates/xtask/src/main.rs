@@ -2,6 +2,7 @@
 //! machine is made here, so that anybody can make it again.
 #![forbid(unsafe_code)]
 
+mod asan;
 mod capture;
 mod conformance;
 mod oracle;
@@ -16,6 +17,9 @@ type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 const USAGE: &str = "\
 usage: cargo xtask CHORE
 
+  asan         run the fuzz targets of the engines under AddressSanitizer, ten
+               seconds each, or as many as given (needs nightly Rust; says so where
+               there is none)
   capture      take examples/sample.pcap anew from real programs that talk in
                network namespaces of their own, and compile the filters beside it
                (as root; needs tcpdump, ssh, curl, python3, dig, ping, ethtool)
@@ -23,8 +27,9 @@ usage: cargo xtask CHORE
                docs/conformance.md
   oracle       compare generated programs with the running kernel (6.18) and the
                engines with each other, and write docs/classic-oracle.md and the kept
-               answers (`oracle classic`), and docs/ebpf-oracle.md (`oracle ebpf`);
-               as root, with --release; minutes and half an hour
+               answers (`oracle classic`), and docs/ebpf-oracle.md (`oracle ebpf`, or
+               `oracle ebpf N` for another number of programs for the engines); as
+               root, best compiled with --release; minutes, and half an hour
   performance  run the benchmarks and write docs/performance.md (minutes, on a
                machine that does nothing else; needs tcpdump)";
 
@@ -32,11 +37,21 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match arguments[..] {
+        ["asan"] => asan::fuzz(10),
+        ["asan", seconds] => match seconds.parse() {
+            Ok(seconds) => asan::fuzz(seconds),
+            Err(_) => Err(format!("{seconds:?} is no number of seconds").into()),
+        },
         ["capture"] => capture::take(),
         ["conformance"] => conformance::count(),
-        ["oracle"] => oracle::ask_about_classic().and_then(|()| oracle::ask_about_ebpf()),
+        ["oracle"] => oracle::ask_about_classic()
+            .and_then(|()| oracle::ask_about_ebpf(oracle::ENGINE_PROGRAMS)),
         ["oracle", "classic"] => oracle::ask_about_classic(),
-        ["oracle", "ebpf"] => oracle::ask_about_ebpf(),
+        ["oracle", "ebpf"] => oracle::ask_about_ebpf(oracle::ENGINE_PROGRAMS),
+        ["oracle", "ebpf", programs] => match programs.parse() {
+            Ok(programs) => oracle::ask_about_ebpf(programs),
+            Err(_) => Err(format!("{programs:?} is no number of programs").into()),
+        },
         ["performance"] => performance::measure(),
         // The two below are our own programs inside the namespaces.
         [capture::DNS_SERVER] => capture::serve_dns(),

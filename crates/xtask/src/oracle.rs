@@ -13,14 +13,16 @@ const PROGRAMS: u64 = 200_000;
 /// Programs from which the kept cases come.
 const KEPT: u64 = 1_200;
 
-/// eBPF programs for the kernel, and for the engines.
-const KERNEL_PROGRAMS: u64 = 100_500;
-const ENGINE_PROGRAMS: u64 = 10_000_000;
+/// eBPF programs for the kernel.
+const KERNEL_PROGRAMS: u64 = 101_000;
+/// eBPF programs for the engines.
+pub(crate) const ENGINE_PROGRAMS: u64 = 10_000_000;
 
-/// Compares eBPF programs, and writes docs/ebpf-oracle.md.
-pub(crate) fn ask_about_ebpf() -> Outcome {
+/// Compares eBPF programs, so many of them on the engines, and writes
+/// docs/ebpf-oracle.md.
+pub(crate) fn ask_about_ebpf(programs: u64) -> Outcome {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let page = testkit::ebpf::page::compare_all(KERNEL_PROGRAMS, ENGINE_PROGRAMS);
+    let page = testkit::ebpf::page::compare_all(KERNEL_PROGRAMS, programs);
     let page = page.map_err(|why| format!("not asked: {why:?}"))?;
     let differences = page.differences();
     for difference in &differences {

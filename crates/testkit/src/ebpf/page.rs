@@ -107,7 +107,7 @@ impl Page {
     /// The page in Markdown.
     pub fn markdown(&self) -> String {
         let (kernel, engines) = (&self.kernel, &self.engines);
-        let mut text = format!(
+        let mut text = String::from(
             "# eBPF against the kernel, and engine against engine\n\n\
              Generated programs: safe by construction, with loops, forks, calls, idioms of\n\
              compilers and near misses of them. A reference evaluator, which checks every\n\
