@@ -115,7 +115,7 @@ impl Page {
              Compared are the returned value and every byte of memory, into which a program\n\
              stores what its registers and its stack held at the end.\n\n\
              | compared with the reference | programs | runs of each | differences |\n\
-             | --- | ---: | ---: | ---: |\n"
+             | --- | ---: | ---: | ---: |\n",
         );
         let _ = writeln!(
             text,
