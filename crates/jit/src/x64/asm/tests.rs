@@ -243,11 +243,9 @@ fn check_shortest(meant: &str, code: &[u8], insn: &Instruction) {
         rest
     };
     // Prefixes come first; a VEX prefix is part of the opcode.
-    for at in 0..code.len() {
-        let is_prefix = matches!(code[at], 0x40..=0x4f | 0x66 | 0xf0 | 0xf2 | 0xf3);
-        if !is_prefix {
-            break;
-        }
+    let is_prefix = |byte: &u8| matches!(byte, 0x40..=0x4f | 0x66 | 0xf0 | 0xf2 | 0xf3);
+    let prefixes = code.iter().take_while(|byte| is_prefix(byte)).count();
+    for at in 0..prefixes {
         let without = shortened(at);
         let other = decode(&without);
         let is_same = !other.is_invalid() && other.len() == without.len();
