@@ -1,6 +1,7 @@
 //! What a processor's code generator offers to the rest of the room.
 
 use lower::Lowered;
+use spec::SplitMix;
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) use crate::x64::X64 as Host;
@@ -10,8 +11,17 @@ pub(crate) trait Backend {
     /// Code that was generated and has no address yet.
     type Code: Code;
 
-    /// Generates the code of a whole program; `map` asks for [`Code::places`].
-    fn compile(&self, program: &Lowered, map: bool) -> Self::Code;
+    /// Generates the code of a whole program.
+    fn compile(&self, program: &Lowered, request: Request) -> Self::Code;
+}
+
+/// What is asked of a code generator beside code.
+#[derive(Default)]
+pub(crate) struct Request {
+    /// To note what [`Code::places`] tells.
+    pub(crate) map: bool,
+    /// To hide the program's constants, by numbers from here.
+    pub(crate) keys: Option<SplitMix>,
 }
 
 /// Generated code.

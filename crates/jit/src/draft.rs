@@ -6,7 +6,7 @@ use isa::ebpf::Insn;
 use lower::{Lowered, Malformed};
 use vm::Trusted;
 
-use crate::backend::{Backend, Code, Host};
+use crate::backend::{Backend, Code, Host, Request};
 use crate::native::{Options, pieces};
 
 /// The code that [`Native::compile`](crate::Native::compile) would install, as it
@@ -22,7 +22,11 @@ pub struct Draft {
 impl Draft {
     /// Compiles a program.
     pub fn of(program: &Lowered, options: &Options) -> Draft {
-        let code = Host::new(options.features).compile(program, true);
+        let request = Request {
+            map: true,
+            ..Request::default()
+        };
+        let code = Host::new(options.features).compile(program, request);
         let mut bytes = vec![0; code.len()];
         code.write(&mut bytes, 0);
         Draft {

@@ -9,7 +9,6 @@
 mod analysis;
 mod backend;
 mod draft;
-mod idiom;
 pub mod memory;
 mod native;
 pub mod perf;

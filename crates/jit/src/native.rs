@@ -6,12 +6,12 @@ use std::ops::Range;
 use isa::ebpf::{Insn, Reg};
 use lower::{Evidence, Lowered};
 use packet::{Metadata, Packet};
-use spec::Random;
 use spec::context::{LEN, SECCOMP_DATA_SIZE};
+use spec::{Random, SplitMix};
 use vm::{Machine, Outcome, PacketRules, Surroundings};
 
-use crate::backend::{Backend, Code, Host};
-use crate::memory::{Image, MemoryError, Pool};
+use crate::backend::{Backend, Code, Host, Request};
+use crate::memory::{Image, MemoryError, Placement, Pool};
 
 /// What native code may want of a run beside its arguments.
 #[repr(C)]
@@ -86,11 +86,42 @@ impl Native {
         options: &Options,
         pool: &Pool,
     ) -> Result<Native, CompileError> {
-        let code = Host::new(options.features).compile(program, options.map);
+        let request = Request {
+            map: options.map,
+            keys: None,
+        };
+        Native::install(program, options, request, pool, Placement::BestFit)
+    }
+
+    /// As [`Native::compile`], for programs of strangers: no constant of the
+    /// program stands in the code, and the code lies where chance puts it. Such
+    /// code is about half as long again, and slower.
+    pub fn compile_hardened(
+        program: &Lowered,
+        options: &Options,
+        pool: &Pool,
+        random: &mut dyn Random,
+    ) -> Result<Native, CompileError> {
+        let keys = SplitMix::new(u64::from(random.next_u32()) << 32 | u64::from(random.next_u32()));
+        let request = Request {
+            map: options.map,
+            keys: Some(keys),
+        };
+        Native::install(program, options, request, pool, Placement::Random(random))
+    }
+
+    fn install(
+        program: &Lowered,
+        options: &Options,
+        request: Request,
+        pool: &Pool,
+        placement: Placement<'_>,
+    ) -> Result<Native, CompileError> {
+        let code = Host::new(options.features).compile(program, request);
         let entry = code.entry();
         let wants_env = code.wants_env();
         let image = pool
-            .install(code.len(), 16, |out, address| {
+            .install_at(placement, code.len(), 16, |out, address| {
                 code.write(out, address);
             })
             .map_err(CompileError::Memory)?;

@@ -31,8 +31,6 @@ pub(super) struct Sum {
 #[derive(Clone, Copy)]
 pub(super) struct Deferred {
     pub(super) slot: usize,
-    pub(super) dst: Reg,
-    pub(super) size: Size,
     pub(super) mem: Mem,
 }
 
@@ -131,12 +129,7 @@ impl Generator<'_> {
         if !self.takes_memory(user, size, dst) {
             return false;
         }
-        self.deferred = Some(Deferred {
-            slot: user,
-            dst,
-            size,
-            mem,
-        });
+        self.deferred = Some(Deferred { slot: user, mem });
         true
     }
 

@@ -440,7 +440,7 @@ impl Generator<'_> {
     }
 
     /// `dst op= from`, and what is then known.
-    fn operate(&mut self, this: Arithmetic, from: Gpr) {
+    pub(super) fn operate(&mut self, this: Arithmetic, from: Gpr) {
         let dst = self.gpr(this.dst);
         let (a, b) = (self.known(this.dst), self.known_of(this.src));
         match plain(this.op) {

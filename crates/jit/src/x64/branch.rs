@@ -7,7 +7,7 @@ use lower::jumps::jump_target;
 use super::asm::Alu;
 use super::frame::SCRATCH;
 use super::generator::{Generator, bits};
-use super::reg::{Cc, Mem};
+use super::reg::{Cc, Gpr, Mem};
 
 impl Generator<'_> {
     /// `if dst cond src goto`, and the jump over which it may lead; how many
@@ -94,6 +94,15 @@ impl Generator<'_> {
         }
     }
 
+    /// Compares two machine registers; the code under which the condition holds.
+    pub(super) fn compare_with(&mut self, cond: Cond, width: Width, a: Gpr, b: Gpr) -> Cc {
+        match cond {
+            Cond::Set => self.buf.test(width, a, b),
+            _ => self.buf.alu(Alu::Cmp, width, a, b),
+        }
+        Cc::of(cond)
+    }
+
     fn compare_frame_pointer(&mut self, cond: Cond, width: Width, dst: Reg, src: Operand) {
         let top = self.frame.stack_top();
         self.buf.lea(Width::W64, SCRATCH, top);
@@ -167,7 +176,7 @@ impl Generator<'_> {
                     Width::W32 => u64::from(imm as u32),
                     Width::W64 => imm as i64 as u64,
                 };
-                self.buf.set_keeping_flags(SCRATCH, value);
+                self.set_constant(SCRATCH, value);
                 (SCRATCH, bits(value))
             }
         };

@@ -21,8 +21,8 @@ impl Generator<'_> {
     /// `dst = dst op src`, a division or a remainder.
     pub(super) fn divide(&mut self, slot: usize, this: Arithmetic) {
         let done = match this.src {
-            Operand::Imm(imm) => self.divide_by_constant(this, imm),
-            Operand::Reg(_) => false,
+            Operand::Imm(imm) if self.shows(imm) => self.divide_by_constant(this, imm),
+            _ => false,
         };
         if !done {
             self.divide_by_any(slot, this);
@@ -136,7 +136,7 @@ impl Generator<'_> {
                     Width::W32 => u64::from(imm as u32),
                     Width::W64 => imm as i64 as u64,
                 };
-                self.buf.set(SCRATCH, value);
+                self.set_constant(SCRATCH, value);
             }
             Operand::Reg(Reg::R10) => {
                 let top = self.frame.stack_top();
@@ -151,6 +151,7 @@ impl Generator<'_> {
         let by_zero = self.buf.new_label();
         let by_minus_one = self.buf.new_label();
         let checks = matches!(src, Operand::Reg(reg) if reg != Reg::R10);
+        debug_assert!(src != Operand::Imm(0), "that is a constant to show");
         if checks {
             if signed {
                 // 0 and -1 are the two values that adding 1 makes at most 1.

@@ -8,6 +8,7 @@
 
 use isa::ebpf::{Callee, Imm64, Insn, Operand, Reg, Width};
 use lower::{Evidence, Function, Lowered};
+use spec::SplitMix;
 
 use super::address::{Deferred, Sum};
 use super::buffer::{Buffer, Label};
@@ -16,8 +17,8 @@ use super::features::Features;
 use super::frame::{Demand, Frame};
 use super::packet::Beyond;
 use super::reg::Gpr;
-use crate::analysis::{Analysis, Halves, Usage};
-use crate::idiom::Rewrite;
+use crate::analysis::{Analysis, Halves, Rewrite, Usage};
+use crate::backend::Request;
 
 /// The flags say how a register compares with 0.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +35,8 @@ pub(super) struct Generator<'a> {
     pub(super) features: Features,
     /// Whether to note where the code of every slot begins.
     map: bool,
+    /// Where the numbers come from that hide constants.
+    pub(super) keys: Option<SplitMix>,
     pub(super) buf: Buffer,
     pub(super) frame: Frame,
     pub(super) usage: Usage,
@@ -76,7 +79,7 @@ impl<'a> Generator<'a> {
         program: &'a Lowered,
         analysis: &'a Analysis,
         features: Features,
-        map: bool,
+        request: Request,
     ) -> Self {
         let slots = program.insns().len();
         Generator {
@@ -84,7 +87,8 @@ impl<'a> Generator<'a> {
             insns: program.insns(),
             analysis,
             features,
-            map,
+            map: request.map,
+            keys: request.keys,
             buf: Buffer::new(slots, 2 * slots + program.functions().len()),
             frame: Frame::new(&Usage::default(), Demand::default()),
             usage: Usage::default(),
@@ -175,9 +179,10 @@ impl<'a> Generator<'a> {
             if is_target || self.map {
                 self.buf.bind(self.label(slot));
             }
-            slot += if self.analysis.chains.starts(slot) {
+            let chains = &self.analysis.chains;
+            slot += if chains.starts(slot) && !self.blinds() {
                 self.look_up(slot)
-            } else if self.analysis.chains.absorb(slot) {
+            } else if chains.absorb(slot) && !self.blinds() {
                 1
             } else {
                 self.write_insn(slot)
@@ -220,6 +225,11 @@ impl<'a> Generator<'a> {
         }
         if fact.is_rewritten() {
             return self.write_rewritten(slot);
+        }
+        if self.blinds()
+            && let Some(count) = self.write_blinded(slot)
+        {
+            return count;
         }
         match self.insns[slot] {
             Insn::Alu { .. } => {
@@ -317,7 +327,8 @@ impl<'a> Generator<'a> {
     #[inline(always)]
     pub(super) fn peek(&self, slot: usize) -> Option<Insn> {
         let fact = self.analysis.facts.get(slot)?;
-        let plain = !fact.is_target
+        let plain = !self.blinds()
+            && !fact.is_target
             && !fact.is_dead
             && !fact.is_rewritten()
             && !self.analysis.chains.starts(slot)

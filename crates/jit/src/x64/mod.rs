@@ -7,6 +7,7 @@
 mod address;
 mod alu;
 mod asm;
+mod blinding;
 mod branch;
 mod buffer;
 mod call;
@@ -24,7 +25,7 @@ pub use features::Features;
 use lower::Lowered;
 
 use crate::analysis::Analysis;
-use crate::backend::{Backend, Code};
+use crate::backend::{Backend, Code, Request};
 use buffer::Buffer;
 use generator::Generator;
 
@@ -42,9 +43,9 @@ impl X64 {
 impl Backend for X64 {
     type Code = Settled;
 
-    fn compile(&self, program: &Lowered, map: bool) -> Settled {
+    fn compile(&self, program: &Lowered, request: Request) -> Settled {
         let analysis = Analysis::of(program);
-        let mut generator = Generator::new(program, &analysis, self.features, map);
+        let mut generator = Generator::new(program, &analysis, self.features, request);
         let wants_env = generator.generate();
         let entry = generator.function_label(0);
         let mut buf = generator.into_buffer();

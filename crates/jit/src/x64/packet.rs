@@ -126,7 +126,6 @@ impl Generator<'_> {
 
     /// `r0 = packet[src + imm]`.
     pub(super) fn packet_index(&mut self, size: Size, src: Reg, imm: i32) {
-        let rax = Gpr::RAX;
         let index = if src == Reg::R10 {
             let top = self.frame.stack_top();
             self.buf.lea(Width::W64, SCRATCH, top);
@@ -150,6 +149,12 @@ impl Generator<'_> {
             }
             return;
         }
+        self.packet_at_index(size, index, narrow, imm);
+    }
+
+    /// `r0 = packet[index + imm]`; `narrow` tells that the index has 32 bits.
+    pub(super) fn packet_at_index(&mut self, size: Size, index: Gpr, narrow: bool, imm: i32) {
+        let rax = Gpr::RAX;
         let bytes = size.bytes() as i32;
         // The end of the load, of at most 33 bits.
         let index = if narrow {

@@ -47,6 +47,10 @@ fn all() -> Vec<Box<dyn Engine>> {
         Box::new(Jit::new("jit", |_| jit::Features::detect())),
         Box::new(Jit::new("jit, plain", |_| jit::Features::PLAIN)),
         Box::new(Jit::new("jit, some features", some_features)),
+        Box::new(Jit {
+            hardened: true,
+            ..Jit::new("jit, hardened", |_| jit::Features::detect())
+        }),
     ]
 }
 
@@ -120,6 +124,8 @@ struct Jit {
     name: &'static str,
     /// What the code may use of the processor, by seed.
     features: fn(u64) -> jit::Features,
+    /// Whether constants and the place of the code are hidden.
+    hardened: bool,
     pool: Pool,
 }
 
@@ -128,6 +134,7 @@ impl Jit {
         Jit {
             name,
             features,
+            hardened: false,
             pool: Pool::new(),
         }
     }
@@ -155,7 +162,12 @@ impl Engine for Jit {
             features: (self.features)(seed),
             ..jit::Options::default()
         };
-        let native = jit::Native::compile(program, &options, &self.pool);
+        let native = if self.hardened {
+            let mut random = SplitMix::new(!seed);
+            jit::Native::compile_hardened(program, &options, &self.pool, &mut random)
+        } else {
+            jit::Native::compile(program, &options, &self.pool)
+        };
         let native = native.map_err(|why| why.to_string())?;
         Ok(Box::new((native, Machine::new())))
     }

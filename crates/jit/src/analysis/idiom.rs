@@ -15,7 +15,8 @@
 
 use isa::ebpf::{AluOp, Insn, Operand, Reg, Width};
 
-use crate::analysis::{Fact, Halves, Transfer};
+use super::Fact;
+use super::transfer::{Halves, Transfer};
 
 /// How many instructions back a search goes.
 const REACH: usize = 12;
@@ -70,29 +71,73 @@ struct Holding {
     reg: Reg,
 }
 
+/// Where rotations may be: registers are joined that were both shifted last.
+#[derive(Default)]
+pub(super) struct Candidates {
+    slots: Vec<usize>,
+    /// Registers whose last write was a shift to the left: bit `n` for register
+    /// `n`.
+    left: u16,
+    /// To the right, likewise.
+    right: u16,
+}
+
+impl Candidates {
+    /// Takes the next instruction of the program.
+    #[inline(always)]
+    pub(super) fn visit(&mut self, slot: usize, insn: Insn, transfer: Transfer) {
+        let Insn::Alu { op, dst, src, .. } = insn else {
+            let kept = !transfer.written();
+            self.left &= kept;
+            self.right &= kept;
+            return;
+        };
+        let bit = 1 << dst.number();
+        match (op, src) {
+            (AluOp::Lsh, Operand::Imm(_)) => {
+                self.left |= bit;
+                self.right &= !bit;
+            }
+            (AluOp::Rsh, Operand::Imm(_)) => {
+                self.right |= bit;
+                self.left &= !bit;
+            }
+            _ => {
+                if let (AluOp::Or | AluOp::Xor | AluOp::Add, Operand::Reg(src)) = (op, src) {
+                    let from = 1 << src.number();
+                    let meet = self.left & bit != 0 && self.right & from != 0
+                        || self.right & bit != 0 && self.left & from != 0;
+                    if meet {
+                        self.slots.push(slot);
+                    }
+                }
+                self.left &= !bit;
+                self.right &= !bit;
+            }
+        }
+    }
+}
+
 struct Finder<'a> {
     insns: &'a [Insn],
     facts: &'a mut [Fact],
-    transfers: &'a mut [Transfer],
     rewrites: Vec<Rewrite>,
 }
 
-/// Finds rewrites; notes them in `facts` and gives them their own transfers.
-pub(crate) fn find(insns: &[Insn], facts: &mut [Fact], transfers: &mut [Transfer]) -> Vec<Rewrite> {
+/// Finds rewrites; notes them in `facts`, with transfers of their own.
+pub(super) fn find(insns: &[Insn], candidates: &Candidates, facts: &mut [Fact]) -> Vec<Rewrite> {
     let mut finder = Finder {
         insns,
         facts,
-        transfers,
         rewrites: Vec::new(),
     };
-    for (slot, &insn) in insns.iter().enumerate() {
+    for &slot in &candidates.slots {
         if let Insn::Alu {
-            op: AluOp::Or | AluOp::Xor | AluOp::Add,
             width,
             dst,
             src: Operand::Reg(src),
-        } = insn
-            && dst != src
+            ..
+        } = insns[slot]
         {
             finder.rotate(slot, width, dst, src);
         }
@@ -157,7 +202,7 @@ impl Finder<'_> {
     fn write_before(&self, slot: usize, reg: Reg) -> Option<usize> {
         let at = self
             .before(slot)
-            .find(|&at| self.transfers[at].writes(reg))?;
+            .find(|&at| self.facts[at].transfer.writes(reg))?;
         // After a selection the move may not have been done.
         let chosen = at > 0 && self.facts[at - 1].is_selection;
         (!chosen).then_some(at)
@@ -209,19 +254,19 @@ impl Finder<'_> {
     /// Whether the register holds the same before both slots, and straight-line
     /// code leads from one to the other.
     fn keeps(&self, from: usize, to: usize, reg: Reg) -> bool {
-        (from..to).all(|at| !self.facts[at + 1].is_target && !self.transfers[at].writes(reg))
+        (from..to).all(|at| !self.facts[at + 1].is_target && !self.facts[at].transfer.writes(reg))
     }
 
     /// Whether nothing needs the result of the shift before a slot: no instruction
     /// reads it, and none leads elsewhere.
     fn is_unread(&self, shift: Shift, slot: usize) -> bool {
         (shift.slot + 1..slot)
-            .all(|at| !self.transfers[at].uses(shift.reg) && !self.facts[at].branches())
+            .all(|at| !self.facts[at].transfer.uses(shift.reg) && !self.facts[at].branches())
     }
 
     fn rewrite(&mut self, slot: usize, rewrite: Rewrite) {
-        self.facts[slot].set_rewrite(self.rewrites.len());
-        self.transfers[slot] = rewrite.transfer();
         self.rewrites.push(rewrite);
+        self.facts[slot].link = self.rewrites.len() as u32;
+        self.facts[slot].transfer = rewrite.transfer();
     }
 }

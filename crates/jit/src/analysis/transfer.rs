@@ -1,0 +1,292 @@
+//! What an instruction does to wanted values: which halves of registers it reads
+//! and writes, and what of that depends on how much of its result is wanted.
+
+use isa::ebpf::{AluOp, ByteOrder, Insn, Operand, Reg, Size, Width};
+
+/// Halves of registers: bit `n` for the low half of register `n`, bit `16 + n`
+/// for its upper half.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Halves(u32);
+
+impl Halves {
+    pub(crate) const NONE: Halves = Halves(0);
+    pub(super) const ALL: Halves = Halves(0x07ff_07ff);
+
+    /// The low half.
+    pub(crate) const fn low(reg: Reg) -> Halves {
+        Halves(1 << reg.number())
+    }
+
+    /// Both halves.
+    pub(crate) const fn both(reg: Reg) -> Halves {
+        Halves(0x1_0001 << reg.number())
+    }
+
+    pub(crate) const fn and(self, other: Halves) -> Halves {
+        Halves(self.0 | other.0)
+    }
+
+    pub(super) const fn overlaps(self, other: Halves) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// Whether any part of the register is wanted.
+    pub(crate) const fn has(self, reg: Reg) -> bool {
+        self.overlaps(Halves::both(reg))
+    }
+
+    /// Whether the upper half of the register is wanted.
+    pub(crate) const fn has_upper(self, reg: Reg) -> bool {
+        self.0 & 0x1_0000 << reg.number() != 0
+    }
+
+    const fn operand(operand: Operand, width: Width) -> Halves {
+        match (operand, width) {
+            (Operand::Imm(_), _) => Halves::NONE,
+            (Operand::Reg(reg), Width::W32) => Halves::low(reg),
+            (Operand::Reg(reg), Width::W64) => Halves::both(reg),
+        }
+    }
+}
+
+/// What an instruction does to wanted values.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Transfer {
+    /// Read in any case.
+    reads: Halves,
+    /// Read as far as the result is wanted: its upper half only for the result's
+    /// upper half.
+    follows: Halves,
+    /// Together with [`EFFECT`], where it is not left out if nothing it writes is
+    /// wanted.
+    writes: Halves,
+}
+
+/// Always wanted: what an instruction does besides writing registers.
+const EFFECT: Halves = Halves(1 << 31);
+
+impl Transfer {
+    /// An instruction that only computes.
+    pub(crate) const fn pure(reads: Halves, writes: Halves) -> Transfer {
+        Transfer {
+            reads,
+            follows: Halves::NONE,
+            writes,
+        }
+    }
+
+    /// The registers that it reads and writes: bit `n` for register `n`.
+    pub(super) const fn regs(self) -> u16 {
+        let halves = self.reads.0 | self.follows.0 | self.writes.0;
+        (halves | halves >> 16) as u16 & 0x7ff
+    }
+
+    /// The registers that it writes, likewise.
+    pub(super) const fn written(self) -> u16 {
+        (self.writes.0 | self.writes.0 >> 16) as u16 & 0x7ff
+    }
+
+    /// Whether it reads the register.
+    pub(crate) fn uses(self, reg: Reg) -> bool {
+        self.reads.and(self.follows).has(reg)
+    }
+
+    /// Whether it writes the register.
+    pub(crate) fn writes(self, reg: Reg) -> bool {
+        self.writes.has(reg)
+    }
+
+    #[inline(always)]
+    pub(super) fn of(insn: Insn, result: Halves) -> Transfer {
+        let compute = |dst: Reg, reads: Halves| Transfer::pure(reads, Halves::both(dst));
+        let effect = |reads: Halves, writes: Halves| Transfer {
+            reads,
+            follows: Halves::NONE,
+            writes: writes.and(EFFECT),
+        };
+        let stored = |size: Size, src: Operand| {
+            let width = match size {
+                Size::DW => Width::W64,
+                _ => Width::W32,
+            };
+            Halves::operand(src, width)
+        };
+        match insn {
+            Insn::Alu {
+                op,
+                width,
+                dst,
+                src,
+            } => ALU[op as usize][width as usize].transfer(dst, src),
+            Insn::Load { dst, base, .. } => compute(dst, Halves::both(base)),
+            Insn::Store {
+                size, base, src, ..
+            } => effect(Halves::both(base).and(stored(size, src)), Halves::NONE),
+            Insn::Jump {
+                width, dst, src, ..
+            } => {
+                let dst = Halves::operand(Operand::Reg(dst), width);
+                effect(dst.and(Halves::operand(src, width)), Halves::NONE)
+            }
+            Insn::Neg { width, dst } => match width {
+                Width::W32 => compute(dst, Halves::low(dst)),
+                Width::W64 => Transfer {
+                    follows: Halves::both(dst),
+                    ..compute(dst, Halves::NONE)
+                },
+            },
+            Insn::MovSx { dst, src, .. } | Insn::Cast { dst, src, .. } => {
+                compute(dst, Halves::low(src))
+            }
+            Insn::Endian { order, size, dst } => match (order, size) {
+                (ByteOrder::Little, Size::DW) => Transfer {
+                    follows: Halves::both(dst),
+                    ..compute(dst, Halves::NONE)
+                },
+                (_, Size::DW) => compute(dst, Halves::both(dst)),
+                _ => compute(dst, Halves::low(dst)),
+            },
+            Insn::LoadImm64 { dst, .. } => compute(dst, Halves::NONE),
+            Insn::LoadAcquire { dst, base, .. } => effect(Halves::both(base), Halves::both(dst)),
+            Insn::StoreRelease {
+                size, base, src, ..
+            } => {
+                let source = stored(size, Operand::Reg(src));
+                effect(Halves::both(base).and(source), Halves::NONE)
+            }
+            Insn::Atomic {
+                op,
+                size,
+                base,
+                src,
+                ..
+            } => {
+                let mut reads = Halves::both(base).and(stored(size, Operand::Reg(src)));
+                let mut writes = Halves::NONE;
+                if op.fetches_into_src() {
+                    writes = Halves::both(src);
+                }
+                if op.fetches_into_r0() {
+                    reads = reads.and(Halves::both(Reg::R0));
+                    writes = Halves::both(Reg::R0);
+                }
+                effect(reads, writes)
+            }
+            Insn::PacketAbs { .. } => effect(Halves::NONE, Halves::both(Reg::R0)),
+            Insn::PacketInd { src, .. } => effect(Halves::low(src), Halves::both(Reg::R0)),
+            Insn::Call(_) | Insn::CallReg { .. } => effect(ARGUMENTS, ARGUMENTS.and(RESULT)),
+            Insn::Exit => effect(result, Halves::NONE),
+            Insn::Imm64High
+            | Insn::Goto { .. }
+            | Insn::GotoLong { .. }
+            | Insn::GotoReg { .. }
+            | Insn::MayGoto { .. }
+            | Insn::Invalid { .. } => effect(Halves::NONE, Halves::NONE),
+        }
+    }
+
+    /// Whether the instruction is wanted, where that is wanted after it.
+    #[inline(always)]
+    pub(super) const fn is_wanted(self, after: Halves) -> bool {
+        after.and(EFFECT).overlaps(self.writes)
+    }
+
+    /// What is wanted before an instruction that is wanted, given what is wanted
+    /// after it.
+    #[inline(always)]
+    pub(super) const fn before(self, after: Halves) -> Halves {
+        const UPPER: u32 = 0x7ff_0000;
+        let follows = if after.0 & self.writes.0 & UPPER != 0 {
+            self.follows.0
+        } else {
+            self.follows.0 & 0xffff
+        };
+        Halves(after.0 & !self.writes.0 | self.reads.0 | follows)
+    }
+}
+
+/// What an arithmetic operation reads, as halves of register 0: shifted by a
+/// register's number they are that register's.
+#[derive(Clone, Copy)]
+struct Reads {
+    dst: u32,
+    src: u32,
+    /// As far as the result is wanted.
+    follows_dst: u32,
+    follows_src: u32,
+}
+
+const NEITHER: u32 = 0;
+const LOW: u32 = 1;
+const BOTH: u32 = 0x1_0001;
+
+impl Reads {
+    const fn of(op: AluOp, width: Width) -> Reads {
+        let (dst, src, follows_dst, follows_src) = match (width, op) {
+            (Width::W32, AluOp::Mov) => (NEITHER, LOW, NEITHER, NEITHER),
+            (Width::W32, _) => (LOW, LOW, NEITHER, NEITHER),
+            (Width::W64, AluOp::Mov) => (NEITHER, NEITHER, NEITHER, BOTH),
+            (Width::W64, AluOp::Lsh) => (NEITHER, LOW, BOTH, NEITHER),
+            (Width::W64, AluOp::Rsh | AluOp::Arsh) => (BOTH, LOW, NEITHER, NEITHER),
+            (Width::W64, AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod) => {
+                (BOTH, BOTH, NEITHER, NEITHER)
+            }
+            // The low half of the result depends on low halves alone.
+            (Width::W64, _) => (NEITHER, NEITHER, BOTH, BOTH),
+        };
+        Reads {
+            dst,
+            src,
+            follows_dst,
+            follows_src,
+        }
+    }
+
+    #[inline(always)]
+    fn transfer(self, dst: Reg, src: Operand) -> Transfer {
+        let (reg, read) = match src {
+            Operand::Reg(reg) => (reg.number(), u32::MAX),
+            Operand::Imm(_) => (0, 0),
+        };
+        let to = dst.number();
+        Transfer {
+            reads: Halves(self.dst << to | self.src << reg & read),
+            follows: Halves(self.follows_dst << to | self.follows_src << reg & read),
+            writes: Halves::both(dst),
+        }
+    }
+}
+
+/// By operation and width.
+const ALU: [[Reads; 2]; OPS.len()] = {
+    let mut table = [[Reads::of(AluOp::Mov, Width::W32); 2]; OPS.len()];
+    let mut index = 0;
+    while index < OPS.len() {
+        let op = OPS[index];
+        table[op as usize][Width::W32 as usize] = Reads::of(op, Width::W32);
+        table[op as usize][Width::W64 as usize] = Reads::of(op, Width::W64);
+        index += 1;
+    }
+    table
+};
+
+const OPS: [AluOp; 14] = [
+    AluOp::Add,
+    AluOp::Sub,
+    AluOp::Mul,
+    AluOp::Div,
+    AluOp::SDiv,
+    AluOp::Mod,
+    AluOp::SMod,
+    AluOp::Or,
+    AluOp::And,
+    AluOp::Xor,
+    AluOp::Lsh,
+    AluOp::Rsh,
+    AluOp::Arsh,
+    AluOp::Mov,
+];
+
+const RESULT: Halves = Halves::both(Reg::R0);
+/// `r1` to `r5`.
+const ARGUMENTS: Halves = Halves(0x3e_003e);

@@ -1,0 +1,118 @@
+//! Constants of strangers, kept out of the code.
+//!
+//! Whoever writes a program writes its constants, and so bytes of the machine code
+//! that others may one day be tricked into jumping to. With keys, every constant
+//! of more than a byte is split in two that only chance knows: one is loaded, the
+//! other is added by an address computation, which leaves the flags alone.
+//! Nothing is fused then, and chains are compared one by one.
+
+use isa::ebpf::{AluOp, Imm64, Insn, Operand, Width};
+
+use spec::Random;
+
+use super::frame::SCRATCH;
+use super::generator::{Generator, bits};
+use super::reg::{Gpr, Mem};
+
+impl Generator<'_> {
+    /// Whether constants are kept out of the code.
+    #[inline(always)]
+    pub(super) fn blinds(&self) -> bool {
+        self.keys.is_some()
+    }
+
+    /// Whether a constant may stand in the code.
+    pub(super) fn shows(&self, imm: i32) -> bool {
+        !self.blinds() || i8::try_from(imm).is_ok()
+    }
+
+    /// Sets a register to a constant of the program, leaving the flags alone.
+    pub(super) fn set_constant(&mut self, gpr: Gpr, value: u64) {
+        match &mut self.keys {
+            Some(keys) => {
+                let key = keys.next_u32() as i32;
+                let masked = value.wrapping_sub(key as i64 as u64);
+                self.buf.set_keeping_flags(gpr, masked);
+                self.buf.lea(Width::W64, gpr, Mem::at(gpr, key));
+            }
+            None => self.buf.set_keeping_flags(gpr, value),
+        }
+    }
+
+    /// Writes the instruction at a slot with its constant hidden, if it has one to
+    /// hide; how many slots were done.
+    pub(super) fn write_blinded(&mut self, slot: usize) -> Option<usize> {
+        match self.insns[slot] {
+            Insn::Alu {
+                src: Operand::Imm(imm),
+                ..
+            } if !self.shows(imm) => self.compute_blinded(slot, imm),
+            Insn::LoadImm64 {
+                dst,
+                imm: Imm64::Value(value),
+            } => {
+                self.set_constant(self.gpr(dst), value.get());
+                self.know(dst, bits(value.get()));
+                Some(1)
+            }
+            Insn::Store {
+                size,
+                base,
+                off,
+                src: Operand::Imm(imm),
+            } if !self.shows(imm) => {
+                self.set_constant(SCRATCH, imm as i64 as u64);
+                let mem = self.address(base, off);
+                self.buf.store(size, mem, SCRATCH);
+                Some(1)
+            }
+            Insn::Jump {
+                cond,
+                width,
+                dst,
+                src: Operand::Imm(imm),
+                ..
+            } if !self.shows(imm) => {
+                self.set_constant(SCRATCH, imm as i64 as u64);
+                let cc = self.compare_with(cond, width, self.gpr(dst), SCRATCH);
+                Some(self.jump_on(slot, cc))
+            }
+            Insn::PacketAbs { size, imm } if !self.shows(imm) && imm > 0 => {
+                self.set_constant(SCRATCH, imm as u64);
+                self.packet_at_index(size, SCRATCH, true, 0);
+                Some(1)
+            }
+            Insn::PacketInd { size, src, imm } if !self.shows(imm) && imm > 0 => {
+                let index = self.gpr(src);
+                self.buf.mov(Width::W32, Gpr::RAX, index);
+                self.set_constant(SCRATCH, imm as u64);
+                let sum = Mem::indexed(Gpr::RAX, SCRATCH, 0);
+                self.buf.lea(Width::W64, SCRATCH, sum);
+                self.packet_at_index(size, SCRATCH, true, 0);
+                Some(1)
+            }
+            _ => None,
+        }
+    }
+
+    fn compute_blinded(&mut self, slot: usize, imm: i32) -> Option<usize> {
+        let this = self.arithmetic_at(slot)?;
+        let value = match this.width {
+            Width::W32 => u64::from(imm as u32),
+            Width::W64 => imm as i64 as u64,
+        };
+        match this.op {
+            AluOp::Mov => {
+                self.set_constant(self.gpr(this.dst), value);
+                self.know(this.dst, bits(value));
+            }
+            AluOp::Lsh | AluOp::Rsh | AluOp::Arsh => return None,
+            AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod => self.divide(slot, this),
+            _ => {
+                self.set_constant(SCRATCH, value);
+                self.operate(this, SCRATCH);
+            }
+        }
+        Some(1)
+    }
+}
