@@ -256,6 +256,11 @@ impl Source {
         ];
         let kinds = self.pick(kinds);
         let int = self.made.first().map_or(TypeId::VOID, |made| made.id);
+        if self.one_in(2) {
+            // The kernel then knows half of it before it starts at its head.
+            let middle = TypeId(self.builder.next_id().0 + 1 + len / 2);
+            self.builder.reference(Kind::Ptr, StrOffset::EMPTY, middle);
+        }
         let first = self.builder.next_id().0;
         for link in 0..len {
             let to = match (forward, link) {
