@@ -16,7 +16,8 @@ use spec::SplitMix;
 use std::fmt::Write as _;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use vm::{Machine, Outcome, Trusted};
+use std::time::{Duration, Instant};
+use vm::{Deadline, Machine, Outcome, Trusted};
 
 /// Memories that each program runs on.
 const MEMORIES: u64 = 2;
@@ -50,6 +51,10 @@ fn all() -> Vec<Box<dyn Engine>> {
         Box::new(Jit {
             hardened: true,
             ..Jit::new("jit, hardened", |_| jit::Features::detect())
+        }),
+        Box::new(Jit {
+            deadline: true,
+            ..Jit::new("jit, deadline", |_| jit::Features::detect())
         }),
     ]
 }
@@ -126,6 +131,8 @@ struct Jit {
     features: fn(u64) -> jit::Features,
     /// Whether constants and the place of the code are hidden.
     hardened: bool,
+    /// Whether it looks at a deadline, every few rounds.
+    deadline: bool,
     pool: Pool,
 }
 
@@ -135,6 +142,7 @@ impl Jit {
             name,
             features,
             hardened: false,
+            deadline: false,
             pool: Pool::new(),
         }
     }
@@ -160,6 +168,7 @@ impl Engine for Jit {
     fn prepare<'a>(&'a self, program: &Lowered, seed: u64) -> Result<Box<dyn Run + 'a>, String> {
         let options = jit::Options {
             features: (self.features)(seed),
+            deadline: self.deadline,
             ..jit::Options::default()
         };
         let native = if self.hardened {
@@ -169,7 +178,12 @@ impl Engine for Jit {
             jit::Native::compile(program, &options, &self.pool)
         };
         let native = native.map_err(|why| why.to_string())?;
-        Ok(Box::new((native, Machine::new())))
+        let machine = Machine::new();
+        Ok(if self.deadline {
+            Box::new(Heeding { native, machine })
+        } else {
+            Box::new((native, machine))
+        })
     }
 }
 
@@ -177,6 +191,22 @@ impl Run for (jit::Native, Machine) {
     fn run(&mut self, memory: &mut [u8], seed: u64) -> Result<u64, String> {
         let (native, machine) = self;
         returned(native.run_memory(machine, memory, &mut SplitMix::new(seed)))
+    }
+}
+
+/// Native code that heeds a deadline, which no run comes near.
+struct Heeding {
+    native: jit::Native,
+    machine: Machine,
+}
+
+impl Run for Heeding {
+    fn run(&mut self, memory: &mut [u8], seed: u64) -> Result<u64, String> {
+        let Heeding { native, machine } = self;
+        let far = Deadline::at(Instant::now() + Duration::from_secs(3600));
+        let deadline = far.looking_every(1 + seed as u32 % 3);
+        let mut random = SplitMix::new(seed);
+        returned(native.run_memory_until(machine, memory, &mut random, deadline))
     }
 }
 

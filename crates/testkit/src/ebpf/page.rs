@@ -6,28 +6,33 @@ use crate::kernel::ebpf::{EbpfComparison, compare_with_kernel};
 use crate::kernel::{Unavailable, kernel_release};
 use std::fmt::Write as _;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 /// Seeds that a thread takes at a time.
 const PIECE: u64 = 2_000;
 
 /// Works on seeds with every processor, piece by piece: one result for each
-/// thread. `work` adds a piece to it and says whether to go on.
+/// thread. `work` adds a piece to it and says whether all are to go on.
 pub fn in_pieces<T: Default + Send>(
     seeds: Range<u64>,
     work: impl Fn(&mut T, Range<u64>) -> bool + Sync,
 ) -> Vec<T> {
     let next = AtomicU64::new(seeds.start);
+    let is_over = AtomicBool::new(false);
     let work_on = || {
         let mut result = T::default();
-        loop {
+        while !is_over.load(Ordering::Relaxed) {
             let start = next.fetch_add(PIECE, Ordering::Relaxed);
             let piece = start..seeds.end.min(start.saturating_add(PIECE));
-            if piece.is_empty() || !work(&mut result, piece) {
-                return result;
+            if piece.is_empty() {
+                break;
+            }
+            if !work(&mut result, piece) {
+                is_over.store(true, Ordering::Relaxed);
             }
         }
+        result
     };
     let threads = thread::available_parallelism().map_or(1, |count| count.get());
     thread::scope(|scope| {

@@ -241,6 +241,23 @@ fn ask_one(program: &[Insn], packet: &[u8]) -> Option<Answer> {
     ask(program, &packets).ok()?.pop()
 }
 
+/// The packet as an XDP program leaves it in the kernel.
+pub fn kernel_packet(program: &[Insn], packet: &[u8]) -> Result<Vec<u8>, Unavailable> {
+    kernel_release()?;
+    let answers = ask(program, &[packet.to_vec()]);
+    let errno = |why| match why {
+        Asked::Refused(refused) => refused.errno,
+        Asked::NotRun(errno) => errno,
+    };
+    let mut answers = answers.map_err(|why| shut("bpf(2)")(errno(why)))?;
+    Ok(answers.pop().map_or(Vec::new(), |answer| answer.packet))
+}
+
+/// The packet as an XDP program leaves it by the reference evaluator.
+pub fn reference_packet(program: &[Insn], packet: &[u8]) -> Result<Vec<u8>, reference::Fault> {
+    Ok(evaluate_xdp(program, packet, 0)?.packet)
+}
+
 /// The reference's answer.
 fn evaluate(
     program: &[Insn],

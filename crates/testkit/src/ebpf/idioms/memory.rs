@@ -1,6 +1,7 @@
 //! Values put together from memory, changed in it, moved in it.
 
 use super::{At, Recipe};
+use crate::ebpf::Dialect;
 use crate::ebpf::memory::{Need, size_of};
 use crate::ebpf::scope::{Scope, bit};
 use isa::ebpf::AluOp::{Add, And, Lsh, Mov, Mul, Or, Rsh, Sub, Xor};
@@ -339,7 +340,11 @@ pub(super) fn exchange_loop(s: &mut Scope<'_, '_>) -> Option<Recipe> {
         let zero = super::super::scope::alu(Mov, W64, Reg::R0, imm);
         s.compute(Reg::R0, zero);
     }
-    let size = s.choices.pick(&[Size::W, Size::DW]);
+    // For Linux and 32 bits see `Scope::access_atomically`.
+    let size = match s.dialect {
+        Dialect::Kernel => Size::DW,
+        Dialect::Engines => s.choices.pick(&[Size::W, Size::DW]),
+    };
     let (base, off) = s.place(Need {
         size,
         is_ordered: true,
