@@ -112,5 +112,6 @@ fn answer(outcome: Outcome) -> Result<u32, Endless> {
     match outcome {
         Outcome::Returned(value) => Ok(value as u32),
         Outcome::BudgetExhausted => Err(Endless),
+        Outcome::DeadlinePassed => unreachable!("a packet's filter has no deadline"),
     }
 }

@@ -57,6 +57,8 @@ impl SeccompFilter {
 fn answer(outcome: Outcome) -> u32 {
     match outcome {
         Outcome::Returned(value) => value as u32,
-        Outcome::BudgetExhausted => unreachable!("a seccomp filter has no loops"),
+        Outcome::BudgetExhausted | Outcome::DeadlinePassed => {
+            unreachable!("a seccomp filter has no loops")
+        }
     }
 }

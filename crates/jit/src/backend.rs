@@ -20,6 +20,8 @@ pub(crate) trait Backend {
 pub(crate) struct Request {
     /// To note what [`Code::places`] tells.
     pub(crate) map: bool,
+    /// To look at the run's deadline on the way.
+    pub(crate) deadline: bool,
     /// To hide the program's constants, by numbers from here.
     pub(crate) keys: Option<SplitMix>,
 }

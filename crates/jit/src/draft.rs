@@ -24,6 +24,7 @@ impl Draft {
     pub fn of(program: &Lowered, options: &Options) -> Draft {
         let request = Request {
             map: true,
+            deadline: options.deadline,
             ..Request::default()
         };
         let code = Host::new(options.features).compile(program, request);

@@ -8,10 +8,13 @@ use lower::{Evidence, Lowered};
 use packet::{Metadata, Packet};
 use spec::context::{LEN, SECCOMP_DATA_SIZE};
 use spec::{Random, SplitMix};
-use vm::{Machine, Outcome, PacketRules, Surroundings};
+use vm::{Deadline, Machine, Outcome, PacketRules, Surroundings};
 
 use crate::backend::{Backend, Code, Host, Request};
 use crate::memory::{Image, MemoryError, Placement, Pool};
+
+#[cfg(test)]
+mod tests;
 
 /// What native code may want of a run beside its arguments.
 #[repr(C)]
@@ -24,6 +27,12 @@ pub(crate) struct Env {
     len: usize,
     /// Backward jumps that are left; below zero when they are used up.
     budget: i64,
+    /// Rounds that are left before the next look at the deadline; below zero when
+    /// it has passed.
+    ticks: i64,
+    /// The entry's stack pointer, where the run may end elsewhere.
+    stack: u64,
+    deadline: Option<Deadline>,
 }
 
 impl Env {
@@ -31,6 +40,23 @@ impl Env {
     pub(crate) const DATA: usize = std::mem::offset_of!(Env, data);
     pub(crate) const LEN: usize = std::mem::offset_of!(Env, len);
     pub(crate) const BUDGET: usize = std::mem::offset_of!(Env, budget);
+    pub(crate) const TICKS: usize = std::mem::offset_of!(Env, ticks);
+    pub(crate) const STACK: usize = std::mem::offset_of!(Env, stack);
+}
+
+/// What native code calls when no ticks are left: gives new ones, or leaves them
+/// below zero when the deadline has passed. The frames of native code that end
+/// the run then hold nothing that wants to be dropped.
+pub(crate) extern "C" fn look(env: &mut Env) {
+    env.ticks = match env.deadline {
+        Some(deadline) if deadline.has_passed() => -1,
+        deadline => ticks_until(deadline),
+    };
+}
+
+/// Rounds before a look at the deadline.
+fn ticks_until(deadline: Option<Deadline>) -> i64 {
+    deadline.map_or(i64::MAX, |deadline| deadline.rounds().into())
 }
 
 /// Where native code begins: `r1`, `r2`, the packet's bytes and their number, the
@@ -44,6 +70,9 @@ pub struct Options {
     pub features: crate::Features,
     /// Whether to keep what [`Native::map`] tells.
     pub map: bool,
+    /// Whether the code of a program that a host vouches for looks at the deadline
+    /// of [`Native::run_memory_until`].
+    pub deadline: bool,
 }
 
 /// Why there is no native code.
@@ -63,15 +92,30 @@ impl fmt::Display for CompileError {
 
 impl std::error::Error for CompileError {}
 
+/// Programs that want no environment run by a call and nothing else.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shortcut {
+    None,
+    /// On a packet's bytes; it does not look at its context either.
+    Packet,
+    /// On a system call.
+    Seccomp,
+    /// On memory.
+    Memory,
+}
+
 /// A program as native code. It frees its memory when it is dropped, which no run
 /// can be under way for: a run borrows it.
 pub struct Native {
     image: Image,
     entry: Entry,
+    shortcut: Shortcut,
     /// Whether it looks at the environment.
     wants_env: bool,
     /// Whether it reads any field of a packet's context but the length.
     reads_metadata: bool,
+    /// Whether it looks at a deadline.
+    heeds_deadline: bool,
     evidence: Evidence,
     rules: PacketRules,
     /// Where pieces of the code begin, with their slots; empty if not asked for.
@@ -88,6 +132,7 @@ impl Native {
     ) -> Result<Native, CompileError> {
         let request = Request {
             map: options.map,
+            deadline: options.deadline,
             keys: None,
         };
         Native::install(program, options, request, pool, Placement::BestFit)
@@ -105,6 +150,7 @@ impl Native {
         let keys = SplitMix::new(u64::from(random.next_u32()) << 32 | u64::from(random.next_u32()));
         let request = Request {
             map: options.map,
+            deadline: options.deadline,
             keys: Some(keys),
         };
         Native::install(program, options, request, pool, Placement::Random(random))
@@ -130,8 +176,10 @@ impl Native {
         let entry = unsafe { std::mem::transmute::<*const u8, Entry>(image.address().add(entry)) };
         Ok(Native {
             entry,
+            shortcut: shortcut(program, wants_env),
             wants_env,
             reads_metadata: reads_metadata(program.insns()),
+            heeds_deadline: options.deadline,
             evidence: program.evidence(),
             rules: program.packet_rules(),
             places: if options.map {
@@ -174,6 +222,23 @@ impl Native {
         random: &mut dyn Random,
         budget: u64,
     ) -> Outcome {
+        if self.shortcut == Shortcut::Packet {
+            // SAFETY: the program looks at nothing but the packet's bytes.
+            return unsafe { self.run_alone(0, 0, packet.data()) };
+        }
+        self.run_described(machine, packet, random, budget)
+    }
+
+    /// Apart, so that the many programs that want nothing else do not save
+    /// registers for it.
+    #[inline(never)]
+    fn run_described(
+        &self,
+        machine: &mut Machine,
+        packet: &Packet<'_>,
+        random: &mut dyn Random,
+        budget: u64,
+    ) -> Outcome {
         assert!(!self.is_seccomp(), "a seccomp filter runs on system calls");
         if self.reads_metadata {
             machine.skb.describe_metadata(packet);
@@ -191,7 +256,7 @@ impl Native {
         unsafe {
             if self.wants_env {
                 let mut world = Surroundings { packet, random };
-                self.run_in(context, 0, data, &mut world, budget)
+                self.run_in(context, 0, data, &mut world, budget, None)
             } else {
                 self.run_alone(context, 0, data)
             }
@@ -204,7 +269,8 @@ impl Native {
     /// If the program is a packet filter.
     #[inline]
     pub fn run_seccomp(&self, _: &mut Machine, data: &[u8; SECCOMP_DATA_SIZE]) -> Outcome {
-        assert!(self.is_seccomp(), "a packet filter runs on packets");
+        let seccomp = self.shortcut == Shortcut::Seccomp;
+        assert!(seccomp, "a packet filter runs on packets");
         let context = data.as_ptr().expose_provenance() as u64;
         // SAFETY: the program is a seccomp filter, whose checker bounds every load
         // to the 64 bytes at `r1`. It has no loops, no calls and no packet loads,
@@ -217,12 +283,46 @@ impl Native {
     ///
     /// # Panics
     /// If the program is a classic filter.
-    #[inline]
+    #[inline(always)]
     pub fn run_memory(
         &self,
         _: &mut Machine,
         memory: &mut [u8],
         random: &mut dyn Random,
+    ) -> Outcome {
+        if self.shortcut == Shortcut::Memory {
+            let address = memory.as_mut_ptr().expose_provenance() as u64;
+            // SAFETY: the host vouched that the program accesses nothing but the
+            // memory, which is unique to this run; it wants nothing else.
+            return unsafe { self.run_alone(address, memory.len() as u64, &[]) };
+        }
+        self.run_trusted(memory, random, None)
+    }
+
+    /// As [`Native::run_memory`], but no longer than until a deadline: the outcome
+    /// may be [`Outcome::DeadlinePassed`], with what the program wrote so far.
+    ///
+    /// # Panics
+    /// If the program is a classic filter (those have a budget), or was compiled
+    /// without [`Options::deadline`].
+    #[inline]
+    pub fn run_memory_until(
+        &self,
+        _: &mut Machine,
+        memory: &mut [u8],
+        random: &mut dyn Random,
+        deadline: Deadline,
+    ) -> Outcome {
+        assert!(self.heeds_deadline, "the code was made without deadline");
+        self.run_trusted(memory, random, Some(deadline))
+    }
+
+    #[inline(never)]
+    fn run_trusted(
+        &self,
+        memory: &mut [u8],
+        random: &mut dyn Random,
+        deadline: Option<Deadline>,
     ) -> Outcome {
         let trusted = matches!(self.evidence, Evidence::Trusted);
         assert!(trusted, "a classic filter runs on packets or system calls");
@@ -237,7 +337,7 @@ impl Native {
                     packet: &packet,
                     random,
                 };
-                self.run_in(address, len, &[], &mut world, u64::MAX)
+                self.run_in(address, len, &[], &mut world, u64::MAX, deadline)
             } else {
                 self.run_alone(address, len, &[])
             }
@@ -272,6 +372,7 @@ impl Native {
         data: &[u8],
         world: &mut Surroundings<'_>,
         budget: u64,
+        deadline: Option<Deadline>,
     ) -> Outcome {
         let world: *mut Surroundings<'_> = world;
         let mut env = Env {
@@ -279,11 +380,16 @@ impl Native {
             data: data.as_ptr(),
             len: data.len(),
             budget: i64::try_from(budget).unwrap_or(i64::MAX),
+            ticks: ticks_until(deadline),
+            stack: 0,
+            deadline,
         };
         // SAFETY: as in `run_alone`; the environment outlives the call.
         let r0 = unsafe { (self.entry)(r1, r2, data.as_ptr(), data.len(), &raw mut env) };
         if env.budget < 0 {
             Outcome::BudgetExhausted
+        } else if env.ticks < 0 {
+            Outcome::DeadlinePassed
         } else {
             Outcome::Returned(r0)
         }
@@ -301,6 +407,23 @@ pub(crate) fn pieces(
         let slot = (slot != u32::MAX).then_some(slot as usize);
         (slot, start as usize..end)
     })
+}
+
+fn shortcut(program: &Lowered, wants_env: bool) -> Shortcut {
+    match program.evidence() {
+        Evidence::Classic(classic::Rules::Seccomp) => Shortcut::Seccomp,
+        _ if wants_env => Shortcut::None,
+        Evidence::Trusted => Shortcut::Memory,
+        Evidence::Classic(_) if reads_context(program.insns()) => Shortcut::None,
+        Evidence::Classic(_) => Shortcut::Packet,
+    }
+}
+
+/// Whether the program loads through any other register than the frame pointer.
+fn reads_context(insns: &[Insn]) -> bool {
+    insns
+        .iter()
+        .any(|insn| matches!(*insn, Insn::Load { base, .. } if base != Reg::R10))
 }
 
 /// Whether the program reads its context beyond the length. Any load through

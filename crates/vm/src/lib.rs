@@ -8,12 +8,14 @@
 
 mod calls;
 mod context;
+mod deadline;
 mod machine;
 mod packet_load;
 mod trusted;
 
 pub use calls::{Call, find_call};
 pub use context::SkBuff;
+pub use deadline::Deadline;
 pub use machine::{FRAME_BYTES, MAX_FRAMES, MAY_GOTO_LOOPS, Machine, Outcome, Surroundings};
 pub use packet_load::{PacketRules, load_packet, load_packet_beyond};
 pub use trusted::Trusted;

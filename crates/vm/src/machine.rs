@@ -24,6 +24,9 @@ pub enum Outcome {
     Returned(u64),
     /// It used up its budget of backward jumps.
     BudgetExhausted,
+    /// The run's [`Deadline`](crate::Deadline) passed before it returned. What it
+    /// wrote until then is written.
+    DeadlinePassed,
 }
 
 /// What a run may ask of the world.

@@ -130,6 +130,6 @@ fn lower(setting: &Setting<'_>) -> Result<Lowered, Malformed> {
 fn answer(outcome: Outcome) -> Answer {
     match outcome {
         Outcome::Returned(value) => Answer::Returned(value),
-        Outcome::BudgetExhausted => panic!("there is no budget"),
+        Outcome::BudgetExhausted | Outcome::DeadlinePassed => panic!("there is no limit"),
     }
 }

@@ -178,6 +178,6 @@ where
     let mut region = Region::new(input);
     move |_| match run(&mut machine, region.memory()) {
         Outcome::Returned(value) => value as u32,
-        Outcome::BudgetExhausted => NO_ANSWER,
+        Outcome::BudgetExhausted | Outcome::DeadlinePassed => NO_ANSWER,
     }
 }

@@ -78,6 +78,7 @@ pub(crate) fn run(
     match outcome {
         Outcome::Returned(value) => Ok(value),
         Outcome::BudgetExhausted => Err(Failure::new("the program used up its budget")),
+        Outcome::DeadlinePassed => Err(Failure::new("the program took too long")),
     }
 }
 

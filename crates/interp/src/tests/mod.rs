@@ -48,7 +48,7 @@ unsafe fn run_on(insns: &[Insn], memory: &mut [u8]) -> u64 {
     let code = unsafe { compile(insns) };
     match code.run_memory(&mut Machine::new(), memory, &mut SplitMix::new(1)) {
         Outcome::Returned(value) => value,
-        Outcome::BudgetExhausted => panic!("there was no budget"),
+        Outcome::BudgetExhausted | Outcome::DeadlinePassed => panic!("there was no limit"),
     }
 }
 

@@ -58,7 +58,7 @@ pub(crate) struct Fact {
     /// A branch over a single move: the move is done or not, without a jump.
     pub(crate) is_selection: bool,
     /// A jump backward leads here.
-    is_loop: bool,
+    pub(crate) is_loop: bool,
     /// Its result is not wanted.
     pub(crate) is_dead: bool,
 }

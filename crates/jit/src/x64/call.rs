@@ -5,7 +5,7 @@ use vm::{MAY_GOTO_LOOPS, find_call};
 
 use super::asm::Alu;
 use super::buffer::Label;
-use super::frame::ENTRY_ENV;
+use super::frame::{ENTRY_ENV, SCRATCH};
 use super::generator::Generator;
 use super::reg::{Cc, Gpr, Mem};
 use crate::native::Env;
@@ -40,6 +40,7 @@ impl Generator<'_> {
         {
             self.buf.mov(Width::W64, env, ENTRY_ENV);
         }
+        self.note_stack();
     }
 
     fn reserve(&mut self, op: Alu) {
@@ -142,6 +143,25 @@ impl Generator<'_> {
             }
         };
         self.buf.call_through(label);
+    }
+
+    /// Writes a call that none of these registers notice, where `rsp` is 8 below
+    /// a multiple of 16.
+    pub(super) fn preserve(&mut self, kept: &[Gpr], call: impl FnOnce(&mut Self)) {
+        for &gpr in kept {
+            self.buf.push(gpr);
+        }
+        let pad = kept.len().is_multiple_of(2);
+        if pad {
+            self.buf.push(SCRATCH);
+        }
+        call(self);
+        if pad {
+            self.buf.pop(SCRATCH);
+        }
+        for &gpr in kept.iter().rev() {
+            self.buf.pop(gpr);
+        }
     }
 
     fn after_call(&mut self) {

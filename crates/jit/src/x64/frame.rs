@@ -47,6 +47,8 @@ pub(super) struct Demand {
     pub(super) env: bool,
     /// There are calls that no instruction shows (packet loads beyond the data).
     pub(super) hidden_calls: bool,
+    /// The run may end in a function that it calls, which then restores nothing.
+    pub(super) saves_all: bool,
 }
 
 /// See the module's text.
@@ -103,6 +105,9 @@ impl Frame {
         frame.place_packet(usage, calls, demand);
         frame.place_environment(usage, calls, demand);
         frame.place_kept(usage, calls);
+        if demand.saves_all {
+            frame.save_all(by_rbp);
+        }
         let undisturbed = !calls && !demand.hidden_calls && !usage.complex;
         frame.place_stack(bytes, by_rbp, undisturbed);
         if usage.may_goto {
@@ -145,6 +150,16 @@ impl Frame {
             });
             self.used.insert(gpr);
             self.map[reg.index()] = gpr;
+        }
+    }
+
+    /// Saves what functions that it calls save, too.
+    fn save_all(&mut self, by_rbp: bool) {
+        for gpr in KEPT {
+            let by_itself = by_rbp && gpr == Gpr::RBP;
+            if !by_itself && !self.saved.contains(&gpr) {
+                self.saved.push(gpr);
+            }
         }
     }
 
@@ -198,6 +213,11 @@ impl Frame {
     pub(super) fn address(&self, base: Reg, off: i16) -> Mem {
         let top = if base == Reg::R10 { self.top } else { 0 };
         Mem::at(self.gpr(base), top + i32::from(off))
+    }
+
+    /// Bytes between `rsp` and where `rbp` points, if `rbp` holds the frame.
+    pub(super) fn below_rbp(&self) -> i32 {
+        self.reserved + 8 * self.saved.len() as i32
     }
 
     /// Whether `rbp` holds the frame, so that `leave` ends it.

@@ -13,6 +13,7 @@ use spec::SplitMix;
 use super::address::{Deferred, Sum};
 use super::buffer::{Buffer, Label};
 use super::chain::Table;
+use super::deadline::Looks;
 use super::features::Features;
 use super::frame::{Demand, Frame};
 use super::packet::Beyond;
@@ -63,6 +64,8 @@ pub(super) struct Generator<'a> {
     pub(super) deferred: Option<Deferred>,
     pub(super) beyond: Vec<Beyond>,
     pub(super) beyond_stubs: [Option<Label>; 3],
+    /// Looks at the deadline.
+    pub(super) looks: Looks,
     /// Addresses of helpers, and where they lie.
     pub(super) helpers: Vec<(u64, Label)>,
     /// Tables of chains, written behind the code.
@@ -105,6 +108,7 @@ impl<'a> Generator<'a> {
             deferred: None,
             beyond: Vec::new(),
             beyond_stubs: [None; 3],
+            looks: Looks::new(request.deadline, program),
             helpers: Vec::new(),
             tables: Vec::new(),
         }
@@ -132,10 +136,12 @@ impl<'a> Generator<'a> {
         let hidden_calls = usage.packet && self.loads_beyond(self.program.functions()[index]);
         let in_memory = usage.packet && !is_entry;
         let budget = usage.loops && self.has_budget();
+        let ticks = self.ticks(index);
         Demand {
             is_entry,
-            env: env || hidden_calls || in_memory || budget || usage.calls_helpers,
-            hidden_calls,
+            env: env || hidden_calls || in_memory || budget || ticks || usage.calls_helpers,
+            hidden_calls: hidden_calls || ticks,
+            saves_all: self.may_be_left(index),
         }
     }
 
@@ -162,8 +168,10 @@ impl<'a> Generator<'a> {
         let label = self.function_label(self.function.start);
         self.buf.bind(label);
         self.write_prologue();
+        self.tick_on_call();
         self.write_versions();
         self.write_beyond();
+        self.write_looks();
         self.write_return_zero();
     }
 
@@ -179,6 +187,7 @@ impl<'a> Generator<'a> {
             if is_target || self.map {
                 self.buf.bind(self.label(slot));
             }
+            self.tick_on_loop(slot);
             let chains = &self.analysis.chains;
             slot += if chains.starts(slot) && !self.blinds() {
                 self.look_up(slot)

@@ -2,6 +2,7 @@
 //!
 //! `generator.rs` walks over the program; `address.rs`, `alu.rs`, `divide.rs`, `memory.rs`,
 //! `packet.rs`, `branch.rs`, `chain.rs` and `call.rs` write instructions of their kinds;
+//! `deadline.rs` writes the looks at a deadline;
 //! `frame.rs` decides where values live; `asm.rs` encodes into `buffer.rs`.
 
 mod address;
@@ -12,6 +13,7 @@ mod branch;
 mod buffer;
 mod call;
 mod chain;
+mod deadline;
 mod divide;
 mod features;
 mod frame;

@@ -333,25 +333,13 @@ impl Generator<'_> {
             let Some(label) = stub else { continue };
             self.buf.bind(label);
             let saved: Vec<Gpr> = self.frame.lost_by_calls().collect();
-            for &gpr in &saved {
-                self.buf.push(gpr);
-            }
-            // The call of the stub left rsp 8 below a multiple of 16.
-            let pad = saved.len() % 2 == 0;
-            if pad {
-                self.buf.push(SCRATCH);
-            }
-            let world = self.env_word(Env::WORLD);
-            self.buf.load(Size::DW, None, Gpr::RDI, world);
-            self.buf.mov(Width::W32, Gpr::RSI, SCRATCH);
-            self.buf.set(Gpr::RDX, 1 << index);
-            self.call_host(packet_beyond as *const () as u64);
-            if pad {
-                self.buf.pop(SCRATCH);
-            }
-            for &gpr in saved.iter().rev() {
-                self.buf.pop(gpr);
-            }
+            self.preserve(&saved, |generator| {
+                let world = generator.env_word(Env::WORLD);
+                generator.buf.load(Size::DW, None, Gpr::RDI, world);
+                generator.buf.mov(Width::W32, Gpr::RSI, SCRATCH);
+                generator.buf.set(Gpr::RDX, 1 << index);
+                generator.call_host(packet_beyond as *const () as u64);
+            });
             self.buf.ret();
         }
     }

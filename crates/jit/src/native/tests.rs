@@ -1,0 +1,222 @@
+//! Runs that a deadline ends, and what they leave to the host.
+
+use std::arch::asm;
+use std::time::{Duration, Instant};
+
+use isa::ebpf::assemble;
+
+use super::*;
+
+/// Compiles a program that accesses no memory but its stack.
+fn compile(text: &str) -> Native {
+    let insns = assemble(text).expect(text);
+    // SAFETY: that is the case for every program of these tests. They need not
+    // end, since every run has a deadline.
+    let trusted = unsafe { vm::Trusted::assume_safe(insns) };
+    let lowered = Lowered::from_trusted(trusted).expect(text);
+    let options = Options {
+        features: crate::Features::detect(),
+        deadline: true,
+        ..Options::default()
+    };
+    Native::compile(&lowered, &options, &Pool::new()).unwrap()
+}
+
+fn run_for(native: &Native, time: Duration) -> Outcome {
+    let deadline = Deadline::at(Instant::now() + time);
+    let random = &mut SplitMix::new(1);
+    native.run_memory_until(&mut Machine::new(), &mut [], random, deadline)
+}
+
+/// A function that uses all registers and some stack, and then does as the text
+/// says.
+fn busy(name: &str, slots: usize, then: &str) -> String {
+    let mut text = format!("{name}: r6 = 6\nr7 = 7\nr8 = 8\nr9 = 9\n");
+    for slot in 1..=slots {
+        text += &format!("*(u64 *)(r10 - {}) = r6\n", 8 * slot);
+    }
+    text + then
+}
+
+/// Programs without an end.
+fn endless() -> Vec<String> {
+    let loops = [
+        "again: goto again",
+        "gotol -1",
+        "again: r0 += 1\ngoto again",
+        // Every way back: a branch taken, one over a jump, one that is always
+        // taken, and may_goto.
+        "r3 = 0\nagain: r3 |= 1\nif r3 != 0 goto again\nr0 = 0\nexit",
+        "r3 = 0\nagain: r3 |= 1\nif r3 == 0 goto out\ngoto again\nout: r0 = 0\nexit",
+        "r3 = 1\nif r3 == 2 goto +1\nif w3 s> 0 goto -2\nr0 = 0\nexit",
+        "r0 = 0\nagain: may_goto again\ngoto again",
+        // A loop whose rounds differ, with a division, which wants rcx and rdx.
+        "r3 = 3\nr4 = 0\nagain: r4 += 1\nr5 = r4\nr5 /= r3\nif r5 & 1 goto again\nr3 += 2\ngoto again",
+    ];
+    let mut programs: Vec<String> = loops.map(String::from).to_vec();
+    for end in loops {
+        for (outer, inner) in [(0, 0), (1, 6), (6, 1), (6, 60), (60, 0)] {
+            // An entry that uses no register that its functions save.
+            let store = "*(u64 *)(r10 - 8) = r1\n".repeat(outer);
+            let mut text = format!("{store}call a\nr0 = 1\nexit\n");
+            text += &busy("a", inner, "call b\nr0 = r6\nexit\n");
+            text += &busy("b", outer, "call c\nr0 += r7\nexit\n");
+            text += &busy("c", 0, end);
+            programs.push(text);
+            programs.push(format!(
+                "{}{}",
+                busy("a", outer, "call c\nexit\n"),
+                busy("c", inner, end)
+            ));
+        }
+    }
+    programs
+}
+
+#[test]
+fn a_deadline_ends_what_has_no_end() {
+    let correct =
+        compile("r0 = 0\nr3 = 100000\nagain: r0 += 1\nr3 += -1\nif r3 != 0 goto again\nexit");
+    let mut late = Vec::new();
+    for text in endless() {
+        let native = compile(&text);
+        for micros in [0, 10, 300] {
+            let time = Duration::from_micros(micros);
+            let start = Instant::now();
+            assert_eq!(run_for(&native, time), Outcome::DeadlinePassed, "{text}");
+            let took = start.elapsed();
+            assert!(took >= time, "{took:?}: {text}");
+            late.push(took - time);
+            let far = Duration::from_secs(600);
+            assert_eq!(run_for(&correct, far), Outcome::Returned(100_000));
+        }
+    }
+    // Some may have waited for a processor.
+    late.sort();
+    let middle = late[late.len() / 2];
+    assert!(middle < Duration::from_millis(1), "{middle:?}");
+}
+
+/// Seven levels of 15 calls each, and no loop.
+#[test]
+fn a_deadline_ends_calls_without_loops() {
+    let calls = |name: &str| format!("call {name}\n").repeat(15);
+    let mut text = calls("f1") + "r0 = 0\nexit\n";
+    for level in 1..7 {
+        text += &busy(
+            &format!("f{level}"),
+            level,
+            &calls(&format!("f{}", level + 1)),
+        );
+        text += "r0 = 0\nexit\n";
+    }
+    text += &busy("f7", 3, "r0 = 0\nexit\n");
+    let native = compile(&text);
+    let time = Duration::from_millis(5);
+    let start = Instant::now();
+    assert_eq!(run_for(&native, time), Outcome::DeadlinePassed);
+    assert!(start.elapsed() >= time);
+}
+
+#[test]
+fn a_run_with_time_to_spare_ends_by_itself() {
+    let native =
+        compile("r0 = 0\nr3 = 1000\nagain: r0 += 2\nr3 += -1\nif r3 != 0 goto again\nexit");
+    let random = &mut SplitMix::new(1);
+    let machine = &mut Machine::new();
+    assert_eq!(
+        native.run_memory(machine, &mut [], random),
+        Outcome::Returned(2000)
+    );
+    let far = Deadline::at(Instant::now() + Duration::from_secs(600));
+    for rounds in [0, 1, 7, 999, 1000, 1001] {
+        let deadline = far.looking_every(rounds);
+        let outcome = native.run_memory_until(machine, &mut [], random, deadline);
+        assert_eq!(outcome, Outcome::Returned(2000));
+    }
+    // A deadline that has passed is seen at the first look.
+    let passed = Deadline::at(Instant::now());
+    for (rounds, outcome) in [
+        (999, Outcome::DeadlinePassed),
+        (1000, Outcome::Returned(2000)),
+    ] {
+        let deadline = passed.looking_every(rounds);
+        assert_eq!(
+            native.run_memory_until(machine, &mut [], random, deadline),
+            outcome
+        );
+    }
+}
+
+#[test]
+#[should_panic(expected = "without deadline")]
+fn code_that_does_not_look_is_not_run_until_a_deadline() {
+    let mut native = compile("r0 = 0\nexit");
+    native.heeds_deadline = false;
+    run_for(&native, Duration::ZERO);
+}
+
+/// The registers that a function keeps for its caller are what they were,
+/// wherever the run ended.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn the_host_finds_its_registers_again() {
+    for text in endless() {
+        let native = compile(&text);
+        for rounds in [1, 2, 3, 50] {
+            let deadline = Deadline::at(Instant::now()).looking_every(rounds);
+            let mut env = Env {
+                world: std::ptr::null_mut(),
+                data: std::ptr::null(),
+                len: 0,
+                budget: 0,
+                ticks: ticks_until(Some(deadline)),
+                stack: 0,
+                deadline: Some(deadline),
+            };
+            let changed: u64;
+            // SAFETY: the program accesses nothing but its stack and the
+            // environment. What a call may change is named, and what it may not
+            // but here could is kept by hand.
+            unsafe {
+                asm!(
+                    "push rbx",
+                    "push rbp",
+                    "mov ebx, 1",
+                    "mov ebp, 2",
+                    "mov r12d, 3",
+                    "mov r13d, 4",
+                    "mov r14d, 5",
+                    "mov r15d, 6",
+                    "call rax",
+                    "xor rbx, 1",
+                    "xor rbp, 2",
+                    "xor r12, 3",
+                    "xor r13, 4",
+                    "xor r14, 5",
+                    "xor r15, 6",
+                    "or r15, rbx",
+                    "or r15, rbp",
+                    "or r15, r12",
+                    "or r15, r13",
+                    "or r15, r14",
+                    "pop rbp",
+                    "pop rbx",
+                    in("rdi") 0,
+                    in("rsi") 0,
+                    in("rdx") 0,
+                    in("rcx") 0,
+                    in("r8") &raw mut env,
+                    in("rax") native.entry,
+                    out("r12") _,
+                    out("r13") _,
+                    out("r14") _,
+                    out("r15") changed,
+                    clobber_abi("C"),
+                );
+            }
+            assert_eq!(changed, 0, "{text}");
+            assert!(env.ticks < 0, "{text}");
+        }
+    }
+}
