@@ -71,7 +71,10 @@ pub struct Options {
     /// Whether to keep what [`Native::map`] tells.
     pub map: bool,
     /// Whether the code of a program that a host vouches for looks at the deadline
-    /// of [`Native::run_memory_until`].
+    /// of [`Native::run_memory_until`]. It counts rounds of loops and local calls
+    /// for that: in a loop of a function that calls nothing this takes 0 to 0.25 ns
+    /// a round (on a loop that sums 8-byte words, 0.42 ns become 0.65; on a
+    /// checksum of 2-byte words, 5 %), in one that calls up to 1 ns.
     pub deadline: bool,
 }
 

@@ -3,9 +3,9 @@
 use std::time::Instant;
 
 /// Until when a run may go on. A run looks at the clock every so many rounds: where
-/// a loop begins anew, and where a function is entered by a local call. So it ends
-/// that many rounds after the deadline at most, and a run of fewer rounds is never
-/// ended.
+/// a loop begins anew, and where a function that is not short is entered by a local
+/// call. So it ends that many rounds after the deadline at most, and a run of fewer
+/// rounds is never ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deadline {
     at: Instant,

@@ -9,6 +9,18 @@ use super::*;
 
 /// Compiles a program that accesses no memory but its stack.
 fn compile(text: &str) -> Native {
+    let (lowered, options, pool) = prepare(text);
+    Native::compile(&lowered, &options, &pool).unwrap()
+}
+
+/// The same, with its constants hidden.
+fn compile_hardened(text: &str) -> Native {
+    let (lowered, options, pool) = prepare(text);
+    let random = &mut SplitMix::new(3);
+    Native::compile_hardened(&lowered, &options, &pool, random).unwrap()
+}
+
+fn prepare(text: &str) -> (Lowered, Options, Pool) {
     let insns = assemble(text).expect(text);
     // SAFETY: that is the case for every program of these tests. They need not
     // end, since every run has a deadline.
@@ -19,7 +31,7 @@ fn compile(text: &str) -> Native {
         deadline: true,
         ..Options::default()
     };
-    Native::compile(&lowered, &options, &Pool::new()).unwrap()
+    (lowered, options, Pool::new())
 }
 
 fn run_for(native: &Native, time: Duration) -> Outcome {
@@ -148,6 +160,26 @@ fn a_run_with_time_to_spare_ends_by_itself() {
     }
 }
 
+/// Every round of a loop and every call of a function that is not short is a
+/// round, whoever counts it.
+#[test]
+fn rounds_are_counted_over_functions() {
+    let text = "r6 = 100\nagain: call f\ncall g\nr6 += -1\nif r6 != 0 goto again\nr0 = 5\nexit\n\
+        f: r3 = 10\nround: r3 += -1\nif r3 != 0 goto round\nr0 = 0\nexit\n\
+        g: r0 = 0\nexit";
+    let native = compile(text);
+    let passed = Deadline::at(Instant::now());
+    for (rounds, outcome) in [
+        (1199, Outcome::DeadlinePassed),
+        (1200, Outcome::Returned(5)),
+    ] {
+        let deadline = passed.looking_every(rounds);
+        let (machine, random) = (&mut Machine::new(), &mut SplitMix::new(1));
+        let found = native.run_memory_until(machine, &mut [], random, deadline);
+        assert_eq!(found, outcome);
+    }
+}
+
 #[test]
 #[should_panic(expected = "without deadline")]
 fn code_that_does_not_look_is_not_run_until_a_deadline() {
@@ -162,8 +194,11 @@ fn code_that_does_not_look_is_not_run_until_a_deadline() {
 #[cfg(target_arch = "x86_64")]
 fn the_host_finds_its_registers_again() {
     for text in endless() {
-        let native = compile(&text);
-        for rounds in [1, 2, 3, 50] {
+        let natives = [compile(&text), compile_hardened(&text)];
+        for (native, rounds) in natives
+            .iter()
+            .flat_map(|native| [1, 2, 50].map(|n| (native, n)))
+        {
             let deadline = Deadline::at(Instant::now()).looking_every(rounds);
             let mut env = Env {
                 world: std::ptr::null_mut(),

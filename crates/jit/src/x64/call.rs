@@ -81,6 +81,7 @@ impl Generator<'_> {
     }
 
     fn write_epilogue(&mut self) {
+        self.return_ticks();
         if !self.frame.has_rbp() {
             self.reserve(Alu::Add);
         }

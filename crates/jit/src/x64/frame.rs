@@ -49,6 +49,8 @@ pub(super) struct Demand {
     pub(super) hidden_calls: bool,
     /// The run may end in a function that it calls, which then restores nothing.
     pub(super) saves_all: bool,
+    /// It counts the rounds of its loops.
+    pub(super) counts: bool,
 }
 
 /// See the module's text.
@@ -72,6 +74,8 @@ pub(super) struct Frame {
     pub(super) packet: Option<(Gpr, Gpr)>,
     /// The environment's register, where it is wanted.
     pub(super) env: Option<Gpr>,
+    /// The register in which the function counts rounds; others count in memory.
+    pub(super) ticks: Option<Gpr>,
 }
 
 impl Frame {
@@ -88,6 +92,7 @@ impl Frame {
             may_goto: None,
             packet: None,
             env: None,
+            ticks: None,
         };
         for (reg, gpr) in (1..=5).filter_map(Reg::new).zip(ARGUMENTS) {
             frame.map[reg.index()] = gpr;
@@ -105,6 +110,9 @@ impl Frame {
         frame.place_packet(usage, calls, demand);
         frame.place_environment(usage, calls, demand);
         frame.place_kept(usage, calls);
+        if demand.counts && !calls {
+            frame.place_ticks();
+        }
         if demand.saves_all {
             frame.save_all(by_rbp);
         }
@@ -151,6 +159,13 @@ impl Frame {
             self.used.insert(gpr);
             self.map[reg.index()] = gpr;
         }
+    }
+
+    /// Takes a register that no instruction of the machine has a use of its own for.
+    fn place_ticks(&mut self) {
+        let mut unbound = [Gpr::R10, Gpr::R9].into_iter();
+        self.ticks = unbound.find(|&gpr| !self.used.contains(gpr));
+        self.used.insert(self.ticks.unwrap_or(SCRATCH));
     }
 
     /// Saves what functions that it calls save, too.

@@ -62,6 +62,8 @@ pub(super) struct Generator<'a> {
     pub(super) sum: Option<Sum>,
     /// A load that is not done yet.
     pub(super) deferred: Option<Deferred>,
+    /// Comparisons of a value that stands in `r0` as it stands in the packet.
+    pub(super) in_packet_order: Vec<usize>,
     pub(super) beyond: Vec<Beyond>,
     pub(super) beyond_stubs: [Option<Label>; 3],
     /// Looks at the deadline.
@@ -106,6 +108,7 @@ impl<'a> Generator<'a> {
             assured_always: 0,
             sum: None,
             deferred: None,
+            in_packet_order: Vec::new(),
             beyond: Vec::new(),
             beyond_stubs: [None; 3],
             looks: Looks::new(request.deadline, program),
@@ -136,12 +139,14 @@ impl<'a> Generator<'a> {
         let hidden_calls = usage.packet && self.loads_beyond(self.program.functions()[index]);
         let in_memory = usage.packet && !is_entry;
         let budget = usage.loops && self.has_budget();
-        let ticks = self.ticks(index);
+        let function = self.program.functions()[index];
+        let ticks = self.ticks(function, usage);
         Demand {
             is_entry,
             env: env || hidden_calls || in_memory || budget || ticks || usage.calls_helpers,
             hidden_calls: hidden_calls || ticks,
-            saves_all: self.may_be_left(index),
+            saves_all: self.may_be_left(function, usage),
+            counts: ticks && usage.loops,
         }
     }
 
