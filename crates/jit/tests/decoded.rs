@@ -21,6 +21,7 @@ const EXTENSIONS: &[Mnemonic] = &[
     Mnemonic::Movbe,
     Mnemonic::Popcnt,
     Mnemonic::Tzcnt,
+    Mnemonic::Lzcnt,
     Mnemonic::Andn,
     Mnemonic::Rorx,
     Mnemonic::Shlx,

@@ -11,7 +11,15 @@
 //! shift is left out, if nothing else reads its result, so that the register still
 //! holds the whole value when the rotation is made in it.
 //!
+//! Counts of bits are sought once it is known what is wanted (`count.rs`).
+//!
 //! Cost: linear: each search looks at no more than [`REACH`] instructions.
+
+mod constants;
+mod count;
+
+pub(super) use count::find as find_counts;
+pub(crate) use count::{Count, Counts};
 
 use isa::ebpf::{AluOp, Insn, Operand, Reg, Width};
 
@@ -19,7 +27,7 @@ use super::Fact;
 use super::transfer::{Halves, Transfer};
 
 /// How many instructions back a search goes.
-const REACH: usize = 12;
+const REACH: usize = 24;
 
 /// Another way to do an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +42,13 @@ pub(crate) enum Rewrite {
         src: Reg,
         left: u8,
     },
+    /// `dst` is a count of bits of `src`, or of its low half.
+    Count {
+        what: Count,
+        width: Width,
+        dst: Reg,
+        src: Reg,
+    },
 }
 
 impl Rewrite {
@@ -43,11 +58,11 @@ impl Rewrite {
             Rewrite::Skip => Transfer::pure(Halves::NONE, Halves::NONE),
             Rewrite::Rotate {
                 width, dst, src, ..
+            }
+            | Rewrite::Count {
+                width, dst, src, ..
             } => {
-                let reads = match width {
-                    Width::W32 => Halves::low(src),
-                    Width::W64 => Halves::both(src),
-                };
+                let reads = Halves::operand(Operand::Reg(src), width);
                 Transfer::pure(reads, Halves::both(dst))
             }
         }
@@ -71,10 +86,15 @@ struct Holding {
     reg: Reg,
 }
 
-/// Where rotations may be: registers are joined that were both shifted last.
+/// Where idioms may end.
 #[derive(Default)]
 pub(super) struct Candidates {
+    /// Rotations: registers are joined that were both shifted last.
     slots: Vec<usize>,
+    /// Counts: the last byte of a number is shifted down, and there was a
+    /// multiplication.
+    sums: Vec<usize>,
+    multiplies: bool,
     /// Registers whose last write was a shift to the left: bit `n` for register
     /// `n`.
     left: u16,
@@ -98,11 +118,15 @@ impl Candidates {
                 self.left |= bit;
                 self.right &= !bit;
             }
-            (AluOp::Rsh, Operand::Imm(_)) => {
+            (AluOp::Rsh, Operand::Imm(count)) => {
                 self.right |= bit;
                 self.left &= !bit;
+                if self.multiplies && matches!(count, 24 | 56) {
+                    self.sums.push(slot);
+                }
             }
             _ => {
+                self.multiplies |= op == AluOp::Mul;
                 if let (AluOp::Or | AluOp::Xor | AluOp::Add, Operand::Reg(src)) = (op, src) {
                     let from = 1 << src.number();
                     let meet = self.left & bit != 0 && self.right & from != 0

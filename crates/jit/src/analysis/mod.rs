@@ -8,14 +8,15 @@
 //! notes what each instruction reads and writes (`transfer.rs`) and what each
 //! function uses (`usage.rs`); rewrites are found (`idiom.rs`); passes backward
 //! over each function then carry what is wanted from its uses to where it is made
-//! (`liveness.rs`).
+//! (`liveness.rs`). Rewrites that depend on that are found last, and if there are
+//! any, it is carried again.
 
 mod idiom;
 mod liveness;
 mod transfer;
 mod usage;
 
-pub(crate) use idiom::Rewrite;
+pub(crate) use idiom::{Count, Counts, Rewrite};
 pub(crate) use transfer::Halves;
 pub(crate) use usage::Usage;
 
@@ -86,7 +87,7 @@ pub(crate) struct Analysis {
 }
 
 impl Analysis {
-    pub(crate) fn of(program: &Lowered) -> Analysis {
+    pub(crate) fn of(program: &Lowered, counts: Counts) -> Analysis {
         let insns = program.insns();
         let mut scan = Scan {
             insns,
@@ -118,9 +119,25 @@ impl Analysis {
             candidates,
             ..
         } = scan;
-        let rewrites = idiom::find(insns, &candidates, &mut facts);
-        for (function, usage) in functions.iter().zip(&usage) {
-            liveness::settle(*function, usage.loops, &mut facts);
+        let mut rewrites = idiom::find(insns, &candidates, &mut facts);
+        let settle = |facts: &mut Vec<Fact>| {
+            for (function, usage) in functions.iter().zip(&usage) {
+                liveness::settle(*function, usage.loops, facts);
+            }
+        };
+        settle(&mut facts);
+        if idiom::find_counts(
+            insns,
+            functions,
+            &candidates,
+            counts,
+            &mut facts,
+            &mut rewrites,
+        ) {
+            for fact in &mut facts {
+                fact.before = Halves::NONE;
+            }
+            settle(&mut facts);
         }
         Analysis {
             facts,

@@ -40,7 +40,12 @@ impl Halves {
         self.0 & 0x1_0000 << reg.number() != 0
     }
 
-    const fn operand(operand: Operand, width: Width) -> Halves {
+    /// Of which registers they are: bit `n` for register `n`.
+    pub(super) const fn regs(self) -> u16 {
+        (self.0 | self.0 >> 16) as u16 & 0x7ff
+    }
+
+    pub(super) const fn operand(operand: Operand, width: Width) -> Halves {
         match (operand, width) {
             (Operand::Imm(_), _) => Halves::NONE,
             (Operand::Reg(reg), Width::W32) => Halves::low(reg),
@@ -77,13 +82,17 @@ impl Transfer {
 
     /// The registers that it reads and writes: bit `n` for register `n`.
     pub(super) const fn regs(self) -> u16 {
-        let halves = self.reads.0 | self.follows.0 | self.writes.0;
-        (halves | halves >> 16) as u16 & 0x7ff
+        self.read() | self.written()
+    }
+
+    /// The registers that it reads, likewise.
+    pub(super) const fn read(self) -> u16 {
+        self.reads.and(self.follows).regs()
     }
 
     /// The registers that it writes, likewise.
     pub(super) const fn written(self) -> u16 {
-        (self.writes.0 | self.writes.0 >> 16) as u16 & 0x7ff
+        self.writes.regs()
     }
 
     /// Whether it reads the register.

@@ -12,6 +12,7 @@ use super::asm::{Alu, Shift, Unary};
 use super::frame::SCRATCH;
 use super::generator::{Generator, bits};
 use super::reg::{Gpr, Mem};
+use crate::analysis::Count;
 
 /// The operation's encoding, if it is one of the eight that share theirs.
 pub(super) const fn plain(op: AluOp) -> Option<Alu> {
@@ -99,6 +100,7 @@ impl Generator<'_> {
                 self.shift_by_reg(this, self.gpr(this.dst), count);
                 1
             }
+            (AluOp::Xor, Operand::Imm(-1)) => self.invert(slot, this),
             (_, Operand::Imm(imm)) => {
                 self.alu_imm(this, imm);
                 1
@@ -486,11 +488,6 @@ impl Generator<'_> {
                 self.mask(this, mask);
                 return;
             }
-            (AluOp::Xor, -1) => {
-                self.buf.unary(Unary::Not, width, dst);
-                self.know(this.dst, most);
-                return;
-            }
             (AluOp::Mul, imm) if imm > 0 && imm.count_ones() == 1 => {
                 let count = imm.trailing_zeros() as u8;
                 self.buf.shift(Shift::Shl, width, dst, count);
@@ -531,6 +528,44 @@ impl Generator<'_> {
         self.know(this.dst, known);
     }
 
+    /// `dst = !dst`, together with an `and` that takes the result.
+    fn invert(&mut self, slot: usize, this: Arithmetic) -> usize {
+        if let Some(count) = self.and_inverse(slot, this) {
+            return count;
+        }
+        let dst = self.gpr(this.dst);
+        self.buf.unary(Unary::Not, this.width, dst);
+        let most = if this.width == Width::W32 { 32 } else { 64 };
+        self.know(this.dst, most);
+        1
+    }
+
+    fn and_inverse(&mut self, slot: usize, this: Arithmetic) -> Option<usize> {
+        let next = self.arithmetic(slot + 1)?;
+        let Operand::Reg(src) = next.src else {
+            return None;
+        };
+        let other = if next.dst == this.dst { src } else { next.dst };
+        let takes = next.op == AluOp::And
+            && (next.dst == this.dst || src == this.dst && !self.after(slot + 1).has(src))
+            && other != this.dst
+            && other != Reg::R10;
+        if !takes || !self.features.bmi1 {
+            return None;
+        }
+        // If one of them has no upper half, the result has none.
+        let (width, most) = match (this.width, next.width) {
+            (Width::W64, Width::W64) => (Width::W64, 64),
+            _ => (Width::W32, 32),
+        };
+        let known = self.known(other).min(most);
+        let [dst, not, other] = [next.dst, this.dst, other].map(|reg| self.gpr(reg));
+        self.buf.and_not(width, dst, not, other);
+        self.set_flags(next.dst, width);
+        self.know(next.dst, known);
+        Some(2)
+    }
+
     /// `dst &= mask`, a positive mask.
     fn mask(&mut self, this: Arithmetic, mask: i32) {
         let dst = self.gpr(this.dst);
@@ -554,13 +589,11 @@ impl Generator<'_> {
 
     /// An operation that changes nothing but, on 32 bits, zeroes the upper half.
     fn zero_upper(&mut self, slot: usize, this: Arithmetic) {
-        let known = self.known(this.dst);
-        if this.width == Width::W32 {
-            if known > 32 && self.upper_wanted(slot, this.dst) {
-                let dst = self.gpr(this.dst);
-                self.buf.mov(Width::W32, dst, dst);
-                self.know(this.dst, 32);
-            }
+        let wanted = self.known(this.dst) > 32 && self.upper_wanted(slot, this.dst);
+        if this.width == Width::W32 && wanted {
+            let dst = self.gpr(this.dst);
+            self.buf.mov(Width::W32, dst, dst);
+            self.know(this.dst, 32);
         }
     }
 
@@ -676,6 +709,21 @@ impl Generator<'_> {
             self.buf.shift(Shift::Rol, width, to, left);
         }
         self.know(dst, bits);
+    }
+
+    /// `dst` is a count of bits of `src`, at most 64.
+    pub(super) fn count(&mut self, what: Count, width: Width, dst: Reg, src: Reg) {
+        let (to, from) = (self.gpr(dst), self.gpr(src));
+        if to != from {
+            // Many processors wait for what it held, as if it were read.
+            self.buf.set(to, 0);
+        }
+        match what {
+            Count::Ones => self.buf.count_ones(width, to, from),
+            Count::TrailingZeros => self.buf.count_trailing_zeros(width, to, from),
+            Count::LeadingZeros => self.buf.count_leading_zeros(width, to, from),
+        }
+        self.know(dst, bits(64));
     }
 }
 

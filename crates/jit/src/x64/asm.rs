@@ -71,7 +71,6 @@ pub(crate) enum Alu {
 #[allow(missing_docs)]
 pub(crate) enum Shift {
     Rol = 0,
-    Ror = 1,
     Shl = 4,
     Shr = 5,
     Sar = 7,
@@ -85,7 +84,6 @@ pub(crate) enum Unary {
     Not = 2,
     Neg = 3,
     Mul = 4,
-    Imul = 5,
     Div = 6,
     Idiv = 7,
 }
@@ -182,6 +180,22 @@ enum VexPrefix {
     P66 = 1,
     PF3 = 2,
     PF2 = 3,
+}
+
+/// What a VEX prefix says of an operation, and its opcode in that map.
+#[derive(Clone, Copy)]
+struct Vex {
+    prefix: VexPrefix,
+    map: u8,
+    byte: u8,
+}
+
+impl Vex {
+    /// Of the second map, 0F 38.
+    const fn two(prefix: VexPrefix, byte: u8) -> Vex {
+        let map = 2;
+        Vex { prefix, map, byte }
+    }
 }
 
 impl Buffer {
@@ -438,22 +452,6 @@ impl Buffer {
         self.op_mem_imm(op, w, 0, mem, false, imm as u32 & mask(len), len);
     }
 
-    /// `xchg a, b`
-    pub(crate) fn exchange(&mut self, width: Width, a: Gpr, b: Gpr) {
-        let (other, with_rax) = if a == Gpr::RAX {
-            (b, true)
-        } else {
-            (a, b == Gpr::RAX)
-        };
-        if with_rax && other != Gpr::RAX {
-            let rex = wide(width) << 3 | other.0 >> 3;
-            let head = Head::new(one(0x90 | other.0 & 7), rex, false);
-            self.put(head.bits, head.len, 0, 0);
-        } else {
-            self.op_regs(one(0x87), wide(width), b.0, a, 0, 0);
-        }
-    }
-
     /// `cmovcc dst, src`
     pub(crate) fn mov_if(&mut self, cc: Cc, width: Width, dst: Gpr, src: Gpr) {
         self.op_regs(two(0x40 | cc as u8), wide(width), dst.0, src, 0, 0);
@@ -510,30 +508,26 @@ impl Buffer {
         self.op_regs(op, wide(width), dst.0, src, 0, 0);
     }
 
-    fn vex(&mut self, prefix: VexPrefix, map: u8, op: u8, w: u8, reg: Gpr, v: Gpr, rm: Gpr) {
-        self.vex_imm(prefix, map, op, w, reg, v, rm, 0, 0);
+    /// `lzcnt dst, src` (LZCNT; without it, `bsr`, which finds another number)
+    pub(crate) fn count_leading_zeros(&mut self, width: Width, dst: Gpr, src: Gpr) {
+        let op = two(0xbd).prefixed(0xf3);
+        self.op_regs(op, wide(width), dst.0, src, 0, 0);
     }
 
-    #[allow(clippy::too_many_arguments)]
-    fn vex_imm(
-        &mut self,
-        prefix: VexPrefix,
-        map: u8,
-        op: u8,
-        w: u8,
-        reg: Gpr,
-        v: Gpr,
-        rm: Gpr,
-        tail: u64,
-        tail_len: usize,
-    ) {
+    /// An operation on `[reg, v, rm]`, as the encoding calls them.
+    fn vex(&mut self, op: Vex, width: Width, regs: [Gpr; 3]) {
+        self.vex_imm(op, width, regs, 0, 0);
+    }
+
+    fn vex_imm(&mut self, op: Vex, width: Width, regs: [Gpr; 3], imm: u8, imm_len: usize) {
+        let [reg, v, rm] = regs;
         let mut head = Head { bits: 0, len: 0 };
         head.push(0xc4);
-        head.push((!reg.0 & 8) << 4 | 0x40 | (!rm.0 & 8) << 2 | map);
-        head.push(w << 7 | (!v.0 & 15) << 3 | prefix as u8);
-        head.push(op);
+        head.push((!reg.0 & 8) << 4 | 0x40 | (!rm.0 & 8) << 2 | op.map);
+        head.push(wide(width) << 7 | (!v.0 & 15) << 3 | op.prefix as u8);
+        head.push(op.byte);
         head.regs(reg.0, rm);
-        self.put(head.bits, head.len, tail, tail_len);
+        self.put(head.bits, head.len, imm.into(), imm_len);
     }
 
     /// `shlx`, `shrx` or `sarx dst, src, count` (BMI2)
@@ -543,28 +537,23 @@ impl Buffer {
             Shift::Sar => VexPrefix::PF3,
             _ => VexPrefix::P66,
         };
-        self.vex(prefix, 2, 0xf7, wide(width), dst, count, src);
+        self.vex(Vex::two(prefix, 0xf7), width, [dst, count, src]);
     }
 
     /// `rorx dst, src, count` (BMI2)
     pub(crate) fn rotate_right(&mut self, width: Width, dst: Gpr, src: Gpr, count: u8) {
-        let v = Gpr(0);
-        self.vex_imm(
-            VexPrefix::PF2,
-            3,
-            0xf0,
-            wide(width),
-            dst,
-            v,
-            src,
-            count.into(),
-            1,
-        );
+        let op = Vex {
+            prefix: VexPrefix::PF2,
+            map: 3,
+            byte: 0xf0,
+        };
+        self.vex_imm(op, width, [dst, Gpr(0), src], count, 1);
     }
 
     /// `andn dst, not, src`: `dst = !not & src` (BMI1)
     pub(crate) fn and_not(&mut self, width: Width, dst: Gpr, not: Gpr, src: Gpr) {
-        self.vex(VexPrefix::None, 2, 0xf2, wide(width), dst, not, src);
+        let op = Vex::two(VexPrefix::None, 0xf2);
+        self.vex(op, width, [dst, not, src]);
     }
 
     // Atomics
@@ -610,11 +599,6 @@ impl Buffer {
     pub(crate) fn call_through(&mut self, label: Label) {
         self.put(0x15ff, 2, 0, 0);
         self.distance(label);
-    }
-
-    /// `call reg`
-    pub(crate) fn call_reg(&mut self, reg: Gpr) {
-        self.op_regs(one(0xff), 0, 2, reg, 0, 0);
     }
 
     /// Up to eight bytes of data.

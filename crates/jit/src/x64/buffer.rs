@@ -60,7 +60,7 @@ struct Place(u64);
 
 impl Place {
     fn new(at: usize, gaps: usize) -> Place {
-        Place(at as u64 + 1 | (gaps as u64) << 32)
+        Place((at as u64 + 1) | (gaps as u64) << 32)
     }
 
     fn is_bound(self) -> bool {

@@ -1,5 +1,7 @@
 //! What the processor offers beyond the first x86-64.
 
+use crate::analysis::Counts;
+
 /// Extensions that the code generator uses where they are there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Features {
@@ -11,6 +13,8 @@ pub struct Features {
     pub movbe: bool,
     /// `popcnt`.
     pub popcnt: bool,
+    /// `lzcnt`.
+    pub lzcnt: bool,
 }
 
 impl Features {
@@ -20,6 +24,7 @@ impl Features {
         bmi2: false,
         movbe: false,
         popcnt: false,
+        lzcnt: false,
     };
 
     /// Those of the processor that runs this.
@@ -29,6 +34,16 @@ impl Features {
             bmi2: std::arch::is_x86_feature_detected!("bmi2"),
             movbe: std::arch::is_x86_feature_detected!("movbe"),
             popcnt: std::arch::is_x86_feature_detected!("popcnt"),
+            lzcnt: std::arch::is_x86_feature_detected!("lzcnt"),
+        }
+    }
+
+    /// What is counted by one instruction.
+    pub(crate) fn counts(self) -> Counts {
+        Counts {
+            ones: self.popcnt,
+            trailing_zeros: self.bmi1,
+            leading_zeros: self.lzcnt,
         }
     }
 }

@@ -331,6 +331,12 @@ impl<'a> Generator<'a> {
                 src,
                 left,
             }) => self.rotate(width, dst, src, left),
+            Some(Rewrite::Count {
+                what,
+                width,
+                dst,
+                src,
+            }) => self.count(what, width, dst, src),
             Some(Rewrite::Skip) | None => self.flags = self.flags_before,
         }
         1

@@ -46,7 +46,7 @@ impl Backend for X64 {
     type Code = Settled;
 
     fn compile(&self, program: &Lowered, request: Request) -> Settled {
-        let analysis = Analysis::of(program);
+        let analysis = Analysis::of(program, self.features.counts());
         let mut generator = Generator::new(program, &analysis, self.features, request);
         let wants_env = generator.generate();
         let entry = generator.function_label(0);

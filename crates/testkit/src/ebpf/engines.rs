@@ -157,6 +157,7 @@ fn some_features(seed: u64) -> jit::Features {
         bmi2: there.bmi2 && chosen(1),
         movbe: there.movbe && chosen(2),
         popcnt: there.popcnt && chosen(3),
+        lzcnt: there.lzcnt && chosen(4),
     }
 }
 

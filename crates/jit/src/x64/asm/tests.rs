@@ -19,9 +19,8 @@ const ALU: [(Alu, &str); 6] = [
     (Alu::Xor, "xor"),
     (Alu::Cmp, "cmp"),
 ];
-const SHIFTS: [(Shift, &str); 5] = [
+const SHIFTS: [(Shift, &str); 4] = [
     (Shift::Rol, "rol"),
-    (Shift::Ror, "ror"),
     (Shift::Shl, "shl"),
     (Shift::Shr, "shr"),
     (Shift::Sar, "sar"),
@@ -389,7 +388,6 @@ fn arithmetic_of_registers() {
                 (Unary::Not, "not"),
                 (Unary::Neg, "neg"),
                 (Unary::Mul, "mul"),
-                (Unary::Imul, "imul"),
                 (Unary::Div, "div"),
                 (Unary::Idiv, "idiv"),
             ];
@@ -494,7 +492,6 @@ fn moves_between_registers() {
                     code.mov_if(cc, width, dst, src);
                 });
             }
-            check_exchange(width, dst, src);
         }
         for size in SIZES {
             for signed in [None, Some(Width::W32), Some(Width::W64)] {
@@ -503,22 +500,6 @@ fn moves_between_registers() {
             }
         }
     }
-}
-
-/// `xchg` is the same whichever operand comes first, and of the accumulator with
-/// itself, in 64 bits, nothing at all.
-fn check_exchange(width: Width, a: Gpr, b: Gpr) {
-    let (first, second) = (wname(width, a), wname(width, b));
-    let code = emitted(|code| code.exchange(width, a, b));
-    let insn = decode(&code);
-    let found = describe(&insn);
-    let meant = [
-        format!("xchg {first},{second}"),
-        format!("xchg {second},{first}"),
-    ];
-    assert!(meant.contains(&found), "{found}: {code:02x?}");
-    assert_eq!(insn.len(), code.len());
-    check_shortest(&found, &code, &insn);
 }
 
 /// What a load or extension is called; `source` names its operand by size.
@@ -655,6 +636,9 @@ fn shifts_and_bits() {
             check(&format!("popcnt {to},{from}"), |code| {
                 code.count_ones(width, dst, src);
             });
+            check(&format!("lzcnt {to},{from}"), |code| {
+                code.count_leading_zeros(width, dst, src);
+            });
             check(&format!("tzcnt {to},{from}"), |code| {
                 code.count_trailing_zeros(width, dst, src);
             });
@@ -714,7 +698,6 @@ fn control() {
         let operand = name(Size::DW, reg);
         check(&format!("push {operand}"), |code| code.push(reg));
         check(&format!("pop {operand}"), |code| code.pop(reg));
-        check(&format!("call {operand}"), |code| code.call_reg(reg));
     }
     for mem in addresses() {
         check(&format!("jmp {}", at(Size::DW, mem)), |code| {
