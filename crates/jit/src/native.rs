@@ -1,6 +1,7 @@
 //! A program as native code, and its runs.
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::ops::Range;
 
 use isa::ebpf::{Insn, Reg};
@@ -213,6 +214,16 @@ impl Native {
         pieces(&self.places, self.image.bytes().len())
     }
 
+    /// What runs a trusted program on memory with nothing around it, for hosts that
+    /// run short programs often; `None` where the program wants more than memory.
+    #[inline]
+    pub fn on_memory(&self) -> Option<OnMemory<'_>> {
+        (self.shortcut == Shortcut::Memory).then_some(OnMemory {
+            entry: self.entry,
+            code: PhantomData,
+        })
+    }
+
     /// Runs a packet filter. `budget` bounds how many backward jumps it takes.
     ///
     /// # Panics
@@ -410,6 +421,26 @@ pub(crate) fn pieces(
         let slot = (slot != u32::MAX).then_some(slot as usize);
         (slot, start as usize..end)
     })
+}
+
+/// See [`Native::on_memory`].
+#[derive(Clone, Copy)]
+pub struct OnMemory<'n> {
+    entry: Entry,
+    code: PhantomData<&'n Native>,
+}
+
+impl OnMemory<'_> {
+    /// What the program returns: `r1` is the memory's address, `r2` its length.
+    #[inline(always)]
+    pub fn run(self, memory: &mut [u8]) -> u64 {
+        let address = memory.as_mut_ptr().expose_provenance() as u64;
+        let (nothing, env) = (std::ptr::null(), std::ptr::null_mut());
+        // SAFETY: the program wants no environment and no packet, and the host
+        // vouched that it accesses nothing but the memory, which is unique to this
+        // run; the code is borrowed.
+        unsafe { (self.entry)(address, memory.len() as u64, nothing, 0, env) }
+    }
 }
 
 fn shortcut(program: &Lowered, wants_env: bool) -> Shortcut {

@@ -89,13 +89,21 @@ impl<'w> Prepared<'w> {
                 unproved::native(&native.entry, &mut region)
             });
         }
-        let mut random = SplitMix::new(0);
-        race.add(
-            JIT,
-            on_memory(&input, move |machine, memory| {
-                self.jit.run_memory(machine, memory, &mut random)
-            }),
-        );
+        match self.jit.on_memory() {
+            Some(code) => {
+                let mut region = Region::new(&input);
+                race.add(JIT, move |_| code.run(region.memory()) as u32);
+            }
+            None => {
+                let mut random = SplitMix::new(0);
+                race.add(
+                    JIT,
+                    on_memory(&input, move |machine, memory| {
+                        self.jit.run_memory(machine, memory, &mut random)
+                    }),
+                );
+            }
+        }
         let mut random = SplitMix::new(0);
         race.add(
             INTERP,

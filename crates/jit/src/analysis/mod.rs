@@ -49,11 +49,13 @@ pub(crate) struct Fact {
     /// What is wanted after it.
     pub(crate) after: Halves,
     /// What is wanted before it.
-    before: Halves,
+    pub(crate) before: Halves,
     /// Where a jump leads; for what is no jump and done in another way, the
     /// position in [`Analysis::rewrites`] and 1.
     link: u32,
     way: Way,
+    /// How many jumps lead here, other than selections; many are counted as 255.
+    pub(crate) arrivals: u8,
     /// A jump leads here, other than one that is a selection.
     pub(crate) is_target: bool,
     /// A branch over a single move: the move is done or not, without a jump.
@@ -196,7 +198,9 @@ impl Scan<'_> {
             self.facts[slot].is_selection = true;
             self.selections.push(slot);
         } else {
-            self.facts[target].is_target = true;
+            let fact = &mut self.facts[target];
+            fact.is_target = true;
+            fact.arrivals = fact.arrivals.saturating_add(1);
         }
         self.facts[target].is_loop |= target <= slot;
     }

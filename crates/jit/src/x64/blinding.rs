@@ -79,7 +79,7 @@ impl Generator<'_> {
             }
             Insn::PacketAbs { size, imm } if !self.shows(imm) && imm > 0 => {
                 self.set_constant(SCRATCH, imm as u64);
-                self.packet_at_index(size, SCRATCH, true, 0);
+                self.packet_at_index(slot + 1, size, SCRATCH, true, 0);
                 Some(1)
             }
             Insn::PacketInd { size, src, imm } if !self.shows(imm) && imm > 0 => {
@@ -88,7 +88,7 @@ impl Generator<'_> {
                 self.set_constant(SCRATCH, imm as u64);
                 let sum = Mem::indexed(Gpr::RAX, SCRATCH, 0);
                 self.buf.lea(Width::W64, SCRATCH, sum);
-                self.packet_at_index(size, SCRATCH, true, 0);
+                self.packet_at_index(slot + 1, size, SCRATCH, true, 0);
                 Some(1)
             }
             _ => None,

@@ -20,6 +20,7 @@ impl Generator<'_> {
         dst: Reg,
         src: Operand,
     ) -> usize {
+        let src = self.in_packet_order(slot, src);
         let cc = match self.compared(cond, width, dst, src) {
             Some(cc) => cc,
             None => {

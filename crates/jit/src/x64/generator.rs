@@ -62,8 +62,9 @@ pub(super) struct Generator<'a> {
     pub(super) sum: Option<Sum>,
     /// A load that is not done yet.
     pub(super) deferred: Option<Deferred>,
-    /// Comparisons of a value that stands in `r0` as it stands in the packet.
-    pub(super) in_packet_order: Vec<usize>,
+    /// For each slot, whether it compares what stands in `r0` as it stands in the
+    /// packet; empty if none does.
+    pub(super) in_packet_order: Vec<bool>,
     pub(super) beyond: Vec<Beyond>,
     pub(super) beyond_stubs: [Option<Label>; 3],
     /// Looks at the deadline.
@@ -298,7 +299,7 @@ impl<'a> Generator<'a> {
                 src,
             } => self.atomic(slot, op, size, self.address(base, off), src),
             Insn::PacketAbs { size, imm } => return self.packet_at(slot, size, imm),
-            Insn::PacketInd { size, src, imm } => self.packet_index(size, src, imm),
+            Insn::PacketInd { size, src, imm } => return self.packet_index(slot, size, src, imm),
             Insn::Jump {
                 cond,
                 width,

@@ -12,6 +12,7 @@
 
 use isa::ebpf::{Cond, Insn, Operand, Reg, Size, Width};
 use lower::Function;
+use lower::jumps::jump_target;
 use vm::{PacketRules, Surroundings, load_packet_beyond};
 
 use super::asm::Alu;
@@ -26,6 +27,8 @@ use crate::native::Env;
 const LONGEST_ASSURED: u32 = 64;
 /// Checks that a second version must spare.
 const FEWEST_SPARED: usize = 3;
+/// Comparisons of one value that are made in the packet's order.
+const MOST_COMPARED: usize = 16;
 /// The longest program that is written twice, in slots.
 const LONGEST_TWICE: usize = 400;
 
@@ -105,8 +108,81 @@ impl Generator<'_> {
         if let Some(count) = self.compare_packet(slot + 1, size, mem) {
             return 1 + count;
         }
-        self.load_swapped(size, mem);
+        if size == Size::H && !self.blinds() && self.is_only_compared(slot + 1) {
+            self.buf.load(size, None, Gpr::RAX, mem);
+            self.know(Reg::R0, 16);
+        } else {
+            self.load_swapped(size, mem);
+        }
         1
+    }
+
+    /// Whether nothing is done with the 16 bits in `r0` but to compare them with
+    /// constants for equality, from a slot on, wherever control goes; then those
+    /// comparisons are made in the packet's order.
+    fn is_only_compared(&mut self, slot: usize) -> bool {
+        let facts = &self.analysis.facts;
+        let wants = |slot: usize| facts[slot].before.has(Reg::R0);
+        let mut found: Vec<(usize, u8)> = Vec::new();
+        let mut open = vec![(slot, 0)];
+        while let Some((at, jumps)) = open.pop() {
+            if let Some(known) = found.iter_mut().find(|known| known.0 == at) {
+                known.1 += jumps;
+                continue;
+            }
+            let chains = &self.analysis.chains;
+            let looked_up = chains.starts(at) || chains.absorb(at);
+            let Some(target) = self.compared_target(at).filter(|_| !looked_up) else {
+                return false;
+            };
+            if found.len() == MOST_COMPARED {
+                return false;
+            }
+            found.push((at, jumps));
+            open.extend(wants(at + 1).then_some((at + 1, 0)));
+            open.extend(wants(target).then_some((target, 1)));
+        }
+        // From elsewhere comes a value in the usual order.
+        let closed = found.iter().all(|&(at, jumps)| {
+            let falls_in = at == slot || found.iter().any(|&(other, _)| other + 1 == at);
+            let ends = matches!(
+                self.insns[at - 1],
+                Insn::Exit | Insn::Goto { .. } | Insn::GotoLong { .. }
+            );
+            facts[at].arrivals == jumps && (falls_in || ends)
+        });
+        if closed {
+            self.in_packet_order.resize(self.insns.len(), false);
+            for (at, _) in found {
+                self.in_packet_order[at] = true;
+            }
+        }
+        closed
+    }
+
+    /// Where a comparison of `w0` with 16 bits for equality leads.
+    fn compared_target(&self, slot: usize) -> Option<usize> {
+        match *self.insns.get(slot)? {
+            Insn::Jump {
+                cond: Cond::Eq | Cond::Ne,
+                width: Width::W32,
+                dst: Reg::R0,
+                src: Operand::Imm(0..=0xffff),
+                ..
+            } if !self.analysis.facts[slot].is_selection => jump_target(self.insns[slot], slot),
+            _ => None,
+        }
+    }
+
+    /// The constant of the comparison at a slot, in the order of what it is
+    /// compared with.
+    pub(super) fn in_packet_order(&self, slot: usize, src: Operand) -> Operand {
+        match src {
+            Operand::Imm(imm) if self.in_packet_order.get(slot) == Some(&true) => {
+                Operand::Imm(i32::from((imm as u16).swap_bytes()))
+            }
+            src => src,
+        }
     }
 
     /// An offset of which no packet has a byte.
@@ -124,8 +200,8 @@ impl Generator<'_> {
         }
     }
 
-    /// `r0 = packet[src + imm]`.
-    pub(super) fn packet_index(&mut self, size: Size, src: Reg, imm: i32) {
+    /// `r0 = packet[src + imm]`; how many slots were done.
+    pub(super) fn packet_index(&mut self, slot: usize, size: Size, src: Reg, imm: i32) -> usize {
         let index = if src == Reg::R10 {
             let top = self.frame.stack_top();
             self.buf.lea(Width::W64, SCRATCH, top);
@@ -147,13 +223,21 @@ impl Generator<'_> {
                     self.know(Reg::R0, 8 * size.bytes() as u8);
                 }
             }
-            return;
+            return 1;
         }
-        self.packet_at_index(size, index, narrow, imm);
+        1 + self.packet_at_index(slot + 1, size, index, narrow, imm)
     }
 
-    /// `r0 = packet[index + imm]`; `narrow` tells that the index has 32 bits.
-    pub(super) fn packet_at_index(&mut self, size: Size, index: Gpr, narrow: bool, imm: i32) {
+    /// `r0 = packet[index + imm]`; `narrow` tells that the index has 32 bits. How
+    /// many slots from `next` on were done with it.
+    pub(super) fn packet_at_index(
+        &mut self,
+        next: usize,
+        size: Size,
+        index: Gpr,
+        narrow: bool,
+        imm: i32,
+    ) -> usize {
         let rax = Gpr::RAX;
         let bytes = size.bytes() as i32;
         // The end of the load, of at most 33 bits.
@@ -184,8 +268,15 @@ impl Generator<'_> {
             }
         }
         let mem = Mem::indexed(self.packet_data(), rax, -bytes);
+        // What the host finds comes back in the usual order.
+        if self.program.packet_rules() == PacketRules::Capture
+            && let Some(count) = self.compare_packet(next, size, mem)
+        {
+            return count;
+        }
         self.load_swapped(size, mem);
         self.buf.bind(back);
+        0
     }
 
     /// The register of the packet's address.
@@ -273,10 +364,17 @@ impl Generator<'_> {
             Size::W if matches!(cond, Cond::Eq | Cond::Ne) => imm.swap_bytes(),
             // Behind a prefix a 16-bit immediate stalls decoders, so the value
             // goes by a register.
-            Size::H if matches!(cond, Cond::Eq | Cond::Ne) && (0..=0xffff).contains(&imm) => {
+            Size::H
+                if matches!(cond, Cond::Eq | Cond::Ne | Cond::Set)
+                    && (0..=0xffff).contains(&imm) =>
+            {
                 let swapped = i32::from((imm as u16).swap_bytes());
                 self.buf.load(Size::H, None, Gpr::RAX, mem);
-                self.buf.alu_imm(Alu::Cmp, Width::W32, Gpr::RAX, swapped);
+                if cond == Cond::Set {
+                    self.buf.test_imm(Width::W32, Gpr::RAX, swapped);
+                } else {
+                    self.buf.alu_imm(Alu::Cmp, Width::W32, Gpr::RAX, swapped);
+                }
                 return Some(self.jump_on(slot, Cc::of(cond)));
             }
             _ => return None,
