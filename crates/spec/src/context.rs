@@ -1,6 +1,6 @@
 //! Layout of the context that a program receives in `r1`.
 //!
-//! A socket filter sees `struct __sk_buff` (`include/uapi/linux/bpf.h`). Two
+//! A socket filter sees `struct __sk_buff` (`include/uapi/linux/bpf.h`). Three
 //! values that classic ancillary loads need have no field there; they follow
 //! behind it, where no program of a user can point.
 
@@ -34,10 +34,11 @@ fields! {
     HASH = 68, "hash", "Flow hash.";
     HAS_DEVICE = 192, "has_device", "1 if the packet belongs to a device (behind `__sk_buff`).";
     HATYPE = 196, "hatype", "ARP hardware type of the device (behind `__sk_buff`).";
+    CPU = 200, "cpu", "CPU that runs the filter (behind `__sk_buff`).";
 }
 
-/// Bytes of the socket-filter context, our two fields included.
-pub const SK_BUFF_SIZE: usize = 200;
+/// Bytes of the socket-filter context, our three fields included.
+pub const SK_BUFF_SIZE: usize = 208;
 
 /// Bytes of `struct seccomp_data`: number, architecture, instruction pointer
 /// and six arguments.

@@ -2,7 +2,7 @@
 
 use packet::Packet;
 use spec::context::{
-    self, Field, HAS_DEVICE, HASH, HATYPE, IFINDEX, MARK, PKT_TYPE, PROTOCOL, QUEUE_MAPPING,
+    self, CPU, Field, HAS_DEVICE, HASH, HATYPE, IFINDEX, MARK, PKT_TYPE, PROTOCOL, QUEUE_MAPPING,
     SK_BUFF_SIZE, VLAN_PRESENT, VLAN_PROTO, VLAN_TCI,
 };
 
@@ -45,6 +45,7 @@ impl SkBuff {
         self.set(HASH, meta.hash);
         self.set(HAS_DEVICE, u32::from(meta.device.is_some()));
         self.set(HATYPE, u32::from(device.hatype));
+        self.set(CPU, meta.cpu);
     }
 }
 

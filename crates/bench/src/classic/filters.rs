@@ -41,7 +41,21 @@ const CASES: &[Case] = &[
 const ONE_PACKET: &str = "one packet";
 const MANY_PACKETS: &str = "16,384 packets";
 
-const ANCILLARY: &str = include_str!("../../programs/ancillary.asm");
+/// Filters of ancillary loads: a name, the program, and the same by hand.
+const ANCILLARY: [(&str, &str, Option<Ancillary>); 2] = [
+    (
+        "ancillary loads",
+        include_str!("../../programs/ancillary.asm"),
+        Some(native::ancillary),
+    ),
+    (
+        MANY_LOADS,
+        include_str!("../../programs/many-ancillary.asm"),
+        None,
+    ),
+];
+const MANY_LOADS: &str = "many ancillary loads";
+type Ancillary = fn(&Packet<'_>) -> u32;
 
 pub(super) fn measure(
     samples: u32,
@@ -101,13 +115,11 @@ pub(crate) fn workloads() -> Vec<String> {
     CASES.iter().flat_map(of).collect()
 }
 
-/// Those of the ancillary loads.
+/// Those of many ancillary loads.
 pub(crate) fn ancillary_workloads() -> Vec<String> {
-    [ONE_PACKET, MANY_PACKETS].map(ancillary_workload).to_vec()
-}
-
-fn ancillary_workload(set: &str) -> String {
-    format!("ancillary loads, {set}")
+    [ONE_PACKET, MANY_PACKETS]
+        .map(|set| format!("{MANY_LOADS}, {set}"))
+        .to_vec()
 }
 
 fn sets() -> [(&'static str, Traffic); 2] {
@@ -297,17 +309,29 @@ impl<'c> Prepared<'c> {
 
 /// Kernel semantics, which libpcap does not have; rbpf does not know the calls.
 fn race_ancillary(samples: u32, report: &mut Report) -> Result<(), Failure> {
-    let program = assemble(ANCILLARY);
+    for (name, program, native) in ANCILLARY {
+        race_one_ancillary(name, &assemble(program), native, samples, report)?;
+    }
+    Ok(())
+}
+
+fn race_one_ancillary(
+    name: &str,
+    program: &[SockFilter],
+    native: Option<Ancillary>,
+    samples: u32,
+    report: &mut Report,
+) -> Result<(), Failure> {
     let filters: Vec<Filter> = Engine::ALL
         .iter()
         .map(|&engine| {
-            Filter::new(&program, Rules::Socket, Semantics::Kernel, engine)
+            Filter::new(program, Rules::Socket, Semantics::Kernel, engine)
                 .expect("the committed program is valid")
         })
         .collect();
     let metadata: Vec<Metadata> = (0..64).map(received).collect();
     for (set, traffic) in &sets() {
-        let workload = ancillary_workload(set);
+        let workload = format!("{name}, {set}");
         let frames = traffic.frames();
         let packets: Vec<Packet<'_>> = frames
             .iter()
@@ -321,7 +345,9 @@ fn race_ancillary(samples: u32, report: &mut Report) -> Result<(), Failure> {
                 runner.run(packet).unwrap_or(NO_ANSWER)
             });
         }
-        race.add(NATIVE, |packet: &Packet<'_>| native::ancillary(packet));
+        if let Some(native) = native {
+            race.add(NATIVE, move |packet: &Packet<'_>| native(packet));
+        }
         for (engine, nanoseconds) in race.run(samples)? {
             report.add_row(&workload, engine, Unit::NsPerRun, nanoseconds);
         }

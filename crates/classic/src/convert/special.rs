@@ -134,7 +134,7 @@ impl Special {
                 code.emit(from_network_order(A));
             }
             Extension::AluXorX => code.emit(alu_reg(ebpf::AluOp::Xor, A, X)),
-            Extension::Cpu => code.emit(call(calls::GET_SMP_PROCESSOR_ID)),
+            Extension::Cpu => field(code, context::CPU),
             Extension::Random => code.emit(call(calls::GET_PRANDOM_U32)),
             Extension::PayOffset => {
                 code.emit(mov64(Reg::R1, CTX));
