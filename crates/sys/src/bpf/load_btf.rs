@@ -20,7 +20,11 @@ pub fn load_btf(blob: &[u8], room: usize) -> BtfAnswer {
     let mut log = vec![0u8; room];
     let mut request = BtfLoad {
         btf: blob.as_ptr() as u64,
-        log: if room == 0 { 0 } else { log.as_mut_ptr() as u64 },
+        log: if room == 0 {
+            0
+        } else {
+            log.as_mut_ptr() as u64
+        },
         btf_size: blob.len() as u32,
         log_size: room as u32,
         log_level: u32::from(room != 0),
