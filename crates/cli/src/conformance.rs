@@ -77,7 +77,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     }
     if args.engine.believes() {
         trusted::check_vouched(args.trust)?;
-        let value = trusted::run(args.engine, &program, &mut memory, 0)?;
+        let value = trusted::run(args.engine, &program, &mut memory, 0, None)?;
         println!("{value:x}");
         return Ok(Answer::Yes);
     }

@@ -212,7 +212,6 @@ fn run_trusted(
         ("--reg", !args.registers.is_empty()),
         ("--time", args.time.is_some()),
         ("--gotox", args.gotox),
-        ("--timeout", args.timeout.is_some()),
         ("--budget", args.budget != limits.instructions),
         ("--frames", args.frames != limits.frames as u64),
     ];
@@ -221,8 +220,12 @@ fn run_trusted(
             "{option} is for --engine checked only"
         )));
     }
+    if args.timeout.is_some() && engine != Engine::Jit {
+        return Err(Failure::new("--engine interp knows no --timeout")
+            .hint("--engine jit or --engine checked, which do"));
+    }
     let memory = regions.only_bytes()?;
-    trusted::run(engine, program, memory, args.seed).map(Ran::Trusted)
+    trusted::run(engine, program, memory, args.seed, args.timeout).map(Ran::Trusted)
 }
 
 /// `rN=VALUE`.

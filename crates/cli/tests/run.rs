@@ -177,6 +177,16 @@ fn limits_end_a_run() {
 }
 
 #[test]
+fn native_code_ends_in_time() {
+    let trusted = |engine| ["--trust", "--timeout", "0.05", "--engine", engine];
+    let said = failure(&trusted("jit"), "goto -1");
+    assert!(said.contains("was not done in time"), "{said}");
+    assert_eq!(run(&trusted("jit"), "r0 = 3; exit").0, 0);
+    let said = failure(&trusted("interp"), "r0 = 3; exit");
+    assert!(said.contains("interp knows no --timeout"), "{said}");
+}
+
+#[test]
 fn helpers_and_packets_are_as_asked_for() {
     let time = run(&["--time", "77"], "call 5; exit");
     assert_eq!(time.1, "r0 = 0x4d (77)\n2 instructions\n");

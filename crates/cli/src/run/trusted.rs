@@ -3,12 +3,14 @@
 //! This is the command's one use of unsafe code: the word that it passes on is
 //! not its own.
 
+use std::time::{Duration, Instant};
+
 use beebox::raw::{Program, SplitMix};
 use interp::Code;
 use jit::memory::Pool;
 use jit::{Native, Options};
 use lower::Lowered;
-use vm::{Machine, Outcome, Trusted};
+use vm::{Deadline, Machine, Outcome, Trusted};
 
 use crate::answer::Failure;
 
@@ -44,12 +46,13 @@ pub(crate) fn check_vouched(trust: bool) -> Result<(), Failure> {
 
 /// Runs a program on the user's word with `memory`, whose address it finds in
 /// `r1` and whose length in `r2`; returns `r0`. [`Engine::Checked`] is not run
-/// here, and stands for the threaded interpreter.
+/// here, and stands for the threaded interpreter, which knows no `timeout`.
 pub(crate) fn run(
     engine: Engine,
     program: &Program,
     memory: &mut [u8],
     seed: u64,
+    timeout: Option<Duration>,
 ) -> Result<u64, Failure> {
     let lowered = Lowered::from_trusted(vouch(program)).map_err(|malformed| {
         Failure::new(format_args!("no engine but checked runs this: {malformed}"))
@@ -68,17 +71,26 @@ pub(crate) fn run(
             code.run_memory(&mut machine, memory, &mut random)
         }
         Engine::Jit => {
-            let native = Native::compile(&lowered, &Options::default(), &Pool::new());
+            let options = Options {
+                deadline: timeout.is_some(),
+                ..Options::default()
+            };
+            let native = Native::compile(&lowered, &options, &Pool::new());
             let native = native.map_err(|error| {
                 Failure::new(error).hint("--engine interp, which needs no executable memory")
             })?;
-            native.run_memory(&mut machine, memory, &mut random)
+            match timeout.map(|timeout| Deadline::at(Instant::now() + timeout)) {
+                Some(deadline) => {
+                    native.run_memory_until(&mut machine, memory, &mut random, deadline)
+                }
+                None => native.run_memory(&mut machine, memory, &mut random),
+            }
         }
     };
     match outcome {
         Outcome::Returned(value) => Ok(value),
         Outcome::BudgetExhausted => Err(Failure::new("the program used up its budget")),
-        Outcome::DeadlinePassed => Err(Failure::new("the program took too long")),
+        Outcome::DeadlinePassed => Err(Failure::new("the program was not done in time")),
     }
 }
 
