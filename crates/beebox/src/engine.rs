@@ -17,7 +17,9 @@ pub enum Engine {
     /// The threaded interpreter over the converted program.
     Interp,
     /// Native code, made from the converted program; where there is none to be
-    /// had, the threaded interpreter.
+    /// had, the threaded interpreter. A child made by `fork` can't run what its
+    /// parent compiled, unless the pool gives each program pages of its own
+    /// ([`jit::memory::Writing::OwnPages`]).
     #[default]
     Jit,
 }

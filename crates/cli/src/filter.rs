@@ -61,8 +61,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", default_value = "capture")]
     semantics: SemanticsName,
 
-    /// What runs the filter: classic or interp
-    #[arg(long, value_name = "NAME", default_value = "interp")]
+    /// What runs the filter: classic, interp or jit (native code; where there is
+    /// none for the processor, interp)
+    #[arg(long, value_name = "NAME", default_value = Engine::default().name())]
     engine: Engine,
 
     /// Threads to use [default: one for each core]

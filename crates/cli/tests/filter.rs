@@ -131,7 +131,7 @@ fn what_matches_is_written_and_summed_up() {
         "{stderr}"
     );
     assert!(
-        stderr.contains("ns per packet") && stderr.contains("engine interp"),
+        stderr.contains("ns per packet") && stderr.contains("engine jit"),
         "{stderr}"
     );
     assert_eq!(&desk.get("out.pcap")[..24], &desk.get("day.pcap")[..24]);
@@ -282,7 +282,7 @@ fn json_tells_the_same() {
     assert_eq!((code, stderr.as_str()), (0, ""));
     assert_eq!(record["packets"], PACKETS);
     assert_eq!(record["matched"], desk.matching());
-    assert_eq!(record["engine"], "interp");
+    assert_eq!(record["engine"], "jit");
     assert!(record["error"].is_null());
     let words = ["-F", "tcp.ddd", "day.pcap", "--format", "json", "-w", "-"];
     assert_eq!(desk.run(&words).0, 2, "one standard output");

@@ -38,8 +38,8 @@ pub(crate) struct Args {
     /// Show every instruction on the way
     #[arg(long)]
     trace: bool,
-    /// What runs the filters: classic, interp
-    #[arg(long, default_value = "classic")]
+    /// What runs the filters: classic, interp or jit (native code)
+    #[arg(long, default_value = Engine::default().name())]
     engine: Engine,
     /// How to print the answer
     #[arg(long, value_enum, default_value = "text")]

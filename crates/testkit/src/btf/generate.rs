@@ -414,7 +414,7 @@ impl Source {
         let mut end = 0u32;
         for _ in 0..self.below(4) {
             let var = self.of(|made| made.kind == Kind::Var);
-            let size = self.size_of(var).max(1).min(1 << 24);
+            let size = self.size_of(var).clamp(1, 1 << 24);
             vars.push(Placed {
                 var,
                 offset: end,
