@@ -1,5 +1,6 @@
 //! A function of a shared object, loaded when it is asked for.
 
+use std::error::Error;
 use std::ffi::{CString, c_void};
 use std::fmt;
 use std::path::Path;
@@ -27,7 +28,7 @@ impl fmt::Display for NotLoaded {
     }
 }
 
-impl std::error::Error for NotLoaded {}
+impl Error for NotLoaded {}
 
 impl Entry {
     /// Loads a shared object and finds the function in it.
@@ -36,7 +37,13 @@ impl Entry {
     /// What the file does when it is loaded and unloaded is safe, and `symbol` is
     /// a function of C that takes a pointer and returns a `uint32_t`.
     pub unsafe fn load(file: &Path, symbol: &str) -> Result<Entry, NotLoaded> {
-        let words = |error: libloading::Error| NotLoaded(error.to_string());
+        // What the system says is the source of the error, if anything.
+        let words = |error: libloading::Error| {
+            let said = error
+                .source()
+                .map_or(String::new(), |said| format!(": {said}"));
+            NotLoaded(format!("{}: {error}{said}", file.display()))
+        };
         let name = CString::new(symbol).map_err(|_| NotLoaded(format!("a NUL in {symbol:?}")))?;
         // SAFETY: the caller vouches for the file and for the type.
         unsafe {
