@@ -16,7 +16,7 @@ pub enum Unreadable {
     Elf(String),
     /// It refers to what is not in its text.
     Relocations,
-    /// [`ENTRY`] is not where the text starts.
+    /// `ENTRY` is not where the text starts.
     Entry,
     /// Its text is not made of whole instructions.
     Text,

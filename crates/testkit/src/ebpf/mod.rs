@@ -8,7 +8,7 @@
 //! (`r1`: the memory, `r2`: its length) and in the kernel (an XDP program and its
 //! packet): only what stands before it differs.
 //!
-//! - [`reference`] evaluates a program step by step, with every access and every
+//! - [`mod@reference`] evaluates a program step by step, with every access and every
 //!   read checked: it says what is right, and whether a program is safe at all;
 //! - [`engines`] compares every engine with it, and makes what differs small
 //!   ([`shrink`]);

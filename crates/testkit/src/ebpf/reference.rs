@@ -35,7 +35,7 @@ pub enum Fault {
     NowhereToGo,
     /// An instruction that this evaluator does not have.
     NotHere,
-    /// More than [`FRAMES`] frames.
+    /// More than `FRAMES` frames.
     TooDeep,
     /// More instructions than allowed.
     TooLong,
