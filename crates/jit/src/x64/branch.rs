@@ -209,7 +209,7 @@ impl Generator<'_> {
         }
     }
 
-    /// The counter goes down until it was 0.
+    /// The counter goes down, and below 0 it stays: every later one jumps too.
     pub(super) fn may_goto(&mut self, slot: usize) {
         let target = jump_target(self.insns[slot], slot).expect("the slot holds a jump");
         let top = self.frame.stack_top();
@@ -218,6 +218,6 @@ impl Generator<'_> {
         self.buf
             .alu_store_imm(Alu::Sub, isa::ebpf::Size::DW, counter, 1);
         let label = self.label(target);
-        self.buf.jump_if(Cc::B, label);
+        self.buf.jump_if(Cc::S, label);
     }
 }
