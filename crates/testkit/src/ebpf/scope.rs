@@ -285,6 +285,9 @@ impl<'g, 'c> Scope<'g, 'c> {
     /// A register to write: it may hold anything now, but seldom the last
     /// address of the memory.
     pub(super) fn target(&mut self) -> Reg {
+        if self.usable & !self.pinned == 0 {
+            self.usable |= 0x3ff & !self.pinned;
+        }
         let free = self.usable & !self.pinned;
         let addresses = self.holds[..10].iter();
         let addresses = addresses.filter(|h| matches!(h, Holds::Memory(_))).count();
@@ -297,7 +300,7 @@ impl<'g, 'c> Scope<'g, 'c> {
                 return found;
             }
         }
-        // Every function leaves some registers free.
+        // Loops and calls leave some registers free.
         self.pick_of(free).unwrap_or(Reg::R0)
     }
 
@@ -305,9 +308,6 @@ impl<'g, 'c> Scope<'g, 'c> {
     pub(super) fn target_beside(&mut self, others: u16) -> Reg {
         let was = self.pinned;
         self.pinned |= others;
-        if self.usable & !self.pinned == 0 {
-            self.usable |= 0x3ff & !self.pinned;
-        }
         let found = self.target();
         self.pinned = was;
         found
