@@ -39,6 +39,7 @@ mod dedup;
 pub mod diff;
 mod dump_c;
 mod dump_raw;
+mod edit;
 pub mod ext;
 mod ids;
 mod kind;

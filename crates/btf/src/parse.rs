@@ -21,13 +21,13 @@ use crate::{Name, StrOffset, Type, TypeId};
 
 /// The types of a program or a kernel.
 pub struct Btf<'a> {
-    blob: Cow<'a, [u8]>,
+    pub(crate) blob: Cow<'a, [u8]>,
     /// Where the types start and end in the blob.
-    types: (usize, usize),
+    pub(crate) types: (usize, usize),
     /// Where each type starts in the blob; `void`, which stands nowhere, has 0.
-    starts: Vec<u32>,
+    pub(crate) starts: Vec<u32>,
     /// Where the strings start in the blob, and how many bytes they are.
-    strings: (usize, usize),
+    pub(crate) strings: (usize, usize),
     pub(crate) names: OnceLock<NameIndex>,
 }
 

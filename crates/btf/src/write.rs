@@ -46,10 +46,22 @@ impl Builder {
 
     /// All types and strings of a blob, with their numbers and offsets.
     pub fn with_types_of(btf: &Btf<'_>) -> Builder {
-        let mut builder = Builder::with_strings_of(btf);
+        let mut builder = Builder::behind(btf);
         builder.types = btf.type_section().to_vec();
+        builder
+    }
+
+    /// Nothing yet of what is to come behind the types of a blob: the numbers of
+    /// these are taken, its strings are there.
+    pub(crate) fn behind(btf: &Btf<'_>) -> Builder {
+        let mut builder = Builder::with_strings_of(btf);
         builder.next = btf.len() as u32;
         builder
+    }
+
+    /// The types that were added, and all strings.
+    pub(crate) fn parts(&self) -> (&[u8], &[u8]) {
+        (&self.types, self.strings.as_bytes())
     }
 
     /// The offset of a string, which is added if it is new. What follows a NUL is

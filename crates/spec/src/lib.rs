@@ -4,6 +4,7 @@
 
 pub mod calls;
 pub mod context;
+pub mod maps;
 mod ports;
 
 pub use ports::{Clock, Random, SplitMix};

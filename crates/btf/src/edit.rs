@@ -1,0 +1,255 @@
+//! Changes to a blob that has been read: what loaders do to the types of an object
+//! before a kernel gets them.
+//!
+//! Numbers, sizes and linkages change where they stand, so everything else keeps
+//! its bytes, its number and its place. What is new comes behind what there is;
+//! only then is the blob written anew, header and all that the header does not
+//! count kept. A blob that is borrowed is copied at the first change.
+
+use crate::kind::Kind;
+use crate::wire::{HEADER_SIZE, PARAM_SIZE, PLACED_SIZE, RECORD_SIZE, Record, word};
+use crate::{Btf, Builder, Linkage, Placed, StrOffset, TypeId};
+
+impl Btf<'_> {
+    /// Gives a function or variable another linkage. Other types stay as they are.
+    pub fn set_linkage(&mut self, id: TypeId, linkage: Linkage) {
+        let Some((start, record)) = self.record(id) else {
+            return;
+        };
+        match self.at(id).kind() {
+            Kind::Func => {
+                let info = record.info & 0xffff_0000 | linkage.0 & 0xffff;
+                self.write(start + 4, info);
+            }
+            Kind::Var => self.write(start + RECORD_SIZE, linkage.0),
+            _ => {}
+        }
+    }
+
+    /// Lets a pointer, modifier, function, variable or tag refer to another type,
+    /// which has to be there, and a prototype where a function refers to it. Types
+    /// that refer to none stay as they are.
+    pub fn set_referred(&mut self, id: TypeId, to: TypeId) {
+        let fits = match self.at(id).kind() {
+            Kind::Func => self.at(to).kind() == Kind::FuncProto,
+            _ => self.at(id).referred().is_some() && to.index() < self.len(),
+        };
+        if fits && let Some((start, _)) = self.record(id) {
+            self.write(start + 8, to.0);
+        }
+    }
+
+    /// Gives parameter number `index` of a prototype another name, a string that
+    /// has to be there. Without such a parameter nothing happens.
+    pub fn set_param_name(&mut self, id: TypeId, index: usize, name: StrOffset) {
+        if self.at(id).kind() == Kind::FuncProto
+            && index < self.at(id).count()
+            && (name.0 as usize) < self.strings().len()
+            && let Some((start, _)) = self.record(id)
+        {
+            self.write(start + RECORD_SIZE + index * PARAM_SIZE, name.0);
+        }
+    }
+
+    /// Says how many bytes a section has and where its variables are. There have
+    /// to be as many as before, of types that exist; else nothing happens.
+    pub fn set_section(&mut self, id: TypeId, size: u32, vars: &[Placed]) {
+        let ty = self.at(id);
+        let is_sound = ty.kind() == Kind::Datasec
+            && ty.count() == vars.len()
+            && vars.iter().all(|placed| placed.var.index() < self.len());
+        if let (true, Some((start, _))) = (is_sound, self.record(id)) {
+            self.write(start + 8, size);
+            for (index, placed) in vars.iter().enumerate() {
+                let at = start + RECORD_SIZE + index * PLACED_SIZE;
+                self.write(at, placed.var.0);
+                self.write(at + 4, placed.offset);
+                self.write(at + 8, placed.size);
+            }
+        }
+    }
+
+    /// Adds types and strings behind those that there are; the offsets and numbers
+    /// of these stay good. What is added may only refer to what is there or was
+    /// added before it.
+    pub fn append<R>(&mut self, add: impl FnOnce(&mut Builder) -> R) -> R {
+        let mut builder = Builder::behind(self);
+        let result = add(&mut builder);
+        self.grow(&builder);
+        result
+    }
+
+    fn grow(&mut self, builder: &Builder) {
+        let (added, strings) = builder.parts();
+        if added.is_empty() && strings.len() == self.strings.1 {
+            return;
+        }
+        let header = word(&self.blob, 4) as usize;
+        let old = self.type_section();
+        let mut blob = Vec::with_capacity(header + old.len() + added.len() + strings.len());
+        blob.extend_from_slice(&self.blob[..header]);
+        blob.extend_from_slice(old);
+        // The types may have moved: they follow the header now.
+        let moved = self.types.0 - header;
+        self.starts[1..]
+            .iter_mut()
+            .for_each(|start| *start -= moved as u32);
+        let mut at = blob.len();
+        blob.extend_from_slice(added);
+        while at < blob.len() {
+            let record = Record::read(&blob, at);
+            let kind = Kind::from_number(record.kind()).unwrap_or(Kind::Void);
+            let (fixed, each) = kind.tail();
+            self.starts.push(at as u32);
+            at += RECORD_SIZE + fixed + each * record.count();
+        }
+        self.types = (header, blob.len());
+        self.strings = (blob.len(), strings.len());
+        blob.extend_from_slice(strings);
+        let types = (self.types.1 - self.types.0) as u32;
+        let words = [0, types, types, strings.len() as u32];
+        for (word, at) in words.iter().zip((8..HEADER_SIZE).step_by(4)) {
+            blob[at..at + 4].copy_from_slice(&word.to_le_bytes());
+        }
+        self.blob = blob.into();
+        self.names.take();
+    }
+
+    fn record(&self, id: TypeId) -> Option<(usize, Record)> {
+        let start = *self.starts.get(id.index())? as usize;
+        (start != 0).then(|| (start, Record::read(&self.blob, start)))
+    }
+
+    fn write(&mut self, at: usize, word: u32) {
+        self.blob.to_mut()[at..at + 4].copy_from_slice(&word.to_le_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Encoding, Func, Int, Param, Shape, Var, dump_raw};
+
+    fn sample() -> Vec<u8> {
+        let mut builder = Builder::new();
+        let name = builder.string("int");
+        let encoding = Encoding::SIGNED;
+        let int = builder.int(
+            name,
+            Int {
+                size: 4,
+                bits: 32,
+                offset: 0,
+                encoding,
+            },
+        );
+        let name = builder.string("counter");
+        let var = builder.var(
+            name,
+            Var {
+                ty: int,
+                linkage: Linkage::EXTERN,
+            },
+        );
+        let name = builder.string(".ksyms");
+        let placed = Placed {
+            var,
+            offset: 0,
+            size: 0,
+        };
+        builder.datasec(name, 0, &[placed]);
+        let param = Param {
+            name: StrOffset::EMPTY,
+            ty: int,
+        };
+        let proto = builder.proto(int, &[param]);
+        let name = builder.string("callee");
+        builder.func(
+            name,
+            Func {
+                proto,
+                linkage: Linkage::EXTERN,
+            },
+        );
+        builder.finish()
+    }
+
+    #[test]
+    fn changes_stay_where_they_are_made() {
+        let blob = sample();
+        let mut btf = Btf::parse(&blob[..]).unwrap();
+        btf.set_linkage(TypeId(2), Linkage::GLOBAL);
+        btf.set_linkage(TypeId(5), Linkage::GLOBAL);
+        let placed = Placed {
+            var: TypeId(2),
+            offset: 8,
+            size: 4,
+        };
+        btf.set_section(TypeId(3), 12, &[placed]);
+        let text = String::from_utf8(dump_raw(&btf)).unwrap();
+        assert!(
+            text.contains("VAR 'counter' type_id=1, linkage=global"),
+            "{text}"
+        );
+        assert!(
+            text.contains("size=12 vlen=1\n\ttype_id=2 offset=8 size=4"),
+            "{text}"
+        );
+        assert!(
+            text.contains("FUNC 'callee' type_id=4 linkage=global"),
+            "{text}"
+        );
+        let changed = btf.as_bytes();
+        let differing = changed.iter().zip(&blob).filter(|(new, old)| new != old);
+        assert_eq!((changed.len(), differing.count()), (blob.len(), 5));
+    }
+
+    #[test]
+    fn what_does_not_fit_changes_nothing() {
+        let blob = sample();
+        let mut btf = Btf::parse(&blob[..]).unwrap();
+        btf.set_linkage(TypeId(1), Linkage::GLOBAL);
+        btf.set_linkage(TypeId(77), Linkage::GLOBAL);
+        btf.set_referred(TypeId(2), TypeId(77));
+        btf.set_referred(TypeId(1), TypeId(2));
+        btf.set_referred(TypeId(5), TypeId(1));
+        btf.set_param_name(TypeId(4), 1, StrOffset(1));
+        btf.set_param_name(TypeId(4), 0, StrOffset(1 << 20));
+        btf.set_section(TypeId(3), 12, &[]);
+        let nowhere = Placed {
+            var: TypeId(77),
+            offset: 0,
+            size: 0,
+        };
+        btf.set_section(TypeId(3), 12, &[nowhere]);
+        btf.append(|_| ());
+        assert_eq!(btf.as_bytes(), blob);
+    }
+
+    #[test]
+    fn additions_come_behind() {
+        let blob = sample();
+        let mut btf = Btf::parse(&blob[..]).unwrap();
+        assert!(btf.find(Kind::Var, "dummy").is_none());
+        let added = btf.append(|builder| {
+            let name = builder.string("dummy");
+            builder.var(
+                name,
+                Var {
+                    ty: TypeId(1),
+                    linkage: Linkage::GLOBAL,
+                },
+            )
+        });
+        assert_eq!(added, TypeId(6));
+        btf.set_param_name(TypeId(4), 0, btf.at(added).name_offset());
+        assert_eq!(btf.find(Kind::Var, "dummy").unwrap().id(), added);
+        let again = Btf::parse(btf.as_bytes()).unwrap();
+        assert_eq!(dump_raw(&again), dump_raw(&btf));
+        let Shape::Proto(proto) = again.at(TypeId(4)).shape() else {
+            panic!("a prototype");
+        };
+        let param = proto.params().next().unwrap();
+        assert_eq!(again.string(param.name), "dummy");
+    }
+}
