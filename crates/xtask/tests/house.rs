@@ -14,8 +14,8 @@ use serde_json::Value;
 const LAYERS: &[&[&str]] = &[
     &["isa", "packet", "btf"],
     &["spec", "capture"],
-    &["classic", "vm"],
-    &["lower"],
+    &["classic", "vm", "program"],
+    &["lower", "object"],
     &["interp", "jit", "seccomp"],
     &["beebox"],
     &["report"],

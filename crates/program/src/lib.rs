@@ -1,0 +1,2 @@
+//! A program as loaded and linked.
+#![forbid(unsafe_code)]
