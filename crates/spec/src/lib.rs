@@ -6,5 +6,6 @@ pub mod calls;
 pub mod context;
 pub mod maps;
 mod ports;
+pub mod programs;
 
 pub use ports::{Clock, Random, SplitMix};

@@ -1,0 +1,220 @@
+//! Program types and where programs attach: numbers and names
+//! (`include/uapi/linux/bpf.h`; the names are those that bpftool prints), and what
+//! the names of sections say about the programs in them.
+//!
+//! Numbers are kept even where 6.18 does not know them yet: objects name them, and
+//! it is for whoever loads a program to refuse.
+
+mod sections;
+
+pub use sections::{SECTIONS, SectionRule, Traits};
+
+macro_rules! numbered {
+    (
+        $(#[$about:meta])* $name:ident:
+        $($(#[$doc:meta])* $variant:ident = $number:literal, $text:literal;)*
+    ) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u32)]
+        pub enum $name {
+            $($(#[$doc])* $variant = $number,)*
+        }
+
+        impl $name {
+            /// All of them, by number.
+            pub const ALL: &'static [$name] = &[$($name::$variant,)*];
+
+            /// The one with this number.
+            pub const fn from_number(number: u32) -> Option<$name> {
+                Some(match number {
+                    $($number => $name::$variant,)*
+                    _ => return None,
+                })
+            }
+
+            /// The one that listings call so.
+            pub fn from_name(name: &str) -> Option<$name> {
+                $name::ALL.iter().copied().find(|one| one.name() == name)
+            }
+
+            /// Its number.
+            pub const fn number(self) -> u32 {
+                self as u32
+            }
+
+            /// Its name in listings.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $($name::$variant => $text,)*
+                }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.name())
+            }
+        }
+    };
+}
+
+numbered! {
+    /// What a program is for: what it receives, may call and may return.
+    ProgramType:
+    /// A filter of packets on a socket.
+    SocketFilter = 1, "socket_filter";
+    /// Runs at an instruction or function of the kernel or of a program.
+    Kprobe = 2, "kprobe";
+    /// Classifies packets of a network device (tc, tcx, netkit).
+    SchedCls = 3, "sched_cls";
+    /// An action of tc.
+    SchedAct = 4, "sched_act";
+    /// Runs at a tracepoint, with its record.
+    Tracepoint = 5, "tracepoint";
+    /// Runs on frames before the stack sees them.
+    Xdp = 6, "xdp";
+    /// Runs on samples of perf.
+    PerfEvent = 7, "perf_event";
+    /// Filters packets of a control group.
+    CgroupSkb = 8, "cgroup_skb";
+    /// Runs when sockets of a control group come and go.
+    CgroupSock = 9, "cgroup_sock";
+    /// Runs on packets that a route receives.
+    LwtIn = 10, "lwt_in";
+    /// Runs on packets that a route sends.
+    LwtOut = 11, "lwt_out";
+    /// Runs on packets that a route transmits.
+    LwtXmit = 12, "lwt_xmit";
+    /// Runs at events of TCP connections.
+    SockOps = 13, "sock_ops";
+    /// Parses and redirects streams of sockets in maps.
+    SkSkb = 14, "sk_skb";
+    /// Says which devices a control group may use.
+    CgroupDevice = 15, "cgroup_device";
+    /// Runs on what a socket in a map sends.
+    SkMsg = 16, "sk_msg";
+    /// Runs at a tracepoint, with its arguments.
+    RawTracepoint = 17, "raw_tracepoint";
+    /// Changes addresses that sockets of a control group use.
+    CgroupSockAddr = 18, "cgroup_sock_addr";
+    /// Runs on packets of segment routing.
+    LwtSeg6local = 19, "lwt_seg6local";
+    /// Decodes infrared signals.
+    LircMode2 = 20, "lirc_mode2";
+    /// Chooses among sockets that share a port.
+    SkReuseport = 21, "sk_reuseport";
+    /// Finds the headers of a packet.
+    FlowDissector = 22, "flow_dissector";
+    /// Says which settings a control group may read and write.
+    CgroupSysctl = 23, "cgroup_sysctl";
+    /// Runs at a tracepoint, and may write to its buffer.
+    RawTracepointWritable = 24, "raw_tracepoint_writable";
+    /// Runs when a control group gets and sets options of sockets.
+    CgroupSockopt = 25, "cgroup_sockopt";
+    /// Runs at functions and tracepoints, with typed arguments.
+    Tracing = 26, "tracing";
+    /// A function of a table of functions of the kernel.
+    StructOps = 27, "struct_ops";
+    /// Takes the place of a function of another program.
+    Ext = 28, "ext";
+    /// Runs at hooks of security modules.
+    Lsm = 29, "lsm";
+    /// Chooses the socket for a new connection.
+    SkLookup = 30, "sk_lookup";
+    /// Runs when user space says so; it may make system calls.
+    Syscall = 31, "syscall";
+    /// Runs at hooks of netfilter.
+    Netfilter = 32, "netfilter";
+}
+
+numbered! {
+    /// Where a program attaches, or what for. Number 0 is also what is stated for
+    /// programs that need none of these.
+    #[allow(missing_docs)]
+    AttachType:
+    CgroupInetIngress = 0, "cgroup_inet_ingress";
+    CgroupInetEgress = 1, "cgroup_inet_egress";
+    CgroupInetSockCreate = 2, "cgroup_inet_sock_create";
+    CgroupSockOps = 3, "cgroup_sock_ops";
+    SkSkbStreamParser = 4, "sk_skb_stream_parser";
+    SkSkbStreamVerdict = 5, "sk_skb_stream_verdict";
+    CgroupDevice = 6, "cgroup_device";
+    SkMsgVerdict = 7, "sk_msg_verdict";
+    CgroupInet4Bind = 8, "cgroup_inet4_bind";
+    CgroupInet6Bind = 9, "cgroup_inet6_bind";
+    CgroupInet4Connect = 10, "cgroup_inet4_connect";
+    CgroupInet6Connect = 11, "cgroup_inet6_connect";
+    CgroupInet4PostBind = 12, "cgroup_inet4_post_bind";
+    CgroupInet6PostBind = 13, "cgroup_inet6_post_bind";
+    CgroupUdp4Sendmsg = 14, "cgroup_udp4_sendmsg";
+    CgroupUdp6Sendmsg = 15, "cgroup_udp6_sendmsg";
+    LircMode2 = 16, "lirc_mode2";
+    FlowDissector = 17, "flow_dissector";
+    CgroupSysctl = 18, "cgroup_sysctl";
+    CgroupUdp4Recvmsg = 19, "cgroup_udp4_recvmsg";
+    CgroupUdp6Recvmsg = 20, "cgroup_udp6_recvmsg";
+    CgroupGetsockopt = 21, "cgroup_getsockopt";
+    CgroupSetsockopt = 22, "cgroup_setsockopt";
+    TraceRawTp = 23, "trace_raw_tp";
+    TraceFentry = 24, "trace_fentry";
+    TraceFexit = 25, "trace_fexit";
+    ModifyReturn = 26, "modify_return";
+    LsmMac = 27, "lsm_mac";
+    TraceIter = 28, "trace_iter";
+    CgroupInet4Getpeername = 29, "cgroup_inet4_getpeername";
+    CgroupInet6Getpeername = 30, "cgroup_inet6_getpeername";
+    CgroupInet4Getsockname = 31, "cgroup_inet4_getsockname";
+    CgroupInet6Getsockname = 32, "cgroup_inet6_getsockname";
+    XdpDevmap = 33, "xdp_devmap";
+    CgroupInetSockRelease = 34, "cgroup_inet_sock_release";
+    XdpCpumap = 35, "xdp_cpumap";
+    SkLookup = 36, "sk_lookup";
+    Xdp = 37, "xdp";
+    SkSkbVerdict = 38, "sk_skb_verdict";
+    SkReuseportSelect = 39, "sk_reuseport_select";
+    SkReuseportSelectOrMigrate = 40, "sk_reuseport_select_or_migrate";
+    PerfEvent = 41, "perf_event";
+    TraceKprobeMulti = 42, "trace_kprobe_multi";
+    LsmCgroup = 43, "lsm_cgroup";
+    StructOps = 44, "struct_ops";
+    Netfilter = 45, "netfilter";
+    TcxIngress = 46, "tcx_ingress";
+    TcxEgress = 47, "tcx_egress";
+    TraceUprobeMulti = 48, "trace_uprobe_multi";
+    CgroupUnixConnect = 49, "cgroup_unix_connect";
+    CgroupUnixSendmsg = 50, "cgroup_unix_sendmsg";
+    CgroupUnixRecvmsg = 51, "cgroup_unix_recvmsg";
+    CgroupUnixGetpeername = 52, "cgroup_unix_getpeername";
+    CgroupUnixGetsockname = 53, "cgroup_unix_getsockname";
+    NetkitPrimary = 54, "netkit_primary";
+    NetkitPeer = 55, "netkit_peer";
+    TraceKprobeSession = 56, "trace_kprobe_session";
+    TraceUprobeSession = 57, "trace_uprobe_session";
+    TraceFsession = 58, "trace_fsession";
+    TraceFentryMulti = 59, "trace_fentry_multi";
+    TraceFexitMulti = 60, "trace_fexit_multi";
+    TraceFsessionMulti = 61, "trace_fsession_multi";
+}
+
+/// Bits of what is asked when a program is loaded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct LoadFlags(pub u32);
+
+impl LoadFlags {
+    /// It may sleep.
+    pub const SLEEPABLE: LoadFlags = LoadFlags(1 << 4);
+    /// It can work on frames that are in several pieces.
+    pub const XDP_HAS_FRAGS: LoadFlags = LoadFlags(1 << 5);
+
+    /// Are all of these set?
+    pub const fn has(self, other: LoadFlags) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// These and those.
+    #[must_use]
+    pub const fn with(self, other: LoadFlags) -> LoadFlags {
+        LoadFlags(self.0 | other.0)
+    }
+}
