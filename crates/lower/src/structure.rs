@@ -8,14 +8,15 @@
 //! than there are frames.
 //!
 //! A function is what stands from the entry or the target of a call to the next
-//! one, as Linux cuts programs. Cost: linear, but for a sort of the functions.
+//! one, as Linux cuts programs. Cost: linear, but for a sort of the functions; one
+//! pass looks at every slot, what follows looks at jumps and calls alone.
 
 use std::fmt;
 
 use isa::ebpf::{AddrSpaceCast, Callee, Fault, Imm64, Insn, Reg};
 use vm::{MAX_FRAMES, find_call};
 
-use crate::jumps::{falls_through, jump_target};
+use crate::jumps::falls_through;
 
 /// Slots that a program may have (`BPF_COMPLEXITY_LIMIT_INSNS`).
 pub const MAX_SLOTS: usize = 1_000_000;
@@ -84,15 +85,47 @@ pub(crate) fn check_structure(insns: &[Insn]) -> Result<Vec<Function>, Malformed
     if insns.len() > MAX_SLOTS {
         return Err(Problem::TooLong.at(MAX_SLOTS));
     }
+    let mut ways = Ways {
+        jumps: Vec::with_capacity(insns.len() / 4 + 1),
+        calls: Vec::new(),
+    };
     for (slot, &insn) in insns.iter().enumerate() {
-        check_slot(insns, slot, insn).map_err(|problem| problem.at(slot))?;
+        check_slot(insns, slot, insn, &mut ways).map_err(|problem| problem.at(slot))?;
     }
-    let functions = functions(insns)?;
-    for function in &functions {
-        check_flow(insns, function)?;
-    }
-    check_depth(insns, &functions)?;
+    let functions = functions(insns, &ways.calls)?;
+    check_flow(insns, &functions, &ways.jumps)?;
+    check_depth(&functions, &ways.calls)?;
     Ok(functions)
+}
+
+/// Where control leaves the order of slots, in ascending order.
+struct Ways {
+    jumps: Vec<Way>,
+    /// Of functions of the program.
+    calls: Vec<Way>,
+}
+
+/// A jump or a call.
+#[derive(Clone, Copy)]
+struct Way {
+    slot: u32,
+    /// Slots after the next one.
+    distance: i32,
+}
+
+impl Way {
+    fn new(slot: usize, distance: i32) -> Way {
+        let slot = slot as u32;
+        Way { slot, distance }
+    }
+
+    fn slot(self) -> usize {
+        self.slot as usize
+    }
+
+    fn target(self) -> i64 {
+        i64::from(self.slot) + 1 + i64::from(self.distance)
+    }
 }
 
 impl Problem {
@@ -104,8 +137,40 @@ impl Problem {
     }
 }
 
-/// What can be said of an instruction without the others but its neighbours.
-fn check_slot(insns: &[Insn], slot: usize, insn: Insn) -> Result<(), Problem> {
+/// What can be said of an instruction without the others but its neighbours;
+/// notes where it leads.
+fn check_slot(insns: &[Insn], slot: usize, insn: Insn, ways: &mut Ways) -> Result<(), Problem> {
+    match insn {
+        // Slots can hold every value of the frequent kinds (a test holds that).
+        Insn::Alu { dst, .. }
+        | Insn::Load {
+            signed: false, dst, ..
+        } => check_written(dst),
+        Insn::Store { .. } | Insn::Exit => Ok(()),
+        Insn::Jump { off, .. } | Insn::Goto { off } | Insn::MayGoto { off } => {
+            ways.jumps.push(Way::new(slot, off.into()));
+            Ok(())
+        }
+        Insn::GotoLong { off } => {
+            ways.jumps.push(Way::new(slot, off));
+            Ok(())
+        }
+        Insn::Call(Callee::Local(off)) => {
+            ways.calls.push(Way::new(slot, off));
+            Ok(())
+        }
+        _ => check_rare(insns, slot, insn),
+    }
+}
+
+fn check_written(reg: Reg) -> Result<(), Problem> {
+    match reg {
+        Reg::R10 => Err(Problem::WritesFramePointer),
+        _ => Ok(()),
+    }
+}
+
+fn check_rare(insns: &[Insn], slot: usize, insn: Insn) -> Result<(), Problem> {
     const NEAR_TO_FAR: AddrSpaceCast = AddrSpaceCast { to: 1, from: 0 };
     const FAR_TO_NEAR: AddrSpaceCast = AddrSpaceCast { to: 0, from: 1 };
     match insn {
@@ -146,13 +211,11 @@ fn check_slot(insns: &[Insn], slot: usize, insn: Insn) -> Result<(), Problem> {
 }
 
 /// Cuts the program where calls lead to.
-fn functions(insns: &[Insn]) -> Result<Vec<Function>, Malformed> {
-    let mut starts = vec![0];
-    for (slot, &insn) in insns.iter().enumerate() {
-        if let Some(target) = callee(insn, slot) {
-            let target = check_target(insns, slot, target)?;
-            starts.push(target);
-        }
+fn functions(insns: &[Insn], calls: &[Way]) -> Result<Vec<Function>, Malformed> {
+    let mut starts = Vec::with_capacity(1 + calls.len());
+    starts.push(0);
+    for &call in calls {
+        starts.push(check_target(insns, call)?);
     }
     starts.sort_unstable();
     starts.dedup();
@@ -164,49 +227,30 @@ fn functions(insns: &[Insn]) -> Result<Vec<Function>, Malformed> {
         .collect())
 }
 
-/// Where a local call leads; `None` for what is none.
-fn callee(insn: Insn, slot: usize) -> Option<i64> {
-    match insn {
-        Insn::Call(Callee::Local(off)) => Some(slot as i64 + 1 + i64::from(off)),
-        _ => None,
+fn check_target(insns: &[Insn], way: Way) -> Result<usize, Malformed> {
+    let target = usize::try_from(way.target()).ok();
+    match target.and_then(|target| Some((target, insns.get(target)?))) {
+        None => Err(Problem::TargetOutside.at(way.slot())),
+        Some((_, Insn::Imm64High)) => Err(Problem::TargetInsideImm64.at(way.slot())),
+        Some((target, _)) => Ok(target),
     }
 }
 
-fn check_target(insns: &[Insn], slot: usize, target: i64) -> Result<usize, Malformed> {
-    let target = usize::try_from(target).ok();
-    match target.and_then(|target| insns.get(target)) {
-        None => Err(Problem::TargetOutside.at(slot)),
-        Some(Insn::Imm64High) => Err(Problem::TargetInsideImm64.at(slot)),
-        Some(_) => Ok(target.unwrap_or(0)),
-    }
-}
-
-/// Jumps stay in the function, and its end is not run over.
-fn check_flow(insns: &[Insn], function: &Function) -> Result<(), Malformed> {
-    let Function { start, end } = *function;
-    for slot in start..end {
-        let insn = insns[slot];
-        if !jumps(insn) {
-            continue;
+/// Jumps stay in their function, and no function's end is run over.
+fn check_flow(insns: &[Insn], functions: &[Function], jumps: &[Way]) -> Result<(), Malformed> {
+    let mut jumps = jumps.iter().peekable();
+    for &Function { start, end } in functions {
+        while let Some(&jump) = jumps.next_if(|jump| jump.slot() < end) {
+            if !(start..end).contains(&check_target(insns, jump)?) {
+                return Err(Problem::TargetInOtherFunction.at(jump.slot()));
+            }
         }
-        let target = jump_target(insn, slot).map_or(-1, |target| target as i64);
-        let target = check_target(insns, slot, target)?;
-        if !(start..end).contains(&target) {
-            return Err(Problem::TargetInOtherFunction.at(slot));
+        let last = end - 1;
+        if falls_through(insns[last]) {
+            return Err(Problem::FallsOffEnd.at(last));
         }
-    }
-    let last = end - 1;
-    if falls_through(insns[last]) {
-        return Err(Problem::FallsOffEnd.at(last));
     }
     Ok(())
-}
-
-fn jumps(insn: Insn) -> bool {
-    matches!(
-        insn,
-        Insn::Jump { .. } | Insn::Goto { .. } | Insn::GotoLong { .. } | Insn::MayGoto { .. }
-    )
 }
 
 /// How far the walk over a function's calls has come.
@@ -219,38 +263,43 @@ enum Walk {
 }
 
 /// Calls do not recurse and fit into the frames, whichever way control goes.
-fn check_depth(insns: &[Insn], functions: &[Function]) -> Result<(), Malformed> {
+fn check_depth(functions: &[Function], calls: &[Way]) -> Result<(), Malformed> {
+    if calls.is_empty() {
+        return Ok(());
+    }
+    // The first call of a function, among all.
+    let first = |function: &Function| calls.partition_point(|call| call.slot() < function.start);
     let mut walks = vec![Walk::New; functions.len()];
     let mut needs = vec![1; functions.len()];
-    // Functions under way, each with the slot to go on from.
+    // Functions under way, each with the call to go on from.
     let mut path = Vec::new();
-    for (entry, &Function { start, .. }) in functions.iter().enumerate() {
+    for (entry, function) in functions.iter().enumerate() {
         if walks[entry] == Walk::New {
             walks[entry] = Walk::UnderWay;
-            path.push((entry, start));
+            path.push((entry, first(function)));
         }
-        while let Some(&mut (function, ref mut slot)) = path.last_mut() {
-            let call = (*slot..functions[function].end)
-                .find_map(|at| Some((at, callee(insns[at], at)? as usize)));
-            let Some((at, target)) = call else {
+        while let Some(&mut (function, ref mut next)) = path.last_mut() {
+            let end = functions[function].end;
+            let Some(call) = calls.get(*next).filter(|call| call.slot() < end) else {
                 walks[function] = Walk::Needs(needs[function]);
                 path.pop();
                 continue;
             };
             // Every target is a start.
-            let callee = functions.partition_point(|function| function.start < target);
+            let target = call.target();
+            let callee = functions.partition_point(|function| (function.start as i64) < target);
             match walks[callee] {
-                Walk::UnderWay => return Err(Problem::Recursion.at(at)),
+                Walk::UnderWay => return Err(Problem::Recursion.at(call.slot())),
                 Walk::Needs(frames) if frames == MAX_FRAMES => {
-                    return Err(Problem::TooDeep.at(at));
+                    return Err(Problem::TooDeep.at(call.slot()));
                 }
                 Walk::Needs(frames) => {
                     needs[function] = needs[function].max(frames + 1);
-                    *slot = at + 1;
+                    *next += 1;
                 }
                 Walk::New => {
                     walks[callee] = Walk::UnderWay;
-                    path.push((callee, target));
+                    path.push((callee, first(&functions[callee])));
                 }
             }
         }

@@ -192,3 +192,63 @@ fn calls_do_not_recurse() {
         (3, Problem::Recursion)
     );
 }
+
+/// The check asks only the other kinds whether a slot can hold their values.
+#[test]
+fn slots_hold_every_value_of_the_frequent_kinds() {
+    use isa::ebpf::{AluOp::*, Cond, Operand, Width};
+    let (dst, base, off) = (Reg::R1, Reg::R2, -1);
+    let mut insns = vec![Insn::Exit, Insn::Goto { off }, Insn::MayGoto { off }];
+    insns.push(Insn::GotoLong { off: -1 });
+    for src in [Operand::Reg(Reg::R3), Operand::Imm(-1)] {
+        for width in [Width::W32, Width::W64] {
+            let ops = [
+                Add, Sub, Mul, Div, SDiv, Mod, SMod, Or, And, Xor, Lsh, Rsh, Arsh, Mov,
+            ];
+            insns.extend(ops.map(|op| Insn::Alu {
+                op,
+                width,
+                dst,
+                src,
+            }));
+            let conds = [
+                Cond::Eq,
+                Cond::Ne,
+                Cond::Set,
+                Cond::Gt,
+                Cond::Ge,
+                Cond::Lt,
+                Cond::Le,
+                Cond::SGt,
+                Cond::SGe,
+                Cond::SLt,
+                Cond::SLe,
+            ];
+            insns.extend(conds.map(|cond| Insn::Jump {
+                cond,
+                width,
+                dst,
+                src,
+                off,
+            }));
+        }
+        insns.extend(SIZES.map(|size| Insn::Store {
+            size,
+            base,
+            off,
+            src,
+        }));
+    }
+    insns.extend(SIZES.map(|size| Insn::Load {
+        size,
+        signed: false,
+        dst,
+        base,
+        off,
+    }));
+    for insn in insns {
+        assert!(insn.row().is_some(), "{insn:?}");
+    }
+}
+
+const SIZES: [Size; 4] = [Size::B, Size::H, Size::W, Size::DW];
