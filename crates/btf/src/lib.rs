@@ -8,6 +8,7 @@
 //!   objects describe;
 //! - [`dump_c`] and [`dump_raw`] print types as bpftool does;
 //! - [`diff`](mod@diff) says what changed from one blob to another;
+//! - [`core`](mod@core) answers what an object asks about the types of a kernel;
 //! - [`ext`] is what an object says about its instructions: functions, lines,
 //!   relocations;
 //! - [`validate`] is the check that Linux makes before it takes a blob, with its
@@ -35,6 +36,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod core;
 mod dedup;
 pub mod diff;
 mod dump_c;

@@ -1,0 +1,145 @@
+//! Are two types, one of the object and one of the target, similar enough for a
+//! program that was compiled for the first to use the second?
+//!
+//! Modifiers never count. Between fields any two structures or unions, pointers or
+//! numbers of the same kind will do; enumerations need the same name, if both have
+//! one; arrays are compared by their elements. Between whole types pointers and
+//! prototypes are followed, too.
+
+use super::{CoreError, essential_name};
+use crate::{Btf, Kind, Shape, StrOffset, Type, TypeId};
+
+/// The most pointers, arrays and results that are followed in a row.
+const MAX_CHAIN: usize = 32;
+/// The most prototypes inside each other.
+const MAX_LEVELS: u32 = 32;
+/// The most steps that a relocation may take, members looked at and types compared.
+const MAX_WORK: u32 = 1 << 20;
+
+/// An object's types and a target's, with the work that may still be done.
+pub(crate) struct Comparison<'b> {
+    pub(crate) local: &'b Btf<'b>,
+    pub(crate) target: &'b Btf<'b>,
+    work: u32,
+}
+
+/// The number of a type of the object and of one of the target.
+pub(crate) type Pair = (TypeId, TypeId);
+
+impl<'b> Comparison<'b> {
+    pub(crate) fn new(local: &'b Btf<'b>, target: &'b Btf<'b>) -> Comparison<'b> {
+        Comparison {
+            local,
+            target,
+            work: MAX_WORK,
+        }
+    }
+
+    /// Notes a step of work.
+    pub(crate) fn step(&mut self) -> Result<(), CoreError> {
+        self.work = self.work.checked_sub(1).ok_or(CoreError::TooComplex)?;
+        Ok(())
+    }
+
+    /// The types below the modifiers.
+    pub(crate) fn plain(&mut self, (local, target): Pair) -> Result<Types<'b>, CoreError> {
+        self.step()?;
+        let plain = |btf: &'b Btf<'b>, id| match btf.skip_modifiers(id) {
+            Some(id) => Ok(btf.at(id)),
+            None => Err(CoreError::Endless),
+        };
+        Ok((plain(self.local, local)?, plain(self.target, target)?))
+    }
+
+    /// May a field of the first type be read as one of the second?
+    pub(crate) fn fields_fit(&mut self, pair: Pair) -> Result<bool, CoreError> {
+        let mut pair = pair;
+        for _ in 0..self.local.len() {
+            let types = self.plain(pair)?;
+            if types.0.kind().is_composite() && types.1.kind().is_composite() {
+                return Ok(true);
+            }
+            if !have_one_kind(types) {
+                return Ok(false);
+            }
+            return Ok(match (types.0.shape(), types.1.shape()) {
+                (Shape::Ptr(_) | Shape::Float(_), _) => true,
+                (Shape::Int(local), Shape::Int(target)) => local.offset == 0 && target.offset == 0,
+                (Shape::Fwd(_) | Shape::Enum(_), _) => {
+                    let local = essential_name(types.0.name().as_bytes());
+                    let target = essential_name(types.1.name().as_bytes());
+                    local.is_empty() || target.is_empty() || local == target
+                }
+                (Shape::Array(local), Shape::Array(target)) => {
+                    pair = (local.element, target.element);
+                    continue;
+                }
+                _ => false,
+            });
+        }
+        Err(CoreError::Endless)
+    }
+
+    /// Are two types of the same name the same kind of thing?
+    pub(crate) fn types_fit(&mut self, pair: Pair) -> Result<bool, CoreError> {
+        self.types_fit_at(pair, MAX_LEVELS)
+    }
+
+    fn types_fit_at(&mut self, pair: Pair, level: u32) -> Result<bool, CoreError> {
+        let mut pair = pair;
+        for _ in 0..MAX_CHAIN {
+            let types = self.plain(pair)?;
+            if !have_one_kind(types) {
+                return Ok(false);
+            }
+            pair = match (types.0.shape(), types.1.shape()) {
+                (
+                    Shape::Void
+                    | Shape::Struct(_)
+                    | Shape::Union(_)
+                    | Shape::Enum(_)
+                    | Shape::Fwd(_),
+                    _,
+                ) => return Ok(true),
+                (Shape::Int(local), Shape::Int(target)) => {
+                    return Ok(local.offset == 0 && target.offset == 0);
+                }
+                (Shape::Ptr(local), Shape::Ptr(target)) => (local, target),
+                (Shape::Array(local), Shape::Array(target)) => (local.element, target.element),
+                (Shape::Proto(local), Shape::Proto(target)) => {
+                    if local.params().len() != target.params().len() {
+                        return Ok(false);
+                    }
+                    for (local, target) in local.params().zip(target.params()) {
+                        let level = level.checked_sub(1).ok_or(CoreError::Endless)?;
+                        if !self.types_fit_at((local.ty, target.ty), level)? {
+                            return Ok(false);
+                        }
+                    }
+                    (local.returns, target.returns)
+                }
+                _ => return Ok(false),
+            };
+        }
+        Err(CoreError::Endless)
+    }
+
+    /// Is it the same name, but for flavours?
+    pub(crate) fn names_match(&self, local: StrOffset, target: StrOffset) -> bool {
+        let local = essential_name(self.local.string(local).as_bytes());
+        let target = essential_name(self.target.string(target).as_bytes());
+        local == target
+    }
+}
+
+/// A type of the object and one of the target.
+pub(crate) type Types<'b> = (Type<'b>, Type<'b>);
+
+/// Are both of the same kind? Both sizes of enumerations are one.
+pub(crate) fn have_one_kind((local, target): Types<'_>) -> bool {
+    let plain = |kind| match kind {
+        Kind::Enum64 => Kind::Enum,
+        kind => kind,
+    };
+    plain(local.kind()) == plain(target.kind())
+}

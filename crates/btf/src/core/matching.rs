@@ -1,0 +1,158 @@
+//! The way into a type of the object, found again in a type of the target.
+//!
+//! Members are found by name, wherever they are: in the structure itself or in
+//! structures and unions without a name inside it. A member of the right name but
+//! of another kind of type ends the search: there is no second one.
+
+use super::compatible::Comparison;
+use super::path::{MAX_STEPS, Path, Step, Subject};
+use super::{CoreError, essential_name};
+use crate::ext::CoreKind;
+use crate::{Shape, TypeId};
+
+/// What a search among members found.
+enum Found {
+    /// Nothing of this name.
+    Nothing,
+    /// A member of this name that does not fit.
+    Misfit,
+    /// The member, of this type.
+    Member(TypeId),
+}
+
+/// The way in type `root` of the target; `None` if the type has no such way.
+pub(crate) fn find_in<'b>(
+    local: &Path<'b>,
+    types: &mut Comparison<'b>,
+    root: TypeId,
+) -> Result<Option<Path<'b>>, CoreError> {
+    let mut path = Path::empty(types.target, root, local.kind);
+    let is_found = match Subject::of(local.kind) {
+        Some(Subject::Type) if local.kind == CoreKind::TYPE_MATCHES => {
+            types.types_match((local.root, root))?
+        }
+        Some(Subject::Type) => types.types_fit((local.root, root))?,
+        Some(Subject::EnumValue) => find_value(local, types, &mut path)?,
+        Some(Subject::Field) => find_field(local, types, &mut path)?,
+        None => return Err(CoreError::UnknownKind { kind: local.kind }),
+    };
+    Ok(is_found.then_some(path))
+}
+
+fn find_value<'b>(
+    local: &Path<'b>,
+    types: &mut Comparison<'b>,
+    path: &mut Path<'b>,
+) -> Result<bool, CoreError> {
+    let target = types.target;
+    let ty = target.skip_modifiers(path.root).ok_or(CoreError::Endless)?;
+    let (Shape::Enum(of), Some(wanted)) = (target.at(ty).shape(), local.steps.first()) else {
+        return Ok(false);
+    };
+    let wanted = essential_name(local.name(wanted).as_bytes());
+    for (value, index) in of.values().zip(0..) {
+        types.step()?;
+        if essential_name(target.string(value.name).as_bytes()) == wanted {
+            let name = value.name;
+            path.steps.push(Step { ty, index, name });
+            path.numbers.push(index);
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn find_field<'b>(
+    local: &Path<'b>,
+    types: &mut Comparison<'b>,
+    path: &mut Path<'b>,
+) -> Result<bool, CoreError> {
+    let mut ty = path.root;
+    for (at, step) in local.steps.iter().enumerate() {
+        if let Some(wanted) = Wanted::of(local, step) {
+            match find_member(&wanted, types, path, ty)? {
+                Found::Member(below) => ty = below,
+                Found::Nothing | Found::Misfit => return Ok(false),
+            }
+            continue;
+        }
+        ty = types.target.skip_modifiers(ty).ok_or(CoreError::Endless)?;
+        // The first step is over what a pointer points to, which is no array.
+        if at > 0 {
+            let Shape::Array(array) = types.target.at(ty).shape() else {
+                return Ok(false);
+            };
+            if !path.reaches(array, step.index) {
+                return Ok(false);
+            }
+            let element = types.target.skip_modifiers(array.element);
+            ty = element.ok_or(CoreError::Endless)?;
+        }
+        if path.numbers.len() == MAX_STEPS {
+            return Err(CoreError::TooDeep);
+        }
+        let size = types.target.size_of(ty);
+        let size = size.ok_or(CoreError::TargetSize { id: ty })?;
+        path.push_element(ty, step.index, size);
+        path.numbers.push(step.index);
+    }
+    Ok(true)
+}
+
+/// The member that is looked for.
+struct Wanted<'b> {
+    name: &'b [u8],
+    ty: TypeId,
+}
+
+impl<'b> Wanted<'b> {
+    fn of(path: &Path<'b>, step: &Step) -> Option<Wanted<'b>> {
+        let name = path.name(step).as_bytes();
+        let composite = path.btf.at(step.ty).as_composite()?;
+        let member = composite.member(step.index as usize)?;
+        (!name.is_empty()).then_some(Wanted {
+            name,
+            ty: member.ty,
+        })
+    }
+}
+
+/// Looks for a member in a type and in what has no name inside it, and goes there.
+fn find_member<'b>(
+    wanted: &Wanted<'b>,
+    types: &mut Comparison<'b>,
+    path: &mut Path<'b>,
+    ty: TypeId,
+) -> Result<Found, CoreError> {
+    let target = types.target;
+    let ty = target.skip_modifiers(ty).ok_or(CoreError::Endless)?;
+    let Some(composite) = target.at(ty).as_composite() else {
+        return Ok(Found::Nothing);
+    };
+    for (member, index) in composite.members().zip(0..) {
+        types.step()?;
+        if path.numbers.len() == MAX_STEPS {
+            return Err(CoreError::TooDeep);
+        }
+        let before = path.bit_offset;
+        path.bit_offset = before.wrapping_add(member.bit_offset);
+        path.numbers.push(index);
+        let name = target.string(member.name);
+        if name.is_empty() {
+            match find_member(wanted, types, path, member.ty)? {
+                Found::Nothing => {}
+                found => return Ok(found),
+            }
+        } else if name.as_bytes() == wanted.name {
+            if !types.fields_fit((wanted.ty, member.ty))? {
+                return Ok(Found::Misfit);
+            }
+            let name = member.name;
+            path.steps.push(Step { ty, index, name });
+            return Ok(Found::Member(member.ty));
+        }
+        path.bit_offset = before;
+        path.numbers.pop();
+    }
+    Ok(Found::Nothing)
+}
