@@ -7,6 +7,8 @@
 use std::fmt;
 
 use crate::elf::ElfFault;
+use crate::programs::CodeFault;
+use crate::sections::SectionFault;
 
 /// A refusal.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +26,10 @@ struct Parts {
 pub enum Problem {
     /// The file as a file.
     Elf(ElfFault),
+    /// What a section holds.
+    Section(SectionFault),
+    /// A program as a piece of its section.
+    Code(CodeFault),
 }
 
 /// Where it is; what is not known is left out.
@@ -140,27 +146,42 @@ impl Problem {
     pub fn blame(&self) -> Blame {
         match self {
             Problem::Elf(_) => Blame::File,
+            Problem::Section(SectionFault::OldMaps) => Blame::User,
+            Problem::Section(_) => Blame::File,
+            Problem::Code(CodeFault::StaticProgram) => Blame::User,
+            Problem::Code(_) => Blame::File,
         }
     }
 }
 
-impl From<ElfFault> for Problem {
-    fn from(fault: ElfFault) -> Problem {
-        Problem::Elf(fault)
-    }
+/// Each room's faults are problems.
+macro_rules! problems {
+    ($($variant:ident($fault:ty),)*) => {
+        $(impl From<$fault> for Problem {
+            fn from(fault: $fault) -> Problem {
+                Problem::$variant(fault)
+            }
+        })*
+
+        impl fmt::Display for Problem {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self {
+                    $(Problem::$variant(fault) => fault.fmt(f),)*
+                }
+            }
+        }
+    };
+}
+
+problems! {
+    Elf(ElfFault),
+    Section(SectionFault),
+    Code(CodeFault),
 }
 
 impl<P: Into<Problem>> From<P> for Error {
     fn from(problem: P) -> Error {
         Error::new(problem)
-    }
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Problem::Elf(fault) => fault.fmt(f),
-        }
     }
 }
 

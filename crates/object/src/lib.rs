@@ -3,5 +3,10 @@
 
 pub mod elf;
 mod error;
+pub mod programs;
+pub mod sections;
+mod target;
 
 pub use error::{Blame, Error, Place, Problem, SourceLine};
+pub use programs::{Code, ProgramId};
+pub use target::{Features, Module, Symbols, Target};

@@ -1,0 +1,83 @@
+//! The kernel that programs are linked for. Nothing of it is looked up here: who
+//! links says what the kernel has, from a running one, a file or a profile.
+
+use std::fmt;
+
+use btf::Btf;
+
+/// A kernel, as far as linking asks about it.
+#[derive(Clone, Copy, Default)]
+pub struct Target<'t> {
+    /// Its types.
+    pub types: Option<&'t Btf<'t>>,
+    /// Its modules, in the order in which they are asked.
+    pub modules: &'t [Module<'t>],
+    /// Types that relocations go by in place of its own: another kernel's, say.
+    /// Modules are not asked then.
+    pub core_types: Option<&'t Btf<'t>>,
+    /// Its configuration, as text: lines `CONFIG_NAME=value`.
+    pub config: Option<&'t str>,
+    /// The addresses of its symbols.
+    pub symbols: Option<&'t Symbols>,
+    /// What `LINUX_KERNEL_VERSION` says: major, minor and patch in a byte each.
+    pub version: u32,
+    /// What it can.
+    pub features: Features,
+    /// Bytes of a page of memory.
+    pub page_size: u32,
+}
+
+/// Where the symbol of that name is.
+pub type Symbols = dyn Fn(&str) -> Option<u64>;
+
+/// A module of a kernel.
+#[derive(Clone, Copy)]
+pub struct Module<'t> {
+    /// Its name.
+    pub name: &'t str,
+    /// Its types, behind those of the kernel.
+    pub types: &'t Btf<'t>,
+}
+
+/// What kernels can or can't, as far as it changes what is loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Features {
+    /// Programs can attach a number to each place they attach to
+    /// (`LINUX_HAS_BPF_COOKIE`).
+    pub cookies: bool,
+    /// System calls take their arguments in a structure
+    /// (`LINUX_HAS_SYSCALL_WRAPPER`).
+    pub syscall_wrapper: bool,
+    /// A link can attach a program to many places of user space.
+    pub uprobe_multi: bool,
+    /// Offsets into arenas may have all 32 bits, so that globals can stand at the
+    /// end of one.
+    pub wide_offsets: bool,
+}
+
+impl Features {
+    /// What Linux 6.18 can on x86-64.
+    pub const LINUX_6_18: Features = Features {
+        cookies: true,
+        syscall_wrapper: true,
+        uprobe_multi: true,
+        wide_offsets: false,
+    };
+}
+
+impl Default for Features {
+    fn default() -> Features {
+        Features::LINUX_6_18
+    }
+}
+
+impl fmt::Debug for Target<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Target")
+            .field("types", &self.types)
+            .field("modules", &self.modules.len())
+            .field("version", &self.version)
+            .field("features", &self.features)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,138 @@
+//! The program itself.
+
+use std::sync::Arc;
+
+use btf::{StrOffset, TypeId};
+use isa::ebpf::{Insn, RawInsn, decode};
+use spec::programs::{AttachType, LoadFlags, ProgramType};
+
+use crate::reference::{MapId, PseudoLoad, Reference, is_wide_load};
+
+/// A program with everything that its load says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// Its name: that of its function.
+    pub name: String,
+    /// The section that it was in, without a question mark before it.
+    pub section: String,
+    /// Its type; `None` if the section says none and nobody else did.
+    pub kind: Option<ProgramType>,
+    /// Where it attaches, if that is to be said.
+    pub attach: Option<AttachType>,
+    /// What is asked for.
+    pub flags: LoadFlags,
+    /// What it attaches to, if that is a type.
+    pub attach_point: Option<AttachPoint>,
+    /// The instructions: its own, then those of the functions that it calls.
+    pub slots: Vec<RawInsn>,
+    /// What the slots refer to, by slot.
+    pub references: Vec<Reference>,
+    /// The functions in the slots, by start; the first is the program itself.
+    pub subprograms: Vec<Subprogram>,
+    /// The types of its functions, by slot.
+    pub functions: Vec<FunctionStart>,
+    /// The source lines, by slot.
+    pub lines: Vec<Line>,
+    /// The licence that its object states.
+    pub license: Arc<str>,
+    /// The kernel version that its object states, as the kernel encodes it; 0 if
+    /// it states none.
+    pub kernel_version: u32,
+}
+
+/// A type to attach to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AttachPoint {
+    /// Its number.
+    pub id: TypeId,
+    /// The number of the module that it is of, from 1; 0 is the kernel itself.
+    pub module: u16,
+}
+
+/// A function in the slots.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subprogram {
+    /// Its name.
+    pub name: String,
+    /// The slot where it starts.
+    pub start: u32,
+}
+
+/// The type of the function that starts at a slot (`struct bpf_func_info`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FunctionStart {
+    /// The slot.
+    pub slot: u32,
+    /// The function's type.
+    pub ty: TypeId,
+}
+
+/// The source line of the slots from one on (`struct bpf_line_info`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// The slot.
+    pub slot: u32,
+    /// The name of the file.
+    pub file: StrOffset,
+    /// The text of the line.
+    pub text: StrOffset,
+    /// Its number, from 1; 22 bits.
+    pub line: u32,
+    /// The column, from 1; 10 bits.
+    pub column: u32,
+}
+
+impl Program {
+    /// The instructions, one for each slot.
+    pub fn insns(&self) -> Vec<Insn> {
+        decode(&self.slots)
+    }
+
+    /// The slots with file descriptors in place of the numbers of maps: what
+    /// `BPF_PROG_LOAD` takes without an array of descriptors.
+    pub fn for_kernel(&self, mut descriptor: impl FnMut(MapId) -> i32) -> Vec<RawInsn> {
+        let mut slots = self.slots.clone();
+        let mut rest = slots.iter_mut();
+        while let Some(slot) = rest.next() {
+            if !is_wide_load(*slot) {
+                continue;
+            }
+            let pseudo = match slot.src() {
+                source if source == PseudoLoad::MapIndex as u8 => PseudoLoad::MapFd,
+                source if source == PseudoLoad::MapIndexValue as u8 => PseudoLoad::MapValue,
+                _ => {
+                    rest.next();
+                    continue;
+                }
+            };
+            slot.regs = slot.dst() | (pseudo as u8) << 4;
+            slot.imm = descriptor(MapId(slot.imm as u32));
+            rest.next();
+        }
+        slots
+    }
+
+    /// What a slot refers to.
+    pub fn reference_at(&self, slot: u32) -> Option<&Reference> {
+        let at = self
+            .references
+            .partition_point(|reference| reference.slot < slot);
+        self.references
+            .get(at)
+            .filter(|reference| reference.slot == slot)
+    }
+
+    /// The function that a slot is in.
+    pub fn subprogram_at(&self, slot: u32) -> Option<&Subprogram> {
+        let after = self
+            .subprograms
+            .partition_point(|function| function.start <= slot);
+        self.subprograms.get(after.checked_sub(1)?)
+    }
+
+    /// The source line of a slot.
+    pub fn line_at(&self, slot: u32) -> Option<&Line> {
+        let after = self.lines.partition_point(|line| line.slot <= slot);
+        self.lines.get(after.checked_sub(1)?)
+    }
+}

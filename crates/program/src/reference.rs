@@ -1,0 +1,132 @@
+//! What slots refer to: the numbers in the source field of a 64-bit load and of a
+//! call (RFC 9669 section 5.4, `include/uapi/linux/bpf.h`), and the references by
+//! name that linking leaves behind.
+
+use btf::TypeId;
+use btf::ext::CoreRelo;
+use isa::ebpf::RawInsn;
+
+/// The number of a map in its object, in the order of the object's maps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MapId(pub u32);
+
+/// The number of an extern in its object: a function or variable of the kernel, or
+/// a value of its configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ExternId(pub u32);
+
+/// A slot that refers to something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reference {
+    /// The slot, from the start of the program.
+    pub slot: u32,
+    /// What it refers to.
+    pub to: Referent,
+}
+
+/// What a slot refers to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Referent {
+    /// A map.
+    Map(MapId),
+    /// A byte of a map's first value: a global variable.
+    Value {
+        /// The map.
+        map: MapId,
+        /// Bytes from the start of its value.
+        offset: u32,
+    },
+    /// A map that is not to be created: the slots call a helper that no kernel has
+    /// ([`MAP_POISON`] plus the number), so that only a program that gets there
+    /// fails.
+    MissingMap(MapId),
+    /// A call of another function of this program.
+    Call {
+        /// The slot where it starts.
+        start: u32,
+    },
+    /// The address of another function of this program.
+    FunctionAddress {
+        /// The slot where it starts.
+        start: u32,
+    },
+    /// A call of a function of the kernel.
+    Kfunc {
+        /// Which.
+        function: ExternId,
+        /// Its number in the types of the kernel or module.
+        id: TypeId,
+        /// The number of the module that it is of, from 1; 0 is the kernel itself.
+        module: u16,
+    },
+    /// A call of a function that the kernel lacks and the program can do without:
+    /// the slot calls a helper that no kernel has ([`KFUNC_POISON`] plus the number).
+    MissingKfunc(ExternId),
+    /// A variable or function of the kernel by its number in the types.
+    Typed {
+        /// Which.
+        object: ExternId,
+        /// Its number in the types of the kernel or module.
+        id: TypeId,
+        /// The number of the module that it is of, from 1; 0 is the kernel itself.
+        module: u16,
+    },
+    /// The address of a kernel symbol as a plain number; 0 where it has none and
+    /// the program can do without.
+    Address {
+        /// Which.
+        object: ExternId,
+        /// The address.
+        address: u64,
+    },
+    /// A number that depends on the layout of the kernel's types.
+    Core(CoreRelo),
+    /// Such a number that could not be found: the slots call a helper that no
+    /// kernel has ([`CORE_POISON`]).
+    MissingCore(CoreRelo),
+}
+
+/// The helper number of a call in place of a relocation that fits nothing.
+pub const CORE_POISON: i32 = 0xbad_2310;
+/// The helper number of a call in place of a missing map, less the map's number.
+pub const MAP_POISON: i32 = 2_001_000_000;
+/// The helper number of a call in place of a missing kernel function, less its
+/// number among the externs.
+pub const KFUNC_POISON: i32 = 2_002_000_000;
+
+/// What the source field of a 64-bit load says (`BPF_PSEUDO_*`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum PseudoLoad {
+    /// A number.
+    Plain = 0,
+    /// A map by file descriptor.
+    MapFd = 1,
+    /// An address in a map's value, by file descriptor.
+    MapValue = 2,
+    /// A variable of the kernel by its type's number.
+    BtfId = 3,
+    /// A function of the program.
+    Function = 4,
+    /// A map by number.
+    MapIndex = 5,
+    /// An address in a map's value, by the map's number.
+    MapIndexValue = 6,
+}
+
+/// What the source field of a call says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum PseudoCall {
+    /// A helper.
+    Helper = 0,
+    /// A function of the program.
+    Local = 1,
+    /// A function of the kernel.
+    Kfunc = 2,
+}
+
+/// Is it the first slot of a 64-bit load?
+pub fn is_wide_load(slot: RawInsn) -> bool {
+    slot.code == 0x18
+}
