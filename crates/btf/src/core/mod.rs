@@ -33,8 +33,19 @@ mod path;
 mod resolver;
 mod value;
 
+use crate::{Btf, TypeId};
+
 pub use error::CoreError;
 pub use name::essential_name;
 pub use path::Path;
 pub use resolver::Resolver;
 pub use value::{Access, Resolution};
+
+/// Is a type of the object the same kind of thing as one of the target? Pointers,
+/// arrays and prototypes are followed; names and members do not count.
+pub fn are_compatible(
+    (local, of_local): (&Btf<'_>, TypeId),
+    (target, of_target): (&Btf<'_>, TypeId),
+) -> Result<bool, CoreError> {
+    compatible::Comparison::new(local, target).types_fit((of_local, of_target))
+}
