@@ -1,0 +1,233 @@
+//! libbpf, loaded when it is asked for: what Beebox is measured beside.
+//!
+//! Parsing type information and opening an object are libbpf's own work. Loading
+//! an object ends in bpf(2), so [`Opened::load`] is only there for a libbpf that
+//! was built with a stand-in for the kernel, which says so by a symbol of its own
+//! (`beebox_stand_in`): nothing reaches the running kernel.
+
+use std::error::Error;
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::ptr::NonNull;
+
+use libloading::Library;
+
+use crate::Errno;
+
+/// The system's libbpf.
+pub const SYSTEM: &str = "libbpf.so.1";
+
+/// The functions that are used, as libbpf's headers declare them.
+pub struct Libbpf {
+    version: unsafe extern "C" fn() -> *const c_char,
+    btf_parse: unsafe extern "C" fn(*const c_char, *mut c_void) -> *mut c_void,
+    btf_new: unsafe extern "C" fn(*const c_void, u32) -> *mut c_void,
+    btf_count: unsafe extern "C" fn(*const c_void) -> u32,
+    btf_free: unsafe extern "C" fn(*mut c_void),
+    open: unsafe extern "C" fn(*const c_void, usize, *const c_void) -> *mut c_void,
+    load: unsafe extern "C" fn(*mut c_void) -> c_int,
+    close: unsafe extern "C" fn(*mut c_void),
+    next_program: unsafe extern "C" fn(*const c_void, *mut c_void) -> *mut c_void,
+    program_length: unsafe extern "C" fn(*const c_void) -> usize,
+    stands_in: bool,
+    /// Keeps the functions in place.
+    _library: Library,
+}
+
+/// Why there is no libbpf, in the words of the loader.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Absent(pub String);
+
+impl fmt::Display for Absent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Error for Absent {}
+
+impl Libbpf {
+    /// Loads this file, or the library that the system has under that name. Its
+    /// messages are switched off.
+    pub fn load(file: &Path) -> Result<Libbpf, Absent> {
+        let words = |error: libloading::Error| {
+            let said = error
+                .source()
+                .map_or(String::new(), |said| format!(": {said}"));
+            Absent(format!("{}: {error}{said}", file.display()))
+        };
+        // SAFETY: loading a library runs its initialisers; libbpf has none that
+        // ask for anything. The types given to its functions are those that its
+        // public headers declare since 1.0.
+        unsafe {
+            let library = Library::new(file).map_err(words)?;
+            let silence = *library
+                .get::<unsafe extern "C" fn(*const c_void) -> *const c_void>(
+                    b"libbpf_set_print\0",
+                )
+                .map_err(words)?;
+            silence(std::ptr::null());
+            macro_rules! function {
+                ($name:literal) => {
+                    *library
+                        .get(concat!($name, "\0").as_bytes())
+                        .map_err(words)?
+                };
+            }
+            Ok(Libbpf {
+                version: function!("libbpf_version_string"),
+                btf_parse: function!("btf__parse"),
+                btf_new: function!("btf__new"),
+                btf_count: function!("btf__type_cnt"),
+                btf_free: function!("btf__free"),
+                open: function!("bpf_object__open_mem"),
+                load: function!("bpf_object__load"),
+                close: function!("bpf_object__close"),
+                next_program: function!("bpf_object__next_program"),
+                program_length: function!("bpf_program__insn_cnt"),
+                stands_in: library.get::<*const c_char>(b"beebox_stand_in\0").is_ok(),
+                _library: library,
+            })
+        }
+    }
+
+    /// What it calls itself.
+    pub fn version(&self) -> String {
+        // SAFETY: the function takes nothing and returns a static C string.
+        let version = unsafe { CStr::from_ptr((self.version)()) };
+        version.to_string_lossy().into_owned()
+    }
+
+    /// Whether something stands between it and the kernel, so that it can load.
+    pub fn has_stand_in(&self) -> bool {
+        self.stands_in
+    }
+
+    /// Reads and parses the type information in a file; how many types it has,
+    /// `void` among them.
+    pub fn parse_btf_file(&self, file: &Path) -> Result<u32, Errno> {
+        let name = CString::new(file.as_os_str().as_bytes()).map_err(|_| Errno(libc::ENOENT))?;
+        // SAFETY: the name is a C string that outlives the call; a place for
+        // `.BTF.ext` may be null.
+        let btf = unsafe { (self.btf_parse)(name.as_ptr(), std::ptr::null_mut()) };
+        self.count_and_free(btf)
+    }
+
+    /// Parses type information; how many types it has, `void` among them.
+    pub fn parse_btf(&self, bytes: &[u8]) -> Result<u32, Errno> {
+        let length = u32::try_from(bytes.len()).map_err(|_| Errno(libc::E2BIG))?;
+        // SAFETY: libbpf copies so many bytes, which are readable.
+        let btf = unsafe { (self.btf_new)(bytes.as_ptr().cast(), length) };
+        self.count_and_free(btf)
+    }
+
+    fn count_and_free(&self, btf: *mut c_void) -> Result<u32, Errno> {
+        let btf = NonNull::new(btf).ok_or_else(Errno::last)?;
+        // SAFETY: libbpf made it, nobody else has it, and it is freed once.
+        unsafe {
+            let count = (self.btf_count)(btf.as_ptr());
+            (self.btf_free)(btf.as_ptr());
+            Ok(count)
+        }
+    }
+
+    /// Opens an object.
+    pub fn open<'l>(&'l self, bytes: &'l [u8]) -> Result<Opened<'l>, Errno> {
+        // SAFETY: so many bytes are readable for as long as the object is open,
+        // and options may be null.
+        let object = unsafe { (self.open)(bytes.as_ptr().cast(), bytes.len(), std::ptr::null()) };
+        match NonNull::new(object) {
+            Some(object) => Ok(Opened {
+                libbpf: self,
+                object,
+            }),
+            None => Err(Errno::last()),
+        }
+    }
+}
+
+impl fmt::Debug for Libbpf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Libbpf").field(&self.version()).finish()
+    }
+}
+
+/// An open object.
+pub struct Opened<'l> {
+    libbpf: &'l Libbpf,
+    object: NonNull<c_void>,
+}
+
+impl Opened<'_> {
+    /// The slots of all programs together.
+    pub fn slots(&self) -> usize {
+        let mut program = std::ptr::null_mut();
+        let mut sum = 0;
+        loop {
+            // SAFETY: the object is open, and the program is null or one of its.
+            unsafe {
+                program = (self.libbpf.next_program)(self.object.as_ptr(), program);
+                if program.is_null() {
+                    return sum;
+                }
+                sum += (self.libbpf.program_length)(program);
+            }
+        }
+    }
+
+    /// Links and loads it, once. A libbpf without a stand-in is not asked.
+    pub fn load(&mut self) -> Result<(), Errno> {
+        if !self.libbpf.stands_in {
+            return Err(Errno(libc::ENOSYS));
+        }
+        // SAFETY: the object is open. A second call is refused by libbpf.
+        match unsafe { (self.libbpf.load)(self.object.as_ptr()) } {
+            0 => Ok(()),
+            error => Err(Errno(-error)),
+        }
+    }
+}
+
+impl Drop for Opened<'_> {
+    fn drop(&mut self) {
+        // SAFETY: the object is open and is closed once.
+        unsafe { (self.libbpf.close)(self.object.as_ptr()) };
+    }
+}
+
+impl fmt::Debug for Opened<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Opened").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_there_is_said_in_words() {
+        let absent = Libbpf::load(Path::new("/nonexistent/libbpf.so"));
+        let said = absent.expect_err("there is no such file").to_string();
+        assert!(said.contains("/nonexistent/libbpf.so"), "{said}");
+    }
+
+    #[test]
+    fn the_systems_libbpf_parses_types() {
+        let Ok(libbpf) = Libbpf::load(Path::new(SYSTEM)) else {
+            eprintln!("skipped: no {SYSTEM}");
+            return;
+        };
+        // A header and an empty table of strings.
+        let mut empty = vec![0x9f, 0xeb, 1, 0, 24, 0, 0, 0];
+        for word in [0u32, 0, 0, 1] {
+            empty.extend(word.to_le_bytes());
+        }
+        empty.push(0);
+        assert_eq!(libbpf.parse_btf(&empty), Ok(1), "void alone");
+        assert!(libbpf.parse_btf(&empty[..20]).is_err());
+        assert!(libbpf.open(b"no object").is_err());
+    }
+}
