@@ -1,0 +1,273 @@
+//! CO-RE relocations against libbpf's answers, field by field.
+//!
+//! `core/questions.o` asks everything that can be asked, `core/targets/*.o` are
+//! kernels that moved, renamed, resized and lost what it asks about;
+//! `core/answers/*.txt` are what libbpf of the kernel's own tests said, kept for
+//! machines without it (`BEEBOX_WRITE=1` asks again). Where that libbpf is, it is
+//! asked about these, about the running kernel, and about every object of those
+//! tests, too; where it is not, the tests say so and pass.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::{env, fs};
+
+use btf::core::{Access, Resolution, Resolver};
+use btf::{Btf, BtfExt};
+use elf_file::{Object as _, ObjectSection as _};
+
+/// The compiler and what it is told; the objects are as it leaves them.
+const COMPILER: &str = "clang-19";
+const OPTIONS: &[&str] = &["-O2", "-g", "-mcpu=v3", "-target", "bpf", "-Wall", "-c"];
+const STRIP: &str = "llvm-strip-19";
+
+fn directory() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/core")
+}
+
+/// The files of a directory that end so, in order.
+fn files(directory: &Path, ending: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).unwrap_or_else(|why| panic!("{directory:?}: {why}"));
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.to_string_lossy().ends_with(ending));
+    files.sort();
+    files
+}
+
+/// Types, and what is said about instructions.
+struct Types {
+    btf: Btf<'static>,
+    ext: Option<BtfExt<'static>>,
+}
+
+fn read(path: &Path) -> Option<Types> {
+    let bytes = fs::read(path).unwrap_or_else(|why| panic!("{}: {why}", path.display()));
+    if !bytes.starts_with(b"\x7fELF") {
+        let btf = Btf::parse(bytes).ok()?;
+        return Some(Types { btf, ext: None });
+    }
+    let file = elf_file::File::parse(&bytes[..]).ok()?;
+    let section = |name| Some(file.section_by_name(name)?.data().ok()?.to_vec());
+    Some(Types {
+        btf: Btf::parse(section(".BTF")?).ok()?,
+        ext: section(".BTF.ext").and_then(|ext| BtfExt::parse(ext).ok()),
+    })
+}
+
+/// Our answers, in the form of `testkit/libbpf/relocations.c`.
+fn answers(object: &Path, target: &Btf<'_>) -> Vec<String> {
+    let Some(Types {
+        btf,
+        ext: Some(ext),
+    }) = read(object)
+    else {
+        return Vec::new();
+    };
+    let mut resolver = Resolver::new(&btf, target);
+    let mut lines = Vec::new();
+    for group in ext.relocations() {
+        for relo in group.records() {
+            let mut line = format!("{}+{}: ", btf.string(group.section), relo.offset);
+            match resolver.resolve(&relo) {
+                Err(why) => write!(line, "error {}", why.errno()),
+                Ok(Resolution::Poison) => write!(line, "poison"),
+                Ok(Resolution::Value {
+                    expected,
+                    value,
+                    access,
+                }) => {
+                    let expected = expected.map_or("any".into(), |number| number.to_string());
+                    let access = match access {
+                        Access::AsIs => "as is".into(),
+                        Access::Resize { from, to } => format!("{from} -> {to}"),
+                        Access::Refuse => "refuse".into(),
+                    };
+                    write!(line, "{expected} -> {value} {access}")
+                }
+            }
+            .unwrap();
+            let text = resolver.describe(&relo).unwrap_or_default();
+            lines.push(format!("{line} | {text}"));
+        }
+    }
+    lines
+}
+
+/// libbpf's answers for many objects.
+struct Libbpf {
+    program: PathBuf,
+    objects: PathBuf,
+}
+
+impl Libbpf {
+    /// The program that asks it, if it is here; built once.
+    fn find() -> Option<&'static Libbpf> {
+        static BUILT: OnceLock<Option<Libbpf>> = OnceLock::new();
+        BUILT.get_or_init(Libbpf::build).as_ref()
+    }
+
+    fn build() -> Option<Libbpf> {
+        let home = || Some(PathBuf::from(env::var_os("HOME")?).join(".cache/beebox/selftests"));
+        let cache = env::var_os("BEEBOX_CACHE")
+            .map(PathBuf::from)
+            .or_else(home)?;
+        let release = cache.join("7.2");
+        let tools = release.join("linux/tools");
+        let library = release.join("tools/libbpf.a");
+        if !library.exists() {
+            let is = |name, value| env::var(name).is_ok_and(|found| found == value);
+            let must = is("CI", "true") && is("BEEBOX_ORACLE", "required");
+            assert!(!must, "libbpf must be asked, but {library:?} is not there");
+            eprintln!("SKIPPED: no {}", library.display());
+            return None;
+        }
+        let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("libbpf-relocations");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testkit/libbpf/relocations.c");
+        let built = Command::new("cc")
+            .args(["-O1", "-o"])
+            .arg(&program)
+            .arg(source)
+            .arg("-I")
+            .arg(tools.join("lib/bpf"))
+            .arg("-I")
+            .arg(tools.join("include"))
+            .arg("-I")
+            .arg(tools.join("include/uapi"))
+            .arg(library)
+            .args(["-lelf", "-lz"])
+            .status();
+        assert!(built.is_ok_and(|status| status.success()), "no {program:?}");
+        Some(Libbpf {
+            program,
+            objects: release.join("obj-v3"),
+        })
+    }
+
+    /// Its answers for each object.
+    fn answers(&self, target: &Path, objects: &[PathBuf]) -> Vec<Vec<String>> {
+        let output = Command::new(&self.program)
+            .arg(target)
+            .args(objects)
+            .output()
+            .unwrap();
+        assert!(
+            output.status.success(),
+            "{}: {:?}",
+            target.display(),
+            output
+        );
+        let text = String::from_utf8_lossy(&output.stdout);
+        let mut answers: Vec<Vec<String>> = Vec::new();
+        for line in text.lines() {
+            match line.strip_prefix("= ") {
+                Some(_) => answers.push(Vec::new()),
+                None => answers.last_mut().unwrap().push(line.into()),
+            }
+        }
+        assert_eq!(answers.len(), objects.len());
+        answers
+    }
+
+    /// Compares all relocations of the objects; how many there were.
+    fn compare(&self, target: &Path, objects: &[PathBuf]) -> usize {
+        let types = read(target).expect("types of the target");
+        let mut count = 0;
+        for (object, theirs) in objects.iter().zip(self.answers(target, objects)) {
+            let ours = answers(object, &types.btf);
+            let place = format!("{} on {}", object.display(), target.display());
+            assert_eq!(ours.len(), theirs.len(), "{place}");
+            for (ours, theirs) in ours.iter().zip(&theirs) {
+                assert_eq!(ours, theirs, "{place}");
+            }
+            count += ours.len();
+        }
+        count
+    }
+}
+
+#[test]
+fn answers_are_those_that_libbpf_gave() {
+    let questions = directory().join("questions.o");
+    let targets = files(&directory().join("targets"), ".o");
+    assert_eq!(targets.len(), 6);
+    let libbpf = Libbpf::find();
+    for target in targets {
+        let name = target.file_stem().unwrap().to_string_lossy().into_owned();
+        let kept = directory().join(format!("answers/{name}.txt"));
+        if let Some(libbpf) = &libbpf
+            && env::var_os("BEEBOX_WRITE").is_some()
+        {
+            let answers = &libbpf.answers(&target, std::slice::from_ref(&questions))[0];
+            fs::write(&kept, answers.join("\n") + "\n").unwrap();
+        }
+        let kept = fs::read_to_string(&kept).unwrap_or_else(|why| panic!("{kept:?}: {why}"));
+        let ours = answers(&questions, &read(&target).unwrap().btf);
+        assert!(ours.len() > 150, "{name}");
+        for (ours, kept) in ours.iter().zip(kept.lines()) {
+            assert_eq!(ours, kept, "{name}");
+        }
+        assert_eq!(ours.len(), kept.lines().count(), "{name}");
+        if let Some(libbpf) = &libbpf {
+            libbpf.compare(&target, std::slice::from_ref(&questions));
+        }
+    }
+}
+
+#[test]
+fn every_object_of_the_kernels_tests_gets_libbpfs_answers() {
+    let Some(libbpf) = Libbpf::find() else {
+        return;
+    };
+    let kernel = Path::new("/sys/kernel/btf/vmlinux");
+    let mut count = 0;
+    if kernel.exists() {
+        count += libbpf.compare(kernel, &files(&libbpf.objects, ".bpf.o"));
+    }
+    let mut askers = files(&libbpf.objects, ".bpf.o");
+    askers.retain(|path| {
+        let name = path.file_name().unwrap().to_string_lossy();
+        name.starts_with("test_core_") || name.starts_with("core_kern")
+    });
+    for target in files(&libbpf.objects, ".bpf.o") {
+        let name = target.file_name().unwrap().to_string_lossy();
+        if name.starts_with("btf__core_reloc_") {
+            count += libbpf.compare(&target, &askers);
+        }
+    }
+    eprintln!("{count} relocations");
+    assert!(count > 10_000);
+}
+
+#[test]
+fn objects_are_what_their_sources_say() {
+    let version = Command::new(COMPILER).arg("--version").output();
+    let is_there = version.is_ok_and(|output| output.stdout.windows(6).any(|at| at == b"19.1.7"));
+    if !is_there {
+        eprintln!("SKIPPED: no {COMPILER} 19.1.7");
+        return;
+    }
+    let mut sources = files(&directory().join("targets"), ".c");
+    sources.push(directory().join("questions.c"));
+    for source in sources {
+        let name = source.file_stem().unwrap().to_string_lossy().into_owned();
+        let object = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("core-{name}.o"));
+        // Names of files are in the debug information, so they are the plain ones.
+        let compiled = Command::new(COMPILER)
+            .current_dir(source.parent().unwrap())
+            .args(OPTIONS)
+            .arg(format!("{name}.c"))
+            .arg("-o")
+            .arg(&object)
+            .status();
+        assert!(compiled.is_ok_and(|status| status.success()), "{name}");
+        let stripped = Command::new(STRIP).arg("-g").arg(&object).status();
+        assert!(stripped.is_ok_and(|status| status.success()), "{name}");
+        let kept = fs::read(source.with_extension("o")).unwrap();
+        if env::var_os("BEEBOX_WRITE").is_some() {
+            fs::copy(&object, source.with_extension("o")).unwrap();
+        } else {
+            assert!(fs::read(&object).unwrap() == kept, "{name}.o is another");
+        }
+    }
+}
