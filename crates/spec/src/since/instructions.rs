@@ -1,0 +1,103 @@
+//! Which feature an instruction needs.
+
+use isa::ebpf::{AluOp, AtomicOp, ByteOrder, Callee, Cond, Imm64, Insn, Width};
+
+use super::Feature;
+
+impl Feature {
+    /// What a kernel must have for this instruction; `None` if none executes it.
+    /// The kernel functions, helpers and maps that it names are questions of their
+    /// own.
+    pub const fn of(insn: Insn) -> Option<Feature> {
+        Some(match insn {
+            Insn::Alu { op, .. } => match op {
+                AluOp::SDiv | AluOp::SMod => Feature::SignedDivision,
+                _ => Feature::Programs,
+            },
+            Insn::MovSx { .. } => Feature::SignedMoves,
+            Insn::Endian { order, .. } => match order {
+                ByteOrder::Swap => Feature::ByteSwap,
+                ByteOrder::Little | ByteOrder::Big => Feature::Programs,
+            },
+            Insn::Cast { .. } => Feature::AddressSpaces,
+            Insn::LoadImm64 { imm, .. } => match imm {
+                Imm64::Value(_) | Imm64::MapFd { .. } => Feature::Programs,
+                Imm64::MapValue { .. } => Feature::GlobalData,
+                Imm64::BtfId { module_fd: 0, .. } => Feature::TypedKsyms,
+                Imm64::BtfId { .. } => Feature::ModuleKsyms,
+                Imm64::Func { .. } => Feature::Callbacks,
+                Imm64::MapIndex { .. } | Imm64::MapIndexValue { .. } => Feature::MapIndex,
+            },
+            Insn::Load { signed: true, .. } => Feature::SignedLoads,
+            Insn::Atomic { op, .. } => match op {
+                AtomicOp::Add { fetch: false } => Feature::Programs,
+                AtomicOp::Add { fetch: true } => Feature::AtomicFetch,
+                AtomicOp::And { .. } | AtomicOp::Or { .. } | AtomicOp::Xor { .. } => {
+                    Feature::AtomicBits
+                }
+                AtomicOp::Xchg | AtomicOp::CmpXchg => Feature::AtomicExchange,
+            },
+            Insn::LoadAcquire { .. } | Insn::StoreRelease { .. } => Feature::OrderedAccess,
+            Insn::Jump { cond, width, .. } => match (width, cond) {
+                (Width::W32, _) => Feature::Jump32,
+                (Width::W64, Cond::Lt | Cond::Le | Cond::SLt | Cond::SLe) => Feature::JumpLess,
+                (Width::W64, _) => Feature::Programs,
+            },
+            Insn::GotoLong { .. } => Feature::LongJumps,
+            Insn::GotoReg { .. } => Feature::IndirectJumps,
+            Insn::MayGoto { .. } => Feature::MayGoto,
+            Insn::Call(callee) => match callee {
+                Callee::Helper(_) => Feature::Programs,
+                Callee::Local(_) => Feature::LocalCalls,
+                Callee::Kfunc { module: 0, .. } => Feature::Kfuncs,
+                Callee::Kfunc { .. } => Feature::ModuleKfuncs,
+            },
+            Insn::Neg { .. }
+            | Insn::Imm64High
+            | Insn::Load { signed: false, .. }
+            | Insn::Store { .. }
+            | Insn::PacketAbs { .. }
+            | Insn::PacketInd { .. }
+            | Insn::Goto { .. }
+            | Insn::Exit => Feature::Programs,
+            Insn::CallReg { .. } | Insn::Invalid { .. } => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use isa::ebpf::assemble;
+
+    #[test]
+    fn instructions_need_the_release_that_brought_them() {
+        let cases = [
+            ("w0 = w1", "3.18"),
+            ("lock *(u32 *)(r1 + 0) += w2", "3.18"),
+            ("if r0 < 5 goto +0", "4.14"),
+            ("call pc+0", "4.16"),
+            ("if w0 == 5 goto +0", "5.1"),
+            ("lock *(u64 *)(r1 + 0) |= r2", "5.12"),
+            ("r2 = atomic_fetch_add((u64 *)(r1 + 0), r2)", "5.12"),
+            ("r0 = cmpxchg_64(r1 + 0, r0, r2)", "5.12"),
+            ("call kfunc(5)", "5.13"),
+            ("call kfunc(5, 1)", "5.16"),
+            ("r0 s/= r1", "6.6"),
+            ("r0 = (s8)r1", "6.6"),
+            ("r0 = *(s32 *)(r1 + 0)", "6.6"),
+            ("r0 = bswap32 r0", "6.6"),
+            ("gotol +0", "6.6"),
+            ("may_goto +0", "6.9"),
+            ("r0 = addr_space_cast(r1, 0, 1)", "6.9"),
+            ("r0 = load_acquire((u64 *)(r1 + 0))", "6.15"),
+            ("gotox r1", "6.19"),
+        ];
+        for (text, release) in cases {
+            let insn = assemble(text).expect(text)[0];
+            let feature = Feature::of(insn).expect(text);
+            assert_eq!(feature.since().release.to_string(), release, "{text}");
+        }
+        assert_eq!(Feature::of(assemble("callx r1").expect("callx")[0]), None);
+    }
+}
