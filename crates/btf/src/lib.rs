@@ -54,7 +54,7 @@ pub mod validate;
 mod wire;
 mod write;
 
-pub use dedup::{DedupError, Deduplicated, dedup};
+pub use dedup::{DedupError, Deduplicated, dedup, dedup_types};
 pub use dump_c::{CDump, COptions, DumpError, dump_c};
 pub use dump_raw::{dump_raw, dump_raw_type};
 pub use ext::BtfExt;

@@ -4,7 +4,7 @@ use beebox_btf::diff::{Change, describe, diff};
 use beebox_btf::ext::{BtfExt, CoreKind, CoreRelo, ExtBuilder, ExtFault, FuncInfo, LineInfo};
 use beebox_btf::{
     Array, Btf, Builder, Encoding, Forward, Func, Int, Kind, Linkage, Member, Param, StrOffset,
-    TypeId, Value, dedup,
+    TypeId, Value, dedup, dedup_types,
 };
 
 const NONE: StrOffset = StrOffset::EMPTY;
@@ -65,6 +65,26 @@ fn what_is_the_same_becomes_one_type() {
     // void, long, two structures with a pointer each
     assert_eq!(merged.len(), 6);
     assert_eq!(merged.find_all(Kind::Struct, b"list").count(), 1);
+}
+
+#[test]
+fn strings_can_stay_where_they_are() {
+    let mut builder = Builder::new();
+    builder.string("used by nobody");
+    list(&mut builder, "list");
+    list(&mut builder, "list");
+    let blob = builder.finish();
+    let btf = Btf::parse(&blob[..]).unwrap();
+
+    let kept = dedup_types(&btf, None).unwrap();
+    let gathered = dedup(&btf, None).unwrap();
+    assert_eq!(kept.map, gathered.map);
+    let kept = Btf::parse(kept.btf).unwrap();
+    assert_eq!(kept.strings(), btf.strings());
+    let gathered = Btf::parse(gathered.btf).unwrap();
+    assert_eq!(gathered.strings(), b"\0long\0list\0first\0next\0");
+    let list = kept.find(Kind::Struct, "list").unwrap();
+    assert_eq!(kept.size_of(list.id()), Some(16));
 }
 
 #[test]

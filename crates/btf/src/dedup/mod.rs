@@ -74,7 +74,21 @@ const MAX_DEPTH: usize = 1024;
 /// Makes one type of those that are the same. The strings that are left are those
 /// that types and `ext` use, in the order in which they do.
 pub fn dedup(btf: &Btf<'_>, ext: Option<&BtfExt<'_>>) -> Result<Deduplicated, DedupError> {
-    let mut strings = Builder::new();
+    dedup_into(Builder::new(), btf, ext)
+}
+
+/// Makes one type of those that are the same. The strings stay, all of them, where
+/// they are; of equal ones the first is used.
+pub fn dedup_types(btf: &Btf<'_>, ext: Option<&BtfExt<'_>>) -> Result<Deduplicated, DedupError> {
+    dedup_into(Builder::with_strings_of(btf), btf, ext)
+}
+
+/// The names of types and `ext` are added to those that `strings` has.
+fn dedup_into(
+    mut strings: Builder,
+    btf: &Btf<'_>,
+    ext: Option<&BtfExt<'_>>,
+) -> Result<Deduplicated, DedupError> {
     // Many names stand for many things; the text of each is looked at once.
     let mut names: Vec<Option<StrOffset>> = vec![None; btf.strings().len()];
     let mut rename = |name: StrOffset| match names.get_mut(name.0 as usize) {
