@@ -31,6 +31,8 @@ pub struct SymbolId(pub u32);
 /// A file's tables.
 #[derive(Clone, Debug)]
 pub struct Elf<'a> {
+    /// The machine that the header states: BPF's number, or 0.
+    machine: u16,
     sections: Vec<Section<'a>>,
     symbols: Vec<Symbol>,
     /// The section of the symbols.
@@ -48,6 +50,8 @@ pub struct Section<'a> {
     pub name: Name<'a>,
     /// What it holds.
     pub kind: SectionKind,
+    /// Its flags, as the file has them.
+    pub flags: u64,
     /// Do its bytes hold instructions?
     pub executable: bool,
     /// Bytes; a section without contents has a size too.
@@ -101,6 +105,10 @@ pub struct Symbol {
     pub kind: SymbolKind,
     /// Is a global one meant for its own module only?
     pub hidden: bool,
+    /// Binding and kind in one byte, as the file has them (`st_info`).
+    pub info: u8,
+    /// Visibility and what else is there, as the file has it (`st_other`).
+    pub other: u8,
     /// Where its name starts; 0 is no name.
     pub name_offset: u32,
 }
@@ -296,6 +304,7 @@ impl<'a> Elf<'a> {
             .map(|(raw, index)| Section::read(raw, SectionId(index), file, names))
             .collect::<Result<Vec<_>, ElfFault>>()?;
         let mut elf = Elf {
+            machine: header.e_machine(LittleEndian).0,
             sections,
             symbols: Vec::new(),
             symbol_table: SectionId(0),
@@ -333,6 +342,11 @@ impl<'a> Elf<'a> {
             .map(|(raw, id)| Symbol::read(raw, SymbolId(id)))
             .collect();
         Ok(())
+    }
+
+    /// Does the header name BPF as its machine? Old compilers left the machine out.
+    pub fn names_machine(&self) -> bool {
+        self.machine == EM_BPF.0
     }
 
     /// The sections, number 0 included, which is none.
@@ -464,6 +478,7 @@ impl<'a> Section<'a> {
             id,
             name,
             kind,
+            flags: raw.sh_flags(LittleEndian).0,
             executable: raw.sh_flags(LittleEndian).0 & SHF_EXECINSTR.0 != 0,
             size: raw.sh_size(LittleEndian),
             link: SectionId(raw.sh_link(LittleEndian)),
@@ -506,6 +521,8 @@ impl Symbol {
                 other => SymbolKind::Other(other.0),
             },
             hidden: matches!(raw.st_visibility(), STV_HIDDEN | STV_INTERNAL),
+            info: raw.st_info.0,
+            other: raw.st_other.0,
             name_offset: raw.st_name(LittleEndian),
         }
     }
@@ -515,6 +532,15 @@ impl Symbol {
         self.place == SymbolPlace::Undefined
             && matches!(self.binding, Binding::Global | Binding::Weak)
             && self.kind == SymbolKind::None
+    }
+
+    /// The number of its section as the file has it, special numbers too.
+    pub fn section_number(&self) -> u32 {
+        match self.place {
+            SymbolPlace::Undefined => 0,
+            SymbolPlace::Section(id) => id.0,
+            SymbolPlace::Special(number) => number.into(),
+        }
     }
 
     /// The section that it is in, if it is in one.
