@@ -28,8 +28,8 @@ usage: cargo xtask CHORE
   oracle       compare generated programs with the running kernel (6.18) and the
                engines with each other, and write docs/classic-oracle.md and the kept
                answers (`oracle classic`), and docs/ebpf-oracle.md (`oracle ebpf`, or
-               `oracle ebpf N` for another number of programs for the engines); as
-               root, best compiled with --release; minutes, and half an hour
+               `oracle ebpf N` for another number of programs for the engines), and
+               docs/btf-oracle.md (`oracle btf`); as root, best compiled with --release; minutes, and half an hour
   performance  run the benchmarks and write docs/performance.md (minutes, on a
                machine that does nothing else; needs tcpdump)";
 
@@ -45,13 +45,15 @@ fn main() -> ExitCode {
         ["capture"] => capture::take(),
         ["conformance"] => conformance::count(),
         ["oracle"] => oracle::ask_about_classic()
-            .and_then(|()| oracle::ask_about_ebpf(oracle::ENGINE_PROGRAMS)),
+            .and_then(|()| oracle::ask_about_ebpf(oracle::ENGINE_PROGRAMS))
+            .and_then(|()| oracle::ask_about_btf(oracle::BTF_SEEDS)),
         ["oracle", "classic"] => oracle::ask_about_classic(),
         ["oracle", "ebpf"] => oracle::ask_about_ebpf(oracle::ENGINE_PROGRAMS),
         ["oracle", "ebpf", programs] => match programs.parse() {
             Ok(programs) => oracle::ask_about_ebpf(programs),
             Err(_) => Err(format!("{programs:?} is no number of programs").into()),
         },
+        ["oracle", "btf"] => oracle::ask_about_btf(oracle::BTF_SEEDS),
         ["performance"] => performance::measure(),
         // The two below are our own programs inside the namespaces.
         [capture::DNS_SERVER] => capture::serve_dns(),

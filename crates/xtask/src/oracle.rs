@@ -18,6 +18,24 @@ const KERNEL_PROGRAMS: u64 = 101_000;
 /// eBPF programs for the engines.
 pub(crate) const ENGINE_PROGRAMS: u64 = 10_000_000;
 
+/// Seeds for blobs of types, eight blobs each.
+pub(crate) const BTF_SEEDS: u64 = 25_000;
+
+/// Compares blobs of types, and writes docs/btf-oracle.md.
+pub(crate) fn ask_about_btf(seeds: u64) -> Outcome {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = testkit::btf::page::Page::ask(0..seeds);
+    let page = page.map_err(|why| format!("not asked: {why:?}"))?;
+    for difference in &page.comparison.differences {
+        eprintln!("{}", difference.describe());
+    }
+    if !page.comparison.differences.is_empty() {
+        return Err("answers differ; nothing was written".into());
+    }
+    fs::write(root.join("docs/btf-oracle.md"), page.markdown())?;
+    Ok(())
+}
+
 /// Compares eBPF programs, so many of them on the engines, and writes
 /// docs/ebpf-oracle.md.
 pub(crate) fn ask_about_ebpf(programs: u64) -> Outcome {

@@ -3,6 +3,7 @@
 
 pub mod damage;
 pub mod generate;
+pub mod page;
 
 use crate::kernel::{Unavailable, kernel_release};
 use btf::Btf;
