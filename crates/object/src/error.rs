@@ -6,7 +6,10 @@
 
 use std::fmt;
 
+use crate::datasec::DatasecFault;
 use crate::elf::ElfFault;
+use crate::externs::ExternFault;
+use crate::maps::{MapFault, StructOpsFault};
 use crate::programs::CodeFault;
 use crate::sections::SectionFault;
 
@@ -30,6 +33,14 @@ pub enum Problem {
     Section(SectionFault),
     /// A program as a piece of its section.
     Code(CodeFault),
+    /// The types of a section.
+    Datasec(DatasecFault),
+    /// A map.
+    Map(MapFault),
+    /// A table of functions for the kernel.
+    StructOps(StructOpsFault),
+    /// Something that is expected of the kernel.
+    Extern(ExternFault),
 }
 
 /// Where it is; what is not known is left out.
@@ -150,6 +161,10 @@ impl Problem {
             Problem::Section(_) => Blame::File,
             Problem::Code(CodeFault::StaticProgram) => Blame::User,
             Problem::Code(_) => Blame::File,
+            Problem::Datasec(fault) => fault.blame(),
+            Problem::Map(fault) => fault.blame(),
+            Problem::StructOps(fault) => fault.blame(),
+            Problem::Extern(fault) => fault.blame(),
         }
     }
 }
@@ -177,6 +192,10 @@ problems! {
     Elf(ElfFault),
     Section(SectionFault),
     Code(CodeFault),
+    Datasec(DatasecFault),
+    Map(MapFault),
+    StructOps(StructOpsFault),
+    Extern(ExternFault),
 }
 
 impl<P: Into<Problem>> From<P> for Error {

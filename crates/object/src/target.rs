@@ -23,12 +23,26 @@ pub struct Target<'t> {
     pub version: u32,
     /// What it can.
     pub features: Features,
+    /// How many CPUs it may have: the size of an array of perf events that states
+    /// none. 0 leaves it open.
+    pub cpus: u32,
     /// Bytes of a page of memory.
     pub page_size: u32,
 }
 
-/// Where the symbol of that name is.
-pub type Symbols = dyn Fn(&str) -> Option<u64>;
+/// Where the symbol of a name is.
+pub type Symbols = dyn Fn(&str) -> SymbolAddress;
+
+/// What a kernel says about the name of a symbol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SymbolAddress {
+    /// It has none of that name.
+    Missing,
+    /// It has one, at this address.
+    At(u64),
+    /// It has several, two of them at these addresses.
+    Several(u64, u64),
+}
 
 /// A module of a kernel.
 #[derive(Clone, Copy)]

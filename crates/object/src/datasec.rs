@@ -1,0 +1,171 @@
+//! What a compiler leaves open in the types of sections: their sizes, and where the
+//! variables are in them. The file knows, so the loader fills it in.
+//!
+//! A variable that is hidden (for its own module only) becomes static, which
+//! decides whether user space may map its section. The sections of externs have
+//! their places from [`externs`](crate::externs); here their variables are only put
+//! in order.
+//!
+//! Cost: a pass over the symbols, then a look-up for each variable.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use btf::{Btf, Kind, Linkage, Placed, Shape, TypeId};
+
+use crate::elf::{Binding, Elf, Symbol, SymbolKind};
+use crate::error::{Blame, Error};
+
+/// The section of values of the kernel's configuration.
+pub(crate) const KCONFIG: &str = ".kconfig";
+/// The section of what the kernel has.
+pub(crate) const KSYMS: &str = ".ksyms";
+
+/// What is wrong with the description of a section.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DatasecFault {
+    /// The file has no such section, or it is empty.
+    NoSection,
+    /// It lists something that is no variable.
+    NotVariable(Kind),
+    /// It lists a variable that the file does not have.
+    NoSymbol(String),
+}
+
+impl DatasecFault {
+    /// Whose fault it is.
+    pub fn blame(&self) -> Blame {
+        Blame::File
+    }
+
+    /// The number of the error that Linux's loader gives (`errno.h`).
+    pub fn errno(&self) -> i32 {
+        match self {
+            DatasecFault::NotVariable(_) => 22,
+            DatasecFault::NoSection | DatasecFault::NoSymbol(_) => 2,
+        }
+    }
+}
+
+impl fmt::Display for DatasecFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DatasecFault::NoSection => write!(f, "the types describe it, but the file has none"),
+            DatasecFault::NotVariable(kind) => {
+                write!(f, "its types list a {} among the variables", kind.name())
+            }
+            DatasecFault::NoSymbol(name) => {
+                write!(f, "its types list `{name}`, which the file does not have")
+            }
+        }
+    }
+}
+
+/// Fills in sizes and places.
+pub(crate) fn complete(elf: &Elf<'_>, btf: &mut Btf<'_>) -> Result<(), Error> {
+    let sections: Vec<TypeId> = btf
+        .types()
+        .filter(|ty| ty.kind() == Kind::Datasec)
+        .map(|ty| ty.id())
+        .collect();
+    if sections.is_empty() {
+        return Ok(());
+    }
+    let variables = Variables::of(elf);
+    for id in sections {
+        let plan = Plan::of(elf, btf, &variables, id);
+        let plan = plan.map_err(|fault| Error::new(fault).in_section(btf.at(id).name()))?;
+        for var in plan.hidden {
+            btf.set_linkage(var, Linkage::STATIC);
+        }
+        btf.set_section(id, plan.size, &plan.places);
+    }
+    Ok(())
+}
+
+/// What a section should say.
+struct Plan {
+    size: u32,
+    places: Vec<Placed>,
+    /// Variables that become static.
+    hidden: Vec<TypeId>,
+}
+
+impl Plan {
+    fn of(
+        elf: &Elf<'_>,
+        btf: &Btf<'_>,
+        variables: &Variables<'_>,
+        id: TypeId,
+    ) -> Result<Plan, DatasecFault> {
+        let ty = btf.at(id);
+        let Shape::Datasec(section) = ty.shape() else {
+            return Err(DatasecFault::NotVariable(ty.kind()));
+        };
+        let mut plan = Plan {
+            size: section.size,
+            places: section.vars().collect(),
+            hidden: Vec::new(),
+        };
+        if ty.name() != KCONFIG && ty.name() != KSYMS {
+            plan.fill(elf, btf, variables, ty.name().as_bytes())?;
+        }
+        plan.places.sort_by_key(|placed| placed.offset);
+        Ok(plan)
+    }
+
+    fn fill(
+        &mut self,
+        elf: &Elf<'_>,
+        btf: &Btf<'_>,
+        variables: &Variables<'_>,
+        name: &[u8],
+    ) -> Result<(), DatasecFault> {
+        // Linkers have filled in sizes and places already.
+        let is_open = self.size == 0;
+        if is_open {
+            let size = elf.section_named(name).map_or(0, |section| section.size);
+            self.size = size as u32;
+            if self.size == 0 {
+                return Err(DatasecFault::NoSection);
+            }
+        }
+        for placed in &mut self.places {
+            let ty = btf.at(placed.var);
+            let Shape::Var(var) = ty.shape() else {
+                return Err(DatasecFault::NotVariable(ty.kind()));
+            };
+            if matches!(var.linkage, Linkage::STATIC | Linkage::EXTERN) {
+                continue;
+            }
+            let symbol = variables.0.get(ty.name().as_bytes());
+            let symbol = symbol.ok_or_else(|| DatasecFault::NoSymbol(ty.name().to_string()))?;
+            if is_open {
+                placed.offset = symbol.value as u32;
+            }
+            if symbol.hidden {
+                self.hidden.push(placed.var);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The variables of a file that others can see, by name.
+struct Variables<'e>(HashMap<&'e [u8], &'e Symbol>);
+
+impl<'e> Variables<'e> {
+    fn of(elf: &'e Elf<'_>) -> Variables<'e> {
+        let mut found = HashMap::new();
+        for symbol in elf.symbols() {
+            let is_seen = matches!(symbol.binding, Binding::Global | Binding::Weak);
+            if symbol.kind == SymbolKind::Variable
+                && is_seen
+                && let Some(name) = elf.symbol_name(symbol)
+            {
+                found.entry(name.as_bytes()).or_insert(symbol);
+            }
+        }
+        Variables(found)
+    }
+}

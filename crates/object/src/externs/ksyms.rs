@@ -1,0 +1,155 @@
+//! What the kernel has: symbols by address, variables and functions by type.
+//!
+//! A symbol without a type (`extern const void name __ksym`) is looked up among the
+//! kernel's symbols and becomes a plain number. A variable or function with a type is
+//! looked up in the types of the kernel, then of its modules, and becomes the number
+//! of its type; the types have to be of one kind. What is missing is an error, unless
+//! it is weak.
+
+use btf::core::{are_compatible, essential_name};
+use btf::{Btf, Kind, Type, TypeId};
+
+use super::{Extern, ExternFault, ExternKind, Externs};
+use crate::target::{SymbolAddress, Target};
+
+/// What an extern turned out to be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Resolution {
+    /// Nothing: the target lacks it, and the program can do without.
+    #[default]
+    Missing,
+    /// A value of the configuration; it is in the map of values.
+    Config,
+    /// A symbol at this address.
+    Address(u64),
+    /// A variable or function of the kernel's types.
+    Typed {
+        /// Its number in the types that have it.
+        id: TypeId,
+        /// The number of the module that has it, from 1 in the order of the target;
+        /// 0 is the kernel itself.
+        module: u16,
+    },
+}
+
+/// Looks for the externs that are no values of the configuration, and notes what they
+/// are in `found`, which has a place for each.
+pub(super) fn resolve(
+    externs: &Externs,
+    btf: &Btf<'_>,
+    target: &Target<'_>,
+    found: &mut [Resolution],
+) -> Result<(), (usize, ExternFault)> {
+    // All addresses come before all types, as they do in libbpf.
+    for (index, known) in externs.0.iter().enumerate() {
+        if known.kind == ExternKind::Address {
+            found[index] = address(known, target).map_err(|fault| (index, fault))?;
+        }
+    }
+    for (index, known) in externs.0.iter().enumerate() {
+        let wanted = match known.kind {
+            ExternKind::Variable(ty) => Wanted {
+                kind: Kind::Var,
+                ty,
+            },
+            ExternKind::Function(ty) => Wanted {
+                kind: Kind::Func,
+                ty,
+            },
+            ExternKind::Config(_) | ExternKind::Address => continue,
+        };
+        found[index] = wanted
+            .find(known, btf, target)
+            .map_err(|fault| (index, fault))?;
+    }
+    Ok(())
+}
+
+fn address(known: &Extern, target: &Target<'_>) -> Result<Resolution, ExternFault> {
+    let symbols = target.symbols.ok_or(ExternFault::NoSymbols)?;
+    match symbols(&known.name) {
+        SymbolAddress::Missing => Ok(Resolution::Missing),
+        SymbolAddress::At(address) => Ok(Resolution::Address(address)),
+        SymbolAddress::Several(first, second) => Err(ExternFault::Ambiguous { first, second }),
+    }
+}
+
+/// A variable or function that is looked for.
+struct Wanted {
+    kind: Kind,
+    /// The type of the variable, or the prototype, in the object.
+    ty: TypeId,
+}
+
+impl Wanted {
+    fn find(
+        &self,
+        known: &Extern,
+        btf: &Btf<'_>,
+        target: &Target<'_>,
+    ) -> Result<Resolution, ExternFault> {
+        let kernel = target.types.ok_or(ExternFault::NoKernelTypes)?;
+        // Functions have flavours, as types have: what follows three underscores
+        // only tells versions apart.
+        let name = match self.kind {
+            Kind::Func => essential_name(known.name.as_bytes()),
+            _ => known.name.as_bytes(),
+        };
+        let Some((types, there, module)) = self.locate(name, kernel, target) else {
+            return match known.weak {
+                true => Ok(Resolution::Missing),
+                false => Err(ExternFault::Missing),
+            };
+        };
+        let of_target = match there.referred() {
+            Some(ty) if self.kind == Kind::Var => types.skip_modifiers(ty),
+            other => other,
+        };
+        let of_target = of_target.ok_or(ExternFault::TooComplex)?;
+        let fits = are_compatible((btf, self.ty), (types, of_target));
+        match (fits, self.kind) {
+            (Ok(true), _) => Ok(Resolution::Typed {
+                id: there.id(),
+                module,
+            }),
+            (_, Kind::Func) if known.weak => Ok(Resolution::Missing),
+            (Err(_), _) => Err(ExternFault::TooComplex),
+            (Ok(false), Kind::Func) => Err(ExternFault::OtherPrototype {
+                module: module_name(target, module),
+            }),
+            (Ok(false), _) => Err(ExternFault::OtherType {
+                expected: describe(btf.at(self.ty)),
+                found: describe(types.at(of_target)),
+            }),
+        }
+    }
+
+    /// The types that have it, the type itself, and the number of the module.
+    fn locate<'t>(
+        &self,
+        name: &[u8],
+        kernel: &'t Btf<'t>,
+        target: &Target<'t>,
+    ) -> Option<(&'t Btf<'t>, Type<'t>, u16)> {
+        let modules = target.modules.iter().map(|module| module.types);
+        let mut all = std::iter::once(kernel).chain(modules).zip(0..=u16::MAX);
+        all.find_map(|(types, module)| {
+            let id = types.find_all(self.kind, name).next()?.id();
+            Some((types, types.at(id), module))
+        })
+    }
+}
+
+fn module_name(target: &Target<'_>, number: u16) -> Option<String> {
+    let index = usize::from(number).checked_sub(1)?;
+    target
+        .modules
+        .get(index)
+        .map(|module| module.name.to_owned())
+}
+
+fn describe(ty: Type<'_>) -> String {
+    format!("{} {}", ty.kind().name(), ty.name())
+        .trim_end()
+        .to_owned()
+}

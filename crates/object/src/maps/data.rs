@@ -1,0 +1,175 @@
+//! Sections of variables: each becomes an array of one value, which is the section.
+//!
+//! User space may map it into memory if any of its variables is meant to be seen.
+//! Constants are for reading only, and frozen before a program is loaded, so that
+//! whoever verifies it knows their values.
+
+use btf::{Btf, Linkage, Shape, TypeId};
+use spec::maps::{MAX_NAME, MapFlags, MapKind};
+
+use super::{Contents, Definition, Image, Map, Maps, Place, Source, cut};
+use crate::datasec::KCONFIG;
+use crate::elf::SectionId;
+use crate::error::Error;
+use crate::sections::Role;
+
+/// The variables of a section.
+#[derive(Clone, Debug)]
+pub struct Data<'a> {
+    /// What they are.
+    pub kind: DataKind,
+    /// The name of the section.
+    pub section: String,
+    pub(super) image: Image<'a>,
+}
+
+/// What the variables of a section are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DataKind {
+    /// Variables with a value at the start.
+    Variables,
+    /// Constants.
+    Constants,
+    /// Variables that start as zero.
+    Zeros,
+    /// Values of the kernel's configuration.
+    Config,
+}
+
+impl DataKind {
+    /// Is the map frozen, once it has its contents?
+    pub fn is_frozen(self) -> bool {
+        matches!(self, DataKind::Constants | DataKind::Config)
+    }
+}
+
+/// Adds a map for each section of variables, and one for the configuration.
+pub(super) fn collect<'a>(source: &Source<'_, 'a>, maps: &mut Maps<'a>) -> Result<(), Error> {
+    for section in source.elf.sections().iter().skip(1) {
+        let kind = match source.sections.role(section.id) {
+            Role::Data => DataKind::Variables,
+            Role::Constants => DataKind::Constants,
+            Role::Zeros => DataKind::Zeros,
+            Role::Other | Role::Code | Role::StructOps => continue,
+        };
+        if section.size != 0 {
+            let image = Image::new(section.data()?, section.size as u32);
+            let name = section.name.to_string_lossy();
+            maps.push(make(source, kind, &name, section.id, image));
+        }
+    }
+    if let Some(size) = source.externs.config_size() {
+        let place = source.elf.symbol_table();
+        let map = make(source, DataKind::Config, KCONFIG, place, Image::zeros(size));
+        maps.kconfig = Some(maps.push(map));
+    }
+    Ok(())
+}
+
+fn make<'a>(
+    source: &Source<'_, '_>,
+    kind: DataKind,
+    section: &str,
+    place: SectionId,
+    image: Image<'a>,
+) -> Map<'a> {
+    let value = source
+        .btf
+        .map_or(TypeId::VOID, |btf| described(btf, section));
+    let mut flags = MapFlags::default();
+    if kind.is_frozen() {
+        flags = flags.with(MapFlags::RDONLY_PROG);
+    }
+    if source.btf.is_some_and(|btf| is_seen(btf, value)) {
+        flags = flags.with(MapFlags::MMAPABLE);
+    }
+    let kernel_name = kernel_name(source.name, section);
+    // Sections with a name of their own keep it; the others share theirs with those
+    // of every object.
+    let is_own = matches!(kind, DataKind::Variables | DataKind::Constants)
+        && !matches!(section, ".data" | ".rodata");
+    Map {
+        name: if is_own {
+            section.to_owned()
+        } else {
+            kernel_name.clone()
+        },
+        kernel_name,
+        place: Place {
+            section: place,
+            offset: 0,
+            size: image.size().into(),
+            ty: TypeId::VOID,
+        },
+        definition: Definition {
+            number: MapKind::Array.number(),
+            key_size: 4,
+            value_size: image.size(),
+            max_entries: 1,
+            flags,
+            value,
+            ..Definition::default()
+        },
+        inner: None,
+        autocreate: true,
+        pin: None,
+        device: 0,
+        contents: Contents::Data(Data {
+            kind,
+            section: section.to_owned(),
+            image,
+        }),
+    }
+}
+
+/// The first type of that name.
+fn described(btf: &Btf<'_>, section: &str) -> TypeId {
+    let mut types = btf.types();
+    let found = types.find(|ty| ty.name() == section);
+    found.map_or(TypeId::VOID, |ty| ty.id())
+}
+
+/// Is any of the variables of a section meant to be seen from outside?
+fn is_seen(btf: &Btf<'_>, section: TypeId) -> bool {
+    let Shape::Datasec(section) = btf.at(section).shape() else {
+        return false;
+    };
+    section
+        .vars()
+        .any(|placed| match btf.at(placed.var).shape() {
+            Shape::Var(var) => var.linkage != Linkage::STATIC,
+            _ => false,
+        })
+}
+
+/// The name that the kernel gets: the start of the object's, then the section's, for
+/// which at least seven bytes are kept. A section with two dots in its name goes
+/// without the object's. Other characters than those that the kernel takes become
+/// underscores.
+fn kernel_name(object: &str, section: &str) -> String {
+    let kept = section.len().clamp(7, MAX_NAME);
+    let prefix = match section.get(1..).is_some_and(|rest| rest.contains('.')) {
+        true => "",
+        false => cut(object, MAX_NAME - kept),
+    };
+    let name = prefix.bytes().chain(section.bytes().take(kept));
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.');
+    name.map(|byte| if allowed(byte) { byte.into() } else { '_' })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_cut_as_kernels_and_users_know_them() {
+        assert_eq!(kernel_name("my_object_name", ".rodata"), "my_objec.rodata");
+        assert_eq!(kernel_name("my_object_name", ".bss"), "my_objec.bss");
+        assert_eq!(kernel_name("my_object_name", ".kconfig"), "my_obje.kconfig");
+        assert_eq!(kernel_name("my", ".data"), "my.data");
+        assert_eq!(kernel_name("my", ".rodata.abracadabra"), ".rodata.abracad");
+        assert_eq!(kernel_name("my-object", ".bss"), "my_objec.bss");
+        assert_eq!(kernel_name("grüße", ".data"), "gr____e.data");
+    }
+}

@@ -1,0 +1,112 @@
+//! What maps hold from the start: `values` of a declaration lists maps or programs,
+//! and the compiler leaves a relocation for each.
+
+use btf::{Btf, Shape, TypeId};
+use program::MapId;
+use spec::maps::MapKind;
+
+use super::{Contents, Entry, MapFault, Maps};
+use crate::elf::{Elf, ElfFault, Relocation, Section, Symbol};
+use crate::error::Error;
+use crate::programs::Codes;
+
+/// Bytes of a pointer in an object.
+const POINTER: u64 = 8;
+
+impl Maps<'_> {
+    /// Takes the relocations of `.maps`.
+    pub(crate) fn add_initial_values(
+        &mut self,
+        elf: &Elf<'_>,
+        btf: Option<&Btf<'_>>,
+        codes: &Codes<'_>,
+        relocations: &Section<'_>,
+    ) -> Result<(), Error> {
+        let btf = btf.ok_or(MapFault::NoTypes)?;
+        for relocation in elf.relocations(relocations)? {
+            let unknown = ElfFault::NoSuchSymbol {
+                symbol: relocation.symbol.0,
+            };
+            let symbol = elf.symbol(relocation.symbol).ok_or(unknown)?;
+            let offset = relocation.offset;
+            let map = self
+                .around(offset)
+                .ok_or(MapFault::ValueNowhere { offset })?;
+            self.add_value(elf, btf, codes, map, relocation, symbol)
+                .map_err(|fault| match self.get(map) {
+                    Some(map) => Error::new(fault).about(map.name()),
+                    None => Error::new(fault),
+                })?;
+        }
+        Ok(())
+    }
+
+    /// The declared map that a pointer at this offset is in.
+    fn around(&self, offset: u64) -> Option<MapId> {
+        let end = offset.checked_add(POINTER)?;
+        self.position(|map| {
+            let place = map.place;
+            map.is_declared() && place.offset <= offset && end <= place.offset + place.size
+        })
+    }
+
+    fn add_value(
+        &mut self,
+        elf: &Elf<'_>,
+        btf: &Btf<'_>,
+        codes: &Codes<'_>,
+        id: MapId,
+        relocation: Relocation,
+        symbol: &Symbol,
+    ) -> Result<(), MapFault> {
+        let name = elf.symbol_name(symbol).unwrap_or_default();
+        let map = self.get(id).ok_or(MapFault::NoSuchMap)?;
+        let entry = match map.definition.kind() {
+            Some(kind) if kind.holds_maps() => {
+                if symbol.section().is_none()
+                    || symbol.section() != self.declared.map(|(section, _)| section)
+                {
+                    return Err(MapFault::NotDeclared(name.to_string()));
+                }
+                if kind == MapKind::HashOfMaps && map.definition.key_size != 4 {
+                    return Err(MapFault::KeysNotNumbers);
+                }
+                let held = self.named(&name.to_string_lossy());
+                Entry::Map(held.ok_or_else(|| MapFault::NotMap(name.to_string()))?)
+            }
+            Some(MapKind::ProgArray) => {
+                let held = codes.program_named(name.as_bytes());
+                let held = held.ok_or_else(|| MapFault::NotProgram(name.to_string()))?;
+                let is_entry = codes.get(held).is_some_and(|code| {
+                    symbol.section() == Some(code.section) && symbol.value == code.start as u64 * 8
+                });
+                if !is_entry {
+                    return Err(MapFault::NotEntry(name.to_string()));
+                }
+                Entry::Program(held)
+            }
+            _ => return Err(MapFault::ValueMisplaced),
+        };
+        let values = values_offset(btf, map.place.ty).ok_or(MapFault::ValueMisplaced)?;
+        let from = (relocation.offset - map.place.offset).checked_sub(values);
+        let from = from.filter(|from| from.is_multiple_of(POINTER));
+        let key = from.ok_or(MapFault::ValueMisplaced)? / POINTER;
+        if let Some(Contents::Entries(entries)) = self.get_mut(id).map(|map| &mut map.contents) {
+            entries.insert(key as u32, entry);
+        }
+        Ok(())
+    }
+}
+
+/// Where `values` is in a declaration, in bytes; it has to be the last member.
+fn values_offset(btf: &Btf<'_>, variable: TypeId) -> Option<u64> {
+    let Shape::Var(var) = btf.at(variable).shape() else {
+        return None;
+    };
+    let Shape::Struct(structure) = btf.at(btf.skip_modifiers(var.ty)?).shape() else {
+        return None;
+    };
+    let last = structure.members().next_back()?;
+    let is_values = btf.string(last.name) == "values";
+    is_values.then_some(u64::from(last.bit_offset / 8))
+}

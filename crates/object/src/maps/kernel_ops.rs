@@ -1,0 +1,308 @@
+//! A table of functions, made to fit a kernel.
+//!
+//! Kernels gain and lose members, and order them as they like. So each member is
+//! looked for by name in the kernel's type: numbers are copied if they have the same
+//! size, functions become programs, and what the kernel lacks may be left out as long
+//! as it is zero. The programs learn what they are by it: their type is the kernel's
+//! table, and where they attach is the member's number.
+//!
+//! Cost: members here times members there, a hundred each at most in practice.
+
+use std::collections::BTreeMap;
+
+use btf::core::essential_name;
+use btf::{Btf, Composite, Kind, Member, TypeId};
+use program::MapId;
+use spec::programs::ProgramType;
+
+use super::struct_ops::{StructOps, StructOpsFault, prototype};
+use super::{Contents, Image, Maps};
+use crate::error::Error;
+use crate::programs::{Codes, ProgramId};
+use crate::target::Target;
+
+/// What the tables of an object are in a kernel, and what that makes of its programs.
+#[derive(Clone, Debug, Default)]
+pub struct Bindings {
+    /// Tables that are to be created, by map.
+    pub(super) tables: BTreeMap<MapId, Table>,
+    /// Programs that tables use, by program.
+    attached: BTreeMap<ProgramId, Binding>,
+    /// Programs whose load tables decide about.
+    autoload: BTreeMap<ProgramId, bool>,
+}
+
+/// What a program is by the table that uses it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Binding {
+    /// The kernel's type of the table.
+    pub table: TypeId,
+    /// The number of the module that has it, from 1; 0 is the kernel itself.
+    pub module: u16,
+    /// The number of the member in that type: where the program attaches.
+    pub member: u32,
+}
+
+/// A table as a kernel has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Table {
+    /// The kernel's type of what it keeps: the table and some fields of its own.
+    pub(super) value: TypeId,
+    /// The number of the module that has it, from 1; 0 is the kernel itself.
+    pub(super) module: u16,
+    /// The bytes of that type, functions zero.
+    pub(super) image: Image<'static>,
+    /// The programs, by offset.
+    pub(super) programs: BTreeMap<u32, ProgramId>,
+}
+
+impl Bindings {
+    /// What a program is by the tables that use it.
+    pub fn of(&self, program: ProgramId) -> Option<Binding> {
+        self.attached.get(&program).copied()
+    }
+
+    /// Is a program to be loaded? `None` if no table has to do with it.
+    pub fn autoload(&self, program: ProgramId) -> Option<bool> {
+        self.autoload.get(&program).copied()
+    }
+}
+
+/// The kernel's types of a table.
+struct Kernel<'t> {
+    btf: &'t Btf<'t>,
+    module: u16,
+    /// The table itself.
+    table: TypeId,
+    /// The table with what the kernel keeps beside it.
+    value: TypeId,
+    value_size: u32,
+    /// Bytes from the start of that to the table.
+    offset: u32,
+}
+
+impl Maps<'_> {
+    /// Fits all tables that are to be created to a kernel.
+    pub(crate) fn bind_to_kernel(
+        &self,
+        btf: Option<&Btf<'_>>,
+        codes: &Codes<'_>,
+        target: &Target<'_>,
+    ) -> Result<Bindings, Error> {
+        let mut bindings = Bindings::default();
+        let Some(btf) = btf else {
+            return Ok(bindings);
+        };
+        for (id, map) in self.iter() {
+            let Contents::StructOps(table) = &map.contents else {
+                continue;
+            };
+            if map.autocreate {
+                let bindings = &mut bindings;
+                let mut fitting = Fitting {
+                    btf,
+                    codes,
+                    table,
+                    bindings,
+                };
+                let fitted = fitting.fit(target);
+                let fitted = fitted.map_err(|fault| Error::new(fault).about(&map.name))?;
+                bindings.tables.insert(id, fitted);
+            }
+        }
+        self.decide_autoload(codes, &mut bindings);
+        Ok(bindings)
+    }
+
+    /// A program that tables use is loaded if one of them is created. One that the
+    /// user took out of its table is not, unless another uses it.
+    fn decide_autoload(&self, codes: &Codes<'_>, bindings: &mut Bindings) {
+        let mut used: BTreeMap<ProgramId, bool> = BTreeMap::new();
+        for map in &self.all {
+            let Contents::StructOps(table) = &map.contents else {
+                continue;
+            };
+            // A table that is not created keeps what it declares.
+            let programs = match map.autocreate {
+                true => &table.programs,
+                false => &table.declared,
+            };
+            for (member, &declared) in &table.declared {
+                if programs.get(member) != Some(&declared) {
+                    bindings.autoload.insert(declared, false);
+                }
+            }
+            for &program in programs.values() {
+                *used.entry(program).or_default() |= map.autocreate;
+            }
+        }
+        for (program, is_created) in used {
+            let kind = codes.get(program).and_then(|code| code.kind);
+            if kind == Some(ProgramType::StructOps) {
+                bindings.autoload.insert(program, is_created);
+            }
+        }
+    }
+}
+
+/// One table on its way.
+struct Fitting<'f> {
+    btf: &'f Btf<'f>,
+    codes: &'f Codes<'f>,
+    table: &'f StructOps<'f>,
+    bindings: &'f mut Bindings,
+}
+
+impl Fitting<'_> {
+    fn fit(&mut self, target: &Target<'_>) -> Result<Table, StructOpsFault> {
+        let ty = self.btf.at(self.table.ty);
+        let kernel = Kernel::find(ty.name().as_bytes(), target)?;
+        let mut fitted = Table {
+            value: kernel.value,
+            module: kernel.module,
+            image: Image::zeros(kernel.value_size),
+            programs: BTreeMap::new(),
+        };
+        if let Some(structure) = ty.as_composite() {
+            for (index, member) in structure.members().enumerate() {
+                self.fit_member(&kernel, index, member, &mut fitted)?;
+            }
+        }
+        Ok(fitted)
+    }
+
+    fn fit_member(
+        &mut self,
+        kernel: &Kernel<'_>,
+        index: usize,
+        member: Member,
+        fitted: &mut Table,
+    ) -> Result<(), StructOpsFault> {
+        let name = self.btf.string(member.name);
+        let text = || name.to_string();
+        let offset = member.bit_offset / 8;
+        let size = self.btf.size_of(member.ty);
+        let size = size.ok_or_else(|| StructOpsFault::NoSize(text()))?;
+        let program = self.table.program(index);
+        let Some((number, there)) = kernel.member(name.as_bytes()) else {
+            if program.is_some() || !self.is_zero(offset, size) {
+                return Err(StructOpsFault::MissingMember(text()));
+            }
+            return Ok(());
+        };
+        if member.bits != 0 || there.bits != 0 {
+            return Err(StructOpsFault::BitField(text()));
+        }
+        let bare = |btf: &Btf<'_>, ty| btf.skip_modifiers(ty).unwrap_or_default();
+        let here_kind = self.btf.at(bare(self.btf, member.ty)).kind();
+        let there_kind = kernel.btf.at(bare(kernel.btf, there.ty)).kind();
+        if here_kind != there_kind {
+            return Err(StructOpsFault::OtherKind {
+                member: text(),
+                here: here_kind,
+                there: there_kind,
+            });
+        }
+        let place = kernel.offset + there.bit_offset / 8;
+        if here_kind == Kind::Ptr {
+            return match program {
+                Some(program) => {
+                    self.bind(kernel, program, number, there, text())?;
+                    fitted.programs.insert(place, program);
+                    Ok(())
+                }
+                None if self.is_zero(offset, size) => Ok(()),
+                None => Err(StructOpsFault::NotProgram(text())),
+            };
+        }
+        let there_size = kernel.btf.size_of(there.ty);
+        if there_size != Some(size) {
+            return Err(StructOpsFault::OtherSize {
+                member: text(),
+                here: size,
+                there: there_size,
+            });
+        }
+        let mut bytes = vec![0; size.min(self.table.image.size()) as usize];
+        self.table.image.read(offset, &mut bytes);
+        fitted.image.write(place, &bytes);
+        Ok(())
+    }
+
+    fn bind(
+        &mut self,
+        kernel: &Kernel<'_>,
+        program: ProgramId,
+        number: usize,
+        there: Member,
+        member: String,
+    ) -> Result<(), StructOpsFault> {
+        let kind = self.codes.get(program).and_then(|code| code.kind);
+        if kind != Some(ProgramType::StructOps) {
+            return Err(StructOpsFault::NotProgram(member));
+        }
+        if prototype(kernel.btf, there.ty).is_none() {
+            return Err(StructOpsFault::KernelNotFunction(member));
+        }
+        let binding = Binding {
+            table: kernel.table,
+            module: kernel.module,
+            member: number as u32,
+        };
+        // A program may serve several tables, but only as the same member of the
+        // same kind of table.
+        let first = *self.bindings.attached.entry(program).or_insert(binding);
+        if (first.table, first.member) != (binding.table, binding.member) {
+            return Err(StructOpsFault::SecondUse { member });
+        }
+        self.bindings.attached.insert(program, binding);
+        Ok(())
+    }
+
+    fn is_zero(&self, offset: u32, size: u32) -> bool {
+        let known = self.table.image.start();
+        let end = known.len().min(offset as usize + size as usize);
+        let bytes = known.get(offset as usize..end).unwrap_or_default();
+        bytes.iter().all(|&byte| byte == 0)
+    }
+}
+
+impl<'t> Kernel<'t> {
+    /// Finds the table of that name, flavours left out, and what holds it.
+    fn find(name: &[u8], target: &Target<'t>) -> Result<Kernel<'t>, StructOpsFault> {
+        let name = String::from_utf8_lossy(essential_name(name)).into_owned();
+        let holder = format!("bpf_struct_ops_{name}");
+        let missing = |name: &str| StructOpsFault::NotInKernel(name.to_owned());
+        let kernel = target.types.ok_or_else(|| missing(&holder))?;
+        let modules = target.modules.iter().map(|module| module.types);
+        let found = std::iter::once(kernel)
+            .chain(modules)
+            .zip(0..=u16::MAX)
+            .find_map(|(btf, module)| Some((btf, module, structure(btf, &holder)?)));
+        let (btf, module, (value, kept)) = found.ok_or_else(|| missing(&holder))?;
+        let (table, _) = structure(btf, &name).ok_or_else(|| missing(&name))?;
+        let mut members = kept.members();
+        let data = members.find(|member| member.ty == table);
+        let data = data.ok_or_else(|| StructOpsFault::NotInValue(name))?;
+        Ok(Kernel {
+            btf,
+            module,
+            table,
+            value,
+            value_size: kept.size,
+            offset: data.bit_offset / 8,
+        })
+    }
+
+    /// The member of that name, with its number.
+    fn member(&self, name: &[u8]) -> Option<(usize, Member)> {
+        let table = self.btf.at(self.table).as_composite()?;
+        let mut members = table.members().enumerate();
+        members.find(|(_, member)| self.btf.string(member.name).as_bytes() == name)
+    }
+}
+
+fn structure<'t>(btf: &'t Btf<'t>, name: &str) -> Option<(TypeId, Composite<'t>)> {
+    let id = btf.find(Kind::Struct, name)?.id();
+    Some((id, btf.at(id).as_composite()?))
+}
