@@ -9,6 +9,7 @@ use std::fmt;
 use crate::datasec::DatasecFault;
 use crate::elf::ElfFault;
 use crate::externs::ExternFault;
+use crate::linker::LinkFault;
 use crate::maps::{MapFault, StructOpsFault};
 use crate::programs::CodeFault;
 use crate::sections::SectionFault;
@@ -41,6 +42,8 @@ pub enum Problem {
     StructOps(StructOpsFault),
     /// Something that is expected of the kernel.
     Extern(ExternFault),
+    /// Files that are to be one.
+    Linker(LinkFault),
 }
 
 /// Where it is; what is not known is left out.
@@ -165,6 +168,7 @@ impl Problem {
             Problem::Map(fault) => fault.blame(),
             Problem::StructOps(fault) => fault.blame(),
             Problem::Extern(fault) => fault.blame(),
+            Problem::Linker(fault) => fault.blame(),
         }
     }
 }
@@ -196,6 +200,7 @@ problems! {
     Map(MapFault),
     StructOps(StructOpsFault),
     Extern(ExternFault),
+    Linker(LinkFault),
 }
 
 impl<P: Into<Problem>> From<P> for Error {

@@ -5,6 +5,7 @@ mod datasec;
 pub mod elf;
 mod error;
 pub mod externs;
+pub mod linker;
 pub mod maps;
 pub mod programs;
 pub mod sections;

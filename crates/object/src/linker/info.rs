@@ -1,0 +1,93 @@
+//! What is said about instructions: each record follows its instruction to the
+//! new place.
+
+use btf::Builder;
+use btf::ext::ExtBuilder;
+
+use super::LinkFault;
+use super::input::Input;
+use super::output::Output;
+use super::types::Types;
+use crate::Error;
+
+/// Adds what file number `file` says.
+pub(super) fn append(
+    file: usize,
+    input: &Input<'_>,
+    types: &mut Types,
+    output: &mut Output,
+) -> Result<(), Error> {
+    let (Some(btf), Some(ext)) = (&input.btf, &input.ext) else {
+        return Ok(());
+    };
+    // Where the section of this name is now.
+    let place = |section| {
+        let name = btf.string(section);
+        let part = input.part_named(name.as_bytes());
+        let part = part.ok_or_else(|| Error::from(LinkFault::InfoOfNoSection).in_section(name))?;
+        let part = &input.parts[part];
+        Ok::<_, Error>((part.to, part.at as u32))
+    };
+    for group in ext.functions() {
+        let (section, start) = place(group.section)?;
+        for mut function in group.records() {
+            function.offset = function.offset.wrapping_add(start);
+            function.func = types.number(file, function.func);
+            output.sections[section].functions.push(function);
+        }
+    }
+    for group in ext.lines() {
+        let (section, start) = place(group.section)?;
+        for mut line in group.records() {
+            line.offset = line.offset.wrapping_add(start);
+            line.file = types.string(btf.string(line.file));
+            line.text = types.string(btf.string(line.text));
+            output.sections[section].lines.push(line);
+        }
+    }
+    for group in ext.relocations() {
+        let (section, start) = place(group.section)?;
+        for mut relocation in group.records() {
+            relocation.offset = relocation.offset.wrapping_add(start);
+            relocation.ty = types.number(file, relocation.ty);
+            relocation.access = types.string(btf.string(relocation.access));
+            output.sections[section].relocations.push(relocation);
+        }
+    }
+    Ok(())
+}
+
+/// All that is said, section by section; `None` if that is nothing.
+pub(super) fn write(output: &Output, builder: &mut Builder) -> Option<Vec<u8>> {
+    let mut ext = ExtBuilder::new();
+    let mut is_empty = true;
+    // Three tables, each with all sections: the order of the strings.
+    for section in &output.sections[1..] {
+        if !section.functions.is_empty() {
+            let name = builder.string(&section.name);
+            section
+                .functions
+                .iter()
+                .for_each(|&info| ext.function(name, info));
+            is_empty = false;
+        }
+    }
+    for section in &output.sections[1..] {
+        if !section.lines.is_empty() {
+            let name = builder.string(&section.name);
+            section.lines.iter().for_each(|&info| ext.line(name, info));
+            is_empty = false;
+        }
+    }
+    for section in &output.sections[1..] {
+        if !section.relocations.is_empty() {
+            let name = builder.string(&section.name);
+            section
+                .relocations
+                .iter()
+                .for_each(|&info| ext.relocation(name, info));
+            is_empty = false;
+        }
+    }
+    (!is_empty).then(|| ext.finish())
+}

@@ -1,0 +1,140 @@
+//! Several objects become one, as libbpf's linker makes it.
+//!
+//! Sections of the same name stand one after the other; symbols that files share
+//! are one; relocations, types and what is said about instructions follow them.
+//! Each file is added for itself: checked, its sections appended, its symbols
+//! resolved against those before, its relocations and types renumbered. The types
+//! of all files are joined at the end. For the same files in the same order the
+//! bytes are always the same, and they are those of libbpf's linker.
+//!
+//! Debug sections are left out. Byte order is that of little-endian machines.
+//!
+//! Cost: linear in the files, but for the types, which are compared (see
+//! [`btf::dedup`]). Files stay borrowed until the result is written.
+
+mod agreement;
+mod fault;
+mod info;
+mod input;
+mod maps;
+mod output;
+mod relocations;
+mod symbols;
+mod types;
+
+pub use agreement::{MapAttribute, Mismatch};
+pub use fault::{LinkFault, SectionMismatch};
+
+use crate::Error;
+use crate::elf::Section;
+use input::Input;
+use output::Output;
+use symbols::Symbols;
+use types::Types;
+
+/// Sections that say the same in every file, and once in the result.
+const SAID_ONCE: [&[u8]; 2] = [b"license", b"version"];
+
+/// Objects that are becoming one.
+///
+/// A file that can't be added takes the linker with it: there is no half-linked
+/// object.
+pub struct Linker<'a> {
+    files: Vec<Input<'a>>,
+    output: Output,
+    symbols: Symbols,
+    types: Types,
+}
+
+impl Default for Linker<'_> {
+    fn default() -> Self {
+        Linker::new()
+    }
+}
+
+impl<'a> Linker<'a> {
+    /// No object yet.
+    pub fn new() -> Linker<'a> {
+        Linker {
+            files: Vec::new(),
+            output: Output::new(),
+            symbols: Symbols::default(),
+            types: Types::default(),
+        }
+    }
+
+    /// Adds an object; `name` is what to call it in refusals.
+    pub fn add(mut self, name: impl Into<String>, bytes: &'a [u8]) -> Result<Linker<'a>, Error> {
+        let name = name.into();
+        match self.append(name.clone(), bytes) {
+            Ok(()) => Ok(self),
+            Err(error) => Err(error.in_file(name)),
+        }
+    }
+
+    fn append(&mut self, name: String, bytes: &'a [u8]) -> Result<(), Error> {
+        let mut input = Input::read(name, bytes)?;
+        self.append_sections(&mut input)?;
+        let numbers =
+            self.symbols
+                .append(&self.files, &input, &mut self.output, &mut self.types)?;
+        relocations::append(&mut input, &numbers, &mut self.output)?;
+        let file = self.files.len();
+        self.types.append(file, &input, &self.symbols)?;
+        self.files.push(input);
+        self.types
+            .append_variables(&self.files, &self.symbols, &mut self.output)?;
+        info::append(file, &self.files[file], &mut self.types, &mut self.output)
+    }
+
+    fn append_sections(&mut self, input: &mut Input<'_>) -> Result<(), Error> {
+        for part in &mut input.parts[1..] {
+            if !part.is_data() {
+                continue;
+            }
+            let known = self.output.find(&part.name);
+            part.to = known.unwrap_or_else(|| self.output.add_section(&part.name));
+            let Some(section) = part.section else {
+                continue;
+            };
+            let about = |error: Error| error.in_section(section.name);
+            if known.is_some() {
+                self.output
+                    .check_match(part.to, &section)
+                    .map_err(|fault| about(fault.into()))?;
+                if SAID_ONCE.contains(&&*part.name) {
+                    self.check_same(part.to, &section).map_err(about)?;
+                    part.is_left_out = true;
+                    continue;
+                }
+            }
+            let data = section.data().map_err(|fault| about(fault.into()))?;
+            let placed = self
+                .output
+                .ensure_header(part.to, &section)
+                .and_then(|()| self.output.append(part.to, &section, data));
+            part.at = placed.map_err(|fault| about(fault.into()))?;
+        }
+        Ok(())
+    }
+
+    fn check_same(&self, known: usize, section: &Section<'_>) -> Result<(), Error> {
+        match self.output.sections[known].data == section.data()? {
+            true => Ok(()),
+            false => Err(LinkFault::ContentsDiffer.into()),
+        }
+    }
+
+    /// The linked object, as an ELF file.
+    pub fn finish(self) -> Result<Vec<u8>, Error> {
+        if self.files.is_empty() {
+            return Err(LinkFault::NoInput.into());
+        }
+        let mut last = Vec::new();
+        if let Some((types, info)) = self.types.finish(&self.output)? {
+            last.push((".BTF", types));
+            last.extend(info.map(|info| (".BTF.ext", info)));
+        }
+        self.output.write(last)
+    }
+}
