@@ -18,7 +18,7 @@ pub struct Target<'t> {
     /// Its configuration, as text: lines `CONFIG_NAME=value`.
     pub config: Option<&'t str>,
     /// The addresses of its symbols.
-    pub symbols: Option<&'t Symbols>,
+    pub symbols: Option<&'t Symbols<'t>>,
     /// What `LINUX_KERNEL_VERSION` says: major, minor and patch in a byte each.
     pub version: u32,
     /// What it can.
@@ -31,7 +31,7 @@ pub struct Target<'t> {
 }
 
 /// Where the symbol of a name is.
-pub type Symbols = dyn Fn(&str) -> SymbolAddress;
+pub type Symbols<'t> = dyn Fn(&str) -> SymbolAddress + 't;
 
 /// What a kernel says about the name of a symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
