@@ -5,13 +5,13 @@ use std::io::Write as _;
 
 use crate::{Btf, Encoding, Forward, Linkage, Shape, StrOffset, Type};
 
-/// All types of a blob. Names stand as they are, so it is bytes.
+/// All types of a blob, without those of its base. Names stand as they are, so it is bytes.
 pub fn dump_raw(btf: &Btf<'_>) -> Vec<u8> {
     let mut dump = RawDump {
         btf,
         out: Vec::with_capacity(btf.as_bytes().len() * 2),
     };
-    for ty in btf.types() {
+    for ty in btf.own_types() {
         dump.ty(ty);
     }
     dump.out

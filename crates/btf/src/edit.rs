@@ -44,7 +44,7 @@ impl Btf<'_> {
     pub fn set_param_name(&mut self, id: TypeId, index: usize, name: StrOffset) {
         if self.at(id).kind() == Kind::FuncProto
             && index < self.at(id).count()
-            && (name.0 as usize) < self.strings().len()
+            && (name.0 as usize) < self.strings_end()
             && let Some((start, _)) = self.record(id)
         {
             self.write(start + RECORD_SIZE + index * PARAM_SIZE, name.0);
@@ -73,6 +73,7 @@ impl Btf<'_> {
     /// of these stay good. What is added may only refer to what is there or was
     /// added before it.
     pub fn append<R>(&mut self, add: impl FnOnce(&mut Builder) -> R) -> R {
+        self.stand_alone();
         let mut builder = Builder::behind(self);
         let result = add(&mut builder);
         self.grow(&builder);
@@ -81,7 +82,7 @@ impl Btf<'_> {
 
     fn grow(&mut self, builder: &Builder) {
         let (added, strings) = builder.parts();
-        if added.is_empty() && strings.len() == self.strings.1 {
+        if added.is_empty() && strings.len() == self.index.strings.1 {
             return;
         }
         let header = word(&self.blob, 4) as usize;
@@ -90,8 +91,8 @@ impl Btf<'_> {
         blob.extend_from_slice(&self.blob[..header]);
         blob.extend_from_slice(old);
         // The types may have moved: they follow the header now.
-        let moved = self.types.0 - header;
-        self.starts[1..]
+        let moved = self.index.types.0 - header;
+        self.index.starts[1..]
             .iter_mut()
             .for_each(|start| *start -= moved as u32);
         let mut at = blob.len();
@@ -100,23 +101,24 @@ impl Btf<'_> {
             let record = Record::read(&blob, at);
             let kind = Kind::from_number(record.kind()).unwrap_or(Kind::Void);
             let (fixed, each) = kind.tail();
-            self.starts.push(at as u32);
+            self.index.starts.push(at as u32);
             at += RECORD_SIZE + fixed + each * record.count();
         }
-        self.types = (header, blob.len());
-        self.strings = (blob.len(), strings.len());
+        self.index.types = (header, blob.len());
+        self.index.strings = (blob.len(), strings.len());
         blob.extend_from_slice(strings);
-        let types = (self.types.1 - self.types.0) as u32;
+        let types = (self.index.types.1 - self.index.types.0) as u32;
         let words = [0, types, types, strings.len() as u32];
         for (word, at) in words.iter().zip((8..HEADER_SIZE).step_by(4)) {
             blob[at..at + 4].copy_from_slice(&word.to_le_bytes());
         }
         self.blob = blob.into();
-        self.names.take();
+        self.forget_indexes();
     }
 
-    fn record(&self, id: TypeId) -> Option<(usize, Record)> {
-        let start = *self.starts.get(id.index())? as usize;
+    fn record(&mut self, id: TypeId) -> Option<(usize, Record)> {
+        self.stand_alone();
+        let start = *self.index.starts.get(id.index())? as usize;
         (start != 0).then(|| (start, Record::read(&self.blob, start)))
     }
 

@@ -13,6 +13,10 @@ impl Btf<'_> {
     /// Bytes of a pointer, as far as the blob tells: by its `long`. 8 where it
     /// has none.
     pub fn pointer_size(&self) -> u32 {
+        *self.pointer_size.get_or_init(|| self.find_pointer_size())
+    }
+
+    fn find_pointer_size(&self) -> u32 {
         let is_long = |name: &str| {
             let mut words: Vec<&str> = name.split(' ').collect();
             words.sort_unstable();

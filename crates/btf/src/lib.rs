@@ -36,6 +36,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod btf;
 pub mod core;
 mod dedup;
 pub mod diff;
@@ -54,13 +55,14 @@ pub mod validate;
 mod wire;
 mod write;
 
+pub use btf::Btf;
 pub use dedup::{DedupError, Deduplicated, dedup, dedup_types};
 pub use dump_c::{CDump, COptions, DumpError, dump_c};
 pub use dump_raw::{dump_raw, dump_raw_type};
 pub use ext::BtfExt;
 pub use ids::{Name, StrOffset, TypeId};
 pub use kind::Kind;
-pub use parse::{Btf, ParseError};
+pub use parse::ParseError;
 pub use types::{
     Array, Composite, Datasec, DeclTag, Encoding, Enum, Forward, Func, Int, Linkage, Member, Param,
     Placed, Proto, Shape, Type, Value, Var,

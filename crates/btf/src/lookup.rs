@@ -1,22 +1,32 @@
 //! Types by name.
 //!
-//! The index is made the first time that somebody asks: the numbers of all named
-//! types, those of one bucket after the other, by a hash of the name without its
-//! flavour (so that it serves relocations, too). There are as many buckets as
-//! names or up to twice as many, so a question looks at one or two types. Making
-//! it costs two walks over the names; it takes eight to twelve bytes for each.
+//! An index is made the first time that somebody asks: the numbers of named types,
+//! those of one bucket after the other, by a hash of the name without its flavour
+//! (so that it serves relocations, too). There are as many buckets as names or up to
+//! twice as many, so a question looks at one or two types. Functions, which are most
+//! of a kernel's names and which few ask for, have an index of their own. Making one
+//! costs a walk over its names; it takes eight to twelve bytes for each.
+
+use std::sync::OnceLock;
 
 use crate::core::essential_name;
 use crate::{Btf, Kind, StrOffset, Type, TypeId};
 
+/// The indexes of a blob, each made when it is needed.
+#[derive(Default)]
+pub(crate) struct NameIndexes {
+    functions: OnceLock<NameIndex>,
+    others: OnceLock<NameIndex>,
+}
+
 /// Named types, by hash of their names.
-pub(crate) struct NameIndex {
+struct NameIndex {
     /// Where each bucket ends in `ids`, and the next begins; a power of two of them.
     ends: Vec<u32>,
     ids: Vec<TypeId>,
 }
 
-impl Btf<'_> {
+impl<'a> Btf<'a> {
     /// The first type of this kind and name.
     pub fn find<'b>(&'b self, kind: Kind, name: &'b str) -> Option<Type<'b>> {
         self.find_all(kind, name.as_bytes()).next()
@@ -28,37 +38,53 @@ impl Btf<'_> {
         kind: Kind,
         name: &'b [u8],
     ) -> impl Iterator<Item = Type<'b>> + 'b {
-        self.bucket(hash(essential_name(name)))
+        let hash = hash(essential_name(name));
+        let in_one = move |btf: &'b Btf<'a>| btf.bucket(kind, hash);
+        self.lineage()
+            .flat_map(in_one)
             .filter(move |ty| ty.kind() == kind && ty.name().as_bytes() == name)
     }
 
-    /// All types of this name or of a flavour of it, by number.
+    /// The types that are not the base's and have this name or a flavour of it, by
+    /// number: functions or what is none, as `kind` is.
     pub(crate) fn find_flavours<'b>(
         &'b self,
+        kind: Kind,
         name: &'b [u8],
     ) -> impl Iterator<Item = Type<'b>> + 'b {
-        self.bucket(hash(name))
+        self.bucket(kind, hash(name))
             .filter(move |ty| essential_name(ty.name().as_bytes()) == name)
     }
 
-    fn bucket(&self, hash: u32) -> impl Iterator<Item = Type<'_>> {
-        let index = self.names.get_or_init(|| NameIndex::new(self));
+    /// What it continues, from the first, and itself.
+    fn lineage(&self) -> impl Iterator<Item = &Btf<'a>> {
+        let bases: Vec<_> = std::iter::successors(self.base(), |btf| btf.base()).collect();
+        bases.into_iter().rev().chain([self])
+    }
+
+    fn bucket(&self, kind: Kind, hash: u32) -> impl Iterator<Item = Type<'_>> {
+        let wants_functions = kind == Kind::Func;
+        let index = match wants_functions {
+            true => &self.names.functions,
+            false => &self.names.others,
+        };
+        let index = index.get_or_init(|| NameIndex::new(self, wants_functions));
         index.bucket(hash).iter().map(|&id| self.at(id))
     }
 }
 
 impl NameIndex {
-    fn new(btf: &Btf<'_>) -> NameIndex {
-        let named = || {
-            btf.types()
-                .filter(|ty| ty.name_offset() != StrOffset::EMPTY)
-        };
-        let hashes: Vec<u32> = named()
-            .map(|ty| hash(essential_name(ty.name().as_bytes())))
-            .collect();
-        let mut ends = vec![0; hashes.len().next_power_of_two()];
+    fn new(btf: &Btf<'_>, of_functions: bool) -> NameIndex {
+        let mut named = Vec::new();
+        for (id, kind, name) in btf.own_names() {
+            if name != StrOffset::EMPTY && (kind == Kind::Func) == of_functions {
+                let text = btf.string(name);
+                named.push((hash(essential_name(text.as_bytes())), id));
+            }
+        }
+        let mut ends = vec![0; named.len().next_power_of_two()];
         let mask = ends.len() as u32 - 1;
-        for hash in &hashes {
+        for (hash, _) in &named {
             ends[(hash & mask) as usize] += 1;
         }
         // From counts to where each bucket starts; filling it moves that to its end.
@@ -66,10 +92,10 @@ impl NameIndex {
         for end in &mut ends {
             start += std::mem::replace(end, start);
         }
-        let mut ids = vec![TypeId::VOID; hashes.len()];
-        for (ty, hash) in named().zip(&hashes) {
+        let mut ids = vec![TypeId::VOID; named.len()];
+        for (hash, id) in named {
             let next = &mut ends[(hash & mask) as usize];
-            ids[*next as usize] = ty.id();
+            ids[*next as usize] = id;
             *next += 1;
         }
         NameIndex { ends, ids }

@@ -1,35 +1,19 @@
-//! From bytes to [`Btf`]: one pass that finds where each type starts and looks
-//! whether everything that is referred to is there.
+//! From bytes to the index of a [`Btf`]: one pass that finds where each type starts
+//! and looks whether everything that is referred to is there.
 //!
-//! What is kept is the blob as it came (borrowed or owned) and four bytes for
-//! each type. References and names are not checked one by one: the pass keeps the
-//! largest of each, and only when one is too large is the culprit searched for.
-//! The checks are those that every reader needs, no more: what Linux asks of a
-//! blob before it takes it is [`validate`](crate::validate).
+//! References and names are not checked one by one: the pass keeps the largest of
+//! each, and only when one is too large is the culprit searched for. The checks are
+//! those that every reader needs, no more: what Linux asks of a blob before it
+//! takes it is [`validate`](crate::validate).
 
-use std::borrow::Cow;
 use std::fmt;
-use std::sync::OnceLock;
 
 use crate::kind::Kind;
-use crate::lookup::NameIndex;
 use crate::wire::{
     HEADER_SIZE, Header, MAGIC, MAX_NAME_OFFSET, MEMBER_SIZE, PARAM_SIZE, PLACED_SIZE, RECORD_SIZE,
     Record, VALUE_SIZE, VALUE64_SIZE, word,
 };
-use crate::{Name, StrOffset, Type, TypeId};
-
-/// The types of a program or a kernel.
-pub struct Btf<'a> {
-    pub(crate) blob: Cow<'a, [u8]>,
-    /// Where the types start and end in the blob.
-    pub(crate) types: (usize, usize),
-    /// Where each type starts in the blob; `void`, which stands nowhere, has 0.
-    pub(crate) starts: Vec<u32>,
-    /// Where the strings start in the blob, and how many bytes they are.
-    pub(crate) strings: (usize, usize),
-    pub(crate) names: OnceLock<NameIndex>,
-}
+use crate::{Btf, StrOffset, TypeId};
 
 /// What is wrong with a blob that can't be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -137,102 +121,41 @@ impl fmt::Display for ParseError {
 
 impl std::error::Error for ParseError {}
 
-impl<'a> Btf<'a> {
-    /// Reads a blob: the contents of a section `.BTF`, or of
-    /// `/sys/kernel/btf/vmlinux`. The bytes are kept as they are, so borrowing
-    /// them (from a mapping, say) costs no memory but the index of types.
-    pub fn parse(blob: impl Into<Cow<'a, [u8]>>) -> Result<Btf<'a>, ParseError> {
-        let blob = blob.into();
-        let (types, strings) = sections(&blob)?;
-        let starts = index(&blob[..types.1], types.0, strings.1)?;
-        Ok(Btf {
-            blob,
-            types,
-            starts,
-            strings,
-            names: OnceLock::new(),
-        })
-    }
-
-    /// The same types, with bytes of their own.
-    pub fn into_owned(self) -> Btf<'static> {
-        Btf {
-            blob: Cow::Owned(self.blob.into_owned()),
-            types: self.types,
-            starts: self.starts,
-            strings: self.strings,
-            names: self.names,
-        }
-    }
-
-    /// The bytes that it was read from, all of them.
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.blob
-    }
-
-    /// How many types there are, `void` counted.
-    #[allow(clippy::len_without_is_empty)]
-    pub fn len(&self) -> usize {
-        self.starts.len()
-    }
-
-    /// The type with this number; `void` is one.
-    pub fn get(&self, id: TypeId) -> Option<Type<'_>> {
-        self.starts
-            .get(id.index())
-            .map(|&start| Type::at(self, id, start as usize))
-    }
-
-    /// The type that another type of this blob refers to; parsing saw that it is
-    /// there, so for numbers from elsewhere it is `void` at worst.
-    pub fn at(&self, id: TypeId) -> Type<'_> {
-        let start = self.starts.get(id.index()).copied().unwrap_or(0);
-        Type::at(self, id, start as usize)
-    }
-
-    /// All types but `void`, by number.
-    pub fn types(&self) -> impl Iterator<Item = Type<'_>> + Clone {
-        self.starts[1..]
-            .iter()
-            .zip(1..)
-            .map(|(&start, id)| Type::at(self, TypeId(id), start as usize))
-    }
-
-    /// The string that starts there, empty beyond the end.
-    pub fn string(&self, offset: StrOffset) -> Name<'_> {
-        let strings = self.strings();
-        let rest = strings.get(offset.0 as usize..).unwrap_or_default();
-        let len = rest.iter().position(|&byte| byte == 0);
-        Name::new(&rest[..len.unwrap_or(rest.len())])
-    }
-
-    /// The section of types.
-    pub(crate) fn type_section(&self) -> &[u8] {
-        &self.blob[self.types.0..self.types.1]
-    }
-
-    /// The section of strings.
-    pub fn strings(&self) -> &[u8] {
-        let (start, len) = self.strings;
-        &self.blob[start..start + len]
-    }
+/// Where things are in a blob.
+#[derive(Clone)]
+pub(crate) struct Index {
+    /// Where the types start and end.
+    pub(crate) types: (usize, usize),
+    /// Where the strings start, and how many bytes they are.
+    pub(crate) strings: (usize, usize),
+    /// Where each type starts, from the first that is the blob's own. `void`, which
+    /// stands nowhere, has 0.
+    pub(crate) starts: Vec<u32>,
 }
 
-impl fmt::Debug for Btf<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "Btf({} types, {} bytes)",
-            self.len() - 1,
-            self.blob.len()
-        )
+impl Index {
+    /// Looks at a blob that continues `base`, or stands alone.
+    pub(crate) fn new(blob: &[u8], base: Option<&Btf<'_>>) -> Result<Index, ParseError> {
+        let (types, strings) = sections(blob, base.is_some())?;
+        let pass = Pass {
+            blob: &blob[..types.1],
+            base,
+            first: base.map_or(0, Btf::len),
+            strings: base.map_or(0, Btf::strings_end) + strings.1,
+        };
+        let starts = pass.starts(types.0)?;
+        Ok(Index {
+            types,
+            strings,
+            starts,
+        })
     }
 }
 
 /// Start and end of the types, start and length of the strings, in the blob.
 type Sections = ((usize, usize), (usize, usize));
 
-fn sections(blob: &[u8]) -> Result<Sections, ParseError> {
+fn sections(blob: &[u8], has_base: bool) -> Result<Sections, ParseError> {
     let header = Header::read(blob);
     if blob.len() < HEADER_SIZE {
         return Err(ParseError::NoHeader);
@@ -260,6 +183,8 @@ fn sections(blob: &[u8]) -> Result<Sections, ParseError> {
     let strings = (from + header.str_off as usize, header.str_len as usize);
     let bytes = &blob[strings.0..strings.0 + strings.1];
     match bytes {
+        [] if has_base => {}
+        [.., 0] if has_base => {}
         [0] | [0, .., 0] if header.str_len - 1 <= MAX_NAME_OFFSET => {}
         _ => return Err(ParseError::Strings),
     }
@@ -267,53 +192,110 @@ fn sections(blob: &[u8]) -> Result<Sections, ParseError> {
     Ok(((types, types + header.type_len as usize), strings))
 }
 
-/// Finds where the types of `blob[from..]` start.
-fn index(blob: &[u8], from: usize, strings: usize) -> Result<Vec<u32>, ParseError> {
-    // A type takes 12 bytes at least and 30 on average.
-    let mut starts = Vec::with_capacity((blob.len() - from) / 28 + 2);
-    starts.push(0);
-    let mut far = Furthest::default();
-    let mut early_functions = Vec::new();
-    let mut at = from;
-    while at < blob.len() {
-        let id = TypeId(starts.len() as u32);
-        if blob.len() - at < RECORD_SIZE {
-            return Err(ParseError::Cut { id });
-        }
-        let record = Record::read(blob, at);
-        let kind = record.kind();
-        let kind = Kind::from_number(kind).ok_or(ParseError::UnknownKind { id, kind })?;
-        let (fixed, each) = kind.tail();
-        let end = at + RECORD_SIZE + fixed + each * record.count();
-        let Some(tail) = blob.get(at + RECORD_SIZE..end) else {
-            return Err(ParseError::Cut { id });
-        };
-        far.see(kind, record, tail);
-        if kind == Kind::Func {
-            let to = TypeId(record.payload);
-            match starts.get(to.index()) {
-                Some(&start) => expect_prototype(blob, start, id, to)?,
-                None => early_functions.push((id, to)),
-            }
-        }
-        starts.push(at as u32);
-        at = end;
-    }
-    if far.name as usize >= strings || far.id as usize >= starts.len() {
-        check_reach(blob, &starts, strings)?;
-    }
-    for (id, to) in early_functions {
-        expect_prototype(blob, starts[to.index()], id, to)?;
-    }
-    Ok(starts)
+/// One pass over the types of a blob.
+struct Pass<'p> {
+    /// The blob up to where its types end.
+    blob: &'p [u8],
+    base: Option<&'p Btf<'p>>,
+    /// The number of the first type here: 0, which is `void`, without a base.
+    first: usize,
+    /// Where the strings end, the base's counted.
+    strings: usize,
 }
 
-fn expect_prototype(blob: &[u8], start: u32, id: TypeId, to: TypeId) -> Result<(), ParseError> {
-    let record = Record::read(blob, start as usize);
-    if start != 0 && record.kind() == Kind::FuncProto as u32 {
+impl Pass<'_> {
+    /// Finds where the types start, the first of them at `from`.
+    fn starts(&self, from: usize) -> Result<Vec<u32>, ParseError> {
+        let blob = self.blob;
+        // A type takes 12 bytes at least and 30 on average.
+        let mut starts = Vec::with_capacity((blob.len() - from) / 28 + 2);
+        if self.base.is_none() {
+            starts.push(0);
+        }
+        let mut far = Furthest::default();
+        let mut early_functions = Vec::new();
+        let mut at = from;
+        while at < blob.len() {
+            let id = TypeId((self.first + starts.len()) as u32);
+            if blob.len() - at < RECORD_SIZE {
+                return Err(ParseError::Cut { id });
+            }
+            let record = Record::read(blob, at);
+            let kind = record.kind();
+            let kind = Kind::from_number(kind).ok_or(ParseError::UnknownKind { id, kind })?;
+            let (fixed, each) = kind.tail();
+            let end = at + RECORD_SIZE + fixed + each * record.count();
+            let Some(tail) = blob.get(at + RECORD_SIZE..end) else {
+                return Err(ParseError::Cut { id });
+            };
+            far.see(kind, record, tail);
+            if kind == Kind::Func {
+                let to = TypeId(record.payload);
+                match self.kind_of(to, &starts) {
+                    Some(kind) => expect_prototype(kind, id, to)?,
+                    None => early_functions.push((id, to)),
+                }
+            }
+            starts.push(at as u32);
+            at = end;
+        }
+        if far.name as usize >= self.strings || far.id as usize >= self.first + starts.len() {
+            self.check_reach(&starts)?;
+        }
+        for (id, to) in early_functions {
+            let kind = self.kind_of(to, &starts).unwrap_or(Kind::Void);
+            expect_prototype(kind, id, to)?;
+        }
+        Ok(starts)
+    }
+
+    /// What a type is, if it was seen already.
+    #[inline]
+    fn kind_of(&self, id: TypeId, starts: &[u32]) -> Option<Kind> {
+        match (id.index().checked_sub(self.first), self.base) {
+            (Some(own), _) => starts.get(own).map(|&start| match start {
+                0 => Kind::Void,
+                start => {
+                    let kind = Record::read(self.blob, start as usize).kind();
+                    Kind::from_number(kind).unwrap_or(Kind::Void)
+                }
+            }),
+            (None, Some(base)) => Some(base.at(id).kind()),
+            (None, None) => None,
+        }
+    }
+
+    /// Which type is the first to name or refer to what does not exist.
+    #[cold]
+    fn check_reach(&self, starts: &[u32]) -> Result<(), ParseError> {
+        let ids = (self.first as u32..).map(TypeId);
+        for (id, &start) in ids.zip(starts).filter(|&(_, &start)| start != 0) {
+            let record = Record::read(self.blob, start as usize);
+            let Some(kind) = Kind::from_number(record.kind()) else {
+                continue;
+            };
+            let (fixed, each) = kind.tail();
+            let from = start as usize + RECORD_SIZE;
+            let tail = &self.blob[from..from + fixed + each * record.count()];
+            let mut far = Furthest::default();
+            far.see(kind, record, tail);
+            if far.name as usize >= self.strings {
+                let offset = StrOffset(far.name);
+                return Err(ParseError::NoString { id, offset });
+            }
+            if far.id as usize >= self.first + starts.len() {
+                let to = TypeId(far.id);
+                return Err(ParseError::NoType { id, to });
+            }
+        }
         Ok(())
-    } else {
-        Err(ParseError::NoPrototype { id, to })
+    }
+}
+
+fn expect_prototype(kind: Kind, id: TypeId, to: TypeId) -> Result<(), ParseError> {
+    match kind {
+        Kind::FuncProto => Ok(()),
+        _ => Err(ParseError::NoPrototype { id, to }),
     }
 }
 
@@ -362,34 +344,4 @@ impl Furthest {
             self.name = self.name.max(word(value, 0));
         }
     }
-}
-
-/// Which type is the first to name or refer to what does not exist.
-#[cold]
-fn check_reach(blob: &[u8], starts: &[u32], strings: usize) -> Result<(), ParseError> {
-    for (id, &start) in starts.iter().enumerate().skip(1) {
-        let record = Record::read(blob, start as usize);
-        let Some(kind) = Kind::from_number(record.kind()) else {
-            continue;
-        };
-        let (fixed, each) = kind.tail();
-        let from = start as usize + RECORD_SIZE;
-        let tail = &blob[from..from + fixed + each * record.count()];
-        let mut far = Furthest::default();
-        far.see(kind, record, tail);
-        let id = TypeId(id as u32);
-        if far.name as usize >= strings {
-            return Err(ParseError::NoString {
-                id,
-                offset: StrOffset(far.name),
-            });
-        }
-        if far.id as usize >= starts.len() {
-            return Err(ParseError::NoType {
-                id,
-                to: TypeId(far.id),
-            });
-        }
-    }
-    Ok(())
 }

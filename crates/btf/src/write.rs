@@ -39,7 +39,7 @@ impl Builder {
     pub fn with_strings_of(btf: &Btf<'_>) -> Builder {
         Builder {
             types: Vec::new(),
-            strings: Strings::of(btf.strings()),
+            strings: Strings::of(&btf.all_strings()),
             next: 1,
         }
     }
@@ -47,7 +47,7 @@ impl Builder {
     /// All types and strings of a blob, with their numbers and offsets.
     pub fn with_types_of(btf: &Btf<'_>) -> Builder {
         let mut builder = Builder::behind(btf);
-        builder.types = btf.type_section().to_vec();
+        builder.types = btf.all_types().into_owned();
         builder
     }
 
@@ -79,18 +79,7 @@ impl Builder {
 
     /// The blob.
     pub fn finish(&self) -> Vec<u8> {
-        let texts = self.strings.as_bytes();
-        let mut out = Vec::with_capacity(HEADER_SIZE + self.types.len() + texts.len());
-        out.extend_from_slice(&MAGIC.to_le_bytes());
-        out.extend_from_slice(&[VERSION, 0]);
-        let types = self.types.len() as u32;
-        let strings = texts.len() as u32;
-        for word in [HEADER_SIZE as u32, 0, types, types, strings] {
-            out.extend_from_slice(&word.to_le_bytes());
-        }
-        out.extend_from_slice(&self.types);
-        out.extend_from_slice(texts);
-        out
+        write_blob(&self.types, self.strings.as_bytes())
     }
 
     /// Adds an integer.
@@ -268,6 +257,20 @@ impl Builder {
             self.types.extend_from_slice(&word.to_le_bytes());
         }
     }
+}
+
+/// A blob of these types and strings.
+pub(crate) fn write_blob(types: &[u8], strings: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(HEADER_SIZE + types.len() + strings.len());
+    out.extend_from_slice(&MAGIC.to_le_bytes());
+    out.extend_from_slice(&[VERSION, 0]);
+    let (types_len, strings_len) = (types.len() as u32, strings.len() as u32);
+    for word in [HEADER_SIZE as u32, 0, types_len, types_len, strings_len] {
+        out.extend_from_slice(&word.to_le_bytes());
+    }
+    out.extend_from_slice(types);
+    out.extend_from_slice(strings);
+    out
 }
 
 /// Which words of what follows a record are names, and which are types.

@@ -154,7 +154,7 @@ fn candidates_in<'b>(btf: &'b Btf<'b>, ty: Type<'_>) -> Vec<Candidate<'b>> {
     let name = essential_name(ty.name().as_bytes());
     let is_enum = |kind| matches!(kind, Kind::Enum | Kind::Enum64);
     let fits = |kind| kind == ty.kind() || is_enum(kind) && is_enum(ty.kind());
-    btf.find_flavours(name)
+    btf.find_flavours(ty.kind(), name)
         .filter(|candidate| fits(candidate.kind()))
         .map(|candidate| Candidate {
             btf,

@@ -90,7 +90,7 @@ fn dedup_into(
     ext: Option<&BtfExt<'_>>,
 ) -> Result<Deduplicated, DedupError> {
     // Many names stand for many things; the text of each is looked at once.
-    let mut names: Vec<Option<StrOffset>> = vec![None; btf.strings().len()];
+    let mut names: Vec<Option<StrOffset>> = vec![None; btf.strings_end()];
     let mut rename = |name: StrOffset| match names.get_mut(name.0 as usize) {
         Some(new) => *new.get_or_insert_with(|| strings.string(btf.string(name).as_bytes())),
         None => StrOffset::EMPTY,

@@ -47,7 +47,7 @@ pub enum ExtFault {
 impl BtfExt<'_> {
     /// Checks everything that is said against the types.
     pub fn check(&self, btf: &Btf<'_>) -> Result<(), ExtFault> {
-        let strings = btf.strings().len();
+        let strings = btf.strings_end();
         let string = |table, offset: StrOffset| match (offset.0 as usize) < strings {
             true => Ok(()),
             false => Err(ExtFault::NoString { table, offset }),
