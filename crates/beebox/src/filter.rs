@@ -89,20 +89,15 @@ impl Runner<'_> {
     /// Runs on one packet: 0 drops it, anything else is how many bytes to keep.
     #[inline(always)]
     pub fn run(&mut self, packet: &Packet<'_>) -> Result<u32, Endless> {
+        // A copy for each way: what one of them hands on by its address would have
+        // to lie in memory for all.
+        let packet = *packet;
+        let (machine, random) = (&mut self.machine, &mut self.random);
+        let budget = classic::BACKWARD_JUMPS;
         match &self.filter.prepared {
-            Prepared::Classic(program) => program.run(packet, &mut self.random),
-            Prepared::Interp(code) => answer(code.run_packet(
-                &mut self.machine,
-                packet,
-                &mut self.random,
-                classic::BACKWARD_JUMPS,
-            )),
-            Prepared::Jit(code) => answer(code.run_packet(
-                &mut self.machine,
-                packet,
-                &mut self.random,
-                classic::BACKWARD_JUMPS,
-            )),
+            Prepared::Classic(program) => program.run(&{ packet }, random),
+            Prepared::Interp(code) => answer(code.run_packet(machine, &{ packet }, random, budget)),
+            Prepared::Jit(code) => answer(code.run_packet(machine, &{ packet }, random, budget)),
         }
     }
 }

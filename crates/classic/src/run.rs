@@ -10,13 +10,23 @@
 //! ends: jumps lead forward, except backward `ja` in programs checked by
 //! [`Rules::Capture`](crate::Rules), of which a run may take [`BACKWARD_JUMPS`].
 
-use crate::ancillary::{self, Ancillary};
-use crate::{Checked, SeccompData, Semantics};
-use isa::classic::{AD_OFFSET, AluOp, Cond, Extension, Insn, MEMORY_WORDS, Operand, Size};
+mod input;
+mod op;
+mod trace;
+
+pub use trace::{Next, Step};
+
+use std::hint::cold_path;
+
+use isa::classic::MEMORY_WORDS;
 use packet::Packet;
 use spec::Random;
-use spec::context::SECCOMP_DATA_SIZE;
-use std::hint::cold_path;
+
+use crate::ancillary::Ancillary;
+use crate::{Checked, SeccompData, Semantics};
+use input::{Call, Captured, InKernel, Input};
+use op::{Code, Op};
+use trace::{Observer, Tracer, Unobserved};
 
 /// Backward jumps that a run may take. libpcap's loops (`protochain`) take one a
 /// header, and no header is shorter than eight bytes, so this is enough for half
@@ -27,32 +37,6 @@ pub const BACKWARD_JUMPS: u64 = 1 << 16;
 /// [`BACKWARD_JUMPS`] times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Endless;
-
-/// What one executed instruction did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
-    /// Which instruction of the checked program.
-    pub at: usize,
-    /// The accumulator after it.
-    pub a: u32,
-    /// The index register after it.
-    pub x: u32,
-    /// Where the run went from there.
-    pub next: Next,
-}
-
-/// Where a run goes after an instruction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
-    /// To this instruction.
-    Insn(usize),
-    /// It ended with this value. An instruction that is not a return ends a run
-    /// when a load fails or the divisor is zero (with 0), or when there is no
-    /// device to ask (with the accumulator).
-    End(u32),
-    /// It was stopped: too many backward jumps.
-    Stopped,
-}
 
 /// A checked program, prepared for the plain interpreter.
 #[derive(Clone, Debug)]
@@ -75,7 +59,7 @@ impl Program {
     }
 
     /// Runs on a packet: the value returned.
-    #[inline(never)]
+    #[inline]
     pub fn run(&self, packet: &Packet<'_>, random: &mut dyn Random) -> Result<u32, Endless> {
         self.observed(packet, random, &mut Unobserved)
     }
@@ -138,307 +122,6 @@ impl Program {
     }
 }
 
-/// One prepared instruction.
-#[derive(Clone, Copy, Debug)]
-struct Op {
-    code: Code,
-    jt: u8,
-    jf: u8,
-    /// The operand; for `ja` the target.
-    k: u32,
-}
-
-/// Every case of the interpreter's switch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-#[rustfmt::skip]
-enum Code {
-    LoadW, LoadH, LoadB,
-    LoadIndW, LoadIndH, LoadIndB,
-    /// A load that Linux reads as something else than an offset from the start.
-    LoadNegW, LoadNegH, LoadNegB, MshNeg, Ancillary,
-    LoadLen, LoadImm, LoadMem,
-    LoadXImm, LoadXMem, LoadXLen, LoadXMsh,
-    Store, StoreX,
-    AddK, SubK, MulK, DivK, OrK, AndK, LshK, RshK, ModK, XorK,
-    AddX, SubX, MulX, DivX, OrX, AndX, LshX, RshX, ModX, XorX,
-    Neg,
-    Forward, Back,
-    EqK, GtK, GeK, SetK,
-    EqX, GtX, GeX, SetX,
-    RetK, RetA, Tax, Txa,
-}
-
-impl Op {
-    fn new(insn: Insn, at: usize, semantics: Semantics) -> Op {
-        let plain = |code, k| Op {
-            code,
-            jt: 0,
-            jf: 0,
-            k,
-        };
-        let reads_header = |k: u32| semantics == Semantics::Kernel && (k as i32) < 0;
-        match insn {
-            Insn::LoadAbs { k, .. }
-                if semantics == Semantics::Kernel && Extension::from_offset(k).is_some() =>
-            {
-                plain(Code::Ancillary, k - AD_OFFSET)
-            }
-            Insn::LoadAbs { size, k } => plain(
-                match (size, reads_header(k)) {
-                    (Size::W, false) => Code::LoadW,
-                    (Size::H, false) => Code::LoadH,
-                    (Size::B, false) => Code::LoadB,
-                    (Size::W, true) => Code::LoadNegW,
-                    (Size::H, true) => Code::LoadNegH,
-                    (Size::B, true) => Code::LoadNegB,
-                },
-                k,
-            ),
-            Insn::LoadInd { size, k } => plain(
-                match size {
-                    Size::W => Code::LoadIndW,
-                    Size::H => Code::LoadIndH,
-                    Size::B => Code::LoadIndB,
-                },
-                k,
-            ),
-            Insn::LoadLen => plain(Code::LoadLen, 0),
-            Insn::LoadImm(k) => plain(Code::LoadImm, k),
-            Insn::LoadMem(k) => plain(Code::LoadMem, k),
-            Insn::LoadXImm(k) => plain(Code::LoadXImm, k),
-            Insn::LoadXMem(k) => plain(Code::LoadXMem, k),
-            Insn::LoadXLen => plain(Code::LoadXLen, 0),
-            Insn::LoadXMsh(k) if reads_header(k) => plain(Code::MshNeg, k),
-            Insn::LoadXMsh(k) => plain(Code::LoadXMsh, k),
-            Insn::Store(k) => plain(Code::Store, k),
-            Insn::StoreX(k) => plain(Code::StoreX, k),
-            Insn::Alu { op, src } => {
-                let (by_k, by_x) = match op {
-                    AluOp::Add => (Code::AddK, Code::AddX),
-                    AluOp::Sub => (Code::SubK, Code::SubX),
-                    AluOp::Mul => (Code::MulK, Code::MulX),
-                    AluOp::Div => (Code::DivK, Code::DivX),
-                    AluOp::Or => (Code::OrK, Code::OrX),
-                    AluOp::And => (Code::AndK, Code::AndX),
-                    AluOp::Lsh => (Code::LshK, Code::LshX),
-                    AluOp::Rsh => (Code::RshK, Code::RshX),
-                    AluOp::Mod => (Code::ModK, Code::ModX),
-                    AluOp::Xor => (Code::XorK, Code::XorX),
-                };
-                match src {
-                    Operand::K(k) => plain(by_k, k),
-                    Operand::X => plain(by_x, 0),
-                }
-            }
-            Insn::Neg => plain(Code::Neg, 0),
-            Insn::Goto(k) => {
-                let target = (at as u32).wrapping_add(1).wrapping_add(k);
-                let back = target as usize <= at;
-                plain(if back { Code::Back } else { Code::Forward }, target)
-            }
-            Insn::Jump { cond, src, jt, jf } => {
-                let (by_k, by_x) = match cond {
-                    Cond::Eq => (Code::EqK, Code::EqX),
-                    Cond::Gt => (Code::GtK, Code::GtX),
-                    Cond::Ge => (Code::GeK, Code::GeX),
-                    Cond::Set => (Code::SetK, Code::SetX),
-                };
-                let (code, k) = match src {
-                    Operand::K(k) => (by_k, k),
-                    Operand::X => (by_x, 0),
-                };
-                Op { code, jt, jf, k }
-            }
-            Insn::RetK(k) => plain(Code::RetK, k),
-            // No checked program holds an invalid instruction.
-            Insn::Invalid(_) => plain(Code::RetK, 0),
-            Insn::RetA => plain(Code::RetA, 0),
-            Insn::Tax => plain(Code::Tax, 0),
-            Insn::Txa => plain(Code::Txa, 0),
-        }
-    }
-}
-
-/// What a program runs on. `None` ends the run with 0.
-trait Input {
-    /// Whether shift counts above 31 give 0 (or are masked).
-    const WIDE_SHIFTS_GIVE_ZERO: bool;
-    fn len(&self) -> u32;
-    fn bytes<const N: usize>(&self, offset: u32) -> Option<[u8; N]>;
-    fn indirect<const N: usize>(&self, x: u32, k: u32) -> Option<[u8; N]>;
-    /// At a negative offset.
-    fn header<const N: usize>(&self, offset: u32) -> Option<[u8; N]>;
-    fn ancillary(&mut self, code: u32, a: u32, x: u32) -> Ancillary;
-}
-
-struct Captured<'a> {
-    data: &'a [u8],
-    wire_len: u32,
-}
-
-impl Input for Captured<'_> {
-    const WIDE_SHIFTS_GIVE_ZERO: bool = true;
-
-    #[inline(always)]
-    fn len(&self) -> u32 {
-        self.wire_len
-    }
-
-    #[inline(always)]
-    fn bytes<const N: usize>(&self, offset: u32) -> Option<[u8; N]> {
-        read(self.data, u64::from(offset))
-    }
-
-    #[inline(always)]
-    fn indirect<const N: usize>(&self, x: u32, k: u32) -> Option<[u8; N]> {
-        read(self.data, u64::from(x) + u64::from(k))
-    }
-
-    fn header<const N: usize>(&self, offset: u32) -> Option<[u8; N]> {
-        self.bytes(offset)
-    }
-
-    fn ancillary(&mut self, _: u32, a: u32, _: u32) -> Ancillary {
-        Ancillary::Value(a)
-    }
-}
-
-struct InKernel<'a, 'p> {
-    data: &'a [u8],
-    packet: &'a Packet<'p>,
-    random: &'a mut dyn Random,
-}
-
-impl Input for InKernel<'_, '_> {
-    const WIDE_SHIFTS_GIVE_ZERO: bool = false;
-
-    #[inline(always)]
-    fn len(&self) -> u32 {
-        self.data.len() as u32
-    }
-
-    #[inline(always)]
-    fn bytes<const N: usize>(&self, offset: u32) -> Option<[u8; N]> {
-        read(self.data, u64::from(offset))
-    }
-
-    #[inline(always)]
-    fn indirect<const N: usize>(&self, x: u32, k: u32) -> Option<[u8; N]> {
-        let offset = x.wrapping_add(k);
-        if (offset as i32) < 0 {
-            self.header(offset)
-        } else {
-            self.bytes(offset)
-        }
-    }
-
-    #[cold]
-    fn header<const N: usize>(&self, offset: u32) -> Option<[u8; N]> {
-        self.packet
-            .bytes_at_offset(offset as i32, N)?
-            .try_into()
-            .ok()
-    }
-
-    #[inline(never)]
-    fn ancillary(&mut self, code: u32, a: u32, x: u32) -> Ancillary {
-        match Extension::from_offset(AD_OFFSET + code) {
-            Some(extension) => ancillary::load(extension, a, x, self.packet, self.random),
-            // Only extensions are prepared as ancillary loads.
-            None => Ancillary::Value(a),
-        }
-    }
-}
-
-/// seccomp's data: words in the machine's own order, which the loop takes for
-/// network order as it does a packet's.
-struct Call<'a>(&'a SeccompData);
-
-impl Input for Call<'_> {
-    const WIDE_SHIFTS_GIVE_ZERO: bool = false;
-
-    fn len(&self) -> u32 {
-        SECCOMP_DATA_SIZE as u32
-    }
-
-    #[inline(always)]
-    fn bytes<const N: usize>(&self, offset: u32) -> Option<[u8; N]> {
-        self.0.word(offset)?.to_be_bytes()[..].try_into().ok()
-    }
-
-    fn indirect<const N: usize>(&self, _: u32, _: u32) -> Option<[u8; N]> {
-        None
-    }
-
-    fn header<const N: usize>(&self, _: u32) -> Option<[u8; N]> {
-        None
-    }
-
-    fn ancillary(&mut self, _: u32, a: u32, _: u32) -> Ancillary {
-        Ancillary::Value(a)
-    }
-}
-
-#[inline(always)]
-fn read<const N: usize>(data: &[u8], offset: u64) -> Option<[u8; N]> {
-    let start = offset as usize;
-    data.get(start..start + N)?.try_into().ok()
-}
-
-/// Watches a run.
-trait Observer {
-    /// Called before each instruction with the registers as they stand.
-    fn before(&mut self, at: usize, a: u32, x: u32);
-}
-
-struct Unobserved;
-
-impl Observer for Unobserved {
-    #[inline(always)]
-    fn before(&mut self, _: usize, _: u32, _: u32) {}
-}
-
-/// Holds the last instruction back until it is known what it did.
-struct Tracer<'a> {
-    report: &'a mut dyn FnMut(Step),
-    current: Option<usize>,
-    registers: (u32, u32),
-}
-
-impl<'a> Tracer<'a> {
-    fn new(report: &'a mut dyn FnMut(Step)) -> Tracer<'a> {
-        Tracer {
-            report,
-            current: None,
-            registers: (0, 0),
-        }
-    }
-
-    fn finish(self, outcome: Result<u32, Endless>) -> Result<u32, Endless> {
-        if let Some(at) = self.current {
-            let (a, x) = self.registers;
-            let next = match outcome {
-                Ok(value) => Next::End(value),
-                Err(Endless) => Next::Stopped,
-            };
-            (self.report)(Step { at, a, x, next });
-        }
-        outcome
-    }
-}
-
-impl Observer for Tracer<'_> {
-    fn before(&mut self, next: usize, a: u32, x: u32) {
-        if let Some(at) = self.current {
-            let next = Next::Insn(next);
-            (self.report)(Step { at, a, x, next });
-        }
-        self.current = Some(next);
-        self.registers = (a, x);
-    }
-}
-
 /// The loop. Registers and scratch memory start as zero: Linux never lets a
 /// program read a word before it is written, libpcap clears them.
 // Not inlined: the loop wants all registers, its callers need few.
@@ -470,19 +153,19 @@ fn run<I: Input, O: Observer>(ops: &[Op], mut input: I, observer: &mut O) -> Res
         let op = &ops[pc];
         pc += 1;
         let k = op.k;
-        // A branch and not a selection: the processor then predicts where the
-        // run goes on, and need not wait for the offset to be loaded.
-        let branch = |holds: bool| {
-            if holds {
-                cold_path();
-                pc + usize::from(op.jt)
-            } else if op.jf == 0 {
-                pc
-            } else {
-                cold_path();
-                pc + usize::from(op.jf)
-            }
-        };
+        /// A branch and not a selection: the processor then predicts where the
+        /// run goes on, and need not wait for the offset to be loaded.
+        macro_rules! skip {
+            ($field:ident if $holds:expr) => {
+                if $holds {
+                    cold_path();
+                    pc += usize::from(op.$field);
+                }
+            };
+            ($holds:expr) => {
+                pc += usize::from(if $holds { op.jt } else { op.jf })
+            };
+        }
         match op.code {
             Code::LoadW => a = u32::from_be_bytes(load!(input.bytes(k))),
             Code::LoadH => a = u16::from_be_bytes(load!(input.bytes(k))).into(),
@@ -536,14 +219,30 @@ fn run<I: Input, O: Observer>(ops: &[Op], mut input: I, observer: &mut O) -> Res
                 }
                 pc = k as usize;
             }
-            Code::EqK => pc = branch(a == k),
-            Code::GtK => pc = branch(a > k),
-            Code::GeK => pc = branch(a >= k),
-            Code::SetK => pc = branch(a & k != 0),
-            Code::EqX => pc = branch(a == x),
-            Code::GtX => pc = branch(a > x),
-            Code::GeX => pc = branch(a >= x),
-            Code::SetX => pc = branch(a & x != 0),
+            Code::EqK => skip!(jt if a == k),
+            Code::GtK => skip!(jt if a > k),
+            Code::GeK => skip!(jt if a >= k),
+            Code::SetK => skip!(jt if a & k != 0),
+            Code::NeK => skip!(jf if a != k),
+            Code::LeK => skip!(jf if a <= k),
+            Code::LtK => skip!(jf if a < k),
+            Code::ClearK => skip!(jf if a & k == 0),
+            Code::EqKElse => skip!(a == k),
+            Code::GtKElse => skip!(a > k),
+            Code::GeKElse => skip!(a >= k),
+            Code::SetKElse => skip!(a & k != 0),
+            Code::EqX => skip!(jt if a == x),
+            Code::GtX => skip!(jt if a > x),
+            Code::GeX => skip!(jt if a >= x),
+            Code::SetX => skip!(jt if a & x != 0),
+            Code::NeX => skip!(jf if a != x),
+            Code::LeX => skip!(jf if a <= x),
+            Code::LtX => skip!(jf if a < x),
+            Code::ClearX => skip!(jf if a & x == 0),
+            Code::EqXElse => skip!(a == x),
+            Code::GtXElse => skip!(a > x),
+            Code::GeXElse => skip!(a >= x),
+            Code::SetXElse => skip!(a & x != 0),
             Code::RetK => return Ok(k),
             Code::RetA => return Ok(a),
             Code::Tax => x = a,
@@ -561,7 +260,7 @@ fn ip_header_len([first]: [u8; 1]) -> u32 {
 mod tests {
     use super::*;
     use crate::{Rules, check};
-    use isa::classic::{NET_OFFSET, SockFilter};
+    use isa::classic::{Extension, NET_OFFSET, SockFilter};
     use packet::Metadata;
     use spec::SplitMix;
 

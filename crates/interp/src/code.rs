@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use isa::ebpf::{Insn, Reg};
-use lower::{Evidence, Lowered, PacketRules};
+use lower::{Evidence, Lowered, PacketRules, Wants};
 use packet::{Metadata, Packet};
 use spec::context::{LEN, SECCOMP_DATA_SIZE};
 use spec::{Random, SplitMix};
@@ -20,8 +20,30 @@ pub struct Code {
     tables: Arc<[Table]>,
     evidence: Evidence,
     rules: PacketRules,
-    /// Whether it reads any field of the context but the length.
-    reads_metadata: bool,
+    wants: Wants,
+    setup: Setup,
+}
+
+/// What a run sets up.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Setup {
+    /// Nothing: the program looks at registers and a packet's bytes.
+    Nothing,
+    /// The context of a seccomp filter that looks at nothing else.
+    Call,
+    /// All there is.
+    Everything,
+}
+
+impl Setup {
+    fn of(wants: Wants, evidence: Evidence) -> Setup {
+        let seccomp = matches!(evidence, Evidence::Classic(classic::Rules::Seccomp));
+        match wants.limits | wants.world {
+            false if seccomp => Setup::Call,
+            false if !wants.context => Setup::Nothing,
+            _ => Setup::Everything,
+        }
+    }
 }
 
 impl Code {
@@ -37,8 +59,10 @@ impl Code {
         evidence: Evidence,
     ) -> Result<Code, Unsupported> {
         let Compiled { ops, tables } = compile(insns, rules)?;
+        let wants = Wants::of(insns, rules, evidence);
         Ok(Code {
-            reads_metadata: reads_metadata(insns),
+            wants,
+            setup: Setup::of(wants, evidence),
             evidence,
             rules,
             ops,
@@ -74,36 +98,28 @@ impl Code {
         random: &mut dyn Random,
         budget: u64,
     ) -> Outcome {
-        assert!(!self.is_seccomp(), "a seccomp filter runs on system calls");
-        if self.reads_metadata {
-            self.run_described(machine, packet, random, budget)
-        } else {
-            self.run_plain(machine, packet, random, budget)
+        if self.setup == Setup::Nothing {
+            // SAFETY: the program looks at nothing but registers and these bytes.
+            return unsafe { self.run_alone(machine, 0, packet.data()) };
         }
+        // A copy, so that the caller's need not lie in memory for the other way.
+        self.run_with_everything(machine, &{ *packet }, random, budget)
     }
 
-    /// Apart, so that the many programs that read no metadata do not save
-    /// registers for a call that they do not make.
+    /// Apart, so that the many programs that want nothing else do not save
+    /// registers for it.
     #[inline(never)]
-    fn run_described(
+    fn run_with_everything(
         &self,
         machine: &mut Machine,
         packet: &Packet<'_>,
         random: &mut dyn Random,
         budget: u64,
     ) -> Outcome {
-        machine.skb.describe_metadata(packet);
-        self.run_plain(machine, packet, random, budget)
-    }
-
-    #[inline(always)]
-    fn run_plain(
-        &self,
-        machine: &mut Machine,
-        packet: &Packet<'_>,
-        random: &mut dyn Random,
-        budget: u64,
-    ) -> Outcome {
+        assert!(!self.is_seccomp(), "a seccomp filter runs on system calls");
+        if self.wants.metadata {
+            machine.skb.describe_metadata(packet);
+        }
         let data = packet.data();
         let len = match self.rules {
             PacketRules::Capture => packet.wire_len(),
@@ -128,13 +144,18 @@ impl Code {
     #[inline]
     pub fn run_seccomp(&self, machine: &mut Machine, data: &[u8; SECCOMP_DATA_SIZE]) -> Outcome {
         assert!(self.is_seccomp(), "a packet filter runs on packets");
+        let context = data.as_ptr().expose_provenance() as u64;
+        if self.setup == Setup::Call {
+            // SAFETY: the program is a seccomp filter that looks at its context
+            // alone, whose checker bounds every load to the 64 bytes at `r1`.
+            return unsafe { self.run_alone(machine, context, &[]) };
+        }
         let packet = Packet::whole(&[], &Metadata::UNKNOWN);
         let mut world = Surroundings {
             packet: &packet,
             random: &mut SplitMix::new(0),
         };
         let m = machine.enter();
-        let context = data.as_ptr().expose_provenance() as u64;
         // SAFETY: `m` is unique for this run; the program is a seccomp filter,
         // whose checker bounds every load to the 64 bytes at `r1`.
         unsafe { self.run(m, context, &[], &mut world, 0) }
@@ -185,6 +206,27 @@ impl Code {
         matches!(self.evidence, Evidence::Classic(classic::Rules::Seccomp))
     }
 
+    /// Runs a classic filter that looks at nothing but its registers, its context
+    /// and a packet's bytes. Such a program has no loops.
+    ///
+    /// # Safety
+    /// `context` points to what the program's evidence says `r1` points to, if it
+    /// looks at it.
+    #[inline(always)]
+    unsafe fn run_alone(&self, machine: &mut Machine, context: u64, data: &[u8]) -> Outcome {
+        let m = machine.enter();
+        let nobody = std::ptr::null_mut();
+        // SAFETY: the operations were made from a lowered program, whose evidence
+        // upholds what they do; none of them asks the world, as `wants` says.
+        let r0 = unsafe {
+            if self.wants.context {
+                (*m).regs[Reg::R6.index()] = context;
+            }
+            Run::new(self.ops.as_ptr(), m, data, nobody).complete()
+        };
+        Outcome::Returned(r0)
+    }
+
     /// # Safety
     /// `m` comes from `Machine::enter`; `context` points to what the program's
     /// evidence says `r1` points to.
@@ -215,14 +257,4 @@ impl Code {
             }
         }
     }
-}
-
-/// Whether the program reads its context beyond the length. Any load through
-/// another register than the frame pointer counts.
-fn reads_metadata(insns: &[Insn]) -> bool {
-    insns.iter().any(|insn| match *insn {
-        Insn::Load { base, off, .. } => base != Reg::R10 && !(base == Reg::R6 && off == LEN.offset),
-        Insn::LoadAcquire { .. } | Insn::Atomic { .. } => true,
-        _ => false,
-    })
 }

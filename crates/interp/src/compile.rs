@@ -9,7 +9,7 @@ use lower::jumps::{Arrivals, jump_target};
 use vm::find_call;
 
 use crate::fuse;
-use crate::op::Op;
+use crate::op::{Distance, Op};
 use crate::ops::branch::Table;
 use crate::ops::linked::{self, Kind};
 use crate::ops::packet::PacketLoad;
@@ -74,6 +74,10 @@ struct Builder<'a> {
 
 impl<'a> Builder<'a> {
     fn new(insns: &'a [Insn], rules: PacketRules) -> Builder<'a> {
+        assert!(
+            insns.len() <= Distance::LONGEST_PROGRAM,
+            "no memory holds a program of gigabytes"
+        );
         let arrivals = Arrivals::of(insns);
         Builder {
             insns,
@@ -350,8 +354,8 @@ impl<'a> Builder<'a> {
             } else {
                 cases.iter().map(|case| case.key).collect()
             },
-            targets: vec![0; len].into_boxed_slice(),
-            default: 0,
+            targets: vec![Distance::NONE; len].into_boxed_slice(),
+            default: Distance::NONE,
         });
         self.push(branch::switch(dst, dense), Kind::Other);
     }
@@ -454,7 +458,8 @@ impl<'a> Builder<'a> {
         let tables = &mut self.tables;
         for patch in &self.patches {
             let op = &mut self.ops[patch.op as usize];
-            let distance = self.op_of[patch.target as usize] as i32 - patch.op as i32;
+            let target = self.op_of[patch.target as usize];
+            let distance = Distance::between(patch.op as usize, target as usize);
             match patch.field {
                 Field::First => op.t = distance,
                 Field::Second => op.u = distance,

@@ -34,10 +34,10 @@ pub(crate) struct Op {
     pub a: u32,
     /// Second immediate: what a fused comparison compares with.
     pub b: u32,
-    /// Target of the (first) branch, in operations from this one.
-    pub t: i32,
+    /// Target of the (first) branch, from this operation.
+    pub t: Distance,
     /// Target of the second branch, likewise.
-    pub u: i32,
+    pub u: Distance,
     pub dst: u8,
     pub src: u8,
     pub off: i16,
@@ -51,8 +51,8 @@ impl Op {
             run,
             a: 0,
             b: 0,
-            t: 0,
-            u: 0,
+            t: Distance::NONE,
+            u: Distance::NONE,
             dst: 0,
             src: 0,
             off: 0,
@@ -82,6 +82,28 @@ impl Op {
 }
 
 const _: () = assert!(size_of::<Op>() == 32);
+
+/// How far it is from one operation to another, in words: what a processor scales
+/// by itself.
+#[derive(Clone, Copy)]
+pub(crate) struct Distance(i32);
+
+impl Distance {
+    const WORD: usize = size_of::<u64>();
+    const OP: i32 = (size_of::<Op>() / Distance::WORD) as i32;
+
+    /// To the operation itself.
+    pub(crate) const NONE: Distance = Distance(0);
+    const ONE: Distance = Distance(Distance::OP);
+
+    /// Operations that a program may have, so that every distance fits.
+    pub(crate) const LONGEST_PROGRAM: usize = (i32::MAX / Distance::OP) as usize;
+
+    /// From one operation to another, by their places in a program.
+    pub(crate) const fn between(from: usize, to: usize) -> Distance {
+        Distance((to as i32 - from as i32) * Distance::OP)
+    }
+}
 
 /// What an operation does.
 pub(crate) trait Operation {
@@ -219,22 +241,18 @@ impl Run {
         unsafe { &mut (*self.m).may_goto }
     }
 
-    /// Calls the function of the program that stands `distance` operations on:
+    /// Calls the function of the program that stands at this distance:
     /// with a frame and loops of its own, and `r6` to `r9` as they were when it
     /// returns.
     #[inline(always)]
-    pub(crate) fn call(&mut self, distance: i32) {
+    pub(crate) fn call(&mut self, distance: Distance) {
         const KEPT: [u8; 4] = [6, 7, 8, 9];
         const FRAME_POINTER: u8 = 10;
         let kept = KEPT.map(|number| self.register(number));
         let frame = self.register(FRAME_POINTER);
         self.set_register(FRAME_POINTER, frame.wrapping_sub(FRAME_BYTES as u64));
         let loops = std::mem::replace(self.may_goto(), MAY_GOTO_LOOPS);
-        let callee = Run {
-            op: self.op.wrapping_offset(distance as isize),
-            ..*self
-        };
-        self.r0 = callee.complete();
+        self.r0 = Run { ..*self }.moved(distance).complete();
         *self.may_goto() = loops;
         self.set_register(FRAME_POINTER, frame);
         for (number, value) in KEPT.into_iter().zip(kept) {
@@ -245,8 +263,15 @@ impl Run {
     /// At the next operation, where that is known to be a certain one.
     #[inline(always)]
     pub(crate) fn forward(self) -> Run {
+        self.moved(Distance::ONE)
+    }
+
+    /// At the operation at this distance.
+    #[inline(always)]
+    fn moved(self, distance: Distance) -> Run {
+        let words = self.op.cast::<u64>().wrapping_offset(distance.0 as isize);
         Run {
-            op: self.op.wrapping_add(1),
+            op: words.cast(),
             ..self
         }
     }
@@ -254,17 +279,13 @@ impl Run {
     /// Goes on with the next operation.
     #[inline(always)]
     pub(crate) fn next(self) -> Flow {
-        self.jump(1)
+        self.jump(Distance::ONE)
     }
 
-    /// Goes on that many operations from this one.
+    /// Goes on with the operation at this distance.
     #[inline(always)]
-    pub(crate) fn jump(self, distance: i32) -> Flow {
-        Run {
-            op: self.op.wrapping_offset(distance as isize),
-            ..self
-        }
-        .dispatch()
+    pub(crate) fn jump(self, distance: Distance) -> Flow {
+        self.moved(distance).dispatch()
     }
 
     /// Goes on with what the operation says it is.

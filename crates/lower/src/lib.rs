@@ -8,15 +8,18 @@
 //! program is looked at for its form ([`Malformed`]).
 //!
 //! What more than one engine wants to know of a program is found here too: where
-//! jumps lead ([`jumps`]) and chains of comparisons ([`chains`]).
+//! jumps lead ([`jumps`]), chains of comparisons ([`chains`]), and what a run must
+//! set up ([`Wants`]).
 #![forbid(unsafe_code)]
 
 pub mod chains;
 pub mod jumps;
 mod structure;
+mod wants;
 
 pub use structure::{Function, MAX_SLOTS, Malformed, Problem};
 pub use vm::PacketRules;
+pub use wants::{Wants, may_lie_elsewhere};
 
 use classic::{Converted, Rules, Semantics};
 use isa::ebpf::Insn;

@@ -6,7 +6,7 @@ use isa::ebpf::{Cond, Operand, Reg, Width, eval};
 
 use super::operand::{Bits, Condition, Get, Read};
 use super::{choose_cond, choose_reg, choose_source, choose_width};
-use crate::op::{Flow, Op, Operation, Run, Step, step};
+use crate::op::{Distance, Flow, Op, Operation, Run, Step, step};
 
 /// The way that a branch takes.
 pub(crate) trait Way {
@@ -120,10 +120,10 @@ pub(crate) struct Table {
     pub first: u32,
     /// Keys in ascending order; empty where `targets` is indexed directly.
     pub keys: Box<[u32]>,
-    /// Targets in operations from the look-up, by position.
-    pub targets: Box<[i32]>,
+    /// Targets from the look-up, by position.
+    pub targets: Box<[Distance]>,
     /// Where a value that is no key goes.
-    pub default: i32,
+    pub default: Distance,
 }
 
 impl Table {

@@ -7,14 +7,16 @@
 use std::marker::PhantomData;
 
 use isa::ebpf::{Cond, Reg, Size, Width, eval};
+use lower::may_lie_elsewhere;
 use vm::{PacketRules, load_packet, load_packet_beyond};
 
 use super::choose_cond;
 use super::operand::{Condition, R0, Read, Stored};
 use crate::op::{Dispatch, Flow, Op, Operation, Run, Step, step};
 
-/// Value of `Op::off` for Linux's rules.
-const KERNEL: i16 = 1;
+/// Value of `Op::off` for loads that may find something beyond the packet's bytes,
+/// by Linux's rules.
+const ELSEWHERE: i16 = 1;
 
 /// Where a packet load loads.
 pub(super) trait Place {
@@ -64,13 +66,13 @@ impl<P: Place, const N: usize, K: Operation> Operation for Load<P, N, K> {
 impl<P: Place, const N: usize, K: Operation> Operation for Beyond<P, N, K> {
     #[inline(always)]
     fn perform(mut run: Run) -> Flow {
-        let rules = if run.op().off == KERNEL {
-            PacketRules::Kernel
-        } else {
-            PacketRules::Capture
-        };
+        // Most find nothing there, and then there may be no world to ask.
+        if run.op().off != ELSEWHERE {
+            return run.finish(0);
+        }
         let offset = P::offset(&run);
-        match load_packet_beyond(run.world().packet, rules, offset, N as u32) {
+        let packet = run.world().packet;
+        match load_packet_beyond(packet, PacketRules::Kernel, offset, N as u32) {
             Some(value) => {
                 run.r0 = u64::from(value);
                 K::perform(run)
@@ -149,10 +151,9 @@ impl PacketLoad {
     fn op(&self, step: Step) -> Op {
         Op {
             a: self.offset as u32,
-            off: if self.rules == PacketRules::Kernel {
-                KERNEL
-            } else {
-                0
+            off: match may_lie_elsewhere(self.rules, self.index, self.offset) {
+                true => ELSEWHERE,
+                false => 0,
             },
             src: self.index.map_or(0, Reg::number),
             ..Op::new(step)
