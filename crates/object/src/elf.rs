@@ -18,7 +18,7 @@ use elf_file::elf::{
 use elf_file::read::elf::{FileHeader, Rel, SectionHeader, Sym};
 use elf_file::{LittleEndian, pod};
 
-use crate::error::Error;
+use crate::error::{ENDIAN, Error, FORMAT};
 
 /// The number of a section in its file; 0 is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -214,6 +214,28 @@ pub enum ElfFault {
         /// Its number.
         section: u32,
     },
+}
+
+impl ElfFault {
+    /// Is it another kind of file, rather than a damaged object?
+    pub(crate) fn is_about_kind(&self) -> bool {
+        matches!(
+            self,
+            ElfFault::NotElf
+                | ElfFault::Not64Bit
+                | ElfFault::NotRelocatable { .. }
+                | ElfFault::WrongMachine { .. }
+        )
+    }
+
+    /// The number of the error with which libbpf ends.
+    pub fn errno(&self) -> i32 {
+        match self {
+            ElfFault::NoSymbols => 2,
+            ElfFault::ForeignByteOrder | ElfFault::UnknownByteOrder => ENDIAN,
+            _ => FORMAT,
+        }
+    }
 }
 
 impl fmt::Display for ElfFault {

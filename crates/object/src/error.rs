@@ -6,13 +6,24 @@
 
 use std::fmt;
 
+use crate::attach::AttachFault;
+use crate::container::ContainerFault;
 use crate::datasec::DatasecFault;
 use crate::elf::ElfFault;
 use crate::externs::ExternFault;
 use crate::linker::LinkFault;
 use crate::maps::{MapFault, StructOpsFault};
 use crate::programs::CodeFault;
+use crate::relocate::RelocationFault;
 use crate::sections::SectionFault;
+use crate::types::TypesFault;
+
+/// libbpf's numbers: the file is not what it should be.
+pub(crate) const FORMAT: i32 = 4001;
+/// The file is of the other byte order.
+pub(crate) const ENDIAN: i32 = 4003;
+/// A relocation can't be done.
+pub(crate) const RELOC: i32 = 4005;
 
 /// A refusal.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,8 +41,12 @@ struct Parts {
 pub enum Problem {
     /// The file as a file.
     Elf(ElfFault),
+    /// A file that is no object.
+    Container(ContainerFault),
     /// What a section holds.
     Section(SectionFault),
+    /// The types.
+    Types(TypesFault),
     /// A program as a piece of its section.
     Code(CodeFault),
     /// The types of a section.
@@ -44,6 +59,10 @@ pub enum Problem {
     Extern(ExternFault),
     /// Files that are to be one.
     Linker(LinkFault),
+    /// What an instruction refers to.
+    Relocation(RelocationFault),
+    /// What a program attaches to.
+    Attach(AttachFault),
 }
 
 /// Where it is; what is not known is left out.
@@ -159,7 +178,8 @@ impl Problem {
     /// Whose fault it is.
     pub fn blame(&self) -> Blame {
         match self {
-            Problem::Elf(_) => Blame::File,
+            Problem::Elf(_) | Problem::Types(_) => Blame::File,
+            Problem::Container(_) => Blame::User,
             Problem::Section(SectionFault::OldMaps) => Blame::User,
             Problem::Section(_) => Blame::File,
             Problem::Code(CodeFault::StaticProgram) => Blame::User,
@@ -169,6 +189,27 @@ impl Problem {
             Problem::StructOps(fault) => fault.blame(),
             Problem::Extern(fault) => fault.blame(),
             Problem::Linker(fault) => fault.blame(),
+            Problem::Relocation(fault) => fault.blame(),
+            Problem::Attach(fault) => fault.blame(),
+        }
+    }
+
+    /// The number of the error with which libbpf 7.2 ends: the system's, or from
+    /// 4000 on its own (`enum libbpf_errno`).
+    pub fn errno(&self) -> i32 {
+        match self {
+            Problem::Elf(fault) => fault.errno(),
+            Problem::Container(_) => FORMAT,
+            Problem::Section(fault) => fault.errno(),
+            Problem::Types(fault) => fault.errno(),
+            Problem::Code(fault) => fault.errno(),
+            Problem::Datasec(fault) => fault.errno(),
+            Problem::Map(fault) => fault.errno(),
+            Problem::StructOps(fault) => fault.errno(),
+            Problem::Extern(fault) => fault.errno(),
+            Problem::Linker(fault) => fault.errno(),
+            Problem::Relocation(fault) => fault.errno(),
+            Problem::Attach(fault) => fault.errno(),
         }
     }
 }
@@ -195,12 +236,16 @@ macro_rules! problems {
 problems! {
     Elf(ElfFault),
     Section(SectionFault),
+    Container(ContainerFault),
+    Types(TypesFault),
     Code(CodeFault),
     Datasec(DatasecFault),
     Map(MapFault),
     StructOps(StructOpsFault),
     Extern(ExternFault),
     Linker(LinkFault),
+    Relocation(RelocationFault),
+    Attach(AttachFault),
 }
 
 impl<P: Into<Problem>> From<P> for Error {

@@ -9,10 +9,11 @@ use std::fmt;
 
 use btf::Name;
 use isa::ebpf::RawInsn;
+use program::AttachPoint;
 use spec::programs::{AttachType, LoadFlags, ProgramType, SectionRule};
 
 use crate::elf::{Binding, Elf, ElfFault, Section, SectionId, Symbol, SymbolKind};
-use crate::error::Error;
+use crate::error::{Error, FORMAT};
 use crate::sections::{Role, Sections};
 
 /// The number of a program or function in its object.
@@ -50,6 +51,8 @@ pub struct Code<'a> {
     pub attach: Option<AttachType>,
     /// What the user asks of the kernel; what the section says comes to it.
     pub flags: LoadFlags,
+    /// What it attaches to, if the user says so.
+    pub attach_point: Option<AttachPoint>,
 }
 
 /// What is wrong with a program as a piece of a section.
@@ -71,6 +74,17 @@ pub enum CodeFault {
         /// Bytes.
         size: u64,
     },
+}
+
+impl CodeFault {
+    /// The number of the error with which libbpf ends.
+    pub fn errno(&self) -> i32 {
+        match self {
+            CodeFault::BeyondSection { .. } => FORMAT,
+            CodeFault::StaticProgram => 95,
+            CodeFault::Misshapen { .. } => 22,
+        }
+    }
 }
 
 impl fmt::Display for CodeFault {
@@ -134,6 +148,12 @@ impl<'a> Codes<'a> {
     /// The programs, without the functions that they call.
     pub fn programs(&self) -> impl Iterator<Item = (ProgramId, &Code<'a>)> {
         self.iter().filter(|(_, code)| !code.is_function)
+    }
+
+    /// How many there are.
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
+        self.all.len()
     }
 
     /// The one of this number.
@@ -214,6 +234,7 @@ impl<'a> Code<'a> {
             kind: rule.filter(|_| !is_function).map(|rule| rule.kind),
             attach: rule.and_then(|rule| rule.attach),
             flags: LoadFlags::default(),
+            attach_point: None,
         })
     }
 
@@ -228,6 +249,12 @@ impl<'a> Code<'a> {
         self.slots
             .iter()
             .map(|bytes| RawInsn::from_le_bytes(*bytes))
+    }
+
+    /// What its section asks of the kernel.
+    pub fn section_flags(&self) -> LoadFlags {
+        self.rule
+            .map_or_else(LoadFlags::default, |rule| rule.traits.load_flags())
     }
 
     /// Gives it another type. What its section says about attaching and flags

@@ -8,7 +8,7 @@
 use std::fmt;
 
 use crate::elf::{Elf, Section, SectionId, SectionKind};
-use crate::error::Error;
+use crate::error::{Error, FORMAT};
 
 /// The sections of an object that mean something.
 #[derive(Clone, Debug, Default)]
@@ -64,6 +64,16 @@ pub enum SectionFault {
     License,
     /// A section of types is not of the kind that holds bytes.
     TypesKind,
+}
+
+impl SectionFault {
+    /// The number of the error with which libbpf ends.
+    pub fn errno(&self) -> i32 {
+        match self {
+            SectionFault::OldMaps => 95,
+            _ => FORMAT,
+        }
+    }
 }
 
 impl fmt::Display for SectionFault {

@@ -6,10 +6,10 @@ use btf::{StrOffset, TypeId};
 use isa::ebpf::{Insn, RawInsn, decode};
 use spec::programs::{AttachType, LoadFlags, ProgramType};
 
-use crate::reference::{MapId, PseudoLoad, Reference, is_wide_load};
+use crate::reference::{MapId, PseudoLoad, Reference, Referent};
 
 /// A program with everything that its load says.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Program {
     /// Its name: that of its function.
     pub name: String,
@@ -43,10 +43,12 @@ pub struct Program {
 /// A type to attach to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AttachPoint {
-    /// Its number.
+    /// Its number; 0 if only the module is to be known.
     pub id: TypeId,
     /// The number of the module that it is of, from 1; 0 is the kernel itself.
     pub module: u16,
+    /// Of a structure of functions: the number of the member that the program is.
+    pub member: Option<u32>,
 }
 
 /// A function in the slots.
@@ -89,27 +91,29 @@ impl Program {
     }
 
     /// The slots with file descriptors in place of the numbers of maps: what
-    /// `BPF_PROG_LOAD` takes without an array of descriptors.
+    /// `BPF_PROG_LOAD` takes without an array of descriptors. Only references are
+    /// changed: a slot that says the same without being one stays as it was written.
     pub fn for_kernel(&self, mut descriptor: impl FnMut(MapId) -> i32) -> Vec<RawInsn> {
         let mut slots = self.slots.clone();
-        let mut rest = slots.iter_mut();
-        while let Some(slot) = rest.next() {
-            if !is_wide_load(*slot) {
-                continue;
-            }
-            let pseudo = match slot.src() {
-                source if source == PseudoLoad::MapIndex as u8 => PseudoLoad::MapFd,
-                source if source == PseudoLoad::MapIndexValue as u8 => PseudoLoad::MapValue,
-                _ => {
-                    rest.next();
-                    continue;
-                }
+        for reference in &self.references {
+            let (map, pseudo) = match reference.to {
+                Referent::Map(map) => (map, PseudoLoad::MapFd),
+                Referent::Value { map, .. } => (map, PseudoLoad::MapValue),
+                _ => continue,
             };
-            slot.regs = slot.dst() | (pseudo as u8) << 4;
-            slot.imm = descriptor(MapId(slot.imm as u32));
-            rest.next();
+            if let Some(slot) = slots.get_mut(reference.slot as usize) {
+                slot.regs = slot.dst() | (pseudo as u8) << 4;
+                slot.imm = descriptor(map);
+            }
         }
         slots
+    }
+
+    /// What the load says as the expected type of attachment: a type's number, or
+    /// for a member of a structure of functions the member's.
+    pub fn expected_attach_type(&self) -> u32 {
+        let member = self.attach_point.and_then(|point| point.member);
+        member.unwrap_or_else(|| self.attach.map_or(0, AttachType::number))
     }
 
     /// What a slot refers to.

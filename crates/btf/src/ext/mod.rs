@@ -143,6 +143,13 @@ impl<'b, T: 'b> Group<'b, T> {
     pub fn records(self) -> impl ExactSizeIterator<Item = T> + 'b {
         self.records.chunks_exact(self.each).map(self.read)
     }
+
+    /// Record number `index`.
+    pub fn get(&self, index: usize) -> Option<T> {
+        let from = index.checked_mul(self.each)?;
+        let raw = self.records.get(from..from.checked_add(self.each)?)?;
+        Some((self.read)(raw))
+    }
 }
 
 /// Where a function starts.

@@ -197,6 +197,18 @@ numbered! {
     TraceFsessionMulti = 61, "trace_fsession_multi";
 }
 
+impl AttachType {
+    /// Does one link attach a program to many functions of the kernel, found by
+    /// pattern? Only the module is known when such a program is loaded.
+    pub const fn is_for_many(self) -> bool {
+        use AttachType::{TraceFentryMulti, TraceFexitMulti, TraceFsessionMulti};
+        matches!(
+            self,
+            TraceFentryMulti | TraceFexitMulti | TraceFsessionMulti
+        )
+    }
+}
+
 /// Bits of what is asked when a program is loaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct LoadFlags(pub u32);

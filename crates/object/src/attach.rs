@@ -1,0 +1,210 @@
+//! What a program attaches to, if that must be known when it is loaded: a function,
+//! hook or tracepoint of the kernel, found among its types by the name behind the
+//! slash of the section.
+
+use std::fmt;
+
+use btf::{Btf, Kind, TypeId};
+use program::AttachPoint;
+use spec::programs::{AttachType, ProgramType, Traits};
+
+use crate::error::Blame;
+use crate::programs::Code;
+use crate::target::Target;
+
+/// The longest name of a type that is looked for, in bytes.
+const LONGEST_NAME: usize = 127;
+
+/// Why a program can't be loaded, though it was linked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AttachFault {
+    /// Its section says no type, and nobody else did.
+    NoType {
+        /// The section.
+        section: String,
+    },
+    /// It is a function for a table of the kernel, and no table has it.
+    Unused,
+    /// What to attach to is neither in the section's name nor given.
+    NoTarget,
+    /// It takes the place of a function of another program, which is not given.
+    NoProgram,
+    /// The name is too long for any type.
+    TooLong,
+    /// The kernel and its modules have nothing of that name.
+    NotFound {
+        /// The name.
+        name: String,
+    },
+    /// There is no such module.
+    NoModule {
+        /// Its name.
+        name: String,
+    },
+    /// The types of the kernel are not there.
+    NoKernelTypes,
+}
+
+impl fmt::Display for AttachFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AttachFault::NoType { section } => write!(
+                f,
+                "the section name {section:?} says no program type, and none was given"
+            ),
+            AttachFault::Unused => {
+                write!(
+                    f,
+                    "a SEC(\"struct_ops\") function that no map of .struct_ops has"
+                )
+            }
+            AttachFault::NoTarget => write!(
+                f,
+                "the section names nothing to attach to (SEC(\"fentry/FUNCTION\")), \
+                 and nothing was given"
+            ),
+            AttachFault::NoProgram => {
+                write!(
+                    f,
+                    "it replaces a function of another program, which was not given"
+                )
+            }
+            AttachFault::TooLong => write!(f, "the name of what to attach to is too long"),
+            AttachFault::NotFound { name } => write!(f, "the kernel has no {name} to attach to"),
+            AttachFault::NoModule { name } => write!(f, "the kernel has no module {name}"),
+            AttachFault::NoKernelTypes => {
+                write!(f, "the types of the kernel are needed and not there")
+            }
+        }
+    }
+}
+
+impl AttachFault {
+    /// Whose fault it is.
+    pub fn blame(&self) -> Blame {
+        match self {
+            AttachFault::NotFound { .. }
+            | AttachFault::NoModule { .. }
+            | AttachFault::NoKernelTypes => Blame::Target,
+            _ => Blame::User,
+        }
+    }
+
+    /// The number of the error with which libbpf ends.
+    pub fn errno(&self) -> i32 {
+        match self {
+            AttachFault::NotFound { .. } => 3,
+            AttachFault::TooLong => 36,
+            AttachFault::NoKernelTypes => 2,
+            _ => 22,
+        }
+    }
+}
+
+/// Where a program attaches, and to what.
+pub(crate) type Attachment = (Option<AttachType>, Option<AttachPoint>);
+
+/// Finds out what a program attaches to. `given` is what is known already.
+pub(crate) fn attachment(
+    code: &Code<'_>,
+    given: Option<AttachPoint>,
+    target: &Target<'_>,
+) -> Result<Attachment, AttachFault> {
+    let section = code.section_name;
+    match code.kind {
+        None => {
+            let section = section.to_string();
+            return Err(AttachFault::NoType { section });
+        }
+        Some(ProgramType::StructOps) if given.is_none() => return Err(AttachFault::Unused),
+        _ => {}
+    }
+    let traits = code.rule.map_or(Traits::NONE, |rule| rule.traits);
+    let attach = match traits.has(Traits::USDT) && target.features.uprobe_multi {
+        true => Some(AttachType::TraceUprobeMulti),
+        false => code.attach,
+    };
+    let name = section.as_bytes().iter().position(|&byte| byte == b'/');
+    let name = name.map(|slash| &section.as_bytes()[slash + 1..]);
+    let point = if traits.has(Traits::BY_TYPE) && given.is_none() {
+        let name = name.ok_or(AttachFault::NoTarget)?;
+        if code.kind == Some(ProgramType::Ext) {
+            return Err(AttachFault::NoProgram);
+        }
+        Some(find(name, attach, target)?)
+    } else if code.rule.is_some() && attach.is_some_and(AttachType::is_for_many) {
+        let module = name.and_then(|name| split_module(name).0);
+        let module = module
+            .map(|module| module_named(module, target))
+            .transpose()?;
+        Some(AttachPoint {
+            id: TypeId::VOID,
+            module: module.unwrap_or(0),
+            member: None,
+        })
+    } else {
+        given
+    };
+    Ok((attach, point))
+}
+
+/// The module that a name starts with, up to a colon, and the rest.
+fn split_module(name: &[u8]) -> (Option<&[u8]>, &[u8]) {
+    match name.iter().position(|&byte| byte == b':') {
+        Some(colon) => (Some(&name[..colon]), &name[colon + 1..]),
+        None => (None, name),
+    }
+}
+
+fn module_named(name: &[u8], target: &Target<'_>) -> Result<u16, AttachFault> {
+    let numbered = target.modules.iter().zip(1..=u16::MAX);
+    let mut found = numbered.filter(|(module, _)| module.name.as_bytes() == name);
+    found
+        .next()
+        .map(|(_, number)| number)
+        .ok_or_else(|| AttachFault::NoModule {
+            name: String::from_utf8_lossy(name).into_owned(),
+        })
+}
+
+/// Finds what a name stands for: in the kernel unless a module is named, then in
+/// the modules whose names start as the one named.
+fn find(
+    name: &[u8],
+    attach: Option<AttachType>,
+    target: &Target<'_>,
+) -> Result<AttachPoint, AttachFault> {
+    let (module, bare) = split_module(name);
+    let (prefix, kind) = match attach {
+        Some(AttachType::TraceRawTp) => ("btf_trace_", Kind::Typedef),
+        Some(AttachType::LsmMac | AttachType::LsmCgroup) => ("bpf_lsm_", Kind::Func),
+        Some(AttachType::TraceIter) => ("bpf_iter_", Kind::Func),
+        _ => ("", Kind::Func),
+    };
+    let full = [prefix.as_bytes(), bare].concat();
+    if full.len() > LONGEST_NAME {
+        return Err(AttachFault::TooLong);
+    }
+    let within = |types: &Btf<'_>| types.find_all(kind, &full).next().map(|ty| ty.id());
+    let is_kernels = module.is_none_or(|module| b"vmlinux".starts_with(module));
+    let kernel = target.types.ok_or(AttachFault::NoKernelTypes)?;
+    if let Some(id) = within(kernel).filter(|_| is_kernels) {
+        return Ok(AttachPoint {
+            id,
+            module: 0,
+            member: None,
+        });
+    }
+    for (candidate, number) in target.modules.iter().zip(1..=u16::MAX) {
+        let is_meant = module.is_none_or(|module| candidate.name.as_bytes().starts_with(module));
+        if let Some(id) = within(candidate.types).filter(|_| is_meant) {
+            return Ok(AttachPoint {
+                id,
+                module: number,
+                member: None,
+            });
+        }
+    }
+    let name = String::from_utf8_lossy(name).into_owned();
+    Err(AttachFault::NotFound { name })
+}

@@ -1,0 +1,296 @@
+//! Files that are no objects, and objects inside other files.
+//!
+//! People hand over what they have: an archive of objects, a program with an object
+//! in its data (as skeletons have them), a compressed object, LLVM's bitcode. Such a
+//! file is refused by what it is, with the objects in it named by place, and
+//! [`objects_in`] gives them to whoever wants to open one.
+//!
+//! Cost: one pass over the file, and only if it is no object.
+
+use std::fmt;
+
+/// What starts an ELF file of 64 bits and little-endian byte order.
+const ELF: &[u8] = b"\x7fELF\x02\x01\x01";
+const ARCHIVE: &[u8] = b"!<arch>\n";
+/// Bytes of the header of an archive's member.
+const MEMBER: usize = 60;
+/// Bytes of an ELF file's header.
+const HEADER: usize = 64;
+
+/// An object inside another file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Embedded {
+    /// Its name, if the file around it gives it one.
+    pub name: Option<String>,
+    /// Where it starts, in bytes.
+    pub offset: usize,
+    /// Bytes.
+    pub len: usize,
+}
+
+/// A file that is no object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContainerFault {
+    /// What it is.
+    pub kind: ContainerKind,
+    /// The objects in it.
+    pub objects: Vec<Embedded>,
+}
+
+/// What a file is that is no object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ContainerKind {
+    /// Nothing is in it.
+    Empty,
+    /// It is compressed, so.
+    Compressed(&'static str),
+    /// An archive of files.
+    Archive,
+    /// An archive that only names its files.
+    ThinArchive,
+    /// LLVM's bitcode: compiled half way.
+    Bitcode,
+    /// Types alone, as in `/sys/kernel/btf`.
+    Types,
+    /// A program or library, or an object for another processor.
+    Elf,
+    /// Text, source code perhaps.
+    Text,
+    /// Who knows.
+    Unknown,
+}
+
+impl ContainerKind {
+    /// What a file seems to be.
+    pub fn of(file: &[u8]) -> ContainerKind {
+        const STARTS: &[(&[u8], ContainerKind)] = &[
+            (b"\x7fELF", ContainerKind::Elf),
+            (ARCHIVE, ContainerKind::Archive),
+            (b"!<thin>\n", ContainerKind::ThinArchive),
+            (b"BC\xc0\xde", ContainerKind::Bitcode),
+            (b"\xde\xc0\x17\x0b", ContainerKind::Bitcode),
+            (b"\x9f\xeb\x01\x00", ContainerKind::Types),
+            (b"\x1f\x8b", ContainerKind::Compressed("gzip")),
+            (b"\xfd7zXZ\0", ContainerKind::Compressed("xz")),
+            (b"\x28\xb5\x2f\xfd", ContainerKind::Compressed("zstd")),
+            (b"BZh", ContainerKind::Compressed("bzip2")),
+            (b"\x04\x22\x4d\x18", ContainerKind::Compressed("lz4")),
+            (b"PK\x03\x04", ContainerKind::Compressed("zip")),
+        ];
+        let known = STARTS.iter().find(|(start, _)| file.starts_with(start));
+        let start = &file[..file.len().min(512)];
+        let is_text = |byte: &u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
+        match known {
+            Some((_, kind)) => *kind,
+            None if file.is_empty() => ContainerKind::Empty,
+            None if start.iter().all(is_text) => ContainerKind::Text,
+            None => ContainerKind::Unknown,
+        }
+    }
+}
+
+impl ContainerFault {
+    /// What is wrong with a file that is no object.
+    pub(crate) fn of(file: &[u8]) -> ContainerFault {
+        ContainerFault {
+            kind: ContainerKind::of(file),
+            objects: objects_in(file),
+        }
+    }
+}
+
+impl fmt::Display for ContainerFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind {
+            ContainerKind::Empty => write!(f, "the file is empty")?,
+            ContainerKind::Compressed(how) => {
+                write!(f, "the file is compressed ({how}): unpack it first")?;
+            }
+            ContainerKind::Archive => write!(f, "this is an archive, no object")?,
+            ContainerKind::ThinArchive => {
+                write!(f, "this is a thin archive: it names objects and has none")?;
+            }
+            ContainerKind::Bitcode => write!(
+                f,
+                "this is LLVM bitcode: compile without -flto and -emit-llvm, or with llc -march=bpf"
+            )?,
+            ContainerKind::Types => write!(f, "these are types (BTF) alone, no object")?,
+            ContainerKind::Elf => write!(f, "this is an ELF file, but no object for BPF")?,
+            ContainerKind::Text => {
+                write!(
+                    f,
+                    "this is text: compile it with clang -g -O2 -target bpf -c"
+                )?;
+            }
+            ContainerKind::Unknown => write!(f, "this is no ELF file")?,
+        }
+        let mut separator = "; objects in it: ";
+        for object in self.objects.iter().take(4) {
+            f.write_str(separator)?;
+            if let Some(name) = &object.name {
+                write!(f, "{name} ")?;
+            }
+            write!(f, "at offset {:#x}, {} bytes", object.offset, object.len)?;
+            separator = ", ";
+        }
+        match self.objects.len().checked_sub(4) {
+            Some(more) if more > 0 => write!(f, " and {more} more"),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The objects inside a file: members of an archive, or in the data of a program.
+pub fn objects_in(file: &[u8]) -> Vec<Embedded> {
+    match file.starts_with(ARCHIVE) {
+        true => members(file),
+        false => scattered(file),
+    }
+}
+
+/// The members of an archive that are objects.
+fn members(file: &[u8]) -> Vec<Embedded> {
+    let mut found = Vec::new();
+    let mut long_names: &[u8] = &[];
+    let mut at = ARCHIVE.len();
+    while let Some(header) = file.get(at..at + MEMBER) {
+        let number = |field: &[u8]| {
+            std::str::from_utf8(field)
+                .ok()?
+                .trim()
+                .parse::<usize>()
+                .ok()
+        };
+        let Some(len) = number(&header[48..58]) else {
+            break;
+        };
+        let start = at + MEMBER;
+        let Some(contents) = start.checked_add(len).and_then(|end| file.get(start..end)) else {
+            break;
+        };
+        let name = header[..16].trim_ascii_end();
+        if name == b"//" {
+            long_names = contents;
+        } else if size_of_object(contents).is_some() {
+            let long = name.strip_prefix(b"/").and_then(number);
+            let name = match long {
+                Some(at) => long_names.get(at..).unwrap_or_default(),
+                None => name,
+            };
+            let end = name.iter().position(|&byte| matches!(byte, b'/' | b'\n'));
+            let name = String::from_utf8_lossy(&name[..end.unwrap_or(name.len())]);
+            let name = Some(name.into_owned());
+            found.push(Embedded {
+                name,
+                offset: start,
+                len,
+            });
+        }
+        at = start + len + len % 2;
+    }
+    found
+}
+
+/// Objects anywhere in a file.
+fn scattered(file: &[u8]) -> Vec<Embedded> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(next) = file[at..].iter().position(|&byte| byte == ELF[0]) {
+        at += next;
+        match size_of_object(&file[at..]) {
+            Some(len) => {
+                found.push(Embedded {
+                    name: None,
+                    offset: at,
+                    len,
+                });
+                at += len;
+            }
+            None => at += 1,
+        }
+    }
+    found
+}
+
+/// How many bytes the object has that starts here; `None` if there is none, or if
+/// it ends beyond the bytes.
+fn size_of_object(bytes: &[u8]) -> Option<usize> {
+    let header = bytes
+        .get(..HEADER)
+        .filter(|header| header.starts_with(ELF))?;
+    let half = |at: usize| u16::from_le_bytes([header[at], header[at + 1]]);
+    let (relocatable, bpf) = (1, 247);
+    if half(16) != relocatable || half(18) != bpf {
+        return None;
+    }
+    // The table of sections is the last thing in every object that is written
+    // today; sections behind it would not be found by anybody who cuts it out.
+    let table = u64::from_le_bytes(*header[40..48].first_chunk()?);
+    let len = table.checked_add(u64::from(half(58)) * u64::from(half(60)))?;
+    let len = usize::try_from(len).ok()?;
+    (len > HEADER && len <= bytes.len()).then_some(len)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A header of an object, with `tail` bytes up to the end of its table.
+    fn object(tail: usize) -> Vec<u8> {
+        let mut bytes = vec![0; HEADER + tail];
+        bytes[..ELF.len()].copy_from_slice(ELF);
+        bytes[16] = 1;
+        bytes[18] = 247;
+        bytes[40..48].copy_from_slice(&(HEADER as u64 + tail as u64 - 64).to_le_bytes());
+        bytes[58] = 64;
+        bytes[60] = 1;
+        bytes
+    }
+
+    #[test]
+    fn objects_in_the_data_of_a_program_are_found() {
+        let mut file = b"\x7fELF\x02\x01\x01 no object \x7f".to_vec();
+        let first = file.len();
+        file.extend(object(64));
+        file.extend(b"between");
+        let second = file.len();
+        file.extend(object(100));
+        let found: Vec<_> = objects_in(&file)
+            .iter()
+            .map(|it| (it.offset, it.len))
+            .collect();
+        assert_eq!(found, [(first, 128), (second, 164)]);
+        let said = ContainerFault::of(&file).to_string();
+        assert!(said.contains("at offset"), "{said}");
+    }
+
+    #[test]
+    fn an_archive_names_its_objects() {
+        let mut file = ARCHIVE.to_vec();
+        let mut add = |name: &str, contents: &[u8]| {
+            file.extend(format!("{name:<16}{:<32}{:<10}`\n", "0", contents.len()).bytes());
+            file.extend(contents);
+            if contents.len() % 2 == 1 {
+                file.push(b'\n');
+            }
+        };
+        add("//", b"a_name_that_is_too_long.bpf.o/\nodd");
+        add("readme.txt/", b"text");
+        add("short.o/", &object(65));
+        add("/0", &object(64));
+        let names: Vec<_> = objects_in(&file)
+            .into_iter()
+            .map(|it| it.name.unwrap())
+            .collect();
+        assert_eq!(names, ["short.o", "a_name_that_is_too_long.bpf.o"]);
+        assert_eq!(ContainerKind::of(&file), ContainerKind::Archive);
+    }
+
+    #[test]
+    fn what_ends_beyond_the_file_is_no_object() {
+        let whole = object(64);
+        assert_eq!(objects_in(&whole[..whole.len() - 1]), []);
+        assert_eq!(objects_in(b"!<arch>\nx"), []);
+        assert_eq!(objects_in(b""), []);
+    }
+}

@@ -1,0 +1,225 @@
+//! A program and the functions that it calls, in one piece.
+//!
+//! The program's instructions come first. They are read in order; a call or an
+//! address of a function that is not in the piece yet appends it, and the function
+//! is read to its end before the reading goes on where it was. So a function stands
+//! before those that it calls first, and each program that calls a function has it
+//! at a place of its own.
+
+use isa::ebpf::RawInsn;
+use program::{FunctionStart, Line, PseudoCall, PseudoLoad, Reference, Referent, is_wide_load};
+
+use crate::elf::SectionId;
+use crate::error::Error;
+use crate::programs::{Codes, ProgramId};
+use crate::relocate::RelocationFault;
+use crate::relocate::core::Code;
+use crate::relocate::info::Info;
+use crate::relocate::patches::{CALL, Goal, Patches};
+
+/// What programs are made of, and where functions are in the one being made.
+pub(crate) struct Assembler<'o, 'a> {
+    codes: &'o Codes<'a>,
+    code: &'o Code,
+    patches: &'o Patches,
+    info: &'o Info<'o>,
+    text: Option<SectionId>,
+    /// For each function: the program that it was last appended to, and where.
+    placed: Vec<(u32, u32)>,
+    /// Functions that are being read, with the slot to go on at.
+    pending: Vec<(Piece, usize)>,
+}
+
+/// A piece of a program.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Piece {
+    /// The program or function that it is.
+    pub(crate) id: ProgramId,
+    /// The slot where it starts.
+    pub(crate) start: u32,
+}
+
+/// A program in the making.
+#[derive(Debug)]
+pub(crate) struct Assembly {
+    pub(crate) slots: Vec<RawInsn>,
+    /// The program itself first, then functions as they were appended.
+    pub(crate) pieces: Vec<Piece>,
+    pub(crate) references: Vec<Reference>,
+    /// `None` if the program's own is missing.
+    pub(crate) functions: Option<Vec<FunctionStart>>,
+    /// `None` if the program's own are missing.
+    pub(crate) lines: Option<Vec<Line>>,
+}
+
+impl<'o, 'a> Assembler<'o, 'a> {
+    /// For the programs of one object.
+    pub(crate) fn new(
+        codes: &'o Codes<'a>,
+        code: &'o Code,
+        patches: &'o Patches,
+        info: &'o Info<'o>,
+        text: Option<SectionId>,
+    ) -> Assembler<'o, 'a> {
+        let placed = vec![(0, 0); codes.iter().count()];
+        Assembler {
+            codes,
+            code,
+            patches,
+            info,
+            text,
+            placed,
+            pending: Vec::new(),
+        }
+    }
+
+    /// Makes a program; `callback` finds a function that it must have even if it
+    /// is not called.
+    pub(crate) fn assemble(
+        &mut self,
+        main: ProgramId,
+        callback: impl FnOnce() -> Result<Option<ProgramId>, RelocationFault>,
+    ) -> Result<Assembly, Error> {
+        let mut made = Assembly {
+            slots: Vec::with_capacity(self.code.slots(main).len()),
+            pieces: Vec::new(),
+            references: Vec::new(),
+            functions: Some(Vec::new()),
+            lines: Some(Vec::new()),
+        };
+        self.append(&mut made, main, main)?;
+        self.read(&mut made, main)?;
+        let name = self
+            .codes
+            .get(main)
+            .map(|code| code.name)
+            .unwrap_or_default();
+        let callback = callback().map_err(|fault| Error::from(fault).in_program(name))?;
+        if let Some(callback) = callback
+            && self.place_of(main, callback).is_none()
+        {
+            self.append(&mut made, main, callback)?;
+            self.read(&mut made, main)?;
+        }
+        Ok(made)
+    }
+
+    /// Where a function is in the program being made.
+    fn place_of(&self, main: ProgramId, function: ProgramId) -> Option<u32> {
+        let (program, place) = self.placed[function.0 as usize];
+        (program == main.0 + 1).then_some(place)
+    }
+
+    fn append(&mut self, made: &mut Assembly, main: ProgramId, id: ProgramId) -> Result<(), Error> {
+        let start = made.slots.len() as u32;
+        made.slots.extend_from_slice(self.code.slots(id));
+        let piece = Piece { id, start };
+        made.pieces.push(piece);
+        self.placed[id.0 as usize] = (main.0 + 1, start);
+        self.pending.push((piece, 0));
+        let Some(code) = self.codes.get(id) else {
+            return Ok(());
+        };
+        // A program may lack types and lines, but not have them for a part only.
+        let missing = |fault: RelocationFault| Err(Error::from(fault).in_program(code.name));
+        if let Some(functions) = &mut made.functions
+            && self.info.add_functions(code, start, functions).is_none()
+        {
+            if id != main {
+                return missing(RelocationFault::MissingType);
+            }
+            made.functions = None;
+        }
+        if let Some(lines) = &mut made.lines
+            && self.info.add_lines(code, start, lines).is_none()
+        {
+            if id != main {
+                return missing(RelocationFault::MissingLines);
+            }
+            made.lines = None;
+        }
+        Ok(())
+    }
+
+    /// Reads what is pending, and what that appends.
+    fn read(&mut self, made: &mut Assembly, main: ProgramId) -> Result<(), Error> {
+        while let Some((piece, from)) = self.pending.pop() {
+            let len = self.code.slots(piece.id).len();
+            let own = piece.start as usize..piece.start as usize + len;
+            let calls = made.slots[own].iter().enumerate().skip(from);
+            let next = calls
+                .map(|(slot, insn)| (slot, *insn))
+                .find(|(_, insn)| is_call(*insn));
+            let Some((slot, insn)) = next else {
+                continue;
+            };
+            let callee = self.callee(piece.id, slot, insn).map_err(|fault| {
+                let code = self.codes.get(piece.id);
+                let (name, start) =
+                    code.map_or_else(Default::default, |code| (code.name, code.start));
+                Error::from(fault).in_program(name).at(start + slot)
+            })?;
+            self.pending.push((piece, slot + 1));
+            let Some(callee) = callee else {
+                continue;
+            };
+            let start = match self.place_of(main, callee) {
+                Some(start) => start,
+                None => {
+                    self.append(made, main, callee)?;
+                    made.slots.len() as u32 - self.code.slots(callee).len() as u32
+                }
+            };
+            let at = piece.start + slot as u32;
+            made.slots[at as usize].imm = start.wrapping_sub(at).wrapping_sub(1) as i32;
+            let to = match insn.code {
+                CALL => Referent::Call { start },
+                _ => Referent::FunctionAddress { start },
+            };
+            made.references.push(Reference { slot: at, to });
+        }
+        Ok(())
+    }
+
+    /// The function that an instruction of a piece calls or takes the address of;
+    /// `None` if the kernel has it.
+    fn callee(
+        &self,
+        id: ProgramId,
+        slot: usize,
+        insn: RawInsn,
+    ) -> Result<Option<ProgramId>, RelocationFault> {
+        let patches = self.patches.of(id);
+        let at = patches.partition_point(|patch| (patch.slot as usize) < slot);
+        let patch = patches.get(at).filter(|patch| patch.slot as usize == slot);
+        let target = match patch.map(|patch| patch.goal) {
+            Some(Goal::ExternCall(_)) => return Ok(None),
+            // A call of a global function has distance -1; for a static one the
+            // symbol is the section, and the distance counts from its start.
+            Some(Goal::Call { offset }) => i64::from(offset / 8) + i64::from(insn.imm) + 1,
+            Some(Goal::Address { offset }) => i64::from(offset.wrapping_add(insn.imm as u32) / 8),
+            Some(_) => return Err(RelocationFault::UnexpectedReference),
+            None if insn.code != CALL => return Err(RelocationFault::MissingAddress),
+            // Within a section, compilers know the distance.
+            None => {
+                let start = self.codes.get(id).map_or(0, |code| code.start);
+                (start + slot) as i64 + i64::from(insn.imm) + 1
+            }
+        };
+        let text = self.text.ok_or(RelocationFault::NoFunction)?;
+        let slot = usize::try_from(target).map_err(|_| RelocationFault::NoFunction)?;
+        let callee = self
+            .codes
+            .at(text, slot)
+            .ok_or(RelocationFault::NoFunction)?;
+        Ok(Some(callee))
+    }
+}
+
+/// Is it a call of a function of the program, or a load of such an address?
+fn is_call(insn: RawInsn) -> bool {
+    match insn.code {
+        CALL => insn.regs == (PseudoCall::Local as u8) << 4 && insn.off == 0,
+        _ => is_wide_load(insn) && insn.src() == PseudoLoad::Function as u8,
+    }
+}

@@ -1,0 +1,289 @@
+//! Numbers that depend on the kernel's types, brought up to date.
+//!
+//! [`btf::core`] answers each relocation of `.BTF.ext`; this module puts the answers
+//! into instructions, by the rules of libbpf: arithmetic and 64-bit loads change
+//! their number, loads and stores their offset and, for pointers and unsigned
+//! fields, their size. What fits nothing becomes a call of a helper that no kernel
+//! has, so that only a program that gets there is refused.
+
+use btf::core::{Access, Resolution, Resolver};
+use btf::ext::CoreRelo;
+use btf::{Btf, BtfExt, Name};
+use isa::ebpf::RawInsn;
+use program::{CORE_POISON, is_wide_load};
+
+use crate::elf::Elf;
+use crate::error::Error;
+use crate::linked::Loaded;
+use crate::programs::{Codes, ProgramId};
+use crate::relocate::RelocationFault;
+use crate::relocate::patches::CALL;
+use crate::target::Target;
+
+/// The largest offset of a load or store.
+const LARGEST_OFFSET: u64 = i16::MAX as u64;
+
+/// All instructions of an object in one piece, program after program.
+#[derive(Debug, Default)]
+pub(crate) struct Code {
+    slots: Vec<RawInsn>,
+    /// Where each program starts, and the end of the last.
+    starts: Vec<u32>,
+    /// The relocations that were applied, by program and slot.
+    pub(crate) applied: Vec<Applied>,
+}
+
+/// A relocation that was applied.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Applied {
+    pub(crate) program: ProgramId,
+    /// The slot, from the start of its program.
+    pub(crate) slot: u32,
+    pub(crate) relo: CoreRelo,
+    /// Did nothing fit?
+    pub(crate) is_missing: bool,
+}
+
+impl Code {
+    /// Copies the instructions of every program and function.
+    pub(crate) fn of(codes: &Codes<'_>) -> Code {
+        let total = codes.iter().map(|(_, code)| code.len()).sum();
+        let mut slots = Vec::with_capacity(total);
+        let mut starts = Vec::new();
+        for (_, code) in codes.iter() {
+            starts.push(slots.len() as u32);
+            slots.extend(code.slots());
+        }
+        starts.push(slots.len() as u32);
+        Code {
+            slots,
+            starts,
+            applied: Vec::new(),
+        }
+    }
+
+    /// The instructions of one.
+    pub(crate) fn slots(&self, id: ProgramId) -> &[RawInsn] {
+        let at = id.0 as usize;
+        &self.slots[self.starts[at] as usize..self.starts[at + 1] as usize]
+    }
+
+    /// The instructions of one, to change.
+    pub(crate) fn slots_mut(&mut self, id: ProgramId) -> &mut [RawInsn] {
+        let at = id.0 as usize;
+        &mut self.slots[self.starts[at] as usize..self.starts[at + 1] as usize]
+    }
+
+    /// The relocations applied to a program, by slot.
+    pub(crate) fn applied_to(&self, id: ProgramId) -> &[Applied] {
+        let from = self.applied.partition_point(|applied| applied.program < id);
+        let to = self
+            .applied
+            .partition_point(|applied| applied.program <= id);
+        &self.applied[from..to]
+    }
+
+    /// Applies the relocations of `.BTF.ext` to what is to be loaded.
+    pub(crate) fn relocate(
+        &mut self,
+        elf: &Elf<'_>,
+        codes: &Codes<'_>,
+        loaded: &Loaded,
+        (btf, ext): (&Btf<'_>, &BtfExt<'_>),
+        target: &Target<'_>,
+    ) -> Result<(), Error> {
+        if ext.relocations().next().is_none() {
+            return Ok(());
+        }
+        let kernel = target.core_types.or(target.types);
+        let kernel = kernel.ok_or(RelocationFault::NoKernelTypes)?;
+        let mut resolver = Resolver::new(btf, kernel);
+        if target.core_types.is_none() {
+            for module in target.modules {
+                resolver.add_module(module.types);
+            }
+        }
+        for group in ext.relocations() {
+            let name = btf.string(group.section);
+            if name.is_empty() {
+                return Err(RelocationFault::CoreSection.into());
+            }
+            let section = elf.section_named(name.as_bytes());
+            for relo in group.records() {
+                let slot = slot_of(relo.offset).map_err(|error| error.in_section(name))?;
+                let program = section.and_then(|section| codes.at(section.id, slot));
+                // What is in no program was a weak function.
+                let Some(id) = program else {
+                    continue;
+                };
+                let Some(code) = codes.get(id).filter(|_| loaded.has(id)) else {
+                    continue;
+                };
+                let located = |fault: RelocationFault| {
+                    let place = (code.name, name, slot);
+                    describe(fault, &resolver_text(btf, &relo), place)
+                };
+                let resolution = resolver.resolve(&relo);
+                let resolution =
+                    resolution.map_err(|error| located(RelocationFault::Core(error)))?;
+                let local = slot - code.start;
+                let is_missing =
+                    patch(&mut self.slots_mut(id)[local..], resolution).map_err(located)?;
+                let slot = local as u32;
+                self.applied.push(Applied {
+                    program: id,
+                    slot,
+                    relo,
+                    is_missing,
+                });
+            }
+        }
+        // Sections and records mostly come in order; then this costs one look.
+        self.applied
+            .sort_by_key(|applied| (applied.program, applied.slot));
+        Ok(())
+    }
+}
+
+fn slot_of(offset: u32) -> Result<usize, Error> {
+    match offset.is_multiple_of(8) {
+        true => Ok(offset as usize / 8),
+        false => Err(RelocationFault::CoreOffset { offset }.into()),
+    }
+}
+
+/// What a relocation is about, for messages.
+fn resolver_text(btf: &Btf<'_>, relo: &CoreRelo) -> String {
+    let ty = btf
+        .get(relo.ty)
+        .map(|ty| ty.name().to_string())
+        .unwrap_or_default();
+    format!("{ty}:{}", btf.string(relo.access))
+}
+
+fn describe(
+    fault: RelocationFault,
+    about: &str,
+    (program, section, slot): (Name<'_>, Name<'_>, usize),
+) -> Error {
+    Error::from(fault)
+        .about(about)
+        .in_program(program)
+        .in_section(section)
+        .at(slot)
+}
+
+/// Brings one instruction up to date: the first of these slots. Says whether
+/// nothing fitted.
+fn patch(slots: &mut [RawInsn], resolution: Resolution) -> Result<bool, RelocationFault> {
+    let slot = slots[0];
+    match slot.code & 7 {
+        4 | 7 if slot.code & 8 == 0 => patch_number(&mut slots[0], resolution),
+        1..=3 => patch_access(&mut slots[0], resolution),
+        0 => patch_wide(slots, resolution),
+        _ => Err(RelocationFault::CoreInstruction { code: slot.code }),
+    }
+}
+
+/// Arithmetic with a number.
+fn patch_number(slot: &mut RawInsn, resolution: Resolution) -> Result<bool, RelocationFault> {
+    let Resolution::Value {
+        expected, value, ..
+    } = resolution
+    else {
+        poison(slot);
+        return Ok(true);
+    };
+    check(expected, slot.imm as u64)?;
+    slot.imm = value as i32;
+    Ok(false)
+}
+
+/// A load or store.
+fn patch_access(slot: &mut RawInsn, resolution: Resolution) -> Result<bool, RelocationFault> {
+    let Resolution::Value {
+        expected,
+        value,
+        access,
+    } = resolution
+    else {
+        poison(slot);
+        return Ok(true);
+    };
+    check(expected, slot.off as u64)?;
+    if value > LARGEST_OFFSET {
+        return Err(RelocationFault::CoreRange { value });
+    }
+    match access {
+        Access::Refuse => {
+            poison(slot);
+            return Ok(true);
+        }
+        Access::AsIs => {}
+        Access::Resize { from, to } => slot.code = resized(slot.code, from, to)?,
+    }
+    slot.off = value as i16;
+    Ok(false)
+}
+
+/// A load of 64 bits.
+fn patch_wide(slots: &mut [RawInsn], resolution: Resolution) -> Result<bool, RelocationFault> {
+    let code = slots[0].code;
+    let [first, second, ..] = slots else {
+        return Err(match is_wide_load(slots[0]) {
+            true => RelocationFault::CutLoad,
+            false => RelocationFault::CoreInstruction { code },
+        });
+    };
+    let is_plain = is_wide_load(*first) && first.src() == 0 && first.off == 0;
+    if !is_plain || second.code != 0 || second.regs != 0 || second.off != 0 {
+        return Err(RelocationFault::CoreInstruction { code });
+    }
+    let Resolution::Value {
+        expected, value, ..
+    } = resolution
+    else {
+        poison(first);
+        poison(second);
+        return Ok(true);
+    };
+    let found = u64::from(first.imm as u32) | u64::from(second.imm as u32) << 32;
+    check(expected, found)?;
+    first.imm = value as i32;
+    second.imm = (value >> 32) as i32;
+    Ok(false)
+}
+
+fn check(expected: Option<u64>, found: u64) -> Result<(), RelocationFault> {
+    match expected {
+        Some(expected) if expected != found => {
+            Err(RelocationFault::CoreExpected { expected, found })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The opcode of the same access with another size.
+fn resized(code: u8, from: u32, to: u32) -> Result<u8, RelocationFault> {
+    let found = isa::ebpf::Size::from_code(code).bytes();
+    let size = match to {
+        8 => 0x18,
+        4 => 0x00,
+        2 => 0x08,
+        1 => 0x10,
+        _ => return Err(RelocationFault::CoreSize { found, from, to }),
+    };
+    match found == from {
+        true => Ok(code & !0x18 | size),
+        false => Err(RelocationFault::CoreSize { found, from, to }),
+    }
+}
+
+fn poison(slot: &mut RawInsn) {
+    *slot = RawInsn {
+        code: CALL,
+        regs: 0,
+        off: 0,
+        imm: CORE_POISON,
+    };
+}

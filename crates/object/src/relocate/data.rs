@@ -1,0 +1,291 @@
+//! Maps, variables and what the kernel has, in the slots of a finished program.
+
+use btf::TypeId;
+use isa::ebpf::RawInsn;
+use program::{
+    ExternId, KFUNC_POISON, MAP_POISON, MapId, PseudoCall, PseudoLoad, Reference, Referent,
+};
+
+use crate::elf::Elf;
+use crate::error::Error;
+use crate::externs::{ExternKind, Externs, Resolution, ResolvedExterns};
+use crate::maps::Maps;
+use crate::programs::{Codes, ProgramId};
+use crate::relocate::RelocationFault;
+use crate::relocate::assemble::{Assembly, Piece};
+use crate::relocate::core::Code;
+use crate::relocate::patches::{CALL, Goal, Patches};
+use crate::sections::Sections;
+
+/// What references of an object stand for.
+pub(crate) struct Data<'o, 'a> {
+    pub(crate) elf: &'o Elf<'a>,
+    pub(crate) sections: &'o Sections,
+    pub(crate) codes: &'o Codes<'a>,
+    pub(crate) code: &'o Code,
+    pub(crate) patches: &'o Patches,
+    pub(crate) maps: &'o Maps<'a>,
+    pub(crate) externs: &'o Externs,
+    /// What the kernel has for each extern.
+    pub(crate) resolved: &'o ResolvedExterns,
+    /// Bytes from the start of the arena to its variables.
+    pub(crate) arena_offset: u32,
+    /// The tables made so far.
+    pub(crate) jump_tables: Vec<JumpTable>,
+}
+
+/// A table of places in a program: a map that only this program uses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JumpTable {
+    /// The program.
+    pub program: ProgramId,
+    /// Where the table starts, in bytes from the start of its section.
+    pub offset: u32,
+    /// The places, in slots from the start of the program.
+    pub places: Vec<u32>,
+}
+
+impl Data<'_, '_> {
+    /// Lets the slots of a program refer to what they should.
+    pub(crate) fn patch(&mut self, main: ProgramId, made: &mut Assembly) -> Result<(), Error> {
+        for index in 0..made.pieces.len() {
+            let piece = made.pieces[index];
+            let patches = self.patches;
+            for patch in patches.of(piece.id) {
+                let slot = piece.start + patch.slot;
+                let done = self.patch_one(main, piece, made, slot, patch.goal);
+                done.map_err(|fault| self.located(piece, patch.slot, fault))?;
+            }
+            let applied = self
+                .code
+                .applied_to(piece.id)
+                .iter()
+                .map(|applied| Reference {
+                    slot: piece.start + applied.slot,
+                    to: match applied.is_missing {
+                        true => Referent::MissingCore(applied.relo),
+                        false => Referent::Core(applied.relo),
+                    },
+                });
+            made.references.extend(applied);
+        }
+        made.references.sort_by_key(|reference| reference.slot);
+        Ok(())
+    }
+
+    fn located(&self, piece: Piece, slot: u32, fault: RelocationFault) -> Error {
+        let error = Error::from(fault);
+        match self.codes.get(piece.id) {
+            Some(code) => error.in_program(code.name).at(code.start + slot as usize),
+            None => error,
+        }
+    }
+
+    fn patch_one(
+        &mut self,
+        main: ProgramId,
+        piece: Piece,
+        made: &mut Assembly,
+        slot: u32,
+        goal: Goal,
+    ) -> Result<(), RelocationFault> {
+        let tail = &mut made.slots[slot as usize..];
+        let to = match goal {
+            // Done already.
+            Goal::Call { .. } | Goal::Address { .. } => return Ok(()),
+            Goal::ExternCall(id) => self.call(&mut tail[0], id),
+            Goal::Map(map) => {
+                let load = Load::of(tail)?;
+                match self.is_created(map) {
+                    true => load.map(map),
+                    false => load.missing(map),
+                }
+            }
+            Goal::Value { map, offset } => {
+                let load = Load::of(tail)?;
+                let base = match self.maps.arena() == Some(map) {
+                    true => self.arena_offset,
+                    false => 0,
+                };
+                let offset = (load.first.imm as u32)
+                    .wrapping_add(offset)
+                    .wrapping_add(base);
+                match self.is_created(map) {
+                    true => load.value(map, offset),
+                    false => load.missing(map),
+                }
+            }
+            Goal::ExternLoad(id) => self.load(Load::of(tail)?, id),
+            Goal::JumpTable { offset, size } => {
+                let map = self.jump_table(main, piece, (offset, size))?;
+                let load = Load::of(tail)?;
+                load.first.off = 0;
+                let offset = load.second.imm as u32;
+                load.value(map, offset)
+            }
+        };
+        made.references.push(Reference { slot, to });
+        Ok(())
+    }
+
+    fn is_created(&self, map: MapId) -> bool {
+        self.maps.get(map).is_some_and(|map| map.autocreate)
+    }
+
+    /// A load of something of the kernel.
+    fn load(&self, load: Load<'_>, id: ExternId) -> Referent {
+        let config = self.externs.get(id).and_then(|known| match known.kind {
+            ExternKind::Config(value) => Some((self.maps.kconfig()?, value.offset)),
+            _ => None,
+        });
+        if let Some((map, offset)) = config {
+            return load.value(map, offset);
+        }
+        match self.resolved.get(id) {
+            Resolution::Typed { id: ty, module } => {
+                load.first.regs = load.first.dst() | (PseudoLoad::BtfId as u8) << 4;
+                load.first.imm = ty.0 as i32;
+                load.second.imm = module.into();
+                Referent::Typed {
+                    object: id,
+                    id: ty,
+                    module,
+                }
+            }
+            Resolution::Address(address) => {
+                load.number(address);
+                Referent::Address {
+                    object: id,
+                    address,
+                }
+            }
+            Resolution::Missing | Resolution::Config => {
+                load.number(0);
+                Referent::Address {
+                    object: id,
+                    address: 0,
+                }
+            }
+        }
+    }
+
+    /// A call of a function of the kernel.
+    fn call(&self, slot: &mut RawInsn, id: ExternId) -> Referent {
+        match self.resolved.get(id) {
+            Resolution::Typed {
+                id: TypeId(ty),
+                module,
+            } => {
+                slot.regs = slot.dst() | (PseudoCall::Kfunc as u8) << 4;
+                slot.imm = ty as i32;
+                slot.off = module as i16;
+                Referent::Kfunc {
+                    function: id,
+                    id: TypeId(ty),
+                    module,
+                }
+            }
+            _ => {
+                let imm = KFUNC_POISON.wrapping_add(id.0 as i32);
+                *slot = RawInsn {
+                    code: CALL,
+                    regs: 0,
+                    off: 0,
+                    imm,
+                };
+                Referent::MissingKfunc(id)
+            }
+        }
+    }
+
+    /// The map of a jump table; a program has one for each place that a table
+    /// starts at.
+    fn jump_table(
+        &mut self,
+        program: ProgramId,
+        piece: Piece,
+        (offset, size): (u32, u32),
+    ) -> Result<MapId, RelocationFault> {
+        let first = self.maps.iter().len();
+        let same = |table: &JumpTable| table.program == program && table.offset == offset;
+        if let Some(index) = self.jump_tables.iter().position(same) {
+            return Ok(MapId((first + index) as u32));
+        }
+        let fault = RelocationFault::JumpTable { offset, size };
+        let section = self
+            .sections
+            .jump_tables
+            .and_then(|id| self.elf.section(id));
+        let data = section
+            .and_then(|section| section.data().ok())
+            .unwrap_or_default();
+        let end = offset.checked_add(size).ok_or(fault.clone())?;
+        let bytes = data
+            .get(offset as usize..end as usize)
+            .ok_or(fault.clone())?;
+        if !offset.is_multiple_of(8) || !size.is_multiple_of(8) {
+            return Err(fault);
+        }
+        let start = self.codes.get(piece.id).map_or(0, |code| code.start as u64);
+        let (entries, _) = bytes.as_chunks::<8>();
+        let places = entries.iter().map(|entry| {
+            let place = u64::from_le_bytes(*entry) / 8;
+            let moved = place.wrapping_sub(start).wrapping_add(piece.start.into());
+            u32::try_from(moved).map_err(|_| fault.clone())
+        });
+        let places = places.collect::<Result<_, _>>()?;
+        self.jump_tables.push(JumpTable {
+            program,
+            offset,
+            places,
+        });
+        Ok(MapId((first + self.jump_tables.len() - 1) as u32))
+    }
+}
+
+/// The two slots of a 64-bit load.
+struct Load<'s> {
+    first: &'s mut RawInsn,
+    second: &'s mut RawInsn,
+}
+
+impl<'s> Load<'s> {
+    fn of(slots: &'s mut [RawInsn]) -> Result<Load<'s>, RelocationFault> {
+        match slots {
+            [first, second, ..] => Ok(Load { first, second }),
+            _ => Err(RelocationFault::CutLoad),
+        }
+    }
+
+    fn map(self, map: MapId) -> Referent {
+        self.first.regs = self.first.dst() | (PseudoLoad::MapIndex as u8) << 4;
+        self.first.imm = map.0 as i32;
+        Referent::Map(map)
+    }
+
+    fn value(self, map: MapId, offset: u32) -> Referent {
+        self.first.regs = self.first.dst() | (PseudoLoad::MapIndexValue as u8) << 4;
+        self.first.imm = map.0 as i32;
+        self.second.imm = offset as i32;
+        Referent::Value { map, offset }
+    }
+
+    fn number(self, value: u64) {
+        self.first.imm = value as i32;
+        self.second.imm = (value >> 32) as i32;
+    }
+
+    /// Calls of a helper that no kernel has.
+    fn missing(self, map: MapId) -> Referent {
+        let imm = MAP_POISON.wrapping_add(map.0 as i32);
+        let call = RawInsn {
+            code: CALL,
+            regs: 0,
+            off: 0,
+            imm,
+        };
+        *self.first = call;
+        *self.second = call;
+        Referent::MissingMap(map)
+    }
+}

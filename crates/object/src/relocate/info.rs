@@ -1,0 +1,184 @@
+//! Types of functions and source lines, piece by piece.
+//!
+//! `.BTF.ext` lists both by section and byte. A program takes those of its own
+//! piece of a section and of each function appended to it, counted in slots from
+//! its own start.
+
+use btf::ext::{FuncInfo, Group, LineInfo};
+use btf::{Btf, BtfExt};
+use program::{FunctionStart, Line};
+
+use crate::elf::{Elf, SectionId};
+use crate::programs::Code;
+
+/// The two tables, by section.
+#[derive(Default)]
+pub(crate) struct Info<'b> {
+    functions: Vec<Part<'b, FuncInfo>>,
+    lines: Vec<Part<'b, LineInfo>>,
+}
+
+/// The records of one section.
+struct Part<'b, T> {
+    section: SectionId,
+    records: Group<'b, T>,
+    /// Do they come by offset?
+    in_order: bool,
+}
+
+/// A record with a place in a section.
+trait Placed: Copy {
+    /// Bytes from the start of the section.
+    fn offset(self) -> u32;
+}
+
+impl Placed for FuncInfo {
+    fn offset(self) -> u32 {
+        self.offset
+    }
+}
+
+impl Placed for LineInfo {
+    fn offset(self) -> u32 {
+        self.offset
+    }
+}
+
+impl<'b> Info<'b> {
+    /// Finds the section of each part.
+    pub(crate) fn of(elf: &Elf<'_>, btf: &Btf<'_>, ext: &'b BtfExt<'_>) -> Info<'b> {
+        let section = |name| {
+            let name = btf.string(name);
+            let section = elf
+                .section_named(name.as_bytes())
+                .filter(|_| !name.is_empty());
+            section.map(|section| section.id)
+        };
+        Info {
+            functions: parts(ext.functions(), |group| section(group.section)),
+            lines: parts(ext.lines(), |group| section(group.section)),
+        }
+    }
+
+    /// Adds the types of a piece of code that now starts at slot `base`. `None` if
+    /// there are none.
+    pub(crate) fn add_functions(
+        &self,
+        code: &Code<'_>,
+        base: u32,
+        to: &mut Vec<FunctionStart>,
+    ) -> Option<()> {
+        for record in piece(&self.functions, code)? {
+            let slot = moved(record.offset, code, base);
+            to.push(FunctionStart {
+                slot,
+                ty: record.func,
+            });
+        }
+        Some(())
+    }
+
+    /// Adds the lines of a piece of code that now starts at slot `base`. `None` if
+    /// there are none.
+    pub(crate) fn add_lines(&self, code: &Code<'_>, base: u32, to: &mut Vec<Line>) -> Option<()> {
+        for record in piece(&self.lines, code)? {
+            let LineInfo {
+                file,
+                text,
+                line,
+                column,
+                ..
+            } = record;
+            let slot = moved(record.offset, code, base);
+            to.push(Line {
+                slot,
+                file,
+                text,
+                line,
+                column,
+            });
+        }
+        Some(())
+    }
+
+    /// The line of a slot of a section.
+    pub(crate) fn line(&self, section: SectionId, slot: usize) -> Option<LineInfo> {
+        let part = self.lines.iter().find(|part| part.section == section)?;
+        let up_to = |line: &LineInfo| line.offset as usize / 8 <= slot;
+        part.records
+            .records()
+            .filter(up_to)
+            .max_by_key(|line| line.offset)
+    }
+}
+
+fn moved(offset: u32, code: &Code<'_>, base: u32) -> u32 {
+    (offset / 8)
+        .wrapping_sub(code.start as u32)
+        .wrapping_add(base)
+}
+
+fn parts<'b, T: Placed + 'b>(
+    groups: impl Iterator<Item = Group<'b, T>>,
+    section: impl Fn(&Group<'b, T>) -> Option<SectionId>,
+) -> Vec<Part<'b, T>> {
+    let placed = groups.filter_map(|group| Some((section(&group)?, group)));
+    placed
+        .map(|(section, records)| Part {
+            section,
+            records,
+            in_order: records.records().map(Placed::offset).is_sorted(),
+        })
+        .collect()
+}
+
+/// The records of a piece of code: from the first inside it to the last, up to
+/// the first one behind it.
+fn piece<'b, T: Placed + 'b>(
+    parts: &[Part<'b, T>],
+    code: &Code<'_>,
+) -> Option<impl Iterator<Item = T> + use<'b, T>> {
+    let part = parts.iter().find(|part| part.section == code.section)?;
+    let records = part.records;
+    let starts_at = |index| {
+        records
+            .get(index)
+            .map_or(0, |record| record.offset() as usize / 8)
+    };
+    let end = code.start + code.len();
+    let count = records.records().len();
+    let (from, to) = match part.in_order {
+        true => {
+            let from = first(count, |index| starts_at(index) >= code.start);
+            (from, first(count, |index| starts_at(index) >= end))
+        }
+        false => {
+            let stop = (0..count)
+                .find(|&index| starts_at(index) >= end)
+                .unwrap_or(count);
+            let inside = |&index: &usize| starts_at(index) >= code.start;
+            let from = (0..stop).find(inside).unwrap_or(stop);
+            (
+                from,
+                (from..stop)
+                    .rev()
+                    .find(inside)
+                    .map_or(from, |last| last + 1),
+            )
+        }
+    };
+    (from < to).then(|| (from..to).filter_map(move |index| records.get(index)))
+}
+
+/// The first of `count` numbers that has what all after it have too.
+fn first(count: usize, has: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (0, count);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match has(middle) {
+            true => high = middle,
+            false => low = middle + 1,
+        }
+    }
+    low
+}

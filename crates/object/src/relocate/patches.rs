@@ -1,0 +1,257 @@
+//! What slots refer to, as the file's relocations say.
+//!
+//! The symbol decides: one of another file is an extern; one in `.text` a function;
+//! one in a section of maps, data, an arena or jump tables what is there. The
+//! numbers of relocation types say nothing that the instruction does not say, and
+//! are not looked at, as libbpf does not.
+
+use program::{ExternId, MapId, is_wide_load};
+
+use crate::elf::{Binding, Elf, ElfFault, Relocation, Section, SectionId, Symbol, SymbolKind};
+use crate::error::Error;
+use crate::externs::Externs;
+use crate::maps::Maps;
+use crate::programs::{Codes, ProgramId};
+use crate::relocate::RelocationFault;
+use crate::sections::{Role, Sections};
+
+/// Opcode of a call.
+pub(crate) const CALL: u8 = 0x85;
+
+/// A slot that refers to something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Patch {
+    /// The slot, from the start of its program.
+    pub(crate) slot: u32,
+    /// What it refers to.
+    pub(crate) goal: Goal,
+}
+
+/// What a slot refers to. The order is libbpf's, for several at one slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Goal {
+    /// A map.
+    Map(MapId),
+    /// A function in `.text`, called; bytes from the start of the section, to
+    /// which the call's own distance comes.
+    Call { offset: u32 },
+    /// A variable.
+    Value { map: MapId, offset: u32 },
+    /// Something of the kernel, loaded.
+    ExternLoad(ExternId),
+    /// A function of the kernel, called.
+    ExternCall(ExternId),
+    /// A function in `.text` by address; the load's number comes to the offset.
+    Address { offset: u32 },
+    /// A table of places to jump to.
+    JumpTable { offset: u32, size: u32 },
+}
+
+/// All of an object, by program and slot.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Patches {
+    all: Vec<Patch>,
+    /// Where the patches of each program start, and the end of the last.
+    starts: Vec<u32>,
+}
+
+impl Patches {
+    /// The patches of a program, by slot.
+    pub(crate) fn of(&self, program: ProgramId) -> &[Patch] {
+        let at = program.0 as usize;
+        match (self.starts.get(at), self.starts.get(at + 1)) {
+            (Some(&from), Some(&to)) => &self.all[from as usize..to as usize],
+            _ => &[],
+        }
+    }
+
+    /// Sorts what was collected.
+    pub(crate) fn new(mut collected: Vec<(ProgramId, Patch)>, programs: usize) -> Patches {
+        collected.sort_by_key(|(program, patch)| (*program, patch.slot, patch.goal));
+        let mut starts = Vec::with_capacity(programs + 1);
+        for program in 0..=programs as u32 {
+            let at = collected.partition_point(|(owner, _)| owner.0 < program);
+            starts.push(at as u32);
+        }
+        let all = collected.into_iter().map(|(_, patch)| patch).collect();
+        Patches { all, starts }
+    }
+}
+
+/// Reads relocations.
+pub(crate) struct Reader<'o, 'a> {
+    pub(crate) elf: &'o Elf<'a>,
+    pub(crate) sections: &'o Sections,
+    pub(crate) codes: &'o Codes<'a>,
+    pub(crate) externs: &'o Externs,
+    pub(crate) maps: &'o Maps<'a>,
+}
+
+impl Reader<'_, '_> {
+    /// Reads the relocations of one section of instructions.
+    pub(crate) fn read(
+        &self,
+        table: &Section<'_>,
+        collected: &mut Vec<(ProgramId, Patch)>,
+    ) -> Result<(), Error> {
+        let target = self
+            .elf
+            .section(table.target)
+            .ok_or(ElfFault::BadRelocations)?;
+        let located = |error: Error| error.in_section(target.name);
+        let bytes = target.data().map_err(|fault| located(fault.into()))?;
+        let relocations = self
+            .elf
+            .relocations(table)
+            .map_err(|fault| located(fault.into()))?;
+        collected.reserve(relocations.len());
+        for relocation in relocations {
+            let patch = self.read_one(target, bytes.len(), relocation);
+            collected.extend(patch.map_err(located)?);
+        }
+        Ok(())
+    }
+
+    fn read_one(
+        &self,
+        target: &Section<'_>,
+        size: usize,
+        relocation: Relocation,
+    ) -> Result<Option<(ProgramId, Patch)>, Error> {
+        let Relocation {
+            offset, symbol: id, ..
+        } = relocation;
+        let symbol = self
+            .elf
+            .symbol(id)
+            .ok_or(ElfFault::NoSuchSymbol { symbol: id.0 })?;
+        let section = symbol.section_number();
+        if section as usize >= self.elf.sections().len() {
+            return Err(ElfFault::NoSuchSection { section }.into());
+        }
+        if !offset.is_multiple_of(8) || offset >= size as u64 {
+            return Err(ElfFault::RelocationOffset { offset }.into());
+        }
+        let slot = (offset / 8) as usize;
+        // Between programs are weak functions that another took the place of.
+        let Some(program) = self.codes.at(target.id, slot) else {
+            return Ok(None);
+        };
+        let Some(code) = self.codes.get(program) else {
+            return Ok(None);
+        };
+        let local = slot - code.start;
+        let goal = self.goal(code.slots[local], symbol).map_err(|fault| {
+            let name = self.elf.display_name(symbol);
+            Error::from(fault)
+                .about(name)
+                .in_program(code.name)
+                .at(slot)
+        })?;
+        Ok(Some((
+            program,
+            Patch {
+                slot: local as u32,
+                goal,
+            },
+        )))
+    }
+
+    /// What an instruction with that symbol refers to.
+    fn goal(&self, slot: [u8; 8], symbol: &Symbol) -> Result<Goal, RelocationFault> {
+        let slot = isa::ebpf::RawInsn::from_le_bytes(slot);
+        let is_call = slot.code == CALL;
+        if !is_call && !is_wide_load(slot) {
+            return Err(RelocationFault::NotRelocatable { code: slot.code });
+        }
+        if symbol.is_extern() {
+            let known = self.externs.of_symbol(symbol.id);
+            let (id, _) = known.ok_or(RelocationFault::UnknownExtern)?;
+            return Ok(if is_call {
+                Goal::ExternCall(id)
+            } else {
+                Goal::ExternLoad(id)
+            });
+        }
+        let section = symbol.section();
+        if is_call {
+            return self.call(slot.src(), symbol);
+        }
+        let section = section.ok_or(RelocationFault::Undefined)?;
+        if self.is_function(section, symbol) {
+            return match symbol.value.is_multiple_of(8) && slot.imm % 8 == 0 {
+                true => Ok(Goal::Address {
+                    offset: symbol.value as u32,
+                }),
+                false => Err(RelocationFault::MisalignedFunction),
+            };
+        }
+        self.variable(section, symbol)
+    }
+
+    fn call(&self, source: u8, symbol: &Symbol) -> Result<Goal, RelocationFault> {
+        if source != program::PseudoCall::Local as u8 {
+            return Err(RelocationFault::NotALocalCall);
+        }
+        if symbol.section().is_none() || symbol.section() != self.sections.text {
+            let section = symbol.section().unwrap_or_default();
+            let section = self.section_name(section);
+            return Err(RelocationFault::CallOutsideText { section });
+        }
+        match symbol.value.is_multiple_of(8) {
+            true => Ok(Goal::Call {
+                offset: symbol.value as u32,
+            }),
+            false => Err(RelocationFault::MisalignedFunction),
+        }
+    }
+
+    fn is_function(&self, section: SectionId, symbol: &Symbol) -> bool {
+        self.sections.text == Some(section)
+            && match symbol.binding {
+                Binding::Local => symbol.kind == SymbolKind::Section,
+                Binding::Global | Binding::Weak => symbol.kind == SymbolKind::Function,
+                Binding::Other(_) => false,
+            }
+    }
+
+    fn variable(&self, section: SectionId, symbol: &Symbol) -> Result<Goal, RelocationFault> {
+        let offset = symbol.value as u32;
+        if self.sections.arena == Some(section) {
+            let map = self.maps.arena().ok_or(RelocationFault::NoArena)?;
+            return Ok(Goal::Value { map, offset });
+        }
+        if self.sections.jump_tables == Some(section) {
+            let size = symbol.size as u32;
+            return Ok(Goal::JumpTable { offset, size });
+        }
+        if self.sections.maps == Some(section) {
+            let map = self.maps.declared_at(section, symbol.value);
+            let map = map.ok_or(RelocationFault::NoMap {
+                offset: symbol.value,
+            })?;
+            return Ok(Goal::Map(map));
+        }
+        let holds_variables = matches!(
+            self.sections.role(section),
+            Role::Data | Role::Constants | Role::Zeros
+        );
+        match self.maps.data_of(section).filter(|_| holds_variables) {
+            Some(map) => Ok(Goal::Value { map, offset }),
+            None => {
+                let section = self.section_name(section);
+                Err(match section.starts_with("maps/") {
+                    true => RelocationFault::BccMap { section },
+                    false => RelocationFault::NotData { section },
+                })
+            }
+        }
+    }
+
+    fn section_name(&self, id: SectionId) -> String {
+        let section = self.elf.section(id);
+        section
+            .map(|section| section.name.to_string())
+            .unwrap_or_default()
+    }
+}
