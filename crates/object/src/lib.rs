@@ -11,6 +11,7 @@ mod linked;
 pub mod linker;
 pub mod maps;
 mod object;
+pub mod overview;
 pub mod programs;
 mod relocate;
 pub mod sections;

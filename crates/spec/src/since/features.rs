@@ -98,6 +98,8 @@ features! {
     SleepableUprobes = 6 0 "8c7dcb84e3b7", "sleepable uprobes";
     /// Functions of tables of the kernel that may sleep.
     SleepableStructOps = 6 3 "1e12d3ef47d2", "sleepable struct_ops";
+    /// Programs at tracepoints that may sleep.
+    SleepableTracepoints = 7 2 "439ebd5b5708", "sleepable tracepoints";
     /// XDP programs that work on frames in several pieces.
     XdpFragments = 5 18 "c2f2cdbeffda", "XDP fragments";
     /// Tracing programs at functions of modules.
@@ -110,6 +112,12 @@ features! {
     StructOpsLinks = 6 4 "68b04864ca42", "struct_ops links";
     /// Tables of functions of modules.
     ModuleStructOps = 6 9 "fcc2c1fb0651", "struct_ops of modules";
+    /// Tables of functions of HID devices (`struct hid_bpf_ops`).
+    HidOps = 6 11 "ebc0d8093e8c", "hid_bpf_ops";
+    /// Schedulers (`struct sched_ext_ops`).
+    SchedExt = 6 12 "f0e1a0643a59", "sched_ext_ops";
+    /// Queueing disciplines (`struct Qdisc_ops`).
+    QdiscOps = 6 16 "c8240344956e", "Qdisc_ops";
 
     // What the kernel finds in values of maps
     /// `struct bpf_spin_lock`.

@@ -1,0 +1,346 @@
+//! What each function of an object does by itself, and what programs reach.
+
+use std::collections::BTreeSet;
+
+use isa::ebpf::{AluOp, Callee, Flow, Insn, Operand, RawInsn, Reg, decode};
+use program::MapId;
+use spec::since::Feature;
+
+use super::{Need, ProgramOverview, Thing, collect, program_needs};
+use crate::externs::ExternKind;
+use crate::object::Object;
+use crate::programs::{Code, ProgramId};
+use crate::relocate::patches::{Goal, Patch};
+
+/// The number of the helper that goes on in another program.
+const TAIL_CALL: i32 = 12;
+/// Slots that programs could have before there could be more.
+const SHORT: usize = 4096;
+
+/// Every program and function, by number.
+pub(super) struct Functions(Vec<Function>);
+
+/// A program or function by itself.
+#[derive(Default)]
+struct Function {
+    slots: usize,
+    /// What it calls, or passes on as a callback.
+    callees: Vec<ProgramId>,
+    /// Bytes of its own stack that instructions name.
+    stack: u32,
+    relocations: usize,
+    maps: BTreeSet<MapId>,
+    needs: Vec<Need>,
+}
+
+impl Functions {
+    pub(super) fn of(object: &Object<'_>) -> Functions {
+        let codes = object.codes().iter();
+        let mut functions: Vec<Function> = codes
+            .map(|(id, code)| Function::of(object, id, code))
+            .collect();
+        for id in relocated(object) {
+            functions[id.0 as usize].relocations += 1;
+        }
+        Functions(functions)
+    }
+
+    fn get(&self, id: ProgramId) -> &Function {
+        &self.0[id.0 as usize]
+    }
+
+    /// The functions that a program reaches, itself first.
+    fn reached(&self, main: ProgramId) -> Vec<ProgramId> {
+        let mut reached = vec![main];
+        let mut known = BTreeSet::from([main]);
+        let mut at = 0;
+        while let Some(&id) = reached.get(at) {
+            let callees = self.get(id).callees.iter();
+            reached.extend(callees.copied().filter(|callee| known.insert(*callee)));
+            at += 1;
+        }
+        reached
+    }
+
+    /// Bytes of stack over the deepest chain of calls from here; a call of a
+    /// function that is being run, which no kernel takes, counts nothing.
+    fn deepest(&self, main: ProgramId) -> u32 {
+        let mut depth = vec![None; self.0.len()];
+        let mut path = vec![(main, 0, 0)];
+        depth[main.0 as usize] = Some(0);
+        while let Some((id, next, below)) = path.last_mut() {
+            let function = self.get(*id);
+            match function.callees.get(*next) {
+                Some(callee) => {
+                    *next += 1;
+                    match depth[callee.0 as usize] {
+                        Some(known) => *below = (*below).max(known),
+                        None => {
+                            depth[callee.0 as usize] = Some(0);
+                            path.push((*callee, 0, 0));
+                        }
+                    }
+                }
+                None => {
+                    let sum = function.stack.saturating_add(*below);
+                    depth[id.0 as usize] = Some(sum);
+                    path.pop();
+                    if let Some((_, _, below)) = path.last_mut() {
+                        *below = (*below).max(sum);
+                    }
+                }
+            }
+        }
+        depth[main.0 as usize].unwrap_or_default()
+    }
+
+    /// What a program and all that it reaches are and need.
+    pub(super) fn overview(&self, id: ProgramId, code: &Code<'_>) -> ProgramOverview {
+        let reached = self.reached(id);
+        let all = || reached.iter().map(|id| self.get(*id));
+        let slots = all().map(|function| function.slots).sum();
+        let mut needs: Vec<Need> = all()
+            .flat_map(|function| function.needs.iter().copied())
+            .collect();
+        let jumps_on = Thing::Helper(TAIL_CALL);
+        if reached.len() > 1 && needs.iter().any(|need| need.thing == jumps_on) {
+            needs.push(Need::feature(Feature::TailCallsWithCalls));
+        }
+        if slots > SHORT {
+            needs.push(Need::feature(Feature::LongPrograms));
+        }
+        needs.extend(program_needs::needs(code));
+        let maps: BTreeSet<MapId> = all().flat_map(|function| &function.maps).copied().collect();
+        ProgramOverview {
+            id,
+            slots,
+            stack: self.deepest(id),
+            relocations: all().map(|function| function.relocations).sum(),
+            functions: reached[1..].to_vec(),
+            maps: maps.into_iter().collect(),
+            needs: collect(needs.into_iter()),
+        }
+    }
+}
+
+/// The program or function of each relocation that asks about the kernel's types.
+fn relocated<'o>(object: &'o Object<'_>) -> impl Iterator<Item = ProgramId> + 'o {
+    let types = object.types().zip(object.types_of_code());
+    let groups = types.into_iter().flat_map(|(types, ext)| {
+        let named = move |group| (types, group);
+        ext.relocations().map(named)
+    });
+    groups.flat_map(move |(types, group)| {
+        let name = types.string(group.section);
+        let section = object.elf().section_named(name.as_bytes());
+        let at = move |offset: u32| object.codes().at(section?.id, offset as usize / 8);
+        group.records().filter_map(move |relo| at(relo.offset))
+    })
+}
+
+impl Function {
+    fn of(object: &Object<'_>, id: ProgramId, code: &Code<'_>) -> Function {
+        let slots: Vec<RawInsn> = code.slots().collect();
+        let insns = decode(&slots);
+        let mut function = Function {
+            slots: slots.len(),
+            stack: named_stack(&insns),
+            ..Function::default()
+        };
+        let mut patches = object.patches.of(id).iter().peekable();
+        for (slot, insn) in insns.iter().enumerate() {
+            let patch = patches.next_if(|patch| patch.slot as usize == slot);
+            // Several at one slot: the first decides.
+            while patches
+                .next_if(|patch| patch.slot as usize == slot)
+                .is_some()
+            {}
+            function.take(object, (id, code), (slot, *insn), patch);
+        }
+        if has_loop(&insns) {
+            function.needs.push(Need::feature(Feature::Loops));
+        }
+        function.needs = collect(std::mem::take(&mut function.needs).into_iter());
+        function
+    }
+
+    /// Takes note of what an instruction needs.
+    fn take(
+        &mut self,
+        object: &Object<'_>,
+        (id, code): (ProgramId, &Code<'_>),
+        (slot, insn): (usize, Insn),
+        patch: Option<&Patch>,
+    ) {
+        let mut need = |need: Need| self.needs.push(need.at(id, slot));
+        match (patch.map(|patch| patch.goal), insn) {
+            (Some(Goal::Map(map)), _) => {
+                self.maps.insert(map);
+            }
+            (Some(Goal::Value { map, .. }), _) => {
+                self.maps.insert(map);
+                need(Need::feature(Feature::GlobalData));
+            }
+            (Some(Goal::JumpTable { .. }), _) => need(Need::feature(Feature::IndirectJumps)),
+            (Some(Goal::ExternLoad(wanted) | Goal::ExternCall(wanted)), insn) => {
+                let Some(known) = object.externs().get(wanted) else {
+                    return;
+                };
+                let is_call = matches!(insn, Insn::Call(_));
+                match known.kind {
+                    ExternKind::Config(_) => {
+                        self.maps.extend(object.maps().kconfig());
+                        need(Need::feature(Feature::GlobalData));
+                    }
+                    ExternKind::Function(_) if is_call && !known.weak => {
+                        need(Need::feature(Feature::Kfuncs));
+                        need(Need::kfunc(wanted, &known.name));
+                    }
+                    ExternKind::Variable(_) if !known.weak => {
+                        need(Need::feature(Feature::TypedKsyms));
+                    }
+                    _ => {}
+                }
+            }
+            (goal @ Some(Goal::Call { .. } | Goal::Address { .. }), _)
+            | (goal @ None, Insn::Call(Callee::Local(_))) => {
+                let feature = match goal {
+                    Some(Goal::Address { .. }) => Feature::Callbacks,
+                    _ => Feature::LocalCalls,
+                };
+                need(Need::feature(feature));
+                let callee = callee(object, code, slot, goal);
+                self.callees.extend(callee);
+            }
+            (None, Insn::Call(Callee::Helper(number))) => need(Need::helper(number)),
+            (None, _) => {
+                if let Some(feature) = Feature::of(insn) {
+                    need(Need::feature(feature));
+                }
+            }
+        }
+    }
+}
+
+/// The function that a slot calls or takes the address of.
+fn callee(
+    object: &Object<'_>,
+    code: &Code<'_>,
+    slot: usize,
+    goal: Option<Goal>,
+) -> Option<ProgramId> {
+    let imm = i64::from(code.slots().nth(slot)?.imm);
+    let target = match goal {
+        Some(Goal::Call { offset }) => i64::from(offset / 8) + imm + 1,
+        Some(Goal::Address { offset }) => (i64::from(offset) + imm) / 8,
+        _ => (code.start + slot) as i64 + imm + 1,
+    };
+    let text = object.sections().text?;
+    object.codes().at(text, usize::try_from(target).ok()?)
+}
+
+/// Bytes below the frame pointer that instructions name: accesses through it and
+/// through registers that were made of it a few instructions before.
+fn named_stack(insns: &[Insn]) -> u32 {
+    let mut copies: [Option<i64>; Reg::COUNT] = [None; Reg::COUNT];
+    copies[Reg::R10.index()] = Some(0);
+    let mut lowest = 0;
+    for insn in insns {
+        if let Insn::Load { base, off, .. }
+        | Insn::Store { base, off, .. }
+        | Insn::Atomic { base, off, .. } = *insn
+            && let Some(from) = copies[base.index()]
+        {
+            lowest = lowest.min(from + i64::from(off));
+        }
+        let made = match *insn {
+            Insn::Alu {
+                op: AluOp::Mov,
+                dst,
+                src: Operand::Reg(src),
+                ..
+            } => Some((dst, copies[src.index()])),
+            Insn::Alu {
+                op: AluOp::Add,
+                dst,
+                src: Operand::Imm(imm),
+                ..
+            } => Some((dst, copies[dst.index()].map(|from| from + i64::from(imm)))),
+            _ => None,
+        };
+        for register in insn.writes().iter() {
+            copies[register.index()] = None;
+        }
+        if let Some((dst, Some(at))) = made {
+            copies[dst.index()] = Some(at);
+            lowest = lowest.min(at);
+        }
+    }
+    lowest.unsigned_abs().min(u64::from(u32::MAX)) as u32
+}
+
+/// Can the walk come back to where it was? By a walk in depth over slots.
+fn has_loop(insns: &[Insn]) -> bool {
+    #[derive(Clone, Copy, PartialEq)]
+    enum Seen {
+        Never,
+        OnPath,
+        Done,
+    }
+    let next = |at: usize| {
+        let to = |skip: i32| usize::try_from(at as i64 + 1 + i64::from(skip)).ok();
+        match insns[at].flow() {
+            Flow::Next | Flow::Call => [to(0), None],
+            Flow::SkipOne => [to(1), None],
+            Flow::Branch(skip) => [to(0), to(skip)],
+            Flow::Goto(skip) => [to(skip), None],
+            Flow::GotoReg(_) | Flow::Exit | Flow::Nowhere => [None, None],
+        }
+    };
+    let mut seen = vec![Seen::Never; insns.len()];
+    let mut path: Vec<(usize, usize)> = Vec::new();
+    if !insns.is_empty() {
+        seen[0] = Seen::OnPath;
+        path.push((0, 0));
+    }
+    while let Some((at, tried)) = path.last_mut() {
+        let Some(way) = next(*at).get(*tried).copied() else {
+            seen[*at] = Seen::Done;
+            path.pop();
+            continue;
+        };
+        *tried += 1;
+        match way.filter(|to| *to < insns.len()) {
+            Some(to) if seen[to] == Seen::OnPath => return true,
+            Some(to) if seen[to] == Seen::Never => {
+                seen[to] = Seen::OnPath;
+                path.push((to, 0));
+            }
+            _ => {}
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use isa::ebpf::assemble;
+
+    #[test]
+    fn jumps_back_are_loops_only_if_the_walk_returns() {
+        let turns = assemble("r1 = 5\nagain: r1 += -1\nif r1 != 0 goto again\nexit").unwrap();
+        assert!(has_loop(&turns));
+        let crossing = assemble("goto a\nb: exit\na: goto b").unwrap();
+        assert!(!has_loop(&crossing));
+        assert!(!has_loop(&[]));
+    }
+
+    #[test]
+    fn the_stack_is_what_instructions_name() {
+        let text =
+            "r2 = r10\nr2 += -16\n*(u64 *)(r10 - 8) = r1\n*(u8 *)(r2 - 4) = r1\nr2 = 0\nexit";
+        assert_eq!(named_stack(&assemble(text).unwrap()), 20);
+        assert_eq!(named_stack(&assemble("r0 = 0\nexit").unwrap()), 0);
+    }
+}

@@ -1,0 +1,49 @@
+//! What a program needs by what it is: its type, where it attaches, what is asked
+//! for it.
+
+use spec::programs::{AttachType, LoadFlags, ProgramType};
+use spec::since::Feature;
+
+use super::{Need, Thing};
+use crate::programs::Code;
+
+pub(super) fn needs(code: &Code<'_>) -> Vec<Need> {
+    let mut needs = Vec::new();
+    let Some(kind) = code.kind else {
+        return needs;
+    };
+    needs.push(Need::of(Thing::ProgramType(kind), Some(kind.since())));
+    if let Some(attach) = code.attach.filter(|_| names_attach(code)) {
+        needs.push(Need::of(Thing::AttachType(attach), Some(attach.since())));
+    }
+    let flags = code.flags.with(code.section_flags());
+    if flags.has(LoadFlags::XDP_HAS_FRAGS) {
+        needs.push(Need::feature(Feature::XdpFragments));
+    }
+    if flags.has(LoadFlags::SLEEPABLE) {
+        needs.extend(sleepable(kind, code.attach).map(Need::feature));
+    }
+    needs
+}
+
+/// Must the kernel know the attach type? Loaders leave out what they may, and some
+/// names of sections only say where such programs mostly go.
+fn names_attach(code: &Code<'_>) -> bool {
+    let old_name = code.section_name.as_bytes().starts_with(b"tc/");
+    !old_name && code.attach != Some(AttachType::Xdp)
+}
+
+fn sleepable(kind: ProgramType, attach: Option<AttachType>) -> Option<Feature> {
+    Some(match (kind, attach) {
+        // These always may.
+        (ProgramType::Syscall, _) => return None,
+        (ProgramType::Kprobe, _) => Feature::SleepableUprobes,
+        (ProgramType::StructOps, _) => Feature::SleepableStructOps,
+        (ProgramType::Tracing, Some(AttachType::TraceIter)) => Feature::SleepableIterators,
+        (ProgramType::Tracing, Some(AttachType::TraceRawTp))
+        | (ProgramType::Tracepoint | ProgramType::RawTracepoint, _) => {
+            Feature::SleepableTracepoints
+        }
+        _ => Feature::Sleepable,
+    })
+}
