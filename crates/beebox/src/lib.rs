@@ -26,6 +26,7 @@ mod filter;
 pub mod raw;
 mod seccomp;
 
+pub use ::object;
 pub use classic::{Endless, Refusal, Rules, SeccompData, Semantics};
 pub use engine::Engine;
 pub use filter::{Filter, Runner};

@@ -9,6 +9,7 @@ mod btf;
 mod conformance;
 mod dis;
 mod filter;
+mod link;
 mod program_input;
 mod program_output;
 mod run;
@@ -42,6 +43,7 @@ enum Command {
     ConformancePlugin(conformance::Args),
     Seccomp(seccomp::Args),
     Btf(btf::Args),
+    Link(link::Args),
     Bench(bench::Args),
 }
 
@@ -54,6 +56,7 @@ fn main() -> ExitCode {
         Command::ConformancePlugin(args) => conformance::run(args),
         Command::Seccomp(args) => seccomp::run(args),
         Command::Btf(args) => btf::run(args),
+        Command::Link(args) => link::run(args),
         Command::Bench(args) => bench::run(args),
     };
     match answer {

@@ -79,25 +79,29 @@ impl fmt::Display for Mismatch {
         match self {
             Mismatch::Untyped => write!(f, "one of them has no type"),
             Mismatch::Neither(kind) => {
-                write!(f, "{} is neither a variable nor a function", kind.name())
+                write!(f, "{} is neither a variable nor a function", noun(*kind))
             }
-            Mismatch::Kinds(was, is) => write!(f, "{} is not {}", is.name(), was.name()),
+            Mismatch::Kinds(was, is) => write!(f, "{} instead of {}", noun(*is), noun(*was)),
             Mismatch::Names(kind, was, is) => {
-                write!(f, "{} {is} is not {} {was}", kind.name(), kind.name())
+                let named = |name: &str| match name {
+                    "" => "without a name".to_owned(),
+                    name => format!("called {name}"),
+                };
+                write!(f, "{} {} instead of {}", noun(*kind), named(is), named(was))
             }
             Mismatch::Sizes(kind, was, is) => {
-                write!(f, "{} of {is} bytes instead of {was}", kind.name())
+                write!(f, "{} of {is} bytes instead of {was}", noun(*kind))
             }
             Mismatch::Linkage => write!(f, "one of them is static"),
             Mismatch::Counts(Kind::FuncProto, was, is) => {
                 write!(f, "{is} parameters instead of {was}")
             }
             Mismatch::Counts(kind, was, is) => {
-                write!(f, "{} with {is} members instead of {was}", kind.name())
+                write!(f, "{} with {is} members instead of {was}", noun(*kind))
             }
             Mismatch::MemberNames(was, is) => write!(f, "member {is} stands in the place of {was}"),
             Mismatch::MemberPlace(name) => write!(f, "member {name} is at another offset"),
-            Mismatch::NotComparable(kind) => write!(f, "{} can't be compared", kind.name()),
+            Mismatch::NotComparable(kind) => write!(f, "{} can't be compared", noun(*kind)),
             Mismatch::TooDeep => write!(f, "its type is nested too deep"),
             Mismatch::Map(attribute) => write!(f, "the maps differ in {attribute}"),
             Mismatch::NoMap(Some(why)) => write!(f, "it is no map: {why}"),
@@ -120,6 +124,28 @@ impl fmt::Display for MapAttribute {
             MapAttribute::Pinning => "pinning",
             MapAttribute::Inner => "the inner map",
         })
+    }
+}
+
+/// What a type of this kind is, for people.
+fn noun(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Void => "nothing",
+        Kind::Int => "an integer",
+        Kind::Ptr => "a pointer",
+        Kind::Array => "an array",
+        Kind::Struct => "a struct",
+        Kind::Union => "a union",
+        Kind::Enum | Kind::Enum64 => "an enum",
+        Kind::Fwd => "a declaration",
+        Kind::Typedef => "a typedef",
+        Kind::Volatile | Kind::Const | Kind::Restrict => "a qualifier",
+        Kind::Func => "a function",
+        Kind::FuncProto => "a prototype",
+        Kind::Var => "a variable",
+        Kind::Datasec => "a section",
+        Kind::Float => "a floating-point number",
+        Kind::DeclTag | Kind::TypeTag => "a tag",
     }
 }
 

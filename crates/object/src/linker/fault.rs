@@ -68,6 +68,8 @@ pub enum LinkFault {
     InfoOfNoSection,
     /// The types have a variable that is no symbol of its section.
     VariableWithoutSymbol,
+    /// Other files can see the symbol, but the file has no types at all.
+    NoTypes,
     /// Other files can see the symbol, but it has no type.
     NoType,
     /// Other files can see the symbol, and it has two types.
@@ -212,6 +214,10 @@ impl fmt::Display for LinkFault {
             LinkFault::VariableWithoutSymbol => {
                 write!(f, "it is a variable of .BTF, but no symbol of the section")
             }
+            LinkFault::NoTypes => write!(
+                f,
+                "other files can see it, but there are no types in the file: compile with -g"
+            ),
             LinkFault::NoType => write!(
                 f,
                 "other files can see it, but it has no type in .BTF: compile with -g, \

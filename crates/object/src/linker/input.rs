@@ -89,6 +89,7 @@ impl<'a> Input<'a> {
     pub(super) fn type_of(&self, symbol: Name<'_>) -> Result<SymbolType, LinkFault> {
         match self.types.get(symbol.as_bytes()) {
             Some(found) => found.clone(),
+            None if self.btf.is_none() => Err(LinkFault::NoTypes),
             None => Err(LinkFault::NoType),
         }
     }

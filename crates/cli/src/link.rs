@@ -1,0 +1,100 @@
+//! `beebox link`.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use beebox::object::linker::Linker;
+use beebox::object::{Blame, Error};
+
+use crate::answer::{Answer, Failure};
+use crate::program_input::{name, read_at_most};
+use crate::program_output::write_output;
+
+/// The largest object that is read.
+const MAX_BYTES: u64 = 1 << 30;
+
+/// Link BPF objects into one, as bpftool gen object does
+///
+/// Functions, variables and maps that one file declares extern and another defines
+/// become one, and both must mean the same by them; weak definitions give way to
+/// strong ones; what is static stays apart. Types are joined, debug sections left
+/// out. The result is an object like those that it is made of, the same bytes as
+/// libbpf's linker writes.
+///
+/// Exit codes: 0 linked, 1 the files contradict each other, 2 a file can't be read or
+/// is damaged.
+#[derive(clap::Args)]
+#[command(
+    arg_required_else_help = true,
+    after_help = "\
+Examples:
+  beebox link -o prog.bpf.o main.bpf.o parse.bpf.o maps.bpf.o
+  beebox link -o small.bpf.o prog.bpf.o        one object: its debug sections go"
+)]
+pub(crate) struct Args {
+    /// Where to write the linked object (`-` is standard output)
+    #[arg(short, long = "output", value_name = "OUT")]
+    out: PathBuf,
+
+    /// The objects, in the order in which they are to stand (`-` is standard input)
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+}
+
+pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
+    if args.files.iter().filter(|file| is_stream(file)).count() > 1 {
+        return Err(Failure::new("standard input can be read only once"));
+    }
+    if let Some(input) = args.files.iter().find(|file| is_same(file, &args.out)) {
+        let failure = Failure::new("it is to be read, and to be written over");
+        return Err(failure
+            .within(input.display())
+            .hint("another name after -o"));
+    }
+    let files = args
+        .files
+        .iter()
+        .map(|path| Ok((name(path), read(path)?)))
+        .collect::<Result<Vec<_>, Failure>>()?;
+    match link(&files) {
+        Ok(object) => {
+            write_output(&object, Some(&args.out))?;
+            Ok(Answer::Yes)
+        }
+        Err(error) if error.blame() == Blame::User => {
+            eprintln!("beebox: {error}");
+            Ok(Answer::No)
+        }
+        Err(error) => Err(Failure::new(error)),
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    let bytes = read_at_most(path, MAX_BYTES + 1)?;
+    match bytes.len() as u64 <= MAX_BYTES {
+        true => Ok(bytes),
+        false => Err(Failure::new("too large to be an object").within(name(path))),
+    }
+}
+
+fn link(files: &[(String, Vec<u8>)]) -> Result<Vec<u8>, Error> {
+    let mut linker = Linker::new();
+    for (name, bytes) in files {
+        linker = linker.add(name, bytes)?;
+    }
+    linker.finish()
+}
+
+fn is_stream(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// Are both names of one file?
+fn is_same(one: &Path, other: &Path) -> bool {
+    let identity = |path: &Path| {
+        let data = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+        (!is_stream(path)).then_some((data.dev(), data.ino()))
+    };
+    matches!((identity(one), identity(other)), (Some(one), Some(other)) if one == other)
+}

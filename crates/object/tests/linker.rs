@@ -1,0 +1,384 @@
+//! Linking, against libbpf's linker.
+//!
+//! `linker/first.o`, `second.o` and `third.o` use all that linking is about, and
+//! `linked.o` is what bpftool 7.8 (libbpf of Linux 7.2) made of them. The files in
+//! `linker/refused` do not fit `second.o`; each says on its first line what is
+//! said about it. Where that bpftool is, it is asked again, and about every object
+//! of the kernel's own tests and random sets of them; where it is not, the tests
+//! say so and pass. `BEEBOX_ORACLE_PROGRAMS` sets how many sets,
+//! `BEEBOX_ORACLE_SEED` where they start.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+use beebox_object::linker::{LinkFault, Linker, SectionMismatch};
+use beebox_object::{Blame, Error, Problem};
+
+/// The compiler and what it is told; the objects are without debug sections.
+const COMPILER: &str = "clang-19";
+const OPTIONS: &[&str] = &[
+    "-target",
+    "bpf",
+    "-mcpu=v3",
+    "-O2",
+    "-Wall",
+    "-Wno-unused-variable",
+    "-fdebug-compilation-dir=.",
+    "-c",
+];
+const STRIP: &str = "llvm-strip-19";
+
+fn directory() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/linker")
+}
+
+/// The files of a directory that end so, in order.
+fn files(directory: &Path, ending: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).unwrap_or_else(|why| panic!("{directory:?}: {why}"));
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.to_string_lossy().ends_with(ending));
+    files.sort();
+    files
+}
+
+fn read(path: &Path) -> Vec<u8> {
+    fs::read(path).unwrap_or_else(|why| panic!("{}: {why}", path.display()))
+}
+
+fn link(paths: &[PathBuf]) -> Result<Vec<u8>, Error> {
+    let files: Vec<_> = paths.iter().map(|path| read(path)).collect();
+    let mut linker = Linker::new();
+    for (path, bytes) in paths.iter().zip(&files) {
+        linker = linker.add(path.display().to_string(), bytes)?;
+    }
+    linker.finish()
+}
+
+fn link_bytes(object: &[u8]) -> Vec<u8> {
+    let linker = Linker::new().add("it", object).unwrap();
+    linker.finish().unwrap()
+}
+
+/// Files of ours, by name.
+fn ours(names: &[&str]) -> Vec<PathBuf> {
+    names.iter().map(|name| directory().join(name)).collect()
+}
+
+#[test]
+fn the_linked_object_is_that_of_libbpf() {
+    let linked = link(&ours(&["first.o", "second.o", "third.o"])).unwrap();
+    assert!(linked == read(&directory().join("linked.o")));
+}
+
+#[test]
+fn an_object_that_was_linked_stays_as_it_is() {
+    let first = link(&ours(&["first.o"])).unwrap();
+    assert!(link_bytes(&first) == first);
+    // Where several were joined, strings that nobody uses are left over once.
+    let linked = link_bytes(&read(&directory().join("linked.o")));
+    assert!(link_bytes(&linked) == linked);
+}
+
+#[test]
+fn what_does_not_fit_is_refused_with_the_reason() {
+    let before = directory().join("second.o");
+    let sources = files(&directory().join("refused"), ".c");
+    assert!(sources.len() > 10);
+    for source in sources {
+        let text = fs::read_to_string(&source).unwrap();
+        let (expected, _) = text.split_once("*/").unwrap();
+        let expected = expected.trim_start_matches("/*").trim();
+        let expected = expected.replace("DIR", &directory().display().to_string());
+        let object = source.with_extension("o");
+        let error = link(&[before.clone(), object.clone()]).unwrap_err();
+        let expected = format!("{}, {expected}", object.display());
+        assert_eq!(error.to_string(), expected);
+    }
+}
+
+#[test]
+fn files_that_are_no_objects_are_refused() {
+    let first = read(&directory().join("first.o"));
+    let refused = |bytes: &[u8]| match Linker::new().add("it", bytes) {
+        Ok(_) => panic!("it was taken"),
+        Err(error) => error,
+    };
+    let changed = |at: usize, byte: u8| {
+        let mut bytes = first.clone();
+        bytes[at] = byte;
+        refused(&bytes)
+    };
+    for (error, what) in [
+        (refused(b""), "it: this is no ELF file"),
+        (refused(b"int main(void) {}"), "it: this is no ELF file"),
+        (changed(4, 1), "it: this is no 64-bit ELF file"),
+        (changed(5, 2), "it: an ELF file of type 256, no object"),
+        (
+            changed(16, 2),
+            "it: this is a program or shared library, no object file",
+        ),
+        (
+            changed(18, 62),
+            "it: this object is for x86-64, not for BPF: compile it with -target bpf",
+        ),
+    ] {
+        assert_eq!(error.to_string(), what);
+        assert_eq!(error.blame(), Blame::File);
+    }
+    let error = Linker::new().finish().unwrap_err();
+    assert_eq!(error.problem(), &Problem::Linker(LinkFault::NoInput));
+}
+
+#[test]
+fn whose_fault_it_is() {
+    let with_second = |name| link(&ours(&["second.o", name])).unwrap_err();
+    for name in ["refused/twice.o", "refused/size.o", "refused/terms.o"] {
+        assert_eq!(with_second(name).blame(), Blame::User, "{name}");
+    }
+    assert_eq!(with_second("refused/untyped.o").blame(), Blame::File);
+    let flags = LinkFault::SectionsDiffer(SectionMismatch::Flags);
+    let error = with_second("refused/constant.o");
+    assert_eq!(error.problem(), &Problem::Linker(flags));
+    assert_eq!(error.place().section.as_deref(), Some("license"));
+}
+
+/// No prefix of an object, and no object with a byte changed, does any harm.
+#[test]
+fn damaged_objects_do_no_harm() {
+    let first = read(&directory().join("first.o"));
+    let second = read(&directory().join("second.o"));
+    let try_both = |damaged: &[u8]| {
+        for (one, other) in [(damaged, &second[..]), (&second[..], damaged)] {
+            let linked = Linker::new()
+                .add("one", one)
+                .and_then(|linker| linker.add("other", other))
+                .and_then(Linker::finish);
+            drop(linked);
+        }
+    };
+    for len in (0..first.len()).step_by(61) {
+        try_both(&first[..len]);
+    }
+    for at in (0..first.len()).step_by(7) {
+        for byte in [0, 1, 0x7f, 0xff, first[at].wrapping_add(1)] {
+            let mut damaged = first.clone();
+            damaged[at] = byte;
+            try_both(&damaged);
+        }
+    }
+}
+
+#[test]
+fn objects_are_those_of_their_sources() {
+    if Command::new(COMPILER).arg("--version").output().is_err() {
+        eprintln!("SKIPPED: no {COMPILER}");
+        return;
+    }
+    let made = Path::new(env!("CARGO_TARGET_TMPDIR")).join("linker-source.o");
+    for directory in [directory(), directory().join("refused")] {
+        for source in files(&directory, ".c") {
+            let has_types = !fs::read_to_string(&source).unwrap().contains("-g0");
+            let compiled = Command::new(COMPILER)
+                .args(OPTIONS)
+                .args(has_types.then_some("-g"))
+                .arg(source.file_name().unwrap())
+                .arg("-o")
+                .arg(&made)
+                .current_dir(&directory)
+                .status();
+            assert!(compiled.unwrap().success(), "{}", source.display());
+            let stripped = Command::new(STRIP).arg("-g").arg(&made).status();
+            assert!(stripped.unwrap().success(), "{}", source.display());
+            let kept = source.with_extension("o");
+            if env::var_os("BEEBOX_WRITE").is_some() {
+                fs::copy(&made, &kept).unwrap();
+            }
+            assert!(read(&made) == read(&kept), "{}", kept.display());
+        }
+    }
+}
+
+/// libbpf's linker, as bpftool of the kernel's tests offers it.
+struct Bpftool {
+    program: PathBuf,
+    objects: PathBuf,
+    output: PathBuf,
+}
+
+impl Bpftool {
+    /// `name` keeps the outputs of tests apart.
+    fn find(name: &str) -> Option<Bpftool> {
+        let home = || Some(PathBuf::from(env::var_os("HOME")?).join(".cache/beebox/selftests"));
+        let cache = env::var_os("BEEBOX_CACHE")
+            .map(PathBuf::from)
+            .or_else(home)?;
+        let release = cache.join("7.2");
+        let program = release.join("tools/bpftool");
+        if !program.exists() {
+            let is = |name, value| env::var(name).is_ok_and(|found| found == value);
+            let must = is("CI", "true") && is("BEEBOX_ORACLE", "required");
+            assert!(!must, "bpftool must be asked, but {program:?} is not there");
+            eprintln!("SKIPPED: no {}", program.display());
+            return None;
+        }
+        Some(Bpftool {
+            program,
+            objects: release.join("obj-v3"),
+            output: Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.o")),
+        })
+    }
+
+    /// The linked object, or the number of the error.
+    fn link(&self, files: &[PathBuf]) -> Result<Vec<u8>, i32> {
+        let output = Command::new(&self.program)
+            .args(["gen", "object"])
+            .arg(&self.output)
+            .args(files)
+            .output()
+            .unwrap();
+        if output.status.success() {
+            return Ok(read(&self.output));
+        }
+        let text = String::from_utf8_lossy(&output.stderr);
+        let number = text.rsplit_once('(').and_then(|(_, end)| {
+            let (number, _) = end.split_once(')')?;
+            number.parse().ok()
+        });
+        Err(number.unwrap_or_else(|| panic!("bpftool says: {text}")))
+    }
+
+    /// Do both link these files, to the same bytes, or refuse them alike?
+    fn compare(&self, files: &[PathBuf]) -> Result<bool, String> {
+        let number = |error: &Error| match error.problem() {
+            Problem::Linker(fault) => fault.errno(),
+            _ => 22,
+        };
+        match (link(files), self.link(files)) {
+            (Ok(ours), Ok(theirs)) if ours == theirs => Ok(true),
+            (Err(ours), Err(theirs)) if number(&ours) == theirs => Ok(false),
+            (Ok(_), Ok(_)) => Err(format!("{files:?}: other bytes")),
+            (Err(ours), theirs) => Err(format!("{files:?}: {ours}, {:?}", theirs.err())),
+            (Ok(_), Err(theirs)) => Err(format!("{files:?}: only bpftool refuses: {theirs}")),
+        }
+    }
+}
+
+#[test]
+fn what_libbpf_said_is_what_it_says() {
+    let Some(bpftool) = Bpftool::find("linker-ours") else {
+        return;
+    };
+    let files = ours(&["first.o", "second.o", "third.o"]);
+    let linked = bpftool.link(&files).unwrap();
+    let kept = directory().join("linked.o");
+    if env::var_os("BEEBOX_WRITE").is_some() {
+        fs::write(&kept, &linked).unwrap();
+    }
+    assert!(linked == read(&kept));
+    for order in [[0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+        let files = order.map(|at| files[at].clone());
+        assert_eq!(bpftool.compare(&files), Ok(true));
+    }
+    for refused in self::files(&directory().join("refused"), ".o") {
+        let files = [directory().join("second.o"), refused];
+        assert_eq!(bpftool.compare(&files), Ok(false));
+    }
+}
+
+#[test]
+fn every_object_is_linked_as_libbpf_does() {
+    let Some(bpftool) = Bpftool::find("linker-each") else {
+        return;
+    };
+    let objects = files(&bpftool.objects, ".o");
+    assert!(objects.len() > 900, "{}", objects.len());
+    let mut linked = 0;
+    for object in &objects {
+        match bpftool.compare(std::slice::from_ref(object)) {
+            Ok(is_linked) => linked += u32::from(is_linked),
+            Err(difference) => panic!("{difference}"),
+        }
+    }
+    eprintln!(
+        "{linked} of {} objects linked, with the same bytes",
+        objects.len()
+    );
+}
+
+/// The sets that the kernel's tests link, as their build notes them.
+fn sets(bpftool: &Bpftool) -> Vec<(PathBuf, Vec<PathBuf>)> {
+    let notes = fs::read_to_string(bpftool.objects.join("build.json")).unwrap();
+    let names = |text: &str| -> Vec<PathBuf> {
+        let quoted = text.split('"').skip(1).step_by(2);
+        quoted.map(|name| bpftool.objects.join(name)).collect()
+    };
+    let mut parts = notes.split("\"linked\": [");
+    let mut before = parts.next().unwrap();
+    let mut sets = Vec::new();
+    for part in parts {
+        let mut names_before = names(before).into_iter();
+        let linked = names_before.rfind(|name| name.to_string_lossy().ends_with(".linked.bpf.o"));
+        let (files, rest) = part.split_once(']').unwrap();
+        sets.push((linked.unwrap(), names(files)));
+        before = rest;
+    }
+    sets
+}
+
+#[test]
+fn the_sets_of_the_tests_are_linked_as_their_build_did() {
+    let Some(bpftool) = Bpftool::find("linker-sets") else {
+        return;
+    };
+    let mut sets = sets(&bpftool);
+    // Of some, the build keeps only what was linked.
+    sets.retain(|(_, files)| files.iter().all(|file| file.exists()));
+    assert!(sets.len() >= 4, "{}", sets.len());
+    for (kept, files) in &sets {
+        assert_eq!(bpftool.compare(files), Ok(true), "{kept:?}");
+        assert!(link(files).unwrap() == read(kept), "{kept:?}");
+        let again = link_bytes(&read(kept));
+        assert!(link_bytes(&again) == again, "{kept:?} does not stay");
+    }
+    eprintln!("{} sets", sets.len());
+}
+
+#[test]
+fn random_sets_are_linked_as_libbpf_does() {
+    let Some(bpftool) = Bpftool::find("linker-random") else {
+        return;
+    };
+    let number = |name| env::var(name).ok().and_then(|text| text.parse().ok());
+    let start: u64 = number("BEEBOX_ORACLE_SEED").unwrap_or(0);
+    let count: u64 = number("BEEBOX_ORACLE_PROGRAMS").unwrap_or(300);
+    let objects = files(&bpftool.objects, ".o");
+    let mut linked = 0;
+    let mut differences = Vec::new();
+    for seed in start..start + count {
+        let mut random = Random(seed);
+        let size = [2, 2, 2, 3, 5][random.below(5)];
+        let set: Vec<_> = (0..size)
+            .map(|_| objects[random.below(objects.len())].clone())
+            .collect();
+        match bpftool.compare(&set) {
+            Ok(is_linked) => linked += u32::from(is_linked),
+            Err(difference) => differences.push(difference),
+        }
+    }
+    eprintln!("{count} sets, {linked} of them linked, the others refused");
+    assert!(differences.is_empty(), "{differences:#?}");
+}
+
+/// Numbers from a seed (SplitMix64).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ mixed >> 31) as usize % end
+    }
+}
