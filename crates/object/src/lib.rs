@@ -1,4 +1,53 @@
-//! From an object file to linked programs.
+//! Objects: from what clang makes of a BPF program (`.bpf.o`) to programs and maps as
+//! a loader hands them to a kernel, with no kernel, no root and no libbpf.
+//!
+//! [`Object::open`] reads a file: sections, programs, maps, variables, types, and what
+//! is expected of a kernel. Whoever opened it may change what is loaded, how large maps
+//! are and what variables start with. [`Object::link`] then makes [`Linked`] programs
+//! for a [`Target`]: instructions with every reference in place, the functions that
+//! they call, types and source lines, and maps as they are to be created.
+//!
+//! ```
+//! use beebox_object::{Object, Target};
+//!
+//! # let file = include_bytes!("../tests/objects/calls.o");
+//! let mut object = Object::open(file)?;
+//! let names: Vec<_> = object.programs().map(|(_, program)| program.name.to_string()).collect();
+//! assert_eq!(names, ["straight", "backwards", "looping", "alone"]);
+//!
+//! // Before it is linked: another size for a map, fewer programs.
+//! let counts = object.maps().named("counts").expect("it is declared");
+//! object.maps_mut().get_mut(counts).expect("it is there").set_max_entries(16);
+//! object.set_autoload(|program| program.name == "straight");
+//!
+//! // This object asks nothing of a kernel.
+//! let linked = object.link(&Target::default())?;
+//! let (_, straight) = &linked.programs[0];
+//! assert_eq!(straight.kind, Some(spec::programs::ProgramType::Xdp));
+//! let functions: Vec<_> = straight.subprograms.iter().map(|it| &it.name[..]).collect();
+//! assert_eq!(functions, ["straight", "middle", "leaf"]);
+//! assert_eq!(linked.maps[0].definition.max_entries, 16);
+//! # Ok::<(), beebox_object::Error>(())
+//! ```
+//!
+//! What is made is what libbpf 7.2 makes, instruction for instruction, and what libbpf
+//! refuses is refused, by the same class of error ([`Problem::errno`]). An [`Error`]
+//! says what is wrong, where (section, symbol, instruction, source line) and whose
+//! fault it is.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `elf` | the file as plain tables |
+//! | `sections`, `programs` | what sections are for; programs and functions in them |
+//! | `types`, `datasec` | the types, and what compilers leave out of them |
+//! | `externs/` | what is expected of a kernel: configuration, symbols, functions |
+//! | `maps/` | declared maps, variables, tables of functions |
+//! | `relocate/` | references of instructions, from the file to the finished program |
+//! | `attach` | what a program attaches to |
+//! | `object`, `linked` | the whole, opened and linked, step by step in libbpf's order |
+//! | `overview/` | what an object contains and needs, without linking it |
+//! | `linker/` | several objects made into one |
+//! | `container` | files that are no objects, and objects inside them |
 #![forbid(unsafe_code)]
 
 mod attach;

@@ -14,10 +14,13 @@ const PIN_ROOT: &str = "/sys/fs/bpf";
 
 /// Adds the declared maps.
 pub(super) fn collect<'a>(source: &Source<'_, 'a>, maps: &mut Maps<'a>) -> Result<(), Error> {
+    // Where nothing is declared, nobody asks for an arena before something refers to
+    // a variable in one.
     let section = source.sections.maps.and_then(|id| source.elf.section(id));
-    if let Some(section) = section {
-        read_section(source, section, maps).map_err(|error| error.in_section(section.name))?;
-    }
+    let Some(section) = section else {
+        return Ok(());
+    };
+    read_section(source, section, maps).map_err(|error| error.in_section(section.name))?;
     find_arena(source, maps)
 }
 

@@ -1,0 +1,298 @@
+//! The objects beside this file, linked and written out: what each program is, its
+//! instructions, what they refer to, its functions and lines. The texts were compared
+//! with what libbpf 7.2 hands to a kernel when they were written down.
+//!
+//! `BLESS=1 cargo test -p beebox-object --test linked` writes them again.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use beebox_object::{Error, Features, Object, OpenOptions, SymbolAddress, Target};
+use program::{Program, Referent};
+
+fn directory() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/objects")
+}
+
+fn bytes(name: &str) -> Vec<u8> {
+    fs::read(directory().join(name)).expect("a committed object")
+}
+
+fn open<'a>(name: &str, file: &'a [u8]) -> Result<Object<'a>, Error> {
+    let options = OpenOptions {
+        name: Some(name),
+        ..OpenOptions::default()
+    };
+    Object::open_with(file, &options)
+}
+
+/// Links an object for the kernel whose types `kernel` has.
+fn linked(name: &str, kernel: &str, features: Features) -> String {
+    let (file, kernel) = (bytes(name), bytes(kernel));
+    let mut object = open(name, &file).expect(name);
+    object.set_autoload(|_| true);
+    let kernel = Object::open(&kernel).expect("a kernel");
+    let symbols = |name: &str| match name {
+        "symbol" => SymbolAddress::At(0xffff_ffff_8123_4567),
+        _ => SymbolAddress::Missing,
+    };
+    let target = Target {
+        types: kernel.types(),
+        symbols: Some(&symbols),
+        config: Some("CONFIG_HZ=250\n# CONFIG_NO is not set\n"),
+        version: 0x06_12_00,
+        page_size: 4096,
+        features,
+        ..Target::default()
+    };
+    let linked = object.link(&target).expect(name);
+    let mut text = String::new();
+    for (_, program) in &linked.programs {
+        write_program(&mut text, &object, program).unwrap();
+    }
+    for (_, error) in &linked.refused {
+        writeln!(text, "refused: {error}").unwrap();
+    }
+    for table in &linked.jump_tables {
+        writeln!(text, "jump table: {:?}", table.places).unwrap();
+    }
+    text
+}
+
+fn write_program(
+    text: &mut String,
+    object: &Object<'_>,
+    program: &Program,
+) -> Result<(), std::fmt::Error> {
+    let kind = program.kind.map_or("unspec", |kind| kind.name());
+    let attach = program.attach.map_or("-", |attach| attach.name());
+    writeln!(
+        text,
+        "{} in {}: {kind}, {attach}, flags {:#x}, attach point {:?}, licence {:?}, version {:#x}",
+        program.name,
+        program.section,
+        program.flags.0,
+        program.attach_point,
+        program.license,
+        program.kernel_version,
+    )?;
+    for (slot, insn) in program.insns().into_iter().enumerate() {
+        let at = slot as u32;
+        if let Some(function) = program.subprograms.iter().find(|it| it.start == at) {
+            let ty = program.functions.iter().find(|it| it.slot == at);
+            let ty = ty.map(|it| it.ty.0);
+            writeln!(text, "{}: type {ty:?}", function.name)?;
+        }
+        for line in program.lines.iter().filter(|line| line.slot == at) {
+            let types = object.types().expect("lines need types");
+            let source = types.string(line.text).to_string();
+            writeln!(text, "  ; {}:{} {}", line.line, line.column, source.trim())?;
+        }
+        write!(text, "{slot:5}: {insn}")?;
+        if let Some(reference) = program.reference_at(at) {
+            write!(text, "    {}", name(object, reference.to))?;
+        }
+        text.push('\n');
+    }
+    text.push('\n');
+    Ok(())
+}
+
+fn name(object: &Object<'_>, to: Referent) -> String {
+    let map = |id| object.maps().get(id).map_or("a table", |map| map.name());
+    let known = |id| &object.externs().get(id).expect("it is known").name;
+    match to {
+        Referent::Map(id) => map(id).to_owned(),
+        Referent::Value { map: id, offset } => format!("{} + {offset}", map(id)),
+        Referent::Kfunc { function, id, .. } => format!("{} [{id}]", known(function)),
+        Referent::MissingKfunc(id) => format!("no {}", known(id)),
+        Referent::Typed { object, id, .. } => format!("{} [{id}]", known(object)),
+        Referent::Address { object, address } => format!("{} at {address:#x}", known(object)),
+        other => format!("{other:?}"),
+    }
+}
+
+fn check(name: &str, found: &str) {
+    let path = directory().join(name);
+    if std::env::var_os("BLESS").is_some() {
+        fs::write(&path, found).expect("the texts can be written");
+    }
+    let expected = fs::read_to_string(&path).unwrap_or_default();
+    for (number, (found, expected)) in found.lines().zip(expected.lines()).enumerate() {
+        assert_eq!(found, expected, "{name}, line {}", number + 1);
+    }
+    assert_eq!(found.lines().count(), expected.lines().count(), "{name}");
+}
+
+#[test]
+fn every_object_links_as_written_down() {
+    for name in [
+        "calls",
+        "variables",
+        "core",
+        "externs",
+        "throws",
+        "jump_table",
+    ] {
+        let features = Features::LINUX_6_18;
+        check(
+            &format!("{name}.txt"),
+            &linked(&format!("{name}.o"), "kernel.o", features),
+        );
+    }
+}
+
+#[test]
+fn a_kernel_with_other_types_gets_other_numbers() {
+    check(
+        "core-moved.txt",
+        &linked("core.o", "moved.o", Features::LINUX_6_18),
+    );
+}
+
+#[test]
+fn variables_of_an_arena_stand_at_its_end_where_that_can_be() {
+    let features = Features {
+        wide_offsets: true,
+        ..Features::LINUX_6_18
+    };
+    check(
+        "variables-wide.txt",
+        &linked("variables.o", "kernel.o", features),
+    );
+}
+
+#[test]
+fn what_is_refused_says_what_where_and_whose_fault() {
+    let mut found = String::new();
+    let mut objects = files(&directory().join("refused"));
+    objects.retain(|file| has_extension(file, &["o"]));
+    objects.sort();
+    for path in objects {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let file = fs::read(&path).expect("an object");
+        let error = open(name, &file).expect_err(name);
+        let errno = error.problem().errno();
+        writeln!(found, "{error}\n    {:?}, {errno}", error.blame()).unwrap();
+    }
+    check("refused.txt", &found);
+}
+
+#[test]
+fn without_the_kernels_types_only_what_needs_them_is_refused() {
+    let target = Target::default();
+    let file = bytes("calls.o");
+    let object = open("calls.o", &file).unwrap();
+    assert_eq!(object.link(&target).unwrap().programs.len(), 3);
+    let file = bytes("core.o");
+    let object = open("core.o", &file).unwrap();
+    let error = object.link(&target).unwrap_err();
+    assert_eq!(error.problem().errno(), 2, "{error}");
+}
+
+/// The release that made the objects: another one orders instructions differently.
+const CLANG: &str = "clang-19";
+
+#[test]
+fn the_objects_are_made_of_the_sources() {
+    if Command::new(CLANG).arg("--version").output().is_err() {
+        eprintln!("skipped: no {CLANG}");
+        return;
+    }
+    let refused = directory().join("refused");
+    let sources = files(&directory()).into_iter().chain(files(&refused));
+    let sources: Vec<_> = sources
+        .filter(|file| has_extension(file, &["c", "s"]))
+        .collect();
+    let objects = files(&directory()).into_iter().chain(files(&refused));
+    let objects = objects.filter(|file| has_extension(file, &["o"])).count();
+    // One source makes two objects, of either byte order.
+    assert_eq!(sources.len() + 1, objects);
+    for source in sources {
+        check_made(&source, &source.with_extension("o"), "bpfel");
+    }
+    check_made(
+        &directory().join("calls.c"),
+        &refused.join("big_endian.o"),
+        "bpfeb",
+    );
+}
+
+fn check_made(source: &Path, committed: &Path, machine: &str) {
+    let name = committed.file_name().expect("a name");
+    let made = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    // Relative, so that no path of this machine is in the object.
+    let status = Command::new(CLANG)
+        .current_dir(source.parent().expect("a directory"))
+        .args([
+            "-O2",
+            "-g",
+            "-mcpu=v3",
+            "-ffile-compilation-dir=.",
+            "-target",
+            machine,
+            "-c",
+        ])
+        .arg(source.file_name().expect("a name"))
+        .arg("-o")
+        .arg(&made)
+        .status()
+        .expect("clang can be started");
+    assert!(status.success(), "{source:?}");
+    let same = fs::read(committed).expect("an object") == fs::read(&made).expect("an object");
+    assert!(same, "{source:?} was changed, its object was not");
+}
+
+fn files(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).expect("a directory");
+    entries
+        .map(|entry| entry.expect("an entry").path())
+        .collect()
+}
+
+fn has_extension(file: &Path, wanted: &[&str]) -> bool {
+    let extension = file.extension().and_then(|extension| extension.to_str());
+    extension.is_some_and(|extension| wanted.contains(&extension))
+}
+
+#[test]
+fn damaged_objects_are_refused_or_linked_but_nothing_breaks() {
+    let target = Target {
+        page_size: 4096,
+        ..Target::default()
+    };
+    let mut random = 0x9e37_79b9_7f4a_7c15u64;
+    let mut below = |limit: usize| {
+        random = random
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        (random >> 33) as usize % limit
+    };
+    let mut linked = 0;
+    for name in [
+        "calls.o",
+        "variables.o",
+        "core.o",
+        "externs.o",
+        "throws.o",
+        "jump_table.o",
+    ] {
+        let whole = bytes(name);
+        for round in 0..400 {
+            let mut file = whole.clone();
+            for _ in 0..=round % 4 {
+                let at = below(file.len());
+                file[at] = [0, 0xff, 1 << below(8), below(256) as u8][below(4)];
+            }
+            if round % 8 == 0 {
+                file.truncate(below(whole.len()));
+            }
+            if let Ok(object) = Object::open(&file) {
+                linked += usize::from(object.link(&target).is_ok());
+            }
+        }
+    }
+    assert!(linked > 100, "damage that nobody sees is common: {linked}");
+}

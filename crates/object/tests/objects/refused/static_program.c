@@ -1,0 +1,8 @@
+/* A program that nobody outside can name. */
+#include "../program.h"
+
+SEC("socket")
+static int program(void *ctx)
+{
+	return 0;
+}
