@@ -269,7 +269,12 @@ impl Native {
         // the context that `r1` points to, and the packet.
         unsafe {
             if self.wants_env {
-                let mut world = Surroundings { packet, random };
+                let clock = machine.clock.get();
+                let mut world = Surroundings {
+                    packet,
+                    random,
+                    clock,
+                };
                 self.run_in(context, 0, data, &mut world, budget, None)
             } else {
                 self.run_alone(context, 0, data)
@@ -300,7 +305,7 @@ impl Native {
     #[inline(always)]
     pub fn run_memory(
         &self,
-        _: &mut Machine,
+        machine: &mut Machine,
         memory: &mut [u8],
         random: &mut dyn Random,
     ) -> Outcome {
@@ -310,7 +315,7 @@ impl Native {
             // memory, which is unique to this run; it wants nothing else.
             return unsafe { self.run_alone(address, memory.len() as u64, &[]) };
         }
-        self.run_trusted(memory, random, None)
+        self.run_trusted(machine, memory, random, None)
     }
 
     /// As [`Native::run_memory`], but no longer than until a deadline: the outcome
@@ -322,18 +327,19 @@ impl Native {
     #[inline]
     pub fn run_memory_until(
         &self,
-        _: &mut Machine,
+        machine: &mut Machine,
         memory: &mut [u8],
         random: &mut dyn Random,
         deadline: Deadline,
     ) -> Outcome {
         assert!(self.heeds_deadline, "the code was made without deadline");
-        self.run_trusted(memory, random, Some(deadline))
+        self.run_trusted(machine, memory, random, Some(deadline))
     }
 
     #[inline(never)]
     fn run_trusted(
         &self,
+        machine: &mut Machine,
         memory: &mut [u8],
         random: &mut dyn Random,
         deadline: Option<Deadline>,
@@ -350,6 +356,7 @@ impl Native {
                 let mut world = Surroundings {
                     packet: &packet,
                     random,
+                    clock: machine.clock.get(),
                 };
                 self.run_in(address, len, &[], &mut world, u64::MAX, deadline)
             } else {

@@ -83,6 +83,12 @@ enum Part {
     Absorbed,
 }
 
+/// Whether a chain could begin at this slot: most programs have none, and whoever
+/// asks this of their jumps need not look for them in earnest.
+pub fn begins(insns: &[Insn], slot: usize) -> bool {
+    Chains::default().begins(insns, slot)
+}
+
 /// All chains of a program.
 #[derive(Clone, Debug, Default)]
 pub struct Chains {
@@ -182,6 +188,11 @@ impl Chains {
             Cond::Ne => (slot + 1, test.target),
             _ => return None,
         };
+        // A branch to the next slot decides nothing, and its target would be a
+        // comparison that the chain absorbs.
+        if equal == next {
+            return None;
+        }
         let link = Link {
             slot: slot as u32,
             key: test.imm as u32,

@@ -23,8 +23,8 @@ pub(crate) use count::{Count, Counts};
 
 use isa::ebpf::{AluOp, Insn, Operand, Reg, Width};
 
-use super::Fact;
 use super::transfer::{Halves, Transfer};
+use super::{Fact, Marks};
 
 /// How many instructions back a search goes.
 const REACH: usize = 24;
@@ -95,50 +95,40 @@ pub(super) struct Candidates {
     /// multiplication.
     sums: Vec<usize>,
     multiplies: bool,
-    /// Registers whose last write was a shift to the left: bit `n` for register
-    /// `n`.
-    left: u16,
-    /// To the right, likewise.
-    right: u16,
+    /// Registers whose last write was a shift: to the left in low halves, to the
+    /// right in upper ones.
+    shifted: Halves,
 }
 
 impl Candidates {
-    /// Takes the next instruction of the program.
+    /// Takes the next instruction, which is arithmetic.
     #[inline(always)]
-    pub(super) fn visit(&mut self, slot: usize, insn: Insn, transfer: Transfer) {
-        let Insn::Alu { op, dst, src, .. } = insn else {
-            let kept = !transfer.written();
-            self.left &= kept;
-            self.right &= kept;
-            return;
-        };
-        let bit = 1 << dst.number();
+    pub(super) fn visit_alu(&mut self, slot: usize, op: AluOp, dst: Reg, src: Operand) {
+        let before = self.shifted;
+        self.forget(Halves::both(dst));
         match (op, src) {
-            (AluOp::Lsh, Operand::Imm(_)) => {
-                self.left |= bit;
-                self.right &= !bit;
-            }
+            (AluOp::Lsh, Operand::Imm(_)) => self.shifted = self.shifted.and(Halves::low(dst)),
             (AluOp::Rsh, Operand::Imm(count)) => {
-                self.right |= bit;
-                self.left &= !bit;
+                self.shifted = self.shifted.and(Halves::upper(dst));
                 if self.multiplies && matches!(count, 24 | 56) {
                     self.sums.push(slot);
                 }
             }
-            _ => {
-                self.multiplies |= op == AluOp::Mul;
-                if let (AluOp::Or | AluOp::Xor | AluOp::Add, Operand::Reg(src)) = (op, src) {
-                    let from = 1 << src.number();
-                    let meet = self.left & bit != 0 && self.right & from != 0
-                        || self.right & bit != 0 && self.left & from != 0;
-                    if meet {
-                        self.slots.push(slot);
-                    }
+            (AluOp::Or | AluOp::Xor | AluOp::Add, Operand::Reg(src)) if before.has(src) => {
+                let meet = |left, right| before.has_low(left) && before.has_upper(right);
+                if meet(dst, src) || meet(src, dst) {
+                    self.slots.push(slot);
                 }
-                self.left &= !bit;
-                self.right &= !bit;
             }
+            (AluOp::Mul, _) => self.multiplies = true,
+            _ => {}
         }
+    }
+
+    /// Takes the next instruction, which writes this and is no arithmetic.
+    #[inline(always)]
+    pub(super) fn forget(&mut self, written: Halves) {
+        self.shifted = self.shifted.without(written);
     }
 }
 
@@ -219,7 +209,7 @@ impl Finder<'_> {
         let facts = &*self.facts;
         (slot.saturating_sub(REACH)..slot)
             .rev()
-            .take_while(move |&at| !facts[at + 1].is_target)
+            .take_while(move |&at| !facts[at + 1].is_target())
     }
 
     /// The last slot before this one that writes the register, if it surely does.
@@ -228,7 +218,7 @@ impl Finder<'_> {
             .before(slot)
             .find(|&at| self.facts[at].transfer.writes(reg))?;
         // After a selection the move may not have been done.
-        let chosen = at > 0 && self.facts[at - 1].is_selection;
+        let chosen = at > 0 && self.facts[at - 1].is_selection();
         (!chosen).then_some(at)
     }
 
@@ -278,7 +268,7 @@ impl Finder<'_> {
     /// Whether the register holds the same before both slots, and straight-line
     /// code leads from one to the other.
     fn keeps(&self, from: usize, to: usize, reg: Reg) -> bool {
-        (from..to).all(|at| !self.facts[at + 1].is_target && !self.facts[at].transfer.writes(reg))
+        (from..to).all(|at| !self.facts[at + 1].is_target() && !self.facts[at].transfer.writes(reg))
     }
 
     /// Whether nothing needs the result of the shift before a slot: no instruction
@@ -289,8 +279,10 @@ impl Finder<'_> {
     }
 
     fn rewrite(&mut self, slot: usize, rewrite: Rewrite) {
+        let fact = &mut self.facts[slot];
+        fact.link = self.rewrites.len() as u32;
+        fact.transfer = rewrite.transfer();
+        fact.marks.set(Marks::REWRITTEN, true);
         self.rewrites.push(rewrite);
-        self.facts[slot].link = self.rewrites.len() as u32;
-        self.facts[slot].transfer = rewrite.transfer();
     }
 }

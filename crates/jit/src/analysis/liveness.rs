@@ -7,54 +7,73 @@
 use lower::Function;
 
 use super::transfer::Halves;
-use super::{Fact, Way};
+use super::{Fact, Marks, Way};
 
 /// Passes after which a function gets the safe answer.
 const MOST_PASSES: usize = 8;
 
-/// Notes for every slot of a function what is wanted after it.
+/// Notes for every slot of a function what is wanted after it. Nothing is noted
+/// before, or less than is wanted.
 pub(super) fn settle(function: Function, loops: bool, facts: &mut [Fact]) {
     let facts = &mut facts[function.start..function.end];
-    for pass in 0..=MOST_PASSES {
-        let safe = pass == MOST_PASSES;
-        if safe {
-            for fact in facts.iter_mut().filter(|fact| fact.is_loop) {
-                fact.before = Halves::ALL;
-            }
-        }
-        let changed = go_back(function.start, facts, safe);
+    for _ in 0..MOST_PASSES {
+        let changed = go_back(function.start, facts, false);
         if !changed || !loops {
             return;
         }
     }
+    go_back(function.start, facts, true);
 }
 
 /// One pass backward over a function that begins at a slot; says whether a loop
-/// wants more at its beginning than the pass assumed.
+/// wants more at its beginning than the pass assumed. A pass is `safe` that assumes
+/// everything there.
+#[inline(never)]
 fn go_back(start: usize, facts: &mut [Fact], safe: bool) -> bool {
     let mut changed = false;
     let mut wanted = Halves::NONE;
     for at in (0..facts.len()).rev() {
-        let target = |facts: &[Fact], link: u32| facts[link as usize - start].before;
-        match facts[at].way {
-            Way::Next => {}
-            Way::Branch => wanted = wanted.and(target(facts, facts[at].link)),
-            Way::Goto => wanted = target(facts, facts[at].link),
-            Way::Exit => wanted = Halves::NONE,
+        let Fact {
+            transfer, marks, ..
+        } = facts[at];
+        if marks.overlap(Marks::LEAVES) {
+            wanted = at_targets(start, facts, at, wanted, safe);
         }
         let fact = &mut facts[at];
+        let assumed = *fact;
         fact.after = wanted;
-        fact.is_dead = !fact.transfer.is_wanted(wanted);
-        if !fact.is_dead {
-            wanted = fact.transfer.before(wanted);
+        match transfer.carry(wanted) {
+            Some(before) => {
+                wanted = before;
+                fact.marks.set(Marks::DEAD, false);
+            }
+            None => fact.marks.set(Marks::DEAD, true),
         }
-        if fact.is_loop {
-            changed |= wanted != fact.before;
+        if marks.overlap(Marks::LOOP) {
+            changed |= wanted != assumed.before();
             if safe {
                 wanted = Halves::ALL;
             }
         }
-        fact.before = wanted;
     }
     changed
+}
+
+/// What is wanted where control goes from a slot that jumps or ends the function,
+/// given what the next slot wants.
+fn at_targets(start: usize, facts: &[Fact], at: usize, next: Halves, safe: bool) -> Halves {
+    let target = || {
+        let target = &facts[facts[at].link as usize - start];
+        if safe && target.is_loop() {
+            Halves::ALL
+        } else {
+            target.before()
+        }
+    };
+    match facts[at].way {
+        Way::Next => next,
+        Way::Branch => next.and(target()),
+        Way::Goto => target(),
+        Way::Exit => Halves::NONE,
+    }
 }

@@ -5,8 +5,10 @@
 //! Liveness is kept for the halves of registers apart, because most 64-bit
 //! operations whose upper half no one reads can be done on 32 bits, and because
 //! an instruction whose result no one reads at all is left out. One pass forward
-//! notes what each instruction reads and writes (`transfer.rs`) and what each
-//! function uses (`usage.rs`); rewrites are found (`idiom.rs`); passes backward
+//! notes what each instruction reads and writes (`transfer.rs`), what each
+//! function uses (`usage.rs`) and where idioms may be; it asks each instruction
+//! once of what kind it is. Jumps are gathered on the way, and then mark their
+//! targets. Rewrites are found (`idiom.rs`); passes backward
 //! over each function then carry what is wanted from its uses to where it is made
 //! (`liveness.rs`). Rewrites that depend on that are found last, and if there are
 //! any, it is carried again.
@@ -23,16 +25,16 @@ pub(crate) use usage::Usage;
 use isa::ebpf::{AluOp, Insn, Operand, Reg};
 use lower::chains::{self, Chains};
 use lower::jumps::{Arrivals, jump_target};
-use lower::{Evidence, Lowered};
+use lower::{Evidence, Function, Lowered};
 
 use idiom::Candidates;
 use transfer::Transfer;
+use usage::Tally;
 
 /// How control leaves a slot.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     /// To the next slot.
-    #[default]
     Next,
     /// To the next slot or to the target.
     Branch,
@@ -42,39 +44,146 @@ enum Way {
     Exit,
 }
 
+/// What makes a slot more than the next of its kind, as a set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Marks(u8);
+
+impl Marks {
+    const NONE: Marks = Marks(0);
+    const TARGET: Marks = Marks(1);
+    const LOOP: Marks = Marks(2);
+    const SELECTION: Marks = Marks(4);
+    const DEAD: Marks = Marks(8);
+    const REWRITTEN: Marks = Marks(16);
+    const LOOK_UP: Marks = Marks(32);
+    const ABSORBED: Marks = Marks(64);
+    /// Control may leave it for elsewhere than the next slot.
+    const LEAVES: Marks = Marks(128);
+
+    const fn and(self, other: Marks) -> Marks {
+        Marks(self.0 | other.0)
+    }
+
+    const fn overlap(self, other: Marks) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    fn set(&mut self, mark: Marks, holds: bool) {
+        self.0 = self.0 & !mark.0 | if holds { mark.0 } else { 0 };
+    }
+}
+
 /// What is known of one slot.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Fact {
     transfer: Transfer,
     /// What is wanted after it.
     pub(crate) after: Halves,
-    /// What is wanted before it.
-    pub(crate) before: Halves,
-    /// Where a jump leads; for what is no jump and done in another way, the
-    /// position in [`Analysis::rewrites`] and 1.
+    /// Where a jump leads; for what is done in another way, the position in
+    /// [`Analysis::rewrites`].
     link: u32,
     way: Way,
-    /// How many jumps lead here, other than selections; many are counted as 255.
-    pub(crate) arrivals: u8,
-    /// A jump leads here, other than one that is a selection.
-    pub(crate) is_target: bool,
-    /// A branch over a single move: the move is done or not, without a jump.
-    pub(crate) is_selection: bool,
-    /// A jump backward leads here.
-    pub(crate) is_loop: bool,
-    /// Its result is not wanted.
-    pub(crate) is_dead: bool,
+    marks: Marks,
 }
 
 impl Fact {
+    /// Of an instruction that no jump leads to, as far as is known.
+    #[inline(always)]
+    fn new(transfer: Transfer, way: Way) -> Fact {
+        Fact {
+            transfer,
+            after: Halves::NONE,
+            link: 0,
+            way,
+            marks: match way {
+                Way::Next => Marks::NONE,
+                _ => Marks::LEAVES,
+            },
+        }
+    }
+
+    /// Whether it is written as it stands, for those only that come from the slot
+    /// before it.
+    #[inline(always)]
+    pub(crate) fn is_plain(&self) -> bool {
+        const OTHERWISE: Marks = Marks::TARGET
+            .and(Marks::DEAD)
+            .and(Marks::REWRITTEN)
+            .and(Marks::LOOK_UP);
+        !self.marks.overlap(OTHERWISE)
+    }
+
+    /// Whether nothing is to be done before it is written as it stands.
+    #[inline(always)]
+    pub(crate) fn is_unmarked(&self) -> bool {
+        const UNSETTLING: Marks = Marks(!Marks::SELECTION.and(Marks::LEAVES).0);
+        !self.marks.overlap(UNSETTLING)
+    }
+
+    /// Whether a jump leads here, other than one that is a selection, or a call.
+    #[inline(always)]
+    pub(crate) fn is_target(&self) -> bool {
+        self.marks.overlap(Marks::TARGET)
+    }
+
+    /// Whether a jump backward leads here.
+    pub(crate) fn is_loop(&self) -> bool {
+        self.marks.overlap(Marks::LOOP)
+    }
+
+    /// Whether it is a branch over a single move: the move is done or not, without
+    /// a jump.
+    pub(crate) fn is_selection(&self) -> bool {
+        self.marks.overlap(Marks::SELECTION)
+    }
+
+    /// Whether its result is not wanted.
+    #[inline(always)]
+    pub(crate) fn is_dead(&self) -> bool {
+        self.marks.overlap(Marks::DEAD)
+    }
+
     /// Whether it is done otherwise than it is written.
     pub(crate) fn is_rewritten(&self) -> bool {
-        self.link != 0 && matches!(self.way, Way::Next)
+        self.marks.overlap(Marks::REWRITTEN)
+    }
+
+    /// Whether a look-up that does for a chain of comparisons begins here.
+    pub(crate) fn is_look_up(&self) -> bool {
+        self.marks.overlap(Marks::LOOK_UP)
+    }
+
+    /// Whether a look-up before it does its comparison whenever control gets here.
+    pub(crate) fn is_absorbed(&self) -> bool {
+        self.marks.overlap(Marks::ABSORBED)
+    }
+
+    /// What is wanted before it.
+    #[inline(always)]
+    pub(crate) fn before(&self) -> Halves {
+        self.transfer.carry(self.after).unwrap_or(self.after)
+    }
+
+    /// Whether it reads any part of the register.
+    #[inline(always)]
+    pub(crate) fn reads(&self, reg: Reg) -> bool {
+        self.transfer.uses(reg)
+    }
+
+    /// Whether it writes the register.
+    #[inline(always)]
+    pub(crate) fn writes(&self, reg: Reg) -> bool {
+        self.transfer.writes(reg)
     }
 
     /// Whether control may leave it for elsewhere and for the next slot.
     fn branches(&self) -> bool {
         self.way == Way::Branch
+    }
+
+    /// Where it jumps, always or sometimes.
+    fn jump(&self) -> Option<usize> {
+        matches!(self.way, Way::Branch | Way::Goto).then_some(self.link as usize)
     }
 }
 
@@ -89,8 +198,10 @@ pub(crate) struct Analysis {
 }
 
 impl Analysis {
+    #[inline(never)]
     pub(crate) fn of(program: &Lowered, counts: Counts) -> Analysis {
         let insns = program.insns();
+        let functions = program.functions();
         let mut scan = Scan {
             insns,
             // A classic filter's result is 32 bits.
@@ -98,21 +209,14 @@ impl Analysis {
                 Evidence::Classic(_) => Halves::low(Reg::R0),
                 Evidence::Trusted => Halves::both(Reg::R0),
             },
-            facts: vec![Fact::default(); insns.len()],
+            facts: Vec::with_capacity(insns.len()),
             candidates: Candidates::default(),
-            branches: 0,
+            jumps: Vec::with_capacity(insns.len() / 4 + 1),
             selections: Vec::new(),
         };
-        let functions = program.functions();
         let usage: Vec<Usage> = functions
             .iter()
-            .map(|function| {
-                let mut usage = Usage::default();
-                for slot in function.start..function.end {
-                    scan.visit(slot, &mut usage);
-                }
-                usage
-            })
+            .map(|&function| scan.visit_function(function))
             .collect();
         scan.settle_selections();
         let chains = scan.find_chains();
@@ -137,7 +241,7 @@ impl Analysis {
             &mut rewrites,
         ) {
             for fact in &mut facts {
-                fact.before = Halves::NONE;
+                fact.after = Halves::NONE;
             }
             settle(&mut facts);
         }
@@ -153,7 +257,20 @@ impl Analysis {
     pub(crate) fn rewrite(&self, slot: usize) -> Option<Rewrite> {
         let fact = &self.facts[slot];
         fact.is_rewritten()
-            .then(|| self.rewrites[fact.link as usize - 1])
+            .then(|| self.rewrites[fact.link as usize])
+    }
+
+    /// How many jumps lead to each slot, other than selections; many are counted as
+    /// 255.
+    pub(crate) fn arrivals(&self) -> Vec<u8> {
+        let mut counts = vec![0u8; self.facts.len()];
+        for target in self.facts.iter().filter_map(|fact| match fact.jump() {
+            Some(target) if !fact.is_selection() => Some(target),
+            _ => None,
+        }) {
+            counts[target] = counts[target].saturating_add(1);
+        }
+        counts
     }
 }
 
@@ -164,74 +281,134 @@ struct Scan<'a> {
     result: Halves,
     facts: Vec<Fact>,
     candidates: Candidates,
-    /// How many there are.
-    branches: usize,
-    /// Their slots.
+    /// The slots that jump.
+    jumps: Vec<u32>,
+    /// Slots that may be selections.
     selections: Vec<usize>,
 }
 
 impl Scan<'_> {
-    #[inline(always)]
-    fn visit(&mut self, slot: usize, usage: &mut Usage) {
-        let insn = self.insns[slot];
-        let transfer = Transfer::of(insn, self.result);
-        usage.note(insn, transfer);
-        self.facts[slot].transfer = transfer;
-        self.candidates.visit(slot, insn, transfer);
-        let way = match insn {
-            Insn::Jump { .. } | Insn::MayGoto { .. } => Way::Branch,
-            Insn::Goto { .. } | Insn::GotoLong { .. } => Way::Goto,
-            Insn::Exit => Way::Exit,
-            _ => return,
-        };
-        self.facts[slot].way = way;
-        if let Some(target) = jump_target(insn, slot) {
-            usage.loops |= target <= slot;
-            self.branches += usize::from(way == Way::Branch);
-            self.note_jump(slot, target);
+    #[inline(never)]
+    fn visit_function(&mut self, function: Function) -> Usage {
+        let Function { start, end } = function;
+        let insns = &self.insns[start..end];
+        let mut tally = Tally::default();
+        let first_jump = self.jumps.len();
+        let Scan {
+            facts,
+            candidates,
+            jumps,
+            result,
+            ..
+        } = self;
+        let visited = insns.iter().zip(start..).map(|(&insn, slot)| match insn {
+            Insn::Alu {
+                op,
+                width,
+                dst,
+                src,
+            } => {
+                let transfer = Transfer::of_alu(op, width, dst, src);
+                tally.note_alu(op, transfer);
+                candidates.visit_alu(slot, op, dst, src);
+                Fact::new(transfer, Way::Next)
+            }
+            Insn::Load { dst, base, off, .. } => {
+                tally.note_load(dst, base, off);
+                candidates.forget(Halves::both(dst));
+                Fact::new(Transfer::of_load(dst, base), Way::Next)
+            }
+            Insn::Jump {
+                width, dst, src, ..
+            } => {
+                let transfer = Transfer::of_branch(width, dst, src);
+                tally.note_values(transfer);
+                jumps.push(slot as u32);
+                Fact::new(transfer, Way::Branch)
+            }
+            _ => {
+                let transfer = Transfer::of(insn, *result);
+                tally.note(insn, transfer);
+                candidates.forget(transfer.written());
+                let way = match insn {
+                    Insn::MayGoto { .. } => Way::Branch,
+                    Insn::Goto { .. } | Insn::GotoLong { .. } => Way::Goto,
+                    Insn::Exit => Way::Exit,
+                    _ => Way::Next,
+                };
+                if matches!(way, Way::Branch | Way::Goto) {
+                    jumps.push(slot as u32);
+                }
+                Fact::new(transfer, way)
+            }
+        });
+        facts.extend(visited);
+        facts[start].marks.set(Marks::TARGET, true);
+        let mut loops = false;
+        for index in first_jump..self.jumps.len() {
+            loops |= self.note_jump(self.jumps[index] as usize);
         }
+        tally.finish(loops)
     }
 
-    fn note_jump(&mut self, slot: usize, target: usize) {
+    /// Notes where a jump leads; says whether it leads backward.
+    fn note_jump(&mut self, slot: usize) -> bool {
+        let target =
+            jump_target(self.insns[slot], slot).expect("a lowered program's jumps lead to slots");
         self.facts[slot].link = target as u32;
         if is_selection(self.insns, slot, target) {
-            self.facts[slot].is_selection = true;
+            self.facts[slot].marks.set(Marks::SELECTION, true);
             self.selections.push(slot);
-        } else {
-            let fact = &mut self.facts[target];
-            fact.is_target = true;
-            fact.arrivals = fact.arrivals.saturating_add(1);
+            return false;
         }
-        self.facts[target].is_loop |= target <= slot;
+        let marks = &mut self.facts[target].marks;
+        marks.set(Marks::TARGET, true);
+        let backward = target <= slot;
+        if backward {
+            marks.set(Marks::LOOP, true);
+        }
+        backward
     }
 
     /// A branch over a move to which something else leads is no selection.
     fn settle_selections(&mut self) {
         for slot in std::mem::take(&mut self.selections) {
-            if self.facts[slot + 1].is_target {
-                self.facts[slot].is_selection = false;
-                self.facts[slot + 2].is_target = true;
+            if self.facts[slot + 1].is_target() {
+                self.jumps_after_all(slot);
             }
         }
+    }
+
+    /// Makes a branch of a selection.
+    fn jumps_after_all(&mut self, slot: usize) {
+        self.facts[slot].marks.set(Marks::SELECTION, false);
+        self.facts[slot + 2].marks.set(Marks::TARGET, true);
     }
 
     /// The chains of comparisons. Their look-ups jump to every target, and their
     /// comparisons are no selections.
     fn find_chains(&mut self) -> Chains {
-        if self.branches < chains::SHORTEST {
+        let mut jumps = self.jumps.iter().map(|&slot| slot as usize);
+        if self.jumps.len() < chains::SHORTEST
+            || !jumps.any(|slot| chains::begins(self.insns, slot))
+        {
             return Chains::default();
         }
         let chains = Chains::find(self.insns, &Arrivals::of(self.insns));
         for chain in chains.iter() {
             for link in chain.links {
                 let slot = link.slot as usize;
-                self.facts[link.target as usize].is_target = true;
-                if self.facts[slot].is_selection {
-                    self.facts[slot].is_selection = false;
-                    self.facts[slot + 2].is_target = true;
+                self.facts[link.target as usize]
+                    .marks
+                    .set(Marks::TARGET, true);
+                if self.facts[slot].is_selection() {
+                    self.jumps_after_all(slot);
                 }
+                let marks = &mut self.facts[slot].marks;
+                marks.set(Marks::LOOK_UP, chains.starts(slot));
+                marks.set(Marks::ABSORBED, chains.absorb(slot));
             }
-            self.facts[chain.default].is_target = true;
+            self.facts[chain.default].marks.set(Marks::TARGET, true);
         }
         chains
     }

@@ -17,6 +17,11 @@ impl Halves {
         Halves(1 << reg.number())
     }
 
+    /// The upper half.
+    pub(super) const fn upper(reg: Reg) -> Halves {
+        Halves(0x1_0000 << reg.number())
+    }
+
     /// Both halves.
     pub(crate) const fn both(reg: Reg) -> Halves {
         Halves(0x1_0001 << reg.number())
@@ -24,6 +29,10 @@ impl Halves {
 
     pub(crate) const fn and(self, other: Halves) -> Halves {
         Halves(self.0 | other.0)
+    }
+
+    pub(super) const fn without(self, other: Halves) -> Halves {
+        Halves(self.0 & !other.0)
     }
 
     pub(super) const fn overlaps(self, other: Halves) -> bool {
@@ -35,9 +44,13 @@ impl Halves {
         self.overlaps(Halves::both(reg))
     }
 
+    pub(super) const fn has_low(self, reg: Reg) -> bool {
+        self.overlaps(Halves::low(reg))
+    }
+
     /// Whether the upper half of the register is wanted.
     pub(crate) const fn has_upper(self, reg: Reg) -> bool {
-        self.0 & 0x1_0000 << reg.number() != 0
+        self.overlaps(Halves::upper(reg))
     }
 
     /// Of which registers they are: bit `n` for register `n`.
@@ -80,19 +93,16 @@ impl Transfer {
         }
     }
 
-    /// The registers that it reads and writes: bit `n` for register `n`.
-    pub(super) const fn regs(self) -> u16 {
-        self.read() | self.written()
+    /// What it reads.
+    #[inline(always)]
+    pub(super) const fn read(self) -> Halves {
+        self.reads.and(self.follows)
     }
 
-    /// The registers that it reads, likewise.
-    pub(super) const fn read(self) -> u16 {
-        self.reads.and(self.follows).regs()
-    }
-
-    /// The registers that it writes, likewise.
-    pub(super) const fn written(self) -> u16 {
-        self.writes.regs()
+    /// What it writes.
+    #[inline(always)]
+    pub(super) const fn written(self) -> Halves {
+        self.writes.without(EFFECT)
     }
 
     /// Whether it reads the register.
@@ -106,13 +116,34 @@ impl Transfer {
     }
 
     #[inline(always)]
-    pub(super) fn of(insn: Insn, result: Halves) -> Transfer {
-        let compute = |dst: Reg, reads: Halves| Transfer::pure(reads, Halves::both(dst));
-        let effect = |reads: Halves, writes: Halves| Transfer {
+    pub(super) fn of_alu(op: AluOp, width: Width, dst: Reg, src: Operand) -> Transfer {
+        ALU[op as usize][width as usize].transfer(dst, src)
+    }
+
+    #[inline(always)]
+    pub(super) fn of_load(dst: Reg, base: Reg) -> Transfer {
+        Transfer::pure(Halves::both(base), Halves::both(dst))
+    }
+
+    #[inline(always)]
+    pub(super) fn of_branch(width: Width, dst: Reg, src: Operand) -> Transfer {
+        let dst = Halves::operand(Operand::Reg(dst), width);
+        Transfer::effect(dst.and(Halves::operand(src, width)), Halves::NONE)
+    }
+
+    /// An instruction that does more than to write registers.
+    const fn effect(reads: Halves, writes: Halves) -> Transfer {
+        Transfer {
             reads,
             follows: Halves::NONE,
             writes: writes.and(EFFECT),
-        };
+        }
+    }
+
+    /// `result` is what is wanted where the function ends.
+    pub(super) fn of(insn: Insn, result: Halves) -> Transfer {
+        let compute = |dst: Reg, reads: Halves| Transfer::pure(reads, Halves::both(dst));
+        let effect = Transfer::effect;
         let stored = |size: Size, src: Operand| {
             let width = match size {
                 Size::DW => Width::W64,
@@ -126,17 +157,14 @@ impl Transfer {
                 width,
                 dst,
                 src,
-            } => ALU[op as usize][width as usize].transfer(dst, src),
-            Insn::Load { dst, base, .. } => compute(dst, Halves::both(base)),
+            } => Transfer::of_alu(op, width, dst, src),
+            Insn::Load { dst, base, .. } => Transfer::of_load(dst, base),
+            Insn::Jump {
+                width, dst, src, ..
+            } => Transfer::of_branch(width, dst, src),
             Insn::Store {
                 size, base, src, ..
             } => effect(Halves::both(base).and(stored(size, src)), Halves::NONE),
-            Insn::Jump {
-                width, dst, src, ..
-            } => {
-                let dst = Halves::operand(Operand::Reg(dst), width);
-                effect(dst.and(Halves::operand(src, width)), Halves::NONE)
-            }
             Insn::Neg { width, dst } => match width {
                 Width::W32 => compute(dst, Halves::low(dst)),
                 Width::W64 => Transfer {
@@ -196,14 +224,25 @@ impl Transfer {
 
     /// Whether the instruction is wanted, where that is wanted after it.
     #[inline(always)]
-    pub(super) const fn is_wanted(self, after: Halves) -> bool {
+    const fn is_wanted(self, after: Halves) -> bool {
         after.and(EFFECT).overlaps(self.writes)
+    }
+
+    /// What is wanted before an instruction, given what is wanted after it; `None`
+    /// where the instruction is not.
+    #[inline(always)]
+    pub(super) const fn carry(self, after: Halves) -> Option<Halves> {
+        if self.is_wanted(after) {
+            Some(self.before(after))
+        } else {
+            None
+        }
     }
 
     /// What is wanted before an instruction that is wanted, given what is wanted
     /// after it.
     #[inline(always)]
-    pub(super) const fn before(self, after: Halves) -> Halves {
+    const fn before(self, after: Halves) -> Halves {
         const UPPER: u32 = 0x7ff_0000;
         let follows = if after.0 & self.writes.0 & UPPER != 0 {
             self.follows.0
@@ -214,8 +253,8 @@ impl Transfer {
     }
 }
 
-/// What an arithmetic operation reads, as halves of register 0: shifted by a
-/// register's number they are that register's.
+/// Which halves of its operands' registers an arithmetic operation reads, as masks
+/// over both.
 #[derive(Clone, Copy)]
 struct Reads {
     dst: u32,
@@ -226,8 +265,8 @@ struct Reads {
 }
 
 const NEITHER: u32 = 0;
-const LOW: u32 = 1;
-const BOTH: u32 = 0x1_0001;
+const LOW: u32 = 0xffff;
+const BOTH: u32 = u32::MAX;
 
 impl Reads {
     const fn of(op: AluOp, width: Width) -> Reads {
@@ -252,16 +291,13 @@ impl Reads {
     }
 
     #[inline(always)]
-    fn transfer(self, dst: Reg, src: Operand) -> Transfer {
-        let (reg, read) = match src {
-            Operand::Reg(reg) => (reg.number(), u32::MAX),
-            Operand::Imm(_) => (0, 0),
-        };
-        let to = dst.number();
+    const fn transfer(self, dst: Reg, src: Operand) -> Transfer {
+        let dst = Halves::both(dst);
+        let src = Halves::operand(src, Width::W64);
         Transfer {
-            reads: Halves(self.dst << to | self.src << reg & read),
-            follows: Halves(self.follows_dst << to | self.follows_src << reg & read),
-            writes: Halves::both(dst),
+            reads: Halves(dst.0 & self.dst | src.0 & self.src),
+            follows: Halves(dst.0 & self.follows_dst | src.0 & self.follows_src),
+            writes: dst,
         }
     }
 }

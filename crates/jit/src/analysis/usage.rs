@@ -2,7 +2,7 @@
 
 use isa::ebpf::{AluOp, Callee, Insn, Operand, Reg};
 
-use super::transfer::Transfer;
+use super::transfer::{Halves, Transfer};
 
 /// What a function uses.
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,59 +31,94 @@ impl Usage {
     pub(crate) fn has(&self, reg: Reg) -> bool {
         self.regs & 1 << reg.number() != 0
     }
+}
 
+/// What a function uses, as far as it was looked at.
+#[derive(Default)]
+pub(super) struct Tally {
+    /// Registers that are read otherwise than as the base of an access; and the
+    /// others in use.
+    values: Halves,
+    others: Halves,
+    /// Arithmetic operations, as a set.
+    ops: u16,
+    usage: Usage,
+}
+
+/// Those of which a register is the divisor, or a constant.
+const DIVISIONS: u16 = 1 << AluOp::Div as u16
+    | 1 << AluOp::SDiv as u16
+    | 1 << AluOp::Mod as u16
+    | 1 << AluOp::SMod as u16;
+
+impl Tally {
     #[inline(always)]
-    pub(super) fn note(&mut self, insn: Insn, transfer: Transfer) {
-        self.regs |= transfer.regs();
-        match insn {
-            Insn::Load { base, off, .. } => self.note_access(base, off),
-            Insn::Alu { op, .. } => {
-                self.complex |= matches!(op, AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod);
-                self.note_escape(transfer);
-            }
-            Insn::Store { base, off, src, .. } => {
-                self.note_access(base, off);
-                self.stack_escapes |= src == Operand::Reg(Reg::R10);
-            }
-            _ => self.note_rare(insn, transfer),
-        }
+    pub(super) fn note_alu(&mut self, op: AluOp, transfer: Transfer) {
+        self.ops |= 1 << op as u16;
+        self.note_values(transfer);
     }
 
-    fn note_rare(&mut self, insn: Insn, transfer: Transfer) {
+    #[inline(always)]
+    pub(super) fn note_load(&mut self, dst: Reg, base: Reg, off: i16) {
+        self.others = self.others.and(Halves::low(dst));
+        self.note_access(base, off);
+    }
+
+    /// An instruction without an access.
+    #[inline(always)]
+    pub(super) fn note_values(&mut self, transfer: Transfer) {
+        self.values = self.values.and(transfer.read());
+        self.others = self.others.and(transfer.written());
+    }
+
+    pub(super) fn note(&mut self, insn: Insn, transfer: Transfer) {
+        let usage = &mut self.usage;
         match insn {
-            Insn::Call(Callee::Local(_)) => self.calls_functions = true,
-            Insn::Call(_) => self.calls_helpers = true,
-            Insn::PacketAbs { .. } => self.packet = true,
-            Insn::MayGoto { .. } => self.may_goto = true,
-            Insn::LoadAcquire { base, off, .. } => self.note_access(base, off),
+            Insn::Store { base, off, src, .. } => return self.note_store(base, off, src),
             Insn::StoreRelease { base, off, src, .. } => {
-                self.note_access(base, off);
-                self.stack_escapes |= src == Reg::R10;
+                return self.note_store(base, off, Operand::Reg(src));
             }
+            Insn::LoadAcquire { dst, base, off, .. } => return self.note_load(dst, base, off),
             Insn::Atomic {
                 op, base, off, src, ..
             } => {
-                self.note_access(base, off);
-                self.complex |= op.fetches_into_src();
-                self.stack_escapes |= src == Reg::R10;
+                usage.complex |= op.fetches_into_src();
+                self.others = self.others.and(transfer.read()).and(transfer.written());
+                return self.note_store(base, off, Operand::Reg(src));
             }
-            Insn::PacketInd { .. } => {
-                self.packet = true;
-                self.note_escape(transfer);
-            }
-            _ => self.note_escape(transfer),
+            Insn::Call(Callee::Local(_)) => usage.calls_functions = true,
+            Insn::Call(_) => usage.calls_helpers = true,
+            Insn::PacketAbs { .. } | Insn::PacketInd { .. } => usage.packet = true,
+            Insn::MayGoto { .. } => usage.may_goto = true,
+            _ => {}
+        }
+        self.note_values(transfer);
+    }
+
+    fn note_store(&mut self, base: Reg, off: i16, src: Operand) {
+        if let Operand::Reg(src) = src {
+            self.values = self.values.and(Halves::low(src));
+        }
+        self.note_access(base, off);
+    }
+
+    #[inline(always)]
+    fn note_access(&mut self, base: Reg, off: i16) {
+        self.others = self.others.and(Halves::low(base));
+        if base == Reg::R10 {
+            self.usage.stack_accesses += 1;
+            self.usage.lowest_stack = self.usage.lowest_stack.min(off);
         }
     }
 
-    /// `r10` is read otherwise than as the base of an access.
-    fn note_escape(&mut self, transfer: Transfer) {
-        self.stack_escapes |= transfer.uses(Reg::R10);
-    }
-
-    fn note_access(&mut self, base: Reg, off: i16) {
-        if base == Reg::R10 {
-            self.stack_accesses += 1;
-            self.lowest_stack = self.lowest_stack.min(off);
+    /// All that the function uses.
+    pub(super) fn finish(self, loops: bool) -> Usage {
+        Usage {
+            regs: self.values.and(self.others).regs(),
+            stack_escapes: self.values.has(Reg::R10),
+            complex: self.usage.complex || self.ops & DIVISIONS != 0,
+            loops,
+            ..self.usage
         }
     }
 }

@@ -88,8 +88,8 @@ impl Generator<'_> {
             return None;
         }
         for at in slot..self.function.end.min(slot + REACH) {
-            let fact = self.analysis.facts[at];
-            if fact.is_target || fact.is_rewritten() {
+            let fact = &self.facts[at];
+            if fact.is_target() || fact.is_rewritten() {
                 return None;
             }
             let insn = self.insns[at];
@@ -102,7 +102,7 @@ impl Generator<'_> {
                 }
                 Insn::Store { base, src, .. } if base == sum && src != Operand::Reg(sum) => {}
                 Insn::Alu { .. } | Insn::Load { .. } | Insn::Store { .. } => {
-                    if insn.reads().contains(sum) || insn.writes().contains(sum) {
+                    if fact.reads(sum) || fact.writes(sum) {
                         return None;
                     }
                 }
@@ -111,7 +111,7 @@ impl Generator<'_> {
             if done {
                 return Some(at);
             }
-            if parts.into_iter().any(|part| insn.writes().contains(part)) {
+            if parts.into_iter().any(|part| fact.writes(part)) {
                 return None;
             }
         }
@@ -133,6 +133,14 @@ impl Generator<'_> {
         true
     }
 
+    /// Whether an operation or a load changes what an address is made of.
+    fn moves(&self, insn: Insn, mem: Mem) -> bool {
+        match insn {
+            Insn::Alu { dst, .. } | Insn::Load { dst, .. } => mem.uses(self.gpr(dst)),
+            _ => true,
+        }
+    }
+
     /// The operation some slots ahead that is the only one to read `dst`, where
     /// nothing before it writes memory or what the address is made of.
     fn user(&self, slot: usize, dst: Reg, mem: Mem) -> Option<usize> {
@@ -149,9 +157,8 @@ impl Generator<'_> {
                 Insn::Alu { .. } | Insn::Load { .. } => {}
                 _ => return None,
             }
-            let touches = insn.reads().contains(dst) || insn.writes().contains(dst);
-            let moves = insn.writes().iter().any(|reg| mem.uses(self.gpr(reg)));
-            if touches || moves {
+            let fact = &self.facts[at];
+            if fact.reads(dst) || fact.writes(dst) || self.moves(insn, mem) {
                 return None;
             }
         }

@@ -57,72 +57,98 @@ pub(super) struct Arithmetic {
 
 impl Generator<'_> {
     /// The arithmetic at a slot that is looked at from the slots before it.
+    #[inline(always)]
     pub(super) fn arithmetic(&self, slot: usize) -> Option<Arithmetic> {
         self.peek(slot)?;
         self.arithmetic_at(slot)
     }
 
     /// The arithmetic at a slot, if it is such, at the width that is wanted.
+    #[inline(always)]
     pub(super) fn arithmetic_at(&self, slot: usize) -> Option<Arithmetic> {
-        let Insn::Alu {
-            op,
-            width,
-            dst,
-            src,
-        } = self.insns[slot]
-        else {
-            return None;
-        };
-        let wanted = self.after(slot).has_upper(dst);
-        let narrow = width == Width::W64 && !wanted && is_narrowable(op, src);
-        Some(Arithmetic {
+        match self.insns[slot] {
+            Insn::Alu {
+                op,
+                width,
+                dst,
+                src,
+            } => Some(self.wanted(slot, op, width, dst, src)),
+            _ => None,
+        }
+    }
+
+    /// The arithmetic at a slot, at the width that is wanted.
+    #[inline(always)]
+    pub(super) fn wanted(
+        &self,
+        slot: usize,
+        op: AluOp,
+        width: Width,
+        dst: Reg,
+        src: Operand,
+    ) -> Arithmetic {
+        let narrow =
+            width == Width::W64 && !self.after(slot).has_upper(dst) && is_narrowable(op, src);
+        Arithmetic {
             op,
             width: if narrow { Width::W32 } else { width },
             dst,
             src,
-        })
+        }
     }
 
     /// Performs the arithmetic at a slot and perhaps what follows it; how many
     /// slots that was.
+    #[inline(always)]
     pub(super) fn alu(&mut self, slot: usize, this: Arithmetic) -> usize {
-        match (this.op, this.src) {
-            (AluOp::Mov, Operand::Imm(imm)) => self.set_imm(slot, this, imm),
-            (AluOp::Mov, Operand::Reg(src)) => self.copy(slot, this, src),
+        let Arithmetic {
+            op,
+            width,
+            dst,
+            src,
+        } = this;
+        match (op, src) {
+            (AluOp::Mov, Operand::Imm(imm)) => self.set_imm(slot, width, dst, imm),
+            (AluOp::Mov, Operand::Reg(src)) => self.copy(slot, width, dst, src),
             (AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod, _) => {
                 self.divide(slot, this);
                 1
             }
             (AluOp::Lsh | AluOp::Rsh | AluOp::Arsh, Operand::Imm(count)) => {
-                self.shift_imm(slot, this, count)
+                self.shift_imm(slot, op, width, dst, count)
             }
             (AluOp::Lsh | AluOp::Rsh | AluOp::Arsh, Operand::Reg(count)) => {
-                self.shift_by_reg(this, self.gpr(this.dst), count);
+                self.shift_by_reg(this, self.gpr(dst), count);
                 1
             }
             (AluOp::Xor, Operand::Imm(-1)) => self.invert(slot, this),
             (_, Operand::Imm(imm)) => {
-                self.alu_imm(this, imm);
+                self.alu_imm(op, width, dst, imm);
                 1
             }
             (_, Operand::Reg(src)) => {
-                self.alu_reg(slot, this, src);
+                if src == dst || src == Reg::R10 || op == AluOp::Add && width == Width::W64 {
+                    self.alu_reg(slot, this, src);
+                } else {
+                    self.operate(this, self.gpr(src));
+                }
                 1
             }
         }
     }
 
-    fn set_imm(&mut self, slot: usize, this: Arithmetic, imm: i32) -> usize {
-        let value = match this.width {
+    #[inline(never)]
+    fn set_imm(&mut self, slot: usize, width: Width, reg: Reg, imm: i32) -> usize {
+        let value = match width {
             Width::W32 => u64::from(imm as u32),
             Width::W64 => imm as i64 as u64,
         };
-        if let Some(stored) = self.store_constant(slot, this.dst, imm, value) {
+        if let Some(stored) = self.store_constant(slot, reg, imm, value) {
             return stored;
         }
-        let dst = self.gpr(this.dst);
+        let dst = self.gpr(reg);
         self.buf.set(dst, value);
-        self.know(this.dst, bits(value));
+        self.know(reg, bits(value));
         1
     }
 
@@ -147,32 +173,35 @@ impl Generator<'_> {
     }
 
     /// `dst = src`, and what is then done to `dst`.
-    fn copy(&mut self, slot: usize, this: Arithmetic, src: Reg) -> usize {
+    #[inline(never)]
+    fn copy(&mut self, slot: usize, width: Width, reg: Reg, src: Reg) -> usize {
         if src == Reg::R10 {
-            return self.copy_frame_pointer(slot, this.dst);
+            return self.copy_frame_pointer(slot, reg);
         }
-        if this.dst != src
-            && let Some(count) = self.fuse_copy(slot, this, src)
+        if reg != src
+            && let Some(Insn::Alu { dst: next, .. }) = self.peek(slot + 1)
+            && next == reg
+            && let Some(count) = self.fuse_copy(slot, width, reg, src)
         {
             return count;
         }
-        let (dst, from) = (self.gpr(this.dst), self.gpr(src));
+        let (dst, from) = (self.gpr(reg), self.gpr(src));
         let known = self.known(src);
         let flags = self.flags_before;
         if dst == from {
-            let zeroes = this.width == Width::W32 && known > 32;
-            if !zeroes || !self.upper_wanted(slot, this.dst) {
+            let zeroes = width == Width::W32 && known > 32;
+            if !zeroes || !self.upper_wanted(slot, reg) {
                 self.flags = flags;
                 return 1;
             }
         }
-        self.buf.mov(this.width, dst, from);
-        self.keep_flags(flags, this.dst);
-        let known = match this.width {
+        self.buf.mov(width, dst, from);
+        self.keep_flags(flags, reg);
+        let known = match width {
             Width::W32 => known.min(32),
             Width::W64 => known,
         };
-        self.know(this.dst, known);
+        self.know(reg, known);
         1
     }
 
@@ -227,18 +256,15 @@ impl Generator<'_> {
         }
     }
 
-    /// A copy together with the operation on it; `None` where there is no form.
-    fn fuse_copy(&mut self, slot: usize, this: Arithmetic, src: Reg) -> Option<usize> {
-        let next = self.arithmetic(slot + 1)?;
-        if next.dst != this.dst {
-            return None;
-        }
+    /// A copy together with the operation on it at the next slot; `None` where there is no form.
+    fn fuse_copy(&mut self, slot: usize, width: Width, reg: Reg, src: Reg) -> Option<usize> {
+        let next = self.arithmetic_at(slot + 1)?;
         // A copy of the low half that is then used whole must zero the upper one.
-        let truncates = this.width == Width::W32 && self.known(src) > 32;
+        let truncates = width == Width::W32 && self.known(src) > 32;
         if truncates && next.width == Width::W64 {
             return None;
         }
-        let (dst, from) = (self.gpr(this.dst), self.gpr(src));
+        let (dst, from) = (self.gpr(reg), self.gpr(src));
         let known = self.known(src);
         match (next.op, next.src) {
             (AluOp::Add, Operand::Imm(imm)) => {
@@ -248,10 +274,10 @@ impl Generator<'_> {
                 self.buf.lea(next.width, dst, Mem::at(from, -imm));
             }
             (AluOp::Add, Operand::Reg(other)) if other != Reg::R10 => {
-                let other = if other == this.dst { src } else { other };
+                let other = if other == reg { src } else { other };
                 let mem = Mem::indexed(from, self.gpr(other), 0);
                 if next.width == Width::W64
-                    && self.is_only_address(slot + 2, this.dst, [src, other], mem)
+                    && self.is_only_address(slot + 2, reg, [src, other], mem)
                 {
                     return Some(2);
                 }
@@ -263,18 +289,18 @@ impl Generator<'_> {
             (AluOp::And, Operand::Imm(0xff)) => self.buf.extend(Size::B, None, dst, from),
             (AluOp::And, Operand::Imm(0xffff)) => self.buf.extend(Size::H, None, dst, from),
             (AluOp::Lsh, Operand::Imm(32)) if next.width == Width::W64 => {
-                let signed = self.extension(slot + 2, this.dst)?;
+                let signed = self.extension(slot + 2, reg)?;
                 self.buf.extend(Size::W, signed, dst, from);
-                self.know(this.dst, if signed.is_some() { 64 } else { 32 });
+                self.know(reg, if signed.is_some() { 64 } else { 32 });
                 return Some(3);
             }
             (AluOp::Lsh, Operand::Imm(scale @ 1..=3)) => {
                 let scaled = (src, scale as u8);
-                let added = self.scaled_index(slot + 2, this.dst, scaled, next.width)?;
+                let added = self.scaled_index(slot + 2, reg, scaled, next.width)?;
                 return Some(2 + added);
             }
             (AluOp::Lsh | AluOp::Rsh | AluOp::Arsh, Operand::Reg(count))
-                if self.features.bmi2 && count != this.dst && count != Reg::R10 =>
+                if self.features.bmi2 && count != reg && count != Reg::R10 =>
             {
                 let count = self.gpr(count);
                 let op = shift(next.op)?;
@@ -287,7 +313,7 @@ impl Generator<'_> {
             _ if next.width == Width::W32 => 32,
             _ => 64,
         };
-        self.know(this.dst, known);
+        self.know(reg, known);
         Some(2)
     }
 
@@ -350,48 +376,48 @@ impl Generator<'_> {
         Some(1)
     }
 
-    fn shift_imm(&mut self, slot: usize, this: Arithmetic, count: i32) -> usize {
-        let dst = self.gpr(this.dst);
-        let known = self.known(this.dst);
-        let count = match this.width {
+    #[inline(never)]
+    fn shift_imm(&mut self, slot: usize, op: AluOp, width: Width, reg: Reg, count: i32) -> usize {
+        let dst = self.gpr(reg);
+        let known = self.known(reg);
+        let count = match width {
             Width::W32 => count & 31,
             Width::W64 => count & 63,
         } as u8;
         if count == 0 {
-            self.zero_upper(slot, this);
+            self.zero_upper(slot, width, reg);
             return 1;
         }
-        if this.op == AluOp::Lsh {
+        if op == AluOp::Lsh {
             if count == 32
-                && this.width == Width::W64
-                && let Some(signed) = self.extension(slot + 1, this.dst)
+                && width == Width::W64
+                && let Some(signed) = self.extension(slot + 1, reg)
             {
                 if signed.is_some() || known > 32 {
                     self.buf.extend(Size::W, signed, dst, dst);
                 }
-                self.know(this.dst, if signed.is_some() { 64 } else { known.min(32) });
+                self.know(reg, if signed.is_some() { 64 } else { known.min(32) });
                 return 2;
             }
             if count <= 3
-                && let Some(more) =
-                    self.scaled_index(slot + 1, this.dst, (this.dst, count), this.width)
+                && let Some(more) = self.scaled_index(slot + 1, reg, (reg, count), width)
             {
                 return 1 + more;
             }
         }
-        let op = shift(this.op).expect("the caller passes shifts");
-        self.buf.shift(op, this.width, dst, count);
-        self.set_flags(this.dst, this.width);
-        let most = match this.width {
+        let encoded = shift(op).expect("the caller passes shifts");
+        self.buf.shift(encoded, width, dst, count);
+        self.set_flags(reg, width);
+        let most = match width {
             Width::W32 => 32,
             Width::W64 => 64,
         };
-        let left = match this.op {
+        let left = match op {
             AluOp::Lsh => known.min(most) + count,
             AluOp::Rsh => known.min(most).saturating_sub(count),
             _ => most,
         };
-        self.know(this.dst, left.min(most));
+        self.know(reg, left.min(most));
         1
     }
 
@@ -418,6 +444,7 @@ impl Generator<'_> {
         self.know(this.dst, if width == Width::W32 { 32 } else { 64 });
     }
 
+    #[inline(never)]
     fn alu_reg(&mut self, slot: usize, this: Arithmetic, src: Reg) {
         let dst = self.gpr(this.dst);
         if src == Reg::R10 {
@@ -427,7 +454,9 @@ impl Generator<'_> {
         }
         let from = self.gpr(src);
         match this.op {
-            AluOp::Or | AluOp::And if src == this.dst => self.zero_upper(slot, this),
+            AluOp::Or | AluOp::And if src == this.dst => {
+                self.zero_upper(slot, this.width, this.dst)
+            }
             AluOp::Add
                 if this.width == Width::W64
                     && src != this.dst
@@ -442,6 +471,7 @@ impl Generator<'_> {
     }
 
     /// `dst op= from`, and what is then known.
+    #[inline(always)]
     pub(super) fn operate(&mut self, this: Arithmetic, from: Gpr) {
         let dst = self.gpr(this.dst);
         let (a, b) = (self.known(this.dst), self.known_of(this.src));
@@ -463,16 +493,16 @@ impl Generator<'_> {
         self.know(this.dst, known.min(most));
     }
 
-    fn alu_imm(&mut self, this: Arithmetic, imm: i32) {
-        let Arithmetic { op, width, .. } = this;
-        let dst = self.gpr(this.dst);
-        let known = self.known(this.dst);
+    #[inline(never)]
+    fn alu_imm(&mut self, op: AluOp, width: Width, reg: Reg, imm: i32) {
+        let dst = self.gpr(reg);
+        let known = self.known(reg);
         let most: u8 = if width == Width::W32 { 32 } else { 64 };
         let fits = known <= most;
         match (op, imm) {
             (AluOp::Mul, 0) | (AluOp::And, 0) => {
                 self.buf.set(dst, 0);
-                self.know(this.dst, 0);
+                self.know(reg, 0);
                 return;
             }
             (AluOp::Add | AluOp::Sub | AluOp::Or | AluOp::Xor, 0)
@@ -481,18 +511,18 @@ impl Generator<'_> {
                 if !fits {
                     self.buf.mov(width, dst, dst);
                 }
-                self.know(this.dst, known.min(most));
+                self.know(reg, known.min(most));
                 return;
             }
             (AluOp::And, mask) if mask > 0 => {
-                self.mask(this, mask);
+                self.mask(width, reg, mask);
                 return;
             }
             (AluOp::Mul, imm) if imm > 0 && imm.count_ones() == 1 => {
                 let count = imm.trailing_zeros() as u8;
                 self.buf.shift(Shift::Shl, width, dst, count);
-                self.set_flags(this.dst, width);
-                self.know(this.dst, known.saturating_add(count).min(most));
+                self.set_flags(reg, width);
+                self.know(reg, known.saturating_add(count).min(most));
                 return;
             }
             (AluOp::Mul, 3 | 5 | 9) => {
@@ -503,12 +533,12 @@ impl Generator<'_> {
                     disp: 0,
                 };
                 self.buf.lea(width, dst, short_sum(mem));
-                self.know(this.dst, most);
+                self.know(reg, most);
                 return;
             }
             (AluOp::Mul, imm) => {
                 self.buf.multiply_imm(width, dst, dst, imm);
-                self.know(this.dst, most);
+                self.know(reg, most);
                 return;
             }
             (AluOp::Add, 1) | (AluOp::Sub, -1) => self.buf.increment(width, dst),
@@ -520,12 +550,12 @@ impl Generator<'_> {
                 self.buf.alu_imm(op, width, dst, imm);
             }
         }
-        self.set_flags(this.dst, width);
+        self.set_flags(reg, width);
         let known = match op {
             AluOp::Or | AluOp::Xor if imm >= 0 => known.min(most).max(bits(imm as u64)),
             _ => most,
         };
-        self.know(this.dst, known);
+        self.know(reg, known);
     }
 
     /// `dst = !dst`, together with an `and` that takes the result.
@@ -567,12 +597,12 @@ impl Generator<'_> {
     }
 
     /// `dst &= mask`, a positive mask.
-    fn mask(&mut self, this: Arithmetic, mask: i32) {
-        let dst = self.gpr(this.dst);
-        let known = self.known(this.dst);
-        let width = bits(mask as u64);
+    fn mask(&mut self, width: Width, reg: Reg, mask: i32) {
+        let dst = self.gpr(reg);
+        let known = self.known(reg);
+        let most = bits(mask as u64);
         let is_run = (mask as u32 + 1).is_power_of_two();
-        if is_run && known <= width {
+        if is_run && known <= most {
             return;
         }
         match mask {
@@ -581,19 +611,19 @@ impl Generator<'_> {
             _ => {
                 // The result has no upper half, whatever the width.
                 self.buf.alu_imm(Alu::And, Width::W32, dst, mask);
-                self.set_flags(this.dst, this.width);
+                self.set_flags(reg, width);
             }
         }
-        self.know(this.dst, known.min(width));
+        self.know(reg, known.min(most));
     }
 
     /// An operation that changes nothing but, on 32 bits, zeroes the upper half.
-    fn zero_upper(&mut self, slot: usize, this: Arithmetic) {
-        let wanted = self.known(this.dst) > 32 && self.upper_wanted(slot, this.dst);
-        if this.width == Width::W32 && wanted {
-            let dst = self.gpr(this.dst);
+    fn zero_upper(&mut self, slot: usize, width: Width, reg: Reg) {
+        let wanted = self.known(reg) > 32 && self.upper_wanted(slot, reg);
+        if width == Width::W32 && wanted {
+            let dst = self.gpr(reg);
             self.buf.mov(Width::W32, dst, dst);
-            self.know(this.dst, 32);
+            self.know(reg, 32);
         }
     }
 

@@ -104,36 +104,37 @@ struct Head {
 }
 
 impl Head {
-    /// Prefixes and opcode; `rex` is the low nibble of that prefix.
+    /// Prefixes, opcode and what follows it; `rex` is the low nibble of that
+    /// prefix.
     #[inline(always)]
-    fn new(op: Opcode, rex: u8, force_rex: bool) -> Head {
-        let mut head = Head { bits: 0, len: 0 };
-        if op.prefix != 0 {
-            head.push(op.prefix);
+    fn new(op: Opcode, rex: u8, force_rex: bool, rest: u64, rest_len: usize) -> Head {
+        let op_len = op.len as usize;
+        let all = u64::from(0x40 | rex) | u64::from(op.bytes) << 8 | rest << (8 + 8 * op_len);
+        // Everything has its place behind a REX prefix, which then goes.
+        let without = usize::from(rex == 0 && !force_rex);
+        let head = Head {
+            bits: all >> (8 * without),
+            len: 1 + op_len + rest_len - without,
+        };
+        match op.prefix {
+            0 => head,
+            prefix => Head {
+                bits: head.bits << 8 | u64::from(prefix),
+                len: head.len + 1,
+            },
         }
-        if rex != 0 || force_rex {
-            head.push(0x40 | rex);
-        }
-        head.bits |= u64::from(op.bytes) << (8 * head.len);
-        head.len += op.len as usize;
-        head
     }
 
+    /// With a ModRM byte of two registers.
     #[inline(always)]
-    fn push(&mut self, byte: u8) {
-        self.bits |= u64::from(byte) << (8 * self.len);
-        self.len += 1;
+    fn of_regs(op: Opcode, w: u8, reg: u8, rm: Gpr, force_rex: bool) -> Head {
+        let modrm = 0xc0 | (reg & 7) << 3 | rm.0 & 7;
+        Head::new(op, rex_regs(w, reg, rm), force_rex, modrm.into(), 1)
     }
 
-    /// A ModRM byte of two registers.
+    /// With ModRM and SIB of an address; and the displacement and its length.
     #[inline(always)]
-    fn regs(&mut self, reg: u8, rm: Gpr) {
-        self.push(0xc0 | (reg & 7) << 3 | rm.0 & 7);
-    }
-
-    /// ModRM and SIB of an address; the displacement and its length.
-    #[inline(always)]
-    fn mem(&mut self, reg: u8, mem: Mem) -> (u64, usize) {
+    fn of_mem(op: Opcode, w: u8, reg: u8, mem: Mem, force_rex: bool) -> (Head, u64, usize) {
         // A base of rbp or r13 always takes a displacement.
         let (mode, disp_len) = if mem.disp == 0 && mem.base.0 & 7 != 5 {
             (0, 0)
@@ -142,21 +143,32 @@ impl Head {
         } else {
             (0x80, 4)
         };
-        let reg = (reg & 7) << 3;
-        match mem.index {
+        let modrm = mode | (reg & 7) << 3;
+        let base = mem.base.0 & 7;
+        let (rest, rest_len) = match mem.index {
             Some((index, scale)) => {
-                self.push(mode | reg | 4);
-                self.push(scale << 6 | (index.0 & 7) << 3 | mem.base.0 & 7);
+                let sib = scale << 6 | (index.0 & 7) << 3 | base;
+                (u64::from(modrm | 4) | u64::from(sib) << 8, 2)
             }
             // rsp and r12 need the longer form.
-            None if mem.base.0 & 7 == 4 => {
-                self.push(mode | reg | 4);
-                self.push(0x24);
-            }
-            None => self.push(mode | reg | mem.base.0 & 7),
-        }
-        let disp = u64::from(mem.disp as u32);
-        (disp & (u64::MAX >> (64 - 8 * disp_len.max(1))), disp_len)
+            None if base == 4 => (u64::from(modrm | 4) | 0x2400, 2),
+            None => (u64::from(modrm | base), 1),
+        };
+        let head = Head::new(op, rex_mem(w, reg, mem), force_rex, rest, rest_len);
+        let disp = u64::from(mem.disp as u32) & (u64::MAX >> (64 - 8 * disp_len.max(1)));
+        (head, disp, disp_len)
+    }
+
+    /// With a register in the last three bits of the opcode.
+    #[inline(always)]
+    fn of_opcode(op: Opcode, w: u8, reg: Gpr) -> Head {
+        Head::new(op, w << 3 | reg.0 >> 3, false, 0, 0)
+    }
+
+    #[inline(always)]
+    fn push(&mut self, byte: u8) {
+        self.bits |= u64::from(byte) << (8 * self.len);
+        self.len += 1;
     }
 }
 
@@ -201,16 +213,14 @@ impl Vex {
 impl Buffer {
     #[inline(always)]
     fn op_regs(&mut self, op: Opcode, w: u8, reg: u8, rm: Gpr, tail: u64, tail_len: usize) {
-        let mut head = Head::new(op, rex_regs(w, reg, rm), false);
-        head.regs(reg, rm);
+        let head = Head::of_regs(op, w, reg, rm, false);
         self.put(head.bits, head.len, tail, tail_len);
     }
 
     /// As `op_regs`, for operands of one byte.
     #[inline(always)]
     fn op_byte_regs(&mut self, op: Opcode, w: u8, reg: Gpr, rm: Gpr, force: bool) {
-        let mut head = Head::new(op, rex_regs(w, reg.0, rm), force);
-        head.regs(reg.0, rm);
+        let head = Head::of_regs(op, w, reg.0, rm, force);
         self.put(head.bits, head.len, 0, 0);
     }
 
@@ -231,8 +241,7 @@ impl Buffer {
         imm: u32,
         imm_len: usize,
     ) {
-        let mut head = Head::new(op, rex_mem(w, reg, mem), force_rex);
-        let (disp, disp_len) = head.mem(reg, mem);
+        let (head, disp, disp_len) = Head::of_mem(op, w, reg, mem, force_rex);
         let tail = disp | u64::from(imm) << (8 * disp_len);
         self.put(head.bits, head.len, tail, disp_len + imm_len);
     }
@@ -252,7 +261,7 @@ impl Buffer {
         if fits_i8(imm) {
             self.op_regs(one(0x83), wide(width), op as u8, dst, tail, 1);
         } else if dst == Gpr::RAX {
-            let head = Head::new(one((op as u8) << 3 | 5), wide(width) << 3, false);
+            let head = Head::of_opcode(one((op as u8) << 3 | 5), wide(width), dst);
             self.put(head.bits, head.len, tail, 4);
         } else {
             self.op_regs(one(0x81), wide(width), op as u8, dst, tail, 4);
@@ -304,13 +313,11 @@ impl Buffer {
             if reg == Gpr::RAX {
                 self.put(0xa8, 1, tail, 1);
             } else {
-                let rex = rex_regs(0, 0, reg);
-                let mut head = Head::new(one(0xf6), rex, reg.byte_needs_rex());
-                head.regs(0, reg);
+                let head = Head::of_regs(one(0xf6), 0, 0, reg, reg.byte_needs_rex());
                 self.put(head.bits, head.len, tail, 1);
             }
         } else if reg == Gpr::RAX {
-            let head = Head::new(one(0xa9), wide(width) << 3, false);
+            let head = Head::of_opcode(one(0xa9), wide(width), reg);
             self.put(head.bits, head.len, tail, 4);
         } else {
             self.op_regs(one(0xf7), wide(width), 0, reg, tail, 4);
@@ -356,7 +363,7 @@ impl Buffer {
 
     /// `cdq` or `cqo`: the sign of `rax` into all of `rdx`.
     pub(crate) fn sign_into_rdx(&mut self, width: Width) {
-        let head = Head::new(one(0x99), wide(width) << 3, false);
+        let head = Head::of_opcode(one(0x99), wide(width), Gpr::RAX);
         self.put(head.bits, head.len, 0, 0);
     }
 
@@ -367,8 +374,8 @@ impl Buffer {
 
     /// `lea dst, [label]`
     pub(crate) fn lea_label(&mut self, dst: Gpr, label: Label) {
-        let mut head = Head::new(one(0x8d), 8 | dst.0 >> 3 << 2, false);
-        head.push((dst.0 & 7) << 3 | 5);
+        let modrm = (dst.0 & 7) << 3 | 5;
+        let head = Head::new(one(0x8d), 8 | dst.0 >> 3 << 2, false, modrm.into(), 1);
         self.put(head.bits, head.len, 0, 0);
         self.distance(label);
     }
@@ -395,12 +402,12 @@ impl Buffer {
     #[inline(always)]
     pub(crate) fn set_keeping_flags(&mut self, dst: Gpr, value: u64) {
         if u32::try_from(value).is_ok() {
-            let head = Head::new(one(0xb8 | dst.0 & 7), dst.0 >> 3, false);
+            let head = Head::of_opcode(one(0xb8 | dst.0 & 7), 0, dst);
             self.put(head.bits, head.len, value, 4);
         } else if value as i32 as u64 == value {
             self.op_regs(one(0xc7), 1, 0, dst, value, 4);
         } else {
-            let head = Head::new(one(0xb8 | dst.0 & 7), 8 | dst.0 >> 3, false);
+            let head = Head::of_opcode(one(0xb8 | dst.0 & 7), 1, dst);
             self.put(head.bits, head.len, value, 8);
         }
     }
@@ -480,8 +487,7 @@ impl Buffer {
 
     /// `bswap dst`
     pub(crate) fn byte_swap(&mut self, width: Width, dst: Gpr) {
-        let rex = wide(width) << 3 | dst.0 >> 3;
-        let head = Head::new(two(0xc8 | dst.0 & 7), rex, false);
+        let head = Head::of_opcode(two(0xc8 | dst.0 & 7), wide(width), dst);
         self.put(head.bits, head.len, 0, 0);
     }
 
@@ -526,7 +532,7 @@ impl Buffer {
         head.push((!reg.0 & 8) << 4 | 0x40 | (!rm.0 & 8) << 2 | op.map);
         head.push(wide(width) << 7 | (!v.0 & 15) << 3 | op.prefix as u8);
         head.push(op.byte);
-        head.regs(reg.0, rm);
+        head.push(0xc0 | (reg.0 & 7) << 3 | rm.0 & 7);
         self.put(head.bits, head.len, imm.into(), imm_len);
     }
 
@@ -577,12 +583,12 @@ impl Buffer {
     // Control
 
     pub(crate) fn push(&mut self, reg: Gpr) {
-        let head = Head::new(one(0x50 | reg.0 & 7), reg.0 >> 3, false);
+        let head = Head::of_opcode(one(0x50 | reg.0 & 7), 0, reg);
         self.put(head.bits, head.len, 0, 0);
     }
 
     pub(crate) fn pop(&mut self, reg: Gpr) {
-        let head = Head::new(one(0x58 | reg.0 & 7), reg.0 >> 3, false);
+        let head = Head::of_opcode(one(0x58 | reg.0 & 7), 0, reg);
         self.put(head.bits, head.len, 0, 0);
     }
 

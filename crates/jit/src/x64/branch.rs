@@ -31,7 +31,7 @@ impl Generator<'_> {
         let flags = self.flags;
         let count = self.jump_on(slot, cc);
         // A selection may have changed what they speak of.
-        self.flags = flags.filter(|_| !self.analysis.facts[slot].is_selection);
+        self.flags = flags.filter(|_| !self.facts[slot].is_selection());
         count
     }
 
@@ -130,7 +130,7 @@ impl Generator<'_> {
     /// opposite branch to where that leads.
     pub(super) fn jump_on(&mut self, slot: usize, cc: Cc) -> usize {
         let target = jump_target(self.insns[slot], slot).expect("the slot holds a branch");
-        if self.analysis.facts[slot].is_selection {
+        if self.facts[slot].is_selection() {
             return self.select(slot + 1, cc.not());
         }
         if let Some(Insn::Goto { .. } | Insn::GotoLong { .. }) = self.peek(slot + 1)
@@ -149,14 +149,14 @@ impl Generator<'_> {
 
     /// The move at a slot, where the condition holds.
     fn select(&mut self, slot: usize, cc: Cc) -> usize {
-        let fact = self.analysis.facts[slot];
+        let fact = self.facts[slot];
         let Insn::Alu {
             width, dst, src, ..
         } = self.insns[slot]
         else {
             unreachable!("a selection is followed by a move");
         };
-        if fact.is_dead {
+        if fact.is_dead() {
             return 2;
         }
         let upper = fact.after.has_upper(dst);

@@ -87,8 +87,8 @@ pub(crate) struct Buffer {
     places: Vec<u64>,
 }
 
-/// The longest instruction, with room for stores that write more than counts.
-const SLACK: usize = 24;
+/// Room for the two stores that write an instruction and more than counts.
+const SLACK: usize = 16;
 
 impl Buffer {
     /// An empty buffer for a program of so many slots, with labels that are
@@ -105,10 +105,10 @@ impl Buffer {
     /// Appends `head_len` (at most 7) bytes of `head` and `tail_len` of `tail`.
     #[inline(always)]
     pub(super) fn put(&mut self, head: u64, head_len: usize, tail: u64, tail_len: usize) {
-        if self.len + SLACK > self.bytes.len() {
-            self.grow();
-        }
-        let room = &mut self.bytes[self.len..self.len + 16];
+        let free = self.bytes.get_mut(self.len..);
+        let Some(room) = free.and_then(|free| free.first_chunk_mut::<SLACK>()) else {
+            return self.put_in_more(head, head_len, tail, tail_len);
+        };
         room[..8].copy_from_slice(&head.to_le_bytes());
         let tail_at = head_len & 7;
         room[tail_at..tail_at + 8].copy_from_slice(&tail.to_le_bytes());
@@ -116,9 +116,10 @@ impl Buffer {
     }
 
     #[cold]
-    fn grow(&mut self) {
+    fn put_in_more(&mut self, head: u64, head_len: usize, tail: u64, tail_len: usize) {
         let len = self.bytes.len();
         self.bytes.resize(2 * len + SLACK, 0);
+        self.put(head, head_len, tail, tail_len);
     }
 
     /// A label for a place that is bound later.
@@ -178,6 +179,7 @@ impl Buffer {
     }
 
     /// Chooses the length of every gap; the length of the code in bytes.
+    #[inline(never)]
     pub(crate) fn settle(&mut self) -> usize {
         for round in 0.. {
             let total = self.lay_out();

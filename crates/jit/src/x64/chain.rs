@@ -70,7 +70,7 @@ impl Generator<'_> {
             _ => self.search(gpr, &cases, default),
         }
         let mut next = slot + 1;
-        while next < self.function.end && analysis.chains.absorb(next) {
+        while next < self.function.end && analysis.facts[next].is_absorbed() {
             next += 1;
         }
         if next != chain.default {

@@ -90,7 +90,7 @@ impl Generator<'_> {
 
     /// At a slot's label: a tick, if it is the head of a loop.
     pub(super) fn tick_on_loop(&mut self, slot: usize) {
-        if self.looks.wanted && self.analysis.facts[slot].is_loop {
+        if self.looks.wanted && self.facts[slot].is_loop() {
             self.tick(self.label(slot));
         }
     }

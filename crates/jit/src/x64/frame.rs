@@ -56,7 +56,8 @@ pub(super) struct Demand {
 /// See the module's text.
 #[derive(Clone, Debug)]
 pub(super) struct Frame {
-    map: [Gpr; Reg::COUNT],
+    /// By the register's number, with more places than numbers.
+    map: [Gpr; 16],
     /// Machine registers that stand for something.
     used: GprSet,
     /// Pushed in this order, `rbp` as the frame's register not among them.
@@ -83,7 +84,7 @@ impl Frame {
     pub(super) fn new(usage: &Usage, demand: Demand) -> Frame {
         let calls = usage.calls_helpers || usage.calls_functions;
         let mut frame = Frame {
-            map: [Gpr::RAX; Reg::COUNT],
+            map: [Gpr::RAX; 16],
             used: GprSet::of(&[Gpr::RAX, Gpr::RSP, SCRATCH]),
             saved: Vec::new(),
             top: 0,
@@ -202,7 +203,7 @@ impl Frame {
     /// is a constant away from.
     #[inline(always)]
     pub(super) fn gpr(&self, reg: Reg) -> Gpr {
-        self.map[reg.index()]
+        self.map[reg.index() & 15]
     }
 
     /// Whether the machine register stands for this register.

@@ -18,7 +18,7 @@ use super::features::Features;
 use super::frame::{Demand, Frame};
 use super::packet::Beyond;
 use super::reg::Gpr;
-use crate::analysis::{Analysis, Halves, Rewrite, Usage};
+use crate::analysis::{Analysis, Fact, Halves, Rewrite, Usage};
 use crate::backend::Request;
 
 /// The flags say how a register compares with 0.
@@ -33,6 +33,10 @@ pub(super) struct Generator<'a> {
     pub(super) program: &'a Lowered,
     pub(super) insns: &'a [Insn],
     pub(super) analysis: &'a Analysis,
+    /// What is known of every slot.
+    pub(super) facts: &'a [Fact],
+    /// The same, where instructions may look at those that follow them.
+    ahead: &'a [Fact],
     pub(super) features: Features,
     /// Whether to note where the code of every slot begins.
     map: bool,
@@ -42,8 +46,9 @@ pub(super) struct Generator<'a> {
     pub(super) frame: Frame,
     pub(super) usage: Usage,
     pub(super) function: Function,
-    /// For each register, how many of its low bits may be set.
-    known: [u8; Reg::COUNT],
+    /// For each register, how many of its low bits may be set; with more places
+    /// than registers.
+    known: [u8; 16],
     pub(super) flags: Option<Flags>,
     /// What the flags said before the instruction at hand.
     pub(super) flags_before: Option<Flags>,
@@ -62,6 +67,8 @@ pub(super) struct Generator<'a> {
     pub(super) sum: Option<Sum>,
     /// A load that is not done yet.
     pub(super) deferred: Option<Deferred>,
+    /// How many jumps lead to each slot, once somebody has asked.
+    pub(super) arrivals: Vec<u8>,
     /// For each slot, whether it compares what stands in `r0` as it stands in the
     /// packet; empty if none does.
     pub(super) in_packet_order: Vec<bool>,
@@ -92,6 +99,11 @@ impl<'a> Generator<'a> {
             program,
             insns: program.insns(),
             analysis,
+            facts: &analysis.facts,
+            ahead: match request.keys {
+                Some(_) => &[],
+                None => &analysis.facts,
+            },
             features,
             map: request.map,
             keys: request.keys,
@@ -99,7 +111,7 @@ impl<'a> Generator<'a> {
             frame: Frame::new(&Usage::default(), Demand::default()),
             usage: Usage::default(),
             function: Function { start: 0, end: 0 },
-            known: [64; Reg::COUNT],
+            known: [64; 16],
             flags: None,
             flags_before: None,
             epilogue: None,
@@ -109,6 +121,7 @@ impl<'a> Generator<'a> {
             assured_always: 0,
             sum: None,
             deferred: None,
+            arrivals: Vec::new(),
             in_packet_order: Vec::new(),
             beyond: Vec::new(),
             beyond_stubs: [None; 3],
@@ -119,6 +132,7 @@ impl<'a> Generator<'a> {
     }
 
     /// Writes the whole program; whether it uses the environment.
+    #[inline(never)]
     pub(super) fn generate(&mut self) -> bool {
         let mut env = false;
         for index in (0..self.program.functions().len()).rev() {
@@ -163,7 +177,7 @@ impl<'a> Generator<'a> {
             Evidence::Classic(_) => 32,
             Evidence::Trusted => 64,
         };
-        self.known = [known; Reg::COUNT];
+        self.known = [known; 16];
         self.flags = None;
         self.assured = self.assured_always;
     }
@@ -186,23 +200,39 @@ impl<'a> Generator<'a> {
         self.forget_all();
         let mut slot = self.function.start;
         while slot < self.function.end {
-            let is_target = self.analysis.facts[slot].is_target;
-            if is_target {
-                self.forget_all();
-            }
-            if is_target || self.map {
-                self.buf.bind(self.label(slot));
-            }
-            self.tick_on_loop(slot);
-            let chains = &self.analysis.chains;
-            slot += if chains.starts(slot) && !self.blinds() {
-                self.look_up(slot)
-            } else if chains.absorb(slot) && !self.blinds() {
-                1
-            } else {
-                self.write_insn(slot)
+            let is_unmarked = self.facts[slot].is_unmarked() && !self.map;
+            slot += match is_unmarked {
+                true => self.write_insn(slot),
+                false => match self.write_marked(slot) {
+                    Some(count) => count,
+                    None => self.write_insn(slot),
+                },
             };
             self.pass_sum(slot);
+        }
+    }
+
+    /// Does what is to be done before a slot that something leads to. Where it is
+    /// done otherwise than it is written, or not at all: how many slots that was.
+    #[inline(never)]
+    fn write_marked(&mut self, slot: usize) -> Option<usize> {
+        let fact = self.facts[slot];
+        if fact.is_target() {
+            self.forget_all();
+        }
+        if fact.is_target() || self.map {
+            self.buf.bind(self.label(slot));
+        }
+        self.tick_on_loop(slot);
+        if fact.is_look_up() && !self.blinds() {
+            Some(self.look_up(slot))
+        } else if fact.is_dead() || fact.is_absorbed() && !self.blinds() {
+            Some(1)
+        } else if fact.is_rewritten() {
+            self.flags_before = self.flags.take();
+            Some(self.write_rewritten(slot))
+        } else {
+            None
         }
     }
 
@@ -226,11 +256,8 @@ impl<'a> Generator<'a> {
 
     /// Writes the instruction at a slot, and perhaps those that follow it; how
     /// many slots that was.
+    #[inline(always)]
     fn write_insn(&mut self, slot: usize) -> usize {
-        let fact = self.analysis.facts[slot];
-        if fact.is_dead {
-            return 1;
-        }
         self.flags_before = self.flags.take();
         if let Some(deferred) = self.deferred
             && deferred.slot == slot
@@ -238,20 +265,18 @@ impl<'a> Generator<'a> {
             self.take_deferred(deferred);
             return 1;
         }
-        if fact.is_rewritten() {
-            return self.write_rewritten(slot);
-        }
         if self.blinds()
             && let Some(count) = self.write_blinded(slot)
         {
             return count;
         }
         match self.insns[slot] {
-            Insn::Alu { .. } => {
-                if let Some(this) = self.arithmetic_at(slot) {
-                    return self.alu(slot, this);
-                }
-            }
+            Insn::Alu {
+                op,
+                width,
+                dst,
+                src,
+            } => return self.alu(slot, self.wanted(slot, op, width, dst, src)),
             Insn::Neg { width, dst } => self.negate(slot, width, dst),
             Insn::MovSx {
                 width,
@@ -347,19 +372,14 @@ impl<'a> Generator<'a> {
     /// is to be written as it stands.
     #[inline(always)]
     pub(super) fn peek(&self, slot: usize) -> Option<Insn> {
-        let fact = self.analysis.facts.get(slot)?;
-        let plain = !self.blinds()
-            && !fact.is_target
-            && !fact.is_dead
-            && !fact.is_rewritten()
-            && !self.analysis.chains.starts(slot)
-            && self.deferred.is_none_or(|deferred| deferred.slot != slot);
-        (plain && slot < self.function.end).then(|| self.insns[slot])
+        let fact = self.ahead.get(slot)?;
+        let plain = fact.is_plain() && self.deferred.is_none_or(|deferred| deferred.slot != slot);
+        plain.then(|| self.insns[slot])
     }
 
     /// What is wanted after a slot.
     pub(super) fn after(&self, slot: usize) -> Halves {
-        self.analysis.facts[slot].after
+        self.facts[slot].after
     }
 
     /// Whether the register's upper half is wanted after a slot.
@@ -375,7 +395,7 @@ impl<'a> Generator<'a> {
     /// How many low bits of a register may be set.
     #[inline(always)]
     pub(super) fn known(&self, reg: Reg) -> u8 {
-        self.known[reg.index()]
+        self.known[reg.index() & 15]
     }
 
     pub(super) fn known_of(&self, operand: Operand) -> u8 {
@@ -387,7 +407,7 @@ impl<'a> Generator<'a> {
 
     #[inline(always)]
     pub(super) fn know(&mut self, reg: Reg, bits: u8) {
-        self.known[reg.index()] = bits;
+        self.known[reg.index() & 15] = bits;
     }
 
     /// The flags now say how the register compares with 0.

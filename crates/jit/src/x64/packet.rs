@@ -20,6 +20,7 @@ use super::buffer::Label;
 use super::frame::SCRATCH;
 use super::generator::Generator;
 use super::reg::{Cc, Gpr, Mem};
+use crate::analysis::Fact;
 use crate::native::Env;
 
 /// The longest packet that the version without checks may ask for: nearly all
@@ -121,8 +122,11 @@ impl Generator<'_> {
     /// constants for equality, from a slot on, wherever control goes; then those
     /// comparisons are made in the packet's order.
     fn is_only_compared(&mut self, slot: usize) -> bool {
-        let facts = &self.analysis.facts;
-        let wants = |slot: usize| facts[slot].before.has(Reg::R0);
+        if self.arrivals.is_empty() {
+            self.arrivals = self.analysis.arrivals();
+        }
+        let facts = self.facts;
+        let wants = |slot: usize| facts[slot].before().has(Reg::R0);
         let mut found: Vec<(usize, u8)> = Vec::new();
         let mut open = vec![(slot, 0)];
         while let Some((at, jumps)) = open.pop() {
@@ -130,9 +134,8 @@ impl Generator<'_> {
                 known.1 += jumps;
                 continue;
             }
-            let chains = &self.analysis.chains;
-            let looked_up = chains.starts(at) || chains.absorb(at);
-            let Some(target) = self.compared_target(at).filter(|_| !looked_up) else {
+            let looked_up = |fact: &Fact| fact.is_look_up() || fact.is_absorbed();
+            let Some(target) = self.compared_target(at).filter(|_| !looked_up(&facts[at])) else {
                 return false;
             };
             if found.len() == MOST_COMPARED {
@@ -149,7 +152,7 @@ impl Generator<'_> {
                 self.insns[at - 1],
                 Insn::Exit | Insn::Goto { .. } | Insn::GotoLong { .. }
             );
-            facts[at].arrivals == jumps && (falls_in || ends)
+            self.arrivals[at] == jumps && (falls_in || ends)
         });
         if closed {
             self.in_packet_order.resize(self.insns.len(), false);
@@ -169,7 +172,7 @@ impl Generator<'_> {
                 dst: Reg::R0,
                 src: Operand::Imm(0..=0xffff),
                 ..
-            } if !self.analysis.facts[slot].is_selection => jump_target(self.insns[slot], slot),
+            } if !self.facts[slot].is_selection() => jump_target(self.insns[slot], slot),
             _ => None,
         }
     }

@@ -11,7 +11,7 @@
 use isa::ebpf::{AluOp, Imm64, Insn, Operand, Reg, Width};
 use lower::Function;
 
-use crate::analysis::{Fact, Way};
+use crate::analysis::Fact;
 
 /// Loads that are looked for in a function.
 const MOST_SEARCHES: u8 = 24;
@@ -112,8 +112,7 @@ fn find(
         // The first slot behind the load that is reached from outside.
         let entered = (function.start..function.end)
             .filter(|at| !(load..to).contains(at))
-            .filter(|&at| matches!(facts[at].way, Way::Branch | Way::Goto))
-            .map(|at| facts[at].link as usize)
+            .filter_map(|at| facts[at].jump())
             .filter(|target| (load + 1..to).contains(target))
             .min();
         match entered {

@@ -158,7 +158,7 @@ impl Finder<'_> {
             56 if width == Width::W64 => 64,
             _ => return None,
         };
-        if self.facts[slot].is_dead || self.facts[slot].is_rewritten() {
+        if self.facts[slot].is_dead() || self.facts[slot].is_rewritten() {
             return None;
         }
         let form = Form { width, bits };
@@ -229,12 +229,12 @@ impl Finder<'_> {
         for at in number.slot..slot {
             let fact = self.facts[at];
             // A selection does its move by itself.
-            let leaves = fact.is_selection || spoiled != 0 && fact.branches();
-            if self.facts[at + 1].is_target || leaves {
+            let leaves = fact.is_selection() || spoiled != 0 && fact.branches();
+            if self.facts[at + 1].is_target() || leaves {
                 return false;
             }
-            let written = fact.transfer.written();
-            let reads = fact.transfer.read() & spoiled != 0;
+            let written = fact.transfer.written().regs();
+            let reads = fact.transfer.read().regs() & spoiled != 0;
             let overwrites = written & 1 << number.reg.number() != 0;
             if (reads || overwrites) && (!is_arithmetic(self.insns[at]) || fact.is_rewritten()) {
                 return false;
