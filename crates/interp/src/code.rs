@@ -7,7 +7,7 @@ use lower::{Evidence, Lowered, PacketRules, Wants};
 use packet::{Metadata, Packet};
 use spec::context::{LEN, SECCOMP_DATA_SIZE};
 use spec::{Random, SplitMix};
-use vm::{MAY_GOTO_LOOPS, Machine, Outcome, Surroundings};
+use vm::{Deadline, MAY_GOTO_LOOPS, Machine, Meter, Outcome, Surroundings};
 
 use crate::compile::{Compiled, Unsupported, compile};
 use crate::op::{Op, Run};
@@ -127,13 +127,12 @@ impl Code {
             PacketRules::Kernel => data.len() as u32,
         };
         machine.skb.set(LEN, len);
-        let mut world = Surroundings { packet, random };
         let m = machine.enter();
         // SAFETY: `m` is unique for this run; the program is a packet filter, so
         // its evidence allows exactly the context that `r1` points to.
         unsafe {
             let context = (&raw mut (*m).skb).expose_provenance() as u64;
-            self.run(m, context, data, &mut world, budget)
+            self.run(m, context, data, packet, random, Meter::new(budget, None))
         }
     }
 
@@ -150,15 +149,11 @@ impl Code {
             // alone, whose checker bounds every load to the 64 bytes at `r1`.
             return unsafe { self.run_alone(machine, context, &[]) };
         }
-        let packet = Packet::whole(&[], &Metadata::UNKNOWN);
-        let mut world = Surroundings {
-            packet: &packet,
-            random: &mut SplitMix::new(0),
-        };
+        let (packet, mut random) = (NO_PACKET, SplitMix::new(0));
         let m = machine.enter();
         // SAFETY: `m` is unique for this run; the program is a seccomp filter,
         // whose checker bounds every load to the 64 bytes at `r1`.
-        unsafe { self.run(m, context, &[], &mut world, 0) }
+        unsafe { self.run(m, context, &[], &packet, &mut random, Meter::new(0, None)) }
     }
 
     /// Runs a trusted program on memory: `r1` is its address, `r2` its length.
@@ -185,20 +180,44 @@ impl Code {
         random: &mut dyn Random,
         budget: u64,
     ) -> Outcome {
+        self.run_trusted(machine, memory, random, Meter::new(budget, None))
+    }
+
+    /// As [`Code::run_memory`], but no longer than until a deadline: the outcome may
+    /// be [`Outcome::DeadlinePassed`], with what the program wrote so far.
+    #[inline]
+    pub fn run_memory_until(
+        &self,
+        machine: &mut Machine,
+        memory: &mut [u8],
+        random: &mut dyn Random,
+        deadline: Deadline,
+    ) -> Outcome {
+        self.run_trusted(
+            machine,
+            memory,
+            random,
+            Meter::new(u64::MAX, Some(deadline)),
+        )
+    }
+
+    #[inline]
+    fn run_trusted(
+        &self,
+        machine: &mut Machine,
+        memory: &mut [u8],
+        random: &mut dyn Random,
+        meter: Meter,
+    ) -> Outcome {
         let trusted = matches!(self.evidence, Evidence::Trusted);
         assert!(trusted, "a classic filter runs on packets or system calls");
-        let packet = Packet::whole(&[], &Metadata::UNKNOWN);
-        let mut world = Surroundings {
-            packet: &packet,
-            random,
-        };
         let m = machine.enter();
         let address = memory.as_mut_ptr().expose_provenance() as u64;
         // SAFETY: `m` is unique for this run, as is the memory, and the host
         // vouched that the program accesses nothing else.
         unsafe {
             (*m).regs[Reg::R2.index()] = memory.len() as u64;
-            self.run(m, address, &[], &mut world, budget)
+            self.run(m, address, &[], &NO_PACKET, random, meter)
         }
     }
 
@@ -231,30 +250,36 @@ impl Code {
     /// `m` comes from `Machine::enter`; `context` points to what the program's
     /// evidence says `r1` points to.
     #[inline(always)]
-    pub(crate) unsafe fn run(
+    unsafe fn run(
         &self,
         m: *mut Machine,
         context: u64,
         data: &[u8],
-        world: &mut Surroundings<'_>,
-        budget: u64,
+        packet: &Packet<'_>,
+        random: &mut dyn Random,
+        meter: Meter,
     ) -> Outcome {
-        let world: *mut Surroundings<'_> = world;
         // SAFETY: the operations were made from a lowered program, whose
         // evidence upholds what they do; the rest is passed on to the caller.
         // The lifetime of the surroundings is only lengthened in name: no
-        // operation keeps the pointer.
+        // operation keeps the pointer. Nothing else in this run refers to the
+        // machine's clock.
         unsafe {
+            let mut world = Surroundings {
+                packet,
+                random,
+                clock: (*m).clock.get(),
+            };
             (*m).may_goto = MAY_GOTO_LOOPS;
-            (*m).budget = i64::try_from(budget).unwrap_or(i64::MAX);
+            (*m).meter = meter;
             (*m).regs[Reg::R1.index()] = context;
             (*m).regs[Reg::R6.index()] = context;
+            let world: *mut Surroundings<'_> = &raw mut world;
             let r0 = Run::new(self.ops.as_ptr(), m, data, world.cast()).complete();
-            if (*m).budget < 0 {
-                Outcome::BudgetExhausted
-            } else {
-                Outcome::Returned(r0)
-            }
+            (*m).meter.outcome(r0)
         }
     }
 }
+
+/// What runs without a packet see.
+const NO_PACKET: Packet<'static> = Packet::whole(&[], &Metadata::UNKNOWN);

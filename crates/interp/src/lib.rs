@@ -23,7 +23,8 @@
 //! - A local call is a call of the host, which predicts its way back.
 //!
 //! A budget bounds how many backward jumps a run takes: it is paid where such a
-//! jump is taken, in the jump's own operation. [`checked`] is the other
+//! jump is taken, in the jump's own operation. A deadline is looked at when a slice
+//! of it is used up (`vm::Meter`). [`checked`] is the other
 //! interpreter, for programs that nobody vouches for.
 
 pub mod checked;

@@ -6,7 +6,7 @@
 //! stays in registers, and every way on ([`Run::next`], [`Run::jump`]) is a call
 //! in tail position.
 
-use vm::{FRAME_BYTES, MAY_GOTO_LOOPS, Machine, Surroundings};
+use vm::{FRAME_BYTES, MAY_GOTO_LOOPS, Machine, Meter, Surroundings};
 
 /// What a function of an operation returns: the result, or (in the loop form) the
 /// operation to go on with, null at the end.
@@ -217,21 +217,11 @@ impl Run {
         unsafe { &mut *self.world }
     }
 
-    /// Takes one backward jump from the budget; whether there was one left.
+    /// How long the run may go on.
     #[inline(always)]
-    pub(crate) fn pay(&mut self) -> bool {
-        // SAFETY: the promise of the type.
-        unsafe {
-            (*self.m).budget -= 1;
-            (*self.m).budget >= 0
-        }
-    }
-
-    /// Whether the budget was used up.
-    #[inline(always)]
-    pub(crate) fn is_spent(&self) -> bool {
-        // SAFETY: the promise of the type.
-        unsafe { (*self.m).budget < 0 }
+    pub(crate) fn meter(&mut self) -> &mut Meter {
+        // SAFETY: the promise of the type; nothing else refers to it.
+        unsafe { &mut (*self.m).meter }
     }
 
     /// How often `may_goto` still falls through.

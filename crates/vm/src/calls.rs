@@ -2,8 +2,8 @@
 
 use crate::Surroundings;
 use spec::calls::{
-    GET_PRANDOM_U32, GET_SMP_PROCESSOR_ID, NETLINK_ATTRIBUTE, NETLINK_NESTED_ATTRIBUTE,
-    PAYLOAD_OFFSET,
+    GET_PRANDOM_U32, GET_SMP_PROCESSOR_ID, KTIME_GET_BOOT_NS, KTIME_GET_COARSE_NS, KTIME_GET_NS,
+    NETLINK_ATTRIBUTE, NETLINK_NESTED_ATTRIBUTE, PAYLOAD_OFFSET,
 };
 
 /// A function that programs can call: `r1` to `r5`, then the world; the answer
@@ -18,6 +18,7 @@ pub fn find_call(number: i32) -> Option<Call> {
     Some(match number {
         GET_PRANDOM_U32 => get_prandom_u32,
         GET_SMP_PROCESSOR_ID => get_smp_processor_id,
+        KTIME_GET_NS | KTIME_GET_BOOT_NS | KTIME_GET_COARSE_NS => ktime_get_ns,
         PAYLOAD_OFFSET => payload_offset,
         NETLINK_ATTRIBUTE => netlink_attribute,
         NETLINK_NESTED_ATTRIBUTE => netlink_nested_attribute,
@@ -45,6 +46,20 @@ extern "C" fn get_smp_processor_id(
     world: &mut Surroundings<'_>,
 ) -> u64 {
     world.packet.meta().cpu.into()
+}
+
+extern "C" fn ktime_get_ns(
+    _: u64,
+    _: u64,
+    _: u64,
+    _: u64,
+    _: u64,
+    world: &mut Surroundings<'_>,
+) -> u64 {
+    match &mut world.clock {
+        Some(clock) => clock.nanoseconds(),
+        None => 0,
+    }
 }
 
 extern "C" fn payload_offset(

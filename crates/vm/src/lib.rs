@@ -10,12 +10,16 @@ mod calls;
 mod context;
 mod deadline;
 mod machine;
+mod meter;
 mod packet_load;
 mod trusted;
 
 pub use calls::{Call, find_call};
 pub use context::SkBuff;
 pub use deadline::Deadline;
-pub use machine::{FRAME_BYTES, MAX_FRAMES, MAY_GOTO_LOOPS, Machine, Outcome, Surroundings};
+pub use machine::{
+    FRAME_BYTES, HostClock, MAX_FRAMES, MAY_GOTO_LOOPS, Machine, Outcome, Surroundings,
+};
+pub use meter::Meter;
 pub use packet_load::{PacketRules, load_packet, load_packet_beyond};
 pub use trusted::Trusted;

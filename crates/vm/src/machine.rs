@@ -2,9 +2,9 @@
 
 use isa::ebpf::Reg;
 use packet::Packet;
-use spec::Random;
+use spec::{Clock, Random};
 
-use crate::SkBuff;
+use crate::{Meter, SkBuff};
 
 /// Functions of a program that can be under way at once, the entry among them
 /// (`MAX_CALL_FRAMES` of Linux).
@@ -35,6 +35,22 @@ pub struct Surroundings<'a> {
     pub packet: &'a Packet<'a>,
     /// Where random numbers come from.
     pub random: &'a mut dyn Random,
+    /// What time it is; a run without a clock finds it to be 0.
+    pub clock: Option<&'a mut dyn Clock>,
+}
+
+/// A clock that a host gave, if it did.
+pub struct HostClock(Option<Box<dyn Clock + Send>>);
+
+impl HostClock {
+    /// As [`Surroundings`] hold it.
+    #[inline(always)]
+    pub fn get(&mut self) -> Option<&mut dyn Clock> {
+        match &mut self.0 {
+            Some(clock) => Some(&mut **clock),
+            None => None,
+        }
+    }
 }
 
 /// Registers, stack and context, reused from run to run. Nothing in it carries
@@ -44,26 +60,36 @@ pub struct Surroundings<'a> {
 pub struct Machine {
     /// The registers; engines may keep some elsewhere while they run.
     pub regs: [u64; Reg::COUNT],
-    /// Backward jumps that are left; below zero when they are used up.
-    pub budget: i64,
+    /// How long the run may go on.
+    pub meter: Meter,
     /// How often `may_goto` still falls through in the function under way.
     pub may_goto: u64,
     /// The context of socket filters.
     pub skb: SkBuff,
+    /// What time it is.
+    pub clock: HostClock,
     /// One frame for each function under way, the entry's at the end.
     stack: [u64; MAX_FRAMES * FRAME_BYTES / 8],
 }
 
 impl Machine {
-    /// A machine with everything zero.
+    /// A machine with everything zero, and without a clock.
     pub const fn new() -> Machine {
         Machine {
             regs: [0; Reg::COUNT],
-            budget: 0,
+            meter: Meter::EMPTY,
             may_goto: 0,
             skb: SkBuff::EMPTY,
+            clock: HostClock(None),
             stack: [0; MAX_FRAMES * FRAME_BYTES / 8],
         }
+    }
+
+    /// With a clock for the helpers that tell the time.
+    #[must_use]
+    pub fn with_clock(self, clock: impl Clock + Send + 'static) -> Machine {
+        let clock = HostClock(Some(Box::new(clock)));
+        Machine { clock, ..self }
     }
 
     /// Sets the frame pointer and returns the pointer through which an engine

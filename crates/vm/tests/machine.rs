@@ -1,13 +1,14 @@
 //! The stack behind the frame pointer, packet loads at every edge, calls.
 
 use std::ptr::with_exposed_provenance_mut;
+use std::time::{Duration, Instant};
 
 use beebox_vm::{
-    FRAME_BYTES, MAX_FRAMES, Machine, PacketRules, Surroundings, find_call, load_packet,
-    load_packet_beyond,
+    Deadline, FRAME_BYTES, MAX_FRAMES, Machine, Meter, Outcome, PacketRules, Surroundings,
+    find_call, load_packet, load_packet_beyond,
 };
 use packet::{Metadata, Packet};
-use spec::calls::{GET_PRANDOM_U32, GET_SMP_PROCESSOR_ID, PAYLOAD_OFFSET};
+use spec::calls::{GET_PRANDOM_U32, GET_SMP_PROCESSOR_ID, KTIME_GET_NS, PAYLOAD_OFFSET};
 use spec::{Random, SplitMix};
 
 #[test]
@@ -87,9 +88,11 @@ fn calls_take_five_numbers_and_the_world() {
     };
     let packet = Packet::whole(&[], &meta);
     let mut random = SplitMix::new(9);
+    let mut clock = || 7;
     let mut world = Surroundings {
         packet: &packet,
         random: &mut random,
+        clock: Some(&mut clock),
     };
     let mut call = |number| {
         let function = find_call(number).expect("there is one");
@@ -102,9 +105,45 @@ fn calls_take_five_numbers_and_the_world() {
         call(PAYLOAD_OFFSET),
         u64::from(packet::payload_offset(&packet))
     );
+    assert_eq!(call(KTIME_GET_NS), 7);
+    world.clock = None;
+    let function = find_call(KTIME_GET_NS).expect("there is one");
+    assert_eq!(function(1, 2, 3, 4, 5, &mut world), 0);
     assert!(
         [0, -1, 9999, i32::MIN]
             .iter()
             .all(|&n| find_call(n).is_none())
     );
+}
+
+#[test]
+fn a_meter_ends_a_run_by_the_budget_or_by_the_deadline() {
+    let run = |budget, deadline| {
+        let mut meter = Meter::new(budget, deadline);
+        let mut jumps = 0;
+        loop {
+            meter.jumps -= 1;
+            if meter.jumps < 0 && !meter.renew_jumps() {
+                return (jumps, meter.outcome(5));
+            }
+            assert_eq!(meter.outcome(5), Outcome::Returned(5));
+            jumps += 1;
+        }
+    };
+    let now = Deadline::at(Instant::now()).looking_every(3);
+    let far = Deadline::at(Instant::now() + Duration::from_secs(3600)).looking_every(3);
+    assert_eq!(run(10, None), (10, Outcome::BudgetExhausted));
+    assert_eq!(run(0, None), (0, Outcome::BudgetExhausted));
+    assert_eq!(run(10, Some(far)), (10, Outcome::BudgetExhausted));
+    assert_eq!(run(2, Some(now)), (2, Outcome::BudgetExhausted));
+    assert_eq!(run(10, Some(now)), (3, Outcome::DeadlinePassed));
+
+    let mut meter = Meter::new(0, Some(far));
+    assert!((0..100).all(|_| {
+        meter.calls -= 1;
+        meter.calls >= 0 || meter.renew_calls()
+    }));
+    let mut meter = Meter::new(0, Some(now));
+    assert!(!meter.renew_calls() && meter.is_over());
+    assert_eq!(meter.outcome(5), Outcome::DeadlinePassed);
 }

@@ -15,7 +15,7 @@ pub(crate) trait Way {
 
 /// To a later instruction.
 pub(crate) struct Forward;
-/// Back, as far as the budget goes: so that no run is endless.
+/// Back, as far as the meter lets it: so that no run is endless.
 pub(crate) struct Back;
 
 impl Way for Forward {
@@ -29,7 +29,23 @@ impl Way for Forward {
 impl Way for Back {
     #[inline(always)]
     fn take(mut run: Run) -> Flow {
-        if run.pay() {
+        let meter = run.meter();
+        meter.jumps -= 1;
+        if meter.jumps >= 0 {
+            Forward::take(run)
+        } else {
+            run.turn_to::<Renew>()
+        }
+    }
+}
+
+/// A jump back when none was left: asks for more.
+struct Renew;
+
+impl Operation for Renew {
+    #[inline(always)]
+    fn perform(mut run: Run) -> Flow {
+        if run.meter().renew_jumps() {
             Forward::take(run)
         } else {
             run.finish(0)

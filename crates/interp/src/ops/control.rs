@@ -32,9 +32,14 @@ struct CallLocal;
 impl Operation for CallLocal {
     #[inline(always)]
     fn perform(mut run: Run) -> Flow {
+        let meter = run.meter();
+        meter.calls -= 1;
+        if meter.calls < 0 && !meter.renew_calls() {
+            return run.finish(0);
+        }
         let distance = run.op().t;
         run.call(distance);
-        if run.is_spent() {
+        if run.meter().is_over() {
             return run.finish(0);
         }
         run.next()

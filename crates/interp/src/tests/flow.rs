@@ -1,11 +1,13 @@
 //! Loops, calls, ends.
 
+use std::time::{Duration, Instant};
+
 use classic::Rules;
 use isa::ebpf::{Insn, Reg, assemble};
 use lower::{Evidence, PacketRules};
 use packet::{Metadata, Packet};
 use spec::SplitMix;
-use vm::{MAY_GOTO_LOOPS, Machine, Outcome};
+use vm::{Deadline, MAY_GOTO_LOOPS, Machine, Outcome};
 
 use super::{compile, run_text};
 use crate::Code;
@@ -27,6 +29,57 @@ fn an_endless_loop_is_stopped() {
         let (mut machine, mut random) = (Machine::new(), SplitMix::new(1));
         let outcome = code.run_memory_within(&mut machine, &mut [], &mut random, BUDGET);
         assert_eq!(outcome, Outcome::BudgetExhausted, "{text}");
+    }
+}
+
+#[test]
+fn a_deadline_ends_loops_and_deep_calls() {
+    // Seven functions call the next one thirty times each, so that only the clock
+    // ends them in time.
+    let deep: String = (0..7)
+        .map(|depth| {
+            format!(
+                "f{depth}:\n{}exit\n",
+                format!("call f{}\n", depth + 1).repeat(30)
+            )
+        })
+        .collect();
+    let deep = format!("r0 = 0\n{deep}f7:\nexit");
+    for text in ["goto -1", "r0 = 0\nif r0 == 0 goto -1\nexit", &deep] {
+        // SAFETY: they access nothing, and end when the deadline does.
+        let code = unsafe { compile(&assemble(text).expect(text)) };
+        let (mut machine, mut random) = (Machine::new(), SplitMix::new(1));
+        let start = Instant::now();
+        let deadline = Deadline::at(start + Duration::from_millis(20));
+        let outcome = code.run_memory_until(&mut machine, &mut [], &mut random, deadline);
+        assert_eq!(outcome, Outcome::DeadlinePassed, "{text}");
+        assert!(start.elapsed() >= Duration::from_millis(20));
+    }
+    // The machine serves the next run.
+    // SAFETY: it accesses nothing.
+    let code = unsafe { compile(&assemble("call f\nexit\nf:\nr0 = 4\nexit").expect("it is one")) };
+    let (mut machine, mut random) = (Machine::new(), SplitMix::new(1));
+    let far = Deadline::at(Instant::now() + Duration::from_secs(3600));
+    for _ in 0..3 {
+        let outcome = code.run_memory_until(&mut machine, &mut [], &mut random, far);
+        assert_eq!(outcome, Outcome::Returned(4));
+    }
+}
+
+#[test]
+fn helpers_tell_the_time_of_the_host() {
+    let text = "call 5\nr6 = r0\ncall 125\nr6 += r0\ncall 160\nr0 += r6\nexit";
+    // SAFETY: it accesses nothing.
+    let code = unsafe { compile(&assemble(text).expect(text)) };
+    let mut time = 0;
+    let mut machine = Machine::new().with_clock(move || {
+        time += 10;
+        time
+    });
+    let mut random = SplitMix::new(1);
+    for expected in [10 + 20 + 30, 40 + 50 + 60] {
+        let outcome = code.run_memory(&mut machine, &mut [], &mut random);
+        assert_eq!(outcome, Outcome::Returned(expected));
     }
 }
 
