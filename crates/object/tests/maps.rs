@@ -1,0 +1,601 @@
+//! Maps, variables and externs of `maps/everything.o`, as opened and as a kernel is
+//! asked for them. The text beside it and the numbers here were compared with what
+//! libbpf 7.2 hands to a kernel when they were written down.
+//!
+//! `BLESS=1 cargo test -p beebox-object --test maps` writes the text again.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use beebox_object::externs::{ExternFault, Resolution};
+use beebox_object::maps::{Entry, MapFault, NewMap, Start, StructOpsFault};
+use beebox_object::{Error, Features, Linked, Object, OpenOptions, Problem, SymbolAddress, Target};
+use btf::{Btf, Builder, Kind, Linkage, Member, Shape, StrOffset, TypeId};
+use spec::maps::{MapFlags, MapKind};
+
+const CONFIG: &str = "\
+# comment
+CONFIG_SWITCH=y
+CONFIG_THREE=m
+CONFIG_LETTER=n
+CONFIG_NUMBER=-0x10
+CONFIG_WIDE=0xffffffffffffffff
+CONFIG_TEXT=\"too long a text\"
+CONFIG_OTHER=1
+";
+
+fn file(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/maps")
+        .join(name)
+}
+
+fn everything() -> Vec<u8> {
+    fs::read(file("everything.o")).expect("a committed object")
+}
+
+fn kernel() -> Btf<'static> {
+    let bytes = fs::read(file("kernel.o")).expect("a committed object");
+    let object = Object::open(&bytes).expect("a kernel");
+    let types = object.types().expect("types").as_bytes();
+    Btf::parse(types.to_vec()).expect("types")
+}
+
+fn open(bytes: &[u8]) -> Object<'_> {
+    let options = OpenOptions {
+        name: Some("everything.o"),
+        ..OpenOptions::default()
+    };
+    Object::open_with(bytes, &options).expect("a sound object")
+}
+
+fn symbols(name: &str) -> SymbolAddress {
+    match name {
+        "schedule" => SymbolAddress::At(0x1234),
+        _ => SymbolAddress::Missing,
+    }
+}
+
+fn target<'t>(types: &'t Btf<'t>) -> Target<'t> {
+    Target {
+        types: Some(types),
+        config: Some(CONFIG),
+        symbols: Some(&symbols),
+        version: 6 << 16 | 18 << 8 | 44,
+        cpus: 2,
+        features: Features::LINUX_6_18,
+        ..Target::default()
+    }
+}
+
+fn link<'a>(object: &Object<'a>) -> Result<Linked<'a>, Error> {
+    let kernel = kernel();
+    object.link(&target(&kernel))
+}
+
+fn extern_fault(error: Error) -> ExternFault {
+    match error.problem() {
+        Problem::Extern(fault) => fault.clone(),
+        other => panic!("{other}"),
+    }
+}
+
+fn map_fault(error: Error) -> MapFault {
+    match error.problem() {
+        Problem::Map(fault) => fault.clone(),
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn a_kernel_is_asked_for_what_libbpf_asks_for() {
+    let bytes = everything();
+    let object = open(&bytes);
+    let linked = link(&object).expect("a kernel that has it all");
+    let mut text = String::new();
+    for map in &linked.maps {
+        write_map(&mut text, &object, map, "");
+    }
+    let path = file("everything.txt");
+    if std::env::var_os("BLESS").is_some() {
+        fs::write(&path, &text).unwrap();
+    }
+    let expected = fs::read_to_string(path).expect("a committed text");
+    assert!(text == expected, "now:\n{text}");
+}
+
+fn write_map(text: &mut String, object: &Object<'_>, map: &NewMap<'_>, indent: &str) {
+    let of = &map.definition;
+    let kind = of.kind().map_or("?", MapKind::name);
+    let flags: Vec<&str> = of.flags.names().collect();
+    let name_of = |program| object.codes().get(program).unwrap().name;
+    write!(text, "{indent}{} ({}): {kind}", map.name, map.kernel_name).unwrap();
+    write!(text, " key {} value {}", of.key_size, of.value_size).unwrap();
+    write!(
+        text,
+        " entries {} flags [{}]",
+        of.max_entries,
+        flags.join(" ")
+    )
+    .unwrap();
+    write!(text, " extra {:#x} node {}", of.extra, of.numa_node).unwrap();
+    match map.described {
+        true => writeln!(text, " types {} {}", of.key, of.value).unwrap(),
+        false => writeln!(text).unwrap(),
+    }
+    if !map.autocreate {
+        writeln!(text, "{indent}  not created").unwrap();
+    }
+    if let Some(pin) = &map.pin {
+        writeln!(text, "{indent}  pinned at {pin}").unwrap();
+    }
+    if let Some(value) = map.kernel_value {
+        writeln!(
+            text,
+            "{indent}  kernel type {} of {}",
+            value.ty, value.module
+        )
+        .unwrap();
+    }
+    if let Some(inner) = &map.inner {
+        write_map(text, object, inner, "  holds ");
+    }
+    match &map.start {
+        Start::Entries(entries) => {
+            for (key, entry) in entries {
+                let what = match *entry {
+                    Entry::Map(map) => object.maps().get(map).unwrap().name().to_owned(),
+                    Entry::Program(program) => name_of(program).to_string(),
+                };
+                writeln!(text, "{indent}  [{key}] = {what}").unwrap();
+            }
+        }
+        Start::Value { image, frozen } => {
+            let end = if *frozen { ", frozen" } else { "" };
+            writeln!(text, "{indent}  = {:02x?}{end}", image.to_vec()).unwrap();
+        }
+        Start::Arena { image, offset } => {
+            writeln!(text, "{indent}  = {:02x?} at {offset}", image.to_vec()).unwrap();
+        }
+        Start::Table { image, programs } => {
+            writeln!(text, "{indent}  = {:02x?}", image.to_vec()).unwrap();
+            for (offset, program) in programs {
+                writeln!(text, "{indent}  {offset}: {}", name_of(*program)).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn types_become_what_libbpf_makes_of_them() {
+    let bytes = everything();
+    let object = open(&bytes);
+    let types = object.types().unwrap().as_bytes();
+    assert_eq!(
+        (types.len(), fnv(types)),
+        (4675, 16_822_985_814_284_587_570)
+    );
+}
+
+/// Fowler, Noll and Vo's hash (1a), by which libbpf's blob was noted.
+fn fnv(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+#[test]
+fn programs_of_tables_attach_to_members_of_the_kernels_table() {
+    let bytes = everything();
+    let linked = link(&open(&bytes)).unwrap();
+    let points = linked.programs.iter().filter_map(|(_, program)| {
+        let point = program.attach_point?;
+        Some((program.name.as_str(), point.id, point.member))
+    });
+    let points: Vec<_> = points.collect();
+    let expected = [
+        ("start_machine", TypeId(17), Some(4)),
+        ("stop_machine", TypeId(17), Some(2)),
+    ];
+    assert_eq!(points, expected);
+}
+
+#[test]
+fn programs_are_loaded_with_the_tables_that_have_them() {
+    let bytes = everything();
+    let loaded = |object: &Object<'_>| -> Vec<String> {
+        let programs = link(object).unwrap().programs;
+        let of_tables = programs
+            .into_iter()
+            .filter(|(_, program)| program.name.ends_with("machine"));
+        of_tables.map(|(_, program)| program.name).collect()
+    };
+    let mut object = open(&bytes);
+    assert_eq!(loaded(&object), ["start_machine", "stop_machine"]);
+    // The second table has the first function only.
+    for (table, is_created) in [("machine", false), ("idle_machine", true)] {
+        let id = object.maps().named(table).unwrap();
+        object.maps_mut().get_mut(id).unwrap().autocreate = is_created;
+    }
+    assert_eq!(loaded(&object), ["start_machine"]);
+    // A function that the user takes out of its table goes with nothing.
+    let mut object = open(&bytes);
+    let id = object.maps().named("machine").unwrap();
+    let map = object.maps_mut().get_mut(id).unwrap();
+    map.struct_ops_mut().unwrap().set_program(1, None);
+    assert_eq!(loaded(&object), ["start_machine"]);
+}
+
+/// The kernel with its table made anew from these members: a name, and the name
+/// of an integer type or none for a pointer to functions.
+fn other_kernel(members: &[(&str, Option<&str>)]) -> Btf<'static> {
+    let kernel = kernel();
+    let table = kernel.find(Kind::Struct, "machine_ops").unwrap();
+    let function = table.as_composite().unwrap().member(2).unwrap().ty;
+    let types: Vec<TypeId> = members
+        .iter()
+        .map(|(_, ty)| match ty {
+            Some(name) => kernel.find(Kind::Int, name).expect(name).id(),
+            None => function,
+        })
+        .collect();
+    let mut builder = Builder::with_types_of(&kernel);
+    let mut renamed: Vec<u8> = builder.finish();
+    // The old one goes by another name, of the same length.
+    let name = b"\0machine_ops\0";
+    let at = renamed
+        .windows(name.len())
+        .position(|bytes| bytes == name)
+        .unwrap();
+    renamed[at + 1] = b'M';
+    let holder = b"\0bpf_struct_ops_machine_ops\0";
+    let at = renamed
+        .windows(holder.len())
+        .position(|bytes| bytes == holder)
+        .unwrap();
+    renamed[at + 1] = b'B';
+    let kernel = Btf::parse(renamed).unwrap();
+    builder = Builder::with_types_of(&kernel);
+    let listed: Vec<Member> = members
+        .iter()
+        .zip(types)
+        .zip(0..)
+        .map(|(((name, _), ty), index)| Member {
+            name: builder.string(name),
+            ty,
+            bit_offset: index * 64,
+            bits: 0,
+        })
+        .collect();
+    let name = builder.string("machine_ops");
+    let size = 8 * members.len() as u32;
+    let table = builder.composite(Kind::Struct, name, size, &listed);
+    let data = Member {
+        name: builder.string("data"),
+        ty: table,
+        bit_offset: 0,
+        bits: 0,
+    };
+    let name = builder.string("bpf_struct_ops_machine_ops");
+    builder.composite(Kind::Struct, name, size, &[data]);
+    Btf::parse(builder.finish()).unwrap()
+}
+
+#[test]
+fn tables_that_do_not_fit_are_refused() {
+    let bytes = everything();
+    let word = Some("unsigned int");
+    let fault = |members: &[(&str, Option<&str>)]| {
+        let kernel = other_kernel(members);
+        let error = open(&bytes).link(&target(&kernel)).unwrap_err();
+        assert_eq!(error.place().symbol.as_deref(), Some("machine"));
+        match error.problem() {
+            Problem::StructOps(fault) => fault.clone(),
+            other => panic!("{other}"),
+        }
+    };
+    let missing = |name: &str| StructOpsFault::MissingMember(name.into());
+    assert_eq!(fault(&[("start", None), ("speed", word)]), missing("stop"));
+    assert_eq!(fault(&[("start", None), ("stop", None)]), missing("speed"));
+    let wide = Some("unsigned long long");
+    let expected = StructOpsFault::OtherSize {
+        member: "speed".into(),
+        here: 4,
+        there: Some(8),
+    };
+    assert_eq!(
+        fault(&[("start", None), ("stop", None), ("speed", wide)]),
+        expected
+    );
+    let expected = StructOpsFault::OtherKind {
+        member: "start".into(),
+        here: Kind::Ptr,
+        there: Kind::Int,
+    };
+    assert_eq!(fault(&[("start", word), ("stop", None)]), expected);
+    assert_eq!((expected.errno(), missing("stop").errno()), (95, 95));
+}
+
+#[test]
+fn values_of_the_configuration_have_to_fit() {
+    let bytes = everything();
+    let kernel = kernel();
+    let fault = |config: &str| {
+        let target = Target {
+            config: Some(config),
+            ..target(&kernel)
+        };
+        extern_fault(open(&bytes).link(&target).unwrap_err())
+    };
+    let mismatch = |value: &str, needs| ExternFault::ConfigMismatch {
+        value: value.into(),
+        needs,
+    };
+    let number = "a char or an integer";
+    assert_eq!(fault("CONFIG_SWITCH=1\n"), mismatch("1", number));
+    assert_eq!(
+        fault("CONFIG_SWITCH=m\n"),
+        mismatch("m", "an enum libbpf_tristate or a char")
+    );
+    assert_eq!(fault("CONFIG_TEXT=12\n"), mismatch("12", number));
+    assert_eq!(
+        fault("CONFIG_TEXT=\"x\n"),
+        mismatch("\"x", "a closing quote")
+    );
+    assert_eq!(
+        fault("CONFIG_NUMBER=\"1\"\n"),
+        mismatch("\"1\"", "an array of char")
+    );
+    assert_eq!(
+        fault("CONFIG_NUMBER=12x\n"),
+        ExternFault::ConfigNumber("12x".into())
+    );
+    assert_eq!(fault("CONFIG_WIDE=0x10000000000000000\n"), {
+        ExternFault::ConfigNumber("0x10000000000000000".into())
+    });
+    let range = |value, size| ExternFault::ConfigRange { value, size };
+    assert_eq!(fault("CONFIG_NUMBER=0x80000000\n"), range(1 << 31, 4));
+    assert_eq!(fault("CONFIG_LETTER=128\n"), range(128, 1));
+    assert_eq!(
+        fault("CONFIG_X\n"),
+        ExternFault::ConfigLine("CONFIG_X".into())
+    );
+    assert_eq!(
+        fault("CONFIG_X=\n"),
+        ExternFault::ConfigLine("CONFIG_X=".into())
+    );
+}
+
+#[test]
+fn a_given_configuration_goes_before_the_kernels() {
+    let bytes = everything();
+    let options = OpenOptions {
+        config: Some("CONFIG_NUMBER=077\nCONFIG_LETTER=65\n"),
+        ..OpenOptions::default()
+    };
+    let object = Object::open_with(&bytes, &options).unwrap();
+    let linked = link(&object).unwrap();
+    let values = &linked.maps[object.maps().kconfig().unwrap().0 as usize];
+    let Start::Value {
+        image,
+        frozen: true,
+    } = &values.start
+    else {
+        panic!("values of the configuration are constants");
+    };
+    let types = object.types().unwrap();
+    let at = |name| {
+        let global = object.maps().global(types, name).unwrap();
+        let bytes = image.to_vec();
+        bytes[global.offset as usize..][..global.size as usize].to_vec()
+    };
+    assert_eq!(at("CONFIG_NUMBER"), 63i32.to_le_bytes());
+    assert_eq!(at("CONFIG_LETTER"), [65]);
+    assert_eq!(at("CONFIG_THREE"), 2u32.to_le_bytes());
+    assert_eq!(at("LINUX_HAS_SOMETHING"), [0]);
+}
+
+#[test]
+fn what_the_kernel_lacks_is_missed_unless_it_is_weak() {
+    let bytes = everything();
+    let object = open(&bytes);
+    let linked = link(&object).unwrap();
+    let found = |name: &str| {
+        let mut externs = object.externs().iter();
+        let known = externs.find(|known| known.name == name).expect(name);
+        let (id, _) = object.externs().of_symbol(known.symbol).unwrap();
+        linked.externs.get(id)
+    };
+    let kernel = kernel();
+    let id = |kind, name| kernel.find(kind, name).unwrap().id();
+    let typed = |id| Resolution::Typed { id, module: 0 };
+    assert_eq!(found("schedule"), Resolution::Address(0x1234));
+    assert_eq!(found("absent_symbol"), Resolution::Missing);
+    assert_eq!(found("typed_symbol"), typed(id(Kind::Var, "typed_symbol")));
+    assert_eq!(found("absent_typed_symbol"), Resolution::Missing);
+    assert_eq!(
+        found("kernel_function"),
+        typed(id(Kind::Func, "kernel_function"))
+    );
+    // It is there, but takes another number of arguments.
+    assert_eq!(found("other_prototype"), Resolution::Missing);
+    assert_eq!(found("flavoured___one"), typed(id(Kind::Func, "flavoured")));
+    assert_eq!(found("CONFIG_WIDE"), Resolution::Config);
+
+    let fault = |target: Target<'_>| extern_fault(object.link(&target).unwrap_err());
+    let nothing = |_: &str| SymbolAddress::Missing;
+    let twice = |_: &str| SymbolAddress::Several(1, 2);
+    let with = |symbols| Target {
+        symbols: Some(symbols),
+        ..target(&kernel)
+    };
+    assert_eq!(fault(with(&nothing)), ExternFault::Unresolved);
+    assert_eq!(
+        fault(with(&twice)),
+        ExternFault::Ambiguous {
+            first: 1,
+            second: 2
+        }
+    );
+    let none = Builder::new().finish();
+    let none = Btf::parse(none).unwrap();
+    assert_eq!(fault(target(&none)), ExternFault::Missing);
+    let unversioned = Target {
+        version: 0,
+        ..target(&kernel)
+    };
+    assert_eq!(fault(unversioned), ExternFault::NoVersion);
+    assert_eq!(ExternFault::Unresolved.errno(), 3);
+}
+
+#[test]
+fn variables_are_read_and_set_by_name() {
+    let bytes = everything();
+    let mut object = open(&bytes);
+    let types = Btf::parse(object.types().unwrap().as_bytes().to_vec()).unwrap();
+    let maps = object.maps_mut();
+    assert_eq!(
+        maps.read_global(&types, "counter").unwrap(),
+        5u32.to_le_bytes()
+    );
+    assert_eq!(
+        maps.read_global(&types, "own_counter").unwrap(),
+        6u32.to_le_bytes()
+    );
+    assert_eq!(maps.read_global(&types, "zeros").unwrap(), [0; 24]);
+    maps.write_global(&types, "limit", &77u32.to_le_bytes())
+        .unwrap();
+    assert_eq!(
+        maps.read_global(&types, "limit").unwrap(),
+        77u32.to_le_bytes()
+    );
+    let global = maps.global(&types, "pairs").unwrap();
+    assert_eq!(
+        (global.offset, global.size, global.is_static),
+        (0, 32, false)
+    );
+    let names: Vec<String> = maps.globals(&types).map(|global| global.name).collect();
+    for name in ["counter", "own_counter", "text", "shy", "CONFIG_WIDE"] {
+        assert!(names.iter().any(|known| known == name), "{names:?}");
+    }
+    let fault = |result: Result<(), Error>| map_fault(result.unwrap_err());
+    let short = maps.write_global(&types, "limit", &[1]);
+    let expected = MapFault::ContentsSize {
+        expected: 4,
+        given: 1,
+    };
+    assert_eq!(fault(short), expected);
+    let unknown = maps.write_global(&types, "nothing", &[1]);
+    assert_eq!(fault(unknown), MapFault::NoSuchVariable("nothing".into()));
+    // The kernel's configuration is not the user's to set.
+    let config = maps.write_global(&types, "CONFIG_LETTER", &[1]);
+    assert_eq!(fault(config), MapFault::NoContents);
+}
+
+#[test]
+fn sizes_and_contents_are_the_users() {
+    let bytes = everything();
+    let mut object = open(&bytes);
+    let maps = object.maps_mut();
+    let id = maps.named("ring").unwrap();
+    let ring = maps.get_mut(id).unwrap();
+    for (asked, given) in [
+        (1, 4096),
+        (4096, 4096),
+        (12288, 16384),
+        (0, 0),
+        (u32::MAX, u32::MAX),
+    ] {
+        ring.set_max_entries(asked);
+        assert_eq!(ring.definition().max_entries, given, "{asked}");
+    }
+    let id = maps.named("outer_array_with_a_long_name").unwrap();
+    let outer = maps.get_mut(id).unwrap();
+    outer.inner_mut().unwrap().set_max_entries(9);
+    assert_eq!(outer.inner().unwrap().max_entries, 9);
+    let id = maps.named(".data.shy").unwrap();
+    let shy = maps.get_mut(id).unwrap();
+    assert_eq!(
+        shy.set_inner(Default::default()),
+        Err(MapFault::HoldsNoMaps)
+    );
+    shy.set_image(&[1, 2, 3, 4]).unwrap();
+    assert_eq!(shy.image().unwrap().to_vec(), [1, 2, 3, 4]);
+    assert!(shy.set_image(&[1]).is_err());
+    let id = maps.named("everyth.kconfig").unwrap();
+    let values = maps.get_mut(id).unwrap();
+    assert_eq!(values.set_image(&[0; 31]), Err(MapFault::NoContents));
+    assert!(values.definition().flags.has(MapFlags::RDONLY_PROG));
+}
+
+#[test]
+fn the_last_array_of_a_section_takes_what_is_given() {
+    let bytes = everything();
+    let mut object = open(&bytes);
+    let mut types = Btf::parse(object.types().unwrap().as_bytes().to_vec()).unwrap();
+    let maps = object.maps_mut();
+    let id = maps.named(".data.pairs").unwrap();
+    maps.set_value_size(Some(&mut types), id, 80).unwrap();
+    let section = maps.get(id).unwrap().definition().value;
+    assert_eq!(types.size_of(section), Some(80));
+    let global = maps.global(&types, "pairs").unwrap();
+    assert_eq!((types.size_of(global.ty), global.size), (Some(80), 80));
+    assert_eq!(
+        maps.read_global(&types, "pairs").unwrap()[..4],
+        [1, 0, 0, 0]
+    );
+    // A size that leaves half an element takes the types away.
+    maps.set_value_size(Some(&mut types), id, 81).unwrap();
+    let map = maps.get(id).unwrap();
+    assert_eq!(
+        (map.definition().value_size, map.definition().value),
+        (81, TypeId::VOID)
+    );
+    let arena = maps.arena().unwrap();
+    let refused = maps.set_value_size(Some(&mut types), arena, 8);
+    assert_eq!(map_fault(refused.unwrap_err()), MapFault::FixedSize);
+}
+
+#[test]
+fn globals_of_an_arena_stand_at_its_end_where_kernels_reach_so_far() {
+    let bytes = everything();
+    let object = open(&bytes);
+    let kernel = kernel();
+    let offset = |wide_offsets| {
+        let features = Features {
+            wide_offsets,
+            ..Features::LINUX_6_18
+        };
+        let target = Target {
+            features,
+            ..target(&kernel)
+        };
+        let linked = object.link(&target).unwrap();
+        match linked.maps[object.maps().arena().unwrap().0 as usize].start {
+            Start::Arena { offset, .. } => offset,
+            _ => panic!("an arena"),
+        }
+    };
+    assert_eq!((offset(false), offset(true)), (0, 4096));
+}
+
+#[test]
+fn hidden_variables_are_static_to_the_kernel() {
+    let bytes = everything();
+    let object = open(&bytes);
+    let types = object.types().unwrap();
+    let Shape::Var(var) = types.find(Kind::Var, "shy").unwrap().shape() else {
+        panic!("a variable");
+    };
+    assert_eq!(var.linkage, Linkage::STATIC);
+    let shy = object
+        .maps()
+        .get(object.maps().named(".data.shy").unwrap())
+        .unwrap();
+    assert!(!shy.definition().flags.has(MapFlags::MMAPABLE));
+    assert_ne!(
+        types.find(Kind::Var, "dummy_ksym").unwrap().name_offset(),
+        StrOffset::EMPTY
+    );
+}
