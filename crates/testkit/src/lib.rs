@@ -6,6 +6,7 @@
 //! - [`kernel`] compares the checker, the limits and the plain interpreter with
 //!   Linux itself;
 //! - [`btf`] compares our check of type information with the kernel's;
+//! - [`objects`] compares what libbpf makes of objects with what we make of them;
 //! - [`engines`] compares two engines with each other, fast.
 #![deny(unsafe_code)]
 
@@ -15,6 +16,7 @@ pub mod engines;
 mod frames;
 pub mod generate;
 pub mod kernel;
+pub mod objects;
 pub mod reach;
 pub mod shrink;
 pub mod witness;

@@ -5,8 +5,10 @@
 mod asan;
 mod capture;
 mod conformance;
+mod objects;
 mod oracle;
 mod performance;
+mod profile;
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -29,9 +31,18 @@ usage: cargo xtask CHORE
                engines with each other, and write docs/classic-oracle.md and the kept
                answers (`oracle classic`), and docs/ebpf-oracle.md (`oracle ebpf`, or
                `oracle ebpf N` for another number of programs for the engines), and
-               docs/btf-oracle.md (`oracle btf`); as root, best compiled with --release; minutes, and half an hour
+               docs/btf-oracle.md (`oracle btf`); as root, best compiled with --release;
+               minutes, and half an hour
+  oracle objects [--set v3|v4|6.12]... [--only TEXT] [--list]
+               compare what Beebox and libbpf make of the objects of the kernel's own
+               tests, print where they differ, and write docs/loading.md if all sets
+               were compared whole (needs the selftests, built outside the tree);
+               `--only` takes objects whose name has TEXT in it, `--list` prints one
+               line for each difference
   performance  run the benchmarks and write docs/performance.md (minutes, on a
-               machine that does nothing else; needs tcpdump)";
+               machine that does nothing else; needs tcpdump)
+  profile      keep of the running kernel (6.18) what objects ask for, types and
+               configuration, for machines without them (crates/profile/data)";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -53,8 +64,10 @@ fn main() -> ExitCode {
             Ok(programs) => oracle::ask_about_ebpf(programs),
             Err(_) => Err(format!("{programs:?} is no number of programs").into()),
         },
+        ["oracle", "objects", ref options @ ..] => objects::compare(options),
         ["oracle", "btf"] => oracle::ask_about_btf(oracle::BTF_SEEDS),
         ["performance"] => performance::measure(),
+        ["profile"] => profile::take(),
         // The two below are our own programs inside the namespaces.
         [capture::DNS_SERVER] => capture::serve_dns(),
         [capture::FRAME_SENDER, interface] => capture::send_frames(interface),

@@ -1,0 +1,96 @@
+//! Classes of errors: libbpf says in words what is wrong, and the same number
+//! stands for many things, so classes are told by the words.
+
+use object::externs::ExternFault;
+use object::sections::SectionFault;
+use object::{AttachFault, Problem, RelocationFault};
+
+use super::handed::{Outcome, Stage};
+
+/// Success.
+pub const LOADED: &str = "loaded";
+
+/// What words of libbpf belong to which class; the first that fits.
+const WORDS: &[(&str, &str)] = &[
+    ("legacy map definitions", "old maps"),
+    ("failed to find BTF for extern", "extern of another object"),
+    ("unrecognized extern section", "extern of another object"),
+    ("not found in kernel", "no such kernel symbol"),
+    ("(strong): not resolved", "no such kernel symbol"),
+    ("(strong): unknown", "no such kernel symbol"),
+    ("incompatible with kernel", "unlike the kernel's symbol"),
+    ("func_proto", "unlike the kernel's symbol"),
+    ("missing BPF prog type", "no program type"),
+    ("attach program FD is not set", "no attach point"),
+    ("no BTF-based attach target", "no attach point"),
+    ("to find kernel BTF type ID", "no such attach point"),
+    (
+        "isn't referenced anywhere",
+        "struct_ops program without a map",
+    ),
+    ("struct_ops", "struct_ops"),
+    ("invalid pinning value", "map definition"),
+    ("relo", "relocation"),
+    ("map '", "map definition"),
+    ("CO-RE", "CO-RE"),
+    ("elf:", "ELF"),
+    ("BTF", "BTF"),
+];
+
+impl Outcome {
+    /// What class of end it is.
+    pub fn class(&self) -> &'static str {
+        if self.errno == 0 {
+            return LOADED;
+        }
+        if let Some(class) = self.known_class {
+            return class;
+        }
+        for message in &self.messages {
+            // The last line repeats that loading failed, and has a path in it.
+            if message.starts_with("failed to load object") {
+                continue;
+            }
+            if let Some((_, class)) = WORDS.iter().find(|(words, _)| message.contains(words)) {
+                return class;
+            }
+        }
+        match self.stage {
+            Stage::Open => "not opened",
+            Stage::Load => "not loaded",
+        }
+    }
+}
+
+/// What class of error a refusal of ours is.
+pub fn of_problem(problem: &Problem) -> &'static str {
+    match problem {
+        Problem::Elf(_) | Problem::Container(_) => "ELF",
+        Problem::Section(SectionFault::OldMaps) => "old maps",
+        Problem::Section(_) | Problem::Code(_) => "section",
+        Problem::Types(_) | Problem::Datasec(_) => "BTF",
+        Problem::Map(_) => "map definition",
+        Problem::StructOps(_) => "struct_ops",
+        Problem::Extern(fault) => match fault {
+            ExternFault::NotDescribed
+            | ExternFault::NotExtern
+            | ExternFault::NoSection
+            | ExternFault::UnknownSection(_)
+            | ExternFault::NoSymbol => "extern of another object",
+            ExternFault::Missing | ExternFault::Unresolved => "no such kernel symbol",
+            ExternFault::OtherType { .. } | ExternFault::OtherPrototype { .. } => {
+                "unlike the kernel's symbol"
+            }
+            _ => "extern",
+        },
+        Problem::Attach(fault) => match fault {
+            AttachFault::NoType { .. } => "no program type",
+            AttachFault::Unused => "struct_ops program without a map",
+            AttachFault::NoTarget | AttachFault::NoProgram => "no attach point",
+            _ => "no such attach point",
+        },
+        Problem::Relocation(RelocationFault::Core(_)) => "CO-RE",
+        Problem::Relocation(_) => "relocation",
+        _ => "other",
+    }
+}

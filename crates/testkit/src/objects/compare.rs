@@ -1,0 +1,322 @@
+//! Two loaders on one object: field by field, what both handed to the kernel.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Debug};
+
+use super::handed::{CreatedMap, Handed, LoadedProgram, OpenedMap, OpenedProgram};
+
+/// What is compared, in the order of the page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Aspect {
+    /// Whether the object opens, and if not, why.
+    Opening,
+    /// Whether it is linked and loaded, and if not, why.
+    Outcome,
+    /// The programs of the open object: names, sections, types, flags.
+    Programs,
+    /// The maps of the open object, with what they hold.
+    Maps,
+    /// The maps as they are created.
+    Created,
+    /// What is written to maps, frozen and mapped before anything runs.
+    Written,
+    /// The type information.
+    Types,
+    /// Which programs are loaded.
+    Loaded,
+    /// The instructions of a program.
+    Instructions,
+    /// The maps that its instructions refer to.
+    References,
+    /// Its program type, attach type and flags.
+    Attachment,
+    /// The kernel's type that it attaches to.
+    AttachPoint,
+    /// The types of its functions.
+    Functions,
+    /// Its source lines.
+    Lines,
+    /// Its name, licence and version.
+    Labels,
+}
+
+impl Aspect {
+    /// All of them.
+    pub const ALL: &[Aspect] = &[
+        Aspect::Opening,
+        Aspect::Outcome,
+        Aspect::Programs,
+        Aspect::Maps,
+        Aspect::Created,
+        Aspect::Written,
+        Aspect::Types,
+        Aspect::Loaded,
+        Aspect::Instructions,
+        Aspect::References,
+        Aspect::Attachment,
+        Aspect::AttachPoint,
+        Aspect::Functions,
+        Aspect::Lines,
+        Aspect::Labels,
+    ];
+
+    /// What it is, for a table.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Aspect::Opening => "object opens, or is refused with the same class of error",
+            Aspect::Outcome => "loads, or fails with the same class of error",
+            Aspect::Programs => "programs of the open object: name, section, type, flags",
+            Aspect::Maps => "maps of the open object, with initial contents",
+            Aspect::Created => "maps as created: every attribute",
+            Aspect::Written => "values written, maps frozen, arena contents",
+            Aspect::Types => "BTF, byte for byte",
+            Aspect::Loaded => "which programs are loaded, in which order",
+            Aspect::Instructions => "programs: instructions",
+            Aspect::References => "programs: maps that instructions refer to",
+            Aspect::Attachment => "programs: program type, attach type, flags",
+            Aspect::AttachPoint => "programs: BTF type to attach to",
+            Aspect::Functions => "programs: func_info",
+            Aspect::Lines => "programs: line_info",
+            Aspect::Labels => "programs: name, licence, kernel version, device",
+        }
+    }
+}
+
+/// How often two loaders did the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Questions.
+    pub compared: u64,
+    /// Equal answers.
+    pub equal: u64,
+}
+
+/// An answer that is not the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// The object.
+    pub object: String,
+    /// What was loaded alone, and what is about which program or map.
+    pub at: String,
+    /// What differs.
+    pub aspect: Aspect,
+    /// libbpf's answer.
+    pub libbpf: String,
+    /// Ours.
+    pub ours: String,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Difference {
+            object,
+            at,
+            aspect,
+            libbpf,
+            ours,
+        } = self;
+        write!(
+            f,
+            "{object} {at} {aspect:?}\n  libbpf: {libbpf}\n  ours:   {ours}"
+        )
+    }
+}
+
+/// What a comparison found.
+#[derive(Clone, Debug, Default)]
+pub struct Comparison {
+    /// How often, of each.
+    pub counts: BTreeMap<Aspect, Count>,
+    /// Where not.
+    pub differences: Vec<Difference>,
+}
+
+impl Comparison {
+    /// Both together.
+    pub fn add(&mut self, other: Comparison) {
+        for (aspect, count) in other.counts {
+            let sum = self.counts.entry(aspect).or_default();
+            sum.compared += count.compared;
+            sum.equal += count.equal;
+        }
+        self.differences.extend(other.differences);
+    }
+}
+
+/// Compares what libbpf and we hand over for one object.
+pub fn compare(object: &str, libbpf: &Handed, ours: &Handed) -> Comparison {
+    let mut sides = Sides {
+        object,
+        at: match libbpf.scope.prog.as_str() {
+            "" => String::new(),
+            prog => format!("[{prog}]"),
+        },
+        found: Comparison::default(),
+    };
+    sides.stages(libbpf, ours);
+    if libbpf.is_open() && ours.is_open() {
+        sides.open_object(libbpf, ours);
+    }
+    if libbpf.is_loaded() && ours.is_loaded() {
+        sides.loaded_object(libbpf, ours);
+    }
+    sides.found
+}
+
+struct Sides<'a> {
+    object: &'a str,
+    at: String,
+    found: Comparison,
+}
+
+impl Sides<'_> {
+    fn stages(&mut self, libbpf: &Handed, ours: &Handed) {
+        let ends = [libbpf, ours].map(|side| {
+            let outcome = side.outcome.as_ref();
+            let class = outcome.map_or(("crash", 0), |outcome| (outcome.class(), outcome.errno));
+            let said = outcome.map_or(String::new(), |outcome| format!("{:?}", outcome.messages));
+            (class, said)
+        });
+        let show = |((class, errno), said): &((&str, i32), String)| {
+            format!("{class}, error {errno} {said}")
+        };
+        let aspect = match libbpf.is_open() && ours.is_open() {
+            true => Aspect::Outcome,
+            false => Aspect::Opening,
+        };
+        if aspect == Aspect::Outcome {
+            self.note(Aspect::Opening, "", true, || <_>::default());
+        }
+        let [theirs, mine] = &ends;
+        self.note(aspect, "", theirs.0 == mine.0, || {
+            [show(theirs), show(mine)]
+        });
+    }
+
+    fn open_object(&mut self, libbpf: &Handed, ours: &Handed) {
+        let name = |program: &OpenedProgram| program.name.clone();
+        self.lists(Aspect::Programs, &libbpf.programs, &ours.programs, name);
+        let name = |map: &OpenedMap| map.name.clone();
+        self.lists(Aspect::Maps, &libbpf.maps, &ours.maps, name);
+    }
+
+    fn loaded_object(&mut self, libbpf: &Handed, ours: &Handed) {
+        let name = |map: &CreatedMap| map.map.clone();
+        self.lists(Aspect::Created, &libbpf.created, &ours.created, name);
+        self.lists(Aspect::Written, &libbpf.written, &ours.written, |written| {
+            written.map.clone()
+        });
+        self.field(Aspect::Written, "frozen", &libbpf.frozen, &ours.frozen);
+        self.field(Aspect::Written, "mapped", &libbpf.contents, &ours.contents);
+        let types = [libbpf, ours].map(|side| side.types.as_ref().map(|t| (t.size, t.hash)));
+        self.note(Aspect::Types, "", types[0] == types[1], || {
+            types.map(|types| format!("{types:?}"))
+        });
+        let names = [libbpf, ours].map(|side| -> Vec<&str> {
+            side.loaded.iter().map(|load| load.prog.as_str()).collect()
+        });
+        self.field(Aspect::Loaded, "", &names[0], &names[1]);
+        for theirs in &libbpf.loaded {
+            if let Some(mine) = ours.loaded.iter().find(|load| load.prog == theirs.prog) {
+                self.program(theirs, mine);
+            }
+        }
+    }
+
+    fn program(&mut self, libbpf: &LoadedProgram, ours: &LoadedProgram) {
+        let name = libbpf.prog.as_str();
+        self.records(Aspect::Instructions, name, &libbpf.insns, &ours.insns, 8);
+        self.field(Aspect::References, name, &libbpf.maps, &ours.maps);
+        let attachment = |load: &LoadedProgram| (load.kind, load.attach, load.flags);
+        let [theirs, mine] = [libbpf, ours].map(attachment);
+        self.field(Aspect::Attachment, name, &theirs, &mine);
+        let [theirs, mine] = [libbpf, ours].map(|load| load.attach_btf_id);
+        self.field(Aspect::AttachPoint, name, &theirs, &mine);
+        let [theirs, mine] = [libbpf, ours].map(|load| load.func_info_size);
+        self.field(Aspect::Functions, name, &theirs, &mine);
+        let (theirs, mine) = (&libbpf.func_info, &ours.func_info);
+        self.records(Aspect::Functions, name, theirs, mine, 8);
+        let [theirs, mine] = [libbpf, ours].map(|load| load.line_info_size);
+        self.field(Aspect::Lines, name, &theirs, &mine);
+        let (theirs, mine) = (&libbpf.line_info, &ours.line_info);
+        self.records(Aspect::Lines, name, theirs, mine, 16);
+        let labels = |load: &LoadedProgram| {
+            let version = (load.kern_version, load.ifindex, load.btf);
+            (load.name.clone(), load.license.clone(), version)
+        };
+        let [theirs, mine] = [libbpf, ours].map(labels);
+        self.field(Aspect::Labels, name, &theirs, &mine);
+    }
+
+    /// Entries in their order, by name: which there are, then each.
+    fn lists<T: PartialEq + Debug>(
+        &mut self,
+        aspect: Aspect,
+        libbpf: &[T],
+        ours: &[T],
+        name: impl Fn(&T) -> String,
+    ) {
+        let names = [libbpf, ours].map(|side| side.iter().map(&name).collect::<Vec<_>>());
+        if names[0] != names[1] {
+            self.field(aspect, "which", &names[0], &names[1]);
+            return;
+        }
+        for ((theirs, mine), name) in libbpf.iter().zip(ours).zip(&names[0]) {
+            self.field(aspect, name, theirs, mine);
+        }
+    }
+
+    fn field<T: PartialEq + Debug>(&mut self, aspect: Aspect, about: &str, libbpf: &T, ours: &T) {
+        self.note(aspect, about, libbpf == ours, || {
+            [libbpf, ours].map(|side| format!("{side:?}"))
+        });
+    }
+
+    /// Bytes made of records of one size: the first record that differs is told.
+    fn records(&mut self, aspect: Aspect, about: &str, libbpf: &[u8], ours: &[u8], size: usize) {
+        self.note(aspect, about, libbpf == ours, || {
+            let count = |side: &[u8]| side.len() / size;
+            let at = (0..)
+                .find(|at| {
+                    let record = |side| record(side, *at, size);
+                    record(libbpf) != record(ours) || record(ours).is_none()
+                })
+                .unwrap_or_default();
+            [libbpf, ours].map(|side| {
+                let found = record(side, at, size).unwrap_or_default();
+                let hex: String = found.iter().map(|byte| format!("{byte:02x}")).collect();
+                format!("{} records, {at}: {hex}", count(side))
+            })
+        });
+    }
+
+    fn note(
+        &mut self,
+        aspect: Aspect,
+        about: &str,
+        equal: bool,
+        answers: impl FnOnce() -> [String; 2],
+    ) {
+        let count = self.found.counts.entry(aspect).or_default();
+        count.compared += 1;
+        count.equal += u64::from(equal);
+        if !equal {
+            let [libbpf, ours] = answers();
+            let at = format!("{} {about}", self.at);
+            self.found.differences.push(Difference {
+                object: self.object.to_owned(),
+                at: at.trim().to_owned(),
+                aspect,
+                libbpf,
+                ours,
+            });
+        }
+    }
+}
+
+fn record(bytes: &[u8], at: usize, size: usize) -> Option<&[u8]> {
+    let end = bytes.len().min((at + 1) * size);
+    bytes
+        .get(at * size..end)
+        .filter(|record| !record.is_empty())
+}

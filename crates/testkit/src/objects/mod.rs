@@ -1,0 +1,97 @@
+//! libbpf as oracle: what it hands to the kernel for the objects of the kernel's own
+//! tests, and what Beebox does, field by field.
+//!
+//! libbpf runs as it is, with a stand-in for the kernel behind it (see `harness`);
+//! so what is compared is a loader with a loader, and no kernel has a say.
+
+pub mod class;
+pub mod compare;
+pub mod handed;
+pub mod harness;
+pub mod kernel;
+pub mod ours;
+pub mod page;
+pub mod selftests;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use compare::{Comparison, compare};
+use harness::{Harness, Request, Unavailable};
+use kernel::RunningKernel;
+
+/// Both loaders, ready to be asked.
+pub struct Oracle {
+    harness: Harness,
+    kernel: RunningKernel,
+}
+
+impl Oracle {
+    /// Makes the harness and reads the running kernel.
+    pub fn open() -> Result<Oracle, Unavailable> {
+        Ok(Oracle {
+            harness: Harness::open()?,
+            kernel: RunningKernel::read()?,
+        })
+    }
+
+    /// Compares one object: the whole, and every program alone.
+    pub fn compare(&self, object: &Path) -> Result<Comparison, Unavailable> {
+        let request = Request {
+            each: true,
+            ..Request::default()
+        };
+        let file = fs::read(object)?;
+        let (path, name) = (object.to_string_lossy(), name(object));
+        let mut found = Comparison::default();
+        for libbpf in self.harness.ask(object, &request)? {
+            let prog = &libbpf.scope.prog;
+            let ours = self
+                .kernel
+                .with(|target| ours::load(&file, &path, prog, target));
+            found.add(compare(&name, &libbpf, &ours));
+        }
+        Ok(found)
+    }
+
+    /// Compares many objects, on as many threads as there are processors. After each
+    /// object `progress` is told how many are done.
+    pub fn compare_all(
+        &self,
+        objects: &[PathBuf],
+        progress: impl Fn(usize) + Sync,
+    ) -> Result<Comparison, Unavailable> {
+        let next = AtomicUsize::new(0);
+        let done = AtomicUsize::new(0);
+        let results = Mutex::new(Vec::new());
+        let threads = thread::available_parallelism().map_or(1, usize::from);
+        thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| {
+                    while let Some(object) = objects.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        let result = self.compare(object);
+                        let mut results = results.lock().expect("no thread panics with it");
+                        results.push((object.clone(), result));
+                        progress(done.fetch_add(1, Ordering::Relaxed) + 1);
+                    }
+                });
+            }
+        });
+        let mut results = results.into_inner().expect("all threads have ended");
+        results.sort_by(|one, other| one.0.cmp(&other.0));
+        let mut all = Comparison::default();
+        for (_, result) in results {
+            all.add(result?);
+        }
+        Ok(all)
+    }
+}
+
+/// What a file is called.
+fn name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}

@@ -1,0 +1,53 @@
+//! The page that says on how much libbpf and Beebox agree.
+
+use std::fmt::Write as _;
+
+use super::compare::{Aspect, Comparison};
+use super::selftests::{RELEASE, Set};
+
+/// What was found about some sets.
+#[derive(Debug, Default)]
+pub struct Page {
+    /// Each set with how many objects it has, and what was found.
+    pub sets: Vec<(&'static Set, usize, Comparison)>,
+}
+
+impl Page {
+    /// How many answers differed in all.
+    pub fn differences(&self) -> usize {
+        let sets = self.sets.iter();
+        sets.map(|(_, _, found)| found.differences.len()).sum()
+    }
+
+    /// The page in Markdown.
+    pub fn markdown(&self) -> String {
+        let mut text = format!(
+            "# Loading, beside libbpf\n\n\
+             <!-- Written by `cargo xtask oracle objects`. -->\n\n\
+             Every object of the kernel's own tests is given to libbpf of Linux {RELEASE} and to\n\
+             Beebox, whole, and then once for each of its programs with that program alone.\n\
+             Behind libbpf stands no kernel: what it hands over by `bpf(2)` is written down and\n\
+             compared with what Beebox hands over, field by field. Where libbpf refuses an\n\
+             object or a program, Beebox must refuse it for the same class of reason. Both link\n\
+             for the kernel that runs (Linux 6.18): its types, its configuration, its symbols.\n\n\
+             Each cell: equal of compared.\n\n\
+             | compared |"
+        );
+        let mut line = String::from("\n| --- |");
+        for (set, objects, _) in &self.sets {
+            let _ = write!(text, " {} ({objects} objects) |", set.title());
+            line.push_str(" ---: |");
+        }
+        text.push_str(&line);
+        text.push('\n');
+        for &aspect in Aspect::ALL {
+            let _ = write!(text, "| {} |", aspect.title());
+            for (_, _, found) in &self.sets {
+                let count = found.counts.get(&aspect).copied().unwrap_or_default();
+                let _ = write!(text, " {} of {} |", count.equal, count.compared);
+            }
+            text.push('\n');
+        }
+        text
+    }
+}

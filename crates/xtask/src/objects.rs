@@ -1,0 +1,109 @@
+//! Asks libbpf about the objects of the kernel's own tests.
+
+use std::fs;
+use std::io::{self, IsTerminal};
+use std::path::Path;
+
+use testkit::objects::Oracle;
+use testkit::objects::page::Page;
+use testkit::objects::selftests::{SETS, Set};
+
+use crate::Outcome;
+
+/// What to compare, and how to tell it.
+#[derive(Default)]
+struct Options {
+    sets: Vec<&'static Set>,
+    only: Option<String>,
+    list: bool,
+}
+
+impl Options {
+    fn parse(words: &[&str]) -> Outcome<Options> {
+        let mut options = Options::default();
+        let mut words = words.iter();
+        while let Some(&word) = words.next() {
+            let mut value = || words.next().ok_or(format!("{word} wants a value"));
+            match word {
+                "--set" => {
+                    let name = value()?;
+                    let set = Set::find(name).ok_or(format!("there is no set {name:?}"))?;
+                    options.sets.push(set);
+                }
+                "--only" => options.only = Some((*value()?).to_owned()),
+                "--list" => options.list = true,
+                _ => return Err(format!("no option {word:?}").into()),
+            }
+        }
+        if options.sets.is_empty() {
+            options.sets = SETS.iter().collect();
+        }
+        Ok(options)
+    }
+
+    /// Whether this run can speak for everything.
+    fn is_whole(&self) -> bool {
+        self.only.is_none() && self.sets.len() == SETS.len()
+    }
+}
+
+/// Compares, prints the differences, and writes docs/loading.md.
+pub(crate) fn compare(words: &[&str]) -> Outcome {
+    let options = Options::parse(words)?;
+    let oracle = Oracle::open()?;
+    let mut page = Page::default();
+    for &set in &options.sets {
+        let mut objects = set.objects()?;
+        if objects.is_empty() {
+            return Err(format!("the set {} is not built", set.name).into());
+        }
+        if let Some(only) = &options.only {
+            objects.retain(|path| path.to_string_lossy().contains(only));
+        }
+        let found = oracle.compare_all(&objects, |done| show(set, done, objects.len()))?;
+        clear();
+        for difference in &found.differences {
+            match options.list {
+                true => println!(
+                    "{} {} {} {:?}",
+                    set.name, difference.object, difference.at, difference.aspect
+                ),
+                false => println!("{} {difference}\n", set.name),
+            }
+        }
+        for (aspect, count) in &found.counts {
+            let (equal, compared) = (count.equal, count.compared);
+            println!(
+                "{:5} {equal:6} of {compared:6}  {}",
+                set.name,
+                aspect.title()
+            );
+        }
+        page.sets.push((set, objects.len(), found));
+    }
+    if options.is_whole() {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/loading.md");
+        fs::write(file, page.markdown())?;
+        println!("docs/loading.md is written");
+    }
+    match page.differences() {
+        0 => Ok(()),
+        differences => Err(format!("{differences} differences").into()),
+    }
+}
+
+/// How far it is, on a terminal.
+fn show(set: &Set, done: usize, all: usize) {
+    const CELLS: usize = 40;
+    if io::stderr().is_terminal() {
+        let full = done * CELLS / all.max(1);
+        let bar = format!("{}{}", "#".repeat(full), "-".repeat(CELLS - full));
+        eprint!("\r\x1b[K{} [{bar}] {done} of {all}", set.title());
+    }
+}
+
+fn clear() {
+    if io::stderr().is_terminal() {
+        eprint!("\r\x1b[K");
+    }
+}
