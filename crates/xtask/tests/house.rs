@@ -13,7 +13,7 @@ use serde_json::Value;
 /// The layers, from the bottom; an arrow only ever points down.
 const LAYERS: &[&[&str]] = &[
     &["isa", "packet", "btf"],
-    &["spec", "capture"],
+    &["spec", "capture", "profile"],
     &["classic", "vm", "program"],
     &["lower", "object"],
     &["interp", "jit", "seccomp"],
