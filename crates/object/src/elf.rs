@@ -574,9 +574,13 @@ impl Symbol {
     }
 }
 
+/// The longest name, in bytes: many symbols may share one, and each reads it.
+const LONGEST_NAME: usize = 4096;
+
 /// The text that starts there and ends with a NUL.
 fn text_at(section: &[u8], offset: u32) -> Option<Name<'_>> {
     let rest = section.get(offset as usize..)?;
+    let rest = &rest[..rest.len().min(LONGEST_NAME + 1)];
     let len = rest.iter().position(|&byte| byte == 0)?;
     Some(Name::new(&rest[..len]))
 }

@@ -46,7 +46,7 @@ pub(crate) fn link<'a>(object: &Object<'a>, target: &Target<'_>) -> Result<Linke
     };
     let bindings = maps.bind_to_kernel(object.types.as_ref(), codes, target)?;
     let loaded = Loaded::of(codes, &bindings);
-    let mut code = AllCode::of(codes);
+    let mut code = AllCode::of(codes)?;
     let info = match (&object.types, &object.types_of_code) {
         (Some(types), Some(ext)) => {
             code.relocate(&object.elf, codes, &loaded, (types, ext), target)?;

@@ -12,10 +12,10 @@ use program::{FunctionStart, Line, PseudoCall, PseudoLoad, Reference, Referent, 
 use crate::elf::SectionId;
 use crate::error::Error;
 use crate::programs::{Codes, ProgramId};
-use crate::relocate::RelocationFault;
 use crate::relocate::core::Code;
 use crate::relocate::info::Info;
 use crate::relocate::patches::{CALL, Goal, Patches};
+use crate::relocate::{LARGEST, RelocationFault};
 
 /// What programs are made of, and where functions are in the one being made.
 pub(crate) struct Assembler<'o, 'a> {
@@ -28,6 +28,8 @@ pub(crate) struct Assembler<'o, 'a> {
     placed: Vec<(u32, u32)>,
     /// Functions that are being read, with the slot to go on at.
     pending: Vec<(Piece, usize)>,
+    /// How much may still be made.
+    room: usize,
 }
 
 /// A piece of a program.
@@ -52,6 +54,14 @@ pub(crate) struct Assembly {
     pub(crate) lines: Option<Vec<Line>>,
 }
 
+impl Assembly {
+    /// How many records of types and lines it has.
+    fn records(&self) -> usize {
+        let functions = self.functions.as_ref().map_or(0, Vec::len);
+        functions + self.lines.as_ref().map_or(0, Vec::len)
+    }
+}
+
 impl<'o, 'a> Assembler<'o, 'a> {
     /// For the programs of one object.
     pub(crate) fn new(
@@ -61,7 +71,7 @@ impl<'o, 'a> Assembler<'o, 'a> {
         info: &'o Info<'o>,
         text: Option<SectionId>,
     ) -> Assembler<'o, 'a> {
-        let placed = vec![(0, 0); codes.iter().count()];
+        let placed = vec![(0, 0); codes.len()];
         Assembler {
             codes,
             code,
@@ -70,6 +80,7 @@ impl<'o, 'a> Assembler<'o, 'a> {
             text,
             placed,
             pending: Vec::new(),
+            room: LARGEST,
         }
     }
 
@@ -111,6 +122,7 @@ impl<'o, 'a> Assembler<'o, 'a> {
     }
 
     fn append(&mut self, made: &mut Assembly, main: ProgramId, id: ProgramId) -> Result<(), Error> {
+        let before = made.records();
         let start = made.slots.len() as u32;
         made.slots.extend_from_slice(self.code.slots(id));
         let piece = Piece { id, start };
@@ -138,6 +150,11 @@ impl<'o, 'a> Assembler<'o, 'a> {
             }
             made.lines = None;
         }
+        let references = self.patches.of(id).len() + self.code.applied_to(id).len();
+        let records = made.records().saturating_sub(before);
+        let added = code.len() + references + records;
+        let room = self.room.checked_sub(added);
+        self.room = room.ok_or(RelocationFault::TooLarge { limit: LARGEST })?;
         Ok(())
     }
 

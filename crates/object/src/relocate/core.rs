@@ -16,8 +16,8 @@ use crate::elf::Elf;
 use crate::error::Error;
 use crate::linked::Loaded;
 use crate::programs::{Codes, ProgramId};
-use crate::relocate::RelocationFault;
 use crate::relocate::patches::CALL;
+use crate::relocate::{LARGEST, RelocationFault};
 use crate::target::Target;
 
 /// The largest offset of a load or store.
@@ -46,8 +46,12 @@ pub(crate) struct Applied {
 
 impl Code {
     /// Copies the instructions of every program and function.
-    pub(crate) fn of(codes: &Codes<'_>) -> Code {
+    pub(crate) fn of(codes: &Codes<'_>) -> Result<Code, RelocationFault> {
+        // Symbols may overlap, so this can be more than the file has.
         let total = codes.iter().map(|(_, code)| code.len()).sum();
+        if total > LARGEST {
+            return Err(RelocationFault::TooLarge { limit: LARGEST });
+        }
         let mut slots = Vec::with_capacity(total);
         let mut starts = Vec::new();
         for (_, code) in codes.iter() {
@@ -55,11 +59,11 @@ impl Code {
             slots.extend(code.slots());
         }
         starts.push(slots.len() as u32);
-        Code {
+        Ok(Code {
             slots,
             starts,
             applied: Vec::new(),
-        }
+        })
     }
 
     /// The instructions of one.

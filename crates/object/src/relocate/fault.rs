@@ -114,6 +114,11 @@ pub enum RelocationFault {
     },
     /// The object depends on the kernel's types, and there are none.
     NoKernelTypes,
+    /// All programs together, each with the functions that it calls, are too large.
+    TooLarge {
+        /// How many slots and records of types and lines they may have.
+        limit: usize,
+    },
 }
 
 impl RelocationFault {
@@ -131,6 +136,7 @@ impl RelocationFault {
             RelocationFault::NoKernelTypes
             | RelocationFault::CoreRange { .. }
             | RelocationFault::CoreSize { .. } => Blame::Target,
+            RelocationFault::TooLarge { .. } => Blame::Beebox,
             _ => Blame::File,
         }
     }
@@ -141,6 +147,7 @@ impl RelocationFault {
         match self {
             Fault::Core(error) => error.errno(),
             Fault::CoreRange { .. } => 34,
+            Fault::TooLarge { .. } => 12,
             Fault::MissingType
             | Fault::MissingLines
             | Fault::NoCallback { .. }
@@ -230,6 +237,11 @@ impl fmt::Display for RelocationFault {
                 "an access of {found} bytes to a field of {from} bytes that has {to} in the kernel"
             ),
             Fault::NoKernelTypes => write!(f, "the types of the kernel are needed and not there"),
+            Fault::TooLarge { limit } => write!(
+                f,
+                "the programs, each with the functions that it calls, have more than {limit} \
+                 instructions and lines"
+            ),
         }
     }
 }

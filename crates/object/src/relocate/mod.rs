@@ -11,7 +11,8 @@
 //! 3. [`data`] lets loads and calls refer to maps, variables and the kernel.
 //!
 //! Cost: linear in instructions and relocations; a look-up by halving for each
-//! call. Programs that share a function get a copy each, as kernels want it.
+//! call. Programs that share a function get a copy each, as kernels want it; a
+//! [`LARGEST`] object ends what a few bytes of a file could ask for.
 
 pub(crate) mod assemble;
 pub(crate) mod callback;
@@ -22,3 +23,8 @@ pub(crate) mod info;
 pub(crate) mod patches;
 
 pub use fault::RelocationFault;
+
+/// The most slots, and records of types, lines and references, that the programs of
+/// an object may have together: sixteen programs of the largest size that kernels
+/// take.
+pub(crate) const LARGEST: usize = 1 << 24;
