@@ -27,6 +27,7 @@ pub mod raw;
 mod seccomp;
 
 pub use ::object;
+pub use ::program;
 pub use classic::{Endless, Refusal, Rules, SeccompData, Semantics};
 pub use engine::Engine;
 pub use filter::{Filter, Runner};

@@ -7,6 +7,8 @@ mod show;
 
 use clap::Subcommand;
 
+pub(crate) use input::Types;
+
 use crate::answer::{Answer, Failure};
 
 /// See what types a program or a kernel has

@@ -3,6 +3,8 @@
 mod converted;
 pub(crate) mod ebpf;
 mod native;
+mod object;
+mod slot;
 
 use clap::ArgGroup;
 use classic::{Rules, Semantics, convert};
@@ -12,14 +14,16 @@ use jit::{Draft, Features, Options};
 use lower::Lowered;
 
 use crate::answer::{Answer, Failure};
+use crate::object_input::{ObjectFile, TargetArgs};
 use crate::program_input::{ProgramInput, check_program};
 use crate::program_output::{Format, format_program, write_output};
 
 /// Disassemble a filter or an eBPF program, or show what it becomes: native code
 ///
 /// Reads a classic BPF program in any form, or has libpcap compile an
-/// expression, and lists it, by default as `tcpdump -d` does. With --ebpf it reads
-/// an eBPF program instead, and lists it as llvm-objdump does.
+/// expression, and lists it, by default as `tcpdump -d` does. Of a BPF object it
+/// links the programs and lists them as llvm-objdump does, with the names of what
+/// they refer to. With --ebpf it reads an eBPF program that is no object.
 #[derive(clap::Args)]
 #[command(group = ArgGroup::new("shown").args(["converted", "jit"]))]
 #[command(after_help = "\
@@ -29,6 +33,9 @@ Examples:
   beebox dis filter.txt --format asm        source that bpf_asm assembles
   beebox dis -e 'port 22' --converted       classic and internal code, side by side
   beebox dis -e 'port 22' --jit             and the native code of this processor
+  beebox dis prog.bpf.o --source            an object's programs, with source lines
+  beebox dis prog.bpf.o --prog xdp_main --format log   as in the verifier's log
+  beebox dis prog.bpf.o --jit --source      and their native code
   beebox dis --ebpf program.bin             an eBPF program, as LLVM writes it
   beebox dis --ebpf program.bin --format log  and as the verifier's log has it
   beebox dis --jit --ebpf program.s         an eBPF program and its native code
@@ -53,6 +60,17 @@ pub(crate) struct Args {
     /// assembly language, or an object
     #[arg(long, conflicts_with_all = ["form", "expression", "rules", "converted"])]
     ebpf: bool,
+
+    /// Of an object only the program of this name
+    #[arg(long = "prog", value_name = "NAME", conflicts_with_all = ["ebpf", "form", "expression", "rules", "converted"])]
+    programs: Vec<String>,
+
+    /// Show the source lines that instructions come from
+    #[arg(long, conflicts_with_all = ["ebpf", "form", "expression", "rules", "converted"])]
+    source: bool,
+
+    #[command(flatten)]
+    target: TargetArgs,
 
     /// The processor that the native code is for
     #[arg(long, value_name = "NAME", default_value = "this", requires = "jit")]
@@ -112,6 +130,17 @@ impl RulesName {
 }
 
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
+    if !args.ebpf
+        && let Some(file) = args.input.read_object()?
+    {
+        return show_object(&file, &args);
+    }
+    if !args.programs.is_empty() || args.source || args.target.is_given() {
+        return Err(
+            Failure::new("only objects have named programs and source lines")
+                .within(args.input.name()),
+        );
+    }
     let text = if args.ebpf {
         let insns = ebpf::read(&args.input)?;
         match args.jit {
@@ -128,6 +157,23 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     };
     write_output(&text, None)?;
     Ok(Answer::Yes)
+}
+
+/// The programs of an object; the answer is no if one of them can't be linked.
+fn show_object(file: &ObjectFile, args: &Args) -> Result<Answer, Failure> {
+    let kernel = args.target.read()?;
+    let options = args.processor.options();
+    let view = object::View {
+        format: args.format,
+        source: args.source,
+        native: args.jit.then_some(&options),
+    };
+    let shown = object::show(&mut file.open()?, &kernel, &args.programs, &view)?;
+    write_output(&shown.bytes, None)?;
+    Ok(match shown.complete {
+        true => Answer::Yes,
+        false => Answer::No,
+    })
 }
 
 fn show_converted(program: &[SockFilter], args: &Args) -> Result<Vec<u8>, Failure> {
@@ -159,16 +205,11 @@ fn show_ebpf(insns: Vec<Insn>, args: &Args) -> Result<Vec<u8>, Failure> {
 
 fn show_sides(
     classic: Option<&[SockFilter]>,
-    slots: Vec<converted::Slot>,
+    slots: Vec<slot::Slot>,
     draft: &Draft,
     format: Format,
 ) -> Result<Vec<u8>, Failure> {
-    let sides = native::Sides {
-        classic,
-        slots,
-        code: draft.bytes(),
-        pieces: draft.map().collect(),
-    };
+    let sides = native::Sides::of(classic, slots, draft);
     match format {
         Format::Json => Ok(native::json(&sides)),
         format if format.is_listing() => Ok(native::listing(&sides).into_bytes()),

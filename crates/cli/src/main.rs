@@ -10,10 +10,12 @@ mod conformance;
 mod dis;
 mod filter;
 mod link;
+mod object_input;
 mod program_input;
 mod program_output;
 mod run;
 mod seccomp;
+mod show;
 
 use std::process::ExitCode;
 
@@ -43,6 +45,7 @@ enum Command {
     ConformancePlugin(conformance::Args),
     Seccomp(seccomp::Args),
     Btf(btf::Args),
+    Show(show::Args),
     Link(link::Args),
     Bench(bench::Args),
 }
@@ -56,6 +59,7 @@ fn main() -> ExitCode {
         Command::ConformancePlugin(args) => conformance::run(args),
         Command::Seccomp(args) => seccomp::run(args),
         Command::Btf(args) => btf::run(args),
+        Command::Show(args) => show::run(args),
         Command::Link(args) => link::run(args),
         Command::Bench(args) => bench::run(args),
     };

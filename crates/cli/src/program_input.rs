@@ -12,6 +12,7 @@ use isa::classic::SockFilter;
 use sys::libpcap::Libpcap;
 
 use crate::answer::Failure;
+use crate::object_input::ObjectFile;
 
 /// The options of a command that takes one program.
 #[derive(clap::Args)]
@@ -57,6 +58,15 @@ impl ProgramInput {
     pub(crate) fn read_file(&self, limit: u64) -> Result<Vec<u8>, Failure> {
         let path = self.file.as_deref().unwrap_or(Path::new("-"));
         read_at_most(path, limit)
+    }
+
+    /// The object that the file is; `None` if it is anything else, or not a file.
+    pub(crate) fn read_object(&self) -> Result<Option<ObjectFile>, Failure> {
+        let path = self.file.as_deref().filter(|path| *path != Path::new("-"));
+        match (path, self.form) {
+            (Some(path), None) if ObjectFile::is_at(path) => ObjectFile::read(path).map(Some),
+            _ => Ok(None),
+        }
     }
 
     /// Reads the program.

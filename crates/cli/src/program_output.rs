@@ -148,3 +148,14 @@ fn write_standard_output(bytes: &[u8]) -> Result<(), Failure> {
         result => result.map_err(|error| Failure::new(format_args!("standard output: {error}"))),
     }
 }
+
+/// Prints an answer; a reader that went away is no failure.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    let mut out = anstream::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Failure::new(format!("standard output: {error}")))
+        }
+        _ => Ok(()),
+    }
+}

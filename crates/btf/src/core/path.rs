@@ -203,6 +203,26 @@ impl<'b> Path<'b> {
         self.bit_offset
     }
 
+    /// What it leads to, as people write it: `task_struct.pid`,
+    /// `bpf_func_id::BPF_FUNC_loop`, or the name of the type alone.
+    pub fn label(&self) -> String {
+        let root = self.root();
+        let mut label = match root.name() {
+            name if name.is_empty() => format!("{} <anon>", noun(root.kind())),
+            name => name.to_string(),
+        };
+        let is_value = Subject::of(self.kind) == Some(Subject::EnumValue);
+        for (at, step) in self.steps.iter().enumerate() {
+            if step.name != StrOffset::EMPTY {
+                label.push_str(if is_value { "::" } else { "." });
+                label.push_str(&self.name(step).to_string());
+            } else if at > 0 || step.index > 0 {
+                label.push_str(&format!("[{}]", step.index));
+            }
+        }
+        label
+    }
+
     pub(crate) fn name(&self, step: &Step) -> Name<'b> {
         self.btf.string(step.name)
     }

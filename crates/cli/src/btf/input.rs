@@ -9,14 +9,14 @@ use object::{Object, ObjectSection};
 use crate::answer::Failure;
 
 /// The types of a file, and what its instructions have to do with them.
-pub(super) struct Types {
-    pub(super) btf: Btf<'static>,
-    pub(super) ext: Option<BtfExt<'static>>,
+pub(crate) struct Types {
+    pub(crate) btf: Btf<'static>,
+    pub(crate) ext: Option<BtfExt<'static>>,
 }
 
 impl Types {
     /// Reads a file.
-    pub(super) fn read(path: &Path) -> Result<Types, Failure> {
+    pub(crate) fn read(path: &Path) -> Result<Types, Failure> {
         Types::read_inside(path).map_err(|failure| failure.within(path.display()))
     }
 

@@ -4,10 +4,11 @@ use std::fmt::Write;
 
 use classic::{Converted, Rules, text};
 use isa::classic::SockFilter;
-use isa::ebpf::{Callee, Flow, Insn, Reg};
+use isa::ebpf::{Callee, Insn, Reg};
 use serde::Serialize;
 use spec::{calls, context};
 
+use super::slot::{Slot, SlotRecord};
 use crate::program_output::{self, InsnRecord};
 
 /// Where converted programs keep their context.
@@ -45,16 +46,6 @@ pub(super) fn listing(program: &[SockFilter], converted: &Converted) -> String {
     out
 }
 
-/// One instruction of an eBPF program.
-pub(super) struct Slot {
-    pub(super) index: usize,
-    /// The classic instruction that it comes from.
-    pub(super) origin: Option<usize>,
-    pub(super) insn: Insn,
-    /// Whether its context is `struct __sk_buff`.
-    pub(super) sees_packets: bool,
-}
-
 /// The converted instructions; the second slots of 64-bit immediates belong to
 /// the first ones.
 pub(super) fn slots(converted: &Converted) -> impl Iterator<Item = Slot> {
@@ -67,78 +58,35 @@ pub(super) fn slots(converted: &Converted) -> impl Iterator<Item = Slot> {
             index,
             origin,
             insn,
-            sees_packets,
+            name: name(insn, sees_packets).map(str::to_owned),
+            source: None,
         })
 }
 
-impl Slot {
-    /// The instruction, with its number and what it jumps to, calls or loads.
-    pub(super) fn line(&self) -> String {
-        let Slot { index, insn, .. } = self;
-        match (self.target(), self.name()) {
-            (Some(target), _) => format!("{index:5}: {insn} <{target}>"),
-            (None, Some(name)) => format!("{index:5}: {insn} <{name}>"),
-            (None, None) => format!("{index:5}: {insn}"),
+/// The name of what it calls, or of what it loads from its context.
+fn name(insn: Insn, sees_packets: bool) -> Option<&'static str> {
+    match insn {
+        Insn::Call(Callee::Helper(number)) => calls::name(number),
+        Insn::Load { base, off, .. } if base == CONTEXT && sees_packets => {
+            let mut fields = context::SK_BUFF.iter();
+            fields
+                .find(|field| field.offset == off)
+                .map(|field| field.name)
         }
-    }
-
-    pub(super) fn record(&self) -> SlotRecord {
-        SlotRecord {
-            index: self.index,
-            origin: self.origin,
-            text: self.insn.to_string(),
-            target: self.target(),
-            name: self.name(),
-        }
-    }
-
-    /// The number of the instruction that it jumps to.
-    fn target(&self) -> Option<i64> {
-        match self.insn.flow() {
-            Flow::Branch(skip) | Flow::Goto(skip) => Some(self.index as i64 + 1 + i64::from(skip)),
-            _ => None,
-        }
-    }
-
-    /// The name of what it calls, or of what it loads from its context.
-    fn name(&self) -> Option<&'static str> {
-        match self.insn {
-            Insn::Call(Callee::Helper(number)) => calls::name(number),
-            Insn::Load { base, off, .. } if base == CONTEXT && self.sees_packets => {
-                let mut fields = context::SK_BUFF.iter();
-                fields
-                    .find(|field| field.offset == off)
-                    .map(|field| field.name)
-            }
-            _ => None,
-        }
+        _ => None,
     }
 }
 
 #[derive(Serialize)]
-struct Record {
+struct Record<'s> {
     insns: Vec<InsnRecord>,
-    converted: Vec<SlotRecord>,
-}
-
-#[derive(Serialize)]
-pub(super) struct SlotRecord {
-    index: usize,
-    /// The classic instruction that it comes from; null in the prologue.
-    origin: Option<usize>,
-    text: String,
-    /// The instruction that it jumps to.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    target: Option<i64>,
-    /// What it calls, or loads from its context.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<&'static str>,
+    converted: Vec<SlotRecord<'s>>,
 }
 
 pub(super) fn json(program: &[SockFilter], converted: &Converted) -> Vec<u8> {
-    let converted = slots(converted).map(|slot| slot.record()).collect();
+    let slots: Vec<Slot> = slots(converted).collect();
     program_output::json(&Record {
         insns: program_output::records(program),
-        converted,
+        converted: slots.iter().map(Slot::record).collect(),
     })
 }

@@ -1,13 +1,11 @@
 //! eBPF programs in files, and the forms in which they are printed.
 
-use std::fmt::Write;
-
 use beebox::raw::{Form, ReadError, read_program};
 use isa::ebpf::{Callee, Insn, RawInsn, encode, to_bytes};
 use serde::Serialize;
 use spec::calls;
 
-use super::converted::Slot;
+use super::slot::{Slot, SlotRecord};
 use crate::answer::Failure;
 use crate::program_input::{FormName, ProgramInput, excerpt};
 use crate::program_output::{Format, json};
@@ -43,7 +41,11 @@ pub(super) fn slots(insns: &[Insn]) -> Vec<Slot> {
             index,
             origin: None,
             insn,
-            sees_packets: false,
+            name: match insn {
+                Insn::Call(Callee::Helper(number)) => calls::name(number).map(str::to_owned),
+                _ => None,
+            },
+            source: None,
         })
         .collect()
 }
@@ -60,12 +62,12 @@ pub(crate) fn format(insns: &[Insn], format: Format) -> Result<Vec<u8>, Failure>
     };
     let text = match format {
         Format::Form(FormName::Raw | FormName::RawLe) => return Ok(to_bytes(&raw)),
-        Format::Json => return Ok(json(&records(insns, &raw))),
+        Format::Json => return Ok(as_json(insns, &raw)),
         Format::Hex => raw.iter().map(|&slot| hex(slot) + "\n").collect(),
         Format::Form(FormName::Dd) => raw.iter().map(|&slot| initializer(slot)).collect(),
         Format::Form(FormName::D) => line_each(&Slot::line),
         Format::Form(FormName::Asm) => line_each(&|slot| slot.insn.to_string()),
-        Format::Log => line_each(&|slot| format!("{}: {}", slot.index, log_text(slot.insn))),
+        Format::Log => line_each(&|slot| format!("{}: {}", slot.index, slot.log_text())),
         Format::Form(FormName::RawBe | FormName::Ddd | FormName::Oneline) => {
             return Err(Failure::new("eBPF programs have no such form")
                 .hint("they have raw, hex, d, dd, asm, log and json"));
@@ -88,44 +90,41 @@ fn initializer(slot: RawInsn) -> String {
     format!("{{ {code:#04x}, {dst}, {src}, {off}, {imm} }},\n")
 }
 
-/// The instruction as the verifier's log has it.
-fn log_text(insn: Insn) -> String {
-    let name = |callee| match callee {
-        Callee::Helper(number) => calls::name(number),
-        _ => None,
-    };
-    insn.kernel_form(&name).to_string()
-}
-
 #[derive(Serialize)]
-struct Program {
-    insns: Vec<Record>,
+struct Program<'s> {
+    insns: Vec<Record<'s>>,
 }
 
 /// One instruction in JSON.
 #[derive(Serialize)]
-struct Record {
-    index: usize,
+pub(super) struct Record<'s> {
+    #[serde(flatten)]
+    slot: SlotRecord<'s>,
     /// Its slot, or both.
     bytes: String,
-    text: String,
     log: String,
 }
 
-fn records(insns: &[Insn], raw: &[RawInsn]) -> Program {
-    let record = |slot: &Slot| {
-        let mut bytes = hex(raw[slot.index]);
-        if let Some(Insn::Imm64High) = insns.get(slot.index + 1) {
-            let _ = write!(bytes, " {}", hex(raw[slot.index + 1]));
-        }
+impl<'s> Record<'s> {
+    /// An instruction of a program in these slots.
+    pub(super) fn of(slot: &'s Slot, raw: &[RawInsn]) -> Record<'s> {
+        let slots = match slot.insn {
+            Insn::LoadImm64 { .. } => 2,
+            _ => 1,
+        };
+        let slots = raw.iter().skip(slot.index).take(slots);
+        let bytes: Vec<String> = slots.map(|&raw| hex(raw)).collect();
         Record {
-            index: slot.index,
-            bytes,
-            text: slot.insn.to_string(),
-            log: log_text(slot.insn),
+            slot: slot.record(),
+            bytes: bytes.join(" "),
+            log: slot.log_text(),
         }
-    };
-    Program {
-        insns: slots(insns).iter().map(record).collect(),
     }
+}
+
+fn as_json(insns: &[Insn], raw: &[RawInsn]) -> Vec<u8> {
+    let slots = slots(insns);
+    json(&Program {
+        insns: slots.iter().map(|slot| Record::of(slot, raw)).collect(),
+    })
 }

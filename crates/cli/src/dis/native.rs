@@ -11,10 +11,11 @@ use iced_x86::{
 };
 use isa::classic::SockFilter;
 use isa::ebpf::{Callee, Insn};
+use jit::Draft;
 use serde::Serialize;
 use spec::calls;
 
-use super::converted::Slot;
+use super::slot::{Slot, SlotRecord};
 use crate::program_output::{self, InsnRecord};
 
 /// A program as it was given, as eBPF, and as native code.
@@ -47,8 +48,15 @@ pub(super) fn listing(sides: &Sides<'_>) -> String {
     let mut lines = lines.iter().peekable();
     let mut rows = vec![sides.heading()];
     let mut beside = None;
+    let mut source = None;
     for (slot, range) in &sides.pieces {
         let mut left = slot.and_then(|slot| sides.slot(slot));
+        if let Some(line) = left.and_then(|slot| slot.source.as_deref())
+            && source != Some(line)
+        {
+            source = Some(line);
+            rows.push(sides.comment(line.comment()));
+        }
         while let Some(line) = lines.next_if(|line| line.offset < range.end) {
             rows.push(sides.row(left.take(), Some(line), &mut beside));
         }
@@ -78,10 +86,34 @@ fn columns(rows: &[Vec<String>]) -> String {
     out
 }
 
+impl<'a> Sides<'a> {
+    /// An eBPF program beside a draft of its native code.
+    pub(super) fn of(
+        classic: Option<&'a [SockFilter]>,
+        slots: Vec<Slot>,
+        draft: &'a Draft,
+    ) -> Sides<'a> {
+        Sides {
+            classic,
+            slots,
+            code: draft.bytes(),
+            pieces: draft.map().collect(),
+        }
+    }
+}
+
 impl Sides<'_> {
     fn slot(&self, index: usize) -> Option<&Slot> {
         let found = self.slots.binary_search_by_key(&index, |slot| slot.index);
         found.ok().map(|at| &self.slots[at])
+    }
+
+    /// The slot that the code at an offset comes from.
+    fn slot_at(&self, offset: usize) -> Option<&Slot> {
+        let after = self
+            .pieces
+            .partition_point(|(_, range)| range.end <= offset);
+        self.slot(self.pieces.get(after)?.0?)
     }
 
     /// Bytes of native code that come from each slot.
@@ -94,6 +126,12 @@ impl Sides<'_> {
             }
         }
         sizes
+    }
+
+    /// A row that only says something about the next ones.
+    fn comment(&self, text: String) -> Vec<String> {
+        let classic = self.classic.map(|_| String::new());
+        classic.into_iter().chain([text, String::new()]).collect()
     }
 
     fn heading(&self) -> Vec<String> {
@@ -173,7 +211,15 @@ impl Sides<'_> {
             formatter.format(insn, &mut text);
             let jumps = insn.op_count() == 1 && insn.op0_kind() == OpKind::NearBranch64;
             let target = match address_in_table(insn) {
-                Some(at) => Some(name_of(at).unwrap_or("the host").to_owned()),
+                Some(at) => {
+                    let caller = self.slot_at(insn.ip() as usize).and_then(Slot::callee);
+                    Some(
+                        caller
+                            .or_else(|| name_of(at))
+                            .unwrap_or("the host")
+                            .to_owned(),
+                    )
+                }
                 None if jumps => starts
                     .get(&(insn.near_branch64() as usize))
                     .map(usize::to_string),
@@ -266,11 +312,11 @@ fn formatter() -> IntelFormatter {
 }
 
 #[derive(Serialize)]
-struct Record {
+struct Record<'s> {
     /// The classic program.
     #[serde(skip_serializing_if = "Option::is_none")]
     insns: Option<Vec<InsnRecord>>,
-    ebpf: Vec<SlotRecord>,
+    ebpf: Vec<SizedRecord<'s>>,
     native: Vec<LineRecord>,
     /// Bytes of native code.
     bytes: usize,
@@ -280,9 +326,9 @@ struct Record {
 }
 
 #[derive(Serialize)]
-struct SlotRecord {
+struct SizedRecord<'s> {
     #[serde(flatten)]
-    slot: super::converted::SlotRecord,
+    slot: SlotRecord<'s>,
     /// Bytes of native code that come from it.
     bytes: usize,
 }
@@ -301,12 +347,18 @@ struct LineRecord {
     target: Option<String>,
 }
 
+/// A program and its native code as one line of JSON.
 pub(super) fn json(sides: &Sides<'_>) -> Vec<u8> {
+    program_output::json(&record(sides))
+}
+
+/// A program and its native code, for programs.
+pub(super) fn record<'s>(sides: &'s Sides<'_>) -> impl Serialize + 's {
     let sizes = sides.sizes();
-    let ebpf: Vec<SlotRecord> = sides
+    let ebpf: Vec<SizedRecord<'_>> = sides
         .slots
         .iter()
-        .map(|slot| SlotRecord {
+        .map(|slot| SizedRecord {
             slot: slot.record(),
             bytes: sizes[slot.index],
         })
@@ -328,12 +380,12 @@ pub(super) fn json(sides: &Sides<'_>) -> Vec<u8> {
         }
     });
     let of_slots: usize = sizes.iter().sum();
-    program_output::json(&Record {
+    Record {
         insns: sides.classic.map(program_output::records),
         native: native.collect(),
         bytes: sides.code.len(),
         bytes_between: sides.code.len() - of_slots,
         bytes_per_insn: of_slots as f64 / ebpf.len() as f64,
         ebpf,
-    })
+    }
 }

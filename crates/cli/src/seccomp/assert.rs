@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use report::seccomp::{action_text, call_json, call_text};
 use seccomp::{Analysis, Expectation, Miss, read_expectations};
 
-use super::input::{ProfileOptions, install, print, read, read_bytes};
+use super::input::{ProfileOptions, install, read, read_bytes};
 use super::{Format, too_complex};
 use crate::answer::{Answer, Failure};
+use crate::program_output::print;
 
 /// Does a filter do what a list says?
 ///

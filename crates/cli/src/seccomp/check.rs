@@ -5,8 +5,9 @@ use std::fmt::Write;
 use report::seccomp::finding_text;
 use seccomp::{Analysis, Filter, Stack};
 
-use super::input::{Inputs, print, refusal_text};
+use super::input::{Inputs, refusal_text};
 use crate::answer::{Answer, Failure};
+use crate::program_output::print;
 
 /// Would the kernel install these filters, and if not, why?
 ///

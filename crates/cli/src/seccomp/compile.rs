@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use classic::text::{ByteOrder, Form};
 use seccomp::profile::Shape;
 
-use super::input::{ProfileOptions, print, read_bytes};
+use super::input::{ProfileOptions, read_bytes};
 use crate::answer::{Answer, Failure};
+use crate::program_output::print;
 
 /// Compile a container profile (OCI or Docker JSON) to a filter
 ///

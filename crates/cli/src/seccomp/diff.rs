@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use report::seccomp::{differences_json, differences_text};
 
-use super::input::{ProfileOptions, install, print, read};
+use super::input::{ProfileOptions, install, read};
 use super::{Format, too_complex};
 use crate::answer::{Answer, Failure};
+use crate::program_output::print;
 
 /// Where do two filters differ, and with which calls can one see it?
 ///

@@ -8,9 +8,10 @@ use classic::run::{Next, Step};
 use isa::classic::{Insn, SockFilter};
 use seccomp::{Action, Arch, Stack, Word, calls};
 
-use super::input::{Inputs, Program, print};
+use super::input::{Inputs, Program};
 use super::value::{parse_arch, parse_argument, parse_number, parse_syscall};
 use crate::answer::{Answer, Failure};
+use crate::program_output::print;
 
 /// What happens to one system call, and why?
 #[derive(clap::Args)]

@@ -1,6 +1,5 @@
 //! Where filters come from: files and running processes.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use classic::Refusal;
@@ -231,16 +230,5 @@ pub(crate) fn refusal_text(program: &Program, refusal: &Refusal) -> String {
             )
         }
         None => format!("{errno}: {sentence}"),
-    }
-}
-
-/// Prints an answer; a reader that went away is no failure.
-pub(crate) fn print(text: &str) -> Result<(), Failure> {
-    let mut out = anstream::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Failure::new(format!("standard output: {error}")))
-        }
-        _ => Ok(()),
     }
 }

@@ -7,10 +7,11 @@ use report::seccomp::{
 };
 use seccomp::{Analysis, Arch, Stack};
 
-use super::input::{Inputs, Program, print};
+use super::input::{Inputs, Program};
 use super::value::parse_arch;
 use super::{Format, too_complex};
 use crate::answer::{Answer, Failure};
+use crate::program_output::print;
 
 /// What happens to every system call, and under which conditions?
 ///

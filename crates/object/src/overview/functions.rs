@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use isa::ebpf::{AluOp, Callee, Flow, Insn, Operand, RawInsn, Reg, decode};
-use program::MapId;
+use program::{ExternId, MapId};
 use spec::since::Feature;
 
 use super::{Need, ProgramOverview, Thing, collect, program_needs};
@@ -20,6 +20,9 @@ const SHORT: usize = 4096;
 /// Every program and function, by number.
 pub(super) struct Functions(Vec<Function>);
 
+/// What the object asks before it uses it: externs whose addresses it loads.
+type Asked = BTreeSet<ExternId>;
+
 /// A program or function by itself.
 #[derive(Default)]
 struct Function {
@@ -35,9 +38,10 @@ struct Function {
 
 impl Functions {
     pub(super) fn of(object: &Object<'_>) -> Functions {
+        let asked = asked(object);
         let codes = object.codes().iter();
         let mut functions: Vec<Function> = codes
-            .map(|(id, code)| Function::of(object, id, code))
+            .map(|(id, code)| Function::of(object, &asked, id, code))
             .collect();
         for id in relocated(object) {
             functions[id.0 as usize].relocations += 1;
@@ -123,6 +127,16 @@ impl Functions {
     }
 }
 
+fn asked(object: &Object<'_>) -> Asked {
+    let codes = object.codes().iter();
+    let patches = codes.flat_map(|(id, _)| object.patches.of(id));
+    let loaded = patches.filter_map(|patch| match patch.goal {
+        Goal::ExternLoad(id) => Some(id),
+        _ => None,
+    });
+    loaded.collect()
+}
+
 /// The program or function of each relocation that asks about the kernel's types.
 fn relocated<'o>(object: &'o Object<'_>) -> impl Iterator<Item = ProgramId> + 'o {
     let types = object.types().zip(object.types_of_code());
@@ -139,7 +153,7 @@ fn relocated<'o>(object: &'o Object<'_>) -> impl Iterator<Item = ProgramId> + 'o
 }
 
 impl Function {
-    fn of(object: &Object<'_>, id: ProgramId, code: &Code<'_>) -> Function {
+    fn of(object: &Object<'_>, asked: &Asked, id: ProgramId, code: &Code<'_>) -> Function {
         let slots: Vec<RawInsn> = code.slots().collect();
         let insns = decode(&slots);
         let mut function = Function {
@@ -155,7 +169,7 @@ impl Function {
                 .next_if(|patch| patch.slot as usize == slot)
                 .is_some()
             {}
-            function.take(object, (id, code), (slot, *insn), patch);
+            function.take((object, asked), (id, code), (slot, *insn), patch);
         }
         if has_loop(&insns) {
             function.needs.push(Need::feature(Feature::Loops));
@@ -167,7 +181,7 @@ impl Function {
     /// Takes note of what an instruction needs.
     fn take(
         &mut self,
-        object: &Object<'_>,
+        (object, asked): (&Object<'_>, &Asked),
         (id, code): (ProgramId, &Code<'_>),
         (slot, insn): (usize, Insn),
         patch: Option<&Patch>,
@@ -192,7 +206,10 @@ impl Function {
                         self.maps.extend(object.maps().kconfig());
                         need(Need::feature(Feature::GlobalData));
                     }
-                    ExternKind::Function(_) if is_call && !known.weak => {
+                    // A weak one that is called without a look is needed all the same.
+                    ExternKind::Function(_)
+                        if is_call && !(known.weak && asked.contains(&wanted)) =>
+                    {
                         need(Need::feature(Feature::Kfuncs));
                         need(Need::kfunc(wanted, &known.name));
                     }

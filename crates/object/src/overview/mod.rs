@@ -7,8 +7,7 @@
 //! A [`Need`] is one thing that a kernel must have: a helper, a kind of map, an
 //! instruction. All that is in a program counts, also what only runs where the
 //! program found out that the kernel has it: an overview says what is used, not what
-//! is reached. What is weak is left out, for the object says itself that it can do
-//! without.
+//! is reached. What is weak is left out if the object asks whether it is there.
 //!
 //! Cost: a pass over instructions and relocations, and for each program one over
 //! what its functions need.
@@ -16,6 +15,7 @@
 mod functions;
 mod map_needs;
 mod program_needs;
+mod trial;
 
 use program::{ExternId, MapId};
 use spec::helpers;
@@ -26,6 +26,8 @@ use spec::since::{Feature, Release, Since, kfunc};
 use crate::object::Object;
 use crate::programs::ProgramId;
 use functions::Functions;
+
+pub use trial::{ProgramTrial, Trial};
 
 /// What an object contains.
 #[derive(Clone, Debug)]

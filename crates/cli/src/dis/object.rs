@@ -1,0 +1,387 @@
+//! The programs of an object, linked, with names in place of numbers.
+
+use std::fmt::Write;
+use std::rc::Rc;
+
+use beebox::object::{Error, Object, ProgramId};
+use beebox::program::{Program, Reference, Referent};
+use btf::core::Path;
+use btf::ext::{CoreKind, CoreRelo};
+use isa::ebpf::{Callee, Imm64, Insn, Value64};
+use jit::{Draft, Options};
+use serde_json::{Value, json};
+use spec::calls;
+
+use super::native::Sides;
+use super::slot::{Slot, Source};
+use super::{ebpf, native};
+use crate::answer::Failure;
+use crate::object_input::{Kernel, refused};
+use crate::program_input::FormName;
+use crate::program_output::{self, Format};
+
+/// How programs are shown.
+pub(super) struct View<'v> {
+    pub(super) format: Format,
+    /// Are source lines shown?
+    pub(super) source: bool,
+    /// What native code is shown beside the instructions, if any.
+    pub(super) native: Option<&'v Options>,
+}
+
+/// A program that was to be linked, and what came of it.
+type Outcome = (String, Result<Program, Error>);
+
+/// Programs as they are shown.
+pub(super) struct Shown {
+    pub(super) bytes: Vec<u8>,
+    /// Was every program linked?
+    pub(super) complete: bool,
+}
+
+/// Links the programs of these names, or all of them, and shows them.
+pub(super) fn show(
+    object: &mut Object<'_>,
+    kernel: &Kernel,
+    names: &[String],
+    view: &View<'_>,
+) -> Result<Shown, Failure> {
+    let chosen = choose(object, names)?;
+    let mut outcomes = link(object, kernel, &chosen);
+    if outcomes.iter().all(|(_, outcome)| outcome.is_err())
+        && let Some((_, Err(error))) = outcomes.pop()
+    {
+        return Err(refused(error));
+    }
+    let complete = outcomes.iter().all(|(_, outcome)| outcome.is_ok());
+    let labels = Labels::of(object);
+    let bytes = match view.format {
+        Format::Json => as_json(&outcomes, &labels, view)?,
+        Format::Form(FormName::D) | Format::Log => as_text(&outcomes, &labels, view)?,
+        format => match &outcomes[..] {
+            [(_, Ok(program))] => ebpf::format(&program.insns(), format)?,
+            _ => {
+                return Err(Failure::new("several programs have no such form together")
+                    .hint("--prog NAME chooses one"));
+            }
+        },
+    };
+    Ok(Shown { bytes, complete })
+}
+
+fn choose(object: &Object<'_>, names: &[String]) -> Result<Vec<ProgramId>, Failure> {
+    let programs: Vec<(ProgramId, String)> = object
+        .programs()
+        .map(|(id, code)| (id, code.name.to_string()))
+        .collect();
+    if programs.is_empty() {
+        return Err(Failure::new("the object has no program"));
+    }
+    let known = |name: &str| programs.iter().any(|(_, known)| known == name);
+    if let Some(name) = names.iter().find(|name| !known(name)) {
+        let all: Vec<&str> = programs.iter().map(|(_, name)| name.as_str()).collect();
+        return Err(
+            Failure::new(format_args!("the object has no program {name}"))
+                .hint(format_args!("it has {}", all.join(", "))),
+        );
+    }
+    let wanted = |name: &String| names.is_empty() || names.contains(name);
+    let chosen = programs.iter().filter(|(_, name)| wanted(name));
+    Ok(chosen.map(|(id, _)| *id).collect())
+}
+
+/// Links the programs together, as a loader does; if that fails, each alone, since
+/// most may be fine.
+fn link(object: &mut Object<'_>, kernel: &Kernel, chosen: &[ProgramId]) -> Vec<Outcome> {
+    let target = kernel.target();
+    let all: Vec<(ProgramId, String)> = object
+        .programs()
+        .map(|(id, code)| (id, code.name.to_string()))
+        .collect();
+    let wanted: Vec<&String> = all
+        .iter()
+        .filter(|(id, _)| chosen.contains(id))
+        .map(|(_, name)| name)
+        .collect();
+    let mut link = |names: &[&String]| -> Result<Vec<Outcome>, Error> {
+        object.set_autoload(|code| names.iter().any(|name| code.name == name.as_str()));
+        let linked = object.link(&target)?;
+        let programs = linked.programs.into_iter();
+        let programs = programs.filter(|(id, _)| chosen.contains(id));
+        Ok(programs
+            .map(|(_, program)| (program.name.clone(), Ok(program)))
+            .collect())
+    };
+    if let Ok(outcomes) = link(&wanted) {
+        return outcomes;
+    }
+    let alone = wanted.iter().flat_map(|name| match link(&[name]) {
+        Ok(outcomes) => outcomes,
+        Err(error) => vec![((*name).clone(), Err(error))],
+    });
+    alone.collect()
+}
+
+/// What slots refer to, by name.
+struct Labels<'o, 'a> {
+    object: &'o Object<'a>,
+    /// Variables by map and place.
+    globals: Vec<(u32, u32, String)>,
+}
+
+impl<'o, 'a> Labels<'o, 'a> {
+    fn of(object: &'o Object<'a>) -> Labels<'o, 'a> {
+        let types = object.types().into_iter();
+        let globals = types.flat_map(|types| object.maps().globals(types));
+        let mut globals: Vec<_> = globals
+            .map(|global| (global.map.0, global.offset, global.name))
+            .collect();
+        globals.sort();
+        Labels { object, globals }
+    }
+
+    /// What the instruction at a slot refers to.
+    fn of_slot(&self, program: &Program, slot: u32, insn: Insn) -> Option<String> {
+        if let Some(Reference { to, .. }) = program.reference_at(slot) {
+            return Some(self.of_reference(program, *to));
+        }
+        match insn {
+            Insn::Call(Callee::Helper(number)) => calls::name(number).map(str::to_owned),
+            _ => None,
+        }
+    }
+
+    fn of_reference(&self, program: &Program, to: Referent) -> String {
+        let map = |id: beebox::program::MapId| {
+            let map = self.object.maps().get(id);
+            map.map_or_else(|| format!("map {}", id.0), |map| map.name().to_owned())
+        };
+        let wanted = |id| {
+            let wanted = self.object.externs().get(id);
+            wanted.map(|wanted| wanted.name.clone()).unwrap_or_default()
+        };
+        let function = |start| {
+            let function = program.subprogram_at(start);
+            function
+                .map(|function| function.name.clone())
+                .unwrap_or_default()
+        };
+        match to {
+            Referent::Map(id) => map(id),
+            Referent::Value { map: id, offset } => {
+                format!("{}{}", map(id), self.variable(id.0, offset))
+            }
+            Referent::MissingMap(id) => format!("no map {}", map(id)),
+            Referent::Call { start } | Referent::FunctionAddress { start } => function(start),
+            Referent::Kfunc { function, .. } => wanted(function),
+            Referent::MissingKfunc(id) => format!("no kfunc {}", wanted(id)),
+            Referent::Typed { object, .. } | Referent::Address { object, .. } => wanted(object),
+            Referent::Core(relo) => self.relocation(&relo),
+            Referent::MissingCore(relo) => format!("no {}", self.relocation(&relo)),
+        }
+    }
+
+    /// The variable at a place of a map, with what is between; nothing if no
+    /// variable is before the place.
+    fn variable(&self, map: u32, offset: u32) -> String {
+        let key = |global: &(u32, u32, String)| (global.0, global.1);
+        let after = self
+            .globals
+            .partition_point(|global| key(global) <= (map, offset));
+        let before = after.checked_sub(1).map(|at| &self.globals[at]);
+        match before.filter(|global| global.0 == map) {
+            Some((_, start, name)) if *start == offset => format!(" {name}"),
+            Some((_, start, name)) => format!(" {name}+{}", offset - start),
+            None => format!("+{offset}"),
+        }
+    }
+
+    /// What a relocation is about; the question too, unless it is where a field is.
+    fn relocation(&self, relo: &CoreRelo) -> String {
+        let types = self.object.types();
+        let path = types.and_then(|types| Path::parse(types, relo).ok());
+        let label = path.map_or_else(|| "?".to_owned(), |path| path.label());
+        match relo.kind {
+            CoreKind::FIELD_BYTE_OFFSET => label,
+            kind => format!("{label} {}", kind.name().unwrap_or("?")),
+        }
+    }
+
+    /// The slots of a program with their names and, if asked for, their lines.
+    fn slots(&self, program: &Program, with_source: bool) -> Vec<Slot> {
+        let mut slots = Vec::new();
+        let mut line: Option<Rc<Source>> = None;
+        let mut lines = program.lines.iter().peekable();
+        for (index, insn) in program.insns().into_iter().enumerate() {
+            let slot = index as u32;
+            while let Some(next) = lines.next_if(|line| line.slot <= slot) {
+                line = self.line(next);
+            }
+            if matches!(insn, Insn::Imm64High) {
+                continue;
+            }
+            slots.push(Slot {
+                index,
+                origin: None,
+                insn,
+                name: self.of_slot(program, slot, insn),
+                source: line.clone().filter(|_| with_source),
+            });
+        }
+        slots
+    }
+
+    fn line(&self, line: &beebox::program::Line) -> Option<Rc<Source>> {
+        let types = self.object.types()?;
+        Some(Rc::new(Source {
+            file: types.string(line.file).to_string(),
+            line: line.line,
+            column: line.column,
+            text: types.string(line.text).to_string(),
+        }))
+    }
+}
+
+fn as_text(
+    outcomes: &[Outcome],
+    labels: &Labels<'_, '_>,
+    view: &View<'_>,
+) -> Result<Vec<u8>, Failure> {
+    let mut text = String::new();
+    for (at, (name, outcome)) in outcomes.iter().enumerate() {
+        if at > 0 {
+            text.push('\n');
+        }
+        let program = match outcome {
+            Ok(program) => program,
+            Err(error) => {
+                let _ = writeln!(text, "{name}: can't be linked: {error}");
+                continue;
+            }
+        };
+        let slots = labels.slots(program, view.source);
+        let _ = writeln!(text, "{}", heading(program));
+        match view.native {
+            Some(options) => {
+                let draft = draft(program, options)?;
+                text.push_str(&native::listing(&Sides::of(None, slots, &draft)));
+            }
+            None => listing(&mut text, program, &slots, view.format),
+        }
+    }
+    Ok(text.into_bytes())
+}
+
+fn heading(program: &Program) -> String {
+    let Program {
+        name,
+        section,
+        slots,
+        ..
+    } = program;
+    let kind = program.kind.map_or("no type", |kind| kind.name());
+    format!(
+        "{name}: {kind}, section {section}, {} instructions",
+        slots.len()
+    )
+}
+
+fn listing(text: &mut String, program: &Program, slots: &[Slot], format: Format) {
+    let mut shown: Option<&Source> = None;
+    let mut functions = program.subprograms.iter().peekable();
+    for slot in slots {
+        if let Some(function) = functions.next_if(|function| function.start as usize == slot.index)
+        {
+            let _ = writeln!(text, "{}:", function.name);
+        }
+        if let Some(source) = slot.source.as_deref()
+            && shown != Some(source)
+        {
+            shown = Some(source);
+            let _ = writeln!(text, "{}", source.comment());
+        }
+        let _ = match format {
+            Format::Log => writeln!(text, "{}", in_log_form(slot)),
+            _ => writeln!(text, "{}", slot.line()),
+        };
+    }
+}
+
+/// The instruction as the verifier's log has it; what it refers to follows.
+fn in_log_form(slot: &Slot) -> String {
+    let text = slot.log_text();
+    let is_named = matches!(
+        slot.insn,
+        Insn::Call(Callee::Helper(_) | Callee::Kfunc { .. })
+    );
+    match slot.name.as_deref().filter(|_| !is_named) {
+        Some(name) => format!("{}: {text} <{name}>", slot.index),
+        None => format!("{}: {text}", slot.index),
+    }
+}
+
+/// The native code of a program. What it refers to has no address before it is
+/// loaded: those of maps, variables and functions are made up, and every function
+/// outside the program is called as one that is known.
+fn draft(program: &Program, options: &Options) -> Result<Draft, Failure> {
+    let insns = program.insns().into_iter().map(with_addresses).collect();
+    Draft::of_insns(insns, options)
+        .map_err(|malformed| Failure::new(malformed).within(&program.name))
+}
+
+/// An address that no kernel gives away.
+const NOWHERE: u64 = 0xffff_8880_0000_0000;
+
+fn with_addresses(insn: Insn) -> Insn {
+    match insn {
+        Insn::LoadImm64 {
+            imm: Imm64::Value(_),
+            ..
+        } => insn,
+        Insn::LoadImm64 { dst, .. } => Insn::LoadImm64 {
+            dst,
+            imm: Imm64::Value(Value64::new(NOWHERE)),
+        },
+        Insn::Call(Callee::Helper(_) | Callee::Kfunc { .. }) => {
+            Insn::Call(Callee::Helper(calls::KTIME_GET_NS))
+        }
+        _ => insn,
+    }
+}
+
+/// The programs, each with its instructions or with why it has none.
+fn as_json(
+    outcomes: &[Outcome],
+    labels: &Labels<'_, '_>,
+    view: &View<'_>,
+) -> Result<Vec<u8>, Failure> {
+    let records = outcomes.iter().map(|(name, outcome)| match outcome {
+        Ok(program) => record(program, labels, view),
+        Err(error) => Ok(json!({ "name": name, "error": error.to_string() })),
+    });
+    let programs: Result<Vec<Value>, Failure> = records.collect();
+    Ok(program_output::json(&json!({ "programs": programs? })))
+}
+
+fn record(program: &Program, labels: &Labels<'_, '_>, view: &View<'_>) -> Result<Value, Failure> {
+    let slots = labels.slots(program, true);
+    let functions = program.subprograms.iter();
+    let functions =
+        functions.map(|function| json!({ "name": function.name, "start": function.start }));
+    let insns = slots
+        .iter()
+        .map(|slot| json!(ebpf::Record::of(slot, &program.slots)));
+    let mut record = json!({
+        "name": program.name,
+        "section": program.section,
+        "type": program.kind.map(|kind| kind.name()),
+        "attach_type": program.attach.map(|attach| attach.name()),
+        "functions": functions.collect::<Vec<_>>(),
+        "insns": insns.collect::<Vec<_>>(),
+    });
+    if let Some(options) = view.native {
+        let draft = draft(program, options)?;
+        record["native"] = json!(native::record(&Sides::of(None, slots, &draft)));
+    }
+    Ok(record)
+}

@@ -1,0 +1,103 @@
+//! `beebox show`.
+
+use std::path::{Path, PathBuf};
+
+use report::object::{Shown, object_json, object_text};
+
+use crate::answer::{Answer, Failure};
+use crate::object_input::{ObjectFile, TargetArgs};
+use crate::program_output::{json, print, write_output};
+
+/// Show what a BPF object contains and which kernels it needs
+///
+/// Programs, maps, what it expects of the kernel, what it asks about the kernel's
+/// types, and the oldest release of Linux that has all that it uses. Nothing is
+/// loaded, and no kernel is needed. With --btf or --link the programs are also
+/// linked, and what is missing is listed.
+#[derive(clap::Args)]
+#[command(after_help = "\
+The columns: insns with the functions that a program calls (subprogs); stack in bytes
+over the deepest chain of calls; core, how many instructions depend on the kernel's
+types; linux, the oldest release that has everything, and the newest thing that asks
+for it. What runs only if a program found that the kernel has it counts too.
+
+Exit codes: 0 shown, 1 shown, and a program can't be linked, 2 could not answer.
+
+Examples:
+  beebox show prog.bpf.o
+  beebox show prog.bpf.o --all                      leave nothing out
+  beebox show prog.bpf.o --btf vmlinux-5.15.btf     does it fit that kernel?
+  beebox show prog.bpf.o --format json | jq '.needs[] | select(.linux == \"6.9\")'")]
+pub(crate) struct Args {
+    /// The object; `-` is standard input
+    #[arg(value_name = "FILE.o")]
+    file: PathBuf,
+
+    /// Link the programs for Linux 6.18, or the kernel that --btf says
+    #[arg(long)]
+    link: bool,
+
+    #[command(flatten)]
+    target: TargetArgs,
+
+    /// Leave nothing out
+    #[arg(long)]
+    all: bool,
+
+    /// How to print it
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    format: Format,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// For people
+    Text,
+    /// For programs
+    Json,
+}
+
+pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
+    let file = ObjectFile::read(&args.file)?;
+    let mut object = file.open()?;
+    let overview = object.overview();
+    let kernel = match args.link || args.target.is_given() {
+        true => Some(args.target.read()?),
+        false => None,
+    };
+    let trial = kernel
+        .as_ref()
+        .map(|kernel| object.try_link(&kernel.target()));
+    let answer = match &trial {
+        Some(trial)
+            if trial
+                .programs
+                .iter()
+                .any(|program| program.refusal.is_some()) =>
+        {
+            Answer::No
+        }
+        _ => Answer::Yes,
+    };
+    let names = kernel.as_ref().map(|kernel| kernel.name.as_str());
+    let shown = Shown {
+        file: base(&args.file),
+        size: file.len(),
+        object: &object,
+        overview: &overview,
+        trial: names.zip(trial.as_ref()),
+        all: args.all,
+    };
+    match args.format {
+        Format::Json => write_output(&json(&object_json(&shown)), None)?,
+        Format::Text => print(&object_text(&shown))?,
+    }
+    Ok(answer)
+}
+
+/// The last part of a path.
+fn base(path: &Path) -> &str {
+    path.file_name()
+        .and_then(|name| name.to_str())
+        .unwrap_or("-")
+}

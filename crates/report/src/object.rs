@@ -1,0 +1,204 @@
+//! What an object contains, for people in one screen and for programs in full.
+//!
+//! Words are those that people know from elsewhere: types of programs and maps and
+//! the columns of maps are bpftool's, `insns` is veristat's.
+
+mod json;
+mod text;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use btf::Kind;
+use btf::core::Path;
+use btf::ext::CoreRelo;
+use object::overview::{Need, Overview, Site, Thing, Trial};
+use object::sections::Role;
+use object::{Object, SourceLine};
+use program::Referent;
+use spec::helpers;
+
+pub use json::object_json;
+pub use text::object_text;
+
+/// An object to be shown.
+#[derive(Clone, Copy)]
+pub struct Shown<'s, 'a> {
+    /// The file.
+    pub file: &'s str,
+    /// Its size in bytes.
+    pub size: usize,
+    /// The object in it.
+    pub object: &'s Object<'a>,
+    /// What it contains.
+    pub overview: &'s Overview,
+    /// What linking came to, and for what kernel.
+    pub trial: Option<(&'s str, &'s Trial)>,
+    /// Is nothing to be left out?
+    pub all: bool,
+}
+
+/// A thing by its category and name.
+fn thing(object: &Object<'_>, need: &Need) -> (&'static str, String) {
+    match need.thing {
+        Thing::Helper(number) => {
+            let known = helpers::helper(number);
+            let unnamed = || format!("number {number}");
+            (
+                "helper",
+                known.map_or_else(unnamed, |known| known.name.to_owned()),
+            )
+        }
+        Thing::Kfunc(id) => {
+            let wanted = object.externs().get(id);
+            let name = wanted.map(|wanted| wanted.name.clone());
+            ("kfunc", name.unwrap_or_default())
+        }
+        Thing::MapKind(kind) => ("map type", kind.name().to_owned()),
+        Thing::MapFlag(name) => ("map flag", name.to_owned()),
+        Thing::ProgramType(kind) => ("program type", kind.name().to_owned()),
+        Thing::AttachType(attach) => ("attach type", attach.name().to_owned()),
+        Thing::Feature(feature) => ("", feature.name().to_owned()),
+    }
+}
+
+/// A thing in words.
+fn words(object: &Object<'_>, need: &Need) -> String {
+    let (category, name) = thing(object, need);
+    format!("{category} {name}").trim_start().to_owned()
+}
+
+/// The latest of some needs: what decides which kernel is the oldest.
+fn latest<'n>(needs: impl Iterator<Item = &'n Need>) -> Option<&'n Need> {
+    needs
+        .filter(|need| need.since.is_some())
+        .reduce(|latest, need| match need.since.map(|since| since.release) {
+            release if release > latest.since.map(|since| since.release) => need,
+            _ => latest,
+        })
+}
+
+/// Where something is first used.
+struct Place {
+    /// The program or function.
+    code: String,
+    /// From the start of that.
+    slot: usize,
+    line: Option<SourceLine>,
+}
+
+impl Place {
+    fn of(object: &Object<'_>, site: Site) -> Option<Place> {
+        let code = object.codes().get(site.code)?;
+        Some(Place {
+            code: code.name.to_string(),
+            slot: site.slot,
+            line: object.line(code.section, code.start + site.slot),
+        })
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}+{}", self.code, self.slot)?;
+        match &self.line {
+            Some(line) => write!(f, " {}:{}", base(&line.file), line.line),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A file without the directories that it is in.
+fn base(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// How many relocations ask the same, by what they ask.
+fn relocations(object: &Object<'_>) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    let groups = object.types_of_code().into_iter();
+    for relo in groups.flat_map(|ext| ext.relocations().flat_map(|group| group.records())) {
+        *counts.entry(relocation(object, &relo)).or_default() += 1;
+    }
+    counts
+}
+
+/// Types by kind, in words of C.
+fn kinds(object: &Object<'_>) -> BTreeMap<&'static str, usize> {
+    let mut counts = BTreeMap::new();
+    for ty in object.types().into_iter().flat_map(|types| types.types()) {
+        let word = match ty.kind() {
+            Kind::Struct => "structs",
+            Kind::Union => "unions",
+            Kind::Enum | Kind::Enum64 => "enums",
+            Kind::Typedef => "typedefs",
+            Kind::Func => "functions",
+            Kind::Var => "variables",
+            Kind::DeclTag | Kind::TypeTag => "tags",
+            _ => continue,
+        };
+        *counts.entry(word).or_default() += 1;
+    }
+    counts
+}
+
+/// What takes bytes in the file.
+#[derive(Default)]
+struct Sizes {
+    instructions: u64,
+    data: u64,
+    /// Not in the file.
+    zeros: u64,
+    types: u64,
+    types_of_code: u64,
+    debug: u64,
+}
+
+impl Sizes {
+    fn of(object: &Object<'_>) -> Sizes {
+        let mut sizes = Sizes::default();
+        let known = object.sections();
+        for section in object.elf().sections() {
+            let name = section.name.to_string();
+            let slot = match known.role(section.id) {
+                Role::Code => &mut sizes.instructions,
+                Role::Data | Role::Constants | Role::StructOps => &mut sizes.data,
+                Role::Zeros => &mut sizes.zeros,
+                Role::Other if Some(section.id) == known.types => &mut sizes.types,
+                Role::Other if Some(section.id) == known.types_of_code => &mut sizes.types_of_code,
+                Role::Other if name.starts_with(".debug") || name.starts_with(".rel.debug") => {
+                    &mut sizes.debug
+                }
+                Role::Other => continue,
+            };
+            *slot += section.size;
+        }
+        sizes
+    }
+}
+
+/// What a missing reference is, in words.
+fn missing(object: &Object<'_>, to: Referent) -> String {
+    match to {
+        Referent::MissingCore(relo) => relocation(object, &relo),
+        Referent::MissingKfunc(id) => {
+            let wanted = object.externs().get(id);
+            let name = wanted.map(|wanted| wanted.name.as_str());
+            format!("kfunc {}", name.unwrap_or_default())
+        }
+        Referent::MissingMap(id) => {
+            let map = object.maps().get(id);
+            format!("map {}", map.map(|map| map.name()).unwrap_or_default())
+        }
+        _ => String::new(),
+    }
+}
+
+/// What a relocation asks, and of what.
+fn relocation(object: &Object<'_>, relo: &CoreRelo) -> String {
+    let question = relo.kind.name().unwrap_or("unknown");
+    let types = object.types();
+    let path = types.and_then(|types| Path::parse(types, relo).ok());
+    let label = path.map_or_else(|| "?".to_owned(), |path| path.label());
+    format!("{label} ({question})")
+}

@@ -1,0 +1,177 @@
+//! Everything, for programs. Keys are those of bpftool where it has the thing.
+
+use object::overview::{Need, oldest};
+use serde_json::{Value, json};
+
+use super::text::extern_kind;
+use super::{Place, Shown, Sizes, kinds, missing, relocations, thing};
+
+/// What an object contains, for programs.
+pub fn object_json(shown: &Shown<'_, '_>) -> Value {
+    let Shown {
+        object, overview, ..
+    } = shown;
+    let sizes = Sizes::of(object);
+    let needs = overview.needs();
+    json!({
+        "file": shown.file,
+        "license": object.license(),
+        "kernel_version": object.kernel_version(),
+        "linux": release(oldest(&needs)),
+        "programs": programs(shown),
+        "maps": maps(shown),
+        "externs": object.externs().iter().map(|wanted| json!({
+            "name": wanted.name,
+            "kind": extern_kind(wanted.kind),
+            "weak": wanted.weak,
+        })).collect::<Vec<_>>(),
+        "globals": globals(shown),
+        "types": kinds(object),
+        "relocations": relocations(object).into_iter().map(|(what, times)| json!({
+            "what": what,
+            "count": times,
+        })).collect::<Vec<_>>(),
+        "needs": needs.iter().map(|need| self::need(shown, need)).collect::<Vec<_>>(),
+        "linked": linked(shown),
+        "sizes": {
+            "file": shown.size,
+            "instructions": sizes.instructions,
+            "data": sizes.data,
+            "zeros": sizes.zeros,
+            "btf": sizes.types,
+            "btf_ext": sizes.types_of_code,
+            "dwarf": sizes.debug,
+        },
+    })
+}
+
+fn release(release: Option<spec::since::Release>) -> Value {
+    release.map_or(Value::Null, |release| json!(release.to_string()))
+}
+
+fn programs(shown: &Shown<'_, '_>) -> Vec<Value> {
+    let Shown {
+        object, overview, ..
+    } = shown;
+    let name_of = |id| object.codes().get(id).map(|code| code.name.to_string());
+    let programs = overview.programs.iter();
+    programs
+        .filter_map(|program| {
+            let code = object.codes().get(program.id)?;
+            let flags = code.flags.with(code.section_flags());
+            let maps = program.maps.iter().filter_map(|id| object.maps().get(*id));
+            Some(json!({
+                "name": code.name.to_string(),
+                "section": code.section_name.to_string(),
+                "type": code.kind.map(|kind| kind.name()),
+                "attach_type": code.attach.map(|attach| attach.name()),
+                "prog_flags": flags.0,
+                "autoload": code.autoload,
+                "insns": program.slots,
+                "own_insns": code.len(),
+                "subprogs": program.functions.iter().filter_map(|id| name_of(*id)).collect::<Vec<_>>(),
+                "stack": program.stack,
+                "relocations": program.relocations,
+                "maps": maps.map(|map| map.name()).collect::<Vec<_>>(),
+                "linux": release(oldest(overview.needs_of(program))),
+                "needs": program.needs.iter().map(|need| self::need(shown, need)).collect::<Vec<_>>(),
+            }))
+        })
+        .collect()
+}
+
+fn maps(shown: &Shown<'_, '_>) -> Vec<Value> {
+    let Shown {
+        object, overview, ..
+    } = shown;
+    let maps = object.maps().iter().zip(&overview.maps);
+    maps.map(|((_, map), needs)| {
+        let definition = map.definition();
+        let mut value = json!({
+            "name": map.name(),
+            "kernel_name": map.kernel_name(),
+            "type": definition.kind().map(|kind| kind.name()),
+            "type_number": definition.number,
+            "bytes_key": definition.key_size,
+            "bytes_value": definition.value_size,
+            "max_entries": definition.max_entries,
+            "flags": definition.flags.0,
+            "flag_names": definition.flags.names().collect::<Vec<_>>(),
+            "map_extra": definition.extra,
+            "numa_node": definition.numa_node,
+            "pinned": map.pin,
+            "autocreate": map.autocreate,
+            "linux": release(oldest(needs)),
+            "needs": needs.iter().map(|need| self::need(shown, need)).collect::<Vec<_>>(),
+        });
+        if let Some(inner) = map.inner() {
+            value["inner"] = json!({
+                "type": inner.kind().map(|kind| kind.name()),
+                "bytes_key": inner.key_size,
+                "bytes_value": inner.value_size,
+                "max_entries": inner.max_entries,
+                "flags": inner.flags.0,
+            });
+        }
+        value
+    })
+    .collect()
+}
+
+fn globals(shown: &Shown<'_, '_>) -> Vec<Value> {
+    let maps = shown.object.maps();
+    let types = shown.object.types().into_iter();
+    let globals = types.flat_map(|types| maps.globals(types));
+    globals
+        .map(|global| {
+            let map = maps.get(global.map);
+            json!({
+                "name": global.name,
+                "map": map.map(|map| map.name()),
+                "offset": global.offset,
+                "size": global.size,
+                "static": global.is_static,
+            })
+        })
+        .collect()
+}
+
+fn need(shown: &Shown<'_, '_>, need: &Need) -> Value {
+    let (category, name) = thing(shown.object, need);
+    let place = need.site.and_then(|site| Place::of(shown.object, site));
+    json!({
+        "kind": if category.is_empty() { "feature" } else { category },
+        "name": name,
+        "linux": release(need.since.map(|since| since.release)),
+        "source": need.since.map(|since| since.source.to_string()),
+        "code": place.as_ref().map(|place| &place.code),
+        "insn": place.as_ref().map(|place| place.slot),
+        "file": place.as_ref().and_then(|place| place.line.as_ref()).map(|line| &line.file),
+        "line": place.as_ref().and_then(|place| place.line.as_ref()).map(|line| line.line),
+    })
+}
+
+fn linked(shown: &Shown<'_, '_>) -> Value {
+    let Some((target, trial)) = shown.trial else {
+        return Value::Null;
+    };
+    let programs = trial.programs.iter().filter_map(|program| {
+        let code = shown.object.codes().get(program.id)?;
+        let missing = program.missing.iter().map(|reference| {
+            json!({
+                "insn": reference.slot,
+                "what": missing(shown.object, reference.to),
+            })
+        });
+        Some(json!({
+            "name": code.name.to_string(),
+            "error": program.refusal.as_ref().map(|error| error.to_string()),
+            "missing": missing.collect::<Vec<_>>(),
+        }))
+    });
+    json!({
+        "target": target,
+        "error": trial.refusal.as_ref().map(|error| error.to_string()),
+        "programs": programs.collect::<Vec<_>>(),
+    })
+}

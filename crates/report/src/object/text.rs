@@ -1,0 +1,374 @@
+//! One screen for people.
+
+use std::fmt::Write;
+
+use anstyle::{AnsiColor, Style};
+use object::externs::ExternKind;
+use object::maps::Map;
+use object::overview::{Need, oldest};
+use object::{Code, Error};
+
+use super::{Place, Shown, Sizes, base, kinds, latest, missing, relocations, words};
+use crate::table::{Side, Table};
+
+/// Rows of a list, if not all are asked for.
+const ROWS: usize = 16;
+/// Relocations and needs, which are many.
+const FEW: usize = 8;
+
+/// What an object contains, for people.
+pub fn object_text(shown: &Shown<'_, '_>) -> String {
+    let mut text = String::new();
+    title(shown, &mut text);
+    programs(shown, &mut text);
+    maps(shown, &mut text);
+    externs(shown, &mut text);
+    core(shown, &mut text);
+    needs(shown, &mut text);
+    trial(shown, &mut text);
+    sizes(shown, &mut text);
+    text
+}
+
+fn heading(text: &mut String, words: &str) {
+    let bold = Style::new().bold();
+    let _ = writeln!(text, "\n{bold}{words}{bold:#}");
+}
+
+impl Shown<'_, '_> {
+    fn most(&self, few: usize) -> usize {
+        if self.all { usize::MAX } else { few }
+    }
+}
+
+fn title(shown: &Shown<'_, '_>, text: &mut String) {
+    let bold = Style::new().bold();
+    let Shown {
+        object, overview, ..
+    } = shown;
+    let license = match object.license() {
+        "" => "no licence".to_owned(),
+        license => format!("licence {license}"),
+    };
+    let _ = write!(
+        text,
+        "{bold}{}{bold:#}: {}, {}, {license}",
+        shown.file,
+        count(overview.programs.len(), "program"),
+        count(overview.maps.len(), "map"),
+    );
+    if let Some(release) = oldest(&overview.needs()) {
+        let _ = write!(text, "; needs {bold}Linux {release}{bold:#}");
+    }
+    text.push('\n');
+}
+
+fn count(count: usize, noun: &str) -> String {
+    match count {
+        1 => format!("1 {noun}"),
+        _ => format!("{count} {noun}s"),
+    }
+}
+
+fn programs(shown: &Shown<'_, '_>, text: &mut String) {
+    let Shown {
+        object, overview, ..
+    } = shown;
+    if overview.programs.is_empty() {
+        return;
+    }
+    let mut table = Table::new(&[
+        ("name", Side::Left),
+        ("section", Side::Left),
+        ("type", Side::Left),
+        ("attach_type", Side::Left),
+        ("insns", Side::Right),
+        ("subprogs", Side::Right),
+        ("stack", Side::Right),
+        ("core", Side::Right),
+        ("linux", Side::Left),
+    ]);
+    for program in &overview.programs {
+        let Some(code) = object.codes().get(program.id) else {
+            continue;
+        };
+        table.row([
+            code.name.to_string(),
+            section(code),
+            code.kind.map_or("-", |kind| kind.name()).to_owned(),
+            code.attach.map_or("-", |attach| attach.name()).to_owned(),
+            program.slots.to_string(),
+            program.functions.len().to_string(),
+            program.stack.to_string(),
+            program.relocations.to_string(),
+            because(shown, latest(overview.needs_of(program))),
+        ]);
+    }
+    heading(text, "programs");
+    table.write(text, shown.most(ROWS));
+}
+
+/// The section, with the question mark of programs that are not loaded.
+fn section(code: &Code<'_>) -> String {
+    let mark = if code.autoload { "" } else { "?" };
+    format!("{mark}{}", code.section_name)
+}
+
+/// A release, and what asks for it.
+fn because(shown: &Shown<'_, '_>, need: Option<&Need>) -> String {
+    let Some((need, since)) = need.and_then(|need| Some((need, need.since?))) else {
+        return "-".to_owned();
+    };
+    format!(
+        "{:<4}  {}",
+        since.release.to_string(),
+        words(shown.object, need)
+    )
+}
+
+fn maps(shown: &Shown<'_, '_>, text: &mut String) {
+    let Shown {
+        object, overview, ..
+    } = shown;
+    if overview.maps.is_empty() {
+        return;
+    }
+    let mut table = Table::new(&[
+        ("name", Side::Left),
+        ("type", Side::Left),
+        ("key", Side::Left),
+        ("value", Side::Left),
+        ("max_entries", Side::Right),
+        ("flags", Side::Right),
+        ("linux", Side::Left),
+    ]);
+    for ((_, map), needs) in object.maps().iter().zip(&overview.maps) {
+        let definition = map.definition();
+        let number = || format!("type {}", definition.number);
+        let kind = definition.kind();
+        table.row([
+            named(map),
+            kind.map_or_else(number, |kind| kind.name().to_owned()),
+            format!("{}B", definition.key_size),
+            format!("{}B", definition.value_size),
+            definition.max_entries.to_string(),
+            format!("{:#x}", definition.flags.0),
+            because(shown, latest(needs.iter())),
+        ]);
+    }
+    heading(text, "maps");
+    table.write(text, shown.most(ROWS));
+}
+
+fn named(map: &Map<'_>) -> String {
+    let mut name = map.name().to_owned();
+    if let Some(inner) = map.inner() {
+        let kind = inner.kind().map_or("?", |kind| kind.name());
+        let _ = write!(name, " of {kind}");
+    }
+    if let Some(pin) = &map.pin {
+        let _ = write!(name, " @ {pin}");
+    }
+    if !map.autocreate {
+        name.push_str(" (not created)");
+    }
+    name
+}
+
+fn externs(shown: &Shown<'_, '_>, text: &mut String) {
+    let externs: Vec<_> = shown.object.externs().iter().collect();
+    if externs.is_empty() {
+        return;
+    }
+    let mut table = Table::new(&[
+        ("name", Side::Left),
+        ("kind", Side::Left),
+        ("must be there", Side::Left),
+        ("linux", Side::Left),
+    ]);
+    for wanted in externs {
+        let kind = extern_kind(wanted.kind);
+        let since = match wanted.kind {
+            ExternKind::Function(_) => spec::since::kfunc(&wanted.name),
+            _ => None,
+        };
+        let release = since.map(|since| since.release.to_string());
+        let strong = if wanted.weak { "no (weak)" } else { "yes" };
+        table.row([
+            wanted.name.clone(),
+            kind.to_owned(),
+            strong.to_owned(),
+            release.unwrap_or_else(|| "-".to_owned()),
+        ]);
+    }
+    heading(text, "externs");
+    table.write(text, shown.most(ROWS));
+}
+
+pub(super) fn extern_kind(kind: ExternKind) -> &'static str {
+    match kind {
+        ExternKind::Config(_) => "kconfig",
+        ExternKind::Address => "ksym",
+        ExternKind::Variable(_) => "typed ksym",
+        ExternKind::Function(_) => "kfunc",
+    }
+}
+
+fn core(shown: &Shown<'_, '_>, text: &mut String) {
+    let relocations = relocations(shown.object);
+    if relocations.is_empty() {
+        return;
+    }
+    let total: usize = relocations.values().sum();
+    heading(text, &format!("CO-RE relocations ({total})"));
+    let mut parts: Vec<String> = relocations
+        .iter()
+        .map(|(what, times)| match times {
+            1 => what.clone(),
+            _ => format!("{what} × {times}"),
+        })
+        .collect();
+    let most = shown.most(FEW);
+    if let Some(more @ 1..) = parts.len().checked_sub(most) {
+        parts.truncate(most);
+        parts.push(format!("… and {more} more (--all lists them)"));
+    }
+    for part in parts {
+        let _ = writeln!(text, "  {part}");
+    }
+}
+
+fn needs(shown: &Shown<'_, '_>, text: &mut String) {
+    let Shown {
+        object, overview, ..
+    } = shown;
+    let needs = overview.needs();
+    let mut table = Table::new(&[
+        ("linux", Side::Left),
+        ("has", Side::Left),
+        ("used at", Side::Left),
+        ("source", Side::Left),
+    ]);
+    let known = needs.iter().filter(|need| need.since.is_some());
+    let unknown = needs.iter().filter(|need| need.since.is_none());
+    for need in known.chain(unknown) {
+        let place = need.site.and_then(|site| Place::of(object, site));
+        let release = need.since.map(|since| since.release.to_string());
+        let source = need.since.map(|since| since.source.to_string());
+        table.row([
+            release.unwrap_or_else(|| "?".to_owned()),
+            words(object, need),
+            place.map_or_else(String::new, |place| place.to_string()),
+            source.unwrap_or_default(),
+        ]);
+    }
+    if !needs.is_empty() {
+        heading(text, "since which release Linux has what is used");
+        table.write(text, shown.most(FEW));
+    }
+}
+
+fn trial(shown: &Shown<'_, '_>, text: &mut String) {
+    let Some((target, trial)) = shown.trial else {
+        return;
+    };
+    heading(text, &format!("linked for {target}"));
+    let red = AnsiColor::Red.on_default();
+    let refused = |text: &mut String, error: &Error| {
+        let _ = writeln!(text, "  {red}{error}{red:#}");
+    };
+    let mut fine = 0;
+    let most = shown.most(ROWS);
+    let mut lines = 0;
+    for program in &trial.programs {
+        let code = shown.object.codes().get(program.id);
+        let Some(code) = code else {
+            continue;
+        };
+        if let Some(error) = &program.refusal {
+            lines += 1;
+            if lines <= most {
+                refused(text, error);
+            }
+        }
+        for reference in &program.missing {
+            lines += 1;
+            if lines <= most {
+                let what = missing(shown.object, reference.to);
+                let _ = writeln!(
+                    text,
+                    "  {}, instruction {}: the kernel has no {what}: refused if it gets there",
+                    code.name, reference.slot
+                );
+            }
+        }
+        fine += usize::from(program.refusal.is_none() && program.missing.is_empty());
+    }
+    if let Some(more @ 1..) = lines.checked_sub(most) {
+        let _ = writeln!(text, "  … and {more} more (--all lists them)");
+    }
+    if let Some(error) = &trial.refusal
+        && lines == 0
+    {
+        refused(text, error);
+    }
+    let all = trial.programs.len();
+    let _ = writeln!(
+        text,
+        "  {fine} of {} linked with nothing missing",
+        count(all, "program")
+    );
+}
+
+fn sizes(shown: &Shown<'_, '_>, text: &mut String) {
+    let sizes = Sizes::of(shown.object);
+    let kinds: Vec<String> = kinds(shown.object)
+        .iter()
+        .map(|(word, count)| format!("{count} {word}"))
+        .collect();
+    heading(text, "sizes in bytes");
+    let _ = writeln!(
+        text,
+        "  file {}: instructions {}, data {}, .BTF {}, .BTF.ext {}, DWARF {}; zeros beside it {}",
+        shown.size,
+        sizes.instructions,
+        sizes.data,
+        sizes.types,
+        sizes.types_of_code,
+        sizes.debug,
+        sizes.zeros,
+    );
+    if !kinds.is_empty() {
+        let _ = writeln!(text, "  types: {}", kinds.join(", "));
+    }
+    let lines = shown.object.types_of_code();
+    let lines = lines.map(|ext| {
+        ext.lines()
+            .map(|group| group.records().len())
+            .sum::<usize>()
+    });
+    if let Some(lines @ 1..) = lines {
+        let files = source_files(shown);
+        let _ = writeln!(text, "  source: {lines} lines of {}", files.join(", "));
+    }
+}
+
+/// The files that instructions come from, at most three.
+fn source_files(shown: &Shown<'_, '_>) -> Vec<String> {
+    const MOST: usize = 3;
+    let mut files: Vec<String> = Vec::new();
+    if let Some((types, ext)) = shown.object.types().zip(shown.object.types_of_code()) {
+        for line in ext.lines().flat_map(|group| group.records()) {
+            let file = types.string(line.file).to_string();
+            let file = base(&file).to_owned();
+            if !files.contains(&file) {
+                if files.len() == MOST {
+                    files.push("others".to_owned());
+                    return files;
+                }
+                files.push(file);
+            }
+        }
+    }
+    files
+}
