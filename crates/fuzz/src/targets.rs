@@ -9,6 +9,7 @@ mod ebpf_engines;
 mod ebpf_raw;
 mod ebpf_text;
 mod engines;
+mod linker;
 mod seccomp_analysis;
 mod seccomp_expectations;
 mod seccomp_profile;
@@ -33,6 +34,7 @@ pub(crate) const ALL: &[Target] = &[
     seccomp_analysis::TARGET,
     btf::TARGET,
     btf_ext::TARGET,
+    linker::TARGET,
 ];
 
 /// Instructions made of any bytes: the longest program that Linux takes, and one

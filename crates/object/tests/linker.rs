@@ -132,11 +132,11 @@ fn files_that_are_no_objects_are_refused() {
 
 #[test]
 fn whose_fault_it_is() {
-    let with_second = |name| link(&ours(&["second.o", name])).unwrap_err();
-    for name in ["refused/twice.o", "refused/size.o", "refused/terms.o"] {
-        assert_eq!(with_second(name).blame(), Blame::User, "{name}");
+    let with_second = |name: &str| link(&ours(&["second.o", name])).unwrap_err();
+    for name in ["twice", "size", "terms", "untyped", "extern", "pointer"] {
+        let name = format!("refused/{name}.o");
+        assert_eq!(with_second(&name).blame(), Blame::User, "{name}");
     }
-    assert_eq!(with_second("refused/untyped.o").blame(), Blame::File);
     let flags = LinkFault::SectionsDiffer(SectionMismatch::Flags);
     let error = with_second("refused/constant.o");
     assert_eq!(error.problem(), &Problem::Linker(flags));
@@ -176,7 +176,8 @@ fn objects_are_those_of_their_sources() {
         return;
     }
     let made = Path::new(env!("CARGO_TARGET_TMPDIR")).join("linker-source.o");
-    for directory in [directory(), directory().join("refused")] {
+    let examples = directory().join("../../../../examples/link");
+    for directory in [directory(), directory().join("refused"), examples] {
         for source in files(&directory, ".c") {
             let has_types = !fs::read_to_string(&source).unwrap().contains("-g0");
             let compiled = Command::new(COMPILER)

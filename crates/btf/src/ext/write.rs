@@ -37,7 +37,7 @@ impl ExtBuilder {
 
     fn add(&mut self, table: TableKind, section: StrOffset, words: &[u32]) {
         let groups = &mut self.tables[table as usize];
-        match groups.iter_mut().find(|(name, _)| *name == section) {
+        match groups.iter_mut().rfind(|(name, _)| *name == section) {
             Some((_, records)) => records.extend_from_slice(words),
             None => groups.push((section, words.to_vec())),
         }

@@ -122,6 +122,8 @@ impl LinkFault {
     pub fn blame(&self) -> Blame {
         match self {
             LinkFault::ExternWithoutTypes
+            | LinkFault::NoTypes
+            | LinkFault::NoType
             | LinkFault::SectionInData
             | LinkFault::SectionsDiffer(_)
             | LinkFault::ContentsDiffer

@@ -33,6 +33,8 @@ pub(super) struct Input<'a> {
     pub(super) elf: Elf<'a>,
     /// The sections, by number, and then those that only the types know.
     pub(super) parts: Vec<Part<'a>>,
+    /// The first part of each name.
+    by_name: HashMap<Vec<u8>, usize>,
     pub(super) btf: Option<Btf<'a>>,
     pub(super) ext: Option<BtfExt<'a>>,
     /// What other files can see: the types of these symbols.
@@ -68,9 +70,15 @@ impl<'a> Input<'a> {
         if !elf.names_machine() {
             return Err(ElfFault::WrongMachine { machine: 0 }.into());
         }
+        let mut by_name = HashMap::new();
+        for section in &elf.sections()[1..] {
+            let name = section.name.as_bytes().to_vec();
+            by_name.entry(name).or_insert(section.id.0 as usize);
+        }
         let mut input = Input {
             name,
             parts: elf.sections().iter().map(Part::new).collect(),
+            by_name,
             elf,
             btf: None,
             ext: None,
@@ -96,7 +104,7 @@ impl<'a> Input<'a> {
 
     /// The first part of this name.
     pub(super) fn part_named(&self, name: &[u8]) -> Option<usize> {
-        (1..self.parts.len()).find(|&index| self.parts[index].name == name)
+        self.by_name.get(name).copied()
     }
 
     /// The name of a symbol, for a refusal.
@@ -299,6 +307,7 @@ impl<'a> Input<'a> {
                 None if name == EXTERNS => continue,
                 None => {
                     self.parts.push(Part::of_types(name));
+                    self.by_name.insert(name.to_vec(), self.parts.len() - 1);
                     self.parts.len() - 1
                 }
             };

@@ -37,6 +37,23 @@ const SAID_ONCE: [&[u8]; 2] = [b"license", b"version"];
 
 /// Objects that are becoming one.
 ///
+/// ```
+/// use beebox_object::linker::Linker;
+///
+/// let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/link");
+/// let main = std::fs::read(format!("{examples}/main.bpf.o"))?;
+/// let count = std::fs::read(format!("{examples}/count.bpf.o"))?;
+/// let linked = Linker::new()
+///     .add("main.bpf.o", &main)?
+///     .add("count.bpf.o", &count)?
+///     .finish()?;
+/// assert!(linked.starts_with(b"\x7fELF"));
+///
+/// let error = Linker::new().add("README.md", b"# Read me").err().unwrap();
+/// assert_eq!(error.to_string(), "README.md: this is no ELF file");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// A file that can't be added takes the linker with it: there is no half-linked
 /// object.
 pub struct Linker<'a> {

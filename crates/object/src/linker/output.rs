@@ -33,6 +33,8 @@ const FIRST_SPECIAL: usize = 0xff00;
 pub(super) struct Output {
     /// Sections in the order in which they were first named; number 0 is none.
     pub(super) sections: Vec<OutputSection>,
+    /// The first section of each name.
+    by_name: HashMap<Vec<u8>, usize>,
     pub(super) symbols: Vec<OutputSymbol>,
     pub(super) names: Names,
     /// How many headers there are, that of no section counted.
@@ -109,6 +111,7 @@ impl Output {
     pub(super) fn new() -> Output {
         let mut output = Output {
             sections: vec![OutputSection::default()],
+            by_name: HashMap::new(),
             symbols: vec![OutputSymbol::default()],
             names: Names {
                 bytes: vec![0],
@@ -155,16 +158,18 @@ impl Output {
 
     /// The section of this name.
     pub(super) fn find(&self, name: &[u8]) -> Option<usize> {
-        (1..self.sections.len()).find(|&index| self.sections[index].name == name)
+        self.by_name.get(name).copied()
     }
 
     /// Adds a section that only its name is known of.
     pub(super) fn add_section(&mut self, name: &[u8]) -> usize {
+        let number = self.sections.len();
+        self.by_name.entry(name.to_vec()).or_insert(number);
         self.sections.push(OutputSection {
             name: name.to_vec(),
             ..OutputSection::default()
         });
-        self.sections.len() - 1
+        number
     }
 
     /// The number of a section in the file; 0 for one that only types know.

@@ -210,7 +210,7 @@ impl Types {
                 };
                 let name = var.name().as_bytes();
                 let about = |fault: LinkFault| {
-                    let section = btf::Name::new(&part.name);
+                    let section = Name::new(&part.name);
                     Error::from(fault).about(var.name()).in_section(section)
                 };
                 let shared = self.shared.get_mut(name);
@@ -226,6 +226,8 @@ impl Types {
                     variables.push(new);
                     continue;
                 };
+                let known = variables.get_mut(known);
+                let known = known.ok_or_else(|| about(LinkFault::OtherSection))?;
                 // The size is that of the type of now; functions have none.
                 if var.kind() == Kind::Var {
                     let to = shared.to;
@@ -233,7 +235,7 @@ impl Types {
                         .btf
                         .as_ref()
                         .and_then(|btf| btf.size_of(to.id));
-                    variables[known].size = size.ok_or_else(|| about(LinkFault::NoSize))?;
+                    known.size = size.ok_or_else(|| about(LinkFault::NoSize))?;
                 }
             }
         }
@@ -254,7 +256,7 @@ impl Types {
         if self.builder.next_id() == TypeId(1) {
             return Ok(None);
         }
-        for section in &output.sections {
+        for section in &output.sections[1..] {
             if let Some(variables) = &section.variables {
                 let name = self.builder.string(&section.name);
                 self.builder.datasec(name, section.size as u32, variables);
