@@ -4,6 +4,7 @@
 use std::fmt;
 
 use btf::Btf;
+use profile::Profile;
 
 /// A kernel, as far as linking asks about it.
 #[derive(Clone, Copy, Default)]
@@ -28,6 +29,29 @@ pub struct Target<'t> {
     pub cpus: u32,
     /// Bytes of a page of memory.
     pub page_size: u32,
+}
+
+impl<'t> Target<'t> {
+    /// A stored kernel: its types, configuration and version, on as many CPUs as an
+    /// object wants. It has no addresses of symbols.
+    ///
+    /// ```
+    /// use beebox_object::Target;
+    /// use profile::Profile;
+    ///
+    /// let kernel = Profile::linux_6_18();
+    /// let target = Target::of_profile(&kernel);
+    /// assert_eq!(target.version >> 8, 0x0612);
+    /// ```
+    pub fn of_profile(profile: &'t Profile) -> Target<'t> {
+        Target {
+            types: Some(profile.types()),
+            config: Some(profile.config()),
+            version: profile.version(),
+            page_size: 4096,
+            ..Target::default()
+        }
+    }
 }
 
 /// Where the symbol of a name is.

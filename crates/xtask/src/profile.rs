@@ -39,7 +39,7 @@ const ROOTS: &[(Kind, &[&str])] = &[
             "socket_alloc",
             "sockaddr",
             "wakeup_source",
-            "btf_ptr",
+            "btf_",
         ],
     ),
     (Kind::Struct, PACKETS),

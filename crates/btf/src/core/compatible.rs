@@ -13,7 +13,8 @@ use crate::{Btf, Kind, Shape, StrOffset, Type, TypeId};
 const MAX_CHAIN: usize = 32;
 /// The most prototypes inside each other.
 const MAX_LEVELS: u32 = 32;
-/// The most steps that a relocation may take, members looked at and types compared.
+/// The most steps that one question may take: modifiers skipped, members looked at,
+/// types compared.
 const MAX_WORK: u32 = 1 << 20;
 
 /// An object's types and a target's, with the work that may still be done.
@@ -35,6 +36,17 @@ impl<'b> Comparison<'b> {
         }
     }
 
+    /// With no more work than is left of some that is shared.
+    pub(crate) fn within(self, left: u32) -> Comparison<'b> {
+        let work = self.work.min(left);
+        Comparison { work, ..self }
+    }
+
+    /// How many steps may still be taken.
+    pub(crate) fn work_left(&self) -> u32 {
+        self.work
+    }
+
     /// Notes a step of work.
     pub(crate) fn step(&mut self) -> Result<(), CoreError> {
         self.work = self.work.checked_sub(1).ok_or(CoreError::TooComplex)?;
@@ -43,12 +55,26 @@ impl<'b> Comparison<'b> {
 
     /// The types below the modifiers.
     pub(crate) fn plain(&mut self, (local, target): Pair) -> Result<Types<'b>, CoreError> {
-        self.step()?;
-        let plain = |btf: &'b Btf<'b>, id| match btf.skip_modifiers(id) {
-            Some(id) => Ok(btf.at(id)),
-            None => Err(CoreError::Endless),
-        };
-        Ok((plain(self.local, local)?, plain(self.target, target)?))
+        Ok((
+            self.skip(self.local, local)?,
+            self.skip(self.target, target)?,
+        ))
+    }
+
+    /// The type of the target below the modifiers.
+    pub(crate) fn plain_target(&mut self, id: TypeId) -> Result<Type<'b>, CoreError> {
+        self.skip(self.target, id)
+    }
+
+    fn skip(&mut self, btf: &'b Btf<'b>, id: TypeId) -> Result<Type<'b>, CoreError> {
+        let mut ty = btf.at(id);
+        loop {
+            self.step()?;
+            match ty.referred() {
+                Some(to) if ty.kind().is_modifier() => ty = btf.at(to),
+                _ => return Ok(ty),
+            }
+        }
     }
 
     /// May a field of the first type be read as one of the second?

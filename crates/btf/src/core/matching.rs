@@ -45,8 +45,9 @@ fn find_value<'b>(
     path: &mut Path<'b>,
 ) -> Result<bool, CoreError> {
     let target = types.target;
-    let ty = target.skip_modifiers(path.root).ok_or(CoreError::Endless)?;
-    let (Shape::Enum(of), Some(wanted)) = (target.at(ty).shape(), local.steps.first()) else {
+    let plain = types.plain_target(path.root)?;
+    let ty = plain.id();
+    let (Shape::Enum(of), Some(wanted)) = (plain.shape(), local.steps.first()) else {
         return Ok(false);
     };
     let wanted = essential_name(local.name(wanted).as_bytes());
@@ -76,7 +77,7 @@ fn find_field<'b>(
             }
             continue;
         }
-        ty = types.target.skip_modifiers(ty).ok_or(CoreError::Endless)?;
+        ty = types.plain_target(ty)?.id();
         // The first step is over what a pointer points to, which is no array.
         if at > 0 {
             let Shape::Array(array) = types.target.at(ty).shape() else {
@@ -85,8 +86,7 @@ fn find_field<'b>(
             if !path.reaches(array, step.index) {
                 return Ok(false);
             }
-            let element = types.target.skip_modifiers(array.element);
-            ty = element.ok_or(CoreError::Endless)?;
+            ty = types.plain_target(array.element)?.id();
         }
         if path.numbers.len() == MAX_STEPS {
             return Err(CoreError::TooDeep);
@@ -125,8 +125,9 @@ fn find_member<'b>(
     ty: TypeId,
 ) -> Result<Found, CoreError> {
     let target = types.target;
-    let ty = target.skip_modifiers(ty).ok_or(CoreError::Endless)?;
-    let Some(composite) = target.at(ty).as_composite() else {
+    let plain = types.plain_target(ty)?;
+    let ty = plain.id();
+    let Some(composite) = plain.as_composite() else {
         return Ok(Found::Nothing);
     };
     for (member, index) in composite.members().zip(0..) {

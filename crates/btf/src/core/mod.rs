@@ -21,8 +21,9 @@
 //!
 //! Cost: candidates come from an index by name that is made once for each target;
 //! a relocation that was seen before costs one look-up, a new one a walk over the
-//! members beside its way. Types that contain themselves, and any that would take
-//! more than a million steps, are refused.
+//! members beside its way. Types that contain themselves are refused, and so is any
+//! question that would take more than a million steps, or an object's more than 32
+//! million.
 
 mod alike;
 mod compatible;

@@ -21,7 +21,12 @@ pub struct Resolver<'b> {
     modules: Vec<&'b Btf<'b>>,
     candidates: HashMap<TypeId, Vec<Candidate<'b>>>,
     answers: HashMap<(TypeId, StrOffset, CoreKind), Answer>,
+    /// How many steps may still be taken for all relocations together.
+    work: u32,
 }
+
+/// Ten thousand different relocations of the largest structures take a fifth of it.
+const MAX_WORK: u32 = 1 << 25;
 
 /// A type of the target with the right name.
 #[derive(Clone, Copy)]
@@ -45,6 +50,7 @@ impl<'b> Resolver<'b> {
             modules: Vec::new(),
             candidates: HashMap::new(),
             answers: HashMap::new(),
+            work: MAX_WORK,
         }
     }
 
@@ -90,8 +96,11 @@ impl<'b> Resolver<'b> {
         let mut fitting = Vec::new();
         let candidates = self.candidates.get(&relo.ty);
         for candidate in candidates.into_iter().flatten() {
-            let mut types = Comparison::new(self.local, candidate.btf);
-            let Some(found) = find_in(&path, &mut types, candidate.id)? else {
+            let mut types = Comparison::new(self.local, candidate.btf).within(self.work);
+            let before = types.work_left();
+            let found = find_in(&path, &mut types, candidate.id);
+            self.work -= before - types.work_left();
+            let Some(found) = found? else {
                 continue;
             };
             let local = Measured {

@@ -1,0 +1,299 @@
+//! Corners of CO-RE that compilers' objects do not reach: types that were made by
+//! hand. What libbpf says about real objects is compared in the room that opens them.
+
+use beebox_btf::core::{Access, CoreError, Path, Resolution, Resolver, essential_name};
+use beebox_btf::ext::{CoreKind, CoreRelo};
+use beebox_btf::{Array, Btf, Builder, Encoding, Int, Kind, Member, StrOffset, TypeId, Value};
+
+/// Types in the making, with an integer of four bytes.
+struct Draft {
+    builder: Builder,
+    int: TypeId,
+}
+
+impl Draft {
+    fn new() -> Draft {
+        let mut builder = Builder::new();
+        let name = builder.string("unsigned int");
+        let int = builder.int(name, int(4));
+        Draft { builder, int }
+    }
+
+    /// A structure of 64 bytes: names, types, and where they start in bits.
+    fn composite(&mut self, kind: Kind, name: &str, members: &[(&str, TypeId, u32)]) -> TypeId {
+        let members: Vec<Member> = members
+            .iter()
+            .map(|&(name, ty, bit_offset)| Member {
+                name: self.builder.string(name),
+                ty,
+                bit_offset,
+                bits: 0,
+            })
+            .collect();
+        let name = self.builder.string(name);
+        self.builder.composite(kind, name, 64, &members)
+    }
+
+    fn structure(&mut self, name: &str, members: &[(&str, TypeId, u32)]) -> TypeId {
+        self.composite(Kind::Struct, name, members)
+    }
+
+    fn array(&mut self, element: TypeId, count: u32) -> TypeId {
+        let index = self.int;
+        self.builder.array(Array {
+            element,
+            index,
+            count,
+        })
+    }
+
+    fn relo(&mut self, ty: TypeId, access: &str, kind: CoreKind) -> CoreRelo {
+        let access = self.builder.string(access);
+        CoreRelo {
+            offset: 0,
+            ty,
+            access,
+            kind,
+        }
+    }
+
+    fn finish(&self) -> Btf<'static> {
+        Btf::parse(self.builder.finish()).unwrap()
+    }
+}
+
+fn int(size: u32) -> Int {
+    let (bits, offset, encoding) = (size * 8, 0, Encoding::NONE);
+    Int {
+        size,
+        bits,
+        offset,
+        encoding,
+    }
+}
+
+/// One relocation, answered.
+fn resolve(local: &Draft, target: &Draft, relo: &CoreRelo) -> Result<Resolution, CoreError> {
+    Resolver::new(&local.finish(), &target.finish()).resolve(relo)
+}
+
+fn value(expected: u64, value: u64) -> Result<Resolution, CoreError> {
+    Ok(Resolution::Value {
+        expected: Some(expected),
+        value,
+        access: Access::AsIs,
+    })
+}
+
+/// A structure with one member, and the question where that is.
+fn asker(ty: fn(&mut Draft) -> TypeId, access: &str) -> (Draft, CoreRelo) {
+    let mut local = Draft::new();
+    let member = ty(&mut local);
+    let root = local.structure("thing", &[("field", member, 32)]);
+    let relo = local.relo(root, access, CoreKind::FIELD_BYTE_OFFSET);
+    (local, relo)
+}
+
+fn plain(draft: &mut Draft) -> TypeId {
+    draft.int
+}
+
+#[test]
+fn flexible_arrays_end_their_structure() {
+    let flexible = |draft: &mut Draft| draft.array(draft.int, 0);
+    let (local, relo) = asker(flexible, "0:0:7");
+    let mut target = Draft::new();
+    let rest = flexible(&mut target);
+    let last = [("first", target.int, 0), ("field", rest, 64)];
+    target.structure("thing", &last);
+    assert_eq!(resolve(&local, &target, &relo), value(4 + 28, 8 + 28));
+
+    let mut target = Draft::new();
+    let rest = flexible(&mut target);
+    let first = [("field", rest, 64), ("last", target.int, 64)];
+    target.structure("thing", &first);
+    assert_eq!(resolve(&local, &target, &relo), Ok(Resolution::Poison));
+}
+
+#[test]
+fn members_are_found_below_what_has_no_name() {
+    let (local, relo) = asker(plain, "0:0");
+    let mut target = Draft::new();
+    let inner = target.structure("", &[("other", target.int, 0), ("field", target.int, 40)]);
+    let inner = target.composite(Kind::Union, "", &[("wide", target.int, 0), ("", inner, 0)]);
+    let inner = target
+        .builder
+        .reference(Kind::Const, StrOffset::EMPTY, inner);
+    target.structure("thing", &[("", target.int, 0), ("", inner, 24)]);
+    assert_eq!(resolve(&local, &target, &relo), value(4, 8));
+}
+
+#[test]
+fn a_misfit_ends_the_search() {
+    let (local, relo) = asker(plain, "0:0");
+    let mut target = Draft::new();
+    let pointer = target
+        .builder
+        .reference(Kind::Ptr, StrOffset::EMPTY, TypeId::VOID);
+    let inner = target.structure("", &[("field", pointer, 0)]);
+    target.structure("thing", &[("", inner, 0), ("field", target.int, 64)]);
+    assert_eq!(resolve(&local, &target, &relo), Ok(Resolution::Poison));
+}
+
+#[test]
+fn a_relocation_sees_what_earlier_ones_have_left() {
+    let mut local = Draft::new();
+    let members = [("a", local.int, 0), ("b", local.int, 32)];
+    let root = local.structure("thing", &members);
+    let a = local.relo(root, "0:0", CoreKind::FIELD_BYTE_OFFSET);
+    let b = local.relo(root, "0:1", CoreKind::FIELD_BYTE_OFFSET);
+    let mut target = Draft::new();
+    target.structure("thing___one", &[("a", target.int, 64)]);
+    target.structure("thing___two", &[("b", target.int, 96)]);
+    let (local, target) = (local.finish(), target.finish());
+    for (first, value_of_first, second) in [(a, value(0, 8), b), (b, value(4, 12), a)] {
+        let mut resolver = Resolver::new(&local, &target);
+        assert_eq!(resolver.resolve(&first), value_of_first);
+        assert_eq!(resolver.resolve(&second), Ok(Resolution::Poison));
+        assert_eq!(resolver.resolve(&first), value_of_first);
+    }
+}
+
+#[test]
+fn values_of_32_bits_are_signed_numbers() {
+    let enumeration = |draft: &mut Draft, wide: bool| {
+        let values = [Value {
+            name: draft.builder.string("TOP"),
+            value: 0xffff_fff0,
+        }];
+        let name = draft.builder.string("level");
+        match wide {
+            true => draft.builder.enumeration64(name, 8, false, &values),
+            false => draft.builder.enumeration(name, 4, false, &values),
+        }
+    };
+    let (mut local, mut target) = (Draft::new(), Draft::new());
+    let level = enumeration(&mut local, false);
+    enumeration(&mut target, true);
+    let relo = local.relo(level, "0", CoreKind::ENUM_VALUE);
+    let expected = 0xffff_ffff_ffff_fff0;
+    assert_eq!(
+        resolve(&local, &target, &relo),
+        value(expected, 0xffff_fff0)
+    );
+    let text = Path::parse(&local.finish(), &relo).unwrap().to_string();
+    assert_eq!(text, "<enumval_value> [2] enum level::TOP = 4294967280");
+}
+
+#[test]
+fn ways_that_lead_nowhere_are_errors() {
+    let (mut local, relo) = asker(plain, "0:0");
+    let target = Draft::new();
+    let number = relo.ty;
+    let with = |local: &mut Draft, access: &str, kind| local.relo(number, access, kind);
+    let offset = CoreKind::FIELD_BYTE_OFFSET;
+    let nowhere = |id, step| CoreError::NoSuchPart { id, step };
+    let long = ["0"; 65].join(":");
+    for (access, kind, error) in [
+        ("0:1", offset, nowhere(number, 1)),
+        ("0:0:0", offset, nowhere(local.int, 2)),
+        ("", offset, CoreError::AccessText),
+        ("0:", offset, CoreError::AccessText),
+        ("0:-1", offset, CoreError::AccessText),
+        ("0:99999999999", offset, CoreError::AccessText),
+        ("0:0", CoreKind::TYPE_SIZE, CoreError::AccessText),
+        ("0", CoreKind::ENUM_VALUE, nowhere(number, 0)),
+        (&long, offset, CoreError::AccessTooLong),
+    ] {
+        let relo = with(&mut local, access, kind);
+        assert_eq!(resolve(&local, &target, &relo), Err(error), "{access}");
+        assert_eq!(error.errno(), 22);
+    }
+    let kind = CoreKind(13);
+    let relo = with(&mut local, "0", kind);
+    assert_eq!(
+        resolve(&local, &target, &relo),
+        Err(CoreError::UnknownKind { kind })
+    );
+    let id = TypeId(99);
+    let relo = CoreRelo { ty: id, ..relo };
+    assert_eq!(
+        resolve(&local, &target, &relo),
+        Err(CoreError::NoType { id })
+    );
+    let id = local
+        .builder
+        .reference(Kind::Ptr, StrOffset::EMPTY, local.int);
+    let relo = local.relo(id, "0", CoreKind::TYPE_SIZE);
+    assert_eq!(
+        resolve(&local, &target, &relo),
+        Err(CoreError::Anonymous { id })
+    );
+    // The number of a type without a name can be asked for nevertheless.
+    let relo = local.relo(id, "0", CoreKind::TYPE_ID_LOCAL);
+    let number = Resolution::Value {
+        expected: None,
+        value: id.0.into(),
+        access: Access::AsIs,
+    };
+    assert_eq!(resolve(&local, &target, &relo), Ok(number));
+}
+
+#[test]
+fn types_without_an_end_are_refused() {
+    // A typedef of itself.
+    let (local, relo) = asker(plain, "0:0");
+    let mut target = Draft::new();
+    let itself = target.builder.next_id();
+    target
+        .builder
+        .reference(Kind::Typedef, StrOffset::EMPTY, itself);
+    target.structure("thing", &[("field", itself, 0)]);
+    assert_eq!(resolve(&local, &target, &relo), Err(CoreError::TooComplex));
+    // A structure that contains itself, without a name.
+    let mut target = Draft::new();
+    let itself = target.builder.next_id();
+    target.structure("thing", &[("", itself, 0)]);
+    let refused = resolve(&local, &target, &relo);
+    assert_eq!(refused, Err(CoreError::TooDeep));
+    assert_eq!(CoreError::TooDeep.errno(), 7);
+    // Forty structures, each with the one before twice.
+    let mut target = Draft::new();
+    let mut inner = target.int;
+    for _ in 0..40 {
+        inner = target.structure("", &[("", inner, 0), ("", inner, 0)]);
+    }
+    target.structure("thing", &[("", inner, 0)]);
+    assert_eq!(resolve(&local, &target, &relo), Err(CoreError::TooComplex));
+}
+
+#[test]
+fn all_relocations_together_take_bounded_work() {
+    let mut local = Draft::new();
+    let root = local.structure("thing", &[("field", local.int, 0)]);
+    let roots: Vec<TypeId> = (0..100)
+        .map(|at| local.structure(&format!("thing___{at}"), &[("field", local.int, 0)]))
+        .collect();
+    let relos: Vec<CoreRelo> = roots
+        .into_iter()
+        .map(|root| local.relo(root, "0:0", CoreKind::FIELD_EXISTS))
+        .collect();
+    let first = local.relo(root, "0:0", CoreKind::FIELD_EXISTS);
+    let mut target = Draft::new();
+    let mut inner = target.int;
+    for _ in 0..18 {
+        inner = target.structure("", &[("", inner, 0), ("", inner, 0)]);
+    }
+    target.structure("thing", &[("", inner, 0)]);
+    let (local, target) = (local.finish(), target.finish());
+    let mut resolver = Resolver::new(&local, &target);
+    assert_eq!(resolver.resolve(&first), value(1, 0));
+    let answers: Vec<_> = relos.iter().map(|relo| resolver.resolve(relo)).collect();
+    assert_eq!(answers[0], value(1, 0));
+    assert_eq!(answers[99], Err(CoreError::TooComplex));
+}
+
+#[test]
+fn names_lose_their_flavour() {
+    assert_eq!(essential_name(b"task_struct___v2"), b"task_struct");
+}

@@ -1,0 +1,134 @@
+//! How far the stored profile of Linux 6.18 carries: every program of the kernel's
+//! own tests, linked alone, for the running kernel and for the profile. Both must
+//! come to the same, but for the numbers of types, which are the profile's own. Where
+//! the tests' objects or the kernel are not here the test says so and passes.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use beebox_object::{Features, Object, SymbolAddress, Target};
+use btf::Btf;
+use btf::ext::CoreKind;
+use profile::Profile;
+use program::{Program, Referent};
+
+/// Programs that may differ, in percent.
+const MOST_DIFFERENT: f64 = 0.1;
+
+fn objects() -> Vec<PathBuf> {
+    let home = || Some(PathBuf::from(env::var_os("HOME")?).join(".cache/beebox/selftests"));
+    let cache = env::var_os("BEEBOX_CACHE").map(PathBuf::from).or_else(home);
+    let directory = cache.map(|cache| cache.join("7.2/obj-v3"));
+    let entries = directory.and_then(|directory| fs::read_dir(directory).ok());
+    let paths = entries
+        .into_iter()
+        .flatten()
+        .map(|entry| entry.unwrap().path());
+    let mut paths: Vec<PathBuf> = paths
+        .filter(|path| path.extension() == Some("o".as_ref()))
+        .collect();
+    paths.sort();
+    paths
+}
+
+/// What a program comes to, without numbers of types.
+fn outcome(object: &Object<'_>, target: &Target<'_>) -> Result<Program, String> {
+    let linked = object.link(target).map_err(|error| error.to_string())?;
+    if let Some((_, error)) = linked.refused.first() {
+        return Err(error.to_string());
+    }
+    let Some((_, mut program)) = linked.programs.into_iter().next() else {
+        return Err("no program".into());
+    };
+    for reference in &mut program.references {
+        let slot = reference.slot as usize;
+        match &mut reference.to {
+            Referent::Kfunc { id, .. } | Referent::Typed { id, .. } => id.0 = 1,
+            Referent::Core(relo) if relo.kind == CoreKind::TYPE_ID_TARGET => {}
+            _ => continue,
+        }
+        program.slots[slot].imm = (program.slots[slot].imm != 0).into();
+    }
+    if let Some(point) = &mut program.attach_point {
+        point.id.0 = 1;
+    }
+    Ok(program)
+}
+
+#[test]
+fn programs_link_for_the_profile_as_for_the_kernel() {
+    let kernel = fs::read("/sys/kernel/btf/vmlinux").ok();
+    let is_6_18 = fs::read_to_string("/proc/sys/kernel/osrelease")
+        .is_ok_and(|release| release.starts_with("6.18."));
+    let paths = objects();
+    let (Some(kernel), true, false) = (kernel, is_6_18, paths.is_empty()) else {
+        eprintln!("SKIPPED: no Linux 6.18 or no objects of its tests");
+        return;
+    };
+    let kernel = Btf::parse(kernel).unwrap();
+    let profile = Profile::linux_6_18();
+    let symbols = |_: &str| SymbolAddress::At(0xffff_ffff_8100_0000);
+    let stored = Target {
+        symbols: Some(&symbols),
+        ..Target::of_profile(&profile)
+    };
+    let running = Target {
+        types: Some(&kernel),
+        features: Features::LINUX_6_18,
+        ..stored
+    };
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut different = Vec::new();
+    for path in &paths {
+        let file = fs::read(path).unwrap();
+        let Ok(mut object) = Object::open(&file) else {
+            continue;
+        };
+        let names: Vec<String> = object
+            .programs()
+            .map(|(_, code)| code.name.to_string())
+            .collect();
+        for name in names {
+            object.set_autoload(|code| code.name == *name);
+            let (theirs, ours) = (outcome(&object, &running), outcome(&object, &stored));
+            let class = match (&theirs, &ours) {
+                (Ok(theirs), Ok(ours)) if theirs == ours => "linked alike",
+                (Err(theirs), Err(ours)) if theirs == ours => "refused alike",
+                (Ok(_), Ok(_)) => "linked to something else",
+                (_, Err(_)) => "refused for the profile",
+                (Err(_), Ok(_)) => "refused for the kernel",
+            };
+            *counts.entry(class).or_default() += 1;
+            if !class.ends_with("alike") {
+                different.push(format!(
+                    "{}: {name}: {class}: {}",
+                    stem(path),
+                    why(&theirs, &ours)
+                ));
+            }
+        }
+    }
+    eprintln!("{counts:#?}\n{}", different.join("\n"));
+    let all: usize = counts.values().sum();
+    assert!(all > 4000, "{all} programs");
+    assert!(different.len() as f64 <= all as f64 * MOST_DIFFERENT / 100.0);
+}
+
+fn stem(path: &Path) -> String {
+    path.file_stem()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
+}
+
+fn why(theirs: &Result<Program, String>, ours: &Result<Program, String>) -> String {
+    match (theirs, ours) {
+        (_, Err(why)) | (Err(why), _) => why.clone(),
+        (Ok(theirs), Ok(ours)) => {
+            let slots = theirs.slots.iter().zip(&ours.slots);
+            let first = slots.zip(0..).find(|((theirs, ours), _)| theirs != ours);
+            format!("{first:?}")
+        }
+    }
+}
