@@ -15,6 +15,11 @@ const WORDS: &[(&str, &str)] = &[
     ("legacy map definitions", "old maps"),
     ("failed to find BTF for extern", "extern of another object"),
     ("unrecognized extern section", "extern of another object"),
+    (
+        "isn't referenced anywhere",
+        "struct_ops program without a map",
+    ),
+    ("struct_ops", "struct_ops"),
     ("not found in kernel", "no such kernel symbol"),
     ("(strong): not resolved", "no such kernel symbol"),
     ("(strong): unknown", "no such kernel symbol"),
@@ -24,15 +29,10 @@ const WORDS: &[(&str, &str)] = &[
     ("attach program FD is not set", "no attach point"),
     ("no BTF-based attach target", "no attach point"),
     ("to find kernel BTF type ID", "no such attach point"),
-    (
-        "isn't referenced anywhere",
-        "struct_ops program without a map",
-    ),
-    ("struct_ops", "struct_ops"),
     ("invalid pinning value", "map definition"),
+    ("CO-RE", "CO-RE"),
     ("relo", "relocation"),
     ("map '", "map definition"),
-    ("CO-RE", "CO-RE"),
     ("elf:", "ELF"),
     ("BTF", "BTF"),
 ];

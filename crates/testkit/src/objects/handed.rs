@@ -291,9 +291,19 @@ impl Handed {
             Line::MapCreate(map) => self.created.push(map),
             Line::MapUpdate(value) => self.written.push(value),
             Line::MapFreeze(map) => self.frozen.push(map),
-            Line::MapContents(contents) => self.contents.push(contents),
+            Line::MapContents(contents) => self.add_contents(contents),
             Line::ProgLoad(program) => self.loaded.push(program),
             Line::Object(_) | Line::ProgBind(_) | Line::Died(_) | Line::End => {}
+        }
+    }
+
+    /// Adds what lies in a map, without the zeros behind it: memory is mapped by
+    /// pages.
+    pub(super) fn add_contents(&mut self, mut contents: Contents) {
+        let used = contents.bytes.iter().rposition(|&byte| byte != 0);
+        contents.bytes.truncate(used.map_or(0, |last| last + 1));
+        if !contents.bytes.is_empty() {
+            self.contents.push(contents);
         }
     }
 

@@ -2,8 +2,9 @@
 
 use btf::Name;
 use object::maps::{Entry, NewMap, Start};
-use object::{Error, Linked, Object, OpenOptions, Target};
+use object::{Error, JumpTable, Linked, Object, OpenOptions, ProgramId, Target};
 use program::{Program, PseudoLoad, is_wide_load};
+use spec::maps::MapKind;
 
 use super::class;
 use super::handed::{
@@ -13,6 +14,12 @@ use super::handed::{
 
 /// The longest name that the kernel takes, in bytes.
 const LONGEST_NAME: usize = 15;
+
+/// What libbpf calls the map of a table of places.
+const JUMP_TABLE: &str = ".jumptables";
+
+/// What libbpf gives as descriptor of a program that is not loaded.
+const NOT_LOADED: i32 = -2;
 
 /// Opens an object and links it: the whole, or one program alone.
 pub fn load(file: &[u8], path: &str, prog: &str, target: &Target<'_>) -> Handed {
@@ -103,21 +110,71 @@ fn loaded(object: &Object<'_>, linked: &Linked<'_>, handed: &mut Handed) {
     let types = object.types();
     handed.types = types.map(|types| LoadedTypes::new(types.as_bytes()));
     let names = Names { object, linked };
-    for map in &linked.maps {
-        if map.autocreate {
-            if let Some(inner) = &map.inner {
-                handed.created.push(created(inner, None));
-            }
-            let inner = map.inner.as_ref().map(|inner| inner.name.clone());
-            handed.created.push(created(map, inner));
-        }
+    for table in &linked.jump_tables {
+        jump_table(table, handed);
     }
-    for map in linked.maps.iter().filter(|map| map.autocreate) {
-        started(&names, map, handed);
+    let created_maps = || linked.maps.iter().filter(|map| map.autocreate);
+    for map in created_maps() {
+        if let Some(inner) = &map.inner {
+            handed.created.push(created(inner, None));
+        }
+        let inner = map.inner.as_ref().map(|inner| inner.name.clone());
+        handed.created.push(created(map, inner));
+    }
+    // Programs stand in maps once they are loaded, tables when they are attached.
+    let turn = |map: &NewMap<'_>| match &map.start {
+        Start::Table { .. } => 2,
+        Start::Entries(entries) if entries.iter().any(|(_, entry)| is_program(*entry)) => 1,
+        _ => 0,
+    };
+    for now in 0..3 {
+        for map in created_maps().filter(|map| turn(map) == now) {
+            started(&names, map, handed);
+        }
     }
     for (_, program) in &linked.programs {
         handed.loaded.push(names.loaded(program, types.is_some()));
     }
+}
+
+fn is_program(entry: Entry) -> bool {
+    matches!(entry, Entry::Program(_))
+}
+
+/// A table of places is a map that has each place as the first word of a value.
+fn jump_table(table: &JumpTable, handed: &mut Handed) {
+    const VALUE: usize = 16;
+    let map = || JUMP_TABLE.to_owned();
+    handed.created.push(CreatedMap {
+        map: map(),
+        name: map(),
+        kind: MapKind::InsnArray.number(),
+        key_size: 4,
+        value_size: VALUE as u32,
+        max_entries: table.places.len() as u32,
+        flags: 0,
+        extra: 0,
+        numa_node: 0,
+        ifindex: 0,
+        btf: false,
+        btf_key: 0,
+        btf_value: 0,
+        btf_vmlinux_value: 0,
+        inner: None,
+    });
+    for (key, place) in (0u32..).zip(&table.places) {
+        let mut value = vec![0; VALUE];
+        value[..4].copy_from_slice(&place.to_le_bytes());
+        handed.written.push(WrittenValue {
+            map: map(),
+            key: key.to_le_bytes().to_vec(),
+            value: Some(value),
+            value_map: None,
+            value_prog: None,
+            progs: Vec::new(),
+        });
+    }
+    handed.frozen.push(Frozen { map: map() });
 }
 
 fn created(map: &NewMap<'_>, inner: Option<String>) -> CreatedMap {
@@ -156,7 +213,10 @@ fn started(names: &Names<'_, '_>, map: &NewMap<'_>, handed: &mut Handed) {
                 let mut written = written(key);
                 match entry {
                     Entry::Map(map) => written.value_map = Some(names.map(map.0)),
-                    Entry::Program(program) => written.value_prog = Some(names.program(program)),
+                    Entry::Program(id) if names.is_loaded(id) => {
+                        written.value_prog = Some(names.program(id));
+                    }
+                    Entry::Program(_) => written.value = Some(NOT_LOADED.to_le_bytes().into()),
                 }
                 handed.written.push(written);
             }
@@ -170,7 +230,7 @@ fn started(names: &Names<'_, '_>, map: &NewMap<'_>, handed: &mut Handed) {
                 handed.frozen.push(Frozen { map });
             }
         }
-        Start::Arena { image, offset } => handed.contents.push(Contents {
+        Start::Arena { image, offset } => handed.add_contents(Contents {
             map: map.name.clone(),
             offset: *offset,
             bytes: image.to_vec(),
@@ -192,12 +252,17 @@ struct Names<'o, 'a> {
 }
 
 impl Names<'_, '_> {
+    /// Behind the maps of the object are its tables of places.
     fn map(&self, number: u32) -> String {
         let map = self.linked.maps.get(number as usize);
-        map.map_or_else(|| format!("number {number}"), |map| map.name.clone())
+        map.map_or_else(|| JUMP_TABLE.to_owned(), |map| map.name.clone())
     }
 
-    fn program(&self, id: object::ProgramId) -> String {
+    fn is_loaded(&self, id: ProgramId) -> bool {
+        self.linked.programs.iter().any(|(loaded, _)| *loaded == id)
+    }
+
+    fn program(&self, id: ProgramId) -> String {
         let code = self.object.codes().get(id);
         code.map_or_else(|| format!("{id:?}"), |code| code.name.to_string())
     }
