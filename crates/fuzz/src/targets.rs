@@ -5,6 +5,7 @@ mod btf_ext;
 mod capture;
 mod classic_program;
 mod classic_text;
+mod core;
 mod ebpf_engines;
 mod ebpf_raw;
 mod ebpf_text;
@@ -34,6 +35,7 @@ pub(crate) const ALL: &[Target] = &[
     seccomp_analysis::TARGET,
     btf::TARGET,
     btf_ext::TARGET,
+    core::TARGET,
     linker::TARGET,
 ];
 
