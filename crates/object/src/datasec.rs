@@ -71,9 +71,9 @@ pub(crate) fn complete(elf: &Elf<'_>, btf: &mut Btf<'_>) -> Result<(), Error> {
     if sections.is_empty() {
         return Ok(());
     }
-    let variables = Variables::of(elf);
+    let names = Names::of(elf);
     for id in sections {
-        let plan = Plan::of(elf, btf, &variables, id);
+        let plan = Plan::of(btf, &names, id);
         let plan = plan.map_err(|fault| Error::new(fault).in_section(btf.at(id).name()))?;
         for var in plan.hidden {
             btf.set_linkage(var, Linkage::STATIC);
@@ -92,12 +92,7 @@ struct Plan {
 }
 
 impl Plan {
-    fn of(
-        elf: &Elf<'_>,
-        btf: &Btf<'_>,
-        variables: &Variables<'_>,
-        id: TypeId,
-    ) -> Result<Plan, DatasecFault> {
+    fn of(btf: &Btf<'_>, names: &Names<'_>, id: TypeId) -> Result<Plan, DatasecFault> {
         let ty = btf.at(id);
         let Shape::Datasec(section) = ty.shape() else {
             return Err(DatasecFault::NotVariable(ty.kind()));
@@ -108,24 +103,17 @@ impl Plan {
             hidden: Vec::new(),
         };
         if ty.name() != KCONFIG && ty.name() != KSYMS {
-            plan.fill(elf, btf, variables, ty.name().as_bytes())?;
+            plan.fill(btf, names, ty.name().as_bytes())?;
         }
         plan.places.sort_by_key(|placed| placed.offset);
         Ok(plan)
     }
 
-    fn fill(
-        &mut self,
-        elf: &Elf<'_>,
-        btf: &Btf<'_>,
-        variables: &Variables<'_>,
-        name: &[u8],
-    ) -> Result<(), DatasecFault> {
+    fn fill(&mut self, btf: &Btf<'_>, names: &Names<'_>, name: &[u8]) -> Result<(), DatasecFault> {
         // Linkers have filled in sizes and places already.
         let is_open = self.size == 0;
         if is_open {
-            let size = elf.section_named(name).map_or(0, |section| section.size);
-            self.size = size as u32;
+            self.size = names.sections.get(name).map_or(0, |&size| size as u32);
             if self.size == 0 {
                 return Err(DatasecFault::NoSection);
             }
@@ -138,7 +126,7 @@ impl Plan {
             if matches!(var.linkage, Linkage::STATIC | Linkage::EXTERN) {
                 continue;
             }
-            let symbol = variables.0.get(ty.name().as_bytes());
+            let symbol = names.variables.get(ty.name().as_bytes());
             let symbol = symbol.ok_or_else(|| DatasecFault::NoSymbol(ty.name().to_string()))?;
             if is_open {
                 placed.offset = symbol.value as u32;
@@ -151,21 +139,35 @@ impl Plan {
     }
 }
 
-/// The variables of a file that others can see, by name.
-struct Variables<'e>(HashMap<&'e [u8], &'e Symbol>);
+/// What a file has, by name.
+struct Names<'e> {
+    /// The variables that others can see.
+    variables: HashMap<&'e [u8], &'e Symbol>,
+    /// The bytes of sections.
+    sections: HashMap<&'e [u8], u64>,
+}
 
-impl<'e> Variables<'e> {
-    fn of(elf: &'e Elf<'_>) -> Variables<'e> {
-        let mut found = HashMap::new();
+impl<'e> Names<'e> {
+    /// Of several of a name the first counts.
+    fn of(elf: &'e Elf<'_>) -> Names<'e> {
+        let mut variables = HashMap::new();
         for symbol in elf.symbols() {
             let is_seen = matches!(symbol.binding, Binding::Global | Binding::Weak);
             if symbol.kind == SymbolKind::Variable
                 && is_seen
                 && let Some(name) = elf.symbol_name(symbol)
             {
-                found.entry(name.as_bytes()).or_insert(symbol);
+                variables.entry(name.as_bytes()).or_insert(symbol);
             }
         }
-        Variables(found)
+        let mut sections = HashMap::new();
+        for section in elf.sections().iter().skip(1) {
+            let name = section.name.as_bytes();
+            sections.entry(name).or_insert(section.size);
+        }
+        Names {
+            variables,
+            sections,
+        }
     }
 }

@@ -384,9 +384,8 @@ fn a_given_configuration_goes_before_the_kernels() {
     else {
         panic!("values of the configuration are constants");
     };
-    let types = object.types().unwrap();
     let at = |name| {
-        let global = object.maps().global(types, name).unwrap();
+        let global = object.global(name).unwrap();
         let bytes = image.to_vec();
         bytes[global.offset as usize..][..global.size as usize].to_vec()
     };
@@ -402,9 +401,8 @@ fn what_the_kernel_lacks_is_missed_unless_it_is_weak() {
     let object = open(&bytes);
     let linked = link(&object).unwrap();
     let found = |name: &str| {
-        let mut externs = object.externs().iter();
-        let known = externs.find(|known| known.name == name).expect(name);
-        let (id, _) = object.externs().of_symbol(known.symbol).unwrap();
+        let (id, known) = object.externs().named(name).expect(name);
+        assert_eq!(object.externs().of_symbol(known.symbol).unwrap().0, id);
         linked.externs.get(id)
     };
     let kernel = kernel();
@@ -431,6 +429,11 @@ fn what_the_kernel_lacks_is_missed_unless_it_is_weak() {
         ..target(&kernel)
     };
     assert_eq!(fault(with(&nothing)), ExternFault::Unresolved);
+    // A variable that has a symbol but no type gets a type that no kernel takes.
+    let all = |_: &str| SymbolAddress::At(1);
+    let linked = object.link(&with(&all)).unwrap();
+    let (id, _) = object.externs().named("absent_typed_symbol").unwrap();
+    assert_eq!(linked.externs.get(id), typed(TypeId::VOID));
     assert_eq!(
         fault(with(&twice)),
         ExternFault::Ambiguous {
@@ -453,44 +456,52 @@ fn what_the_kernel_lacks_is_missed_unless_it_is_weak() {
 fn variables_are_read_and_set_by_name() {
     let bytes = everything();
     let mut object = open(&bytes);
-    let types = Btf::parse(object.types().unwrap().as_bytes().to_vec()).unwrap();
-    let maps = object.maps_mut();
+    assert_eq!(object.read_global("counter").unwrap(), 5u32.to_le_bytes());
+    assert_eq!(object.read_number("own_counter").unwrap(), 6);
+    assert_eq!(object.read_global("zeros").unwrap(), [0; 24]);
+    object.write_number("limit", 0xffff_ffff).unwrap();
+    assert_eq!(object.read_number("limit").unwrap(), 0xffff_ffff);
+    object.write_number("counter", -2).unwrap();
     assert_eq!(
-        maps.read_global(&types, "counter").unwrap(),
-        5u32.to_le_bytes()
+        object.read_global("counter").unwrap(),
+        (-2i32).to_le_bytes()
     );
-    assert_eq!(
-        maps.read_global(&types, "own_counter").unwrap(),
-        6u32.to_le_bytes()
-    );
-    assert_eq!(maps.read_global(&types, "zeros").unwrap(), [0; 24]);
-    maps.write_global(&types, "limit", &77u32.to_le_bytes())
-        .unwrap();
-    assert_eq!(
-        maps.read_global(&types, "limit").unwrap(),
-        77u32.to_le_bytes()
-    );
-    let global = maps.global(&types, "pairs").unwrap();
+    assert_eq!(object.read_number("counter").unwrap(), -2);
+    let global = object.global("pairs").unwrap();
     assert_eq!(
         (global.offset, global.size, global.is_static),
         (0, 32, false)
     );
-    let names: Vec<String> = maps.globals(&types).map(|global| global.name).collect();
+    let names: Vec<String> = object.globals().map(|global| global.name).collect();
     for name in ["counter", "own_counter", "text", "shy", "CONFIG_WIDE"] {
         assert!(names.iter().any(|known| known == name), "{names:?}");
     }
     let fault = |result: Result<(), Error>| map_fault(result.unwrap_err());
-    let short = maps.write_global(&types, "limit", &[1]);
+    let range = |value, size| MapFault::OutOfRange { value, size };
+    assert_eq!(fault(object.write_number("limit", -1)), range(-1, 4));
+    assert_eq!(
+        fault(object.write_number("counter", 1 << 31)),
+        range(1 << 31, 4)
+    );
+    assert_eq!(fault(object.write_number("pairs", 1)), MapFault::NotNumber);
+    let short = object.write_global("limit", &[1]);
     let expected = MapFault::ContentsSize {
         expected: 4,
         given: 1,
     };
     assert_eq!(fault(short), expected);
-    let unknown = maps.write_global(&types, "nothing", &[1]);
+    let unknown = object.write_global("nothing", &[1]);
     assert_eq!(fault(unknown), MapFault::NoSuchVariable("nothing".into()));
     // The kernel's configuration is not the user's to set.
-    let config = maps.write_global(&types, "CONFIG_LETTER", &[1]);
+    let config = object.write_global("CONFIG_LETTER", &[1]);
     assert_eq!(fault(config), MapFault::NoContents);
+    // What was set is what a kernel gets.
+    let linked = link(&object).unwrap();
+    let rodata = object.maps().named("everythi.rodata").unwrap();
+    let Start::Value { image, .. } = &linked.maps[rodata.0 as usize].start else {
+        panic!("constants");
+    };
+    assert_eq!(image.to_vec(), [0xff; 4]);
 }
 
 #[test]
@@ -533,27 +544,21 @@ fn sizes_and_contents_are_the_users() {
 fn the_last_array_of_a_section_takes_what_is_given() {
     let bytes = everything();
     let mut object = open(&bytes);
-    let mut types = Btf::parse(object.types().unwrap().as_bytes().to_vec()).unwrap();
-    let maps = object.maps_mut();
-    let id = maps.named(".data.pairs").unwrap();
-    maps.set_value_size(Some(&mut types), id, 80).unwrap();
-    let section = maps.get(id).unwrap().definition().value;
+    let id = object.maps().named(".data.pairs").unwrap();
+    object.set_value_size(id, 80).unwrap();
+    let section = object.maps().get(id).unwrap().definition().value;
+    let types = object.types().unwrap();
     assert_eq!(types.size_of(section), Some(80));
-    let global = maps.global(&types, "pairs").unwrap();
+    let global = object.global("pairs").unwrap();
     assert_eq!((types.size_of(global.ty), global.size), (Some(80), 80));
-    assert_eq!(
-        maps.read_global(&types, "pairs").unwrap()[..4],
-        [1, 0, 0, 0]
-    );
+    assert_eq!(object.read_global("pairs").unwrap()[..4], [1, 0, 0, 0]);
     // A size that leaves half an element takes the types away.
-    maps.set_value_size(Some(&mut types), id, 81).unwrap();
-    let map = maps.get(id).unwrap();
-    assert_eq!(
-        (map.definition().value_size, map.definition().value),
-        (81, TypeId::VOID)
-    );
-    let arena = maps.arena().unwrap();
-    let refused = maps.set_value_size(Some(&mut types), arena, 8);
+    object.set_value_size(id, 81).unwrap();
+    let definition = object.maps().get(id).unwrap().definition();
+    let expected = (81, TypeId::VOID);
+    assert_eq!((definition.value_size, definition.value), expected);
+    let arena = object.maps().arena().unwrap();
+    let refused = object.set_value_size(arena, 8);
     assert_eq!(map_fault(refused.unwrap_err()), MapFault::FixedSize);
 }
 

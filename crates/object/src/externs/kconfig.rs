@@ -108,7 +108,7 @@ impl<'e> Values<'e> {
     pub(super) fn new(externs: &'e Externs, size: u32) -> Values<'e> {
         Values {
             externs,
-            set: vec![false; externs.0.len()],
+            set: vec![false; externs.all.len()],
             image: Image::zeros(size),
         }
     }
@@ -118,7 +118,7 @@ impl<'e> Values<'e> {
     /// still needed.
     pub(super) fn fill(&mut self, target: &Target<'_>, given: Option<&str>) -> Result<(), Error> {
         let mut wants_text = false;
-        for (index, known) in self.externs.0.iter().enumerate() {
+        for (index, known) in self.externs.all.iter().enumerate() {
             let ExternKind::Config(_) = known.kind else {
                 continue;
             };
@@ -141,7 +141,7 @@ impl<'e> Values<'e> {
     }
 
     fn is_incomplete(&self) -> bool {
-        let mut all = self.externs.0.iter().zip(&self.set);
+        let mut all = self.externs.all.iter().zip(&self.set);
         all.any(|(known, &set)| matches!(known.kind, ExternKind::Config(_)) && !set)
     }
 
@@ -152,7 +152,7 @@ impl<'e> Values<'e> {
             if value.is_empty() {
                 return Err(incomplete());
             }
-            let index = self.externs.0.iter().position(|known| known.name == name);
+            let index = self.externs.named(name).map(|(id, _)| id.0 as usize);
             if let Some(index) = index.filter(|&index| !self.set[index]) {
                 let set = self.set_text(index, value);
                 set.map_err(|fault| Error::new(fault).about(name))?;
@@ -254,7 +254,7 @@ impl<'e> Values<'e> {
     }
 
     fn value(&self, index: usize) -> Option<ConfigValue> {
-        match self.externs.0.get(index)?.kind {
+        match self.externs.all.get(index)?.kind {
             ExternKind::Config(value) => Some(value),
             _ => None,
         }

@@ -40,13 +40,26 @@ pub(super) fn resolve(
     target: &Target<'_>,
     found: &mut [Resolution],
 ) -> Result<(), (usize, ExternFault)> {
-    // All addresses come before all types, as they do in libbpf.
-    for (index, known) in externs.0.iter().enumerate() {
-        if known.kind == ExternKind::Address {
-            found[index] = address(known, target).map_err(|fault| (index, fault))?;
+    // All addresses come before all types, as they do in libbpf. If it looks at
+    // symbols at all, it looks for variables with a type there, too: one without a
+    // type in the kernel then becomes type 0, which no kernel takes.
+    let needs_symbols = externs
+        .iter()
+        .any(|known| known.kind == ExternKind::Address);
+    for (index, known) in externs.iter().enumerate().filter(|_| needs_symbols) {
+        let is_typed = matches!(known.kind, ExternKind::Variable(_));
+        if is_typed || known.kind == ExternKind::Address {
+            let address = address(known, target).map_err(|fault| (index, fault))?;
+            found[index] = match address {
+                Resolution::Address(_) if is_typed => Resolution::Typed {
+                    id: TypeId::VOID,
+                    module: 0,
+                },
+                address => address,
+            };
         }
     }
-    for (index, known) in externs.0.iter().enumerate() {
+    for (index, known) in externs.iter().enumerate() {
         let wanted = match known.kind {
             ExternKind::Variable(ty) => Wanted {
                 kind: Kind::Var,
@@ -58,9 +71,11 @@ pub(super) fn resolve(
             },
             ExternKind::Config(_) | ExternKind::Address => continue,
         };
-        found[index] = wanted
-            .find(known, btf, target)
-            .map_err(|fault| (index, fault))?;
+        let resolution = wanted.find(known, btf, target);
+        match resolution.map_err(|fault| (index, fault))? {
+            Resolution::Missing => {}
+            resolution => found[index] = resolution,
+        }
     }
     Ok(())
 }

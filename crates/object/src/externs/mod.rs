@@ -33,7 +33,11 @@ pub use ksyms::Resolution;
 /// What an object expects of the kernel: first values of its configuration, in the
 /// order of their places, then what it has, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Externs(Vec<Extern>);
+pub struct Externs {
+    all: Vec<Extern>,
+    by_symbol: HashMap<SymbolId, ExternId>,
+    by_name: HashMap<String, ExternId>,
+}
 
 /// One name that the kernel should know.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,9 +101,7 @@ impl Externs {
                 kind,
             });
         }
-        let mut externs = Externs(externs);
-        externs.sort();
-        externs.place_config();
+        let externs = Externs::new(externs);
         let sections = found.sections_of(&externs);
         for id in sections {
             externs.settle(btf, id, placeholder)?;
@@ -107,20 +109,32 @@ impl Externs {
         Ok(externs)
     }
 
+    fn new(mut all: Vec<Extern>) -> Externs {
+        sort(&mut all);
+        place_config(&mut all);
+        let mut externs = Externs::default();
+        for (known, id) in all.iter().zip(0..).map(|(known, id)| (known, ExternId(id))) {
+            externs.by_symbol.insert(known.symbol, id);
+            externs.by_name.entry(known.name.clone()).or_insert(id);
+        }
+        externs.all = all;
+        externs
+    }
+
     /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = &Extern> {
-        self.0.iter()
+        self.all.iter()
     }
 
     /// What the symbol stands for.
     pub fn of_symbol(&self, symbol: SymbolId) -> Option<(ExternId, &Extern)> {
-        let index = self.0.iter().position(|known| known.symbol == symbol)?;
-        Some((ExternId(index as u32), &self.0[index]))
+        let id = *self.by_symbol.get(&symbol)?;
+        Some((id, self.get(id)?))
     }
 
     /// The extern of that number.
     pub fn get(&self, id: ExternId) -> Option<&Extern> {
-        self.0.get(id.0 as usize)
+        self.all.get(id.0 as usize)
     }
 
     /// Finds out what each is in the target, in libbpf's order: values that loaders
@@ -134,14 +148,14 @@ impl Externs {
     ) -> Result<ResolvedExterns, Error> {
         let mut values = Values::new(self, self.config_size().unwrap_or(0));
         values.fill(target, config)?;
-        let mut found = vec![Resolution::Missing; self.0.len()];
+        let mut found = vec![Resolution::Missing; self.all.len()];
         ksyms::resolve(self, btf, target, &mut found)
-            .map_err(|(index, fault)| Error::new(fault).about(&self.0[index].name))?;
+            .map_err(|(index, fault)| Error::new(fault).about(&self.all[index].name))?;
         for (index, resolution) in found.iter_mut().enumerate() {
             if values.set[index] {
                 *resolution = Resolution::Config;
             }
-            let known = &self.0[index];
+            let known = &self.all[index];
             if *resolution == Resolution::Missing && !known.weak {
                 return Err(Error::new(ExternFault::Unresolved).about(&known.name));
             }
@@ -152,41 +166,19 @@ impl Externs {
         })
     }
 
-    fn named(&self, name: &[u8]) -> Option<&Extern> {
-        self.0.iter().find(|known| known.name.as_bytes() == name)
-    }
-
-    /// Configuration first, by alignment from the largest, then by size; all others
-    /// by name.
-    fn sort(&mut self) {
-        self.0.sort_by(|a, b| {
-            let rank = |known: &Extern| match known.kind {
-                ExternKind::Config(value) => (0, Reverse(value.align), value.size),
-                _ => (1, Reverse(0), 0),
-            };
-            (rank(a), &a.name).cmp(&(rank(b), &b.name))
-        });
-    }
-
-    fn place_config(&mut self) {
-        let mut end = 0u32;
-        for known in &mut self.0 {
-            if let ExternKind::Config(value) = &mut known.kind {
-                value.offset = end
-                    .checked_next_multiple_of(value.align)
-                    .unwrap_or(u32::MAX);
-                end = value.offset.saturating_add(value.size);
-            }
-        }
+    /// The extern of that name.
+    pub fn named(&self, name: &str) -> Option<(ExternId, &Extern)> {
+        let id = *self.by_name.get(name)?;
+        Some((id, self.get(id)?))
     }
 
     /// Bytes of the map of configuration values; `None` without any.
     pub(crate) fn config_size(&self) -> Option<u32> {
-        let values = self.0.iter().filter_map(|known| match known.kind {
+        let mut values = self.all.iter().rev().filter_map(|known| match known.kind {
             ExternKind::Config(value) => Some(value.offset.saturating_add(value.size)),
             _ => None,
         });
-        values.last()
+        values.next()
     }
 
     /// Changes a section of externs to one of variables that the object has.
@@ -200,7 +192,8 @@ impl Externs {
         for placed in &places {
             let ty = btf.at(placed.var);
             let missing = || Error::new(ExternFault::NoSymbol).about(ty.name());
-            known.push(self.named(ty.name().as_bytes()).ok_or_else(missing)?.kind);
+            let named = self.named(&ty.name().to_string_lossy());
+            known.push(named.ok_or_else(missing)?.1.kind);
         }
         if is_config {
             for (placed, kind) in places.iter_mut().zip(&known) {
@@ -230,6 +223,29 @@ impl Externs {
         }
         btf.set_section(id, end, &places);
         Ok(())
+    }
+}
+
+/// Configuration first, by alignment from the largest, then by size; all others by
+/// name.
+fn sort(externs: &mut [Extern]) {
+    externs.sort_by(|a, b| {
+        let rank = |known: &Extern| match known.kind {
+            ExternKind::Config(value) => (0, Reverse(value.align), value.size),
+            _ => (1, Reverse(0), 0),
+        };
+        (rank(a), &a.name).cmp(&(rank(b), &b.name))
+    });
+}
+
+fn place_config(externs: &mut [Extern]) {
+    let mut end = 0u32;
+    for known in externs {
+        if let ExternKind::Config(value) = &mut known.kind {
+            let next = end.checked_next_multiple_of(value.align);
+            value.offset = next.unwrap_or(u32::MAX);
+            end = value.offset.saturating_add(value.size);
+        }
     }
 }
 

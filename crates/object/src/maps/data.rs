@@ -4,6 +4,8 @@
 //! Constants are for reading only, and frozen before a program is loaded, so that
 //! whoever verifies it knows their values.
 
+use std::collections::HashMap;
+
 use btf::{Btf, Linkage, Shape, TypeId};
 use spec::maps::{MAX_NAME, MapFlags, MapKind};
 
@@ -45,6 +47,7 @@ impl DataKind {
 
 /// Adds a map for each section of variables, and one for the configuration.
 pub(super) fn collect<'a>(source: &Source<'_, 'a>, maps: &mut Maps<'a>) -> Result<(), Error> {
+    let types = described(source.btf);
     for section in source.elf.sections().iter().skip(1) {
         let kind = match source.sections.role(section.id) {
             Role::Data => DataKind::Variables,
@@ -55,12 +58,15 @@ pub(super) fn collect<'a>(source: &Source<'_, 'a>, maps: &mut Maps<'a>) -> Resul
         if section.size != 0 {
             let image = Image::new(section.data()?, section.size as u32);
             let name = section.name.to_string_lossy();
-            maps.push(make(source, kind, &name, section.id, image));
+            let value = types.get(section.name.as_bytes()).copied();
+            maps.push(make(source, kind, &name, (section.id, value), image));
         }
     }
     if let Some(size) = source.externs.config_size() {
         let place = source.elf.symbol_table();
-        let map = make(source, DataKind::Config, KCONFIG, place, Image::zeros(size));
+        let value = types.get(KCONFIG.as_bytes()).copied();
+        let zeros = Image::zeros(size);
+        let map = make(source, DataKind::Config, KCONFIG, (place, value), zeros);
         maps.kconfig = Some(maps.push(map));
     }
     Ok(())
@@ -70,12 +76,10 @@ fn make<'a>(
     source: &Source<'_, '_>,
     kind: DataKind,
     section: &str,
-    place: SectionId,
+    (place, value): (SectionId, Option<TypeId>),
     image: Image<'a>,
 ) -> Map<'a> {
-    let value = source
-        .btf
-        .map_or(TypeId::VOID, |btf| described(btf, section));
+    let value = value.unwrap_or_default();
     let mut flags = MapFlags::default();
     if kind.is_frozen() {
         flags = flags.with(MapFlags::RDONLY_PROG);
@@ -122,11 +126,16 @@ fn make<'a>(
     }
 }
 
-/// The first type of that name.
-fn described(btf: &Btf<'_>, section: &str) -> TypeId {
-    let mut types = btf.types();
-    let found = types.find(|ty| ty.name() == section);
-    found.map_or(TypeId::VOID, |ty| ty.id())
+/// The first type of each name that starts as those of sections do.
+fn described<'b>(btf: Option<&'b Btf<'_>>) -> HashMap<&'b [u8], TypeId> {
+    let mut types = HashMap::new();
+    for ty in btf.into_iter().flat_map(|btf| btf.types()) {
+        let name = ty.name().as_bytes();
+        if name.starts_with(b".") {
+            types.entry(name).or_insert(ty.id());
+        }
+    }
+    types
 }
 
 /// Is any of the variables of a section meant to be seen from outside?

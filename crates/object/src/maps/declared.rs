@@ -103,7 +103,8 @@ fn read_map<'a>(
 fn find_arena<'a>(source: &Source<'_, 'a>, maps: &mut Maps<'a>) -> Result<(), Error> {
     let variables = source.sections.arena.and_then(|id| source.elf.section(id));
     let is_arena = |map: &Map<'_>| map.definition.kind() == Some(MapKind::Arena);
-    maps.arena = maps.position(is_arena);
+    let arena = maps.iter().find(|(_, map)| is_arena(map));
+    maps.arena = arena.map(|(id, _)| id);
     let arena = maps.arena.and_then(|id| maps.get_mut(id));
     let Some(arena) = arena else {
         return match variables {

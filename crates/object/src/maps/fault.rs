@@ -118,6 +118,15 @@ pub enum MapFault {
     },
     /// There is no variable of that name.
     NoSuchVariable(String),
+    /// The variable is no number, or its type has another size than it.
+    NotNumber,
+    /// The number does not fit into the variable.
+    OutOfRange {
+        /// The number.
+        value: i128,
+        /// Bytes of the variable.
+        size: u32,
+    },
     /// The size of contents is not up to the user.
     FixedSize,
     /// Its values are no maps.
@@ -285,6 +294,10 @@ impl fmt::Display for MapFault {
                 write!(f, "{given} bytes given for {expected} bytes of contents")
             }
             MapFault::NoSuchVariable(name) => write!(f, "there is no variable `{name}`"),
+            MapFault::NotNumber => write!(f, "it is no number"),
+            MapFault::OutOfRange { value, size } => {
+                write!(f, "{value} does not fit into its {size} bytes")
+            }
             MapFault::FixedSize => write!(f, "the size of its contents can't be changed"),
             MapFault::HoldsNoMaps => write!(f, "its values are no maps"),
         }

@@ -3,8 +3,9 @@
 use btf::{Array, Btf, Linkage, Placed, Shape, TypeId};
 use program::MapId;
 
-use super::{Contents, DataKind, Map, MapFault, Maps};
+use super::{Contents, DataKind, Image, Map, MapFault, Maps};
 use crate::error::Error;
+use crate::object::Object;
 
 /// A variable of the object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,27 +24,19 @@ pub struct Global {
     pub is_static: bool,
 }
 
-impl Maps<'_> {
-    /// The variables in maps of sections, by map and place.
-    pub fn globals<'b>(&'b self, btf: &'b Btf<'_>) -> impl Iterator<Item = Global> + 'b {
-        self.iter().flat_map(move |(id, map)| {
-            let section = match map.data() {
-                Some(_) => btf.at(map.definition.value).shape(),
-                None => Shape::Void,
-            };
-            let listed = match section {
-                Shape::Datasec(section) => Some(section.vars()),
-                _ => None,
-            };
-            let listed = listed.into_iter().flatten();
-            listed.filter_map(move |placed| global(btf, id, placed))
-        })
+impl Object<'_> {
+    /// The variables in its sections, by map and place. An object without types has
+    /// none that anybody could name.
+    pub fn globals(&self) -> impl Iterator<Item = Global> + '_ {
+        let types = self.types.iter();
+        types.flat_map(|types| globals(&self.maps, types))
     }
 
-    /// The first variable of that name; one that others see goes before static ones.
-    pub fn global(&self, btf: &Btf<'_>, name: &str) -> Option<Global> {
+    /// The first variable of that name; one that other files see goes before static
+    /// ones.
+    pub fn global(&self, name: &str) -> Option<Global> {
         let mut hidden = None;
-        for global in self.globals(btf).filter(|global| global.name == name) {
+        for global in self.globals().filter(|global| global.name == name) {
             if !global.is_static {
                 return Some(global);
             }
@@ -53,9 +46,9 @@ impl Maps<'_> {
     }
 
     /// The bytes of a variable.
-    pub fn read_global(&self, btf: &Btf<'_>, name: &str) -> Result<Vec<u8>, Error> {
-        let global = self.find(btf, name)?;
-        let image = self.get(global.map).and_then(Map::image);
+    pub fn read_global(&self, name: &str) -> Result<Vec<u8>, Error> {
+        let global = self.find_global(name)?;
+        let image = self.maps.get(global.map).and_then(Map::image);
         let image = image.ok_or(MapFault::NoContents)?;
         let len = global.size.min(image.size().saturating_sub(global.offset));
         let mut bytes = vec![0; len as usize];
@@ -63,47 +56,53 @@ impl Maps<'_> {
         Ok(bytes)
     }
 
-    /// Sets the bytes of a variable, all of them. Values of the configuration are not
-    /// the user's to set; give a configuration instead.
-    pub fn write_global(&mut self, btf: &Btf<'_>, name: &str, bytes: &[u8]) -> Result<(), Error> {
-        let global = self.find(btf, name)?;
+    /// Sets the bytes of a variable, all of them. Values of the kernel's
+    /// configuration are not the user's to set: give a configuration instead.
+    pub fn write_global(&mut self, name: &str, bytes: &[u8]) -> Result<(), Error> {
+        let global = self.find_global(name)?;
         let (expected, given) = (u64::from(global.size), bytes.len() as u64);
         if expected != given {
             let fault = MapFault::ContentsSize { expected, given };
             return Err(Error::new(fault).about(name));
         }
-        let map = self.get_mut(global.map).filter(|map| {
-            let data = map.data();
-            data.is_some_and(|data| data.kind != DataKind::Config)
-        });
-        let image = map.and_then(Map::image_mut);
+        let image = self.maps.get_mut(global.map).and_then(variables_mut);
         match image.is_some_and(|image| image.write(global.offset, bytes)) {
             true => Ok(()),
             false => Err(Error::new(MapFault::NoContents).about(name)),
         }
     }
 
-    fn find(&self, btf: &Btf<'_>, name: &str) -> Result<Global, Error> {
-        let missing = || MapFault::NoSuchVariable(name.to_owned());
-        Ok(self.global(btf, name).ok_or_else(missing)?)
+    /// The number that a variable is: an integer, a truth value or an enumeration.
+    pub fn read_number(&self, name: &str) -> Result<i128, Error> {
+        let global = self.find_global(name)?;
+        let number = self
+            .number(&global)
+            .map_err(|fault| Error::new(fault).about(name))?;
+        let bytes = self.read_global(name)?;
+        Ok(number.decode(&bytes))
     }
 
-    /// Sets how many bytes a value has. The last variable of a section grows or
-    /// shrinks with it, if it is an array that comes out even; if not, the map goes
-    /// without types. What an arena holds keeps its size.
-    pub fn set_value_size(
-        &mut self,
-        btf: Option<&mut Btf<'_>>,
-        id: MapId,
-        size: u32,
-    ) -> Result<(), Error> {
-        let map = self.get_mut(id).ok_or(MapFault::NoSuchMap)?;
+    /// Sets the number that a variable is: an integer, a truth value or an
+    /// enumeration. It has to fit.
+    pub fn write_number(&mut self, name: &str, value: i128) -> Result<(), Error> {
+        let global = self.find_global(name)?;
+        let number = self.number(&global).and_then(|number| number.encode(value));
+        let bytes = number.map_err(|fault| Error::new(fault).about(name))?;
+        self.write_global(name, &bytes)
+    }
+
+    /// Sets how many bytes a value of a map has. The last variable of a section grows
+    /// or shrinks with it, if it is an array that comes out even; if not, the map
+    /// goes without types. What an arena holds keeps its size.
+    pub fn set_value_size(&mut self, map: MapId, size: u32) -> Result<(), Error> {
+        let map = self.maps.get_mut(map).ok_or(MapFault::NoSuchMap)?;
         match &mut map.contents {
             Contents::Arena(_) => return Err(Error::new(MapFault::FixedSize).about(&map.name)),
             Contents::Data(data) => {
                 data.image.resize(size);
                 let section = map.definition.value;
-                if btf.is_some_and(|btf| resize_section(btf, section, size).is_none()) {
+                let types = self.types.as_mut();
+                if types.is_some_and(|types| resize_section(types, section, size).is_none()) {
                     map.definition.key = TypeId::VOID;
                     map.definition.value = TypeId::VOID;
                 }
@@ -113,6 +112,69 @@ impl Maps<'_> {
         map.definition.value_size = size;
         Ok(())
     }
+
+    fn find_global(&self, name: &str) -> Result<Global, Error> {
+        let missing = || MapFault::NoSuchVariable(name.to_owned());
+        Ok(self.global(name).ok_or_else(missing)?)
+    }
+
+    fn number(&self, global: &Global) -> Result<Number, MapFault> {
+        let types = self.types.as_ref().ok_or(MapFault::NoTypes)?;
+        let ty = types.skip_modifiers(global.ty).unwrap_or_default();
+        let (size, signed) = match types.at(ty).shape() {
+            Shape::Int(int) => (int.size, int.encoding.is_signed()),
+            Shape::Enum(of) => (of.size, of.signed),
+            _ => return Err(MapFault::NotNumber),
+        };
+        match size {
+            1..=8 if size == global.size => Ok(Number { size, signed }),
+            _ => Err(MapFault::NotNumber),
+        }
+    }
+}
+
+/// How a number stands in memory.
+struct Number {
+    /// Bytes, at most 8.
+    size: u32,
+    signed: bool,
+}
+
+impl Number {
+    fn decode(&self, bytes: &[u8]) -> i128 {
+        let mut wide = [0; 16];
+        let len = bytes.len().min(16);
+        wide[..len].copy_from_slice(&bytes[..len]);
+        let unused = 128 - 8 * self.size;
+        let value = i128::from_le_bytes(wide);
+        match self.signed {
+            true => value << unused >> unused,
+            false => value,
+        }
+    }
+
+    fn encode(&self, value: i128) -> Result<Vec<u8>, MapFault> {
+        let bytes = &value.to_le_bytes()[..self.size as usize];
+        match self.decode(bytes) == value {
+            true => Ok(bytes.to_vec()),
+            false => Err(MapFault::OutOfRange {
+                value,
+                size: self.size,
+            }),
+        }
+    }
+}
+
+fn globals<'b>(maps: &'b Maps<'_>, btf: &'b Btf<'_>) -> impl Iterator<Item = Global> + 'b {
+    maps.iter().flat_map(move |(id, map)| {
+        let section = map.data().map(|_| btf.at(map.definition.value).shape());
+        let listed = match section {
+            Some(Shape::Datasec(section)) => Some(section.vars()),
+            _ => None,
+        };
+        let listed = listed.into_iter().flatten();
+        listed.filter_map(move |placed| global(btf, id, placed))
+    })
 }
 
 fn global(btf: &Btf<'_>, map: MapId, placed: Placed) -> Option<Global> {
@@ -128,6 +190,14 @@ fn global(btf: &Btf<'_>, map: MapId, placed: Placed) -> Option<Global> {
         size: placed.size,
         is_static: var.linkage == Linkage::STATIC,
     })
+}
+
+/// The variables of a section, unless they are the kernel's configuration.
+fn variables_mut<'m, 'a>(map: &'m mut Map<'a>) -> Option<&'m mut Image<'a>> {
+    match &mut map.contents {
+        Contents::Data(data) if data.kind != DataKind::Config => Some(&mut data.image),
+        _ => None,
+    }
 }
 
 /// Lets the array at the end of a section fill it up to so many bytes.

@@ -30,7 +30,7 @@ impl Maps<'_> {
             let symbol = elf.symbol(relocation.symbol).ok_or(unknown)?;
             let offset = relocation.offset;
             let map = self
-                .around(offset)
+                .around(relocations.target, offset, POINTER)
                 .ok_or(MapFault::ValueNowhere { offset })?;
             self.add_value(elf, btf, codes, map, relocation, symbol)
                 .map_err(|fault| match self.get(map) {
@@ -39,15 +39,6 @@ impl Maps<'_> {
                 })?;
         }
         Ok(())
-    }
-
-    /// The declared map that a pointer at this offset is in.
-    fn around(&self, offset: u64) -> Option<MapId> {
-        let end = offset.checked_add(POINTER)?;
-        self.position(|map| {
-            let place = map.place;
-            map.is_declared() && place.offset <= offset && end <= place.offset + place.size
-        })
     }
 
     fn add_value(

@@ -283,7 +283,7 @@ impl<'t> Kernel<'t> {
         let (table, _) = structure(btf, &name).ok_or_else(|| missing(&name))?;
         let mut members = kept.members();
         let data = members.find(|member| member.ty == table);
-        let data = data.ok_or_else(|| StructOpsFault::NotInValue(name))?;
+        let data = data.ok_or(StructOpsFault::NotInValue(name))?;
         Ok(Kernel {
             btf,
             module,

@@ -25,7 +25,7 @@ mod initial;
 mod kernel_ops;
 mod struct_ops;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use btf::{Btf, TypeId};
 use program::MapId;
@@ -50,6 +50,10 @@ pub use struct_ops::{StructOps, StructOpsFault};
 #[derive(Clone, Debug, Default)]
 pub struct Maps<'a> {
     all: Vec<Map<'a>>,
+    /// The first map of each name.
+    names: HashMap<String, MapId>,
+    /// The first map at each place of the file: section and offset.
+    places: BTreeMap<(SectionId, u64), MapId>,
     /// The section of declarations, and the type that describes it.
     declared: Option<(SectionId, TypeId)>,
     kconfig: Option<MapId>,
@@ -133,8 +137,12 @@ impl<'a> Maps<'a> {
     }
 
     fn push(&mut self, map: Map<'a>) -> MapId {
+        let id = MapId(self.all.len() as u32);
+        self.names.entry(map.name.clone()).or_insert(id);
+        let place = (map.place.section, map.place.offset);
+        self.places.entry(place).or_insert(id);
         self.all.push(map);
-        MapId(self.all.len() as u32 - 1)
+        id
     }
 
     /// Every map with its number.
@@ -155,18 +163,28 @@ impl<'a> Maps<'a> {
 
     /// The first map of that name.
     pub fn named(&self, name: &str) -> Option<MapId> {
-        self.position(|map| map.name == name)
+        self.names.get(name).copied()
     }
 
     /// The map that is declared at a place of the file.
     pub(crate) fn declared_at(&self, section: SectionId, offset: u64) -> Option<MapId> {
-        let is_there = |map: &Map<'_>| map.place.section == section && map.place.offset == offset;
-        self.position(|map| map.is_declared() && is_there(map))
+        let id = *self.places.get(&(section, offset))?;
+        self.get(id).filter(|map| map.is_declared()).and(Some(id))
     }
 
     /// The map of the variables of a section.
     pub(crate) fn data_of(&self, section: SectionId) -> Option<MapId> {
-        self.position(|map| map.data().is_some() && map.place.section == section)
+        let id = *self.places.get(&(section, 0))?;
+        self.get(id).and_then(Map::data).and(Some(id))
+    }
+
+    /// The map in whose part of the file so many bytes from an offset on are.
+    fn around(&self, section: SectionId, offset: u64, size: u64) -> Option<MapId> {
+        let before = self.places.range(..=(section, offset)).next_back();
+        let (&(its_section, start), &id) = before?;
+        let end = start + self.get(id)?.place.size;
+        let is_inside = offset.checked_add(size).is_some_and(|last| last <= end);
+        (its_section == section && is_inside).then_some(id)
     }
 
     /// The map of configuration values.
@@ -177,11 +195,6 @@ impl<'a> Maps<'a> {
     /// The arena.
     pub fn arena(&self) -> Option<MapId> {
         self.arena
-    }
-
-    fn position(&self, is_wanted: impl FnMut(&Map<'a>) -> bool) -> Option<MapId> {
-        let index = self.all.iter().position(is_wanted)?;
-        Some(MapId(index as u32))
     }
 }
 

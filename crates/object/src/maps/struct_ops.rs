@@ -290,9 +290,7 @@ fn read_section<'a>(
     maps: &mut Maps<'a>,
 ) -> Result<(), Error> {
     let btf = source.btf.ok_or(StructOpsFault::NoTypes)?;
-    let is_it = |kind, name| kind == Kind::Datasec && name == section.name;
-    let mut types = btf.types();
-    let described = types.find(|ty| is_it(ty.kind(), ty.name()));
+    let described = btf.find_all(Kind::Datasec, section.name.as_bytes()).next();
     let Some(Shape::Datasec(listed)) = described.map(|ty| ty.shape()) else {
         return Err(StructOpsFault::NotDescribed.into());
     };
@@ -394,7 +392,8 @@ impl<'a> Maps<'a> {
                 symbol: relocation.symbol.0,
             };
             let symbol = elf.symbol(relocation.symbol).ok_or(unknown)?;
-            let map = self.table_around(relocations.target, relocation);
+            let map = self.around(relocations.target, relocation.offset, 1);
+            let map = map.and_then(|id| self.get_mut(id));
             let bound = match map {
                 Some(map) => map
                     .bind(btf, codes, relocation, symbol)
@@ -406,15 +405,6 @@ impl<'a> Maps<'a> {
             bound.map_err(|error| error.in_section(relocations.name))?;
         }
         Ok(())
-    }
-
-    fn table_around(&mut self, section: SectionId, relocation: Relocation) -> Option<&mut Map<'a>> {
-        self.all.iter_mut().find(|map| {
-            let from = relocation.offset.checked_sub(map.place.offset);
-            map.struct_ops().is_some()
-                && map.place.section == section
-                && from.is_some_and(|from| from < map.place.size)
-        })
     }
 }
 
