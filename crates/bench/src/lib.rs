@@ -20,6 +20,8 @@ mod classic;
 mod engines;
 mod failure;
 mod fresh;
+
+mod load;
 mod machine;
 mod native;
 mod peer;
@@ -61,7 +63,7 @@ pub struct Bench {
 }
 
 /// All benchmarks.
-pub const BENCHES: &[Bench] = &[classic::BENCH, engines::BENCH];
+pub const BENCHES: &[Bench] = &[classic::BENCH, engines::BENCH, load::BENCH];
 
 /// How to measure.
 #[derive(Clone, Debug)]

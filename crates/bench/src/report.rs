@@ -15,6 +15,9 @@ pub enum Unit {
     /// Nanoseconds for each instruction that was executed.
     #[serde(rename = "ns/insn")]
     NsPerInsn,
+    /// Microseconds for the whole.
+    #[serde(rename = "µs")]
+    Micros,
     /// Millions of runs in a second.
     #[serde(rename = "M runs/s")]
     MillionRunsPerSecond,
@@ -41,6 +44,7 @@ impl Unit {
         match self {
             Unit::NsPerRun => "ns/run",
             Unit::NsPerInsn => "ns/insn",
+            Unit::Micros => "µs",
             Unit::MillionRunsPerSecond => "M runs/s",
             Unit::MicrosPerThousandInsns => "µs/1000 insns",
             Unit::Ratio => "×",
@@ -55,6 +59,7 @@ impl Unit {
         match self {
             Unit::NsPerRun => "Nanoseconds a run",
             Unit::NsPerInsn => "Nanoseconds an executed instruction",
+            Unit::Micros => "Microseconds",
             Unit::MillionRunsPerSecond => "Million runs a second",
             Unit::MicrosPerThousandInsns => "Microseconds for 1,000 instructions",
             Unit::Ratio => "Ratios: what one engine needs over what another needs",
