@@ -278,3 +278,6 @@ fn agree(known: &mut u32, size: u32, of: Amount) -> Result<(), MapFault> {
     *known = size;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;
