@@ -20,6 +20,7 @@ Absolute figures move from machine to machine, ratios much less. Measure on your
 ```sh
 cargo run --release -- bench engines
 cargo run --release -- bench classic
+cargo run --release -- bench load
 ```
 
 In the tables, `8.12 ±2% 2.10×` is a value, its spread, and how many times as good
@@ -57,6 +58,23 @@ in C (`crates/bench/workloads`); where the work is short, the program repeats it
         "classic",
         "\
 Packet and seccomp filters, and whole processes.
+",
+    ),
+    (
+        "load",
+        "\
+From files to linked programs, beside libbpf in the same process.
+
+- libbpf is that of the kernel's selftests, where these are built: its sources are
+  compiled once, with the options of its own Makefile and a stand-in for the kernel
+  (`crates/bench/libbpf/stand_in.c`), into a shared object beside them. So its system
+  calls cost next to nothing, and what is measured is its own work. `BEEBOX_LIBBPF`
+  names another one; without either the system's is measured, as far as it needs no
+  kernel.
+- `open` is an object in memory to what can be asked and changed. `link` goes on to
+  programs as a kernel gets them: parsing the kernel's types, which libbpf does for
+  each object, and 100 or 10,000 CO-RE relocations (`crates/bench/objects`). With
+  `types at hand` they were parsed before.
 ",
     ),
 ];
