@@ -11,6 +11,7 @@ mod ebpf_raw;
 mod ebpf_text;
 mod engines;
 mod linker;
+mod object;
 mod seccomp_analysis;
 mod seccomp_expectations;
 mod seccomp_profile;
@@ -37,6 +38,7 @@ pub(crate) const ALL: &[Target] = &[
     btf_ext::TARGET,
     core::TARGET,
     linker::TARGET,
+    object::TARGET,
 ];
 
 /// Instructions made of any bytes: the longest program that Linux takes, and one

@@ -232,7 +232,7 @@ impl ElfFault {
     pub fn errno(&self) -> i32 {
         match self {
             ElfFault::NoSymbols => 2,
-            ElfFault::ForeignByteOrder | ElfFault::UnknownByteOrder => ENDIAN,
+            ElfFault::ForeignByteOrder => ENDIAN,
             _ => FORMAT,
         }
     }

@@ -1,0 +1,133 @@
+//! Any bytes can be opened as an object and linked for a kernel, or are refused.
+//!
+//! The kernel has the types that one of the seeds expects. What is linked must hang
+//! together: references point at slots, calls at functions, functions and lines lie
+//! in order, and none of it is larger than the limits say.
+
+use std::sync::LazyLock;
+
+use ::object::{Error, Object, SymbolAddress, Target as Kernel};
+use ::program::{Program, Referent};
+
+use crate::{Signature, Target};
+
+pub(super) const TARGET: Target = Target {
+    name: "object",
+    promise: "an object is opened and linked or refused, the same way each time, and what is \
+              linked hangs together",
+    words: &[
+        ".text\0",
+        ".maps\0",
+        ".ksyms\0",
+        ".kconfig\0",
+        ".data.",
+        ".rodata",
+        ".bss\0",
+        ".struct_ops.link\0",
+        ".addr_space.1\0",
+        ".jumptables\0",
+        "license\0",
+        ".BTF.ext\0",
+        "?xdp\0",
+        "lsm/",
+        "exception_callback:",
+        "0:1:2\0",
+        "\u{12}\0",
+        "\u{10}\0",
+    ],
+    run,
+};
+
+/// A file with types that stand for a kernel's.
+const KERNEL: &[u8] = include_bytes!("../../../object/tests/objects/kernel.o");
+
+fn run(input: &[u8]) -> Signature {
+    static TYPES: LazyLock<Object<'static>> =
+        LazyLock::new(|| Object::open(KERNEL).expect("the kernel's types"));
+    let symbols = |name: &str| match name.len() % 3 {
+        0 => SymbolAddress::Missing,
+        1 => SymbolAddress::At(name.len() as u64),
+        _ => SymbolAddress::Several(1, 2),
+    };
+    let kernel = Kernel {
+        types: TYPES.types(),
+        symbols: Some(&symbols),
+        config: Some("CONFIG_HZ=250\n"),
+        page_size: 4096,
+        ..Kernel::default()
+    };
+    let object = match Object::open(input) {
+        Ok(object) => object,
+        Err(error) => {
+            assert_eq!(Object::open(input).err().as_ref(), Some(&error));
+            return Signature::of(("open", fault(&error)));
+        }
+    };
+    let linked = object.link(&kernel);
+    let again = object.link(&kernel);
+    let linked = match (linked, again) {
+        (Ok(linked), Ok(again)) => {
+            assert!(linked.programs == again.programs, "another result");
+            linked
+        }
+        (Err(error), Err(again)) => {
+            assert_eq!(error, again);
+            return Signature::of(("link", fault(&error)));
+        }
+        (linked, again) => panic!("{:?} and {:?}", linked.err(), again.err()),
+    };
+    for (_, program) in &linked.programs {
+        check(program);
+    }
+    let counts = linked.programs.iter().map(|(_, program)| {
+        (
+            program.kind,
+            program.references.len().min(8),
+            program.subprograms.len().min(8),
+        )
+    });
+    let refused = linked.refused.iter().map(|(_, error)| fault(error));
+    Signature::of((counts.collect::<Vec<_>>(), refused.collect::<Vec<_>>()))
+}
+
+fn check(program: &Program) {
+    let slots = program.slots.len() as u32;
+    let starts: Vec<_> = program
+        .subprograms
+        .iter()
+        .map(|function| function.start)
+        .collect();
+    assert!(
+        starts.first() == Some(&0) && starts.is_sorted(),
+        "functions out of order"
+    );
+    assert!(
+        starts.iter().all(|&start| start < slots),
+        "a function beyond the end"
+    );
+    for reference in &program.references {
+        assert!(reference.slot < slots, "a reference beyond the end");
+        if let Referent::Call { start } | Referent::FunctionAddress { start } = reference.to {
+            assert!(starts.contains(&start), "a call into nowhere");
+        }
+    }
+    assert!(
+        program
+            .references
+            .is_sorted_by_key(|reference| reference.slot)
+    );
+    assert_eq!(program.insns().len(), program.slots.len());
+    assert_eq!(
+        program.for_kernel(|map| map.0 as i32).len(),
+        program.slots.len()
+    );
+}
+
+/// What is wrong, without the numbers in it.
+fn fault(error: &Error) -> String {
+    let text = format!("{:?}", error.problem());
+    text.chars()
+        .filter(|letter| !letter.is_ascii_digit())
+        .take(60)
+        .collect()
+}
