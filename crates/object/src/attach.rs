@@ -208,3 +208,77 @@ fn find(
     let name = String::from_utf8_lossy(name).into_owned();
     Err(AttachFault::NotFound { name })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target::Module;
+    use btf::{Builder, Func, Linkage};
+
+    /// Types with functions of these names, and a tracepoint's.
+    fn types(functions: &[&str]) -> Vec<u8> {
+        let mut builder = Builder::new();
+        let proto = builder.proto(TypeId::VOID, &[]);
+        for name in functions {
+            let name = builder.string(name);
+            builder.func(
+                name,
+                Func {
+                    proto,
+                    linkage: Linkage::GLOBAL,
+                },
+            );
+        }
+        let name = builder.string("btf_trace_event");
+        builder.reference(Kind::Typedef, name, proto);
+        builder.finish()
+    }
+
+    fn found(name: &str, attach: AttachType) -> Result<(u32, u16), AttachFault> {
+        let (kernel, first, second) = (
+            types(&["both", "bpf_lsm_hook", "bpf_iter_task"]),
+            types(&["both", "in_first"]),
+            types(&["both", "in_first", "in_second"]),
+        );
+        let parse = |blob| Btf::parse(blob).expect("types");
+        let (kernel, first, second) = (parse(kernel), parse(first), parse(second));
+        let module = |name, types| Module { name, types };
+        let modules = [module("net_a", &first), module("net_b", &second)];
+        let target = Target {
+            types: Some(&kernel),
+            modules: &modules,
+            ..Target::default()
+        };
+        find(name.as_bytes(), Some(attach), &target).map(|point| (point.id.0, point.module))
+    }
+
+    #[test]
+    fn names_have_a_prefix_by_where_programs_attach() {
+        assert_eq!(found("both", AttachType::TraceFentry), Ok((2, 0)));
+        assert_eq!(found("hook", AttachType::LsmMac), Ok((3, 0)));
+        assert_eq!(found("hook", AttachType::LsmCgroup), Ok((3, 0)));
+        assert_eq!(found("task", AttachType::TraceIter), Ok((4, 0)));
+        assert_eq!(found("event", AttachType::TraceRawTp), Ok((5, 0)));
+        let name = "hook".to_owned();
+        let missing = Err(AttachFault::NotFound { name });
+        assert_eq!(found("hook", AttachType::TraceFexit), missing);
+    }
+
+    #[test]
+    fn a_module_may_be_named_and_the_kernel_comes_first() {
+        let fentry = |name| found(name, AttachType::TraceFentry).ok();
+        assert_eq!(fentry("in_first"), Some((3, 1)));
+        assert_eq!(fentry("in_second"), Some((4, 2)));
+        assert_eq!(fentry("net_b:in_first"), Some((3, 2)));
+        assert_eq!(fentry("net_b:both"), Some((2, 2)));
+        assert_eq!(fentry("vmlinux:both"), Some((2, 0)));
+        assert_eq!(fentry("net_a:in_second"), None);
+        // As libbpf compares: a module by how its name starts.
+        assert_eq!(fentry("net:in_second"), Some((4, 2)));
+        let long = "x".repeat(LONGEST_NAME + 1);
+        assert_eq!(
+            found(&long, AttachType::TraceFentry),
+            Err(AttachFault::TooLong)
+        );
+    }
+}

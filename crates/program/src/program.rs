@@ -140,3 +140,104 @@ impl Program {
         self.lines.get(after.checked_sub(1)?)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slot(code: u8, regs: u8, imm: i32) -> RawInsn {
+        RawInsn {
+            code,
+            regs,
+            off: 0,
+            imm,
+        }
+    }
+
+    #[test]
+    fn only_references_get_descriptors() {
+        let slots = vec![
+            slot(0x18, 0x51, 2),
+            slot(0, 0, 0),
+            slot(0x18, 0x63, 1),
+            slot(0, 0, 24),
+            // The same bits, written by hand.
+            slot(0x18, 0x51, 2),
+            slot(0, 0, 0),
+        ];
+        let (map, value) = (MapId(2), MapId(1));
+        let program = Program {
+            slots: slots.clone(),
+            references: vec![
+                Reference {
+                    slot: 0,
+                    to: Referent::Map(map),
+                },
+                Reference {
+                    slot: 2,
+                    to: Referent::Value {
+                        map: value,
+                        offset: 24,
+                    },
+                },
+            ],
+            ..Program::default()
+        };
+        let loaded = program.for_kernel(|map| 100 + map.0 as i32);
+        assert_eq!(loaded[0], slot(0x18, 0x11, 102));
+        assert_eq!(loaded[2], slot(0x18, 0x23, 101));
+        assert_eq!(loaded[3..], slots[3..]);
+        assert_eq!(program.reference_at(2).map(|it| it.slot), Some(2));
+        assert_eq!(program.reference_at(1), None);
+    }
+
+    #[test]
+    fn a_slot_belongs_to_what_starts_before_it() {
+        let function = |name: &str, start| Subprogram {
+            name: name.to_owned(),
+            start,
+        };
+        let line = |slot, line| Line {
+            slot,
+            file: StrOffset(0),
+            text: StrOffset(0),
+            line,
+            column: 1,
+        };
+        let program = Program {
+            subprograms: vec![function("main", 0), function("callee", 4)],
+            lines: vec![line(1, 10), line(4, 20)],
+            ..Program::default()
+        };
+        let name = |slot| program.subprogram_at(slot).map(|it| it.name.as_str());
+        assert_eq!(
+            [name(0), name(3), name(4)],
+            [Some("main"), Some("main"), Some("callee")]
+        );
+        let number = |slot| program.line_at(slot).map(|it| it.line);
+        assert_eq!(
+            [number(0), number(3), number(9)],
+            [None, Some(10), Some(20)]
+        );
+    }
+
+    #[test]
+    fn a_member_says_where_its_program_attaches() {
+        let member = AttachPoint {
+            id: TypeId(7),
+            module: 0,
+            member: Some(3),
+        };
+        let mut program = Program {
+            attach: Some(AttachType::StructOps),
+            ..Program::default()
+        };
+        assert_eq!(
+            program.expected_attach_type(),
+            AttachType::StructOps.number()
+        );
+        program.attach_point = Some(member);
+        assert_eq!(program.expected_attach_type(), 3);
+        assert_eq!(Program::default().expected_attach_type(), 0);
+    }
+}
