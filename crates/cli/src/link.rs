@@ -22,8 +22,8 @@ const MAX_BYTES: u64 = 1 << 30;
 /// out. The result is an object like those that it is made of, the same bytes as
 /// libbpf's linker writes.
 ///
-/// Exit codes: 0 linked, 1 the files contradict each other, 2 a file can't be read or
-/// is damaged.
+/// Exit codes: 0 linked, 1 the files contradict each other or ask for what linking
+/// can't do, 2 a file can't be read or is damaged.
 #[derive(clap::Args)]
 #[command(
     arg_required_else_help = true,
