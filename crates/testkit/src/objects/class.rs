@@ -9,6 +9,8 @@ use super::handed::{Outcome, Stage};
 
 /// Success.
 pub const LOADED: &str = "loaded";
+/// The kernel lacks a function or variable.
+pub const NO_SYMBOL: &str = "no such kernel symbol";
 
 /// What words of libbpf belong to which class; the first that fits.
 const WORDS: &[(&str, &str)] = &[
@@ -20,9 +22,9 @@ const WORDS: &[(&str, &str)] = &[
         "struct_ops program without a map",
     ),
     ("struct_ops", "struct_ops"),
-    ("not found in kernel", "no such kernel symbol"),
-    ("(strong): not resolved", "no such kernel symbol"),
-    ("(strong): unknown", "no such kernel symbol"),
+    ("not found in kernel", NO_SYMBOL),
+    ("(strong): not resolved", NO_SYMBOL),
+    ("(strong): unknown", NO_SYMBOL),
     ("incompatible with kernel", "unlike the kernel's symbol"),
     ("func_proto", "unlike the kernel's symbol"),
     ("missing BPF prog type", "no program type"),
@@ -77,7 +79,7 @@ pub fn of_problem(problem: &Problem) -> &'static str {
             | ExternFault::NoSection
             | ExternFault::UnknownSection(_)
             | ExternFault::NoSymbol => "extern of another object",
-            ExternFault::Missing | ExternFault::Unresolved => "no such kernel symbol",
+            ExternFault::Missing | ExternFault::Unresolved => NO_SYMBOL,
             ExternFault::OtherType { .. } | ExternFault::OtherPrototype { .. } => {
                 "unlike the kernel's symbol"
             }

@@ -11,7 +11,9 @@ pub enum Aspect {
     /// Whether the object opens, and if not, why.
     Opening,
     /// Whether it is linked and loaded, and if not, why.
-    Outcome,
+    Whole,
+    /// The same for one of its programs alone.
+    Alone,
     /// The programs of the open object: names, sections, types, flags.
     Programs,
     /// The maps of the open object, with what they hold.
@@ -44,7 +46,8 @@ impl Aspect {
     /// All of them.
     pub const ALL: &[Aspect] = &[
         Aspect::Opening,
-        Aspect::Outcome,
+        Aspect::Whole,
+        Aspect::Alone,
         Aspect::Programs,
         Aspect::Maps,
         Aspect::Created,
@@ -63,8 +66,9 @@ impl Aspect {
     /// What it is, for a table.
     pub const fn title(self) -> &'static str {
         match self {
-            Aspect::Opening => "object opens, or is refused with the same class of error",
-            Aspect::Outcome => "loads, or fails with the same class of error",
+            Aspect::Opening => "objects: opened, or refused with the same class of error",
+            Aspect::Whole => "objects as a whole: loaded, or refused with the same class of error",
+            Aspect::Alone => "programs alone: loaded, or refused with the same class of error",
             Aspect::Programs => "programs of the open object: name, section, type, flags",
             Aspect::Maps => "maps of the open object, with initial contents",
             Aspect::Created => "maps as created: every attribute",
@@ -129,6 +133,9 @@ pub struct Comparison {
     pub counts: BTreeMap<Aspect, Count>,
     /// Where not.
     pub differences: Vec<Difference>,
+    /// How libbpf ended: the class of error, with its number, for how many objects as
+    /// a whole and how many programs alone.
+    pub ends: BTreeMap<(&'static str, i32), [u64; 2]>,
 }
 
 impl Comparison {
@@ -140,6 +147,11 @@ impl Comparison {
             sum.equal += count.equal;
         }
         self.differences.extend(other.differences);
+        for (end, [whole, alone]) in other.ends {
+            let sum = self.ends.entry(end).or_default();
+            sum[0] += whole;
+            sum[1] += alone;
+        }
     }
 }
 
@@ -171,25 +183,26 @@ struct Sides<'a> {
 
 impl Sides<'_> {
     fn stages(&mut self, libbpf: &Handed, ours: &Handed) {
-        let ends = [libbpf, ours].map(|side| {
-            let outcome = side.outcome.as_ref();
-            let class = outcome.map_or(("crash", 0), |outcome| (outcome.class(), outcome.errno));
-            let said = outcome.map_or(String::new(), |outcome| format!("{:?}", outcome.messages));
-            (class, said)
+        let [theirs, mine] = [libbpf, ours].map(|side| match &side.outcome {
+            Some(outcome) => (outcome.class(), outcome.errno),
+            None => ("crash", 0),
         });
-        let show = |((class, errno), said): &((&str, i32), String)| {
-            format!("{class}, error {errno} {said}")
+        let is_whole = libbpf.scope.prog.is_empty();
+        self.found.ends.entry(theirs).or_default()[usize::from(!is_whole)] += 1;
+        let both_opened = libbpf.is_open() && ours.is_open();
+        let aspect = match (is_whole, both_opened) {
+            (true, false) => Aspect::Opening,
+            (true, true) => Aspect::Whole,
+            (false, _) => Aspect::Alone,
         };
-        let aspect = match libbpf.is_open() && ours.is_open() {
-            true => Aspect::Outcome,
-            false => Aspect::Opening,
-        };
-        if aspect == Aspect::Outcome {
-            self.note(Aspect::Opening, "", true, || <_>::default());
+        if aspect == Aspect::Whole {
+            self.note(Aspect::Opening, "", true, Default::default);
         }
-        let [theirs, mine] = &ends;
-        self.note(aspect, "", theirs.0 == mine.0, || {
-            [show(theirs), show(mine)]
+        self.note(aspect, "", theirs == mine, || {
+            [(theirs, libbpf), (mine, ours)].map(|((class, errno), side)| {
+                let said = side.outcome.as_ref().map(|outcome| &outcome.messages);
+                format!("{class}, error {errno} {said:?}")
+            })
         });
     }
 

@@ -1,8 +1,8 @@
 //! libbpf itself, with a stand-in for the kernel behind it.
 //!
-//! `libbpf/harness.c` is compiled against the static libbpf of the selftests when
-//! it is first needed, and kept in their cache under a name that holds a digest of
-//! the source. A run prints all that libbpf would hand to a kernel as lines of
+//! The harness (`libbpf/harness.c`) is compiled against the static libbpf of the
+//! selftests when it is first needed, and kept in their cache under a name that holds
+//! a digest of the sources. A run prints all that libbpf would hand to a kernel as lines of
 //! JSON, which become [`Handed`].
 
 use std::collections::hash_map::DefaultHasher;
@@ -15,7 +15,14 @@ use std::process::{Command, Stdio};
 use super::handed::{Handed, Line};
 use super::selftests;
 
-const SOURCE: &str = include_str!("../../libbpf/harness.c");
+/// The sources, by name.
+const SOURCES: [(&str, &str); 5] = [
+    ("harness.c", include_str!("../../libbpf/harness.c")),
+    ("kernel.c", include_str!("../../libbpf/kernel.c")),
+    ("print.c", include_str!("../../libbpf/print.c")),
+    ("kernel.h", include_str!("../../libbpf/kernel.h")),
+    ("print.h", include_str!("../../libbpf/print.h")),
+];
 
 /// Why libbpf can't be asked.
 #[derive(Debug)]
@@ -79,7 +86,7 @@ impl Harness {
             return Err(Unavailable::NoSelftests(library));
         }
         let mut digest = DefaultHasher::new();
-        SOURCE.hash(&mut digest);
+        SOURCES.hash(&mut digest);
         let program = tools.join(format!("beebox-harness-{:016x}", digest.finish()));
         if !program.exists() {
             compile(&library, &program)?;
@@ -131,25 +138,36 @@ impl Harness {
 /// Compiles the harness; it gets its name when it is whole, so that two who need
 /// it at once do not meet.
 fn compile(library: &Path, program: &Path) -> Result<(), Unavailable> {
+    let directory = program.with_extension(std::process::id().to_string());
+    fs::create_dir_all(&directory)?;
+    let compiled = compile_in(&directory, library, program);
+    fs::remove_dir_all(&directory)?;
+    compiled
+}
+
+fn compile_in(directory: &Path, library: &Path, program: &Path) -> Result<(), Unavailable> {
     let sources = selftests::sources();
-    let partial = program.with_extension(std::process::id().to_string());
-    let source = partial.with_extension("c");
-    fs::write(&source, SOURCE)?;
-    let mut include = Command::new("cc");
-    include
+    let partial = directory.join("harness");
+    let mut compiler = Command::new("cc");
+    compiler
         .args(["-O2", "-Wall", "-Werror", "-Wl,--wrap=syscall"])
         .arg(format!("-DLIBBPF_FEATURES={}", features(&sources)?))
         .arg("-I")
         .arg(selftests::tools().join("include"))
         .arg("-I")
-        .arg(sources.join("include/uapi"))
-        .arg(&source)
+        .arg(sources.join("include/uapi"));
+    for (name, text) in SOURCES {
+        let file = directory.join(name);
+        fs::write(&file, text)?;
+        if name.ends_with(".c") {
+            compiler.arg(file);
+        }
+    }
+    let output = compiler
         .arg(library)
         .args(["-lelf", "-lz", "-o"])
-        .arg(&partial);
-    let output = include.output();
-    fs::remove_file(&source)?;
-    let output = output?;
+        .arg(&partial)
+        .output()?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         return Err(Unavailable::NotCompiled(said));

@@ -12,6 +12,7 @@ pub mod kernel;
 pub mod ours;
 pub mod page;
 pub mod selftests;
+pub mod weak;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -38,20 +39,32 @@ impl Oracle {
         })
     }
 
-    /// Compares one object: the whole, and every program alone.
+    /// Compares one object: the whole, and every program alone. Where the kernel lacks
+    /// something, that is done again with an object that can do without.
     pub fn compare(&self, object: &Path) -> Result<Comparison, Unavailable> {
+        let mut file = fs::read(object)?;
+        let mut found = self.ask(object, &file, false)?;
+        let lacks = |&(class, _): &(&'static str, i32)| class == class::NO_SYMBOL;
+        if found.ends.keys().any(lacks) {
+            weak::weaken(&mut file);
+            found.add(self.ask(object, &file, true)?);
+        }
+        Ok(found)
+    }
+
+    fn ask(&self, object: &Path, file: &[u8], weak: bool) -> Result<Comparison, Unavailable> {
         let request = Request {
             each: true,
+            weak,
             ..Request::default()
         };
-        let file = fs::read(object)?;
-        let (path, name) = (object.to_string_lossy(), name(object));
+        let (path, name) = (object.to_string_lossy(), name(object, weak));
         let mut found = Comparison::default();
         for libbpf in self.harness.ask(object, &request)? {
             let prog = &libbpf.scope.prog;
             let ours = self
                 .kernel
-                .with(|target| ours::load(&file, &path, prog, target));
+                .with(|target| ours::load(file, &path, prog, target));
             found.add(compare(&name, &libbpf, &ours));
         }
         Ok(found)
@@ -91,7 +104,10 @@ impl Oracle {
 }
 
 /// What a file is called.
-fn name(path: &Path) -> String {
-    let name = path.file_name().unwrap_or_default();
-    name.to_string_lossy().into_owned()
+fn name(path: &Path, weak: bool) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    match weak {
+        true => format!("{name} (weak)"),
+        false => name.into_owned(),
+    }
 }

@@ -1,5 +1,6 @@
 //! The page that says on how much libbpf and Beebox agree.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::compare::{Aspect, Comparison};
@@ -30,7 +31,9 @@ impl Page {
              compared with what Beebox hands over, field by field. Where libbpf refuses an\n\
              object or a program, Beebox must refuse it for the same class of reason. Both link\n\
              for the kernel that runs (Linux 6.18): its types, its configuration, its symbols.\n\n\
-             Each cell: equal of compared.\n\n\
+             Each cell: equal of compared. A program counts each time that it is loaded: with its\n\
+             object, and alone. Objects that need what this kernel lacks are loaded once more\n\
+             with all that they expect made weak.\n\n\
              | compared |"
         );
         let mut line = String::from("\n| --- |");
@@ -48,6 +51,38 @@ impl Page {
             }
             text.push('\n');
         }
+        self.ends(&mut text);
         text
+    }
+
+    /// How libbpf ended, set by set.
+    fn ends(&self, text: &mut String) {
+        text.push_str(
+            "\n## How libbpf ends\n\n\
+             Objects as a whole / programs alone, by class of error with libbpf's number for it.\n\n\
+             | end |",
+        );
+        let mut line = String::from("\n| --- |");
+        let mut ends = BTreeSet::new();
+        for (set, _, found) in &self.sets {
+            let _ = write!(text, " {} |", set.title());
+            line.push_str(" ---: |");
+            ends.extend(found.ends.keys().copied());
+        }
+        text.push_str(&line);
+        text.push('\n');
+        for end in ends {
+            let (class, errno) = end;
+            let number = match errno {
+                0 => String::new(),
+                errno => format!(" ({errno})"),
+            };
+            let _ = write!(text, "| {class}{number} |");
+            for (_, _, found) in &self.sets {
+                let [whole, alone] = found.ends.get(&end).copied().unwrap_or_default();
+                let _ = write!(text, " {whole} / {alone} |");
+            }
+            text.push('\n');
+        }
     }
 }
