@@ -223,7 +223,8 @@ impl Data<'_, '_> {
         let bytes = data
             .get(offset as usize..end as usize)
             .ok_or(fault.clone())?;
-        if !offset.is_multiple_of(8) || !size.is_multiple_of(8) {
+        // No kernel makes a map without entries.
+        if !offset.is_multiple_of(8) || !size.is_multiple_of(8) || size == 0 {
             return Err(fault);
         }
         let start = self.codes.get(piece.id).map_or(0, |code| code.start as u64);

@@ -1,0 +1,144 @@
+//! What a few bytes could ask for has an end: objects made by hand whose programs
+//! would be far larger than their file.
+
+use beebox_object::{Blame, Error, Object, Problem, RelocationFault, Target};
+
+/// A section: name, type, flags, link, info, bytes of an entry, bytes.
+type Section = (&'static str, u32, u64, u32, u32, u64, Vec<u8>);
+
+const BYTES: u32 = 1;
+const SYMBOLS: u32 = 2;
+const NAMES: u32 = 3;
+const RELOCATIONS: u32 = 9;
+/// In memory, with instructions.
+const CODE: u64 = 6;
+
+/// The bytes of an object for BPF with these sections; the last is that of the
+/// sections' names.
+fn elf(mut sections: Vec<Section>) -> Vec<u8> {
+    sections.insert(0, ("", 0, 0, 0, 0, 0, Vec::new()));
+    let mut names = Vec::new();
+    let mut starts = Vec::new();
+    for (name, ..) in &sections {
+        starts.push(names.len() as u32);
+        names.extend(name.bytes().chain([0]));
+    }
+    sections.last_mut().expect("a section of names").6 = names;
+    let mut file = b"\x7fELF\x02\x01\x01".to_vec();
+    file.resize(64, 0);
+    let mut headers = Vec::new();
+    for ((_, kind, flags, link, info, entry, bytes), name) in sections.iter().zip(starts) {
+        headers.extend(name.to_le_bytes());
+        headers.extend(kind.to_le_bytes());
+        for word in [*flags, 0, file.len() as u64, bytes.len() as u64] {
+            headers.extend(word.to_le_bytes());
+        }
+        headers.extend(link.to_le_bytes());
+        headers.extend(info.to_le_bytes());
+        headers.extend(8u64.to_le_bytes());
+        headers.extend(entry.to_le_bytes());
+        file.extend(bytes);
+        file.resize(file.len().next_multiple_of(8), 0);
+    }
+    let halves = |file: &mut Vec<u8>, at: usize, half: u16| {
+        file[at..at + 2].copy_from_slice(&half.to_le_bytes());
+    };
+    let table = file.len() as u64;
+    file[40..48].copy_from_slice(&table.to_le_bytes());
+    halves(&mut file, 16, 1);
+    halves(&mut file, 18, 247);
+    halves(&mut file, 58, 64);
+    halves(&mut file, 60, sections.len() as u16);
+    halves(&mut file, 62, sections.len() as u16 - 1);
+    file.extend(headers);
+    file
+}
+
+/// A global function of a section.
+fn function(section: u16, start: u64, size: u64) -> Vec<u8> {
+    let mut symbol = 1u32.to_le_bytes().to_vec();
+    symbol.extend([0x12, 0]);
+    symbol.extend(section.to_le_bytes());
+    symbol.extend(start.to_le_bytes());
+    symbol.extend(size.to_le_bytes());
+    symbol
+}
+
+/// The table of symbols, whose names are in the section behind it.
+fn symbols(own: u32, functions: impl IntoIterator<Item = Vec<u8>>) -> [Section; 2] {
+    let mut table = vec![0; 24];
+    functions
+        .into_iter()
+        .for_each(|symbol| table.extend(symbol));
+    [
+        (".symtab", SYMBOLS, 0, own + 1, 1, 24, table),
+        (".strtab", NAMES, 0, 0, 0, 0, b"\0program\0".to_vec()),
+    ]
+}
+
+fn names() -> Section {
+    (".shstrtab", NAMES, 0, 0, 0, 0, Vec::new())
+}
+
+fn link(file: &[u8]) -> Result<usize, Error> {
+    let object = Object::open(file)?;
+    Ok(object.link(&Target::default())?.programs.len())
+}
+
+fn check_too_large(file: &[u8]) {
+    let error = link(file).expect_err("it would be too large");
+    let is_meant = |problem: &Problem| {
+        matches!(
+            problem,
+            Problem::Relocation(RelocationFault::TooLarge { .. })
+        )
+    };
+    assert!(is_meant(error.problem()), "{error}");
+    assert_eq!(error.blame(), Blame::Beebox);
+}
+
+const EXIT: [u8; 8] = [0x95, 0, 0, 0, 0, 0, 0, 0];
+
+/// Many programs that are the same bytes of one section.
+fn overlapping(programs: usize, slots: usize) -> Vec<u8> {
+    let code = EXIT.repeat(slots);
+    let each = function(1, 0, code.len() as u64);
+    let mut sections = vec![("socket", BYTES, CODE, 0, 0, 0, code)];
+    sections.extend(symbols(2, vec![each; programs]));
+    sections.push(names());
+    elf(sections)
+}
+
+/// Many programs that call one large function.
+fn sharing(programs: u64, slots: usize) -> Vec<u8> {
+    let call = [0x85, 0x10, 0, 0, 0xff, 0xff, 0xff, 0xff];
+    let code = [call, EXIT].concat().repeat(programs as usize);
+    let called = EXIT.repeat(slots);
+    let size = called.len() as u64;
+    let mut relocations = Vec::new();
+    for program in 0..programs {
+        relocations.extend((16 * program).to_le_bytes());
+        relocations.extend((1u64 << 32 | 10).to_le_bytes());
+    }
+    let mut sections = vec![
+        ("socket", BYTES, CODE, 0, 0, 0, code),
+        (".text", BYTES, CODE, 0, 0, 0, called),
+        (".relsocket", RELOCATIONS, 0, 4, 1, 16, relocations),
+    ];
+    let all = (0..programs).map(|program| function(1, 16 * program, 16));
+    sections.extend(symbols(4, [function(2, 0, size)].into_iter().chain(all)));
+    sections.push(names());
+    elf(sections)
+}
+
+#[test]
+fn programs_of_the_same_bytes_have_a_limit() {
+    assert_eq!(link(&overlapping(10, 100)), Ok(10));
+    check_too_large(&overlapping(4100, 4100));
+}
+
+#[test]
+fn programs_that_share_functions_have_a_limit() {
+    assert_eq!(link(&sharing(10, 100)), Ok(10));
+    check_too_large(&sharing(300, 60_000));
+}
