@@ -16,18 +16,22 @@ use program::{Program, Referent};
 /// Programs that may differ, in percent.
 const MOST_DIFFERENT: f64 = 0.1;
 
+/// The sets of the tests' objects.
+const SETS: &[&str] = &["7.2/obj-v3", "7.2/obj-v4", "6.12/obj-v3"];
+
 fn objects() -> Vec<PathBuf> {
     let home = || Some(PathBuf::from(env::var_os("HOME")?).join(".cache/beebox/selftests"));
     let cache = env::var_os("BEEBOX_CACHE").map(PathBuf::from).or_else(home);
-    let directory = cache.map(|cache| cache.join("7.2/obj-v3"));
-    let entries = directory.and_then(|directory| fs::read_dir(directory).ok());
-    let paths = entries
-        .into_iter()
-        .flatten()
-        .map(|entry| entry.unwrap().path());
-    let mut paths: Vec<PathBuf> = paths
-        .filter(|path| path.extension() == Some("o".as_ref()))
-        .collect();
+    let mut paths = Vec::new();
+    for set in SETS {
+        let directory = cache.as_ref().map(|cache| cache.join(set));
+        let entries = directory.and_then(|directory| fs::read_dir(directory).ok());
+        let files = entries
+            .into_iter()
+            .flatten()
+            .map(|entry| entry.unwrap().path());
+        paths.extend(files.filter(|path| path.extension() == Some("o".as_ref())));
+    }
     paths.sort();
     paths
 }

@@ -174,6 +174,9 @@ const FUNCTIONS: &[&str] = &[
     "__rcu_read_",
     "trie_",
     "array_map_",
+    "sched_",
+    "hrtimer_",
+    "lookup_elem_raw",
 ];
 
 const TAG_OF_KERNEL_FUNCTIONS: &str = "bpf_kfunc";

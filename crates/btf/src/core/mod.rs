@@ -21,9 +21,9 @@
 //!
 //! Cost: candidates come from an index by name that is made once for each target;
 //! a relocation that was seen before costs one look-up, a new one a walk over the
-//! members beside its way. Types that contain themselves are refused, and so is any
-//! question that would take more than a million steps, or an object's more than 32
-//! million.
+//! members beside its way. Types that contain themselves are refused, and so is a
+//! question that would take more than a million steps, or an object whose questions
+//! take four million and more than four thousand each.
 
 mod alike;
 mod compatible;

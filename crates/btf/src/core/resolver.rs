@@ -25,8 +25,11 @@ pub struct Resolver<'b> {
     work: u32,
 }
 
-/// Ten thousand different relocations of the largest structures take a fifth of it.
-const MAX_WORK: u32 = 1 << 25;
+/// Steps that an object may take whatever it asks, and for each question beside. The
+/// largest structures of a kernel take some hundred for a question, and thirty
+/// thousand to be matched whole.
+const WORK: u32 = 1 << 22;
+const WORK_FOR_QUESTION: u32 = 1 << 12;
 
 /// A type of the target with the right name.
 #[derive(Clone, Copy)]
@@ -50,7 +53,7 @@ impl<'b> Resolver<'b> {
             modules: Vec::new(),
             candidates: HashMap::new(),
             answers: HashMap::new(),
-            work: MAX_WORK,
+            work: WORK,
         }
     }
 
@@ -91,6 +94,7 @@ impl<'b> Resolver<'b> {
 
     fn resolve_by_candidates(&mut self, relo: &CoreRelo) -> Result<Resolution, CoreError> {
         self.find_candidates(relo.ty)?;
+        self.work = self.work.saturating_add(WORK_FOR_QUESTION);
         let path = Path::parse(self.local, relo)?;
         let mut decision: Option<(u32, Resolution)> = None;
         let mut fitting = Vec::new();
