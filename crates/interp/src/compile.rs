@@ -215,7 +215,10 @@ impl<'a> Builder<'a> {
             self.switch(slot);
             return 1;
         }
-        if let Some((cond, target)) = fuse::turned_branch(self.insns, &self.arrivals, slot) {
+        let alone = self.chains.shares(slot);
+        if !alone
+            && let Some((cond, target)) = fuse::turned_branch(self.insns, &self.arrivals, slot)
+        {
             self.branch(slot, cond, target);
             return 2;
         }
@@ -227,7 +230,7 @@ impl<'a> Builder<'a> {
         };
         // A chain that begins with the next test is looked up as a whole.
         let second = fuse::test_after(self.insns, &self.arrivals, slot, test.dst)
-            .filter(|_| !self.chains.starts(slot + 1));
+            .filter(|_| !alone && !self.chains.starts(slot + 1));
         let Some(second) = second else {
             if test.dst != Reg::R0 {
                 self.branch(slot, test.cond, test.target);

@@ -158,6 +158,13 @@ impl Chains {
         self.part(slot) == Part::Absorbed
     }
 
+    /// Whether the slot is a comparison of a chain that has code of its own too.
+    /// A look-up goes straight to what follows it, so that code must not be made
+    /// one with the next slot's.
+    pub fn shares(&self, slot: usize) -> bool {
+        self.part(slot) == Part::Shared
+    }
+
     fn part(&self, slot: usize) -> Part {
         self.parts.get(slot).copied().unwrap_or(Part::None)
     }

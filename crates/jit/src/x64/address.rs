@@ -8,7 +8,7 @@
 //!
 //! Cost: a look at no more than [`REACH`] instructions for each sum and load.
 
-use isa::ebpf::{Insn, Operand, Reg, Size};
+use isa::ebpf::{AluOp, Insn, Operand, Reg, Size};
 
 use super::generator::Generator;
 use super::reg::Mem;
@@ -102,7 +102,7 @@ impl Generator<'_> {
                 }
                 Insn::Store { base, src, .. } if base == sum && src != Operand::Reg(sum) => {}
                 Insn::Alu { .. } | Insn::Load { .. } | Insn::Store { .. } => {
-                    if fact.reads(sum) || fact.writes(sum) {
+                    if takes_registers(insn) || fact.reads(sum) || fact.writes(sum) {
                         return None;
                     }
                 }
@@ -136,6 +136,7 @@ impl Generator<'_> {
     /// Whether an operation or a load changes what an address is made of.
     fn moves(&self, insn: Insn, mem: Mem) -> bool {
         match insn {
+            _ if takes_registers(insn) => true,
             Insn::Alu { dst, .. } | Insn::Load { dst, .. } => mem.uses(self.gpr(dst)),
             _ => true,
         }
@@ -163,5 +164,19 @@ impl Generator<'_> {
             }
         }
         None
+    }
+}
+
+/// Whether an operation needs registers of its own (`rax` and `rdx` to divide, `rcx`
+/// to count a shift). It keeps what lives in them, but parts of an address that is
+/// not made yet may live on in the address alone.
+fn takes_registers(insn: Insn) -> bool {
+    match insn {
+        Insn::Alu { op, src, .. } => match op {
+            AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod => true,
+            AluOp::Lsh | AluOp::Rsh | AluOp::Arsh => matches!(src, Operand::Reg(_)),
+            _ => false,
+        },
+        _ => false,
     }
 }
