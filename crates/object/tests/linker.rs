@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
+use beebox_object::elf::{Elf, Section, SectionId};
 use beebox_object::linker::{LinkFault, Linker, SectionMismatch};
 use beebox_object::{Blame, Error, Problem};
 
@@ -182,6 +183,42 @@ fn damaged_objects_do_no_harm() {
             try_both(&damaged);
         }
     }
+}
+
+/// Symbols whose names are the ends of one long text.
+#[test]
+fn names_that_share_their_bytes_take_no_memory() {
+    let mut object = read(&directory().join("third.o"));
+    let (symbols, names) = {
+        let elf = Elf::parse(&object).unwrap();
+        let symbols = *elf.section(elf.symbol_table()).unwrap();
+        let names = *elf.section(symbols.link).unwrap();
+        let of = |section: Section<'_>| (section.id, section.data().unwrap().to_vec());
+        (of(symbols), of(names))
+    };
+    let long = names.1.len() as u32;
+    let mut replace = |(id, mut data): (SectionId, Vec<u8>), more: Vec<u8>| {
+        data.extend(more);
+        let headers = u64::from_le_bytes(object[40..48].try_into().unwrap());
+        object.resize(object.len().next_multiple_of(8), 0);
+        let header = headers as usize + 64 * id.0 as usize;
+        let place = [object.len() as u64, data.len() as u64].map(u64::to_le_bytes);
+        object[header + 24..header + 40].copy_from_slice(place.as_flattened());
+        object.extend(data);
+    };
+    replace(names, [vec![b'a'; 4_000], vec![0]].concat());
+    let local = |name: u32| {
+        let mut symbol = [0; 24];
+        symbol[..4].copy_from_slice(&name.to_le_bytes());
+        // An absolute one.
+        symbol[6..8].copy_from_slice(&[0xf1, 0xff]);
+        symbol
+    };
+    let many = (0..40_000).flat_map(|index| local(long + index % 4_000));
+    replace(symbols, many.collect());
+    assert!(object.len() < 1_000_000);
+    let error = Linker::new().add("it", &object).err().unwrap();
+    assert_eq!(error.problem(), &Problem::Linker(LinkFault::TooMuchText));
 }
 
 #[test]

@@ -100,6 +100,8 @@ pub enum LinkFault {
     NoSize,
     /// The types of all files can't be joined.
     Dedup(DedupError),
+    /// The names in the file are more text than a file can need.
+    TooMuchText,
     /// The result would be larger than ELF or BTF can say.
     TooLarge,
     /// There is nothing to link.
@@ -257,6 +259,9 @@ impl fmt::Display for LinkFault {
             LinkFault::OtherSection => write!(f, "it belongs to another section in a file before"),
             LinkFault::NoSize => write!(f, "its type has no size"),
             LinkFault::Dedup(error) => write!(f, "the types can't be joined: {error}"),
+            LinkFault::TooMuchText => {
+                write!(f, "its names are far more text than it has bytes for")
+            }
             LinkFault::TooLarge => write!(f, "the linked object would be too large"),
             LinkFault::NoInput => write!(f, "there is nothing to link"),
         }

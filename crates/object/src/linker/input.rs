@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use btf::{Btf, BtfExt, Kind, Linkage, Name, Placed, Shape, StrOffset, Type, TypeId};
 
-use super::LinkFault;
+use super::{LinkFault, texts};
 use crate::Error;
 use crate::elf::{
     Binding, Elf, ElfFault, Section, SectionId, SectionKind, Symbol, SymbolKind, SymbolPlace,
@@ -70,6 +70,7 @@ impl<'a> Input<'a> {
         if !elf.names_machine() {
             return Err(ElfFault::WrongMachine { machine: 0 }.into());
         }
+        texts::check_names(&elf)?;
         let mut by_name = HashMap::new();
         for section in &elf.sections()[1..] {
             let name = section.name.as_bytes().to_vec();
@@ -130,7 +131,9 @@ impl<'a> Input<'a> {
             match (section.kind, section.name.as_bytes()) {
                 (SectionKind::Bytes, b".BTF") => {
                     let btf = Btf::parse(data);
-                    self.btf = Some(btf.map_err(|error| about(LinkFault::Types(error)))?);
+                    let btf = btf.map_err(|error| about(LinkFault::Types(error)))?;
+                    texts::check_types(&btf).map_err(about)?;
+                    self.btf = Some(btf);
                     part.is_left_out = true;
                 }
                 (SectionKind::Bytes, b".BTF.ext") => {
@@ -277,10 +280,10 @@ impl<'a> Input<'a> {
                 && relocations
                     .all(|relocation| is_type(relocation.ty) && is_text(relocation.access))
         });
-        match functions && lines && relocations {
-            true => Ok(()),
-            false => Err(about(LinkFault::InfoOutOfRange)),
+        if !(functions && lines && relocations) {
+            return Err(about(LinkFault::InfoOutOfRange));
         }
+        texts::check_info(btf, ext).map_err(about)
     }
 
     /// Notes which variables are in each section, and where: compilers leave the

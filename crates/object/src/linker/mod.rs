@@ -20,6 +20,7 @@ mod maps;
 mod output;
 mod relocations;
 mod symbols;
+mod texts;
 mod types;
 
 pub use agreement::{MapAttribute, Mismatch};

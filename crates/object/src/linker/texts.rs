@@ -1,0 +1,76 @@
+//! How much text the names of a file are.
+//!
+//! A name is where it starts and ends at the next NUL, so names may share their
+//! bytes, and a small file can have names that would fill any memory when each is
+//! written down. Real ones come to a few megabytes. All are counted before any is
+//! copied, and the count ends at the limit.
+
+use btf::{Btf, BtfExt, Name, Shape, StrOffset, Type};
+
+use super::LinkFault;
+use crate::elf::Elf;
+
+/// The most bytes that the names of a file may be, and those of its types.
+const MAX_NAMES: usize = 64 << 20;
+/// The most bytes of what is said about instructions, where a line of the source
+/// counts for each instruction that it became.
+const MAX_INFO: usize = 128 << 20;
+
+/// What is left of the limit.
+struct Allowance(usize);
+
+impl Allowance {
+    fn take(&mut self, name: Name<'_>) -> Result<(), LinkFault> {
+        let len = name.as_bytes().len() + 1;
+        self.0 = self.0.checked_sub(len).ok_or(LinkFault::TooMuchText)?;
+        Ok(())
+    }
+}
+
+/// Counts the names of sections and symbols.
+pub(super) fn check_names(elf: &Elf<'_>) -> Result<(), LinkFault> {
+    let mut left = Allowance(MAX_NAMES);
+    for section in elf.sections() {
+        left.take(section.name)?;
+    }
+    for symbol in elf.symbols() {
+        left.take(elf.symbol_name(symbol).unwrap_or_default())?;
+    }
+    Ok(())
+}
+
+/// Counts the names of types and all that they have.
+pub(super) fn check_types(btf: &Btf<'_>) -> Result<(), LinkFault> {
+    let mut left = Allowance(MAX_NAMES);
+    btf.types().try_for_each(|ty| check_type(&mut left, ty))
+}
+
+fn check_type(left: &mut Allowance, ty: Type<'_>) -> Result<(), LinkFault> {
+    left.take(ty.name())?;
+    let mut take = |name: StrOffset| left.take(ty.btf().string(name));
+    match ty.shape() {
+        Shape::Struct(of) | Shape::Union(of) => {
+            of.members().try_for_each(|member| take(member.name))
+        }
+        Shape::Enum(of) => of.values().try_for_each(|value| take(value.name)),
+        Shape::Proto(of) => of.params().try_for_each(|param| take(param.name)),
+        _ => Ok(()),
+    }
+}
+
+/// Counts the names and source lines of what is said about instructions.
+pub(super) fn check_info(btf: &Btf<'_>, ext: &BtfExt<'_>) -> Result<(), LinkFault> {
+    let mut left = Allowance(MAX_INFO);
+    for group in ext.lines() {
+        for line in group.records() {
+            left.take(btf.string(line.file))?;
+            left.take(btf.string(line.text))?;
+        }
+    }
+    for group in ext.relocations() {
+        for relocation in group.records() {
+            left.take(btf.string(relocation.access))?;
+        }
+    }
+    Ok(())
+}
