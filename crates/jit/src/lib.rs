@@ -16,6 +16,6 @@ pub mod perf;
 mod x64;
 
 pub use draft::Draft;
-pub use native::{CompileError, Native, OnMemory, Options};
+pub use native::{CompileError, Native, OnMemory, OnPackets, Options};
 #[cfg(target_arch = "x86_64")]
 pub use x64::Features;

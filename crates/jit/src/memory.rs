@@ -45,29 +45,25 @@
 //! coherent with what another one stores, by physical address. The store that
 //! hands the image to another thread is the one that makes it visible.
 
+mod error;
 mod holes;
 mod pages;
+mod regions;
 
 use std::fmt;
-use std::io;
 use std::iter;
-use std::mem::ManuallyDrop;
-use std::ptr;
 use std::slice;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use holes::{GRANULE, Holes, Part};
-use pages::{Access, Fork, Pages, page_size};
+pub use error::MemoryError;
+use holes::{GRANULE, Part};
+use pages::{Access, Pages, Passing, page_size};
+use regions::{Region, Regions};
 use spec::Random;
 
 /// What traps: `int3`.
 const TRAP: u8 = 0xcc;
-
-/// Bytes of a pool's first region; each one is twice the last, up to the largest,
-/// unless an image needs more.
-const SMALLEST_REGION: usize = 16 << 10;
-const LARGEST_REGION: usize = 256 << 10;
 
 /// How far from its target the start of a region may be, so that all of it is in
 /// reach of 32-bit displacements, with 64 MiB for what is linked beside the target.
@@ -132,30 +128,7 @@ struct Inner {
     /// The lowest address that was mapped near the host's target; the next pages
     /// are tried below it.
     frontier: AtomicUsize,
-    state: Mutex<State>,
-}
-
-/// The regions of one process.
-#[derive(Default)]
-struct State {
-    /// One byte that is 1 in the process that made the regions, and 0 in a child.
-    birthmark: Option<Pages>,
-    /// How often a child has begun anew.
-    era: u32,
-    regions: Vec<Option<Region>>,
-    holes: Holes,
-    /// How many parts are out.
-    images: usize,
-    /// Set when the system makes no second view.
-    only_own_pages: bool,
-}
-
-#[derive(Clone, Copy)]
-struct Region {
-    /// The view that can be run.
-    run: Pages,
-    /// The view that can be written, if it is kept.
-    write: Option<Pages>,
+    regions: Mutex<Regions>,
 }
 
 /// Code in executable memory. It is freed when this is dropped, so whoever runs it
@@ -183,50 +156,6 @@ unsafe impl Send for Image {}
 // SAFETY: as above.
 unsafe impl Sync for Image {}
 
-/// Why there is no executable memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MemoryError {
-    /// No image can be that large.
-    TooLarge {
-        /// The bytes that were asked for.
-        size: usize,
-    },
-    /// The alignment is no power of two or more than a page.
-    BadAlignment {
-        /// The alignment that was asked for.
-        align: usize,
-    },
-    /// The system refused.
-    Refused {
-        /// What was asked of it.
-        call: &'static str,
-        /// Its word for why.
-        errno: i32,
-    },
-}
-
-impl fmt::Display for MemoryError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            MemoryError::TooLarge { size } => write!(
-                f,
-                "{size} bytes of code are more than the largest image, {LARGEST_IMAGE}"
-            ),
-            MemoryError::BadAlignment { align } => write!(
-                f,
-                "code can't be aligned to {align}: only to powers of two up to a page"
-            ),
-            MemoryError::Refused { call, errno } => write!(
-                f,
-                "the system gives no executable memory: {call}: {}",
-                io::Error::from_raw_os_error(errno)
-            ),
-        }
-    }
-}
-
-impl std::error::Error for MemoryError {}
-
 impl Pool {
     /// An empty pool. It takes memory when it is first used.
     pub fn new() -> Pool {
@@ -239,7 +168,7 @@ impl Pool {
             options,
             page: page_size(),
             frontier: AtomicUsize::new(0),
-            state: Mutex::default(),
+            regions: Mutex::default(),
         }))
     }
 
@@ -274,7 +203,7 @@ impl Pool {
         let shared = match pool.options.writing {
             Writing::OwnPages => None,
             Writing::KeptView | Writing::PassingView => {
-                pool.state().take(pool, reserved, align, &mut placement)?
+                pool.regions().take(pool, reserved, align, &mut placement)?
             }
         };
         let Some((region, part, era)) = shared else {
@@ -334,12 +263,12 @@ impl fmt::Debug for Pool {
 }
 
 impl Inner {
-    fn state(&self) -> MutexGuard<'_, State> {
-        // What is done under the lock leaves the state whole at every step that
-        // can panic (allocation).
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.begin_anew_in_a_child();
-        state
+    fn regions(&self) -> MutexGuard<'_, Regions> {
+        // What is done under the lock leaves them whole at every step that can
+        // panic (allocation).
+        let mut regions = self.regions.lock().unwrap_or_else(PoisonError::into_inner);
+        regions.begin_anew_in_a_child();
+        regions
     }
 
     /// New pages where the host wants them.
@@ -414,206 +343,22 @@ impl Inner {
 
     /// Takes an image's part back.
     fn free(&self, region: Region, part: Part, era: u32) {
-        if self.state().era != era {
+        if !self.regions().are_of(era) {
             return;
         }
         // Where that fails, the dead code stays until the part is used again.
         let _ = self.write(region, part, |bytes| bytes.fill(TRAP));
-        self.state().put(part);
+        self.regions().put(part);
     }
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        let state = self.state.get_mut();
-        let state = state.unwrap_or_else(PoisonError::into_inner);
-        state.begin_anew_in_a_child();
-        for region in state.regions.drain(..).flatten() {
-            // SAFETY: there is no image any more, since each keeps its pool.
-            unsafe { region.unmap() };
-        }
-        if let Some(birthmark) = state.birthmark {
-            // SAFETY: nobody else knows it; a child inherits it, wiped.
-            unsafe { birthmark.unmap() };
-        }
-    }
-}
-
-/// Pages that go away again, unless they are kept.
-struct Passing(Pages);
-
-impl Passing {
-    fn keep(self) -> Pages {
-        ManuallyDrop::new(self).0
-    }
-}
-
-impl Drop for Passing {
-    fn drop(&mut self) {
-        // SAFETY: who holds it made it, and its references end before it.
-        unsafe { self.0.unmap() };
-    }
-}
-
-impl State {
-    /// A part for an image, in an old region or a new one; `None` where the system
-    /// makes no second view.
-    fn take(
-        &mut self,
-        pool: &Inner,
-        len: usize,
-        align: usize,
-        placement: &mut Placement<'_>,
-    ) -> Result<Option<(Region, Part, u32)>, MemoryError> {
-        if self.only_own_pages {
-            return Ok(None);
-        }
-        let part = match self.choose(len, align, placement) {
-            Some(part) => part,
-            None => match self.grow(pool, len, placement) {
-                Ok(()) => self
-                    .choose(len, align, placement)
-                    .expect("a new region starts at a page and has room"),
-                Err(MemoryError::Refused {
-                    call: "mremap" | "madvise",
-                    errno: libc::EINVAL | libc::ENOSYS | libc::EPERM,
-                }) => {
-                    self.only_own_pages = true;
-                    return Ok(None);
-                }
-                Err(error) => return Err(error),
-            },
-        };
-        let region = self.regions[part.region as usize];
-        let region = region.expect("holes are in regions that are there");
-        self.images += 1;
-        Ok(Some((region, part, self.era)))
-    }
-
-    fn choose(&mut self, len: usize, align: usize, placement: &mut Placement<'_>) -> Option<Part> {
-        match placement {
-            Placement::BestFit => self.holes.take(len, align),
-            Placement::Random(random) => self.holes.take_anywhere(len, align, *random),
-        }
-    }
-
-    /// Adds a region with room for an image of `len` bytes.
-    fn grow(
-        &mut self,
-        pool: &Inner,
-        len: usize,
-        placement: &mut Placement<'_>,
-    ) -> Result<(), MemoryError> {
-        if self.birthmark.is_none() {
-            self.birthmark = Some(birthmark(pool.page)?);
-        }
-        let live = self.regions.iter().flatten().count() as u32;
-        let usual = (SMALLEST_REGION << live.min(8)).min(LARGEST_REGION);
-        let len = len.max(usual).next_multiple_of(pool.page);
-        let region = Region::new(pool, len, placement)?;
-        let free = self.regions.iter().position(Option::is_none);
-        let number = free.unwrap_or_else(|| {
-            self.regions.push(None);
-            self.regions.len() - 1
-        });
-        self.regions[number] = Some(region);
-        self.holes.put(Part {
-            region: number as u32,
-            offset: 0,
-            len,
-        });
-        Ok(())
-    }
-
-    /// Takes a part back. One empty region is kept while there are programs, so
-    /// that one which comes and goes does not map and unmap a region each time; a
-    /// pool without programs keeps a small one at most.
-    fn put(&mut self, part: Part) {
-        self.images -= 1;
-        let hole = self.holes.put(part);
-        if !self.is_empty(hole.region) {
-            return;
-        }
-        let numbers = 0..self.regions.len() as u32;
-        if self.images == 0 {
-            numbers.for_each(|number| self.give_back(number, SMALLEST_REGION));
-        } else if numbers.filter(|&number| self.is_empty(number)).count() > 1 {
-            self.give_back(hole.region, 0);
-        }
-    }
-
-    /// Whether a region is there and has no image in it.
-    fn is_empty(&self, number: u32) -> bool {
-        let region = self.regions[number as usize];
-        region.is_some_and(|region| self.holes.is_whole(number, region.run.len()))
-    }
-
-    /// Gives an empty region back to the system if it is larger than that.
-    fn give_back(&mut self, number: u32, small: usize) {
-        let slot = &mut self.regions[number as usize];
-        if let Some(region) = slot.take_if(|region| region.run.len() > small) {
-            self.holes.forget(number, region.run.len());
-            // SAFETY: no part of it is out.
-            unsafe { region.unmap() };
-        }
-    }
-
-    /// In a child made by `fork`, forgets what it has not inherited.
-    fn begin_anew_in_a_child(&mut self) {
-        let Some(birthmark) = self.birthmark else {
-            return;
-        };
-        // SAFETY: the page can be read and written, and nobody else knows it; what
-        // wipes it is the system, hence volatile.
-        unsafe {
-            if ptr::read_volatile(birthmark.start()) == 0 {
-                ptr::write_volatile(birthmark.start(), 1);
-                self.era += 1;
-                self.regions.clear();
-                self.holes = Holes::default();
-                self.images = 0;
-            }
-        }
-    }
-}
-
-/// A page that tells a process from the one that it was forked from.
-fn birthmark(page: usize) -> Result<Pages, MemoryError> {
-    let mark = Passing(Pages::map(page, false, None)?);
-    mark.0.on_fork(Fork::Wiped)?;
-    // SAFETY: a new page that can be written.
-    unsafe { ptr::write_volatile(mark.0.start(), 1) };
-    Ok(mark.keep())
-}
-
-impl Region {
-    fn new(pool: &Inner, len: usize, placement: &mut Placement<'_>) -> Result<Region, MemoryError> {
-        let run = Passing(pool.map(placement, len, true)?);
-        // The second view inherits what is said of the first.
-        run.0.on_fork(Fork::Absent)?;
-        let write = Passing(run.0.alias(0, len)?);
-        // SAFETY: new pages that can be written and that nobody else knows.
-        unsafe { ptr::write_bytes(write.0.start(), TRAP, len) };
-        // SAFETY: there is no reference to this view.
-        unsafe { run.0.protect(Access::Run)? };
-        Ok(Region {
-            run: run.keep(),
-            write: (pool.options.writing == Writing::KeptView).then(|| write.keep()),
-        })
-    }
-
-    /// Gives the memory back.
-    ///
-    /// # Safety
-    /// No part of it is out, and this process made it.
-    unsafe fn unmap(self) {
-        // SAFETY: the caller upholds it.
-        unsafe {
-            self.run.unmap();
-            if let Some(view) = self.write {
-                view.unmap();
-            }
-        }
+        let regions = self.regions.get_mut();
+        let regions = regions.unwrap_or_else(PoisonError::into_inner);
+        regions.begin_anew_in_a_child();
+        // SAFETY: there is no image any more, since each keeps its pool.
+        unsafe { regions.give_back_all() };
     }
 }
 

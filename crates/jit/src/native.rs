@@ -4,8 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use isa::ebpf::{Insn, Reg};
-use lower::{Evidence, Lowered};
+use lower::{Evidence, Lowered, Wants};
 use packet::{Metadata, Packet};
 use spec::context::{LEN, SECCOMP_DATA_SIZE};
 use spec::{Random, SplitMix};
@@ -108,6 +107,18 @@ enum Shortcut {
     Memory,
 }
 
+impl Shortcut {
+    fn of(evidence: Evidence, wants: Wants, wants_env: bool) -> Shortcut {
+        match evidence {
+            Evidence::Classic(classic::Rules::Seccomp) => Shortcut::Seccomp,
+            _ if wants_env => Shortcut::None,
+            Evidence::Trusted => Shortcut::Memory,
+            Evidence::Classic(_) if wants.context => Shortcut::None,
+            Evidence::Classic(_) => Shortcut::Packet,
+        }
+    }
+}
+
 /// A program as native code. It frees its memory when it is dropped, which no run
 /// can be under way for: a run borrows it.
 pub struct Native {
@@ -178,11 +189,16 @@ impl Native {
         // SAFETY: the backend made a function of this type at that offset, and the
         // image keeps it there.
         let entry = unsafe { std::mem::transmute::<*const u8, Entry>(image.address().add(entry)) };
+        let wants = match program.evidence() {
+            // Asked by no run of these.
+            Evidence::Trusted => Wants::default(),
+            evidence => Wants::of(program.insns(), program.packet_rules(), evidence),
+        };
         Ok(Native {
             entry,
-            shortcut: shortcut(program, wants_env),
+            shortcut: Shortcut::of(program.evidence(), wants, wants_env),
             wants_env,
-            reads_metadata: reads_metadata(program.insns()),
+            reads_metadata: wants.metadata,
             heeds_deadline: options.deadline,
             evidence: program.evidence(),
             rules: program.packet_rules(),
@@ -219,6 +235,16 @@ impl Native {
     #[inline]
     pub fn on_memory(&self) -> Option<OnMemory<'_>> {
         (self.shortcut == Shortcut::Memory).then_some(OnMemory {
+            entry: self.entry,
+            code: PhantomData,
+        })
+    }
+
+    /// What runs a packet filter that looks at nothing but a packet's bytes, and ends
+    /// by itself; `None` for others.
+    #[inline]
+    pub fn on_packets(&self) -> Option<OnPackets<'_>> {
+        (self.shortcut == Shortcut::Packet).then_some(OnPackets {
             entry: self.entry,
             code: PhantomData,
         })
@@ -450,28 +476,20 @@ impl OnMemory<'_> {
     }
 }
 
-fn shortcut(program: &Lowered, wants_env: bool) -> Shortcut {
-    match program.evidence() {
-        Evidence::Classic(classic::Rules::Seccomp) => Shortcut::Seccomp,
-        _ if wants_env => Shortcut::None,
-        Evidence::Trusted => Shortcut::Memory,
-        Evidence::Classic(_) if reads_context(program.insns()) => Shortcut::None,
-        Evidence::Classic(_) => Shortcut::Packet,
+/// See [`Native::on_packets`].
+#[derive(Clone, Copy)]
+pub struct OnPackets<'n> {
+    entry: Entry,
+    code: PhantomData<&'n Native>,
+}
+
+impl OnPackets<'_> {
+    /// What the filter returns for a packet of these bytes.
+    #[inline(always)]
+    pub fn run(self, data: &[u8]) -> u32 {
+        let env = std::ptr::null_mut();
+        // SAFETY: the program looks at nothing but the packet's bytes; the code is
+        // borrowed.
+        unsafe { (self.entry)(0, 0, data.as_ptr(), data.len(), env) as u32 }
     }
-}
-
-/// Whether the program loads through any other register than the frame pointer.
-fn reads_context(insns: &[Insn]) -> bool {
-    insns
-        .iter()
-        .any(|insn| matches!(*insn, Insn::Load { base, .. } if base != Reg::R10))
-}
-
-/// Whether the program reads its context beyond the length. Any load through
-/// another register than the frame pointer counts.
-fn reads_metadata(insns: &[Insn]) -> bool {
-    insns.iter().any(|insn| match *insn {
-        Insn::Load { base, off, .. } => base != Reg::R10 && !(base == Reg::R6 && off == LEN.offset),
-        _ => false,
-    })
 }

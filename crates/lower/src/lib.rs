@@ -14,6 +14,7 @@
 
 pub mod chains;
 pub mod jumps;
+mod scratch;
 mod structure;
 mod wants;
 
@@ -57,14 +58,16 @@ pub struct Lowered {
 }
 
 impl Lowered {
-    /// Lowers a converted classic program.
+    /// Lowers a converted classic program. Its scratch words move to registers that
+    /// it does not use.
     pub fn from_classic(program: Converted) -> Lowered {
         let evidence = Evidence::Classic(program.rules());
         let packet_rules = match program.semantics() {
             Semantics::Capture => PacketRules::Capture,
             Semantics::Kernel => PacketRules::Kernel,
         };
-        let insns = program.into_insns();
+        let mut insns = program.into_insns();
+        scratch::keep_in_registers(&mut insns);
         Lowered {
             evidence,
             packet_rules,

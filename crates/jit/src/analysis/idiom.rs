@@ -11,15 +11,18 @@
 //! shift is left out, if nothing else reads its result, so that the register still
 //! holds the whole value when the rotation is made in it.
 //!
-//! Counts of bits are sought once it is known what is wanted (`count.rs`).
+//! Capture filters compute the length of a header again and again
+//! (`header_length.rs`). Counts of bits are sought once it is known what is wanted (`count.rs`).
 //!
 //! Cost: linear: each search looks at no more than [`REACH`] instructions.
 
 mod constants;
 mod count;
+mod header_length;
 
 pub(super) use count::find as find_counts;
 pub(crate) use count::{Count, Counts};
+pub(super) use header_length::find as find_header_lengths;
 
 use isa::ebpf::{AluOp, Insn, Operand, Reg, Width};
 
@@ -42,6 +45,8 @@ pub(crate) enum Rewrite {
         src: Reg,
         left: u8,
     },
+    /// `dst` is the low half of `src`.
+    Copy { dst: Reg, src: Reg },
     /// `dst` is a count of bits of `src`, or of its low half.
     Count {
         what: Count,
@@ -56,6 +61,7 @@ impl Rewrite {
     fn transfer(self) -> Transfer {
         match self {
             Rewrite::Skip => Transfer::pure(Halves::NONE, Halves::NONE),
+            Rewrite::Copy { dst, src } => Transfer::pure(Halves::low(src), Halves::both(dst)),
             Rewrite::Rotate {
                 width, dst, src, ..
             }
@@ -95,6 +101,8 @@ pub(super) struct Candidates {
     /// multiplication.
     sums: Vec<usize>,
     multiplies: bool,
+    /// Header lengths: a byte of the packet is loaded.
+    pub(super) byte_loads: Vec<usize>,
     /// Registers whose last write was a shift: to the left in low halves, to the
     /// right in upper ones.
     shifted: Halves,

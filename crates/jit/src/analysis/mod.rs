@@ -22,7 +22,7 @@ pub(crate) use idiom::{Count, Counts, Rewrite};
 pub(crate) use transfer::Halves;
 pub(crate) use usage::Usage;
 
-use isa::ebpf::{AluOp, Insn, Operand, Reg};
+use isa::ebpf::{AluOp, Insn, Operand, Reg, Size};
 use lower::chains::{self, Chains};
 use lower::jumps::{Arrivals, jump_target};
 use lower::{Evidence, Function, Lowered};
@@ -182,7 +182,8 @@ impl Fact {
     }
 
     /// Where it jumps, always or sometimes.
-    fn jump(&self) -> Option<usize> {
+    #[inline(always)]
+    pub(crate) fn jump(&self) -> Option<usize> {
         matches!(self.way, Way::Branch | Way::Goto).then_some(self.link as usize)
     }
 }
@@ -226,6 +227,10 @@ impl Analysis {
             ..
         } = scan;
         let mut rewrites = idiom::find(insns, &candidates, &mut facts);
+        if !usage[0].loops && functions.len() == 1 {
+            let loads = &candidates.byte_loads;
+            idiom::find_header_lengths(insns, loads, &mut facts, &mut rewrites);
+        }
         let settle = |facts: &mut Vec<Fact>| {
             for (function, usage) in functions.iter().zip(&usage) {
                 liveness::settle(*function, usage.loops, facts);
@@ -331,6 +336,10 @@ impl Scan<'_> {
                 tally.note(insn, transfer);
                 candidates.forget(transfer.written());
                 let way = match insn {
+                    Insn::PacketAbs { size: Size::B, .. } => {
+                        candidates.byte_loads.push(slot);
+                        Way::Next
+                    }
                     Insn::MayGoto { .. } => Way::Branch,
                     Insn::Goto { .. } | Insn::GotoLong { .. } => Way::Goto,
                     Insn::Exit => Way::Exit,

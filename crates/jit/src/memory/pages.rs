@@ -5,6 +5,7 @@
 //! `memory`'s concern.
 
 use std::io;
+use std::mem::ManuallyDrop;
 use std::ptr::{self, NonNull};
 
 use super::MemoryError;
@@ -133,6 +134,22 @@ impl Pages {
         let start = NonNull::new(start.cast());
         let start = start.expect("the system maps nothing at address zero unless it is told to");
         Ok(Pages { start, len })
+    }
+}
+
+/// Pages that go away again, unless they are kept.
+pub(super) struct Passing(pub(super) Pages);
+
+impl Passing {
+    pub(super) fn keep(self) -> Pages {
+        ManuallyDrop::new(self).0
+    }
+}
+
+impl Drop for Passing {
+    fn drop(&mut self) {
+        // SAFETY: who holds it made it, and its references end before it.
+        unsafe { self.0.unmap() };
     }
 }
 

@@ -1,5 +1,6 @@
 //! Code that runs, in many threads, in children, under limits.
 
+use super::regions::{LARGEST_REGION, SMALLEST_REGION};
 use super::*;
 use std::arch::asm;
 use std::collections::BTreeSet;
@@ -172,8 +173,8 @@ fn watch_memory_go_back() {
         drop(large);
         let is_code = |&&address: &&usize| permissions(address).is_some_and(|it| it.contains('x'));
         let held = || {
-            let state = pool.0.state();
-            let regions = state.regions.iter().flatten();
+            let state = pool.0.regions();
+            let regions = state.live.iter().flatten();
             regions.map(|region| region.run.len()).sum::<usize>()
         };
         assert!(!is_code(&&at), "{writing:?}");
@@ -266,7 +267,7 @@ fn threads_install_and_drop_while_others_run() {
             done.store(true, Relaxed);
         });
         assert_eq!(
-            pool.0.state().images,
+            pool.0.regions().images,
             if writing == Writing::OwnPages { 0 } else { 32 }
         );
     }
@@ -334,7 +335,7 @@ fn a_child_has_nothing_and_harms_nothing() {
     let own = pool(Writing::OwnPages);
     let image = constant(&shared, 1, 64);
     let inherited = constant(&own, 2, 64);
-    let writable = shared.0.state().regions[0].unwrap().write.unwrap().start() as usize;
+    let writable = shared.0.regions().live[0].unwrap().write.unwrap().start() as usize;
     assert!(permissions(writable).is_some_and(|it| it.contains('w')));
     // SAFETY: the child calls nothing that waits for another thread of its parent
     // but the allocator, which glibc readies for it.

@@ -174,7 +174,7 @@ impl Generator<'_> {
 
     /// `dst = src`, and what is then done to `dst`.
     #[inline(never)]
-    fn copy(&mut self, slot: usize, width: Width, reg: Reg, src: Reg) -> usize {
+    pub(super) fn copy(&mut self, slot: usize, width: Width, reg: Reg, src: Reg) -> usize {
         if src == Reg::R10 {
             return self.copy_frame_pointer(slot, reg);
         }

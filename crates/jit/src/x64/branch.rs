@@ -2,7 +2,6 @@
 //! already say it.
 
 use isa::ebpf::{Cond, Insn, Operand, Reg, Width};
-use lower::jumps::jump_target;
 
 use super::asm::Alu;
 use super::frame::SCRATCH;
@@ -126,10 +125,15 @@ impl Generator<'_> {
         }
     }
 
+    /// Where the jump at a slot leads.
+    fn target(&self, slot: usize) -> usize {
+        self.facts[slot].jump().expect("the slot holds a jump")
+    }
+
     /// Jumps where the branch at a slot leads. A branch over a jump is the
     /// opposite branch to where that leads.
     pub(super) fn jump_on(&mut self, slot: usize, cc: Cc) -> usize {
-        let target = jump_target(self.insns[slot], slot).expect("the slot holds a branch");
+        let target = self.target(slot);
         if self.facts[slot].is_selection() {
             return self.select(slot + 1, cc.not());
         }
@@ -137,8 +141,7 @@ impl Generator<'_> {
             && target == slot + 2
             && !self.draws_on_budget(slot + 1)
         {
-            let far = jump_target(self.insns[slot + 1], slot + 1).expect("it is a jump");
-            let label = self.label(far);
+            let label = self.label(self.target(slot + 1));
             self.buf.jump_if(cc.not(), label);
             return 2;
         }
@@ -201,7 +204,7 @@ impl Generator<'_> {
     }
 
     pub(super) fn goto(&mut self, slot: usize) {
-        let target = jump_target(self.insns[slot], slot).expect("the slot holds a jump");
+        let target = self.target(slot);
         self.spend_budget(slot);
         if target != slot + 1 {
             let label = self.label(target);
@@ -211,7 +214,7 @@ impl Generator<'_> {
 
     /// The counter goes down, and below 0 it stays: every later one jumps too.
     pub(super) fn may_goto(&mut self, slot: usize) {
-        let target = jump_target(self.insns[slot], slot).expect("the slot holds a jump");
+        let target = self.target(slot);
         let top = self.frame.stack_top();
         let offset = self.frame.may_goto.expect("the function uses may_goto");
         let counter = Mem::at(top.base, top.disp + offset);

@@ -363,6 +363,7 @@ impl<'a> Generator<'a> {
                 dst,
                 src,
             }) => self.count(what, width, dst, src),
+            Some(Rewrite::Copy { dst, src }) => return self.copy(slot, Width::W32, dst, src),
             Some(Rewrite::Skip) | None => self.flags = self.flags_before,
         }
         1

@@ -28,10 +28,11 @@ impl Generator<'_> {
             unreachable!("the caller passes loads");
         };
         let load = Load { size, signed, dst };
-        if let Some(count) = self.fuse_load(slot, load, mem) {
-            return count;
-        }
-        if !signed && self.defer_load(slot, size, dst, mem) {
+        if self.facts.get(slot + 1).is_some_and(|next| next.reads(dst)) {
+            if let Some(count) = self.fuse_load(slot, load, mem) {
+                return count;
+            }
+        } else if !signed && self.defer_load(slot, size, dst, mem) {
             self.flags = self.flags_before;
             return 1;
         }
