@@ -47,6 +47,7 @@
 //! | `object`, `linked` | the whole, opened and linked, step by step in libbpf's order |
 //! | `overview/` | what an object contains and needs, without linking it |
 //! | `linker/` | several objects made into one |
+//! | `target`, `kallsyms` | the kernel that is linked for |
 //! | `container` | files that are no objects, and objects inside them |
 #![forbid(unsafe_code)]
 
@@ -56,6 +57,7 @@ mod datasec;
 pub mod elf;
 mod error;
 pub mod externs;
+mod kallsyms;
 mod linked;
 pub mod linker;
 pub mod maps;
@@ -71,6 +73,7 @@ pub use attach::AttachFault;
 pub use container::{ContainerFault, ContainerKind, Embedded, objects_in};
 pub use datasec::DatasecFault;
 pub use error::{Blame, Error, Place, Problem, SourceLine};
+pub use kallsyms::KernelSymbols;
 pub use linked::{JumpTable, Linked};
 pub use object::{Object, OpenOptions};
 pub use programs::{Code, ProgramId};
