@@ -243,9 +243,9 @@ impl<'b> Selection<'b> {
         let is_root = |ty: &Type<'_>| {
             let starts = |start: &&str| ty.name().as_bytes().starts_with(start.as_bytes());
             let by_name = !ty.name().is_empty()
-                && ROOTS.iter().any(|(kind, names)| {
-                    *kind == ty.kind() && names.iter().any(|start| starts(start))
-                });
+                && ROOTS
+                    .iter()
+                    .any(|(kind, names)| *kind == ty.kind() && names.iter().any(&starts));
             by_name || ty.kind() == Kind::DeclTag && ty.name() == TAG_OF_KERNEL_FUNCTIONS
         };
         let mut roots: Vec<TypeId> = self.btf.types().filter(is_root).map(|ty| ty.id()).collect();
