@@ -23,6 +23,7 @@
 pub mod captures;
 mod engine;
 mod filter;
+mod kernel;
 pub mod raw;
 mod seccomp;
 
@@ -34,5 +35,6 @@ pub use filter::{Filter, Runner};
 pub use isa::classic::SockFilter;
 pub use jit::memory::Pool;
 pub use jit::perf;
+pub use kernel::RunningKernel;
 pub use packet::{Device, Metadata, Packet, VlanTag};
 pub use seccomp::SeccompFilter;
