@@ -37,6 +37,8 @@ const WORDS: &[(&str, &str)] = &[
     ("map '", "map definition"),
     ("elf:", "ELF"),
     ("BTF", "BTF"),
+    // Of a module that the kernel lacks libbpf says no more.
+    ("to prepare load attributes", "no such attach point"),
 ];
 
 impl Outcome {
