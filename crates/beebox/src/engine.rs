@@ -6,7 +6,7 @@ use classic::{Checked, Program, Semantics, convert};
 use interp::Code;
 use jit::memory::Pool;
 use jit::perf;
-use jit::{Native, Options};
+use jit::{Native, OnPackets, Options};
 use lower::Lowered;
 
 /// What runs a program. All engines give the same answers.
@@ -85,6 +85,14 @@ impl Prepared {
         let code = Code::compile(&lowered)
             .expect("the interpreter performs every instruction that conversion makes");
         Prepared::Interp(code)
+    }
+
+    /// What runs it on packets' bytes alone, where that is all that it wants.
+    pub(crate) fn on_packets(&self) -> Option<OnPackets<'_>> {
+        match self {
+            Prepared::Jit(code) => code.on_packets(),
+            Prepared::Classic(_) | Prepared::Interp(_) => None,
+        }
     }
 
     /// The native code under a name, if there is any.

@@ -2,6 +2,7 @@
 
 use classic::{Checked, Endless, Refusal, Rules, Semantics, check};
 use isa::classic::SockFilter;
+use jit::OnPackets;
 use jit::memory::Pool;
 use jit::perf::Code;
 use packet::Packet;
@@ -71,6 +72,7 @@ impl Filter {
     /// to filters that ask for some.
     pub fn runner(&self, seed: u64) -> Runner<'_> {
         Runner {
+            on_packets: self.prepared.on_packets(),
             filter: self,
             machine: Machine::new(),
             random: SplitMix::new(seed),
@@ -80,6 +82,8 @@ impl Filter {
 
 /// Runs one filter on packet after packet.
 pub struct Runner<'f> {
+    /// The way to run native code that looks at nothing but a packet's bytes.
+    on_packets: Option<OnPackets<'f>>,
     filter: &'f Filter,
     machine: Machine,
     random: SplitMix,
@@ -89,6 +93,9 @@ impl Runner<'_> {
     /// Runs on one packet: 0 drops it, anything else is how many bytes to keep.
     #[inline(always)]
     pub fn run(&mut self, packet: &Packet<'_>) -> Result<u32, Endless> {
+        if let Some(code) = self.on_packets {
+            return Ok(code.run(packet.data()));
+        }
         // A copy for each way: what one of them hands on by its address would have
         // to lie in memory for all.
         let packet = *packet;
