@@ -311,9 +311,14 @@ impl<'a> Elf<'a> {
     pub fn parse(file: &'a [u8]) -> Result<Elf<'a>, Error> {
         let damaged = |error: elf_file::read::Error| ElfFault::Damaged(error.to_string());
         let header = check_header(file)?;
-        let raw = header
-            .section_headers(LittleEndian, file)
-            .map_err(damaged)?;
+        let count = header.shnum(LittleEndian, file).map_err(damaged)?;
+        // Nobody looks at the size that the header states for an entry.
+        let table = usize::try_from(header.e_shoff(LittleEndian)).ok();
+        let table = table
+            .and_then(|start| file.get(start..))
+            .unwrap_or_default();
+        let cut = |()| ElfFault::Damaged("the table of sections is cut".into());
+        let (raw, _) = pod::slice_from_bytes::<RawSection>(table, count as usize).map_err(cut)?;
         let names = header
             .shstrndx(LittleEndian, file)
             .map_err(damaged)
