@@ -56,6 +56,9 @@ pub(crate) struct Args {
     trust: bool,
 }
 
+/// What the clock of helpers shows: the suite only wants it to be told.
+const TIME: u64 = 1;
+
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     let wrong = |what: &str, error: ReadError| Failure::new(format_args!("{what}: {error}"));
     let bytes = match &args.program {
@@ -77,7 +80,8 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     }
     if args.engine.believes() {
         trusted::check_vouched(args.trust)?;
-        let value = trusted::run(args.engine, &program, &mut memory, 0, None)?;
+        let (random, clock) = (SplitMix::new(0), || TIME);
+        let value = trusted::run(args.engine, &program, &mut memory, random, clock, None)?;
         println!("{value:x}");
         return Ok(Answer::Yes);
     }
@@ -101,7 +105,7 @@ fn run_checked(program: &Program, bytes: &mut [u8]) -> Result<Result<u64, raw::T
         let region = memory.add("memory", bytes).map_err(Failure::new)?;
         entry.arguments[0] = memory.address(region);
     }
-    let mut calls = Calls::basic(SplitMix::new(0), || 1);
+    let mut calls = Calls::basic(SplitMix::new(0), || TIME);
     let world = World {
         memory: &mut memory,
         calls: &mut calls,

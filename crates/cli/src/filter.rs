@@ -2,6 +2,7 @@
 
 mod inputs;
 mod output;
+mod profile;
 mod programs;
 mod summary;
 mod why;
@@ -11,11 +12,11 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use beebox::captures::{self, Options, Output, Stop, Tally};
-use beebox::perf::SymbolMap;
 use beebox::{Engine, Semantics};
 
 use crate::answer::{Answer, Failure};
 use inputs::NamedInput;
+use profile::Profile;
 use programs::{Chosen, Refused};
 use summary::Summary;
 
@@ -74,9 +75,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", requires = "write", value_parser = clap::value_parser!(u32).range(1..))]
     snaplen: Option<u32>,
 
-    /// Tell `perf report` the names of native code, in /tmp/perf-PID.map
-    #[arg(long)]
-    perf: bool,
+    /// Tell Linux's profiler about native code [without a FORM: map]
+    #[arg(long, value_name = "FORM", num_args = 0..=1, require_equals = true, default_missing_value = "map")]
+    perf: Option<profile::Form>,
 
     /// Show the path that packet N takes through the filter, and nothing else
     #[arg(long, value_name = "N", conflicts_with_all = ["write", "count", "limit"], value_parser = clap::value_parser!(u64).range(1..))]
@@ -123,7 +124,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         expression,
         args.semantics.semantics(),
         args.engine,
-        symbols(&args)?,
+        args.perf.map(Profile::open).transpose()?,
     )?;
     if let Some(warning) = programs.warning() {
         eprintln!("beebox: warning: {warning}");
@@ -136,12 +137,6 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         programs.check_first_interface(input)?;
     }
     filter_all(inputs, &programs, &args)
-}
-
-/// Where the profiler reads the names of native code, if it shall have them.
-fn symbols(args: &Args) -> Result<Option<SymbolMap>, Failure> {
-    let open = || SymbolMap::open().map_err(|error| Failure::new(format_args!("perf: {error}")));
-    args.perf.then(open).transpose()
 }
 
 /// Filters one capture after the other, as far as there is no fault.

@@ -167,18 +167,13 @@ fn run_checked(args: &Args, program: &Program, regions: &mut Regions) -> Result<
     let packet = packet
         .as_ref()
         .map(|bytes| Packet::whole(bytes, &Metadata::UNKNOWN));
-    let began = Instant::now();
     let limits = Limits {
         instructions: args.budget,
         frames: args.frames as usize,
-        deadline: args.timeout.map(|timeout| began + timeout),
+        deadline: args.timeout.map(|timeout| Instant::now() + timeout),
         indirect_jumps: args.gotox,
     };
-    let clock = move || match args.time {
-        Some(time) => time,
-        None => began.elapsed().as_nanos() as u64,
-    };
-    let mut calls = Calls::basic(SplitMix::new(args.seed), clock);
+    let mut calls = Calls::basic(SplitMix::new(args.seed), clock(args.time));
     let mut memory = Memory::new();
     let mut entry = Entry::default();
     regions.map(&mut memory, &mut entry.arguments)?;
@@ -210,7 +205,6 @@ fn run_trusted(
         ("--trace", args.trace),
         ("--packet", args.packet.is_some()),
         ("--reg", !args.registers.is_empty()),
-        ("--time", args.time.is_some()),
         ("--gotox", args.gotox),
         ("--budget", args.budget != limits.instructions),
         ("--frames", args.frames != limits.frames as u64),
@@ -220,12 +214,15 @@ fn run_trusted(
             "{option} is for --engine checked only"
         )));
     }
-    if args.timeout.is_some() && engine != Engine::Jit {
-        return Err(Failure::new("--engine interp knows no --timeout")
-            .hint("--engine jit or --engine checked, which do"));
-    }
     let memory = regions.only_bytes()?;
-    trusted::run(engine, program, memory, args.seed, args.timeout).map(Ran::Trusted)
+    let (random, clock) = (SplitMix::new(args.seed), clock(args.time));
+    trusted::run(engine, program, memory, random, clock, args.timeout).map(Ran::Trusted)
+}
+
+/// What the clock of helpers shows: a fixed time, or that since now.
+fn clock(time: Option<u64>) -> impl Fn() -> u64 + Clone + Send + 'static {
+    let began = Instant::now();
+    move || time.unwrap_or_else(|| began.elapsed().as_nanos() as u64)
 }
 
 /// `rN=VALUE`.

@@ -1,4 +1,5 @@
-//! `beebox filter --perf`: the profiler finds the filter's name where it looks.
+//! `beebox filter --perf`: the profiler finds the filter's name and code where it
+//! looks.
 
 #![cfg(target_arch = "x86_64")]
 
@@ -37,4 +38,30 @@ fn a_filter_is_named_only_on_request() {
     assert!(u64::from_str_radix(address, 16).unwrap() > 0);
     assert!(u64::from_str_radix(len, 16).unwrap() > 0);
     assert_eq!(name, "filter port-22.ddd\n");
+}
+
+#[test]
+fn the_dump_holds_the_code() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_beebox"))
+        .args([
+            "filter",
+            "--count",
+            "--engine",
+            "jit",
+            "--perf=jitdump",
+            "-F",
+        ])
+        .args(["port-22.ddd", "sample.pcap"].map(|name| examples.join(name)))
+        .current_dir(&directory)
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("beebox starts");
+    let dump = directory.path().join(format!("jit-{}.dump", child.id()));
+    assert!(child.wait().unwrap().success());
+    let bytes = fs::read(dump).expect("a dump");
+    assert_eq!(bytes[..4], 0x4a69_5444_u32.to_ne_bytes());
+    let name = b"port-22.ddd\0";
+    assert!(bytes.windows(name.len()).any(|part| part == name));
 }

@@ -5,13 +5,13 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use beebox::captures::Programs;
-use beebox::perf::SymbolMap;
 use beebox::{Engine, Filter, Refusal, Rules, Semantics, SockFilter};
 use capture::{ByteOrder, Interface, LinkType, PcapHeader};
 use isa::classic::{AD_OFFSET, Extension, Insn};
 use sys::libpcap::{self, Libpcap};
 
 use super::inputs::{self, NamedInput};
+use super::profile::Profile;
 use crate::answer::Failure;
 use crate::program_input::{load_libpcap, read_program, refused};
 
@@ -20,8 +20,8 @@ pub(super) struct Chosen {
     source: Source,
     semantics: Semantics,
     engine: Engine,
-    /// Where the profiler reads the names of native code.
-    symbols: Option<SymbolMap>,
+    /// Where the profiler reads about native code.
+    profile: Option<Profile>,
 }
 
 enum Source {
@@ -64,7 +64,7 @@ impl Chosen {
         expression: &str,
         semantics: Semantics,
         engine: Engine,
-        symbols: Option<SymbolMap>,
+        profile: Option<Profile>,
     ) -> Result<Chosen, Failure> {
         let source = match compiled {
             Some(path) => {
@@ -83,7 +83,7 @@ impl Chosen {
             source,
             semantics,
             engine,
-            symbols,
+            profile,
         };
         if let (Source::Compiled { filter, .. }, Some(path)) = (&chosen.source, compiled) {
             chosen.name_code(filter, &path.display().to_string());
@@ -94,9 +94,9 @@ impl Chosen {
     /// Tells the profiler which filter the native code is.
     fn name_code(&self, filter: &Filter, name: &str) {
         let name = format!("filter {name}");
-        if let (Some(symbols), Some(code)) = (&self.symbols, filter.native_code(&name)) {
+        if let (Some(profile), Some(code)) = (&self.profile, filter.native_code(&name)) {
             // The profile then has an address where a name could be.
-            let _ = symbols.add(&code);
+            let _ = profile.add(&code);
         }
     }
 

@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use beebox::raw::{Program, SplitMix};
+use beebox::raw::{Clock, Program, SplitMix};
 use interp::Code;
 use jit::memory::Pool;
 use jit::{Native, Options};
@@ -46,20 +46,21 @@ pub(crate) fn check_vouched(trust: bool) -> Result<(), Failure> {
 
 /// Runs a program on the user's word with `memory`, whose address it finds in
 /// `r1` and whose length in `r2`; returns `r0`. [`Engine::Checked`] is not run
-/// here, and stands for the threaded interpreter, which knows no `timeout`.
+/// here, and stands for the threaded interpreter.
 pub(crate) fn run(
     engine: Engine,
     program: &Program,
     memory: &mut [u8],
-    seed: u64,
+    mut random: SplitMix,
+    clock: impl Clock + Send + 'static,
     timeout: Option<Duration>,
 ) -> Result<u64, Failure> {
     let lowered = Lowered::from_trusted(vouch(program)).map_err(|malformed| {
         Failure::new(format_args!("no engine but checked runs this: {malformed}"))
             .hint("--engine checked goes as far as the program does")
     })?;
-    let mut random = SplitMix::new(seed);
-    let mut machine = Machine::new();
+    let mut machine = Machine::new().with_clock(clock);
+    let deadline = || timeout.map(|timeout| Deadline::at(Instant::now() + timeout));
     let outcome = match engine {
         Engine::Checked | Engine::Interp => {
             let code = Code::compile(&lowered).map_err(|unsupported| {
@@ -68,7 +69,12 @@ pub(crate) fn run(
                     unsupported.slot, unsupported.insn
                 ))
             })?;
-            code.run_memory(&mut machine, memory, &mut random)
+            match deadline() {
+                Some(deadline) => {
+                    code.run_memory_until(&mut machine, memory, &mut random, deadline)
+                }
+                None => code.run_memory(&mut machine, memory, &mut random),
+            }
         }
         Engine::Jit => {
             let options = Options {
@@ -79,7 +85,7 @@ pub(crate) fn run(
             let native = native.map_err(|error| {
                 Failure::new(error).hint("--engine interp, which needs no executable memory")
             })?;
-            match timeout.map(|timeout| Deadline::at(Instant::now() + timeout)) {
+            match deadline() {
                 Some(deadline) => {
                     native.run_memory_until(&mut machine, memory, &mut random, deadline)
                 }
