@@ -50,8 +50,9 @@ in C (`crates/bench/workloads`); where the work is short, the program repeats it
   whole nanoseconds, less what it takes for an empty program (`a test run of nothing`).
 - `rbpf jit` and `rbpf` are the compiler and the interpreter of rbpf. Its compiler
   has room for 4,096 bytes of native code; where it needs more, its cell is empty.
-- `lower + jit` is the way from bytes to native code, which is what `compile` in the
-  ratios compares with the time of rbpf's compiler for the same.
+- `lower + jit` and `check + rbpf jit` are the ways from bytes to native code that may
+  run: each checks the form of a program itself, rbpf when it is handed over, we when
+  it is lowered. `decode + jit` and `rbpf jit` are the same without the checks.
 ",
     ),
     (

@@ -1,7 +1,9 @@
 //! What it costs to get a program ready, and how large its native code is.
 //!
-//! rbpf translates bytes, one instruction at a time, having checked them before;
-//! so beside our compilers alone stands what leads from bytes to native code.
+//! Two ways are compared with rbpf's. From bytes to native code that may run, all
+//! of it: there each has a check of its own to do, ours when a program is lowered,
+//! rbpf's when it is handed over. And compiling alone: rbpf translates bytes, one
+//! instruction at a time, so decoding counts as ours.
 
 use std::hint::black_box;
 
@@ -16,10 +18,14 @@ use super::{INTERP, JIT, RBPF_JIT, unproved};
 use crate::report::{Report, Unit};
 use crate::{Failure, peer, race};
 
-/// From bytes to a program that an engine takes.
+/// From bytes to a program that an engine takes: decoded and checked.
 const LOWER: &str = "lower";
 /// From bytes to native code.
 pub(super) const LOWER_AND_JIT: &str = "lower + jit";
+/// The same without the check.
+pub(super) const DECODE_AND_JIT: &str = "decode + jit";
+/// rbpf's way from bytes to native code.
+pub(super) const CHECK_AND_RBPF_JIT: &str = "check + rbpf jit";
 
 /// Programs that are shorter say more about system calls than about compilers.
 const SHORTEST: usize = 30;
@@ -36,26 +42,41 @@ pub(super) fn measure(
         return Ok(());
     }
     let bytes = ebpf::to_bytes(program);
-    let lower = || {
-        let slots = ebpf::from_bytes(black_box(&bytes)).expect("whole instructions");
-        unproved::lowered(&slots).expect("it was lowered before")
-    };
+    let slots = || ebpf::from_bytes(black_box(&bytes)).expect("whole instructions");
+    let lower = || unproved::lowered(&slots()).expect("it was lowered before");
     let lowered = lower();
     let compile = |lowered: &Lowered| {
         let native = Native::compile(lowered, &jit::Options::default(), pool);
         native.expect("it was compiled before")
     };
-    let mut names = vec![LOWER, INTERP, JIT, LOWER_AND_JIT];
+    let mut names = vec![LOWER, INTERP, JIT, LOWER_AND_JIT, DECODE_AND_JIT];
     let mut alone = || drop(black_box(lower()));
     let mut interp = || drop(black_box(Code::compile(black_box(&lowered))));
     let mut jit = || drop(black_box(compile(black_box(&lowered))));
-    let mut both = || drop(black_box(compile(&lower())));
-    let mut works: Vec<&mut dyn FnMut()> = vec![&mut alone, &mut interp, &mut jit, &mut both];
-    let rbpf = peer::compiled(&bytes).map_err(|unfit| Failure::Unfit(workload.key, unfit))?;
+    let mut all = || drop(black_box(compile(&lower())));
+    let mut unchecked = || {
+        drop(black_box(ebpf::decode(&slots())));
+        drop(black_box(compile(black_box(&lowered))));
+    };
+    let mut works: Vec<&mut dyn FnMut()> =
+        vec![&mut alone, &mut interp, &mut jit, &mut all, &mut unchecked];
+    let unfit = |unfit| Failure::Unfit(workload.key, unfit);
+    let rbpf = peer::compiled(&bytes).map_err(unfit)?;
+    let compiles = rbpf.is_some();
     let mut rbpf_jit = rbpf.map(|mut machine| move || drop(black_box(machine.jit_compile())));
+    let mut check_and_rbpf_jit = || {
+        let machine = peer::machine(black_box(&bytes));
+        drop(black_box(
+            machine.expect("it was taken before").jit_compile(),
+        ));
+    };
     if let Some(compile) = &mut rbpf_jit {
         names.push(RBPF_JIT);
         works.push(compile);
+    }
+    if compiles {
+        names.push(CHECK_AND_RBPF_JIT);
+        works.push(&mut check_and_rbpf_jit);
     }
     let thousands = program.len() as f64 / 1000.0;
     let times = race::times(&mut works, samples);

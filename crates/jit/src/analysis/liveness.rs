@@ -28,7 +28,6 @@ pub(super) fn settle(function: Function, loops: bool, facts: &mut [Fact]) {
 /// One pass backward over a function that begins at a slot; says whether a loop
 /// wants more at its beginning than the pass assumed. A pass is `safe` that assumes
 /// everything there.
-#[inline(never)]
 fn go_back(start: usize, facts: &mut [Fact], safe: bool) -> bool {
     let mut changed = false;
     let mut wanted = Halves::NONE;

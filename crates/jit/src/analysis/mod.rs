@@ -199,7 +199,6 @@ pub(crate) struct Analysis {
 }
 
 impl Analysis {
-    #[inline(never)]
     pub(crate) fn of(program: &Lowered, counts: Counts) -> Analysis {
         let insns = program.insns();
         let functions = program.functions();
@@ -293,7 +292,6 @@ struct Scan<'a> {
 }
 
 impl Scan<'_> {
-    #[inline(never)]
     fn visit_function(&mut self, function: Function) -> Usage {
         let Function { start, end } = function;
         let insns = &self.insns[start..end];

@@ -179,7 +179,6 @@ impl Buffer {
     }
 
     /// Chooses the length of every gap; the length of the code in bytes.
-    #[inline(never)]
     pub(crate) fn settle(&mut self) -> usize {
         for round in 0.. {
             let total = self.lay_out();

@@ -132,7 +132,6 @@ impl<'a> Generator<'a> {
     }
 
     /// Writes the whole program; whether it uses the environment.
-    #[inline(never)]
     pub(super) fn generate(&mut self) -> bool {
         let mut env = false;
         for index in (0..self.program.functions().len()).rev() {
