@@ -222,8 +222,12 @@ fn programs_are_loaded_with_the_tables_that_have_them() {
     // A function that the user takes out of its table goes with nothing.
     let mut object = open(&bytes);
     let id = object.maps().named("machine").unwrap();
+    let table = object.maps().get(id).unwrap().struct_ops().unwrap();
+    let stop = table.member(object.types().unwrap(), "stop").unwrap();
+    assert_eq!(table.member(object.types().unwrap(), "pause"), None);
+    assert!(table.program(stop).is_some());
     let map = object.maps_mut().get_mut(id).unwrap();
-    map.struct_ops_mut().unwrap().set_program(1, None);
+    map.struct_ops_mut().unwrap().set_program(stop, None);
     assert_eq!(loaded(&object), ["start_machine"]);
 }
 

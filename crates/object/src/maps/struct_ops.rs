@@ -249,6 +249,12 @@ impl fmt::Display for StructOpsFault {
 }
 
 impl StructOps<'_> {
+    /// The number of the member of that name, in the types of the object.
+    pub fn member(&self, types: &Btf<'_>, name: &str) -> Option<usize> {
+        let mut members = types.at(self.ty).as_composite()?.members();
+        members.position(|member| types.string(member.name) == name)
+    }
+
     /// The program of a member, by the member's number in the type.
     pub fn program(&self, member: usize) -> Option<ProgramId> {
         self.programs.get(&member).copied()
