@@ -22,11 +22,13 @@ pub(crate) struct ObjectFile {
 }
 
 impl ObjectFile {
-    /// Does an ELF file stand there?
-    pub(crate) fn is_at(path: &Path) -> bool {
-        let mut start = [0; 4];
-        let read = File::open(path).and_then(|mut file| file.read_exact(&mut start));
-        read.is_ok() && start == *b"\x7fELF"
+    /// Is the file that stands there an ELF file, or an archive of such?
+    pub(crate) fn is_at(path: &Path) -> Result<bool, Failure> {
+        let failed = |error| Failure::new(format_args!("{}: {error}", path.display()));
+        let mut start = Vec::new();
+        let file = File::open(path).map_err(failed)?;
+        file.take(8).read_to_end(&mut start).map_err(failed)?;
+        Ok(start.starts_with(b"\x7fELF") || start == b"!<arch>\n")
     }
 
     pub(crate) fn read(path: &Path) -> Result<ObjectFile, Failure> {

@@ -64,7 +64,7 @@ impl ProgramInput {
     pub(crate) fn read_object(&self) -> Result<Option<ObjectFile>, Failure> {
         let path = self.file.as_deref().filter(|path| *path != Path::new("-"));
         match (path, self.form) {
-            (Some(path), None) if ObjectFile::is_at(path) => ObjectFile::read(path).map(Some),
+            (Some(path), None) if ObjectFile::is_at(path)? => ObjectFile::read(path).map(Some),
             _ => Ok(None),
         }
     }

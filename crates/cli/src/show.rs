@@ -65,9 +65,10 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         true => Some(args.target.read()?),
         false => None,
     };
+    let loaded: Vec<_> = object.autoloaded().collect();
     let trial = kernel
         .as_ref()
-        .map(|kernel| object.try_link(&kernel.target()));
+        .map(|kernel| object.try_link(&loaded, &kernel.target()));
     let answer = match &trial {
         Some(trial)
             if trial

@@ -128,13 +128,13 @@ fn kinds(object: &Object<'_>) -> BTreeMap<&'static str, usize> {
     let mut counts = BTreeMap::new();
     for ty in object.types().into_iter().flat_map(|types| types.types()) {
         let word = match ty.kind() {
-            Kind::Struct => "structs",
-            Kind::Union => "unions",
-            Kind::Enum | Kind::Enum64 => "enums",
-            Kind::Typedef => "typedefs",
-            Kind::Func => "functions",
-            Kind::Var => "variables",
-            Kind::DeclTag | Kind::TypeTag => "tags",
+            Kind::Struct => "struct",
+            Kind::Union => "union",
+            Kind::Enum | Kind::Enum64 => "enum",
+            Kind::Typedef => "typedef",
+            Kind::Func => "function",
+            Kind::Var => "variable",
+            Kind::DeclTag | Kind::TypeTag => "tag",
             _ => continue,
         };
         *counts.entry(word).or_default() += 1;

@@ -15,7 +15,7 @@ use jit::Draft;
 use serde::Serialize;
 use spec::calls;
 
-use super::slot::{Slot, SlotRecord};
+use super::slot::{Slot, SlotRecord, Source};
 use crate::program_output::{self, InsnRecord};
 
 /// A program as it was given, as eBPF, and as native code.
@@ -48,11 +48,11 @@ pub(super) fn listing(sides: &Sides<'_>) -> String {
     let mut lines = lines.iter().peekable();
     let mut rows = vec![sides.heading()];
     let mut beside = None;
-    let mut source = None;
+    let mut source: Option<&Source> = None;
     for (slot, range) in &sides.pieces {
         let mut left = slot.and_then(|slot| sides.slot(slot));
         if let Some(line) = left.and_then(|slot| slot.source.as_deref())
-            && source != Some(line)
+            && !source.is_some_and(|shown| shown.is_line_of(line))
         {
             source = Some(line);
             rows.push(sides.comment(line.comment()));

@@ -90,36 +90,18 @@ fn choose(object: &Object<'_>, names: &[String]) -> Result<Vec<ProgramId>, Failu
     Ok(chosen.map(|(id, _)| *id).collect())
 }
 
-/// Links the programs together, as a loader does; if that fails, each alone, since
-/// most may be fine.
+/// Links the programs; one that a loader would refuse for what it attaches to is
+/// shown all the same.
 fn link(object: &mut Object<'_>, kernel: &Kernel, chosen: &[ProgramId]) -> Vec<Outcome> {
-    let target = kernel.target();
-    let all: Vec<(ProgramId, String)> = object
-        .programs()
-        .map(|(id, code)| (id, code.name.to_string()))
-        .collect();
-    let wanted: Vec<&String> = all
-        .iter()
-        .filter(|(id, _)| chosen.contains(id))
-        .map(|(_, name)| name)
-        .collect();
-    let mut link = |names: &[&String]| -> Result<Vec<Outcome>, Error> {
-        object.set_autoload(|code| names.iter().any(|name| code.name == name.as_str()));
-        let linked = object.link(&target)?;
-        let programs = linked.programs.into_iter();
-        let programs = programs.filter(|(id, _)| chosen.contains(id));
-        Ok(programs
-            .map(|(_, program)| (program.name.clone(), Ok(program)))
-            .collect())
-    };
-    if let Ok(outcomes) = link(&wanted) {
-        return outcomes;
-    }
-    let alone = wanted.iter().flat_map(|name| match link(&[name]) {
-        Ok(outcomes) => outcomes,
-        Err(error) => vec![((*name).clone(), Err(error))],
+    let trial = object.try_link(chosen, &kernel.target());
+    let outcomes = trial.programs.into_iter().filter_map(|trial| {
+        let name = object.codes().get(trial.id)?.name.to_string();
+        match (trial.program, trial.refusal) {
+            (Some(program), _) => Some((name, Ok(program))),
+            (None, refusal) => Some((name, Err(refusal?))),
+        }
     });
-    alone.collect()
+    outcomes.collect()
 }
 
 /// What slots refer to, by name.
@@ -131,9 +113,8 @@ struct Labels<'o, 'a> {
 
 impl<'o, 'a> Labels<'o, 'a> {
     fn of(object: &'o Object<'a>) -> Labels<'o, 'a> {
-        let types = object.types().into_iter();
-        let globals = types.flat_map(|types| object.maps().globals(types));
-        let mut globals: Vec<_> = globals
+        let mut globals: Vec<_> = object
+            .globals()
             .map(|global| (global.map.0, global.offset, global.name))
             .collect();
         globals.sort();
@@ -295,7 +276,7 @@ fn listing(text: &mut String, program: &Program, slots: &[Slot], format: Format)
             let _ = writeln!(text, "{}:", function.name);
         }
         if let Some(source) = slot.source.as_deref()
-            && shown != Some(source)
+            && !shown.is_some_and(|shown| shown.is_line_of(source))
         {
             shown = Some(source);
             let _ = writeln!(text, "{}", source.comment());

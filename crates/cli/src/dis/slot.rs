@@ -19,7 +19,7 @@ pub(super) struct Slot {
 }
 
 /// A line of a source.
-#[derive(PartialEq, Eq, Serialize)]
+#[derive(Serialize)]
 pub(super) struct Source {
     pub(super) file: String,
     pub(super) line: u32,
@@ -28,6 +28,11 @@ pub(super) struct Source {
 }
 
 impl Source {
+    /// Is it the same line, in whatever column?
+    pub(super) fn is_line_of(&self, other: &Source) -> bool {
+        (self.line, &self.file) == (other.line, &other.file)
+    }
+
     /// The line as the verifier's log has it.
     pub(super) fn comment(&self) -> String {
         let text = self.text.trim();

@@ -1,6 +1,6 @@
 //! What each function of an object does by itself, and what programs reach.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use isa::ebpf::{AluOp, Callee, Flow, Insn, Operand, RawInsn, Reg, decode};
 use program::{ExternId, MapId};
@@ -53,14 +53,20 @@ impl Functions {
         &self.0[id.0 as usize]
     }
 
-    /// The functions that a program reaches, itself first.
-    fn reached(&self, main: ProgramId) -> Vec<ProgramId> {
+    /// The functions that a program reaches, itself first, as far as there is room
+    /// for their slots.
+    fn reached(&self, main: ProgramId, room: &mut usize) -> Vec<ProgramId> {
         let mut reached = vec![main];
         let mut known = BTreeSet::from([main]);
         let mut at = 0;
         while let Some(&id) = reached.get(at) {
-            let callees = self.get(id).callees.iter();
-            reached.extend(callees.copied().filter(|callee| known.insert(*callee)));
+            for &callee in &self.get(id).callees {
+                let rest = room.checked_sub(self.get(callee).slots);
+                if let Some(rest) = rest.filter(|_| known.insert(callee)) {
+                    *room = rest;
+                    reached.push(callee);
+                }
+            }
             at += 1;
         }
         reached
@@ -68,26 +74,28 @@ impl Functions {
 
     /// Bytes of stack over the deepest chain of calls from here; a call of a
     /// function that is being run, which no kernel takes, counts nothing.
-    fn deepest(&self, main: ProgramId) -> u32 {
-        let mut depth = vec![None; self.0.len()];
+    fn deepest(&self, main: ProgramId, reached: &[ProgramId]) -> u32 {
+        let mut depth: BTreeMap<ProgramId, Option<u32>> =
+            reached.iter().map(|id| (*id, None)).collect();
         let mut path = vec![(main, 0, 0)];
-        depth[main.0 as usize] = Some(0);
+        depth.insert(main, Some(0));
         while let Some((id, next, below)) = path.last_mut() {
             let function = self.get(*id);
             match function.callees.get(*next) {
                 Some(callee) => {
                     *next += 1;
-                    match depth[callee.0 as usize] {
-                        Some(known) => *below = (*below).max(known),
-                        None => {
-                            depth[callee.0 as usize] = Some(0);
+                    match depth.get(callee) {
+                        Some(Some(known)) => *below = (*below).max(*known),
+                        Some(None) => {
+                            depth.insert(*callee, Some(0));
                             path.push((*callee, 0, 0));
                         }
+                        None => {}
                     }
                 }
                 None => {
                     let sum = function.stack.saturating_add(*below);
-                    depth[id.0 as usize] = Some(sum);
+                    depth.insert(*id, Some(sum));
                     path.pop();
                     if let Some((_, _, below)) = path.last_mut() {
                         *below = (*below).max(sum);
@@ -95,12 +103,19 @@ impl Functions {
                 }
             }
         }
-        depth[main.0 as usize].unwrap_or_default()
+        depth.get(&main).copied().flatten().unwrap_or_default()
     }
 
     /// What a program and all that it reaches are and need.
-    pub(super) fn overview(&self, id: ProgramId, code: &Code<'_>) -> ProgramOverview {
-        let reached = self.reached(id);
+    /// `room` is how many slots of functions may still be looked at: programs that
+    /// share functions are looked at with all of them, each.
+    pub(super) fn overview(
+        &self,
+        id: ProgramId,
+        code: &Code<'_>,
+        room: &mut usize,
+    ) -> ProgramOverview {
+        let reached = self.reached(id, room);
         let all = || reached.iter().map(|id| self.get(*id));
         let slots = all().map(|function| function.slots).sum();
         let mut needs: Vec<Need> = all()
@@ -118,7 +133,7 @@ impl Functions {
         ProgramOverview {
             id,
             slots,
-            stack: self.deepest(id),
+            stack: self.deepest(id, &reached),
             relocations: all().map(|function| function.relocations).sum(),
             functions: reached[1..].to_vec(),
             maps: maps.into_iter().collect(),

@@ -10,7 +10,8 @@
 //! is reached. What is weak is left out if the object asks whether it is there.
 //!
 //! Cost: a pass over instructions and relocations, and for each program one over
-//! what its functions need.
+//! what its functions need. What an object may ask for in all is bounded as it is for
+//! linking: beyond that, functions are left out.
 
 mod functions;
 mod map_needs;
@@ -25,6 +26,7 @@ use spec::since::{Feature, Release, Since, kfunc};
 
 use crate::object::Object;
 use crate::programs::ProgramId;
+use crate::relocate::LARGEST;
 use functions::Functions;
 
 pub use trial::{ProgramTrial, Trial};
@@ -100,8 +102,9 @@ impl Object<'_> {
     /// What it contains and needs.
     pub fn overview(&self) -> Overview {
         let functions = Functions::of(self);
+        let mut room = LARGEST;
         let programs = self.programs();
-        let programs = programs.map(|(id, code)| functions.overview(id, code));
+        let programs = programs.map(|(id, code)| functions.overview(id, code, &mut room));
         let maps = self.maps.iter();
         Overview {
             programs: programs.collect(),

@@ -1,25 +1,30 @@
 //! What linking for a kernel comes to, program by program.
 //!
 //! A loader gives up with the first program that fails. An overview goes on: where
-//! the object can't be linked as a whole, each program is linked alone, so that all
-//! that are in the way are named.
+//! the programs can't be linked together, each is linked alone, so that all that is
+//! in the way is named.
 //!
-//! Cost: one link; where that fails, one more for each program.
+//! Cost: one link; where that fails, one more for each program, as long as that is
+//! no more than a few hundred million slots in all.
+
+use std::collections::BTreeSet;
 
 use program::{Program, Reference, Referent};
 
 use crate::error::Error;
-use crate::linked::Linked;
 use crate::object::Object;
 use crate::programs::ProgramId;
 use crate::target::Target;
 
+/// Slots that are linked in all before no more programs are tried.
+const MOST: usize = 1 << 28;
+
 /// What linking comes to.
 #[derive(Clone, Debug)]
 pub struct Trial {
-    /// Why the object as a whole can't be linked, if it can't.
+    /// Why the programs can't be linked together, if they can't.
     pub refusal: Option<Error>,
-    /// The programs that are to be loaded, in the object's order.
+    /// What came of each, in the order in which they were to be linked.
     pub programs: Vec<ProgramTrial>,
 }
 
@@ -28,79 +33,105 @@ pub struct Trial {
 pub struct ProgramTrial {
     /// Which.
     pub id: ProgramId,
+    /// The program, if it could be linked.
+    pub program: Option<Program>,
     /// Why it can't be linked or loaded, if it can't.
     pub refusal: Option<Error>,
+}
+
+impl ProgramTrial {
     /// What it refers to that the kernel lacks: a kernel refuses the program if it
     /// gets there.
-    pub missing: Vec<Reference>,
+    pub fn missing(&self) -> impl Iterator<Item = &Reference> {
+        let references = self.program.iter().flat_map(|program| &program.references);
+        references.filter(|reference| {
+            matches!(
+                reference.to,
+                Referent::MissingCore(_) | Referent::MissingKfunc(_) | Referent::MissingMap(_)
+            )
+        })
+    }
 }
 
 impl Object<'_> {
-    /// Links for a kernel what is to be loaded, and says how that went.
-    pub fn try_link(&mut self, target: &Target<'_>) -> Trial {
-        let refusal = match self.link(target) {
-            Ok(linked) => {
+    /// Links these programs for a kernel, and says how that went. What is to be
+    /// loaded is as before when it returns.
+    pub fn try_link(&mut self, chosen: &[ProgramId], target: &Target<'_>) -> Trial {
+        let before: Vec<ProgramId> = self.autoloaded().collect();
+        let trial = self.link_chosen(chosen, target);
+        self.autoload_only(&before);
+        trial
+    }
+
+    /// The programs that are to be loaded.
+    pub fn autoloaded(&self) -> impl Iterator<Item = ProgramId> + '_ {
+        let programs = self.programs().filter(|(_, code)| code.autoload);
+        programs.map(|(id, _)| id)
+    }
+
+    fn link_chosen(&mut self, chosen: &[ProgramId], target: &Target<'_>) -> Trial {
+        let refusal = match self.link_only(chosen, target) {
+            Ok(programs) => {
                 return Trial {
                     refusal: None,
-                    programs: of_linked(&linked),
+                    programs,
                 };
             }
             Err(refusal) => refusal,
         };
-        let chosen: Vec<ProgramId> = self
-            .programs()
-            .filter(|(_, code)| code.autoload)
-            .map(|(id, _)| id)
-            .collect();
+        let slots: usize = self.codes().iter().map(|(_, code)| code.len()).sum();
+        let few = MOST / slots.max(1);
         let mut programs = Vec::with_capacity(chosen.len());
-        for &id in &chosen {
-            self.choose(&[id]);
-            match self.link(target) {
-                Ok(linked) => programs.extend(of_linked(&linked)),
+        for (tried, &id) in chosen.iter().enumerate() {
+            let alone = match tried < few {
+                true => self.link_only(&[id], target),
+                false => Err(refusal.clone()),
+            };
+            match alone {
+                Ok(linked) => programs.extend(linked),
                 Err(refusal) => programs.push(ProgramTrial {
                     id,
+                    program: None,
                     refusal: Some(refusal),
-                    missing: Vec::new(),
                 }),
             }
         }
-        self.choose(&chosen);
         Trial {
             refusal: Some(refusal),
             programs,
         }
     }
 
-    fn choose(&mut self, chosen: &[ProgramId]) {
-        for id in 0..self.codes.len() as u32 {
-            let id = ProgramId(id);
-            if let Some(code) = self.codes.get_mut(id) {
-                code.autoload = chosen.contains(&id);
+    fn link_only(
+        &mut self,
+        chosen: &[ProgramId],
+        target: &Target<'_>,
+    ) -> Result<Vec<ProgramTrial>, Error> {
+        let wanted = self.autoload_only(chosen);
+        let linked = self.link(target)?;
+        let mut refused = linked.refused;
+        let mut refusal = |id: ProgramId| {
+            let at = refused.iter().position(|(refused, _)| *refused == id)?;
+            Some(refused.swap_remove(at).1)
+        };
+        let programs = linked.programs.into_iter();
+        let programs = programs.filter(|(id, _)| wanted.contains(id));
+        Ok(programs
+            .map(|(id, program)| ProgramTrial {
+                id,
+                refusal: refusal(id),
+                program: Some(program),
+            })
+            .collect())
+    }
+
+    fn autoload_only(&mut self, chosen: &[ProgramId]) -> BTreeSet<ProgramId> {
+        let wanted: BTreeSet<ProgramId> = chosen.iter().copied().collect();
+        for id in (0..self.codes.len() as u32).map(ProgramId) {
+            if let Some(code) = self.codes.get_mut(id).filter(|code| !code.is_function) {
+                code.autoload = wanted.contains(&id);
             }
         }
+        wanted
     }
-}
-
-fn of_linked(linked: &Linked<'_>) -> Vec<ProgramTrial> {
-    let refusal = |id: ProgramId| {
-        let refused = linked.refused.iter().find(|(refused, _)| *refused == id);
-        refused.map(|(_, error)| error.clone())
-    };
-    let trial = |(id, program): &(ProgramId, Program)| {
-        let references = program.references.iter();
-        let missing = references.filter(|reference| is_missing(reference.to));
-        ProgramTrial {
-            id: *id,
-            refusal: refusal(*id),
-            missing: missing.copied().collect(),
-        }
-    };
-    linked.programs.iter().map(trial).collect()
-}
-
-fn is_missing(to: Referent) -> bool {
-    matches!(
-        to,
-        Referent::MissingCore(_) | Referent::MissingKfunc(_) | Referent::MissingMap(_)
-    )
 }

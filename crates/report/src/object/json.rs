@@ -120,8 +120,7 @@ fn maps(shown: &Shown<'_, '_>) -> Vec<Value> {
 
 fn globals(shown: &Shown<'_, '_>) -> Vec<Value> {
     let maps = shown.object.maps();
-    let types = shown.object.types().into_iter();
-    let globals = types.flat_map(|types| maps.globals(types));
+    let globals = shown.object.globals();
     globals
         .map(|global| {
             let map = maps.get(global.map);
@@ -157,7 +156,7 @@ fn linked(shown: &Shown<'_, '_>) -> Value {
     };
     let programs = trial.programs.iter().filter_map(|program| {
         let code = shown.object.codes().get(program.id)?;
-        let missing = program.missing.iter().map(|reference| {
+        let missing = program.missing().map(|reference| {
             json!({
                 "insn": reference.slot,
                 "what": missing(shown.object, reference.to),

@@ -291,7 +291,7 @@ fn trial(shown: &Shown<'_, '_>, text: &mut String) {
                 refused(text, error);
             }
         }
-        for reference in &program.missing {
+        for reference in program.missing() {
             lines += 1;
             if lines <= most {
                 let what = missing(shown.object, reference.to);
@@ -302,7 +302,7 @@ fn trial(shown: &Shown<'_, '_>, text: &mut String) {
                 );
             }
         }
-        fine += usize::from(program.refusal.is_none() && program.missing.is_empty());
+        fine += usize::from(program.refusal.is_none() && program.missing().next().is_none());
     }
     if let Some(more @ 1..) = lines.checked_sub(most) {
         let _ = writeln!(text, "  … and {more} more (--all lists them)");
@@ -324,7 +324,7 @@ fn sizes(shown: &Shown<'_, '_>, text: &mut String) {
     let sizes = Sizes::of(shown.object);
     let kinds: Vec<String> = kinds(shown.object)
         .iter()
-        .map(|(word, count)| format!("{count} {word}"))
+        .map(|(word, number)| count(*number, word))
         .collect();
     heading(text, "sizes in bytes");
     let _ = writeln!(

@@ -1,0 +1,328 @@
+//! `beebox show` and `beebox dis` of objects: what they print, and what they say of
+//! files that are no objects.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn example() -> String {
+    let path = repository().join("examples/traffic/traffic.bpf.o");
+    path.to_str().unwrap().to_owned()
+}
+
+fn beebox(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_beebox"))
+        .args(words)
+        .output()
+        .expect("beebox starts")
+}
+
+fn printed(words: &[&str]) -> String {
+    let output = beebox(words);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{words:?}: {said}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn as_json(words: &[&str]) -> Value {
+    let words: Vec<&str> = words.iter().copied().chain(["--format", "json"]).collect();
+    serde_json::from_str(&printed(&words)).unwrap()
+}
+
+#[test]
+fn an_object_fits_on_a_screen() {
+    let text = printed(&["show", &example()]);
+    assert!(text.lines().count() <= 50, "{text}");
+    let first = text.lines().next().unwrap();
+    assert_eq!(
+        first,
+        "traffic.bpf.o: 2 programs, 4 maps, licence Dual MIT/GPL; needs Linux 5.8"
+    );
+    for words in [
+        "tp_btf/sched_process_exec",
+        "percpu_hash",
+        "task_struct.real_parent (byte_off)",
+        "helper bpf_ringbuf_reserve",
+        "commit 457f44363a88",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+}
+
+#[test]
+fn json_has_everything() {
+    let shown = as_json(&["show", &example(), "--link"]);
+    assert_eq!(shown["linux"], "5.8");
+    let programs = shown["programs"].as_array().unwrap();
+    assert_eq!(programs.len(), 2);
+    assert_eq!(programs[0]["name"], "count");
+    assert_eq!(programs[0]["type"], "xdp");
+    assert_eq!(programs[0]["subprogs"][0], "protocol");
+    assert_eq!(programs[1]["linux"], "5.5");
+    assert_eq!(programs[1]["relocations"], 2);
+    let maps = shown["maps"].as_array().unwrap();
+    assert_eq!(maps[0]["name"], "tallies");
+    assert_eq!(maps[0]["bytes_value"], 16);
+    assert_eq!(maps[0]["max_entries"], 256);
+    let globals = shown["globals"].as_array().unwrap();
+    let names: Vec<&str> = globals
+        .iter()
+        .filter_map(|global| global["name"].as_str())
+        .collect();
+    assert_eq!(names, ["reported_port", "watched", "lost", "started"]);
+    let loop_need = |name: &str| {
+        let needs = shown["needs"].as_array().unwrap().iter();
+        needs.clone().find(|need| need["name"] == name).cloned()
+    };
+    let need = loop_need("bpf_ringbuf_submit").unwrap();
+    assert_eq!(need["linux"], "5.8");
+    assert_eq!(need["code"], "count");
+    assert!(need["line"].as_u64().is_some());
+    assert_eq!(shown["linked"]["error"], Value::Null);
+    assert_eq!(
+        shown["linked"]["programs"][1]["missing"],
+        Value::Array(Vec::new())
+    );
+}
+
+#[test]
+fn what_a_kernel_lacks_is_named() {
+    // The object's own types as the kernel's: they have no field of another name.
+    let directory = tempfile::tempdir().unwrap();
+    let other = directory.path().join("other.o");
+    let object = fs::read(example()).unwrap();
+    fs::write(
+        &other,
+        replaced(&object, b"\0real_parent\0", b"\0real_patent\0"),
+    )
+    .unwrap();
+    let other = other.to_str().unwrap();
+    let text = printed(&["show", &example(), "--btf", other]);
+    let line = "exec, instruction 1: the kernel has no task_struct.real_parent (byte_off)";
+    assert!(text.contains(line), "{text}");
+    assert!(
+        text.contains("1 of 2 programs linked with nothing missing"),
+        "{text}"
+    );
+    let listing = printed(&["dis", &example(), "--btf", other, "--prog", "exec"]);
+    assert!(
+        listing.contains("call 195896080 <no task_struct.real_parent>"),
+        "{listing}"
+    );
+}
+
+fn replaced(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
+    assert_eq!(from.len(), to.len());
+    let mut bytes = bytes.to_vec();
+    let places: Vec<usize> = (0..bytes.len() - from.len())
+        .filter(|&at| bytes[at..].starts_with(from))
+        .collect();
+    assert!(!places.is_empty());
+    for at in places {
+        bytes[at..at + to.len()].copy_from_slice(to);
+    }
+    bytes
+}
+
+#[test]
+fn instructions_have_the_names_of_what_they_refer_to() {
+    let text = printed(&["dis", &example(), "--source"]);
+    for words in [
+        "count: xdp, section xdp, 75 instructions\n",
+        "exec: tracing, section tp_btf/sched_process_exec, 13 instructions\n",
+        "protocol:\n",
+        "<protocol>",
+        "<tallies>",
+        "<bpf_map_lookup_elem>",
+        "<traffic.bss lost>",
+        "<traffic.rodata watched>",
+        "<task_struct.tgid>",
+        "; if (task->real_parent->tgid == watched) @ traffic.bpf.c:",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let bare = printed(&["dis", &example(), "--prog", "exec"]);
+    assert!(!bare.contains("; ") && !bare.contains("count"), "{bare}");
+
+    let log = printed(&["dis", &example(), "--prog", "count", "--format", "log"]);
+    assert!(log.contains("(85) call bpf_ringbuf_reserve#131\n"), "{log}");
+
+    let record = as_json(&["dis", &example(), "--prog", "exec"]);
+    let program = &record["programs"][0];
+    assert_eq!(program["insns"].as_array().unwrap().len(), 11);
+    assert_eq!(program["insns"][1]["name"], "task_struct.real_parent");
+    assert!(program["insns"][1]["source"]["line"].as_u64().is_some());
+}
+
+#[test]
+fn native_code_stands_beside_its_source_line() {
+    let words = ["dis", &example(), "--prog", "exec", "--jit", "--source"];
+    let text = printed(&[&words[..], &["--processor", "plain"]].concat());
+    let lines: Vec<&str> = text.lines().collect();
+    let at = lines
+        .iter()
+        .position(|line| line.starts_with("; __sync_fetch_and_add(&started, 1);"))
+        .unwrap_or_else(|| panic!("{text}"));
+    let below = &lines[at..(at + 4).min(lines.len())];
+    assert!(below.iter().any(|line| line.contains("lock")), "{text}");
+    assert!(text.contains("bytes of native code"), "{text}");
+    let record = as_json(&words[..5]);
+    assert!(record["programs"][0]["native"]["bytes"].as_u64().unwrap() > 20);
+}
+
+/// What is said of a file, by both commands, with exit code 2.
+fn refused(name: &str, bytes: Option<&[u8]>, message: &str) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join(name);
+    if let Some(bytes) = bytes {
+        fs::write(&path, bytes).unwrap();
+    }
+    for words in [&["show"][..], &["dis", "--source"]] {
+        let output = beebox(&[words, &[path.to_str().unwrap()]].concat());
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{words:?} {name}: {said}");
+        assert!(output.stdout.is_empty());
+        // A text may be a classic program, which has no source lines.
+        if words[0] == "show" || !name.ends_with(".c") {
+            assert!(said.contains(message), "{words:?} {name}: {said}");
+        }
+    }
+}
+
+#[test]
+fn files_that_are_no_objects_are_refused_by_what_they_are() {
+    let object = fs::read(example()).unwrap();
+    refused("nowhere.o", None, "No such file");
+    refused(
+        "prog.c",
+        Some(b"int main(void) { return 0; }\n"),
+        "compile it with clang",
+    );
+    refused("cut.o", Some(&object[..1000]), "the ELF file is damaged");
+
+    let mut foreign = object.clone();
+    foreign[18..20].copy_from_slice(&62u16.to_le_bytes());
+    refused(
+        "x86.o",
+        Some(&foreign),
+        "an ELF file, but no object for BPF",
+    );
+
+    let mut big = object.clone();
+    big[5] = 2;
+    big[16..20].copy_from_slice(&[0, 1, 0, 247]);
+    refused("big.o", Some(&big), "-target bpfel");
+
+    let old = replaced(&object, b".maps\0", b"maps\0\0");
+    refused("old.o", Some(&old), "SEC(\".maps\")");
+
+    let stripped = replaced(&object, b".BTF\0", b".XTF\0");
+    refused("stripped.o", Some(&stripped), "compile with -g");
+
+    let mut archive = b"!<arch>\n".to_vec();
+    let header = format!(
+        "{:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n",
+        "traffic.bpf.o/",
+        0,
+        0,
+        0,
+        644,
+        object.len()
+    );
+    archive.extend_from_slice(header.as_bytes());
+    archive.extend_from_slice(&object);
+    refused(
+        "lib.a",
+        Some(&archive),
+        "this is an archive, no object; objects in it: traffic.bpf.o",
+    );
+}
+
+#[test]
+fn a_program_that_is_not_there_is_answered_with_those_that_are() {
+    let output = beebox(&["dis", &example(), "--prog", "nothing"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said.contains("it has count, exec"), "{said}");
+    let output = beebox(&["dis", &example(), "--format", "raw"]);
+    assert_eq!(output.status.code(), Some(2));
+    let raw = beebox(&["dis", &example(), "--prog", "exec", "--format", "raw"]);
+    assert_eq!(raw.stdout.len(), 13 * 8);
+}
+
+/// The release of LLVM that the example was compiled with, if it is there.
+fn tool(name: &str) -> Option<Command> {
+    let name = format!("{name}-19");
+    let found = Command::new(&name).arg("--version").output();
+    found.ok().filter(|output| output.status.success())?;
+    Some(Command::new(name))
+}
+
+#[test]
+fn the_example_is_what_its_source_says() {
+    let (Some(mut clang), Some(mut strip)) = (tool("clang"), tool("llvm-strip")) else {
+        eprintln!("skipped: no clang-19");
+        return;
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let made = directory.path().join("traffic.bpf.o");
+    let words = [
+        "-target",
+        "bpf",
+        "-mcpu=v3",
+        "-O2",
+        "-g",
+        "-c",
+        "traffic.bpf.c",
+        "-o",
+    ];
+    let source = repository().join("examples/traffic");
+    let clang = clang.args(words).arg(&made).current_dir(source);
+    assert!(clang.status().unwrap().success());
+    assert!(strip.arg("-g").arg(&made).status().unwrap().success());
+    let made = made.to_str().unwrap();
+    assert_eq!(printed(&["dis", made]), printed(&["dis", &example()]));
+}
+
+#[test]
+fn instructions_are_written_as_llvm_writes_them() {
+    let Some(mut objdump) = tool("llvm-objdump") else {
+        eprintln!("skipped: no llvm-objdump-19");
+        return;
+    };
+    let words = [
+        "-d",
+        "--no-show-raw-insn",
+        "--no-print-imm-hex",
+        "-j",
+        "xdp",
+    ];
+    let output = objdump.args(words).arg(example()).output().unwrap();
+    let theirs = String::from_utf8(output.stdout).unwrap();
+    let theirs: Vec<&str> = theirs.lines().filter_map(instruction).collect();
+    let ours = printed(&["dis", &example(), "--prog", "count"]);
+    let ours: Vec<&str> = ours.lines().filter_map(instruction).collect();
+    assert!(theirs.len() > 40);
+    let mut compared = 0;
+    for (ours, theirs) in ours.iter().zip(&theirs) {
+        // What is linked has other numbers; jumps have names of their own.
+        if !ours.contains('<') {
+            assert_eq!(ours, theirs);
+            compared += 1;
+        }
+    }
+    assert!(compared > 30, "{compared}");
+}
+
+/// The instruction on a line of a listing.
+fn instruction(line: &str) -> Option<&str> {
+    let (number, text) = line.split_once(':')?;
+    number.trim().parse::<usize>().ok()?;
+    Some(text.trim())
+}

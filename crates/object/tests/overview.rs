@@ -1,0 +1,85 @@
+//! What an object needs, on examples and on programs that are written here.
+
+use std::fs;
+use std::path::Path;
+
+use beebox_object::Object;
+use beebox_object::overview::{Thing, oldest};
+use spec::helpers;
+use spec::maps::MapKind;
+use spec::programs::{AttachType, ProgramType};
+use spec::since::Feature;
+
+fn example(name: &str) -> Vec<u8> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    fs::read(directory.join(name)).expect("an example")
+}
+
+#[test]
+fn everything_that_is_used_is_needed() {
+    let file = example("traffic/traffic.bpf.o");
+    let object = Object::open(&file).expect("an object");
+    let overview = object.overview();
+    let [count, exec] = &overview.programs[..] else {
+        panic!("{overview:?}");
+    };
+
+    assert_eq!(count.slots, 75);
+    assert_eq!(count.functions.len(), 1);
+    assert!(count.stack > 0 && count.stack <= 64, "{}", count.stack);
+    assert_eq!((count.relocations, exec.relocations), (0, 2));
+    let things = |needs: &[beebox_object::overview::Need]| -> Vec<Thing> {
+        needs.iter().map(|need| need.thing).collect()
+    };
+    let of_count = things(&count.needs);
+    for name in [
+        "bpf_map_lookup_elem",
+        "bpf_ringbuf_reserve",
+        "bpf_ktime_get_ns",
+    ] {
+        let number = helpers::number(name).expect("a helper");
+        assert!(of_count.contains(&Thing::Helper(number)), "{name}");
+    }
+    assert!(of_count.contains(&Thing::Feature(Feature::LocalCalls)));
+    assert!(of_count.contains(&Thing::Feature(Feature::GlobalData)));
+    assert!(!of_count.contains(&Thing::Feature(Feature::Loops)));
+    // Loaders leave out this one where the kernel does not know it.
+    assert!(!of_count.contains(&Thing::AttachType(AttachType::Xdp)));
+
+    let of_exec = things(&exec.needs);
+    assert!(of_exec.contains(&Thing::ProgramType(ProgramType::Tracing)));
+    assert!(of_exec.contains(&Thing::AttachType(AttachType::TraceRawTp)));
+    assert!(
+        !of_exec
+            .iter()
+            .any(|thing| matches!(thing, Thing::Helper(_)))
+    );
+
+    let release = |needs| oldest(needs).map(|release| release.to_string());
+    assert_eq!(release(&exec.needs).as_deref(), Some("5.5"));
+    let all = overview.needs();
+    assert_eq!(release(&all).as_deref(), Some("5.8"));
+    assert!(
+        all.iter()
+            .any(|need| need.thing == Thing::MapKind(MapKind::Ringbuf))
+    );
+    assert!(all.is_sorted_by(|one, next| {
+        one.since.map(|since| since.release) >= next.since.map(|since| since.release)
+    }));
+    for need in all
+        .iter()
+        .filter(|need| matches!(need.thing, Thing::Helper(_)))
+    {
+        assert!(need.site.is_some(), "{need:?}");
+    }
+}
+
+#[test]
+fn a_map_that_is_not_created_needs_nothing() {
+    let file = example("traffic/traffic.bpf.o");
+    let mut object = Object::open(&file).expect("an object");
+    let events = object.maps().named("events").expect("a map");
+    object.maps_mut().get_mut(events).expect("a map").autocreate = false;
+    let overview = object.overview();
+    assert!(overview.maps[events.0 as usize].is_empty());
+}
