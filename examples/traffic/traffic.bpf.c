@@ -4,7 +4,7 @@
  * programs started by children of one process.
  *
  * Needs no header. Build:
- *   clang -target bpf -mcpu=v3 -O2 -g -c traffic.bpf.c && llvm-strip -g traffic.bpf.o
+ *   clang -target bpf -mcpu=v3 -O2 -g -ffile-compilation-dir=. -c traffic.bpf.c && llvm-strip -g traffic.bpf.o
  */
 typedef unsigned char u8;
 typedef unsigned short u16;

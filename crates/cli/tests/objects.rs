@@ -281,6 +281,7 @@ fn the_example_is_what_its_source_says() {
         "-mcpu=v3",
         "-O2",
         "-g",
+        "-ffile-compilation-dir=.",
         "-c",
         "traffic.bpf.c",
         "-o",

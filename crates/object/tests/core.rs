@@ -19,7 +19,16 @@ use elf_file::{Object as _, ObjectSection as _};
 
 /// The compiler and what it is told; the objects are as it leaves them.
 const COMPILER: &str = "clang-19";
-const OPTIONS: &[&str] = &["-O2", "-g", "-mcpu=v3", "-target", "bpf", "-Wall", "-c"];
+const OPTIONS: &[&str] = &[
+    "-O2",
+    "-g",
+    "-mcpu=v3",
+    "-target",
+    "bpf",
+    "-Wall",
+    "-ffile-compilation-dir=.",
+    "-c",
+];
 const STRIP: &str = "llvm-strip-19";
 
 fn directory() -> PathBuf {

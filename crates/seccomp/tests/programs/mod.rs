@@ -164,7 +164,7 @@ pub(crate) fn data_for(programs: &[Vec<SockFilter>], arch: Arch, seed: [u64; 8])
     SeccompData {
         nr: nr as i32,
         arch: arch.audit(),
-        instruction_pointer: wide(seed[1]),
+        instruction_pointer: narrow(wide(seed[1])),
         args: std::array::from_fn(|at| narrow(wide(seed[at + 2]))),
     }
 }
