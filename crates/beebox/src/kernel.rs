@@ -11,6 +11,7 @@ use std::sync::OnceLock;
 use btf::Btf;
 use flate2::read::GzDecoder;
 use object::{Features, KernelSymbols, SymbolAddress, Target};
+use sys::mapping::KernelFile;
 
 /// The longest configuration that is read, in bytes.
 const LONGEST_CONFIG: u64 = 16 << 20;
@@ -28,9 +29,8 @@ impl RunningKernel {
     /// Reads its types, configuration and version. A kernel without types is an
     /// error, one that hides its configuration is not.
     pub fn read() -> io::Result<RunningKernel> {
-        let types = fs::read("/sys/kernel/btf/vmlinux")?;
-        let types =
-            Btf::parse(types).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        let types = Btf::parse(type_bytes()?)
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
         let release = fs::read_to_string("/proc/sys/kernel/osrelease")?;
         let possible = fs::read_to_string("/sys/devices/system/cpu/possible")?;
         Ok(RunningKernel {
@@ -73,6 +73,19 @@ impl RunningKernel {
             KernelSymbols::read(&text)
         });
         symbols.address(name)
+    }
+}
+
+/// The kernel's types, which are the same as long as it runs: this process has them
+/// once, and where they can be mapped they take none of its memory.
+fn type_bytes() -> io::Result<&'static [u8]> {
+    static TYPES: OnceLock<KernelFile> = OnceLock::new();
+    match TYPES.get() {
+        Some(types) => Ok(types),
+        None => {
+            let types = KernelFile::open("/sys/kernel/btf/vmlinux")?;
+            Ok(TYPES.get_or_init(|| types))
+        }
     }
 }
 

@@ -1,10 +1,11 @@
 //! Files mapped into memory.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
-use std::ops::Range;
+use std::ops::{Deref, Range};
+use std::path::Path;
 
-use memmap2::{Mmap, UncheckedAdvice};
+use memmap2::{Mmap, MmapOptions, UncheckedAdvice};
 
 /// Maps a file for reading.
 ///
@@ -16,6 +17,41 @@ pub fn map(file: &File) -> io::Result<Mmap> {
     // SAFETY: the bytes are only ever read as bytes, by code that believes
     // nothing it has not just checked; `Mmap` unmaps them when it is dropped.
     unsafe { Mmap::map(file) }
+}
+
+/// The bytes of a file of the kernel's, such as those in `/sys/kernel/btf`.
+#[derive(Debug)]
+pub enum KernelFile {
+    /// The kernel's own memory, of which this process needs none.
+    Mapped(Mmap),
+    /// A copy.
+    Copied(Vec<u8>),
+}
+
+impl KernelFile {
+    /// Maps a file that the kernel never changes, as those of its types. One that
+    /// can't be mapped (kernels before 6.16 map none of them) is read.
+    pub fn open(path: impl AsRef<Path>) -> io::Result<KernelFile> {
+        let path = path.as_ref();
+        let file = File::open(path)?;
+        // Shared mappings are refused, as somebody could ask to write to them later.
+        // SAFETY: as in `map`.
+        match unsafe { MmapOptions::new().map_copy_read_only(&file) } {
+            Ok(mapping) => Ok(KernelFile::Mapped(mapping)),
+            Err(_) => fs::read(path).map(KernelFile::Copied),
+        }
+    }
+}
+
+impl Deref for KernelFile {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            KernelFile::Mapped(mapping) => mapping,
+            KernelFile::Copied(bytes) => bytes,
+        }
+    }
 }
 
 /// Gives back the memory of a part that is done with, so that what is resident
@@ -53,4 +89,22 @@ pub fn fetch_ahead(bytes: &[u8], distance: usize, lines: usize) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = part;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_mapped_is_what_is_read() {
+        let types = Path::new("/sys/kernel/btf/vmlinux");
+        if types.exists() {
+            let file = KernelFile::open(types).unwrap();
+            assert!(*file == *fs::read(types).unwrap());
+        }
+        // Nothing of /proc can be mapped.
+        let file = KernelFile::open("/proc/version").unwrap();
+        assert!(matches!(&file, KernelFile::Copied(text) if text.starts_with(b"Linux")));
+        assert!(KernelFile::open("/no/such/file").is_err());
+    }
 }

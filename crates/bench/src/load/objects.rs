@@ -1,11 +1,11 @@
 //! Objects: opening them, and linking them for the running kernel.
 
-use std::fs;
 use std::hint::black_box;
 
 use beebox::object::{Object, Target};
 use btf::Btf;
 use sys::libbpf::Libbpf;
+use sys::mapping::KernelFile;
 
 use super::{BEEBOX, KERNEL_TYPES, LIBBPF, Peer, add_speed_up};
 use crate::Failure;
@@ -40,10 +40,10 @@ pub(super) fn measure(samples: u32, libbpf: Peer<'_>, report: &mut Report) -> Re
         "speed over libbpf's, opening an object: the lesser of 2",
         &OPEN.map(|(workload, _)| workload),
     );
-    let Ok(types) = fs::read(KERNEL_TYPES) else {
+    let Ok(types) = KernelFile::open(KERNEL_TYPES) else {
         return Ok(());
     };
-    let Ok(types) = Btf::parse(types) else {
+    let Ok(types) = Btf::parse(&*types) else {
         return Ok(());
     };
     for (workload, file) in LINK {
@@ -93,10 +93,10 @@ fn open_with(libbpf: &Libbpf, file: &[u8]) -> u32 {
 
 /// Opens and links, with nothing known of the kernel; the slots of all programs.
 fn link(file: &[u8]) -> u32 {
-    let Ok(types) = fs::read(KERNEL_TYPES) else {
+    let Ok(types) = KernelFile::open(KERNEL_TYPES) else {
         return NO_ANSWER;
     };
-    Btf::parse(types).map_or(NO_ANSWER, |types| link_for(file, &types))
+    Btf::parse(&*types).map_or(NO_ANSWER, |types| link_for(file, &types))
 }
 
 fn link_for(file: &[u8], types: &Btf<'_>) -> u32 {

@@ -1,9 +1,9 @@
 //! The kernel's types: from the file to what can be asked.
 
-use std::fs;
 use std::path::Path;
 
 use btf::Btf;
+use sys::mapping::KernelFile;
 
 use super::{BEEBOX, KERNEL_TYPES, LIBBPF, Peer, add_speed_up};
 use crate::Failure;
@@ -14,10 +14,10 @@ pub(super) const WORKLOAD: &str = "the kernel's types";
 
 /// Parses, from the file; the number of types, `void` among them.
 pub(super) fn parse() -> u32 {
-    let Ok(bytes) = fs::read(KERNEL_TYPES) else {
+    let Ok(bytes) = KernelFile::open(KERNEL_TYPES) else {
         return NO_ANSWER;
     };
-    Btf::parse(bytes).map_or(NO_ANSWER, |types| types.len() as u32)
+    Btf::parse(&*bytes).map_or(NO_ANSWER, |types| types.len() as u32)
 }
 
 pub(super) fn measure(samples: u32, libbpf: Peer<'_>, report: &mut Report) -> Result<(), Failure> {

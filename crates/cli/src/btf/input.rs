@@ -5,8 +5,12 @@ use std::path::{Path, PathBuf};
 
 use btf::{Btf, BtfExt, Shape, TypeId};
 use object::{Object, ObjectSection};
+use sys::mapping::KernelFile;
 
 use crate::answer::Failure;
+
+/// Where the running kernel has its types.
+const KERNEL_TYPES: &str = "/sys/kernel/btf";
 
 /// The types of a file, and what its instructions have to do with them.
 pub(crate) struct Types {
@@ -21,6 +25,12 @@ impl Types {
     }
 
     fn read_inside(path: &Path) -> Result<Types, Failure> {
+        if path.starts_with(KERNEL_TYPES) {
+            // A command looks at one or two, up to its end.
+            let file = Box::leak(Box::new(KernelFile::open(path).map_err(Failure::new)?));
+            let btf = Btf::parse(&**file).map_err(Failure::new)?;
+            return Ok(Types { btf, ext: None });
+        }
         let bytes = fs::read(path).map_err(Failure::new)?;
         let (blob, ext) = if bytes.starts_with(b"\x7fELF") {
             let file = object::File::parse(&*bytes).map_err(Failure::new)?;
