@@ -64,9 +64,7 @@ impl Libbpf {
         unsafe {
             let library = Library::new(file).map_err(words)?;
             let silence = *library
-                .get::<unsafe extern "C" fn(*const c_void) -> *const c_void>(
-                    b"libbpf_set_print\0",
-                )
+                .get::<unsafe extern "C" fn(*const c_void) -> *const c_void>(b"libbpf_set_print\0")
                 .map_err(words)?;
             silence(std::ptr::null());
             macro_rules! function {

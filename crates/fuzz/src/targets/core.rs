@@ -15,7 +15,14 @@ use crate::{Signature, Target};
 pub(super) const TARGET: Target = Target {
     name: "core",
     promise: "relocations are answered or refused, the same way each time, in bounded time",
-    words: &["0:0\0", "0:1:2\0", "0\0", "___", "\u{c}\0\0\0", "\u{7}\0\0\0"],
+    words: &[
+        "0:0\0",
+        "0:1:2\0",
+        "0\0",
+        "___",
+        "\u{c}\0\0\0",
+        "\u{7}\0\0\0",
+    ],
     run,
 };
 
