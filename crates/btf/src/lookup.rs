@@ -45,6 +45,14 @@ impl<'a> Btf<'a> {
             .filter(move |ty| ty.kind() == kind && ty.name().as_bytes() == name)
     }
 
+    /// The types of one kind, by number.
+    pub fn of_kind<'b>(&'b self, kind: Kind) -> impl Iterator<Item = Type<'b>> + 'b {
+        let in_one =
+            move |btf: &'b Btf<'a>| btf.own_names().filter(move |(_, other, _)| *other == kind);
+        let all = self.lineage().flat_map(in_one);
+        all.map(|(id, ..)| self.at(id))
+    }
+
     /// The types that are not the base's and have this name or a flavour of it, by
     /// number: functions or what is none, as `kind` is.
     pub(crate) fn find_flavours<'b>(

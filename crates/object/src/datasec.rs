@@ -6,9 +6,8 @@
 //! their places from [`externs`](crate::externs); here their variables are only put
 //! in order.
 //!
-//! Cost: a pass over the symbols, then a look-up for each variable.
+//! Cost: the symbols sorted by name once, then a look-up for each variable.
 
-use std::collections::HashMap;
 use std::fmt;
 
 use btf::{Btf, Kind, Linkage, Placed, Shape, TypeId};
@@ -63,11 +62,7 @@ impl fmt::Display for DatasecFault {
 
 /// Fills in sizes and places.
 pub(crate) fn complete(elf: &Elf<'_>, btf: &mut Btf<'_>) -> Result<(), Error> {
-    let sections: Vec<TypeId> = btf
-        .types()
-        .filter(|ty| ty.kind() == Kind::Datasec)
-        .map(|ty| ty.id())
-        .collect();
+    let sections: Vec<TypeId> = btf.of_kind(Kind::Datasec).map(|ty| ty.id()).collect();
     if sections.is_empty() {
         return Ok(());
     }
@@ -113,7 +108,7 @@ impl Plan {
         // Linkers have filled in sizes and places already.
         let is_open = self.size == 0;
         if is_open {
-            self.size = names.sections.get(name).map_or(0, |&size| size as u32);
+            self.size = names.sections.first(name).map_or(0, |size| size as u32);
             if self.size == 0 {
                 return Err(DatasecFault::NoSection);
             }
@@ -126,7 +121,7 @@ impl Plan {
             if matches!(var.linkage, Linkage::STATIC | Linkage::EXTERN) {
                 continue;
             }
-            let symbol = names.variables.get(ty.name().as_bytes());
+            let symbol = names.variables.first(ty.name().as_bytes());
             let symbol = symbol.ok_or_else(|| DatasecFault::NoSymbol(ty.name().to_string()))?;
             if is_open {
                 placed.offset = symbol.value as u32;
@@ -142,32 +137,41 @@ impl Plan {
 /// What a file has, by name.
 struct Names<'e> {
     /// The variables that others can see.
-    variables: HashMap<&'e [u8], &'e Symbol>,
+    variables: ByName<'e, &'e Symbol>,
     /// The bytes of sections.
-    sections: HashMap<&'e [u8], u64>,
+    sections: ByName<'e, u64>,
 }
 
 impl<'e> Names<'e> {
-    /// Of several of a name the first counts.
     fn of(elf: &'e Elf<'_>) -> Names<'e> {
-        let mut variables = HashMap::new();
-        for symbol in elf.symbols() {
-            let is_seen = matches!(symbol.binding, Binding::Global | Binding::Weak);
-            if symbol.kind == SymbolKind::Variable
-                && is_seen
-                && let Some(name) = elf.symbol_name(symbol)
-            {
-                variables.entry(name.as_bytes()).or_insert(symbol);
-            }
-        }
-        let mut sections = HashMap::new();
-        for section in elf.sections().iter().skip(1) {
-            let name = section.name.as_bytes();
-            sections.entry(name).or_insert(section.size);
-        }
+        let seen = elf.symbols().iter().filter(|symbol| {
+            symbol.kind == SymbolKind::Variable
+                && matches!(symbol.binding, Binding::Global | Binding::Weak)
+        });
+        let variables =
+            seen.filter_map(|symbol| Some((elf.symbol_name(symbol)?.as_bytes(), symbol)));
+        let sections = elf.sections().iter().skip(1);
+        let sections = sections.map(|section| (section.name.as_bytes(), section.size));
         Names {
-            variables,
-            sections,
+            variables: ByName::new(variables.collect()),
+            sections: ByName::new(sections.collect()),
         }
+    }
+}
+
+/// Things by name, found by halving: most objects have too few for a table.
+struct ByName<'e, T>(Vec<(&'e [u8], T)>);
+
+impl<'e, T: Copy> ByName<'e, T> {
+    fn new(mut named: Vec<(&'e [u8], T)>) -> ByName<'e, T> {
+        named.sort_by_key(|(name, _)| *name);
+        ByName(named)
+    }
+
+    /// Of several of a name the first counts.
+    fn first(&self, name: &[u8]) -> Option<T> {
+        let at = self.0.partition_point(|(other, _)| *other < name);
+        let found = self.0.get(at).filter(|(other, _)| *other == name);
+        found.map(|(_, thing)| *thing)
     }
 }

@@ -66,7 +66,7 @@ pub(crate) fn link<'a>(object: &Object<'a>, target: &Target<'_>) -> Result<Linke
         elf: &object.elf,
         sections: &object.sections,
         codes,
-        code: &code,
+        code: &mut code,
         patches: &object.patches,
         maps,
         externs: &object.externs,

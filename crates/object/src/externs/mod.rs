@@ -285,8 +285,8 @@ fn name_params(btf: &mut Btf<'_>, func: Func, placeholder: TypeId) {
 /// may. Without such functions none is made, and `void` is answered.
 fn add_placeholder(btf: &mut Btf<'_>) -> TypeId {
     let has_functions = btf
-        .types()
-        .find(|ty| ty.kind() == Kind::Datasec && ty.name() == KSYMS)
+        .of_kind(Kind::Datasec)
+        .find(|ty| ty.name() == KSYMS)
         .is_some_and(|ty| match ty.shape() {
             Shape::Datasec(section) => section
                 .vars()

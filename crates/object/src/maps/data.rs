@@ -4,6 +4,7 @@
 //! Constants are for reading only, and frozen before a program is loaded, so that
 //! whoever verifies it knows their values.
 
+use std::cell::LazyCell;
 use std::collections::HashMap;
 
 use btf::{Btf, Linkage, Shape, TypeId};
@@ -47,7 +48,7 @@ impl DataKind {
 
 /// Adds a map for each section of variables, and one for the configuration.
 pub(super) fn collect<'a>(source: &Source<'_, 'a>, maps: &mut Maps<'a>) -> Result<(), Error> {
-    let types = described(source.btf);
+    let types = LazyCell::new(|| described(source.btf));
     for section in source.elf.sections().iter().skip(1) {
         let kind = match source.sections.role(section.id) {
             Role::Data => DataKind::Variables,

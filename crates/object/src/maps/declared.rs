@@ -30,9 +30,7 @@ fn read_section(
     maps: &mut Maps<'_>,
 ) -> Result<(), Error> {
     let btf = source.btf.ok_or(MapFault::NoTypes)?;
-    let described = btf
-        .types()
-        .find(|ty| ty.kind() == Kind::Datasec && ty.name() == ".maps");
+    let described = btf.of_kind(Kind::Datasec).find(|ty| ty.name() == ".maps");
     let described = described.ok_or(MapFault::NotDescribed)?;
     maps.declared = Some((section.id, described.id()));
     let Shape::Datasec(listed) = described.shape() else {

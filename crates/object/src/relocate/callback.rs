@@ -27,7 +27,7 @@ impl<'b> Callbacks<'b> {
     /// Finds the tags.
     pub(crate) fn of(btf: &'b Btf<'b>) -> Callbacks<'b> {
         let mut found = Callbacks::default();
-        for ty in btf.types().filter(|ty| ty.kind() == Kind::DeclTag) {
+        for ty in btf.of_kind(Kind::DeclTag) {
             let Shape::DeclTag(DeclTag {
                 target,
                 component: -1,

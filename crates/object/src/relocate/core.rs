@@ -10,7 +10,7 @@ use btf::core::{Access, Resolution, Resolver};
 use btf::ext::CoreRelo;
 use btf::{Btf, BtfExt, Name};
 use isa::ebpf::RawInsn;
-use program::{CORE_POISON, is_wide_load};
+use program::{CORE_POISON, Reference, Referent, is_wide_load};
 
 use crate::elf::Elf;
 use crate::error::Error;
@@ -29,19 +29,9 @@ pub(crate) struct Code {
     slots: Vec<RawInsn>,
     /// Where each program starts, and the end of the last.
     starts: Vec<u32>,
-    /// The relocations that were applied, by program and slot.
-    pub(crate) applied: Vec<Applied>,
-}
-
-/// A relocation that was applied.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Applied {
-    pub(crate) program: ProgramId,
-    /// The slot, from the start of its program.
-    pub(crate) slot: u32,
-    pub(crate) relo: CoreRelo,
-    /// Did nothing fit?
-    pub(crate) is_missing: bool,
+    /// The relocations that were applied, by program; slots are counted from its
+    /// start.
+    applied: Vec<Vec<Reference>>,
 }
 
 impl Code {
@@ -62,7 +52,7 @@ impl Code {
         Ok(Code {
             slots,
             starts,
-            applied: Vec::new(),
+            applied: vec![Vec::new(); codes.len()],
         })
     }
 
@@ -78,13 +68,14 @@ impl Code {
         &mut self.slots[self.starts[at] as usize..self.starts[at + 1] as usize]
     }
 
-    /// The relocations applied to a program, by slot.
-    pub(crate) fn applied_to(&self, id: ProgramId) -> &[Applied] {
-        let from = self.applied.partition_point(|applied| applied.program < id);
-        let to = self
-            .applied
-            .partition_point(|applied| applied.program <= id);
-        &self.applied[from..to]
+    /// The relocations applied to a program or function.
+    pub(crate) fn applied_to(&self, id: ProgramId) -> &[Reference] {
+        &self.applied[id.0 as usize]
+    }
+
+    /// The same of a program, which is asked once: there may be many.
+    pub(crate) fn take_applied_to(&mut self, id: ProgramId) -> Vec<Reference> {
+        std::mem::take(&mut self.applied[id.0 as usize])
     }
 
     /// Applies the relocations of `.BTF.ext` to what is to be loaded.
@@ -134,17 +125,13 @@ impl Code {
                 let is_missing =
                     patch(&mut self.slots_mut(id)[local..], resolution).map_err(located)?;
                 let slot = local as u32;
-                self.applied.push(Applied {
-                    program: id,
-                    slot,
-                    relo,
-                    is_missing,
-                });
+                let to = match is_missing {
+                    true => Referent::MissingCore(relo),
+                    false => Referent::Core(relo),
+                };
+                self.applied[id.0 as usize].push(Reference { slot, to });
             }
         }
-        // Sections and records mostly come in order; then this costs one look.
-        self.applied
-            .sort_by_key(|applied| (applied.program, applied.slot));
         Ok(())
     }
 }

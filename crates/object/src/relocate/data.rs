@@ -22,7 +22,7 @@ pub(crate) struct Data<'o, 'a> {
     pub(crate) elf: &'o Elf<'a>,
     pub(crate) sections: &'o Sections,
     pub(crate) codes: &'o Codes<'a>,
-    pub(crate) code: &'o Code,
+    pub(crate) code: &'o mut Code,
     pub(crate) patches: &'o Patches,
     pub(crate) maps: &'o Maps<'a>,
     pub(crate) externs: &'o Externs,
@@ -56,20 +56,21 @@ impl Data<'_, '_> {
                 let done = self.patch_one(main, piece, made, slot, patch.goal);
                 done.map_err(|fault| self.located(piece, patch.slot, fault))?;
             }
-            let applied = self
-                .code
-                .applied_to(piece.id)
-                .iter()
-                .map(|applied| Reference {
-                    slot: piece.start + applied.slot,
-                    to: match applied.is_missing {
-                        true => Referent::MissingCore(applied.relo),
-                        false => Referent::Core(applied.relo),
-                    },
-                });
-            made.references.extend(applied);
         }
-        made.references.sort_by_key(|reference| reference.slot);
+        // The program itself is the first piece, and a piece of no other program.
+        let mut references = self.code.take_applied_to(main);
+        references.append(&mut made.references);
+        for piece in &made.pieces[1..] {
+            let applied = self.code.applied_to(piece.id).iter();
+            references.extend(applied.map(|applied| Reference {
+                slot: piece.start + applied.slot,
+                to: applied.to,
+            }));
+        }
+        // At one slot, relocations for the kernel's types come last.
+        let is_core = |to| matches!(to, Referent::Core(_) | Referent::MissingCore(_));
+        references.sort_by_key(|reference| (reference.slot, is_core(reference.to)));
+        made.references = references;
         Ok(())
     }
 
