@@ -290,7 +290,7 @@ fn differs(program: &[Insn], packet: &[u8], seed: u64) -> bool {
     matches!((reference, kernel), (Ok(ours), Some(theirs)) if ours != theirs)
 }
 
-/// The verifier's words, without its numbers, up to the registers it tells of.
+/// The verifier's words, without its numbers and the registers it tells of.
 fn reason(program: &[Insn]) -> String {
     let slots = encode(program).unwrap_or_default();
     let request = Load {
@@ -312,5 +312,10 @@ fn reason(program: &[Insn]) -> String {
             }
             text
         });
+    // The states in which it came by a second time are its last words.
+    let words = match words.starts_with("old state:") {
+        true => "infinite loop detected at insn #",
+        false => words.as_str(),
+    };
     format!("{}: {words}", refused.errno)
 }
