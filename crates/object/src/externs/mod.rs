@@ -3,7 +3,7 @@
 //!
 //! The symbols of the file say that a name is wanted and whether it is optional
 //! (weak); the types say what it is, and by the section that lists it, where to look
-//! for it. [`Externs::collect`] brings the two together, gives the values of the
+//! for it. Collecting brings the two together, gives the values of the
 //! configuration their places in a map of their own, and changes the types to what
 //! kernels accept: externs become variables that the object has.
 //!
