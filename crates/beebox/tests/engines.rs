@@ -2,7 +2,9 @@
 //! and packets. `BEEBOX_PAIRS` says how many pairs of a program and a packet each
 //! comparison makes (default 300,000).
 
-use beebox::{Endless, Engine, Filter, Packet, Rules, SeccompData, SeccompFilter, Semantics};
+use beebox::{
+    Endless, Engine, Filter, Metadata, Packet, Rules, SeccompData, SeccompFilter, Semantics,
+};
 use isa::classic::SockFilter;
 use testkit::engines::{PACKETS_PER_PROGRAM, compare_engines};
 use testkit::generate::Dialect;
@@ -152,5 +154,30 @@ fn endless_loops_end_alike() {
             .expect("capture rules allow backward jumps");
         let packet = Packet::whole(&[], &beebox::Metadata::UNKNOWN);
         assert_eq!(filter.runner(1).run(&packet), Err(Endless));
+    }
+}
+
+/// A branch between two constants, one of which is returned by two instructions: a jump
+/// leads to the second.
+#[test]
+fn a_return_may_be_entered_behind_its_constant() {
+    let program = [
+        (0x30, 0, 0, 0), // ldb [0]
+        (0x15, 2, 0, 9), // jeq #9, to ret a
+        (0x15, 2, 0, 1), // jeq #1, to ret #7
+        (0x00, 0, 0, 5), // ld #5
+        (0x16, 0, 0, 0), // ret a
+        (0x06, 0, 0, 7), // ret #7
+    ]
+    .map(|(code, jt, jf, k)| SockFilter::new(code, jt, jf, k));
+    let data = [[9], [1], [0]];
+    let packets = data
+        .each_ref()
+        .map(|data| Packet::whole(data, &Metadata::UNKNOWN));
+    for engine in [Engine::Classic, Engine::Interp, Engine::Jit] {
+        for semantics in [Semantics::Capture, Semantics::Kernel] {
+            let answers = run_all(&program, &packets, semantics, engine);
+            assert_eq!(answers, [Ok(9), Ok(7), Ok(5)], "{}", engine.name());
+        }
     }
 }

@@ -19,6 +19,8 @@ pub enum Failure {
     Unequal(Unequal),
     /// A program can't be given to rbpf.
     Unfit(&'static str, Unfit),
+    /// solana-sbpf refuses a program, in its words.
+    RefusedBySolana(&'static str, String),
     /// A workload's object holds no program.
     Unreadable(&'static str, Unreadable),
     /// A workload can't be lowered.
@@ -51,6 +53,9 @@ impl fmt::Display for Failure {
             }
             Failure::Unfit(program, Unfit::Refused(words)) => {
                 write!(f, "{program}: rbpf refuses it: {words}")
+            }
+            Failure::RefusedBySolana(program, words) => {
+                write!(f, "{program}: solana-sbpf refuses it: {words}")
             }
             Failure::Unreadable(workload, why) => {
                 write!(f, "the object of {workload}: {why}")

@@ -1,15 +1,15 @@
-//! rbpf, given the programs that our own engines run.
+//! rbpf and DPDK's librte_bpf, given the programs that our own engines run.
 //!
 //! rbpf reads packets in host order, where eBPF's packet loads are in network
 //! order, so a byte swap follows each load of more than a byte (any user of rbpf
 //! would need one). It knows no 32-bit `goto`, so those become 16-bit ones, and
 //! it demands eight readable bytes wherever it loads, so packets are given to it
-//! with seven bytes of slack. Nothing else differs. A mistake here shows: engines
+//! with seven bytes of slack. librte_bpf knows no 32-bit jumps. Nothing else differs. A mistake here shows: engines
 //! that give other answers are not timed.
 
 use std::panic::{self, AssertUnwindSafe};
 
-use isa::ebpf::{self, ByteOrder, Insn, Size};
+use isa::ebpf::{self, ByteOrder, Insn, RawInsn, Size, Width};
 use rbpf::EbpfVmMbuff;
 
 use crate::race::NO_ANSWER;
@@ -108,6 +108,30 @@ pub(crate) fn compiled(program: &[u8]) -> Result<Option<EbpfVmMbuff<'_>>, Unfit>
         Ok(Err(error)) => Err(Unfit::Refused(error.to_string())),
         Err(_) => Ok(None),
     }
+}
+
+/// A converted classic program as librte_bpf takes it: with comparisons of whole
+/// registers, which are the same here, as converted code computes in 32 bits and
+/// compares unsigned numbers.
+pub(crate) fn with_whole_jumps(program: &[Insn]) -> Vec<RawInsn> {
+    let whole = program.iter().map(|&insn| match insn {
+        Insn::Jump {
+            cond,
+            dst,
+            src,
+            off,
+            ..
+        } => Insn::Jump {
+            cond,
+            width: Width::W64,
+            dst,
+            src,
+            off,
+        },
+        other => other,
+    });
+    let whole: Vec<Insn> = whole.collect();
+    ebpf::encode(&whole).expect("no jump has become longer")
 }
 
 /// What the program returns for these bytes.

@@ -1,6 +1,6 @@
 //! The types of a program, a kernel or a module, read where they stand.
 //!
-//! What is kept is the blob as it came (borrowed or owned) and four bytes for each
+//! What is kept is the blob as it came (borrowed or owned) and two bytes for each
 //! type; indexes by name are made when somebody asks.
 //!
 //! The types of a module continue those of its kernel: numbers and offsets of
@@ -15,6 +15,7 @@ use std::sync::{Arc, OnceLock};
 use crate::kind::Kind;
 use crate::lookup::NameIndexes;
 use crate::parse::{Index, ParseError};
+use crate::starts::Starts;
 use crate::wire::{HEADER_SIZE, Record};
 use crate::write::write_blob;
 use crate::{Name, StrOffset, Type, TypeId};
@@ -111,23 +112,24 @@ impl<'a> Btf<'a> {
             types: (HEADER_SIZE, HEADER_SIZE + types.len()),
             strings: (HEADER_SIZE + types.len(), strings.len()),
             starts: self.starts_behind(HEADER_SIZE),
+            datasecs: self.datasecs().map(|ty| ty.id()).collect(),
         };
         let blob = write_blob(&types, &strings);
         *self = Btf::from_parts(blob.into(), index, None);
     }
 
     /// Where all types start in a blob whose types start at `from`.
-    fn starts_behind(&self, from: usize) -> Vec<u32> {
-        let (mut starts, own) = match self.base() {
+    fn starts_behind(&self, from: usize) -> Starts {
+        let (base, own) = match self.base() {
             Some(base) => (base.starts_behind(from), from + base.all_types().len()),
-            None => (Vec::new(), from),
+            None => (Starts::default(), from),
         };
         let old = self.index.types.0;
-        starts.extend(self.index.starts.iter().map(|&start| match start {
+        let moved = self.index.starts.iter().map(|start| match start {
             0 => 0,
             start => (start as usize - old + own) as u32,
-        }));
-        starts
+        });
+        base.iter().chain(moved).collect()
     }
 
     /// Forgets what was found out about types that have changed since.
@@ -177,7 +179,7 @@ impl<'a> Btf<'a> {
 
     #[inline]
     fn own(&self, id: TypeId, index: usize) -> Type<'_> {
-        let start = self.index.starts.get(index).copied().unwrap_or(0);
+        let start = self.index.starts.get(index).unwrap_or(0);
         Type::at(self, id, start as usize)
     }
 
@@ -194,10 +196,12 @@ impl<'a> Btf<'a> {
 
     /// The types that are not the base's, as far as an index by name needs them.
     pub(crate) fn own_names(&self) -> impl Iterator<Item = (TypeId, Kind, StrOffset)> {
-        let ids = (self.first() as u32..).map(TypeId);
-        ids.zip(&self.index.starts)
-            .filter(|&(_, &start)| start != 0)
-            .map(|(id, &start)| {
+        let first = self.first();
+        let starts = self.index.starts.iter().enumerate();
+        starts
+            .filter(|&(_, start)| start != 0)
+            .map(move |(index, start)| {
+                let id = TypeId((first + index) as u32);
                 let record = Record::read(&self.blob, start as usize);
                 let kind = Kind::from_number(record.kind()).unwrap_or(Kind::Void);
                 (id, kind, StrOffset(record.name))

@@ -7,6 +7,7 @@
 //! count kept. A blob that is borrowed is copied at the first change.
 
 use crate::kind::Kind;
+use crate::starts::Starts;
 use crate::wire::{HEADER_SIZE, PARAM_SIZE, PLACED_SIZE, RECORD_SIZE, Record, word};
 use crate::{Btf, Builder, Linkage, Placed, StrOffset, TypeId};
 
@@ -92,18 +93,23 @@ impl Btf<'_> {
         blob.extend_from_slice(old);
         // The types may have moved: they follow the header now.
         let moved = self.index.types.0 - header;
-        self.index.starts[1..]
-            .iter_mut()
-            .for_each(|start| *start -= moved as u32);
+        let starts = self.index.starts.iter();
+        let mut starts: Starts = starts
+            .map(|start| start.saturating_sub(moved as u32))
+            .collect();
         let mut at = blob.len();
         blob.extend_from_slice(added);
         while at < blob.len() {
             let record = Record::read(&blob, at);
             let kind = Kind::from_number(record.kind()).unwrap_or(Kind::Void);
             let (fixed, each) = kind.tail();
-            self.index.starts.push(at as u32);
+            if kind == Kind::Datasec {
+                self.index.datasecs.push(TypeId(starts.len() as u32));
+            }
+            starts.push(at as u32);
             at += RECORD_SIZE + fixed + each * record.count();
         }
+        self.index.starts = starts;
         self.index.types = (header, blob.len());
         self.index.strings = (blob.len(), strings.len());
         blob.extend_from_slice(strings);
@@ -118,7 +124,7 @@ impl Btf<'_> {
 
     fn record(&mut self, id: TypeId) -> Option<(usize, Record)> {
         self.stand_alone();
-        let start = *self.index.starts.get(id.index())? as usize;
+        let start = self.index.starts.get(id.index())? as usize;
         (start != 0).then(|| (start, Record::read(&self.blob, start)))
     }
 

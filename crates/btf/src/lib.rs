@@ -1,6 +1,6 @@
 //! BPF type format (BTF): what types a program and a kernel have.
 //!
-//! A blob is kept as it came, with four bytes of index for each type, and
+//! A blob is kept as it came, with two bytes of index for each type, and
 //! everything is read where it stands: [`Btf`], its [`Type`]s and their
 //! [`Shape`]s. From there
 //!
@@ -49,6 +49,7 @@ mod kind;
 mod layout;
 mod lookup;
 mod parse;
+mod starts;
 mod strings;
 mod types;
 pub mod validate;

@@ -53,6 +53,12 @@ impl<'a> Btf<'a> {
         all.map(|(id, ..)| self.at(id))
     }
 
+    /// The types that list the variables of sections, by number.
+    pub fn datasecs(&self) -> impl Iterator<Item = Type<'_>> {
+        let ids = self.lineage().flat_map(|btf| &btf.index.datasecs);
+        ids.map(|&id| self.at(id))
+    }
+
     /// The types that are not the base's and have this name or a flavour of it, by
     /// number: functions or what is none, as `kind` is.
     pub(crate) fn find_flavours<'b>(
@@ -84,12 +90,12 @@ impl<'a> Btf<'a> {
 impl NameIndex {
     fn new(btf: &Btf<'_>, of_functions: bool) -> NameIndex {
         let mut named = Vec::new();
-        for (id, kind, name) in btf.own_names() {
+        btf.own_names().for_each(|(id, kind, name)| {
             if name != StrOffset::EMPTY && (kind == Kind::Func) == of_functions {
                 let text = btf.string(name);
                 named.push((hash(essential_name(text.as_bytes())), id));
             }
-        }
+        });
         let mut ends = vec![0; named.len().next_power_of_two()];
         let mask = ends.len() as u32 - 1;
         for (hash, _) in &named {

@@ -9,6 +9,7 @@
 use std::fmt;
 
 use crate::kind::Kind;
+use crate::starts::Starts;
 use crate::wire::{
     HEADER_SIZE, Header, MAGIC, MAX_NAME_OFFSET, MEMBER_SIZE, PARAM_SIZE, PLACED_SIZE, RECORD_SIZE,
     Record, VALUE_SIZE, VALUE64_SIZE, word,
@@ -130,7 +131,10 @@ pub(crate) struct Index {
     pub(crate) strings: (usize, usize),
     /// Where each type starts, from the first that is the blob's own. `void`, which
     /// stands nowhere, has 0.
-    pub(crate) starts: Vec<u32>,
+    pub(crate) starts: Starts,
+    /// The types that describe sections: there are few, and loaders want them again
+    /// and again.
+    pub(crate) datasecs: Vec<TypeId>,
 }
 
 impl Index {
@@ -143,11 +147,12 @@ impl Index {
             first: base.map_or(0, Btf::len),
             strings: base.map_or(0, Btf::strings_end) + strings.1,
         };
-        let starts = pass.starts(types.0)?;
+        let (starts, datasecs) = pass.starts(types.0)?;
         Ok(Index {
             types,
             strings,
             starts,
+            datasecs,
         })
     }
 }
@@ -204,16 +209,19 @@ struct Pass<'p> {
 }
 
 impl Pass<'_> {
-    /// Finds where the types start, the first of them at `from`.
-    fn starts(&self, from: usize) -> Result<Vec<u32>, ParseError> {
+    /// Finds where the types start, the first of them at `from`, and which of them
+    /// describe sections.
+    fn starts(&self, from: usize) -> Result<(Starts, Vec<TypeId>), ParseError> {
         let blob = self.blob;
-        // A type takes 12 bytes at least and 30 on average.
-        let mut starts = Vec::with_capacity((blob.len() - from) / 28 + 2);
+        // A type takes 12 bytes at least and 25 on average.
+        let mut starts = Starts::with_capacity((blob.len() - from) / 24 + 2);
         if self.base.is_none() {
             starts.push(0);
         }
         let mut far = Furthest::default();
+        let mut prototypes = Prototypes::default();
         let mut early_functions = Vec::new();
+        let mut datasecs = Vec::new();
         let mut at = from;
         while at < blob.len() {
             let id = TypeId((self.first + starts.len()) as u32);
@@ -229,12 +237,18 @@ impl Pass<'_> {
                 return Err(ParseError::Cut { id });
             };
             far.see(kind, record, tail);
-            if kind == Kind::Func {
-                let to = TypeId(record.payload);
-                match self.kind_of(to, &starts) {
-                    Some(kind) => expect_prototype(kind, id, to)?,
-                    None => early_functions.push((id, to)),
+            match kind {
+                Kind::FuncProto => prototypes.add(starts.len()),
+                Kind::Datasec => datasecs.push(id),
+                Kind::Func => {
+                    let to = TypeId(record.payload);
+                    match self.is_prototype(to, &prototypes) {
+                        true => {}
+                        false if to < id => return Err(ParseError::NoPrototype { id, to }),
+                        false => early_functions.push((id, to)),
+                    }
                 }
+                _ => {}
             }
             starts.push(at as u32);
             at = end;
@@ -243,33 +257,29 @@ impl Pass<'_> {
             self.check_reach(&starts)?;
         }
         for (id, to) in early_functions {
-            let kind = self.kind_of(to, &starts).unwrap_or(Kind::Void);
-            expect_prototype(kind, id, to)?;
+            if !self.is_prototype(to, &prototypes) {
+                return Err(ParseError::NoPrototype { id, to });
+            }
         }
-        Ok(starts)
+        Ok((starts, datasecs))
     }
 
-    /// What a type is, if it was seen already.
+    /// Is a type a prototype, as far as types were seen?
     #[inline]
-    fn kind_of(&self, id: TypeId, starts: &[u32]) -> Option<Kind> {
-        match (id.index().checked_sub(self.first), self.base) {
-            (Some(own), _) => starts.get(own).map(|&start| match start {
-                0 => Kind::Void,
-                start => {
-                    let kind = Record::read(self.blob, start as usize).kind();
-                    Kind::from_number(kind).unwrap_or(Kind::Void)
-                }
-            }),
-            (None, Some(base)) => Some(base.at(id).kind()),
-            (None, None) => None,
+    fn is_prototype(&self, id: TypeId, seen: &Prototypes) -> bool {
+        match id.index().checked_sub(self.first) {
+            Some(own) => seen.has(own),
+            None => self
+                .base
+                .is_some_and(|base| base.at(id).kind() == Kind::FuncProto),
         }
     }
 
     /// Which type is the first to name or refer to what does not exist.
     #[cold]
-    fn check_reach(&self, starts: &[u32]) -> Result<(), ParseError> {
+    fn check_reach(&self, starts: &Starts) -> Result<(), ParseError> {
         let ids = (self.first as u32..).map(TypeId);
-        for (id, &start) in ids.zip(starts).filter(|&(_, &start)| start != 0) {
+        for (id, start) in ids.zip(starts.iter()).filter(|&(_, start)| start != 0) {
             let record = Record::read(self.blob, start as usize);
             let Some(kind) = Kind::from_number(record.kind()) else {
                 continue;
@@ -292,10 +302,25 @@ impl Pass<'_> {
     }
 }
 
-fn expect_prototype(kind: Kind, id: TypeId, to: TypeId) -> Result<(), ParseError> {
-    match kind {
-        Kind::FuncProto => Ok(()),
-        _ => Err(ParseError::NoPrototype { id, to }),
+/// Which types are prototypes, one bit each: functions refer to them, most of a
+/// kernel's types are functions, and what they refer to is far away in the blob.
+#[derive(Default)]
+struct Prototypes(Vec<u64>);
+
+impl Prototypes {
+    #[inline]
+    fn add(&mut self, index: usize) {
+        let word = index / 64;
+        if word >= self.0.len() {
+            self.0.resize(word + 1, 0);
+        }
+        self.0[word] |= 1 << (index % 64);
+    }
+
+    #[inline]
+    fn has(&self, index: usize) -> bool {
+        let word = self.0.get(index / 64);
+        word.is_some_and(|word| word >> (index % 64) & 1 != 0)
     }
 }
 

@@ -2,7 +2,7 @@
 //! hand. What libbpf says about real objects is compared in the room that opens them.
 
 use beebox_btf::core::{Access, CoreError, Path, Resolution, Resolver, essential_name};
-use beebox_btf::ext::{CoreKind, CoreRelo};
+use beebox_btf::ext::{CoreKind, CoreQuestion};
 use beebox_btf::{Array, Btf, Builder, Encoding, Int, Kind, Member, StrOffset, TypeId, Value};
 
 /// Types in the making, with an integer of four bytes.
@@ -47,14 +47,9 @@ impl Draft {
         })
     }
 
-    fn relo(&mut self, ty: TypeId, access: &str, kind: CoreKind) -> CoreRelo {
+    fn relo(&mut self, ty: TypeId, access: &str, kind: CoreKind) -> CoreQuestion {
         let access = self.builder.string(access);
-        CoreRelo {
-            offset: 0,
-            ty,
-            access,
-            kind,
-        }
+        CoreQuestion { ty, access, kind }
     }
 
     fn finish(&self) -> Btf<'static> {
@@ -73,7 +68,7 @@ fn int(size: u32) -> Int {
 }
 
 /// One relocation, answered.
-fn resolve(local: &Draft, target: &Draft, relo: &CoreRelo) -> Result<Resolution, CoreError> {
+fn resolve(local: &Draft, target: &Draft, relo: &CoreQuestion) -> Result<Resolution, CoreError> {
     Resolver::new(&local.finish(), &target.finish()).resolve(relo)
 }
 
@@ -86,7 +81,7 @@ fn value(expected: u64, value: u64) -> Result<Resolution, CoreError> {
 }
 
 /// A structure with one member, and the question where that is.
-fn asker(ty: fn(&mut Draft) -> TypeId, access: &str) -> (Draft, CoreRelo) {
+fn asker(ty: fn(&mut Draft) -> TypeId, access: &str) -> (Draft, CoreQuestion) {
     let mut local = Draft::new();
     let member = ty(&mut local);
     let root = local.structure("thing", &[("field", member, 32)]);
@@ -216,7 +211,7 @@ fn ways_that_lead_nowhere_are_errors() {
         Err(CoreError::UnknownKind { kind })
     );
     let id = TypeId(99);
-    let relo = CoreRelo { ty: id, ..relo };
+    let relo = CoreQuestion { ty: id, ..relo };
     assert_eq!(
         resolve(&local, &target, &relo),
         Err(CoreError::NoType { id })
@@ -274,7 +269,7 @@ fn all_relocations_together_take_bounded_work() {
     let roots: Vec<TypeId> = (0..100)
         .map(|at| local.structure(&format!("thing___{at}"), &[("field", local.int, 0)]))
         .collect();
-    let relos: Vec<CoreRelo> = roots
+    let relos: Vec<CoreQuestion> = roots
         .into_iter()
         .map(|root| local.relo(root, "0:0", CoreKind::FIELD_EXISTS))
         .collect();

@@ -1,7 +1,9 @@
 //! Types of several sources made one, and told apart.
 
 use beebox_btf::diff::{Change, describe, diff};
-use beebox_btf::ext::{BtfExt, CoreKind, CoreRelo, ExtBuilder, ExtFault, FuncInfo, LineInfo};
+use beebox_btf::ext::{
+    BtfExt, CoreKind, CoreQuestion, CoreRelo, ExtBuilder, ExtFault, FuncInfo, LineInfo,
+};
 use beebox_btf::{
     Array, Btf, Builder, Encoding, Forward, Func, Int, Kind, Linkage, Member, Param, StrOffset,
     TypeId, Value, dedup, dedup_types,
@@ -122,9 +124,11 @@ fn what_instructions_say_follows_the_types() {
     let mut ext = ExtBuilder::new();
     let relo = CoreRelo {
         offset: 8,
-        ty: second,
-        access,
-        kind: CoreKind::FIELD_BYTE_OFFSET,
+        question: CoreQuestion {
+            ty: second,
+            access,
+            kind: CoreKind::FIELD_BYTE_OFFSET,
+        },
     };
     let line = LineInfo {
         offset: 0,
@@ -150,8 +154,8 @@ fn what_instructions_say_follows_the_types() {
     let group = ext.relocations().next().unwrap();
     let relo = group.records().next().unwrap();
     assert_eq!(btf.string(group.section), "socket");
-    assert_eq!(btf.string(relo.access), "0:1");
-    assert_eq!(btf.at(relo.ty).name(), "list");
+    assert_eq!(btf.string(relo.question.access), "0:1");
+    assert_eq!(btf.at(relo.question.ty).name(), "list");
     let info = ext.functions().next().unwrap().records().next().unwrap();
     assert_eq!(btf.at(info.func).name(), "main");
 }

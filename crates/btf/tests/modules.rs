@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use beebox_btf::core::{Access, Resolution, Resolver};
-use beebox_btf::ext::{CoreKind, CoreRelo};
+use beebox_btf::ext::{CoreKind, CoreQuestion};
 use beebox_btf::{
     Btf, Builder, Encoding, Func, Int, Kind, Linkage, Member, Param, ParseError, TypeId, dump_raw,
 };
@@ -120,8 +120,7 @@ fn relocations_ask_modules_where_the_kernel_knows_no_such_name() {
     let gadget = add_struct(&mut builder, "gadget", "number", int, 0);
     let access = builder.string("0:0");
     let local = Btf::parse(builder.finish()).unwrap();
-    let relo = |ty| CoreRelo {
-        offset: 0,
+    let question = |ty| CoreQuestion {
         ty,
         access,
         kind: CoreKind::FIELD_BYTE_OFFSET,
@@ -132,11 +131,11 @@ fn relocations_ask_modules_where_the_kernel_knows_no_such_name() {
         access: Access::AsIs,
     };
     let mut resolver = Resolver::new(&local, &kernel);
-    assert_eq!(resolver.resolve(&relo(gadget)), Ok(Resolution::Poison));
+    assert_eq!(resolver.resolve(&question(gadget)), Ok(Resolution::Poison));
     let mut resolver = Resolver::new(&local, &kernel);
     resolver.add_module(&module);
-    assert_eq!(resolver.resolve(&relo(device)), Ok(value(8)));
-    assert_eq!(resolver.resolve(&relo(gadget)), Ok(value(12)));
+    assert_eq!(resolver.resolve(&question(device)), Ok(value(8)));
+    assert_eq!(resolver.resolve(&question(gadget)), Ok(value(12)));
 }
 
 #[test]

@@ -151,13 +151,14 @@ pub fn check(program: &[SockFilter], rules: Rules) -> Result<Checked, Refusal> {
     if program.len() > MAX_INSNS && rules != Rules::Capture {
         return Err(Refusal::checker(Rule::TooLong, None));
     }
-    let mut reads_memory = false;
+    // The words of scratch memory that are read.
+    let mut read = 0;
     for (at, &raw) in program.iter().enumerate() {
         if !screen::passes(raw, at, program.len()) {
             check_insn(Insn::decode(raw), at, program.len(), rules)
                 .map_err(|rule| Refusal::checker(rule, Some(at)))?;
         }
-        reads_memory |= screen::memory_use(raw).read != 0;
+        read |= screen::memory_use(raw).read & word(raw);
     }
     let last = program.len() - 1;
     if !matches!(Insn::decode(program[last]), Insn::RetK(_) | Insn::RetA) {
@@ -168,8 +169,8 @@ pub fn check(program: &[SockFilter], rules: Rules) -> Result<Checked, Refusal> {
         insns: OnceLock::new(),
         rules,
     };
-    if rules != Rules::Capture && reads_memory {
-        check_memory_written(program)?;
+    if rules != Rules::Capture && read != 0 {
+        check_memory_written(program, read)?;
     }
     if rules == Rules::Seccomp {
         for (at, &raw) in program.iter().enumerate() {
@@ -219,28 +220,47 @@ pub(crate) fn check_insn(insn: Insn, at: usize, len: usize, rules: Rules) -> Res
 /// Refuses a read of a word of scratch memory that some way to it has not
 /// written. Linux's walk is kept exactly, down to unreachable code: after a jump
 /// every word counts as written until a mask says otherwise, after a return the
-/// words written before it do. The program is known to obey the other rules.
-fn check_memory_written(program: &[SockFilter]) -> Result<(), Refusal> {
+/// words written before it do. The program is known to obey the other rules, and to read
+/// the words `read`.
+fn check_memory_written(program: &[SockFilter], read: u16) -> Result<(), Refusal> {
     const ALL: u16 = u16::MAX;
     let mut masks = vec![ALL; program.len()];
     let mut written = ALL;
+    let mut jumped = false;
     masks[0] = 0;
     for (at, &raw) in program.iter().enumerate() {
         written &= masks[at];
         let uses = screen::memory_use(raw);
-        let word = 1 << (raw.k % MEMORY_WORDS);
+        let word = word(raw);
         if word & uses.read & !written != 0 {
             return Err(Refusal::checker(Rule::MemoryNotWritten, Some(at)));
         }
         written |= word & uses.write;
         if uses.jumps {
-            for target in screen::targets(raw, at) {
-                masks[target] &= written;
+            // What is written before the first jump is so ever after.
+            if !jumped && read & !written == 0 {
+                return Ok(());
             }
-            written = ALL;
+            jumped = true;
+            // What falls through is not carried by way of memory, which takes longer.
+            let targets = screen::targets(raw, at);
+            for target in targets {
+                masks[if target == at + 1 { at } else { target }] &= written;
+            }
+            written = if targets.contains(&(at + 1)) {
+                written
+            } else {
+                ALL
+            };
         }
     }
     Ok(())
+}
+
+/// The word of scratch memory that an instruction names, if it names one.
+#[inline(always)]
+fn word(raw: SockFilter) -> u16 {
+    1 << (raw.k % MEMORY_WORDS)
 }
 
 pub(crate) fn check_seccomp_insn(insn: Insn) -> Result<(), Rule> {

@@ -12,39 +12,34 @@
 //! | `jt`/`jf` | one branch that falls through, inverted where that saves one |
 //! | ancillary loads | context loads, or calls (`spec::calls`) |
 //!
-//! A backward pass (`liveness.rs`) finds which of `A`, `X` and `M[]` are read
-//! later, so that no code is made for values that no one reads (`ldx 4*([14]&0xf)`
-//! needs no copy of `A` when a load follows, as it nearly always does), and code
-//! that nothing reaches is left out. A forward pass (`layout.rs`) finds how many
-//! slots each instruction takes, which settles every jump. Then the code is
-//! written, one kind of instruction after the other: programs of people mix kinds
-//! so that a processor cannot guess which comes next, and each wrong guess costs
-//! more than the rest of an instruction's conversion.
+//! One pass from the last instruction to the first (`code.rs`) writes the code. It
+//! knows which of `A`, `X` and `M[]` are read later (`liveness.rs`), so that no code
+//! is made for values that no one reads (`ldx 4*([14]&0xf)` needs no copy of `A` when a
+//! load follows, as it nearly always does), and where each target is. What most
+//! opcodes become stands in a table (`forms.rs`). Code that nothing reaches is left
+//! out.
 //!
-//! All passes are linear in the program's length; for programs with backward jumps
-//! (capture rules only) the first goes on where something changed, at most once
-//! for each place at each instruction.
+//! Cost: linear in the program's length; programs with backward jumps (capture rules
+//! only) are first looked at again where something changed, at most once for each
+//! place at each instruction.
 
 use isa::ebpf::Insn;
 
 use crate::{Checked, Rules, Semantics};
 
-mod emitter;
+mod code;
 mod forms;
 mod insns;
 mod liveness;
 mod special;
 
-use emitter::Emitter;
-use liveness::Liveness;
+use code::Code;
 use special::Special;
 
 /// A converted program.
 #[derive(Clone, Debug)]
 pub struct Converted {
-    insns: Vec<Insn>,
-    /// For each classic instruction the slot where its code starts.
-    start: Vec<u32>,
+    code: Code,
     rules: Rules,
     semantics: Semantics,
 }
@@ -52,26 +47,22 @@ pub struct Converted {
 impl Converted {
     /// The eBPF program, one element per slot.
     pub fn insns(&self) -> &[Insn] {
-        &self.insns
+        &self.code.insns
     }
 
     /// For each slot the classic instruction it comes from; `None` for the
     /// prologue.
     pub fn origin(&self) -> Vec<Option<usize>> {
-        let mut origin = vec![None; self.insns.len()];
-        let ends = self.start[1..]
-            .iter()
-            .copied()
-            .chain([self.insns.len() as u32]);
-        for (index, (&start, end)) in self.start.iter().zip(ends).enumerate() {
-            origin[start as usize..end as usize].fill(Some(index));
+        let mut origin = vec![None; self.code.insns.len()];
+        for (index, slots) in self.code.ranges().enumerate() {
+            origin[slots].fill(Some(index));
         }
         origin
     }
 
     /// The program itself.
     pub fn into_insns(self) -> Vec<Insn> {
-        self.insns
+        self.code.insns
     }
 
     /// The rules that the classic program was checked by.
@@ -92,11 +83,8 @@ pub fn convert(program: &Checked, semantics: Semantics) -> Converted {
         rules: program.rules(),
         semantics,
     };
-    let program = program.program();
-    let emitter = Emitter::run(program, Liveness::of(program), &special);
     Converted {
-        insns: emitter.insns,
-        start: emitter.start,
+        code: code::write(program.program(), &special),
         rules: special.rules,
         semantics,
     }
@@ -128,6 +116,66 @@ mod tests {
         // The context, five for the header, the load, one branch, two returns:
         // A and X need no zero, A no copy.
         assert_eq!(insns.len(), 1 + 4 + 1 + 1 + 4);
+    }
+
+    #[test]
+    fn code_that_nothing_reaches_is_left_out() {
+        let ret = |k| SockFilter::new(0x06, 0, 0, k);
+        let over_one = SockFilter::new(0x05, 0, 0, 1);
+        // ja over a return, which another return follows; and more returns at the end.
+        for (program, kept) in [
+            (vec![ret(1), ret(2), ret(3)], 1),
+            (vec![over_one, ret(1), ret(2)], 2),
+            (vec![over_one, ret(1), over_one, ret(2), ret(3), ret(4)], 3),
+        ] {
+            let checked = check(&program, Rules::Socket).expect("the test's program is valid");
+            let converted = convert(&checked, Semantics::Kernel);
+            let slots = 1 + program.iter().enumerate().fold(0, |slots, (index, raw)| {
+                let reached = converted.origin().contains(&Some(index));
+                slots + usize::from(reached) * if raw.code == 0x06 { 2 } else { 1 }
+            });
+            assert_eq!(converted.insns().len(), slots);
+            let mut origins: Vec<_> = converted.origin().into_iter().flatten().collect();
+            origins.dedup();
+            assert_eq!(origins.len(), kept);
+        }
+    }
+
+    #[test]
+    fn a_comparison_that_the_next_one_implies_is_left_out() {
+        let ret = |k| SockFilter::new(0x06, 0, 0, k);
+        let jeq = |jt, jf, k| SockFilter::new(0x15, jt, jf, k);
+        let load = SockFilter::new(0x28, 0, 0, 12);
+        for (first, second, kept) in [
+            // All but 0x800 leads to the last return, and in the second to the other.
+            (jeq(2, 0, 0x86dd), jeq(0, 1, 0x800), false),
+            (jeq(1, 0, 0x86dd), jeq(1, 0, 0x800), false),
+            // The same constant, another target, another condition.
+            (jeq(2, 0, 0x800), jeq(0, 1, 0x800), true),
+            (jeq(1, 0, 0x86dd), jeq(0, 1, 0x800), true),
+            (jeq(0, 2, 0x86dd), jeq(0, 1, 0x800), true),
+        ] {
+            let program = [load, first, second, ret(1), ret(0)];
+            let checked = check(&program, Rules::Socket).expect("the test's program is valid");
+            let converted = convert(&checked, Semantics::Kernel);
+            assert_eq!(converted.origin().contains(&Some(1)), kept, "{program:?}");
+        }
+    }
+
+    #[test]
+    fn jumps_beyond_sixteen_bits_take_the_long_form() {
+        // jeq over a ja over many loads.
+        let loads = 40_000;
+        let mut program = vec![
+            SockFilter::new(0x15, 1, 0, 0),
+            SockFilter::new(0x05, 0, 0, loads),
+        ];
+        program.extend((0..loads).map(|_| SockFilter::new(0x30, 0, 0, 1)));
+        program.push(SockFilter::new(0x16, 0, 0, 0));
+        let insns = converted(&program, Rules::Capture, Semantics::Capture);
+        let off = loads as i32;
+        assert_eq!(insns.len(), program.len() + 2);
+        assert_eq!(insns[3], Insn::GotoLong { off });
     }
 
     #[test]

@@ -15,21 +15,17 @@ use spec::context::SECCOMP_DATA_SIZE;
 /// What the fields of one opcode may be.
 #[derive(Clone, Copy)]
 struct Limits {
-    known: bool,
-    /// The constant lies between these.
+    /// The constant lies between `least` and `least + span`.
     least: u32,
-    greatest: u32,
+    span: u32,
     /// All ones where `jt` and `jf` are jumps, else zero.
-    jump: usize,
+    branch: u32,
     /// All ones where the constant is a jump, else zero.
-    goto: usize,
+    goto: u32,
+    /// How far a jump over nothing leads, 0 where nothing jumps; beyond any program
+    /// where no instruction has the opcode.
+    step: u64,
     memory: MemoryUse,
-    /// As `greatest`, by seccomp's rules.
-    seccomp_greatest: u32,
-    /// Bits that the constant must not have, by seccomp's rules.
-    seccomp_unaligned: u32,
-    /// Whether seccomp takes it at all.
-    seccomp: bool,
 }
 
 /// What instructions of one opcode do to the set of written words of memory.
@@ -46,59 +42,53 @@ pub(crate) struct MemoryUse {
 impl Limits {
     const fn of(insn: Insn) -> Limits {
         let mut limits = Limits {
-            known: true,
             least: 0,
-            greatest: u32::MAX,
-            jump: 0,
+            span: u32::MAX,
+            branch: 0,
             goto: 0,
+            step: 0,
             memory: MemoryUse {
                 read: 0,
                 write: 0,
                 jumps: matches!(insn, Insn::Goto(_) | Insn::Jump { .. }),
             },
-            seccomp_greatest: u32::MAX,
-            seccomp_unaligned: 0,
-            seccomp: true,
         };
         match insn {
-            Insn::Invalid(_) => limits.known = false,
+            Insn::Invalid(_) => limits.step = 1 << 62,
             Insn::Alu {
                 op: AluOp::Div | AluOp::Mod,
                 src: Operand::K(_),
-            } => limits.least = 1,
+            } => (limits.least, limits.span) = (1, u32::MAX - 1),
             Insn::Alu {
                 op: AluOp::Lsh | AluOp::Rsh,
                 src: Operand::K(_),
-            } => limits.greatest = 31,
+            } => limits.span = 31,
             Insn::Store(_) | Insn::StoreX(_) => {
-                limits.greatest = MEMORY_WORDS - 1;
+                limits.span = MEMORY_WORDS - 1;
                 limits.memory.write = u16::MAX;
             }
             Insn::LoadMem(_) | Insn::LoadXMem(_) => {
-                limits.greatest = MEMORY_WORDS - 1;
+                limits.span = MEMORY_WORDS - 1;
                 limits.memory.read = u16::MAX;
             }
-            Insn::LoadAbs { .. } => limits.greatest = AD_OFFSET - 1,
-            Insn::Goto(_) => limits.goto = usize::MAX,
-            Insn::Jump { .. } => limits.jump = usize::MAX,
-            _ => {}
-        }
-        match insn {
-            Insn::LoadAbs { size: Size::W, .. } => {
-                limits.seccomp_greatest = SECCOMP_DATA_SIZE as u32 - 4;
-                limits.seccomp_unaligned = 3;
-            }
-            Insn::LoadAbs { .. }
-            | Insn::LoadInd { .. }
-            | Insn::LoadXMsh(_)
-            | Insn::Alu { op: AluOp::Mod, .. } => limits.seccomp = false,
+            Insn::LoadAbs { .. } => limits.span = AD_OFFSET - 1,
+            Insn::Goto(_) => (limits.goto, limits.step) = (u32::MAX, 1),
+            Insn::Jump { .. } => (limits.branch, limits.step) = (u32::MAX, 1),
             _ => {}
         }
         limits
     }
+
+    /// Where the jump of an instruction at `at` leads that leads farthest; `at` where
+    /// nothing jumps.
+    #[inline(always)]
+    fn farthest(&self, raw: SockFilter, at: usize) -> u64 {
+        let skipped = u32::from(raw.jt.max(raw.jf)) & self.branch | raw.k & self.goto;
+        at as u64 + self.step + u64::from(skipped)
+    }
 }
 
-const TABLE: [Limits; 256] = {
+static TABLE: [Limits; 256] = {
     let mut table = [Limits::of(Insn::RetA); 256];
     let mut code = 0;
     while code < table.len() {
@@ -108,41 +98,82 @@ const TABLE: [Limits; 256] = {
     table
 };
 
+#[inline(always)]
+fn limits(raw: SockFilter) -> &'static Limits {
+    &TABLE[usize::from(raw.code as u8)]
+}
+
 /// Whether an instruction surely obeys the rules that hold wherever it stands.
 #[inline(always)]
 pub(crate) fn passes(raw: SockFilter, at: usize, len: usize) -> bool {
-    let limits = &TABLE[usize::from(raw.code as u8)];
-    // Counted from the start of the program; 0 where nothing jumps.
-    let reach = |skipped: usize, mask: usize| (at + 1 + skipped) & mask;
-    let farthest = usize::from(raw.jt.max(raw.jf));
+    let limits = limits(raw);
     (raw.code <= 0xff)
-        & limits.known
-        & (raw.k >= limits.least)
-        & (raw.k <= limits.greatest)
-        & (reach(farthest, limits.jump) < len)
-        & (reach(raw.k as usize, limits.goto) < len)
+        & (raw.k.wrapping_sub(limits.least) <= limits.span)
+        & (limits.farthest(raw, at) < len as u64)
 }
 
 /// What an instruction that is known does to scratch memory.
 #[inline(always)]
 pub(crate) fn memory_use(raw: SockFilter) -> MemoryUse {
-    TABLE[usize::from(raw.code as u8)].memory
+    limits(raw).memory
 }
 
 /// Where a jump leads, which stays within the program: twice where it has but one
 /// target.
 #[inline(always)]
 pub(crate) fn targets(raw: SockFilter, at: usize) -> [usize; 2] {
-    let limits = &TABLE[usize::from(raw.code as u8)];
-    let goto = raw.k as usize & limits.goto;
-    [raw.jt, raw.jf].map(|skip| at + 1 + (usize::from(skip) & limits.jump) + goto)
+    let limits = limits(raw);
+    let goto = raw.k & limits.goto;
+    [raw.jt, raw.jf].map(|skip| at + 1 + (u32::from(skip) & limits.branch | goto) as usize)
 }
+
+/// What seccomp takes of one opcode.
+#[derive(Clone, Copy)]
+struct SeccompLimits {
+    /// Whether it takes it at all.
+    taken: bool,
+    greatest: u32,
+    /// Bits that the constant must not have.
+    unaligned: u32,
+}
+
+impl SeccompLimits {
+    const fn of(insn: Insn) -> SeccompLimits {
+        let mut limits = SeccompLimits {
+            taken: true,
+            greatest: u32::MAX,
+            unaligned: 0,
+        };
+        match insn {
+            Insn::LoadAbs { size: Size::W, .. } => {
+                limits.greatest = SECCOMP_DATA_SIZE as u32 - 4;
+                limits.unaligned = 3;
+            }
+            Insn::LoadAbs { .. }
+            | Insn::LoadInd { .. }
+            | Insn::LoadXMsh(_)
+            | Insn::Alu { op: AluOp::Mod, .. } => limits.taken = false,
+            _ => {}
+        }
+        limits
+    }
+}
+
+static SECCOMP: [SeccompLimits; 256] = {
+    let mut table = [SeccompLimits::of(Insn::RetA); 256];
+    let mut code = 0;
+    while code < table.len() {
+        table[code] = SeccompLimits::of(Insn::decode(SockFilter::new(code as u16, 0, 0, 0)));
+        code += 1;
+    }
+    table
+};
 
 /// Whether seccomp surely has a use for an instruction that is known.
 #[inline(always)]
 pub(crate) fn passes_seccomp(raw: SockFilter) -> bool {
-    let limits = &TABLE[usize::from(raw.code as u8)];
-    limits.seccomp & (raw.k <= limits.seccomp_greatest) & (raw.k & limits.seccomp_unaligned == 0)
+    let limits = &SECCOMP[usize::from(raw.code as u8)];
+    limits.taken & (raw.k <= limits.greatest) & (raw.k & limits.unaligned == 0)
 }
 
 #[cfg(test)]

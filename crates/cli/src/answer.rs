@@ -1,7 +1,12 @@
 //! How a command ends.
 
 use std::fmt::Display;
+use std::io;
+use std::path::Path;
 use std::process::ExitCode;
+
+use crate::file_hint;
+use crate::program_input::name;
 
 /// What a command found.
 pub(crate) enum Answer {
@@ -28,6 +33,16 @@ impl Failure {
             what: what.to_string(),
             excerpt: None,
             hint: None,
+        }
+    }
+
+    /// A file that can't be opened, read or written (`-` is one of the standard
+    /// streams), with what to do about it.
+    pub(crate) fn of_file(path: &Path, error: &io::Error) -> Failure {
+        let failure = Failure::new(format_args!("{}: {error}", name(path)));
+        match file_hint::hint(path, error) {
+            Some(hint) => failure.hint(hint),
+            None => failure,
         }
     }
 

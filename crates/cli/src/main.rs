@@ -8,6 +8,7 @@ mod bench;
 mod btf;
 mod conformance;
 mod dis;
+mod file_hint;
 mod filter;
 mod link;
 mod object_input;

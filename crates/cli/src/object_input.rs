@@ -24,7 +24,7 @@ pub(crate) struct ObjectFile {
 impl ObjectFile {
     /// Is the file that stands there an ELF file, or an archive of such?
     pub(crate) fn is_at(path: &Path) -> Result<bool, Failure> {
-        let failed = |error| Failure::new(format_args!("{}: {error}", path.display()));
+        let failed = |error| Failure::of_file(path, &error);
         let mut start = Vec::new();
         let file = File::open(path).map_err(failed)?;
         file.take(8).read_to_end(&mut start).map_err(failed)?;
@@ -103,7 +103,7 @@ impl TargetArgs {
         let types = self.btf.as_deref().map(Types::read).transpose()?;
         let named = self.btf.as_deref().map(|path| path.display().to_string());
         let config = self.kconfig.as_deref().map(|path| {
-            let failed = |error| Failure::new(format_args!("{}: {error}", path.display()));
+            let failed = |error| Failure::of_file(path, &error);
             fs::read_to_string(path).map_err(failed)
         });
         Ok(Kernel {

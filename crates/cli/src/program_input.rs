@@ -194,7 +194,7 @@ pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
 
 /// The bytes of a file, or of standard input (`-`), but no more than `limit`.
 pub(crate) fn read_at_most(path: &Path, limit: u64) -> Result<Vec<u8>, Failure> {
-    let fail = |error: io::Error| Failure::new(format_args!("{}: {error}", name(path)));
+    let fail = |error: io::Error| Failure::of_file(path, &error);
     let mut bytes = Vec::new();
     let source: &mut dyn Read = match path == Path::new("-") {
         true => &mut io::stdin().lock(),

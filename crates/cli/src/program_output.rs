@@ -128,8 +128,9 @@ pub(crate) fn json(record: &impl Serialize) -> Vec<u8> {
 /// Writes to a file, or to standard output without one (or with `-`).
 pub(crate) fn write_output(bytes: &[u8], out: Option<&Path>) -> Result<(), Failure> {
     match out {
-        Some(path) if path != Path::new("-") => fs::write(path, bytes)
-            .map_err(|error| Failure::new(format_args!("{}: {error}", path.display()))),
+        Some(path) if path != Path::new("-") => {
+            fs::write(path, bytes).map_err(|error| Failure::of_file(path, &error))
+        }
         _ => write_standard_output(bytes),
     }
 }

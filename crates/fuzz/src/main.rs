@@ -23,6 +23,9 @@ struct Arguments {
     /// Time for each target
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     seconds: u64,
+    /// Inputs for each target, however long they take
+    #[arg(long, value_name = "NUMBER", conflicts_with = "seconds")]
+    inputs: Option<u64>,
     /// Start of the random source: the same number, the same inputs
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -79,7 +82,10 @@ fn replay(targets: &[&Target], file: &PathBuf) -> Result<bool, String> {
 }
 
 fn fuzz(targets: &[&Target], arguments: &Arguments) -> Result<bool, String> {
-    let until = Until::Elapsed(Duration::from_secs(arguments.seconds));
+    let until = match arguments.inputs {
+        Some(inputs) => Until::Inputs(inputs),
+        None => Until::Elapsed(Duration::from_secs(arguments.seconds)),
+    };
     let mut all_held = true;
     for target in targets {
         let seeds = runner::seeds(target)

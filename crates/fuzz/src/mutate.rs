@@ -51,41 +51,78 @@ impl Mutator {
         (self.random.next_u64() % limit as u64) as usize
     }
 
-    /// One to eight changes of `input`; `other` lends pieces.
+    /// One to eight changes of `input`; `other` lends pieces. Half of the time all of
+    /// them keep every other byte where it is: binary formats point at places by
+    /// offset, and what lies deep in them is not reached once these are off.
     pub fn mutate(&mut self, input: &[u8], other: &[u8]) -> Vec<u8> {
         let mut bytes = input.to_vec();
+        let in_place = self.below(2) == 0;
         for _ in 0..=self.below(8) {
-            self.change(&mut bytes, other);
+            if bytes.is_empty() {
+                bytes.push(self.random.next_u64() as u8);
+            } else if in_place {
+                self.change_in_place(&mut bytes, other);
+            } else {
+                self.change(&mut bytes, other);
+            }
             bytes.truncate(LONGEST);
         }
         bytes
     }
 
-    fn change(&mut self, bytes: &mut Vec<u8>, other: &[u8]) {
-        if bytes.is_empty() {
-            bytes.push(self.random.next_u64() as u8);
-            return;
-        }
+    /// Changes bytes where they are.
+    fn change_in_place(&mut self, bytes: &mut [u8], other: &[u8]) {
         let at = self.below(bytes.len());
-        let range = at..(at + 1 + self.below(32)).min(bytes.len());
-        match self.below(10) {
+        match self.below(7) {
             0 => bytes[at] ^= 1 << self.below(8),
             1 => bytes[at] = self.random.next_u64() as u8,
             2 => bytes[at] = bytes[at].wrapping_add(self.below(9) as u8).wrapping_sub(4),
-            3 => self.overwrite_with_edge(bytes, at),
-            4 => drop(bytes.drain(range)),
+            3 | 4 => self.overwrite_with_edge(bytes, at),
+            // What stands elsewhere is often of the same shape: numbers of types and
+            // sections, whole records.
             5 => {
+                let len = 1 + self.below(32);
+                let lender = match self.below(2) {
+                    0 if !other.is_empty() => other,
+                    _ => &*bytes,
+                };
+                let from = self.below(lender.len());
+                let piece = lender[from..].iter().copied().take(len);
+                let piece: Vec<u8> = piece.collect();
+                for (byte, new) in bytes[at..].iter_mut().zip(piece) {
+                    *byte = new;
+                }
+            }
+            _ if !self.words.is_empty() => {
+                let word = self.words[self.below(self.words.len())];
+                for (byte, new) in bytes[at..].iter_mut().zip(word.bytes()) {
+                    *byte = new;
+                }
+            }
+            _ => bytes[at] = 0,
+        }
+    }
+
+    /// Changes what the bytes are and where they lie.
+    fn change(&mut self, bytes: &mut Vec<u8>, other: &[u8]) {
+        let at = self.below(bytes.len());
+        let range = at..(at + 1 + self.below(32)).min(bytes.len());
+        match self.below(8) {
+            0 => bytes[at] ^= 1 << self.below(8),
+            1 => self.overwrite_with_edge(bytes, at),
+            2 => drop(bytes.drain(range)),
+            3 => {
                 let copy = bytes[range].to_vec();
                 let to = self.below(bytes.len() + 1);
                 bytes.splice(to..to, copy);
             }
-            6 => bytes.truncate(at),
-            7 if !other.is_empty() => {
+            4 => bytes.truncate(at),
+            5 if !other.is_empty() => {
                 let from = self.below(other.len());
                 let to = (from + 1 + self.below(128)).min(other.len());
                 bytes.splice(range, other[from..to].iter().copied());
             }
-            8 if !self.words.is_empty() => {
+            6 if !self.words.is_empty() => {
                 let word = self.words[self.below(self.words.len())];
                 let end = if self.below(2) == 0 { at } else { range.end };
                 bytes.splice(at..end, word.bytes());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use isa::ebpf::{Insn, Reg};
 use lower::{Evidence, Lowered, PacketRules, Wants};
 use packet::{Metadata, Packet};
-use spec::context::{LEN, SECCOMP_DATA_SIZE};
+use spec::context::SECCOMP_DATA_SIZE;
 use spec::{Random, SplitMix};
 use vm::{Deadline, MAY_GOTO_LOOPS, Machine, Meter, Outcome, Surroundings};
 
@@ -117,16 +117,10 @@ impl Code {
         budget: u64,
     ) -> Outcome {
         assert!(!self.is_seccomp(), "a seccomp filter runs on system calls");
-        if self.wants.metadata {
-            machine.skb.describe_metadata(packet);
-        }
+        machine
+            .skb
+            .describe(packet, self.rules, self.wants.metadata);
         let data = packet.data();
-        let len = match self.rules {
-            PacketRules::Capture => packet.wire_len(),
-            // Linux knows one length.
-            PacketRules::Kernel => data.len() as u32,
-        };
-        machine.skb.set(LEN, len);
         let m = machine.enter();
         // SAFETY: `m` is unique for this run; the program is a packet filter, so
         // its evidence allows exactly the context that `r1` points to.

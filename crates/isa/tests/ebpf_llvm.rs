@@ -1,6 +1,7 @@
 //! Both directions of text against LLVM's own tools: every row of the table, and
 //! whole objects, with every release that is installed. Without any, objects are
-//! compared with what is recorded of them (`llvm/objects.txt`).
+//! compared with what is recorded of them (`llvm/objects.txt`, which `cargo xtask
+//! listing` writes).
 
 use beebox_isa::ebpf::table::ROWS;
 use beebox_isa::ebpf::{
@@ -13,8 +14,6 @@ use std::process::{Command, Stdio};
 use std::{env, fs};
 
 const RECORDED: &str = include_str!("llvm/objects.txt");
-/// The release whose answers are recorded.
-const RECORDED_RELEASE: u32 = 19;
 const SOURCE: &str = "every.c";
 
 /// Processor versions, and whether their text names 32-bit registers.
@@ -398,39 +397,4 @@ fn recorded_objects_print_and_assemble_as_llvm_said() {
         }
     }
     assert!(compared > 1500, "{compared}");
-}
-
-/// `cargo test -p beebox-isa --test ebpf_llvm -- --ignored` writes what the test
-/// above reads.
-#[test]
-#[ignore = "writes the recording"]
-fn record_objects() {
-    let find = |program| {
-        let releases = releases(program).into_iter();
-        let mut found = releases.filter(|(release, _)| *release == RECORDED_RELEASE);
-        found.next().expect("the release that is recorded").1
-    };
-    find("clang");
-    let lister = find("llvm-objdump");
-    let mut text = format!(
-        "# {SOURCE} compiled by clang {RECORDED_RELEASE} at -O2, as llvm-objdump lists it with\n\
-         # `-d -z --no-print-imm-hex --mcpu=` each processor version.\n"
-    );
-    for (processor, _, object) in objects() {
-        if !object
-            .display()
-            .to_string()
-            .contains(&format!("-{RECORDED_RELEASE}-"))
-        {
-            continue;
-        }
-        let listing = objdump(&lister, processor, &object);
-        let lines = listing.lines().filter(|line| {
-            line.contains('\t') && !line.contains("file format") || line.starts_with("Disassembly")
-        });
-        text += &format!("# processor {processor}\n");
-        lines.for_each(|line| text += &format!("{line}\n"));
-    }
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/llvm/objects.txt");
-    fs::write(path, text).expect("the recording can be written");
 }

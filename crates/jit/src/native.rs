@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use lower::{Evidence, Lowered, Wants};
 use packet::{Metadata, Packet};
-use spec::context::{LEN, SECCOMP_DATA_SIZE};
+use spec::context::SECCOMP_DATA_SIZE;
 use spec::{Random, SplitMix};
 use vm::{Deadline, Machine, Outcome, PacketRules, Surroundings};
 
@@ -32,6 +32,8 @@ pub(crate) struct Env {
     ticks: i64,
     /// The entry's stack pointer, where the run may end elsewhere.
     stack: u64,
+    /// The processor's number, as the world tells it.
+    processor: u32,
     deadline: Option<Deadline>,
 }
 
@@ -42,6 +44,7 @@ impl Env {
     pub(crate) const BUDGET: usize = std::mem::offset_of!(Env, budget);
     pub(crate) const TICKS: usize = std::mem::offset_of!(Env, ticks);
     pub(crate) const STACK: usize = std::mem::offset_of!(Env, stack);
+    pub(crate) const PROCESSOR: usize = std::mem::offset_of!(Env, processor);
 }
 
 /// What native code calls when no ticks are left: gives new ones, or leaves them
@@ -280,16 +283,10 @@ impl Native {
         budget: u64,
     ) -> Outcome {
         assert!(!self.is_seccomp(), "a seccomp filter runs on system calls");
-        if self.reads_metadata {
-            machine.skb.describe_metadata(packet);
-        }
+        machine
+            .skb
+            .describe(packet, self.rules, self.reads_metadata);
         let data = packet.data();
-        let len = match self.rules {
-            PacketRules::Capture => packet.wire_len(),
-            // Linux knows one length.
-            PacketRules::Kernel => data.len() as u32,
-        };
-        machine.skb.set(LEN, len);
         let context = (&raw mut machine.skb).expose_provenance() as u64;
         // SAFETY: the program is a packet filter, so its evidence allows exactly
         // the context that `r1` points to, and the packet.
@@ -421,6 +418,7 @@ impl Native {
         budget: u64,
         deadline: Option<Deadline>,
     ) -> Outcome {
+        let processor = world.packet.meta().cpu;
         let world: *mut Surroundings<'_> = world;
         let mut env = Env {
             world: world.cast(),
@@ -429,6 +427,7 @@ impl Native {
             budget: i64::try_from(budget).unwrap_or(i64::MAX),
             ticks: ticks_until(deadline),
             stack: 0,
+            processor,
             deadline,
         };
         // SAFETY: as in `run_alone`; the environment outlives the call.

@@ -9,6 +9,8 @@
 
 use std::fmt;
 
+use crate::error::{Blame, FORMAT};
+
 /// What starts an ELF file of 64 bits and little-endian byte order.
 const ELF: &[u8] = b"\x7fELF\x02\x01\x01";
 const ARCHIVE: &[u8] = b"!<arch>\n";
@@ -96,6 +98,16 @@ impl ContainerFault {
             kind: ContainerKind::of(file),
             objects: objects_in(file),
         }
+    }
+
+    /// Whose fault it is.
+    pub fn blame(&self) -> Blame {
+        Blame::User
+    }
+
+    /// The number of the error with which libbpf ends.
+    pub fn errno(&self) -> i32 {
+        FORMAT
     }
 }
 

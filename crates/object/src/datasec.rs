@@ -62,7 +62,7 @@ impl fmt::Display for DatasecFault {
 
 /// Fills in sizes and places.
 pub(crate) fn complete(elf: &Elf<'_>, btf: &mut Btf<'_>) -> Result<(), Error> {
-    let sections: Vec<TypeId> = btf.of_kind(Kind::Datasec).map(|ty| ty.id()).collect();
+    let sections: Vec<TypeId> = btf.datasecs().map(|ty| ty.id()).collect();
     if sections.is_empty() {
         return Ok(());
     }
@@ -159,18 +159,20 @@ impl<'e> Names<'e> {
     }
 }
 
-/// Things by name, found by halving: most objects have too few for a table.
+/// Things by name, found by halving: most objects have too few for a table. Shorter
+/// names come first, so that names are seldom looked at.
 struct ByName<'e, T>(Vec<(&'e [u8], T)>);
 
 impl<'e, T: Copy> ByName<'e, T> {
     fn new(mut named: Vec<(&'e [u8], T)>) -> ByName<'e, T> {
-        named.sort_by_key(|(name, _)| *name);
+        named.sort_by_key(|(name, _)| (name.len(), *name));
         ByName(named)
     }
 
     /// Of several of a name the first counts.
     fn first(&self, name: &[u8]) -> Option<T> {
-        let at = self.0.partition_point(|(other, _)| *other < name);
+        let before = |other: &[u8]| (other.len(), other) < (name.len(), name);
+        let at = self.0.partition_point(|(other, _)| before(other));
         let found = self.0.get(at).filter(|(other, _)| *other == name);
         found.map(|(_, thing)| *thing)
     }

@@ -11,14 +11,17 @@ use std::fmt;
 
 use btf::Name;
 use elf_file::elf::{
-    ELFCLASS64, ELFDATA2LSB, ELFDATA2MSB, EM_BPF, EM_NONE, ET_REL, FileHeader64, SHF_EXECINSTR,
-    SHN_LORESERVE, SHT_NOBITS, SHT_PROGBITS, SHT_REL, SHT_STRTAB, SHT_SYMTAB, STB_GLOBAL,
-    STB_LOCAL, STB_WEAK, STT_FUNC, STT_NOTYPE, STT_OBJECT, STT_SECTION, STV_HIDDEN, STV_INTERNAL,
+    ELFCLASS64, ELFDATA2LSB, ELFDATA2MSB, EM_BPF, EM_NONE, ET_REL, FileHeader64, SHF_COMPRESSED,
+    SHF_EXECINSTR, SHN_LORESERVE, SHT_DYNAMIC, SHT_DYNSYM, SHT_FINI_ARRAY, SHT_GNU_LIBLIST,
+    SHT_GNU_VERNEED, SHT_GNU_VERSYM, SHT_GROUP, SHT_HASH, SHT_INIT_ARRAY, SHT_NOBITS,
+    SHT_PREINIT_ARRAY, SHT_PROGBITS, SHT_REL, SHT_RELA, SHT_STRTAB, SHT_SYMTAB, SHT_SYMTAB_SHNDX,
+    STB_GLOBAL, STB_LOCAL, STB_WEAK, STT_FUNC, STT_NOTYPE, STT_OBJECT, STT_SECTION, STV_HIDDEN,
+    STV_INTERNAL,
 };
 use elf_file::read::elf::{FileHeader, Rel, SectionHeader, Sym};
 use elf_file::{LittleEndian, pod};
 
-use crate::error::{ENDIAN, Error, FORMAT};
+use crate::error::{Blame, ENDIAN, Error, FORMAT};
 
 /// The number of a section in its file; 0 is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -54,6 +57,8 @@ pub struct Section<'a> {
     pub flags: u64,
     /// Do its bytes hold instructions?
     pub executable: bool,
+    /// Are its bytes compressed?
+    pub compressed: bool,
     /// Bytes; a section without contents has a size too.
     pub size: u64,
     /// The section that it belongs to: the names of symbols, the symbols of
@@ -65,8 +70,12 @@ pub struct Section<'a> {
     pub entry_size: u64,
     /// The alignment that it asks for, in bytes.
     pub align: u64,
+    /// Where it starts in the file, in bytes.
+    pub offset: u64,
     /// `None` if it reaches beyond the file.
     data: Option<&'a [u8]>,
+    /// Bytes of each entry, by the kind of section, whatever it says itself.
+    unit: u64,
 }
 
 /// What a section holds.
@@ -194,6 +203,13 @@ pub enum ElfFault {
     BadSymbolTable,
     /// A section starts or ends beyond the file.
     SectionCut,
+    /// A section of a kind that holds entries ends within one.
+    EntryCut {
+        /// Bytes of the section.
+        size: u64,
+        /// Bytes of an entry.
+        entry: u64,
+    },
     /// The name of a section or symbol is not where the file says.
     NoName,
     /// A table of relocations has entries of an unknown size, or is for a section
@@ -226,6 +242,11 @@ impl ElfFault {
                 | ElfFault::NotRelocatable { .. }
                 | ElfFault::WrongMachine { .. }
         )
+    }
+
+    /// Whose fault it is.
+    pub fn blame(&self) -> Blame {
+        Blame::File
     }
 
     /// The number of the error with which libbpf ends.
@@ -265,6 +286,12 @@ impl fmt::Display for ElfFault {
             ElfFault::SeveralSymbolTables => write!(f, "there are several symbol tables"),
             ElfFault::BadSymbolTable => write!(f, "the symbol table is damaged"),
             ElfFault::SectionCut => write!(f, "the section reaches beyond the end of the file"),
+            ElfFault::EntryCut { size, entry } => {
+                write!(
+                    f,
+                    "its {size} bytes are no whole number of entries of {entry}"
+                )
+            }
             ElfFault::NoName => write!(f, "a name is not where the file says"),
             ElfFault::BadRelocations => write!(f, "the table of relocations is damaged"),
             ElfFault::RelocationOffset { offset } => {
@@ -323,13 +350,24 @@ impl<'a> Elf<'a> {
             .shstrndx(LittleEndian, file)
             .map_err(damaged)
             .map(|index| raw.get(index as usize))?
-            .and_then(|section| section.data(LittleEndian, file).ok())
-            .ok_or_else(|| ElfFault::Damaged("the sections have no names".into()))?;
-        let sections = raw
-            .iter()
-            .zip(0..)
-            .map(|(raw, index)| Section::read(raw, SectionId(index), file, names))
-            .collect::<Result<Vec<_>, ElfFault>>()?;
+            .and_then(|section| {
+                let data = section.data(LittleEndian, file).ok()?;
+                Some((section.sh_type(LittleEndian), data))
+            });
+        let nameless = || ElfFault::Damaged("the sections have no names".into());
+        let (kind, names) = names.ok_or_else(nameless)?;
+        // That there are no symbols is said first: it is what a user can mend.
+        let is_symbols = |section: &RawSection| section.sh_type(LittleEndian) == SHT_SYMTAB;
+        if !raw.iter().any(is_symbols) {
+            return Err(ElfFault::NoSymbols.into());
+        }
+        if kind != SHT_STRTAB {
+            return Err(nameless().into());
+        }
+        let mut sections = Vec::with_capacity(raw.len());
+        for (raw, index) in raw.iter().zip(0..) {
+            sections.push(Section::read(raw, SectionId(index), file, names)?);
+        }
         let mut elf = Elf {
             machine: header.e_machine(LittleEndian).0,
             sections,
@@ -350,7 +388,7 @@ impl<'a> Elf<'a> {
         if tables.next().is_some() {
             return Err(ElfFault::SeveralSymbolTables);
         }
-        let data = table.data.ok_or(ElfFault::SectionCut)?;
+        let data = table.data()?;
         if table.entry_size != size_of::<RawSymbol>() as u64 {
             return Err(ElfFault::BadSymbolTable);
         }
@@ -444,6 +482,20 @@ impl<'a> Elf<'a> {
             kind: raw.r_type(LittleEndian).0,
         }))
     }
+
+    /// The relocations in a section, each with the symbol that it refers to.
+    pub fn references(
+        &self,
+        section: &Section<'a>,
+    ) -> Result<impl ExactSizeIterator<Item = Result<(Relocation, &Symbol), ElfFault>>, ElfFault>
+    {
+        let with_symbol = |relocation: Relocation| {
+            let id = relocation.symbol;
+            let unknown = ElfFault::NoSuchSymbol { symbol: id.0 };
+            Ok((relocation, self.symbol(id).ok_or(unknown)?))
+        };
+        Ok(self.relocations(section)?.map(with_symbol))
+    }
 }
 
 fn check_header(file: &[u8]) -> Result<&Header, ElfFault> {
@@ -507,18 +559,42 @@ impl<'a> Section<'a> {
             kind,
             flags: raw.sh_flags(LittleEndian).0,
             executable: raw.sh_flags(LittleEndian).0 & SHF_EXECINSTR.0 != 0,
+            compressed: raw.sh_flags(LittleEndian).0 & SHF_COMPRESSED.0 != 0,
             size: raw.sh_size(LittleEndian),
             link: SectionId(raw.sh_link(LittleEndian)),
             target: SectionId(raw.sh_info(LittleEndian)),
             entry_size: raw.sh_entsize(LittleEndian),
             align: raw.sh_addralign(LittleEndian),
+            offset: raw.sh_offset(LittleEndian),
             data: raw.data(LittleEndian, file).ok(),
+            unit: unit(raw),
         })
     }
 
     /// Its bytes; none if the file holds none of them.
     pub fn data(&self) -> Result<&'a [u8], ElfFault> {
+        let is_whole = self.unit == 1 || self.size.is_multiple_of(self.unit);
+        if !is_whole && self.kind != SectionKind::Zeros {
+            return Err(ElfFault::EntryCut {
+                size: self.size,
+                entry: self.unit,
+            });
+        }
         self.data.ok_or(ElfFault::SectionCut)
+    }
+}
+
+/// Bytes of each entry of a section, by its kind; 1 where it is just bytes.
+fn unit(raw: &RawSection) -> u64 {
+    match raw.sh_type(LittleEndian) {
+        SHT_SYMTAB | SHT_DYNSYM | SHT_RELA => 24,
+        SHT_REL | SHT_DYNAMIC => 16,
+        SHT_INIT_ARRAY | SHT_FINI_ARRAY | SHT_PREINIT_ARRAY => 8,
+        SHT_HASH | SHT_GROUP | SHT_SYMTAB_SHNDX => 4,
+        SHT_GNU_LIBLIST => 20,
+        SHT_GNU_VERNEED => 16,
+        SHT_GNU_VERSYM => 2,
+        _ => 1,
     }
 }
 

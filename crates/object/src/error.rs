@@ -35,36 +35,6 @@ struct Parts {
     place: Place,
 }
 
-/// What is wrong.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Problem {
-    /// The file as a file.
-    Elf(ElfFault),
-    /// A file that is no object.
-    Container(ContainerFault),
-    /// What a section holds.
-    Section(SectionFault),
-    /// The types.
-    Types(TypesFault),
-    /// A program as a piece of its section.
-    Code(CodeFault),
-    /// The types of a section.
-    Datasec(DatasecFault),
-    /// A map.
-    Map(MapFault),
-    /// A table of functions for the kernel.
-    StructOps(StructOpsFault),
-    /// Something that is expected of the kernel.
-    Extern(ExternFault),
-    /// Files that are to be one.
-    Linker(LinkFault),
-    /// What an instruction refers to.
-    Relocation(RelocationFault),
-    /// What a program attaches to.
-    Attach(AttachFault),
-}
-
 /// Where it is; what is not known is left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
@@ -174,54 +144,33 @@ impl Error {
     }
 }
 
-impl Problem {
-    /// Whose fault it is.
-    pub fn blame(&self) -> Blame {
-        match self {
-            Problem::Elf(_) | Problem::Types(_) => Blame::File,
-            Problem::Container(_) => Blame::User,
-            Problem::Section(SectionFault::OldMaps) => Blame::User,
-            Problem::Section(_) => Blame::File,
-            Problem::Code(CodeFault::StaticProgram) => Blame::User,
-            Problem::Code(_) => Blame::File,
-            Problem::Datasec(fault) => fault.blame(),
-            Problem::Map(fault) => fault.blame(),
-            Problem::StructOps(fault) => fault.blame(),
-            Problem::Extern(fault) => fault.blame(),
-            Problem::Linker(fault) => fault.blame(),
-            Problem::Relocation(fault) => fault.blame(),
-            Problem::Attach(fault) => fault.blame(),
-        }
-    }
-
-    /// The number of the error with which libbpf 7.2 ends: the system's, or from
-    /// 4000 on its own (`enum libbpf_errno`).
-    pub fn errno(&self) -> i32 {
-        match self {
-            Problem::Elf(fault) => fault.errno(),
-            Problem::Container(_) => FORMAT,
-            Problem::Section(fault) => fault.errno(),
-            Problem::Types(fault) => fault.errno(),
-            Problem::Code(fault) => fault.errno(),
-            Problem::Datasec(fault) => fault.errno(),
-            Problem::Map(fault) => fault.errno(),
-            Problem::StructOps(fault) => fault.errno(),
-            Problem::Extern(fault) => fault.errno(),
-            Problem::Linker(fault) => fault.errno(),
-            Problem::Relocation(fault) => fault.errno(),
-            Problem::Attach(fault) => fault.errno(),
-        }
-    }
-}
-
-/// Each room's faults are problems.
+/// Each room's faults are problems, and know whose they are and what libbpf calls
+/// them.
 macro_rules! problems {
-    ($($variant:ident($fault:ty),)*) => {
-        $(impl From<$fault> for Problem {
-            fn from(fault: $fault) -> Problem {
-                Problem::$variant(fault)
+    ($($(#[$about:meta])* $variant:ident($fault:ty),)*) => {
+        /// What is wrong.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub enum Problem {
+            $($(#[$about])* $variant($fault),)*
+        }
+
+        impl Problem {
+            /// Whose fault it is.
+            pub fn blame(&self) -> Blame {
+                match self {
+                    $(Problem::$variant(fault) => fault.blame(),)*
+                }
             }
-        })*
+
+            /// The number of the error with which libbpf 7.2 ends: the system's, or
+            /// from 4000 on its own (`enum libbpf_errno`).
+            pub fn errno(&self) -> i32 {
+                match self {
+                    $(Problem::$variant(fault) => fault.errno(),)*
+                }
+            }
+        }
 
         impl fmt::Display for Problem {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -230,21 +179,39 @@ macro_rules! problems {
                 }
             }
         }
+
+        $(impl From<$fault> for Problem {
+            fn from(fault: $fault) -> Problem {
+                Problem::$variant(fault)
+            }
+        })*
     };
 }
 
 problems! {
+    /// The file as a file.
     Elf(ElfFault),
-    Section(SectionFault),
+    /// A file that is no object.
     Container(ContainerFault),
+    /// What a section holds.
+    Section(SectionFault),
+    /// The types.
     Types(TypesFault),
+    /// A program as a piece of its section.
     Code(CodeFault),
+    /// The types of a section.
     Datasec(DatasecFault),
+    /// A map.
     Map(MapFault),
+    /// A table of functions for the kernel.
     StructOps(StructOpsFault),
+    /// Something that is expected of the kernel.
     Extern(ExternFault),
+    /// Files that are to be one.
     Linker(LinkFault),
+    /// What an instruction refers to.
     Relocation(RelocationFault),
+    /// What a program attaches to.
     Attach(AttachFault),
 }
 

@@ -12,7 +12,7 @@ use crate::object::Object;
 use crate::programs::{Code, Codes, ProgramId};
 use crate::relocate::assemble::{Assembler, Assembly};
 use crate::relocate::callback::Callbacks;
-use crate::relocate::core::Code as AllCode;
+use crate::relocate::core::Copies;
 use crate::relocate::data::Data;
 pub use crate::relocate::data::JumpTable;
 use crate::relocate::info::Info;
@@ -46,7 +46,7 @@ pub(crate) fn link<'a>(object: &Object<'a>, target: &Target<'_>) -> Result<Linke
     };
     let bindings = maps.bind_to_kernel(object.types.as_ref(), codes, target)?;
     let loaded = Loaded::of(codes, &bindings);
-    let mut code = AllCode::of(codes)?;
+    let mut code = Copies::of(codes, &loaded)?;
     let info = match (&object.types, &object.types_of_code) {
         (Some(types), Some(ext)) => {
             code.relocate(&object.elf, codes, &loaded, (types, ext), target)?;
@@ -54,9 +54,15 @@ pub(crate) fn link<'a>(object: &Object<'a>, target: &Target<'_>) -> Result<Linke
         }
         _ => Info::default(),
     };
-    mark_addresses(object, &mut code);
+    mark_addresses(object, &loaded, &mut code);
     let callbacks = object.types.as_ref().map(Callbacks::of).unwrap_or_default();
-    let mut assembler = Assembler::new(codes, &code, &object.patches, &info, object.sections.text);
+    let mut assembler = Assembler::new(
+        codes,
+        &mut code,
+        &object.patches,
+        &info,
+        object.sections.text,
+    );
     let mut assemblies = Vec::new();
     for (id, _) in codes.programs().filter(|(id, _)| loaded.has(*id)) {
         let callback = || callbacks.of_program(codes, id);
@@ -66,7 +72,6 @@ pub(crate) fn link<'a>(object: &Object<'a>, target: &Target<'_>) -> Result<Linke
         elf: &object.elf,
         sections: &object.sections,
         codes,
-        code: &mut code,
         patches: &object.patches,
         maps,
         externs: &object.externs,
@@ -121,8 +126,8 @@ impl Loaded {
 
 /// Loads of addresses of functions are marked as such, so that the assembler finds
 /// them without a look at every load's relocation.
-fn mark_addresses(object: &Object<'_>, code: &mut AllCode) {
-    for (id, _) in object.codes.iter() {
+fn mark_addresses(object: &Object<'_>, loaded: &Loaded, code: &mut Copies) {
+    for (id, _) in object.codes.iter().filter(|(id, _)| loaded.has(*id)) {
         for patch in object.patches.of(id) {
             if let Goal::Address { .. } = patch.goal {
                 let slot = &mut code.slots_mut(id)[patch.slot as usize];

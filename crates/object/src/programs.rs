@@ -13,7 +13,7 @@ use program::AttachPoint;
 use spec::programs::{AttachType, LoadFlags, ProgramType, SectionRule};
 
 use crate::elf::{Binding, Elf, ElfFault, Section, SectionId, Symbol, SymbolKind};
-use crate::error::{Error, FORMAT};
+use crate::error::{Blame, Error, FORMAT};
 use crate::sections::{Role, Sections};
 
 /// The number of a program or function in its object.
@@ -77,6 +77,14 @@ pub enum CodeFault {
 }
 
 impl CodeFault {
+    /// Whose fault it is.
+    pub fn blame(&self) -> Blame {
+        match self {
+            CodeFault::StaticProgram => Blame::User,
+            _ => Blame::File,
+        }
+    }
+
     /// The number of the error with which libbpf ends.
     pub fn errno(&self) -> i32 {
         match self {
@@ -170,6 +178,17 @@ impl<'a> Codes<'a> {
     pub fn program_named(&self, name: &[u8]) -> Option<ProgramId> {
         let named = |(_, code): &(ProgramId, &Code<'a>)| code.name.as_bytes() == name;
         self.programs().find(named).map(|(id, _)| id)
+    }
+
+    /// Up to where slots from its start on belong to this one, counted from the start
+    /// of its section: where it ends, or another starts.
+    pub(crate) fn own_end(&self, id: ProgramId) -> usize {
+        let Some([code, rest @ ..]) = self.all.get(id.0 as usize..) else {
+            return 0;
+        };
+        let next = rest.first().filter(|next| next.section == code.section);
+        let end = code.start + code.len();
+        next.map_or(end, |next| end.min(next.start))
     }
 
     /// The one that a slot of a section belongs to.

@@ -8,7 +8,7 @@
 use std::fmt;
 
 use crate::elf::{Elf, Section, SectionId, SectionKind};
-use crate::error::{Error, FORMAT};
+use crate::error::{Blame, Error, FORMAT};
 
 /// The sections of an object that mean something.
 #[derive(Clone, Debug, Default)]
@@ -67,6 +67,14 @@ pub enum SectionFault {
 }
 
 impl SectionFault {
+    /// Whose fault it is.
+    pub fn blame(&self) -> Blame {
+        match self {
+            SectionFault::OldMaps => Blame::User,
+            _ => Blame::File,
+        }
+    }
+
     /// The number of the error with which libbpf ends.
     pub fn errno(&self) -> i32 {
         match self {

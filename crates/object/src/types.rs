@@ -9,7 +9,7 @@ use btf::ext::ExtError;
 use btf::{Btf, BtfExt, ParseError};
 
 use crate::elf::{Elf, SectionId};
-use crate::error::Error;
+use crate::error::{Blame, Error};
 use crate::sections::{Role, Sections};
 
 /// What is wrong with the types.
@@ -24,6 +24,11 @@ pub enum TypesFault {
 }
 
 impl TypesFault {
+    /// Whose fault it is.
+    pub fn blame(&self) -> Blame {
+        Blame::File
+    }
+
     /// The number of the error with which libbpf ends.
     pub fn errno(&self) -> i32 {
         match self {

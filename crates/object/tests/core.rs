@@ -78,7 +78,7 @@ fn answers(object: &Path, target: &Btf<'_>) -> Vec<String> {
     for group in ext.relocations() {
         for relo in group.records() {
             let mut line = format!("{}+{}: ", btf.string(group.section), relo.offset);
-            match resolver.resolve(&relo) {
+            match resolver.resolve(&relo.question) {
                 Err(why) => write!(line, "error {}", why.errno()),
                 Ok(Resolution::Poison) => write!(line, "poison"),
                 Ok(Resolution::Value {
@@ -96,7 +96,7 @@ fn answers(object: &Path, target: &Btf<'_>) -> Vec<String> {
                 }
             }
             .unwrap();
-            let text = resolver.describe(&relo).unwrap_or_default();
+            let text = resolver.describe(&relo.question).unwrap_or_default();
             lines.push(format!("{line} | {text}"));
         }
     }

@@ -109,7 +109,7 @@ fn name(object: &Object<'_>, to: Referent) -> String {
         Referent::Kfunc { function, id, .. } => format!("{} [{id}]", known(function)),
         Referent::MissingKfunc(id) => format!("no {}", known(id)),
         Referent::Typed { object, id, .. } => format!("{} [{id}]", known(object)),
-        Referent::Address { object, address } => format!("{} at {address:#x}", known(object)),
+        Referent::Address(object) => known(object).clone(),
         other => format!("{other:?}"),
     }
 }

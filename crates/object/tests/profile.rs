@@ -49,7 +49,7 @@ fn outcome(object: &Object<'_>, target: &Target<'_>) -> Result<Program, String> 
         let slot = reference.slot as usize;
         match &mut reference.to {
             Referent::Kfunc { id, .. } | Referent::Typed { id, .. } => id.0 = 1,
-            Referent::Core(relo) if relo.kind == CoreKind::TYPE_ID_TARGET => {}
+            Referent::Core(question) if question.kind == CoreKind::TYPE_ID_TARGET => {}
             _ => continue,
         }
         program.slots[slot].imm = (program.slots[slot].imm != 0).into();

@@ -3,7 +3,7 @@
 //! name that linking leaves behind.
 
 use btf::TypeId;
-use btf::ext::CoreRelo;
+use btf::ext::CoreQuestion;
 use isa::ebpf::RawInsn;
 
 /// The number of a map in its object, in the order of the object's maps.
@@ -71,19 +71,14 @@ pub enum Referent {
         /// The number of the module that it is of, from 1; 0 is the kernel itself.
         module: u16,
     },
-    /// The address of a kernel symbol as a plain number; 0 where it has none and
-    /// the program can do without.
-    Address {
-        /// Which.
-        object: ExternId,
-        /// The address.
-        address: u64,
-    },
+    /// The address of a kernel symbol as a plain number, in the slots; 0 where it
+    /// has none and the program can do without.
+    Address(ExternId),
     /// A number that depends on the layout of the kernel's types.
-    Core(CoreRelo),
+    Core(CoreQuestion),
     /// Such a number that could not be found: the slots call a helper that no
     /// kernel has ([`CORE_POISON`]).
-    MissingCore(CoreRelo),
+    MissingCore(CoreQuestion),
 }
 
 /// The helper number of a call in place of a relocation that fits nothing.

@@ -11,7 +11,7 @@ use std::fmt;
 
 use btf::Kind;
 use btf::core::Path;
-use btf::ext::CoreRelo;
+use btf::ext::CoreQuestion;
 use object::overview::{Need, Overview, Site, Thing, Trial};
 use object::sections::Role;
 use object::{Object, SourceLine};
@@ -118,7 +118,9 @@ fn relocations(object: &Object<'_>) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     let groups = object.types_of_code().into_iter();
     for relo in groups.flat_map(|ext| ext.relocations().flat_map(|group| group.records())) {
-        *counts.entry(relocation(object, &relo)).or_default() += 1;
+        *counts
+            .entry(relocation(object, &relo.question))
+            .or_default() += 1;
     }
     counts
 }
@@ -180,7 +182,7 @@ impl Sizes {
 /// What a missing reference is, in words.
 fn missing(object: &Object<'_>, to: Referent) -> String {
     match to {
-        Referent::MissingCore(relo) => relocation(object, &relo),
+        Referent::MissingCore(question) => relocation(object, &question),
         Referent::MissingKfunc(id) => {
             let wanted = object.externs().get(id);
             let name = wanted.map(|wanted| wanted.name.as_str());
@@ -195,10 +197,10 @@ fn missing(object: &Object<'_>, to: Referent) -> String {
 }
 
 /// What a relocation asks, and of what.
-fn relocation(object: &Object<'_>, relo: &CoreRelo) -> String {
-    let question = relo.kind.name().unwrap_or("unknown");
+fn relocation(object: &Object<'_>, question: &CoreQuestion) -> String {
+    let kind = question.kind.name().unwrap_or("unknown");
     let types = object.types();
-    let path = types.and_then(|types| Path::parse(types, relo).ok());
+    let path = types.and_then(|types| Path::parse(types, question).ok());
     let label = path.map_or_else(|| "?".to_owned(), |path| path.label());
-    format!("{label} ({question})")
+    format!("{label} ({kind})")
 }

@@ -70,23 +70,9 @@ pub fn is_known(name: &str) -> bool {
 
 /// The known name that is most like a mistyped one.
 pub fn closest(arch: Arch, name: &str) -> Option<&'static str> {
-    let candidates = all(arch).map(|(_, known)| (edit_distance(known, name), known));
+    let candidates = all(arch).map(|(_, known)| (strsim::levenshtein(known, name), known));
     let (distance, known) = candidates.min()?;
     (distance <= 2.max(name.len() / 4)).then_some(known)
-}
-
-fn edit_distance(from: &str, to: &str) -> usize {
-    let to: Vec<u8> = to.bytes().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (at, byte) in from.bytes().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], at + 1);
-        for (column, &other) in to.iter().enumerate() {
-            let changed = diagonal + usize::from(byte != other);
-            diagonal = row[column + 1];
-            row[column + 1] = changed.min(diagonal + 1).min(row[column] + 1);
-        }
-    }
-    row[to.len()]
 }
 
 #[cfg(test)]

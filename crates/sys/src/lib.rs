@@ -1,10 +1,11 @@
-//! The few doors to the host: sockets, bpf(2), seccomp(2), mappings, libpcap and libbpf
-//! at run time.
+//! The few doors to the host: sockets, bpf(2), seccomp(2), mappings, libpcap, libbpf and
+//! librte_bpf at run time.
 //!
 //! Every function here is one door: it asks the system one thing and answers
 //! with data. An [`Errno`] is the system's own "no".
 
 pub mod bpf;
+pub mod dpdk;
 mod errno;
 pub mod libbpf;
 pub mod libpcap;

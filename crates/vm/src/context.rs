@@ -2,9 +2,11 @@
 
 use packet::Packet;
 use spec::context::{
-    self, CPU, Field, HAS_DEVICE, HASH, HATYPE, IFINDEX, MARK, PKT_TYPE, PROTOCOL, QUEUE_MAPPING,
-    SK_BUFF_SIZE, VLAN_PRESENT, VLAN_PROTO, VLAN_TCI,
+    self, CPU, Field, HAS_DEVICE, HASH, HATYPE, IFINDEX, LEN, MARK, PKT_TYPE, PROTOCOL,
+    QUEUE_MAPPING, SK_BUFF_SIZE, VLAN_PRESENT, VLAN_PROTO, VLAN_TCI,
 };
+
+use crate::PacketRules;
 
 /// What a socket filter finds in `r1`.
 #[derive(Clone, Debug)]
@@ -17,14 +19,29 @@ impl SkBuff {
 
     /// Sets one field.
     #[inline(always)]
-    pub fn set(&mut self, field: Field, value: u32) {
+    fn set(&mut self, field: Field, value: u32) {
         self.0[field.offset as usize / 4] = value;
+    }
+
+    /// Makes this the context of a packet: its length, as these rules know it, and
+    /// with `metadata` what the system knows beside the bytes.
+    #[inline(always)]
+    pub fn describe(&mut self, packet: &Packet<'_>, rules: PacketRules, metadata: bool) {
+        if metadata {
+            self.describe_metadata(packet);
+        }
+        let len = match rules {
+            PacketRules::Capture => packet.wire_len(),
+            // Linux knows one length.
+            PacketRules::Kernel => packet.data().len() as u32,
+        };
+        self.set(LEN, len);
     }
 
     /// Sets all fields but the length. Many filters read none of them, and for
     /// those it would be most of a run.
     #[inline(never)]
-    pub fn describe_metadata(&mut self, packet: &Packet<'_>) {
+    fn describe_metadata(&mut self, packet: &Packet<'_>) {
         let meta = packet.meta();
         let device = meta.device.unwrap_or(packet::Device {
             ifindex: 0,

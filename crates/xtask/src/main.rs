@@ -2,9 +2,10 @@
 //! machine is made here, so that anybody can make it again.
 #![forbid(unsafe_code)]
 
-mod asan;
 mod capture;
 mod conformance;
+mod listing;
+mod nightly;
 mod objects;
 mod oracle;
 mod performance;
@@ -27,6 +28,10 @@ usage: cargo xtask CHORE
                (as root; needs tcpdump, ssh, curl, python3, dig, ping, ethtool)
   conformance  run every case of every instruction on every engine, and write
                docs/conformance.md
+  listing      record how LLVM lists crates/isa/tests/llvm/every.c, for machines without
+               it (needs clang-19 and llvm-19)
+  miri         run tests of the machine's and the interpreter's unsafe code in Miri
+               (minutes; needs nightly Rust with Miri; says so where there is none)
   oracle       compare generated programs with the running kernel (6.18) and the
                engines with each other, and write docs/classic-oracle.md and the kept
                answers (`oracle classic`), and docs/ebpf-oracle.md (`oracle ebpf`, or
@@ -48,13 +53,15 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match arguments[..] {
-        ["asan"] => asan::fuzz(10),
+        ["asan"] => nightly::fuzz_with_asan(10),
         ["asan", seconds] => match seconds.parse() {
-            Ok(seconds) => asan::fuzz(seconds),
+            Ok(seconds) => nightly::fuzz_with_asan(seconds),
             Err(_) => Err(format!("{seconds:?} is no number of seconds").into()),
         },
         ["capture"] => capture::take(),
         ["conformance"] => conformance::count(),
+        ["listing"] => listing::record(),
+        ["miri"] => nightly::interpret_with_miri(),
         ["oracle"] => oracle::ask_about_classic()
             .and_then(|()| oracle::ask_about_ebpf(oracle::ENGINE_PROGRAMS))
             .and_then(|()| oracle::ask_about_btf(oracle::BTF_SEEDS)),

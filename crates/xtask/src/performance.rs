@@ -50,6 +50,12 @@ in C (`crates/bench/workloads`); where the work is short, the program repeats it
   whole nanoseconds, less what it takes for an empty program (`a test run of nothing`).
 - `rbpf jit` and `rbpf` are the compiler and the interpreter of rbpf. Its compiler
   has room for 4,096 bytes of native code; where it needs more, its cell is empty.
+- `solana jit` and `solana` are those of solana-sbpf, for the dialect that is nearest
+  to eBPF, and set as fast as they can be: without the translation of addresses that
+  is its check of memory, without a count of instructions, and without the no-ops and
+  blinded constants that hide code from strangers.
+- `dpdk jit` and `dpdk` are those of DPDK's librte_bpf, which takes filters only: its
+  verifier refuses loops and 32-bit jumps.
 - `lower + jit` and `check + rbpf jit` are the ways from bytes to native code that may
   run: each checks the form of a program itself, rbpf when it is handed over, we when
   it is lowered. `decode + jit` and `rbpf jit` are the same without the checks.

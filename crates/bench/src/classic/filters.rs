@@ -4,13 +4,14 @@
 use beebox::{Engine, Filter, Rules, Semantics, SockFilter};
 use classic::text::{self, Form};
 use classic::{Checked, check, convert};
-use isa::ebpf::Insn;
+use isa::ebpf::{Insn, RawInsn};
 use packet::{Device, Metadata, Packet, VlanTag};
 use spec::SplitMix;
 use spec::context::{LEN, SK_BUFF_SIZE};
+use sys::dpdk::Dpdk;
 use sys::libpcap::Libpcap;
 
-use super::{CLASSIC, INTERP, LIBPCAP, NATIVE, RBPF};
+use super::{CLASSIC, DPDK, DPDK_JIT, INTERP, LIBPCAP, NATIVE, RBPF};
 use crate::race::{NO_ANSWER, Race};
 use crate::report::{Report, Target, Unit};
 use crate::traffic::{Frame, MANY, Traffic};
@@ -41,19 +42,12 @@ const CASES: &[Case] = &[
 const ONE_PACKET: &str = "one packet";
 const MANY_PACKETS: &str = "16,384 packets";
 
-/// Filters of ancillary loads: a name, the program, and the same by hand.
-const ANCILLARY: [(&str, &str, Option<Ancillary>); 2] = [
-    (
-        "ancillary loads",
-        include_str!("../../programs/ancillary.asm"),
-        Some(native::ancillary),
-    ),
-    (
-        MANY_LOADS,
-        include_str!("../../programs/many-ancillary.asm"),
-        None,
-    ),
-];
+/// A filter of ancillary loads, of which there is the same by hand.
+const LOADS: &str = "ancillary loads";
+const LOADS_PROGRAM: &str = include_str!("../../programs/ancillary.asm");
+
+/// What the kernel knows about a packet beside its bytes, again and again. A packet of
+/// the benchmark passes every test, so all of it is executed.
 const MANY_LOADS: &str = "many ancillary loads";
 type Ancillary = fn(&Packet<'_>) -> u32;
 
@@ -63,12 +57,13 @@ pub(super) fn measure(
     report: &mut Report,
 ) -> Result<(), Failure> {
     let sets = sets();
+    let peers = Peers::new(libpcap, report);
     for case in CASES {
         let prepared = Prepared::new(case)?;
         for (set, traffic) in &sets {
             let workload = case.workload(set);
             let frames = traffic.frames();
-            prepared.race(&workload, &frames, samples, libpcap, report)?;
+            prepared.race(&workload, &frames, samples, &peers, report)?;
             prepared.cost_of_insns(&workload, &frames, report)?;
         }
     }
@@ -99,11 +94,12 @@ pub(crate) fn race(
     libpcap: Option<&Libpcap>,
     report: &mut Report,
 ) -> Result<(), Failure> {
+    let peers = Peers::new(libpcap, report);
     for case in CASES {
         let prepared = Prepared::new(case)?;
         for (set, traffic) in &sets() {
             let frames = traffic.frames();
-            prepared.race(&case.workload(set), &frames, samples, libpcap, report)?;
+            prepared.race(&case.workload(set), &frames, samples, &peers, report)?;
         }
     }
     race_ancillary(samples, report)
@@ -204,6 +200,27 @@ pub(super) fn port_22() -> Vec<SockFilter> {
     assemble(CASES[0].program)
 }
 
+/// Libraries of the system that run filters.
+struct Peers<'l> {
+    libpcap: Option<&'l Libpcap>,
+    dpdk: Option<Dpdk>,
+}
+
+impl Peers<'_> {
+    fn new<'l>(libpcap: Option<&'l Libpcap>, report: &mut Report) -> Peers<'l> {
+        let dpdk = Dpdk::load();
+        report.notes.push(match &dpdk {
+            Some(_) => "DPDK's librte_bpf runs the converted filters with 64-bit comparisons. Its \
+                        verifier takes no 32-bit ones and no loops, so it runs nothing else here."
+                .into(),
+            None => "There is no librte_bpf on this machine (Debian: librte-bpf23 or later), so \
+                     nothing is compared with DPDK's."
+                .into(),
+        });
+        Peers { libpcap, dpdk }
+    }
+}
+
 /// A case, ready to race.
 struct Prepared<'c> {
     case: &'c Case,
@@ -211,6 +228,7 @@ struct Prepared<'c> {
     checked: Checked,
     converted: Vec<Insn>,
     for_rbpf: Vec<u8>,
+    for_dpdk: Vec<RawInsn>,
 }
 
 impl<'c> Prepared<'c> {
@@ -223,6 +241,7 @@ impl<'c> Prepared<'c> {
             case,
             program,
             checked,
+            for_dpdk: peer::with_whole_jumps(&converted),
             converted,
             for_rbpf,
         })
@@ -233,7 +252,7 @@ impl<'c> Prepared<'c> {
         workload: &str,
         frames: &[Frame<'_>],
         samples: u32,
-        libpcap: Option<&Libpcap>,
+        peers: &Peers<'_>,
         report: &mut Report,
     ) -> Result<(), Failure> {
         let filters: Vec<Filter> = Engine::ALL
@@ -243,7 +262,9 @@ impl<'c> Prepared<'c> {
                     .expect("the program was checked")
             })
             .collect();
-        let theirs = libpcap.and_then(|libpcap| libpcap.interpreter(self.program.clone()));
+        let theirs = peers
+            .libpcap
+            .and_then(|libpcap| libpcap.interpreter(self.program.clone()));
         let rbpf =
             peer::machine(&self.for_rbpf).map_err(|unfit| Failure::Unfit(self.case.name, unfit))?;
         let native = self.case.native;
@@ -264,6 +285,19 @@ impl<'c> Prepared<'c> {
         race.add(RBPF, |frame: &Frame<'_>| {
             peer::answer(&rbpf, frame.with_slack)
         });
+        let dpdk = || peers.dpdk.as_ref()?.program(&self.for_dpdk);
+        if let Some(mut program) = dpdk() {
+            race.add(DPDK, move |frame: &Frame<'_>| {
+                let value = program.interpret(frame.data);
+                value.map_or(NO_ANSWER, |value| value as u32)
+            });
+        }
+        if let Some(mut program) = dpdk().filter(sys::dpdk::Program::is_compiled) {
+            race.add(DPDK_JIT, move |frame: &Frame<'_>| {
+                let value = program.run(frame.data);
+                value.map_or(NO_ANSWER, |value| value as u32)
+            });
+        }
         race.add(NATIVE, move |frame: &Frame<'_>| native(frame.data));
         for (engine, nanoseconds) in race.run(samples)? {
             report.add_row(workload, engine, Unit::NsPerRun, nanoseconds);
@@ -307,12 +341,18 @@ impl<'c> Prepared<'c> {
     }
 }
 
+/// The source of [`MANY_LOADS`].
+fn many_loads() -> String {
+    const EIGHT_TIMES: &str = include_str!("../../programs/many-ancillary.asm");
+    format!("{}ret #-1\ndrop: ret #0\n", EIGHT_TIMES.repeat(8))
+}
+
 /// Kernel semantics, which libpcap does not have; rbpf does not know the calls.
 fn race_ancillary(samples: u32, report: &mut Report) -> Result<(), Failure> {
-    for (name, program, native) in ANCILLARY {
-        race_one_ancillary(name, &assemble(program), native, samples, report)?;
-    }
-    Ok(())
+    let loads = assemble(LOADS_PROGRAM);
+    race_one_ancillary(LOADS, &loads, Some(native::ancillary), samples, report)?;
+    let many = assemble(&many_loads());
+    race_one_ancillary(MANY_LOADS, &many, None, samples, report)
 }
 
 fn race_one_ancillary(

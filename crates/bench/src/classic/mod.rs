@@ -26,6 +26,8 @@ pub(crate) const CLASSIC: &str = "classic";
 const INTERP: &str = "interp";
 pub(crate) const LIBPCAP: &str = "libpcap";
 const RBPF: &str = "rbpf";
+pub(crate) const DPDK: &str = "dpdk";
+pub(crate) const DPDK_JIT: &str = "dpdk jit";
 const NATIVE: &str = "native";
 
 fn sample(options: &Options) -> Result<Report, Failure> {

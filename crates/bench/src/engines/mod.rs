@@ -1,5 +1,5 @@
 //! `bench engines`: what programs cost on every engine, beside the kernel's
-//! compiler, rbpf and the same logic compiled to native code.
+//! compiler, rbpf, solana-sbpf and the same logic compiled to native code.
 //!
 //! A workload is one program for all: the kernel runs it as it stands, the
 //! others with the two loads of its context widened as the kernel widens them,
@@ -15,6 +15,7 @@ mod preparation;
 mod prepared;
 mod region;
 mod setting;
+mod solana;
 mod summary;
 mod unproved;
 mod workload;
@@ -23,14 +24,14 @@ pub use object::Unreadable;
 use setting::Setting;
 use workload::WORKLOADS;
 
-use crate::classic::{CLASSIC, LIBPCAP};
+use crate::classic::{CLASSIC, DPDK, DPDK_JIT, LIBPCAP};
 use crate::report::Report;
 use crate::{Bench, Failure, Options, Progress};
 
 /// The benchmark.
 pub(crate) const BENCH: Bench = Bench {
     name: "engines",
-    about: "eBPF programs: every engine beside the kernel's compiler, rbpf and native code",
+    about: "eBPF programs: every engine beside the kernel's compiler, rbpf, solana-sbpf and native code",
     workloads: || {
         WORKLOADS
             .iter()
@@ -50,11 +51,14 @@ const JIT: &str = "jit";
 const KERNEL: &str = "kernel";
 const RBPF: &str = "rbpf";
 const RBPF_JIT: &str = "rbpf jit";
+const SOLANA: &str = "solana";
+const SOLANA_JIT: &str = "solana jit";
 const NATIVE: &str = "native";
 
 /// In which order tables show the engines.
 const COLUMNS: &[&str] = &[
-    NATIVE, JIT, KERNEL, RBPF_JIT, INTERP, CHECKED, RBPF, CLASSIC, LIBPCAP,
+    NATIVE, JIT, KERNEL, RBPF_JIT, SOLANA_JIT, DPDK_JIT, INTERP, CHECKED, RBPF, SOLANA, DPDK,
+    CLASSIC, LIBPCAP,
 ];
 
 fn sample(options: &Options) -> Result<Report, Failure> {

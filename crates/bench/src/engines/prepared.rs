@@ -14,8 +14,11 @@ use super::checked::Checked;
 use super::clang::{Clang, Native};
 use super::kernel::Kernel;
 use super::region::Region;
+use super::solana::{Mode, Solana};
 use super::workload::Workload;
-use super::{CHECKED, INTERP, JIT, KERNEL, NATIVE, RBPF, RBPF_JIT, object, unproved};
+use super::{
+    CHECKED, INTERP, JIT, KERNEL, NATIVE, RBPF, RBPF_JIT, SOLANA, SOLANA_JIT, object, unproved,
+};
 use crate::race::{NO_ANSWER, Race};
 use crate::report::{Report, Unit};
 use crate::{Failure, peer};
@@ -81,6 +84,14 @@ impl<'w> Prepared<'w> {
         let mut checked = Checked::new(&self.original, &mut data, &mut context);
         let compiled = peer::compiled(&self.bytes).map_err(unfit)?;
         let machine = peer::machine(&self.bytes).map_err(unfit)?;
+        let solana = Solana::new(&self.bytes)
+            .map_err(|said| Failure::RefusedBySolana(self.workload.key, said))?;
+        let expected = checked
+            .run()
+            .outcome
+            .map_or(NO_ANSWER, |value| value as u32);
+        let mut places = [(SOLANA_JIT, Mode::Compiled), (SOLANA, Mode::Interpreted)]
+            .map(|(name, mode)| (name, mode, solana.place(&input)));
 
         let mut race = Race::new(self.workload.title(), &[()]);
         if let Some(native) = &self.native {
@@ -131,6 +142,12 @@ impl<'w> Prepared<'w> {
                 .execute_program(data, context)
                 .map_or(NO_ANSWER, |value| value as u32)
         });
+        for (name, mode, place) in &mut places {
+            if solana.gives(expected, &input, *mode) {
+                let mut machine = solana.machine(place);
+                race.add(name, move |_| machine.run(*mode));
+            }
+        }
         Ok(race.run(samples)?)
     }
 

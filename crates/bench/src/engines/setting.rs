@@ -9,7 +9,7 @@ use super::clang::Clang;
 use super::kernel::{self, Kernel};
 use super::prepared::Prepared;
 use super::workload::{WORKLOADS, Workload};
-use super::{CHECKED, INTERP, KERNEL, RBPF, preparation, summary};
+use super::{CHECKED, INTERP, KERNEL, RBPF, SOLANA, preparation, summary};
 use crate::race::Race;
 use crate::report::{Report, Unit};
 use crate::{Failure, Options};
@@ -73,7 +73,7 @@ impl<'o> Setting<'o> {
         }
         if !workload.is_empty() {
             let executed = prepared.executed() as f64;
-            for engine in [INTERP, CHECKED, RBPF] {
+            for engine in [INTERP, CHECKED, RBPF, SOLANA] {
                 if let Some(per_run) = report.value(&title, engine, Unit::NsPerRun) {
                     report.add_row(&title, engine, Unit::NsPerInsn, per_run / executed);
                 }

@@ -1,5 +1,5 @@
 //! Programs that nobody has proved safe, run on a region: what native code of
-//! the workloads, rbpf's and ours have in common.
+//! the workloads, rbpf's, solana-sbpf's and ours have in common.
 //!
 //! That the workloads are safe rests on their source, which reads and writes
 //! only what it has tested against the end of the data, and on the kernel's
@@ -11,6 +11,9 @@ use std::path::Path;
 use isa::ebpf::{self, RawInsn};
 use lower::{Lowered, Malformed};
 use rbpf::EbpfVmMbuff;
+use solana_sbpf::memory_region::MemoryMapping;
+use solana_sbpf::program::SBPFVersion;
+use solana_sbpf::vm::Config;
 use sys::library::{Entry, NotLoaded};
 use vm::Trusted;
 
@@ -52,4 +55,13 @@ pub(super) fn rbpf_jit(machine: &EbpfVmMbuff<'_>, region: &mut Region) -> u32 {
     let context = unsafe { std::slice::from_raw_parts_mut(context.as_mut_ptr(), context.len()) };
     // SAFETY: the program is safe (see above) and rbpf compiled it.
     unsafe { machine.execute_program_jit(data, context) }.map_or(NO_ANSWER, |value| value as u32)
+}
+
+/// What solana-sbpf asks for to translate addresses, where it is told not to: its
+/// programs then access memory as they please, which is safe as above.
+pub(super) fn no_mapping(config: &Config, dialect: SBPFVersion) -> MemoryMapping {
+    assert!(!config.enable_address_translation);
+    // SAFETY: there is no region whose memory would have to be there.
+    let mapping = unsafe { MemoryMapping::new(Vec::new(), config, dialect) };
+    mapping.expect("no regions overlap")
 }

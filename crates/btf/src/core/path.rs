@@ -9,7 +9,7 @@
 use std::fmt;
 
 use super::CoreError;
-use crate::ext::{CoreKind, CoreRelo};
+use crate::ext::{CoreKind, CoreQuestion};
 use crate::{Array, Btf, Kind, Name, Shape, StrOffset, Type, TypeId};
 
 /// The most numbers in a way.
@@ -85,18 +85,21 @@ impl<'b> Path<'b> {
         }
     }
 
-    /// The way of a relocation, against the types of the object it belongs to.
-    pub fn parse(btf: &'b Btf<'b>, relo: &CoreRelo) -> Result<Path<'b>, CoreError> {
-        btf.get(relo.ty).ok_or(CoreError::NoType { id: relo.ty })?;
-        let subject = Subject::of(relo.kind).ok_or(CoreError::UnknownKind { kind: relo.kind })?;
-        let text = btf.string(relo.access);
-        let mut path = Path::empty(btf, relo.ty, relo.kind);
+    /// The way that a relocation asks about, against the types of the object it belongs to.
+    pub fn parse(btf: &'b Btf<'b>, question: &CoreQuestion) -> Result<Path<'b>, CoreError> {
+        btf.get(question.ty)
+            .ok_or(CoreError::NoType { id: question.ty })?;
+        let subject = Subject::of(question.kind).ok_or(CoreError::UnknownKind {
+            kind: question.kind,
+        })?;
+        let text = btf.string(question.access);
+        let mut path = Path::empty(btf, question.ty, question.kind);
         if subject == Subject::Type {
             let is_whole = text == "0";
             return is_whole.then_some(path).ok_or(CoreError::AccessText);
         }
         path.numbers = numbers(text)?;
-        let ty = btf.skip_modifiers(relo.ty).ok_or(CoreError::Endless)?;
+        let ty = btf.skip_modifiers(question.ty).ok_or(CoreError::Endless)?;
         match subject {
             Subject::EnumValue => path.take_value(ty)?,
             _ => path.take_fields(ty)?,

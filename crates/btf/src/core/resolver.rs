@@ -11,8 +11,8 @@ use super::matching::find_in;
 use super::path::Path;
 use super::value::{Measure, Measured, Resolution};
 use super::{CoreError, essential_name};
-use crate::ext::{CoreKind, CoreRelo};
-use crate::{Btf, Kind, StrOffset, Type, TypeId};
+use crate::ext::{CoreKind, CoreQuestion};
+use crate::{Btf, Kind, Type, TypeId};
 
 /// Answers the relocations of an object.
 pub struct Resolver<'b> {
@@ -20,7 +20,7 @@ pub struct Resolver<'b> {
     kernel: &'b Btf<'b>,
     modules: Vec<&'b Btf<'b>>,
     candidates: HashMap<TypeId, Vec<Candidate<'b>>>,
-    answers: HashMap<(TypeId, StrOffset, CoreKind), Answer>,
+    answers: HashMap<CoreQuestion, Answer>,
     /// How many steps may still be taken for all relocations together.
     work: u32,
 }
@@ -66,39 +66,38 @@ impl<'b> Resolver<'b> {
     /// Answers one relocation. The order counts: of several types with the right
     /// name only those are left for the next relocation that had what this one
     /// asked for.
-    pub fn resolve(&mut self, relo: &CoreRelo) -> Result<Resolution, CoreError> {
-        let key = (relo.ty, relo.access, relo.kind);
-        if let Some(answer) = self.answers.get(&key)
-            && self.candidates.get(&relo.ty).map_or(0, Vec::len) == answer.candidates
+    pub fn resolve(&mut self, question: &CoreQuestion) -> Result<Resolution, CoreError> {
+        if let Some(answer) = self.answers.get(question)
+            && self.candidates.get(&question.ty).map_or(0, Vec::len) == answer.candidates
         {
             return Ok(answer.resolution);
         }
-        let resolution = match relo.kind {
+        let resolution = match question.kind {
             CoreKind::TYPE_ID_LOCAL => {
-                let path = Path::parse(self.local, relo)?;
+                let path = Path::parse(self.local, question)?;
                 let measure = Measure::take(&path)?;
                 let path = &path;
                 let local = Measured { path, measure };
                 Resolution::new(&local, Some(&local))
             }
-            _ => self.resolve_by_candidates(relo)?,
+            _ => self.resolve_by_candidates(question)?,
         };
-        let candidates = self.candidates.get(&relo.ty).map_or(0, Vec::len);
+        let candidates = self.candidates.get(&question.ty).map_or(0, Vec::len);
         let answer = Answer {
             resolution,
             candidates,
         };
-        self.answers.insert(key, answer);
+        self.answers.insert(*question, answer);
         Ok(resolution)
     }
 
-    fn resolve_by_candidates(&mut self, relo: &CoreRelo) -> Result<Resolution, CoreError> {
-        self.find_candidates(relo.ty)?;
+    fn resolve_by_candidates(&mut self, question: &CoreQuestion) -> Result<Resolution, CoreError> {
+        self.find_candidates(question.ty)?;
         self.work = self.work.saturating_add(WORK_FOR_QUESTION);
-        let path = Path::parse(self.local, relo)?;
+        let path = Path::parse(self.local, question)?;
         let mut decision: Option<(u32, Resolution)> = None;
         let mut fitting = Vec::new();
-        let candidates = self.candidates.get(&relo.ty);
+        let candidates = self.candidates.get(&question.ty);
         for candidate in candidates.into_iter().flatten() {
             let mut types = Comparison::new(self.local, candidate.btf).within(self.work);
             let before = types.work_left();
@@ -128,7 +127,7 @@ impl<'b> Resolver<'b> {
             fitting.push(*candidate);
         }
         if let Some((_, resolution)) = decision {
-            self.candidates.insert(relo.ty, fitting);
+            self.candidates.insert(question.ty, fitting);
             return Ok(resolution);
         }
         let local = Measured {
@@ -157,9 +156,9 @@ impl<'b> Resolver<'b> {
         Ok(())
     }
 
-    /// A relocation as text, as libbpf has it in messages.
-    pub fn describe(&self, relo: &CoreRelo) -> Result<String, CoreError> {
-        Path::parse(self.local, relo).map(|path| path.to_string())
+    /// A question as text, as libbpf has it in messages.
+    pub fn describe(&self, question: &CoreQuestion) -> Result<String, CoreError> {
+        Path::parse(self.local, question).map(|path| path.to_string())
     }
 }
 

@@ -83,8 +83,8 @@ impl BtfExt<'_> {
             string(table, group.section)?;
             for info in group.records() {
                 follow(table, info.offset, 0)?;
-                ty(table, info.ty)?;
-                string(table, info.access)?;
+                ty(table, info.question.ty)?;
+                string(table, info.question.access)?;
             }
         }
         Ok(())

@@ -181,6 +181,13 @@ pub struct LineInfo {
 pub struct CoreRelo {
     /// Bytes from the start of the section.
     pub offset: u32,
+    /// What its number depends on.
+    pub question: CoreQuestion,
+}
+
+/// What an instruction asks about the layout of a type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CoreQuestion {
     /// The type that is accessed.
     pub ty: TypeId,
     /// How, as numbers with colons between.
@@ -189,7 +196,7 @@ pub struct CoreRelo {
     pub kind: CoreKind,
 }
 
-/// What a relocation asks; numbers that are not here are kept.
+/// The kind of a question; numbers that are not here are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CoreKind(pub u32);
 
@@ -311,9 +318,11 @@ impl<'a> BtfExt<'a> {
     pub fn relocations(&self) -> impl Iterator<Item = Group<'_, CoreRelo>> {
         self.groups(TableKind::Relocations, |raw| CoreRelo {
             offset: word(raw, 0),
-            ty: TypeId(word(raw, 4)),
-            access: StrOffset(word(raw, 8)),
-            kind: CoreKind(word(raw, 12)),
+            question: CoreQuestion {
+                ty: TypeId(word(raw, 4)),
+                access: StrOffset(word(raw, 8)),
+                kind: CoreKind(word(raw, 12)),
+            },
         })
     }
 

@@ -1,6 +1,6 @@
 //! `.BTF.ext` in the making.
 
-use super::{BtfExt, CoreRelo, FuncInfo, GROUP, HEADER, LineInfo, TableKind};
+use super::{BtfExt, CoreQuestion, CoreRelo, FuncInfo, GROUP, HEADER, LineInfo, TableKind};
 use crate::wire::{MAGIC, VERSION, word};
 use crate::{StrOffset, TypeId};
 
@@ -31,7 +31,8 @@ impl ExtBuilder {
 
     /// Adds a relocation.
     pub fn relocation(&mut self, section: StrOffset, relo: CoreRelo) {
-        let words = [relo.offset, relo.ty.0, relo.access.0, relo.kind.0];
+        let CoreQuestion { ty, access, kind } = relo.question;
+        let words = [relo.offset, ty.0, access.0, kind.0];
         self.add(TableKind::Relocations, section, &words);
     }
 

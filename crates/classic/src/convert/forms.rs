@@ -8,7 +8,7 @@ use isa::classic::{self as cbpf, AluOp, Cond, Operand, Size, SockFilter};
 use isa::ebpf::{self, Insn, Reg, Width};
 
 use super::insns::{A, X, alu_reg, mov32};
-use super::liveness::Places;
+use super::liveness::{Effect, Places};
 
 /// How instructions of one opcode are converted.
 #[derive(Clone, Copy)]
@@ -16,10 +16,13 @@ pub(super) struct Form {
     pub(super) step: Step,
     /// The register that it writes, where it does nothing else.
     pub(super) writes: Places,
+    /// What it does to what is read later.
+    pub(super) effect: Effect,
 }
 
-/// What an instruction becomes.
+/// What an instruction becomes. With a number of its own, which takes no computing.
 #[derive(Clone, Copy)]
+#[repr(u8)]
 pub(super) enum Step {
     /// A load from the packet at the constant.
     Load(ebpf::Size),
@@ -35,8 +38,10 @@ pub(super) enum Step {
     StoreWord(Reg),
     /// A branch on `A`.
     Branch {
-        cond: ebpf::Cond,
-        inverse: ebpf::Cond,
+        /// The condition and its opposite, or itself again where it has none.
+        conds: [ebpf::Cond; 2],
+        /// Whether it has one.
+        turns: bool,
         /// With `X` rather than the constant.
         by_x: bool,
     },
@@ -100,11 +105,10 @@ impl Form {
             Txa => (Step::Fixed(mov32(A, X)), Places::A),
             Jump { cond, src, .. } => {
                 let (cond, inverse) = conditions(cond);
-                let by_x = matches!(src, Operand::X);
                 let branch = Step::Branch {
-                    cond,
-                    inverse,
-                    by_x,
+                    conds: [cond, inverse],
+                    turns: !matches!(cond, ebpf::Cond::Set),
+                    by_x: matches!(src, Operand::X),
                 };
                 (branch, NONE)
             }
@@ -113,7 +117,11 @@ impl Form {
             RetA => (Step::ReturnA, NONE),
             LoadLen | LoadXLen | LoadXMsh(_) | Invalid(_) => (Step::Special, NONE),
         };
-        Form { step, writes }
+        Form {
+            step,
+            writes,
+            effect: Effect::of(insn),
+        }
     }
 }
 

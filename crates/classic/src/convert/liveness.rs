@@ -1,11 +1,14 @@
 //! Which places are read later, and what control can reach.
 //!
-//! One backward pass, table-driven: a `match` on each instruction of a program
-//! costs a misprediction, several times the rest of the work. Programs with
-//! backward jumps (capture rules only) go on with it where something changed, at
-//! most once for each place at each instruction.
+//! Where jumps only lead forward, the pass that writes the code (`code.rs`) finds what
+//! is read later, by the effect of each opcode. Programs with backward jumps (capture
+//! rules only) carry it on where something changed, at most once for each place at
+//! each instruction.
 
 use isa::classic::{self as cbpf, AD_OFFSET, Extension, Operand, SockFilter};
+
+use super::code::Mark;
+use super::forms::{Step, form};
 
 /// A set of classic places: bit 0 `A`, bit 1 `X`, bits 2 to 17 `M[0]` to `M[15]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,7 +16,7 @@ pub(super) struct Places(u32);
 
 impl Places {
     pub(super) const NONE: Places = Places(0);
-    pub(super) const ALL: Places = Places(u32::MAX);
+    const ALL: Places = Places(u32::MAX);
     pub(super) const A: Places = Places(1);
     pub(super) const X: Places = Places(2);
 
@@ -25,11 +28,11 @@ impl Places {
         Places(self.0 | other.0)
     }
 
-    const fn without(self, other: Places) -> Places {
+    pub(super) const fn without(self, other: Places) -> Places {
         Places(self.0 & !other.0)
     }
 
-    pub(super) const fn within(self, other: Places) -> Places {
+    const fn within(self, other: Places) -> Places {
         Places(self.0 & other.0)
     }
 
@@ -38,62 +41,45 @@ impl Places {
     }
 }
 
-/// Which places are read from each instruction on before they are written.
-/// After an instruction that does not jump, that is what holds before the next.
-pub(super) struct Liveness {
-    /// One for each instruction, and nothing after the last.
-    pub(super) before: Vec<Places>,
-    /// What control can reach: the first instruction only, unless the program
-    /// has backward jumps. Going through the program in order finds the rest.
-    pub(super) reached: Vec<bool>,
+/// Which instructions control can reach.
+pub(super) fn reached(program: &[SockFilter]) -> Vec<bool> {
+    let mut reached = vec![false; program.len()];
+    reached[0] = true;
+    let mut pending = vec![0];
+    while let Some(index) = pending.pop() {
+        let raw = program[index];
+        for target in successors(raw, index) {
+            if !reached[target] {
+                reached[target] = true;
+                pending.push(target);
+            }
+        }
+    }
+    reached
 }
 
-impl Liveness {
-    pub(super) fn of(program: &[SockFilter]) -> Liveness {
-        let mut before = vec![Places::NONE; program.len() + 1];
-        let mut loops = false;
-        for (index, &raw) in program.iter().enumerate().rev() {
-            before[index] = live_before(raw, index, &before, &mut loops);
+/// Carries what is live around loops until nothing changes.
+pub(super) fn settle(program: &[SockFilter], marks: &mut [Mark]) {
+    let edges = Edges::of(program);
+    let mut pending: Vec<u32> = (0..program.len() as u32).collect();
+    while let Some(index) = pending.pop() {
+        let index = index as usize;
+        let raw = program[index];
+        let after =
+            successors(raw, index).fold(Places::NONE, |live, next| live.and(marks[next].live));
+        let new = form(raw).effect.before(raw, after);
+        if marks[index].live != new {
+            marks[index].live = new;
+            pending.extend(edges.leading_to(index));
         }
-        let mut reached = vec![false; program.len() + 1];
-        reached[0] = true;
-        let mut live = Liveness { before, reached };
-        if loops {
-            let edges = Edges::of(program);
-            live.settle(program, &edges);
-            live.reach_all(program);
-        }
-        live
     }
+}
 
-    /// Carries what is live around loops until nothing changes.
-    fn settle(&mut self, program: &[SockFilter], edges: &Edges) {
-        let mut pending: Vec<u32> = (0..program.len() as u32).collect();
-        while let Some(index) = pending.pop() {
-            let index = index as usize;
-            let new = live_before(program[index], index, &self.before, &mut false);
-            if self.before[index] != new {
-                self.before[index] = new;
-                pending.extend(edges.into(index));
-            }
-        }
-    }
-
-    /// Marks all that control can reach, in whatever order.
-    fn reach_all(&mut self, program: &[SockFilter]) {
-        let mut pending = vec![0];
-        while let Some(index) = pending.pop() {
-            for next in successors(cbpf::Insn::decode(program[index]), index)
-                .into_iter()
-                .flatten()
-            {
-                if !self.reached[next] {
-                    self.reached[next] = true;
-                    pending.push(next);
-                }
-            }
-        }
-    }
+/// Whether some jump leads backwards.
+pub(super) fn has_loops(program: &[SockFilter]) -> bool {
+    program
+        .iter()
+        .any(|&raw| matches!(form(raw).step, Step::Goto) & ((raw.k as i32) < 0))
 }
 
 /// Which instructions lead to which: for each the range of its predecessors.
@@ -104,21 +90,20 @@ struct Edges {
 
 impl Edges {
     fn of(program: &[SockFilter]) -> Edges {
+        let len = program.len();
         let edges = || {
             program.iter().enumerate().flat_map(|(index, &raw)| {
-                let next = successors(cbpf::Insn::decode(raw), index);
-                next.into_iter()
-                    .flatten()
-                    .map(move |next| (index as u32, next))
+                let targets = successors(raw, index);
+                targets.map(move |target| (index as u32, target))
             })
         };
-        let mut first = vec![0; program.len() + 1];
+        let mut first = vec![0; len + 1];
         edges().for_each(|(_, to)| first[to + 1] += 1);
-        for index in 0..program.len() {
+        for index in 0..len {
             first[index + 1] += first[index];
         }
         let mut free = first.clone();
-        let mut from = vec![0; first[program.len()] as usize];
+        let mut from = vec![0; first[len] as usize];
         for (index, to) in edges() {
             from[free[to] as usize] = index;
             free[to] += 1;
@@ -126,65 +111,26 @@ impl Edges {
         Edges { first, from }
     }
 
-    fn into(&self, to: usize) -> impl Iterator<Item = u32> {
+    fn leading_to(&self, to: usize) -> impl Iterator<Item = u32> {
         self.from[self.first[to] as usize..self.first[to + 1] as usize]
             .iter()
             .copied()
     }
 }
 
-/// What is live before an instruction, where `before` says so for those it leads
-/// to; `loops` is set if it leads backwards.
-#[inline(always)]
-fn live_before(raw: SockFilter, index: usize, before: &[Places], loops: &mut bool) -> Places {
-    let effect = &EFFECTS[usize::from(raw.code as u8)];
-    let next = index + 1;
-    let after = if effect.goto {
-        let target = goto_target(index, raw.k);
-        *loops |= target <= index;
-        before[target]
-    } else {
-        let [holds, fails] = [raw.jt, raw.jf].map(|skip| next + (usize::from(skip) & effect.jump));
-        before[holds].and(before[fails]).within(effect.continues)
-    };
-    if effect.loads_packet && raw.k >= AD_OFFSET {
-        return ancillary_effect(raw.k, after);
-    }
-    let word = Places::memory(raw.k);
-    let reads = effect.reads.and(word.within(effect.reads_word));
-    let writes = effect.writes.and(word.within(effect.writes_word));
-    after.without(writes).and(reads)
-}
-
-/// What instructions of one opcode read and surely write, and where they lead.
+/// What instructions of one opcode read and surely write.
 #[derive(Clone, Copy)]
-struct Effect {
+pub(super) struct Effect {
     reads: Places,
     writes: Places,
     /// All places where the word `M[k]` is read or written, else none.
     reads_word: Places,
     writes_word: Places,
     loads_packet: bool,
-    /// All ones where `jt` and `jf` are jumps, else zero.
-    jump: usize,
-    goto: bool,
-    /// None where the program ends, else all places.
-    continues: Places,
 }
 
-const EFFECTS: [Effect; 256] = {
-    let mut effects = [Effect::of(cbpf::Insn::RetA); 256];
-    let mut code = 0;
-    while code < effects.len() {
-        let raw = SockFilter::new(code as u16, 0, 0, 0);
-        effects[code] = Effect::of(cbpf::Insn::decode(raw));
-        code += 1;
-    }
-    effects
-};
-
 impl Effect {
-    const fn of(insn: cbpf::Insn) -> Effect {
+    pub(super) const fn of(insn: cbpf::Insn) -> Effect {
         use cbpf::Insn::*;
         const NONE: Places = Places::NONE;
         const A: Places = Places::A;
@@ -209,16 +155,25 @@ impl Effect {
             reads_word: if reads_word { Places::ALL } else { NONE },
             writes_word: if writes_word { Places::ALL } else { NONE },
             loads_packet: matches!(insn, LoadAbs { .. }),
-            jump: match insn {
-                Jump { .. } => usize::MAX,
-                _ => 0,
-            },
-            goto: matches!(insn, Goto(_)),
-            continues: match insn {
-                RetA | RetK(_) | Invalid(_) => NONE,
-                _ => Places::ALL,
-            },
         }
+    }
+
+    /// What is live before an instruction that names no word, if `after` is live after
+    /// it.
+    #[inline(always)]
+    pub(super) fn before_plain(&self, after: Places) -> Places {
+        after.without(self.writes).and(self.reads)
+    }
+
+    /// What is live before any instruction if `after` is live after it.
+    #[inline(always)]
+    pub(super) fn before(&self, raw: SockFilter, after: Places) -> Places {
+        if self.loads_packet && raw.k >= AD_OFFSET {
+            return before_ancillary(raw.k, after);
+        }
+        let word = Places::memory(raw.k);
+        let after = after.without(word.within(self.writes_word));
+        self.before_plain(after).and(word.within(self.reads_word))
     }
 }
 
@@ -231,8 +186,7 @@ const fn operand(src: Operand) -> Places {
 }
 
 /// What is live before a load in the ancillary area.
-#[cold]
-fn ancillary_effect(k: u32, after: Places) -> Places {
+fn before_ancillary(k: u32, after: Places) -> Places {
     match Extension::from_offset(k) {
         // These can end the program with A.
         Some(Extension::Ifindex | Extension::Hatype) => after.and(Places::A),
@@ -244,19 +198,20 @@ fn ancillary_effect(k: u32, after: Places) -> Places {
 }
 
 /// Where control can go from the instruction at `index`.
-fn successors(insn: cbpf::Insn, index: usize) -> [Option<usize>; 2] {
-    match insn {
+fn successors(raw: SockFilter, index: usize) -> impl Iterator<Item = usize> {
+    let next = index + 1;
+    let targets = match cbpf::Insn::decode(raw) {
         cbpf::Insn::RetA | cbpf::Insn::RetK(_) => [None, None],
         cbpf::Insn::Goto(k) => [Some(goto_target(index, k)), None],
-        cbpf::Insn::Jump { jt, jf, .. } => {
-            [Some(index + 1 + jt as usize), Some(index + 1 + jf as usize)]
-        }
-        _ => [Some(index + 1), None],
-    }
+        cbpf::Insn::Jump { jt, jf, .. } => [jt, jf].map(|skip| Some(next + usize::from(skip))),
+        _ => [Some(next), None],
+    };
+    targets.into_iter().flatten()
 }
 
 /// The target of `ja`; capture rules read its operand as signed, and the others
 /// have checked that it is small.
+#[inline(always)]
 pub(super) fn goto_target(index: usize, k: u32) -> usize {
     (index as i64 + 1 + i64::from(k as i32)) as usize
 }

@@ -5,7 +5,6 @@ use isa::classic::{self as cbpf, AluOp, Extension, Size, SockFilter};
 use isa::ebpf::{self, Insn, Reg};
 use spec::{calls, context};
 
-use super::emitter::Emitter;
 use super::forms::{alu_op, memory_size};
 use super::insns::*;
 use super::liveness::Places;
@@ -18,6 +17,9 @@ pub(super) struct Special {
 }
 
 impl Special {
+    /// Slots that a prologue has at most.
+    pub(super) const PROLOGUE: usize = 3 + cbpf::MEMORY_WORDS as usize;
+
     /// Whether a load at that offset is one of packet bytes, whatever the semantics.
     #[inline(always)]
     pub(super) fn is_plain(&self, offset: i32) -> bool {
@@ -25,17 +27,17 @@ impl Special {
     }
 
     /// Zeroes what the program may read before it writes, and keeps the context.
-    pub(super) fn prologue(&self, live: Places, code: &mut Emitter) {
-        code.emit(mov64(CTX, Reg::R1));
+    pub(super) fn prologue(&self, live: Places, code: &mut Vec<Insn>) {
+        code.push(mov64(CTX, Reg::R1));
         if live.has(Places::A) {
-            code.emit(mov_imm(A, 0));
+            code.push(mov_imm(A, 0));
         }
         if live.has(Places::X) {
-            code.emit(mov_imm(X, 0));
+            code.push(mov_imm(X, 0));
         }
         for k in 0..cbpf::MEMORY_WORDS {
             if live.has(Places::memory(k)) {
-                code.emit(Insn::Store {
+                code.push(Insn::Store {
                     size: ebpf::Size::W,
                     base: Reg::R10,
                     off: memory_offset(k),
@@ -48,7 +50,7 @@ impl Special {
     /// One instruction, after which `live` is wanted.
     // Rare: it would only crowd the way of the others.
     #[inline(never)]
-    pub(super) fn convert(&self, raw: SockFilter, live: Places, code: &mut Emitter) {
+    pub(super) fn convert(&self, raw: SockFilter, live: Places, code: &mut Vec<Insn>) {
         match cbpf::Insn::decode(raw) {
             cbpf::Insn::LoadAbs { size, k } => self.load_absolute(code, size, k),
             cbpf::Insn::LoadXMsh(k) => self.load_header_length(code, k, live),
@@ -59,9 +61,9 @@ impl Special {
         }
     }
 
-    fn load_absolute(&self, code: &mut Emitter, size: Size, k: u32) {
+    fn load_absolute(&self, code: &mut Vec<Insn>, size: Size, k: u32) {
         if self.rules == Rules::Seccomp {
-            code.emit(load_context(A, k as i16));
+            code.push(load_context(A, k as i16));
             return;
         }
         match self.semantics {
@@ -70,7 +72,7 @@ impl Special {
             Semantics::Kernel if let Some(extension) = Extension::from_offset(k) => {
                 self.load_extension(code, extension);
             }
-            _ => code.emit(Insn::PacketAbs {
+            _ => code.push(Insn::PacketAbs {
                 size: memory_size(size),
                 imm: k as i32,
             }),
@@ -78,48 +80,48 @@ impl Special {
     }
 
     /// `X = 4 * (packet[k] & 15)`.
-    fn load_header_length(&self, code: &mut Emitter, k: u32, live: Places) {
+    fn load_header_length(&self, code: &mut Vec<Insn>, k: u32, live: Places) {
         if self.semantics == Semantics::Capture && k > i32::MAX as u32 {
             self.return_zero(code);
             return;
         }
         let keep = live.has(Places::A);
         if keep {
-            code.emit(mov64(SAVED, A));
+            code.push(mov64(SAVED, A));
         }
-        code.emit(Insn::PacketAbs {
+        code.push(Insn::PacketAbs {
             size: ebpf::Size::B,
             imm: k as i32,
         });
         if live.has(Places::X) {
-            code.emit(alu_imm(ebpf::AluOp::And, A, 15));
-            code.emit(alu_imm(ebpf::AluOp::Lsh, A, 2));
-            code.emit(mov32(X, A));
+            code.push(alu_imm(ebpf::AluOp::And, A, 15));
+            code.push(alu_imm(ebpf::AluOp::Lsh, A, 2));
+            code.push(mov32(X, A));
         }
         if keep {
-            code.emit(mov64(A, SAVED));
+            code.push(mov64(A, SAVED));
         }
     }
 
-    fn load_length(&self, code: &mut Emitter, dst: Reg, live: bool) {
+    fn load_length(&self, code: &mut Vec<Insn>, dst: Reg, live: bool) {
         if !live {
             return;
         }
         if self.rules == Rules::Seccomp {
-            code.emit(mov_imm(dst, context::SECCOMP_DATA_SIZE as i32));
+            code.push(mov_imm(dst, context::SECCOMP_DATA_SIZE as i32));
         } else {
-            code.emit(load_context(dst, context::LEN.offset));
+            code.push(load_context(dst, context::LEN.offset));
         }
     }
 
-    fn load_extension(&self, code: &mut Emitter, extension: Extension) {
-        let field = |code: &mut Emitter, field: context::Field| {
-            code.emit(load_context(A, field.offset));
+    fn load_extension(&self, code: &mut Vec<Insn>, extension: Extension) {
+        let field = |code: &mut Vec<Insn>, field: context::Field| {
+            code.push(load_context(A, field.offset));
         };
         match extension {
             Extension::Protocol => {
                 field(code, context::PROTOCOL);
-                code.emit(from_network_order(A));
+                code.push(from_network_order(A));
             }
             Extension::PktType => field(code, context::PKT_TYPE),
             Extension::Ifindex => self.load_from_device(code, context::IFINDEX),
@@ -131,14 +133,14 @@ impl Special {
             Extension::VlanPresent => field(code, context::VLAN_PRESENT),
             Extension::VlanTpid => {
                 field(code, context::VLAN_PROTO);
-                code.emit(from_network_order(A));
+                code.push(from_network_order(A));
             }
-            Extension::AluXorX => code.emit(alu_reg(ebpf::AluOp::Xor, A, X)),
+            Extension::AluXorX => code.push(alu_reg(ebpf::AluOp::Xor, A, X)),
             Extension::Cpu => field(code, context::CPU),
-            Extension::Random => code.emit(call(calls::GET_PRANDOM_U32)),
+            Extension::Random => code.push(call(calls::GET_PRANDOM_U32)),
             Extension::PayOffset => {
-                code.emit(mov64(Reg::R1, CTX));
-                code.emit(call(calls::PAYLOAD_OFFSET));
+                code.push(mov64(Reg::R1, CTX));
+                code.push(call(calls::PAYLOAD_OFFSET));
             }
             Extension::Nlattr => self.call_with_a_and_x(code, calls::NETLINK_ATTRIBUTE),
             Extension::NlattrNest => self.call_with_a_and_x(code, calls::NETLINK_NESTED_ATTRIBUTE),
@@ -146,42 +148,42 @@ impl Special {
     }
 
     /// Without a device the program ends with the accumulator.
-    fn load_from_device(&self, code: &mut Emitter, field: context::Field) {
-        code.emit(load_context(Reg::R1, context::HAS_DEVICE.offset));
-        code.emit(jump_imm(ebpf::Cond::Ne, Reg::R1, 0, 1));
-        code.emit(Insn::Exit);
-        code.emit(load_context(A, field.offset));
+    fn load_from_device(&self, code: &mut Vec<Insn>, field: context::Field) {
+        code.push(load_context(Reg::R1, context::HAS_DEVICE.offset));
+        code.push(jump_imm(ebpf::Cond::Ne, Reg::R1, 0, 1));
+        code.push(Insn::Exit);
+        code.push(load_context(A, field.offset));
     }
 
-    fn call_with_a_and_x(&self, code: &mut Emitter, number: i32) {
-        code.emit(mov64(Reg::R1, CTX));
-        code.emit(mov64(Reg::R2, A));
-        code.emit(mov64(Reg::R3, X));
-        code.emit(call(number));
+    fn call_with_a_and_x(&self, code: &mut Vec<Insn>, number: i32) {
+        code.push(mov64(Reg::R1, CTX));
+        code.push(mov64(Reg::R2, A));
+        code.push(mov64(Reg::R3, X));
+        code.push(call(number));
     }
 
     /// The operations for which some values of `X` are special.
-    fn arithmetic_by_x(&self, code: &mut Emitter, op: AluOp, live: bool) {
+    fn arithmetic_by_x(&self, code: &mut Vec<Insn>, op: AluOp, live: bool) {
         match op {
             // Division by a zero X ends the program with 0.
             AluOp::Div | AluOp::Mod => {
-                code.emit(jump_imm(ebpf::Cond::Ne, X, 0, 2));
+                code.push(jump_imm(ebpf::Cond::Ne, X, 0, 2));
                 self.return_zero(code);
             }
             // The count is masked, and shifting 0 changes nothing.
             AluOp::Lsh | AluOp::Rsh if self.semantics == Semantics::Capture && live => {
-                code.emit(jump_imm(ebpf::Cond::Lt, X, 32, 1));
-                code.emit(mov_imm(A, 0));
+                code.push(jump_imm(ebpf::Cond::Lt, X, 32, 1));
+                code.push(mov_imm(A, 0));
             }
             _ => {}
         }
         if live {
-            code.emit(alu_reg(alu_op(op), A, X));
+            code.push(alu_reg(alu_op(op), A, X));
         }
     }
 
-    fn return_zero(&self, code: &mut Emitter) {
-        code.emit(mov_imm(A, 0));
-        code.emit(Insn::Exit);
+    fn return_zero(&self, code: &mut Vec<Insn>) {
+        code.push(mov_imm(A, 0));
+        code.push(Insn::Exit);
     }
 }

@@ -21,17 +21,19 @@ pub(crate) struct Types {
 impl Types {
     /// Reads a file.
     pub(crate) fn read(path: &Path) -> Result<Types, Failure> {
-        Types::read_inside(path).map_err(|failure| failure.within(path.display()))
-    }
-
-    fn read_inside(path: &Path) -> Result<Types, Failure> {
+        let failed = |error| Failure::of_file(path, &error);
+        let inside = |failure: Failure| failure.within(path.display());
         if path.starts_with(KERNEL_TYPES) {
             // A command looks at one or two, up to its end.
-            let file = Box::leak(Box::new(KernelFile::open(path).map_err(Failure::new)?));
-            let btf = Btf::parse(&**file).map_err(Failure::new)?;
+            let file = Box::leak(Box::new(KernelFile::open(path).map_err(failed)?));
+            let btf = Btf::parse(&**file).map_err(|error| inside(Failure::new(error)))?;
             return Ok(Types { btf, ext: None });
         }
-        let bytes = fs::read(path).map_err(Failure::new)?;
+        let bytes = fs::read(path).map_err(failed)?;
+        Types::read_inside(bytes).map_err(inside)
+    }
+
+    fn read_inside(bytes: Vec<u8>) -> Result<Types, Failure> {
         let (blob, ext) = if bytes.starts_with(b"\x7fELF") {
             let file = object::File::parse(&*bytes).map_err(Failure::new)?;
             if !file.is_little_endian() {

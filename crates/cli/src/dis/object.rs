@@ -6,7 +6,7 @@ use std::rc::Rc;
 use beebox::object::{Error, Object, ProgramId};
 use beebox::program::{Program, Reference, Referent};
 use btf::core::Path;
-use btf::ext::{CoreKind, CoreRelo};
+use btf::ext::{CoreKind, CoreQuestion};
 use isa::ebpf::{Callee, Imm64, Insn, Value64};
 use jit::{Draft, Options};
 use serde_json::{Value, json};
@@ -156,9 +156,9 @@ impl<'o, 'a> Labels<'o, 'a> {
             Referent::Call { start } | Referent::FunctionAddress { start } => function(start),
             Referent::Kfunc { function, .. } => wanted(function),
             Referent::MissingKfunc(id) => format!("no kfunc {}", wanted(id)),
-            Referent::Typed { object, .. } | Referent::Address { object, .. } => wanted(object),
-            Referent::Core(relo) => self.relocation(&relo),
-            Referent::MissingCore(relo) => format!("no {}", self.relocation(&relo)),
+            Referent::Typed { object, .. } | Referent::Address(object) => wanted(object),
+            Referent::Core(question) => self.relocation(&question),
+            Referent::MissingCore(question) => format!("no {}", self.relocation(&question)),
         }
     }
 
@@ -178,11 +178,11 @@ impl<'o, 'a> Labels<'o, 'a> {
     }
 
     /// What a relocation is about; the question too, unless it is where a field is.
-    fn relocation(&self, relo: &CoreRelo) -> String {
+    fn relocation(&self, question: &CoreQuestion) -> String {
         let types = self.object.types();
-        let path = types.and_then(|types| Path::parse(types, relo).ok());
+        let path = types.and_then(|types| Path::parse(types, question).ok());
         let label = path.map_or_else(|| "?".to_owned(), |path| path.label());
-        match relo.kind {
+        match question.kind {
             CoreKind::FIELD_BYTE_OFFSET => label,
             kind => format!("{label} {}", kind.name().unwrap_or("?")),
         }

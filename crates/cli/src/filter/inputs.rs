@@ -73,7 +73,7 @@ fn open(path: &Path) -> Result<NamedInput, Failure> {
     } else {
         (path.display().to_string(), File::open(path))
     };
-    let file = file.map_err(|error| Failure::new(format_args!("{name}: {error}")))?;
+    let file = file.map_err(|error| Failure::of_file(path, &error))?;
     let metadata = file.metadata().ok();
     if metadata.as_ref().is_some_and(Metadata::is_dir) {
         return Err(Failure::new(format_args!("{name}: it is a directory")));

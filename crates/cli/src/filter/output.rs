@@ -78,9 +78,7 @@ pub(super) fn is_standard(path: Option<&Path>) -> bool {
 /// What to say about an output that can't be written.
 pub(super) fn failure(path: Option<&Path>, error: &io::Error) -> Failure {
     match path {
-        Some(path) if !is_standard(Some(path)) => {
-            Failure::new(format_args!("{}: {error}", path.display()))
-        }
+        Some(path) if !is_standard(Some(path)) => Failure::of_file(path, error),
         _ => Failure::new(format_args!("standard output: {error}")),
     }
 }

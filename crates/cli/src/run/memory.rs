@@ -31,7 +31,7 @@ impl Source {
 
 /// The bytes of a file, or of standard input if the path is `-`.
 pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>, Failure> {
-    let fail = |error: io::Error| Failure::new(format_args!("{}: {error}", name(path)));
+    let fail = |error: io::Error| Failure::of_file(path, &error);
     let source: &mut dyn Read = match path == Path::new("-") {
         true => &mut io::stdin().lock(),
         false => &mut File::open(path).map_err(fail)?,
@@ -181,8 +181,7 @@ impl Regions {
         };
         match out == Path::new("-") {
             true => write_output(&region.bytes, None),
-            false => fs::write(out, &region.bytes)
-                .map_err(|error| Failure::new(format_args!("{}: {error}", out.display()))),
+            false => fs::write(out, &region.bytes).map_err(|error| Failure::of_file(out, &error)),
         }
     }
 }

@@ -92,8 +92,9 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     };
     let code = classic::text::write(&compiled.program, args.format.unwrap_or(default).form());
     match &args.output {
-        Some(path) => std::fs::write(path, &code)
-            .map_err(|error| Failure::new(format!("{}: {error}", path.display())))?,
+        Some(path) => {
+            std::fs::write(path, &code).map_err(|error| Failure::of_file(path, &error))?
+        }
         None => match String::from_utf8(code) {
             Ok(text) => print(&text)?,
             Err(raw) => std::io::stdout()

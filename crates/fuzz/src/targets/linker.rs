@@ -2,7 +2,9 @@
 //!
 //! The input: the length of the first file in two bytes, the first file, the
 //! second. What was linked is an object of no more bytes than alignment explains,
-//! always the same, which can be linked on; after that it stays as it is.
+//! always the same. If it can be linked on, what comes of that can be, too. (It need
+//! not be the same bytes: libbpf's linker puts sections of variables in order anew
+//! each time.)
 
 use object::elf::Elf;
 use object::linker::Linker;
@@ -53,7 +55,7 @@ fn run(input: &[u8]) -> Signature {
     let counts = (elf.sections().len(), elf.symbols().len().min(16));
     let again = link(&[&linked]);
     if let Ok(again) = &again {
-        assert!(link(&[again]).as_ref() == Ok(again), "it does not stay");
+        assert!(link(&[again]).is_ok(), "it can be linked on once only");
     }
     Signature::of((counts, again.map_err(|error| fault(&error)).err()))
 }

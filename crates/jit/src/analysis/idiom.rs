@@ -54,12 +54,25 @@ pub(crate) enum Rewrite {
         dst: Reg,
         src: Reg,
     },
+    /// As it is written, once the two registers have changed places.
+    Exchange { dst: Reg, src: Reg },
+    /// `dst` is `src`, which it is once they have changed places again. If `src` is
+    /// wanted still, it is copied; `late`, where the loop is left.
+    Exchanged {
+        width: Width,
+        dst: Reg,
+        src: Reg,
+        late: bool,
+    },
 }
 
 impl Rewrite {
     /// What it reads and writes.
     fn transfer(self) -> Transfer {
         match self {
+            Rewrite::Exchange { .. } | Rewrite::Exchanged { .. } => {
+                unreachable!("they read and write what the instruction does")
+            }
             Rewrite::Skip => Transfer::pure(Halves::NONE, Halves::NONE),
             Rewrite::Copy { dst, src } => Transfer::pure(Halves::low(src), Halves::both(dst)),
             Rewrite::Rotate {

@@ -11,8 +11,9 @@
 //! targets. Rewrites are found (`idiom.rs`); passes backward
 //! over each function then carry what is wanted from its uses to where it is made
 //! (`liveness.rs`). Rewrites that depend on that are found last, and if there are
-//! any, it is carried again.
+//! any, it is carried again. Last, copies at the end of loops are looked at (`copies.rs`).
 
+mod copies;
 mod idiom;
 mod liveness;
 mod transfer;
@@ -212,6 +213,7 @@ impl Analysis {
             facts: Vec::with_capacity(insns.len()),
             candidates: Candidates::default(),
             jumps: Vec::with_capacity(insns.len() / 4 + 1),
+            backward: Vec::new(),
             selections: Vec::new(),
         };
         let usage: Vec<Usage> = functions
@@ -223,6 +225,7 @@ impl Analysis {
         let Scan {
             mut facts,
             candidates,
+            backward,
             ..
         } = scan;
         let mut rewrites = idiom::find(insns, &candidates, &mut facts);
@@ -248,6 +251,9 @@ impl Analysis {
                 fact.after = Halves::NONE;
             }
             settle(&mut facts);
+        }
+        if program.evidence() == Evidence::Trusted {
+            copies::find(insns, &backward, &mut facts, &mut rewrites);
         }
         Analysis {
             facts,
@@ -287,6 +293,8 @@ struct Scan<'a> {
     candidates: Candidates,
     /// The slots that jump.
     jumps: Vec<u32>,
+    /// Those of them that lead backward.
+    backward: Vec<u32>,
     /// Slots that may be selections.
     selections: Vec<usize>,
 }
@@ -373,6 +381,7 @@ impl Scan<'_> {
         let backward = target <= slot;
         if backward {
             marks.set(Marks::LOOP, true);
+            self.backward.push(slot as u32);
         }
         backward
     }

@@ -1,7 +1,8 @@
 //! What an instruction does to wanted values: which halves of registers it reads
 //! and writes, and what of that depends on how much of its result is wanted.
 
-use isa::ebpf::{AluOp, ByteOrder, Insn, Operand, Reg, Size, Width};
+use isa::ebpf::{AluOp, ByteOrder, Callee, Insn, Operand, Reg, Size, Width};
+use spec::calls::GET_SMP_PROCESSOR_ID;
 
 /// Halves of registers: bit `n` for the low half of register `n`, bit `16 + n`
 /// for its upper half.
@@ -211,6 +212,8 @@ impl Transfer {
             }
             Insn::PacketAbs { .. } => effect(Halves::NONE, Halves::both(Reg::R0)),
             Insn::PacketInd { src, .. } => effect(Halves::low(src), Halves::both(Reg::R0)),
+            // Nothing is called for it.
+            Insn::Call(Callee::Helper(GET_SMP_PROCESSOR_ID)) => compute(Reg::R0, Halves::NONE),
             Insn::Call(_) | Insn::CallReg { .. } => effect(ARGUMENTS, ARGUMENTS.and(RESULT)),
             Insn::Exit => effect(result, Halves::NONE),
             Insn::Imm64High

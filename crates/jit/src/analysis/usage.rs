@@ -1,6 +1,7 @@
 //! What a function uses, which decides about its frame.
 
 use isa::ebpf::{AluOp, Callee, Insn, Operand, Reg};
+use spec::calls::GET_SMP_PROCESSOR_ID;
 
 use super::transfer::{Halves, Transfer};
 
@@ -11,6 +12,8 @@ pub(crate) struct Usage {
     pub(crate) regs: u16,
     pub(crate) calls_helpers: bool,
     pub(crate) calls_functions: bool,
+    /// Asks which processor it runs on, which the environment knows.
+    pub(crate) asks_processor: bool,
     /// Packet loads.
     pub(crate) packet: bool,
     pub(crate) may_goto: bool,
@@ -87,6 +90,7 @@ impl Tally {
                 return self.note_store(base, off, Operand::Reg(src));
             }
             Insn::Call(Callee::Local(_)) => usage.calls_functions = true,
+            Insn::Call(Callee::Helper(GET_SMP_PROCESSOR_ID)) => usage.asks_processor = true,
             Insn::Call(_) => usage.calls_helpers = true,
             Insn::PacketAbs { .. } | Insn::PacketInd { .. } => usage.packet = true,
             Insn::MayGoto { .. } => usage.may_goto = true,

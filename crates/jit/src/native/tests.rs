@@ -207,6 +207,7 @@ fn the_host_finds_its_registers_again() {
                 budget: 0,
                 ticks: ticks_until(Some(deadline)),
                 stack: 0,
+                processor: 0,
                 deadline: Some(deadline),
             };
             let changed: u64;

@@ -12,6 +12,7 @@ use isa::ebpf::{AluOp, Insn, Operand, Reg, Size};
 
 use super::generator::Generator;
 use super::reg::Mem;
+use crate::analysis::Rewrite;
 
 /// How many instructions ahead uses are looked for.
 const REACH: usize = 12;
@@ -25,6 +26,8 @@ pub(super) struct Sum {
     pub(super) mem: Mem,
     /// The last slot that uses it.
     last: usize,
+    /// A load before that would change a part of it, but is done in memory.
+    modifies: bool,
 }
 
 /// A load that is left to a later slot.
@@ -60,15 +63,16 @@ impl Generator<'_> {
         if mem.disp.unsigned_abs() > 1 << 30 {
             return false;
         }
-        let last = self.last_access(slot, sum, parts);
-        if let Some(last) = last {
-            self.sum = Some(Sum {
-                reg: sum,
-                mem,
-                last,
-            });
-        }
-        last.is_some()
+        let Some((last, modifies)) = self.last_access(slot, sum, parts) else {
+            return false;
+        };
+        self.sum = Some(Sum {
+            reg: sum,
+            mem,
+            last,
+            modifies,
+        });
+        true
     }
 
     /// Forgets the sum behind its last use.
@@ -82,22 +86,33 @@ impl Generator<'_> {
     }
 
     /// The last use of the sum, if all are accesses through it before either part
-    /// changes.
-    fn last_access(&self, slot: usize, sum: Reg, parts: [Reg; 2]) -> Option<usize> {
+    /// changes; and whether a load into a part must be done in memory for that.
+    fn last_access(&self, slot: usize, sum: Reg, parts: [Reg; 2]) -> Option<(usize, bool)> {
         if self.sum.is_some() {
             return None;
         }
-        for at in slot..self.function.end.min(slot + REACH) {
+        let mut modifies = false;
+        let mut at = slot;
+        while at < self.function.end.min(slot + REACH) {
             let fact = &self.facts[at];
-            if fact.is_target() || fact.is_rewritten() {
+            if fact.is_target() || self.is_moved(at, [sum, parts[0], parts[1]]) {
                 return None;
             }
             let insn = self.insns[at];
-            let done = !fact.after.has(sum);
             match insn {
                 Insn::Load { dst, base, .. } if base == sum => {
                     if dst == sum {
-                        return Some(at);
+                        return Some((at, modifies));
+                    }
+                    if parts.contains(&dst) && self.is_modification(at, sum) {
+                        // The value never is in a register.
+                        modifies = true;
+                        at += 2;
+                        if !self.after(at).has(sum) {
+                            return Some((at, modifies));
+                        }
+                        at += 1;
+                        continue;
                     }
                 }
                 Insn::Store { base, src, .. } if base == sum && src != Operand::Reg(sum) => {}
@@ -108,14 +123,34 @@ impl Generator<'_> {
                 }
                 _ => return None,
             }
-            if done {
-                return Some(at);
+            if !fact.after.has(sum) {
+                return Some((at, modifies));
             }
             if parts.into_iter().any(|part| fact.writes(part)) {
                 return None;
             }
+            at += 1;
         }
         None
+    }
+
+    /// Whether a slot is done otherwise than it is written, or one of the registers
+    /// changes its place there.
+    fn is_moved(&self, slot: usize, regs: [Reg; 3]) -> bool {
+        match self.analysis.rewrite(slot) {
+            None => false,
+            Some(Rewrite::Exchange { dst, src } | Rewrite::Exchanged { dst, src, .. }) => {
+                regs.contains(&dst) || regs.contains(&src)
+            }
+            Some(_) => true,
+        }
+    }
+
+    /// Whether a load through a sum, what follows and a store back are one
+    /// instruction that takes the sum as an address only.
+    fn is_modification(&self, slot: usize, sum: Reg) -> bool {
+        self.modification(slot)
+            .is_some_and(|modification| modification.src != Operand::Reg(sum))
     }
 
     /// Leaves a load to the operation that takes its value, if that comes soon.
@@ -126,7 +161,9 @@ impl Generator<'_> {
         let Some(user) = self.user(slot, dst, mem) else {
             return false;
         };
-        if !self.takes_memory(user, size, dst) {
+        // What is done in memory takes no operand from there.
+        let in_memory = self.sum.is_some_and(|sum| sum.modifies && user <= sum.last);
+        if in_memory || !self.takes_memory(user, size, dst) {
             return false;
         }
         self.deferred = Some(Deferred { slot: user, mem });

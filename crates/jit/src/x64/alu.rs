@@ -14,6 +14,9 @@ use super::generator::{Generator, bits};
 use super::reg::{Gpr, Mem};
 use crate::analysis::Count;
 
+/// How many instructions after a constant another one may be chosen.
+const FARTHEST_CHOICE: usize = 3;
+
 /// The operation's encoding, if it is one of the eight that share theirs.
 pub(super) const fn plain(op: AluOp) -> Option<Alu> {
     Some(match op {
@@ -147,9 +150,42 @@ impl Generator<'_> {
             return stored;
         }
         let dst = self.gpr(reg);
+        let value = match self.truth_of(slot, reg, imm) {
+            Some(chosen) => {
+                self.truth = Some(chosen);
+                0
+            }
+            None => value,
+        };
         self.buf.set(dst, value);
         self.know(reg, bits(value));
         1
+    }
+
+    /// The move a little later that makes 1 of `dst = 0`, or 0 of `dst = 1`, if a
+    /// condition holds and nothing looks at `dst` before: then `dst` is how the
+    /// condition comes out.
+    fn truth_of(&self, slot: usize, dst: Reg, imm: i32) -> Option<usize> {
+        if !matches!(imm, 0 | 1) {
+            return None;
+        }
+        for at in slot + 1..=slot + FARTHEST_CHOICE {
+            let insn = self.peek(at)?;
+            let fact = &self.facts[at];
+            if fact.reads(dst) || fact.writes(dst) {
+                return None;
+            }
+            match insn {
+                Insn::Jump { .. } if fact.is_selection() => {
+                    let chosen = self.arithmetic(at + 1)?;
+                    let flips = chosen.dst == dst && chosen.src == Operand::Imm(imm ^ 1);
+                    return flips.then_some(at + 1);
+                }
+                Insn::Alu { .. } | Insn::Load { .. } | Insn::Store { .. } => {}
+                _ => return None,
+            }
+        }
+        None
     }
 
     /// `dst = imm; *(size *)(base + off) = dst`, where nothing else reads `dst`.
@@ -203,6 +239,24 @@ impl Generator<'_> {
         };
         self.know(reg, known);
         1
+    }
+
+    /// `dst = src`, where the one has the other's place until now.
+    pub(super) fn exchanged(&mut self, slot: usize, width: Width, dst: Reg, src: Reg, late: bool) {
+        self.frame.exchange(dst, src);
+        self.keep_flags(self.flags_before, dst);
+        let (to, from) = (self.gpr(src), self.gpr(dst));
+        if late {
+            self.late.push((src, to, from));
+        } else if self.after(slot).has(src) {
+            self.buf.mov(Width::W64, to, from);
+        }
+        let known = self.known(src);
+        let truncates = width == Width::W32 && known > 32 && self.upper_wanted(slot, dst);
+        if truncates {
+            self.buf.mov(Width::W32, from, from);
+        }
+        self.know(dst, if truncates { 32 } else { known });
     }
 
     /// `dst = r10`, and a constant added to it.

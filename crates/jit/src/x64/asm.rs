@@ -464,6 +464,11 @@ impl Buffer {
         self.op_regs(two(0x40 | cc as u8), wide(width), dst.0, src, 0, 0);
     }
 
+    /// `setcc dst`: the low byte becomes 1 or 0, the others stay.
+    pub(crate) fn set_if(&mut self, cc: Cc, dst: Gpr) {
+        self.op_byte_regs(two(0x90 | cc as u8), 0, Gpr::RAX, dst, dst.byte_needs_rex());
+    }
+
     // Shifts and bits
 
     /// `shift dst, count`; a count of 0 is not to be written.

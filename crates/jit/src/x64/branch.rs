@@ -1,7 +1,9 @@
 //! Branches: a comparison and a jump in one, or a jump alone where the flags
 //! already say it.
 
-use isa::ebpf::{Cond, Insn, Operand, Reg, Width};
+use classic::Rules;
+use isa::ebpf::{AluOp, Cond, Insn, Operand, Reg, Width};
+use lower::Evidence;
 
 use super::asm::Alu;
 use super::frame::SCRATCH;
@@ -141,13 +143,68 @@ impl Generator<'_> {
             && target == slot + 2
             && !self.draws_on_budget(slot + 1)
         {
-            let label = self.label(self.target(slot + 1));
-            self.buf.jump_if(cc.not(), label);
+            self.jump_if(cc.not(), self.target(slot + 1));
             return 2;
         }
-        let label = self.label(target);
-        self.buf.jump_if(cc, label);
+        if let Some(results) = self.results_on(slot, target) {
+            self.return_either(cc, results);
+            // `ld #k; ret a` may be entered at its end.
+            let is_reached = [slot + 1, slot + 2].map(|at| self.facts[at].is_target());
+            return if is_reached == [false; 2] { 3 } else { 1 };
+        }
+        self.jump_if(cc, target);
         1
+    }
+
+    /// What a packet filter returns behind a branch and where it leads, if both ends
+    /// return constants.
+    fn results_on(&self, slot: usize, target: usize) -> Option<[u32; 2]> {
+        let filters_packets =
+            matches!(self.program.evidence(), Evidence::Classic(rules) if rules != Rules::Seccomp);
+        let result = |slot: usize| match (self.insns.get(slot)?, self.insns.get(slot + 1)?) {
+            (
+                Insn::Alu {
+                    op: AluOp::Mov,
+                    dst: Reg::R0,
+                    src: Operand::Imm(imm),
+                    ..
+                },
+                Insn::Exit,
+            ) => Some(*imm as u32),
+            _ => None,
+        };
+        if !filters_packets || self.blinds() {
+            return None;
+        }
+        Some([result(slot + 1)?, result(target)?])
+    }
+
+    /// Returns the second where the condition holds, else the first, without a jump:
+    /// whether a packet matches is what is hardest to predict.
+    fn return_either(&mut self, cc: Cc, [first, second]: [u32; 2]) {
+        let result = self.gpr(Reg::R0);
+        self.buf.set_keeping_flags(result, u64::from(first));
+        self.buf.set_keeping_flags(SCRATCH, u64::from(second));
+        self.buf.mov_if(cc, Width::W32, result, SCRATCH);
+        self.exit();
+    }
+
+    /// Jumps to a slot under a condition. Copies that waited for it are made where
+    /// they are wanted; none of them changes flags.
+    fn jump_if(&mut self, cc: Cc, target: usize) {
+        let label = self.label(target);
+        if self.late.is_empty() {
+            return self.buf.jump_if(cc, label);
+        }
+        let late = std::mem::take(&mut self.late);
+        let there = self.facts[target].before();
+        for &(_, to, from) in late.iter().filter(|copy| there.has(copy.0)) {
+            self.buf.mov(Width::W64, to, from);
+        }
+        self.buf.jump_if(cc, label);
+        for &(_, to, from) in late.iter().filter(|copy| !there.has(copy.0)) {
+            self.buf.mov(Width::W64, to, from);
+        }
     }
 
     /// The move at a slot, where the condition holds.
@@ -160,6 +217,14 @@ impl Generator<'_> {
             unreachable!("a selection is followed by a move");
         };
         if fact.is_dead() {
+            return 2;
+        }
+        if self.truth == Some(slot) {
+            self.truth = None;
+            let holds = if src == Operand::Imm(1) { cc } else { cc.not() };
+            let to = self.gpr(dst);
+            self.buf.set_if(holds, to);
+            self.know(dst, 1);
             return 2;
         }
         let upper = fact.after.has_upper(dst);

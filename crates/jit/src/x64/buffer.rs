@@ -232,6 +232,8 @@ impl Buffer {
     /// Where a label lies in the settled code, in bytes from its start.
     pub(crate) fn offset(&self, label: Label) -> u32 {
         let place = self.place(label);
+        // Code would be entered anywhere.
+        assert!(place.is_bound(), "a label that is used is bound");
         let before = match self.gaps.get(place.gaps()) {
             Some(gap) => gap.before,
             None => self

@@ -1,6 +1,6 @@
 //! Calls, the beginning and the end of functions.
 
-use isa::ebpf::{Size, Width};
+use isa::ebpf::{Reg, Size, Width};
 use vm::{MAY_GOTO_LOOPS, find_call};
 
 use super::asm::Alu;
@@ -131,6 +131,14 @@ impl Generator<'_> {
         self.after_call();
     }
 
+    /// The number of the processor: read, where a call would make the function save
+    /// what calls lose.
+    pub(super) fn processor(&mut self) {
+        let number = self.env_word(Env::PROCESSOR);
+        self.buf.load(Size::W, None, Gpr::RAX, number);
+        self.know(Reg::R0, 32);
+    }
+
     /// Calls a function of the host by its address, which lies in a table behind
     /// the code.
     pub(super) fn call_host(&mut self, address: u64) {
@@ -167,7 +175,7 @@ impl Generator<'_> {
 
     fn after_call(&mut self) {
         for number in 0..=5 {
-            let reg = isa::ebpf::Reg::new(number).expect("there are more than 5");
+            let reg = Reg::new(number).expect("there are more than 5");
             self.know(reg, 64);
         }
         self.flags = None;

@@ -5,10 +5,14 @@
 //! (`peek`: nothing jumps into the middle). What is known on the way is kept for
 //! straight-line code: how many low bits of a register may be set, and which
 //! register the flags speak of.
+//!
+//! Loop heads are not aligned: to 32 bytes, no workload of the benchmark ran faster
+//! by more than 1 %, and their code grew by up to 15 %.
 
 use isa::ebpf::{Callee, Imm64, Insn, Operand, Reg, Width};
 use lower::{Evidence, Function, Lowered};
 use spec::SplitMix;
+use spec::calls::GET_SMP_PROCESSOR_ID;
 
 use super::address::{Deferred, Sum};
 use super::buffer::{Buffer, Label};
@@ -67,6 +71,11 @@ pub(super) struct Generator<'a> {
     pub(super) sum: Option<Sum>,
     /// A load that is not done yet.
     pub(super) deferred: Option<Deferred>,
+    /// The move of a selection between 0 and 1, whose register is zero until then.
+    pub(super) truth: Option<usize>,
+    /// Copies that wait until a loop is left: for a register, to its place, from
+    /// another.
+    pub(super) late: Vec<(Reg, Gpr, Gpr)>,
     /// How many jumps lead to each slot, once somebody has asked.
     pub(super) arrivals: Vec<u8>,
     /// For each slot, whether it compares what stands in `r0` as it stands in the
@@ -121,6 +130,8 @@ impl<'a> Generator<'a> {
             assured_always: 0,
             sum: None,
             deferred: None,
+            truth: None,
+            late: Vec::new(),
             arrivals: Vec::new(),
             in_packet_order: Vec::new(),
             beyond: Vec::new(),
@@ -157,7 +168,13 @@ impl<'a> Generator<'a> {
         let ticks = self.ticks(function, usage);
         Demand {
             is_entry,
-            env: env || hidden_calls || in_memory || budget || ticks || usage.calls_helpers,
+            env: env
+                || hidden_calls
+                || in_memory
+                || budget
+                || ticks
+                || usage.calls_helpers
+                || usage.asks_processor,
             hidden_calls: hidden_calls || ticks,
             saves_all: self.may_be_left(function, usage),
             counts: ticks && usage.loops,
@@ -228,8 +245,7 @@ impl<'a> Generator<'a> {
         } else if fact.is_dead() || fact.is_absorbed() && !self.blinds() {
             Some(1)
         } else if fact.is_rewritten() {
-            self.flags_before = self.flags.take();
-            Some(self.write_rewritten(slot))
+            self.write_rewritten(slot)
         } else {
             None
         }
@@ -336,6 +352,7 @@ impl<'a> Generator<'a> {
             Insn::Call(Callee::Local(off)) => {
                 self.call_function((slot as i64 + 1 + i64::from(off)) as usize);
             }
+            Insn::Call(Callee::Helper(GET_SMP_PROCESSOR_ID)) => self.processor(),
             Insn::Call(Callee::Helper(number)) => self.call_helper(number),
             Insn::Exit => self.exit(),
             Insn::Imm64High => {}
@@ -348,24 +365,38 @@ impl<'a> Generator<'a> {
         1
     }
 
-    fn write_rewritten(&mut self, slot: usize) -> usize {
-        match self.analysis.rewrite(slot) {
-            Some(Rewrite::Rotate {
+    /// Does a slot otherwise than it is written. How many slots that was; `None`
+    /// where it is now to be written as it stands.
+    fn write_rewritten(&mut self, slot: usize) -> Option<usize> {
+        let rewrite = self.analysis.rewrite(slot)?;
+        if let Rewrite::Exchange { dst, src } = rewrite {
+            self.frame.exchange(dst, src);
+            return None;
+        }
+        self.flags_before = self.flags.take();
+        match rewrite {
+            Rewrite::Rotate {
                 width,
                 dst,
                 src,
                 left,
-            }) => self.rotate(width, dst, src, left),
-            Some(Rewrite::Count {
+            } => self.rotate(width, dst, src, left),
+            Rewrite::Count {
                 what,
                 width,
                 dst,
                 src,
-            }) => self.count(what, width, dst, src),
-            Some(Rewrite::Copy { dst, src }) => return self.copy(slot, Width::W32, dst, src),
-            Some(Rewrite::Skip) | None => self.flags = self.flags_before,
+            } => self.count(what, width, dst, src),
+            Rewrite::Copy { dst, src } => return Some(self.copy(slot, Width::W32, dst, src)),
+            Rewrite::Exchanged {
+                width,
+                dst,
+                src,
+                late,
+            } => self.exchanged(slot, width, dst, src, late),
+            Rewrite::Skip | Rewrite::Exchange { .. } => self.flags = self.flags_before,
         }
-        1
+        Some(1)
     }
 
     /// The instruction at a slot, if only the one before it leads there and it

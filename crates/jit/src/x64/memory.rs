@@ -17,6 +17,12 @@ struct Load {
     dst: Reg,
 }
 
+/// What is done to a word in memory.
+pub(super) struct Modification {
+    op: Alu,
+    pub(super) src: Operand,
+}
+
 impl Generator<'_> {
     /// Performs the load at a slot from an address, perhaps as an operand of what
     /// follows it; how many slots that was.
@@ -184,41 +190,54 @@ impl Generator<'_> {
         self.operate_with(deferred.slot, deferred.mem);
     }
 
-    /// A load, an operation and a store back, where nothing else reads the value.
+    /// A load, an operation and a store back, done in memory.
     fn modify_memory(&mut self, slot: usize, load: Load, mem: Mem) -> Option<usize> {
-        let this = self.arithmetic(slot + 1)?;
-        let op = plain(this.op)?;
-        let Insn::Load { base, off, .. } = self.insns[slot] else {
-            return None;
-        };
-        let stores_back = match self.peek(slot + 2)? {
-            Insn::Store {
-                size,
-                base: to,
-                off: at,
-                src: Operand::Reg(src),
-            } => size == load.size && to == base && at == off && src == load.dst,
-            _ => false,
-        };
-        let dead = !self.after(slot + 2).has(load.dst);
-        let same = this.dst == load.dst && base != load.dst;
-        // A sum on 32 bits is not the low part of one on 64.
-        let whole = load.size != Size::DW || this.width == Width::W64;
-        if !stores_back || !dead || !same || !whole {
-            return None;
-        }
-        match this.src {
-            Operand::Reg(src) if src != load.dst && src != Reg::R10 => {
+        let Modification { op, src } = self.modification(slot)?;
+        match src {
+            Operand::Reg(src) => {
                 let src = self.gpr(src);
                 self.buf.alu_store(op, load.size, mem, src);
             }
-            // A 16-bit immediate behind a prefix stalls decoders.
-            Operand::Imm(imm) if load.size != Size::H || i8::try_from(imm).is_ok() => {
-                self.buf.alu_store_imm(op, load.size, mem, imm);
-            }
-            _ => return None,
+            Operand::Imm(imm) => self.buf.alu_store_imm(op, load.size, mem, imm),
         }
         Some(3)
+    }
+
+    /// The operation between the load at a slot and the store back, where nothing
+    /// else reads the value and the machine can do it in memory.
+    pub(super) fn modification(&self, slot: usize) -> Option<Modification> {
+        let Insn::Load {
+            size,
+            signed: false,
+            dst,
+            base,
+            off,
+        } = self.insns[slot]
+        else {
+            return None;
+        };
+        let this = self.arithmetic(slot + 1)?;
+        let op = plain(this.op)?;
+        let stores_back = match self.peek(slot + 2)? {
+            Insn::Store {
+                size: stored,
+                base: to,
+                off: at,
+                src: Operand::Reg(src),
+            } => stored == size && to == base && at == off && src == dst,
+            _ => false,
+        };
+        let dead = !self.after(slot + 2).has(dst);
+        let same = this.dst == dst && base != dst;
+        // A sum on 32 bits is not the low part of one on 64.
+        let whole = size != Size::DW || this.width == Width::W64;
+        let has_form = match this.src {
+            Operand::Reg(src) => src != dst && src != Reg::R10,
+            // A 16-bit immediate behind a prefix stalls decoders.
+            Operand::Imm(imm) => size != Size::H || i8::try_from(imm).is_ok(),
+        };
+        (stores_back && dead && same && whole && has_form)
+            .then_some(Modification { op, src: this.src })
     }
 
     pub(super) fn load_acquire(&mut self, size: Size, dst: Reg, base: Reg, off: i16) {

@@ -48,7 +48,8 @@ impl Generator<'_> {
             && self.insns[function.start..function.end]
                 .iter()
                 .any(|insn| match *insn {
-                    Insn::PacketAbs { imm, .. } => imm < 0,
+                    // An offset that is kept from strangers is an index.
+                    Insn::PacketAbs { imm, .. } => imm < 0 || !self.shows(imm),
                     Insn::PacketInd { .. } => true,
                     _ => false,
                 })
@@ -349,6 +350,10 @@ impl Generator<'_> {
     /// `if w0 cond imm goto` after a load whose value nothing else reads: a
     /// comparison in memory, in the packet's byte order.
     fn compare_packet(&mut self, slot: usize, size: Size, mem: Mem) -> Option<usize> {
+        // Its constant would show.
+        if self.blinds() {
+            return None;
+        }
         let Insn::Jump {
             cond,
             width: Width::W32,

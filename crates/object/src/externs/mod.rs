@@ -285,7 +285,7 @@ fn name_params(btf: &mut Btf<'_>, func: Func, placeholder: TypeId) {
 /// may. Without such functions none is made, and `void` is answered.
 fn add_placeholder(btf: &mut Btf<'_>) -> TypeId {
     let has_functions = btf
-        .of_kind(Kind::Datasec)
+        .datasecs()
         .find(|ty| ty.name() == KSYMS)
         .is_some_and(|ty| match ty.shape() {
             Shape::Datasec(section) => section

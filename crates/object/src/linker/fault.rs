@@ -21,6 +21,15 @@ pub enum LinkFault {
     SectionKind(u32),
     /// The section is aligned to something else than a power of two.
     Alignment(u64),
+    /// The section is compressed.
+    Compressed,
+    /// The section starts in the file where its alignment does not let it.
+    Misplaced {
+        /// Where it starts, in bytes.
+        offset: u64,
+        /// Its alignment, in bytes.
+        align: u64,
+    },
     /// The section holds instructions, but these bytes are no whole number of them.
     CodeSize(u64),
     /// The entries of the table do not have the size that they should have.
@@ -66,6 +75,8 @@ pub enum LinkFault {
     InfoOutOfRange,
     /// Something is said about instructions of a section that is not there.
     InfoOfNoSection,
+    /// The types have variables in a section without a name.
+    NamelessTypes(TypeId),
     /// The types have a variable that is no symbol of its section.
     VariableWithoutSymbol,
     /// Other files can see the symbol, but the file has no types at all.
@@ -164,6 +175,14 @@ impl fmt::Display for LinkFault {
             LinkFault::Alignment(align) => {
                 write!(f, "its alignment is {align}, which is no power of two")
             }
+            LinkFault::Compressed => write!(
+                f,
+                "it is compressed: llvm-objcopy --decompress-debug-sections undoes that"
+            ),
+            LinkFault::Misplaced { offset, align } => write!(
+                f,
+                "it starts at byte {offset} of the file, but is aligned to {align} bytes"
+            ),
             LinkFault::CodeSize(size) => {
                 write!(f, "{size} bytes are no whole number of instructions")
             }
@@ -214,6 +233,12 @@ impl fmt::Display for LinkFault {
             }
             LinkFault::InfoOfNoSection => {
                 write!(f, ".BTF.ext is about this section, which is not there")
+            }
+            LinkFault::NamelessTypes(id) => {
+                write!(
+                    f,
+                    "type {id} of .BTF is a section of variables without a name"
+                )
             }
             LinkFault::VariableWithoutSymbol => {
                 write!(f, "it is a variable of .BTF, but no symbol of the section")

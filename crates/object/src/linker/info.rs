@@ -49,8 +49,9 @@ pub(super) fn append(
         let (section, start) = place(group.section)?;
         for mut relocation in group.records() {
             relocation.offset = relocation.offset.wrapping_add(start);
-            relocation.ty = types.number(file, relocation.ty);
-            relocation.access = types.string(btf.string(relocation.access));
+            let question = &mut relocation.question;
+            question.ty = types.number(file, question.ty);
+            question.access = types.string(btf.string(question.access));
             output.sections[section].relocations.push(relocation);
         }
     }

@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 
+use btf::ext::CoreRelo;
 use btf::{Btf, BtfExt, Kind, Linkage, Name, Placed, Shape, StrOffset, Type, TypeId};
 
 use super::{LinkFault, texts};
@@ -166,6 +167,18 @@ impl<'a> Input<'a> {
         if !section.align.is_power_of_two() {
             return Err(LinkFault::Alignment(section.align).into());
         }
+        if section.compressed {
+            return Err(LinkFault::Compressed.into());
+        }
+        // Zeros are not in the file.
+        let is_placed = section.offset > 0 && section.offset.is_multiple_of(section.align);
+        if !is_placed && section.kind != SectionKind::Zeros {
+            return Err(LinkFault::Misplaced {
+                offset: section.offset,
+                align: section.align,
+            }
+            .into());
+        }
         match section.kind {
             SectionKind::Bytes if section.executable && !section.size.is_multiple_of(SLOT) => {
                 Err(LinkFault::CodeSize(section.size).into())
@@ -277,8 +290,9 @@ impl<'a> Input<'a> {
         let relocations = ext.relocations().all(|group| {
             let mut relocations = group.records();
             is_text(group.section)
-                && relocations
-                    .all(|relocation| is_type(relocation.ty) && is_text(relocation.access))
+                && relocations.all(|CoreRelo { question, .. }| {
+                    is_type(question.ty) && is_text(question.access)
+                })
         });
         if !(functions && lines && relocations) {
             return Err(about(LinkFault::InfoOutOfRange));
@@ -308,6 +322,7 @@ impl<'a> Input<'a> {
             let part = match self.part_named(name) {
                 Some(part) => part,
                 None if name == EXTERNS => continue,
+                None if name.is_empty() => return Err(LinkFault::NamelessTypes(ty.id()).into()),
                 None => {
                     self.parts.push(Part::of_types(name));
                     self.by_name.insert(name.to_vec(), self.parts.len() - 1);

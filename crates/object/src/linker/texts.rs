@@ -69,7 +69,7 @@ pub(super) fn check_info(btf: &Btf<'_>, ext: &BtfExt<'_>) -> Result<(), LinkFaul
     }
     for group in ext.relocations() {
         for relocation in group.records() {
-            left.take(btf.string(relocation.access))?;
+            left.take(btf.string(relocation.question.access))?;
         }
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use btf::{Btf, Kind, Linkage, Placed, Shape};
+use btf::{Btf, Linkage, Placed, Shape};
 use spec::maps::MapKind;
 
 use super::{Contents, Image, Map, MapFault, Maps, PAGE, Place, Source, definition};
@@ -30,7 +30,7 @@ fn read_section(
     maps: &mut Maps<'_>,
 ) -> Result<(), Error> {
     let btf = source.btf.ok_or(MapFault::NoTypes)?;
-    let described = btf.of_kind(Kind::Datasec).find(|ty| ty.name() == ".maps");
+    let described = btf.datasecs().find(|ty| ty.name() == ".maps");
     let described = described.ok_or(MapFault::NotDescribed)?;
     maps.declared = Some((section.id, described.id()));
     let Shape::Datasec(listed) = described.shape() else {

@@ -6,7 +6,7 @@ use program::MapId;
 use spec::maps::MapKind;
 
 use super::{Contents, Entry, MapFault, Maps};
-use crate::elf::{Elf, ElfFault, Relocation, Section, Symbol};
+use crate::elf::{Elf, Relocation, Section, Symbol};
 use crate::error::Error;
 use crate::programs::Codes;
 
@@ -23,11 +23,8 @@ impl Maps<'_> {
         relocations: &Section<'_>,
     ) -> Result<(), Error> {
         let btf = btf.ok_or(MapFault::NoTypes)?;
-        for relocation in elf.relocations(relocations)? {
-            let unknown = ElfFault::NoSuchSymbol {
-                symbol: relocation.symbol.0,
-            };
-            let symbol = elf.symbol(relocation.symbol).ok_or(unknown)?;
+        for reference in elf.references(relocations)? {
+            let (relocation, symbol) = reference?;
             let offset = relocation.offset;
             let map = self
                 .around(relocations.target, offset, POINTER)

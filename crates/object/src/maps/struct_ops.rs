@@ -13,7 +13,7 @@ use spec::maps::{MapFlags, MapKind};
 use spec::programs::ProgramType;
 
 use super::{Contents, Definition, Image, Map, Maps, Place, Source};
-use crate::elf::{Elf, ElfFault, Relocation, Section, SectionId, Symbol, SymbolPlace};
+use crate::elf::{Elf, Relocation, Section, SectionId, Symbol, SymbolPlace};
 use crate::error::{Blame, Error};
 use crate::programs::{Codes, ProgramId};
 use crate::sections::Role;
@@ -393,11 +393,8 @@ impl<'a> Maps<'a> {
         relocations: &Section<'_>,
     ) -> Result<(), Error> {
         let btf = btf.ok_or(StructOpsFault::NoTypes)?;
-        for relocation in elf.relocations(relocations)? {
-            let unknown = ElfFault::NoSuchSymbol {
-                symbol: relocation.symbol.0,
-            };
-            let symbol = elf.symbol(relocation.symbol).ok_or(unknown)?;
+        for reference in elf.references(relocations)? {
+            let (relocation, symbol) = reference?;
             let map = self.around(relocations.target, relocation.offset, 1);
             let map = map.and_then(|id| self.get_mut(id));
             let bound = match map {

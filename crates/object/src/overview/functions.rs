@@ -10,7 +10,7 @@ use super::{Need, ProgramOverview, Thing, collect, program_needs};
 use crate::externs::ExternKind;
 use crate::object::Object;
 use crate::programs::{Code, ProgramId};
-use crate::relocate::patches::{Goal, Patch};
+use crate::relocate::patches::{Goal, Patch, function_slot};
 
 /// The number of the helper that goes on in another program.
 const TAIL_CALL: i32 = 12;
@@ -261,12 +261,7 @@ fn callee(
     slot: usize,
     goal: Option<Goal>,
 ) -> Option<ProgramId> {
-    let imm = i64::from(code.slots().nth(slot)?.imm);
-    let target = match goal {
-        Some(Goal::Call { offset }) => i64::from(offset / 8) + imm + 1,
-        Some(Goal::Address { offset }) => (i64::from(offset) + imm) / 8,
-        _ => (code.start + slot) as i64 + imm + 1,
-    };
+    let target = function_slot(goal, code.start + slot, code.slots().nth(slot)?.imm)?;
     let text = object.sections().text?;
     object.codes().at(text, usize::try_from(target).ok()?)
 }

@@ -11,16 +11,16 @@ use program::{FunctionStart, Line, PseudoCall, PseudoLoad, Reference, Referent, 
 
 use crate::elf::SectionId;
 use crate::error::Error;
-use crate::programs::{Codes, ProgramId};
-use crate::relocate::core::Code;
+use crate::programs::{Code, Codes, ProgramId};
+use crate::relocate::core::{Copied, Copies};
 use crate::relocate::info::Info;
-use crate::relocate::patches::{CALL, Goal, Patches};
+use crate::relocate::patches::{CALL, Goal, Patches, function_slot};
 use crate::relocate::{LARGEST, RelocationFault};
 
 /// What programs are made of, and where functions are in the one being made.
 pub(crate) struct Assembler<'o, 'a> {
     codes: &'o Codes<'a>,
-    code: &'o Code,
+    code: &'o mut Copies,
     patches: &'o Patches,
     info: &'o Info<'o>,
     text: Option<SectionId>,
@@ -47,6 +47,7 @@ pub(crate) struct Assembly {
     pub(crate) slots: Vec<RawInsn>,
     /// The program itself first, then functions as they were appended.
     pub(crate) pieces: Vec<Piece>,
+    /// What slots refer to, as far as it is known.
     pub(crate) references: Vec<Reference>,
     /// `None` if the program's own is missing.
     pub(crate) functions: Option<Vec<FunctionStart>>,
@@ -66,7 +67,7 @@ impl<'o, 'a> Assembler<'o, 'a> {
     /// For the programs of one object.
     pub(crate) fn new(
         codes: &'o Codes<'a>,
-        code: &'o Code,
+        code: &'o mut Copies,
         patches: &'o Patches,
         info: &'o Info<'o>,
         text: Option<SectionId>,
@@ -91,14 +92,17 @@ impl<'o, 'a> Assembler<'o, 'a> {
         main: ProgramId,
         callback: impl FnOnce() -> Result<Option<ProgramId>, RelocationFault>,
     ) -> Result<Assembly, Error> {
+        let Copied { slots, mut applied } = self.code.take(main);
+        let room = applied.len() + slots.len();
+        applied.reserve_exact(self.patches.of(main).len());
         let mut made = Assembly {
-            slots: Vec::with_capacity(self.code.slots(main).len()),
+            slots,
             pieces: Vec::new(),
-            references: Vec::new(),
+            references: applied,
             functions: Some(Vec::new()),
             lines: Some(Vec::new()),
         };
-        self.append(&mut made, main, main)?;
+        self.enter(&mut made, main, Piece { id: main, start: 0 }, room)?;
         self.read(&mut made, main)?;
         let name = self
             .codes
@@ -121,11 +125,37 @@ impl<'o, 'a> Assembler<'o, 'a> {
         (program == main.0 + 1).then_some(place)
     }
 
-    fn append(&mut self, made: &mut Assembly, main: ProgramId, id: ProgramId) -> Result<(), Error> {
-        let before = made.records();
+    /// Appends a function; where it starts then.
+    fn append(
+        &mut self,
+        made: &mut Assembly,
+        main: ProgramId,
+        id: ProgramId,
+    ) -> Result<u32, Error> {
         let start = made.slots.len() as u32;
-        made.slots.extend_from_slice(self.code.slots(id));
-        let piece = Piece { id, start };
+        let Copied { slots, applied } = self.code.get(id);
+        made.slots.extend_from_slice(slots);
+        let moved = applied.iter().map(|applied| Reference {
+            slot: start + applied.slot,
+            to: applied.to,
+        });
+        made.references.extend(moved);
+        let room = slots.len() + applied.len();
+        self.enter(made, main, Piece { id, start }, room)?;
+        Ok(start)
+    }
+
+    /// Takes in a piece whose slots are there; `room` is what they and what they
+    /// refer to by the kernel's types took.
+    fn enter(
+        &mut self,
+        made: &mut Assembly,
+        main: ProgramId,
+        piece: Piece,
+        room: usize,
+    ) -> Result<(), Error> {
+        let before = made.records();
+        let Piece { id, start } = piece;
         made.pieces.push(piece);
         self.placed[id.0 as usize] = (main.0 + 1, start);
         self.pending.push((piece, 0));
@@ -150,9 +180,8 @@ impl<'o, 'a> Assembler<'o, 'a> {
             }
             made.lines = None;
         }
-        let references = self.patches.of(id).len() + self.code.applied_to(id).len();
         let records = made.records().saturating_sub(before);
-        let added = code.len() + references + records;
+        let added = room + self.patches.of(id).len() + records;
         let room = self.room.checked_sub(added);
         self.room = room.ok_or(RelocationFault::TooLarge { limit: LARGEST })?;
         Ok(())
@@ -161,7 +190,7 @@ impl<'o, 'a> Assembler<'o, 'a> {
     /// Reads what is pending, and what that appends.
     fn read(&mut self, made: &mut Assembly, main: ProgramId) -> Result<(), Error> {
         while let Some((piece, from)) = self.pending.pop() {
-            let len = self.code.slots(piece.id).len();
+            let len = self.codes.get(piece.id).map_or(0, Code::len);
             let own = piece.start as usize..piece.start as usize + len;
             let calls = made.slots[own].iter().enumerate().skip(from);
             let next = calls
@@ -182,10 +211,7 @@ impl<'o, 'a> Assembler<'o, 'a> {
             };
             let start = match self.place_of(main, callee) {
                 Some(start) => start,
-                None => {
-                    self.append(made, main, callee)?;
-                    made.slots.len() as u32 - self.code.slots(callee).len() as u32
-                }
+                None => self.append(made, main, callee)?,
             };
             let at = piece.start + slot as u32;
             made.slots[at as usize].imm = start.wrapping_sub(at).wrapping_sub(1) as i32;
@@ -209,20 +235,15 @@ impl<'o, 'a> Assembler<'o, 'a> {
         let patches = self.patches.of(id);
         let at = patches.partition_point(|patch| (patch.slot as usize) < slot);
         let patch = patches.get(at).filter(|patch| patch.slot as usize == slot);
-        let target = match patch.map(|patch| patch.goal) {
+        let goal = patch.map(|patch| patch.goal);
+        match goal {
             Some(Goal::ExternCall(_)) => return Ok(None),
-            // A call of a global function has distance -1; for a static one the
-            // symbol is the section, and the distance counts from its start.
-            Some(Goal::Call { offset }) => i64::from(offset / 8) + i64::from(insn.imm) + 1,
-            Some(Goal::Address { offset }) => i64::from(offset.wrapping_add(insn.imm as u32) / 8),
-            Some(_) => return Err(RelocationFault::UnexpectedReference),
             None if insn.code != CALL => return Err(RelocationFault::MissingAddress),
-            // Within a section, compilers know the distance.
-            None => {
-                let start = self.codes.get(id).map_or(0, |code| code.start);
-                (start + slot) as i64 + i64::from(insn.imm) + 1
-            }
-        };
+            _ => {}
+        }
+        let start = self.codes.get(id).map_or(0, |code| code.start);
+        let target = function_slot(goal, start + slot, insn.imm)
+            .ok_or(RelocationFault::UnexpectedReference)?;
         let text = self.text.ok_or(RelocationFault::NoFunction)?;
         let slot = usize::try_from(target).map_err(|_| RelocationFault::NoFunction)?;
         let callee = self

@@ -7,7 +7,7 @@
 //! has, so that only a program that gets there is refused.
 
 use btf::core::{Access, Resolution, Resolver};
-use btf::ext::CoreRelo;
+use btf::ext::CoreQuestion;
 use btf::{Btf, BtfExt, Name};
 use isa::ebpf::RawInsn;
 use program::{CORE_POISON, Reference, Referent, is_wide_load};
@@ -23,59 +23,50 @@ use crate::target::Target;
 /// The largest offset of a load or store.
 const LARGEST_OFFSET: u64 = i16::MAX as u64;
 
-/// All instructions of an object in one piece, program after program.
+/// The instructions that are loaded, each program and function in a copy of its own.
+#[derive(Debug)]
+pub(crate) struct Copies(Vec<Copied>);
+
+/// A program or function; empty if it is not loaded.
 #[derive(Debug, Default)]
-pub(crate) struct Code {
-    slots: Vec<RawInsn>,
-    /// Where each program starts, and the end of the last.
-    starts: Vec<u32>,
-    /// The relocations that were applied, by program; slots are counted from its
-    /// start.
-    applied: Vec<Vec<Reference>>,
+pub(crate) struct Copied {
+    pub(crate) slots: Vec<RawInsn>,
+    /// The relocations that were applied; slots are counted from its start.
+    pub(crate) applied: Vec<Reference>,
 }
 
-impl Code {
-    /// Copies the instructions of every program and function.
-    pub(crate) fn of(codes: &Codes<'_>) -> Result<Code, RelocationFault> {
+impl Copies {
+    /// Copies the instructions of what is loaded.
+    pub(crate) fn of(codes: &Codes<'_>, loaded: &Loaded) -> Result<Copies, RelocationFault> {
         // Symbols may overlap, so this can be more than the file has.
-        let total = codes.iter().map(|(_, code)| code.len()).sum();
+        let total: usize = codes.iter().map(|(_, code)| code.len()).sum();
         if total > LARGEST {
             return Err(RelocationFault::TooLarge { limit: LARGEST });
         }
-        let mut slots = Vec::with_capacity(total);
-        let mut starts = Vec::new();
-        for (_, code) in codes.iter() {
-            starts.push(slots.len() as u32);
-            slots.extend(code.slots());
-        }
-        starts.push(slots.len() as u32);
-        Ok(Code {
-            slots,
-            starts,
-            applied: vec![Vec::new(); codes.len()],
-        })
+        let copied = codes.iter().map(|(id, code)| Copied {
+            slots: match loaded.has(id) {
+                true => code.slots().collect(),
+                false => Vec::new(),
+            },
+            applied: Vec::new(),
+        });
+        Ok(Copies(copied.collect()))
     }
 
-    /// The instructions of one.
-    pub(crate) fn slots(&self, id: ProgramId) -> &[RawInsn] {
-        let at = id.0 as usize;
-        &self.slots[self.starts[at] as usize..self.starts[at + 1] as usize]
+    /// One of them.
+    pub(crate) fn get(&self, id: ProgramId) -> &Copied {
+        &self.0[id.0 as usize]
     }
 
-    /// The instructions of one, to change.
+    /// The slots of one, to change.
     pub(crate) fn slots_mut(&mut self, id: ProgramId) -> &mut [RawInsn] {
-        let at = id.0 as usize;
-        &mut self.slots[self.starts[at] as usize..self.starts[at + 1] as usize]
+        &mut self.0[id.0 as usize].slots
     }
 
-    /// The relocations applied to a program or function.
-    pub(crate) fn applied_to(&self, id: ProgramId) -> &[Reference] {
-        &self.applied[id.0 as usize]
-    }
-
-    /// The same of a program, which is asked once: there may be many.
-    pub(crate) fn take_applied_to(&mut self, id: ProgramId) -> Vec<Reference> {
-        std::mem::take(&mut self.applied[id.0 as usize])
+    /// A program, which becomes the start of what is made of it: no other program
+    /// has it as a part.
+    pub(crate) fn take(&mut self, id: ProgramId) -> Copied {
+        std::mem::take(&mut self.0[id.0 as usize])
     }
 
     /// Applies the relocations of `.BTF.ext` to what is to be loaded.
@@ -104,7 +95,7 @@ impl Code {
                 return Err(RelocationFault::CoreSection.into());
             }
             let section = elf.section_named(name.as_bytes());
-            for relo in group.records() {
+            for (at, relo) in group.records().enumerate() {
                 let slot = slot_of(relo.offset).map_err(|error| error.in_section(name))?;
                 let program = section.and_then(|section| codes.at(section.id, slot));
                 // What is in no program was a weak function.
@@ -116,20 +107,27 @@ impl Code {
                 };
                 let located = |fault: RelocationFault| {
                     let place = (code.name, name, slot);
-                    describe(fault, &resolver_text(btf, &relo), place)
+                    describe(fault, &question_text(btf, relo.question), place)
                 };
-                let resolution = resolver.resolve(&relo);
+                let resolution = resolver.resolve(&relo.question);
                 let resolution =
                     resolution.map_err(|error| located(RelocationFault::Core(error)))?;
                 let local = slot - code.start;
-                let is_missing =
-                    patch(&mut self.slots_mut(id)[local..], resolution).map_err(located)?;
-                let slot = local as u32;
+                let Copied { slots, applied } = &mut self.0[id.0 as usize];
+                let is_missing = patch(&mut slots[local..], resolution).map_err(located)?;
                 let to = match is_missing {
-                    true => Referent::MissingCore(relo),
-                    false => Referent::Core(relo),
+                    true => Referent::MissingCore(relo.question),
+                    false => Referent::Core(relo.question),
                 };
-                self.applied[id.0 as usize].push(Reference { slot, to });
+                if applied.is_empty() {
+                    // There may be many, and they stay: room for no more than these.
+                    let end = codes.own_end(id) as u64 * 8;
+                    let rest = (at..).map_while(|at| group.get(at));
+                    let own = rest.take_while(|relo| u64::from(relo.offset) < end);
+                    applied.reserve_exact(own.count());
+                }
+                let slot = local as u32;
+                applied.push(Reference { slot, to });
             }
         }
         Ok(())
@@ -144,12 +142,12 @@ fn slot_of(offset: u32) -> Result<usize, Error> {
 }
 
 /// What a relocation is about, for messages.
-fn resolver_text(btf: &Btf<'_>, relo: &CoreRelo) -> String {
+fn question_text(btf: &Btf<'_>, question: CoreQuestion) -> String {
     let ty = btf
-        .get(relo.ty)
+        .get(question.ty)
         .map(|ty| ty.name().to_string())
         .unwrap_or_default();
-    format!("{ty}:{}", btf.string(relo.access))
+    format!("{ty}:{}", btf.string(question.access))
 }
 
 fn describe(

@@ -13,7 +13,6 @@ use crate::maps::Maps;
 use crate::programs::{Codes, ProgramId};
 use crate::relocate::RelocationFault;
 use crate::relocate::assemble::{Assembly, Piece};
-use crate::relocate::core::Code;
 use crate::relocate::patches::{CALL, Goal, Patches};
 use crate::sections::Sections;
 
@@ -22,7 +21,6 @@ pub(crate) struct Data<'o, 'a> {
     pub(crate) elf: &'o Elf<'a>,
     pub(crate) sections: &'o Sections,
     pub(crate) codes: &'o Codes<'a>,
-    pub(crate) code: &'o mut Code,
     pub(crate) patches: &'o Patches,
     pub(crate) maps: &'o Maps<'a>,
     pub(crate) externs: &'o Externs,
@@ -57,20 +55,10 @@ impl Data<'_, '_> {
                 done.map_err(|fault| self.located(piece, patch.slot, fault))?;
             }
         }
-        // The program itself is the first piece, and a piece of no other program.
-        let mut references = self.code.take_applied_to(main);
-        references.append(&mut made.references);
-        for piece in &made.pieces[1..] {
-            let applied = self.code.applied_to(piece.id).iter();
-            references.extend(applied.map(|applied| Reference {
-                slot: piece.start + applied.slot,
-                to: applied.to,
-            }));
-        }
         // At one slot, relocations for the kernel's types come last.
         let is_core = |to| matches!(to, Referent::Core(_) | Referent::MissingCore(_));
-        references.sort_by_key(|reference| (reference.slot, is_core(reference.to)));
-        made.references = references;
+        made.references
+            .sort_by_key(|reference| (reference.slot, is_core(reference.to)));
         Ok(())
     }
 
@@ -155,17 +143,11 @@ impl Data<'_, '_> {
             }
             Resolution::Address(address) => {
                 load.number(address);
-                Referent::Address {
-                    object: id,
-                    address,
-                }
+                Referent::Address(id)
             }
             Resolution::Missing | Resolution::Config => {
                 load.number(0);
-                Referent::Address {
-                    object: id,
-                    address: 0,
-                }
+                Referent::Address(id)
             }
         }
     }

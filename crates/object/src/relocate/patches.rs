@@ -7,7 +7,7 @@
 
 use program::{ExternId, MapId, is_wide_load};
 
-use crate::elf::{Binding, Elf, ElfFault, Relocation, Section, SectionId, Symbol, SymbolKind};
+use crate::elf::{Binding, Elf, ElfFault, Section, SectionId, Symbol, SymbolKind};
 use crate::error::Error;
 use crate::externs::Externs;
 use crate::maps::Maps;
@@ -45,6 +45,20 @@ pub(crate) enum Goal {
     Address { offset: u32 },
     /// A table of places to jump to.
     JumpTable { offset: u32, size: u32 },
+}
+
+/// The slot of `.text` that slot `at` of a section, with this number, calls or takes
+/// the address of; `None` if it does neither.
+pub(crate) fn function_slot(goal: Option<Goal>, at: usize, imm: i32) -> Option<i64> {
+    match goal {
+        // A call of a global function has distance -1; for a static one the symbol
+        // is the section, and the distance counts from its start.
+        Some(Goal::Call { offset }) => Some(i64::from(offset / 8) + i64::from(imm) + 1),
+        Some(Goal::Address { offset }) => Some(i64::from(offset.wrapping_add(imm as u32) / 8)),
+        Some(_) => None,
+        // Within a section, compilers know the distance.
+        None => Some(at as i64 + i64::from(imm) + 1),
+    }
 }
 
 /// All of an object, by program and slot.
@@ -87,11 +101,11 @@ pub(crate) struct Reader<'o, 'a> {
     pub(crate) maps: &'o Maps<'a>,
 }
 
-impl Reader<'_, '_> {
+impl<'a> Reader<'_, 'a> {
     /// Reads the relocations of one section of instructions.
     pub(crate) fn read(
         &self,
-        table: &Section<'_>,
+        table: &Section<'a>,
         collected: &mut Vec<(ProgramId, Patch)>,
     ) -> Result<(), Error> {
         let target = self
@@ -100,13 +114,14 @@ impl Reader<'_, '_> {
             .ok_or(ElfFault::BadRelocations)?;
         let located = |error: Error| error.in_section(target.name);
         let bytes = target.data().map_err(|fault| located(fault.into()))?;
-        let relocations = self
+        let references = self
             .elf
-            .relocations(table)
+            .references(table)
             .map_err(|fault| located(fault.into()))?;
-        collected.reserve(relocations.len());
-        for relocation in relocations {
-            let patch = self.read_one(target, bytes.len(), relocation);
+        collected.reserve(references.len());
+        for reference in references {
+            let (relocation, symbol) = reference.map_err(|fault| located(fault.into()))?;
+            let patch = self.read_one(target, bytes.len(), relocation.offset, symbol);
             collected.extend(patch.map_err(located)?);
         }
         Ok(())
@@ -116,15 +131,9 @@ impl Reader<'_, '_> {
         &self,
         target: &Section<'_>,
         size: usize,
-        relocation: Relocation,
+        offset: u64,
+        symbol: &Symbol,
     ) -> Result<Option<(ProgramId, Patch)>, Error> {
-        let Relocation {
-            offset, symbol: id, ..
-        } = relocation;
-        let symbol = self
-            .elf
-            .symbol(id)
-            .ok_or(ElfFault::NoSuchSymbol { symbol: id.0 })?;
         let section = symbol.section_number();
         if section as usize >= self.elf.sections().len() {
             return Err(ElfFault::NoSuchSection { section }.into());

@@ -46,21 +46,47 @@ pub enum Fault {
 pub struct Limits {
     /// Instructions.
     pub steps: u64,
-    /// Where the memory is said to be: a program must not depend on it.
-    pub base: u64,
+    /// Where memory and stack are said to be: a program must not depend on it.
+    pub place: Addresses,
 }
 
-/// Where the memory is said to be when nobody says otherwise.
-pub const BASE: u64 = 0x7000_0000_1000;
+/// Where memory and stack are said to be.
+#[derive(Clone, Copy, Debug)]
+pub struct Addresses {
+    /// The memory's first byte.
+    pub memory: u64,
+    /// A step below the first frame.
+    pub stack: u64,
+}
+
+impl Addresses {
+    /// Where they are when nobody says otherwise, elsewhere up there with other low
+    /// bits, and where the checked engine has them: below what a 32-bit constant takes
+    /// away.
+    pub const ALL: [Addresses; 3] = [
+        Addresses {
+            memory: 0x7000_0000_1000,
+            stack: 0x7100_0000_0000,
+        },
+        Addresses {
+            memory: 0x8234_5678_a3c8,
+            stack: 0x8100_0012_3458,
+        },
+        Addresses {
+            memory: 0x1000_0eb0,
+            stack: 0x0100_0a30,
+        },
+    ];
+}
+
 const CONTEXT: u64 = 0x7200_0000_0000;
-const STACK_BASE: u64 = 0x7100_0000_0000;
 const STACK_STEP: u64 = 0x10_0000;
 
 impl Default for Limits {
     fn default() -> Limits {
         Limits {
             steps: 200_000_000,
-            base: BASE,
+            place: Addresses::ALL[0],
         }
     }
 }
@@ -90,7 +116,7 @@ impl Frame {
 struct Run<'a> {
     insns: &'a [Insn],
     memory: &'a mut [u8],
-    base: u64,
+    place: Addresses,
     regs: [u64; Reg::COUNT],
     /// Which registers were written; bit `n` is register `n`.
     written: u16,
@@ -111,7 +137,7 @@ pub fn run(
     limits: Limits,
     reach: &mut Reach,
 ) -> Result<u64, Fault> {
-    let start = [limits.base, memory.len() as u64];
+    let start = [limits.place.memory, memory.len() as u64];
     Run::new(insns, memory, start, random, limits, reach).outcome(limits)
 }
 
@@ -124,7 +150,8 @@ pub fn run_xdp(
     limits: Limits,
     reach: &mut Reach,
 ) -> Result<u64, Fault> {
-    let ends = [limits.base, limits.base + packet.len() as u64];
+    let start = limits.place.memory;
+    let ends = [start, start + packet.len() as u64];
     let mut run = Run::new(insns, packet, [CONTEXT, 0], random, limits, reach);
     run.written &= !(1 << 2);
     run.packet_ends = Some(ends);
@@ -145,7 +172,7 @@ impl<'a> Run<'a> {
         Run {
             insns,
             memory,
-            base: limits.base,
+            place: limits.place,
             regs,
             written: 1 << 1 | 1 << 2 | 1 << 10,
             frames: vec![Frame::new(0)],
@@ -359,7 +386,7 @@ impl<'a> Run<'a> {
 
     fn set_frame_pointer(&mut self) {
         let depth = self.frames.len() as u64;
-        self.regs[10] = STACK_BASE + depth * STACK_STEP + STACK as u64;
+        self.regs[10] = self.place.stack + depth * STACK_STEP + STACK as u64;
     }
 
     fn enter(&mut self, back: usize) -> Result<(), Fault> {
@@ -433,11 +460,14 @@ impl<'a> Run<'a> {
             let end = at.checked_add(len as u64)?;
             (end <= size as u64).then_some(at as usize)
         };
-        if let Some(at) = inside(self.base, self.memory.len()) {
+        if let Some(at) = inside(self.place.memory, self.memory.len()) {
             return Ok(Place::Memory(at));
         }
-        let frame = address.wrapping_sub(STACK_BASE) / STACK_STEP;
-        let base = STACK_BASE.wrapping_add(frame.wrapping_mul(STACK_STEP));
+        let frame = address.wrapping_sub(self.place.stack) / STACK_STEP;
+        let base = self
+            .place
+            .stack
+            .wrapping_add(frame.wrapping_mul(STACK_STEP));
         match inside(base, STACK) {
             Some(at) if frame >= 1 && frame <= self.frames.len() as u64 => {
                 Ok(Place::Stack(frame as usize - 1, at))

@@ -480,6 +480,17 @@ fn arithmetic_in_memory() {
 }
 
 #[test]
+fn conditions_as_numbers() {
+    for dst in registers() {
+        for (cc, suffix) in CONDITIONS {
+            check(&format!("set{suffix} {}", name(Size::B, dst)), |code| {
+                code.set_if(cc, dst);
+            });
+        }
+    }
+}
+
+#[test]
 fn moves_between_registers() {
     for (dst, src) in pairs() {
         for width in WIDTHS {

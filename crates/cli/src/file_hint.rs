@@ -1,0 +1,92 @@
+//! What to do about a file that can't be opened or written: the one place that knows.
+
+use std::env;
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::Path;
+
+/// Where a kernel has its types.
+const KERNEL_TYPES: &str = "/sys/kernel/btf";
+
+/// How many files of a directory are compared with a name that is not there.
+const MOST_FILES: usize = 10_000;
+
+/// What to try instead, by what the system said about a path.
+pub(crate) fn hint(path: &Path, error: &io::Error) -> Option<String> {
+    match error.kind() {
+        ErrorKind::NotFound => instead(path),
+        ErrorKind::PermissionDenied => Some("as a user who may (sudo), or change its mode".into()),
+        ErrorKind::IsADirectory => Some("the name of a file in it".into()),
+        ErrorKind::NotADirectory => Some("a path of which only the last part is a file".into()),
+        _ => None,
+    }
+}
+
+/// For a path that leads nowhere: the name that was probably meant, or from where on
+/// nothing is there.
+fn instead(path: &Path) -> Option<String> {
+    if path.starts_with(KERNEL_TYPES) {
+        return Some("a kernel with CONFIG_DEBUG_INFO_BTF, or a file of types".into());
+    }
+    let parent = path.parent()?;
+    let directory = match parent.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => parent,
+    };
+    if !directory.is_dir() {
+        let missing = path.ancestors().skip(1).take_while(|above| !above.exists());
+        let first = missing.last().unwrap_or(parent);
+        return Some(format!(
+            "mkdir -p, or another path: there is no {}",
+            first.display()
+        ));
+    }
+    if let Some(near) = nearest(directory, &path.file_name()?.to_string_lossy()) {
+        return Some(parent.join(near).display().to_string());
+    }
+    let here = env::current_dir().ok().filter(|_| path.is_relative())?;
+    Some(format!("a path that starts at {}", here.display()))
+}
+
+/// The file of a directory whose name is most like this one, if one is.
+fn nearest(directory: &Path, name: &str) -> Option<String> {
+    let files = fs::read_dir(directory).ok()?.take(MOST_FILES).flatten();
+    let names = files.filter_map(|file| file.file_name().into_string().ok());
+    let most = (name.len() / 4).clamp(1, 3);
+    // `xdp.bpf.o` is there, but neither `xdp.o` nor `xdp`.
+    let (stem, ending) = name.split_once('.').unwrap_or((name, ""));
+    let is_shortened = |other: &str| {
+        let rest = other.strip_prefix(stem).filter(|_| !stem.is_empty());
+        rest.is_some_and(|rest| rest.starts_with('.') && rest.ends_with(ending))
+    };
+    let changes = |other: &str| match is_shortened(other) {
+        true => 1,
+        false => strsim::levenshtein(name, other),
+    };
+    let near = names.map(|other| (changes(&other), other));
+    near.filter(|(changes, _)| *changes <= most)
+        .min()
+        .map(|(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_that_was_meant_is_found() {
+        let directory = tempfile::tempdir().unwrap();
+        for name in ["counter.bpf.o", "filter.txt", "x"] {
+            fs::write(directory.path().join(name), "").unwrap();
+        }
+        let missing = io::Error::from(ErrorKind::NotFound);
+        let hint = |name: &str| hint(&directory.path().join(name), &missing);
+        let file = |name: &str| Some(directory.path().join(name).display().to_string());
+        assert_eq!(hint("counter.o"), file("counter.bpf.o"));
+        assert_eq!(hint("filtre.txt"), file("filter.txt"));
+        assert_eq!(hint("something else"), None);
+        let place = directory.path().join("none").display().to_string();
+        let told = hint("none/below/file").unwrap();
+        assert!(told.ends_with(&format!("there is no {place}")), "{told}");
+    }
+}

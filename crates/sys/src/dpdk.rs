@@ -1,0 +1,243 @@
+//! DPDK's librte_bpf, loaded when it is asked for: its interpreter and its
+//! compiler, to compare with.
+//!
+//! It works without DPDK's environment (huge pages, cores, devices): a program is
+//! mapped memory, and a packet is a structure that anybody can fill in. It has its
+//! own verifier, which wants programs without loops and without 32-bit jumps.
+
+use std::ffi::{c_int, c_void};
+use std::ptr::{self, NonNull};
+
+use isa::ebpf::RawInsn;
+use libloading::Library;
+
+/// The names under which it is installed, newest first: the releases since 2022,
+/// which lay packets out alike.
+const NAMES: &[&str] = &["librte_bpf.so.25", "librte_bpf.so.24", "librte_bpf.so.23"];
+
+/// `RTE_BPF_ARG_PTR_MBUF`: programs are given a packet.
+const PACKET: c_int = 0x11;
+
+/// Bytes that a packet's buffer may have at most.
+const LONGEST: usize = u16::MAX as usize;
+
+type Run = unsafe extern "C" fn(*mut c_void) -> u64;
+
+/// The functions that are used, as librte_bpf declares them.
+pub struct Dpdk {
+    load: unsafe extern "C" fn(*const Parameters) -> *mut c_void,
+    get_jit: unsafe extern "C" fn(*const c_void, *mut Native) -> c_int,
+    exec: unsafe extern "C" fn(*const c_void, *mut c_void) -> u64,
+    destroy: unsafe extern "C" fn(*mut c_void),
+    /// Keeps the functions in place.
+    _library: Library,
+}
+
+/// `struct rte_bpf_prm`.
+#[repr(C)]
+struct Parameters {
+    insns: *const RawInsn,
+    len: u32,
+    symbols: *const c_void,
+    symbol_count: u32,
+    argument: Argument,
+}
+
+/// `struct rte_bpf_arg`.
+#[repr(C)]
+struct Argument {
+    kind: c_int,
+    size: usize,
+    buffer_size: usize,
+}
+
+/// `struct rte_bpf_jit`.
+#[repr(C)]
+struct Native {
+    run: Option<Run>,
+    size: usize,
+}
+
+/// What librte_bpf looks at in a packet (`struct rte_mbuf`): where its bytes are
+/// and how many. The rest is zero: one segment in no pool.
+#[repr(C, align(64))]
+struct Packet {
+    buffer: *const u8,
+    /// Physical address, offset of the data (0), reference count.
+    _place: [u16; 6],
+    segments: u16,
+    _port: u16,
+    _flags_and_type: [u32; 3],
+    whole_len: u32,
+    len: u16,
+    _rest: [u8; 86],
+}
+
+const _: () = assert!(size_of::<Packet>() == 128);
+
+impl Dpdk {
+    /// Loads the library; `None` where it is not installed.
+    pub fn load() -> Option<Dpdk> {
+        // SAFETY: the names are librte_bpf's, which only registers what it logs
+        // when it is loaded, and these are its functions as its header has them.
+        unsafe {
+            let library = NAMES.iter().find_map(|name| Library::new(*name).ok())?;
+            Some(Dpdk {
+                load: *library.get(b"rte_bpf_load\0").ok()?,
+                get_jit: *library.get(b"rte_bpf_get_jit\0").ok()?,
+                exec: *library.get(b"rte_bpf_exec\0").ok()?,
+                destroy: *library.get(b"rte_bpf_destroy\0").ok()?,
+                _library: library,
+            })
+        }
+    }
+
+    /// Hands it a program that runs on packets; `None` if it is refused, or does
+    /// other things than filters do: all its memory is its stack and the packet,
+    /// by packet loads, and it calls nothing.
+    pub fn program(&self, program: &[RawInsn]) -> Option<Program<'_>> {
+        if !program.iter().all(is_of_a_filter) {
+            return None;
+        }
+        let parameters = Parameters {
+            insns: program.as_ptr(),
+            len: program.len().try_into().ok()?,
+            symbols: ptr::null(),
+            symbol_count: 0,
+            argument: Argument {
+                kind: PACKET,
+                size: size_of::<Packet>(),
+                buffer_size: LONGEST,
+            },
+        };
+        // SAFETY: so many instructions, laid out as the kernel's `struct bpf_insn`,
+        // start at the pointer; the function copies them.
+        let loaded = NonNull::new(unsafe { (self.load)(&raw const parameters) })?;
+        let mut native = Native { run: None, size: 0 };
+        // SAFETY: the program was just loaded, and the function fills in `native`.
+        let answer = unsafe { (self.get_jit)(loaded.as_ptr(), &raw mut native) };
+        Some(Program {
+            dpdk: self,
+            loaded,
+            native: native.run.filter(|_| answer == 0),
+            packet: Box::new(Packet::EMPTY),
+        })
+    }
+}
+
+/// Whether an instruction touches the stack and the packet only.
+fn is_of_a_filter(slot: &RawInsn) -> bool {
+    const FRAME: u8 = 10;
+    const CALL: u8 = 8;
+    match slot.code & 7 {
+        // Loads through a register, then stores of both kinds.
+        1 => slot.regs >> 4 == FRAME,
+        2 | 3 => slot.regs & 15 == FRAME,
+        5 => slot.code >> 4 != CALL,
+        _ => true,
+    }
+}
+
+/// A program that librte_bpf has verified.
+pub struct Program<'d> {
+    dpdk: &'d Dpdk,
+    loaded: NonNull<c_void>,
+    native: Option<Run>,
+    /// The one that runs are given.
+    packet: Box<Packet>,
+}
+
+impl Program<'_> {
+    /// Whether it could be compiled.
+    pub fn is_compiled(&self) -> bool {
+        self.native.is_some()
+    }
+
+    /// Interprets it on a packet; `None` if that is too long.
+    #[inline]
+    pub fn interpret(&mut self, data: &[u8]) -> Option<u64> {
+        self.packet.set(data)?;
+        let packet = (&raw mut *self.packet).cast();
+        // SAFETY: the library is loaded (we borrow it) and its verifier took the
+        // program, which reads the packet only with checks of its length
+        // (`is_of_a_filter`).
+        Some(unsafe { (self.dpdk.exec)(self.loaded.as_ptr(), packet) })
+    }
+
+    /// Runs its native code on a packet; `None` if there is none or the packet is
+    /// too long.
+    #[inline]
+    pub fn run(&mut self, data: &[u8]) -> Option<u64> {
+        let run = self.native?;
+        self.packet.set(data)?;
+        // SAFETY: as in `interpret`; the code lives as long as the program.
+        Some(unsafe { run((&raw mut *self.packet).cast()) })
+    }
+}
+
+impl Drop for Program<'_> {
+    fn drop(&mut self) {
+        // SAFETY: it was loaded by this library and nothing refers to it any more.
+        unsafe { (self.dpdk.destroy)(self.loaded.as_ptr()) }
+    }
+}
+
+impl Packet {
+    const EMPTY: Packet = Packet {
+        buffer: ptr::null(),
+        _place: [0; 6],
+        segments: 1,
+        _port: 0,
+        _flags_and_type: [0; 3],
+        whole_len: 0,
+        len: 0,
+        _rest: [0; 86],
+    };
+
+    /// Makes these its bytes; `None` if they are too many.
+    #[inline]
+    fn set(&mut self, data: &[u8]) -> Option<()> {
+        self.len = data.len().try_into().ok()?;
+        self.whole_len = self.len.into();
+        self.buffer = data.as_ptr();
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use isa::ebpf::{assemble, encode};
+
+    fn slots(text: &str) -> Vec<RawInsn> {
+        encode(&assemble(text).expect("a program")).expect("slots")
+    }
+
+    #[test]
+    fn programs_run_on_packets() {
+        let Some(dpdk) = Dpdk::load() else {
+            eprintln!("skipped: no librte_bpf (apt-get install librte-bpf23)");
+            return;
+        };
+        let program = slots("r6 = r1\nr0 = *(u16 *)skb[1]\nexit\n");
+        let mut program = dpdk.program(&program).expect("it takes packet loads");
+        for (packet, answer) in [(&[1, 2, 3][..], 0x0203), (&[1, 2], 0)] {
+            assert_eq!(program.interpret(packet), Some(answer));
+            if program.is_compiled() {
+                assert_eq!(program.run(packet), Some(answer));
+            }
+        }
+        assert_eq!(program.interpret(&vec![0; LONGEST + 1]), None);
+    }
+
+    #[test]
+    fn what_no_filter_does_is_not_handed_over() {
+        let all_of = |text| slots(text).iter().all(is_of_a_filter);
+        assert!(all_of(
+            "*(u32 *)(r10 - 4) = r0\nr0 = *(u32 *)(r10 - 4)\nexit\n"
+        ));
+        assert!(!all_of("r0 = *(u64 *)(r1 + 0)\nexit\n"));
+        assert!(!all_of("*(u64 *)(r1 + 0) = r0\nexit\n"));
+        assert!(!all_of("call 5\nexit\n"));
+    }
+}

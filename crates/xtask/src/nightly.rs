@@ -1,0 +1,142 @@
+//! Chores that need nightly Rust: AddressSanitizer on the engines, which sees
+//! accesses beside what the interpreter and the code around native code should
+//! touch, and Miri on the unsafe code of the machine and the interpreter, which
+//! sees whatever Rust leaves undefined.
+//!
+//! Where there is no nightly Rust, or no Miri in it, they say that they were
+//! skipped. Each builds into a directory of its own.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::Outcome;
+
+/// The fuzz targets that run engines.
+const TARGETS: &[&str] = &["engines", "ebpf-raw", "ebpf-engines"];
+
+/// What Miri runs: the package, and what is in the names of its tests; all of them
+/// where nothing is named. It is some thousand times as slow as the processor, so
+/// of the interpreter it gets tests that come to every kind of unsafe operation
+/// without trying all operands. The checked engine forbids unsafe code.
+const FOR_MIRI: &[(&str, &[&str])] = &[
+    ("beebox-vm", &[]),
+    (
+        "beebox-interp",
+        &[
+            "tests::chains",
+            "tests::random",
+            "memory_keeps_what_it_is_given",
+            "a_failed_exchange_leaves_the_source",
+            "a_trusted_program_runs_on_memory",
+            "eight_functions_deep_each_has_its_frame",
+            "a_packet_load_beyond_the_packet_ends_its_function",
+            "helpers_tell_the_time_of_the_host",
+        ],
+    ),
+];
+
+/// Tries the seeds of every target and mutations of them for so many seconds
+/// each.
+pub(crate) fn fuzz_with_asan(seconds: u64) -> Outcome {
+    let Some(host) = host() else {
+        println!(
+            "SKIPPED AddressSanitizer: there is no nightly Rust (rustup toolchain add nightly)"
+        );
+        return Ok(());
+    };
+    // With a target named, build scripts and macros of the host stay as they are.
+    let mut cargo = cargo("asan");
+    cargo
+        .env("RUSTFLAGS", "-Zsanitizer=address")
+        .env("ASAN_OPTIONS", "detect_leaks=1")
+        .args(["run", "--package", "beebox-fuzz", "--target", &host, "--"])
+        .args(TARGETS)
+        .args(["--seconds", &seconds.to_string()]);
+    run(&mut cargo, "the fuzzer")
+}
+
+/// Runs tests of unsafe code in Miri.
+pub(crate) fn interpret_with_miri() -> Outcome {
+    if !is_there("cargo", &["miri", "--version"]) {
+        println!(
+            "SKIPPED Miri: there is none (rustup toolchain add nightly --component miri rust-src)"
+        );
+        return Ok(());
+    }
+    for (package, tests) in FOR_MIRI {
+        println!("Miri on {package}");
+        let mut cargo = cargo("miri");
+        // The model of addresses is the host's: frames and contexts are numbers to
+        // programs, so the provenance of what they load is exposed.
+        cargo
+            .env("MIRIFLAGS", "-Zmiri-permissive-provenance")
+            .args([
+                "miri",
+                "test",
+                "--quiet",
+                "--package",
+                package,
+                "--tests",
+                "--",
+            ])
+            .args(*tests);
+        run(&mut cargo, "Miri")?;
+    }
+    Ok(())
+}
+
+/// Nightly's cargo at the root of the repository; `name` is where it builds.
+fn cargo(name: &str) -> Command {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    let mut cargo = nightly("cargo");
+    cargo
+        .current_dir(root)
+        .env("CARGO_TARGET_DIR", target.join(name));
+    cargo
+}
+
+fn run(command: &mut Command, who: &str) -> Outcome {
+    let status = command.status()?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("{who} ended with {status}").into())
+    }
+}
+
+/// A program of nightly Rust, whatever release of Rust runs this one.
+fn nightly(program: &str) -> Command {
+    let mut command = Command::new(program);
+    command
+        .env_remove("CARGO")
+        .env_remove("RUSTC")
+        .env("RUSTUP_TOOLCHAIN", "nightly");
+    command
+}
+
+fn is_there(program: &str, arguments: &[&str]) -> bool {
+    nightly(program)
+        .args(arguments)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+/// The triple of the machine, if nightly Rust is there.
+fn host() -> Option<String> {
+    let said = nightly("rustc")
+        .arg("-vV")
+        .stderr(Stdio::null())
+        .output()
+        .ok()
+        .filter(|output| output.status.success())?;
+    let said = String::from_utf8(said.stdout).ok()?;
+    if !said.lines().next()?.contains("nightly") {
+        return None;
+    }
+    let host = said.lines().find_map(|line| line.strip_prefix("host: "))?;
+    Some(host.to_owned())
+}
