@@ -78,11 +78,12 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// For the records of a capture, of which at most `snaplen` bytes are kept.
+    /// For the records of a capture, of which at most `snaplen` bytes are kept. As in
+    /// the formats themselves, 0 is no limit.
     pub fn new(shape: Shape, capture: Format, snaplen: Option<u32>) -> Encoder {
         Encoder {
             shape,
-            keep: snaplen.unwrap_or(u32::MAX),
+            keep: snaplen.filter(|&len| len != 0).unwrap_or(u32::MAX),
             verbatim: match (shape, capture) {
                 (Shape::Pcapng, Format::Pcapng) => true,
                 (Shape::Pcap(to), Format::Pcap(from)) => to.shares_records_with(&from),

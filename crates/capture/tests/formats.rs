@@ -381,6 +381,14 @@ fn cutting_keeps_wire_length_time_and_options_and_announces_the_limit() {
 }
 
 #[test]
+fn a_limit_of_nothing_is_none() {
+    for order in ORDERS {
+        let whole = copy(&pcapng(order).bytes, None, None);
+        assert_eq!(copy(&pcapng(order).bytes, None, Some(0)), whole);
+    }
+}
+
+#[test]
 fn captures_that_differ_share_a_file_that_can_hold_both() {
     let order = ByteOrder::Little;
     let pcap = |order, magic, link_type| {

@@ -42,7 +42,7 @@ pub struct Options {
     pub jobs: usize,
     /// Stop after so many kept packets.
     pub limit: Option<u64>,
-    /// Keep at most so many bytes of a packet when writing it.
+    /// Keep at most so many bytes of a packet when writing it; 0 is no limit.
     pub snaplen: Option<u32>,
 }
 

@@ -54,6 +54,7 @@ fn run(input: &[u8]) -> Signature {
     }
 
     let limit = (keep & 1 == 1).then(|| u32::from(keep / 2));
+    let at_most = limit.filter(|&limit| limit != 0).unwrap_or(u32::MAX);
     // A link type of pcapng has 16 bits, and so has every one that exists.
     let link_type = whole.packets.iter().map(|packet| packet.link_type).max();
     let fits_pcapng = link_type <= Some(u16::MAX.into());
@@ -66,9 +67,7 @@ fn run(input: &[u8]) -> Signature {
         assert_eq!(again.fault, None, "what was written is damaged");
         assert_eq!(again.packets.len(), whole.packets.len());
         for (before, after) in whole.packets.iter().zip(&again.packets) {
-            let kept = limit
-                .map_or(usize::MAX, |limit| limit as usize)
-                .min(before.data.len());
+            let kept = before.data.len().min(at_most as usize);
             assert_eq!(after.data, before.data[..kept]);
             assert_eq!(after.wire_len, before.wire_len);
             assert_eq!(after.link_type, before.link_type);

@@ -20,6 +20,7 @@ pub mod engines;
 mod generate;
 mod idioms;
 mod memory;
+mod origin;
 pub mod page;
 mod palette;
 mod program;

@@ -6,10 +6,12 @@
 //! whether they were written. What an operation computes is `isa`'s.
 //!
 //! Addresses are made up: the memory and the stack of every frame have places of
-//! their own, far from one another.
+//! their own, far from one another. Of each value it is known whether it depends on
+//! them, and a program whose outcome would is not safe.
 
+use super::origin::{ByteOrigin, Origin, Region};
 use super::reach::Reach;
-use isa::ebpf::{Callee, Imm64, Insn, Operand, Reg, Size, eval};
+use isa::ebpf::{AluOp, AtomicOp, Callee, Cond, Imm64, Insn, Operand, Reg, Size, Width, eval};
 use spec::Random;
 use spec::calls::{GET_PRANDOM_U32, GET_SMP_PROCESSOR_ID};
 
@@ -17,6 +19,9 @@ use spec::calls::{GET_PRANDOM_U32, GET_SMP_PROCESSOR_ID};
 const STACK: usize = 512;
 /// Frames that there may be at once.
 const FRAMES: usize = 8;
+/// Bytes from the beginning of a region within which addresses compare alike wherever
+/// it lies: engines have some so low.
+const NEAR: u64 = 1 << 20;
 /// How often `may_goto` falls through in each activation of a function.
 pub const TURNS: u32 = 8 * 1024 * 1024;
 
@@ -27,8 +32,11 @@ pub enum Fault {
     RegisterNotWritten(Reg),
     /// A byte of the stack was read that was not written.
     StackNotWritten(u64),
-    /// An access to what is neither memory nor stack.
+    /// An access to what is neither memory nor stack, or by what is not an address of
+    /// that place.
     OutOfBounds(u64),
+    /// What it does next, or what it leaves behind, tells where memory or stack lie.
+    TellsPlaces,
     /// An atomic access that is not aligned.
     Misaligned(u64),
     /// A jump or a call out of the program, or into a 64-bit immediate.
@@ -59,24 +67,13 @@ pub struct Addresses {
     pub stack: u64,
 }
 
-impl Addresses {
-    /// Where they are when nobody says otherwise, elsewhere up there with other low
-    /// bits, and where the checked engine has them: below what a 32-bit constant takes
-    /// away.
-    pub const ALL: [Addresses; 3] = [
+impl Default for Addresses {
+    fn default() -> Addresses {
         Addresses {
             memory: 0x7000_0000_1000,
             stack: 0x7100_0000_0000,
-        },
-        Addresses {
-            memory: 0x8234_5678_a3c8,
-            stack: 0x8100_0012_3458,
-        },
-        Addresses {
-            memory: 0x1000_0eb0,
-            stack: 0x0100_0a30,
-        },
-    ];
+        }
+    }
 }
 
 const CONTEXT: u64 = 0x7200_0000_0000;
@@ -86,27 +83,57 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             steps: 200_000_000,
-            place: Addresses::ALL[0],
+            place: Addresses::default(),
         }
     }
 }
 
+/// What is in a register.
+#[derive(Clone, Copy)]
+struct Value {
+    bits: u64,
+    origin: Origin,
+}
+
+impl Value {
+    fn number(bits: u64) -> Value {
+        let origin = Origin::Number;
+        Value { bits, origin }
+    }
+
+    fn address(bits: u64, region: Region) -> Value {
+        let origin = Origin::Address(region);
+        Value { bits, origin }
+    }
+
+    /// What an operation that is not followed makes of it.
+    fn map(self, operation: impl FnOnce(u64) -> u64) -> Value {
+        Value {
+            bits: operation(self.bits),
+            origin: self.origin.changed(),
+        }
+    }
+}
+
+/// One frame of the stack.
 struct Frame {
+    region: Region,
     bytes: [u8; STACK],
     written: [u64; STACK / 64],
-    saved: [u64; 4],
-    saved_written: u16,
+    origins: [ByteOrigin; STACK],
+    saved: [Option<Value>; 4],
     back: usize,
     turns: u32,
 }
 
 impl Frame {
-    fn new(back: usize) -> Frame {
+    fn new(region: Region, back: usize) -> Frame {
         Frame {
+            region,
             bytes: [0; STACK],
             written: [0; STACK / 64],
-            saved: [0; 4],
-            saved_written: 0,
+            origins: [ByteOrigin::Number; STACK],
+            saved: [None; 4],
             back,
             turns: TURNS,
         }
@@ -116,11 +143,14 @@ impl Frame {
 struct Run<'a> {
     insns: &'a [Insn],
     memory: &'a mut [u8],
+    /// Of each byte of the memory.
+    origins: Vec<ByteOrigin>,
     place: Addresses,
-    regs: [u64; Reg::COUNT],
-    /// Which registers were written; bit `n` is register `n`.
-    written: u16,
+    /// Those that were written.
+    regs: [Option<Value>; Reg::COUNT],
     frames: Vec<Frame>,
+    /// Frames that there have been.
+    activations: u32,
     random: &'a mut dyn Random,
     reach: &'a mut Reach,
     /// Where the packet begins and ends, for a program that finds that in its
@@ -137,8 +167,11 @@ pub fn run(
     limits: Limits,
     reach: &mut Reach,
 ) -> Result<u64, Fault> {
-    let start = [limits.place.memory, memory.len() as u64];
-    Run::new(insns, memory, start, random, limits, reach).outcome(limits)
+    let start = Value::address(limits.place.memory, Region::MEMORY);
+    let len = Value::number(memory.len() as u64);
+    let mut run = Run::new(insns, memory, random, limits, reach);
+    (run.regs[1], run.regs[2]) = (Some(start), Some(len));
+    run.outcome(limits)
 }
 
 /// The same for an XDP program: `r1` is the address of a `struct xdp_md`, and the
@@ -152,8 +185,8 @@ pub fn run_xdp(
 ) -> Result<u64, Fault> {
     let start = limits.place.memory;
     let ends = [start, start + packet.len() as u64];
-    let mut run = Run::new(insns, packet, [CONTEXT, 0], random, limits, reach);
-    run.written &= !(1 << 2);
+    let mut run = Run::new(insns, packet, random, limits, reach);
+    run.regs[1] = Some(Value::address(CONTEXT, Region::CONTEXT));
     run.packet_ends = Some(ends);
     run.outcome(limits)
 }
@@ -162,28 +195,27 @@ impl<'a> Run<'a> {
     fn new(
         insns: &'a [Insn],
         memory: &'a mut [u8],
-        start: [u64; 2],
         random: &'a mut dyn Random,
         limits: Limits,
         reach: &'a mut Reach,
     ) -> Run<'a> {
-        let mut regs = [0; Reg::COUNT];
-        (regs[1], regs[2]) = (start[0], start[1]);
-        Run {
+        let mut run = Run {
             insns,
+            origins: vec![ByteOrigin::Number; memory.len()],
             memory,
             place: limits.place,
-            regs,
-            written: 1 << 1 | 1 << 2 | 1 << 10,
-            frames: vec![Frame::new(0)],
+            regs: [None; Reg::COUNT],
+            frames: Vec::new(),
+            activations: 0,
             random,
             reach,
             packet_ends: None,
-        }
+        };
+        run.push_frame(0);
+        run
     }
 
     fn outcome(mut self, limits: Limits) -> Result<u64, Fault> {
-        self.set_frame_pointer();
         self.reach.begin(self.insns.len());
         let outcome = self.go(limits.steps);
         self.reach.end(self.insns);
@@ -198,10 +230,21 @@ impl<'a> Run<'a> {
             self.reach.step(at, next);
             match next {
                 Some(next) => at = next,
-                None => return Ok(self.regs[0]),
+                None => return self.ended(),
             }
         }
         Err(Fault::TooLong)
+    }
+
+    /// The answer, if it says nothing of where things lay.
+    fn ended(&self) -> Result<u64, Fault> {
+        let r0 = self.get(Reg::R0)?;
+        let mut memory = self.origins.iter();
+        if r0.origin.is_number() && memory.all(|byte| *byte == ByteOrigin::Number) {
+            Ok(r0.bits)
+        } else {
+            Err(Fault::TellsPlaces)
+        }
     }
 
     /// Performs one instruction; answers where it goes on, or `None` at the end.
@@ -217,14 +260,18 @@ impl<'a> Run<'a> {
                 let b = self.operand(src)?;
                 // A move does not look at what was there.
                 let a = match op {
-                    isa::ebpf::AluOp::Mov => 0,
+                    AluOp::Mov => Value::number(0),
                     _ => self.get(dst)?,
                 };
-                self.set(dst, eval::alu(op, width, a, b));
+                let value = Value {
+                    bits: eval::alu(op, width, a.bits, b.bits),
+                    origin: Origin::of_alu(op, width, a.origin, b.origin),
+                };
+                self.set(dst, value);
             }
             Insn::Neg { width, dst } => {
                 let a = self.get(dst)?;
-                self.set(dst, eval::neg(width, a));
+                self.set(dst, a.map(|a| eval::neg(width, a)));
             }
             Insn::MovSx {
                 width,
@@ -233,21 +280,21 @@ impl<'a> Run<'a> {
                 src,
             } => {
                 let value = self.get(src)?;
-                self.set(dst, eval::mov_sx(width, from, value));
+                self.set(dst, value.map(|value| eval::mov_sx(width, from, value)));
             }
             Insn::Endian { order, size, dst } => {
                 let value = self.get(dst)?;
-                self.set(dst, eval::endian(order, size, value));
+                self.set(dst, value.map(|value| eval::endian(order, size, value)));
             }
             Insn::Cast { dst, src, .. } => {
                 let value = self.get(src)?;
-                self.set(dst, value & 0xffff_ffff);
+                self.set(dst, value.map(|value| value & 0xffff_ffff));
             }
             Insn::LoadImm64 {
                 dst,
                 imm: Imm64::Value(value),
             } => {
-                self.set(dst, value.get());
+                self.set(dst, Value::number(value.get()));
                 next += 1;
             }
             Insn::Load {
@@ -257,12 +304,14 @@ impl<'a> Run<'a> {
                 base,
                 off,
             } => {
-                let address = eval::address(self.get(base)?, off);
+                let address = self.address(base, off)?;
                 let value = self.read(address, size)?;
-                // The kernel makes whole addresses of the fields of a context.
-                let is_field = address >= CONTEXT && self.packet_ends.is_some();
-                let size = if is_field { Size::DW } else { size };
-                self.set(dst, eval::loaded(size, signed, value));
+                // What is no number has eight bytes: it stays as it is.
+                let value = match value.origin {
+                    Origin::Address(_) => value,
+                    _ => value.map(|value| eval::loaded(size, signed, value)),
+                };
+                self.set(dst, value);
             }
             Insn::LoadAcquire {
                 size,
@@ -270,9 +319,9 @@ impl<'a> Run<'a> {
                 base,
                 off,
             } => {
-                let address = aligned(eval::address(self.get(base)?, off), size)?;
+                let address = aligned(self.address(base, off)?, size)?;
                 let value = self.read(address, size)?;
-                self.set(dst, eval::loaded(size, false, value));
+                self.set(dst, value);
             }
             Insn::Store {
                 size,
@@ -280,7 +329,7 @@ impl<'a> Run<'a> {
                 off,
                 src,
             } => {
-                let address = eval::address(self.get(base)?, off);
+                let address = self.address(base, off)?;
                 let value = self.operand(src)?;
                 self.write(address, size, value)?;
             }
@@ -290,7 +339,7 @@ impl<'a> Run<'a> {
                 off,
                 src,
             } => {
-                let address = aligned(eval::address(self.get(base)?, off), size)?;
+                let address = aligned(self.address(base, off)?, size)?;
                 let value = self.get(src)?;
                 self.write(address, size, value)?;
             }
@@ -301,21 +350,8 @@ impl<'a> Run<'a> {
                 off,
                 src,
             } => {
-                let address = aligned(eval::address(self.get(base)?, off), size)?;
-                let operand = self.get(src)?;
-                let expected = if op.fetches_into_r0() {
-                    self.get(Reg::R0)?
-                } else {
-                    0
-                };
-                let old = self.read(address, size)?;
-                let new = eval::atomic(op, size, old, operand, expected);
-                self.write(address, size, new)?;
-                if op.fetches_into_src() {
-                    self.set(src, old);
-                } else if op.fetches_into_r0() {
-                    self.set(Reg::R0, old);
-                }
+                let address = aligned(self.address(base, off)?, size)?;
+                self.atomic(op, size, address, src)?;
             }
             Insn::Jump {
                 cond,
@@ -325,7 +361,7 @@ impl<'a> Run<'a> {
                 off,
             } => {
                 let (a, b) = (self.get(dst)?, self.operand(src)?);
-                if eval::compare(cond, width, a, b) {
+                if self.compare(cond, width, a, b)? {
                     next = jump(at, off.into())?;
                 }
             }
@@ -348,8 +384,8 @@ impl<'a> Run<'a> {
                     GET_SMP_PROCESSOR_ID => 0,
                     _ => return Err(Fault::NotHere),
                 };
-                self.written &= !0x3e;
-                self.set(Reg::R0, value);
+                self.regs[1..=5].fill(None);
+                self.set(Reg::R0, Value::number(value));
             }
             Insn::Exit => {
                 self.get(Reg::R0)?;
@@ -360,23 +396,70 @@ impl<'a> Run<'a> {
         Ok(Some(next))
     }
 
-    fn get(&self, reg: Reg) -> Result<u64, Fault> {
-        if self.written & 1 << reg.number() == 0 {
-            return Err(Fault::RegisterNotWritten(reg));
-        }
-        Ok(self.regs[reg.index()])
+    fn get(&self, reg: Reg) -> Result<Value, Fault> {
+        self.regs[reg.index()].ok_or(Fault::RegisterNotWritten(reg))
     }
 
-    fn set(&mut self, reg: Reg, value: u64) {
-        self.written |= 1 << reg.number();
-        self.regs[reg.index()] = value;
+    fn set(&mut self, reg: Reg, value: Value) {
+        self.regs[reg.index()] = Some(value);
     }
 
-    fn operand(&self, operand: Operand) -> Result<u64, Fault> {
+    fn operand(&self, operand: Operand) -> Result<Value, Fault> {
         match operand {
             Operand::Reg(reg) => self.get(reg),
-            Operand::Imm(imm) => Ok(eval::imm(imm)),
+            Operand::Imm(imm) => Ok(Value::number(eval::imm(imm))),
         }
+    }
+
+    fn compare(&self, cond: Cond, width: Width, a: Value, b: Value) -> Result<bool, Fault> {
+        let decides = Origin::decides(cond, width, a.origin, b.origin);
+        if decides && self.is_near(a) && self.is_near(b) {
+            Ok(eval::compare(cond, width, a.bits, b.bits))
+        } else {
+            Err(Fault::TellsPlaces)
+        }
+    }
+
+    /// Whether an address is so near to its region that it would be a greater one
+    /// than another exactly if it is here.
+    fn is_near(&self, value: Value) -> bool {
+        let Origin::Address(region) = value.origin else {
+            return true;
+        };
+        let base = match region {
+            Region::MEMORY => Some(self.place.memory),
+            Region::CONTEXT => Some(CONTEXT),
+            _ => self.stack_of(region).map(|frame| self.stack_base(frame)),
+        };
+        base.is_some_and(|base| (value.bits.wrapping_sub(base) as i64).unsigned_abs() < NEAR)
+    }
+
+    fn atomic(&mut self, op: AtomicOp, size: Size, address: Value, src: Reg) -> Result<(), Fault> {
+        let operand = self.get(src)?;
+        let expected = if op.fetches_into_r0() {
+            self.get(Reg::R0)?
+        } else {
+            Value::number(0)
+        };
+        let old = self.read(address, size)?;
+        let number = [old, operand, expected]
+            .iter()
+            .all(|value| value.origin.is_number());
+        let origin = match op {
+            _ if number => Origin::Number,
+            AtomicOp::Xchg => operand.origin,
+            // Whether it stores depends on them.
+            AtomicOp::CmpXchg => return Err(Fault::TellsPlaces),
+            _ => Origin::Mixed,
+        };
+        let bits = eval::atomic(op, size, old.bits, operand.bits, expected.bits);
+        self.write(address, size, Value { bits, origin })?;
+        if op.fetches_into_src() {
+            self.set(src, old);
+        } else if op.fetches_into_r0() {
+            self.set(Reg::R0, old);
+        }
+        Ok(())
     }
 
     fn frame(&mut self) -> &mut Frame {
@@ -384,22 +467,40 @@ impl<'a> Run<'a> {
         &mut self.frames[last]
     }
 
+    /// The address of the lowest byte of a frame.
+    fn stack_base(&self, frame: usize) -> u64 {
+        self.place.stack + (frame as u64 + 1) * STACK_STEP
+    }
+
+    /// The frame with that stack, if it has not ended.
+    fn stack_of(&self, region: Region) -> Option<usize> {
+        self.frames.iter().position(|frame| frame.region == region)
+    }
+
     fn set_frame_pointer(&mut self) {
-        let depth = self.frames.len() as u64;
-        self.regs[10] = self.place.stack + depth * STACK_STEP + STACK as u64;
+        let region = self.frame().region;
+        let base = self.stack_base(self.frames.len() - 1);
+        self.set(Reg::R10, Value::address(base + STACK as u64, region));
+    }
+
+    fn push_frame(&mut self, back: usize) {
+        let region = Region(Region::STACK.0 + self.activations);
+        self.activations += 1;
+        self.frames.push(Frame::new(region, back));
+        self.set_frame_pointer();
     }
 
     fn enter(&mut self, back: usize) -> Result<(), Fault> {
         if self.frames.len() == FRAMES {
             return Err(Fault::TooDeep);
         }
-        let mut frame = Frame::new(back);
-        frame.saved.copy_from_slice(&self.regs[6..10]);
-        frame.saved_written = self.written & 0x3c0;
-        self.frames.push(frame);
+        self.push_frame(back);
         self.reach.depth(self.frames.len());
-        self.written &= !(0x3c0 | 1);
-        self.set_frame_pointer();
+        let mut saved = [None; 4];
+        saved.copy_from_slice(&self.regs[6..10]);
+        self.frame().saved = saved;
+        self.regs[6..10].fill(None);
+        self.regs[0] = None;
         Ok(())
     }
 
@@ -408,85 +509,117 @@ impl<'a> Run<'a> {
         if self.frames.is_empty() {
             return None;
         }
+        self.regs[1..=5].fill(None);
         self.regs[6..10].copy_from_slice(&frame.saved);
-        self.written = 1 | 1 << 10 | frame.saved_written;
         self.set_frame_pointer();
         Some(frame.back)
     }
 
-    fn read(&mut self, address: u64, size: Size) -> Result<u64, Fault> {
+    /// An address of an access, with the region that it may reach.
+    fn address(&self, base: Reg, off: i16) -> Result<Value, Fault> {
+        let base = self.get(base)?;
+        Ok(Value {
+            bits: eval::address(base.bits, off),
+            origin: base.origin,
+        })
+    }
+
+    fn read(&mut self, address: Value, size: Size) -> Result<Value, Fault> {
         let mut bytes = [0; 8];
         let len = size.bytes() as usize;
-        if let Some(ends) = self.packet_ends
-            && size == Size::W
-            && let Some(number) = [CONTEXT, CONTEXT + 4].iter().position(|&at| at == address)
-        {
-            return Ok(ends[number]);
-        }
-        match self.locate(address, len)? {
-            Place::Memory(at) => bytes[..len].copy_from_slice(&self.memory[at..at + len]),
+        let origin = match self.locate(address, len)? {
+            Place::Memory(at) => {
+                bytes[..len].copy_from_slice(&self.memory[at..at + len]);
+                ByteOrigin::loaded(&self.origins[at..at + len])
+            }
             Place::Stack(frame, at) => {
                 let frame = &self.frames[frame];
                 for byte in at..at + len {
                     if frame.written[byte / 64] & 1 << (byte % 64) == 0 {
-                        return Err(Fault::StackNotWritten(address));
+                        return Err(Fault::StackNotWritten(address.bits));
                     }
                 }
                 bytes[..len].copy_from_slice(&frame.bytes[at..at + len]);
+                ByteOrigin::loaded(&frame.origins[at..at + len])
             }
-        }
-        Ok(u64::from_le_bytes(bytes))
+            // The kernel makes whole addresses of the fields of a context.
+            Place::Context(field) if size == Size::W => {
+                let ends = self.packet_ends.ok_or(Fault::OutOfBounds(address.bits))?;
+                return Ok(Value::address(ends[field], Region::MEMORY));
+            }
+            Place::Context(_) => return Err(Fault::OutOfBounds(address.bits)),
+        };
+        let bits = u64::from_le_bytes(bytes);
+        Ok(Value { bits, origin })
     }
 
-    fn write(&mut self, address: u64, size: Size, value: u64) -> Result<(), Fault> {
-        let bytes = value.to_le_bytes();
+    fn write(&mut self, address: Value, size: Size, value: Value) -> Result<(), Fault> {
+        let bytes = value.bits.to_le_bytes();
         let len = size.bytes() as usize;
-        match self.locate(address, len)? {
-            Place::Memory(at) => self.memory[at..at + len].copy_from_slice(&bytes[..len]),
+        let (written, origins) = match self.locate(address, len)? {
+            Place::Memory(at) => (
+                &mut self.memory[at..at + len],
+                &mut self.origins[at..at + len],
+            ),
             Place::Stack(frame, at) => {
                 let frame = &mut self.frames[frame];
                 for byte in at..at + len {
                     frame.written[byte / 64] |= 1 << (byte % 64);
                 }
-                frame.bytes[at..at + len].copy_from_slice(&bytes[..len]);
+                (
+                    &mut frame.bytes[at..at + len],
+                    &mut frame.origins[at..at + len],
+                )
             }
+            Place::Context(_) => return Err(Fault::OutOfBounds(address.bits)),
+        };
+        written.copy_from_slice(&bytes[..len]);
+        for (number, origin) in origins.iter_mut().enumerate() {
+            *origin = ByteOrigin::stored(value.origin, number, len);
         }
         Ok(())
     }
 
-    fn locate(&self, address: u64, len: usize) -> Result<Place, Fault> {
+    fn locate(&self, address: Value, len: usize) -> Result<Place, Fault> {
+        let out = Fault::OutOfBounds(address.bits);
         let inside = |base: u64, size: usize| {
-            let at = address.checked_sub(base)?;
+            let at = address.bits.checked_sub(base)?;
             let end = at.checked_add(len as u64)?;
             (end <= size as u64).then_some(at as usize)
         };
-        if let Some(at) = inside(self.place.memory, self.memory.len()) {
-            return Ok(Place::Memory(at));
-        }
-        let frame = address.wrapping_sub(self.place.stack) / STACK_STEP;
-        let base = self
-            .place
-            .stack
-            .wrapping_add(frame.wrapping_mul(STACK_STEP));
-        match inside(base, STACK) {
-            Some(at) if frame >= 1 && frame <= self.frames.len() as u64 => {
-                Ok(Place::Stack(frame as usize - 1, at))
+        let Origin::Address(region) = address.origin else {
+            return Err(out);
+        };
+        let place = match region {
+            Region::MEMORY => inside(self.place.memory, self.memory.len()).map(Place::Memory),
+            Region::CONTEXT => {
+                let field = [CONTEXT, CONTEXT + 4]
+                    .iter()
+                    .position(|&at| at == address.bits);
+                field.map(Place::Context)
             }
-            _ => Err(Fault::OutOfBounds(address)),
-        }
+            _ => self.stack_of(region).and_then(|frame| {
+                let at = inside(self.stack_base(frame), STACK)?;
+                Some(Place::Stack(frame, at))
+            }),
+        };
+        place.ok_or(out)
     }
 }
 
 enum Place {
     Memory(usize),
+    /// Of the frame, the byte.
     Stack(usize, usize),
+    /// The field of that number.
+    Context(usize),
 }
 
-fn aligned(address: u64, size: Size) -> Result<u64, Fault> {
-    if address.is_multiple_of(size.bytes().into()) {
+fn aligned(address: Value, size: Size) -> Result<Value, Fault> {
+    if address.bits.is_multiple_of(size.bytes().into()) {
         Ok(address)
     } else {
-        Err(Fault::Misaligned(address))
+        Err(Fault::Misaligned(address.bits))
     }
 }
 
