@@ -4,7 +4,8 @@
 //! engine, so it stays close to the definition. A program is prepared once, into
 //! eight bytes an instruction whose opcode already says where a load goes, and
 //! run with one loop that exists once for each kind of input: [`Semantics`]'s two
-//! readings of a packet, and seccomp's data.
+//! readings of a packet, and seccomp's data. A load and the comparison behind it are
+//! one case of the switch: most of what filters do.
 //!
 //! A run reads nothing outside the packet: every load is one checked slice. It
 //! ends: jumps lead forward, except backward `ja` in programs checked by
@@ -51,9 +52,10 @@ impl Program {
     pub fn prepare(checked: &Checked, semantics: Semantics) -> Program {
         let ops = checked.insns().iter().enumerate();
         Program {
-            ops: ops
-                .map(|(at, &insn)| Op::new(insn, at, semantics))
-                .collect(),
+            ops: op::join(
+                ops.map(|(at, &insn)| Op::new(insn, at, semantics))
+                    .collect(),
+            ),
             semantics,
         }
     }
@@ -125,9 +127,10 @@ impl Program {
 /// The loop. Registers and scratch memory start as zero: Linux never lets a
 /// program read a word before it is written, libpcap clears them.
 // Not inlined: the loop wants all registers, its callers need few. Where it comes to
-// lie decides as much as what it does: the same instructions took 18 % longer in a build
-// that put the 35 bytes from its head to the indirect jump across two lines of 64 bytes
-// (Zen 4).
+// lie decides much: the same instructions took 18 % longer in a build that put the 35
+// bytes from its head to the indirect jump across two lines of 64 bytes (Zen 4). Hence
+// the cases of two instructions: what goes through the head half as often depends on
+// its place half as much.
 #[inline(never)]
 fn run<I: Input, O: Observer>(ops: &[Op], mut input: I, observer: &mut O) -> Result<u32, Endless> {
     /// The value of a load, or the end of the run.
@@ -159,15 +162,25 @@ fn run<I: Input, O: Observer>(ops: &[Op], mut input: I, observer: &mut O) -> Res
         /// A branch and not a selection: the processor then predicts where the
         /// run goes on, and need not wait for the offset to be loaded.
         macro_rules! skip {
-            ($field:ident if $holds:expr) => {
+            ($field:ident if $holds:expr) => { skip!(op.$field if $holds) };
+            ($op:ident.$field:ident if $holds:expr) => {
                 if $holds {
                     cold_path();
-                    pc += usize::from(op.$field);
+                    pc += usize::from($op.$field);
                 }
             };
             ($holds:expr) => {
                 pc += usize::from(if $holds { op.jt } else { op.jf })
             };
+        }
+        /// What was loaded, and the next instruction, which compares it.
+        macro_rules! load_then {
+            ($value:expr) => {{
+                a = $value.into();
+                observer.before(pc, a, x);
+                pc += 1;
+                &ops[pc - 1]
+            }};
         }
         match op.code {
             Code::LoadW => a = u32::from_be_bytes(load!(input.bytes(k))),
@@ -246,6 +259,42 @@ fn run<I: Input, O: Observer>(ops: &[Op], mut input: I, observer: &mut O) -> Res
             Code::GtXElse => skip!(a > x),
             Code::GeXElse => skip!(a >= x),
             Code::SetXElse => skip!(a & x != 0),
+            Code::LoadWEqK => {
+                let next = load_then!(u32::from_be_bytes(load!(input.bytes(k))));
+                skip!(next.jt if a == next.k);
+            }
+            Code::LoadWNeK => {
+                let next = load_then!(u32::from_be_bytes(load!(input.bytes(k))));
+                skip!(next.jf if a != next.k);
+            }
+            Code::LoadHEqK => {
+                let next = load_then!(u16::from_be_bytes(load!(input.bytes(k))));
+                skip!(next.jt if a == next.k);
+            }
+            Code::LoadHNeK => {
+                let next = load_then!(u16::from_be_bytes(load!(input.bytes(k))));
+                skip!(next.jf if a != next.k);
+            }
+            Code::LoadHSetK => {
+                let next = load_then!(u16::from_be_bytes(load!(input.bytes(k))));
+                skip!(next.jt if a & next.k != 0);
+            }
+            Code::LoadBEqK => {
+                let next = load_then!(u8::from_be_bytes(load!(input.bytes(k))));
+                skip!(next.jt if a == next.k);
+            }
+            Code::LoadBNeK => {
+                let next = load_then!(u8::from_be_bytes(load!(input.bytes(k))));
+                skip!(next.jf if a != next.k);
+            }
+            Code::LoadIndHEqK => {
+                let next = load_then!(u16::from_be_bytes(load!(input.indirect(x, k))));
+                skip!(next.jt if a == next.k);
+            }
+            Code::LoadIndHNeK => {
+                let next = load_then!(u16::from_be_bytes(load!(input.indirect(x, k))));
+                skip!(next.jf if a != next.k);
+            }
             Code::RetK => return Ok(k),
             Code::RetA => return Ok(a),
             Code::Tax => x = a,

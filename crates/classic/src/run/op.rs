@@ -41,6 +41,31 @@ pub(super) enum Code {
     EqKElse, GtKElse, GeKElse, SetKElse,
     EqXElse, GtXElse, GeXElse, SetXElse,
     RetK, RetA, Tax, Txa,
+    /// A load, and the next instruction with it.
+    LoadWEqK, LoadWNeK,
+    LoadHEqK, LoadHNeK, LoadHSetK,
+    LoadBEqK, LoadBNeK,
+    LoadIndHEqK, LoadIndHNeK,
+}
+
+/// Lets loads do the comparison behind them as well. It stays where it is, for jumps
+/// that lead to it.
+pub(super) fn join(mut ops: Vec<Op>) -> Vec<Op> {
+    for at in 1..ops.len() {
+        ops[at - 1].code = match (ops[at - 1].code, ops[at].code) {
+            (Code::LoadW, Code::EqK) => Code::LoadWEqK,
+            (Code::LoadW, Code::NeK) => Code::LoadWNeK,
+            (Code::LoadH, Code::EqK) => Code::LoadHEqK,
+            (Code::LoadH, Code::NeK) => Code::LoadHNeK,
+            (Code::LoadH, Code::SetK) => Code::LoadHSetK,
+            (Code::LoadB, Code::EqK) => Code::LoadBEqK,
+            (Code::LoadB, Code::NeK) => Code::LoadBNeK,
+            (Code::LoadIndH, Code::EqK) => Code::LoadIndHEqK,
+            (Code::LoadIndH, Code::NeK) => Code::LoadIndHNeK,
+            (alone, _) => alone,
+        };
+    }
+    ops
 }
 
 impl Op {

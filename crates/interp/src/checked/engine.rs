@@ -60,7 +60,7 @@ struct Run<'r, 'w, 'm, 'c> {
     may_goto: u64,
     /// Instructions that are left, but for those that the loop has drawn.
     budget: u64,
-    /// The instruction that is being performed.
+    /// The instruction that was performed last, when the loop has ended.
     at: usize,
 }
 
@@ -105,6 +105,9 @@ impl Run<'_, '_, '_, '_> {
     /// Performs instructions until the run ends.
     fn go<O: Observer>(&mut self, observer: &mut O) -> Stop {
         let program = self.program;
+        // In registers, where writing to `self` doesn't put them in doubt.
+        let steps = program.steps.as_slice();
+        let mut at = 0;
         let mut pc = 0;
         let mut fuel = 0;
         let stop = 'run: loop {
@@ -117,15 +120,15 @@ impl Run<'_, '_, '_, '_> {
                     }
                 };
             }
-            let Some(step) = program.steps.get(pc) else {
+            let Some(step) = steps.get(pc) else {
                 break Stop::from(Reason::LeftProgram(pc as i64));
             };
-            self.at = pc;
+            at = pc;
             if fuel == 0 {
                 fuel = attempt!(self.refill());
             }
             let moment = Moment {
-                at: pc,
+                at,
                 program,
                 registers: named(&self.regs),
                 depth: self.frames.depth(),
@@ -140,23 +143,25 @@ impl Run<'_, '_, '_, '_> {
                 step,
                 pc,
                 attempt,
-                match self.other(pc) {
+                match self.other(at) {
                     Ok(next) => pc = next,
                     Err(stop) => break stop,
                 }
             ));
             fuel -= 1;
         };
+        self.at = at;
         // An exit was performed; what trapped was not.
         self.budget += fuel - u64::from(matches!(stop, Stop::Returned(_)));
         stop
     }
 
-    /// Performs an instruction of any kind; `pc` is the slot after it. Returns
-    /// the slot of the next one.
+    /// Performs the instruction of any kind at a slot. Returns the slot of the next
+    /// one.
     #[inline(never)]
-    fn other(&mut self, pc: usize) -> Result<usize, Stop> {
-        let insn = self.program.insns[self.at];
+    fn other(&mut self, at: usize) -> Result<usize, Stop> {
+        let insn = self.program.insns[at];
+        let pc = at + 1;
         match insn {
             Insn::Alu {
                 op,
@@ -183,7 +188,7 @@ impl Run<'_, '_, '_, '_> {
                 self.regs[dst.index()] = moved(cast, self.regs[src.index()])?;
             }
             Insn::LoadImm64 { dst, imm } => {
-                self.regs[dst.index()] = wide(imm, self.at)?;
+                self.regs[dst.index()] = wide(imm, at)?;
                 return Ok(pc + 1);
             }
             Insn::Imm64High => return Err(Reason::SecondSlot.into()),
