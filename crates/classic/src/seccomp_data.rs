@@ -34,10 +34,14 @@ impl SeccompData {
     }
 
     /// The structure as it lies in the memory of a little-endian machine.
+    #[inline]
     pub fn to_bytes(&self) -> [u8; SECCOMP_DATA_SIZE] {
         let mut bytes = [0; SECCOMP_DATA_SIZE];
-        for (offset, chunk) in (0..).step_by(4).zip(bytes.chunks_exact_mut(4)) {
-            chunk.copy_from_slice(&self.word(offset).unwrap_or(0).to_le_bytes());
+        bytes[..4].copy_from_slice(&self.nr.to_le_bytes());
+        bytes[4..8].copy_from_slice(&self.arch.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.instruction_pointer.to_le_bytes());
+        for (chunk, arg) in bytes[16..].chunks_exact_mut(8).zip(self.args) {
+            chunk.copy_from_slice(&arg.to_le_bytes());
         }
         bytes
     }
