@@ -9,7 +9,7 @@
 
 use std::panic::{self, AssertUnwindSafe};
 
-use isa::ebpf::{self, ByteOrder, Insn, RawInsn, Size, Width};
+use isa::ebpf::{self, ByteOrder, Insn, Operand, RawInsn, Size, Width};
 use rbpf::EbpfVmMbuff;
 
 use crate::race::NO_ANSWER;
@@ -113,6 +113,10 @@ pub(crate) fn compiled(program: &[u8]) -> Result<Option<EbpfVmMbuff<'_>>, Unfit>
 /// A converted classic program as librte_bpf takes it: with comparisons of whole
 /// registers, which are the same here, as converted code computes in 32 bits and
 /// compares unsigned numbers.
+///
+/// # Panics
+///
+/// Where a constant has its highest bit set: of a whole register that is another one.
 pub(crate) fn with_whole_jumps(program: &[Insn]) -> Vec<RawInsn> {
     let whole = program.iter().map(|&insn| match insn {
         Insn::Jump {
@@ -121,13 +125,17 @@ pub(crate) fn with_whole_jumps(program: &[Insn]) -> Vec<RawInsn> {
             src,
             off,
             ..
-        } => Insn::Jump {
-            cond,
-            width: Width::W64,
-            dst,
-            src,
-            off,
-        },
+        } => {
+            let is_same = !matches!(src, Operand::Imm(imm) if imm < 0);
+            assert!(is_same, "{insn} has no counterpart of 64 bits");
+            Insn::Jump {
+                cond,
+                width: Width::W64,
+                dst,
+                src,
+                off,
+            }
+        }
         other => other,
     });
     let whole: Vec<Insn> = whole.collect();

@@ -34,7 +34,8 @@ fn instead(path: &Path) -> Option<String> {
         false => parent,
     };
     if !directory.is_dir() {
-        let missing = path.ancestors().skip(1).take_while(|above| !above.exists());
+        let above = path.ancestors().skip(1);
+        let missing = above.take_while(|above| !above.as_os_str().is_empty() && !above.exists());
         let first = missing.last().unwrap_or(parent);
         return Some(format!(
             "mkdir -p, or another path: there is no {}",
@@ -52,15 +53,15 @@ fn instead(path: &Path) -> Option<String> {
 fn nearest(directory: &Path, name: &str) -> Option<String> {
     let files = fs::read_dir(directory).ok()?.take(MOST_FILES).flatten();
     let names = files.filter_map(|file| file.file_name().into_string().ok());
-    let most = (name.len() / 4).clamp(1, 3);
+    let most = (name.len() / 4).min(3);
     // `xdp.bpf.o` is there, but neither `xdp.o` nor `xdp`.
-    let (stem, ending) = name.split_once('.').unwrap_or((name, ""));
+    let (stem, ending) = name.split_once('.').unwrap_or((name, "o"));
     let is_shortened = |other: &str| {
         let rest = other.strip_prefix(stem).filter(|_| !stem.is_empty());
         rest.is_some_and(|rest| rest.starts_with('.') && rest.ends_with(ending))
     };
     let changes = |other: &str| match is_shortened(other) {
-        true => 1,
+        true => 0,
         false => strsim::levenshtein(name, other),
     };
     let near = names.map(|other| (changes(&other), other));
@@ -76,17 +77,21 @@ mod tests {
     #[test]
     fn the_name_that_was_meant_is_found() {
         let directory = tempfile::tempdir().unwrap();
-        for name in ["counter.bpf.o", "filter.txt", "x"] {
+        for name in ["counter.bpf.c", "counter.bpf.o", "filter.txt", "x"] {
             fs::write(directory.path().join(name), "").unwrap();
         }
         let missing = io::Error::from(ErrorKind::NotFound);
         let hint = |name: &str| hint(&directory.path().join(name), &missing);
         let file = |name: &str| Some(directory.path().join(name).display().to_string());
         assert_eq!(hint("counter.o"), file("counter.bpf.o"));
+        assert_eq!(hint("counter"), file("counter.bpf.o"));
+        assert_eq!(hint("a"), None);
         assert_eq!(hint("filtre.txt"), file("filter.txt"));
         assert_eq!(hint("something else"), None);
         let place = directory.path().join("none").display().to_string();
         let told = hint("none/below/file").unwrap();
         assert!(told.ends_with(&format!("there is no {place}")), "{told}");
+        let told = super::hint(Path::new("no such place/below/file"), &missing).unwrap();
+        assert!(told.ends_with("there is no no such place"), "{told}");
     }
 }

@@ -54,7 +54,7 @@ fn dumps() {
 fn shows() {
     let summary = text(&["show", "shapes.bpf.o"]);
     assert!(summary.starts_with("38 types, "), "{summary}");
-    assert!(summary.contains("2 functions, 12 lines, 0 relocations in .BTF.ext"));
+    assert!(summary.contains("2 functions, 11 lines, 0 relocations in .BTF.ext"));
     assert!(summary.contains("DATASEC .bss: size == 0"), "{summary}");
 
     let layout = text(&["show", "shapes.bpf.o", "pair"]);
@@ -92,9 +92,9 @@ fn differences() {
 
 #[test]
 fn what_is_no_btf_is_said_so() {
-    let error = failure(&["dump", "shapes.c"]);
+    let error = failure(&["dump", "shapes.bpf.c"]);
     assert!(
-        error.contains("shapes.c: no BTF: it starts with 0x2a2f"),
+        error.contains("shapes.bpf.c: no BTF: it starts with 0x7974"),
         "{error}"
     );
     let error = failure(&["show", env!("CARGO_BIN_EXE_beebox")]);

@@ -268,33 +268,6 @@ fn tool(name: &str) -> Option<Command> {
 }
 
 #[test]
-fn the_example_is_what_its_source_says() {
-    let (Some(mut clang), Some(mut strip)) = (tool("clang"), tool("llvm-strip")) else {
-        eprintln!("skipped: no clang-19");
-        return;
-    };
-    let directory = tempfile::tempdir().unwrap();
-    let made = directory.path().join("traffic.bpf.o");
-    let words = [
-        "-target",
-        "bpf",
-        "-mcpu=v3",
-        "-O2",
-        "-g",
-        "-ffile-compilation-dir=.",
-        "-c",
-        "traffic.bpf.c",
-        "-o",
-    ];
-    let source = repository().join("examples/traffic");
-    let clang = clang.args(words).arg(&made).current_dir(source);
-    assert!(clang.status().unwrap().success());
-    assert!(strip.arg("-g").arg(&made).status().unwrap().success());
-    let made = made.to_str().unwrap();
-    assert_eq!(printed(&["dis", made]), printed(&["dis", &example()]));
-}
-
-#[test]
 fn instructions_are_written_as_llvm_writes_them() {
     let Some(mut objdump) = tool("llvm-objdump") else {
         eprintln!("skipped: no llvm-objdump-19");

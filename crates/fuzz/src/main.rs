@@ -26,6 +26,9 @@ struct Arguments {
     /// Inputs for each target, however long they take
     #[arg(long, value_name = "NUMBER", conflicts_with = "seconds")]
     inputs: Option<u64>,
+    /// Time after which an input counts as endless (a sanitizer needs more)
+    #[arg(long, value_name = "SECONDS", default_value_t = runner::SLOW.as_secs())]
+    slow: u64,
     /// Start of the random source: the same number, the same inputs
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -46,7 +49,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let outcome = select(&arguments.targets).and_then(|targets| match &arguments.input {
-        Some(file) => replay(&targets, file),
+        Some(file) => replay(&targets, file, &arguments),
         None => fuzz(&targets, &arguments),
     });
     match outcome {
@@ -69,16 +72,21 @@ fn select(names: &[String]) -> Result<Vec<&'static Target>, String> {
     names.iter().map(find).collect()
 }
 
-fn replay(targets: &[&Target], file: &PathBuf) -> Result<bool, String> {
+fn replay(targets: &[&Target], file: &PathBuf, arguments: &Arguments) -> Result<bool, String> {
     let [target] = targets else {
         return Err("name the one target that is to try the input".into());
     };
     let input = fs::read(file).map_err(|error| format!("{}: {error}", file.display()))?;
-    match runner::attempt(target, &input) {
+    let outcome = runner::attempt(target, &input, slow(arguments));
+    match outcome {
         Ok(_) => println!("{}: holds", target.name),
         Err(how) => println!("{}: {how:?}", target.name),
     }
-    Ok(runner::attempt(target, &input).is_ok())
+    Ok(outcome.is_ok())
+}
+
+fn slow(arguments: &Arguments) -> Duration {
+    Duration::from_secs(arguments.slow)
 }
 
 fn fuzz(targets: &[&Target], arguments: &Arguments) -> Result<bool, String> {
@@ -90,7 +98,7 @@ fn fuzz(targets: &[&Target], arguments: &Arguments) -> Result<bool, String> {
     for target in targets {
         let seeds = runner::seeds(target)
             .map_err(|error| format!("{}: {error}", target.seed_directory().display()))?;
-        match runner::fuzz(target, seeds, arguments.seed, until) {
+        match runner::fuzz(target, seeds, arguments.seed, until, slow(arguments)) {
             Ok(tally) => println!(
                 "{:<14}{:>10} inputs from {} seeds, {} signatures: holds",
                 target.name, tally.inputs, tally.seeds, tally.signatures

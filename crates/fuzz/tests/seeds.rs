@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use beebox_fuzz::TARGETS;
-use beebox_fuzz::runner::{self, Until};
+use beebox_fuzz::runner::{self, SLOW, Until};
 
 /// Long enough for some hundred inputs of the slowest target.
 const A_WHILE: Duration = Duration::from_secs(2);
@@ -16,10 +16,10 @@ fn every_target_holds_on_its_seeds_and_their_neighbours() {
         let seeds = runner::seeds(target).expect(target.name);
         assert!(!seeds.is_empty(), "{} has no seeds", target.name);
         for (index, seed) in seeds.iter().enumerate() {
-            runner::attempt(target, seed)
+            runner::attempt(target, seed, SLOW)
                 .unwrap_or_else(|how| panic!("{}: seed {index}: {how:?}", target.name));
         }
-        let tally = runner::fuzz(target, seeds, 1, Until::Elapsed(A_WHILE))
+        let tally = runner::fuzz(target, seeds, 1, Until::Elapsed(A_WHILE), SLOW)
             .unwrap_or_else(|broken| panic!("{}: {broken:?}", target.name));
         assert!(
             tally.signatures > 4,

@@ -1,4 +1,5 @@
-//! Filters whose constants are hidden answer as the plain interpreter does.
+//! Filters whose constants are hidden answer as the plain interpreter does, and show
+//! none.
 
 use beebox_jit::memory::Pool;
 use beebox_jit::{Native, Options};
@@ -54,4 +55,77 @@ fn with_the_semantics_of_captures() {
 #[test]
 fn with_the_semantics_of_the_kernel() {
     compare(Semantics::Kernel);
+}
+
+/// A constant that nothing else makes; as an offset of a load it is negative.
+const OF_A_STRANGER: u32 = 0x9317_c3e9;
+/// The same where an offset is not.
+const LARGE: u32 = 0x1317_c3e9;
+/// Times that chance hides each program's.
+const TIMES: u64 = 50;
+
+#[test]
+fn no_constant_of_a_stranger_shows() {
+    let insn = |code, k| SockFilter::new(code, 0, 0, k);
+    let ret_a = insn(0x16, 0);
+    let jump = |code, k| {
+        vec![
+            insn(0x20, 2),
+            SockFilter::new(code, 1, 0, k),
+            ret_a,
+            insn(0x06, 1),
+        ]
+    };
+    let mut programs = vec![vec![insn(0x06, OF_A_STRANGER)]];
+    // Comparisons, also with a half of a packet.
+    programs.extend([0x15, 0x25, 0x35, 0x45].map(|code| jump(code, OF_A_STRANGER)));
+    // Arithmetic with what was loaded.
+    let alu = [0x04, 0x14, 0x24, 0x34, 0x44, 0x54, 0x94, 0xa4];
+    programs.extend(alu.map(|code| vec![insn(0x30, 2), insn(code, OF_A_STRANGER), ret_a]));
+    // Into A, X and scratch memory.
+    programs.push(vec![
+        insn(0x00, OF_A_STRANGER),
+        insn(0x02, 3),
+        insn(0x60, 3),
+        ret_a,
+    ]);
+    programs.push(vec![
+        insn(0x20, 2),
+        insn(0x01, OF_A_STRANGER),
+        insn(0x0c, 0),
+        ret_a,
+    ]);
+    // Loads of every size, also by X and of a header's length.
+    for offset in [OF_A_STRANGER, LARGE] {
+        for code in [0x20, 0x28, 0x30] {
+            programs.push(vec![insn(code, offset), ret_a]);
+            programs.push(vec![insn(0xb1, 2), insn(code + 0x20, offset), ret_a]);
+        }
+        programs.push(vec![insn(0xb1, offset), insn(0x87, 0), ret_a]);
+    }
+    let mut shown = 0;
+    for (program, semantics) in programs
+        .iter()
+        .flat_map(|program| [(program, Semantics::Capture), (program, Semantics::Kernel)])
+    {
+        let checked = check(program, Rules::Socket).expect("the program is valid");
+        let lowered = Lowered::from_classic(convert(&checked, semantics));
+        let shows = |native: &Native| {
+            let shows = |constant: u32| {
+                let holds = |bytes: [u8; 4]| native.image().windows(4).any(|at| at == bytes);
+                holds(constant.to_le_bytes()) || holds(constant.to_be_bytes())
+            };
+            shows(OF_A_STRANGER) || shows(LARGE)
+        };
+        let (pool, options) = (Pool::new(), Options::default());
+        let plain = Native::compile(&lowered, &options, &pool).expect("it compiles");
+        shown += u32::from(shows(&plain));
+        for seed in 0..TIMES {
+            let random = &mut SplitMix::new(seed);
+            let native = Native::compile_hardened(&lowered, &options, &pool, random);
+            let native = native.expect("it compiles");
+            assert!(!shows(&native), "{semantics:?}: {program:x?}");
+        }
+    }
+    assert!(shown >= 40, "{shown} would show their constants");
 }

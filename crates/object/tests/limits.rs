@@ -1,6 +1,8 @@
 //! What a few bytes could ask for has an end: objects made by hand whose programs
 //! would be far larger than their file.
 
+use std::time::{Duration, Instant};
+
 use beebox_object::{Blame, Error, Object, Problem, RelocationFault, Target};
 
 /// A section: name, type, flags, link, info, bytes of an entry, bytes.
@@ -76,7 +78,7 @@ fn symbols(own: u32, functions: impl IntoIterator<Item = Vec<u8>>) -> [Section; 
     ]
 }
 
-fn names() -> Section {
+fn names_of_sections() -> Section {
     (".shstrtab", NAMES, 0, 0, 0, 0, Vec::new())
 }
 
@@ -105,7 +107,7 @@ fn overlapping(programs: usize, slots: usize) -> Vec<u8> {
     let each = function(1, 0, code.len() as u64);
     let mut sections = vec![("socket", BYTES, CODE, 0, 0, 0, code)];
     sections.extend(symbols(2, vec![each; programs]));
-    sections.push(names());
+    sections.push(names_of_sections());
     elf(sections)
 }
 
@@ -127,7 +129,7 @@ fn sharing(programs: u64, slots: usize) -> Vec<u8> {
     ];
     let all = (0..programs).map(|program| function(1, 16 * program, 16));
     sections.extend(symbols(4, [function(2, 0, size)].into_iter().chain(all)));
-    sections.push(names());
+    sections.push(names_of_sections());
     elf(sections)
 }
 
@@ -141,4 +143,60 @@ fn programs_of_the_same_bytes_have_a_limit() {
 fn programs_that_share_functions_have_a_limit() {
     assert_eq!(link(&sharing(10, 100)), Ok(10));
     check_too_large(&sharing(300, 60_000));
+}
+
+/// Bytes of little-endian words.
+fn words(words: &[u32]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+/// An `int`, and these names.
+fn types(names: &str) -> Vec<u8> {
+    let types = words(&[1, 1 << 24, 4, 0x0100_0020]);
+    let mut blob = words(&[0x0001_eb9f, 24, 0, types.len() as u32]);
+    blob.extend(words(&[types.len() as u32, names.len() as u32]));
+    blob.extend(types);
+    blob.extend(names.bytes());
+    blob
+}
+
+/// Programs of one instruction, each of which asks whether there is an `int`, the last
+/// one first; what else is asked, the first one asks.
+fn asking(programs: u32, questions: u32) -> Vec<u8> {
+    const EXISTS: u32 = 8;
+    let names = "\0int\x000\0socket\0";
+    let records = (0..questions).map(|question| {
+        let program = (programs - 1).saturating_sub(question);
+        words(&[8 * program, 1, 5, EXISTS])
+    });
+    let mut asked = words(&[16, 7, questions]);
+    asked.extend(records.flatten());
+    let mut ext = words(&[0x0001_eb9f, 32, 0, 0, 0, 0, 0, asked.len() as u32]);
+    ext.extend(asked);
+    let code = [0xb7, 0, 0, 0, 1, 0, 0, 0].repeat(programs as usize);
+    let mut sections = vec![
+        ("socket", BYTES, CODE, 0, 0, 0, code),
+        (".BTF", BYTES, 0, 0, 0, 0, types(names)),
+        (".BTF.ext", BYTES, 0, 0, 0, 0, ext),
+    ];
+    let all = (0..programs).map(|program| function(1, 8 * u64::from(program), 8));
+    sections.extend(symbols(4, all));
+    sections.push(names_of_sections());
+    elf(sections)
+}
+
+#[test]
+fn relocations_of_types_in_any_order_take_linear_time() {
+    let kernel = types("\0int\0");
+    let kernel = btf::Btf::parse(&kernel).expect("the types are valid");
+    let target = Target {
+        types: Some(&kernel),
+        ..Target::default()
+    };
+    let file = asking(40_000, 160_000);
+    let object = Object::open(&file).expect("the object is valid");
+    let began = Instant::now();
+    let linked = object.link(&target).expect("every question has an answer");
+    assert_eq!(linked.programs.len(), 40_000);
+    assert!(began.elapsed() < Duration::from_secs(5));
 }

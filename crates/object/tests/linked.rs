@@ -7,7 +7,6 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use beebox_object::{Error, Features, Object, OpenOptions, SymbolAddress, Target};
 use program::{Program, Referent};
@@ -190,59 +189,6 @@ fn without_the_kernels_types_only_what_needs_them_is_refused() {
     let object = open("core.o", &file).unwrap();
     let error = object.link(&target).unwrap_err();
     assert_eq!(error.problem().errno(), 2, "{error}");
-}
-
-/// The release that made the objects: another one orders instructions differently.
-const CLANG: &str = "clang-19";
-
-#[test]
-fn the_objects_are_made_of_the_sources() {
-    if Command::new(CLANG).arg("--version").output().is_err() {
-        eprintln!("skipped: no {CLANG}");
-        return;
-    }
-    let refused = directory().join("refused");
-    let sources = files(&directory()).into_iter().chain(files(&refused));
-    let sources: Vec<_> = sources
-        .filter(|file| has_extension(file, &["c", "s"]))
-        .collect();
-    let objects = files(&directory()).into_iter().chain(files(&refused));
-    let objects = objects.filter(|file| has_extension(file, &["o"])).count();
-    // One source makes two objects, of either byte order.
-    assert_eq!(sources.len() + 1, objects);
-    for source in sources {
-        check_made(&source, &source.with_extension("o"), "bpfel");
-    }
-    check_made(
-        &directory().join("calls.c"),
-        &refused.join("big_endian.o"),
-        "bpfeb",
-    );
-}
-
-fn check_made(source: &Path, committed: &Path, machine: &str) {
-    let name = committed.file_name().expect("a name");
-    let made = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    // Relative, so that no path of this machine is in the object.
-    let status = Command::new(CLANG)
-        .current_dir(source.parent().expect("a directory"))
-        .args([
-            "-O2",
-            "-g",
-            "-mcpu=v3",
-            "-ffile-compilation-dir=.",
-            "-target",
-            machine,
-            "-c",
-        ])
-        .arg(source.file_name().expect("a name"))
-        .arg("-o")
-        .arg(&made)
-        .status()
-        .expect("clang can be started");
-    assert!(status.success(), "{source:?}");
-    let same = fs::read(committed).expect("an object") == fs::read(&made).expect("an object");
-    assert!(same, "{source:?} was changed, its object was not");
 }
 
 fn files(directory: &Path) -> Vec<PathBuf> {

@@ -16,20 +16,6 @@ use beebox_object::elf::{Elf, Section, SectionId};
 use beebox_object::linker::{LinkFault, Linker, SectionMismatch};
 use beebox_object::{Blame, Error, Problem};
 
-/// The compiler and what it is told; the objects are without debug sections.
-const COMPILER: &str = "clang-19";
-const OPTIONS: &[&str] = &[
-    "-target",
-    "bpf",
-    "-mcpu=v3",
-    "-O2",
-    "-Wall",
-    "-Wno-unused-variable",
-    "-fdebug-compilation-dir=.",
-    "-c",
-];
-const STRIP: &str = "llvm-strip-19";
-
 /// What `linked.o` is made of.
 const FILES: [&str; 4] = ["user.o", "first.o", "second.o", "third.o"];
 
@@ -219,37 +205,6 @@ fn names_that_share_their_bytes_take_no_memory() {
     assert!(object.len() < 1_000_000);
     let error = Linker::new().add("it", &object).err().unwrap();
     assert_eq!(error.problem(), &Problem::Linker(LinkFault::TooMuchText));
-}
-
-#[test]
-fn objects_are_those_of_their_sources() {
-    if Command::new(COMPILER).arg("--version").output().is_err() {
-        eprintln!("SKIPPED: no {COMPILER}");
-        return;
-    }
-    let made = Path::new(env!("CARGO_TARGET_TMPDIR")).join("linker-source.o");
-    let examples = directory().join("../../../../examples/link");
-    for directory in [directory(), directory().join("refused"), examples] {
-        for source in files(&directory, ".c") {
-            let has_types = !fs::read_to_string(&source).unwrap().contains("-g0");
-            let compiled = Command::new(COMPILER)
-                .args(OPTIONS)
-                .args(has_types.then_some("-g"))
-                .arg(source.file_name().unwrap())
-                .arg("-o")
-                .arg(&made)
-                .current_dir(&directory)
-                .status();
-            assert!(compiled.unwrap().success(), "{}", source.display());
-            let stripped = Command::new(STRIP).arg("-g").arg(&made).status();
-            assert!(stripped.unwrap().success(), "{}", source.display());
-            let kept = source.with_extension("o");
-            if env::var_os("BEEBOX_WRITE").is_some() {
-                fs::copy(&made, &kept).unwrap();
-            }
-            assert!(read(&made) == read(&kept), "{}", kept.display());
-        }
-    }
 }
 
 /// libbpf's linker, as bpftool of the kernel's tests offers it.

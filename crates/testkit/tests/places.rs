@@ -5,7 +5,7 @@ use beebox_testkit::ebpf::reach::Reach;
 use beebox_testkit::ebpf::reference::{self, Addresses, Fault, Limits};
 use beebox_testkit::ebpf::{Choices, Dialect, Entry, Generator};
 use isa::ebpf::{Insn, assemble, decode, encode};
-use spec::{Random, SplitMix};
+use spec::SplitMix;
 
 /// Up there with other low bits, below what a 32-bit constant takes away, and where
 /// numbers would be negative.

@@ -15,6 +15,10 @@ use crate::Outcome;
 /// The fuzz targets that run engines.
 const TARGETS: &[&str] = &["engines", "ebpf-raw", "ebpf-engines"];
 
+/// Seconds that an input may take under a sanitizer, where a generated program has been
+/// seen to take 9 on a busy machine.
+const SLOW: &str = "30";
+
 /// What Miri runs: the package, and what is in the names of its tests; all of them
 /// where nothing is named. It is some thousand times as slow as the processor, so
 /// of the interpreter it gets tests that come to every kind of unsafe operation
@@ -52,7 +56,7 @@ pub(crate) fn fuzz_with_asan(seconds: u64) -> Outcome {
         .env("ASAN_OPTIONS", "detect_leaks=1")
         .args(["run", "--package", "beebox-fuzz", "--target", &host, "--"])
         .args(TARGETS)
-        .args(["--seconds", &seconds.to_string()]);
+        .args(["--seconds", &seconds.to_string(), "--slow", SLOW]);
     run(&mut cargo, "the fuzzer")
 }
 
@@ -66,24 +70,26 @@ pub(crate) fn interpret_with_miri() -> Outcome {
     }
     for (package, tests) in FOR_MIRI {
         println!("Miri on {package}");
-        let mut cargo = cargo("miri");
-        // The model of addresses is the host's: frames and contexts are numbers to
-        // programs, so the provenance of what they load is exposed.
-        cargo
-            .env("MIRIFLAGS", "-Zmiri-permissive-provenance")
-            .args([
-                "miri",
-                "test",
-                "--quiet",
-                "--package",
-                package,
-                "--tests",
-                "--",
-            ])
-            .args(*tests);
-        run(&mut cargo, "Miri")?;
+        let listed = miri(package).arg("--list").output()?;
+        let listed = String::from_utf8_lossy(&listed.stdout);
+        if let Some(gone) = tests.iter().find(|&name| !listed.contains(name)) {
+            return Err(format!("{package} has no test of the name {gone}").into());
+        }
+        run(miri(package).args(*tests), "Miri")?;
     }
     Ok(())
+}
+
+/// The tests of a package in Miri.
+fn miri(package: &str) -> Command {
+    let mut cargo = cargo("miri");
+    // The model of addresses is the host's: frames and contexts are numbers to
+    // programs, so the provenance of what they load is exposed.
+    cargo
+        .env("MIRIFLAGS", "-Zmiri-permissive-provenance")
+        .args(["miri", "test", "--quiet", "--package", package])
+        .args(["--tests", "--"]);
+    cargo
 }
 
 /// Nightly's cargo at the root of the repository; `name` is where it builds.

@@ -1,8 +1,7 @@
 //! The workloads: programs in C, compiled and committed, and what they run on.
 //!
-//! The objects beside the sources are made by `clang-19 -O2 -target bpf
-//! -mcpu=v3` and a test holds that they are. Version 3 of the instruction set
-//! is the newest that all peers take.
+//! The objects beside the sources are made for version 3 of the instruction set, the
+//! newest that all peers take (`crates/testkit/tests/committed.rs` says how).
 
 use isa::ebpf::RawInsn;
 use spec::SplitMix;

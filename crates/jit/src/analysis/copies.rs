@@ -213,9 +213,6 @@ impl Finder<'_> {
     }
 
     fn rewrite(&mut self, slot: usize, rewrite: Rewrite) {
-        let fact = &mut self.facts[slot];
-        fact.link = self.rewrites.len() as u32;
-        fact.marks.set(Marks::REWRITTEN, true);
-        self.rewrites.push(rewrite);
+        self.facts[slot].rewrite(rewrite, self.rewrites);
     }
 }

@@ -26,8 +26,8 @@ pub(super) use header_length::find as find_header_lengths;
 
 use isa::ebpf::{AluOp, Insn, Operand, Reg, Width};
 
+use super::Fact;
 use super::transfer::{Halves, Transfer};
-use super::{Fact, Marks};
 
 /// How many instructions back a search goes.
 const REACH: usize = 24;
@@ -67,12 +67,10 @@ pub(crate) enum Rewrite {
 }
 
 impl Rewrite {
-    /// What it reads and writes.
-    fn transfer(self) -> Transfer {
-        match self {
-            Rewrite::Exchange { .. } | Rewrite::Exchanged { .. } => {
-                unreachable!("they read and write what the instruction does")
-            }
+    /// What it reads and writes, if that is not what the instruction does.
+    pub(super) fn transfer(self) -> Option<Transfer> {
+        Some(match self {
+            Rewrite::Exchange { .. } | Rewrite::Exchanged { .. } => return None,
             Rewrite::Skip => Transfer::pure(Halves::NONE, Halves::NONE),
             Rewrite::Copy { dst, src } => Transfer::pure(Halves::low(src), Halves::both(dst)),
             Rewrite::Rotate {
@@ -84,7 +82,7 @@ impl Rewrite {
                 let reads = Halves::operand(Operand::Reg(src), width);
                 Transfer::pure(reads, Halves::both(dst))
             }
-        }
+        })
     }
 }
 
@@ -300,10 +298,6 @@ impl Finder<'_> {
     }
 
     fn rewrite(&mut self, slot: usize, rewrite: Rewrite) {
-        let fact = &mut self.facts[slot];
-        fact.link = self.rewrites.len() as u32;
-        fact.transfer = rewrite.transfer();
-        fact.marks.set(Marks::REWRITTEN, true);
-        self.rewrites.push(rewrite);
+        self.facts[slot].rewrite(rewrite, &mut self.rewrites);
     }
 }

@@ -103,6 +103,14 @@ impl Fact {
         }
     }
 
+    /// Notes that it is done in another way.
+    fn rewrite(&mut self, rewrite: Rewrite, rewrites: &mut Vec<Rewrite>) {
+        self.link = rewrites.len() as u32;
+        self.transfer = rewrite.transfer().unwrap_or(self.transfer);
+        self.marks.set(Marks::REWRITTEN, true);
+        rewrites.push(rewrite);
+    }
+
     /// Whether it is written as it stands, for those only that come from the slot
     /// before it.
     #[inline(always)]

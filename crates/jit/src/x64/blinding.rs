@@ -4,9 +4,12 @@
 //! that others may one day be tricked into jumping to. With keys, every constant
 //! of more than a byte is split in two that only chance knows: one is loaded, the
 //! other is added by an address computation, which leaves the flags alone.
-//! Nothing is fused then, and chains are compared one by one.
+//! Comparisons are fused with nothing then, and chains are compared one by one.
+//!
+//! What shows is the 16-bit offsets of loads and stores, and what the frame pointer is
+//! compared with, which no verifier lets through.
 
-use isa::ebpf::{AluOp, Imm64, Insn, Operand, Width};
+use isa::ebpf::{AluOp, Imm64, Insn, Operand, Reg, Width};
 
 use spec::Random;
 
@@ -72,7 +75,7 @@ impl Generator<'_> {
                 dst,
                 src: Operand::Imm(imm),
                 ..
-            } if !self.shows(imm) => {
+            } if !self.shows(imm) && dst != Reg::R10 => {
                 self.set_constant(SCRATCH, imm as i64 as u64);
                 let cc = self.compare_with(cond, width, self.gpr(dst), SCRATCH);
                 Some(self.jump_on(slot, cc))

@@ -197,7 +197,7 @@ impl Generator<'_> {
                 self.buf.jump(zero);
             }
             PacketRules::Kernel => {
-                self.buf.set(SCRATCH, u64::from(imm as u32));
+                self.set_constant(SCRATCH, u64::from(imm as u32));
                 self.call_beyond(size);
                 self.know(Reg::R0, 8 * size.bytes() as u8);
             }
@@ -222,7 +222,13 @@ impl Generator<'_> {
                 }
                 PacketRules::Kernel => {
                     // On 32 bits the sum may lie inside again.
-                    self.buf.lea(Width::W32, SCRATCH, Mem::at(index, imm));
+                    if self.shows(imm) {
+                        self.buf.lea(Width::W32, SCRATCH, Mem::at(index, imm));
+                    } else {
+                        self.buf.mov(Width::W32, Gpr::RAX, index);
+                        self.set_constant(SCRATCH, u64::from(imm as u32));
+                        self.buf.alu(Alu::Add, Width::W32, SCRATCH, Gpr::RAX);
+                    }
                     self.call_beyond(size);
                     self.know(Reg::R0, 8 * size.bytes() as u8);
                 }
@@ -350,10 +356,6 @@ impl Generator<'_> {
     /// `if w0 cond imm goto` after a load whose value nothing else reads: a
     /// comparison in memory, in the packet's byte order.
     fn compare_packet(&mut self, slot: usize, size: Size, mem: Mem) -> Option<usize> {
-        // Its constant would show.
-        if self.blinds() {
-            return None;
-        }
         let Insn::Jump {
             cond,
             width: Width::W32,

@@ -120,10 +120,11 @@ impl Copies {
                     false => Referent::Core(relo.question),
                 };
                 if applied.is_empty() {
-                    // There may be many, and they stay: room for no more than these.
-                    let end = codes.own_end(id) as u64 * 8;
+                    // There may be many, and they stay: room for no more than these. Of
+                    // records in any order no two programs count the same.
+                    let code = code.start as u64 * 8..codes.own_end(id) as u64 * 8;
                     let rest = (at..).map_while(|at| group.get(at));
-                    let own = rest.take_while(|relo| u64::from(relo.offset) < end);
+                    let own = rest.take_while(|relo| code.contains(&u64::from(relo.offset)));
                     applied.reserve_exact(own.count());
                 }
                 let slot = local as u32;

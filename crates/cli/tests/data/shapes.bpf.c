@@ -1,4 +1,3 @@
-/* clang -O2 -g -target bpf -c shapes.c -o shapes.bpf.o; llvm-strip -g shapes.bpf.o */
 typedef unsigned int u32; typedef unsigned long long u64;
 struct pair { int a; char b; u64 c; };
 union word { u32 all; unsigned char bytes[4]; struct { u32 low:3, mid:7, high:22; } parts; };

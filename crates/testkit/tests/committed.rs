@@ -1,0 +1,152 @@
+//! Every object in the repository is what the compiler makes of the source beside it.
+//!
+//! Another release of the compiler orders instructions differently, so there is one
+//! that counts; where it is not there the test says so and passes, but on the machine
+//! that must have it. `BEEBOX_WRITE` in the environment writes the objects instead.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const COMPILER: &str = "clang-19";
+const RELEASE: &str = "19.1.7";
+const STRIP: &str = "llvm-strip-19";
+
+/// An object that is made otherwise than by the plain rule.
+struct Special {
+    object: &'static str,
+    source: &'static str,
+    options: &'static [&'static str],
+}
+
+const SPECIAL: &[Special] = &[
+    Special {
+        object: "refused/big_endian.o",
+        source: "../calls.c",
+        options: &["-target", "bpfeb"],
+    },
+    Special {
+        object: "fields-100.bpf.o",
+        source: "fields.bpf.c",
+        options: &[],
+    },
+    Special {
+        object: "fields-10000.bpf.o",
+        source: "fields.bpf.c",
+        options: &["-DMANY"],
+    },
+];
+/// What was linked of others; its own test makes it anew.
+const LINKED: &[&str] = &["linker/linked.o"];
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .canonicalize()
+        .expect("the repository")
+}
+
+/// The objects in a directory and below.
+fn objects(directory: &Path, found: &mut Vec<PathBuf>) {
+    let entries = fs::read_dir(directory).expect("a directory");
+    for entry in entries.map(|entry| entry.expect("an entry")) {
+        let path = entry.path();
+        if entry.file_type().expect("a type").is_dir() {
+            if entry.file_name() != "target" {
+                objects(&path, found);
+            }
+        } else if path.extension() == Some(OsStr::new("o")) {
+            found.push(path);
+        }
+    }
+}
+
+/// The source of an object, and what else the compiler is told.
+fn made_of(object: &Path) -> (PathBuf, &'static [&'static str]) {
+    if let Some(special) = SPECIAL
+        .iter()
+        .find(|special| object.ends_with(special.object))
+    {
+        let directory = object.parent().expect("a directory");
+        return (directory.join(special.source), special.options);
+    }
+    let source = ["c", "s"].map(|extension| object.with_extension(extension));
+    let source = source.into_iter().find(|source| source.exists());
+    (
+        source.unwrap_or_else(|| panic!("{}: no source", object.display())),
+        &[],
+    )
+}
+
+fn has_compiler() -> bool {
+    let version = Command::new(COMPILER).arg("--version").output();
+    let version = version.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    let is_there = version.is_ok_and(|version| version.contains(RELEASE))
+        && Command::new(STRIP).arg("--version").output().is_ok();
+    if !is_there {
+        let is = |name, value| std::env::var_os(name).is_some_and(|is| is == value);
+        let must = is("CI", "true") && is("BEEBOX_ORACLE", "required");
+        assert!(!must, "no {COMPILER} {RELEASE}, or no {STRIP}");
+        eprintln!("SKIPPED: no {COMPILER} {RELEASE}, or no {STRIP}");
+    }
+    is_there
+}
+
+/// Runs a program that must succeed.
+fn run(command: &mut Command) {
+    let status = command.status().expect("the program starts");
+    assert!(status.success(), "{command:?}");
+}
+
+#[test]
+fn objects_are_those_of_their_sources() {
+    if !has_compiler() {
+        return;
+    }
+    let mut committed = Vec::new();
+    for place in ["crates", "examples", "fuzz"] {
+        objects(&repository().join(place), &mut committed);
+    }
+    committed.retain(|object| !LINKED.iter().any(|name| object.ends_with(name)));
+    assert!(committed.len() > 40, "{} objects", committed.len());
+    let made = Path::new(env!("CARGO_TARGET_TMPDIR")).join("made.o");
+    let writes = std::env::var_os("BEEBOX_WRITE").is_some();
+    let mut others = Vec::new();
+    for object in &committed {
+        let kept = fs::read(object).expect("an object");
+        let has = |section: &[u8]| kept.windows(section.len()).any(|name| name == section);
+        let (source, options) = made_of(object);
+        let mut compiler = Command::new(COMPILER);
+        // Paths are relative, so that none of a machine gets into an object.
+        compiler
+            .current_dir(source.parent().expect("a directory"))
+            .args(["-target", "bpfel", "-mcpu=v3", "-ffile-compilation-dir=."])
+            .args(["-Wall", "-Wno-unused-variable"])
+            .args((has(b".BTF\0") || has(b".debug_")).then_some("-g"))
+            .args(options)
+            .arg("-c")
+            .arg(source.file_name().expect("a name"))
+            .arg("-o")
+            .arg(&made);
+        if source.extension() == Some(OsStr::new("c")) {
+            compiler.arg("-O2");
+        }
+        run(&mut compiler);
+        // Those without debug sections had them taken out.
+        if !has(b".debug_") {
+            run(Command::new(STRIP).arg("-g").arg(&made));
+        }
+        if fs::read(&made).expect("an object") != kept {
+            others.push(object.display().to_string());
+            if writes {
+                fs::copy(&made, object).expect("the object is written");
+            }
+        }
+    }
+    assert!(
+        writes || others.is_empty(),
+        "changed:\n{}",
+        others.join("\n")
+    );
+}
