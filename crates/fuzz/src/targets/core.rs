@@ -27,7 +27,7 @@ pub(super) const TARGET: Target = Target {
 };
 
 /// Relocations of one input; more are more of the same.
-const MOST: usize = 64;
+const MOST: usize = 16;
 
 fn run(input: &[u8]) -> Signature {
     let [a, b, c, d, rest @ ..] = input else {
