@@ -13,6 +13,7 @@ pub mod memory;
 mod native;
 pub mod perf;
 #[cfg(target_arch = "x86_64")]
+mod spare;
 mod x64;
 
 pub use draft::Draft;

@@ -23,6 +23,8 @@ pub(crate) use idiom::{Count, Counts, Rewrite};
 pub(crate) use transfer::Halves;
 pub(crate) use usage::Usage;
 
+use std::mem;
+
 use isa::ebpf::{AluOp, Insn, Operand, Reg, Size};
 use lower::chains::{self, Chains};
 use lower::jumps::{Arrivals, jump_target};
@@ -31,6 +33,8 @@ use lower::{Evidence, Function, Lowered};
 use idiom::Candidates;
 use transfer::Transfer;
 use usage::Tally;
+
+use crate::spare::Spare;
 
 /// How control leaves a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -207,10 +211,23 @@ pub(crate) struct Analysis {
     rewrites: Vec<Rewrite>,
 }
 
+thread_local! {
+    static FACTS: Spare<Fact> = const { Spare::none() };
+}
+
+impl Drop for Analysis {
+    fn drop(&mut self) {
+        FACTS.with(|spare| spare.give_back(mem::take(&mut self.facts)));
+    }
+}
+
 impl Analysis {
     pub(crate) fn of(program: &Lowered, counts: Counts) -> Analysis {
         let insns = program.insns();
         let functions = program.functions();
+        let mut facts = FACTS.with(Spare::take);
+        facts.clear();
+        facts.reserve(insns.len());
         let mut scan = Scan {
             insns,
             // A classic filter's result is 32 bits.
@@ -218,9 +235,9 @@ impl Analysis {
                 Evidence::Classic(_) => Halves::low(Reg::R0),
                 Evidence::Trusted => Halves::both(Reg::R0),
             },
-            facts: Vec::with_capacity(insns.len()),
+            facts,
             candidates: Candidates::default(),
-            jumps: Vec::with_capacity(insns.len() / 4 + 1),
+            jumps: Vec::with_capacity(insns.len() / 2 + 1),
             backward: Vec::new(),
             selections: Vec::new(),
         };

@@ -12,7 +12,10 @@
 //! long; after [`MOST_ROUNDS`] all that remain become long, so the time is linear
 //! in the program); writing is one copy.
 
+use std::mem;
+
 use super::reg::Cc;
+use crate::spare::Spare;
 
 /// A place in the code that jumps and references name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +90,20 @@ pub(crate) struct Buffer {
     places: Vec<u64>,
 }
 
+thread_local! {
+    static BYTES: Spare<u8> = const { Spare::none() };
+    static GAPS: Spare<Gap> = const { Spare::none() };
+    static PLACES: Spare<u64> = const { Spare::none() };
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        BYTES.with(|spare| spare.give_back(mem::take(&mut self.bytes)));
+        GAPS.with(|spare| spare.give_back(mem::take(&mut self.gaps)));
+        PLACES.with(|spare| spare.give_back(mem::take(&mut self.places)));
+    }
+}
+
 /// Room for the two stores that write an instruction and more than counts.
 const SLACK: usize = 16;
 
@@ -94,12 +111,19 @@ impl Buffer {
     /// An empty buffer for a program of so many slots, with labels that are
     /// there from the beginning.
     pub(crate) fn new(slots: usize, labels: usize) -> Buffer {
-        Buffer {
-            bytes: vec![0; 5 * slots + 256],
+        let mut buffer = Buffer {
+            bytes: BYTES.with(Spare::take),
             len: 0,
-            gaps: Vec::with_capacity(slots / 4 + 8),
-            places: vec![0; labels],
-        }
+            gaps: GAPS.with(Spare::take),
+            places: PLACES.with(Spare::take),
+        };
+        let room = buffer.bytes.len().max(5 * slots + 256);
+        buffer.bytes.resize(room, 0);
+        buffer.gaps.clear();
+        buffer.gaps.reserve(slots / 4 + 8);
+        buffer.places.clear();
+        buffer.places.resize(labels, 0);
+        buffer
     }
 
     /// Appends `head_len` (at most 7) bytes of `head` and `tail_len` of `tail`.

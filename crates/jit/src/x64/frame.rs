@@ -17,6 +17,8 @@
 //! packet's address and length stay where the entry gets them.
 
 use isa::ebpf::Reg;
+use std::ops::Deref;
+
 use vm::FRAME_BYTES;
 
 use super::reg::{Gpr, GprSet, Mem};
@@ -61,7 +63,7 @@ pub(super) struct Frame {
     /// Machine registers that stand for something.
     used: GprSet,
     /// Pushed in this order, `rbp` as the frame's register not among them.
-    pub(super) saved: Vec<Gpr>,
+    pub(super) saved: Saved,
     /// `r10` is this far above the register that stands for it.
     top: i32,
     /// `rbp` holds the frame.
@@ -79,14 +81,40 @@ pub(super) struct Frame {
     pub(super) ticks: Option<Gpr>,
 }
 
+/// The registers that a function saves, in order.
+#[derive(Clone, Debug)]
+pub(super) struct Saved {
+    gprs: [Gpr; 8],
+    len: u8,
+}
+
+impl Saved {
+    const NONE: Saved = Saved {
+        gprs: [Gpr::RAX; 8],
+        len: 0,
+    };
+
+    fn push(&mut self, gpr: Gpr) {
+        self.gprs[usize::from(self.len)] = gpr;
+        self.len += 1;
+    }
+}
+
+impl Deref for Saved {
+    type Target = [Gpr];
+
+    fn deref(&self) -> &[Gpr] {
+        &self.gprs[..usize::from(self.len)]
+    }
+}
+
 impl Frame {
-    /// Lays out the frame of a function.
-    pub(super) fn new(usage: &Usage, demand: Demand) -> Frame {
-        let calls = usage.calls_helpers || usage.calls_functions;
-        let mut frame = Frame {
+    /// Of no function.
+    pub(super) fn none() -> Frame {
+        Frame {
             map: [Gpr::RAX; 16],
             used: GprSet::of(&[Gpr::RAX, Gpr::RSP, SCRATCH]),
-            saved: Vec::new(),
+            saved: Saved::NONE,
             top: 0,
             by_rbp: false,
             reserved: 0,
@@ -94,7 +122,13 @@ impl Frame {
             packet: None,
             env: None,
             ticks: None,
-        };
+        }
+    }
+
+    /// Lays out the frame of a function.
+    pub(super) fn new(usage: &Usage, demand: Demand) -> Frame {
+        let calls = usage.calls_helpers || usage.calls_functions;
+        let mut frame = Frame::none();
         for (reg, gpr) in (1..=5).filter_map(Reg::new).zip(ARGUMENTS) {
             frame.map[reg.index()] = gpr;
             if usage.has(reg) || calls {

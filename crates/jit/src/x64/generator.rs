@@ -117,7 +117,7 @@ impl<'a> Generator<'a> {
             map: request.map,
             keys: request.keys,
             buf: Buffer::new(slots, 2 * slots + program.functions().len()),
-            frame: Frame::new(&Usage::default(), Demand::default()),
+            frame: Frame::none(),
             usage: Usage::default(),
             function: Function { start: 0, end: 0 },
             known: [64; 16],
