@@ -38,7 +38,7 @@ fn instead(path: &Path) -> Option<String> {
         let missing = above.take_while(|above| !above.as_os_str().is_empty() && !above.exists());
         let first = missing.last().unwrap_or(parent);
         return Some(format!(
-            "mkdir -p, or another path: there is no {}",
+            "a path of directories that exist (mkdir -p makes them): there is no {}",
             first.display()
         ));
     }
@@ -64,10 +64,11 @@ fn nearest(directory: &Path, name: &str) -> Option<String> {
         true => 0,
         false => strsim::levenshtein(name, other),
     };
-    let near = names.map(|other| (changes(&other), other));
-    near.filter(|(changes, _)| *changes <= most)
+    // Of names that are as near, an object's rather than its source's.
+    let near = names.map(|other| (changes(&other), !other.ends_with(".o"), other));
+    near.filter(|(changes, ..)| *changes <= most)
         .min()
-        .map(|(_, name)| name)
+        .map(|(_, _, name)| name)
 }
 
 #[cfg(test)]
@@ -85,6 +86,7 @@ mod tests {
         let file = |name: &str| Some(directory.path().join(name).display().to_string());
         assert_eq!(hint("counter.o"), file("counter.bpf.o"));
         assert_eq!(hint("counter"), file("counter.bpf.o"));
+        assert_eq!(hint("counter.bpf"), file("counter.bpf.o"));
         assert_eq!(hint("a"), None);
         assert_eq!(hint("filtre.txt"), file("filter.txt"));
         assert_eq!(hint("something else"), None);
