@@ -244,7 +244,7 @@ fn types_without_an_end_are_refused() {
         .builder
         .reference(Kind::Typedef, StrOffset::EMPTY, itself);
     target.structure("thing", &[("field", itself, 0)]);
-    assert_eq!(resolve(&local, &target, &relo), Err(CoreError::TooComplex));
+    assert_eq!(resolve(&local, &target, &relo), Err(CoreError::Endless));
     // A structure that contains itself, without a name.
     let mut target = Draft::new();
     let itself = target.builder.next_id();

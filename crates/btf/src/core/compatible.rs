@@ -68,13 +68,15 @@ impl<'b> Comparison<'b> {
 
     fn skip(&mut self, btf: &'b Btf<'b>, id: TypeId) -> Result<Type<'b>, CoreError> {
         let mut ty = btf.at(id);
-        loop {
+        // More modifiers than types are a circle.
+        for _ in 0..=btf.len() {
             self.step()?;
             match ty.referred() {
                 Some(to) if ty.kind().is_modifier() => ty = btf.at(to),
                 _ => return Ok(ty),
             }
         }
+        Err(CoreError::Endless)
     }
 
     /// May a field of the first type be read as one of the second?
