@@ -58,7 +58,14 @@ impl CDump<'_> {
     fn pad(&mut self, name: &str, width: u64, level: usize) -> Result<(), DumpError> {
         self.spend()?;
         self.new_line(level);
-        self.put(format!("{name}: {width};"));
+        self.put(name);
+        self.put(": ");
+        match width {
+            // What most of them are.
+            64 => self.put("64"),
+            width => self.put(width.to_string()),
+        }
+        self.put(";");
         Ok(())
     }
 }
