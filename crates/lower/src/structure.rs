@@ -156,6 +156,9 @@ fn check_slot(insns: &[Insn], slot: usize, insn: Insn, ways: &mut Ways) -> Resul
             Ok(())
         }
         Insn::Call(Callee::Local(off)) => {
+            if ways.calls.is_empty() {
+                ways.calls.reserve(insns.len() / 4 + 1);
+            }
             ways.calls.push(Way::new(slot, off));
             Ok(())
         }
@@ -253,13 +256,13 @@ fn check_flow(insns: &[Insn], functions: &[Function], jumps: &[Way]) -> Result<(
     Ok(())
 }
 
-/// How far the walk over a function's calls has come.
-#[derive(Clone, Copy, PartialEq)]
+/// How far the walk over a function's calls has come, with the frames that it needs by
+/// what was seen, its own among them.
+#[derive(Clone, Copy)]
 enum Walk {
     New,
-    UnderWay,
-    /// Done; this many frames it needs, its own among them.
-    Needs(usize),
+    UnderWay(usize),
+    Done(usize),
 }
 
 /// Calls do not recurse and fit into the frames, whichever way control goes.
@@ -270,18 +273,19 @@ fn check_depth(functions: &[Function], calls: &[Way]) -> Result<(), Malformed> {
     // The first call of a function, among all.
     let first = |function: &Function| calls.partition_point(|call| call.slot() < function.start);
     let mut walks = vec![Walk::New; functions.len()];
-    let mut needs = vec![1; functions.len()];
     // Functions under way, each with the call to go on from.
-    let mut path = Vec::new();
+    let mut path = Vec::with_capacity(MAX_FRAMES);
     for (entry, function) in functions.iter().enumerate() {
-        if walks[entry] == Walk::New {
-            walks[entry] = Walk::UnderWay;
+        if let Walk::New = walks[entry] {
+            walks[entry] = Walk::UnderWay(1);
             path.push((entry, first(function)));
         }
         while let Some(&mut (function, ref mut next)) = path.last_mut() {
             let end = functions[function].end;
             let Some(call) = calls.get(*next).filter(|call| call.slot() < end) else {
-                walks[function] = Walk::Needs(needs[function]);
+                if let Walk::UnderWay(frames) = walks[function] {
+                    walks[function] = Walk::Done(frames);
+                }
                 path.pop();
                 continue;
             };
@@ -289,16 +293,18 @@ fn check_depth(functions: &[Function], calls: &[Way]) -> Result<(), Malformed> {
             let target = call.target();
             let callee = functions.partition_point(|function| (function.start as i64) < target);
             match walks[callee] {
-                Walk::UnderWay => return Err(Problem::Recursion.at(call.slot())),
-                Walk::Needs(frames) if frames == MAX_FRAMES => {
+                Walk::UnderWay(_) => return Err(Problem::Recursion.at(call.slot())),
+                Walk::Done(frames) if frames == MAX_FRAMES => {
                     return Err(Problem::TooDeep.at(call.slot()));
                 }
-                Walk::Needs(frames) => {
-                    needs[function] = needs[function].max(frames + 1);
+                Walk::Done(frames) => {
+                    if let Walk::UnderWay(needs) = &mut walks[function] {
+                        *needs = (*needs).max(frames + 1);
+                    }
                     *next += 1;
                 }
                 Walk::New => {
-                    walks[callee] = Walk::UnderWay;
+                    walks[callee] = Walk::UnderWay(1);
                     path.push((callee, first(&functions[callee])));
                 }
             }
