@@ -2,7 +2,8 @@
 //!
 //! Another release of the compiler orders instructions differently, so there is one
 //! that counts; where it is not there the test says so and passes. A machine that must
-//! ask the kernel must have some release. `BEEBOX_WRITE` in the environment writes the objects instead.
+//! ask the kernel must have some release. `BEEBOX_WRITE` in the environment writes the
+//! objects instead.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
