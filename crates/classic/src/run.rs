@@ -173,13 +173,14 @@ fn run<I: Input, O: Observer>(ops: &[Op], mut input: I, observer: &mut O) -> Res
                 pc += usize::from(if $holds { op.jt } else { op.jf })
             };
         }
-        /// What was loaded, and the next instruction, which compares it.
+        /// A load of that type, and the next instruction, which compares it.
         macro_rules! load_then {
-            ($value:expr) => {{
-                a = $value.into();
+            ($type:ty, $bytes:expr, $next:ident.$field:ident if $holds:expr) => {{
+                a = <$type>::from_be_bytes(load!($bytes)).into();
                 observer.before(pc, a, x);
+                let $next = &ops[pc];
                 pc += 1;
-                &ops[pc - 1]
+                skip!($next.$field if $holds);
             }};
         }
         match op.code {
@@ -259,42 +260,15 @@ fn run<I: Input, O: Observer>(ops: &[Op], mut input: I, observer: &mut O) -> Res
             Code::GtXElse => skip!(a > x),
             Code::GeXElse => skip!(a >= x),
             Code::SetXElse => skip!(a & x != 0),
-            Code::LoadWEqK => {
-                let next = load_then!(u32::from_be_bytes(load!(input.bytes(k))));
-                skip!(next.jt if a == next.k);
-            }
-            Code::LoadWNeK => {
-                let next = load_then!(u32::from_be_bytes(load!(input.bytes(k))));
-                skip!(next.jf if a != next.k);
-            }
-            Code::LoadHEqK => {
-                let next = load_then!(u16::from_be_bytes(load!(input.bytes(k))));
-                skip!(next.jt if a == next.k);
-            }
-            Code::LoadHNeK => {
-                let next = load_then!(u16::from_be_bytes(load!(input.bytes(k))));
-                skip!(next.jf if a != next.k);
-            }
-            Code::LoadHSetK => {
-                let next = load_then!(u16::from_be_bytes(load!(input.bytes(k))));
-                skip!(next.jt if a & next.k != 0);
-            }
-            Code::LoadBEqK => {
-                let next = load_then!(u8::from_be_bytes(load!(input.bytes(k))));
-                skip!(next.jt if a == next.k);
-            }
-            Code::LoadBNeK => {
-                let next = load_then!(u8::from_be_bytes(load!(input.bytes(k))));
-                skip!(next.jf if a != next.k);
-            }
-            Code::LoadIndHEqK => {
-                let next = load_then!(u16::from_be_bytes(load!(input.indirect(x, k))));
-                skip!(next.jt if a == next.k);
-            }
-            Code::LoadIndHNeK => {
-                let next = load_then!(u16::from_be_bytes(load!(input.indirect(x, k))));
-                skip!(next.jf if a != next.k);
-            }
+            Code::LoadWEqK => load_then!(u32, input.bytes(k), next.jt if a == next.k),
+            Code::LoadWNeK => load_then!(u32, input.bytes(k), next.jf if a != next.k),
+            Code::LoadHEqK => load_then!(u16, input.bytes(k), next.jt if a == next.k),
+            Code::LoadHNeK => load_then!(u16, input.bytes(k), next.jf if a != next.k),
+            Code::LoadHSetK => load_then!(u16, input.bytes(k), next.jt if a & next.k != 0),
+            Code::LoadBEqK => load_then!(u8, input.bytes(k), next.jt if a == next.k),
+            Code::LoadBNeK => load_then!(u8, input.bytes(k), next.jf if a != next.k),
+            Code::LoadIndHEqK => load_then!(u16, input.indirect(x, k), next.jt if a == next.k),
+            Code::LoadIndHNeK => load_then!(u16, input.indirect(x, k), next.jf if a != next.k),
             Code::RetK => return Ok(k),
             Code::RetA => return Ok(a),
             Code::Tax => x = a,

@@ -88,15 +88,20 @@ impl Limits {
     }
 }
 
-static TABLE: [Limits; 256] = {
-    let mut table = [Limits::of(Insn::RetA); 256];
-    let mut code = 0;
-    while code < table.len() {
-        table[code] = Limits::of(Insn::decode(SockFilter::new(code as u16, 0, 0, 0)));
-        code += 1;
-    }
-    table
-};
+/// The limits of every opcode.
+macro_rules! of_every_opcode {
+    ($limits:ident) => {{
+        let mut table = [$limits::of(Insn::RetA); 256];
+        let mut code = 0;
+        while code < table.len() {
+            table[code] = $limits::of(Insn::decode(SockFilter::new(code as u16, 0, 0, 0)));
+            code += 1;
+        }
+        table
+    }};
+}
+
+static TABLE: [Limits; 256] = of_every_opcode!(Limits);
 
 #[inline(always)]
 fn limits(raw: SockFilter) -> &'static Limits {
@@ -159,15 +164,7 @@ impl SeccompLimits {
     }
 }
 
-static SECCOMP: [SeccompLimits; 256] = {
-    let mut table = [SeccompLimits::of(Insn::RetA); 256];
-    let mut code = 0;
-    while code < table.len() {
-        table[code] = SeccompLimits::of(Insn::decode(SockFilter::new(code as u16, 0, 0, 0)));
-        code += 1;
-    }
-    table
-};
+static SECCOMP: [SeccompLimits; 256] = of_every_opcode!(SeccompLimits);
 
 /// Whether seccomp surely has a use for an instruction that is known.
 #[inline(always)]

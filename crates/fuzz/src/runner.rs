@@ -8,9 +8,8 @@ use std::time::{Duration, Instant};
 
 use crate::{Mutator, Signature, Target};
 
-/// No honest input takes longer than this in an unoptimised build, on a busy machine
-/// (under a sanitizer a generated program took four seconds of the processor).
-pub const SLOW: Duration = Duration::from_secs(15);
+/// No honest input takes longer than this in an unoptimised build.
+pub const SLOW: Duration = Duration::from_secs(5);
 /// Inputs kept beside the seeds.
 const KEPT: usize = 4096;
 

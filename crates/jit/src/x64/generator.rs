@@ -8,8 +8,8 @@
 //!
 //! Loop heads are not aligned: to 32 bytes, no workload of the benchmark ran faster
 //! by more than 1 %, and their code grew by up to 15 %. Nor are rounds written twice:
-//! W4a took a quarter less by hand (two cycles a round became one and a half on Golden
-//! Cove, which takes no branch sooner), and its image was larger than the kernel's.
+//! W4a took a quarter less by hand on Golden Cove, and its image was larger than the
+//! kernel's.
 
 use isa::ebpf::{Callee, Imm64, Insn, Operand, Reg, Width};
 use lower::{Evidence, Function, Lowered};
