@@ -56,6 +56,8 @@ pub enum ContainerKind {
     Types,
     /// A program or library, or an object for another processor.
     Elf,
+    /// Packets that were captured (pcap or pcapng).
+    Capture,
     /// Text, source code perhaps.
     Text,
     /// Who knows.
@@ -72,6 +74,11 @@ impl ContainerKind {
             (b"BC\xc0\xde", ContainerKind::Bitcode),
             (b"\xde\xc0\x17\x0b", ContainerKind::Bitcode),
             (b"\x9f\xeb\x01\x00", ContainerKind::Types),
+            (b"\x0a\x0d\x0d\x0a", ContainerKind::Capture),
+            (b"\xd4\xc3\xb2\xa1", ContainerKind::Capture),
+            (b"\xa1\xb2\xc3\xd4", ContainerKind::Capture),
+            (b"\x4d\x3c\xb2\xa1", ContainerKind::Capture),
+            (b"\xa1\xb2\x3c\x4d", ContainerKind::Capture),
             (b"\x1f\x8b", ContainerKind::Compressed("gzip")),
             (b"\xfd7zXZ\0", ContainerKind::Compressed("xz")),
             (b"\x28\xb5\x2f\xfd", ContainerKind::Compressed("zstd")),
@@ -128,6 +135,12 @@ impl fmt::Display for ContainerFault {
             )?,
             ContainerKind::Types => write!(f, "these are types (BTF) alone, no object")?,
             ContainerKind::Elf => write!(f, "this is an ELF file, but no object for BPF")?,
+            ContainerKind::Capture => {
+                write!(
+                    f,
+                    "this is a capture of packets, no object: beebox filter reads it"
+                )?;
+            }
             ContainerKind::Text => {
                 write!(
                     f,
@@ -246,6 +259,8 @@ fn size_of_object(bytes: &[u8]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
+    use std::path::Path;
 
     /// A header of an object, with `tail` bytes up to the end of its table.
     fn object(tail: usize) -> Vec<u8> {
@@ -257,6 +272,24 @@ mod tests {
         bytes[58] = 64;
         bytes[60] = 1;
         bytes
+    }
+
+    #[test]
+    fn captures_are_told_by_how_they_start() {
+        let captures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/seeds/capture");
+        for name in [
+            "pcap-big",
+            "pcap-little",
+            "pcap-nano",
+            "pcap-nano-big",
+            "pcapng-big",
+        ] {
+            // Two bytes for the fuzzer stand in front.
+            let file = &fs::read(captures.join(name)).unwrap()[2..];
+            assert_eq!(ContainerKind::of(file), ContainerKind::Capture, "{name}");
+        }
+        let said = ContainerFault::of(b"\x0a\x0d\x0d\x0a").to_string();
+        assert!(said.ends_with("beebox filter reads it"), "{said}");
     }
 
     #[test]
