@@ -63,6 +63,9 @@ pub(super) fn find(insns: &[Insn], jumps: &[u32], facts: &mut [Fact], rewrites: 
 impl Finder<'_> {
     fn visit(&mut self, jump: usize) {
         let Some(end) = self.end(jump) else { return };
+        if !self.carries(&end) {
+            return;
+        }
         for slot in (end.slot.saturating_sub(COPIES)..end.slot).rev() {
             if self.facts[slot + 1].is_target() || !self.is_simple(slot) {
                 return;
@@ -77,6 +80,22 @@ impl Finder<'_> {
                 self.exchange(&end, slot, width, dst, src);
             }
         }
+    }
+
+    /// Whether some copy before the end carries a value into the next round that is
+    /// not wanted there under its old name.
+    fn carries(&self, end: &End) -> bool {
+        let wanted = self.facts[end.head].before();
+        let last = &self.insns[end.slot.saturating_sub(COPIES)..end.slot];
+        last.iter().any(|insn| match *insn {
+            Insn::Alu {
+                op: AluOp::Mov,
+                dst,
+                src: Operand::Reg(src),
+                ..
+            } => wanted.has(dst) && !wanted.has(src),
+            _ => false,
+        })
     }
 
     fn end(&self, jump: usize) -> Option<End> {

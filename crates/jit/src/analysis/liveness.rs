@@ -29,29 +29,30 @@ pub(super) fn settle(function: Function, loops: bool, facts: &mut [Fact]) {
 /// wants more at its beginning than the pass assumed. A pass is `safe` that assumes
 /// everything there.
 fn go_back(start: usize, facts: &mut [Fact], safe: bool) -> bool {
+    /// Few slots have one of these, which are looked at apart.
+    const RARE: Marks = Marks::LOOP.and(Marks::DEAD);
     let mut changed = false;
-    let mut wanted = Halves::NONE;
+    let mut wanted = Halves::EFFECT;
     for at in (0..facts.len()).rev() {
-        let Fact {
-            transfer, marks, ..
-        } = facts[at];
+        let marks = facts[at].marks;
         if marks.overlap(Marks::LEAVES) {
             wanted = at_targets(start, facts, at, wanted, safe);
         }
         let fact = &mut facts[at];
-        let assumed = *fact;
+        let assumed = fact.after;
         fact.after = wanted;
-        match transfer.carry(wanted) {
-            Some(before) => {
-                wanted = before;
-                fact.marks.set(Marks::DEAD, false);
-            }
-            None => fact.marks.set(Marks::DEAD, true),
+        match fact.transfer.carry(wanted) {
+            Some(before) => wanted = before,
+            None => fact.marks = marks.and(Marks::DEAD),
         }
-        if marks.overlap(Marks::LOOP) {
-            changed |= wanted != assumed.before();
-            if safe {
-                wanted = Halves::ALL;
+        if marks.overlap(RARE) {
+            fact.marks
+                .set(Marks::DEAD, fact.transfer.carry(fact.after).is_none());
+            if marks.overlap(Marks::LOOP) {
+                changed |= wanted != fact.transfer.carry(assumed).unwrap_or(assumed);
+                if safe {
+                    wanted = Halves::ALL;
+                }
             }
         }
     }
@@ -73,6 +74,6 @@ fn at_targets(start: usize, facts: &[Fact], at: usize, next: Halves, safe: bool)
         Way::Next => next,
         Way::Branch => next.and(target()),
         Way::Goto => target(),
-        Way::Exit => Halves::NONE,
+        Way::Exit => Halves::EFFECT,
     }
 }

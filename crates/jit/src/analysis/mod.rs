@@ -97,7 +97,7 @@ impl Fact {
     fn new(transfer: Transfer, way: Way) -> Fact {
         Fact {
             transfer,
-            after: Halves::NONE,
+            after: Halves::EFFECT,
             link: 0,
             way,
             marks: match way {
@@ -273,7 +273,7 @@ impl Analysis {
             &mut rewrites,
         ) {
             for fact in &mut facts {
-                fact.after = Halves::NONE;
+                fact.after = Halves::EFFECT;
             }
             settle(&mut facts);
         }

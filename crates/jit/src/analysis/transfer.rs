@@ -5,13 +5,17 @@ use isa::ebpf::{AluOp, ByteOrder, Callee, Insn, Operand, Reg, Size, Width};
 use spec::calls::GET_SMP_PROCESSOR_ID;
 
 /// Halves of registers: bit `n` for the low half of register `n`, bit `16 + n`
-/// for its upper half.
+/// for its upper half. What is wanted somewhere holds [`Halves::EFFECT`] as well.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Halves(u32);
 
 impl Halves {
     pub(crate) const NONE: Halves = Halves(0);
-    pub(super) const ALL: Halves = Halves(0x07ff_07ff);
+    /// What is wanted everywhere: what an instruction does besides writing registers.
+    pub(super) const EFFECT: Halves = Halves(1 << 31);
+    pub(super) const ALL: Halves = Halves(0x07ff_07ff).and(Halves::EFFECT);
+    const UPPER: Halves = Halves(0x07ff_0000);
+    const LOW: Halves = Halves(0x0000_07ff);
 
     /// The low half.
     pub(crate) const fn low(reg: Reg) -> Halves {
@@ -71,18 +75,14 @@ impl Halves {
 /// What an instruction does to wanted values.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Transfer {
-    /// Read in any case.
+    /// Read in any case; together with [`Halves::EFFECT`] where that is written.
     reads: Halves,
-    /// Read as far as the result is wanted: its upper half only for the result's
-    /// upper half.
+    /// Upper halves that are read if the result's upper half is wanted.
     follows: Halves,
-    /// Together with [`EFFECT`], where it is not left out if nothing it writes is
-    /// wanted.
+    /// Together with [`Halves::EFFECT`], where it is not left out if nothing it
+    /// writes is wanted.
     writes: Halves,
 }
-
-/// Always wanted: what an instruction does besides writing registers.
-const EFFECT: Halves = Halves(1 << 31);
 
 impl Transfer {
     /// An instruction that only computes.
@@ -103,7 +103,7 @@ impl Transfer {
     /// What it writes.
     #[inline(always)]
     pub(super) const fn written(self) -> Halves {
-        self.writes.without(EFFECT)
+        self.writes.without(Halves::EFFECT)
     }
 
     /// Whether it reads the register.
@@ -135,9 +135,19 @@ impl Transfer {
     /// An instruction that does more than to write registers.
     const fn effect(reads: Halves, writes: Halves) -> Transfer {
         Transfer {
-            reads,
+            reads: reads.and(Halves::EFFECT),
             follows: Halves::NONE,
-            writes: writes.and(EFFECT),
+            writes: writes.and(Halves::EFFECT),
+        }
+    }
+
+    /// A 64-bit operation in place, the low half of whose result depends on the low
+    /// half of the register alone.
+    const fn in_place(reg: Reg) -> Transfer {
+        Transfer {
+            reads: Halves::low(reg),
+            follows: Halves::upper(reg),
+            writes: Halves::both(reg),
         }
     }
 
@@ -168,19 +178,13 @@ impl Transfer {
             } => effect(Halves::both(base).and(stored(size, src)), Halves::NONE),
             Insn::Neg { width, dst } => match width {
                 Width::W32 => compute(dst, Halves::low(dst)),
-                Width::W64 => Transfer {
-                    follows: Halves::both(dst),
-                    ..compute(dst, Halves::NONE)
-                },
+                Width::W64 => Transfer::in_place(dst),
             },
             Insn::MovSx { dst, src, .. } | Insn::Cast { dst, src, .. } => {
                 compute(dst, Halves::low(src))
             }
             Insn::Endian { order, size, dst } => match (order, size) {
-                (ByteOrder::Little, Size::DW) => Transfer {
-                    follows: Halves::both(dst),
-                    ..compute(dst, Halves::NONE)
-                },
+                (ByteOrder::Little, Size::DW) => Transfer::in_place(dst),
                 (_, Size::DW) => compute(dst, Halves::both(dst)),
                 _ => compute(dst, Halves::low(dst)),
             },
@@ -225,34 +229,19 @@ impl Transfer {
         }
     }
 
-    /// Whether the instruction is wanted, where that is wanted after it.
-    #[inline(always)]
-    const fn is_wanted(self, after: Halves) -> bool {
-        after.and(EFFECT).overlaps(self.writes)
-    }
-
     /// What is wanted before an instruction, given what is wanted after it; `None`
     /// where the instruction is not.
     #[inline(always)]
     pub(super) const fn carry(self, after: Halves) -> Option<Halves> {
-        if self.is_wanted(after) {
-            Some(self.before(after))
-        } else {
-            None
+        let made = after.0 & self.writes.0;
+        if made == 0 {
+            return None;
         }
-    }
-
-    /// What is wanted before an instruction that is wanted, given what is wanted
-    /// after it.
-    #[inline(always)]
-    const fn before(self, after: Halves) -> Halves {
-        const UPPER: u32 = 0x7ff_0000;
-        let follows = if after.0 & self.writes.0 & UPPER != 0 {
-            self.follows.0
-        } else {
-            self.follows.0 & 0xffff
+        let follows = match made & Halves::UPPER.0 {
+            0 => 0,
+            _ => self.follows.0,
         };
-        Halves(after.0 & !self.writes.0 | self.reads.0 | follows)
+        Some(Halves((after.0 ^ made) | self.reads.0 | follows))
     }
 }
 
@@ -260,30 +249,30 @@ impl Transfer {
 /// over both.
 #[derive(Clone, Copy)]
 struct Reads {
-    dst: u32,
-    src: u32,
-    /// As far as the result is wanted.
-    follows_dst: u32,
-    follows_src: u32,
+    dst: Halves,
+    src: Halves,
+    /// If the result's upper half is wanted.
+    follows_dst: Halves,
+    follows_src: Halves,
 }
-
-const NEITHER: u32 = 0;
-const LOW: u32 = 0xffff;
-const BOTH: u32 = u32::MAX;
 
 impl Reads {
     const fn of(op: AluOp, width: Width) -> Reads {
+        const NONE: Halves = Halves::NONE;
+        const LOW: Halves = Halves::LOW;
+        const UPPER: Halves = Halves::UPPER;
+        const BOTH: Halves = LOW.and(UPPER);
         let (dst, src, follows_dst, follows_src) = match (width, op) {
-            (Width::W32, AluOp::Mov) => (NEITHER, LOW, NEITHER, NEITHER),
-            (Width::W32, _) => (LOW, LOW, NEITHER, NEITHER),
-            (Width::W64, AluOp::Mov) => (NEITHER, NEITHER, NEITHER, BOTH),
-            (Width::W64, AluOp::Lsh) => (NEITHER, LOW, BOTH, NEITHER),
-            (Width::W64, AluOp::Rsh | AluOp::Arsh) => (BOTH, LOW, NEITHER, NEITHER),
+            (Width::W32, AluOp::Mov) => (NONE, LOW, NONE, NONE),
+            (Width::W32, _) => (LOW, LOW, NONE, NONE),
+            (Width::W64, AluOp::Mov) => (NONE, LOW, NONE, UPPER),
+            (Width::W64, AluOp::Lsh) => (LOW, LOW, UPPER, NONE),
+            (Width::W64, AluOp::Rsh | AluOp::Arsh) => (BOTH, LOW, NONE, NONE),
             (Width::W64, AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod) => {
-                (BOTH, BOTH, NEITHER, NEITHER)
+                (BOTH, BOTH, NONE, NONE)
             }
             // The low half of the result depends on low halves alone.
-            (Width::W64, _) => (NEITHER, NEITHER, BOTH, BOTH),
+            (Width::W64, _) => (LOW, LOW, UPPER, UPPER),
         };
         Reads {
             dst,
@@ -295,12 +284,12 @@ impl Reads {
 
     #[inline(always)]
     const fn transfer(self, dst: Reg, src: Operand) -> Transfer {
-        let dst = Halves::both(dst);
-        let src = Halves::operand(src, Width::W64);
+        let dst = Halves::both(dst).0;
+        let src = Halves::operand(src, Width::W64).0;
         Transfer {
-            reads: Halves(dst.0 & self.dst | src.0 & self.src),
-            follows: Halves(dst.0 & self.follows_dst | src.0 & self.follows_src),
-            writes: dst,
+            reads: Halves(dst & self.dst.0 | src & self.src.0),
+            follows: Halves(dst & self.follows_dst.0 | src & self.follows_src.0),
+            writes: Halves(dst),
         }
     }
 }
