@@ -103,11 +103,19 @@ struct Holding {
     reg: Reg,
 }
 
+/// A slot that joins two registers that were both shifted last, one to the left and
+/// one to the right.
+struct Meeting {
+    slot: u32,
+    /// Where its `dst` and its `src` were shifted.
+    shifts: [u32; 2],
+}
+
 /// Where idioms may end.
 #[derive(Default)]
 pub(super) struct Candidates {
-    /// Rotations: registers are joined that were both shifted last.
-    slots: Vec<usize>,
+    /// Rotations.
+    meetings: Vec<Meeting>,
     /// Counts: the last byte of a number is shifted down, and there was a
     /// multiplication.
     sums: Vec<usize>,
@@ -117,18 +125,30 @@ pub(super) struct Candidates {
     /// Registers whose last write was a shift: to the left in low halves, to the
     /// right in upper ones.
     shifted: Halves,
+    /// Where registers were shifted that are in `shifted`; with more places than
+    /// registers.
+    shifts: [u32; 16],
 }
 
 impl Candidates {
     /// Takes the next instruction, which is arithmetic.
     #[inline(always)]
     pub(super) fn visit_alu(&mut self, slot: usize, op: AluOp, dst: Reg, src: Operand) {
+        const MATTERS: u32 = 1 << AluOp::Lsh as u32
+            | 1 << AluOp::Rsh as u32
+            | 1 << AluOp::Or as u32
+            | 1 << AluOp::Xor as u32
+            | 1 << AluOp::Add as u32
+            | 1 << AluOp::Mul as u32;
         let before = self.shifted;
         self.forget(Halves::both(dst));
+        if MATTERS >> op as u32 & 1 == 0 {
+            return;
+        }
         match (op, src) {
-            (AluOp::Lsh, Operand::Imm(_)) => self.shifted = self.shifted.and(Halves::low(dst)),
+            (AluOp::Lsh, Operand::Imm(_)) => self.note_shift(slot, dst, Halves::low(dst)),
             (AluOp::Rsh, Operand::Imm(count)) => {
-                self.shifted = self.shifted.and(Halves::upper(dst));
+                self.note_shift(slot, dst, Halves::upper(dst));
                 if self.multiplies && matches!(count, 24 | 56) {
                     self.sums.push(slot);
                 }
@@ -136,12 +156,20 @@ impl Candidates {
             (AluOp::Or | AluOp::Xor | AluOp::Add, Operand::Reg(src)) if before.has(src) => {
                 let meet = |left, right| before.has_low(left) && before.has_upper(right);
                 if meet(dst, src) || meet(src, dst) {
-                    self.slots.push(slot);
+                    let shifts = [dst, src].map(|reg| self.shifts[reg.index() & 15]);
+                    let slot = slot as u32;
+                    self.meetings.push(Meeting { slot, shifts });
                 }
             }
             (AluOp::Mul, _) => self.multiplies = true,
             _ => {}
         }
+    }
+
+    #[inline(always)]
+    fn note_shift(&mut self, slot: usize, reg: Reg, half: Halves) {
+        self.shifted = self.shifted.and(half);
+        self.shifts[reg.index() & 15] = slot as u32;
     }
 
     /// Takes the next instruction, which writes this and is no arithmetic.
@@ -162,9 +190,10 @@ pub(super) fn find(insns: &[Insn], candidates: &Candidates, facts: &mut [Fact]) 
     let mut finder = Finder {
         insns,
         facts,
-        rewrites: Vec::new(),
+        rewrites: Vec::with_capacity(2 * candidates.meetings.len()),
     };
-    for &slot in &candidates.slots {
+    for meeting in &candidates.meetings {
+        let slot = meeting.slot as usize;
         if let Insn::Alu {
             width,
             dst,
@@ -172,17 +201,26 @@ pub(super) fn find(insns: &[Insn], candidates: &Candidates, facts: &mut [Fact]) 
             ..
         } = insns[slot]
         {
-            finder.rotate(slot, width, dst, src);
+            let [a, b] = meeting.shifts;
+            let shifts = [(a as usize, dst), (b as usize, src)];
+            finder.rotate(slot, width, shifts);
         }
     }
     finder.rewrites
 }
 
 impl Finder<'_> {
-    /// Whether `dst op= src` joins two shifts to a rotation; then it becomes one.
-    fn rotate(&mut self, slot: usize, width: Width, dst: Reg, src: Reg) -> Option<()> {
-        let a = self.shift_before(slot, dst)?;
-        let b = self.shift_before(slot, src)?;
+    /// Whether an operation joins two shifts, of the register that it writes and of
+    /// another, to a rotation; then it becomes one.
+    fn rotate(&mut self, slot: usize, width: Width, shifts: [(usize, Reg); 2]) -> Option<()> {
+        let dst = shifts[0].1;
+        let first = shifts[0].0.min(shifts[1].0);
+        let joined = first + 1..slot + 1;
+        if slot - first > REACH || self.facts[joined].iter().any(Fact::is_target) {
+            return None;
+        }
+        let [a, b] = shifts.map(|(at, reg)| self.shift_at(at, reg));
+        let (a, b) = (a?, b?);
         let bits = match a.width {
             Width::W32 => 32,
             Width::W64 => 64,
@@ -236,14 +274,16 @@ impl Finder<'_> {
         let at = self
             .before(slot)
             .find(|&at| self.facts[at].transfer.writes(reg))?;
-        // After a selection the move may not have been done.
-        let chosen = at > 0 && self.facts[at - 1].is_selection();
-        (!chosen).then_some(at)
+        (!self.is_chosen(at)).then_some(at)
     }
 
-    /// The shift that made what the register holds before a slot.
-    fn shift_before(&self, slot: usize, reg: Reg) -> Option<Shift> {
-        let at = self.write_before(slot, reg)?;
+    /// Whether the slot is the move of a selection, which may not be done.
+    fn is_chosen(&self, at: usize) -> bool {
+        at > 0 && self.facts[at - 1].is_selection()
+    }
+
+    /// The shift at a slot, if it is done in any case and as it is written.
+    fn shift_at(&self, at: usize, reg: Reg) -> Option<Shift> {
         let Insn::Alu {
             op: op @ (AluOp::Lsh | AluOp::Rsh),
             width,
@@ -258,7 +298,7 @@ impl Finder<'_> {
             Width::W64 => 63,
         };
         let plain = (1..=most).contains(&count) && !self.facts[at].is_rewritten();
-        plain.then_some(Shift {
+        (plain && !self.is_chosen(at)).then_some(Shift {
             slot: at,
             reg,
             width,

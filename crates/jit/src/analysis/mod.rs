@@ -24,6 +24,7 @@ pub(crate) use transfer::Halves;
 pub(crate) use usage::Usage;
 
 use std::mem;
+use std::thread::LocalKey;
 
 use isa::ebpf::{AluOp, Insn, Operand, Reg, Size};
 use lower::chains::{self, Chains};
@@ -213,6 +214,16 @@ pub(crate) struct Analysis {
 
 thread_local! {
     static FACTS: Spare<Fact> = const { Spare::none() };
+    static JUMPS: Spare<u32> = const { Spare::none() };
+    static BACKWARD: Spare<u32> = const { Spare::none() };
+    static SELECTIONS: Spare<u32> = const { Spare::none() };
+}
+
+/// The thread's spare vector, empty.
+fn spare<T>(of: &'static LocalKey<Spare<T>>) -> Vec<T> {
+    let mut vector = of.with(Spare::take);
+    vector.clear();
+    vector
 }
 
 impl Drop for Analysis {
@@ -225,8 +236,7 @@ impl Analysis {
     pub(crate) fn of(program: &Lowered, counts: Counts) -> Analysis {
         let insns = program.insns();
         let functions = program.functions();
-        let mut facts = FACTS.with(Spare::take);
-        facts.clear();
+        let mut facts = spare(&FACTS);
         facts.reserve(insns.len());
         let mut scan = Scan {
             insns,
@@ -237,9 +247,9 @@ impl Analysis {
             },
             facts,
             candidates: Candidates::default(),
-            jumps: Vec::with_capacity(insns.len() / 2 + 1),
-            backward: Vec::new(),
-            selections: Vec::new(),
+            jumps: spare(&JUMPS),
+            backward: spare(&BACKWARD),
+            selections: spare(&SELECTIONS),
         };
         let usage: Vec<Usage> = functions
             .iter()
@@ -250,7 +260,9 @@ impl Analysis {
         let Scan {
             mut facts,
             candidates,
+            jumps,
             backward,
+            selections,
             ..
         } = scan;
         let mut rewrites = idiom::find(insns, &candidates, &mut facts);
@@ -280,6 +292,9 @@ impl Analysis {
         if program.evidence() == Evidence::Trusted {
             copies::find(insns, &backward, &mut facts, &mut rewrites);
         }
+        JUMPS.with(|spare| spare.give_back(jumps));
+        BACKWARD.with(|spare| spare.give_back(backward));
+        SELECTIONS.with(|spare| spare.give_back(selections));
         Analysis {
             facts,
             usage,
@@ -321,7 +336,7 @@ struct Scan<'a> {
     /// Those of them that lead backward.
     backward: Vec<u32>,
     /// Slots that may be selections.
-    selections: Vec<usize>,
+    selections: Vec<u32>,
 }
 
 impl Scan<'_> {
@@ -398,7 +413,7 @@ impl Scan<'_> {
         self.facts[slot].link = target as u32;
         if is_selection(self.insns, slot, target) {
             self.facts[slot].marks.set(Marks::SELECTION, true);
-            self.selections.push(slot);
+            self.selections.push(slot as u32);
             return false;
         }
         let marks = &mut self.facts[target].marks;
@@ -413,7 +428,8 @@ impl Scan<'_> {
 
     /// A branch over a move to which something else leads is no selection.
     fn settle_selections(&mut self) {
-        for slot in std::mem::take(&mut self.selections) {
+        for index in 0..self.selections.len() {
+            let slot = self.selections[index] as usize;
             if self.facts[slot + 1].is_target() {
                 self.jumps_after_all(slot);
             }

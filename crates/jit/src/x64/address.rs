@@ -11,7 +11,7 @@
 use isa::ebpf::{AluOp, Insn, Operand, Reg, Size};
 
 use super::generator::Generator;
-use super::reg::Mem;
+use super::reg::{Gpr, Mem};
 use crate::analysis::Rewrite;
 
 /// How many instructions ahead uses are looked for.
@@ -25,7 +25,7 @@ pub(super) struct Sum {
     pub(super) reg: Reg,
     pub(super) mem: Mem,
     /// The last slot that uses it.
-    last: usize,
+    pub(super) last: usize,
     /// A load before that would change a part of it, but is done in memory.
     modifies: bool,
 }
@@ -35,6 +35,14 @@ pub(super) struct Sum {
 pub(super) struct Deferred {
     pub(super) slot: usize,
     pub(super) mem: Mem,
+}
+
+impl Deferred {
+    /// No load is.
+    pub(super) const NONE: Deferred = Deferred {
+        slot: usize::MAX,
+        mem: Mem::at(Gpr::RAX, 0),
+    };
 }
 
 impl Generator<'_> {
@@ -72,17 +80,8 @@ impl Generator<'_> {
             last,
             modifies,
         });
+        self.note_due(last + 1);
         true
-    }
-
-    /// Forgets the sum behind its last use.
-    #[inline(always)]
-    pub(super) fn pass_sum(&mut self, next: usize) {
-        if let Some(sum) = self.sum
-            && next > sum.last
-        {
-            self.sum = None;
-        }
     }
 
     /// The last use of the sum, if all are accesses through it before either part
@@ -155,7 +154,7 @@ impl Generator<'_> {
 
     /// Leaves a load to the operation that takes its value, if that comes soon.
     pub(super) fn defer_load(&mut self, slot: usize, size: Size, dst: Reg, mem: Mem) -> bool {
-        if self.deferred.is_some() || !matches!(size, Size::W | Size::DW) {
+        if self.deferred.slot != usize::MAX || !matches!(size, Size::W | Size::DW) {
             return false;
         }
         let Some(user) = self.user(slot, dst, mem) else {
@@ -166,7 +165,8 @@ impl Generator<'_> {
         if in_memory || !self.takes_memory(user, size, dst) {
             return false;
         }
-        self.deferred = Some(Deferred { slot: user, mem });
+        self.deferred = Deferred { slot: user, mem };
+        self.note_due(user);
         true
     }
 

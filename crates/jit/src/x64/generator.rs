@@ -72,7 +72,9 @@ pub(super) struct Generator<'a> {
     /// A sum that is not made.
     pub(super) sum: Option<Sum>,
     /// A load that is not done yet.
-    pub(super) deferred: Option<Deferred>,
+    pub(super) deferred: Deferred,
+    /// The first slot at which the sum is forgotten or the load is due.
+    due: usize,
     /// The move of a selection between 0 and 1, whose register is zero until then.
     pub(super) truth: Option<usize>,
     /// Copies that wait until a loop is left: for a register, to its place, from
@@ -131,7 +133,8 @@ impl<'a> Generator<'a> {
             assured: 0,
             assured_always: 0,
             sum: None,
-            deferred: None,
+            deferred: Deferred::NONE,
+            due: usize::MAX,
             truth: None,
             late: Vec::new(),
             arrivals: Vec::new(),
@@ -216,24 +219,54 @@ impl<'a> Generator<'a> {
     /// Writes the function's instructions once.
     pub(super) fn write_body(&mut self) {
         self.forget_all();
+        self.sum = None;
+        self.due = usize::MAX;
+        let plainly = !self.map && !self.blinds();
         let mut slot = self.function.start;
         while slot < self.function.end {
-            let is_unmarked = self.facts[slot].is_unmarked() && !self.map;
-            slot += match is_unmarked {
+            if slot >= self.due && self.take_due(slot) {
+                slot += 1;
+                continue;
+            }
+            slot += match plainly && self.facts[slot].is_unmarked() {
                 true => self.write_insn(slot),
-                false => match self.write_marked(slot) {
-                    Some(count) => count,
-                    None => self.write_insn(slot),
-                },
+                false => self.write_marked(slot),
             };
-            self.pass_sum(slot);
         }
     }
 
-    /// Does what is to be done before a slot that something leads to. Where it is
-    /// done otherwise than it is written, or not at all: how many slots that was.
+    /// Has [`Generator::take_due`] called at a slot.
+    pub(super) fn note_due(&mut self, slot: usize) {
+        self.due = self.due.min(slot);
+    }
+
+    /// Forgets a sum behind its last use; does the operation at a slot if a load was
+    /// deferred to it, and says so.
     #[inline(never)]
-    fn write_marked(&mut self, slot: usize) -> Option<usize> {
+    fn take_due(&mut self, slot: usize) -> bool {
+        self.due = usize::MAX;
+        match self.sum {
+            Some(sum) if sum.last < slot => self.sum = None,
+            Some(sum) => self.note_due(sum.last + 1),
+            None => {}
+        }
+        let deferred = self.deferred;
+        if deferred.slot != slot {
+            self.note_due(deferred.slot);
+            return false;
+        }
+        if self.map {
+            self.buf.bind(self.label(slot));
+        }
+        self.flags = None;
+        self.take_deferred();
+        true
+    }
+
+    /// Does what is to be done before a slot that something leads to, and writes the
+    /// slot, perhaps otherwise than it stands or not at all; how many slots that was.
+    #[inline(never)]
+    fn write_marked(&mut self, slot: usize) -> usize {
         let fact = self.facts[slot];
         if fact.is_target() {
             self.forget_all();
@@ -243,14 +276,26 @@ impl<'a> Generator<'a> {
         }
         self.tick_on_loop(slot);
         if fact.is_look_up() && !self.blinds() {
-            Some(self.look_up(slot))
-        } else if fact.is_dead() || fact.is_absorbed() && !self.blinds() {
-            Some(1)
-        } else if fact.is_rewritten() {
-            self.write_rewritten(slot)
-        } else {
-            None
+            return self.look_up(slot);
         }
+        if fact.is_dead() || fact.is_absorbed() && !self.blinds() {
+            return 1;
+        }
+        let otherwise = match fact.is_rewritten() {
+            true => self.write_rewritten(slot),
+            false => None,
+        };
+        if let Some(count) = otherwise {
+            return count;
+        }
+        if self.blinds() {
+            self.flags_before = self.flags.take();
+            if let Some(count) = self.write_blinded(slot) {
+                return count;
+            }
+            self.flags = self.flags_before;
+        }
+        self.write_insn(slot)
     }
 
     /// Where calls of the function that starts at a slot lead.
@@ -276,17 +321,6 @@ impl<'a> Generator<'a> {
     #[inline(always)]
     fn write_insn(&mut self, slot: usize) -> usize {
         self.flags_before = self.flags.take();
-        if let Some(deferred) = self.deferred
-            && deferred.slot == slot
-        {
-            self.take_deferred(deferred);
-            return 1;
-        }
-        if self.blinds()
-            && let Some(count) = self.write_blinded(slot)
-        {
-            return count;
-        }
         match self.insns[slot] {
             Insn::Alu {
                 op,
@@ -406,7 +440,7 @@ impl<'a> Generator<'a> {
     #[inline(always)]
     pub(super) fn peek(&self, slot: usize) -> Option<Insn> {
         let fact = self.ahead.get(slot)?;
-        let plain = fact.is_plain() && self.deferred.is_none_or(|deferred| deferred.slot != slot);
+        let plain = fact.is_plain() && self.deferred.slot != slot;
         plain.then(|| self.insns[slot])
     }
 

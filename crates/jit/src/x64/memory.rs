@@ -185,9 +185,10 @@ impl Generator<'_> {
     }
 
     /// Performs the operation for which a load was deferred.
-    pub(super) fn take_deferred(&mut self, deferred: Deferred) {
-        self.deferred = None;
-        self.operate_with(deferred.slot, deferred.mem);
+    pub(super) fn take_deferred(&mut self) {
+        let Deferred { slot, mem } = self.deferred;
+        self.deferred = Deferred::NONE;
+        self.operate_with(slot, mem);
     }
 
     /// A load, an operation and a store back, done in memory.
