@@ -182,6 +182,11 @@ impl Generator<'_> {
     /// The operation some slots ahead that is the only one to read `dst`, where
     /// nothing before it writes memory or what the address is made of.
     fn user(&self, slot: usize, dst: Reg, mem: Mem) -> Option<usize> {
+        // Most have no reader so near, which is quickly seen.
+        let near = self.facts.get(slot + 2..=slot + FARTHEST)?;
+        if !near.iter().any(|fact| fact.reads(dst)) {
+            return None;
+        }
         for at in slot + 1..=slot + FARTHEST {
             let insn = self.peek(at)?;
             match insn {

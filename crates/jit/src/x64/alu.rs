@@ -12,7 +12,7 @@ use super::asm::{Alu, Shift, Unary};
 use super::frame::SCRATCH;
 use super::generator::{Generator, bits};
 use super::reg::{Gpr, Mem};
-use crate::analysis::Count;
+use crate::analysis::{Count, Fact};
 
 /// How many instructions after a constant another one may be chosen.
 const FARTHEST_CHOICE: usize = 3;
@@ -167,6 +167,11 @@ impl Generator<'_> {
     /// condition comes out.
     fn truth_of(&self, slot: usize, dst: Reg, imm: i32) -> Option<usize> {
         if !matches!(imm, 0 | 1) {
+            return None;
+        }
+        // Few constants have a choice so near, which is quickly seen.
+        let near = self.facts.get(slot + 1..=slot + FARTHEST_CHOICE)?;
+        if !near.iter().any(Fact::is_selection) {
             return None;
         }
         for at in slot + 1..=slot + FARTHEST_CHOICE {

@@ -68,9 +68,8 @@ impl Generator<'_> {
         }
         match self.peek(slot + 1)? {
             Insn::Jump { .. } => self.compare_memory(slot + 1, load, mem),
-            Insn::Alu { .. } => self
-                .modify_memory(slot, load, mem)
-                .or_else(|| self.operate_on_memory(slot + 1, load, mem)),
+            Insn::Alu { dst, .. } if dst == load.dst => self.modify_memory(slot, load, mem),
+            Insn::Alu { .. } => self.operate_on_memory(slot + 1, load, mem),
             Insn::Endian {
                 order: ByteOrder::Big | ByteOrder::Swap,
                 size,
@@ -217,17 +216,18 @@ impl Generator<'_> {
         else {
             return None;
         };
+        let Insn::Store {
+            size: stored,
+            base: to,
+            off: at,
+            src: Operand::Reg(src),
+        } = self.peek(slot + 2)?
+        else {
+            return None;
+        };
         let this = self.arithmetic(slot + 1)?;
         let op = plain(this.op)?;
-        let stores_back = match self.peek(slot + 2)? {
-            Insn::Store {
-                size: stored,
-                base: to,
-                off: at,
-                src: Operand::Reg(src),
-            } => stored == size && to == base && at == off && src == dst,
-            _ => false,
-        };
+        let stores_back = stored == size && to == base && at == off && src == dst;
         let dead = !self.after(slot + 2).has(dst);
         let same = this.dst == dst && base != dst;
         // A sum on 32 bits is not the low part of one on 64.
