@@ -58,6 +58,17 @@ pub(super) struct Arithmetic {
     pub(super) src: Operand,
 }
 
+/// What a shift to the left and one back make of the low bits of a value: they are
+/// extended, and perhaps shifted down.
+#[derive(Clone, Copy)]
+pub(super) struct Extension {
+    pub(super) from: Size,
+    /// As wide as that, with the sign; with zeros otherwise.
+    pub(super) sign: Option<Width>,
+    width: Width,
+    by: u8,
+}
+
 impl Generator<'_> {
     /// The arithmetic at a slot that is looked at from the slots before it.
     #[inline(always)]
@@ -347,15 +358,17 @@ impl Generator<'_> {
             }
             (AluOp::And, Operand::Imm(0xff)) => self.buf.extend(Size::B, None, dst, from),
             (AluOp::And, Operand::Imm(0xffff)) => self.buf.extend(Size::H, None, dst, from),
-            (AluOp::Lsh, Operand::Imm(32)) if next.width == Width::W64 => {
-                let signed = self.extension(slot + 2, reg)?;
-                self.buf.extend(Size::W, signed, dst, from);
-                self.know(reg, if signed.is_some() { 64 } else { 32 });
+            (AluOp::Lsh, Operand::Imm(count @ 16..)) => {
+                let extension = self.extension(slot + 2, reg, next.width, count)?;
+                self.buf.extend(extension.from, extension.sign, dst, from);
+                self.finish_extension(reg, extension);
                 return Some(3);
             }
             (AluOp::Lsh, Operand::Imm(scale @ 1..=3)) => {
                 let scaled = (src, scale as u8);
-                let added = self.scaled_index(slot + 2, reg, scaled, next.width)?;
+                let added = self
+                    .scaled_index(slot + 2, reg, scaled, next.width)
+                    .or_else(|| self.add_scaled(slot + 2, reg, scaled, next.width))?;
                 return Some(2 + added);
             }
             (AluOp::Lsh | AluOp::Rsh | AluOp::Arsh, Operand::Reg(count))
@@ -383,22 +396,62 @@ impl Generator<'_> {
         }
     }
 
-    /// After `dst <<= 32`: `Some(None)` if `dst >>= 32` follows, with the width
-    /// of the sign for the arithmetic shift.
-    fn extension(&self, slot: usize, dst: Reg) -> Option<Option<Width>> {
-        match self.arithmetic(slot)? {
-            Arithmetic {
-                op,
-                width: Width::W64,
-                dst: shifted,
-                src: Operand::Imm(32),
-            } if shifted == dst => match op {
-                AluOp::Rsh => Some(None),
-                AluOp::Arsh => Some(Some(Width::W64)),
-                _ => None,
-            },
-            _ => None,
+    /// After `dst <<= count`: what that and the shift back at a slot extend.
+    pub(super) fn extension(
+        &self,
+        slot: usize,
+        dst: Reg,
+        width: Width,
+        count: i32,
+    ) -> Option<Extension> {
+        let from = match (width, count) {
+            (Width::W64, 32) => Size::W,
+            (Width::W64, 48) | (Width::W32, 16) => Size::H,
+            (Width::W64, 56) | (Width::W32, 24) => Size::B,
+            _ => return None,
+        };
+        let back = self.arithmetic(slot)?;
+        let Operand::Imm(by) = back.src else {
+            return None;
+        };
+        let sign = match back.op {
+            AluOp::Rsh => None,
+            AluOp::Arsh => Some(width),
+            _ => return None,
+        };
+        let fits = back.dst == dst && back.width == width && (count..64).contains(&by);
+        let all = if width == Width::W32 { 32 } else { 64 };
+        (fits && by < all).then_some(Extension {
+            from,
+            sign,
+            width,
+            by: (by - count) as u8,
+        })
+    }
+
+    /// Shifts down what was extended, and notes what is known of it.
+    pub(super) fn finish_extension(&mut self, reg: Reg, extension: Extension) {
+        let Extension {
+            from,
+            sign,
+            width,
+            by,
+        } = extension;
+        if by > 0 {
+            let op = match sign {
+                Some(_) => Shift::Sar,
+                None => Shift::Shr,
+            };
+            let dst = self.gpr(reg);
+            self.buf.shift(op, width, dst, by);
+            self.set_flags(reg, width);
         }
+        let known = match sign {
+            None => (8 * from.bytes() as u8).saturating_sub(by),
+            Some(Width::W32) => 32,
+            Some(Width::W64) => 64,
+        };
+        self.know(reg, known);
     }
 
     /// After an index was shifted left by up to 3: adding a base, and an access
@@ -435,6 +488,66 @@ impl Generator<'_> {
         Some(1)
     }
 
+    /// After `index << scale` was to be put into `shifted`: adding that to a base, and
+    /// accesses through the sum, where nothing else wants it. The base may be copied
+    /// for it, and moved by a constant. How many slots from `slot` on.
+    fn add_scaled(
+        &mut self,
+        slot: usize,
+        shifted: Reg,
+        (index, scale): (Reg, u8),
+        width: Width,
+    ) -> Option<usize> {
+        let whole = width == Width::W64 || self.known(index) + scale <= 32;
+        let first = self.wide_sum(slot)?;
+        let sum = first.dst;
+        if !whole || sum == shifted {
+            return None;
+        }
+        let (base, mut disp, mut at) = match (first.op, first.src) {
+            (AluOp::Add, _) => (sum, 0, slot),
+            (_, Operand::Reg(base)) if base != shifted => (base, 0, slot + 1),
+            _ => return None,
+        };
+        if let Arithmetic {
+            op: AluOp::Add,
+            dst,
+            src: Operand::Imm(imm),
+            ..
+        } = self.wide_sum(at)?
+            && dst == sum
+        {
+            disp = imm;
+            at += 1;
+        }
+        let last = self.wide_sum(at)?;
+        let adds = last.op == AluOp::Add && last.src == Operand::Reg(shifted);
+        if !adds || last.dst != sum || self.after(at).has(shifted) {
+            return None;
+        }
+        let top = match base {
+            Reg::R10 => self.frame.stack_top(),
+            base => Mem::at(self.gpr(base), 0),
+        };
+        let mem = Mem {
+            index: Some((self.gpr(index), scale)),
+            disp: top.disp.checked_add(disp)?,
+            ..top
+        };
+        if !self.is_only_address(at + 1, sum, [base, index], mem) {
+            self.buf.lea(Width::W64, self.gpr(sum), mem);
+            self.know(sum, 64);
+        }
+        Some(at + 1 - slot)
+    }
+
+    /// The 64-bit addition or copy at a slot, which is looked at from before.
+    fn wide_sum(&self, slot: usize) -> Option<Arithmetic> {
+        let this = self.arithmetic(slot)?;
+        let sums = matches!(this.op, AluOp::Add | AluOp::Mov);
+        (sums && this.width == Width::W64).then_some(this)
+    }
+
     #[inline(never)]
     fn shift_imm(&mut self, slot: usize, op: AluOp, width: Width, reg: Reg, count: i32) -> usize {
         let dst = self.gpr(reg);
@@ -448,18 +561,19 @@ impl Generator<'_> {
             return 1;
         }
         if op == AluOp::Lsh {
-            if count == 32
-                && width == Width::W64
-                && let Some(signed) = self.extension(slot + 1, reg)
+            if let Some(extension) = self.extension(slot + 1, reg, width, count.into())
+                && extension.by == 0
             {
-                if signed.is_some() || known > 32 {
-                    self.buf.extend(Size::W, signed, dst, dst);
+                if extension.sign.is_some() || known > 8 * extension.from.bytes() as u8 {
+                    self.buf.extend(extension.from, extension.sign, dst, dst);
+                    self.finish_extension(reg, extension);
                 }
-                self.know(reg, if signed.is_some() { 64 } else { known.min(32) });
                 return 2;
             }
             if count <= 3
-                && let Some(more) = self.scaled_index(slot + 1, reg, (reg, count), width)
+                && let Some(more) = self
+                    .scaled_index(slot + 1, reg, (reg, count), width)
+                    .or_else(|| self.add_scaled(slot + 1, reg, (reg, count), width))
             {
                 return 1 + more;
             }

@@ -68,6 +68,11 @@ impl Generator<'_> {
         }
         match self.peek(slot + 1)? {
             Insn::Jump { .. } => self.compare_memory(slot + 1, load, mem),
+            Insn::Alu {
+                op: AluOp::Lsh,
+                dst,
+                ..
+            } if dst == load.dst => self.extend_loaded(slot + 1, load, mem),
             Insn::Alu { dst, .. } if dst == load.dst => self.modify_memory(slot, load, mem),
             Insn::Alu { .. } => self.operate_on_memory(slot + 1, load, mem),
             Insn::Endian {
@@ -87,6 +92,22 @@ impl Generator<'_> {
             }
             _ => None,
         }
+    }
+
+    /// `dst <<= count; dst >>= count`, with or without the sign: a load that extends.
+    fn extend_loaded(&mut self, slot: usize, load: Load, mem: Mem) -> Option<usize> {
+        let this = self.arithmetic_at(slot)?;
+        let Operand::Imm(count) = this.src else {
+            return None;
+        };
+        let extension = self.extension(slot + 1, this.dst, this.width, count)?;
+        if extension.from.bytes() > load.size.bytes() {
+            return None;
+        }
+        let gpr = self.gpr(load.dst);
+        self.buf.load(extension.from, extension.sign, gpr, mem);
+        self.finish_extension(load.dst, extension);
+        Some(3)
     }
 
     /// `if dst cond src goto`, where nothing else reads `dst`: a comparison with
