@@ -49,7 +49,11 @@ pub fn compare_engines(
             0 => generator.program_len(),
             _ => 2 + generator.below(40) as usize,
         };
-        let program = generator.program(dialect, len);
+        let program = if dialect == Dialect::Socket && seed % 4 == 1 {
+            generator.filter()
+        } else {
+            generator.program(dialect, len)
+        };
         let meta = metadata(&mut generator);
         let packets: Vec<(Vec<u8>, u32)> = (0..PACKETS_PER_PROGRAM)
             .map(|_| {

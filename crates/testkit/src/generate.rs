@@ -10,6 +10,8 @@
 //! makes afterwards: a word of scratch memory is read only when it is written on
 //! every way here. A program costs about a microsecond for 20 instructions.
 
+mod filters;
+
 use isa::classic::{
     AD_OFFSET, AluOp, Cond, Extension, Insn, LL_OFFSET, MAX_INSNS, MEMORY_WORDS, NET_OFFSET,
     OPCODES, Operand, Size, SockFilter,
@@ -592,6 +594,8 @@ mod tests {
                 let program = generator.program(dialect, len);
                 assert_eq!(check(&program, Rules::Socket).err(), None, "seed {seed}");
             }
+            let program = generator.filter();
+            assert_eq!(check(&program, Rules::Socket).err(), None, "seed {seed}");
             let len = generator.program_len();
             let program = generator.program(Dialect::Seccomp, len);
             assert_eq!(check(&program, Rules::Seccomp).err(), None, "seed {seed}");

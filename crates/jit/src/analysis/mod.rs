@@ -187,6 +187,11 @@ impl Fact {
         self.transfer.uses(reg)
     }
 
+    /// What it writes.
+    pub(crate) fn written(&self) -> Halves {
+        self.transfer.written()
+    }
+
     /// Whether it writes the register.
     #[inline(always)]
     pub(crate) fn writes(&self, reg: Reg) -> bool {

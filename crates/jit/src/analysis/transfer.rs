@@ -40,7 +40,7 @@ impl Halves {
         Halves(self.0 & !other.0)
     }
 
-    pub(super) const fn overlaps(self, other: Halves) -> bool {
+    pub(crate) const fn overlaps(self, other: Halves) -> bool {
         self.0 & other.0 != 0
     }
 
@@ -59,7 +59,7 @@ impl Halves {
     }
 
     /// Of which registers they are: bit `n` for register `n`.
-    pub(super) const fn regs(self) -> u16 {
+    pub(crate) const fn regs(self) -> u16 {
         (self.0 | self.0 >> 16) as u16 & 0x7ff
     }
 

@@ -21,10 +21,17 @@ impl Generator<'_> {
         dst: Reg,
         src: Operand,
     ) -> usize {
+        self.join_from(slot);
+        let joined = self.joined.is_some();
         let src = self.in_packet_order(slot, src);
         let cc = match self.compared(cond, width, dst, src) {
             Some(cc) => cc,
             None => {
+                if let (Width::W32, Operand::Imm(imm)) = (width, src)
+                    && self.note_difference(slot, cond, self.gpr(dst), imm)
+                {
+                    return 1;
+                }
                 self.compare(cond, width, dst, src);
                 Cc::of(cond)
             }
@@ -32,7 +39,7 @@ impl Generator<'_> {
         let flags = self.flags;
         let count = self.jump_on(slot, cc);
         // A selection may have changed what they speak of.
-        self.flags = flags.filter(|_| !self.facts[slot].is_selection());
+        self.flags = flags.filter(|_| !self.facts[slot].is_selection() && !joined);
         count
     }
 
@@ -128,7 +135,7 @@ impl Generator<'_> {
     }
 
     /// Where the jump at a slot leads.
-    fn target(&self, slot: usize) -> usize {
+    pub(super) fn target(&self, slot: usize) -> usize {
         self.facts[slot].jump().expect("the slot holds a jump")
     }
 
@@ -136,6 +143,13 @@ impl Generator<'_> {
     /// opposite branch to where that leads.
     pub(super) fn jump_on(&mut self, slot: usize, cc: Cc) -> usize {
         let target = self.target(slot);
+        let cc = match self.joined {
+            Some(joined) => match self.note_test(joined, slot, cc) {
+                Some(cc) => cc,
+                None => return 1,
+            },
+            None => cc,
+        };
         if self.facts[slot].is_selection() {
             return self.select(slot + 1, cc.not());
         }
@@ -176,7 +190,11 @@ impl Generator<'_> {
         if !filters_packets || self.blinds() {
             return None;
         }
-        Some([result(slot + 1)?, result(target)?])
+        let next = match self.insns.get(slot + 1)? {
+            Insn::Goto { .. } if !self.draws_on_budget(slot + 1) => self.target(slot + 1),
+            _ => slot + 1,
+        };
+        Some([result(next)?, result(target)?])
     }
 
     /// Returns the second where the condition holds, else the first, without a jump:

@@ -22,6 +22,7 @@ use super::chain::Table;
 use super::deadline::Looks;
 use super::features::Features;
 use super::frame::{Demand, Frame};
+use super::join::Joined;
 use super::packet::Beyond;
 use super::reg::Gpr;
 use crate::analysis::{Analysis, Fact, Halves, Rewrite, Usage};
@@ -69,6 +70,10 @@ pub(super) struct Generator<'a> {
     pub(super) assured: u32,
     /// Those that are there from the beginning of this version.
     pub(super) assured_always: u32,
+    /// From which slot on tests may be joined.
+    pub(super) joins_from: usize,
+    /// The tests that are being asked together.
+    pub(super) joined: Option<Joined>,
     /// A sum that is not made.
     pub(super) sum: Option<Sum>,
     /// A load that is not done yet.
@@ -132,6 +137,8 @@ impl<'a> Generator<'a> {
             version: 0,
             assured: 0,
             assured_always: 0,
+            joins_from: usize::MAX,
+            joined: None,
             sum: None,
             deferred: Deferred::NONE,
             due: usize::MAX,

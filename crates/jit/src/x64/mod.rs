@@ -1,7 +1,7 @@
 //! The x86-64 backend.
 //!
 //! `generator.rs` walks over the program; `address.rs`, `alu.rs`, `divide.rs`, `memory.rs`,
-//! `packet.rs`, `branch.rs`, `chain.rs` and `call.rs` write instructions of their kinds;
+//! `packet.rs`, `branch.rs`, `join.rs`, `chain.rs` and `call.rs` write instructions of their kinds;
 //! `deadline.rs` writes the looks at a deadline;
 //! `frame.rs` decides where values live; `asm.rs` encodes into `buffer.rs`.
 
@@ -18,6 +18,7 @@ mod divide;
 mod features;
 mod frame;
 mod generator;
+mod join;
 mod memory;
 mod packet;
 mod reg;

@@ -4,7 +4,7 @@
 //! before its end are known to be there, and need not be asked for again. Where a
 //! program loads at several constants, its code is written twice: once for
 //! packets that are as long as its loads want (all but the shortest), without
-//! any check, and once with them.
+//! any check, and once with them. In the first, tests are joined (`join.rs`).
 //!
 //! Linux gives negative offsets a meaning (from the network or the link-layer
 //! header); those loads leave the code for a function of the host, by a stub that
@@ -66,7 +66,15 @@ impl Generator<'_> {
             self.buf.jump_if(Cc::B, checked);
             self.version = self.insns.len();
             self.assured_always = bytes;
+            if !self.blinds() && self.may_begin_again() {
+                self.joins_from = 0;
+            }
             self.write_body();
+            debug_assert!(
+                self.joined.is_none(),
+                "the last of joined tests was written"
+            );
+            self.joins_from = usize::MAX;
             self.buf.bind(checked);
             self.version = 0;
             self.assured_always = 0;
@@ -99,6 +107,7 @@ impl Generator<'_> {
             self.packet_outside(size, imm);
             return 1;
         }
+        self.join_from(slot);
         let end = imm as u32 + size.bytes();
         if end > self.assured {
             let zero = self.zero_label();
@@ -233,6 +242,14 @@ impl Generator<'_> {
                     self.know(Reg::R0, 8 * size.bytes() as u8);
                 }
             }
+            return 1;
+        }
+        self.join_from(slot);
+        if let Some(mem) = self.joined_address(slot, src, imm) {
+            if let Some(count) = self.compare_packet(slot + 1, size, mem) {
+                return 1 + count;
+            }
+            self.load_swapped(size, mem);
             return 1;
         }
         1 + self.packet_at_index(slot + 1, size, index, narrow, imm)
@@ -380,6 +397,9 @@ impl Generator<'_> {
             {
                 let swapped = i32::from((imm as u16).swap_bytes());
                 self.buf.load(Size::H, None, Gpr::RAX, mem);
+                if self.note_difference(slot, cond, Gpr::RAX, swapped) {
+                    return Some(1);
+                }
                 if cond == Cond::Set {
                     self.buf.test_imm(Width::W32, Gpr::RAX, swapped);
                 } else {

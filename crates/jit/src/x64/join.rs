@@ -1,0 +1,337 @@
+//! Tests of a packet that one jump asks, or none.
+//!
+//! Where packets of many kinds come mixed, no processor can predict what a capture
+//! filter asks of them: of several tests in a row, each is guessed wrongly as often
+//! as it fails. So tests that lead to the same place when they fail are asked
+//! together, if what lies between can be computed in any case: each notes its
+//! failure by a conditional move, and one jump behind the last asks for all. So are
+//! tests of which one is enough (a protocol of several, a port of two).
+//!
+//! This is done in the version of the code for packets that are long enough (see
+//! `packet.rs`). Loads are done there that a test before them would have spared; where
+//! one of them does not lie inside the packet, the other version begins from the start
+//! and decides. eBPF is left as it is, as compilers choose there between a jump and a
+//! selection.
+//!
+//! Over a mix of 16,384 packets (Golden Cove), `port 22` takes 6.1 ns where it took
+//! 12.0, and `tcp port 22 with payload` 7.0 where it took 11.5. Where packets are all
+//! alike, both take 0.6 ns longer at most, and 0.3 where they match.
+//!
+//! Cost: a look at no more than [`MOST_SLOTS`] instructions for each load and branch
+//! that is not joined yet. A filter with such tests takes 0.3 µs longer to compile.
+
+use isa::ebpf::{AluOp, Cond, Insn, Operand, Reg, Size, Width};
+use lower::Evidence;
+
+use super::asm::Alu;
+use super::buffer::Label;
+use super::frame::SCRATCH;
+use super::generator::Generator;
+use super::reg::{Cc, Gpr, Mem};
+use crate::analysis::Halves;
+
+/// How many slots may be done together, from the first load on: what a test that
+/// fails would have spared is to cost less than a jump that was guessed wrongly.
+const MOST_SLOTS: usize = 24;
+/// Tests that are worth it.
+const FEWEST: usize = 2;
+/// The register that is not zero behind a test that failed. It brings a classic program
+/// its context, which one that may begin again does not look at.
+const FAILED: Reg = Reg::R1;
+
+/// Tests that are asked together.
+#[derive(Clone, Copy)]
+pub(super) struct Joined {
+    /// Where it goes on when they fail.
+    fail: usize,
+    /// The slot of the last.
+    last: usize,
+    /// Whether [`FAILED`] says something yet.
+    is_made: bool,
+    /// Whether this is among tests of which one is enough: the scratch register is not
+    /// zero until one has held, and then what [`FAILED`] is.
+    in_choice: bool,
+    /// Up to this slot, loads behind the index are known to lie inside.
+    reach: Option<usize>,
+}
+
+/// Tests as they are found.
+#[derive(Clone, Copy)]
+struct Found {
+    count: usize,
+    /// Where it goes on when they fail.
+    fail: usize,
+    /// The slot of the last.
+    last: usize,
+    /// Registers that are written behind the first.
+    written: Halves,
+    /// How many tests of the last choice lead to where one of them holds.
+    arrivals: usize,
+}
+
+impl Generator<'_> {
+    /// Whether the function may begin again from anywhere in it. A classic program does
+    /// so without a trace if it wants nothing from before its first instruction and
+    /// draws on no budget: it writes zeros first where it reads scratch memory that it
+    /// has not written.
+    pub(super) fn may_begin_again(&self) -> bool {
+        matches!(self.program.evidence(), Evidence::Classic(_))
+            && self.facts[self.function.start].before().regs() == 0
+            && !self.usage.loops
+    }
+
+    /// Joins the tests from a slot on, where there are several.
+    #[inline(always)]
+    pub(super) fn join_from(&mut self, slot: usize) {
+        if slot >= self.joins_from && self.joined.is_none() {
+            self.joined = self.tests_from(slot);
+        }
+    }
+
+    fn tests_from(&mut self, start: usize) -> Option<Joined> {
+        let end = self.function.end.min(start + MOST_SLOTS);
+        let mut found: Option<Found> = None;
+        // What is written, and whether a word is loaded, behind the last test.
+        let mut written = Halves::NONE;
+        let mut is_word = false;
+        let mut at = start;
+        while at < end && (at == start || self.is_only_behind(at, found)) {
+            if !self.is_test(at) {
+                let Some(writes) = self.computed(at) else {
+                    break;
+                };
+                is_word |= matches!(
+                    self.insns[at],
+                    Insn::PacketAbs { size: Size::W, .. } | Insn::PacketInd { size: Size::W, .. }
+                );
+                written = written.and(writes);
+                at += 1;
+                continue;
+            }
+            let fail = found.map(|found| found.fail);
+            let next = match self.choice_from(at, end, fail) {
+                Some(choice) => choice,
+                None if fail.is_none_or(|fail| fail == self.target(at)) => Found {
+                    count: 1,
+                    fail: self.target(at),
+                    last: at,
+                    written: Halves::NONE,
+                    arrivals: 0,
+                },
+                None => break,
+            };
+            written = match found {
+                Some(found) => found.written.and(written).and(next.written),
+                None => next.written,
+            };
+            if self.facts[next.fail].before().overlaps(written) {
+                break;
+            }
+            found = Some(Found {
+                count: next.count + found.map_or(0, |found| found.count),
+                written,
+                ..next
+            });
+            if is_word && self.fails_mostly(next) {
+                break;
+            }
+            (written, is_word) = (Halves::NONE, false);
+            at = next.last + 1;
+        }
+        // From between here and a lonely test, there is no more to be found.
+        self.joins_from = found.map_or(at, |found| found.last + 1);
+        let found = found.filter(|found| found.count >= FEWEST)?;
+        Some(Joined {
+            fail: found.fail,
+            last: found.last,
+            is_made: false,
+            in_choice: false,
+            reach: None,
+        })
+    }
+
+    /// Whether control only comes to a slot from the one before it and from a choice
+    /// that ended there.
+    fn is_only_behind(&mut self, slot: usize, found: Option<Found>) -> bool {
+        if !self.facts[slot].is_target() {
+            return true;
+        }
+        // Look-ups jump, too.
+        let has_look_ups = self.analysis.chains.iter().next().is_some();
+        let arrivals = match found {
+            Some(found) if found.last + 1 == slot && !has_look_ups => found.arrivals,
+            _ => 0,
+        };
+        if self.arrivals.is_empty() {
+            self.arrivals = self.analysis.arrivals();
+        }
+        arrivals > 0 && usize::from(self.arrivals[slot]) == arrivals
+    }
+
+    /// Whether tests of a whole word fail unless it is a certain one: few packets are
+    /// of one address, and that is easy to predict.
+    fn fails_mostly(&self, found: Found) -> bool {
+        let last = self.insns[found.last];
+        found.count > 1 || matches!(last, Insn::Jump { cond: Cond::Ne, .. })
+    }
+
+    /// Tests of which one is enough, from a slot on: they lead to one place where they
+    /// hold. Behind them comes one that leads to the next slot or where tests fail, or
+    /// the way to where tests fail.
+    fn choice_from(&self, start: usize, end: usize, fail: Option<usize>) -> Option<Found> {
+        let held = self.target(start);
+        // Where tests fail is only known from others.
+        if fail == Some(held) || fail.is_none() && held >= end {
+            return None;
+        }
+        let mut found = Found {
+            count: 0,
+            fail: fail.unwrap_or(0),
+            last: start,
+            written: Halves::NONE,
+            arrivals: 0,
+        };
+        for at in start..end {
+            let leads_to = match self.insns[at] {
+                Insn::Goto { .. } => Some(self.target(at)),
+                _ => Some(at),
+            };
+            if leads_to == fail && found.last + 1 == at {
+                return Some(found);
+            }
+            if at != start && self.facts[at].is_target() {
+                return None;
+            }
+            if !self.is_test(at) {
+                found.written = found.written.and(self.computed(at)?);
+                // A test that held would have spared it.
+                if self.facts[held].before().overlaps(found.written) {
+                    return None;
+                }
+                continue;
+            }
+            found.count += 1;
+            found.last = at;
+            let target = self.target(at);
+            if target != held {
+                let closes = held == at + 1 && fail.is_none_or(|fail| fail == target);
+                found.fail = target;
+                return (closes && found.count > 1).then_some(found);
+            }
+            found.arrivals += 1;
+        }
+        None
+    }
+
+    /// Whether the slot holds a branch that is written as it stands.
+    fn is_test(&self, slot: usize) -> bool {
+        let fact = &self.facts[slot];
+        matches!(self.insns[slot], Insn::Jump { .. }) && !fact.is_look_up() && !fact.is_absorbed()
+    }
+
+    /// What a slot writes that may be done in any case: packet loads, and arithmetic
+    /// that leaves the scratch register alone.
+    fn computed(&self, slot: usize) -> Option<Halves> {
+        let is_fit = match self.insns[slot] {
+            Insn::PacketAbs { size, imm } => {
+                imm >= 0 && imm as u32 + size.bytes() <= self.assured_always
+            }
+            Insn::PacketInd { size, imm, .. } => {
+                imm >= 0 && imm.checked_add(size.bytes() as i32).is_some()
+            }
+            Insn::Alu {
+                op: AluOp::Mov | AluOp::Add | AluOp::Sub | AluOp::And | AluOp::Or | AluOp::Xor,
+                ..
+            } => true,
+            Insn::Alu {
+                op: AluOp::Lsh | AluOp::Rsh,
+                src: Operand::Imm(_),
+                ..
+            } => true,
+            _ => false,
+        };
+        is_fit.then(|| self.facts[slot].written())
+    }
+
+    /// Notes what the test at a slot says, whose branch would be taken on the
+    /// condition; where it is the last, the condition of the jump for all.
+    pub(super) fn note_test(&mut self, mut joined: Joined, slot: usize, taken: Cc) -> Option<Cc> {
+        let (_, len) = self.frame.packet.expect("long packets were asked for");
+        let fails = self.target(slot) == joined.fail;
+        let is_last = slot == joined.last;
+        let failed = self.gpr(FAILED);
+        if !joined.is_made {
+            self.buf.set_keeping_flags(failed, 0);
+            joined.is_made = true;
+        }
+        // A packet that was asked to be long has a length that is not zero.
+        let asked = if joined.in_choice || !fails {
+            if !joined.in_choice {
+                self.buf.mov(Width::W64, SCRATCH, len);
+            }
+            let holding = if fails { taken.not() } else { taken };
+            self.buf.mov_if(holding, Width::W64, SCRATCH, failed);
+            joined.in_choice = !fails && !is_last;
+            if !joined.in_choice && !is_last {
+                self.buf.mov(Width::W64, failed, SCRATCH);
+            }
+            SCRATCH
+        } else {
+            self.buf.mov_if(taken, Width::W64, failed, len);
+            failed
+        };
+        self.joined = (!is_last).then_some(joined);
+        is_last.then(|| {
+            self.buf.test(Width::W64, asked, asked);
+            if fails { Cc::Ne } else { Cc::E }
+        })
+    }
+
+    /// Notes the first test of several by a difference, if it fails where the low half
+    /// of a register is not a constant.
+    pub(super) fn note_difference(&mut self, slot: usize, cond: Cond, gpr: Gpr, imm: i32) -> bool {
+        let Some(mut joined) = self.joined else {
+            return false;
+        };
+        let says_all = cond == Cond::Ne && self.target(slot) == joined.fail && !joined.is_made;
+        if says_all {
+            joined.is_made = true;
+            self.joined = Some(joined);
+            let failed = self.gpr(FAILED);
+            self.buf
+                .lea(Width::W32, failed, Mem::at(gpr, imm.wrapping_neg()));
+        }
+        says_all
+    }
+
+    /// Where a load of a joined test lies, once the packet is known to have it. An
+    /// index has 32 bits, as all registers of a classic filter.
+    pub(super) fn joined_address(&mut self, slot: usize, src: Reg, imm: i32) -> Option<Mem> {
+        let mut joined = self.joined?;
+        let (data, len) = self.frame.packet?;
+        let index = self.gpr(src);
+        if joined.reach.is_none_or(|until| slot > until) {
+            let (reach, until) = self.reach(slot, joined.last, src);
+            self.buf.lea(Width::W64, Gpr::RAX, Mem::at(index, reach));
+            self.buf.alu(Alu::Cmp, Width::W64, Gpr::RAX, len);
+            let from_the_start = Label::of_slot(self.function.start);
+            self.buf.jump_if(Cc::A, from_the_start);
+            joined.reach = Some(until);
+            self.joined = Some(joined);
+        }
+        Some(Mem::indexed(data, index, imm))
+    }
+
+    /// How far loads reach behind the one index register that classic programs have,
+    /// from a slot to the last or to where it changes.
+    fn reach(&self, slot: usize, last: usize, index: Reg) -> (i32, usize) {
+        let until = (slot..last).find(|&at| self.facts[at].writes(index));
+        let until = until.unwrap_or(last);
+        let loads = self.insns[slot..=until].iter();
+        let ends = loads.filter_map(|insn| match *insn {
+            Insn::PacketInd { size, imm, .. } => Some(imm + size.bytes() as i32),
+            _ => None,
+        });
+        (ends.max().unwrap_or(0), until)
+    }
+}
