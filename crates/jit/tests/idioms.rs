@@ -304,6 +304,40 @@ fn a_mask_is_inverted_with_its_use() {
     assert_eq!(count(&insns, Features::PLAIN, Mnemonic::Andn), 0);
 }
 
+#[test]
+fn loops_are_entered_in_the_middle() {
+    let pool = Pool::new();
+    // Behind the test of the loop: what is done when it ends, if anything.
+    let ends = [
+        "if r7 != 5 goto body; r2 ^= 3; goto out",
+        "if r7 == 5 goto +1; goto body; r2 ^= 3; goto out",
+        "if r7 == 5 goto out; goto body",
+        "if r7 == 5 goto out; if r1 s> 0 goto body; r1 += 9; if r1 s> 0 goto body; goto out",
+        "if r7 < 5 goto body; if r1 s> 0 goto far; goto out",
+        "if r7 == 5 goto out; if r1 s> 0 goto body; if r2 s> 0 goto out; goto body",
+        "if r7 != 5 goto body; *(u64 *)(r6 + 40) = r2; exit",
+        "if r7 > 4 goto out",
+        "if r7 > 4 goto +1; goto body; r2 ^= 1; goto out",
+    ];
+    let bodies = [
+        "r2 += r1; r1 *= 3; goto test",
+        "r3 = r2; w4 = 1; if r3 > r1 goto test; w4 = 0; goto test",
+        "r2 ^= r1; if r2 s> 0 goto +1; goto test; r2 += 7; goto test",
+        "r2 += 1; if r2 s> r1 goto out; goto test",
+        "r4 = r1; goto more; inner: r8 += 1; if r8 != 14 goto more; goto +3; more: r4 += r8
+         goto inner; r4 ^= 1; r8 = 11; goto test",
+    ];
+    let before = "r0 = 0; r7 = 0; goto body; test: r7 += 1; r2 += r4";
+    for end in ends {
+        for body in bodies {
+            let text = format!(
+                "{before}; {end}; body: {body}; far: r0 += 2; out: r0 += r2; r0 ^= r3; r0 += r8"
+            );
+            check(&program(&statements(&text), NOTHING), &pool);
+        }
+    }
+}
+
 /// A statement left out, its result looked at or changed, jumped to, jumped over,
 /// made twice, or with another constant.
 fn twists(whole: &[String], at: usize) -> Vec<Vec<String>> {

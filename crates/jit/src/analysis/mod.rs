@@ -199,7 +199,7 @@ impl Fact {
     }
 
     /// Whether control may leave it for elsewhere and for the next slot.
-    fn branches(&self) -> bool {
+    pub(crate) fn branches(&self) -> bool {
         self.way == Way::Branch
     }
 

@@ -157,8 +157,15 @@ impl Generator<'_> {
             && target == slot + 2
             && !self.draws_on_budget(slot + 1)
         {
-            self.jump_if(cc.not(), self.target(slot + 1));
-            return 2;
+            let other = self.target(slot + 1);
+            if self.following(slot + 1) == target {
+                self.jump_if(cc.not(), other);
+                return 2;
+            }
+            if self.following(slot + 1) == other {
+                self.jump_if(cc, target);
+                return 2;
+            }
         }
         if let Some(results) = self.results_on(slot, target) {
             self.return_either(cc, results);
@@ -286,13 +293,18 @@ impl Generator<'_> {
         2
     }
 
-    pub(super) fn goto(&mut self, slot: usize) {
+    /// The jump at a slot, and perhaps the loop that it enters; how many slots that was.
+    pub(super) fn goto(&mut self, slot: usize) -> usize {
         let target = self.target(slot);
         self.spend_budget(slot);
-        if target != slot + 1 {
+        if let Some(found) = self.loop_entered(slot, target) {
+            return 1 + self.write_loop(found);
+        }
+        if target != self.following(slot) {
             let label = self.label(target);
             self.buf.jump(label);
         }
+        1
     }
 
     /// The counter goes down, and below 0 it stays: every later one jumps too.

@@ -80,6 +80,10 @@ pub(super) struct Generator<'a> {
     pub(super) deferred: Deferred,
     /// The first slot at which the sum is forgotten or the load is due.
     due: usize,
+    /// The last slot before the order of writing departs from that of the slots, and
+    /// the one whose code is written behind it.
+    pub(super) last: usize,
+    pub(super) next: usize,
     /// The move of a selection between 0 and 1, whose register is zero until then.
     pub(super) truth: Option<usize>,
     /// Copies that wait until a loop is left: for a register, to its place, from
@@ -142,6 +146,8 @@ impl<'a> Generator<'a> {
             sum: None,
             deferred: Deferred::NONE,
             due: usize::MAX,
+            last: 0,
+            next: 0,
             truth: None,
             late: Vec::new(),
             arrivals: Vec::new(),
@@ -226,11 +232,15 @@ impl<'a> Generator<'a> {
     /// Writes the function's instructions once.
     pub(super) fn write_body(&mut self) {
         self.forget_all();
-        self.sum = None;
-        self.due = usize::MAX;
+        let Function { start, end } = self.function;
+        self.write_range(start, end, end);
+    }
+
+    /// Writes slots up to another.
+    pub(super) fn write_slots(&mut self, start: usize, end: usize) {
         let plainly = !self.map && !self.blinds();
-        let mut slot = self.function.start;
-        while slot < self.function.end {
+        let mut slot = start;
+        while slot < end {
             if slot >= self.due && self.take_due(slot) {
                 slot += 1;
                 continue;
@@ -240,6 +250,12 @@ impl<'a> Generator<'a> {
                 false => self.write_marked(slot),
             };
         }
+    }
+
+    /// Forgets a sum. Straight-line code ends here, so no load is still to be done.
+    pub(super) fn forget_due(&mut self) {
+        self.sum = None;
+        self.due = usize::MAX;
     }
 
     /// Has [`Generator::take_due`] called at a slot.
@@ -390,7 +406,7 @@ impl<'a> Generator<'a> {
                 src,
                 ..
             } => return self.branch(slot, cond, width, dst, src),
-            Insn::Goto { .. } | Insn::GotoLong { .. } => self.goto(slot),
+            Insn::Goto { .. } | Insn::GotoLong { .. } => return self.goto(slot),
             Insn::MayGoto { .. } => self.may_goto(slot),
             Insn::Call(Callee::Local(off)) => {
                 self.call_function((slot as i64 + 1 + i64::from(off)) as usize);

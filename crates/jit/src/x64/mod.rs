@@ -22,6 +22,7 @@ mod join;
 mod memory;
 mod packet;
 mod reg;
+mod rotation;
 
 pub use features::Features;
 
