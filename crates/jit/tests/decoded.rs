@@ -31,9 +31,11 @@ const EXTENSIONS: &[Mnemonic] = &[
 
 /// What code may do beside: nothing here traps, halts, or speaks to the system.
 const PLAIN: &[Mnemonic] = &[
+    Mnemonic::Adc,
     Mnemonic::Add,
     Mnemonic::And,
     Mnemonic::Bswap,
+    Mnemonic::Bt,
     Mnemonic::Bsf,
     Mnemonic::Bsr,
     Mnemonic::Call,
@@ -88,6 +90,7 @@ const PLAIN: &[Mnemonic] = &[
     Mnemonic::Rol,
     Mnemonic::Ror,
     Mnemonic::Sar,
+    Mnemonic::Sbb,
     Mnemonic::Setae,
     Mnemonic::Seta,
     Mnemonic::Setb,

@@ -356,6 +356,10 @@ impl Generator<'_> {
             (AluOp::Mul, Operand::Imm(imm)) if !(imm as u32).is_power_of_two() && imm != 0 => {
                 self.buf.multiply_imm(next.width, dst, from, imm);
             }
+            (AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod, Operand::Imm(imm)) => {
+                self.divide_by_constant(slot + 1, next, src, imm);
+                return Some(2);
+            }
             (AluOp::And, Operand::Imm(0xff)) => self.buf.extend(Size::B, None, dst, from),
             (AluOp::And, Operand::Imm(0xffff)) => self.buf.extend(Size::H, None, dst, from),
             (AluOp::Lsh, Operand::Imm(count @ 16..)) => {

@@ -59,6 +59,8 @@ const LOCK: u8 = 0xf0;
 pub(crate) enum Alu {
     Add = 0,
     Or = 1,
+    Adc = 2,
+    Sbb = 3,
     And = 4,
     Sub = 5,
     Xor = 6,
@@ -84,6 +86,7 @@ pub(crate) enum Unary {
     Not = 2,
     Neg = 3,
     Mul = 4,
+    Imul = 5,
     Div = 6,
     Idiv = 7,
 }
@@ -327,6 +330,11 @@ impl Buffer {
     /// `test byte [mem], imm`
     pub(crate) fn test_byte(&mut self, mem: Mem, imm: u8) {
         self.op_mem_imm(one(0xf6), 0, 0, mem, false, u32::from(imm), 1);
+    }
+
+    /// `bt reg, bit`: the carry flag becomes that bit.
+    pub(crate) fn test_bit(&mut self, width: Width, reg: Gpr, bit: u8) {
+        self.op_regs(two(0xba), wide(width), 4, reg, bit.into(), 1);
     }
 
     /// `op reg` of opcode F7; multiplication and division take `rdx:rax`.

@@ -11,9 +11,11 @@ use iced_x86::{
 
 const WIDTHS: [Width; 2] = [Width::W32, Width::W64];
 const SIZES: [Size; 4] = [Size::B, Size::H, Size::W, Size::DW];
-const ALU: [(Alu, &str); 6] = [
+const ALU: [(Alu, &str); 8] = [
     (Alu::Add, "add"),
     (Alu::Or, "or"),
+    (Alu::Adc, "adc"),
+    (Alu::Sbb, "sbb"),
     (Alu::And, "and"),
     (Alu::Sub, "sub"),
     (Alu::Xor, "xor"),
@@ -305,6 +307,8 @@ fn check_special_forms(insn: &Instruction, context: &dyn Fn() -> String) {
         // The accumulator has forms of its own, without an address byte.
         Code::Add_rm32_imm32
         | Code::Or_rm32_imm32
+        | Code::Adc_rm32_imm32
+        | Code::Sbb_rm32_imm32
         | Code::And_rm32_imm32
         | Code::Sub_rm32_imm32
         | Code::Xor_rm32_imm32
@@ -312,6 +316,8 @@ fn check_special_forms(insn: &Instruction, context: &dyn Fn() -> String) {
         | Code::Test_rm32_imm32
         | Code::Add_rm64_imm32
         | Code::Or_rm64_imm32
+        | Code::Adc_rm64_imm32
+        | Code::Sbb_rm64_imm32
         | Code::And_rm64_imm32
         | Code::Sub_rm64_imm32
         | Code::Xor_rm64_imm32
@@ -388,6 +394,7 @@ fn arithmetic_of_registers() {
                 (Unary::Not, "not"),
                 (Unary::Neg, "neg"),
                 (Unary::Mul, "mul"),
+                (Unary::Imul, "imul"),
                 (Unary::Div, "div"),
                 (Unary::Idiv, "idiv"),
             ];
@@ -396,6 +403,10 @@ fn arithmetic_of_registers() {
                     code.unary(op, width, reg);
                 });
             }
+            let sign = bits(width).bytes() as u8 * 8 - 1;
+            check(&format!("bt {operand},{sign}"), |code| {
+                code.test_bit(width, reg, sign);
+            });
             check(&format!("inc {operand}"), |code| code.increment(width, reg));
             check(&format!("dec {operand}"), |code| code.decrement(width, reg));
         }
