@@ -5,12 +5,13 @@ use beebox_jit::memory::Pool;
 use beebox_jit::{Native, Options};
 use classic::{Program, Rules, Semantics, check, convert};
 use isa::classic::SockFilter;
+use isa::ebpf::assemble;
 use lower::Lowered;
 use packet::Packet;
 use spec::SplitMix;
 use testkit::engines::{PACKETS_PER_PROGRAM, compare_engines};
 use testkit::generate::Dialect;
-use vm::{Machine, Outcome};
+use vm::{Machine, Outcome, Trusted};
 
 /// Pairs of a program and a packet for each of the two semantics.
 const PAIRS: u64 = 100_000;
@@ -64,6 +65,42 @@ const LARGE: u32 = 0x1317_c3e9;
 /// Times that chance hides each program's.
 const TIMES: u64 = 50;
 
+/// Whether some bytes of the code are the constant, in either order.
+fn shows(native: &Native, constant: u32) -> bool {
+    let holds = |bytes: [u8; 4]| native.image().windows(4).any(|at| at == bytes);
+    holds(constant.to_le_bytes()) || holds(constant.to_be_bytes())
+}
+
+#[test]
+fn neither_half_of_a_long_constant_shows() {
+    let long = u64::from(OF_A_STRANGER) << 32 | u64::from(LARGE);
+    let high = u64::from(OF_A_STRANGER) << 32;
+    for value in [
+        long,
+        high,
+        u64::from(LARGE),
+        u64::from(OF_A_STRANGER),
+        !long,
+    ] {
+        let text = format!("r0 = {value:#x} ll; exit");
+        // SAFETY: it accesses no memory and ends.
+        let trusted = unsafe { Trusted::assume_safe(assemble(&text).expect("it is a program")) };
+        let lowered = Lowered::from_trusted(trusted).expect("it is whole");
+        let halves = [value as u32, (value >> 32) as u32];
+        let (pool, options) = (Pool::new(), Options::default());
+        for seed in 0..TIMES {
+            let random = &mut SplitMix::new(seed);
+            let native = Native::compile_hardened(&lowered, &options, &pool, random);
+            let native = native.expect("it compiles");
+            for half in halves.into_iter().filter(|&half| half != 0) {
+                assert!(!shows(&native, half), "{value:#x}: {:x?}", native.image());
+            }
+            let outcome = native.run_memory(&mut Machine::new(), &mut [], &mut SplitMix::new(0));
+            assert_eq!(outcome, Outcome::Returned(value));
+        }
+    }
+}
+
 #[test]
 fn no_constant_of_a_stranger_shows() {
     let insn = |code, k| SockFilter::new(code, 0, 0, k);
@@ -110,13 +147,7 @@ fn no_constant_of_a_stranger_shows() {
     {
         let checked = check(program, Rules::Socket).expect("the program is valid");
         let lowered = Lowered::from_classic(convert(&checked, semantics));
-        let shows = |native: &Native| {
-            let shows = |constant: u32| {
-                let holds = |bytes: [u8; 4]| native.image().windows(4).any(|at| at == bytes);
-                holds(constant.to_le_bytes()) || holds(constant.to_be_bytes())
-            };
-            shows(OF_A_STRANGER) || shows(LARGE)
-        };
+        let shows = |native: &Native| shows(native, OF_A_STRANGER) || shows(native, LARGE);
         let (pool, options) = (Pool::new(), Options::default());
         let plain = Native::compile(&lowered, &options, &pool).expect("it compiles");
         shown += u32::from(shows(&plain));

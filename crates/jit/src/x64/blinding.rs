@@ -33,9 +33,18 @@ impl Generator<'_> {
     pub(super) fn set_constant(&mut self, gpr: Gpr, value: u64) {
         match &mut self.keys {
             Some(keys) => {
-                let key = keys.next_u32() as i32;
+                let is_half = value as i32 as u64 == value || u32::try_from(value).is_ok();
+                let [key, other] = [(); 2].map(|()| keys.next_u32() as i32);
                 let masked = value.wrapping_sub(key as i64 as u64);
-                self.buf.set_keeping_flags(gpr, masked);
+                if is_half {
+                    self.buf.set_keeping_flags(gpr, masked);
+                } else {
+                    // A key reaches the lower half only, so each half has its turn there.
+                    let masked = masked.swap_bytes().wrapping_sub(other as i64 as u64);
+                    self.buf.set_keeping_flags(gpr, masked);
+                    self.buf.lea(Width::W64, gpr, Mem::at(gpr, other));
+                    self.buf.byte_swap(Width::W64, gpr);
+                }
                 self.buf.lea(Width::W64, gpr, Mem::at(gpr, key));
             }
             None => self.buf.set_keeping_flags(gpr, value),
