@@ -1,9 +1,10 @@
 //! The x86-64 backend.
 //!
-//! `generator.rs` walks over the program; `address.rs`, `alu.rs`, `divide.rs`, `memory.rs`,
-//! `packet.rs`, `branch.rs`, `join.rs`, `chain.rs` and `call.rs` write instructions of their kinds;
-//! `deadline.rs` writes the looks at a deadline;
-//! `frame.rs` decides where values live; `asm.rs` encodes into `buffer.rs`.
+//! `generator.rs` walks over the program, `rotation.rs` in which order; `alu.rs`,
+//! `copy.rs`, `shift.rs`, `byte_order.rs`, `divide.rs`, `address.rs`, `memory.rs`,
+//! `packet.rs`, `branch.rs`, `join.rs`, `chain.rs` and `call.rs` write instructions of
+//! their kinds; `deadline.rs` writes the looks at a deadline; `frame.rs` decides where
+//! values live; `asm.rs` encodes into `buffer.rs`.
 
 mod address;
 mod alu;
@@ -11,8 +12,10 @@ mod asm;
 mod blinding;
 mod branch;
 mod buffer;
+mod byte_order;
 mod call;
 mod chain;
+mod copy;
 mod deadline;
 mod divide;
 mod features;
@@ -23,6 +26,7 @@ mod memory;
 mod packet;
 mod reg;
 mod rotation;
+mod shift;
 
 pub use features::Features;
 

@@ -1,0 +1,97 @@
+//! Byte order, and extensions that are instructions of their own.
+
+use isa::ebpf::{ByteOrder, Insn, Operand, Reg, Size, Width};
+
+use super::generator::Generator;
+use super::reg::{Gpr, Mem};
+
+impl Generator<'_> {
+    /// `dst = (signed, from)src`.
+    pub(super) fn sign_extend(
+        &mut self,
+        slot: usize,
+        width: Width,
+        from: Size,
+        dst: Reg,
+        src: Reg,
+    ) {
+        let narrow = !self.upper_wanted(slot, dst);
+        let width = if narrow { Width::W32 } else { width };
+        let (to, from_reg) = (self.gpr(dst), self.gpr(src));
+        self.buf.extend(from, Some(width), to, from_reg);
+        self.know(dst, if width == Width::W32 { 32 } else { 64 });
+    }
+
+    /// `dst = (u32)src`: casts between address spaces.
+    pub(super) fn truncate(&mut self, dst: Reg, src: Reg) {
+        let (to, from) = (self.gpr(dst), self.gpr(src));
+        let known = self.known(src).min(32);
+        self.buf.mov(Width::W32, to, from);
+        self.know(dst, known);
+    }
+
+    /// A byte-order instruction, and a store of its result.
+    pub(super) fn byte_order(
+        &mut self,
+        slot: usize,
+        order: ByteOrder,
+        size: Size,
+        dst: Reg,
+    ) -> usize {
+        let gpr = self.gpr(dst);
+        let known = self.known(dst);
+        let all = 8 * size.bytes() as u8;
+        if order == ByteOrder::Little {
+            if known > all {
+                self.buf.extend(size, None, gpr, gpr);
+            }
+            self.know(dst, known.min(all));
+            return 1;
+        }
+        if let Some(mem) = self.swapped_store(slot + 1, size, dst) {
+            let width = if size == Size::W {
+                Width::W32
+            } else {
+                Width::W64
+            };
+            self.buf.store_swapped(width, mem, gpr);
+            return 2;
+        }
+        self.swap_bytes(size, gpr, known);
+        self.know(dst, all);
+        1
+    }
+
+    /// Swaps the low bytes of a register and zeroes the others; so many low bits
+    /// may be set before.
+    pub(super) fn swap_bytes(&mut self, size: Size, gpr: Gpr, known: u8) {
+        match size {
+            Size::H => {
+                self.buf.swap_low_bytes(gpr);
+                if known > 16 {
+                    self.buf.extend(Size::H, None, gpr, gpr);
+                }
+            }
+            Size::DW => self.buf.byte_swap(Width::W64, gpr),
+            _ => self.buf.byte_swap(Width::W32, gpr),
+        }
+    }
+
+    /// The address of a store of `reg`, which nothing reads after it.
+    fn swapped_store(&self, slot: usize, size: Size, reg: Reg) -> Option<Mem> {
+        if !self.features.movbe || size == Size::H {
+            return None;
+        }
+        match self.peek(slot)? {
+            Insn::Store {
+                size: stored,
+                base,
+                off,
+                src: Operand::Reg(src),
+            } if stored == size && src == reg && base != reg && !self.after(slot).has(reg) => {
+                Some(self.address(base, off))
+            }
+            _ => None,
+        }
+    }
+}

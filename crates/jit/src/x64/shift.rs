@@ -1,0 +1,275 @@
+//! Shifts and rotations: those that scale an index, those that only extend, and those
+//! that stay what they are.
+
+use isa::ebpf::{AluOp, Operand, Reg, Size, Width};
+
+use super::alu::Arithmetic;
+use super::asm::Shift;
+use super::frame::SCRATCH;
+use super::generator::Generator;
+use super::reg::{Gpr, Mem};
+
+pub(super) const fn shift(op: AluOp) -> Option<Shift> {
+    Some(match op {
+        AluOp::Lsh => Shift::Shl,
+        AluOp::Rsh => Shift::Shr,
+        AluOp::Arsh => Shift::Sar,
+        _ => return None,
+    })
+}
+
+/// What a shift to the left and one back make of the low bits of a value: they are
+/// extended, and perhaps shifted down.
+#[derive(Clone, Copy)]
+pub(super) struct Extension {
+    pub(super) from: Size,
+    /// As wide as that, with the sign; with zeros otherwise.
+    pub(super) sign: Option<Width>,
+    width: Width,
+    by: u8,
+}
+
+impl Generator<'_> {
+    /// After `dst <<= count`: what that and the shift back at a slot extend.
+    pub(super) fn extension(
+        &self,
+        slot: usize,
+        dst: Reg,
+        width: Width,
+        count: i32,
+    ) -> Option<Extension> {
+        let from = match (width, count) {
+            (Width::W64, 32) => Size::W,
+            (Width::W64, 48) | (Width::W32, 16) => Size::H,
+            (Width::W64, 56) | (Width::W32, 24) => Size::B,
+            _ => return None,
+        };
+        let back = self.arithmetic(slot)?;
+        let Operand::Imm(by) = back.src else {
+            return None;
+        };
+        let sign = match back.op {
+            AluOp::Rsh => None,
+            AluOp::Arsh => Some(width),
+            _ => return None,
+        };
+        let fits = back.dst == dst && back.width == width && (count..64).contains(&by);
+        let all = if width == Width::W32 { 32 } else { 64 };
+        (fits && by < all).then_some(Extension {
+            from,
+            sign,
+            width,
+            by: (by - count) as u8,
+        })
+    }
+
+    /// Shifts down what was extended, and notes what is known of it.
+    pub(super) fn finish_extension(&mut self, reg: Reg, extension: Extension) {
+        let Extension {
+            from,
+            sign,
+            width,
+            by,
+        } = extension;
+        if by > 0 {
+            let op = match sign {
+                Some(_) => Shift::Sar,
+                None => Shift::Shr,
+            };
+            let dst = self.gpr(reg);
+            self.buf.shift(op, width, dst, by);
+            self.set_flags(reg, width);
+        }
+        let known = match sign {
+            None => (8 * from.bytes() as u8).saturating_sub(by),
+            Some(Width::W32) => 32,
+            Some(Width::W64) => 64,
+        };
+        self.know(reg, known);
+    }
+
+    /// After an index was shifted left by up to 3: adding a base, and an access
+    /// through the sum. How many slots from `slot` on.
+    pub(super) fn scaled_index(
+        &mut self,
+        slot: usize,
+        dst: Reg,
+        (index, scale): (Reg, u8),
+        width: Width,
+    ) -> Option<usize> {
+        let next = self.arithmetic(slot)?;
+        let Operand::Reg(base) = next.src else {
+            return None;
+        };
+        let fits = next.op == AluOp::Add
+            && next.dst == dst
+            && base != dst
+            && base != Reg::R10
+            && (next.width == width || next.width == Width::W32);
+        if !fits {
+            return None;
+        }
+        let mem = Mem {
+            base: self.gpr(base),
+            index: Some((self.gpr(index), scale)),
+            disp: 0,
+        };
+        if next.width == Width::W64 && self.is_only_address(slot + 1, dst, [base, index], mem) {
+            return Some(1);
+        }
+        self.buf.lea(next.width, self.gpr(dst), mem);
+        self.know(dst, if next.width == Width::W32 { 32 } else { 64 });
+        Some(1)
+    }
+
+    /// After `index << scale` was to be put into `shifted`: adding that to a base, and
+    /// accesses through the sum, where nothing else wants it. The base may be copied
+    /// for it, and moved by a constant. How many slots from `slot` on.
+    pub(super) fn add_scaled(
+        &mut self,
+        slot: usize,
+        shifted: Reg,
+        (index, scale): (Reg, u8),
+        width: Width,
+    ) -> Option<usize> {
+        let whole = width == Width::W64 || self.known(index) + scale <= 32;
+        let first = self.wide_sum(slot)?;
+        let sum = first.dst;
+        if !whole || sum == shifted {
+            return None;
+        }
+        let (base, mut disp, mut at) = match (first.op, first.src) {
+            (AluOp::Add, _) => (sum, 0, slot),
+            (_, Operand::Reg(base)) if base != shifted => (base, 0, slot + 1),
+            _ => return None,
+        };
+        if let Arithmetic {
+            op: AluOp::Add,
+            dst,
+            src: Operand::Imm(imm),
+            ..
+        } = self.wide_sum(at)?
+            && dst == sum
+        {
+            disp = imm;
+            at += 1;
+        }
+        let last = self.wide_sum(at)?;
+        let adds = last.op == AluOp::Add && last.src == Operand::Reg(shifted);
+        if !adds || last.dst != sum || self.after(at).has(shifted) {
+            return None;
+        }
+        let top = match base {
+            Reg::R10 => self.frame.stack_top(),
+            base => Mem::at(self.gpr(base), 0),
+        };
+        let mem = Mem {
+            index: Some((self.gpr(index), scale)),
+            disp: top.disp.checked_add(disp)?,
+            ..top
+        };
+        if !self.is_only_address(at + 1, sum, [base, index], mem) {
+            self.buf.lea(Width::W64, self.gpr(sum), mem);
+            self.know(sum, 64);
+        }
+        Some(at + 1 - slot)
+    }
+
+    /// The 64-bit addition or copy at a slot, which is looked at from before.
+    fn wide_sum(&self, slot: usize) -> Option<Arithmetic> {
+        let this = self.arithmetic(slot)?;
+        let sums = matches!(this.op, AluOp::Add | AluOp::Mov);
+        (sums && this.width == Width::W64).then_some(this)
+    }
+
+    #[inline(never)]
+    pub(super) fn shift_imm(
+        &mut self,
+        slot: usize,
+        op: AluOp,
+        width: Width,
+        reg: Reg,
+        count: i32,
+    ) -> usize {
+        let dst = self.gpr(reg);
+        let known = self.known(reg);
+        let count = match width {
+            Width::W32 => count & 31,
+            Width::W64 => count & 63,
+        } as u8;
+        if count == 0 {
+            self.zero_upper(slot, width, reg);
+            return 1;
+        }
+        if op == AluOp::Lsh {
+            if let Some(extension) = self.extension(slot + 1, reg, width, count.into())
+                && extension.by == 0
+            {
+                if extension.sign.is_some() || known > 8 * extension.from.bytes() as u8 {
+                    self.buf.extend(extension.from, extension.sign, dst, dst);
+                    self.finish_extension(reg, extension);
+                }
+                return 2;
+            }
+            if count <= 3
+                && let Some(more) = self
+                    .scaled_index(slot + 1, reg, (reg, count), width)
+                    .or_else(|| self.add_scaled(slot + 1, reg, (reg, count), width))
+            {
+                return 1 + more;
+            }
+        }
+        let encoded = shift(op).expect("the caller passes shifts");
+        self.buf.shift(encoded, width, dst, count);
+        self.set_flags(reg, width);
+        let most = match width {
+            Width::W32 => 32,
+            Width::W64 => 64,
+        };
+        let left = match op {
+            AluOp::Lsh => known.min(most) + count,
+            AluOp::Rsh => known.min(most).saturating_sub(count),
+            _ => most,
+        };
+        self.know(reg, left.min(most));
+        1
+    }
+
+    pub(super) fn shift_by_reg(&mut self, this: Arithmetic, dst: Gpr, count: Reg) {
+        let op = shift(this.op).expect("the caller passes shifts");
+        let width = this.width;
+        let count = self.gpr(count);
+        let rcx = Gpr::RCX;
+        if count == rcx && dst != rcx {
+            self.buf.shift_by_cl(op, width, dst);
+        } else if self.features.bmi2 {
+            self.buf.shift_by(op, width, dst, dst, count);
+        } else if dst == rcx {
+            self.buf.mov(Width::W64, SCRATCH, dst);
+            self.buf.mov(Width::W32, rcx, count);
+            self.buf.shift_by_cl(op, width, SCRATCH);
+            self.buf.mov(Width::W64, rcx, SCRATCH);
+        } else {
+            self.buf.mov(Width::W64, SCRATCH, rcx);
+            self.buf.mov(Width::W32, rcx, count);
+            self.buf.shift_by_cl(op, width, dst);
+            self.buf.mov(Width::W64, rcx, SCRATCH);
+        }
+        self.know(this.dst, if width == Width::W32 { 32 } else { 64 });
+    }
+
+    /// `dst` is `src` rotated left.
+    pub(super) fn rotate(&mut self, width: Width, dst: Reg, src: Reg, left: u8) {
+        let (to, from) = (self.gpr(dst), self.gpr(src));
+        let bits: u8 = if width == Width::W32 { 32 } else { 64 };
+        if to != from && self.features.bmi2 {
+            self.buf.rotate_right(width, to, from, bits - left);
+        } else {
+            if to != from {
+                self.buf.mov(width, to, from);
+            }
+            self.buf.shift(Shift::Rol, width, to, left);
+        }
+        self.know(dst, bits);
+    }
+}
