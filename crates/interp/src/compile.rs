@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use isa::ebpf::{AluOp, Callee, Cond, Imm64, Insn, Operand, Reg, Size, Width};
 use lower::PacketRules;
-use lower::chains::{Chain, Chains, Link, Test};
 use lower::jumps::{Arrivals, jump_target};
+use lower::trees::{Piece, Test, Tree, Trees};
 use vm::find_call;
 
 use crate::fuse;
@@ -57,7 +57,7 @@ struct Patch {
 struct Builder<'a> {
     insns: &'a [Insn],
     arrivals: Arrivals,
-    chains: Chains,
+    trees: Trees,
     rules: PacketRules,
     ops: Vec<Op>,
     /// What each operation is.
@@ -81,7 +81,7 @@ impl<'a> Builder<'a> {
         let arrivals = Arrivals::of(insns);
         Builder {
             insns,
-            chains: Chains::find(insns, &arrivals),
+            trees: Trees::find(insns, &arrivals, None, |tree| tree.is_chain()),
             arrivals,
             rules,
             ops: Vec::with_capacity(insns.len()),
@@ -98,7 +98,7 @@ impl<'a> Builder<'a> {
         let mut slot = self.prologue();
         while slot < self.insns.len() {
             self.op_of[slot] = self.ops.len() as u32;
-            slot += if self.chains.absorb(slot) {
+            slot += if self.trees.absorb(slot) {
                 1
             } else {
                 self.operation(slot)?
@@ -195,7 +195,7 @@ impl<'a> Builder<'a> {
             return 4;
         }
         if let Some(test) = fuse::test_after(self.insns, &self.arrivals, slot, Reg::R0)
-            && !self.chains.starts(slot + 1)
+            && !self.trees.starts(slot + 1)
         {
             self.patch_later(Field::First, test.target);
             let kind = match index {
@@ -211,11 +211,11 @@ impl<'a> Builder<'a> {
     }
 
     fn jump(&mut self, slot: usize) -> usize {
-        if self.chains.starts(slot) {
+        if self.trees.starts(slot) {
             self.switch(slot);
             return 1;
         }
-        let alone = self.chains.shares(slot);
+        let alone = self.trees.shares(slot);
         if !alone
             && let Some((cond, target)) = fuse::turned_branch(self.insns, &self.arrivals, slot)
         {
@@ -228,9 +228,9 @@ impl<'a> Builder<'a> {
             }
             return 1;
         };
-        // A chain that begins with the next test is looked up as a whole.
+        // What begins with the next test is looked up as a whole.
         let second = fuse::test_after(self.insns, &self.arrivals, slot, test.dst)
-            .filter(|_| !alone && !self.chains.starts(slot + 1));
+            .filter(|_| !alone && !self.trees.starts(slot + 1));
         let Some(second) = second else {
             if test.dst != Reg::R0 {
                 self.branch(slot, test.cond, test.target);
@@ -326,26 +326,24 @@ impl<'a> Builder<'a> {
         self.push(op, Kind::Half(half));
     }
 
-    /// A table for the chain that begins at `slot`.
+    /// A table for the chain of comparisons that begins at `slot`.
     fn switch(&mut self, slot: usize) {
-        let Some(chain) = self.chains.starting_at(slot) else {
+        let Some(tree) = self.trees.starting_at(slot) else {
             return;
         };
-        let Chain { dst, default, .. } = chain;
-        // The first of equal keys wins, so sort stably and drop the others.
-        let mut cases = chain.links.to_vec();
-        cases.sort_by_key(|link| link.key);
-        cases.dedup_by_key(|link| link.key);
-        let first = cases[0].key;
-        let range = (cases[cases.len() - 1].key - first) as usize + 1;
+        let Tree { dst, keys, .. } = tree;
+        let cases = keys.to_vec();
+        let default = tree.ranges[0].target as usize;
+        let first = cases[0].from;
+        let range = (cases[cases.len() - 1].from - first) as usize + 1;
         let table = self.tables.len() as u32;
         let dense = range <= 8 * cases.len() + 64;
         let len = if dense { range } else { cases.len() };
         for position in 0..if dense { range as u32 } else { 0 } {
             self.patch_later(Field::Case { table, position }, default);
         }
-        for (index, &Link { key, target, .. }) in cases.iter().enumerate() {
-            let position = if dense { key - first } else { index as u32 };
+        for (index, &Piece { from, target }) in cases.iter().enumerate() {
+            let position = if dense { from - first } else { index as u32 };
             self.patch_later(Field::Case { table, position }, target as usize);
         }
         self.patch_later(Field::Default { table }, default);
@@ -355,7 +353,7 @@ impl<'a> Builder<'a> {
             keys: if dense {
                 Box::default()
             } else {
-                cases.iter().map(|case| case.key).collect()
+                cases.iter().map(|case| case.from).collect()
             },
             targets: vec![Distance::NONE; len].into_boxed_slice(),
             default: Distance::NONE,

@@ -1,11 +1,11 @@
 //! Which instructions become one operation.
 //!
-//! A sequence is fused only where no jump leads into its middle. Chains of
-//! comparisons are another matter ([`lower::chains`]).
+//! A sequence is fused only where no jump leads into its middle. Trees of
+//! comparisons are another matter ([`lower::trees`]).
 
 use isa::ebpf::{AluOp, Cond, Insn, Operand, Reg, Size, Width};
-use lower::chains::Test;
 use lower::jumps::{Arrivals, falls_through, jump_target};
+use lower::trees::Test;
 
 /// `w0 = imm; exit`.
 pub(crate) fn constant_return(insns: &[Insn], at: &Arrivals, slot: usize) -> Option<i32> {

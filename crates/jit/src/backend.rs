@@ -16,7 +16,7 @@ pub(crate) trait Backend {
 }
 
 /// What is asked of a code generator beside code.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Request {
     /// To note what [`Code::places`] tells.
     pub(crate) map: bool,
@@ -37,8 +37,8 @@ pub(crate) trait Code {
     /// Whether it looks at the environment.
     fn wants_env(&self) -> bool;
 
-    /// Writes the code into memory of exactly its length, to run at `address`.
-    fn write(&self, out: &mut [u8], address: u64);
+    /// Writes the code into memory of exactly its length, wherever that lies.
+    fn write(&self, out: &mut [u8]);
 
     /// Where pieces of the code begin, in ascending order, each with its slot, or
     /// `u32::MAX` for what comes from no slot.

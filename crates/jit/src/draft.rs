@@ -29,7 +29,7 @@ impl Draft {
         };
         let code = Host::new(options.features).compile(program, request);
         let mut bytes = vec![0; code.len()];
-        code.write(&mut bytes, 0);
+        code.write(&mut bytes);
         Draft {
             bytes,
             entry: code.entry(),

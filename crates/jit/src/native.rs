@@ -185,9 +185,7 @@ impl Native {
         let entry = code.entry();
         let wants_env = code.wants_env();
         let image = pool
-            .install_at(placement, code.len(), 16, |out, address| {
-                code.write(out, address);
-            })
+            .install_at(placement, code.len(), 16, |out, _| code.write(out))
             .map_err(CompileError::Memory)?;
         // SAFETY: the backend made a function of this type at that offset, and the
         // image keeps it there.

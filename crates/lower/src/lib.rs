@@ -8,14 +8,14 @@
 //! program is looked at for its form ([`Malformed`]).
 //!
 //! What more than one engine wants to know of a program is found here too: where
-//! jumps lead ([`jumps`]), chains of comparisons ([`chains`]), and what a run must
+//! jumps lead ([`jumps`]), trees of comparisons ([`trees`]), and what a run must
 //! set up ([`Wants`]).
 #![forbid(unsafe_code)]
 
-pub mod chains;
 pub mod jumps;
 mod scratch;
 mod structure;
+pub mod trees;
 mod wants;
 
 pub use structure::{Function, MAX_SLOTS, Malformed, Problem};

@@ -18,17 +18,19 @@ mod idiom;
 mod liveness;
 mod transfer;
 mod usage;
+mod window;
 
 pub(crate) use idiom::{Count, Counts, Rewrite};
 pub(crate) use transfer::Halves;
 pub(crate) use usage::Usage;
+pub(crate) use window::Window;
 
 use std::mem;
 use std::thread::LocalKey;
 
 use isa::ebpf::{AluOp, Insn, Operand, Reg, Size};
-use lower::chains::{self, Chains};
 use lower::jumps::{Arrivals, jump_target};
+use lower::trees::{self, Trees};
 use lower::{Evidence, Function, Lowered};
 
 use idiom::Candidates;
@@ -165,12 +167,12 @@ impl Fact {
         self.marks.overlap(Marks::REWRITTEN)
     }
 
-    /// Whether a look-up that does for a chain of comparisons begins here.
+    /// Whether a look-up that does for a tree of comparisons begins here.
     pub(crate) fn is_look_up(&self) -> bool {
         self.marks.overlap(Marks::LOOK_UP)
     }
 
-    /// Whether a look-up before it does its comparison whenever control gets here.
+    /// Whether a look-up before it does what it does whenever control gets here.
     pub(crate) fn is_absorbed(&self) -> bool {
         self.marks.overlap(Marks::ABSORBED)
     }
@@ -216,7 +218,7 @@ pub(crate) struct Analysis {
     /// For each function.
     pub(crate) usage: Vec<Usage>,
     /// Comparisons of one register that are done by a look-up.
-    pub(crate) chains: Chains,
+    pub(crate) trees: Trees,
     rewrites: Vec<Rewrite>,
 }
 
@@ -264,7 +266,7 @@ impl Analysis {
             .map(|&function| scan.visit_function(function))
             .collect();
         scan.settle_selections();
-        let chains = scan.find_chains();
+        let trees = scan.find_trees(program);
         let Scan {
             mut facts,
             candidates,
@@ -306,7 +308,7 @@ impl Analysis {
         Analysis {
             facts,
             usage,
-            chains,
+            trees,
             rewrites,
         }
     }
@@ -450,32 +452,37 @@ impl Scan<'_> {
         self.facts[slot + 2].marks.set(Marks::TARGET, true);
     }
 
-    /// The chains of comparisons. Their look-ups jump to every target, and their
+    /// The trees of comparisons. Their look-ups jump to every leaf, and their
     /// comparisons are no selections.
-    fn find_chains(&mut self) -> Chains {
+    fn find_trees(&mut self, program: &Lowered) -> Trees {
         let mut jumps = self.jumps.iter().map(|&slot| slot as usize);
-        if self.jumps.len() < chains::SHORTEST
-            || !jumps.any(|slot| chains::begins(self.insns, slot))
+        if self.jumps.len() < trees::SMALLEST || !jumps.any(|slot| trees::begins(self.insns, slot))
         {
-            return Chains::default();
+            return Trees::default();
         }
-        let chains = Chains::find(self.insns, &Arrivals::of(self.insns));
-        for chain in chains.iter() {
-            for link in chain.links {
-                let slot = link.slot as usize;
-                self.facts[link.target as usize]
+        // Backward jumps of the others draw on a budget.
+        let functions = match program.evidence() {
+            Evidence::Classic(_) => None,
+            Evidence::Trusted => Some(program.functions()),
+        };
+        let arrivals = Arrivals::of(self.insns);
+        let trees = Trees::find(self.insns, &arrivals, functions, Window::is_worth_it);
+        for slot in trees.slots() {
+            if self.facts[slot].is_selection() {
+                self.jumps_after_all(slot);
+            }
+            let marks = &mut self.facts[slot].marks;
+            marks.set(Marks::LOOK_UP, trees.starts(slot));
+            marks.set(Marks::ABSORBED, trees.absorb(slot));
+        }
+        for leaf in trees.iter().flat_map(|tree| [tree.keys, tree.ranges]) {
+            for piece in leaf {
+                self.facts[piece.target as usize]
                     .marks
                     .set(Marks::TARGET, true);
-                if self.facts[slot].is_selection() {
-                    self.jumps_after_all(slot);
-                }
-                let marks = &mut self.facts[slot].marks;
-                marks.set(Marks::LOOK_UP, chains.starts(slot));
-                marks.set(Marks::ABSORBED, chains.absorb(slot));
             }
-            self.facts[chain.default].marks.set(Marks::TARGET, true);
         }
-        chains
+        trees
     }
 }
 

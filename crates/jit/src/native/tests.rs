@@ -50,6 +50,23 @@ fn busy(name: &str, slots: usize, then: &str) -> String {
     text + then
 }
 
+/// A loop whose only ways back are in a switch, as clang writes it, that is one
+/// look-up.
+fn endless_switch() -> String {
+    let mut text = String::from("r1 = 0\nr0 = 0\ngoto first\nlow: ");
+    for key in 0..16 {
+        let label = if key == 8 { "high: " } else { "" };
+        text += &format!("{label}if w1 == {key} goto key{key}\n");
+        if key % 8 == 7 {
+            text += "goto last\n";
+        }
+    }
+    for key in 0..16 {
+        text += &format!("key{key}: r0 += {key}\ngoto last\n");
+    }
+    text + "last: w1 += 1\nw1 &= 15\nfirst: if w1 s> 7 goto high\ngoto low"
+}
+
 /// Programs without an end.
 fn endless() -> Vec<String> {
     let loops = [
@@ -66,6 +83,7 @@ fn endless() -> Vec<String> {
         "r3 = 3\nr4 = 0\nagain: r4 += 1\nr5 = r4\nr5 /= r3\nif r5 & 1 goto again\nr3 += 2\ngoto again",
     ];
     let mut programs: Vec<String> = loops.map(String::from).to_vec();
+    programs.push(endless_switch());
     for end in loops {
         for (outer, inner) in [(0, 0), (1, 6), (6, 1), (6, 60), (60, 0)] {
             // An entry that uses no register that its functions save.

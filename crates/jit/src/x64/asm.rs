@@ -625,9 +625,9 @@ impl Buffer {
         self.put(0, 0, value, len);
     }
 
-    /// `jmp [mem]`
-    pub(crate) fn jump_through(&mut self, mem: Mem) {
-        self.op_mem(one(0xff), 0, 4, mem, false);
+    /// `jmp gpr`
+    pub(crate) fn jump_to(&mut self, gpr: Gpr) {
+        self.op_regs(one(0xff), 0, 4, gpr, 0, 0);
     }
 }
 

@@ -4,7 +4,7 @@
 //! that others may one day be tricked into jumping to. With keys, every constant
 //! of more than a byte is split in two that only chance knows: one is loaded, the
 //! other is added by an address computation, which leaves the flags alone.
-//! Comparisons are fused with nothing then, and chains are compared one by one.
+//! Comparisons are fused with nothing then, and trees are compared one by one.
 //!
 //! What shows is the 16-bit offsets of loads and stores, and what the frame pointer is
 //! compared with, which no verifier lets through.

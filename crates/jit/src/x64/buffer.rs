@@ -39,8 +39,6 @@ enum Filling {
     Call,
     /// The last four bytes of an instruction: a distance from its end.
     Distance,
-    /// The address of a place, eight bytes.
-    Address,
     /// No operation, up to a multiple of this many bytes.
     Align(u8),
 }
@@ -88,6 +86,16 @@ pub(crate) struct Buffer {
     gaps: Vec<Gap>,
     /// Of type `Place`.
     places: Vec<u64>,
+    tables: Vec<Table>,
+    /// Bytes of an entry.
+    entry_len: usize,
+}
+
+/// A table of distances, behind the code.
+#[derive(Debug)]
+struct Table {
+    label: Label,
+    targets: Vec<Label>,
 }
 
 thread_local! {
@@ -116,6 +124,8 @@ impl Buffer {
             len: 0,
             gaps: GAPS.with(Spare::take),
             places: PLACES.with(Spare::take),
+            tables: Vec::new(),
+            entry_len: 2,
         };
         let room = buffer.bytes.len().max(5 * slots + 256);
         buffer.bytes.resize(room, 0);
@@ -124,6 +134,12 @@ impl Buffer {
         buffer.places.clear();
         buffer.places.resize(labels, 0);
         buffer
+    }
+
+    /// Lets tables hold any distance.
+    pub(crate) fn with_long_tables(mut self) -> Buffer {
+        self.entry_len = 4;
+        self
     }
 
     /// Appends `head_len` (at most 7) bytes of `head` and `tail_len` of `tail`.
@@ -192,9 +208,21 @@ impl Buffer {
         self.gap(Filling::Distance, label, 4);
     }
 
-    /// The label's address in eight bytes.
-    pub(super) fn address(&mut self, label: Label) {
-        self.gap(Filling::Address, label, 8);
+    /// Announces a table that says for each index how far from the table a label is;
+    /// how many bytes an entry takes.
+    pub(super) fn add_table(&mut self, label: Label, targets: Vec<Label>) -> usize {
+        self.tables.push(Table { label, targets });
+        self.entry_len
+    }
+
+    /// Places all tables here.
+    pub(super) fn place_tables(&mut self) {
+        for index in 0..self.tables.len() {
+            self.bind(self.tables[index].label);
+            for _ in 0..self.tables[index].targets.len() {
+                self.put(0, 0, 0, self.entry_len);
+            }
+        }
     }
 
     /// No operation up to a multiple of `to` bytes, a power of two up to 64.
@@ -297,9 +325,21 @@ impl Buffer {
         places.iter().map(|&(at, _, slot)| (slot, at)).collect()
     }
 
-    /// Writes the settled code into memory of exactly its length, to run at
-    /// `address`.
-    pub(crate) fn write(&self, out: &mut [u8], address: u64) {
+    /// How far the labels of a table's entries are from it.
+    fn entries(&self, table: &Table) -> impl Iterator<Item = i32> {
+        let start = self.offset(table.label) as i32;
+        let targets = table.targets.iter();
+        targets.map(move |&target| self.offset(target) as i32 - start)
+    }
+
+    /// Whether the entries of tables hold their distances in the settled code.
+    pub(crate) fn tables_reach(&self) -> bool {
+        let mut entries = self.tables.iter().flat_map(|table| self.entries(table));
+        self.entry_len > 2 || entries.all(|entry| i16::try_from(entry).is_ok())
+    }
+
+    /// Writes the settled code into memory of exactly its length.
+    pub(crate) fn write(&self, out: &mut [u8]) {
         let mut from = 0;
         let mut to = 0;
         for gap in &self.gaps {
@@ -308,21 +348,22 @@ impl Buffer {
             to += at - from;
             from = at;
             let room = &mut out[to..to + gap.len as usize];
-            self.fill(room, *gap, address);
+            self.fill(room, *gap);
             to += gap.len as usize;
         }
         out[to..].copy_from_slice(&self.bytes[from..self.len]);
+        for table in &self.tables {
+            let room = &mut out[self.offset(table.label) as usize..];
+            let entries = room.chunks_exact_mut(self.entry_len);
+            for (room, entry) in entries.zip(self.entries(table)) {
+                room.copy_from_slice(&entry.to_le_bytes()[..self.entry_len]);
+            }
+        }
     }
 
-    fn fill(&self, room: &mut [u8], gap: Gap, address: u64) {
-        match gap.filling {
-            Filling::Align(_) => return fill_with_nops(room),
-            Filling::Address => {
-                let target = address + u64::from(self.offset(gap.label));
-                room.copy_from_slice(&target.to_le_bytes());
-                return;
-            }
-            _ => {}
+    fn fill(&self, room: &mut [u8], gap: Gap) {
+        if let Filling::Align(_) = gap.filling {
+            return fill_with_nops(room);
         }
         let distance = self.distance_of(gap);
         let long = distance.to_le_bytes();
@@ -375,7 +416,7 @@ mod tests {
     fn written(mut buffer: Buffer) -> Vec<u8> {
         let len = buffer.settle();
         let mut out = vec![0; len];
-        buffer.write(&mut out, 0x1000);
+        buffer.write(&mut out);
         out
     }
 
@@ -417,18 +458,42 @@ mod tests {
     }
 
     #[test]
-    fn alignment_and_addresses_know_what_lies_before() {
-        let mut buffer = Buffer::new(0, 0);
-        let (head, table) = (buffer.new_label(), buffer.new_label());
-        buffer.put(0xc3, 1, 0, 0);
-        buffer.align(16);
-        buffer.bind(head);
-        buffer.jump(head);
-        buffer.bind(table);
-        buffer.address(head);
-        let code = written(buffer);
-        assert_eq!(code[16..18], [0xeb, 0xfe]);
-        assert_eq!(code[18..26], 0x1010u64.to_le_bytes());
+    fn alignment_and_tables_know_what_lies_before() {
+        for long in [false, true] {
+            let mut buffer = Buffer::new(0, 0);
+            if long {
+                buffer = buffer.with_long_tables();
+            }
+            let (head, table) = (buffer.new_label(), buffer.new_label());
+            buffer.put(0xc3, 1, 0, 0);
+            buffer.align(16);
+            buffer.bind(head);
+            buffer.jump(head);
+            let len = buffer.add_table(table, vec![head, table]);
+            buffer.place_tables();
+            buffer.put(0xc3, 1, 0, 0);
+            let code = written(buffer);
+            assert_eq!(code[16..18], [0xeb, 0xfe]);
+            let entries = [(-2i32).to_le_bytes(), [0; 4]].map(|entry| entry[..len].to_vec());
+            assert_eq!(code[18..18 + 2 * len], entries.concat());
+            assert_eq!(code.len(), 19 + 2 * len);
+        }
+    }
+
+    #[test]
+    fn a_table_reaches_as_far_as_its_entries_hold() {
+        for (bytes, reaches) in [(1 << 15, true), ((1 << 15) + 1, false)] {
+            let mut buffer = Buffer::new(0, 0);
+            let (head, table) = (buffer.new_label(), buffer.new_label());
+            buffer.bind(head);
+            for _ in 0..bytes {
+                buffer.put(0x90, 1, 0, 0);
+            }
+            buffer.add_table(table, vec![head]);
+            buffer.place_tables();
+            buffer.settle();
+            assert_eq!(buffer.tables_reach(), reaches);
+        }
     }
 
     #[test]

@@ -82,6 +82,13 @@ impl Generator<'_> {
     pub(super) fn tick_on_call(&mut self) {
         self.take_ticks();
         if self.ticks_on_call(self.function, &self.usage) {
+            self.tick_here();
+        }
+    }
+
+    /// A tick where nothing else shows that control comes round.
+    pub(super) fn tick_here(&mut self) {
+        if self.looks.wanted {
             let here = self.buf.new_label();
             self.buf.bind(here);
             self.tick(here);

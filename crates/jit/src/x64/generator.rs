@@ -18,11 +18,11 @@ use spec::calls::GET_SMP_PROCESSOR_ID;
 
 use super::address::{Deferred, Sum};
 use super::buffer::{Buffer, Label};
-use super::chain::Table;
 use super::deadline::Looks;
 use super::features::Features;
 use super::frame::{Demand, Frame};
 use super::join::Joined;
+use super::look_up::Table;
 use super::packet::Beyond;
 use super::reg::Gpr;
 use crate::analysis::{Analysis, Fact, Halves, Rewrite, Usage};
@@ -100,7 +100,7 @@ pub(super) struct Generator<'a> {
     pub(super) looks: Looks,
     /// Addresses of helpers, and where they lie.
     pub(super) helpers: Vec<(u64, Label)>,
-    /// Tables of chains, written behind the code.
+    /// Tables of look-ups, written behind the code.
     pub(super) tables: Vec<Table>,
 }
 

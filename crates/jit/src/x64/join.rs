@@ -157,7 +157,7 @@ impl Generator<'_> {
             return true;
         }
         // Look-ups jump, too.
-        let has_look_ups = self.analysis.chains.iter().next().is_some();
+        let has_look_ups = self.analysis.trees.iter().next().is_some();
         let arrivals = match found {
             Some(found) if found.last + 1 == slot && !has_look_ups => found.arrivals,
             _ => 0,

@@ -2,7 +2,7 @@
 //!
 //! `generator.rs` walks over the program, `rotation.rs` in which order; `alu.rs`,
 //! `copy.rs`, `shift.rs`, `byte_order.rs`, `divide.rs`, `address.rs`, `memory.rs`,
-//! `packet.rs`, `branch.rs`, `join.rs`, `chain.rs` and `call.rs` write instructions of
+//! `packet.rs`, `branch.rs`, `join.rs`, `look_up.rs` and `call.rs` write instructions of
 //! their kinds; `deadline.rs` writes the looks at a deadline; `frame.rs` decides where
 //! values live; `asm.rs` encodes into `buffer.rs`.
 
@@ -14,7 +14,6 @@ mod branch;
 mod buffer;
 mod byte_order;
 mod call;
-mod chain;
 mod copy;
 mod deadline;
 mod divide;
@@ -22,6 +21,7 @@ mod features;
 mod frame;
 mod generator;
 mod join;
+mod look_up;
 mod memory;
 mod packet;
 mod reg;
@@ -53,7 +53,36 @@ impl Backend for X64 {
 
     fn compile(&self, program: &Lowered, request: Request) -> Settled {
         let analysis = Analysis::of(program, self.features.counts());
-        let mut generator = Generator::new(program, &analysis, self.features, request);
+        let settled = Settled::new(program, &analysis, self.features, request.clone(), false);
+        if settled.buf.tables_reach() {
+            return settled;
+        }
+        Settled::new(program, &analysis, self.features, request, true)
+    }
+}
+
+/// Code whose jumps have their lengths.
+pub(crate) struct Settled {
+    buf: Buffer,
+    len: usize,
+    entry: usize,
+    wants_env: bool,
+    slots: usize,
+}
+
+impl Settled {
+    /// `long_tables` hold any distance.
+    fn new(
+        program: &Lowered,
+        analysis: &Analysis,
+        features: Features,
+        request: Request,
+        long_tables: bool,
+    ) -> Settled {
+        let mut generator = Generator::new(program, analysis, features, request);
+        if long_tables {
+            generator.buf = generator.buf.with_long_tables();
+        }
         let wants_env = generator.generate();
         let entry = generator.function_label(0);
         let mut buf = generator.into_buffer();
@@ -65,15 +94,6 @@ impl Backend for X64 {
             buf,
         }
     }
-}
-
-/// Code whose jumps have their lengths.
-pub(crate) struct Settled {
-    buf: Buffer,
-    len: usize,
-    entry: usize,
-    wants_env: bool,
-    slots: usize,
 }
 
 impl Code for Settled {
@@ -89,8 +109,8 @@ impl Code for Settled {
         self.wants_env
     }
 
-    fn write(&self, out: &mut [u8], address: u64) {
-        self.buf.write(out, address);
+    fn write(&self, out: &mut [u8]) {
+        self.buf.write(out);
     }
 
     fn places(&self) -> Vec<(u32, u32)> {

@@ -57,13 +57,14 @@ impl Generator<'_> {
     }
 
     /// Whether what stands before the body has a branch to it and does not fall into
-    /// it, and no look-up goes on with the slot behind it.
+    /// it, and no part of it is done by a look-up.
     fn pays(&self, Loop { start, body, end }: Loop) -> bool {
         let branches =
             |fact: &Fact| fact.branches() && !fact.is_selection() && fact.jump() == Some(body);
+        let looked_up = |fact: &Fact| fact.is_look_up() || fact.is_absorbed();
         !falls_through(self.insns[body - 1])
             && self.facts[start..body - 1].iter().any(branches)
-            && !self.facts[start..end].iter().any(Fact::is_look_up)
+            && !self.facts[start..end].iter().any(looked_up)
     }
 
     /// Writes a loop; how many slots that was.

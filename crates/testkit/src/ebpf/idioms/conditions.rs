@@ -1,10 +1,11 @@
 //! What is decided by a comparison: minima, truth values, ranges, flags.
 
 use super::{Recipe, bits};
+use crate::ebpf::draft::Label;
 use crate::ebpf::scope::Scope;
 use isa::ebpf::AluOp::{Add, And, Arsh, Mov, Or, Sub, Xor};
 use isa::ebpf::Cond;
-use isa::ebpf::Width::W64;
+use isa::ebpf::Width::{W32, W64};
 
 const CONDITIONS: [Cond; 11] = [
     Cond::Eq,
@@ -210,4 +211,46 @@ pub(super) fn short_circuit(s: &mut Scope<'_, '_>) -> Option<Recipe> {
         .op(Xor, W64, t, x)
         .place(out)
         .done()
+}
+
+/// A `switch` as a tree of comparisons, which perhaps ends where it was not begun.
+pub(super) fn switch_as_tree(s: &mut Scope<'_, '_>) -> Option<Recipe> {
+    let [x, t] = s.numbers(0);
+    let first = s.choices.pick(&[0, 0, 0, 1, 7, -3, 1 << 20]);
+    let apart = 1 + s.choices.below(3) as i32;
+    let count = 4 + s.choices.below(28) as i32;
+    let (above, width) = (
+        s.choices.pick(&[Cond::SGt, Cond::Gt]),
+        s.choices.pick(&[W32, W32, W64]),
+    );
+    let keys: Vec<i32> = (0..count).map(|number| first + apart * number).collect();
+    let leaves: Vec<Label> = keys.iter().map(|_| s.label()).collect();
+    let (default, out) = (s.label(), s.label());
+    let mut r = Recipe::new();
+    if s.choices.one_in(2) {
+        r.op(And, width, x, 31);
+    }
+    // Where each part of the keys is told apart, the lowest last.
+    let mut open = vec![(None, 0..keys.len())];
+    while let Some((label, part)) = open.pop() {
+        if let Some(label) = label {
+            r.place(label);
+        }
+        if part.len() > 2 {
+            let middle = part.start + part.len() / 2;
+            let upper = s.label();
+            r.jump(above, width, x, keys[middle] - 1, upper);
+            open.push((Some(upper), middle..part.end));
+            open.push((None, part.start..middle));
+            continue;
+        }
+        for at in part {
+            r.jump(Cond::Eq, width, x, keys[at], leaves[at]);
+        }
+        r.goto(default);
+    }
+    for (number, leaf) in (3..).zip(leaves) {
+        r.place(leaf).op(Add, W64, t, number).goto(out);
+    }
+    r.place(default).op(Xor, W64, t, x).place(out).done()
 }

@@ -56,7 +56,7 @@ idioms! {
         fold_constants exclusive_swap copies shift_by_register identities;
     conditions:
         minimum_or_maximum select absolute_value truth_value flags_after_alu test_mask
-        three_way clamp_range switch_of_constants short_circuit;
+        three_way clamp_range switch_of_constants switch_as_tree short_circuit;
     memory:
         composed_load composed_big_endian masked_load load_and_operate read_modify_write
         compare_loaded store_then_load split_store copy_run fill_run swap_in_memory load_twice

@@ -1,0 +1,323 @@
+//! Switches as clang writes them, as trees of comparisons: each value gets where its
+//! comparisons lead, whatever else leads into the tree, and a look-up does it.
+
+#![cfg(target_arch = "x86_64")]
+
+use std::fmt::Write;
+
+use beebox_jit::memory::Pool;
+use beebox_jit::{Draft, Features, Native, Options};
+use iced_x86::{Decoder, DecoderOptions, Mnemonic, OpKind};
+use isa::ebpf::{Insn, assemble};
+use lower::Lowered;
+use spec::{Random, SplitMix};
+use testkit::ebpf::reach::Reach;
+use testkit::ebpf::reference;
+use vm::{Machine, Outcome, Trusted};
+
+const PROGRAMS: u64 = 1500;
+/// Bytes that tell a program the value, its upper half, where to enter and how often.
+const MEMORY: usize = 16;
+
+fn parse(text: &str) -> Vec<Insn> {
+    assemble(text).unwrap_or_else(|error| panic!("{error:?}\n{text}"))
+}
+
+fn lowered(text: &str) -> Lowered {
+    // SAFETY: the programs here read the memory that they are given and compute;
+    // their loops take eight rounds at most.
+    let trusted = unsafe { Trusted::assume_safe(parse(text)) };
+    Lowered::from_trusted(trusted).expect("well formed")
+}
+
+/// Every kind of code.
+fn natives(text: &str, pool: &Pool) -> [Native; 4] {
+    let program = lowered(text);
+    let options = |features, deadline| Options {
+        features,
+        deadline,
+        ..Options::default()
+    };
+    let compile = |options| Native::compile(&program, &options, pool).unwrap();
+    let best = options(Features::detect(), false);
+    [
+        compile(best),
+        compile(options(Features::PLAIN, false)),
+        compile(options(Features::detect(), true)),
+        Native::compile_hardened(&program, &best, pool, &mut SplitMix::new(3)).unwrap(),
+    ]
+}
+
+/// Compares native code with the reference evaluator on these values.
+fn check(text: &str, pool: &Pool, values: &[u32], entries: &[u8]) {
+    let insns = parse(text);
+    let natives = natives(text, pool);
+    for (&value, &entry) in values.iter().zip(entries.iter().cycle()) {
+        let mut memory = [0; MEMORY];
+        memory[..4].copy_from_slice(&value.to_le_bytes());
+        memory[4..8].copy_from_slice(&u32::from(entry / 2).to_le_bytes());
+        memory[8] = entry;
+        memory[9] = entry & 7;
+        let limits = reference::Limits::default();
+        let mut random = SplitMix::new(0);
+        let meant = reference::run(&insns, &mut memory, &mut random, limits, &mut Reach::new());
+        for (kind, native) in natives.iter().enumerate() {
+            let outcome = native.run_memory(&mut Machine::new(), &mut memory, &mut random);
+            assert_eq!(
+                outcome,
+                Outcome::Returned(meant.unwrap()),
+                "code {kind}, {value:#x} entered at {entry}: {text}"
+            );
+        }
+    }
+}
+
+/// How many jumps to an address in a register there are.
+fn jumps_by_table(text: &str) -> usize {
+    let options = Options {
+        features: Features::PLAIN,
+        ..Options::default()
+    };
+    let draft = Draft::of_insns(parse(text), &options).unwrap();
+    // Behind the code lie tables.
+    let (mut end, mut count) = (draft.bytes().len() as u64, 0);
+    for insn in Decoder::with_ip(64, draft.bytes(), 0, DecoderOptions::NONE) {
+        if insn.ip() >= end {
+            break;
+        }
+        if insn.is_ip_rel_memory_operand() {
+            end = end.min(insn.ip_rel_memory_address());
+        }
+        let by_register = insn.op_count() == 1 && insn.op0_kind() == OpKind::Register;
+        count += usize::from(insn.mnemonic() == Mnemonic::Jmp && by_register);
+    }
+    count
+}
+
+/// A tree that leads from `name` to `key` and its number, or to `default`.
+struct Switch<'r> {
+    text: String,
+    random: &'r mut SplitMix,
+    /// How comparisons divide.
+    above: &'static str,
+    /// One in so many comparisons is nearly right.
+    miss: u32,
+    /// Where comparisons stand, and how many.
+    labels: usize,
+}
+
+impl Switch<'_> {
+    fn below(&mut self, count: u32) -> u32 {
+        self.random.next_u32() % count
+    }
+
+    /// Something that ends a tree, or nothing.
+    fn miss(&mut self) -> &'static str {
+        if self.miss == 0 || self.below(self.miss) > 0 {
+            return "";
+        }
+        let misses = [
+            "w0 = 5;",
+            "w1 += 1;",
+            "if r1 == 3 goto default;",
+            "w1 &= 31;",
+        ];
+        misses[self.below(4) as usize]
+    }
+
+    fn write(&mut self, keys: &[i32], default: bool) {
+        let label = self.labels;
+        self.labels += 1;
+        let miss = self.miss();
+        let _ = write!(self.text, "at{label}: {miss}");
+        if keys.len() > 2 {
+            let middle = keys.len() / 2 - 1;
+            // Written later, which is what the label says.
+            let (low, high) = keys.split_at(middle + 1);
+            let _ = writeln!(
+                self.text,
+                "if w1 {} {} goto up{label}",
+                self.above, keys[middle]
+            );
+            self.write(low, default);
+            let _ = write!(self.text, "up{label}: ");
+            self.write(high, default);
+            return;
+        }
+        for (index, key) in keys.iter().enumerate() {
+            // A switch without default ends with its last key.
+            if default || index + 1 < keys.len() {
+                let _ = writeln!(self.text, "if w1 == {key} goto key{key}");
+            }
+        }
+        let last = keys[keys.len() - 1];
+        let _ = match default {
+            true => writeln!(self.text, "goto default"),
+            false => writeln!(self.text, "goto key{last}"),
+        };
+    }
+}
+
+fn name(key: i32) -> String {
+    key.to_string().replace('-', "m")
+}
+
+/// A program that goes round a switch, and is entered where the memory says.
+fn program(random: &mut SplitMix, keys: &[i32], default: bool, miss: u32) -> String {
+    let signed = random.next_u32().is_multiple_of(2) || keys[0] < 0;
+    let mut switch = Switch {
+        text: String::new(),
+        random,
+        above: if signed { "s>" } else { ">" },
+        miss,
+        labels: 0,
+    };
+    switch.write(keys, default);
+    let (tree, count) = (switch.text, switch.labels);
+    let mut text = String::from("r2 = *(u8 *)(r1 + 8); r3 = *(u8 *)(r1 + 9); r0 = 1\n");
+    text += "r1 = *(u64 *)(r1 + 0)\n";
+    if miss > 0 {
+        // Into the middle.
+        let entered = random.next_u32() as usize % count;
+        let _ = writeln!(text, "if r2 == 3 goto at{entered}");
+    }
+    // The tree stands where it begins, or before its first comparison.
+    match tree.split_once('\n') {
+        Some((first, rest))
+            if miss == 0 && keys.len() > 2 && random.next_u32().is_multiple_of(2) =>
+        {
+            let first = first.replace("at0: ", "");
+            let _ = writeln!(text, "goto first\n{rest}\nfirst: {first}; goto at1");
+        }
+        _ if random.next_u32().is_multiple_of(4) => {
+            let entered = random.next_u32() as usize % count;
+            let _ = writeln!(
+                text,
+                "goto first\n{tree}\nfirst: if w1 s> 2 goto at{entered}"
+            );
+            text += "goto at0\n";
+        }
+        _ => {
+            let _ = writeln!(text, "first: {tree}");
+        }
+    }
+    let low = random.next_u32().is_multiple_of(3);
+    for (number, key) in keys.iter().enumerate() {
+        let change = match low {
+            true => format!("w0 *= {}", number + 3),
+            false => format!("r0 *= 7; r0 += {number}"),
+        };
+        let _ = writeln!(text, "key{key}: {change}; goto next");
+    }
+    text += "default: r0 ^= 77\nnext: w1 += 1; if r3 == 0 goto out; r3 += -1; goto first\n";
+    text += "out: exit";
+    // Labels are words.
+    for key in keys.iter().filter(|key| **key < 0) {
+        text = text.replace(&format!("key{key}"), &format!("key{}", name(*key)));
+    }
+    text
+}
+
+/// Keys that stand close together, or not.
+fn keys(random: &mut SplitMix, count: usize, apart: u32) -> Vec<i32> {
+    let mut key = [0, 1, -5, 40, 1000, i32::MAX - 300, i32::MIN][random.next_u32() as usize % 7];
+    let mut keys = vec![];
+    while keys.len() < count {
+        keys.push(key);
+        let by = 1 + random.next_u32() % apart;
+        let Some(next) = key.checked_add(by as i32) else {
+            break;
+        };
+        key = next;
+    }
+    keys
+}
+
+fn values(keys: &[i32]) -> Vec<u32> {
+    let edges = [0, i32::MAX, i32::MIN, -1];
+    let around = |key: i32| [0, 1, -1].map(|by| key.wrapping_add(by) as u32);
+    keys.iter()
+        .chain(&edges)
+        .copied()
+        .flat_map(around)
+        .collect()
+}
+
+#[test]
+fn every_value_gets_where_its_comparisons_lead() {
+    let pool = Pool::new();
+    for seed in 0..PROGRAMS {
+        let mut random = SplitMix::new(seed);
+        let count = [3, 7, 16, 64][seed as usize % 4];
+        let apart = [1, 4, 12, 1 << 20][random.next_u32() as usize % 4];
+        let keys = keys(&mut random, count, apart);
+        let default = !random.next_u32().is_multiple_of(3);
+        let miss = [0, 0, 60, 20][random.next_u32() as usize % 4];
+        let text = program(&mut random, &keys, default, miss);
+        check(&text, &pool, &values(&keys), &[0, 1, 2, 3, 7, 255]);
+    }
+}
+
+#[test]
+fn a_switch_is_one_look_up() {
+    let pool = Pool::new();
+    for (count, apart, default) in [(16, 1, true), (16, 1, false), (64, 4, true)] {
+        let mut random = SplitMix::new(9);
+        for _ in 0..20 {
+            let keys = keys(&mut random, count, apart);
+            let text = program(&mut random, &keys, default, 0);
+            if keys.len() == count && !text.contains("\ngoto at0") {
+                assert_eq!(jumps_by_table(&text), 1, "{text}");
+                let wide = text.replace("w1 == ", "r1 == ");
+                assert_eq!(jumps_by_table(&wide), 0, "{wide}");
+            }
+            check(&text, &pool, &values(&keys), &[0, 9]);
+        }
+    }
+}
+
+#[test]
+fn few_cases_are_compared() {
+    let mut random = SplitMix::new(9);
+    let keys: Vec<i32> = (0..7).collect();
+    let text = program(&mut random, &keys, true, 0);
+    assert_eq!(jumps_by_table(&text), 0, "{text}");
+}
+
+#[test]
+fn tables_reach_as_far_as_they_must() {
+    let pool = Pool::new();
+    let mut random = SplitMix::new(4);
+    let keys: Vec<i32> = (0..16).collect();
+    let text = program(&mut random, &keys, true, 0);
+    let far = "r0 += 0x12345678; r0 ^= r3; ".repeat(400);
+    let text = text.replace("; goto next", &format!("; {far}goto next"));
+    assert_eq!(jumps_by_table(&text), 1);
+    check(&text, &pool, &values(&keys), &[0, 5]);
+}
+
+#[test]
+fn registers_in_use_leave_no_table() {
+    let pool = Pool::new();
+    let mut random = SplitMix::new(4);
+    let keys: Vec<i32> = (-3..20).collect();
+    for used in 4..=10 {
+        let registers = 4..used;
+        let set: String = registers
+            .clone()
+            .map(|reg| format!("; r{reg} = {reg}"))
+            .collect();
+        let add: String = registers.map(|reg| format!("r0 += r{reg}; ")).collect();
+        let text = program(&mut random, &keys, true, 0)
+            .replace("r0 = 1\n", &format!("r0 = 1{set}\n"))
+            .replace("out: exit", &format!("out: {add}exit"));
+        // Nothing wants the value any more.
+        let last = text.replace("w1 += 1; ", "w1 = w3; ");
+        for (text, spare) in [(&text, used < 8), (&last, true)] {
+            if !text.contains("\ngoto at0") {
+                assert_eq!(jumps_by_table(text), usize::from(spare), "{text}");
+            }
+            check(text, &pool, &values(&keys), &[0, 5]);
+        }
+    }
+}
