@@ -284,6 +284,38 @@ fn few_cases_are_compared() {
     assert_eq!(jumps_by_table(&text), 0, "{text}");
 }
 
+/// Its comparisons are many, but all that they tell is what comes before a value.
+#[test]
+fn a_tree_may_have_a_single_cut() {
+    let pool = Pool::new();
+    let values = [
+        0,
+        1,
+        8,
+        9,
+        10,
+        11,
+        40,
+        1 << 31,
+        (1 << 31) - 1,
+        u32::MAX,
+        0x8011_8120,
+    ];
+    for [above, below] in [[">", "<"], ["s>", "s<"], [">=", "<="], ["s>=", "s<="]] {
+        for cut in [0, 9, 10, -1, -9, i32::MAX - 1] {
+            let lower: String = (0..20)
+                .map(|at| format!("if w1 {above} {cut} goto upper{at};"))
+                .collect();
+            let upper: String = (0..20)
+                .map(|at| format!("upper{at}: if w1 {below} {cut} goto under;"))
+                .collect();
+            let text =
+                format!("w1 = *(u32 *)(r1 + 0); {lower} under: w0 = 1; exit; {upper} w0 = 2; exit");
+            check(&text, &pool, &values, &[0]);
+        }
+    }
+}
+
 #[test]
 fn tables_reach_as_far_as_they_must() {
     let pool = Pool::new();

@@ -188,18 +188,44 @@ enum Part {
 
 /// Whether a tree could begin at this slot: most programs have none, and whoever
 /// asks this of their jumps need not look for them in earnest.
+#[inline]
 pub fn begins(insns: &[Insn], slot: usize) -> bool {
-    let Some(Test { dst, .. }) = Test::either_way(insns, slot) else {
+    let insn = insns[slot];
+    let Insn::Jump {
+        width: Width::W32,
+        dst,
+        src: Operand::Imm(_),
+        ..
+    } = insn
+    else {
         return false;
     };
+    let goes_on = |slot: usize| match insns.get(through(insns, slot)) {
+        Some(Insn::Jump {
+            width: Width::W32,
+            dst: other,
+            src: Operand::Imm(_),
+            ..
+        }) => *other == dst,
+        _ => false,
+    };
+    let target = || jump_target(insn, slot).is_some_and(goes_on);
     // The frame pointer is no number that code compares with constants.
-    if dst == Reg::R10 {
-        return false;
+    dst != Reg::R10 && (goes_on(slot + 1) || target()) && has_enough(insns, slot, dst)
+}
+
+/// Where control goes from a slot by a jump that is always taken, if it holds one.
+fn through(insns: &[Insn], slot: usize) -> usize {
+    match insns.get(slot) {
+        Some(&jump @ (Insn::Goto { .. } | Insn::GotoLong { .. })) => {
+            jump_target(jump, slot).unwrap_or(slot)
+        }
+        _ => slot,
     }
-    let through = |slot: usize| match insns.get(slot) {
-        Some(&jump @ (Insn::Goto { .. } | Insn::GotoLong { .. })) => jump_target(jump, slot),
-        _ => Some(slot),
-    };
+}
+
+/// Whether there are comparisons enough for a tree from a slot on.
+fn has_enough(insns: &[Insn], slot: usize, dst: Reg) -> bool {
     let tests = |slot| Test::either_way(insns, slot).is_some_and(|test| test.dst == dst);
     let (mut at, mut count) = (slot, 0);
     while let Some(test) = Test::either_way(insns, at).filter(|test| test.dst == dst) {
@@ -215,8 +241,7 @@ pub fn begins(insns: &[Insn], slot: usize) -> bool {
         if count >= SMALLEST {
             return true;
         }
-        let Some(next) = through(next) else { break };
-        at = next;
+        at = through(insns, next);
     }
     false
 }

@@ -96,10 +96,11 @@ impl Window {
     /// Whether a table does it, and no search.
     pub(crate) fn is_dense(&self, tree: &Tree<'_>) -> bool {
         let few = tree.is_chain() && tree.keys.len() <= FEW;
-        !few && self.len() <= SPREAD * tree.tests + 64
+        !few && (1..=SPREAD * tree.tests + 64).contains(&self.len())
     }
 
-    /// How many values it has.
+    /// How many values it has; none where all values below one lead to one place and
+    /// the others to another.
     pub(crate) fn len(&self) -> usize {
         (self.end - self.from) as usize
     }

@@ -40,7 +40,8 @@ impl Generator<'_> {
     /// in another order.
     pub(super) fn loop_entered(&self, slot: usize, body: usize) -> Option<Loop> {
         let start = slot + 1;
-        if body <= start || body > start + LONGEST || self.has_budget() {
+        let near = (start + 1..=start + LONGEST).contains(&body);
+        if !near || !self.facts[start].is_loop() || self.has_budget() {
             return None;
         }
         let leads_to_start = |at: &usize| {
