@@ -211,20 +211,7 @@ fn slots_hold_every_value_of_the_frequent_kinds() {
                 dst,
                 src,
             }));
-            let conds = [
-                Cond::Eq,
-                Cond::Ne,
-                Cond::Set,
-                Cond::Gt,
-                Cond::Ge,
-                Cond::Lt,
-                Cond::Le,
-                Cond::SGt,
-                Cond::SGe,
-                Cond::SLt,
-                Cond::SLe,
-            ];
-            insns.extend(conds.map(|cond| Insn::Jump {
+            insns.extend(Cond::ALL.map(|cond| Insn::Jump {
                 cond,
                 width,
                 dst,

@@ -7,20 +7,6 @@ use isa::ebpf::eval;
 use isa::ebpf::{AluOp, Cond, Insn, Operand, Reg, Width, assemble};
 use spec::{Random, SplitMix};
 
-const ALL: [Cond; 11] = [
-    Cond::Eq,
-    Cond::Ne,
-    Cond::Gt,
-    Cond::Ge,
-    Cond::Lt,
-    Cond::Le,
-    Cond::SGt,
-    Cond::SGe,
-    Cond::SLt,
-    Cond::SLe,
-    Cond::Set,
-];
-
 /// A program of many comparisons of few registers with few constants, with jumps
 /// that mostly lead forward.
 fn program(random: &mut SplitMix) -> Vec<Insn> {
@@ -32,7 +18,7 @@ fn program(random: &mut SplitMix) -> Vec<Insn> {
         0 => &[Cond::Eq, Cond::Ne][..],
         1 => &[Cond::Eq, Cond::SGt, Cond::SLe, Cond::SLt][..],
         2 => &[Cond::Eq, Cond::Gt, Cond::Ge, Cond::Le][..],
-        _ => &ALL[..],
+        _ => &Cond::ALL[..],
     };
     let mut insns: Vec<Insn> = (0..len)
         .map(|slot| {

@@ -171,6 +171,23 @@ pub enum Cond {
     SLe,
 }
 
+impl Cond {
+    /// Every one.
+    pub const ALL: [Cond; 11] = [
+        Cond::Eq,
+        Cond::Ne,
+        Cond::Set,
+        Cond::Gt,
+        Cond::Ge,
+        Cond::Lt,
+        Cond::Le,
+        Cond::SGt,
+        Cond::SGe,
+        Cond::SLt,
+        Cond::SLe,
+    ];
+}
+
 /// What a byte-order instruction does (RFC 9669 section 4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ByteOrder {

@@ -7,25 +7,11 @@ use isa::ebpf::AluOp::{Add, And, Arsh, Mov, Or, Sub, Xor};
 use isa::ebpf::Cond;
 use isa::ebpf::Width::{W32, W64};
 
-const CONDITIONS: [Cond; 11] = [
-    Cond::Eq,
-    Cond::Ne,
-    Cond::Set,
-    Cond::Gt,
-    Cond::Ge,
-    Cond::Lt,
-    Cond::Le,
-    Cond::SGt,
-    Cond::SGe,
-    Cond::SLt,
-    Cond::SLe,
-];
-
 /// `if a > b { a = b }`, by any comparison.
 pub(super) fn minimum_or_maximum(s: &mut Scope<'_, '_>) -> Option<Recipe> {
     let [a, b, t] = s.numbers(0);
     let (compared, copied) = (s.width(), s.width());
-    let cond = s.choices.pick(&CONDITIONS);
+    let cond = s.choices.pick(&Cond::ALL);
     let out = s.label();
     let mut r = Recipe::new();
     if s.choices.one_in(2) {
@@ -42,7 +28,7 @@ pub(super) fn minimum_or_maximum(s: &mut Scope<'_, '_>) -> Option<Recipe> {
 pub(super) fn select(s: &mut Scope<'_, '_>) -> Option<Recipe> {
     let [x, a, b] = s.numbers(0);
     let (compared, copied) = (s.width(), s.width());
-    let cond = s.choices.pick(&CONDITIONS);
+    let cond = s.choices.pick(&Cond::ALL);
     let (otherwise, out) = (s.label(), s.label());
     let (limit, first, second) = (s.operand(), s.operand(), s.operand());
     let compared_register = s.choices.pick(&[x, a, b]);
@@ -81,7 +67,7 @@ pub(super) fn absolute_value(s: &mut Scope<'_, '_>) -> Option<Recipe> {
 pub(super) fn truth_value(s: &mut Scope<'_, '_>) -> Option<Recipe> {
     let [t, x, y] = s.numbers(0);
     let (width, set) = (s.width(), s.width());
-    let cond = s.choices.pick(&CONDITIONS);
+    let cond = s.choices.pick(&Cond::ALL);
     let limit = s.operand();
     let out = s.label();
     let (yes, no) = s
@@ -105,7 +91,7 @@ pub(super) fn flags_after_alu(s: &mut Scope<'_, '_>) -> Option<Recipe> {
     let (computed, compared) = (s.width(), s.width());
     let op = s.choices.pick(&[Add, Sub, Sub, And, And, Or, Xor]);
     let operand = s.operand();
-    let cond = s.choices.pick(&CONDITIONS);
+    let cond = s.choices.pick(&Cond::ALL);
     let limit = s.choices.pick(&[0, 0, 0, 1, -1]);
     let out = s.label();
     let mut r = Recipe::new();
@@ -142,7 +128,7 @@ pub(super) fn three_way(s: &mut Scope<'_, '_>) -> Option<Recipe> {
     let [x, t] = s.numbers(0);
     let limit = s.operand();
     let (first, second) = (s.width(), s.width());
-    let (a, b) = (s.choices.pick(&CONDITIONS), s.choices.pick(&CONDITIONS));
+    let (a, b) = (s.choices.pick(&Cond::ALL), s.choices.pick(&Cond::ALL));
     let (less, out) = (s.label(), s.label());
     Recipe::new()
         .jump(a, first, x, limit, less)
@@ -200,7 +186,7 @@ pub(super) fn switch_of_constants(s: &mut Scope<'_, '_>) -> Option<Recipe> {
 pub(super) fn short_circuit(s: &mut Scope<'_, '_>) -> Option<Recipe> {
     let [x, y, t] = s.numbers(0);
     let (no, yes, out) = (s.label(), s.label(), s.label());
-    let mut condition = || (s.choices.pick(&CONDITIONS), s.width(), s.operand());
+    let mut condition = || (s.choices.pick(&Cond::ALL), s.width(), s.operand());
     let ((a, u, p), (b, v, q), (c, w, z)) = (condition(), condition(), condition());
     Recipe::new()
         .jump(a, u, x, p, no)
