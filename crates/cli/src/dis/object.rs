@@ -75,7 +75,10 @@ fn choose(object: &Object<'_>, names: &[String]) -> Result<Vec<ProgramId>, Failu
         .map(|(id, code)| (id, code.name.to_string()))
         .collect();
     if programs.is_empty() {
-        return Err(Failure::new("the object has no program"));
+        return Err(Failure::new("the object has no program").hint(
+            "what stands in .text is for programs to call: give a program a section, \
+             as SEC(\"xdp\"), or read the code alone with --ebpf",
+        ));
     }
     let known = |name: &str| programs.iter().any(|(_, known)| known == name);
     if let Some(name) = names.iter().find(|name| !known(name)) {
