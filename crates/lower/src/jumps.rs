@@ -32,14 +32,28 @@ pub struct Arrivals {
 impl Arrivals {
     /// Counts the arrivals in a program.
     pub fn of(insns: &[Insn]) -> Arrivals {
-        let mut counts = vec![0; insns.len()];
         let mut jumps = Vec::with_capacity(insns.len());
-        for (slot, &insn) in insns.iter().enumerate() {
-            if let Some(target) = jump_target(insn, slot) {
-                jumps.push(slot as u32);
-                if let Some(count) = counts.get_mut(target) {
-                    *count += 1;
-                }
+        for (slot, insn) in (0..).zip(insns) {
+            if let Insn::Jump { .. }
+            | Insn::Goto { .. }
+            | Insn::GotoLong { .. }
+            | Insn::MayGoto { .. } = insn
+            {
+                jumps.push(slot);
+            }
+        }
+        Arrivals::of_jumps(insns, jumps)
+    }
+
+    /// Counts the arrivals in a program whose jumps stand at these slots, in ascending
+    /// order, and nowhere else.
+    pub fn of_jumps(insns: &[Insn], jumps: Vec<u32>) -> Arrivals {
+        let mut counts = vec![0; insns.len()];
+        for &slot in &jumps {
+            let slot = slot as usize;
+            let target = jump_target(insns[slot], slot);
+            if let Some(count) = target.and_then(|target| counts.get_mut(target)) {
+                *count += 1;
             }
         }
         Arrivals { counts, jumps }
@@ -48,6 +62,11 @@ impl Arrivals {
     /// The slots of the jumps, in ascending order.
     pub fn jumps(&self) -> impl Iterator<Item = usize> {
         self.jumps.iter().map(|&slot| slot as usize)
+    }
+
+    /// How many jumps there are.
+    pub(crate) fn jump_count(&self) -> usize {
+        self.jumps.len()
     }
 
     /// How many jumps lead there.

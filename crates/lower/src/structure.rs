@@ -85,13 +85,7 @@ pub(crate) fn check_structure(insns: &[Insn]) -> Result<Vec<Function>, Malformed
     if insns.len() > MAX_SLOTS {
         return Err(Problem::TooLong.at(MAX_SLOTS));
     }
-    let mut ways = Ways {
-        jumps: Vec::with_capacity(insns.len() / 4 + 1),
-        calls: Vec::new(),
-    };
-    for (slot, &insn) in insns.iter().enumerate() {
-        check_slot(insns, slot, insn, &mut ways).map_err(|problem| problem.at(slot))?;
-    }
+    let ways = check_slots(insns)?;
     let functions = functions(insns, &ways.calls)?;
     check_flow(insns, &functions, &ways.jumps)?;
     check_depth(&functions, &ways.calls)?;
@@ -137,40 +131,47 @@ impl Problem {
     }
 }
 
+/// Looks at every slot; where they lead.
+#[inline(never)]
+fn check_slots(insns: &[Insn]) -> Result<Ways, Malformed> {
+    let mut ways = Ways {
+        jumps: Vec::with_capacity(insns.len() / 4 + 1),
+        calls: Vec::new(),
+    };
+    for (slot, insn) in insns.iter().enumerate() {
+        // Slots can hold every value of the frequent kinds (a test holds that).
+        match *insn {
+            Insn::Alu { dst, .. }
+            | Insn::Load {
+                signed: false, dst, ..
+            } if dst != Reg::R10 => {}
+            Insn::Store { .. } => {}
+            Insn::Jump { off, .. } => ways.jumps.push(Way::new(slot, off.into())),
+            _ => check_slot(insns, slot, &mut ways).map_err(|problem| problem.at(slot))?,
+        }
+    }
+    Ok(ways)
+}
+
 /// What can be said of an instruction without the others but its neighbours;
 /// notes where it leads.
-fn check_slot(insns: &[Insn], slot: usize, insn: Insn, ways: &mut Ways) -> Result<(), Problem> {
-    match insn {
-        // Slots can hold every value of the frequent kinds (a test holds that).
-        Insn::Alu { dst, .. }
-        | Insn::Load {
-            signed: false, dst, ..
-        } => check_written(dst),
-        Insn::Store { .. } | Insn::Exit => Ok(()),
-        Insn::Jump { off, .. } | Insn::Goto { off } | Insn::MayGoto { off } => {
+#[inline(never)]
+fn check_slot(insns: &[Insn], slot: usize, ways: &mut Ways) -> Result<(), Problem> {
+    match insns[slot] {
+        Insn::Exit => {}
+        Insn::Goto { off } | Insn::MayGoto { off } => {
             ways.jumps.push(Way::new(slot, off.into()));
-            Ok(())
         }
-        Insn::GotoLong { off } => {
-            ways.jumps.push(Way::new(slot, off));
-            Ok(())
-        }
+        Insn::GotoLong { off } => ways.jumps.push(Way::new(slot, off)),
         Insn::Call(Callee::Local(off)) => {
             if ways.calls.is_empty() {
                 ways.calls.reserve(insns.len() / 4 + 1);
             }
             ways.calls.push(Way::new(slot, off));
-            Ok(())
         }
-        _ => check_rare(insns, slot, insn),
+        insn => return check_rare(insns, slot, insn),
     }
-}
-
-fn check_written(reg: Reg) -> Result<(), Problem> {
-    match reg {
-        Reg::R10 => Err(Problem::WritesFramePointer),
-        _ => Ok(()),
-    }
+    Ok(())
 }
 
 fn check_rare(insns: &[Insn], slot: usize, insn: Insn) -> Result<(), Problem> {
@@ -215,6 +216,10 @@ fn check_rare(insns: &[Insn], slot: usize, insn: Insn) -> Result<(), Problem> {
 
 /// Cuts the program where calls lead to.
 fn functions(insns: &[Insn], calls: &[Way]) -> Result<Vec<Function>, Malformed> {
+    if calls.is_empty() {
+        let end = insns.len();
+        return Ok(vec![Function { start: 0, end }]);
+    }
     let mut starts = Vec::with_capacity(1 + calls.len());
     starts.push(0);
     for &call in calls {

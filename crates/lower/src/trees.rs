@@ -190,17 +190,32 @@ enum Part {
 /// asks this of their jumps need not look for them in earnest.
 #[inline]
 pub fn begins(insns: &[Insn], slot: usize) -> bool {
-    let insn = insns[slot];
     let Insn::Jump {
         width: Width::W32,
         dst,
         src: Operand::Imm(_),
+        off,
         ..
-    } = insn
+    } = insns[slot]
     else {
         return false;
     };
-    let goes_on = |slot: usize| match insns.get(through(insns, slot)) {
+    // Behind most branches there is something else than a jump.
+    let goes_on = |at: usize| match insns.get(at) {
+        Some(Insn::Jump { .. }) => compares(insns, at, dst),
+        Some(Insn::Goto { .. } | Insn::GotoLong { .. }) => compares(insns, through(insns, at), dst),
+        _ => false,
+    };
+    let next = slot + 1;
+    // The frame pointer is no number that code compares with constants.
+    (goes_on(next) || goes_on(next.wrapping_add_signed(off.into())))
+        && dst != Reg::R10
+        && has_enough(insns, slot, dst)
+}
+
+/// Whether the low half of the register is compared with a constant at a slot.
+fn compares(insns: &[Insn], slot: usize, dst: Reg) -> bool {
+    match insns.get(slot) {
         Some(Insn::Jump {
             width: Width::W32,
             dst: other,
@@ -208,10 +223,7 @@ pub fn begins(insns: &[Insn], slot: usize) -> bool {
             ..
         }) => *other == dst,
         _ => false,
-    };
-    let target = || jump_target(insn, slot).is_some_and(goes_on);
-    // The frame pointer is no number that code compares with constants.
-    dst != Reg::R10 && (goes_on(slot + 1) || target()) && has_enough(insns, slot, dst)
+    }
 }
 
 /// Where control goes from a slot by a jump that is always taken, if it holds one.

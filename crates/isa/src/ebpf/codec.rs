@@ -5,6 +5,7 @@
 //! decoded gives the same slots, bit for bit. A 64-bit immediate is two slots;
 //! if its first one is invalid its second is kept as invalid bits too.
 
+use super::frequent::build_frequent;
 use super::insn::{AddrSpaceCast, Fault, Insn, RawInsn, Size, Value64};
 use super::row::{Effect, Field, Row};
 use super::table::{Op, ROWS, build, take_apart};
@@ -28,11 +29,11 @@ pub(super) struct Immediate {
 
 impl Immediate {
     #[inline(always)]
-    pub(super) fn new(imm: i32, high: i32) -> Immediate {
+    pub(super) const fn new(imm: i32, high: i32) -> Immediate {
         Immediate {
             imm,
             high,
-            value: Value64::new(u64::from(imm as u32) | u64::from(high as u32) << 32),
+            value: Value64::new(imm as u32 as u64 | (high as u32 as u64) << 32),
             cast: AddrSpaceCast::from_imm(imm),
         }
     }
@@ -184,30 +185,29 @@ pub fn to_bytes(slots: &[RawInsn]) -> Vec<u8> {
 /// The instructions in these slots, one for each slot.
 pub fn decode(slots: &[RawInsn]) -> Vec<Insn> {
     let mut insns = vec![Insn::Imm64High; slots.len()];
-    let mut rest = &mut insns[..];
-    let mut index = 0;
-    while let [insn, tail @ ..] = rest {
-        let next = slots.get(index + 1).copied();
-        insn.decode_from(slots[index], next);
-        index += 1;
-        rest = tail;
-        if slots[index - 1].code == WIDE
-            && let Some(raw) = next.filter(is_second_slot)
-            && let [second, tail @ ..] = rest
-        {
-            // After a first slot with a bad field, a second one that is in
-            // order is still no instruction of its own.
-            if matches!(insn, Insn::Invalid { .. }) {
-                *second = Insn::Invalid {
-                    raw,
-                    fault: Fault::BrokenImm64,
-                };
-            }
-            index += 1;
-            rest = tail;
+    for (index, &raw) in slots.iter().enumerate() {
+        if !build_frequent(raw, &mut insns[index]) {
+            decode_rare(slots, index, &mut insns);
         }
     }
     insns
+}
+
+/// Decodes the slot at an index, after those before it.
+#[cold]
+fn decode_rare(slots: &[RawInsn], index: usize, insns: &mut [Insn]) {
+    let raw = slots[index];
+    let follows_wide = index > 0 && slots[index - 1].code == WIDE;
+    if follows_wide && is_second_slot(&raw) {
+        // After a first slot with a bad field, a second one that is in order is still
+        // no instruction of its own.
+        if matches!(insns[index - 1], Insn::Invalid { .. }) {
+            let fault = Fault::BrokenImm64;
+            insns[index] = Insn::Invalid { raw, fault };
+        }
+    } else {
+        insns[index].decode_from(raw, slots.get(index + 1).copied());
+    }
 }
 
 /// The slots of these instructions, one for each, or the index of the first
@@ -254,12 +254,11 @@ fn is_second_slot(raw: &RawInsn) -> bool {
     raw.code == 0 && raw.regs == 0 && raw.off == 0
 }
 
-/// Writes the slot as no instruction, with what is wrong.
+/// What a slot holds that no row admits.
 #[cold]
-pub(super) fn invalid(raw: RawInsn, high: i32, insn: &mut Insn) {
-    // No row admits the slot, or this would not be called.
+fn invalid(raw: RawInsn, high: i32) -> Insn {
     let fault = raw.fault(high).unwrap_or(Fault::ReservedField);
-    *insn = Insn::Invalid { raw, fault };
+    Insn::Invalid { raw, fault }
 }
 
 impl Insn {
@@ -273,17 +272,17 @@ impl Insn {
 
     #[inline(always)]
     fn decode_from(&mut self, raw: RawInsn, next: Option<RawInsn>) {
-        if raw.code != WIDE {
-            return build(raw, 0, self);
-        }
-        match next.filter(is_second_slot) {
-            Some(second) => build(raw, second.imm, self),
-            None => {
-                *self = Insn::Invalid {
-                    raw,
-                    fault: Fault::BrokenImm64,
-                }
-            }
+        let high = match raw.code {
+            WIDE => next.filter(is_second_slot).map(|second| second.imm),
+            _ => Some(0),
+        };
+        let Some(high) = high else {
+            let fault = Fault::BrokenImm64;
+            *self = Insn::Invalid { raw, fault };
+            return;
+        };
+        if !build(raw, high, self) {
+            *self = invalid(raw, high);
         }
     }
 

@@ -43,6 +43,7 @@ mod asm;
 mod codec;
 mod disasm;
 pub mod eval;
+mod frequent;
 mod insn;
 mod operands;
 pub mod table;

@@ -191,14 +191,14 @@ macro_rules! rows {
             },
         )*];
 
-        /// Writes the instruction in a slot to `insn`; `high` is the second
-        /// slot's immediate.
+        /// Writes the instruction in a slot to `insn`, if a row admits it; `high`
+        /// is the second slot's immediate.
         // Neither inlined nor returned by value: a copy of what the arms have
         // just written field by field costs twice as much as the rest.
         #[inline(never)]
-        pub(super) fn build(raw: RawInsn, high: i32, insn: &mut Insn) {
+        pub(super) const fn build(raw: RawInsn, high: i32, insn: &mut Insn) -> bool {
             let (Some(dst), Some(src)) = (Reg::new(raw.dst()), Reg::new(raw.src())) else {
-                return invalid(raw, high, insn);
+                return false;
             };
             match (raw.code, dst, src, raw.off, Immediate::new(raw.imm, high)) {
                 $((
@@ -208,8 +208,9 @@ macro_rules! rows {
                     $off,
                     imm_pattern!($imm),
                 ) => *insn = Insn::$variant $phrase,)*
-                _ => invalid(raw, high, insn),
+                _ => return false,
             }
+            true
         }
 
         /// The row of an instruction, its first slot and the immediate of its

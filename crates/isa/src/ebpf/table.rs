@@ -7,7 +7,7 @@
 //! name every place that must give it a meaning. The columns are explained at
 //! the macro (`row.rs`), the placeholders of the texts in `template.rs`.
 
-use super::codec::{Halves, Immediate, invalid};
+use super::codec::{Halves, Immediate};
 use super::insn::AluOp::*;
 use super::insn::ByteOrder::*;
 use super::insn::Cond::*;

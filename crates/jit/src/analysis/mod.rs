@@ -465,7 +465,7 @@ impl Scan<'_> {
             Evidence::Classic(_) => None,
             Evidence::Trusted => Some(program.functions()),
         };
-        let arrivals = Arrivals::of(self.insns);
+        let arrivals = Arrivals::of_jumps(self.insns, self.jumps.clone());
         let trees = Trees::find(self.insns, &arrivals, functions, Window::is_worth_it);
         for slot in trees.slots() {
             if self.facts[slot].is_selection() {

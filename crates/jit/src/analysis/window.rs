@@ -130,15 +130,16 @@ impl Window {
         self.order == Order::Signed
     }
 
-    /// Where each of its values leads.
-    pub(crate) fn targets_by_value(&self) -> impl Iterator<Item = u32> {
+    /// For each of its values, the entry of where it leads.
+    pub(crate) fn entries<T: Clone>(&self, entry_of: impl Fn(u32) -> T) -> Vec<T> {
+        let mut entries = Vec::with_capacity(self.len());
         let ends = self.pieces[1..].iter().map(|piece| u64::from(piece.from));
-        let pieces = self.pieces.iter().zip(ends.chain([self.last + 1]));
-        pieces.flat_map(|(piece, end)| {
+        for (piece, end) in self.pieces.iter().zip(ends.chain([self.last + 1])) {
             let from = u64::from(piece.from).max(self.from);
             let count = end.min(self.end).saturating_sub(from);
-            iter::repeat_n(piece.target, count as usize)
-        })
+            entries.extend(iter::repeat_n(entry_of(piece.target), count as usize));
+        }
+        entries
     }
 
     /// Where values lead, each target once.

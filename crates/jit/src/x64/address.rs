@@ -11,6 +11,7 @@
 use isa::ebpf::{AluOp, Insn, Operand, Reg, Size};
 
 use super::generator::Generator;
+use super::memory::{Load, takes_memory};
 use super::reg::{Gpr, Mem};
 use crate::analysis::Rewrite;
 
@@ -152,17 +153,28 @@ impl Generator<'_> {
             .is_some_and(|modification| modification.src != Operand::Reg(sum))
     }
 
-    /// Leaves a load to the operation that takes its value, if that comes soon.
-    pub(super) fn defer_load(&mut self, slot: usize, size: Size, dst: Reg, mem: Mem) -> bool {
-        if self.deferred.slot != usize::MAX || !matches!(size, Size::W | Size::DW) {
-            return false;
-        }
-        let Some(user) = self.user(slot, dst, mem) else {
+    /// Whether a value loaded at a slot may go into an operation a little later: most
+    /// have no reader so near.
+    #[inline(always)]
+    pub(super) fn is_read_soon(&self, slot: usize, size: Size, dst: Reg) -> bool {
+        matches!(size, Size::W | Size::DW)
+            && self.deferred.slot == usize::MAX
+            && self
+                .facts
+                .get(slot + 2..=slot + FARTHEST)
+                .is_some_and(|near| near.iter().any(|fact| fact.reads(dst)))
+    }
+
+    /// Leaves a load that is read soon to the operation that takes its value, if only
+    /// that does.
+    pub(super) fn defer_load(&mut self, slot: usize, load: Load, mem: Mem) -> bool {
+        let Some(user) = self.user(slot, load.dst, mem) else {
             return false;
         };
         // What is done in memory takes no operand from there.
         let in_memory = self.sum.is_some_and(|sum| sum.modifies && user <= sum.last);
-        if in_memory || !self.takes_memory(user, size, dst) {
+        let takes = |this| takes_memory(this, load);
+        if in_memory || !self.arithmetic_at(user).is_some_and(takes) {
             return false;
         }
         self.deferred = Deferred { slot: user, mem };
@@ -182,11 +194,6 @@ impl Generator<'_> {
     /// The operation some slots ahead that is the only one to read `dst`, where
     /// nothing before it writes memory or what the address is made of.
     fn user(&self, slot: usize, dst: Reg, mem: Mem) -> Option<usize> {
-        // Most have no reader so near, which is quickly seen.
-        let near = self.facts.get(slot + 2..=slot + FARTHEST)?;
-        if !near.iter().any(|fact| fact.reads(dst)) {
-            return None;
-        }
         for at in slot + 1..=slot + FARTHEST {
             let insn = self.peek(at)?;
             match insn {

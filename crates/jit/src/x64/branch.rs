@@ -21,13 +21,18 @@ impl Generator<'_> {
         dst: Reg,
         src: Operand,
     ) -> usize {
-        self.join_from(slot);
-        let joined = self.joined.is_some();
-        let src = self.in_packet_order(slot, src);
+        let src = match self.usage.packet {
+            true => {
+                self.join_from(slot);
+                self.in_packet_order(slot, src)
+            }
+            false => src,
+        };
         let cc = match self.compared(cond, width, dst, src) {
             Some(cc) => cc,
             None => {
-                if let (Width::W32, Operand::Imm(imm)) = (width, src)
+                if self.joined.is_some()
+                    && let (Width::W32, Operand::Imm(imm)) = (width, src)
                     && self.note_difference(slot, cond, self.gpr(dst), imm)
                 {
                     return 1;
@@ -36,11 +41,7 @@ impl Generator<'_> {
                 Cc::of(cond)
             }
         };
-        let flags = self.flags;
-        let count = self.jump_on(slot, cc);
-        // A selection may have changed what they speak of.
-        self.flags = flags.filter(|_| !self.facts[slot].is_selection() && !joined);
-        count
+        self.jump_on(slot, cc)
     }
 
     /// The condition in the flags as they are, if they tell.
@@ -63,6 +64,7 @@ impl Generator<'_> {
     }
 
     /// Sets the flags by a comparison.
+    #[inline(always)]
     fn compare(&mut self, cond: Cond, width: Width, dst: Reg, src: Operand) {
         if dst == Reg::R10 || src == Operand::Reg(Reg::R10) {
             return self.compare_frame_pointer(cond, width, dst, src);
@@ -88,19 +90,18 @@ impl Generator<'_> {
     }
 
     /// 32 bits where they decide: both sides are zero above.
+    #[inline(always)]
     fn comparison_width(&self, cond: Cond, width: Width, dst: Reg, src: Operand) -> Width {
         let signed = matches!(cond, Cond::SGt | Cond::SGe | Cond::SLt | Cond::SLe);
         let most = if signed { 31 } else { 32 };
-        let small = |bits: u8| bits <= most;
-        let src = match src {
-            Operand::Reg(src) => self.known(src),
-            Operand::Imm(imm) => bits(imm as i64 as u64),
-        };
-        if small(self.known(dst)) && small(src) {
-            Width::W32
-        } else {
-            width
-        }
+        let is_small = |reg| self.known(reg) <= most;
+        let decide = width == Width::W32
+            || is_small(dst)
+                && match src {
+                    Operand::Reg(src) => is_small(src),
+                    Operand::Imm(imm) => imm >= 0,
+                };
+        if decide { Width::W32 } else { Width::W64 }
     }
 
     /// Compares two machine registers; the code under which the condition holds.
@@ -112,6 +113,7 @@ impl Generator<'_> {
         Cc::of(cond)
     }
 
+    #[cold]
     fn compare_frame_pointer(&mut self, cond: Cond, width: Width, dst: Reg, src: Operand) {
         let top = self.frame.stack_top();
         self.buf.lea(Width::W64, SCRATCH, top);
@@ -139,10 +141,9 @@ impl Generator<'_> {
         self.facts[slot].jump().expect("the slot holds a jump")
     }
 
-    /// Jumps where the branch at a slot leads. A branch over a jump is the
-    /// opposite branch to where that leads.
+    /// Jumps where the branch at a slot leads, or does what it leads over without a
+    /// jump; how many slots that was.
     pub(super) fn jump_on(&mut self, slot: usize, cc: Cc) -> usize {
-        let target = self.target(slot);
         let cc = match self.joined {
             Some(joined) => match self.note_test(joined, slot, cc) {
                 Some(cc) => cc,
@@ -153,21 +154,15 @@ impl Generator<'_> {
         if self.facts[slot].is_selection() {
             return self.select(slot + 1, cc.not());
         }
-        if let Some(Insn::Goto { .. } | Insn::GotoLong { .. }) = self.peek(slot + 1)
-            && target == slot + 2
-            && !self.draws_on_budget(slot + 1)
+        let target = self.target(slot);
+        if target == slot + 2
+            && let Some(count) = self.jump_over(slot, target, cc)
         {
-            let other = self.target(slot + 1);
-            if self.following(slot + 1) == target {
-                self.jump_if(cc.not(), other);
-                return 2;
-            }
-            if self.following(slot + 1) == other {
-                self.jump_if(cc, target);
-                return 2;
-            }
+            return count;
         }
-        if let Some(results) = self.results_on(slot, target) {
+        if self.filters_packets()
+            && let Some(results) = self.results_on(slot, target)
+        {
             self.return_either(cc, results);
             // `ld #k; ret a` may be entered at its end.
             let is_reached = [slot + 1, slot + 2].map(|at| self.facts[at].is_target());
@@ -177,11 +172,35 @@ impl Generator<'_> {
         1
     }
 
+    /// A branch over a jump is the opposite branch to where that leads.
+    fn jump_over(&mut self, slot: usize, target: usize, cc: Cc) -> Option<usize> {
+        let (Insn::Goto { .. } | Insn::GotoLong { .. }) = self.peek(slot + 1)? else {
+            return None;
+        };
+        if self.draws_on_budget(slot + 1) {
+            return None;
+        }
+        let other = self.target(slot + 1);
+        let following = self.following(slot + 1);
+        if following != target && following != other {
+            return None;
+        }
+        match following == target {
+            true => self.jump_if(cc.not(), other),
+            false => self.jump_if(cc, target),
+        }
+        Some(2)
+    }
+
+    /// Whether the program is a filter of packets.
+    #[inline(always)]
+    fn filters_packets(&self) -> bool {
+        matches!(self.program.evidence(), Evidence::Classic(rules) if rules != Rules::Seccomp)
+    }
+
     /// What a packet filter returns behind a branch and where it leads, if both ends
     /// return constants.
     fn results_on(&self, slot: usize, target: usize) -> Option<[u32; 2]> {
-        let filters_packets =
-            matches!(self.program.evidence(), Evidence::Classic(rules) if rules != Rules::Seccomp);
         let result = |slot: usize| match (self.insns.get(slot)?, self.insns.get(slot + 1)?) {
             (
                 Insn::Alu {
@@ -194,7 +213,7 @@ impl Generator<'_> {
             ) => Some(*imm as u32),
             _ => None,
         };
-        if !filters_packets || self.blinds() {
+        if self.blinds() {
             return None;
         }
         let next = match self.insns.get(slot + 1)? {
@@ -214,13 +233,21 @@ impl Generator<'_> {
         self.exit();
     }
 
+    /// Jumps to a slot under a condition.
+    #[inline(always)]
+    fn jump_if(&mut self, cc: Cc, target: usize) {
+        if !self.late.is_empty() {
+            return self.jump_with_copies(cc, target);
+        }
+        let label = self.label(target);
+        self.buf.jump_if(cc, label);
+    }
+
     /// Jumps to a slot under a condition. Copies that waited for it are made where
     /// they are wanted; none of them changes flags.
-    fn jump_if(&mut self, cc: Cc, target: usize) {
+    #[cold]
+    fn jump_with_copies(&mut self, cc: Cc, target: usize) {
         let label = self.label(target);
-        if self.late.is_empty() {
-            return self.buf.jump_if(cc, label);
-        }
         let late = std::mem::take(&mut self.late);
         let there = self.facts[target].before();
         for &(_, to, from) in late.iter().filter(|copy| there.has(copy.0)) {
@@ -241,6 +268,8 @@ impl Generator<'_> {
         else {
             unreachable!("a selection is followed by a move");
         };
+        // What flags speak of may change here.
+        self.flags = None;
         if fact.is_dead() {
             return 2;
         }

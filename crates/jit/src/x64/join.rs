@@ -257,6 +257,7 @@ impl Generator<'_> {
     /// condition; where it is the last, the condition of the jump for all.
     pub(super) fn note_test(&mut self, mut joined: Joined, slot: usize, taken: Cc) -> Option<Cc> {
         let (_, len) = self.frame.packet.expect("long packets were asked for");
+        self.flags = None;
         let fails = self.target(slot) == joined.fail;
         let is_last = slot == joined.last;
         let failed = self.gpr(FAILED);

@@ -79,11 +79,10 @@ impl Generator<'_> {
         self.buf.lea_label(base, label);
         match window.compared() {
             Some((usual, others)) => {
-                let bytes = window.targets_by_value().map(|target| {
+                let bytes = window.entries(|target| {
                     let number = others.iter().position(|&other| other == target);
                     number.map_or(0, |number| number as u8 + 1)
                 });
-                let bytes = bytes.collect();
                 self.tables.push(Table { label, bytes });
                 self.compare_entry(Mem::indexed(base, index, 0), &others);
                 match outside {
@@ -92,10 +91,7 @@ impl Generator<'_> {
                 }
             }
             None => {
-                let targets = window
-                    .targets_by_value()
-                    .map(|target| self.label(target as usize));
-                let targets = targets.collect();
+                let targets = window.entries(|target| self.label(target as usize));
                 let size = self.buf.add_table(label, targets);
                 let (size, scale) = match size {
                     2 => (Size::H, 1),

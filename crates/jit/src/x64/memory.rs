@@ -3,18 +3,17 @@
 use isa::ebpf::{AluOp, AtomicOp, ByteOrder, Cond, Insn, Operand, Reg, Size, Width};
 
 use super::address::Deferred;
-use super::alu::plain;
+use super::alu::{Arithmetic, plain};
 use super::asm::Alu;
 use super::frame::SCRATCH;
 use super::generator::Generator;
 use super::reg::{Cc, Gpr, Mem};
 
-/// A plain load in parts.
+/// A load without a sign, in parts.
 #[derive(Clone, Copy)]
-struct Load {
+pub(super) struct Load {
     size: Size,
-    signed: bool,
-    dst: Reg,
+    pub(super) dst: Reg,
 }
 
 /// What is done to a word in memory.
@@ -33,65 +32,90 @@ impl Generator<'_> {
         else {
             unreachable!("the caller passes loads");
         };
-        let load = Load { size, signed, dst };
-        if self.facts.get(slot + 1).is_some_and(|next| next.reads(dst)) {
-            if let Some(count) = self.fuse_load(slot, load, mem) {
-                return count;
-            }
-        } else if !signed && self.defer_load(slot, size, dst, mem) {
-            self.flags = self.flags_before;
-            return 1;
+        if signed {
+            return self.load_signed(slot, size, dst, mem);
         }
-        let flags = self.flags_before;
-        let gpr = self.gpr(dst);
-        let signed = signed.then(|| {
-            if self.upper_wanted(slot, dst) {
-                Width::W64
-            } else {
-                Width::W32
-            }
-        });
+        if let Some(count) = self.load_as_operand(slot, Load { size, dst }, mem) {
+            return count;
+        }
         // Four bytes are enough of eight whose upper half is not wanted.
         let size = match size {
             Size::DW if !self.upper_wanted(slot, dst) => Size::W,
             size => size,
         };
-        self.buf.load(size, signed, gpr, mem);
-        self.keep_flags(flags, dst);
-        self.know(dst, loaded_bits(size, signed));
+        let gpr = self.gpr(dst);
+        self.buf.load(size, None, gpr, mem);
+        self.keep_flags(self.flags_before, dst);
+        self.know(dst, bits_of(size));
         1
     }
 
-    fn fuse_load(&mut self, slot: usize, load: Load, mem: Mem) -> Option<usize> {
-        if load.signed {
-            return None;
+    #[inline(never)]
+    fn load_signed(&mut self, slot: usize, size: Size, dst: Reg, mem: Mem) -> usize {
+        let (width, bits) = match self.upper_wanted(slot, dst) {
+            true => (Width::W64, 64),
+            false => (Width::W32, 32),
+        };
+        let gpr = self.gpr(dst);
+        self.buf.load(size, Some(width), gpr, mem);
+        self.keep_flags(self.flags_before, dst);
+        self.know(dst, bits);
+        1
+    }
+
+    /// Leaves a load to an operation that takes its operand from memory: the next one,
+    /// or one a little later. What the next slot holds and what is wanted behind it
+    /// rules that out for most, before anything is called.
+    #[inline(always)]
+    fn load_as_operand(&mut self, slot: usize, load: Load, mem: Mem) -> Option<usize> {
+        let Load { size, dst } = load;
+        let insn = self.peek(slot + 1)?;
+        let next = &self.facts[slot + 1];
+        if !next.reads(dst) {
+            let deferred = self.is_read_soon(slot, size, dst) && self.defer_load(slot, load, mem);
+            return deferred.then(|| {
+                self.flags = self.flags_before;
+                1
+            });
         }
-        match self.peek(slot + 1)? {
-            Insn::Jump { .. } => self.compare_memory(slot + 1, load, mem),
+        let is_last = !next.after.has(dst);
+        match insn {
             Insn::Alu {
                 op: AluOp::Lsh,
-                dst,
+                dst: to,
                 ..
-            } if dst == load.dst => self.extend_loaded(slot + 1, load, mem),
-            Insn::Alu { dst, .. } if dst == load.dst => self.modify_memory(slot, load, mem),
-            Insn::Alu { .. } => self.operate_on_memory(slot + 1, load, mem),
+            } if to == dst => self.extend_loaded(slot + 1, load, mem),
+            Insn::Alu { dst: to, .. } if to == dst => match self.insns.get(slot + 2)? {
+                Insn::Store { .. } => self.modify_memory(slot, size, mem),
+                _ => None,
+            },
+            Insn::Alu { .. } if is_last => self.operate_on_memory(slot + 1, load, mem),
+            Insn::Jump { dst: to, .. } if to == dst && is_last => {
+                self.compare_memory(slot + 1, load, mem)
+            }
             Insn::Endian {
                 order: ByteOrder::Big | ByteOrder::Swap,
-                size,
-                dst,
-            } if dst == load.dst && size == load.size && self.features.movbe => {
-                let width = match size {
-                    Size::W => Width::W32,
-                    Size::DW => Width::W64,
-                    Size::B | Size::H => return None,
-                };
-                let gpr = self.gpr(dst);
-                self.buf.load_swapped(width, gpr, mem);
-                self.know(dst, if size == Size::W { 32 } else { 64 });
-                Some(2)
-            }
+                size: swapped,
+                dst: to,
+            } if to == dst && swapped == size => self.load_in_other_order(load, mem),
             _ => None,
         }
+    }
+
+    /// A load whose bytes are swapped next.
+    fn load_in_other_order(&mut self, Load { size, dst }: Load, mem: Mem) -> Option<usize> {
+        let width = match size {
+            Size::W => Width::W32,
+            Size::DW => Width::W64,
+            Size::B | Size::H => return None,
+        };
+        if !self.features.movbe {
+            return None;
+        }
+        let gpr = self.gpr(dst);
+        self.buf.load_swapped(width, gpr, mem);
+        self.know(dst, bits_of(size));
+        Some(2)
     }
 
     /// `dst <<= count; dst >>= count`, with or without the sign: a load that extends.
@@ -110,8 +134,8 @@ impl Generator<'_> {
         Some(3)
     }
 
-    /// `if dst cond src goto`, where nothing else reads `dst`: a comparison with
-    /// memory.
+    /// `if dst cond src goto` at a slot, where nothing else reads `dst`: a comparison
+    /// with memory.
     fn compare_memory(&mut self, slot: usize, load: Load, mem: Mem) -> Option<usize> {
         let Insn::Jump {
             cond,
@@ -119,13 +143,10 @@ impl Generator<'_> {
             dst,
             src,
             ..
-        } = self.peek(slot)?
+        } = self.insns[slot]
         else {
             return None;
         };
-        if dst != load.dst || self.after(slot).has(dst) {
-            return None;
-        }
         let narrower = width == Width::W64 && load.size != Size::DW;
         // What was zero-extended is not negative.
         let unsigned = |cond: Cond| match cond {
@@ -161,37 +182,18 @@ impl Generator<'_> {
         Some(1 + self.jump_on(slot, Cc::of(cond)))
     }
 
-    /// `other op= dst`, where nothing else reads `dst`: a memory operand.
+    /// `other op= dst` at a slot, where nothing else reads `dst`: a memory operand.
     fn operate_on_memory(&mut self, slot: usize, load: Load, mem: Mem) -> Option<usize> {
-        self.peek(slot)?;
-        if !self.takes_memory(slot, load.size, load.dst) {
+        let this = self.arithmetic_at(slot)?;
+        if !takes_memory(this, load) {
             return None;
         }
-        self.operate_with(slot, mem);
+        self.operate_with(this, mem);
         Some(2)
     }
 
-    /// Whether the operation at a slot can take its operand `src`, which nothing
-    /// else reads, from memory of that size.
-    pub(super) fn takes_memory(&self, slot: usize, size: Size, src: Reg) -> bool {
-        let Some(this) = self.arithmetic_at(slot) else {
-            return false;
-        };
-        let fits = match size {
-            Size::W => this.width == Width::W32,
-            Size::DW => true,
-            Size::B | Size::H => false,
-        };
-        let reads = this.src == Operand::Reg(src) && this.dst != src;
-        let has_form = this.op == AluOp::Mul || plain(this.op).is_some();
-        fits && reads && has_form && !self.after(slot).has(src)
-    }
-
-    /// Performs the operation at a slot with an operand in memory.
-    fn operate_with(&mut self, slot: usize, mem: Mem) {
-        let Some(this) = self.arithmetic_at(slot) else {
-            unreachable!("the caller passes operations");
-        };
+    /// Performs an operation with an operand in memory.
+    fn operate_with(&mut self, this: Arithmetic, mem: Mem) {
         let dst = self.gpr(this.dst);
         match plain(this.op) {
             Some(op) => {
@@ -208,18 +210,21 @@ impl Generator<'_> {
     pub(super) fn take_deferred(&mut self) {
         let Deferred { slot, mem } = self.deferred;
         self.deferred = Deferred::NONE;
-        self.operate_with(slot, mem);
+        let Some(this) = self.arithmetic_at(slot) else {
+            unreachable!("loads are left to operations");
+        };
+        self.operate_with(this, mem);
     }
 
     /// A load, an operation and a store back, done in memory.
-    fn modify_memory(&mut self, slot: usize, load: Load, mem: Mem) -> Option<usize> {
+    fn modify_memory(&mut self, slot: usize, size: Size, mem: Mem) -> Option<usize> {
         let Modification { op, src } = self.modification(slot)?;
         match src {
             Operand::Reg(src) => {
                 let src = self.gpr(src);
-                self.buf.alu_store(op, load.size, mem, src);
+                self.buf.alu_store(op, size, mem, src);
             }
-            Operand::Imm(imm) => self.buf.alu_store_imm(op, load.size, mem, imm),
+            Operand::Imm(imm) => self.buf.alu_store_imm(op, size, mem, imm),
         }
         Some(3)
     }
@@ -266,7 +271,7 @@ impl Generator<'_> {
         // Every load of this machine acquires.
         let (gpr, mem) = (self.gpr(dst), self.address(base, off));
         self.buf.load(size, None, gpr, mem);
-        self.know(dst, loaded_bits(size, None));
+        self.know(dst, bits_of(size));
     }
 
     pub(super) fn store(&mut self, size: Size, base: Reg, off: i16, src: Operand) {
@@ -391,13 +396,21 @@ impl Generator<'_> {
     }
 }
 
-/// How many low bits of a loaded value may be set.
-fn loaded_bits(size: Size, signed: Option<Width>) -> u8 {
-    match signed {
-        None => 8 * size.bytes() as u8,
-        Some(Width::W32) => 32,
-        Some(Width::W64) => 64,
-    }
+/// How many low bits of a value of that size may be set.
+fn bits_of(size: Size) -> u8 {
+    8 * size.bytes() as u8
+}
+
+/// Whether an operation can take its operand `src`, which nothing else reads, from
+/// memory instead of a load before it.
+pub(super) fn takes_memory(this: Arithmetic, load: Load) -> bool {
+    let fits = match load.size {
+        Size::W => this.width == Width::W32,
+        Size::DW => true,
+        Size::B | Size::H => false,
+    };
+    let reads = this.src == Operand::Reg(load.dst) && this.dst != load.dst;
+    fits && reads && (this.op == AluOp::Mul || plain(this.op).is_some())
 }
 
 /// The byte that holds all bits of a mask: its position and the bits.

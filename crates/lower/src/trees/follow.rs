@@ -11,7 +11,21 @@ use crate::jumps::{Arrivals, falls_through, jump_target};
 struct Edge {
     from: usize,
     to: usize,
+    /// Whether it is a jump, and not the way to the next slot.
+    jumps: bool,
     values: Ranks,
+}
+
+impl Edge {
+    /// From a comparison at a slot to where it leads.
+    fn of(test: Test, from: usize, to: usize, values: Ranks) -> Edge {
+        Edge {
+            from,
+            to,
+            jumps: to == test.target,
+            values,
+        }
+    }
 }
 
 /// The ranks of the values on an edge, both included. Of those some single ones may
@@ -74,7 +88,7 @@ pub(super) struct Follower<'a> {
     order: Option<Order>,
     goes_back: bool,
     tests: u32,
-    /// Edges to follow, the lowest values last.
+    /// Edges to follow later, the lowest values last.
     open: Vec<Edge>,
     /// The slots that belong to it.
     nodes: Vec<u32>,
@@ -122,15 +136,24 @@ impl<'a> Follower<'a> {
         self.nodes.clear();
         if trees.parts.is_empty() {
             trees.parts = vec![Part::None; self.insns.len()];
+            // What a tree can have at most: growing step by step costs more.
+            let most = self.arrivals.jump_count() + 1;
+            trees.keys.reserve(most);
+            trees.ranges.reserve(most);
+            self.nodes.reserve(most);
+            self.open.reserve(most);
         }
         let (keys, ranges) = (trees.keys.len(), trees.ranges.len());
-        self.open.push(Edge {
+        let mut next = Some(Edge {
             from: start,
             to: start,
+            jumps: false,
             values: Ranks::ALL,
         });
-        while let Some(edge) = self.open.pop() {
-            self.visit(trees, start, edge);
+        // The next edge is not kept with those that wait: what was just written would
+        // be read in other pieces, for which processors wait.
+        while let Some(edge) = next.or_else(|| self.open.pop()) {
+            next = self.visit(trees, start, edge);
         }
         let order = self.order.unwrap_or(Order::Unsigned);
         sort_keys(&mut trees.keys, keys, order);
@@ -179,58 +202,75 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// What stands where an edge leads, if the tree may go on there.
+    /// What stands where an edge leads, if the tree may go on there. Most edges lead
+    /// out of it, to something else than a jump, so that is asked first.
     fn node(&self, trees: &Trees, start: usize, edge: Edge) -> Option<Node> {
         let Edge { to, values, .. } = edge;
+        let node = match self.insns.get(to)? {
+            Insn::Jump { .. } => {
+                let test = self.test(to).filter(|test| test.dst == self.dst)?;
+                self.fits(to, test, values).then_some(Node::Test(test))?
+            }
+            Insn::Goto { .. } | Insn::GotoLong { .. } => {
+                let target = jump_target(self.insns[to], to)?;
+                let allowed = to != start && (target > to || self.functions.is_some());
+                (allowed && target != to).then_some(Node::Goto(target))?
+            }
+            _ => return None,
+        };
         let expected = match self.only_chain {
             true => Part::Tried,
             false => Part::None,
         };
-        if trees.part(to) != expected || to != start && self.is_entered(to) {
-            return None;
-        }
-        if let Insn::Goto { .. } | Insn::GotoLong { .. } = *self.insns.get(to)? {
-            let target = jump_target(self.insns[to], to)?;
-            let allowed = to != start && (target > to || self.functions.is_some());
-            return (allowed && target != to).then_some(Node::Goto(target));
-        }
-        let test = self.test(to).filter(|test| test.dst == self.dst)?;
-        let divides = Order::of(test.cond).filter(|_| test.target != to + 1);
-        let fits = match (self.order, divides) {
-            (_, None) => test.equality(to).is_some(),
+        let is_open = trees.part(to) == expected && (to == start || !self.is_entered(to));
+        is_open.then_some(node)
+    }
+
+    /// Whether a comparison goes with those of the tree that come before it, of these
+    /// values.
+    fn fits(&self, slot: usize, test: Test, values: Ranks) -> bool {
+        let divides = Order::of(test.cond).filter(|_| test.target != slot + 1);
+        match (self.order, divides) {
+            (_, None) => test.equality(slot).is_some(),
             _ if self.only_chain => false,
             (None, Some(_)) => true,
             // In the same order, or with values that are in both.
             (Some(order), Some(by)) => order == by || values.low >> 31 == values.high >> 31,
-        };
-        fits.then_some(Node::Test(test))
+        }
     }
 
     /// Whether a call leads to the slot, which no jump forward crosses.
     fn is_entered(&self, slot: usize) -> bool {
-        self.functions.is_some_and(|functions| {
-            functions
+        self.functions.is_some_and(|functions| match functions {
+            [only] => slot == only.start,
+            _ => functions
                 .binary_search_by_key(&slot, |function| function.start)
-                .is_ok()
+                .is_ok(),
         })
     }
 
-    fn visit(&mut self, trees: &mut Trees, start: usize, edge: Edge) {
+    /// Follows an edge to what stands where it leads; the edge to follow next.
+    fn visit(&mut self, trees: &mut Trees, start: usize, edge: Edge) -> Option<Edge> {
         let Edge { to, values, .. } = edge;
         let Some(node) = self.node(trees, start, edge) else {
             trees.ranges.push(Piece {
                 from: values.low,
                 target: to as u32,
             });
-            return;
+            return None;
         };
         self.claim(trees, start, edge);
         match node {
-            Node::Goto(target) => self.go(to, target, values),
+            Node::Goto(target) => Some(Edge {
+                from: to,
+                to: target,
+                jumps: true,
+                values,
+            }),
             Node::Test(test) => {
                 self.tests += 1;
                 match test.equality(to) {
-                    Some(ways) => self.compare(trees, start, edge, test.imm as u32, ways),
+                    Some(ways) => Some(self.compare(trees, start, edge, test, ways)),
                     None => self.divide(to, test, values),
                 }
             }
@@ -238,10 +278,11 @@ impl<'a> Follower<'a> {
     }
 
     /// Makes what stands where an edge leads one of the tree's.
-    fn claim(&mut self, trees: &mut Trees, start: usize, Edge { from, to, .. }: Edge) {
+    fn claim(&mut self, trees: &mut Trees, start: usize, edge: Edge) {
+        let Edge { from, to, .. } = edge;
         trees.parts[to] = if to == start {
             Part::Start
-        } else if trees.parts[from] != Part::Shared && self.is_only_from(to, from) {
+        } else if trees.parts[from] != Part::Shared && self.is_only_from(edge) {
             Part::Absorbed
         } else {
             // Its own code goes on to what follows, which is thus shared too.
@@ -251,79 +292,78 @@ impl<'a> Follower<'a> {
         self.goes_back |= to < from;
     }
 
-    fn go(&mut self, from: usize, to: usize, values: Ranks) {
-        self.open.push(Edge { from, to, values });
-    }
-
-    /// Follows where the value goes that equals a key, and all others.
+    /// Follows where the value goes that equals a key; where all others go.
     fn compare(
         &mut self,
         trees: &mut Trees,
         start: usize,
         Edge { to: at, values, .. }: Edge,
-        key: u32,
+        test: Test,
         (equal, other): (usize, usize),
-    ) {
+    ) -> Edge {
+        let way = |to: usize| Edge::of(test, at, to, values);
+        let key = test.imm as u32;
         let rank = self.order.unwrap_or(Order::Unsigned).rank(key);
         if !values.has(rank) {
-            return self.go(at, other, values);
+            return way(other);
         }
         if values.low == values.high {
-            return self.go(at, equal, values);
+            return way(equal);
         }
-        let edge = Edge {
-            from: at,
-            to: equal,
-            values,
-        };
-        let target = self.end_of(trees, start, edge) as u32;
+        let target = self.end_of(trees, start, way(equal)) as u32;
         trees.keys.push(Piece { from: key, target });
-        self.go(at, other, values);
+        way(other)
     }
 
     /// Where an edge leads that a single value takes, through a jump that is the
     /// tree's.
     fn end_of(&mut self, trees: &mut Trees, start: usize, edge: Edge) -> usize {
-        match self.node(trees, start, edge) {
-            Some(Node::Goto(target)) => {
-                self.claim(trees, start, edge);
-                target
-            }
-            _ => edge.to,
+        // A comparison there is not followed.
+        let is_jump = matches!(
+            self.insns.get(edge.to),
+            Some(Insn::Goto { .. } | Insn::GotoLong { .. })
+        );
+        if is_jump && let Some(Node::Goto(target)) = self.node(trees, start, edge) {
+            self.claim(trees, start, edge);
+            return target;
         }
+        edge.to
     }
 
-    fn divide(&mut self, at: usize, test: Test, values: Ranks) {
-        let Some(by) = Order::of(test.cond) else {
-            return;
-        };
+    /// Divides the values; the way of the lowest, if there are any.
+    fn divide(&mut self, at: usize, test: Test, values: Ranks) -> Option<Edge> {
+        let by = Order::of(test.cond)?;
         let order = *self.order.get_or_insert(by);
         // The other order counts within one half as this one does.
         let turn = |rank: u32| by.rank(order.rank(rank));
-        let turned = Ranks {
-            low: turn(values.low),
-            high: turn(values.high),
+        let turned = |Ranks { low, high }| Ranks {
+            low: turn(low),
+            high: turn(high),
         };
-        let [holds, fails] = turned.divide(test.cond, by.rank(test.imm as u32));
-        let mut ways = [(test.target, holds), (at + 1, fails)];
-        // The lowest values are followed first, so pushed last.
-        ways.sort_by_key(|(_, ranks)| std::cmp::Reverse(ranks.map_or(0, |ranks| ranks.low)));
-        for (to, ranks) in ways {
-            if let Some(Ranks { low, high }) = ranks {
-                let values = Ranks {
-                    low: turn(low),
-                    high: turn(high),
-                };
-                self.go(at, to, values);
-            }
-        }
+        let [holds, fails] = turned(values).divide(test.cond, by.rank(test.imm as u32));
+        let way = |to: usize, ranks| Edge::of(test, at, to, turned(ranks));
+        let (Some(held), Some(failed)) = (holds, fails) else {
+            let held = holds.map(|ranks| way(test.target, ranks));
+            return held.or(fails.map(|ranks| way(at + 1, ranks)));
+        };
+        let ways = [way(test.target, held), way(at + 1, failed)];
+        let (first, later) = match held.low < failed.low {
+            true => (ways[0], ways[1]),
+            false => (ways[1], ways[0]),
+        };
+        self.open.push(later);
+        Some(first)
     }
 
-    /// Whether the slot is reached from another one of the tree alone.
-    fn is_only_from(&self, slot: usize, previous: usize) -> bool {
-        let fallen_into = slot - 1 != previous && falls_through(self.insns[slot - 1]);
-        let by_tree = u32::from(jump_target(self.insns[previous], previous) == Some(slot));
-        !fallen_into && self.arrivals.count(slot) == by_tree
+    /// Whether an edge is the only way to where it leads.
+    fn is_only_from(
+        &self,
+        Edge {
+            from, to, jumps, ..
+        }: Edge,
+    ) -> bool {
+        let fallen_into = to - 1 != from && falls_through(self.insns[to - 1]);
+        !fallen_into && self.arrivals.count(to) == u32::from(jumps)
     }
 }
 
