@@ -1,16 +1,17 @@
 //! Machine code as it grows: bytes, and gaps whose length is not known yet.
 //!
 //! A jump is two bytes or five to six, depending on a distance that depends on
-//! other jumps. So code is written without them: each leaves a gap, and a place
+//! other jumps. So code is written with every gap at its least length, and a place
 //! in the code is a number of bytes and a number of gaps before it. When all is
-//! written, [`Buffer::settle`] begins with every jump short and makes those long
-//! that do not reach, until none is left: the least fixed point, since a jump
-//! that grows only moves others apart. [`Buffer::write`] then copies the pieces
-//! to where they will run.
+//! written, [`Buffer::settle`] makes those jumps long that do not reach, until none
+//! is left: the least fixed point, since a jump that grows only moves others apart.
+//! [`Buffer::write`] then copies the pieces between those that grew to where they
+//! will run, and fills the gaps.
 //!
-//! Cost: settling takes a few rounds over the gaps (each makes at least one jump
-//! long; after [`MOST_ROUNDS`] all that remain become long, so the time is linear
-//! in the program); writing is one copy.
+//! Cost: settling looks at each gap once, and a few times more at jumps that others
+//! may still move out of reach (each round makes at least one jump long; after
+//! [`MOST_ROUNDS`] all that remain become long, so the time is linear in the
+//! program); writing is one copy.
 
 use std::mem;
 
@@ -28,8 +29,11 @@ impl Label {
     }
 }
 
-/// Rounds after which every jump becomes long.
+/// Rounds after which every jump that may be out of reach becomes long.
 const MOST_ROUNDS: usize = 32;
+
+/// By how many bytes a jump may grow.
+const MOST_GROWTH: u8 = 4;
 
 /// What fills a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,15 +47,36 @@ enum Filling {
     Align(u8),
 }
 
+impl Filling {
+    /// The least length.
+    #[inline(always)]
+    const fn len(self) -> u32 {
+        match self {
+            Filling::Jump | Filling::JumpIf(_) => 2,
+            Filling::Call => 5,
+            Filling::Distance => 4,
+            Filling::Align(_) => 0,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Gap {
-    /// Bytes of code before it, gaps not counted.
+    /// Bytes of code before it, with gaps of their least length.
     at: u32,
     label: Label,
     filling: Filling,
-    len: u8,
-    /// Bytes of all gaps before it; valid after a round of settling.
+    /// How much longer it is than at least.
+    growth: u8,
+    /// How much longer all gaps before it are; valid once it is settled.
     before: u32,
+}
+
+impl Gap {
+    /// Bytes of code up to its end, with gaps of their least length.
+    fn end(&self) -> u32 {
+        self.at + self.filling.len()
+    }
 }
 
 /// A place: bytes before it and 1, and above 32 bits, gaps before it. Zero is no
@@ -77,6 +102,17 @@ impl Place {
     }
 }
 
+/// Whether a gap's least length reaches its label.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    /// However much others grow.
+    Sure,
+    /// As things stand.
+    Open,
+    /// It does not.
+    Short,
+}
+
 /// See the module's text.
 #[derive(Debug)]
 pub(crate) struct Buffer {
@@ -84,6 +120,10 @@ pub(crate) struct Buffer {
     bytes: Vec<u8>,
     len: usize,
     gaps: Vec<Gap>,
+    /// How much longer all gaps are than at least.
+    growth: u32,
+    /// How many bytes alignment may take.
+    padding: u32,
     /// Of type `Place`.
     places: Vec<u64>,
     tables: Vec<Table>,
@@ -123,6 +163,8 @@ impl Buffer {
             bytes: BYTES.with(Spare::take),
             len: 0,
             gaps: GAPS.with(Spare::take),
+            growth: 0,
+            padding: 0,
             places: PLACES.with(Spare::take),
             tables: Vec::new(),
             entry_len: 2,
@@ -157,8 +199,7 @@ impl Buffer {
 
     #[cold]
     fn put_in_more(&mut self, head: u64, head_len: usize, tail: u64, tail_len: usize) {
-        let len = self.bytes.len();
-        self.bytes.resize(2 * len + SLACK, 0);
+        self.bytes.resize(2 * self.len + SLACK, 0);
         self.put(head, head_len, tail, tail_len);
     }
 
@@ -178,34 +219,36 @@ impl Buffer {
         Place(self.places[label.0 as usize])
     }
 
-    fn gap(&mut self, filling: Filling, label: Label, len: u8) {
+    #[inline(always)]
+    fn gap(&mut self, filling: Filling, label: Label) {
         self.gaps.push(Gap {
             at: self.len as u32,
             label,
             filling,
-            len,
+            growth: 0,
             before: 0,
         });
+        self.len += filling.len() as usize;
     }
 
     /// `jmp label`.
     pub(crate) fn jump(&mut self, label: Label) {
-        self.gap(Filling::Jump, label, 2);
+        self.gap(Filling::Jump, label);
     }
 
     /// `jcc label`.
     pub(crate) fn jump_if(&mut self, cc: Cc, label: Label) {
-        self.gap(Filling::JumpIf(cc), label, 2);
+        self.gap(Filling::JumpIf(cc), label);
     }
 
     /// `call label`.
     pub(crate) fn call(&mut self, label: Label) {
-        self.gap(Filling::Call, label, 5);
+        self.gap(Filling::Call, label);
     }
 
     /// The distance from the end of these four bytes to the label.
     pub(super) fn distance(&mut self, label: Label) {
-        self.gap(Filling::Distance, label, 4);
+        self.gap(Filling::Distance, label);
     }
 
     /// Announces a table that says for each index how far from the table a label is;
@@ -227,73 +270,92 @@ impl Buffer {
 
     /// No operation up to a multiple of `to` bytes, a power of two up to 64.
     pub(crate) fn align(&mut self, to: u8) {
-        self.gap(Filling::Align(to), Label(0), 0);
+        self.padding += u32::from(to);
+        self.gap(Filling::Align(to), Label(0));
     }
 
     /// Chooses the length of every gap; the length of the code in bytes.
     pub(crate) fn settle(&mut self) -> usize {
-        for round in 0.. {
-            let total = self.lay_out();
-            if !self.lengthen(round >= MOST_ROUNDS) {
-                return self.len + total as usize;
+        // What stands in gaps was never written, not even room at the end.
+        let room = self.bytes.len().max(self.len);
+        self.bytes.resize(room, 0);
+        if self.padding > 0 {
+            self.lay_out();
+        }
+        let mut open: Vec<usize> = Vec::new();
+        let mut grown = false;
+        for gap in 0..self.gaps.len() {
+            match self.lengthen(gap, false) {
+                Reach::Sure => {}
+                Reach::Open => open.push(gap),
+                Reach::Short => grown = true,
             }
+        }
+        for round in 1.. {
+            if !grown {
+                return self.len + self.growth as usize;
+            }
+            self.lay_out();
+            grown = false;
+            open.retain(|&gap| {
+                let reach = self.lengthen(gap, round >= MOST_ROUNDS);
+                grown |= reach == Reach::Short;
+                reach == Reach::Open
+            });
         }
         unreachable!("jumps only grow")
     }
 
-    /// Sums the lengths of gaps.
-    fn lay_out(&mut self) -> u32 {
+    /// Sums how much longer gaps are than at least.
+    fn lay_out(&mut self) {
         let mut before = 0;
         for gap in &mut self.gaps {
             gap.before = before;
             if let Filling::Align(to) = gap.filling {
-                gap.len = ((gap.at + before).wrapping_neg() & (u32::from(to) - 1)) as u8;
+                gap.growth = ((gap.at + before).wrapping_neg() & (u32::from(to) - 1)) as u8;
             }
-            before += u32::from(gap.len);
+            before += u32::from(gap.growth);
         }
-        before
+        self.growth = before;
     }
 
-    /// Makes short jumps long that do not reach; says whether there were any.
-    fn lengthen(&mut self, all: bool) -> bool {
-        let mut changed = false;
-        for index in 0..self.gaps.len() {
-            let gap = self.gaps[index];
-            if gap.len != 2 {
-                continue;
-            }
-            let long = match gap.filling {
-                Filling::Jump => 5,
-                Filling::JumpIf(_) => 6,
-                _ => continue,
-            };
-            if all || i8::try_from(self.distance_of(gap)).is_err() {
-                self.gaps[index].len = long;
-                changed = true;
-            }
+    /// Makes a short jump long if it does not reach; how far it reached.
+    #[inline(always)]
+    fn lengthen(&mut self, index: usize, always: bool) -> Reach {
+        let gap = self.gaps[index];
+        let growth = match gap.filling {
+            Filling::Jump => 3,
+            Filling::JumpIf(_) => MOST_GROWTH,
+            _ => return Reach::Sure,
+        };
+        let distance = self.distance_of(&gap);
+        if always || i8::try_from(distance).is_err() {
+            self.gaps[index].growth = growth;
+            return Reach::Short;
         }
-        changed
+        let between = self.place(gap.label).gaps().abs_diff(index) as u32;
+        let farthest = distance.unsigned_abs() + u32::from(MOST_GROWTH) * between + self.padding;
+        match farthest <= i8::MAX as u32 {
+            true => Reach::Sure,
+            false => Reach::Open,
+        }
     }
 
     /// From the gap's end to its label.
-    fn distance_of(&self, gap: Gap) -> i32 {
-        let end = gap.at + gap.before + u32::from(gap.len);
+    #[inline(always)]
+    fn distance_of(&self, gap: &Gap) -> i32 {
+        let end = gap.end() + gap.before + u32::from(gap.growth);
         self.offset(gap.label) as i32 - end as i32
     }
 
     /// Where a label lies in the settled code, in bytes from its start.
+    #[inline(always)]
     pub(crate) fn offset(&self, label: Label) -> u32 {
         let place = self.place(label);
         // Code would be entered anywhere.
         assert!(place.is_bound(), "a label that is used is bound");
-        let before = match self.gaps.get(place.gaps()) {
-            Some(gap) => gap.before,
-            None => self
-                .gaps
-                .last()
-                .map_or(0, |gap| gap.before + u32::from(gap.len)),
-        };
-        place.at() + before
+        let next = self.gaps.get(place.gaps());
+        place.at() + next.map_or(self.growth, |gap| gap.before)
     }
 
     /// Where pieces of the settled code begin, in ascending order, each with its
@@ -340,18 +402,10 @@ impl Buffer {
 
     /// Writes the settled code into memory of exactly its length.
     pub(crate) fn write(&self, out: &mut [u8]) {
-        let mut from = 0;
-        let mut to = 0;
+        self.copy(out);
         for gap in &self.gaps {
-            let at = gap.at as usize;
-            out[to..to + at - from].copy_from_slice(&self.bytes[from..at]);
-            to += at - from;
-            from = at;
-            let room = &mut out[to..to + gap.len as usize];
-            self.fill(room, *gap);
-            to += gap.len as usize;
+            self.fill(&mut out[(gap.at + gap.before) as usize..], gap);
         }
-        out[to..].copy_from_slice(&self.bytes[from..self.len]);
         for table in &self.tables {
             let room = &mut out[self.offset(table.label) as usize..];
             let entries = room.chunks_exact_mut(self.entry_len);
@@ -361,30 +415,41 @@ impl Buffer {
         }
     }
 
-    fn fill(&self, room: &mut [u8], gap: Gap) {
+    /// Copies the pieces between gaps that grew.
+    fn copy(&self, out: &mut [u8]) {
+        let (mut from, mut to) = (0, 0);
+        let grown = self.gaps.iter().filter(|gap| gap.growth > 0);
+        for gap in grown {
+            let piece = &self.bytes[from..gap.end() as usize];
+            out[to..to + piece.len()].copy_from_slice(piece);
+            from += piece.len();
+            to += piece.len() + usize::from(gap.growth);
+        }
+        out[to..].copy_from_slice(&self.bytes[from..self.len]);
+    }
+
+    /// Writes what fills a gap to where it begins.
+    #[inline(always)]
+    fn fill(&self, out: &mut [u8], gap: &Gap) {
         if let Filling::Align(_) = gap.filling {
-            return fill_with_nops(room);
+            return fill_with_nops(&mut out[..usize::from(gap.growth)]);
         }
         let distance = self.distance_of(gap);
-        let long = distance.to_le_bytes();
-        match (gap.filling, room) {
-            (Filling::Jump, [op, to]) => (*op, *to) = (0xeb, distance as u8),
-            (Filling::JumpIf(cc), [op, to]) => (*op, *to) = (0x70 | cc as u8, distance as u8),
-            (Filling::Jump, [op, to @ ..]) => {
-                *op = 0xe9;
-                to.copy_from_slice(&long);
-            }
-            (Filling::JumpIf(cc), [escape, op, to @ ..]) => {
-                (*escape, *op) = (0x0f, 0x80 | cc as u8);
-                to.copy_from_slice(&long);
-            }
-            (Filling::Call, [op, to @ ..]) => {
-                *op = 0xe8;
-                to.copy_from_slice(&long);
-            }
-            (_, to) => to.copy_from_slice(&long),
+        let short = distance as u8;
+        let [a, b, c, d] = distance.to_le_bytes();
+        match (gap.filling, gap.growth) {
+            (Filling::Jump, 0) => begin(out, [0xeb, short]),
+            (Filling::JumpIf(cc), 0) => begin(out, [0x70 | cc as u8, short]),
+            (Filling::Jump, _) => begin(out, [0xe9, a, b, c, d]),
+            (Filling::JumpIf(cc), _) => begin(out, [0x0f, 0x80 | cc as u8, a, b, c, d]),
+            (Filling::Call, _) => begin(out, [0xe8, a, b, c, d]),
+            (Filling::Distance | Filling::Align(_), _) => begin(out, [a, b, c, d]),
         }
     }
+}
+
+fn begin<const N: usize>(out: &mut [u8], bytes: [u8; N]) {
+    out[..N].copy_from_slice(&bytes);
 }
 
 /// The recommended instructions of one to nine bytes that do nothing.
