@@ -16,16 +16,20 @@
 use std::mem;
 
 use super::reg::Cc;
-use crate::spare::Spare;
+use crate::spare::{Spare, bytes_of};
 
 /// A place in the code that jumps and references name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Label(u32);
 
 impl Label {
-    /// The label of a program's slot; slots come before all other labels.
-    pub(crate) const fn of_slot(slot: usize) -> Label {
-        Label(slot as u32)
+    /// Of a program's first slot.
+    pub(crate) const FIRST: Label = Label(0);
+
+    /// That of the slot so many behind the one that this is the label of.
+    #[inline(always)]
+    pub(crate) const fn and(self, slots: usize) -> Label {
+        Label(self.0 + slots as u32)
     }
 }
 
@@ -124,8 +128,11 @@ pub(crate) struct Buffer {
     growth: u32,
     /// How many bytes alignment may take.
     padding: u32,
-    /// Of type `Place`.
+    /// Of type `Place`: of slots, of functions, of what is labelled on the way.
     places: Vec<u64>,
+    slots: usize,
+    /// The label of the first slot in a second version of the code.
+    second: Option<Label>,
     tables: Vec<Table>,
     /// Bytes of an entry.
     entry_len: usize,
@@ -138,17 +145,27 @@ struct Table {
     targets: Vec<Label>,
 }
 
+/// The vectors of a buffer.
+#[derive(Default)]
+struct Room {
+    bytes: Vec<u8>,
+    gaps: Vec<Gap>,
+    places: Vec<u64>,
+}
+
 thread_local! {
-    static BYTES: Spare<u8> = const { Spare::none() };
-    static GAPS: Spare<Gap> = const { Spare::none() };
-    static PLACES: Spare<u64> = const { Spare::none() };
+    static ROOM: Spare<Room> = const { Spare::none() };
 }
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        BYTES.with(|spare| spare.give_back(mem::take(&mut self.bytes)));
-        GAPS.with(|spare| spare.give_back(mem::take(&mut self.gaps)));
-        PLACES.with(|spare| spare.give_back(mem::take(&mut self.places)));
+        let held = bytes_of(&self.bytes) + bytes_of(&self.gaps) + bytes_of(&self.places);
+        let room = Room {
+            bytes: mem::take(&mut self.bytes),
+            gaps: mem::take(&mut self.gaps),
+            places: mem::take(&mut self.places),
+        };
+        ROOM.with(|spare| spare.give_back(room, held));
     }
 }
 
@@ -156,32 +173,42 @@ impl Drop for Buffer {
 const SLACK: usize = 16;
 
 impl Buffer {
-    /// An empty buffer for a program of so many slots, with labels that are
-    /// there from the beginning.
-    pub(crate) fn new(slots: usize, labels: usize) -> Buffer {
-        let mut buffer = Buffer {
-            bytes: BYTES.with(Spare::take),
+    /// A buffer to be emptied by [`Buffer::reserve`].
+    pub(crate) fn new() -> Buffer {
+        let Room {
+            bytes,
+            gaps,
+            places,
+        } = ROOM.with(Spare::take);
+        Buffer {
+            bytes,
             len: 0,
-            gaps: GAPS.with(Spare::take),
+            gaps,
             growth: 0,
             padding: 0,
-            places: PLACES.with(Spare::take),
+            places,
+            slots: 0,
+            second: None,
             tables: Vec::new(),
             entry_len: 2,
-        };
-        let room = buffer.bytes.len().max(5 * slots + 256);
-        buffer.bytes.resize(room, 0);
-        buffer.gaps.clear();
-        buffer.gaps.reserve(slots / 4 + 8);
-        buffer.places.clear();
-        buffer.places.resize(labels, 0);
-        buffer
+        }
+    }
+
+    /// Makes room for a program of so many slots and functions, whose labels are
+    /// there from the beginning.
+    pub(crate) fn reserve(&mut self, slots: usize, functions: usize) {
+        let room = self.bytes.len().max(5 * slots + 256);
+        self.bytes.resize(room, 0);
+        self.gaps.clear();
+        self.gaps.reserve(slots / 4 + 8);
+        self.places.clear();
+        self.places.resize(slots + functions, 0);
+        self.slots = slots;
     }
 
     /// Lets tables hold any distance.
-    pub(crate) fn with_long_tables(mut self) -> Buffer {
+    pub(crate) fn lengthen_tables(&mut self) {
         self.entry_len = 4;
-        self
     }
 
     /// Appends `head_len` (at most 7) bytes of `head` and `tail_len` of `tail`.
@@ -207,6 +234,27 @@ impl Buffer {
     pub(crate) fn new_label(&mut self) -> Label {
         self.places.push(0);
         Label(self.places.len() as u32 - 1)
+    }
+
+    /// The label of a function.
+    pub(crate) fn function(&self, index: usize) -> Label {
+        Label::FIRST.and(self.slots + index)
+    }
+
+    /// Labels for all slots once more, the only time; the first of them.
+    pub(crate) fn new_version(&mut self) -> Label {
+        let first = Label(self.places.len() as u32);
+        self.places.resize(self.places.len() + self.slots, 0);
+        self.second = Some(first);
+        first
+    }
+
+    /// The slot that a label stands for, in either version; `u32::MAX` for others.
+    fn slot(&self, label: usize) -> u32 {
+        let versions = [Some(Label::FIRST), self.second].into_iter().flatten();
+        let mut slots = versions.map(|first| label.wrapping_sub(first.0 as usize));
+        let slot = slots.find(|slot| (0..self.slots).contains(slot));
+        slot.map_or(u32::MAX, |slot| slot as u32)
     }
 
     /// The label stands for the place reached now.
@@ -359,20 +407,12 @@ impl Buffer {
     }
 
     /// Where pieces of the settled code begin, in ascending order, each with its
-    /// slot: the first labels stand for two versions of so many slots, those after
-    /// them for what comes from none. Empty pieces are left out.
-    pub(crate) fn places(&self, slots: usize) -> Vec<(u32, u32)> {
+    /// slot, or `u32::MAX` for what comes from none. Empty pieces are left out.
+    pub(crate) fn places(&self) -> Vec<(u32, u32)> {
         let bound = |label: &usize| Place(self.places[*label]).is_bound();
         let mut places: Vec<_> = (0..self.places.len())
             .filter(bound)
-            .map(|label| {
-                let slot = if label < 2 * slots {
-                    (label % slots) as u32
-                } else {
-                    u32::MAX
-                };
-                (self.offset(Label(label as u32)), label, slot)
-            })
+            .map(|label| (self.offset(Label(label as u32)), label, self.slot(label)))
             .collect();
         places.sort_unstable();
         places.dedup_by(|later, earlier| {
@@ -478,6 +518,12 @@ fn fill_with_nops(mut room: &mut [u8]) {
 mod tests {
     use super::*;
 
+    fn empty() -> Buffer {
+        let mut buffer = Buffer::new();
+        buffer.reserve(0, 0);
+        buffer
+    }
+
     fn written(mut buffer: Buffer) -> Vec<u8> {
         let len = buffer.settle();
         let mut out = vec![0; len];
@@ -488,7 +534,7 @@ mod tests {
     #[test]
     fn jumps_are_short_exactly_when_they_reach() {
         for (distance, short) in [(127, true), (128, false)] {
-            let mut buffer = Buffer::new(0, 0);
+            let mut buffer = empty();
             let end = buffer.new_label();
             buffer.jump(end);
             for _ in 0..distance {
@@ -503,7 +549,7 @@ mod tests {
 
     #[test]
     fn growing_one_jump_makes_another_grow() {
-        let mut buffer = Buffer::new(0, 0);
+        let mut buffer = empty();
         let (a, b) = (buffer.new_label(), buffer.new_label());
         buffer.jump_if(Cc::E, a);
         for _ in 0..125 {
@@ -525,9 +571,9 @@ mod tests {
     #[test]
     fn alignment_and_tables_know_what_lies_before() {
         for long in [false, true] {
-            let mut buffer = Buffer::new(0, 0);
+            let mut buffer = empty();
             if long {
-                buffer = buffer.with_long_tables();
+                buffer.lengthen_tables();
             }
             let (head, table) = (buffer.new_label(), buffer.new_label());
             buffer.put(0xc3, 1, 0, 0);
@@ -548,7 +594,7 @@ mod tests {
     #[test]
     fn a_table_reaches_as_far_as_its_entries_hold() {
         for (bytes, reaches) in [(1 << 15, true), ((1 << 15) + 1, false)] {
-            let mut buffer = Buffer::new(0, 0);
+            let mut buffer = empty();
             let (head, table) = (buffer.new_label(), buffer.new_label());
             buffer.bind(head);
             for _ in 0..bytes {
@@ -563,7 +609,7 @@ mod tests {
 
     #[test]
     fn many_jumps_settle() {
-        let mut buffer = Buffer::new(0, 0);
+        let mut buffer = empty();
         let labels: Vec<_> = (0..2000).map(|_| buffer.new_label()).collect();
         for index in 0..2000 {
             buffer.bind(labels[index]);
