@@ -273,11 +273,11 @@ impl Analysis {
         let trees = scan.find_trees(program);
         let Scan {
             facts,
-            candidates,
+            ref candidates,
             backward,
             ..
         } = scan;
-        let mut rewrites = idiom::find(insns, &candidates, facts);
+        let mut rewrites = idiom::find(insns, candidates, facts);
         if !usage[0].loops && functions.len() == 1 {
             let loads = &candidates.byte_loads;
             idiom::find_header_lengths(insns, loads, facts, &mut rewrites);
@@ -288,7 +288,7 @@ impl Analysis {
             }
         };
         settle(facts);
-        if idiom::find_counts(insns, functions, &candidates, counts, facts, &mut rewrites) {
+        if idiom::find_counts(insns, functions, candidates, counts, facts, &mut rewrites) {
             for fact in &mut *facts {
                 fact.after = Halves::EFFECT;
             }

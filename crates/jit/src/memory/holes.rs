@@ -123,6 +123,7 @@ impl Holes {
     }
 
     /// The hole that ends there.
+    #[inline(always)]
     fn ending_at(&self, region: u32, end: usize) -> Option<Part> {
         let ends_there = |hole: &Part| hole.region == region && hole.end() == end;
         self.last.filter(ends_there).or_else(|| {
@@ -138,6 +139,7 @@ impl Holes {
     }
 
     /// The hole that starts there.
+    #[inline(always)]
     fn starting_at(&self, region: u32, offset: usize) -> Option<Part> {
         let starts_there = |hole: &Part| hole.region == region && hole.offset == offset;
         self.last.filter(starts_there).or_else(|| {
@@ -161,6 +163,7 @@ impl Holes {
     }
 
     /// Takes a part out of a hole and leaves the rest on both sides.
+    #[inline(always)]
     fn carve(&mut self, hole: Part, offset: usize, len: usize) -> Part {
         let part = Part {
             offset,
@@ -184,27 +187,22 @@ impl Holes {
         part
     }
 
+    #[inline(always)]
     fn insert(&mut self, hole: Part) {
-        if let Some(Part {
-            region,
-            offset,
-            len,
-        }) = self.last.replace(hole)
-        {
-            self.by_place.insert((region, offset), len);
-            self.by_size.insert((len, region, offset));
+        if let Some(other) = self.last.replace(hole) {
+            self.by_place
+                .insert((other.region, other.offset), other.len);
+            self.by_size.insert((other.len, other.region, other.offset));
         }
     }
 
+    #[inline(always)]
     fn remove(&mut self, hole: Part) {
-        if self.last.take_if(|last| *last == hole).is_none() {
-            let Part {
-                region,
-                offset,
-                len,
-            } = hole;
-            self.by_place.remove(&(region, offset));
-            self.by_size.remove(&(len, region, offset));
+        if self.last == Some(hole) {
+            self.last = None;
+        } else {
+            self.by_place.remove(&(hole.region, hole.offset));
+            self.by_size.remove(&(hole.len, hole.region, hole.offset));
         }
     }
 }

@@ -110,13 +110,14 @@ pub(super) const fn bits(value: u64) -> u8 {
 }
 
 impl<'a> Generator<'a> {
+    #[inline(always)]
     pub(super) fn new(
         program: &'a Lowered,
         analysis: &'a Analysis,
         features: Features,
         request: &Request,
     ) -> Self {
-        let mut generator = Generator {
+        Generator {
             program,
             insns: program.insns(),
             analysis,
@@ -156,15 +157,14 @@ impl<'a> Generator<'a> {
             looks: Looks::new(request.deadline, program),
             helpers: Vec::new(),
             tables: Vec::new(),
-        };
-        // In its place: what was just changed in pieces is slow to move.
-        let (slots, functions) = (program.insns().len(), program.functions().len());
-        generator.buf.reserve(slots, functions);
-        generator
+        }
     }
 
     /// Writes the whole program.
     pub(super) fn generate(&mut self) -> Settled<'_> {
+        // Not before it is in its place: what was just changed is slow to move.
+        let (slots, functions) = (self.insns.len(), self.program.functions().len());
+        self.buf.reserve(slots, functions);
         let mut env = false;
         for index in (0..self.program.functions().len()).rev() {
             let demand = self.demand(index, env);

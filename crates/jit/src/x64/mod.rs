@@ -58,17 +58,35 @@ impl Backend for X64 {
         then: impl FnOnce(Settled<'_>) -> R,
     ) -> R {
         let analysis = Analysis::of(program, self.features.counts());
-        let mut generator = Generator::new(program, &analysis, self.features, &request);
-        let mut code = generator.generate();
-        if !code.buf.tables_reach() {
-            generator = Generator::new(program, &analysis, self.features, &request);
-            generator.buf.lengthen_tables();
-            code = generator.generate();
-        }
-        let result = then(code);
-        drop(generator);
+        let result = self.generate(program, &analysis, &request, then);
         analysis.end();
         result
+    }
+}
+
+impl X64 {
+    /// Generates code, anew if its tables turn out to hold too little.
+    #[inline(always)]
+    fn generate<R>(
+        &self,
+        program: &Lowered,
+        analysis: &Analysis,
+        request: &Request,
+        then: impl FnOnce(Settled<'_>) -> R,
+    ) -> R {
+        let mut long_tables = false;
+        loop {
+            // The only call, so that it is made in its place.
+            let mut generator = Generator::new(program, analysis, self.features, request);
+            if long_tables {
+                generator.buf.lengthen_tables();
+            }
+            let code = generator.generate();
+            if code.buf.tables_reach() {
+                return then(code);
+            }
+            long_tables = true;
+        }
     }
 }
 
