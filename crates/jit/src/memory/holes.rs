@@ -46,6 +46,7 @@ pub(super) struct Holes {
 impl Holes {
     /// Frees a part, which becomes one with what is free beside it. Answers with
     /// the hole that it is in now.
+    #[inline(always)]
     pub(super) fn put(&mut self, part: Part) -> Part {
         let mut hole = part;
         if let Some(before) = self.ending_at(part.region, part.offset) {

@@ -113,6 +113,7 @@ impl Regions {
     /// Takes a part back. One empty region is kept while there are programs, so
     /// that one which comes and goes does not map and unmap a region each time; a
     /// pool without programs keeps a small one at most.
+    #[inline(always)]
     pub(super) fn put(&mut self, part: Part) {
         self.images -= 1;
         let hole = self.holes.put(part);

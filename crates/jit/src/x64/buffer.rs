@@ -120,16 +120,13 @@ enum Reach {
 /// See the module's text.
 #[derive(Debug)]
 pub(crate) struct Buffer {
-    /// Longer than what is written, so that an instruction is two plain stores.
-    bytes: Vec<u8>,
+    room: Room,
+    /// Bytes that are written.
     len: usize,
-    gaps: Vec<Gap>,
     /// How much longer all gaps are than at least.
     growth: u32,
     /// How many bytes alignment may take.
     padding: u32,
-    /// Of type `Place`: of slots, of functions, of what is labelled on the way.
-    places: Vec<u64>,
     slots: usize,
     /// The label of the first slot in a second version of the code.
     second: Option<Label>,
@@ -146,10 +143,12 @@ struct Table {
 }
 
 /// The vectors of a buffer.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Room {
+    /// Longer than what is written, so that an instruction is two plain stores.
     bytes: Vec<u8>,
     gaps: Vec<Gap>,
+    /// Of type `Place`: of slots, of functions, of what is labelled on the way.
     places: Vec<u64>,
 }
 
@@ -159,12 +158,8 @@ thread_local! {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        let held = bytes_of(&self.bytes) + bytes_of(&self.gaps) + bytes_of(&self.places);
-        let room = Room {
-            bytes: mem::take(&mut self.bytes),
-            gaps: mem::take(&mut self.gaps),
-            places: mem::take(&mut self.places),
-        };
+        let room = mem::take(&mut self.room);
+        let held = bytes_of(&room.bytes) + bytes_of(&room.gaps) + bytes_of(&room.places);
         ROOM.with(|spare| spare.give_back(room, held));
     }
 }
@@ -175,18 +170,11 @@ const SLACK: usize = 16;
 impl Buffer {
     /// A buffer to be emptied by [`Buffer::reserve`].
     pub(crate) fn new() -> Buffer {
-        let Room {
-            bytes,
-            gaps,
-            places,
-        } = ROOM.with(Spare::take);
         Buffer {
-            bytes,
+            room: ROOM.with(Spare::take),
             len: 0,
-            gaps,
             growth: 0,
             padding: 0,
-            places,
             slots: 0,
             second: None,
             tables: Vec::new(),
@@ -197,12 +185,12 @@ impl Buffer {
     /// Makes room for a program of so many slots and functions, whose labels are
     /// there from the beginning.
     pub(crate) fn reserve(&mut self, slots: usize, functions: usize) {
-        let room = self.bytes.len().max(5 * slots + 256);
-        self.bytes.resize(room, 0);
-        self.gaps.clear();
-        self.gaps.reserve(slots / 4 + 8);
-        self.places.clear();
-        self.places.resize(slots + functions, 0);
+        let room = self.room.bytes.len().max(5 * slots + 256);
+        self.room.bytes.resize(room, 0);
+        self.room.gaps.clear();
+        self.room.gaps.reserve(slots / 4 + 8);
+        self.room.places.clear();
+        self.room.places.resize(slots + functions, 0);
         self.slots = slots;
     }
 
@@ -214,7 +202,7 @@ impl Buffer {
     /// Appends `head_len` (at most 7) bytes of `head` and `tail_len` of `tail`.
     #[inline(always)]
     pub(super) fn put(&mut self, head: u64, head_len: usize, tail: u64, tail_len: usize) {
-        let free = self.bytes.get_mut(self.len..);
+        let free = self.room.bytes.get_mut(self.len..);
         let Some(room) = free.and_then(|free| free.first_chunk_mut::<SLACK>()) else {
             return self.put_in_more(head, head_len, tail, tail_len);
         };
@@ -226,14 +214,14 @@ impl Buffer {
 
     #[cold]
     fn put_in_more(&mut self, head: u64, head_len: usize, tail: u64, tail_len: usize) {
-        self.bytes.resize(2 * self.len + SLACK, 0);
+        self.room.bytes.resize(2 * self.len + SLACK, 0);
         self.put(head, head_len, tail, tail_len);
     }
 
     /// A label for a place that is bound later.
     pub(crate) fn new_label(&mut self) -> Label {
-        self.places.push(0);
-        Label(self.places.len() as u32 - 1)
+        self.room.places.push(0);
+        Label(self.room.places.len() as u32 - 1)
     }
 
     /// The label of a function.
@@ -243,8 +231,10 @@ impl Buffer {
 
     /// Labels for all slots once more, the only time; the first of them.
     pub(crate) fn new_version(&mut self) -> Label {
-        let first = Label(self.places.len() as u32);
-        self.places.resize(self.places.len() + self.slots, 0);
+        let first = Label(self.room.places.len() as u32);
+        self.room
+            .places
+            .resize(self.room.places.len() + self.slots, 0);
         self.second = Some(first);
         first
     }
@@ -260,16 +250,16 @@ impl Buffer {
     /// The label stands for the place reached now.
     #[inline(always)]
     pub(crate) fn bind(&mut self, label: Label) {
-        self.places[label.0 as usize] = Place::new(self.len, self.gaps.len()).0;
+        self.room.places[label.0 as usize] = Place::new(self.len, self.room.gaps.len()).0;
     }
 
     fn place(&self, label: Label) -> Place {
-        Place(self.places[label.0 as usize])
+        Place(self.room.places[label.0 as usize])
     }
 
     #[inline(always)]
     fn gap(&mut self, filling: Filling, label: Label) {
-        self.gaps.push(Gap {
+        self.room.gaps.push(Gap {
             at: self.len as u32,
             label,
             filling,
@@ -325,14 +315,14 @@ impl Buffer {
     /// Chooses the length of every gap; the length of the code in bytes.
     pub(crate) fn settle(&mut self) -> usize {
         // What stands in gaps was never written, not even room at the end.
-        let room = self.bytes.len().max(self.len);
-        self.bytes.resize(room, 0);
+        let room = self.room.bytes.len().max(self.len);
+        self.room.bytes.resize(room, 0);
         if self.padding > 0 {
             self.lay_out();
         }
         let mut open: Vec<usize> = Vec::new();
         let mut grown = false;
-        for gap in 0..self.gaps.len() {
+        for gap in 0..self.room.gaps.len() {
             match self.lengthen(gap, false) {
                 Reach::Sure => {}
                 Reach::Open => open.push(gap),
@@ -357,7 +347,7 @@ impl Buffer {
     /// Sums how much longer gaps are than at least.
     fn lay_out(&mut self) {
         let mut before = 0;
-        for gap in &mut self.gaps {
+        for gap in &mut self.room.gaps {
             gap.before = before;
             if let Filling::Align(to) = gap.filling {
                 gap.growth = ((gap.at + before).wrapping_neg() & (u32::from(to) - 1)) as u8;
@@ -370,7 +360,7 @@ impl Buffer {
     /// Makes a short jump long if it does not reach; how far it reached.
     #[inline(always)]
     fn lengthen(&mut self, index: usize, always: bool) -> Reach {
-        let gap = self.gaps[index];
+        let gap = self.room.gaps[index];
         let growth = match gap.filling {
             Filling::Jump => 3,
             Filling::JumpIf(_) => MOST_GROWTH,
@@ -378,7 +368,7 @@ impl Buffer {
         };
         let distance = self.distance_of(&gap);
         if always || i8::try_from(distance).is_err() {
-            self.gaps[index].growth = growth;
+            self.room.gaps[index].growth = growth;
             return Reach::Short;
         }
         let between = self.place(gap.label).gaps().abs_diff(index) as u32;
@@ -402,15 +392,15 @@ impl Buffer {
         let place = self.place(label);
         // Code would be entered anywhere.
         assert!(place.is_bound(), "a label that is used is bound");
-        let next = self.gaps.get(place.gaps());
+        let next = self.room.gaps.get(place.gaps());
         place.at() + next.map_or(self.growth, |gap| gap.before)
     }
 
     /// Where pieces of the settled code begin, in ascending order, each with its
     /// slot, or `u32::MAX` for what comes from none. Empty pieces are left out.
     pub(crate) fn places(&self) -> Vec<(u32, u32)> {
-        let bound = |label: &usize| Place(self.places[*label]).is_bound();
-        let mut places: Vec<_> = (0..self.places.len())
+        let bound = |label: &usize| Place(self.room.places[*label]).is_bound();
+        let mut places: Vec<_> = (0..self.room.places.len())
             .filter(bound)
             .map(|label| (self.offset(Label(label as u32)), label, self.slot(label)))
             .collect();
@@ -443,7 +433,7 @@ impl Buffer {
     /// Writes the settled code into memory of exactly its length.
     pub(crate) fn write(&self, out: &mut [u8]) {
         self.copy(out);
-        for gap in &self.gaps {
+        for gap in &self.room.gaps {
             self.fill(&mut out[(gap.at + gap.before) as usize..], gap);
         }
         for table in &self.tables {
@@ -458,14 +448,14 @@ impl Buffer {
     /// Copies the pieces between gaps that grew.
     fn copy(&self, out: &mut [u8]) {
         let (mut from, mut to) = (0, 0);
-        let grown = self.gaps.iter().filter(|gap| gap.growth > 0);
+        let grown = self.room.gaps.iter().filter(|gap| gap.growth > 0);
         for gap in grown {
-            let piece = &self.bytes[from..gap.end() as usize];
+            let piece = &self.room.bytes[from..gap.end() as usize];
             out[to..to + piece.len()].copy_from_slice(piece);
             from += piece.len();
             to += piece.len() + usize::from(gap.growth);
         }
-        out[to..].copy_from_slice(&self.bytes[from..self.len]);
+        out[to..].copy_from_slice(&self.room.bytes[from..self.len]);
     }
 
     /// Writes what fills a gap to where it begins.

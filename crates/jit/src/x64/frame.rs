@@ -116,25 +116,23 @@ impl Deref for Saved {
 
 impl Frame {
     /// Of no function.
-    pub(super) fn none() -> Frame {
-        Frame {
-            map: [Gpr::RAX; 16],
-            used: GprSet::of(&[Gpr::RAX, Gpr::RSP, SCRATCH]),
-            saved: Saved::NONE,
-            top: 0,
-            by_rbp: false,
-            reserved: 0,
-            may_goto: None,
-            packet: None,
-            env: None,
-            ticks: None,
-        }
-    }
+    pub(super) const NONE: Frame = Frame {
+        map: [Gpr::RAX; 16],
+        used: GprSet::of(&[Gpr::RAX, Gpr::RSP, SCRATCH]),
+        saved: Saved::NONE,
+        top: 0,
+        by_rbp: false,
+        reserved: 0,
+        may_goto: None,
+        packet: None,
+        env: None,
+        ticks: None,
+    };
 
     /// Lays out the frame of a function, in its place.
     pub(super) fn lay_out(&mut self, usage: &Usage, demand: Demand) {
         let calls = usage.calls_helpers || usage.calls_functions;
-        *self = Frame::none();
+        *self = Frame::NONE;
         for (reg, gpr) in ARGUMENTS {
             self.map[reg.index()] = gpr;
             if usage.has(reg) || calls {

@@ -130,7 +130,7 @@ impl<'a> Generator<'a> {
             map: request.map,
             keys: request.keys.clone(),
             buf: Buffer::new(),
-            frame: Frame::none(),
+            frame: Frame::NONE,
             usage: Usage::default(),
             function: Function { start: 0, end: 0 },
             known: [64; 16],
