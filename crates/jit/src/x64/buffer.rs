@@ -36,32 +36,22 @@ impl Label {
 /// Rounds after which every jump that may be out of reach becomes long.
 const MOST_ROUNDS: usize = 32;
 
-/// By how many bytes a jump may grow.
-const MOST_GROWTH: u8 = 4;
+/// By how many bytes a conditional jump grows, and another one.
+const GROWTH_IF: u8 = 4;
+const GROWTH: u8 = 3;
+
+/// The opcode of a short jump without condition.
+const JUMP: u8 = 0xeb;
 
 /// What fills a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Filling {
-    Jump,
-    JumpIf(Cc),
-    Call,
+    /// A jump with this opcode, or a long one.
+    Jump(u8),
     /// The last four bytes of an instruction: a distance from its end.
     Distance,
     /// No operation, up to a multiple of this many bytes.
     Align(u8),
-}
-
-impl Filling {
-    /// The least length.
-    #[inline(always)]
-    const fn len(self) -> u32 {
-        match self {
-            Filling::Jump | Filling::JumpIf(_) => 2,
-            Filling::Call => 5,
-            Filling::Distance => 4,
-            Filling::Align(_) => 0,
-        }
-    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -70,7 +60,8 @@ struct Gap {
     at: u32,
     label: Label,
     filling: Filling,
-    /// How much longer it is than at least.
+    /// Its least length, and how much longer it is.
+    least: u8,
     growth: u8,
     /// How much longer all gaps before it are; valid once it is settled.
     before: u32,
@@ -79,7 +70,7 @@ struct Gap {
 impl Gap {
     /// Bytes of code up to its end, with gaps of their least length.
     fn end(&self) -> u32 {
-        self.at + self.filling.len()
+        self.at + u32::from(self.least)
     }
 }
 
@@ -258,35 +249,37 @@ impl Buffer {
     }
 
     #[inline(always)]
-    fn gap(&mut self, filling: Filling, label: Label) {
+    fn gap(&mut self, filling: Filling, least: u8, label: Label) {
         self.room.gaps.push(Gap {
             at: self.len as u32,
             label,
             filling,
+            least,
             growth: 0,
             before: 0,
         });
-        self.len += filling.len() as usize;
+        self.len += usize::from(least);
     }
 
     /// `jmp label`.
     pub(crate) fn jump(&mut self, label: Label) {
-        self.gap(Filling::Jump, label);
+        self.gap(Filling::Jump(JUMP), 2, label);
     }
 
     /// `jcc label`.
     pub(crate) fn jump_if(&mut self, cc: Cc, label: Label) {
-        self.gap(Filling::JumpIf(cc), label);
+        self.gap(Filling::Jump(0x70 | cc as u8), 2, label);
     }
 
     /// `call label`.
     pub(crate) fn call(&mut self, label: Label) {
-        self.gap(Filling::Call, label);
+        self.put(0, 0, 0xe8, 1);
+        self.distance(label);
     }
 
     /// The distance from the end of these four bytes to the label.
     pub(super) fn distance(&mut self, label: Label) {
-        self.gap(Filling::Distance, label);
+        self.gap(Filling::Distance, 4, label);
     }
 
     /// Announces a table that says for each index how far from the table a label is;
@@ -309,7 +302,7 @@ impl Buffer {
     /// No operation up to a multiple of `to` bytes, a power of two up to 64.
     pub(crate) fn align(&mut self, to: u8) {
         self.padding += u32::from(to);
-        self.gap(Filling::Align(to), Label(0));
+        self.gap(Filling::Align(to), 0, Label(0));
     }
 
     /// Chooses the length of every gap; the length of the code in bytes.
@@ -362,8 +355,8 @@ impl Buffer {
     fn lengthen(&mut self, index: usize, always: bool) -> Reach {
         let gap = self.room.gaps[index];
         let growth = match gap.filling {
-            Filling::Jump => 3,
-            Filling::JumpIf(_) => MOST_GROWTH,
+            Filling::Jump(JUMP) => GROWTH,
+            Filling::Jump(_) => GROWTH_IF,
             _ => return Reach::Sure,
         };
         let distance = self.distance_of(&gap);
@@ -372,7 +365,7 @@ impl Buffer {
             return Reach::Short;
         }
         let between = self.place(gap.label).gaps().abs_diff(index) as u32;
-        let farthest = distance.unsigned_abs() + u32::from(MOST_GROWTH) * between + self.padding;
+        let farthest = distance.unsigned_abs() + u32::from(GROWTH_IF) * between + self.padding;
         match farthest <= i8::MAX as u32 {
             true => Reach::Sure,
             false => Reach::Open,
@@ -465,21 +458,18 @@ impl Buffer {
             return fill_with_nops(&mut out[..usize::from(gap.growth)]);
         }
         let distance = self.distance_of(gap);
-        let short = distance as u8;
-        let [a, b, c, d] = distance.to_le_bytes();
         match (gap.filling, gap.growth) {
-            (Filling::Jump, 0) => begin(out, [0xeb, short]),
-            (Filling::JumpIf(cc), 0) => begin(out, [0x70 | cc as u8, short]),
-            (Filling::Jump, _) => begin(out, [0xe9, a, b, c, d]),
-            (Filling::JumpIf(cc), _) => begin(out, [0x0f, 0x80 | cc as u8, a, b, c, d]),
-            (Filling::Call, _) => begin(out, [0xe8, a, b, c, d]),
-            (Filling::Distance | Filling::Align(_), _) => begin(out, [a, b, c, d]),
+            (Filling::Jump(opcode), 0) => out[..2].copy_from_slice(&[opcode, distance as u8]),
+            (Filling::Jump(JUMP), _) => begin(out, [0xe9], distance),
+            (Filling::Jump(opcode), _) => begin(out, [0x0f, opcode + 0x10], distance),
+            (Filling::Distance | Filling::Align(_), _) => begin(out, [], distance),
         }
     }
 }
 
-fn begin<const N: usize>(out: &mut [u8], bytes: [u8; N]) {
-    out[..N].copy_from_slice(&bytes);
+fn begin<const N: usize>(out: &mut [u8], opcode: [u8; N], distance: i32) {
+    out[N..N + 4].copy_from_slice(&distance.to_le_bytes());
+    out[..N].copy_from_slice(&opcode);
 }
 
 /// The recommended instructions of one to nine bytes that do nothing.
