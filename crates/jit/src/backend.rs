@@ -9,10 +9,16 @@ pub(crate) use crate::x64::X64 as Host;
 /// A code generator. Nothing outside of it knows the processor.
 pub(crate) trait Backend {
     /// Code that was generated and has no address yet.
-    type Code: Code;
+    type Code<'a>: Code;
 
-    /// Generates the code of a whole program.
-    fn compile(&self, program: &Lowered, request: Request) -> Self::Code;
+    /// Generates the code of a whole program, which is there as long as `then` looks
+    /// at it.
+    fn compile<R>(
+        &self,
+        program: &Lowered,
+        request: Request,
+        then: impl FnOnce(Self::Code<'_>) -> R,
+    ) -> R;
 }
 
 /// What is asked of a code generator beside code.

@@ -27,14 +27,15 @@ impl Draft {
             deadline: options.deadline,
             ..Request::default()
         };
-        let code = Host::new(options.features).compile(program, request);
-        let mut bytes = vec![0; code.len()];
-        code.write(&mut bytes);
-        Draft {
-            bytes,
-            entry: code.entry(),
-            places: code.places(),
-        }
+        Host::new(options.features).compile(program, request, |code| {
+            let mut bytes = vec![0; code.len()];
+            code.write(&mut bytes);
+            Draft {
+                bytes,
+                entry: code.entry(),
+                places: code.places(),
+            }
+        })
     }
 
     /// Compiles instructions that nobody vouches for.

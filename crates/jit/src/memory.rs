@@ -141,13 +141,17 @@ pub struct Image {
 }
 
 enum Home {
-    /// A part of a region, in the era of that number.
+    /// In the region of that number, in the era of that number.
     Shared {
-        region: Region,
-        part: Part,
+        region: u32,
         era: u32,
     },
     Own(Pages),
+}
+
+/// Bytes of a region that an image takes.
+fn reserved(size: usize) -> usize {
+    size.max(1).next_multiple_of(GRANULE)
 }
 
 // SAFETY: the bytes behind `start` don't change while the image lives, and what
@@ -199,11 +203,11 @@ impl Pool {
         if !align.is_power_of_two() || align > pool.page {
             return Err(MemoryError::BadAlignment { align });
         }
-        let reserved = size.max(1).next_multiple_of(GRANULE);
         let shared = match pool.options.writing {
             Writing::OwnPages => None,
             Writing::KeptView | Writing::PassingView => {
-                pool.regions().take(pool, reserved, align, &mut placement)?
+                pool.regions()
+                    .take(pool, reserved(size), align, &mut placement)?
             }
         };
         let Some((region, part, era)) = shared else {
@@ -214,7 +218,10 @@ impl Pool {
             pool: pool.clone(),
             // SAFETY: the part lies in the region.
             start: unsafe { region.run.start().add(part.offset) },
-            home: Home::Shared { region, part, era },
+            home: Home::Shared {
+                region: part.region,
+                era,
+            },
             len: size,
         };
         pool.write(region, part, |bytes| {
@@ -341,14 +348,32 @@ impl Inner {
         Ok(())
     }
 
-    /// Takes an image's part back.
-    fn free(&self, region: Region, part: Part, era: u32) {
-        if !self.regions().are_of(era) {
+    /// Takes back what an image has of a region.
+    fn free(&self, image: &Image, number: u32, era: u32) {
+        let mut regions = self.regions();
+        if !regions.are_of(era) {
             return;
         }
+        let region = regions.region(number);
+        let part = Part {
+            region: number,
+            offset: image.start.addr() - region.run.start().addr(),
+            len: reserved(image.len),
+        };
         // Where that fails, the dead code stays until the part is used again.
-        let _ = self.write(region, part, |bytes| bytes.fill(TRAP));
-        self.regions().put(part);
+        let wipe = || {
+            let _ = self.write(region, part, |bytes| bytes.fill(TRAP));
+        };
+        // Others wait for what is quick. To lock twice took a twentieth of the time
+        // from bytes to native code for a small program.
+        if region.write.is_some() && part.len <= self.page {
+            wipe();
+        } else {
+            drop(regions);
+            wipe();
+            regions = self.regions();
+        }
+        regions.put(part);
     }
 }
 
@@ -388,7 +413,7 @@ impl Image {
 impl Drop for Image {
     fn drop(&mut self) {
         match self.home {
-            Home::Shared { region, part, era } => self.pool.free(region, part, era),
+            Home::Shared { region, era } => self.pool.free(self, region, era),
             // SAFETY: the pages were mapped for this image, and children inherit
             // them.
             Home::Own(pages) => unsafe { pages.unmap() },

@@ -153,7 +153,9 @@ impl Native {
             deadline: options.deadline,
             keys: None,
         };
-        Native::install(program, options, request, pool, Placement::BestFit)
+        Host::new(options.features).compile(program, request, |code| {
+            Native::install(program, options, code, pool, Placement::BestFit)
+        })
     }
 
     /// As [`Native::compile`], for programs of strangers: no constant of the
@@ -171,17 +173,18 @@ impl Native {
             deadline: options.deadline,
             keys: Some(keys),
         };
-        Native::install(program, options, request, pool, Placement::Random(random))
+        Host::new(options.features).compile(program, request, |code| {
+            Native::install(program, options, code, pool, Placement::Random(random))
+        })
     }
 
     fn install(
         program: &Lowered,
         options: &Options,
-        request: Request,
+        code: impl Code,
         pool: &Pool,
         placement: Placement<'_>,
     ) -> Result<Native, CompileError> {
-        let code = Host::new(options.features).compile(program, request);
         let entry = code.entry();
         let wants_env = code.wants_env();
         let image = pool

@@ -25,9 +25,6 @@ pub(crate) use transfer::Halves;
 pub(crate) use usage::Usage;
 pub(crate) use window::Window;
 
-use std::mem;
-use std::thread::LocalKey;
-
 use isa::ebpf::{AluOp, Insn, Operand, Reg, Size};
 use lower::jumps::{Arrivals, jump_target};
 use lower::trees::{self, Trees};
@@ -37,7 +34,7 @@ use idiom::Candidates;
 use transfer::Transfer;
 use usage::Tally;
 
-use crate::spare::Spare;
+use crate::spare::{Spare, bytes_of};
 
 /// How many slots behind a selection may ask the same again.
 const AGAIN: usize = 3;
@@ -214,40 +211,48 @@ impl Fact {
 
 /// See the module's text.
 pub(crate) struct Analysis {
-    pub(crate) facts: Vec<Fact>,
-    /// For each function.
-    pub(crate) usage: Vec<Usage>,
+    room: Box<Room>,
     /// Comparisons of one register that are done by a look-up.
     pub(crate) trees: Trees,
     rewrites: Vec<Rewrite>,
 }
 
+/// The vectors of an analysis.
+#[derive(Default)]
+struct Room {
+    facts: Vec<Fact>,
+    /// For each function.
+    usage: Vec<Usage>,
+    /// The slots that jump.
+    jumps: Vec<u32>,
+    /// Those of them that lead backward.
+    backward: Vec<u32>,
+    /// Slots that may be selections.
+    selections: Vec<u32>,
+}
+
 thread_local! {
-    static FACTS: Spare<Fact> = const { Spare::none() };
-    static JUMPS: Spare<u32> = const { Spare::none() };
-    static BACKWARD: Spare<u32> = const { Spare::none() };
-    static SELECTIONS: Spare<u32> = const { Spare::none() };
-}
-
-/// The thread's spare vector, empty.
-fn spare<T>(of: &'static LocalKey<Spare<T>>) -> Vec<T> {
-    let mut vector = of.with(Spare::take);
-    vector.clear();
-    vector
-}
-
-impl Drop for Analysis {
-    fn drop(&mut self) {
-        FACTS.with(|spare| spare.give_back(mem::take(&mut self.facts)));
-    }
+    static ROOM: Spare<Box<Room>> = const { Spare::none() };
 }
 
 impl Analysis {
     pub(crate) fn of(program: &Lowered, counts: Counts) -> Analysis {
         let insns = program.insns();
         let functions = program.functions();
-        let mut facts = spare(&FACTS);
+        let mut room = ROOM.with(Spare::take);
+        let Room {
+            facts,
+            usage,
+            jumps,
+            backward,
+            selections,
+        } = &mut *room;
+        facts.clear();
         facts.reserve(insns.len());
+        usage.clear();
+        jumps.clear();
+        backward.clear();
+        selections.clear();
         let mut scan = Scan {
             insns,
             // A classic filter's result is 32 bits.
@@ -257,65 +262,69 @@ impl Analysis {
             },
             facts,
             candidates: Candidates::default(),
-            jumps: spare(&JUMPS),
-            backward: spare(&BACKWARD),
-            selections: spare(&SELECTIONS),
-        };
-        let usage: Vec<Usage> = functions
-            .iter()
-            .map(|&function| scan.visit_function(function))
-            .collect();
-        scan.settle_selections();
-        let trees = scan.find_trees(program);
-        let Scan {
-            mut facts,
-            candidates,
             jumps,
             backward,
             selections,
+        };
+        for &function in functions {
+            usage.push(scan.visit_function(function));
+        }
+        scan.settle_selections();
+        let trees = scan.find_trees(program);
+        let Scan {
+            facts,
+            ref candidates,
+            backward,
             ..
         } = scan;
-        let mut rewrites = idiom::find(insns, &candidates, &mut facts);
+        let mut rewrites = idiom::find(insns, candidates, facts);
         if !usage[0].loops && functions.len() == 1 {
             let loads = &candidates.byte_loads;
-            idiom::find_header_lengths(insns, loads, &mut facts, &mut rewrites);
+            idiom::find_header_lengths(insns, loads, facts, &mut rewrites);
         }
         let settle = |facts: &mut Vec<Fact>| {
-            for (function, usage) in functions.iter().zip(&usage) {
+            for (function, usage) in functions.iter().zip(&*usage) {
                 liveness::settle(*function, usage.loops, facts);
             }
         };
-        settle(&mut facts);
-        if idiom::find_counts(
-            insns,
-            functions,
-            &candidates,
-            counts,
-            &mut facts,
-            &mut rewrites,
-        ) {
-            for fact in &mut facts {
+        settle(facts);
+        if idiom::find_counts(insns, functions, candidates, counts, facts, &mut rewrites) {
+            for fact in &mut *facts {
                 fact.after = Halves::EFFECT;
             }
-            settle(&mut facts);
+            settle(facts);
         }
         if program.evidence() == Evidence::Trusted {
-            copies::find(insns, &backward, &mut facts, &mut rewrites);
+            copies::find(insns, backward, facts, &mut rewrites);
         }
-        JUMPS.with(|spare| spare.give_back(jumps));
-        BACKWARD.with(|spare| spare.give_back(backward));
-        SELECTIONS.with(|spare| spare.give_back(selections));
         Analysis {
-            facts,
-            usage,
+            room,
             trees,
             rewrites,
         }
     }
 
+    /// Gives the thread what it worked in.
+    pub(crate) fn end(self) {
+        let room = self.room;
+        // The others have a place for each jump, at most.
+        let held = bytes_of(&room.facts) + bytes_of(&room.usage) + 3 * bytes_of(&room.jumps);
+        ROOM.with(|spare| spare.give_back(room, held));
+    }
+
+    /// What is known of every slot.
+    pub(crate) fn facts(&self) -> &[Fact] {
+        &self.room.facts
+    }
+
+    /// What a function uses.
+    pub(crate) fn usage(&self, function: usize) -> &Usage {
+        &self.room.usage[function]
+    }
+
     /// How a slot is done otherwise than it is written.
     pub(crate) fn rewrite(&self, slot: usize) -> Option<Rewrite> {
-        let fact = &self.facts[slot];
+        let fact = &self.facts()[slot];
         fact.is_rewritten()
             .then(|| self.rewrites[fact.link as usize])
     }
@@ -323,8 +332,8 @@ impl Analysis {
     /// How many jumps lead to each slot, other than selections; many are counted as
     /// 255.
     pub(crate) fn arrivals(&self) -> Vec<u8> {
-        let mut counts = vec![0u8; self.facts.len()];
-        for target in self.facts.iter().filter_map(|fact| match fact.jump() {
+        let mut counts = vec![0u8; self.facts().len()];
+        for target in self.facts().iter().filter_map(|fact| match fact.jump() {
             Some(target) if !fact.is_selection() => Some(target),
             _ => None,
         }) {
@@ -339,14 +348,12 @@ struct Scan<'a> {
     insns: &'a [Insn],
     /// What is wanted where a function ends.
     result: Halves,
-    facts: Vec<Fact>,
+    facts: &'a mut Vec<Fact>,
     candidates: Candidates,
-    /// The slots that jump.
-    jumps: Vec<u32>,
-    /// Those of them that lead backward.
-    backward: Vec<u32>,
-    /// Slots that may be selections.
-    selections: Vec<u32>,
+    /// As in [`Room`].
+    jumps: &'a mut Vec<u32>,
+    backward: &'a mut Vec<u32>,
+    selections: &'a mut Vec<u32>,
 }
 
 impl Scan<'_> {

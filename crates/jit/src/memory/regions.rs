@@ -70,10 +70,13 @@ impl Regions {
                 Err(error) => return Err(error),
             },
         };
-        let region = self.live[part.region as usize];
-        let region = region.expect("holes are in regions that are there");
         self.images += 1;
-        Ok(Some((region, part, self.era)))
+        Ok(Some((self.region(part.region), part, self.era)))
+    }
+
+    /// The region of a hole or an image.
+    pub(super) fn region(&self, number: u32) -> Region {
+        self.live[number as usize].expect("a region stays while anything lies in it")
     }
 
     fn choose(&mut self, len: usize, align: usize, placement: &mut Placement<'_>) -> Option<Part> {
@@ -103,21 +106,18 @@ impl Regions {
             self.live.len() - 1
         });
         self.live[number] = Some(region);
-        self.holes.put(Part {
-            region: number as u32,
-            offset: 0,
-            len,
-        });
+        self.holes.put(region.whole(number as u32));
         Ok(())
     }
 
     /// Takes a part back. One empty region is kept while there are programs, so
     /// that one which comes and goes does not map and unmap a region each time; a
     /// pool without programs keeps a small one at most.
+    #[inline(always)]
     pub(super) fn put(&mut self, part: Part) {
         self.images -= 1;
         let hole = self.holes.put(part);
-        if !self.is_empty(hole.region) {
+        if hole.len < self.region(hole.region).run.len() {
             return;
         }
         let numbers = 0..self.live.len() as u32;
@@ -131,14 +131,14 @@ impl Regions {
     /// Whether a region is there and has no image in it.
     fn is_empty(&self, number: u32) -> bool {
         let region = self.live[number as usize];
-        region.is_some_and(|region| self.holes.is_whole(number, region.run.len()))
+        region.is_some_and(|region| self.holes.has(region.whole(number)))
     }
 
     /// Gives an empty region back to the system if it is larger than that.
     fn give_back(&mut self, number: u32, small: usize) {
         let slot = &mut self.live[number as usize];
         if let Some(region) = slot.take_if(|region| region.run.len() > small) {
-            self.holes.forget(number, region.run.len());
+            self.holes.forget(region.whole(number));
             // SAFETY: no part of it is out.
             unsafe { region.unmap() };
         }
@@ -206,6 +206,15 @@ impl Region {
             run: run.keep(),
             write: (pool.options.writing == Writing::KeptView).then(|| write.keep()),
         })
+    }
+
+    /// All of the region of that number.
+    fn whole(&self, number: u32) -> Part {
+        Part {
+            region: number,
+            offset: 0,
+            len: self.run.len(),
+        }
     }
 
     /// Gives the memory back.

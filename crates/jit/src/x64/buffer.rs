@@ -1,42 +1,53 @@
 //! Machine code as it grows: bytes, and gaps whose length is not known yet.
 //!
 //! A jump is two bytes or five to six, depending on a distance that depends on
-//! other jumps. So code is written without them: each leaves a gap, and a place
+//! other jumps. So code is written with every gap at its least length, and a place
 //! in the code is a number of bytes and a number of gaps before it. When all is
-//! written, [`Buffer::settle`] begins with every jump short and makes those long
-//! that do not reach, until none is left: the least fixed point, since a jump
-//! that grows only moves others apart. [`Buffer::write`] then copies the pieces
-//! to where they will run.
+//! written, [`Buffer::settle`] makes those jumps long that do not reach, until none
+//! is left: the least fixed point, since a jump that grows only moves others apart.
+//! [`Buffer::write`] then copies the pieces between those that grew to where they
+//! will run, and fills the gaps.
 //!
-//! Cost: settling takes a few rounds over the gaps (each makes at least one jump
-//! long; after [`MOST_ROUNDS`] all that remain become long, so the time is linear
-//! in the program); writing is one copy.
+//! Cost: settling looks at each gap once, and a few times more at jumps that others
+//! may still move out of reach (each round makes at least one jump long; after
+//! [`MOST_ROUNDS`] all that remain become long, so the time is linear in the
+//! program); writing is one copy.
 
 use std::mem;
 
 use super::reg::Cc;
-use crate::spare::Spare;
+use crate::spare::{Spare, bytes_of};
 
 /// A place in the code that jumps and references name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Label(u32);
 
 impl Label {
-    /// The label of a program's slot; slots come before all other labels.
-    pub(crate) const fn of_slot(slot: usize) -> Label {
-        Label(slot as u32)
+    /// Of a program's first slot.
+    pub(crate) const FIRST: Label = Label(0);
+
+    /// That of the slot so many behind the one that this is the label of.
+    #[inline(always)]
+    pub(crate) const fn and(self, slots: usize) -> Label {
+        Label(self.0 + slots as u32)
     }
 }
 
-/// Rounds after which every jump becomes long.
+/// Rounds after which every jump that may be out of reach becomes long.
 const MOST_ROUNDS: usize = 32;
+
+/// By how many bytes a conditional jump grows, and another one.
+const GROWTH_IF: u8 = 4;
+const GROWTH: u8 = 3;
+
+/// The opcode of a short jump without condition.
+const JUMP: u8 = 0xeb;
 
 /// What fills a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Filling {
-    Jump,
-    JumpIf(Cc),
-    Call,
+    /// A jump with this opcode, or a long one.
+    Jump(u8),
     /// The last four bytes of an instruction: a distance from its end.
     Distance,
     /// No operation, up to a multiple of this many bytes.
@@ -45,13 +56,22 @@ enum Filling {
 
 #[derive(Clone, Copy, Debug)]
 struct Gap {
-    /// Bytes of code before it, gaps not counted.
+    /// Bytes of code before it, with gaps of their least length.
     at: u32,
     label: Label,
     filling: Filling,
-    len: u8,
-    /// Bytes of all gaps before it; valid after a round of settling.
+    /// Its least length, and how much longer it is.
+    least: u8,
+    growth: u8,
+    /// How much longer all gaps before it are; valid once it is settled.
     before: u32,
+}
+
+impl Gap {
+    /// Bytes of code up to its end, with gaps of their least length.
+    fn end(&self) -> u32 {
+        self.at + u32::from(self.least)
+    }
 }
 
 /// A place: bytes before it and 1, and above 32 bits, gaps before it. Zero is no
@@ -77,15 +97,30 @@ impl Place {
     }
 }
 
+/// Whether a gap's least length reaches its label.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    /// However much others grow.
+    Sure,
+    /// As things stand.
+    Open,
+    /// It does not.
+    Short,
+}
+
 /// See the module's text.
 #[derive(Debug)]
 pub(crate) struct Buffer {
-    /// Longer than what is written, so that an instruction is two plain stores.
-    bytes: Vec<u8>,
+    room: Room,
+    /// Bytes that are written.
     len: usize,
-    gaps: Vec<Gap>,
-    /// Of type `Place`.
-    places: Vec<u64>,
+    /// How much longer all gaps are than at least.
+    growth: u32,
+    /// How many bytes alignment may take.
+    padding: u32,
+    slots: usize,
+    /// The label of the first slot in a second version of the code.
+    second: Option<Label>,
     tables: Vec<Table>,
     /// Bytes of an entry.
     entry_len: usize,
@@ -98,17 +133,25 @@ struct Table {
     targets: Vec<Label>,
 }
 
+/// The vectors of a buffer.
+#[derive(Debug, Default)]
+struct Room {
+    /// Longer than what is written, so that an instruction is two plain stores.
+    bytes: Vec<u8>,
+    gaps: Vec<Gap>,
+    /// Of type `Place`: of slots, of functions, of what is labelled on the way.
+    places: Vec<u64>,
+}
+
 thread_local! {
-    static BYTES: Spare<u8> = const { Spare::none() };
-    static GAPS: Spare<Gap> = const { Spare::none() };
-    static PLACES: Spare<u64> = const { Spare::none() };
+    static ROOM: Spare<Room> = const { Spare::none() };
 }
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        BYTES.with(|spare| spare.give_back(mem::take(&mut self.bytes)));
-        GAPS.with(|spare| spare.give_back(mem::take(&mut self.gaps)));
-        PLACES.with(|spare| spare.give_back(mem::take(&mut self.places)));
+        let room = mem::take(&mut self.room);
+        let held = bytes_of(&room.bytes) + bytes_of(&room.gaps) + bytes_of(&room.places);
+        ROOM.with(|spare| spare.give_back(room, held));
     }
 }
 
@@ -116,36 +159,41 @@ impl Drop for Buffer {
 const SLACK: usize = 16;
 
 impl Buffer {
-    /// An empty buffer for a program of so many slots, with labels that are
-    /// there from the beginning.
-    pub(crate) fn new(slots: usize, labels: usize) -> Buffer {
-        let mut buffer = Buffer {
-            bytes: BYTES.with(Spare::take),
+    /// A buffer to be emptied by [`Buffer::reserve`].
+    pub(crate) fn new() -> Buffer {
+        Buffer {
+            room: ROOM.with(Spare::take),
             len: 0,
-            gaps: GAPS.with(Spare::take),
-            places: PLACES.with(Spare::take),
+            growth: 0,
+            padding: 0,
+            slots: 0,
+            second: None,
             tables: Vec::new(),
             entry_len: 2,
-        };
-        let room = buffer.bytes.len().max(5 * slots + 256);
-        buffer.bytes.resize(room, 0);
-        buffer.gaps.clear();
-        buffer.gaps.reserve(slots / 4 + 8);
-        buffer.places.clear();
-        buffer.places.resize(labels, 0);
-        buffer
+        }
+    }
+
+    /// Makes room for a program of so many slots and functions, whose labels are
+    /// there from the beginning.
+    pub(crate) fn reserve(&mut self, slots: usize, functions: usize) {
+        let room = self.room.bytes.len().max(5 * slots + 256);
+        self.room.bytes.resize(room, 0);
+        self.room.gaps.clear();
+        self.room.gaps.reserve(slots / 4 + 8);
+        self.room.places.clear();
+        self.room.places.resize(slots + functions, 0);
+        self.slots = slots;
     }
 
     /// Lets tables hold any distance.
-    pub(crate) fn with_long_tables(mut self) -> Buffer {
+    pub(crate) fn lengthen_tables(&mut self) {
         self.entry_len = 4;
-        self
     }
 
     /// Appends `head_len` (at most 7) bytes of `head` and `tail_len` of `tail`.
     #[inline(always)]
     pub(super) fn put(&mut self, head: u64, head_len: usize, tail: u64, tail_len: usize) {
-        let free = self.bytes.get_mut(self.len..);
+        let free = self.room.bytes.get_mut(self.len..);
         let Some(room) = free.and_then(|free| free.first_chunk_mut::<SLACK>()) else {
             return self.put_in_more(head, head_len, tail, tail_len);
         };
@@ -157,55 +205,81 @@ impl Buffer {
 
     #[cold]
     fn put_in_more(&mut self, head: u64, head_len: usize, tail: u64, tail_len: usize) {
-        let len = self.bytes.len();
-        self.bytes.resize(2 * len + SLACK, 0);
+        self.room.bytes.resize(2 * self.len + SLACK, 0);
         self.put(head, head_len, tail, tail_len);
     }
 
     /// A label for a place that is bound later.
     pub(crate) fn new_label(&mut self) -> Label {
-        self.places.push(0);
-        Label(self.places.len() as u32 - 1)
+        self.room.places.push(0);
+        Label(self.room.places.len() as u32 - 1)
+    }
+
+    /// The label of a function.
+    pub(crate) fn function(&self, index: usize) -> Label {
+        Label::FIRST.and(self.slots + index)
+    }
+
+    /// Labels for all slots once more, the only time; the first of them.
+    pub(crate) fn new_version(&mut self) -> Label {
+        let first = Label(self.room.places.len() as u32);
+        self.room
+            .places
+            .resize(self.room.places.len() + self.slots, 0);
+        self.second = Some(first);
+        first
+    }
+
+    /// The slot that a label stands for, in either version; `u32::MAX` for others.
+    fn slot(&self, label: usize) -> u32 {
+        let versions = [Some(Label::FIRST), self.second].into_iter().flatten();
+        let mut slots = versions.map(|first| label.wrapping_sub(first.0 as usize));
+        let slot = slots.find(|slot| (0..self.slots).contains(slot));
+        slot.map_or(u32::MAX, |slot| slot as u32)
     }
 
     /// The label stands for the place reached now.
     #[inline(always)]
     pub(crate) fn bind(&mut self, label: Label) {
-        self.places[label.0 as usize] = Place::new(self.len, self.gaps.len()).0;
+        self.room.places[label.0 as usize] = Place::new(self.len, self.room.gaps.len()).0;
     }
 
     fn place(&self, label: Label) -> Place {
-        Place(self.places[label.0 as usize])
+        Place(self.room.places[label.0 as usize])
     }
 
-    fn gap(&mut self, filling: Filling, label: Label, len: u8) {
-        self.gaps.push(Gap {
+    #[inline(always)]
+    fn gap(&mut self, filling: Filling, least: u8, label: Label) {
+        self.room.gaps.push(Gap {
             at: self.len as u32,
             label,
             filling,
-            len,
+            least,
+            growth: 0,
             before: 0,
         });
+        self.len += usize::from(least);
     }
 
     /// `jmp label`.
     pub(crate) fn jump(&mut self, label: Label) {
-        self.gap(Filling::Jump, label, 2);
+        self.gap(Filling::Jump(JUMP), 2, label);
     }
 
     /// `jcc label`.
     pub(crate) fn jump_if(&mut self, cc: Cc, label: Label) {
-        self.gap(Filling::JumpIf(cc), label, 2);
+        self.gap(Filling::Jump(0x70 | cc as u8), 2, label);
     }
 
     /// `call label`.
     pub(crate) fn call(&mut self, label: Label) {
-        self.gap(Filling::Call, label, 5);
+        self.put(0, 0, 0xe8, 1);
+        self.distance(label);
     }
 
     /// The distance from the end of these four bytes to the label.
     pub(super) fn distance(&mut self, label: Label) {
-        self.gap(Filling::Distance, label, 4);
+        self.gap(Filling::Distance, 4, label);
     }
 
     /// Announces a table that says for each index how far from the table a label is;
@@ -227,90 +301,101 @@ impl Buffer {
 
     /// No operation up to a multiple of `to` bytes, a power of two up to 64.
     pub(crate) fn align(&mut self, to: u8) {
-        self.gap(Filling::Align(to), Label(0), 0);
+        self.padding += u32::from(to);
+        self.gap(Filling::Align(to), 0, Label(0));
     }
 
     /// Chooses the length of every gap; the length of the code in bytes.
     pub(crate) fn settle(&mut self) -> usize {
-        for round in 0.. {
-            let total = self.lay_out();
-            if !self.lengthen(round >= MOST_ROUNDS) {
-                return self.len + total as usize;
+        // What stands in gaps was never written, not even room at the end.
+        let room = self.room.bytes.len().max(self.len);
+        self.room.bytes.resize(room, 0);
+        if self.padding > 0 {
+            self.lay_out();
+        }
+        let mut open: Vec<usize> = Vec::new();
+        let mut grown = false;
+        for gap in 0..self.room.gaps.len() {
+            match self.lengthen(gap, false) {
+                Reach::Sure => {}
+                Reach::Open => open.push(gap),
+                Reach::Short => grown = true,
             }
+        }
+        for round in 1.. {
+            if !grown {
+                return self.len + self.growth as usize;
+            }
+            self.lay_out();
+            grown = false;
+            open.retain(|&gap| {
+                let reach = self.lengthen(gap, round >= MOST_ROUNDS);
+                grown |= reach == Reach::Short;
+                reach == Reach::Open
+            });
         }
         unreachable!("jumps only grow")
     }
 
-    /// Sums the lengths of gaps.
-    fn lay_out(&mut self) -> u32 {
+    /// Sums how much longer gaps are than at least.
+    fn lay_out(&mut self) {
         let mut before = 0;
-        for gap in &mut self.gaps {
+        for gap in &mut self.room.gaps {
             gap.before = before;
             if let Filling::Align(to) = gap.filling {
-                gap.len = ((gap.at + before).wrapping_neg() & (u32::from(to) - 1)) as u8;
+                gap.growth = ((gap.at + before).wrapping_neg() & (u32::from(to) - 1)) as u8;
             }
-            before += u32::from(gap.len);
+            before += u32::from(gap.growth);
         }
-        before
+        self.growth = before;
     }
 
-    /// Makes short jumps long that do not reach; says whether there were any.
-    fn lengthen(&mut self, all: bool) -> bool {
-        let mut changed = false;
-        for index in 0..self.gaps.len() {
-            let gap = self.gaps[index];
-            if gap.len != 2 {
-                continue;
-            }
-            let long = match gap.filling {
-                Filling::Jump => 5,
-                Filling::JumpIf(_) => 6,
-                _ => continue,
-            };
-            if all || i8::try_from(self.distance_of(gap)).is_err() {
-                self.gaps[index].len = long;
-                changed = true;
-            }
+    /// Makes a short jump long if it does not reach; how far it reached.
+    #[inline(always)]
+    fn lengthen(&mut self, index: usize, always: bool) -> Reach {
+        let gap = self.room.gaps[index];
+        let growth = match gap.filling {
+            Filling::Jump(JUMP) => GROWTH,
+            Filling::Jump(_) => GROWTH_IF,
+            _ => return Reach::Sure,
+        };
+        let distance = self.distance_of(&gap);
+        if always || i8::try_from(distance).is_err() {
+            self.room.gaps[index].growth = growth;
+            return Reach::Short;
         }
-        changed
+        let between = self.place(gap.label).gaps().abs_diff(index) as u32;
+        let farthest = distance.unsigned_abs() + u32::from(GROWTH_IF) * between + self.padding;
+        match farthest <= i8::MAX as u32 {
+            true => Reach::Sure,
+            false => Reach::Open,
+        }
     }
 
     /// From the gap's end to its label.
-    fn distance_of(&self, gap: Gap) -> i32 {
-        let end = gap.at + gap.before + u32::from(gap.len);
+    #[inline(always)]
+    fn distance_of(&self, gap: &Gap) -> i32 {
+        let end = gap.end() + gap.before + u32::from(gap.growth);
         self.offset(gap.label) as i32 - end as i32
     }
 
     /// Where a label lies in the settled code, in bytes from its start.
+    #[inline(always)]
     pub(crate) fn offset(&self, label: Label) -> u32 {
         let place = self.place(label);
         // Code would be entered anywhere.
         assert!(place.is_bound(), "a label that is used is bound");
-        let before = match self.gaps.get(place.gaps()) {
-            Some(gap) => gap.before,
-            None => self
-                .gaps
-                .last()
-                .map_or(0, |gap| gap.before + u32::from(gap.len)),
-        };
-        place.at() + before
+        let next = self.room.gaps.get(place.gaps());
+        place.at() + next.map_or(self.growth, |gap| gap.before)
     }
 
     /// Where pieces of the settled code begin, in ascending order, each with its
-    /// slot: the first labels stand for two versions of so many slots, those after
-    /// them for what comes from none. Empty pieces are left out.
-    pub(crate) fn places(&self, slots: usize) -> Vec<(u32, u32)> {
-        let bound = |label: &usize| Place(self.places[*label]).is_bound();
-        let mut places: Vec<_> = (0..self.places.len())
+    /// slot, or `u32::MAX` for what comes from none. Empty pieces are left out.
+    pub(crate) fn places(&self) -> Vec<(u32, u32)> {
+        let bound = |label: &usize| Place(self.room.places[*label]).is_bound();
+        let mut places: Vec<_> = (0..self.room.places.len())
             .filter(bound)
-            .map(|label| {
-                let slot = if label < 2 * slots {
-                    (label % slots) as u32
-                } else {
-                    u32::MAX
-                };
-                (self.offset(Label(label as u32)), label, slot)
-            })
+            .map(|label| (self.offset(Label(label as u32)), label, self.slot(label)))
             .collect();
         places.sort_unstable();
         places.dedup_by(|later, earlier| {
@@ -340,18 +425,10 @@ impl Buffer {
 
     /// Writes the settled code into memory of exactly its length.
     pub(crate) fn write(&self, out: &mut [u8]) {
-        let mut from = 0;
-        let mut to = 0;
-        for gap in &self.gaps {
-            let at = gap.at as usize;
-            out[to..to + at - from].copy_from_slice(&self.bytes[from..at]);
-            to += at - from;
-            from = at;
-            let room = &mut out[to..to + gap.len as usize];
-            self.fill(room, *gap);
-            to += gap.len as usize;
+        self.copy(out);
+        for gap in &self.room.gaps {
+            self.fill(&mut out[(gap.at + gap.before) as usize..], gap);
         }
-        out[to..].copy_from_slice(&self.bytes[from..self.len]);
         for table in &self.tables {
             let room = &mut out[self.offset(table.label) as usize..];
             let entries = room.chunks_exact_mut(self.entry_len);
@@ -361,30 +438,38 @@ impl Buffer {
         }
     }
 
-    fn fill(&self, room: &mut [u8], gap: Gap) {
+    /// Copies the pieces between gaps that grew.
+    fn copy(&self, out: &mut [u8]) {
+        let (mut from, mut to) = (0, 0);
+        let grown = self.room.gaps.iter().filter(|gap| gap.growth > 0);
+        for gap in grown {
+            let piece = &self.room.bytes[from..gap.end() as usize];
+            out[to..to + piece.len()].copy_from_slice(piece);
+            from += piece.len();
+            to += piece.len() + usize::from(gap.growth);
+        }
+        out[to..].copy_from_slice(&self.room.bytes[from..self.len]);
+    }
+
+    /// Writes what fills a gap to where it begins.
+    #[inline(always)]
+    fn fill(&self, out: &mut [u8], gap: &Gap) {
         if let Filling::Align(_) = gap.filling {
-            return fill_with_nops(room);
+            return fill_with_nops(&mut out[..usize::from(gap.growth)]);
         }
         let distance = self.distance_of(gap);
-        let long = distance.to_le_bytes();
-        match (gap.filling, room) {
-            (Filling::Jump, [op, to]) => (*op, *to) = (0xeb, distance as u8),
-            (Filling::JumpIf(cc), [op, to]) => (*op, *to) = (0x70 | cc as u8, distance as u8),
-            (Filling::Jump, [op, to @ ..]) => {
-                *op = 0xe9;
-                to.copy_from_slice(&long);
-            }
-            (Filling::JumpIf(cc), [escape, op, to @ ..]) => {
-                (*escape, *op) = (0x0f, 0x80 | cc as u8);
-                to.copy_from_slice(&long);
-            }
-            (Filling::Call, [op, to @ ..]) => {
-                *op = 0xe8;
-                to.copy_from_slice(&long);
-            }
-            (_, to) => to.copy_from_slice(&long),
+        match (gap.filling, gap.growth) {
+            (Filling::Jump(opcode), 0) => out[..2].copy_from_slice(&[opcode, distance as u8]),
+            (Filling::Jump(JUMP), _) => begin(out, [0xe9], distance),
+            (Filling::Jump(opcode), _) => begin(out, [0x0f, opcode + 0x10], distance),
+            (Filling::Distance | Filling::Align(_), _) => begin(out, [], distance),
         }
     }
+}
+
+fn begin<const N: usize>(out: &mut [u8], opcode: [u8; N], distance: i32) {
+    out[N..N + 4].copy_from_slice(&distance.to_le_bytes());
+    out[..N].copy_from_slice(&opcode);
 }
 
 /// The recommended instructions of one to nine bytes that do nothing.
@@ -413,6 +498,12 @@ fn fill_with_nops(mut room: &mut [u8]) {
 mod tests {
     use super::*;
 
+    fn empty() -> Buffer {
+        let mut buffer = Buffer::new();
+        buffer.reserve(0, 0);
+        buffer
+    }
+
     fn written(mut buffer: Buffer) -> Vec<u8> {
         let len = buffer.settle();
         let mut out = vec![0; len];
@@ -423,7 +514,7 @@ mod tests {
     #[test]
     fn jumps_are_short_exactly_when_they_reach() {
         for (distance, short) in [(127, true), (128, false)] {
-            let mut buffer = Buffer::new(0, 0);
+            let mut buffer = empty();
             let end = buffer.new_label();
             buffer.jump(end);
             for _ in 0..distance {
@@ -438,7 +529,7 @@ mod tests {
 
     #[test]
     fn growing_one_jump_makes_another_grow() {
-        let mut buffer = Buffer::new(0, 0);
+        let mut buffer = empty();
         let (a, b) = (buffer.new_label(), buffer.new_label());
         buffer.jump_if(Cc::E, a);
         for _ in 0..125 {
@@ -460,9 +551,9 @@ mod tests {
     #[test]
     fn alignment_and_tables_know_what_lies_before() {
         for long in [false, true] {
-            let mut buffer = Buffer::new(0, 0);
+            let mut buffer = empty();
             if long {
-                buffer = buffer.with_long_tables();
+                buffer.lengthen_tables();
             }
             let (head, table) = (buffer.new_label(), buffer.new_label());
             buffer.put(0xc3, 1, 0, 0);
@@ -483,7 +574,7 @@ mod tests {
     #[test]
     fn a_table_reaches_as_far_as_its_entries_hold() {
         for (bytes, reaches) in [(1 << 15, true), ((1 << 15) + 1, false)] {
-            let mut buffer = Buffer::new(0, 0);
+            let mut buffer = empty();
             let (head, table) = (buffer.new_label(), buffer.new_label());
             buffer.bind(head);
             for _ in 0..bytes {
@@ -498,7 +589,7 @@ mod tests {
 
     #[test]
     fn many_jumps_settle() {
-        let mut buffer = Buffer::new(0, 0);
+        let mut buffer = empty();
         let labels: Vec<_> = (0..2000).map(|_| buffer.new_label()).collect();
         for index in 0..2000 {
             buffer.bind(labels[index]);

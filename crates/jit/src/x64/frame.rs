@@ -33,7 +33,13 @@ pub(super) const ENTRY_DATA: Gpr = Gpr::RDX;
 pub(super) const ENTRY_LEN: Gpr = Gpr::RCX;
 pub(super) const ENTRY_ENV: Gpr = Gpr::R8;
 
-const ARGUMENTS: [Gpr; 5] = [Gpr::RDI, Gpr::RSI, Gpr::RDX, Gpr::RCX, Gpr::R8];
+const ARGUMENTS: [(Reg, Gpr); 5] = [
+    (Reg::R1, Gpr::RDI),
+    (Reg::R2, Gpr::RSI),
+    (Reg::R3, Gpr::RDX),
+    (Reg::R4, Gpr::RCX),
+    (Reg::R5, Gpr::R8),
+];
 /// Registers that a function must leave as they were, in the order of use: the
 /// first two need no prefix byte.
 const KEPT: [Gpr; 6] = [Gpr::RBX, Gpr::RBP, Gpr::R14, Gpr::R15, Gpr::R13, Gpr::R12];
@@ -110,29 +116,27 @@ impl Deref for Saved {
 
 impl Frame {
     /// Of no function.
-    pub(super) fn none() -> Frame {
-        Frame {
-            map: [Gpr::RAX; 16],
-            used: GprSet::of(&[Gpr::RAX, Gpr::RSP, SCRATCH]),
-            saved: Saved::NONE,
-            top: 0,
-            by_rbp: false,
-            reserved: 0,
-            may_goto: None,
-            packet: None,
-            env: None,
-            ticks: None,
-        }
-    }
+    pub(super) const NONE: Frame = Frame {
+        map: [Gpr::RAX; 16],
+        used: GprSet::of(&[Gpr::RAX, Gpr::RSP, SCRATCH]),
+        saved: Saved::NONE,
+        top: 0,
+        by_rbp: false,
+        reserved: 0,
+        may_goto: None,
+        packet: None,
+        env: None,
+        ticks: None,
+    };
 
-    /// Lays out the frame of a function.
-    pub(super) fn new(usage: &Usage, demand: Demand) -> Frame {
+    /// Lays out the frame of a function, in its place.
+    pub(super) fn lay_out(&mut self, usage: &Usage, demand: Demand) {
         let calls = usage.calls_helpers || usage.calls_functions;
-        let mut frame = Frame::none();
-        for (reg, gpr) in (1..=5).filter_map(Reg::new).zip(ARGUMENTS) {
-            frame.map[reg.index()] = gpr;
+        *self = Frame::NONE;
+        for (reg, gpr) in ARGUMENTS {
+            self.map[reg.index()] = gpr;
             if usage.has(reg) || calls {
-                frame.used.insert(gpr);
+                self.used.insert(gpr);
             }
         }
         let below = if usage.may_goto { 8 } else { 0 };
@@ -140,23 +144,22 @@ impl Frame {
         // Code that pushes while it works wants offsets that do not move.
         let by_rbp = bytes > 0 && (usage.complex || usage.stack_accesses > 4 || bytes > RED_ZONE);
         if by_rbp {
-            frame.used.insert(Gpr::RBP);
+            self.used.insert(Gpr::RBP);
         }
-        frame.place_packet(usage, calls, demand);
-        frame.place_environment(usage, calls, demand);
-        frame.place_kept(usage, calls);
+        self.place_packet(usage, calls, demand);
+        self.place_environment(usage, calls, demand);
+        self.place_kept(usage, calls);
         if demand.counts && !calls {
-            frame.place_ticks();
+            self.place_ticks();
         }
         if demand.saves_all {
-            frame.save_all(by_rbp);
+            self.save_all(by_rbp);
         }
         let undisturbed = !calls && !demand.hidden_calls && !usage.complex;
-        frame.place_stack(bytes, by_rbp, undisturbed);
+        self.place_stack(bytes, by_rbp, undisturbed);
         if usage.may_goto {
-            frame.may_goto = Some(-bytes);
+            self.may_goto = Some(-bytes);
         }
-        frame
     }
 
     fn place_packet(&mut self, usage: &Usage, calls: bool, demand: Demand) {
@@ -183,7 +186,8 @@ impl Frame {
     }
 
     fn place_kept(&mut self, usage: &Usage, calls: bool) {
-        for reg in (6..=9).filter_map(Reg::new).filter(|&reg| usage.has(reg)) {
+        let kept = [Reg::R6, Reg::R7, Reg::R8, Reg::R9];
+        for reg in kept.into_iter().filter(|&reg| usage.has(reg)) {
             let lost = if calls { None } else { self.spare() };
             let gpr = lost.unwrap_or_else(|| {
                 let kept = KEPT.into_iter().find(|&gpr| !self.used.contains(gpr));

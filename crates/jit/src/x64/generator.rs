@@ -16,6 +16,7 @@ use lower::{Evidence, Function, Lowered};
 use spec::SplitMix;
 use spec::calls::GET_SMP_PROCESSOR_ID;
 
+use super::Settled;
 use super::address::{Deferred, Sum};
 use super::buffer::{Buffer, Label};
 use super::deadline::Looks;
@@ -63,9 +64,8 @@ pub(super) struct Generator<'a> {
     pub(super) epilogue: Option<Label>,
     /// Where the program ends with 0.
     pub(super) return_zero: Option<Label>,
-    /// Added to a slot for its label: a second version of the code has labels of
-    /// its own.
-    pub(super) version: usize,
+    /// The label of slot 0: a second version of the code has labels of its own.
+    pub(super) version: Label,
     /// Bytes of the packet that are there.
     pub(super) assured: u32,
     /// Those that are there from the beginning of this version.
@@ -110,27 +110,27 @@ pub(super) const fn bits(value: u64) -> u8 {
 }
 
 impl<'a> Generator<'a> {
+    #[inline(always)]
     pub(super) fn new(
         program: &'a Lowered,
         analysis: &'a Analysis,
         features: Features,
-        request: Request,
+        request: &Request,
     ) -> Self {
-        let slots = program.insns().len();
         Generator {
             program,
             insns: program.insns(),
             analysis,
-            facts: &analysis.facts,
+            facts: analysis.facts(),
             ahead: match request.keys {
                 Some(_) => &[],
-                None => &analysis.facts,
+                None => analysis.facts(),
             },
             features,
             map: request.map,
-            keys: request.keys,
-            buf: Buffer::new(slots, 2 * slots + program.functions().len()),
-            frame: Frame::none(),
+            keys: request.keys.clone(),
+            buf: Buffer::new(),
+            frame: Frame::NONE,
             usage: Usage::default(),
             function: Function { start: 0, end: 0 },
             known: [64; 16],
@@ -138,7 +138,7 @@ impl<'a> Generator<'a> {
             flags_before: None,
             epilogue: None,
             return_zero: None,
-            version: 0,
+            version: Label::FIRST,
             assured: 0,
             assured_always: 0,
             joins_from: usize::MAX,
@@ -160,25 +160,34 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// Writes the whole program; whether it uses the environment.
-    pub(super) fn generate(&mut self) -> bool {
+    /// Writes the whole program.
+    pub(super) fn generate(&mut self) -> Settled<'_> {
+        // Not before it is in its place: what was just changed is slow to move.
+        let (slots, functions) = (self.insns.len(), self.program.functions().len());
+        self.buf.reserve(slots, functions);
         let mut env = false;
         for index in (0..self.program.functions().len()).rev() {
             let demand = self.demand(index, env);
-            self.usage = self.analysis.usage[index];
+            self.usage = *self.analysis.usage(index);
             self.function = self.program.functions()[index];
-            self.frame = Frame::new(&self.usage, demand);
+            self.frame.lay_out(&self.usage, demand);
             env |= demand.env || self.frame.env.is_some() && index == 0;
             self.write_function();
         }
         self.write_tables();
         self.write_helper_table();
-        env
+        let len = self.buf.settle();
+        Settled {
+            len,
+            entry: self.buf.offset(self.function_label(0)) as usize,
+            wants_env: env,
+            buf: &self.buf,
+        }
     }
 
     fn demand(&self, index: usize, env: bool) -> Demand {
         let is_entry = index == 0;
-        let usage = &self.analysis.usage[index];
+        let usage = self.analysis.usage(index);
         let hidden_calls = usage.packet && self.loads_beyond(self.program.functions()[index]);
         let in_memory = usage.packet && !is_entry;
         let budget = usage.loops && self.has_budget();
@@ -327,16 +336,12 @@ impl<'a> Generator<'a> {
             .program
             .functions()
             .partition_point(|function| function.start < start);
-        Label::of_slot(2 * self.insns.len() + index)
-    }
-
-    pub(super) fn into_buffer(self) -> Buffer {
-        self.buf
+        self.buf.function(index)
     }
 
     /// The label of a slot in the version at hand.
     pub(super) fn label(&self, slot: usize) -> Label {
-        Label::of_slot(self.version + slot)
+        self.version.and(slot)
     }
 
     /// Writes the instruction at a slot, and perhaps those that follow it; how

@@ -315,7 +315,7 @@ impl Generator<'_> {
             let (reach, until) = self.reach(slot, joined.last, src);
             self.buf.lea(Width::W64, Gpr::RAX, Mem::at(index, reach));
             self.buf.alu(Alu::Cmp, Width::W64, Gpr::RAX, len);
-            let from_the_start = Label::of_slot(self.function.start);
+            let from_the_start = Label::FIRST.and(self.function.start);
             self.buf.jump_if(Cc::A, from_the_start);
             joined.reach = Some(until);
             self.joined = Some(joined);

@@ -49,54 +49,56 @@ impl X64 {
 }
 
 impl Backend for X64 {
-    type Code = Settled;
+    type Code<'a> = Settled<'a>;
 
-    fn compile(&self, program: &Lowered, request: Request) -> Settled {
+    fn compile<R>(
+        &self,
+        program: &Lowered,
+        request: Request,
+        then: impl FnOnce(Settled<'_>) -> R,
+    ) -> R {
         let analysis = Analysis::of(program, self.features.counts());
-        let settled = Settled::new(program, &analysis, self.features, request.clone(), false);
-        if settled.buf.tables_reach() {
-            return settled;
+        let result = self.generate(program, &analysis, &request, then);
+        analysis.end();
+        result
+    }
+}
+
+impl X64 {
+    /// Generates code, anew if its tables turn out to hold too little.
+    #[inline(always)]
+    fn generate<R>(
+        &self,
+        program: &Lowered,
+        analysis: &Analysis,
+        request: &Request,
+        then: impl FnOnce(Settled<'_>) -> R,
+    ) -> R {
+        let mut long_tables = false;
+        loop {
+            // The only call, so that it is made in its place.
+            let mut generator = Generator::new(program, analysis, self.features, request);
+            if long_tables {
+                generator.buf.lengthen_tables();
+            }
+            let code = generator.generate();
+            if code.buf.tables_reach() {
+                return then(code);
+            }
+            long_tables = true;
         }
-        Settled::new(program, &analysis, self.features, request, true)
     }
 }
 
 /// Code whose jumps have their lengths.
-pub(crate) struct Settled {
-    buf: Buffer,
+pub(crate) struct Settled<'a> {
+    buf: &'a Buffer,
     len: usize,
     entry: usize,
     wants_env: bool,
-    slots: usize,
 }
 
-impl Settled {
-    /// `long_tables` hold any distance.
-    fn new(
-        program: &Lowered,
-        analysis: &Analysis,
-        features: Features,
-        request: Request,
-        long_tables: bool,
-    ) -> Settled {
-        let mut generator = Generator::new(program, analysis, features, request);
-        if long_tables {
-            generator.buf = generator.buf.with_long_tables();
-        }
-        let wants_env = generator.generate();
-        let entry = generator.function_label(0);
-        let mut buf = generator.into_buffer();
-        Settled {
-            len: buf.settle(),
-            entry: buf.offset(entry) as usize,
-            wants_env,
-            slots: program.insns().len(),
-            buf,
-        }
-    }
-}
-
-impl Code for Settled {
+impl Code for Settled<'_> {
     fn len(&self) -> usize {
         self.len
     }
@@ -114,6 +116,6 @@ impl Code for Settled {
     }
 
     fn places(&self) -> Vec<(u32, u32)> {
-        self.buf.places(self.slots)
+        self.buf.places()
     }
 }

@@ -58,13 +58,13 @@ impl Generator<'_> {
     /// Writes the function's instructions, twice where it pays.
     pub(super) fn write_versions(&mut self) {
         let wanted = self.worth_assuring();
-        self.version = 0;
+        self.version = Label::FIRST;
         self.assured_always = 0;
         if let (Some(bytes), Some((_, len))) = (wanted, self.frame.packet) {
             let checked = self.buf.new_label();
             self.buf.alu_imm(Alu::Cmp, Width::W64, len, bytes as i32);
             self.buf.jump_if(Cc::B, checked);
-            self.version = self.insns.len();
+            self.version = self.buf.new_version();
             self.assured_always = bytes;
             if !self.blinds() && self.may_begin_again() {
                 self.joins_from = 0;
@@ -76,7 +76,7 @@ impl Generator<'_> {
             );
             self.joins_from = usize::MAX;
             self.buf.bind(checked);
-            self.version = 0;
+            self.version = Label::FIRST;
             self.assured_always = 0;
         }
         self.write_body();

@@ -120,7 +120,7 @@ pub(in crate::analysis) fn find(
     facts: &mut [Fact],
     rewrites: &mut Vec<Rewrite>,
 ) -> bool {
-    if !counts.ones {
+    if !counts.ones || candidates.sums.is_empty() {
         return false;
     }
     let before = rewrites.len();

@@ -152,7 +152,8 @@ fn at(size: Size, mem: Mem) -> String {
 const HERE: u64 = 0x4000_0000;
 
 fn emitted(emit: impl FnOnce(&mut Buffer)) -> Vec<u8> {
-    let mut buffer = Buffer::new(0, 0);
+    let mut buffer = Buffer::new();
+    buffer.reserve(0, 0);
     emit(&mut buffer);
     let mut code = vec![0; buffer.settle()];
     buffer.write(&mut code);
