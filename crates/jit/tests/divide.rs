@@ -284,6 +284,9 @@ fn by_constants() {
                     for hidden in [false, true] {
                         bench.check(&case, hidden, Features::detect(), &numbers);
                     }
+                    if size == Size::DW {
+                        bench.check(&case, false, Features::PLAIN, &numbers);
+                    }
                 }
             }
         }

@@ -569,6 +569,12 @@ impl Buffer {
         self.vex_imm(op, width, [dst, Gpr(0), src], count, 1);
     }
 
+    /// `mulx dst, dst, src` (BMI2): the upper half of `rdx * src`
+    pub(crate) fn multiply_high(&mut self, width: Width, dst: Gpr, src: Gpr) {
+        let op = Vex::two(VexPrefix::PF2, 0xf6);
+        self.vex(op, width, [dst, dst, src]);
+    }
+
     /// `andn dst, not, src`: `dst = !not & src` (BMI1)
     pub(crate) fn and_not(&mut self, width: Width, dst: Gpr, not: Gpr, src: Gpr) {
         let op = Vex::two(VexPrefix::None, 0xf2);

@@ -57,16 +57,21 @@ impl Generator<'_> {
     /// Saves what `rax` and `rdx` hold, if that is wanted after an operation that
     /// writes them and then `target`; which of them it saved.
     fn save_product(&mut self, slot: usize, target: Gpr) -> [Option<Gpr>; 2] {
-        let after = self.after(slot);
         [Gpr::RAX, Gpr::RDX].map(|gpr| {
-            let mut regs = (0..10).filter_map(Reg::new);
-            let wanted = regs.any(|reg| self.frame.holds(reg, gpr) && after.has(reg));
-            let saves = gpr != target && (wanted || self.frame.is_special(gpr));
+            let saves = gpr != target && self.is_held(slot, gpr);
             if saves {
                 self.buf.push(gpr);
             }
             saves.then_some(gpr)
         })
+    }
+
+    /// Whether the register holds what is wanted after the slot.
+    fn is_held(&self, slot: usize, gpr: Gpr) -> bool {
+        let after = self.after(slot);
+        let mut regs = (0..10).filter_map(Reg::new);
+        let wanted = regs.any(|reg| self.frame.holds(reg, gpr) && after.has(reg));
+        wanted || self.frame.is_special(gpr)
     }
 
     fn restore_product(&mut self, saved: [Option<Gpr>; 2]) {

@@ -665,6 +665,9 @@ fn shifts_and_bits() {
             check(&format!("tzcnt {to},{from}"), |code| {
                 code.count_trailing_zeros(width, dst, src);
             });
+            check(&format!("mulx {to},{to},{from}"), |code| {
+                code.multiply_high(width, dst, src);
+            });
             for count in [1, 8, 31] {
                 check(&format!("rorx {to},{from},{count}"), |code| {
                     code.rotate_right(width, dst, src, count);
