@@ -550,6 +550,7 @@ impl Buffer {
     // Shifts and bits
 
     /// `shift dst, count`; a count of 0 is not to be written.
+    #[inline(always)]
     pub(crate) fn shift(&mut self, op: Shift, width: Width, dst: Gpr, count: u8) {
         // What is not part of an instruction, the next one covers.
         let (opcode, len) = if count == 1 { (0xd1, 0) } else { (0xc1, 1) };
