@@ -489,33 +489,37 @@ impl Buffer {
     /// sign to `width`.
     #[inline(always)]
     pub(crate) fn load(&mut self, size: Size, signed: Option<Width>, dst: Gpr, mem: Mem) {
-        let (op, w) = match (size, signed) {
-            (Size::B, None) => (two(0xb6), 0),
-            (Size::H, None) => (two(0xb7), 0),
-            (Size::W, None) => (one(0x8b), 0),
-            (Size::DW, _) => (one(0x8b), 1),
-            (Size::B, Some(width)) => (two(0xbe), wide(width)),
-            (Size::H, Some(width)) => (two(0xbf), wide(width)),
-            (Size::W, Some(Width::W64)) => (one(0x63), 1),
-            (Size::W, Some(Width::W32)) => (one(0x8b), 0),
-        };
-        self.op_mem(op, w, dst.0, mem, false);
+        // Opcodes of one byte and of two are written apart: that length is then known.
+        match size {
+            Size::B | Size::H => {
+                let (op, w) = extension(size, signed);
+                self.op_mem(two(op), w, dst.0, mem, false);
+            }
+            Size::W if signed == Some(Width::W64) => {
+                self.op_mem(one(0x63), 1, dst.0, mem, false);
+            }
+            Size::W | Size::DW => {
+                let w = u8::from(size == Size::DW);
+                self.op_mem(one(0x8b), w, dst.0, mem, false);
+            }
+        }
     }
 
     /// As [`Buffer::load`], from a register.
     #[inline(always)]
     pub(crate) fn extend(&mut self, size: Size, signed: Option<Width>, dst: Gpr, src: Gpr) {
-        let (op, w) = match (size, signed) {
-            (Size::B, None) => (two(0xb6), 0),
-            (Size::H, None) => (two(0xb7), 0),
-            (Size::B, Some(width)) => (two(0xbe), wide(width)),
-            (Size::H, Some(width)) => (two(0xbf), wide(width)),
-            (Size::W, Some(Width::W64)) => (one(0x63), 1),
-            (Size::W, _) => return self.mov(Width::W32, dst, src),
-            (Size::DW, _) => return self.mov(Width::W64, dst, src),
-        };
-        let force = size == Size::B && src.byte_needs_rex();
-        self.op_byte_regs(op, w, dst.0, src, force, Tail::NONE);
+        match size {
+            Size::B | Size::H => {
+                let (op, w) = extension(size, signed);
+                let force = size == Size::B && src.byte_needs_rex();
+                self.op_byte_regs(two(op), w, dst.0, src, force, Tail::NONE);
+            }
+            Size::W if signed == Some(Width::W64) => {
+                self.op_regs(one(0x63), 1, dst.0, src, Tail::NONE);
+            }
+            Size::W => self.mov(Width::W32, dst, src),
+            Size::DW => self.mov(Width::W64, dst, src),
+        }
     }
 
     /// `mov size [mem], src`
@@ -704,6 +708,16 @@ impl Buffer {
     /// `jmp gpr`
     pub(crate) fn jump_to(&mut self, gpr: Gpr) {
         self.op_regs(one(0xff), 0, 4, gpr, Tail::NONE);
+    }
+}
+
+/// The second byte of the opcode that extends one or two bytes, and REX.W.
+#[inline(always)]
+fn extension(size: Size, signed: Option<Width>) -> (u8, u8) {
+    let op = 0xb6 | u8::from(size == Size::H);
+    match signed {
+        None => (op, 0),
+        Some(width) => (op | 8, wide(width)),
     }
 }
 
