@@ -10,10 +10,19 @@ use super::copy::short_sum;
 use super::frame::SCRATCH;
 use super::generator::{Generator, bits};
 use super::reg::{Gpr, Mem};
-use crate::analysis::{Count, Fact};
+use crate::analysis::{Count, Fact, Halves};
 
 /// How many instructions after a constant another one may be chosen.
 const FARTHEST_CHOICE: usize = 3;
+
+/// How many bits there are.
+#[inline(always)]
+pub(super) const fn all(width: Width) -> u8 {
+    match width {
+        Width::W32 => 32,
+        Width::W64 => 64,
+    }
+}
 
 /// The operation's encoding, if it is one of the eight that share theirs.
 pub(super) const fn plain(op: AluOp) -> Option<Alu> {
@@ -47,113 +56,149 @@ pub(super) struct Arithmetic {
     pub(super) src: Operand,
 }
 
-impl Generator<'_> {
-    /// The arithmetic at a slot that is looked at from the slots before it.
+impl Arithmetic {
     #[inline(always)]
-    pub(super) fn arithmetic(&self, slot: usize) -> Option<Arithmetic> {
-        self.peek(slot)?;
-        self.arithmetic_at(slot)
-    }
-
-    /// The arithmetic at a slot, if it is such, at the width that is wanted.
-    #[inline(always)]
-    pub(super) fn arithmetic_at(&self, slot: usize) -> Option<Arithmetic> {
-        match self.insns[slot] {
+    fn of(insn: &Insn, after: Halves) -> Option<Arithmetic> {
+        match *insn {
             Insn::Alu {
                 op,
                 width,
                 dst,
                 src,
-            } => Some(self.wanted(slot, op, width, dst, src)),
+            } => Some(Arithmetic {
+                op,
+                width: wanted_width(after, op, width, dst, src),
+                dst,
+                src,
+            }),
             _ => None,
         }
     }
+}
 
-    /// The arithmetic at a slot, at the width that is wanted.
+/// The width at which arithmetic is to be done, if that is wanted after it.
+#[inline(always)]
+pub(super) fn wanted_width(
+    after: Halves,
+    op: AluOp,
+    width: Width,
+    dst: Reg,
+    src: Operand,
+) -> Width {
+    let narrow = width == Width::W64 && !after.has_upper(dst) && is_narrowable(op, src);
+    if narrow { Width::W32 } else { width }
+}
+
+impl Generator<'_> {
+    /// The arithmetic at a slot that is looked at from the slots before it.
     #[inline(always)]
-    pub(super) fn wanted(
-        &self,
+    pub(super) fn arithmetic(&self, slot: usize) -> Option<Arithmetic> {
+        let after = self.plain_ahead(slot)?.after;
+        Arithmetic::of(&self.insns[slot], after)
+    }
+
+    /// The arithmetic at a slot, if it is such, at the width that is wanted.
+    #[inline(always)]
+    pub(super) fn arithmetic_at(&self, slot: usize) -> Option<Arithmetic> {
+        Arithmetic::of(&self.insns[slot], self.after(slot))
+    }
+
+    /// Performs the arithmetic at a slot and perhaps what follows it; how many
+    /// slots that was.
+    ///
+    /// Each form is a function that writes its instruction last and leaves what is not
+    /// common to others in its last call: so none has registers to save. For the same
+    /// reason they get parts: an [`Arithmetic`] lies in memory.
+    #[inline(always)]
+    pub(super) fn alu(
+        &mut self,
         slot: usize,
         op: AluOp,
         width: Width,
         dst: Reg,
         src: Operand,
-    ) -> Arithmetic {
-        let narrow =
-            width == Width::W64 && !self.after(slot).has_upper(dst) && is_narrowable(op, src);
-        Arithmetic {
-            op,
-            width: if narrow { Width::W32 } else { width },
-            dst,
-            src,
-        }
-    }
-
-    /// Performs the arithmetic at a slot and perhaps what follows it; how many
-    /// slots that was.
-    #[inline(always)]
-    pub(super) fn alu(&mut self, slot: usize, this: Arithmetic) -> usize {
-        let Arithmetic {
+    ) -> usize {
+        let this = || Arithmetic {
             op,
             width,
             dst,
             src,
-        } = this;
-        match (op, src) {
-            (AluOp::Mov, Operand::Imm(imm)) => self.set_imm(slot, width, dst, imm),
-            (AluOp::Mov, Operand::Reg(src)) => self.copy(slot, width, dst, src),
-            (AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod, _) => {
-                self.divide(slot, this);
-                1
-            }
-            (AluOp::Lsh | AluOp::Rsh | AluOp::Arsh, Operand::Imm(count)) => {
-                self.shift_imm(slot, op, width, dst, count)
-            }
-            (AluOp::Lsh | AluOp::Rsh | AluOp::Arsh, Operand::Reg(count)) => {
-                self.shift_by_reg(this, self.gpr(dst), count);
-                1
-            }
-            (AluOp::Xor, Operand::Imm(-1)) => self.invert(slot, this),
-            (_, Operand::Imm(imm)) => {
-                self.alu_imm(op, width, dst, imm);
-                1
-            }
-            (_, Operand::Reg(src)) => {
-                if src == dst || src == Reg::R10 || op == AluOp::Add && width == Width::W64 {
-                    self.alu_reg(slot, this, src);
-                } else {
-                    self.operate(this, self.gpr(src));
+        };
+        match (plain(op), src) {
+            (None, Operand::Imm(imm)) => match op {
+                AluOp::Mov => return self.set_imm(slot, width, dst, imm),
+                AluOp::Lsh | AluOp::Rsh | AluOp::Arsh => {
+                    return self.shift_imm(slot, op, width, dst, imm);
                 }
-                1
+                AluOp::Mul => self.multiply_imm(width, dst, imm),
+                _ => self.divide(slot, this()),
+            },
+            (None, Operand::Reg(src)) => match op {
+                AluOp::Mov => return self.copy(slot, width, dst, src),
+                AluOp::Lsh | AluOp::Rsh | AluOp::Arsh => {
+                    self.shift_by_reg(this(), self.gpr(dst), src);
+                }
+                AluOp::Mul => self.alu_reg(slot, this(), src),
+                _ => self.divide(slot, this()),
+            },
+            (Some(_), Operand::Imm(-1..=1 | 128)) => return self.alu_special(slot, this()),
+            (Some(Alu::And), Operand::Imm(mask @ 2..)) => self.mask(width, dst, mask),
+            (Some(op), Operand::Imm(imm)) => self.alu_imm(op, width, dst, imm),
+            (Some(encoded), Operand::Reg(src)) => {
+                let sums = op == AluOp::Add && width == Width::W64;
+                if src == dst || src == Reg::R10 {
+                    self.alu_reg(slot, this(), src);
+                } else if !sums || !self.adds_address(slot, dst, src) {
+                    self.operate(encoded, width, dst, self.gpr(src), self.known(src));
+                }
             }
         }
+        1
     }
 
     #[inline(never)]
     fn set_imm(&mut self, slot: usize, width: Width, reg: Reg, imm: i32) -> usize {
+        let stored = matches!(
+            self.insns.get(slot + 1),
+            Some(Insn::Store { src: Operand::Reg(src), .. }) if *src == reg
+        );
         let value = match width {
             Width::W32 => u64::from(imm as u32),
             Width::W64 => imm as i64 as u64,
         };
-        if let Some(stored) = self.store_constant(slot, reg, imm, value) {
-            return stored;
+        if stored {
+            return self.store_constant(slot, reg, imm, value);
         }
-        let dst = self.gpr(reg);
-        let value = match self.truth_of(slot, reg, imm) {
-            Some(chosen) => {
-                self.truth = Some(chosen);
-                0
-            }
-            None => value,
-        };
-        self.buf.set(dst, value);
-        self.know(reg, bits(value));
+        self.set_constant_or_truth(slot, reg, imm, value)
+    }
+
+    /// `dst = imm`, which is perhaps how a condition comes out.
+    #[inline(always)]
+    fn set_constant_or_truth(&mut self, slot: usize, dst: Reg, imm: i32, value: u64) -> usize {
+        if let Some(chosen) = self.truth_of(slot, dst, imm) {
+            self.truth = Some(chosen);
+            return self.set_known(dst, 0);
+        }
+        self.set_known(dst, value)
+    }
+
+    #[inline(always)]
+    fn set_known(&mut self, dst: Reg, value: u64) -> usize {
+        self.know(dst, bits(value));
+        self.buf.set(self.frame.gpr(dst), value);
         1
+    }
+
+    /// `dst = imm` (64 bits)
+    #[inline(never)]
+    pub(super) fn set_imm64(&mut self, dst: Reg, value: u64) {
+        self.set_known(dst, value);
     }
 
     /// The move a little later that makes 1 of `dst = 0`, or 0 of `dst = 1`, if a
     /// condition holds and nothing looks at `dst` before: then `dst` is how the
     /// condition comes out.
+    #[inline(always)]
     fn truth_of(&self, slot: usize, dst: Reg, imm: i32) -> Option<usize> {
         if !matches!(imm, 0 | 1) {
             return None;
@@ -163,6 +208,11 @@ impl Generator<'_> {
         if !near.iter().any(Fact::is_selection) {
             return None;
         }
+        self.truth_of_near(slot, dst, imm)
+    }
+
+    #[inline(never)]
+    fn truth_of_near(&self, slot: usize, dst: Reg, imm: i32) -> Option<usize> {
         for at in slot + 1..=slot + FARTHEST_CHOICE {
             let insn = self.peek(at)?;
             let fact = &self.facts[at];
@@ -182,108 +232,151 @@ impl Generator<'_> {
         None
     }
 
-    /// `dst = imm; *(size *)(base + off) = dst`, where nothing else reads `dst`.
-    fn store_constant(&mut self, slot: usize, dst: Reg, imm: i32, value: u64) -> Option<usize> {
-        let Insn::Store {
-            size,
-            base,
-            off,
-            src: Operand::Reg(src),
-        } = self.peek(slot + 1)?
-        else {
-            return None;
-        };
-        let same = size != Size::DW || value == imm as i64 as u64;
-        if src != dst || base == dst || self.after(slot + 1).has(dst) || !same {
-            return None;
+    /// `dst = imm; *(size *)(base + off) = dst`: only the store, where nothing else
+    /// reads `dst`.
+    #[inline(never)]
+    fn store_constant(&mut self, slot: usize, dst: Reg, imm: i32, value: u64) -> usize {
+        if let Some(Insn::Store {
+            size, base, off, ..
+        }) = self.peek(slot + 1)
+            && base != dst
+            && !self.after(slot + 1).has(dst)
+            && (size != Size::DW || value == imm as i64 as u64)
+        {
+            let mem = self.address(base, off);
+            self.buf.store_imm(size, mem, imm);
+            return 2;
         }
-        let mem = self.address(base, off);
-        self.buf.store_imm(size, mem, imm);
-        Some(2)
+        self.set_constant_or_truth(slot, dst, imm, value)
     }
 
+    /// Whether a sum of two registers is only an address, and so is not made.
+    #[inline(always)]
+    fn adds_address(&mut self, slot: usize, dst: Reg, src: Reg) -> bool {
+        let sum = Mem::indexed(self.gpr(dst), self.gpr(src), 0);
+        self.is_only_address(slot + 1, dst, [dst, src], sum)
+    }
+
+    /// `dst op= src` where that is not simply an instruction of two registers.
     #[inline(never)]
     fn alu_reg(&mut self, slot: usize, this: Arithmetic, src: Reg) {
-        let dst = self.gpr(this.dst);
+        let Arithmetic { op, width, dst, .. } = this;
         if src == Reg::R10 {
             let top = self.frame.stack_top();
             self.buf.lea(Width::W64, SCRATCH, top);
-            return self.operate(this, SCRATCH);
-        }
-        let from = self.gpr(src);
-        match this.op {
-            AluOp::Or | AluOp::And if src == this.dst => {
-                self.zero_upper(slot, this.width, this.dst)
-            }
-            AluOp::Add
-                if this.width == Width::W64
-                    && src != this.dst
-                    && self.is_only_address(
-                        slot + 1,
-                        this.dst,
-                        [this.dst, src],
-                        Mem::indexed(dst, from, 0),
-                    ) => {}
-            _ => self.operate(this, from),
+            self.compute(op, width, dst, SCRATCH, self.known(src));
+        } else if src == dst && matches!(op, AluOp::Or | AluOp::And) {
+            self.zero_upper(slot, width, dst);
+        } else {
+            self.compute(op, width, dst, self.gpr(src), self.known(src));
         }
     }
 
-    /// `dst op= from`, and what is then known.
-    #[inline(always)]
-    pub(super) fn operate(&mut self, this: Arithmetic, from: Gpr) {
-        let dst = self.gpr(this.dst);
-        let (a, b) = (self.known(this.dst), self.known_of(this.src));
-        match plain(this.op) {
-            Some(op) => {
-                self.buf.alu(op, this.width, dst, from);
-                self.set_flags(this.dst, this.width);
-            }
-            None => self.buf.multiply(this.width, dst, from),
+    /// `dst op= from`, of which so many low bits may be set; neither a shift nor a
+    /// division.
+    pub(super) fn compute(&mut self, op: AluOp, width: Width, dst: Reg, from: Gpr, other: u8) {
+        if let Some(op) = plain(op) {
+            return self.operate(op, width, dst, from, other);
         }
-        let most = if this.width == Width::W32 { 32 } else { 64 };
-        let known = match this.op {
-            AluOp::And => a.min(b),
-            AluOp::Or | AluOp::Xor => a.max(b),
-            AluOp::Add => a.max(b).saturating_add(1),
-            AluOp::Mul => a.saturating_add(b),
+        let known = self.known(dst).saturating_add(other);
+        self.know(dst, known.min(all(width)));
+        self.buf.multiply(width, self.frame.gpr(dst), from);
+    }
+
+    /// `dst op= from`, of which so many low bits may be set.
+    #[inline(never)]
+    fn operate(&mut self, op: Alu, width: Width, dst: Reg, from: Gpr, other: u8) {
+        let this = self.known(dst);
+        let known = match op {
+            Alu::And => this.min(other),
+            Alu::Or | Alu::Xor => this.max(other),
+            Alu::Add => this.max(other) + 1,
             _ => 64,
         };
-        self.know(this.dst, known.min(most));
+        self.know(dst, known.min(all(width)));
+        self.set_flags(dst, width);
+        self.buf.alu(op, width, self.frame.gpr(dst), from);
     }
 
     #[inline(never)]
-    fn alu_imm(&mut self, op: AluOp, width: Width, reg: Reg, imm: i32) {
+    fn alu_imm(&mut self, op: Alu, width: Width, reg: Reg, imm: i32) {
+        let most = all(width);
+        let known = match op {
+            Alu::Or | Alu::Xor if imm >= 0 => self.known(reg).min(most).max(bits(imm as u64)),
+            _ => most,
+        };
+        self.know(reg, known);
+        self.set_flags(reg, width);
+        self.buf.alu_imm(op, width, self.frame.gpr(reg), imm);
+    }
+
+    /// The arithmetic at a slot with a constant that often has a form of its own; how
+    /// many slots were done.
+    #[inline(never)]
+    fn alu_special(&mut self, slot: usize, this: Arithmetic) -> usize {
+        let Arithmetic {
+            op,
+            width,
+            dst: reg,
+            src: Operand::Imm(imm),
+        } = this
+        else {
+            unreachable!("the caller passes constants");
+        };
         let dst = self.gpr(reg);
-        let known = self.known(reg);
-        let most: u8 = if width == Width::W32 { 32 } else { 64 };
-        let fits = known <= most;
         match (op, imm) {
-            (AluOp::Mul, 0) | (AluOp::And, 0) => {
+            (AluOp::Xor, -1) => return self.invert(slot, this),
+            (AluOp::And, 0) => return self.set_known(reg, 0),
+            (AluOp::And, -1) | (_, 0) => {
+                self.change_nothing(width, reg);
+                return 1;
+            }
+            (AluOp::And, mask) => {
+                self.mask(width, reg, mask);
+                return 1;
+            }
+            (AluOp::Add, 1) | (AluOp::Sub, -1) => self.buf.increment(width, dst),
+            (AluOp::Add, -1) | (AluOp::Sub, 1) => self.buf.decrement(width, dst),
+            // 128 takes four bytes, but -128 one.
+            (AluOp::Add, _) => self.buf.alu_imm(Alu::Sub, width, dst, -imm),
+            (AluOp::Sub, _) => self.buf.alu_imm(Alu::Add, width, dst, -imm),
+            (AluOp::Or, _) => {
+                self.alu_imm(Alu::Or, width, reg, imm);
+                return 1;
+            }
+            _ => {
+                self.alu_imm(Alu::Xor, width, reg, imm);
+                return 1;
+            }
+        }
+        self.set_flags(reg, width);
+        self.know(reg, all(width));
+        1
+    }
+
+    /// An operation that changes nothing but, on 32 bits, what lies above them.
+    fn change_nothing(&mut self, width: Width, reg: Reg) {
+        let known = self.known(reg);
+        if known > all(width) {
+            let dst = self.gpr(reg);
+            self.buf.mov(width, dst, dst);
+        }
+        self.know(reg, known.min(all(width)));
+    }
+
+    /// `dst *= imm`
+    #[inline(never)]
+    fn multiply_imm(&mut self, width: Width, reg: Reg, imm: i32) {
+        let dst = self.gpr(reg);
+        let most = all(width);
+        match imm {
+            0 => {
                 self.buf.set(dst, 0);
                 self.know(reg, 0);
                 return;
             }
-            (AluOp::Add | AluOp::Sub | AluOp::Or | AluOp::Xor, 0)
-            | (AluOp::And, -1)
-            | (AluOp::Mul, 1) => {
-                if !fits {
-                    self.buf.mov(width, dst, dst);
-                }
-                self.know(reg, known.min(most));
-                return;
-            }
-            (AluOp::And, mask) if mask > 0 => {
-                self.mask(width, reg, mask);
-                return;
-            }
-            (AluOp::Mul, imm) if imm > 0 && imm.count_ones() == 1 => {
-                let count = imm.trailing_zeros() as u8;
-                self.buf.shift(Shift::Shl, width, dst, count);
-                self.set_flags(reg, width);
-                self.know(reg, known.saturating_add(count).min(most));
-                return;
-            }
-            (AluOp::Mul, 3 | 5 | 9) => {
+            1 => return self.change_nothing(width, reg),
+            3 | 5 | 9 => {
                 let scale = (imm - 1).trailing_zeros() as u8;
                 let mem = Mem {
                     base: dst,
@@ -291,29 +384,18 @@ impl Generator<'_> {
                     disp: 0,
                 };
                 self.buf.lea(width, dst, short_sum(mem));
-                self.know(reg, most);
+            }
+            _ if imm > 0 && imm.count_ones() == 1 => {
+                let count = imm.trailing_zeros() as u8;
+                self.buf.shift(Shift::Shl, width, dst, count);
+                self.set_flags(reg, width);
+                let known = self.known(reg).saturating_add(count);
+                self.know(reg, known.min(most));
                 return;
             }
-            (AluOp::Mul, imm) => {
-                self.buf.multiply_imm(width, dst, dst, imm);
-                self.know(reg, most);
-                return;
-            }
-            (AluOp::Add, 1) | (AluOp::Sub, -1) => self.buf.increment(width, dst),
-            (AluOp::Add, -1) | (AluOp::Sub, 1) => self.buf.decrement(width, dst),
-            (AluOp::Add, 128) => self.buf.alu_imm(Alu::Sub, width, dst, -128),
-            (AluOp::Sub, 128) => self.buf.alu_imm(Alu::Add, width, dst, -128),
-            _ => {
-                let op = plain(op).expect("multiplications are done above");
-                self.buf.alu_imm(op, width, dst, imm);
-            }
+            _ => self.buf.multiply_imm(width, dst, dst, imm),
         }
-        self.set_flags(reg, width);
-        let known = match op {
-            AluOp::Or | AluOp::Xor if imm >= 0 => known.min(most).max(bits(imm as u64)),
-            _ => most,
-        };
-        self.know(reg, known);
+        self.know(reg, most);
     }
 
     /// `dst = !dst`, together with an `and` that takes the result.
@@ -323,8 +405,7 @@ impl Generator<'_> {
         }
         let dst = self.gpr(this.dst);
         self.buf.unary(Unary::Not, this.width, dst);
-        let most = if this.width == Width::W32 { 32 } else { 64 };
-        self.know(this.dst, most);
+        self.know(this.dst, all(this.width));
         1
     }
 
@@ -355,6 +436,7 @@ impl Generator<'_> {
     }
 
     /// `dst &= mask`, a positive mask.
+    #[inline(never)]
     fn mask(&mut self, width: Width, reg: Reg, mask: i32) {
         let dst = self.gpr(reg);
         let known = self.known(reg);
@@ -363,16 +445,16 @@ impl Generator<'_> {
         if is_run && known <= most {
             return;
         }
+        self.know(reg, known.min(most));
         match mask {
             0xff => self.buf.extend(Size::B, None, dst, dst),
             0xffff => self.buf.extend(Size::H, None, dst, dst),
             _ => {
+                self.set_flags(reg, width);
                 // The result has no upper half, whatever the width.
                 self.buf.alu_imm(Alu::And, Width::W32, dst, mask);
-                self.set_flags(reg, width);
             }
         }
-        self.know(reg, known.min(most));
     }
 
     /// An operation that changes nothing but, on 32 bits, zeroes the upper half.
@@ -392,7 +474,7 @@ impl Generator<'_> {
         let gpr = self.gpr(dst);
         self.buf.unary(Unary::Neg, width, gpr);
         self.set_flags(dst, width);
-        self.know(dst, if width == Width::W32 { 32 } else { 64 });
+        self.know(dst, all(width));
     }
 
     /// `dst` is a count of bits of `src`, at most 64.

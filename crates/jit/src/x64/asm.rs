@@ -99,7 +99,30 @@ const fn wide(width: Width) -> u8 {
     matches!(width, Width::W64) as u8
 }
 
-/// The bytes of an instruction before its displacement and immediate.
+/// What a register adds to an instruction's bits, for opcodes of one byte to three:
+/// a bit of the REX prefix, which is the first byte, and three of the ModRM byte,
+/// which follows the opcode. Looking both up takes half of what computing them takes.
+const fn fields(rex_bit: usize, modrm_bit: usize) -> [[u64; 16]; 3] {
+    let mut fields = [[0; 16]; 3];
+    let mut at = 0;
+    while at < 3 * 16 {
+        let (kind, reg) = (at / 16, at % 16);
+        let low = (reg as u64 & 7) << (modrm_at(kind) + modrm_bit);
+        fields[kind][reg] = (reg as u64 >> 3) << rex_bit | low;
+        at += 1;
+    }
+    fields
+}
+
+static REG_FIELDS: [[u64; 16]; 3] = fields(2, 3);
+static RM_FIELDS: [[u64; 16]; 3] = fields(0, 0);
+
+/// Where the ModRM byte begins behind an opcode of `kind + 1` bytes.
+const fn modrm_at(kind: usize) -> usize {
+    8 * (2 + kind)
+}
+
+/// The bytes of an instruction, or those before its displacement and immediate.
 #[derive(Clone, Copy)]
 struct Head {
     bits: u64,
@@ -107,17 +130,15 @@ struct Head {
 }
 
 impl Head {
-    /// Prefixes, opcode and what follows it; `rex` is the low nibble of that
-    /// prefix.
+    /// Adds the opcode to the low nibble of a REX prefix and `rest_len` bytes that
+    /// stand where they belong if there is such a prefix.
     #[inline(always)]
-    fn new(op: Opcode, rex: u8, force_rex: bool, rest: u64, rest_len: usize) -> Head {
-        let op_len = op.len as usize;
-        let all = u64::from(0x40 | rex) | u64::from(op.bytes) << 8 | rest << (8 + 8 * op_len);
-        // Everything has its place behind a REX prefix, which then goes.
-        let without = usize::from(rex == 0 && !force_rex);
+    fn new(op: Opcode, bits: u64, rest_len: usize, force_rex: bool) -> Head {
+        let without = usize::from(bits & 0xf == 0 && !force_rex);
+        let all = bits | 0x40 | u64::from(op.bytes) << 8;
         let head = Head {
             bits: all >> (8 * without),
-            len: 1 + op_len + rest_len - without,
+            len: 1 + op.len as usize + rest_len - without,
         };
         match op.prefix {
             0 => head,
@@ -128,16 +149,24 @@ impl Head {
         }
     }
 
-    /// With a ModRM byte of two registers.
+    /// With a ModRM byte of two registers and what follows it: all of an instruction,
+    /// in eight bytes.
     #[inline(always)]
-    fn of_regs(op: Opcode, w: u8, reg: u8, rm: Gpr, force_rex: bool) -> Head {
-        let modrm = 0xc0 | (reg & 7) << 3 | rm.0 & 7;
-        Head::new(op, rex_regs(w, reg, rm), force_rex, modrm.into(), 1)
+    fn of_regs(op: Opcode, w: u8, [reg, rm]: [u8; 2], force: bool, tail: Tail) -> Head {
+        let kind = usize::from(op.len - 1);
+        let bits = u64::from(w) << 3
+            | REG_FIELDS[kind][usize::from(reg & 15)]
+            | RM_FIELDS[kind][usize::from(rm & 15)]
+            | 0xc0 << modrm_at(kind)
+            | tail.bits << (modrm_at(kind) + 8);
+        Head::new(op, bits, 1 + tail.len, force)
     }
 
-    /// With ModRM and SIB of an address; and the displacement and its length.
+    /// With ModRM and SIB of an address; and the displacement, of which bits above its
+    /// length say nothing.
     #[inline(always)]
-    fn of_mem(op: Opcode, w: u8, reg: u8, mem: Mem, force_rex: bool) -> (Head, u64, usize) {
+    fn of_mem(op: Opcode, w: u8, reg: u8, mem: Mem, force_rex: bool) -> (Head, Tail) {
+        let kind = usize::from(op.len - 1);
         // A base of rbp or r13 always takes a displacement.
         let (mode, disp_len) = if mem.disp == 0 && mem.base.0 & 7 != 5 {
             (0, 0)
@@ -146,26 +175,37 @@ impl Head {
         } else {
             (0x80, 4)
         };
-        let modrm = mode | (reg & 7) << 3;
-        let base = mem.base.0 & 7;
         let (rest, rest_len) = match mem.index {
             Some((index, scale)) => {
-                let sib = scale << 6 | (index.0 & 7) << 3 | base;
-                (u64::from(modrm | 4) | u64::from(sib) << 8, 2)
+                let rex = index.0 >> 3 << 1 | mem.base.0 >> 3;
+                let sib = scale << 6 | (index.0 & 7) << 3 | mem.base.0 & 7;
+                let both = 0x04 | u64::from(sib) << 8;
+                (u64::from(rex) | both << modrm_at(kind), 2)
             }
-            // rsp and r12 need the longer form.
-            None if base == 4 => (u64::from(modrm | 4) | 0x2400, 2),
-            None => (u64::from(modrm | base), 1),
+            None => {
+                let base = RM_FIELDS[kind][usize::from(mem.base.0 & 15)];
+                // rsp and r12 need the SIB byte; others do not reach it.
+                let rest_len = 1 + usize::from(mem.base.0 & 7 == 4);
+                (base | 0x2400 << modrm_at(kind), rest_len)
+            }
         };
-        let head = Head::new(op, rex_mem(w, reg, mem), force_rex, rest, rest_len);
-        let disp = u64::from(mem.disp as u32) & (u64::MAX >> (64 - 8 * disp_len.max(1)));
-        (head, disp, disp_len)
+        let bits = u64::from(w) << 3
+            | REG_FIELDS[kind][usize::from(reg & 15)]
+            | mode << modrm_at(kind)
+            | rest;
+        let disp = Tail {
+            bits: u64::from(mem.disp as u32),
+            len: disp_len,
+        };
+        (Head::new(op, bits, rest_len, force_rex), disp)
     }
 
-    /// With a register in the last three bits of the opcode.
+    /// With a register in the last three bits of the opcode, and what follows it.
     #[inline(always)]
-    fn of_opcode(op: Opcode, w: u8, reg: Gpr) -> Head {
-        Head::new(op, w << 3 | reg.0 >> 3, false, 0, 0)
+    fn of_opcode(op: Opcode, w: u8, reg: Gpr, tail: Tail) -> Head {
+        let rex = u64::from(w << 3 | reg.0 >> 3);
+        let bits = rex | tail.bits << (8 + 8 * u32::from(op.len));
+        Head::new(op, bits, tail.len, false)
     }
 
     #[inline(always)]
@@ -175,16 +215,39 @@ impl Head {
     }
 }
 
-const fn rex_regs(w: u8, reg: u8, rm: Gpr) -> u8 {
-    w << 3 | reg >> 3 << 2 | rm.0 >> 3
+/// The displacement or the immediate at an instruction's end.
+#[derive(Clone, Copy)]
+struct Tail {
+    bits: u64,
+    len: usize,
 }
 
-const fn rex_mem(w: u8, reg: u8, mem: Mem) -> u8 {
-    let index = match mem.index {
-        Some((index, _)) => index.0 >> 3,
-        None => 0,
-    };
-    w << 3 | reg >> 3 << 2 | index << 1 | mem.base.0 >> 3
+impl Tail {
+    const NONE: Tail = Tail { bits: 0, len: 0 };
+
+    /// A byte.
+    #[inline(always)]
+    fn byte(value: u8) -> Tail {
+        let bits = value.into();
+        Tail { bits, len: 1 }
+    }
+
+    /// A byte if that holds the value, else four.
+    #[inline(always)]
+    fn short(value: i32) -> Tail {
+        let len = if fits_i8(value) { 1 } else { 4 };
+        Tail {
+            len,
+            ..Tail::long(value)
+        }
+    }
+
+    /// Four bytes.
+    #[inline(always)]
+    fn long(value: i32) -> Tail {
+        let bits = u64::from(value as u32);
+        Tail { bits, len: 4 }
+    }
 }
 
 /// The three-byte VEX prefix's field for a mandatory prefix.
@@ -215,38 +278,36 @@ impl Vex {
 
 impl Buffer {
     #[inline(always)]
-    fn op_regs(&mut self, op: Opcode, w: u8, reg: u8, rm: Gpr, tail: u64, tail_len: usize) {
-        let head = Head::of_regs(op, w, reg, rm, false);
-        self.put(head.bits, head.len, tail, tail_len);
+    fn op_regs(&mut self, op: Opcode, w: u8, reg: u8, rm: Gpr, tail: Tail) {
+        let all = Head::of_regs(op, w, [reg, rm.0], false, tail);
+        self.put_short(all.bits, all.len);
     }
 
     /// As `op_regs`, for operands of one byte.
     #[inline(always)]
-    fn op_byte_regs(&mut self, op: Opcode, w: u8, reg: Gpr, rm: Gpr, force: bool) {
-        let head = Head::of_regs(op, w, reg.0, rm, force);
-        self.put(head.bits, head.len, 0, 0);
+    fn op_byte_regs(&mut self, op: Opcode, w: u8, reg: u8, rm: Gpr, force: bool, tail: Tail) {
+        let all = Head::of_regs(op, w, [reg, rm.0], force, tail);
+        self.put_short(all.bits, all.len);
+    }
+
+    #[inline(always)]
+    fn op_opcode(&mut self, op: Opcode, w: u8, reg: Gpr, tail: Tail) {
+        let all = Head::of_opcode(op, w, reg, tail);
+        self.put_short(all.bits, all.len);
     }
 
     #[inline(always)]
     fn op_mem(&mut self, op: Opcode, w: u8, reg: u8, mem: Mem, force_rex: bool) {
-        self.op_mem_imm(op, w, reg, mem, force_rex, 0, 0);
+        let (head, disp) = Head::of_mem(op, w, reg, mem, force_rex);
+        self.put(head.bits, head.len, disp.bits, disp.len);
     }
 
     #[inline(always)]
-    #[allow(clippy::too_many_arguments)]
-    fn op_mem_imm(
-        &mut self,
-        op: Opcode,
-        w: u8,
-        reg: u8,
-        mem: Mem,
-        force_rex: bool,
-        imm: u32,
-        imm_len: usize,
-    ) {
-        let (head, disp, disp_len) = Head::of_mem(op, w, reg, mem, force_rex);
-        let tail = disp | u64::from(imm) << (8 * disp_len);
-        self.put(head.bits, head.len, tail, disp_len + imm_len);
+    fn op_mem_imm(&mut self, op: Opcode, w: u8, reg: u8, mem: Mem, imm: Tail) {
+        let (head, disp) = Head::of_mem(op, w, reg, mem, false);
+        let above = u64::MAX << (8 * disp.len);
+        let tail = disp.bits & !above | imm.bits << (8 * disp.len);
+        self.put(head.bits, head.len, tail, disp.len + imm.len);
     }
 
     // Arithmetic and comparison
@@ -254,21 +315,26 @@ impl Buffer {
     /// `op dst, src`
     #[inline(always)]
     pub(crate) fn alu(&mut self, op: Alu, width: Width, dst: Gpr, src: Gpr) {
-        self.op_regs(one((op as u8) << 3 | 1), wide(width), src.0, dst, 0, 0);
+        self.op_regs(
+            one((op as u8) << 3 | 1),
+            wide(width),
+            src.0,
+            dst,
+            Tail::NONE,
+        );
     }
 
     /// `op dst, imm`
     #[inline(always)]
     pub(crate) fn alu_imm(&mut self, op: Alu, width: Width, dst: Gpr, imm: i32) {
-        let tail = u64::from(imm as u32);
-        if fits_i8(imm) {
-            self.op_regs(one(0x83), wide(width), op as u8, dst, tail, 1);
-        } else if dst == Gpr::RAX {
-            let head = Head::of_opcode(one((op as u8) << 3 | 5), wide(width), dst);
-            self.put(head.bits, head.len, tail, 4);
-        } else {
-            self.op_regs(one(0x81), wide(width), op as u8, dst, tail, 4);
+        // The accumulator has a form of its own, unless a byte is enough.
+        if dst == Gpr::RAX && !fits_i8(imm) {
+            let op = one((op as u8) << 3 | 5);
+            return self.op_opcode(op, wide(width), dst, Tail::long(imm));
         }
+        let tail = Tail::short(imm);
+        let opcode = one(if tail.len == 1 { 0x83 } else { 0x81 });
+        self.op_regs(opcode, wide(width), op as u8, dst, tail);
     }
 
     /// `op dst, [mem]`
@@ -292,8 +358,11 @@ impl Buffer {
         let short = fits_i8(imm) && size != Size::B;
         let (opcode, w, _) = sized(if short { 0x82 } else { 0x80 }, size, Gpr::RAX);
         let len = if short { 1 } else { imm_len(size) };
-        let imm = imm as u32 & mask(len);
-        self.op_mem_imm(opcode, w, op as u8, mem, false, imm, len);
+        let tail = Tail {
+            len,
+            ..Tail::long(imm)
+        };
+        self.op_mem_imm(opcode, w, op as u8, mem, tail);
     }
 
     /// `lock op size [mem], src`
@@ -304,57 +373,51 @@ impl Buffer {
 
     /// `test a, b`
     pub(crate) fn test(&mut self, width: Width, a: Gpr, b: Gpr) {
-        self.op_regs(one(0x85), wide(width), b.0, a, 0, 0);
+        self.op_regs(one(0x85), wide(width), b.0, a, Tail::NONE);
     }
 
     /// `test reg, imm`, for its zero flag: no sign flag is promised.
     pub(crate) fn test_imm(&mut self, width: Width, reg: Gpr, imm: i32) {
-        let tail = u64::from(imm as u32);
         // A positive immediate says nothing of what lies above it.
         let width = if imm >= 0 { Width::W32 } else { width };
-        if (0..256).contains(&imm) {
-            if reg == Gpr::RAX {
-                self.put(0xa8, 1, tail, 1);
-            } else {
-                let head = Head::of_regs(one(0xf6), 0, 0, reg, reg.byte_needs_rex());
-                self.put(head.bits, head.len, tail, 1);
-            }
-        } else if reg == Gpr::RAX {
-            let head = Head::of_opcode(one(0xa9), wide(width), reg);
-            self.put(head.bits, head.len, tail, 4);
-        } else {
-            self.op_regs(one(0xf7), wide(width), 0, reg, tail, 4);
+        let byte = u8::try_from(imm).map(Tail::byte);
+        let long = Tail::long(imm);
+        match (byte, reg) {
+            (Ok(byte), Gpr::RAX) => self.op_opcode(one(0xa8), 0, reg, byte),
+            (Ok(byte), _) => self.op_byte_regs(one(0xf6), 0, 0, reg, reg.byte_needs_rex(), byte),
+            (Err(_), Gpr::RAX) => self.op_opcode(one(0xa9), wide(width), reg, long),
+            (Err(_), _) => self.op_regs(one(0xf7), wide(width), 0, reg, long),
         }
     }
 
     /// `test byte [mem], imm`
     pub(crate) fn test_byte(&mut self, mem: Mem, imm: u8) {
-        self.op_mem_imm(one(0xf6), 0, 0, mem, false, u32::from(imm), 1);
+        self.op_mem_imm(one(0xf6), 0, 0, mem, Tail::byte(imm));
     }
 
     /// `bt reg, bit`: the carry flag becomes that bit.
     pub(crate) fn test_bit(&mut self, width: Width, reg: Gpr, bit: u8) {
-        self.op_regs(two(0xba), wide(width), 4, reg, bit.into(), 1);
+        self.op_regs(two(0xba), wide(width), 4, reg, Tail::byte(bit));
     }
 
     /// `op reg` of opcode F7; multiplication and division take `rdx:rax`.
     pub(crate) fn unary(&mut self, op: Unary, width: Width, reg: Gpr) {
-        self.op_regs(one(0xf7), wide(width), op as u8, reg, 0, 0);
+        self.op_regs(one(0xf7), wide(width), op as u8, reg, Tail::NONE);
     }
 
     /// `inc reg`
     pub(crate) fn increment(&mut self, width: Width, reg: Gpr) {
-        self.op_regs(one(0xff), wide(width), 0, reg, 0, 0);
+        self.op_regs(one(0xff), wide(width), 0, reg, Tail::NONE);
     }
 
     /// `dec reg`
     pub(crate) fn decrement(&mut self, width: Width, reg: Gpr) {
-        self.op_regs(one(0xff), wide(width), 1, reg, 0, 0);
+        self.op_regs(one(0xff), wide(width), 1, reg, Tail::NONE);
     }
 
     /// `imul dst, src`
     pub(crate) fn multiply(&mut self, width: Width, dst: Gpr, src: Gpr) {
-        self.op_regs(two(0xaf), wide(width), dst.0, src, 0, 0);
+        self.op_regs(two(0xaf), wide(width), dst.0, src, Tail::NONE);
     }
 
     /// `imul dst, [mem]`
@@ -364,15 +427,14 @@ impl Buffer {
 
     /// `imul dst, src, imm`
     pub(crate) fn multiply_imm(&mut self, width: Width, dst: Gpr, src: Gpr, imm: i32) {
-        let (op, len) = if fits_i8(imm) { (0x6b, 1) } else { (0x69, 4) };
-        let tail = u64::from(imm as u32);
-        self.op_regs(one(op), wide(width), dst.0, src, tail, len);
+        let tail = Tail::short(imm);
+        let op = one(if tail.len == 1 { 0x6b } else { 0x69 });
+        self.op_regs(op, wide(width), dst.0, src, tail);
     }
 
     /// `cdq` or `cqo`: the sign of `rax` into all of `rdx`.
     pub(crate) fn sign_into_rdx(&mut self, width: Width) {
-        let head = Head::of_opcode(one(0x99), wide(width), Gpr::RAX);
-        self.put(head.bits, head.len, 0, 0);
+        self.op_opcode(one(0x99), wide(width), Gpr::RAX, Tail::NONE);
     }
 
     /// `lea dst, [mem]`
@@ -382,9 +444,11 @@ impl Buffer {
 
     /// `lea dst, [label]`
     pub(crate) fn lea_label(&mut self, dst: Gpr, label: Label) {
-        let modrm = (dst.0 & 7) << 3 | 5;
-        let head = Head::new(one(0x8d), 8 | dst.0 >> 3 << 2, false, modrm.into(), 1);
-        self.put(head.bits, head.len, 0, 0);
+        // Without a displacement, that base stands for the instruction pointer.
+        let from_here = 5 << modrm_at(0);
+        let bits = REG_FIELDS[0][usize::from(dst.0 & 15)] | from_here;
+        let head = Head::new(one(0x8d), 8 | bits, 1, false);
+        self.put_short(head.bits, head.len);
         self.distance(label);
     }
 
@@ -393,7 +457,7 @@ impl Buffer {
     /// `mov dst, src`
     #[inline(always)]
     pub(crate) fn mov(&mut self, width: Width, dst: Gpr, src: Gpr) {
-        self.op_regs(one(0x89), wide(width), src.0, dst, 0, 0);
+        self.op_regs(one(0x89), wide(width), src.0, dst, Tail::NONE);
     }
 
     /// Sets the whole register; destroys flags if `value` is 0.
@@ -409,13 +473,14 @@ impl Buffer {
     /// Sets the whole register.
     #[inline(always)]
     pub(crate) fn set_keeping_flags(&mut self, dst: Gpr, value: u64) {
+        let op = one(0xb8 | dst.0 & 7);
+        let low = Tail::long(value as i32);
         if u32::try_from(value).is_ok() {
-            let head = Head::of_opcode(one(0xb8 | dst.0 & 7), 0, dst);
-            self.put(head.bits, head.len, value, 4);
+            self.op_opcode(op, 0, dst, low);
         } else if value as i32 as u64 == value {
-            self.op_regs(one(0xc7), 1, 0, dst, value, 4);
+            self.op_regs(one(0xc7), 1, 0, dst, low);
         } else {
-            let head = Head::of_opcode(one(0xb8 | dst.0 & 7), 1, dst);
+            let head = Head::of_opcode(op, 1, dst, Tail::NONE);
             self.put(head.bits, head.len, value, 8);
         }
     }
@@ -424,33 +489,37 @@ impl Buffer {
     /// sign to `width`.
     #[inline(always)]
     pub(crate) fn load(&mut self, size: Size, signed: Option<Width>, dst: Gpr, mem: Mem) {
-        let (op, w) = match (size, signed) {
-            (Size::B, None) => (two(0xb6), 0),
-            (Size::H, None) => (two(0xb7), 0),
-            (Size::W, None) => (one(0x8b), 0),
-            (Size::DW, _) => (one(0x8b), 1),
-            (Size::B, Some(width)) => (two(0xbe), wide(width)),
-            (Size::H, Some(width)) => (two(0xbf), wide(width)),
-            (Size::W, Some(Width::W64)) => (one(0x63), 1),
-            (Size::W, Some(Width::W32)) => (one(0x8b), 0),
-        };
-        self.op_mem(op, w, dst.0, mem, false);
+        // Opcodes of one byte and of two are written apart: that length is then known.
+        match size {
+            Size::B | Size::H => {
+                let (op, w) = extension(size, signed);
+                self.op_mem(two(op), w, dst.0, mem, false);
+            }
+            Size::W if signed == Some(Width::W64) => {
+                self.op_mem(one(0x63), 1, dst.0, mem, false);
+            }
+            Size::W | Size::DW => {
+                let w = u8::from(size == Size::DW);
+                self.op_mem(one(0x8b), w, dst.0, mem, false);
+            }
+        }
     }
 
     /// As [`Buffer::load`], from a register.
     #[inline(always)]
     pub(crate) fn extend(&mut self, size: Size, signed: Option<Width>, dst: Gpr, src: Gpr) {
-        let (op, w) = match (size, signed) {
-            (Size::B, None) => (two(0xb6), 0),
-            (Size::H, None) => (two(0xb7), 0),
-            (Size::B, Some(width)) => (two(0xbe), wide(width)),
-            (Size::H, Some(width)) => (two(0xbf), wide(width)),
-            (Size::W, Some(Width::W64)) => (one(0x63), 1),
-            (Size::W, _) => return self.mov(Width::W32, dst, src),
-            (Size::DW, _) => return self.mov(Width::W64, dst, src),
-        };
-        let force = size == Size::B && src.byte_needs_rex();
-        self.op_byte_regs(op, w, dst, src, force);
+        match size {
+            Size::B | Size::H => {
+                let (op, w) = extension(size, signed);
+                let force = size == Size::B && src.byte_needs_rex();
+                self.op_byte_regs(two(op), w, dst.0, src, force, Tail::NONE);
+            }
+            Size::W if signed == Some(Width::W64) => {
+                self.op_regs(one(0x63), 1, dst.0, src, Tail::NONE);
+            }
+            Size::W => self.mov(Width::W32, dst, src),
+            Size::DW => self.mov(Width::W64, dst, src),
+        }
     }
 
     /// `mov size [mem], src`
@@ -464,44 +533,57 @@ impl Buffer {
     pub(crate) fn store_imm(&mut self, size: Size, mem: Mem, imm: i32) {
         let (op, w, _) = sized(0xc6, size, Gpr::RAX);
         let len = imm_len(size);
-        self.op_mem_imm(op, w, 0, mem, false, imm as u32 & mask(len), len);
+        let tail = Tail {
+            len,
+            ..Tail::long(imm)
+        };
+        self.op_mem_imm(op, w, 0, mem, tail);
     }
 
     /// `cmovcc dst, src`
     pub(crate) fn mov_if(&mut self, cc: Cc, width: Width, dst: Gpr, src: Gpr) {
-        self.op_regs(two(0x40 | cc as u8), wide(width), dst.0, src, 0, 0);
+        self.op_regs(two(0x40 | cc as u8), wide(width), dst.0, src, Tail::NONE);
     }
 
     /// `setcc dst`: the low byte becomes 1 or 0, the others stay.
     pub(crate) fn set_if(&mut self, cc: Cc, dst: Gpr) {
-        self.op_byte_regs(two(0x90 | cc as u8), 0, Gpr::RAX, dst, dst.byte_needs_rex());
+        let op = two(0x90 | cc as u8);
+        self.op_byte_regs(op, 0, 0, dst, dst.byte_needs_rex(), Tail::NONE);
     }
 
     // Shifts and bits
 
     /// `shift dst, count`; a count of 0 is not to be written.
+    #[inline(always)]
     pub(crate) fn shift(&mut self, op: Shift, width: Width, dst: Gpr, count: u8) {
-        if count == 1 {
-            self.op_regs(one(0xd1), wide(width), op as u8, dst, 0, 0);
-        } else {
-            self.op_regs(one(0xc1), wide(width), op as u8, dst, count.into(), 1);
-        }
+        // What is not part of an instruction, the next one covers.
+        let (opcode, len) = if count == 1 { (0xd1, 0) } else { (0xc1, 1) };
+        let tail = Tail {
+            len,
+            ..Tail::byte(count)
+        };
+        self.op_regs(one(opcode), wide(width), op as u8, dst, tail);
     }
 
     /// `rol dst16, 8`: swaps the low two bytes and leaves the others.
     pub(crate) fn swap_low_bytes(&mut self, dst: Gpr) {
-        self.op_regs(one(0xc1).prefixed(HALF), 0, Shift::Rol as u8, dst, 8, 1);
+        self.op_regs(
+            one(0xc1).prefixed(HALF),
+            0,
+            Shift::Rol as u8,
+            dst,
+            Tail::byte(8),
+        );
     }
 
     /// `shift dst, cl`
     pub(crate) fn shift_by_cl(&mut self, op: Shift, width: Width, dst: Gpr) {
-        self.op_regs(one(0xd3), wide(width), op as u8, dst, 0, 0);
+        self.op_regs(one(0xd3), wide(width), op as u8, dst, Tail::NONE);
     }
 
     /// `bswap dst`
     pub(crate) fn byte_swap(&mut self, width: Width, dst: Gpr) {
-        let head = Head::of_opcode(two(0xc8 | dst.0 & 7), wide(width), dst);
-        self.put(head.bits, head.len, 0, 0);
+        self.op_opcode(two(0xc8 | dst.0 & 7), wide(width), dst, Tail::NONE);
     }
 
     /// `movbe dst, [mem]` (MOVBE), four or eight bytes.
@@ -517,28 +599,28 @@ impl Buffer {
     /// `popcnt dst, src` (POPCNT)
     pub(crate) fn count_ones(&mut self, width: Width, dst: Gpr, src: Gpr) {
         let op = two(0xb8).prefixed(0xf3);
-        self.op_regs(op, wide(width), dst.0, src, 0, 0);
+        self.op_regs(op, wide(width), dst.0, src, Tail::NONE);
     }
 
     /// `tzcnt dst, src` (BMI1; without it, `bsf`, which leaves `dst` as it was
     /// where `src` is 0).
     pub(crate) fn count_trailing_zeros(&mut self, width: Width, dst: Gpr, src: Gpr) {
         let op = two(0xbc).prefixed(0xf3);
-        self.op_regs(op, wide(width), dst.0, src, 0, 0);
+        self.op_regs(op, wide(width), dst.0, src, Tail::NONE);
     }
 
     /// `lzcnt dst, src` (LZCNT; without it, `bsr`, which finds another number)
     pub(crate) fn count_leading_zeros(&mut self, width: Width, dst: Gpr, src: Gpr) {
         let op = two(0xbd).prefixed(0xf3);
-        self.op_regs(op, wide(width), dst.0, src, 0, 0);
+        self.op_regs(op, wide(width), dst.0, src, Tail::NONE);
     }
 
     /// An operation on `[reg, v, rm]`, as the encoding calls them.
     fn vex(&mut self, op: Vex, width: Width, regs: [Gpr; 3]) {
-        self.vex_imm(op, width, regs, 0, 0);
+        self.vex_imm(op, width, regs, Tail::NONE);
     }
 
-    fn vex_imm(&mut self, op: Vex, width: Width, regs: [Gpr; 3], imm: u8, imm_len: usize) {
+    fn vex_imm(&mut self, op: Vex, width: Width, regs: [Gpr; 3], imm: Tail) {
         let [reg, v, rm] = regs;
         let mut head = Head { bits: 0, len: 0 };
         head.push(0xc4);
@@ -546,7 +628,7 @@ impl Buffer {
         head.push(wide(width) << 7 | (!v.0 & 15) << 3 | op.prefix as u8);
         head.push(op.byte);
         head.push(0xc0 | (reg.0 & 7) << 3 | rm.0 & 7);
-        self.put(head.bits, head.len, imm.into(), imm_len);
+        self.put(head.bits, head.len, imm.bits, imm.len);
     }
 
     /// `shlx`, `shrx` or `sarx dst, src, count` (BMI2)
@@ -566,7 +648,7 @@ impl Buffer {
             map: 3,
             byte: 0xf0,
         };
-        self.vex_imm(op, width, [dst, Gpr(0), src], count, 1);
+        self.vex_imm(op, width, [dst, Gpr(0), src], Tail::byte(count));
     }
 
     /// `mulx dst, dst, src` (BMI2): the upper half of `rdx * src`
@@ -602,38 +684,46 @@ impl Buffer {
     // Control
 
     pub(crate) fn push(&mut self, reg: Gpr) {
-        let head = Head::of_opcode(one(0x50 | reg.0 & 7), 0, reg);
-        self.put(head.bits, head.len, 0, 0);
+        self.op_opcode(one(0x50 | reg.0 & 7), 0, reg, Tail::NONE);
     }
 
     pub(crate) fn pop(&mut self, reg: Gpr) {
-        let head = Head::of_opcode(one(0x58 | reg.0 & 7), 0, reg);
-        self.put(head.bits, head.len, 0, 0);
+        self.op_opcode(one(0x58 | reg.0 & 7), 0, reg, Tail::NONE);
     }
 
     /// `leave`: frees the frame that `rbp` stands for.
     pub(crate) fn leave(&mut self) {
-        self.put(0xc9, 1, 0, 0);
+        self.put_short(0xc9, 1);
     }
 
     pub(crate) fn ret(&mut self) {
-        self.put(0xc3, 1, 0, 0);
+        self.put_short(0xc3, 1);
     }
 
     /// `call [label]`: the address of the callee lies at the label.
     pub(crate) fn call_through(&mut self, label: Label) {
-        self.put(0x15ff, 2, 0, 0);
+        self.put_short(0x15ff, 2);
         self.distance(label);
     }
 
     /// Up to eight bytes of data.
     pub(crate) fn data(&mut self, value: u64, len: usize) {
-        self.put(0, 0, value, len);
+        self.put_short(value, len);
     }
 
     /// `jmp gpr`
     pub(crate) fn jump_to(&mut self, gpr: Gpr) {
-        self.op_regs(one(0xff), 0, 4, gpr, 0, 0);
+        self.op_regs(one(0xff), 0, 4, gpr, Tail::NONE);
+    }
+}
+
+/// The second byte of the opcode that extends one or two bytes, and REX.W.
+#[inline(always)]
+fn extension(size: Size, signed: Option<Width>) -> (u8, u8) {
+    let op = 0xb6 | u8::from(size == Size::H);
+    match signed {
+        None => (op, 0),
+        Some(width) => (op | 8, wide(width)),
     }
 }
 
@@ -655,10 +745,6 @@ const fn imm_len(size: Size) -> usize {
         Size::H => 2,
         Size::W | Size::DW => 4,
     }
-}
-
-const fn mask(bytes: usize) -> u32 {
-    u32::MAX >> (32 - 8 * bytes as u32)
 }
 
 #[cfg(test)]

@@ -122,7 +122,13 @@ impl Generator<'_> {
             AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod => self.divide(slot, this),
             _ => {
                 self.set_constant(SCRATCH, value);
-                self.operate(this, SCRATCH);
+                self.compute(
+                    this.op,
+                    this.width,
+                    this.dst,
+                    SCRATCH,
+                    bits(imm as i64 as u64),
+                );
             }
         }
         Some(1)

@@ -13,6 +13,7 @@ use super::reg::{Cc, Gpr, Mem};
 impl Generator<'_> {
     /// `if dst cond src goto`, and the jump over which it may lead; how many
     /// slots that was.
+    #[inline(never)]
     pub(super) fn branch(
         &mut self,
         slot: usize,
@@ -323,6 +324,7 @@ impl Generator<'_> {
     }
 
     /// The jump at a slot, and perhaps the loop that it enters; how many slots that was.
+    #[inline(never)]
     pub(super) fn goto(&mut self, slot: usize) -> usize {
         let target = self.target(slot);
         self.spend_budget(slot);

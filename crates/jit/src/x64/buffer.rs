@@ -193,14 +193,32 @@ impl Buffer {
     /// Appends `head_len` (at most 7) bytes of `head` and `tail_len` of `tail`.
     #[inline(always)]
     pub(super) fn put(&mut self, head: u64, head_len: usize, tail: u64, tail_len: usize) {
-        let free = self.room.bytes.get_mut(self.len..);
-        let Some(room) = free.and_then(|free| free.first_chunk_mut::<SLACK>()) else {
+        let Some(room) = self.free() else {
             return self.put_in_more(head, head_len, tail, tail_len);
         };
         room[..8].copy_from_slice(&head.to_le_bytes());
         let tail_at = head_len & 7;
         room[tail_at..tail_at + 8].copy_from_slice(&tail.to_le_bytes());
         self.len += head_len + tail_len;
+    }
+
+    /// Appends up to eight bytes.
+    #[inline(always)]
+    pub(super) fn put_short(&mut self, bytes: u64, len: usize) {
+        let Some(room) = self.free() else {
+            return self.put_in_more(0, 0, bytes, len);
+        };
+        room[..8].copy_from_slice(&bytes.to_le_bytes());
+        self.len += len;
+    }
+
+    /// Where the next instruction goes, if there is room. A place is less than 32 bits,
+    /// so that it and its end take one comparison.
+    #[inline(always)]
+    fn free(&mut self) -> Option<&mut [u8; SLACK]> {
+        let at = self.len as u32 as usize;
+        let free = self.room.bytes.get_mut(at..at + SLACK)?;
+        free.first_chunk_mut()
     }
 
     #[cold]

@@ -7,6 +7,7 @@ use super::reg::{Gpr, Mem};
 
 impl Generator<'_> {
     /// `dst = (signed, from)src`.
+    #[inline(never)]
     pub(super) fn sign_extend(
         &mut self,
         slot: usize,
@@ -31,6 +32,7 @@ impl Generator<'_> {
     }
 
     /// A byte-order instruction, and a store of its result.
+    #[inline(never)]
     pub(super) fn byte_order(
         &mut self,
         slot: usize,

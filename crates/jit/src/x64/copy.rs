@@ -3,8 +3,8 @@
 
 use isa::ebpf::{AluOp, Insn, Operand, Reg, Size, Width};
 
-use super::alu::Arithmetic;
-use super::generator::{Generator, bits};
+use super::alu::{Arithmetic, all};
+use super::generator::Generator;
 use super::reg::{Gpr, Mem};
 use super::shift::shift;
 
@@ -13,32 +13,45 @@ impl Generator<'_> {
     #[inline(never)]
     pub(super) fn copy(&mut self, slot: usize, width: Width, reg: Reg, src: Reg) -> usize {
         if src == Reg::R10 {
-            return self.copy_frame_pointer(slot, reg);
+            self.copy_frame_pointer(slot, reg)
+        } else if reg != src && self.may_fuse_copy(slot, reg) {
+            self.fuse_or_copy(slot, width, reg, src)
+        } else {
+            self.only_copy(slot, width, reg, src)
         }
-        if reg != src
-            && let Some(Insn::Alu { dst: next, .. }) = self.peek(slot + 1)
-            && next == reg
-            && let Some(count) = self.fuse_copy(slot, width, reg, src)
-        {
-            return count;
+    }
+
+    /// Whether the slot after a copy to a register changes it in a way that may take
+    /// the copy: what is quickly asked before it is looked at.
+    #[inline(always)]
+    fn may_fuse_copy(&self, slot: usize, reg: Reg) -> bool {
+        match self.insns.get(slot + 1) {
+            Some(&Insn::Alu { op, dst, src, .. }) => dst == reg && takes_copy(op, src),
+            _ => false,
         }
+    }
+
+    #[inline(never)]
+    fn fuse_or_copy(&mut self, slot: usize, width: Width, reg: Reg, src: Reg) -> usize {
+        match self.fuse_copy(slot, width, reg, src) {
+            Some(count) => count,
+            None => self.only_copy(slot, width, reg, src),
+        }
+    }
+
+    /// `dst = src`; always one slot.
+    #[inline(always)]
+    fn only_copy(&mut self, slot: usize, width: Width, reg: Reg, src: Reg) -> usize {
         let (dst, from) = (self.gpr(reg), self.gpr(src));
         let known = self.known(src);
         let flags = self.flags_before;
-        if dst == from {
-            let zeroes = width == Width::W32 && known > 32;
-            if !zeroes || !self.upper_wanted(slot, reg) {
-                self.flags = flags;
-                return 1;
-            }
+        if dst == from && (width == Width::W64 || known <= 32 || !self.upper_wanted(slot, reg)) {
+            self.flags = flags;
+            return 1;
         }
-        self.buf.mov(width, dst, from);
         self.keep_flags(flags, reg);
-        let known = match width {
-            Width::W32 => known.min(32),
-            Width::W64 => known,
-        };
-        self.know(reg, known);
+        self.know(reg, known.min(all(width)));
+        self.buf.mov(width, dst, from);
         1
     }
 
@@ -61,6 +74,7 @@ impl Generator<'_> {
     }
 
     /// `dst = r10`, and a constant added to it.
+    #[inline(never)]
     fn copy_frame_pointer(&mut self, slot: usize, dst: Reg) -> usize {
         let mut top = self.frame.stack_top();
         let mut count = 1;
@@ -112,43 +126,60 @@ impl Generator<'_> {
     }
 
     /// A copy together with the operation on it at the next slot; `None` where there is no form.
+    #[inline(always)]
     fn fuse_copy(&mut self, slot: usize, width: Width, reg: Reg, src: Reg) -> Option<usize> {
-        let next = self.arithmetic_at(slot + 1)?;
+        let Arithmetic {
+            op,
+            width: wanted,
+            src: operand,
+            ..
+        } = self.arithmetic(slot + 1)?;
+        let known = self.known(src);
         // A copy of the low half that is then used whole must zero the upper one.
-        let truncates = width == Width::W32 && self.known(src) > 32;
-        if truncates && next.width == Width::W64 {
+        if width == Width::W32 && known > 32 && wanted == Width::W64 {
             return None;
         }
+        let width = wanted;
         let (dst, from) = (self.gpr(reg), self.gpr(src));
-        let known = self.known(src);
-        match (next.op, next.src) {
+        let mut most = all(width);
+        match (op, operand) {
             (AluOp::Add, Operand::Imm(imm)) => {
-                self.buf.lea(next.width, dst, Mem::at(from, imm));
+                self.buf.lea(width, dst, Mem::at(from, imm));
             }
             (AluOp::Sub, Operand::Imm(imm)) if imm != i32::MIN => {
-                self.buf.lea(next.width, dst, Mem::at(from, -imm));
+                self.buf.lea(width, dst, Mem::at(from, -imm));
             }
             (AluOp::Add, Operand::Reg(other)) if other != Reg::R10 => {
                 let other = if other == reg { src } else { other };
                 let mem = Mem::indexed(from, self.gpr(other), 0);
-                if next.width == Width::W64
-                    && self.is_only_address(slot + 2, reg, [src, other], mem)
-                {
+                if width == Width::W64 && self.is_only_address(slot + 2, reg, [src, other], mem) {
                     return Some(2);
                 }
-                self.buf.lea(next.width, dst, short_sum(mem));
+                self.buf.lea(width, dst, short_sum(mem));
             }
             (AluOp::Mul, Operand::Imm(imm)) if !(imm as u32).is_power_of_two() && imm != 0 => {
-                self.buf.multiply_imm(next.width, dst, from, imm);
+                self.buf.multiply_imm(width, dst, from, imm);
             }
             (AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod, Operand::Imm(imm)) => {
-                self.divide_by_constant(slot + 1, next, src, imm);
+                let division = Arithmetic {
+                    op,
+                    width,
+                    dst: reg,
+                    src: operand,
+                };
+                self.divide_by_constant(slot + 1, division, src, imm);
                 return Some(2);
             }
-            (AluOp::And, Operand::Imm(0xff)) => self.buf.extend(Size::B, None, dst, from),
-            (AluOp::And, Operand::Imm(0xffff)) => self.buf.extend(Size::H, None, dst, from),
+            (AluOp::And, Operand::Imm(0xff)) => {
+                self.buf.extend(Size::B, None, dst, from);
+                most = known.min(8);
+            }
+            (AluOp::And, Operand::Imm(0xffff)) => {
+                self.buf.extend(Size::H, None, dst, from);
+                most = known.min(16);
+            }
             (AluOp::Lsh, Operand::Imm(count @ 16..)) => {
-                let extension = self.extension(slot + 2, reg, next.width, count)?;
+                let extension = self.extension(slot + 2, reg, width, count)?;
                 self.buf.extend(extension.from, extension.sign, dst, from);
                 self.finish_extension(reg, extension);
                 return Some(3);
@@ -156,33 +187,32 @@ impl Generator<'_> {
             (AluOp::Lsh, Operand::Imm(scale @ 1..=3)) => {
                 let scaled = (src, scale as u8);
                 let added = self
-                    .scaled_index(slot + 2, reg, scaled, next.width)
-                    .or_else(|| self.add_scaled(slot + 2, reg, scaled, next.width))?;
+                    .scaled_index(slot + 2, reg, scaled, width)
+                    .or_else(|| self.add_scaled(slot + 2, reg, scaled, width))?;
                 return Some(2 + added);
             }
             (AluOp::Lsh | AluOp::Rsh | AluOp::Arsh, Operand::Reg(count))
                 if self.features.bmi2 && count != reg && count != Reg::R10 =>
             {
                 let count = self.gpr(count);
-                let op = shift(next.op)?;
-                self.buf.shift_by(op, next.width, dst, from, count);
+                self.buf.shift_by(shift(op)?, width, dst, from, count);
             }
             _ => return None,
         }
-        let known = match next.op {
-            AluOp::And => known.min(bits(self.imm_of(next))),
-            _ if next.width == Width::W32 => 32,
-            _ => 64,
-        };
-        self.know(reg, known);
+        self.know(reg, most);
         Some(2)
     }
+}
 
-    fn imm_of(&self, this: Arithmetic) -> u64 {
-        match this.src {
-            Operand::Imm(imm) => imm as i64 as u64,
-            Operand::Reg(_) => u64::MAX,
-        }
+/// Whether an operation may have a form that takes what it changes from elsewhere.
+const fn takes_copy(op: AluOp, src: Operand) -> bool {
+    match src {
+        Operand::Imm(0xff | 0xffff) if matches!(op, AluOp::And) => true,
+        Operand::Imm(_) => !matches!(
+            op,
+            AluOp::Mov | AluOp::Or | AluOp::And | AluOp::Xor | AluOp::Rsh | AluOp::Arsh
+        ),
+        Operand::Reg(_) => matches!(op, AluOp::Add | AluOp::Lsh | AluOp::Rsh | AluOp::Arsh),
     }
 }
 

@@ -18,6 +18,7 @@ use spec::calls::GET_SMP_PROCESSOR_ID;
 
 use super::Settled;
 use super::address::{Deferred, Sum};
+use super::alu::wanted_width;
 use super::buffer::{Buffer, Label};
 use super::deadline::Looks;
 use super::features::Features;
@@ -248,16 +249,20 @@ impl<'a> Generator<'a> {
     /// Writes slots up to another.
     pub(super) fn write_slots(&mut self, start: usize, end: usize) {
         let plainly = !self.map && !self.blinds();
+        let (facts, insns) = (&self.facts[..end], &self.insns[..end]);
         let mut slot = start;
         while slot < end {
             if slot >= self.due && self.take_due(slot) {
                 slot += 1;
                 continue;
             }
-            slot += match plainly && self.facts[slot].is_unmarked() {
-                true => self.write_insn(slot),
-                false => self.write_marked(slot),
-            };
+            let fact = &facts[slot];
+            let is_plain = plainly && fact.is_unmarked();
+            if !is_plain && let Some(count) = self.write_marked(slot) {
+                slot += count;
+                continue;
+            }
+            slot += self.write_insn(slot, &insns[slot], fact.after);
         }
     }
 
@@ -296,10 +301,11 @@ impl<'a> Generator<'a> {
     }
 
     /// Does what is to be done before a slot that something leads to, and writes the
-    /// slot, perhaps otherwise than it stands or not at all; how many slots that was.
+    /// slot if it is done otherwise than it stands, or not at all; how many slots that
+    /// was. `None` where it is now to be written as it stands.
     #[inline(never)]
-    fn write_marked(&mut self, slot: usize) -> usize {
-        let fact = self.facts[slot];
+    fn write_marked(&mut self, slot: usize) -> Option<usize> {
+        let fact = &self.facts[slot];
         if fact.is_target() {
             self.forget_all();
         }
@@ -308,26 +314,24 @@ impl<'a> Generator<'a> {
         }
         self.tick_on_loop(slot);
         if fact.is_look_up() && !self.blinds() {
-            return self.look_up(slot);
+            return Some(self.look_up(slot));
         }
         if fact.is_dead() || fact.is_absorbed() && !self.blinds() {
-            return 1;
+            return Some(1);
         }
-        let otherwise = match fact.is_rewritten() {
-            true => self.write_rewritten(slot),
-            false => None,
-        };
-        if let Some(count) = otherwise {
-            return count;
+        if fact.is_rewritten()
+            && let Some(count) = self.write_rewritten(slot)
+        {
+            return Some(count);
         }
         if self.blinds() {
             self.flags_before = self.flags.take();
             if let Some(count) = self.write_blinded(slot) {
-                return count;
+                return Some(count);
             }
             self.flags = self.flags_before;
         }
-        self.write_insn(slot)
+        None
     }
 
     /// Where calls of the function that starts at a slot lead.
@@ -345,17 +349,49 @@ impl<'a> Generator<'a> {
     }
 
     /// Writes the instruction at a slot, and perhaps those that follow it; how
-    /// many slots that was.
+    /// many slots that was. What is rare is left to another function, so that the walk
+    /// keeps what it works with in registers.
     #[inline(always)]
-    fn write_insn(&mut self, slot: usize) -> usize {
+    fn write_insn(&mut self, slot: usize, insn: &Insn, after: Halves) -> usize {
         self.flags_before = self.flags.take();
-        match self.insns[slot] {
+        match *insn {
             Insn::Alu {
                 op,
                 width,
                 dst,
                 src,
-            } => return self.alu(slot, self.wanted(slot, op, width, dst, src)),
+            } => {
+                let width = wanted_width(after, op, width, dst, src);
+                self.alu(slot, op, width, dst, src)
+            }
+            Insn::Load { base, off, .. } => {
+                let mem = self.address(base, off);
+                self.load(slot, mem)
+            }
+            Insn::Store {
+                size,
+                base,
+                off,
+                src,
+            } => {
+                self.store(size, base, off, src);
+                1
+            }
+            Insn::Jump {
+                cond,
+                width,
+                dst,
+                src,
+                ..
+            } => self.branch(slot, cond, width, dst, src),
+            Insn::Goto { .. } => self.goto(slot),
+            _ => self.write_rare(slot),
+        }
+    }
+
+    #[inline(never)]
+    fn write_rare(&mut self, slot: usize) -> usize {
+        match self.insns[slot] {
             Insn::Neg { width, dst } => self.negate(slot, width, dst),
             Insn::MovSx {
                 width,
@@ -368,27 +404,13 @@ impl<'a> Generator<'a> {
             Insn::LoadImm64 {
                 dst,
                 imm: Imm64::Value(value),
-            } => {
-                let gpr = self.gpr(dst);
-                self.buf.set(gpr, value.get());
-                self.know(dst, bits(value.get()));
-            }
-            Insn::Load { base, off, .. } => {
-                let mem = self.address(base, off);
-                return self.load(slot, mem);
-            }
+            } => self.set_imm64(dst, value.get()),
             Insn::LoadAcquire {
                 size,
                 dst,
                 base,
                 off,
             } => self.load_acquire(size, dst, base, off),
-            Insn::Store {
-                size,
-                base,
-                off,
-                src,
-            } => self.store(size, base, off, src),
             Insn::StoreRelease {
                 size,
                 base,
@@ -404,14 +426,7 @@ impl<'a> Generator<'a> {
             } => self.atomic(slot, op, size, self.address(base, off), src),
             Insn::PacketAbs { size, imm } => return self.packet_at(slot, size, imm),
             Insn::PacketInd { size, src, imm } => return self.packet_index(slot, size, src, imm),
-            Insn::Jump {
-                cond,
-                width,
-                dst,
-                src,
-                ..
-            } => return self.branch(slot, cond, width, dst, src),
-            Insn::Goto { .. } | Insn::GotoLong { .. } => return self.goto(slot),
+            Insn::GotoLong { .. } => return self.goto(slot),
             Insn::MayGoto { .. } => self.may_goto(slot),
             Insn::Call(Callee::Local(off)) => {
                 self.call_function((slot as i64 + 1 + i64::from(off)) as usize);
@@ -420,6 +435,11 @@ impl<'a> Generator<'a> {
             Insn::Call(Callee::Helper(number)) => self.call_helper(number),
             Insn::Exit => self.exit(),
             Insn::Imm64High => {}
+            Insn::Alu { .. }
+            | Insn::Load { .. }
+            | Insn::Store { .. }
+            | Insn::Jump { .. }
+            | Insn::Goto { .. } => unreachable!("they are not rare"),
             Insn::LoadImm64 { .. }
             | Insn::Call(Callee::Kfunc { .. })
             | Insn::CallReg { .. }
@@ -431,6 +451,7 @@ impl<'a> Generator<'a> {
 
     /// Does a slot otherwise than it is written. How many slots that was; `None`
     /// where it is now to be written as it stands.
+    #[inline(never)]
     fn write_rewritten(&mut self, slot: usize) -> Option<usize> {
         let rewrite = self.analysis.rewrite(slot)?;
         if let Rewrite::Exchange { dst, src } = rewrite {
@@ -467,9 +488,14 @@ impl<'a> Generator<'a> {
     /// is to be written as it stands.
     #[inline(always)]
     pub(super) fn peek(&self, slot: usize) -> Option<Insn> {
+        self.plain_ahead(slot).map(|_| self.insns[slot])
+    }
+
+    /// What is known of a slot that [`Generator::peek`] shows.
+    #[inline(always)]
+    pub(super) fn plain_ahead(&self, slot: usize) -> Option<&Fact> {
         let fact = self.ahead.get(slot)?;
-        let plain = fact.is_plain() && self.deferred.slot != slot;
-        plain.then(|| self.insns[slot])
+        (fact.is_plain() && self.deferred.slot != slot).then_some(fact)
     }
 
     /// What is wanted after a slot.
@@ -493,25 +519,23 @@ impl<'a> Generator<'a> {
         self.known[reg.index() & 15]
     }
 
-    pub(super) fn known_of(&self, operand: Operand) -> u8 {
-        match operand {
-            Operand::Reg(reg) => self.known(reg),
-            Operand::Imm(imm) => bits(imm as i64 as u64),
-        }
-    }
-
     #[inline(always)]
     pub(super) fn know(&mut self, reg: Reg, bits: u8) {
         self.known[reg.index() & 15] = bits;
     }
 
     /// The flags now say how the register compares with 0.
+    #[inline(always)]
     pub(super) fn set_flags(&mut self, reg: Reg, width: Width) {
         self.flags = Some(Flags { reg, width });
     }
 
     /// What was written left the flags alone, and changed one register.
+    #[inline(always)]
     pub(super) fn keep_flags(&mut self, flags: Option<Flags>, changed: Reg) {
-        self.flags = flags.filter(|flags| flags.reg != changed);
+        self.flags = match flags {
+            Some(Flags { reg, .. }) if reg == changed => None,
+            flags => flags,
+        };
     }
 }

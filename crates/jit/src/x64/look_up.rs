@@ -30,6 +30,7 @@ pub(super) struct Table {
 impl Generator<'_> {
     /// Writes the look-up of the tree that begins at a slot; how many slots that
     /// was.
+    #[inline(never)]
     pub(super) fn look_up(&mut self, slot: usize) -> usize {
         let analysis = self.analysis;
         let tree = analysis.trees.starting_at(slot).expect("one begins here");

@@ -25,6 +25,7 @@ pub(super) struct Modification {
 impl Generator<'_> {
     /// Performs the load at a slot from an address, perhaps as an operand of what
     /// follows it; how many slots that was.
+    #[inline(never)]
     pub(super) fn load(&mut self, slot: usize, mem: Mem) -> usize {
         let Insn::Load {
             size, signed, dst, ..

@@ -3,7 +3,7 @@
 
 use isa::ebpf::{AluOp, Operand, Reg, Size, Width};
 
-use super::alu::Arithmetic;
+use super::alu::{Arithmetic, all};
 use super::asm::Shift;
 use super::frame::SCRATCH;
 use super::generator::Generator;
@@ -54,8 +54,7 @@ impl Generator<'_> {
             _ => return None,
         };
         let fits = back.dst == dst && back.width == width && (count..64).contains(&by);
-        let all = if width == Width::W32 { 32 } else { 64 };
-        (fits && by < all).then_some(Extension {
+        (fits && by < all(width).into()).then_some(Extension {
             from,
             sign,
             width,
@@ -118,7 +117,7 @@ impl Generator<'_> {
             return Some(1);
         }
         self.buf.lea(next.width, self.gpr(dst), mem);
-        self.know(dst, if next.width == Width::W32 { 32 } else { 64 });
+        self.know(dst, all(next.width));
         Some(1)
     }
 
@@ -191,50 +190,65 @@ impl Generator<'_> {
         reg: Reg,
         count: i32,
     ) -> usize {
-        let dst = self.gpr(reg);
-        let known = self.known(reg);
-        let count = match width {
-            Width::W32 => count & 31,
-            Width::W64 => count & 63,
-        } as u8;
-        if count == 0 {
-            self.zero_upper(slot, width, reg);
-            return 1;
-        }
-        if op == AluOp::Lsh {
-            if let Some(extension) = self.extension(slot + 1, reg, width, count.into())
-                && extension.by == 0
-            {
-                if extension.sign.is_some() || known > 8 * extension.from.bytes() as u8 {
-                    self.buf.extend(extension.from, extension.sign, dst, dst);
-                    self.finish_extension(reg, extension);
-                }
-                return 2;
+        let count = count as u8 & (all(width) - 1);
+        match (op, count) {
+            (_, 0) => {
+                self.zero_upper(slot, width, reg);
+                1
             }
-            if count <= 3
-                && let Some(more) = self
-                    .scaled_index(slot + 1, reg, (reg, count), width)
-                    .or_else(|| self.add_scaled(slot + 1, reg, (reg, count), width))
-            {
-                return 1 + more;
+            (AluOp::Lsh, 1..=3 | 16 | 24 | 32 | 48 | 56) => {
+                self.fuse_or_shift(slot, width, reg, count)
             }
+            _ => self.only_shift(op, width, reg, count),
         }
-        let encoded = shift(op).expect("the caller passes shifts");
-        self.buf.shift(encoded, width, dst, count);
-        self.set_flags(reg, width);
-        let most = match width {
-            Width::W32 => 32,
-            Width::W64 => 64,
-        };
-        let left = match op {
-            AluOp::Lsh => known.min(most) + count,
-            AluOp::Rsh => known.min(most).saturating_sub(count),
-            _ => most,
+    }
+
+    #[inline(never)]
+    fn fuse_or_shift(&mut self, slot: usize, width: Width, reg: Reg, count: u8) -> usize {
+        match self.fuse_shift(slot, width, reg, count) {
+            Some(slots) => slots,
+            None => self.only_shift(AluOp::Lsh, width, reg, count),
+        }
+    }
+
+    /// `dst` is shifted by a count other than 0; always one slot.
+    #[inline(always)]
+    fn only_shift(&mut self, op: AluOp, width: Width, reg: Reg, count: u8) -> usize {
+        let most = all(width);
+        let known = self.known(reg).min(most);
+        let (encoded, left) = match op {
+            AluOp::Lsh => (Shift::Shl, known + count),
+            AluOp::Rsh => (Shift::Shr, known.saturating_sub(count)),
+            _ => (Shift::Sar, most),
         };
         self.know(reg, left.min(most));
+        self.set_flags(reg, width);
+        self.buf.shift(encoded, width, self.frame.gpr(reg), count);
         1
     }
 
+    /// `dst <<= count` together with what follows it, a shift back or a sum; how many
+    /// slots that was.
+    fn fuse_shift(&mut self, slot: usize, width: Width, reg: Reg, count: u8) -> Option<usize> {
+        if count <= 3 {
+            let more = self
+                .scaled_index(slot + 1, reg, (reg, count), width)
+                .or_else(|| self.add_scaled(slot + 1, reg, (reg, count), width))?;
+            return Some(1 + more);
+        }
+        let extension = self.extension(slot + 1, reg, width, count.into())?;
+        if extension.by > 0 {
+            return None;
+        }
+        if extension.sign.is_some() || self.known(reg) > 8 * extension.from.bytes() as u8 {
+            let dst = self.gpr(reg);
+            self.buf.extend(extension.from, extension.sign, dst, dst);
+            self.finish_extension(reg, extension);
+        }
+        Some(2)
+    }
+
+    #[inline(never)]
     pub(super) fn shift_by_reg(&mut self, this: Arithmetic, dst: Gpr, count: Reg) {
         let op = shift(this.op).expect("the caller passes shifts");
         let width = this.width;
@@ -255,7 +269,7 @@ impl Generator<'_> {
             self.buf.shift_by_cl(op, width, dst);
             self.buf.mov(Width::W64, rcx, SCRATCH);
         }
-        self.know(this.dst, if width == Width::W32 { 32 } else { 64 });
+        self.know(this.dst, all(width));
     }
 
     /// `dst` is `src` rotated left.
