@@ -18,7 +18,7 @@
 use isa::ebpf::{AluOp, Insn, Operand, Reg, Width};
 
 use super::Rewrite;
-use super::fact::{Fact, Way};
+use super::fact::Fact;
 
 /// How many instructions before the end of a loop copies are looked for.
 const COPIES: usize = 6;
@@ -107,7 +107,7 @@ impl Finder<'_> {
     fn end(&self, jump: usize) -> Option<End> {
         let head = self.facts[jump].jump()?;
         let over = jump.checked_sub(1).filter(|&slot| {
-            self.facts[slot].way == Way::Branch && self.facts[slot].jump() == Some(jump + 1)
+            self.facts[slot].branches() && self.facts[slot].jump() == Some(jump + 1)
         });
         let slot = over.unwrap_or(jump);
         let fact = &self.facts[slot];

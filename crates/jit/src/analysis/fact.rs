@@ -5,22 +5,9 @@ use isa::ebpf::Reg;
 use super::Rewrite;
 use super::transfer::{Halves, Transfer};
 
-/// How control leaves a slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
-    /// To the next slot.
-    Next,
-    /// To the next slot or to the target.
-    Branch,
-    /// To the target.
-    Goto,
-    /// Out of the function.
-    Exit,
-}
-
 /// What makes a slot more than the next of its kind, as a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Marks(u8);
+pub(super) struct Marks(u16);
 
 impl Marks {
     pub(super) const NONE: Marks = Marks(0);
@@ -31,8 +18,12 @@ impl Marks {
     const REWRITTEN: Marks = Marks(16);
     pub(super) const LOOK_UP: Marks = Marks(32);
     pub(super) const ABSORBED: Marks = Marks(64);
+    /// Control may go where its jump leads.
+    pub(super) const JUMPS: Marks = Marks(128);
+    /// Control does not go on to the next slot.
+    pub(super) const STOPS: Marks = Marks(256);
     /// Control may leave it for elsewhere than the next slot.
-    pub(super) const LEAVES: Marks = Marks(128);
+    pub(super) const LEAVES: Marks = Marks::JUMPS.and(Marks::STOPS);
 
     pub(super) const fn and(self, other: Marks) -> Marks {
         Marks(self.0 | other.0)
@@ -42,6 +33,7 @@ impl Marks {
         self.0 & other.0 != 0
     }
 
+    #[inline(always)]
     pub(super) fn set(&mut self, mark: Marks, holds: bool) {
         self.0 = self.0 & !mark.0 | if holds { mark.0 } else { 0 };
     }
@@ -56,7 +48,6 @@ pub(crate) struct Fact {
     /// Where a jump leads; for what is done in another way, the position in
     /// [`Analysis::rewrites`].
     link: u32,
-    pub(super) way: Way,
     pub(super) marks: Marks,
 }
 
@@ -66,7 +57,6 @@ impl Fact {
         transfer: Transfer::pure(Halves::NONE, Halves::NONE),
         after: Halves::NONE,
         link: 0,
-        way: Way::Next,
         marks: Marks::NONE,
     };
 
@@ -76,7 +66,6 @@ impl Fact {
     pub(super) fn note(&mut self, transfer: Transfer, after: Halves) -> Halves {
         self.transfer = transfer;
         self.after = after;
-        self.way = Way::Next;
         let before = transfer.carry(after);
         self.marks = match before {
             Some(_) => Marks::NONE,
@@ -85,12 +74,11 @@ impl Fact {
         before.unwrap_or(after)
     }
 
-    /// Notes where control goes from an instruction, and nothing else.
+    /// Notes how control goes on from an instruction, and nothing else.
     #[inline(always)]
-    pub(super) fn leave(&mut self, way: Way, target: usize, marks: Marks) {
-        self.way = way;
+    pub(super) fn leave(&mut self, marks: Marks, target: usize) {
+        self.marks = marks;
         self.link = target as u32;
-        self.marks = marks.and(Marks::LEAVES);
     }
 
     /// Notes the rest of such an instruction, which is done in any case.
@@ -147,6 +135,12 @@ impl Fact {
     #[inline(always)]
     pub(super) fn leaves(&self) -> bool {
         self.marks.overlap(Marks::LEAVES)
+    }
+
+    /// Whether control does not go on to the next slot.
+    #[inline(always)]
+    pub(super) fn stops(&self) -> bool {
+        self.marks.overlap(Marks::STOPS)
     }
 
     /// Whether it is written as it stands, for those only that come from the slot
@@ -230,12 +224,14 @@ impl Fact {
 
     /// Whether control may leave it for elsewhere and for the next slot.
     pub(crate) fn branches(&self) -> bool {
-        self.way == Way::Branch
+        self.marks.0 & Marks::LEAVES.0 == Marks::JUMPS.0
     }
 
     /// Where it jumps, always or sometimes.
     #[inline(always)]
     pub(crate) fn jump(&self) -> Option<usize> {
-        matches!(self.way, Way::Branch | Way::Goto).then_some(self.link as usize)
+        self.marks
+            .overlap(Marks::JUMPS)
+            .then_some(self.link as usize)
     }
 }

@@ -28,6 +28,7 @@ use isa::ebpf::{AluOp, Insn, Operand, Reg, Width};
 
 use super::Fact;
 use super::transfer::{Halves, Transfer};
+use super::usage::Ops;
 
 /// How many instructions back a search goes.
 const REACH: usize = 24;
@@ -122,43 +123,59 @@ impl Sought {
         &mut self,
         slot: usize,
         op: AluOp,
-        dst: Reg,
         src: Operand,
+        transfer: Transfer,
         ends: &mut Vec<u32>,
     ) {
-        if self.regs.has(dst) {
-            self.meet(op, dst, src, ends);
+        if self.regs.overlaps(transfer.written()) {
+            self.meet(op, src, transfer, ends);
         }
-        match (op, src) {
-            (AluOp::Rsh, Operand::Imm(24 | 56)) => ends.push(slot as u32),
-            (AluOp::Or | AluOp::Xor | AluOp::Add, Operand::Reg(src)) => {
-                if self.regs != Halves::NONE {
-                    ends.push(self.slot);
-                }
-                self.slot = slot as u32;
-                self.regs = Halves::low(dst).and(Halves::low(src));
-            }
-            _ => {}
+        if Ops::ENDS.has(op) {
+            self.visit_end(slot, op, src, transfer, ends);
         }
     }
 
     /// Takes the last write of a register.
-    fn meet(&mut self, op: AluOp, dst: Reg, src: Operand, ends: &mut Vec<u32>) {
+    #[inline(never)]
+    fn meet(&mut self, op: AluOp, src: Operand, transfer: Transfer, ends: &mut Vec<u32>) {
         let shifts = matches!(op, AluOp::Lsh | AluOp::Rsh) && matches!(src, Operand::Imm(_));
         if !shifts {
             self.regs = Halves::NONE;
             return;
         }
-        self.regs = self.regs.without(Halves::both(dst));
+        self.regs = self.regs.without(transfer.written());
         if self.regs == Halves::NONE {
             ends.push(self.slot);
         }
     }
 
-    /// Takes another instruction that writes this register.
+    /// Takes an operation with which idioms may end.
     #[inline(always)]
-    pub(super) fn forget(&mut self, written: Reg) {
-        if self.regs.has(written) {
+    fn visit_end(
+        &mut self,
+        slot: usize,
+        op: AluOp,
+        src: Operand,
+        transfer: Transfer,
+        ends: &mut Vec<u32>,
+    ) {
+        match src {
+            Operand::Imm(24 | 56) if op == AluOp::Rsh => ends.push(slot as u32),
+            Operand::Reg(_) if op != AluOp::Rsh => {
+                if self.regs != Halves::NONE {
+                    ends.push(self.slot);
+                }
+                self.slot = slot as u32;
+                self.regs = transfer.read();
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes another instruction that writes a register.
+    #[inline(always)]
+    pub(super) fn forget(&mut self, transfer: Transfer) {
+        if self.regs.overlaps(transfer.written()) {
             self.regs = Halves::NONE;
         }
     }

@@ -26,7 +26,7 @@ pub(super) fn carry(function: Function, behind: Halves, facts: &mut [Fact]) {
     for at in (function.start..function.end).rev() {
         let fact = &facts[at];
         if fact.leaves() {
-            if !fact.branches() {
+            if fact.stops() {
                 wanted = Halves::EFFECT;
             }
             wanted = wanted.and(match fact.jump() {
@@ -85,7 +85,7 @@ fn ask_again(jumps: &[u32], facts: &mut [Fact]) -> bool {
 /// backward leads.
 fn spread(facts: &mut [Fact], more: Halves) -> bool {
     /// Few slots have one of these, which are looked at apart.
-    const RARE: Marks = Marks::LOOP.and(Marks::LEAVES);
+    const RARE: Marks = Marks::LOOP.and(Marks::STOPS);
     let Some((jump, before)) = facts.split_last_mut() else {
         return false;
     };
@@ -101,7 +101,7 @@ fn spread(facts: &mut [Fact], more: Halves) -> bool {
             break;
         }
         if fact.marks.overlap(RARE) {
-            if fact.leaves() && !fact.branches() {
+            if fact.stops() {
                 break;
             }
             changed |= fact.is_loop();

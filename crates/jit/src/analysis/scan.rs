@@ -13,7 +13,7 @@ use lower::jumps::{Arrivals, jump_target};
 use lower::trees::{self, Trees};
 use lower::{Evidence, Function, Lowered};
 
-use super::fact::{Fact, Marks, Way};
+use super::fact::{Fact, Marks};
 use super::idiom::Sought;
 use super::transfer::{Halves, Transfer};
 use super::usage::{Ops, Tally, Usage};
@@ -65,6 +65,7 @@ impl<'a> Scan<'a> {
         }
     }
 
+    #[inline(never)]
     pub(super) fn visit_function(&mut self, function: Function) -> Usage {
         let Function { start, end } = function;
         let first_backward = self.lists.backward.len();
@@ -80,13 +81,13 @@ impl<'a> Scan<'a> {
                     let transfer = Transfer::of_alu(op, width, dst, src);
                     self.tally.note_alu(op, transfer);
                     let ends = &mut self.lists.candidates;
-                    self.sought.visit_alu(slot, op, dst, src, ends);
+                    self.sought.visit_alu(slot, op, src, transfer, ends);
                     self.facts[slot].note(transfer, wanted)
                 }
                 Insn::Load { dst, base, off, .. } => {
                     let transfer = Transfer::of_load(dst, base);
                     self.tally.note_load(base, off, transfer);
-                    self.sought.forget(dst);
+                    self.sought.forget(transfer);
                     self.facts[slot].note(transfer, wanted)
                 }
                 Insn::Store {
@@ -109,7 +110,7 @@ impl<'a> Scan<'a> {
                     let transfer = Transfer::of_branch(width, dst, src);
                     self.tally.note_values(transfer);
                     let target = jump_target(Insn::Goto { off }, slot);
-                    let there = self.visit_jump(slot, target, Way::Branch);
+                    let there = self.visit_jump(slot, target, Marks::JUMPS);
                     self.facts[slot].note_leaving(transfer, wanted.and(there))
                 }
                 insn => self.visit_rare(slot, insn, wanted),
@@ -133,10 +134,10 @@ impl<'a> Scan<'a> {
     fn visit_rare(&mut self, slot: usize, insn: Insn, wanted: Halves) -> Halves {
         let transfer = Transfer::of(insn, self.result);
         self.tally.note(insn, transfer);
-        let way = match insn {
-            Insn::MayGoto { .. } => Way::Branch,
-            Insn::Goto { .. } | Insn::GotoLong { .. } => Way::Goto,
-            Insn::Exit => Way::Exit,
+        let marks = match insn {
+            Insn::MayGoto { .. } => Marks::JUMPS,
+            Insn::Goto { .. } | Insn::GotoLong { .. } => Marks::LEAVES,
+            Insn::Exit => Marks::STOPS,
             _ => {
                 if let Insn::PacketAbs { size: Size::B, .. } = insn {
                     self.lists.candidates.push(slot as u32);
@@ -144,39 +145,36 @@ impl<'a> Scan<'a> {
                 return self.facts[slot].note(transfer, wanted);
             }
         };
-        let after = match way {
-            Way::Next | Way::Branch => wanted,
-            Way::Goto | Way::Exit => Halves::EFFECT,
-        };
-        let there = match way {
-            Way::Exit => {
-                self.facts[slot].leave(way, slot, Marks::NONE);
-                Halves::EFFECT
-            }
-            _ => self.visit_jump(slot, jump_target(insn, slot), way),
-        };
-        self.facts[slot].note_leaving(transfer, after.and(there))
+        let mut after = Halves::EFFECT;
+        if !marks.overlap(Marks::STOPS) {
+            after = wanted;
+        }
+        if marks.overlap(Marks::JUMPS) {
+            after = after.and(self.visit_jump(slot, jump_target(insn, slot), marks));
+        } else {
+            self.facts[slot].leave(marks, slot);
+        }
+        self.facts[slot].note_leaving(transfer, after)
     }
 
     /// Notes where a slot jumps; what is wanted there, as far as it is known.
     #[inline(never)]
-    fn visit_jump(&mut self, slot: usize, target: Option<usize>, way: Way) -> Halves {
+    fn visit_jump(&mut self, slot: usize, target: Option<usize>, mut marks: Marks) -> Halves {
         let target = target.expect("a lowered program's jumps lead to slots");
         let lists = &mut self.lists;
         lists.jumps.push(slot as u32);
         if target <= slot {
             lists.backward.push(slot as u32);
-            self.facts[slot].leave(way, target, Marks::NONE);
+            self.facts[slot].leave(marks, target);
             return Halves::EFFECT;
         }
-        let mut marks = Marks::NONE;
         if is_selection(self.insns, slot, target) {
             lists.candidates.push(slot as u32);
-            marks = Marks::SELECTION;
+            marks = marks.and(Marks::SELECTION);
         } else {
             self.facts[target].mark(Marks::TARGET);
         }
-        self.facts[slot].leave(way, target, marks);
+        self.facts[slot].leave(marks, target);
         self.facts[target].before()
     }
 

@@ -81,6 +81,7 @@ impl Halves {
 /// result's upper half is wanted. They are kept in one, because the pass over all
 /// instructions is mostly made of this.
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(Rust, packed(4))]
 pub(super) struct Reads(u64);
 
 impl Reads {
@@ -152,6 +153,12 @@ impl Transfer {
     #[inline(always)]
     pub(super) const fn written(self) -> Halves {
         self.writes.without(Halves::EFFECT)
+    }
+
+    /// The same, with [`Halves::EFFECT`] if it does more.
+    #[inline(always)]
+    pub(super) const fn effects(self) -> Halves {
+        self.writes
     }
 
     /// Whether it reads the register.

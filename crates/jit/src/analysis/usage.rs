@@ -56,6 +56,13 @@ impl Ops {
         .and(Ops::of(AluOp::Mod))
         .and(Ops::of(AluOp::SMod));
 
+    /// Those with which idioms may end: a rotation joins two registers, a count shifts
+    /// to the right.
+    pub(super) const ENDS: Ops = Ops::of(AluOp::Or)
+        .and(Ops::of(AluOp::Xor))
+        .and(Ops::of(AluOp::Add))
+        .and(Ops::of(AluOp::Rsh));
+
     const fn of(op: AluOp) -> Ops {
         Ops(1 << op as u16)
     }
@@ -82,7 +89,7 @@ impl Tally {
 
     #[inline(always)]
     pub(super) fn note_load(&mut self, base: Reg, off: i16, transfer: Transfer) {
-        self.others = self.others.and(transfer.written());
+        self.others = self.others.and(transfer.effects());
         self.note_access(base, off, transfer);
     }
 
@@ -90,7 +97,7 @@ impl Tally {
     #[inline(always)]
     pub(super) fn note_values(&mut self, transfer: Transfer) {
         self.values = self.values.and(transfer.reads());
-        self.others = self.others.and(transfer.written());
+        self.others = self.others.and(transfer.effects());
     }
 
     #[inline(always)]
@@ -110,7 +117,7 @@ impl Tally {
                 op, base, off, src, ..
             } => {
                 usage.complex |= op.fetches_into_src();
-                self.others = self.others.and(transfer.written());
+                self.others = self.others.and(transfer.effects());
                 return self.note_store(base, off, Operand::Reg(src), transfer);
             }
             Insn::Call(Callee::Local(_)) => usage.calls_functions = true,

@@ -11,7 +11,7 @@
 use isa::ebpf::{AluOp, Insn, Operand, Reg, Size, Width};
 
 use super::{Finder, Rewrite};
-use crate::analysis::fact::{Fact, Way};
+use crate::analysis::Fact;
 
 /// A register that holds the length that the load at this offset gives.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -83,7 +83,7 @@ pub(in crate::analysis) fn find(
         if let Some(target) = fact.jump() {
             arriving[target] = arriving[target].meet(state);
         }
-        if matches!(fact.way, Way::Goto | Way::Exit) {
+        if fact.stops() {
             state = State::Unreached;
         }
     }
