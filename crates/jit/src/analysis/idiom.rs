@@ -106,7 +106,8 @@ struct Holding {
 
 /// The last operation looked at that may join two shifts to a rotation, in a pass
 /// backward, for as long as it may. Nearly all that join two registers are told apart
-/// from those that join shifts without a search of their own.
+/// from those that join shifts without a search of their own. Only arithmetic and
+/// loads are looked at: what else writes a register only keeps a slot in question.
 #[derive(Default)]
 pub(super) struct Sought {
     slot: u32,
@@ -127,7 +128,7 @@ impl Sought {
         transfer: Transfer,
         ends: &mut Vec<u32>,
     ) {
-        if self.regs.overlaps(transfer.written()) {
+        if self.regs.overlaps(transfer.effects()) {
             self.meet(op, src, transfer, ends);
         }
         if Ops::ENDS.has(op) {
@@ -175,7 +176,7 @@ impl Sought {
     /// Takes another instruction that writes a register.
     #[inline(always)]
     pub(super) fn forget(&mut self, transfer: Transfer) {
-        if self.regs.overlaps(transfer.written()) {
+        if self.regs.overlaps(transfer.effects()) {
             self.regs = Halves::NONE;
         }
     }
@@ -191,10 +192,11 @@ struct Finder<'a> {
 /// transfers of their own.
 pub(super) fn find_rotations(
     insns: &[Insn],
-    slots: impl Iterator<Item = usize>,
+    slots: impl ExactSizeIterator<Item = usize>,
     facts: &mut [Fact],
     rewrites: &mut Vec<Rewrite>,
 ) {
+    rewrites.reserve(2 * slots.len());
     let mut finder = Finder {
         insns,
         facts,
@@ -262,14 +264,16 @@ impl Finder<'_> {
     /// The last slot before this one that writes the register, if it surely does, and
     /// straight-line code leads from there.
     fn write_before(&self, slot: usize, reg: Reg) -> Option<usize> {
+        let mut entered = self.facts[slot].is_target();
         for (steps, fact) in self.facts[..slot].iter().rev().take(REACH).enumerate() {
-            let at = slot - 1 - steps;
-            if self.facts[at + 1].is_target() {
-                return None;
+            if entered {
+                break;
             }
             if fact.writes(reg) {
+                let at = slot - 1 - steps;
                 return (!self.is_chosen(at)).then_some(at);
             }
+            entered = fact.is_target();
         }
         None
     }
