@@ -67,7 +67,7 @@ impl<'a> Scan<'a> {
 
     /// Visits every slot of a function. What few slots have to do is in functions of
     /// their own, and what is known stays in memory, so that registers suffice for
-    /// the rest: that took a tenth of the instructions.
+    /// the rest.
     #[inline(never)]
     pub(super) fn visit_function(&mut self, function: Function) -> Usage {
         let Function { start, end } = function;
