@@ -17,7 +17,8 @@
 
 use isa::ebpf::{AluOp, Insn, Operand, Reg, Width};
 
-use super::{Fact, Marks, Rewrite, Way};
+use super::Rewrite;
+use super::fact::Fact;
 
 /// How many instructions before the end of a loop copies are looked for.
 const COPIES: usize = 6;
@@ -47,16 +48,21 @@ struct Finder<'a> {
     found: Vec<Exchange>,
 }
 
-/// Finds copies before the jumps at these slots, which lead backward.
-pub(super) fn find(insns: &[Insn], jumps: &[u32], facts: &mut [Fact], rewrites: &mut Vec<Rewrite>) {
+/// Finds copies before the jumps at these slots, which lead backward, in their order.
+pub(super) fn find(
+    insns: &[Insn],
+    jumps: impl Iterator<Item = usize>,
+    facts: &mut [Fact],
+    rewrites: &mut Vec<Rewrite>,
+) {
     let mut finder = Finder {
         insns,
         facts,
         rewrites,
         found: Vec::new(),
     };
-    for &jump in jumps {
-        finder.visit(jump as usize);
+    for jump in jumps {
+        finder.visit(jump);
     }
 }
 
@@ -101,7 +107,7 @@ impl Finder<'_> {
     fn end(&self, jump: usize) -> Option<End> {
         let head = self.facts[jump].jump()?;
         let over = jump.checked_sub(1).filter(|&slot| {
-            self.facts[slot].way == Way::Branch && self.facts[slot].jump() == Some(jump + 1)
+            self.facts[slot].branches() && self.facts[slot].jump() == Some(jump + 1)
         });
         let slot = over.unwrap_or(jump);
         let fact = &self.facts[slot];
@@ -207,7 +213,7 @@ impl Finder<'_> {
     /// registers but those that it names.
     fn is_simple(&self, slot: usize) -> bool {
         let chosen = slot > 0 && self.facts[slot - 1].is_selection();
-        if chosen || self.facts[slot].marks.overlap(Marks::LEAVES) {
+        if chosen || self.facts[slot].leaves() {
             return false;
         }
         if self.facts[slot].is_rewritten() {

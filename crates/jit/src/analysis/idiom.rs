@@ -28,6 +28,7 @@ use isa::ebpf::{AluOp, Insn, Operand, Reg, Width};
 
 use super::Fact;
 use super::transfer::{Halves, Transfer};
+use super::usage::Ops;
 
 /// How many instructions back a search goes.
 const REACH: usize = 24;
@@ -103,124 +104,123 @@ struct Holding {
     reg: Reg,
 }
 
-/// A slot that joins two registers that were both shifted last, one to the left and
-/// one to the right.
-struct Meeting {
-    slot: u32,
-    /// Where its `dst` and its `src` were shifted.
-    shifts: [u32; 2],
-}
-
-/// Where idioms may end.
+/// The last operation looked at that may join two shifts to a rotation, in a pass
+/// backward, for as long as it may. Nearly all that join two registers are told apart
+/// from those that join shifts without a search of their own. Only arithmetic and
+/// loads are looked at: what else writes a register only keeps a slot in question.
 #[derive(Default)]
-pub(super) struct Candidates {
-    /// Rotations.
-    meetings: Vec<Meeting>,
-    /// Counts: the last byte of a number is shifted down, and there was a
-    /// multiplication.
-    sums: Vec<usize>,
-    multiplies: bool,
-    /// Header lengths: a byte of the packet is loaded.
-    pub(super) byte_loads: Vec<usize>,
-    /// Registers whose last write was a shift: to the left in low halves, to the
-    /// right in upper ones.
-    shifted: Halves,
-    /// Where registers were shifted that are in `shifted`; with more places than
-    /// registers.
-    shifts: [u32; 16],
+pub(super) struct Sought {
+    slot: u32,
+    /// Registers whose last write before it has not been met.
+    regs: Halves,
 }
 
-impl Candidates {
-    /// Takes the next instruction, which is arithmetic.
+impl Sought {
+    /// Takes the arithmetic operation before those that it took; adds slots where
+    /// idioms may end, as soon as that is known: a rotation, or a count, which shifts
+    /// the last byte of a number down.
     #[inline(always)]
-    pub(super) fn visit_alu(&mut self, slot: usize, op: AluOp, dst: Reg, src: Operand) {
-        const MATTERS: u32 = 1 << AluOp::Lsh as u32
-            | 1 << AluOp::Rsh as u32
-            | 1 << AluOp::Or as u32
-            | 1 << AluOp::Xor as u32
-            | 1 << AluOp::Add as u32
-            | 1 << AluOp::Mul as u32;
-        let before = self.shifted;
-        self.forget(Halves::both(dst));
-        if MATTERS >> op as u32 & 1 == 0 {
+    pub(super) fn visit_alu(
+        &mut self,
+        slot: usize,
+        op: AluOp,
+        src: Operand,
+        transfer: Transfer,
+        ends: &mut Vec<u32>,
+    ) {
+        if self.regs.overlaps(transfer.effects()) {
+            self.meet(op, src, transfer, ends);
+        }
+        if Ops::ENDS.has(op) {
+            self.visit_end(slot, op, src, transfer, ends);
+        }
+    }
+
+    /// Takes the last write of a register.
+    #[inline(never)]
+    fn meet(&mut self, op: AluOp, src: Operand, transfer: Transfer, ends: &mut Vec<u32>) {
+        let shifts = matches!(op, AluOp::Lsh | AluOp::Rsh) && matches!(src, Operand::Imm(_));
+        if !shifts {
+            self.regs = Halves::NONE;
             return;
         }
-        match (op, src) {
-            (AluOp::Lsh, Operand::Imm(_)) => self.note_shift(slot, dst, Halves::low(dst)),
-            (AluOp::Rsh, Operand::Imm(count)) => {
-                self.note_shift(slot, dst, Halves::upper(dst));
-                if self.multiplies && matches!(count, 24 | 56) {
-                    self.sums.push(slot);
+        self.regs = self.regs.without(transfer.written());
+        if self.regs == Halves::NONE {
+            ends.push(self.slot);
+        }
+    }
+
+    /// Takes an operation with which idioms may end.
+    #[inline(always)]
+    fn visit_end(
+        &mut self,
+        slot: usize,
+        op: AluOp,
+        src: Operand,
+        transfer: Transfer,
+        ends: &mut Vec<u32>,
+    ) {
+        match src {
+            Operand::Imm(24 | 56) if op == AluOp::Rsh => ends.push(slot as u32),
+            Operand::Reg(_) if op != AluOp::Rsh => {
+                if self.regs != Halves::NONE {
+                    ends.push(self.slot);
                 }
+                self.slot = slot as u32;
+                self.regs = transfer.read();
             }
-            (AluOp::Or | AluOp::Xor | AluOp::Add, Operand::Reg(src)) if before.has(src) => {
-                let meet = |left, right| before.has_low(left) && before.has_upper(right);
-                if meet(dst, src) || meet(src, dst) {
-                    let shifts = [dst, src].map(|reg| self.shifts[reg.index() & 15]);
-                    let slot = slot as u32;
-                    self.meetings.push(Meeting { slot, shifts });
-                }
-            }
-            (AluOp::Mul, _) => self.multiplies = true,
             _ => {}
         }
     }
 
+    /// Takes another instruction that writes a register.
     #[inline(always)]
-    fn note_shift(&mut self, slot: usize, reg: Reg, half: Halves) {
-        self.shifted = self.shifted.and(half);
-        self.shifts[reg.index() & 15] = slot as u32;
-    }
-
-    /// Takes the next instruction, which writes this and is no arithmetic.
-    #[inline(always)]
-    pub(super) fn forget(&mut self, written: Halves) {
-        self.shifted = self.shifted.without(written);
+    pub(super) fn forget(&mut self, transfer: Transfer) {
+        if self.regs.overlaps(transfer.effects()) {
+            self.regs = Halves::NONE;
+        }
     }
 }
 
 struct Finder<'a> {
     insns: &'a [Insn],
     facts: &'a mut [Fact],
-    rewrites: Vec<Rewrite>,
+    rewrites: &'a mut Vec<Rewrite>,
 }
 
-/// Finds rewrites; notes them in `facts`, with transfers of their own.
-pub(super) fn find(insns: &[Insn], candidates: &Candidates, facts: &mut [Fact]) -> Vec<Rewrite> {
+/// Finds rotations that end at one of these slots; notes them in `facts`, with
+/// transfers of their own.
+pub(super) fn find_rotations(
+    insns: &[Insn],
+    slots: impl ExactSizeIterator<Item = usize>,
+    facts: &mut [Fact],
+    rewrites: &mut Vec<Rewrite>,
+) {
+    rewrites.reserve(2 * slots.len());
     let mut finder = Finder {
         insns,
         facts,
-        rewrites: Vec::with_capacity(2 * candidates.meetings.len()),
+        rewrites,
     };
-    for meeting in &candidates.meetings {
-        let slot = meeting.slot as usize;
+    for slot in slots {
         if let Insn::Alu {
+            op: AluOp::Or | AluOp::Xor | AluOp::Add,
             width,
             dst,
             src: Operand::Reg(src),
-            ..
         } = insns[slot]
         {
-            let [a, b] = meeting.shifts;
-            let shifts = [(a as usize, dst), (b as usize, src)];
-            finder.rotate(slot, width, shifts);
+            finder.rotate(slot, width, dst, src);
         }
     }
-    finder.rewrites
 }
 
 impl Finder<'_> {
     /// Whether an operation joins two shifts, of the register that it writes and of
     /// another, to a rotation; then it becomes one.
-    fn rotate(&mut self, slot: usize, width: Width, shifts: [(usize, Reg); 2]) -> Option<()> {
-        let dst = shifts[0].1;
-        let first = shifts[0].0.min(shifts[1].0);
-        let joined = first + 1..slot + 1;
-        if slot - first > REACH || self.facts[joined].iter().any(Fact::is_target) {
-            return None;
-        }
-        let [a, b] = shifts.map(|(at, reg)| self.shift_at(at, reg));
-        let (a, b) = (a?, b?);
+    fn rotate(&mut self, slot: usize, width: Width, dst: Reg, src: Reg) -> Option<()> {
+        let a = self.shift_before(slot, dst)?;
+        let b = self.shift_before(slot, src)?;
         let bits = match a.width {
             Width::W32 => 32,
             Width::W64 => 64,
@@ -261,20 +261,21 @@ impl Finder<'_> {
         Some(())
     }
 
-    /// The slots before this one in straight-line code, the nearest first.
-    fn before(&self, slot: usize) -> impl Iterator<Item = usize> {
-        let facts = &*self.facts;
-        (slot.saturating_sub(REACH)..slot)
-            .rev()
-            .take_while(move |&at| !facts[at + 1].is_target())
-    }
-
-    /// The last slot before this one that writes the register, if it surely does.
+    /// The last slot before this one that writes the register, if it surely does, and
+    /// straight-line code leads from there.
     fn write_before(&self, slot: usize, reg: Reg) -> Option<usize> {
-        let at = self
-            .before(slot)
-            .find(|&at| self.facts[at].transfer.writes(reg))?;
-        (!self.is_chosen(at)).then_some(at)
+        let mut entered = self.facts[slot].is_target();
+        for (steps, fact) in self.facts[..slot].iter().rev().take(REACH).enumerate() {
+            if entered {
+                break;
+            }
+            if fact.writes(reg) {
+                let at = slot - 1 - steps;
+                return (!self.is_chosen(at)).then_some(at);
+            }
+            entered = fact.is_target();
+        }
+        None
     }
 
     /// Whether the slot is the move of a selection, which may not be done.
@@ -282,8 +283,10 @@ impl Finder<'_> {
         at > 0 && self.facts[at - 1].is_selection()
     }
 
-    /// The shift at a slot, if it is done in any case and as it is written.
-    fn shift_at(&self, at: usize, reg: Reg) -> Option<Shift> {
+    /// The shift that last wrote the register before a slot, if it is done in any case
+    /// and as it is written.
+    fn shift_before(&self, slot: usize, reg: Reg) -> Option<Shift> {
+        let at = self.write_before(slot, reg)?;
         let Insn::Alu {
             op: op @ (AluOp::Lsh | AluOp::Rsh),
             width,
@@ -298,7 +301,7 @@ impl Finder<'_> {
             Width::W64 => 63,
         };
         let plain = (1..=most).contains(&count) && !self.facts[at].is_rewritten();
-        (plain && !self.is_chosen(at)).then_some(Shift {
+        plain.then_some(Shift {
             slot: at,
             reg,
             width,
@@ -338,6 +341,6 @@ impl Finder<'_> {
     }
 
     fn rewrite(&mut self, slot: usize, rewrite: Rewrite) {
-        self.facts[slot].rewrite(rewrite, &mut self.rewrites);
+        self.facts[slot].rewrite(rewrite, self.rewrites);
     }
 }

@@ -1,79 +1,112 @@
 //! Which values are still wanted, carried backward from their uses.
 //!
-//! Cost: linear. Two or three passes settle what compilers make; a function that
-//! takes more than [`MOST_PASSES`] gets the safe answer that everything is wanted
-//! where its loops begin.
+//! A first pass over every slot takes it that nothing is wanted where jumps lead
+//! backward ([`carry`]; the scan does the same as it goes). Then each jump is asked
+//! again, the last one first: where it wants more than it did, that alone is carried
+//! on from there for as long as it makes a difference ([`settle`]). So what follows the
+//! first pass only costs what a loop carries from one round to the next.
+//!
+//! Cost: linear. One or two rounds of jumps settle what compilers make; a function
+//! that takes more than [`MOST_PASSES`] gets the safe answer that everything is
+//! wanted where jumps lead backward.
 
 use lower::Function;
 
+use super::fact::{Fact, Marks};
 use super::transfer::Halves;
-use super::{Fact, Marks, Way};
+use super::usage::Usage;
 
 /// Passes after which a function gets the safe answer.
 const MOST_PASSES: usize = 8;
 
-/// Notes for every slot of a function what is wanted after it. Nothing is noted
-/// before, or less than is wanted.
-pub(super) fn settle(function: Function, loops: bool, facts: &mut [Fact]) {
-    let facts = &mut facts[function.start..function.end];
-    for _ in 0..MOST_PASSES {
-        let changed = go_back(function.start, facts, false);
-        if !changed || !loops {
+/// Notes for every slot of a function what is wanted after it, if this is wanted
+/// wherever a jump leads backward.
+pub(super) fn carry(function: Function, behind: Halves, facts: &mut [Fact]) {
+    let mut wanted = Halves::EFFECT;
+    for at in (function.start..function.end).rev() {
+        let fact = &facts[at];
+        if fact.leaves() {
+            if fact.stops() {
+                wanted = Halves::EFFECT;
+            }
+            wanted = wanted.and(match fact.jump() {
+                Some(target) if target > at => facts[target].before(),
+                Some(_) => behind,
+                None => Halves::NONE,
+            });
+        }
+        wanted = facts[at].want(wanted);
+    }
+}
+
+/// Makes up for what [`carry`] left out where it took it that nothing is wanted,
+/// given all jumps, the last one first.
+pub(super) fn settle(functions: &[Function], usage: &[Usage], jumps: &[u32], facts: &mut [Fact]) {
+    let mut before = jumps;
+    for (&function, usage) in functions.iter().zip(usage).rev() {
+        let own = before.partition_point(|&slot| slot as usize >= function.start);
+        let (jumps, rest) = before.split_at(own);
+        before = rest;
+        if usage.loops {
+            settle_loops(function, jumps, facts);
+        }
+    }
+}
+
+/// The same for the jumps of one function.
+fn settle_loops(function: Function, jumps: &[u32], facts: &mut [Fact]) {
+    let leads_back = |slot: &u32| facts[*slot as usize].jump() <= Some(*slot as usize);
+    // What comes behind is as it was.
+    let first = jumps.iter().position(leads_back).unwrap_or(jumps.len());
+    for _ in 1..MOST_PASSES {
+        if !ask_again(&jumps[first..], facts) {
             return;
         }
     }
-    go_back(function.start, facts, true);
+    carry(function, Halves::ALL, facts);
 }
 
-/// One pass backward over a function that begins at a slot; says whether a loop
-/// wants more at its beginning than the pass assumed. A pass is `safe` that assumes
-/// everything there.
-fn go_back(start: usize, facts: &mut [Fact], safe: bool) -> bool {
-    /// Few slots have one of these, which are looked at apart.
-    const RARE: Marks = Marks::LOOP.and(Marks::DEAD);
+/// Has each jump carry what is wanted where it leads; says whether that made a
+/// difference to where a jump backward leads.
+fn ask_again(jumps: &[u32], facts: &mut [Fact]) -> bool {
     let mut changed = false;
-    let mut wanted = Halves::EFFECT;
-    for at in (0..facts.len()).rev() {
-        let marks = facts[at].marks;
-        if marks.overlap(Marks::LEAVES) {
-            wanted = at_targets(start, facts, at, wanted, safe);
-        }
-        let fact = &mut facts[at];
-        let assumed = fact.after;
-        fact.after = wanted;
-        match fact.transfer.carry(wanted) {
-            Some(before) => wanted = before,
-            None => fact.marks = marks.and(Marks::DEAD),
-        }
-        if marks.overlap(RARE) {
-            fact.marks
-                .set(Marks::DEAD, fact.transfer.carry(fact.after).is_none());
-            if marks.overlap(Marks::LOOP) {
-                changed |= wanted != fact.transfer.carry(assumed).unwrap_or(assumed);
-                if safe {
-                    wanted = Halves::ALL;
-                }
-            }
+    for &jump in jumps {
+        let at = jump as usize;
+        if let Some(target) = facts[at].jump() {
+            let wanted = facts[target].before();
+            changed |= spread(&mut facts[..=at], wanted);
         }
     }
     changed
 }
 
-/// What is wanted where control goes from a slot that jumps or ends the function,
-/// given what the next slot wants.
-fn at_targets(start: usize, facts: &[Fact], at: usize, next: Halves, safe: bool) -> Halves {
-    let target = || {
-        let target = &facts[facts[at].link as usize - start];
-        if safe && target.is_loop() {
-            Halves::ALL
-        } else {
-            target.before()
-        }
+/// Has more wanted after the last of some slots, which jumps, and wherever control
+/// comes to it from slot to slot; says whether that made a difference to where a jump
+/// backward leads.
+fn spread(facts: &mut [Fact], more: Halves) -> bool {
+    /// Few slots have one of these, which are looked at apart.
+    const RARE: Marks = Marks::LOOP.and(Marks::STOPS);
+    let Some((jump, before)) = facts.split_last_mut() else {
+        return false;
     };
-    match facts[at].way {
-        Way::Next => next,
-        Way::Branch => next.and(target()),
-        Way::Goto => target(),
-        Way::Exit => Halves::EFFECT,
+    let mut more = more.without(jump.after);
+    if more == Halves::NONE {
+        return false;
     }
+    let mut changed = jump.is_loop();
+    more = jump.want_more(more);
+    for fact in before.iter_mut().rev() {
+        more = more.without(fact.after);
+        if more == Halves::NONE {
+            break;
+        }
+        if fact.marks.overlap(RARE) {
+            if fact.stops() {
+                break;
+            }
+            changed |= fact.is_loop();
+        }
+        more = fact.want_more(more);
+    }
+    changed
 }

@@ -49,10 +49,6 @@ impl Halves {
         self.overlaps(Halves::both(reg))
     }
 
-    pub(super) const fn has_low(self, reg: Reg) -> bool {
-        self.overlaps(Halves::low(reg))
-    }
-
     /// Whether the upper half of the register is wanted.
     pub(crate) const fn has_upper(self, reg: Reg) -> bool {
         self.overlaps(Halves::upper(reg))
@@ -70,15 +66,63 @@ impl Halves {
             (Operand::Reg(reg), Width::W64) => Halves::both(reg),
         }
     }
+
+    /// What a store of this size reads of its operand.
+    const fn stored(size: Size, operand: Operand) -> Halves {
+        let width = match size {
+            Size::DW => Width::W64,
+            _ => Width::W32,
+        };
+        Halves::operand(operand, width)
+    }
+}
+
+/// What is read: in the low word in any case, in the high word upper halves if the
+/// result's upper half is wanted. They are kept in one, because the pass over all
+/// instructions is mostly made of this.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(Rust, packed(4))]
+pub(super) struct Reads(u64);
+
+impl Reads {
+    const NONE: Reads = Reads(0);
+
+    const fn of(always: Halves, follows: Halves) -> Reads {
+        Reads(always.0 as u64 | (follows.0 as u64) << 32)
+    }
+
+    /// Both halves of the register in both words.
+    const fn all(reg: Reg) -> Reads {
+        Reads(0x1_0001_0001_0001 << reg.number())
+    }
+
+    pub(super) const fn and(self, other: Reads) -> Reads {
+        Reads(self.0 | other.0)
+    }
+
+    const fn among(self, mask: Reads) -> Reads {
+        Reads(self.0 & mask.0)
+    }
+
+    const fn always(self) -> Halves {
+        Halves(self.0 as u32)
+    }
+
+    const fn follows(self) -> Halves {
+        Halves((self.0 >> 32) as u32)
+    }
+
+    /// All that may be read.
+    pub(super) const fn halves(self) -> Halves {
+        self.always().and(self.follows())
+    }
 }
 
 /// What an instruction does to wanted values.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Transfer {
-    /// Read in any case; together with [`Halves::EFFECT`] where that is written.
-    reads: Halves,
-    /// Upper halves that are read if the result's upper half is wanted.
-    follows: Halves,
+    /// Together with [`Halves::EFFECT`] where that is written.
+    reads: Reads,
     /// Together with [`Halves::EFFECT`], where it is not left out if nothing it
     /// writes is wanted.
     writes: Halves,
@@ -88,8 +132,7 @@ impl Transfer {
     /// An instruction that only computes.
     pub(crate) const fn pure(reads: Halves, writes: Halves) -> Transfer {
         Transfer {
-            reads,
-            follows: Halves::NONE,
+            reads: Reads::of(reads, Halves::NONE),
             writes,
         }
     }
@@ -97,7 +140,13 @@ impl Transfer {
     /// What it reads.
     #[inline(always)]
     pub(super) const fn read(self) -> Halves {
-        self.reads.and(self.follows)
+        self.reads.halves()
+    }
+
+    /// The same, told apart.
+    #[inline(always)]
+    pub(super) const fn reads(self) -> Reads {
+        self.reads
     }
 
     /// What it writes.
@@ -106,9 +155,15 @@ impl Transfer {
         self.writes.without(Halves::EFFECT)
     }
 
+    /// The same, with [`Halves::EFFECT`] if it does more.
+    #[inline(always)]
+    pub(super) const fn effects(self) -> Halves {
+        self.writes
+    }
+
     /// Whether it reads the register.
     pub(crate) fn uses(self, reg: Reg) -> bool {
-        self.reads.and(self.follows).has(reg)
+        self.read().has(reg)
     }
 
     /// Whether it writes the register.
@@ -127,6 +182,12 @@ impl Transfer {
     }
 
     #[inline(always)]
+    pub(super) fn of_store(size: Size, base: Reg, src: Operand) -> Transfer {
+        let reads = Halves::both(base).and(Halves::stored(size, src));
+        Transfer::effect(reads, Halves::NONE)
+    }
+
+    #[inline(always)]
     pub(super) fn of_branch(width: Width, dst: Reg, src: Operand) -> Transfer {
         let dst = Halves::operand(Operand::Reg(dst), width);
         Transfer::effect(dst.and(Halves::operand(src, width)), Halves::NONE)
@@ -134,19 +195,14 @@ impl Transfer {
 
     /// An instruction that does more than to write registers.
     const fn effect(reads: Halves, writes: Halves) -> Transfer {
-        Transfer {
-            reads: reads.and(Halves::EFFECT),
-            follows: Halves::NONE,
-            writes: writes.and(Halves::EFFECT),
-        }
+        Transfer::pure(reads.and(Halves::EFFECT), writes.and(Halves::EFFECT))
     }
 
     /// A 64-bit operation in place, the low half of whose result depends on the low
     /// half of the register alone.
     const fn in_place(reg: Reg) -> Transfer {
         Transfer {
-            reads: Halves::low(reg),
-            follows: Halves::upper(reg),
+            reads: Reads::of(Halves::low(reg), Halves::upper(reg)),
             writes: Halves::both(reg),
         }
     }
@@ -155,13 +211,6 @@ impl Transfer {
     pub(super) fn of(insn: Insn, result: Halves) -> Transfer {
         let compute = |dst: Reg, reads: Halves| Transfer::pure(reads, Halves::both(dst));
         let effect = Transfer::effect;
-        let stored = |size: Size, src: Operand| {
-            let width = match size {
-                Size::DW => Width::W64,
-                _ => Width::W32,
-            };
-            Halves::operand(src, width)
-        };
         match insn {
             Insn::Alu {
                 op,
@@ -175,7 +224,7 @@ impl Transfer {
             } => Transfer::of_branch(width, dst, src),
             Insn::Store {
                 size, base, src, ..
-            } => effect(Halves::both(base).and(stored(size, src)), Halves::NONE),
+            } => Transfer::of_store(size, base, src),
             Insn::Neg { width, dst } => match width {
                 Width::W32 => compute(dst, Halves::low(dst)),
                 Width::W64 => Transfer::in_place(dst),
@@ -192,10 +241,7 @@ impl Transfer {
             Insn::LoadAcquire { dst, base, .. } => effect(Halves::both(base), Halves::both(dst)),
             Insn::StoreRelease {
                 size, base, src, ..
-            } => {
-                let source = stored(size, Operand::Reg(src));
-                effect(Halves::both(base).and(source), Halves::NONE)
-            }
+            } => Transfer::of_store(size, base, Operand::Reg(src)),
             Insn::Atomic {
                 op,
                 size,
@@ -203,7 +249,7 @@ impl Transfer {
                 src,
                 ..
             } => {
-                let mut reads = Halves::both(base).and(stored(size, Operand::Reg(src)));
+                let mut reads = Halves::both(base).and(Halves::stored(size, Operand::Reg(src)));
                 let mut writes = Halves::NONE;
                 if op.fetches_into_src() {
                     writes = Halves::both(src);
@@ -239,69 +285,61 @@ impl Transfer {
         }
         let follows = match made & Halves::UPPER.0 {
             0 => 0,
-            _ => self.follows.0,
+            _ => self.reads.follows().0,
         };
-        Some(Halves((after.0 ^ made) | self.reads.0 | follows))
+        Some(Halves((after.0 ^ made) | self.reads.always().0 | follows))
     }
 }
 
-/// Which halves of its operands' registers an arithmetic operation reads, as masks
-/// over both.
+/// Which halves of its operands' registers an arithmetic operation reads, as masks.
 #[derive(Clone, Copy)]
-struct Reads {
-    dst: Halves,
-    src: Halves,
-    /// If the result's upper half is wanted.
-    follows_dst: Halves,
-    follows_src: Halves,
+struct Masks {
+    dst: Reads,
+    src: Reads,
 }
 
-impl Reads {
-    const fn of(op: AluOp, width: Width) -> Reads {
-        const NONE: Halves = Halves::NONE;
-        const LOW: Halves = Halves::LOW;
-        const UPPER: Halves = Halves::UPPER;
-        const BOTH: Halves = LOW.and(UPPER);
-        let (dst, src, follows_dst, follows_src) = match (width, op) {
-            (Width::W32, AluOp::Mov) => (NONE, LOW, NONE, NONE),
-            (Width::W32, _) => (LOW, LOW, NONE, NONE),
-            (Width::W64, AluOp::Mov) => (NONE, LOW, NONE, UPPER),
-            (Width::W64, AluOp::Lsh) => (LOW, LOW, UPPER, NONE),
-            (Width::W64, AluOp::Rsh | AluOp::Arsh) => (BOTH, LOW, NONE, NONE),
-            (Width::W64, AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod) => {
-                (BOTH, BOTH, NONE, NONE)
-            }
+impl Masks {
+    const fn of(op: AluOp, width: Width) -> Masks {
+        const NONE: Reads = Reads::NONE;
+        const LOW: Reads = Reads::of(Halves::LOW, Halves::NONE);
+        const BOTH: Reads = Reads::of(Halves::LOW.and(Halves::UPPER), Halves::NONE);
+        /// The low half, and the upper one if that is wanted.
+        const EACH: Reads = Reads::of(Halves::LOW, Halves::UPPER);
+        let (dst, src) = match (width, op) {
+            (Width::W32, AluOp::Mov) => (NONE, LOW),
+            (Width::W32, _) => (LOW, LOW),
+            (Width::W64, AluOp::Mov) => (NONE, EACH),
+            (Width::W64, AluOp::Lsh) => (EACH, LOW),
+            (Width::W64, AluOp::Rsh | AluOp::Arsh) => (BOTH, LOW),
+            (Width::W64, AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod) => (BOTH, BOTH),
             // The low half of the result depends on low halves alone.
-            (Width::W64, _) => (LOW, LOW, UPPER, UPPER),
+            (Width::W64, _) => (EACH, EACH),
         };
-        Reads {
-            dst,
-            src,
-            follows_dst,
-            follows_src,
-        }
+        Masks { dst, src }
     }
 
     #[inline(always)]
     const fn transfer(self, dst: Reg, src: Operand) -> Transfer {
-        let dst = Halves::both(dst).0;
-        let src = Halves::operand(src, Width::W64).0;
+        let all = Reads::all(dst);
+        let src = match src {
+            Operand::Imm(_) => Reads::NONE,
+            Operand::Reg(reg) => Reads::all(reg).among(self.src),
+        };
         Transfer {
-            reads: Halves(dst & self.dst.0 | src & self.src.0),
-            follows: Halves(dst & self.follows_dst.0 | src & self.follows_src.0),
-            writes: Halves(dst),
+            reads: all.among(self.dst).and(src),
+            writes: all.always(),
         }
     }
 }
 
 /// By operation and width.
-const ALU: [[Reads; 2]; OPS.len()] = {
-    let mut table = [[Reads::of(AluOp::Mov, Width::W32); 2]; OPS.len()];
+const ALU: [[Masks; 2]; OPS.len()] = {
+    let mut table = [[Masks::of(AluOp::Mov, Width::W32); 2]; OPS.len()];
     let mut index = 0;
     while index < OPS.len() {
         let op = OPS[index];
-        table[op as usize][Width::W32 as usize] = Reads::of(op, Width::W32);
-        table[op as usize][Width::W64 as usize] = Reads::of(op, Width::W64);
+        table[op as usize][Width::W32 as usize] = Masks::of(op, Width::W32);
+        table[op as usize][Width::W64 as usize] = Masks::of(op, Width::W64);
         index += 1;
     }
     table

@@ -3,7 +3,7 @@
 use isa::ebpf::{AluOp, Callee, Insn, Operand, Reg};
 use spec::calls::GET_SMP_PROCESSOR_ID;
 
-use super::transfer::{Halves, Transfer};
+use super::transfer::{Halves, Reads, Transfer};
 
 /// What a function uses.
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,55 +39,86 @@ impl Usage {
 /// What a function uses, as far as it was looked at.
 #[derive(Default)]
 pub(super) struct Tally {
-    /// Registers that are read otherwise than as the base of an access; and the
-    /// others in use.
-    values: Halves,
+    /// Registers that are read otherwise than by an access; and the others in use.
+    values: Reads,
     others: Halves,
-    /// Arithmetic operations, as a set.
-    ops: u16,
+    ops: Ops,
     usage: Usage,
 }
 
-/// Those of which a register is the divisor, or a constant.
-const DIVISIONS: u16 = 1 << AluOp::Div as u16
-    | 1 << AluOp::SDiv as u16
-    | 1 << AluOp::Mod as u16
-    | 1 << AluOp::SMod as u16;
+/// Arithmetic operations, as a set.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Ops(u16);
+
+impl Ops {
+    const DIVISIONS: Ops = Ops::of(AluOp::Div)
+        .and(Ops::of(AluOp::SDiv))
+        .and(Ops::of(AluOp::Mod))
+        .and(Ops::of(AluOp::SMod));
+
+    /// Those with which idioms may end: a rotation joins two registers, a count shifts
+    /// to the right.
+    pub(super) const ENDS: Ops = Ops::of(AluOp::Or)
+        .and(Ops::of(AluOp::Xor))
+        .and(Ops::of(AluOp::Add))
+        .and(Ops::of(AluOp::Rsh));
+
+    const fn of(op: AluOp) -> Ops {
+        Ops(1 << op as u16)
+    }
+
+    pub(super) const fn and(self, other: Ops) -> Ops {
+        Ops(self.0 | other.0)
+    }
+
+    const fn overlaps(self, other: Ops) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    pub(super) const fn has(self, op: AluOp) -> bool {
+        self.overlaps(Ops::of(op))
+    }
+}
 
 impl Tally {
     #[inline(always)]
     pub(super) fn note_alu(&mut self, op: AluOp, transfer: Transfer) {
-        self.ops |= 1 << op as u16;
+        self.ops = self.ops.and(Ops::of(op));
         self.note_values(transfer);
     }
 
     #[inline(always)]
-    pub(super) fn note_load(&mut self, dst: Reg, base: Reg, off: i16) {
-        self.others = self.others.and(Halves::low(dst));
-        self.note_access(base, off);
+    pub(super) fn note_load(&mut self, base: Reg, off: i16, transfer: Transfer) {
+        self.others = self.others.and(transfer.effects());
+        self.note_access(base, off, transfer);
     }
 
     /// An instruction without an access.
     #[inline(always)]
     pub(super) fn note_values(&mut self, transfer: Transfer) {
-        self.values = self.values.and(transfer.read());
-        self.others = self.others.and(transfer.written());
+        self.values = self.values.and(transfer.reads());
+        self.others = self.others.and(transfer.effects());
+    }
+
+    #[inline(always)]
+    pub(super) fn note_store(&mut self, base: Reg, off: i16, src: Operand, transfer: Transfer) {
+        self.usage.stack_escapes |= src == Operand::Reg(Reg::R10);
+        self.note_access(base, off, transfer);
     }
 
     pub(super) fn note(&mut self, insn: Insn, transfer: Transfer) {
         let usage = &mut self.usage;
         match insn {
-            Insn::Store { base, off, src, .. } => return self.note_store(base, off, src),
             Insn::StoreRelease { base, off, src, .. } => {
-                return self.note_store(base, off, Operand::Reg(src));
+                return self.note_store(base, off, Operand::Reg(src), transfer);
             }
-            Insn::LoadAcquire { dst, base, off, .. } => return self.note_load(dst, base, off),
+            Insn::LoadAcquire { base, off, .. } => return self.note_load(base, off, transfer),
             Insn::Atomic {
                 op, base, off, src, ..
             } => {
                 usage.complex |= op.fetches_into_src();
-                self.others = self.others.and(transfer.read()).and(transfer.written());
-                return self.note_store(base, off, Operand::Reg(src));
+                self.others = self.others.and(transfer.effects());
+                return self.note_store(base, off, Operand::Reg(src), transfer);
             }
             Insn::Call(Callee::Local(_)) => usage.calls_functions = true,
             Insn::Call(Callee::Helper(GET_SMP_PROCESSOR_ID)) => usage.asks_processor = true,
@@ -99,28 +130,27 @@ impl Tally {
         self.note_values(transfer);
     }
 
-    fn note_store(&mut self, base: Reg, off: i16, src: Operand) {
-        if let Operand::Reg(src) = src {
-            self.values = self.values.and(Halves::low(src));
-        }
-        self.note_access(base, off);
-    }
-
+    /// An access, which reads nothing but its base and what it stores.
     #[inline(always)]
-    fn note_access(&mut self, base: Reg, off: i16) {
-        self.others = self.others.and(Halves::low(base));
+    fn note_access(&mut self, base: Reg, off: i16, transfer: Transfer) {
+        self.others = self.others.and(transfer.read());
         if base == Reg::R10 {
             self.usage.stack_accesses += 1;
             self.usage.lowest_stack = self.usage.lowest_stack.min(off);
         }
     }
 
+    pub(super) fn ops(&self) -> Ops {
+        self.ops
+    }
+
     /// All that the function uses.
     pub(super) fn finish(self, loops: bool) -> Usage {
+        let values = self.values.halves();
         Usage {
-            regs: self.values.and(self.others).regs(),
-            stack_escapes: self.values.has(Reg::R10),
-            complex: self.usage.complex || self.ops & DIVISIONS != 0,
+            regs: values.and(self.others).regs(),
+            stack_escapes: self.usage.stack_escapes || values.has(Reg::R10),
+            complex: self.usage.complex || self.ops.overlaps(Ops::DIVISIONS),
             loops,
             ..self.usage
         }

@@ -26,7 +26,7 @@ use isa::ebpf::{AluOp, Insn, Operand, Reg, Width};
 use lower::Function;
 
 use super::constants::{self, Constants};
-use super::{Candidates, Finder, Holding, Rewrite};
+use super::{Finder, Holding, Rewrite};
 use crate::analysis::Fact;
 
 /// Slots from where a number is read first to where its bits are counted.
@@ -110,35 +110,31 @@ impl Made {
     }
 }
 
-/// Finds counts where liveness is known, and adds rewrites of them; whether there
-/// are any.
+/// Finds counts that end at one of these slots, where liveness is known, and adds
+/// rewrites of them; whether there are any.
 pub(in crate::analysis) fn find(
     insns: &[Insn],
     functions: &[Function],
-    candidates: &Candidates,
+    slots: impl Iterator<Item = usize>,
     counts: Counts,
     facts: &mut [Fact],
     rewrites: &mut Vec<Rewrite>,
 ) -> bool {
-    if !counts.ones || candidates.sums.is_empty() {
-        return false;
-    }
     let before = rewrites.len();
     let mut finder = Finder {
         insns,
         facts,
-        rewrites: std::mem::take(rewrites),
+        rewrites,
     };
     let mut constants = Constants::of(Function { start: 0, end: 0 });
-    for &slot in &candidates.sums {
+    for slot in slots {
         if !constants.covers(slot) {
             let index = functions.partition_point(|function| function.end <= slot);
             constants = Constants::of(functions[index]);
         }
         finder.count(slot, counts, &mut constants);
     }
-    *rewrites = finder.rewrites;
-    rewrites.len() > before
+    finder.rewrites.len() > before
 }
 
 impl Finder<'_> {

@@ -11,7 +11,7 @@
 use isa::ebpf::{AluOp, Insn, Operand, Reg, Size, Width};
 
 use super::{Finder, Rewrite};
-use crate::analysis::{Fact, Way};
+use crate::analysis::Fact;
 
 /// A register that holds the length that the load at this offset gives.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -42,17 +42,16 @@ impl State {
 /// Instructions of a length, the last of which copies it to its register.
 const PARTS: usize = 4;
 
-/// Leaves out lengths that are known. `loads` are the slots of packet loads of a
-/// byte in a program whose jumps all lead forward.
+/// Leaves out lengths that are known. Packet loads of a byte stand in these slots of
+/// a program whose jumps all lead forward.
 pub(in crate::analysis) fn find(
     insns: &[Insn],
-    loads: &[usize],
+    slots: impl Iterator<Item = usize>,
     facts: &mut [Fact],
     rewrites: &mut Vec<Rewrite>,
 ) {
-    let lengths: Vec<(usize, Length)> = loads
-        .iter()
-        .filter_map(|&slot| Some((slot, length(insns, facts, slot)?)))
+    let lengths: Vec<(usize, Length)> = slots
+        .filter_map(|slot| Some((slot, length(insns, facts, slot)?)))
         .collect();
     if lengths.len() < 2 {
         return;
@@ -60,7 +59,7 @@ pub(in crate::analysis) fn find(
     let mut finder = Finder {
         insns,
         facts,
-        rewrites: std::mem::take(rewrites),
+        rewrites,
     };
     let mut arriving = vec![State::Unreached; insns.len()];
     let mut lengths = lengths.into_iter().peekable();
@@ -84,11 +83,10 @@ pub(in crate::analysis) fn find(
         if let Some(target) = fact.jump() {
             arriving[target] = arriving[target].meet(state);
         }
-        if matches!(fact.way, Way::Goto | Way::Exit) {
+        if fact.stops() {
             state = State::Unreached;
         }
     }
-    *rewrites = finder.rewrites;
 }
 
 /// The length that is made by the load at a slot and what follows it.
