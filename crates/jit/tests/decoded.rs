@@ -27,6 +27,7 @@ const EXTENSIONS: &[Mnemonic] = &[
     Mnemonic::Shlx,
     Mnemonic::Shrx,
     Mnemonic::Sarx,
+    Mnemonic::Mulx,
 ];
 
 /// What code may do beside: nothing here traps, halts, or speaks to the system.
