@@ -161,6 +161,15 @@ impl Fact {
         !self.marks.overlap(UNSETTLING)
     }
 
+    /// Whether nothing but what is done for those that jump here is to be done before
+    /// it is written as it stands.
+    #[inline(always)]
+    pub(crate) fn is_only_entered(&self) -> bool {
+        const ENTERED: Marks = Marks::TARGET.and(Marks::LOOP);
+        const KNOWN: Marks = ENTERED.and(Marks::SELECTION).and(Marks::LEAVES);
+        !self.marks.overlap(Marks(!KNOWN.0))
+    }
+
     /// Whether a jump leads here, other than one that is a selection, or a call.
     #[inline(always)]
     pub(crate) fn is_target(&self) -> bool {

@@ -166,14 +166,15 @@ impl Generator<'_> {
             Width::W32 => u64::from(imm as u32),
             Width::W64 => imm as i64 as u64,
         };
-        if stored {
-            return self.store_constant(slot, reg, imm, value);
+        match imm {
+            _ if stored => self.store_constant(slot, reg, imm, value),
+            0 | 1 => self.set_constant_or_truth(slot, reg, imm, value),
+            _ => self.set_known(reg, value),
         }
-        self.set_constant_or_truth(slot, reg, imm, value)
     }
 
     /// `dst = imm`, which is perhaps how a condition comes out.
-    #[inline(always)]
+    #[inline(never)]
     fn set_constant_or_truth(&mut self, slot: usize, dst: Reg, imm: i32, value: u64) -> usize {
         if let Some(chosen) = self.truth_of(slot, dst, imm) {
             self.truth = Some(chosen);
@@ -468,6 +469,7 @@ impl Generator<'_> {
     }
 
     /// `dst = -dst`.
+    #[inline(never)]
     pub(super) fn negate(&mut self, slot: usize, width: Width, dst: Reg) {
         let narrow = !self.upper_wanted(slot, dst);
         let width = if narrow { Width::W32 } else { width };

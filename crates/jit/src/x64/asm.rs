@@ -117,6 +117,47 @@ const fn fields(rex_bit: usize, modrm_bit: usize) -> [[u64; 16]; 3] {
 static REG_FIELDS: [[u64; 16]; 3] = fields(2, 3);
 static RM_FIELDS: [[u64; 16]; 3] = fields(0, 0);
 
+/// What a base adds without an index, for a displacement of 0, of one byte and of
+/// four: mode, register and a SIB byte, which only `rsp` and `r12` reach; and above
+/// them how long ModRM and SIB are, and the displacement.
+static BASE_FIELDS: [[[u64; 16]; 3]; 3] = {
+    let mut fields = [[[0; 16]; 3]; 3];
+    let mut at = 0;
+    while at < 3 * 3 * 16 {
+        let (kind, reach, base) = (at / 48, at / 16 % 3, at % 16);
+        let low = base as u64 & 7;
+        let (mode, disp_len) = match reach {
+            // A base of rbp or r13 always takes a displacement.
+            0 if low != 5 => (0, 0),
+            0 | 1 => (0x40, 1),
+            _ => (0x80, 4),
+        };
+        let rest_len = if low == 4 { 2 } else { 1 };
+        fields[kind][reach][base] = base as u64 >> 3
+            | (mode | low | (NO_INDEX | low) << 8) << modrm_at(kind)
+            | rest_len << REST_LEN
+            | disp_len << DISP_LEN;
+        at += 1;
+    }
+    fields
+};
+
+/// The SIB byte's field for an index, where there is none.
+const NO_INDEX: u64 = 4 << 3;
+/// Where the fields of a base say how long ModRM and SIB are, and the displacement.
+const REST_LEN: u32 = 48;
+const DISP_LEN: u32 = 56;
+
+/// A base's fields with an index and the logarithm of its factor.
+#[inline(always)]
+fn with_index(kind: usize, base: u64, (index, scale): (Gpr, u8)) -> u64 {
+    let at = modrm_at(kind);
+    let none = (7 | NO_INDEX << 8) << at | 3 << REST_LEN;
+    let sib = scale << 6 | (index.0 & 7) << 3;
+    let some = (4 | u64::from(sib) << 8) << at | 2 << REST_LEN;
+    base & !none | some | u64::from(index.0 >> 3 << 1)
+}
+
 /// Where the ModRM byte begins behind an opcode of `kind + 1` bytes.
 const fn modrm_at(kind: usize) -> usize {
     8 * (2 + kind)
@@ -162,40 +203,22 @@ impl Head {
         Head::new(op, bits, 1 + tail.len, force)
     }
 
-    /// With ModRM and SIB of an address; and the displacement, of which bits above its
-    /// length say nothing.
+    /// With ModRM and SIB of an address; and the displacement. Bits above the length of
+    /// either say nothing.
     #[inline(always)]
     fn of_mem(op: Opcode, w: u8, reg: u8, mem: Mem, force_rex: bool) -> (Head, Tail) {
         let kind = usize::from(op.len - 1);
-        // A base of rbp or r13 always takes a displacement.
-        let (mode, disp_len) = if mem.disp == 0 && mem.base.0 & 7 != 5 {
-            (0, 0)
-        } else if fits_i8(mem.disp) {
-            (0x40, 1)
-        } else {
-            (0x80, 4)
+        let reach = usize::from(mem.disp != 0) + usize::from(!fits_i8(mem.disp));
+        let base = BASE_FIELDS[kind][reach][usize::from(mem.base.0 & 15)];
+        let fields = match mem.index {
+            Some(index) => with_index(kind, base, index),
+            None => base,
         };
-        let (rest, rest_len) = match mem.index {
-            Some((index, scale)) => {
-                let rex = index.0 >> 3 << 1 | mem.base.0 >> 3;
-                let sib = scale << 6 | (index.0 & 7) << 3 | mem.base.0 & 7;
-                let both = 0x04 | u64::from(sib) << 8;
-                (u64::from(rex) | both << modrm_at(kind), 2)
-            }
-            None => {
-                let base = RM_FIELDS[kind][usize::from(mem.base.0 & 15)];
-                // rsp and r12 need the SIB byte; others do not reach it.
-                let rest_len = 1 + usize::from(mem.base.0 & 7 == 4);
-                (base | 0x2400 << modrm_at(kind), rest_len)
-            }
-        };
-        let bits = u64::from(w) << 3
-            | REG_FIELDS[kind][usize::from(reg & 15)]
-            | mode << modrm_at(kind)
-            | rest;
+        let bits = u64::from(w) << 3 | REG_FIELDS[kind][usize::from(reg & 15)] | fields;
+        let rest_len = usize::from((fields >> REST_LEN) as u8);
         let disp = Tail {
             bits: u64::from(mem.disp as u32),
-            len: disp_len,
+            len: (fields >> DISP_LEN) as usize,
         };
         (Head::new(op, bits, rest_len, force_rex), disp)
     }
@@ -230,16 +253,6 @@ impl Tail {
     fn byte(value: u8) -> Tail {
         let bits = value.into();
         Tail { bits, len: 1 }
-    }
-
-    /// A byte if that holds the value, else four.
-    #[inline(always)]
-    fn short(value: i32) -> Tail {
-        let len = if fits_i8(value) { 1 } else { 4 };
-        Tail {
-            len,
-            ..Tail::long(value)
-        }
     }
 
     /// Four bytes.
@@ -332,9 +345,16 @@ impl Buffer {
             let op = one((op as u8) << 3 | 5);
             return self.op_opcode(op, wide(width), dst, Tail::long(imm));
         }
-        let tail = Tail::short(imm);
-        let opcode = one(if tail.len == 1 { 0x83 } else { 0x81 });
-        self.op_regs(opcode, wide(width), op as u8, dst, tail);
+        match i8::try_from(imm) {
+            Ok(byte) => self.op_regs(
+                one(0x83),
+                wide(width),
+                op as u8,
+                dst,
+                Tail::byte(byte as u8),
+            ),
+            Err(_) => self.op_regs(one(0x81), wide(width), op as u8, dst, Tail::long(imm)),
+        }
     }
 
     /// `op dst, [mem]`
@@ -427,9 +447,10 @@ impl Buffer {
 
     /// `imul dst, src, imm`
     pub(crate) fn multiply_imm(&mut self, width: Width, dst: Gpr, src: Gpr, imm: i32) {
-        let tail = Tail::short(imm);
-        let op = one(if tail.len == 1 { 0x6b } else { 0x69 });
-        self.op_regs(op, wide(width), dst.0, src, tail);
+        match i8::try_from(imm) {
+            Ok(byte) => self.op_regs(one(0x6b), wide(width), dst.0, src, Tail::byte(byte as u8)),
+            Err(_) => self.op_regs(one(0x69), wide(width), dst.0, src, Tail::long(imm)),
+        }
     }
 
     /// `cdq` or `cqo`: the sign of `rax` into all of `rdx`.
@@ -525,8 +546,15 @@ impl Buffer {
     /// `mov size [mem], src`
     #[inline(always)]
     pub(crate) fn store(&mut self, size: Size, mem: Mem, src: Gpr) {
-        let (op, w, force) = sized(0x88, size, src);
-        self.op_mem(op, w, src.0, mem, force);
+        // Apart, so that prefix and length of the opcode are known.
+        match size {
+            Size::B => self.op_mem(one(0x88), 0, src.0, mem, src.byte_needs_rex()),
+            Size::H => self.op_mem(one(0x89).prefixed(HALF), 0, src.0, mem, false),
+            Size::W | Size::DW => {
+                let w = u8::from(size == Size::DW);
+                self.op_mem(one(0x89), w, src.0, mem, false);
+            }
+        }
     }
 
     /// `mov size [mem], imm`; a doubleword's immediate is sign-extended.

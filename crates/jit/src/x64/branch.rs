@@ -7,7 +7,7 @@ use lower::Evidence;
 
 use super::asm::Alu;
 use super::frame::SCRATCH;
-use super::generator::{Generator, bits};
+use super::generator::{Flags, Generator, bits};
 use super::reg::{Cc, Gpr, Mem};
 
 impl Generator<'_> {
@@ -22,72 +22,141 @@ impl Generator<'_> {
         dst: Reg,
         src: Operand,
     ) -> usize {
-        let src = match self.usage.packet {
-            true => {
-                self.join_from(slot);
-                self.in_packet_order(slot, src)
+        if self.usage.packet {
+            return self.branch_in_filter(slot, cond, width, dst, src);
+        }
+        if src == Operand::Imm(0) && self.flags_before.width(dst).is_some() {
+            return self.branch_on_flags(slot, cond, width, dst);
+        }
+        self.compare_and_jump(slot, cond, width, dst, src)
+    }
+
+    /// A branch where tests of a packet may be joined.
+    #[inline(never)]
+    fn branch_in_filter(
+        &mut self,
+        slot: usize,
+        cond: Cond,
+        width: Width,
+        dst: Reg,
+        src: Operand,
+    ) -> usize {
+        self.join_from(slot);
+        let src = self.in_packet_order(slot, src);
+        if src == Operand::Imm(0)
+            && let Some(cc) = self.compared(cond, width, dst)
+        {
+            return self.jump_on(slot, cc);
+        }
+        if self.joined.is_some()
+            && let (Width::W32, Operand::Imm(imm)) = (width, src)
+            && self.note_difference(slot, cond, self.gpr(dst), imm)
+        {
+            return 1;
+        }
+        self.compare_and_jump(slot, cond, width, dst, src)
+    }
+
+    /// A branch on how a register that flags speak of compares with 0.
+    #[inline(never)]
+    fn branch_on_flags(&mut self, slot: usize, cond: Cond, width: Width, dst: Reg) -> usize {
+        match self.compared(cond, width, dst) {
+            Some(cc) => self.jump_on(slot, cc),
+            None => self.compare_and_jump(slot, cond, width, dst, Operand::Imm(0)),
+        }
+    }
+
+    #[inline(always)]
+    fn compare_and_jump(
+        &mut self,
+        slot: usize,
+        cond: Cond,
+        width: Width,
+        dst: Reg,
+        src: Operand,
+    ) -> usize {
+        if cond == Cond::Set || dst == Reg::R10 {
+            return self.compare_rarely(slot, cond, width, dst, src);
+        }
+        let a = self.gpr(dst);
+        let width_at = self.comparison_width(cond, width, dst, src);
+        let cc = Cc::of(cond);
+        match src {
+            Operand::Imm(0) => {
+                self.set_flags(dst, width_at);
+                self.jump_on_self(slot, cc, width_at, a)
             }
-            false => src,
-        };
-        let cc = match self.compared(cond, width, dst, src) {
-            Some(cc) => cc,
-            None => {
-                if self.joined.is_some()
-                    && let (Width::W32, Operand::Imm(imm)) = (width, src)
-                    && self.note_difference(slot, cond, self.gpr(dst), imm)
-                {
-                    return 1;
-                }
-                self.compare(cond, width, dst, src);
-                Cc::of(cond)
+            Operand::Imm(imm) => self.jump_on_imm(slot, cc, width_at, a, imm),
+            Operand::Reg(Reg::R10) => self.compare_rarely(slot, cond, width, dst, src),
+            Operand::Reg(src) => {
+                let b = self.gpr(src);
+                self.jump_on_regs(slot, cc, width_at, a, b)
             }
-        };
+        }
+    }
+
+    // Each comparison is a function, so that none has registers to save.
+
+    #[inline(never)]
+    fn jump_on_self(&mut self, slot: usize, cc: Cc, width: Width, a: Gpr) -> usize {
+        self.buf.test(width, a, a);
         self.jump_on(slot, cc)
     }
 
-    /// The condition in the flags as they are, if they tell.
-    fn compared(&mut self, cond: Cond, width: Width, dst: Reg, src: Operand) -> Option<Cc> {
-        let flags = self.flags_before?;
+    #[inline(never)]
+    fn jump_on_imm(&mut self, slot: usize, cc: Cc, width: Width, a: Gpr, imm: i32) -> usize {
+        self.buf.alu_imm(Alu::Cmp, width, a, imm);
+        self.jump_on(slot, cc)
+    }
+
+    #[inline(never)]
+    fn jump_on_regs(&mut self, slot: usize, cc: Cc, width: Width, a: Gpr, b: Gpr) -> usize {
+        self.buf.alu(Alu::Cmp, width, a, b);
+        self.jump_on(slot, cc)
+    }
+
+    #[inline(never)]
+    fn compare_rarely(
+        &mut self,
+        slot: usize,
+        cond: Cond,
+        width: Width,
+        dst: Reg,
+        src: Operand,
+    ) -> usize {
+        if dst == Reg::R10 || src == Operand::Reg(Reg::R10) {
+            self.compare_frame_pointer(cond, width, dst, src);
+        } else {
+            let a = self.gpr(dst);
+            let width = self.comparison_width(cond, width, dst, src);
+            match src {
+                Operand::Reg(src) => {
+                    let b = self.gpr(src);
+                    self.buf.test(width, a, b);
+                }
+                Operand::Imm(imm) => self.buf.test_imm(width, a, imm),
+            }
+        }
+        self.jump_on(slot, Cc::of(cond))
+    }
+
+    /// The condition of a comparison with 0 in the flags as they are, if they tell.
+    fn compared(&mut self, cond: Cond, width: Width, dst: Reg) -> Option<Cc> {
+        let said = self.flags_before.width(dst)?;
         // The low half's result says all where the upper half is zero.
-        let whole = flags.width == width || flags.width == Width::W32 && self.known(dst) <= 32;
-        if flags.reg != dst || src != Operand::Imm(0) || !whole {
+        let whole = said == width || said == Width::W32 && self.known(dst) <= 32;
+        if !whole {
             return None;
         }
         let cc = match cond {
             Cond::Eq => Cc::E,
             Cond::Ne => Cc::Ne,
-            Cond::SLt if flags.width == width => Cc::S,
-            Cond::SGe if flags.width == width => Cc::Ns,
+            Cond::SLt if said == width => Cc::S,
+            Cond::SGe if said == width => Cc::Ns,
             _ => return None,
         };
         self.flags = self.flags_before;
         Some(cc)
-    }
-
-    /// Sets the flags by a comparison.
-    #[inline(always)]
-    fn compare(&mut self, cond: Cond, width: Width, dst: Reg, src: Operand) {
-        if dst == Reg::R10 || src == Operand::Reg(Reg::R10) {
-            return self.compare_frame_pointer(cond, width, dst, src);
-        }
-        let a = self.gpr(dst);
-        let width = self.comparison_width(cond, width, dst, src);
-        match (cond, src) {
-            (Cond::Set, Operand::Reg(src)) => {
-                let b = self.gpr(src);
-                self.buf.test(width, a, b);
-            }
-            (Cond::Set, Operand::Imm(imm)) => self.buf.test_imm(width, a, imm),
-            (_, Operand::Reg(src)) => {
-                let b = self.gpr(src);
-                self.buf.alu(Alu::Cmp, width, a, b);
-            }
-            (_, Operand::Imm(0)) => {
-                self.buf.test(width, a, a);
-                self.set_flags(dst, width);
-            }
-            (_, Operand::Imm(imm)) => self.buf.alu_imm(Alu::Cmp, width, a, imm),
-        }
     }
 
     /// 32 bits where they decide: both sides are zero above.
@@ -144,7 +213,23 @@ impl Generator<'_> {
 
     /// Jumps where the branch at a slot leads, or does what it leads over without a
     /// jump; how many slots that was.
+    #[inline(never)]
     pub(super) fn jump_on(&mut self, slot: usize, cc: Cc) -> usize {
+        let fact = &self.facts[slot];
+        let is_rare = self.joined.is_some()
+            || fact.is_selection()
+            || fact.jump() == Some(slot + 2)
+            || self.filters_packets();
+        match (is_rare, fact.jump()) {
+            (false, Some(target)) => self.jump_if(cc, target),
+            _ => return self.jump_rarely(slot, cc),
+        }
+        1
+    }
+
+    /// As [`Generator::jump_on`], in its rare forms.
+    #[inline(never)]
+    fn jump_rarely(&mut self, slot: usize, cc: Cc) -> usize {
         let cc = match self.joined {
             Some(joined) => match self.note_test(joined, slot, cc) {
                 Some(cc) => cc,
@@ -270,7 +355,7 @@ impl Generator<'_> {
             unreachable!("a selection is followed by a move");
         };
         // What flags speak of may change here.
-        self.flags = None;
+        self.flags = Flags::NONE;
         if fact.is_dead() {
             return 2;
         }
@@ -339,6 +424,7 @@ impl Generator<'_> {
     }
 
     /// The counter goes down, and below 0 it stays: every later one jumps too.
+    #[inline(never)]
     pub(super) fn may_goto(&mut self, slot: usize) {
         let target = self.target(slot);
         let top = self.frame.stack_top();

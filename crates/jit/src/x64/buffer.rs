@@ -176,8 +176,8 @@ impl Buffer {
     /// Makes room for a program of so many slots and functions, whose labels are
     /// there from the beginning.
     pub(crate) fn reserve(&mut self, slots: usize, functions: usize) {
-        let room = self.room.bytes.len().max(5 * slots + 256);
-        self.room.bytes.resize(room, 0);
+        // Most programs take three bytes for a slot.
+        self.make_room(5 * slots + 256);
         self.room.gaps.clear();
         self.room.gaps.reserve(slots / 4 + 8);
         self.room.places.clear();
@@ -190,11 +190,30 @@ impl Buffer {
         self.entry_len = 4;
     }
 
+    /// Makes room for so many bytes, as [`Buffer::wanted_room`] counts them.
+    pub(crate) fn make_room(&mut self, bytes: usize) {
+        let room = self.room.bytes.len().max(bytes);
+        self.room.bytes.resize(room, 0);
+    }
+
+    /// Room that is enough for the code that was put here.
+    pub(crate) fn wanted_room(&self) -> usize {
+        self.len + SLACK
+    }
+
+    /// Whether there was room for all code. Where there is none, instructions are only
+    /// counted, as the longest, and the code is to be generated again: who writes one
+    /// has no call to make in the middle of it, and so no registers to save.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.wanted_room() <= self.room.bytes.len()
+    }
+
     /// Appends `head_len` (at most 7) bytes of `head` and `tail_len` of `tail`.
     #[inline(always)]
     pub(super) fn put(&mut self, head: u64, head_len: usize, tail: u64, tail_len: usize) {
         let Some(room) = self.free() else {
-            return self.put_in_more(head, head_len, tail, tail_len);
+            self.len += SLACK;
+            return;
         };
         room[..8].copy_from_slice(&head.to_le_bytes());
         let tail_at = head_len & 7;
@@ -206,7 +225,8 @@ impl Buffer {
     #[inline(always)]
     pub(super) fn put_short(&mut self, bytes: u64, len: usize) {
         let Some(room) = self.free() else {
-            return self.put_in_more(0, 0, bytes, len);
+            self.len += SLACK;
+            return;
         };
         room[..8].copy_from_slice(&bytes.to_le_bytes());
         self.len += len;
@@ -219,12 +239,6 @@ impl Buffer {
         let at = self.len as u32 as usize;
         let free = self.room.bytes.get_mut(at..at + SLACK)?;
         free.first_chunk_mut()
-    }
-
-    #[cold]
-    fn put_in_more(&mut self, head: u64, head_len: usize, tail: u64, tail_len: usize) {
-        self.room.bytes.resize(2 * self.len + SLACK, 0);
-        self.put(head, head_len, tail, tail_len);
     }
 
     /// A label for a place that is bound later.
@@ -268,6 +282,10 @@ impl Buffer {
 
     #[inline(always)]
     fn gap(&mut self, filling: Filling, least: u8, label: Label) {
+        // The last call, so that there is nothing to save for it.
+        if self.room.gaps.len() == self.room.gaps.capacity() {
+            return self.gap_in_more(filling, least, label);
+        }
         self.room.gaps.push(Gap {
             at: self.len as u32,
             label,
@@ -277,6 +295,12 @@ impl Buffer {
             before: 0,
         });
         self.len += usize::from(least);
+    }
+
+    #[cold]
+    fn gap_in_more(&mut self, filling: Filling, least: u8, label: Label) {
+        self.room.gaps.reserve(1);
+        self.gap(filling, least, label);
     }
 
     /// `jmp label`.
@@ -325,9 +349,6 @@ impl Buffer {
 
     /// Chooses the length of every gap; the length of the code in bytes.
     pub(crate) fn settle(&mut self) -> usize {
-        // What stands in gaps was never written, not even room at the end.
-        let room = self.room.bytes.len().max(self.len);
-        self.room.bytes.resize(room, 0);
         if self.padding > 0 {
             self.lay_out();
         }
@@ -519,10 +540,12 @@ mod tests {
     fn empty() -> Buffer {
         let mut buffer = Buffer::new();
         buffer.reserve(0, 0);
+        buffer.make_room(1 << 16);
         buffer
     }
 
     fn written(mut buffer: Buffer) -> Vec<u8> {
+        assert!(buffer.is_complete());
         let len = buffer.settle();
         let mut out = vec![0; len];
         buffer.write(&mut out);
@@ -603,6 +626,26 @@ mod tests {
             buffer.settle();
             assert_eq!(buffer.tables_reach(), reaches);
         }
+    }
+
+    #[test]
+    fn code_that_finds_no_room_is_written_when_there_is_enough() {
+        let mut buffer = Buffer::new();
+        buffer.reserve(0, 0);
+        let count = buffer.room.bytes.len();
+        let code = |buffer: &mut Buffer| {
+            for _ in 0..count {
+                buffer.put(0x90, 1, 0, 0);
+                buffer.put_short(0xc3, 1);
+            }
+        };
+        code(&mut buffer);
+        assert!(!buffer.is_complete());
+        let mut again = Buffer::new();
+        again.make_room(buffer.wanted_room());
+        again.reserve(0, 0);
+        code(&mut again);
+        assert_eq!(written(again), [0x90, 0xc3].repeat(count));
     }
 
     #[test]

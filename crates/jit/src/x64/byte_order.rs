@@ -24,6 +24,7 @@ impl Generator<'_> {
     }
 
     /// `dst = (u32)src`: casts between address spaces.
+    #[inline(never)]
     pub(super) fn truncate(&mut self, dst: Reg, src: Reg) {
         let (to, from) = (self.gpr(dst), self.gpr(src));
         let known = self.known(src).min(32);

@@ -6,7 +6,7 @@ use vm::{MAY_GOTO_LOOPS, find_call};
 use super::asm::Alu;
 use super::buffer::Label;
 use super::frame::{ENTRY_ENV, SCRATCH};
-use super::generator::Generator;
+use super::generator::{Flags, Generator};
 use super::reg::{Cc, Gpr, Mem};
 use crate::native::Env;
 
@@ -117,12 +117,14 @@ impl Generator<'_> {
         Mem::at(env, offset as i32)
     }
 
+    #[inline(never)]
     pub(super) fn call_function(&mut self, start: usize) {
         let label = self.function_label(start);
         self.buf.call(label);
         self.after_call();
     }
 
+    #[inline(never)]
     pub(super) fn call_helper(&mut self, number: i32) {
         let call = find_call(number).expect("a lowered program calls what there is");
         let world = self.env_word(Env::WORLD);
@@ -133,6 +135,7 @@ impl Generator<'_> {
 
     /// The number of the processor: read, where a call would make the function save
     /// what calls lose.
+    #[inline(never)]
     pub(super) fn processor(&mut self) {
         let number = self.env_word(Env::PROCESSOR);
         self.buf.load(Size::W, None, Gpr::RAX, number);
@@ -178,7 +181,7 @@ impl Generator<'_> {
             let reg = Reg::new(number).expect("there are more than 5");
             self.know(reg, 64);
         }
-        self.flags = None;
+        self.flags = Flags::NONE;
     }
 
     pub(super) fn write_helper_table(&mut self) {
@@ -194,8 +197,8 @@ impl Generator<'_> {
 
     /// Whether the jump at a slot leads backward and draws on a budget.
     pub(super) fn draws_on_budget(&self, slot: usize) -> bool {
-        let target = lower::jumps::jump_target(self.insns[slot], slot);
-        self.has_budget() && target.is_some_and(|target| target <= slot)
+        let target = || lower::jumps::jump_target(self.insns[slot], slot);
+        self.has_budget() && target().is_some_and(|target| target <= slot)
     }
 
     /// Before a backward jump of a program that need not end by itself: ends the

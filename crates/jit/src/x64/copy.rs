@@ -13,22 +13,49 @@ impl Generator<'_> {
     #[inline(never)]
     pub(super) fn copy(&mut self, slot: usize, width: Width, reg: Reg, src: Reg) -> usize {
         if src == Reg::R10 {
-            self.copy_frame_pointer(slot, reg)
-        } else if reg != src && self.may_fuse_copy(slot, reg) {
-            self.fuse_or_copy(slot, width, reg, src)
-        } else {
-            self.only_copy(slot, width, reg, src)
+            return self.copy_frame_pointer(slot, reg);
         }
+        // Whether the next slot changes the copy in a way that may take it: what is
+        // quickly asked before it is looked at.
+        if let Some(&Insn::Alu {
+            op,
+            dst,
+            src: other,
+            ..
+        }) = self.insns.get(slot + 1)
+            && dst == reg
+            && reg != src
+        {
+            match (op, other) {
+                (AluOp::Add, Operand::Imm(imm)) => {
+                    return self.copy_and_add(slot, width, reg, src, imm);
+                }
+                _ if takes_copy(op, other) => return self.fuse_or_copy(slot, width, reg, src),
+                _ => {}
+            }
+        }
+        self.only_copy(slot, width, reg, src)
     }
 
-    /// Whether the slot after a copy to a register changes it in a way that may take
-    /// the copy: what is quickly asked before it is looked at.
+    /// `dst = src; dst += imm`
+    #[inline(never)]
+    fn copy_and_add(&mut self, slot: usize, width: Width, reg: Reg, src: Reg, imm: i32) -> usize {
+        let Some(Arithmetic { width: wanted, .. }) = self.after_copy(slot + 1, width, src) else {
+            return self.only_copy(slot, width, reg, src);
+        };
+        self.know(reg, all(wanted));
+        let mem = Mem::at(self.gpr(src), imm);
+        self.buf.lea(wanted, self.frame.gpr(reg), mem);
+        2
+    }
+
+    /// The operation at a slot on a copy, if it may take what was copied.
     #[inline(always)]
-    fn may_fuse_copy(&self, slot: usize, reg: Reg) -> bool {
-        match self.insns.get(slot + 1) {
-            Some(&Insn::Alu { op, dst, src, .. }) => dst == reg && takes_copy(op, src),
-            _ => false,
-        }
+    fn after_copy(&self, slot: usize, width: Width, src: Reg) -> Option<Arithmetic> {
+        let this = self.arithmetic(slot)?;
+        // A copy of the low half that is then used whole must zero the upper one.
+        let zeroes = width == Width::W32 && self.known(src) > 32 && this.width == Width::W64;
+        (!zeroes).then_some(this)
     }
 
     #[inline(never)]
@@ -40,16 +67,15 @@ impl Generator<'_> {
     }
 
     /// `dst = src`; always one slot.
-    #[inline(always)]
+    #[inline(never)]
     fn only_copy(&mut self, slot: usize, width: Width, reg: Reg, src: Reg) -> usize {
         let (dst, from) = (self.gpr(reg), self.gpr(src));
         let known = self.known(src);
-        let flags = self.flags_before;
         if dst == from && (width == Width::W64 || known <= 32 || !self.upper_wanted(slot, reg)) {
-            self.flags = flags;
+            self.flags = self.flags_before;
             return 1;
         }
-        self.keep_flags(flags, reg);
+        self.keep_flags(reg);
         self.know(reg, known.min(all(width)));
         self.buf.mov(width, dst, from);
         1
@@ -58,7 +84,7 @@ impl Generator<'_> {
     /// `dst = src`, where the one has the other's place until now.
     pub(super) fn exchanged(&mut self, slot: usize, width: Width, dst: Reg, src: Reg, late: bool) {
         self.frame.exchange(dst, src);
-        self.keep_flags(self.flags_before, dst);
+        self.keep_flags(dst);
         let (to, from) = (self.gpr(src), self.gpr(dst));
         if late {
             self.late.push((src, to, from));
@@ -130,22 +156,14 @@ impl Generator<'_> {
     fn fuse_copy(&mut self, slot: usize, width: Width, reg: Reg, src: Reg) -> Option<usize> {
         let Arithmetic {
             op,
-            width: wanted,
+            width,
             src: operand,
             ..
-        } = self.arithmetic(slot + 1)?;
+        } = self.after_copy(slot + 1, width, src)?;
         let known = self.known(src);
-        // A copy of the low half that is then used whole must zero the upper one.
-        if width == Width::W32 && known > 32 && wanted == Width::W64 {
-            return None;
-        }
-        let width = wanted;
         let (dst, from) = (self.gpr(reg), self.gpr(src));
         let mut most = all(width);
         match (op, operand) {
-            (AluOp::Add, Operand::Imm(imm)) => {
-                self.buf.lea(width, dst, Mem::at(from, imm));
-            }
             (AluOp::Sub, Operand::Imm(imm)) if imm != i32::MIN => {
                 self.buf.lea(width, dst, Mem::at(from, -imm));
             }

@@ -96,6 +96,7 @@ impl Generator<'_> {
     }
 
     /// At a slot's label: a tick, if it is the head of a loop.
+    #[inline(always)]
     pub(super) fn tick_on_loop(&mut self, slot: usize) {
         if self.looks.wanted && self.facts[slot].is_loop() {
             self.tick(self.label(slot));
@@ -103,6 +104,7 @@ impl Generator<'_> {
     }
 
     /// Takes a tick. `here` is the label of this place.
+    #[inline(never)]
     fn tick(&mut self, here: Label) {
         match self.frame.ticks {
             Some(ticks) => self.buf.alu_imm(Alu::Sub, Width::W64, ticks, 1),

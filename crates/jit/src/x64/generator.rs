@@ -11,6 +11,8 @@
 //! W4a took a quarter less by hand on Golden Cove, and its image was larger than the
 //! kernel's.
 
+use std::mem;
+
 use isa::ebpf::{Callee, Imm64, Insn, Operand, Reg, Width};
 use lower::{Evidence, Function, Lowered};
 use spec::SplitMix;
@@ -30,11 +32,44 @@ use super::reg::Gpr;
 use crate::analysis::{Analysis, Fact, Halves, Rewrite, Usage};
 use crate::backend::Request;
 
-/// The flags say how a register compares with 0.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Flags {
-    pub(super) reg: Reg,
-    pub(super) width: Width,
+/// The flags say how a register compares with 0, or nothing. One byte: every
+/// instruction moves it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Flags(u8);
+
+impl Flags {
+    /// They say nothing.
+    pub(super) const NONE: Flags = Flags(0);
+    /// Set where they say something; below it is the register's number.
+    const SOME: u8 = 0x80;
+    const WIDE: u8 = 0x40;
+
+    #[inline(always)]
+    const fn of(reg: Reg, width: Width) -> Flags {
+        let wide = if matches!(width, Width::W64) {
+            Flags::WIDE
+        } else {
+            0
+        };
+        Flags(Flags::SOME | wide | reg.index() as u8 & 15)
+    }
+
+    /// The width at which they speak of a register.
+    #[inline(always)]
+    pub(super) fn width(self, reg: Reg) -> Option<Width> {
+        match Flags(self.0 & !Flags::WIDE) == Flags::of(reg, Width::W32) {
+            true if self.0 & Flags::WIDE != 0 => Some(Width::W64),
+            true => Some(Width::W32),
+            false => None,
+        }
+    }
+
+    /// What they say after the register changed.
+    #[inline(always)]
+    fn without(self, reg: Reg) -> Flags {
+        let same = (self.0 ^ reg.index() as u8) & 15 == 0;
+        if same { Flags::NONE } else { self }
+    }
 }
 
 /// See the module's text.
@@ -58,9 +93,9 @@ pub(super) struct Generator<'a> {
     /// For each register, how many of its low bits may be set; with more places
     /// than registers.
     known: [u8; 16],
-    pub(super) flags: Option<Flags>,
+    pub(super) flags: Flags,
     /// What the flags said before the instruction at hand.
-    pub(super) flags_before: Option<Flags>,
+    pub(super) flags_before: Flags,
     /// Where the function's end stands, if it is long enough to be shared.
     pub(super) epilogue: Option<Label>,
     /// Where the program ends with 0.
@@ -135,8 +170,8 @@ impl<'a> Generator<'a> {
             usage: Usage::default(),
             function: Function { start: 0, end: 0 },
             known: [64; 16],
-            flags: None,
-            flags_before: None,
+            flags: Flags::NONE,
+            flags_before: Flags::NONE,
             epilogue: None,
             return_zero: None,
             version: Label::FIRST,
@@ -222,7 +257,7 @@ impl<'a> Generator<'a> {
             Evidence::Trusted => 64,
         };
         self.known = [known; 16];
-        self.flags = None;
+        self.flags = Flags::NONE;
         self.assured = self.assured_always;
     }
 
@@ -295,7 +330,7 @@ impl<'a> Generator<'a> {
         if self.map {
             self.buf.bind(self.label(slot));
         }
-        self.flags = None;
+        self.flags = Flags::NONE;
         self.take_deferred();
         true
     }
@@ -313,6 +348,17 @@ impl<'a> Generator<'a> {
             self.buf.bind(self.label(slot));
         }
         self.tick_on_loop(slot);
+        if self.facts[slot].is_only_entered() && !self.blinds() {
+            return None;
+        }
+        self.write_otherwise(slot)
+    }
+
+    /// Writes a slot if it is done otherwise than it stands, or not at all; how many
+    /// slots that was.
+    #[inline(never)]
+    fn write_otherwise(&mut self, slot: usize) -> Option<usize> {
+        let fact = &self.facts[slot];
         if fact.is_look_up() && !self.blinds() {
             return Some(self.look_up(slot));
         }
@@ -325,7 +371,7 @@ impl<'a> Generator<'a> {
             return Some(count);
         }
         if self.blinds() {
-            self.flags_before = self.flags.take();
+            self.flags_before = mem::replace(&mut self.flags, Flags::NONE);
             if let Some(count) = self.write_blinded(slot) {
                 return Some(count);
             }
@@ -353,7 +399,7 @@ impl<'a> Generator<'a> {
     /// keeps what it works with in registers.
     #[inline(always)]
     fn write_insn(&mut self, slot: usize, insn: &Insn, after: Halves) -> usize {
-        self.flags_before = self.flags.take();
+        self.flags_before = mem::replace(&mut self.flags, Flags::NONE);
         match *insn {
             Insn::Alu {
                 op,
@@ -364,9 +410,15 @@ impl<'a> Generator<'a> {
                 let width = wanted_width(after, op, width, dst, src);
                 self.alu(slot, op, width, dst, src)
             }
-            Insn::Load { base, off, .. } => {
+            Insn::Load {
+                size,
+                signed: false,
+                dst,
+                base,
+                off,
+            } => {
                 let mem = self.address(base, off);
-                self.load(slot, mem)
+                self.load(slot, size, dst, after, mem)
             }
             Insn::Store {
                 size,
@@ -374,7 +426,8 @@ impl<'a> Generator<'a> {
                 off,
                 src,
             } => {
-                self.store(size, base, off, src);
+                let mem = self.address(base, off);
+                self.store(size, mem, src);
                 1
             }
             Insn::Jump {
@@ -405,6 +458,13 @@ impl<'a> Generator<'a> {
                 dst,
                 imm: Imm64::Value(value),
             } => self.set_imm64(dst, value.get()),
+            Insn::Load {
+                size,
+                dst,
+                base,
+                off,
+                ..
+            } => self.load_signed(slot, size, dst, self.address(base, off)),
             Insn::LoadAcquire {
                 size,
                 dst,
@@ -416,7 +476,7 @@ impl<'a> Generator<'a> {
                 base,
                 off,
                 src,
-            } => self.store(size, base, off, Operand::Reg(src)),
+            } => self.store(size, self.address(base, off), Operand::Reg(src)),
             Insn::Atomic {
                 op,
                 size,
@@ -435,11 +495,9 @@ impl<'a> Generator<'a> {
             Insn::Call(Callee::Helper(number)) => self.call_helper(number),
             Insn::Exit => self.exit(),
             Insn::Imm64High => {}
-            Insn::Alu { .. }
-            | Insn::Load { .. }
-            | Insn::Store { .. }
-            | Insn::Jump { .. }
-            | Insn::Goto { .. } => unreachable!("they are not rare"),
+            Insn::Alu { .. } | Insn::Store { .. } | Insn::Jump { .. } | Insn::Goto { .. } => {
+                unreachable!("they are not rare")
+            }
             Insn::LoadImm64 { .. }
             | Insn::Call(Callee::Kfunc { .. })
             | Insn::CallReg { .. }
@@ -458,7 +516,7 @@ impl<'a> Generator<'a> {
             self.frame.exchange(dst, src);
             return None;
         }
-        self.flags_before = self.flags.take();
+        self.flags_before = mem::replace(&mut self.flags, Flags::NONE);
         match rewrite {
             Rewrite::Rotate {
                 width,
@@ -527,15 +585,12 @@ impl<'a> Generator<'a> {
     /// The flags now say how the register compares with 0.
     #[inline(always)]
     pub(super) fn set_flags(&mut self, reg: Reg, width: Width) {
-        self.flags = Some(Flags { reg, width });
+        self.flags = Flags::of(reg, width);
     }
 
     /// What was written left the flags alone, and changed one register.
     #[inline(always)]
-    pub(super) fn keep_flags(&mut self, flags: Option<Flags>, changed: Reg) {
-        self.flags = match flags {
-            Some(Flags { reg, .. }) if reg == changed => None,
-            flags => flags,
-        };
+    pub(super) fn keep_flags(&mut self, changed: Reg) {
+        self.flags = self.flags_before.without(changed);
     }
 }

@@ -26,7 +26,7 @@ use lower::Evidence;
 use super::asm::Alu;
 use super::buffer::Label;
 use super::frame::SCRATCH;
-use super::generator::Generator;
+use super::generator::{Flags, Generator};
 use super::reg::{Cc, Gpr, Mem};
 use crate::analysis::Halves;
 
@@ -257,7 +257,7 @@ impl Generator<'_> {
     /// condition; where it is the last, the condition of the jump for all.
     pub(super) fn note_test(&mut self, mut joined: Joined, slot: usize, taken: Cc) -> Option<Cc> {
         let (_, len) = self.frame.packet.expect("long packets were asked for");
-        self.flags = None;
+        self.flags = Flags::NONE;
         let fails = self.target(slot) == joined.fail;
         let is_last = slot == joined.last;
         let failed = self.gpr(FAILED);

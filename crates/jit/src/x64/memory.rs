@@ -3,11 +3,12 @@
 use isa::ebpf::{AluOp, AtomicOp, ByteOrder, Cond, Insn, Operand, Reg, Size, Width};
 
 use super::address::Deferred;
-use super::alu::{Arithmetic, plain};
+use super::alu::{Arithmetic, all, plain};
 use super::asm::Alu;
 use super::frame::SCRATCH;
 use super::generator::Generator;
 use super::reg::{Cc, Gpr, Mem};
+use crate::analysis::Halves;
 
 /// A load without a sign, in parts.
 #[derive(Clone, Copy)]
@@ -26,42 +27,81 @@ impl Generator<'_> {
     /// Performs the load at a slot from an address, perhaps as an operand of what
     /// follows it; how many slots that was.
     #[inline(never)]
-    pub(super) fn load(&mut self, slot: usize, mem: Mem) -> usize {
-        let Insn::Load {
-            size, signed, dst, ..
-        } = self.insns[slot]
-        else {
-            unreachable!("the caller passes loads");
-        };
-        if signed {
-            return self.load_signed(slot, size, dst, mem);
+    pub(super) fn load(
+        &mut self,
+        slot: usize,
+        size: Size,
+        dst: Reg,
+        after: Halves,
+        mem: Mem,
+    ) -> usize {
+        match self.may_be_operand(slot, size, dst) {
+            true => self.operand_or_load(slot, size, dst, after, mem),
+            false => self.only_load(size, dst, after, mem),
         }
-        if let Some(count) = self.load_as_operand(slot, Load { size, dst }, mem) {
-            return count;
+    }
+
+    /// Whether the slot after a load may take its value from memory, or one a little
+    /// later: what is quickly asked before that is looked at.
+    #[inline(always)]
+    fn may_be_operand(&self, slot: usize, size: Size, dst: Reg) -> bool {
+        match self.insns.get(slot + 1) {
+            Some(&Insn::Alu {
+                op: AluOp::Lsh,
+                dst: to,
+                src: Operand::Imm(16..),
+                ..
+            }) if to == dst => true,
+            Some(&Insn::Alu { dst: to, .. }) if to == dst => {
+                matches!(self.insns.get(slot + 2), Some(Insn::Store { .. }))
+            }
+            Some(&Insn::Alu { src, .. }) if src == Operand::Reg(dst) => size.bytes() >= 4,
+            Some(&Insn::Jump { dst: to, .. }) => to == dst && !self.after(slot + 1).has(dst),
+            Some(&Insn::Endian { dst: to, .. }) => to == dst && size.bytes() >= 4,
+            Some(Insn::Alu { .. } | Insn::Load { .. }) => self.is_read_soon(slot, size, dst),
+            _ => false,
         }
+    }
+
+    #[inline(never)]
+    fn operand_or_load(
+        &mut self,
+        slot: usize,
+        size: Size,
+        dst: Reg,
+        after: Halves,
+        mem: Mem,
+    ) -> usize {
+        match self.load_as_operand(slot, Load { size, dst }, mem) {
+            Some(count) => count,
+            None => self.only_load(size, dst, after, mem),
+        }
+    }
+
+    /// A load that is an instruction; always one slot.
+    #[inline(always)]
+    fn only_load(&mut self, size: Size, dst: Reg, after: Halves, mem: Mem) -> usize {
         // Four bytes are enough of eight whose upper half is not wanted.
         let size = match size {
-            Size::DW if !self.upper_wanted(slot, dst) => Size::W,
+            Size::DW if !after.has_upper(dst) => Size::W,
             size => size,
         };
-        let gpr = self.gpr(dst);
-        self.buf.load(size, None, gpr, mem);
-        self.keep_flags(self.flags_before, dst);
+        self.keep_flags(dst);
         self.know(dst, bits_of(size));
+        self.buf.load(size, None, self.frame.gpr(dst), mem);
         1
     }
 
     #[inline(never)]
-    fn load_signed(&mut self, slot: usize, size: Size, dst: Reg, mem: Mem) -> usize {
+    pub(super) fn load_signed(&mut self, slot: usize, size: Size, dst: Reg, mem: Mem) {
         let (width, bits) = match self.upper_wanted(slot, dst) {
             true => (Width::W64, 64),
             false => (Width::W32, 32),
         };
         let gpr = self.gpr(dst);
         self.buf.load(size, Some(width), gpr, mem);
-        self.keep_flags(self.flags_before, dst);
+        self.keep_flags(dst);
         self.know(dst, bits);
-        1
     }
 
     /// Leaves a load to an operation that takes its operand from memory: the next one,
@@ -90,7 +130,13 @@ impl Generator<'_> {
                 Insn::Store { .. } => self.modify_memory(slot, size, mem),
                 _ => None,
             },
-            Insn::Alu { .. } if is_last => self.operate_on_memory(slot + 1, load, mem),
+            Insn::Alu { .. } if is_last => {
+                let this = self.arithmetic_at(slot + 1)?;
+                takes_memory(this, load).then(|| {
+                    self.operate_with(this.op, this.width, this.dst, mem);
+                    2
+                })
+            }
             Insn::Jump { dst: to, .. } if to == dst && is_last => {
                 self.compare_memory(slot + 1, load, mem)
             }
@@ -183,28 +229,18 @@ impl Generator<'_> {
         Some(1 + self.jump_on(slot, Cc::of(cond)))
     }
 
-    /// `other op= dst` at a slot, where nothing else reads `dst`: a memory operand.
-    fn operate_on_memory(&mut self, slot: usize, load: Load, mem: Mem) -> Option<usize> {
-        let this = self.arithmetic_at(slot)?;
-        if !takes_memory(this, load) {
-            return None;
-        }
-        self.operate_with(this, mem);
-        Some(2)
-    }
-
-    /// Performs an operation with an operand in memory.
-    fn operate_with(&mut self, this: Arithmetic, mem: Mem) {
-        let dst = self.gpr(this.dst);
-        match plain(this.op) {
+    /// `dst op= mem`
+    #[inline(never)]
+    fn operate_with(&mut self, op: AluOp, width: Width, reg: Reg, mem: Mem) {
+        let dst = self.gpr(reg);
+        self.know(reg, all(width));
+        match plain(op) {
             Some(op) => {
-                self.buf.alu_load(op, this.width, dst, mem);
-                self.set_flags(this.dst, this.width);
+                self.set_flags(reg, width);
+                self.buf.alu_load(op, width, dst, mem);
             }
-            None => self.buf.multiply_load(this.width, dst, mem),
+            None => self.buf.multiply_load(width, dst, mem),
         }
-        let known = if this.width == Width::W32 { 32 } else { 64 };
-        self.know(this.dst, known);
     }
 
     /// Performs the operation for which a load was deferred.
@@ -214,7 +250,7 @@ impl Generator<'_> {
         let Some(this) = self.arithmetic_at(slot) else {
             unreachable!("loads are left to operations");
         };
-        self.operate_with(this, mem);
+        self.operate_with(this.op, this.width, this.dst, mem);
     }
 
     /// A load, an operation and a store back, done in memory.
@@ -268,6 +304,7 @@ impl Generator<'_> {
             .then_some(Modification { op, src: this.src })
     }
 
+    #[inline(never)]
     pub(super) fn load_acquire(&mut self, size: Size, dst: Reg, base: Reg, off: i16) {
         // Every load of this machine acquires.
         let (gpr, mem) = (self.gpr(dst), self.address(base, off));
@@ -275,27 +312,29 @@ impl Generator<'_> {
         self.know(dst, bits_of(size));
     }
 
-    pub(super) fn store(&mut self, size: Size, base: Reg, off: i16, src: Operand) {
+    #[inline(never)]
+    pub(super) fn store(&mut self, size: Size, mem: Mem, src: Operand) {
         self.flags = self.flags_before;
-        let mem = self.address(base, off);
-        self.store_at(size, mem, src);
-    }
-
-    fn store_at(&mut self, size: Size, mem: Mem, src: Operand) {
         match src {
-            Operand::Imm(imm) => self.buf.store_imm(size, mem, imm),
-            Operand::Reg(Reg::R10) => {
-                let top = self.frame.stack_top();
-                self.buf.lea(Width::W64, SCRATCH, top);
-                self.buf.store(size, mem, SCRATCH);
-            }
-            Operand::Reg(src) => {
-                let src = self.gpr(src);
-                self.buf.store(size, mem, src);
-            }
+            Operand::Imm(imm) => self.store_imm(size, mem, imm),
+            Operand::Reg(Reg::R10) => self.store_frame_pointer(size, mem),
+            Operand::Reg(src) => self.buf.store(size, mem, self.frame.gpr(src)),
         }
     }
 
+    #[inline(never)]
+    fn store_imm(&mut self, size: Size, mem: Mem, imm: i32) {
+        self.buf.store_imm(size, mem, imm);
+    }
+
+    #[inline(never)]
+    fn store_frame_pointer(&mut self, size: Size, mem: Mem) {
+        let top = self.frame.stack_top();
+        self.buf.lea(Width::W64, SCRATCH, top);
+        self.buf.store(size, mem, SCRATCH);
+    }
+
+    #[inline(never)]
     pub(super) fn atomic(&mut self, slot: usize, op: AtomicOp, size: Size, mem: Mem, src: Reg) {
         let width = if size == Size::DW {
             Width::W64

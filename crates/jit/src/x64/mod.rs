@@ -65,7 +65,7 @@ impl Backend for X64 {
 }
 
 impl X64 {
-    /// Generates code, anew if its tables turn out to hold too little.
+    /// Generates code, anew if its tables or the room for it turn out to hold too little.
     #[inline(always)]
     fn generate<R>(
         &self,
@@ -75,17 +75,22 @@ impl X64 {
         then: impl FnOnce(Settled<'_>) -> R,
     ) -> R {
         let mut long_tables = false;
+        let mut room = 0;
         loop {
             // The only call, so that it is made in its place.
             let mut generator = Generator::new(program, analysis, self.features, request);
+            generator.buf.make_room(room);
             if long_tables {
                 generator.buf.lengthen_tables();
             }
             let code = generator.generate();
-            if code.buf.tables_reach() {
+            if !code.buf.is_complete() {
+                room = code.buf.wanted_room();
+            } else if code.buf.tables_reach() {
                 return then(code);
+            } else {
+                long_tables = true;
             }
-            long_tables = true;
         }
     }
 }

@@ -102,6 +102,7 @@ impl Generator<'_> {
     }
 
     /// `r0 = packet[imm]`; how many slots were done.
+    #[inline(never)]
     pub(super) fn packet_at(&mut self, slot: usize, size: Size, imm: i32) -> usize {
         if imm < 0 {
             self.packet_outside(size, imm);
@@ -214,6 +215,7 @@ impl Generator<'_> {
     }
 
     /// `r0 = packet[src + imm]`; how many slots were done.
+    #[inline(never)]
     pub(super) fn packet_index(&mut self, slot: usize, size: Size, src: Reg, imm: i32) -> usize {
         let index = if src == Reg::R10 {
             let top = self.frame.stack_top();

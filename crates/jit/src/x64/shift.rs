@@ -212,7 +212,7 @@ impl Generator<'_> {
     }
 
     /// `dst` is shifted by a count other than 0; always one slot.
-    #[inline(always)]
+    #[inline(never)]
     fn only_shift(&mut self, op: AluOp, width: Width, reg: Reg, count: u8) -> usize {
         let most = all(width);
         let known = self.known(reg).min(most);

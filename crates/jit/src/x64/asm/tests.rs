@@ -153,8 +153,10 @@ const HERE: u64 = 0x4000_0000;
 
 fn emitted(emit: impl FnOnce(&mut Buffer)) -> Vec<u8> {
     let mut buffer = Buffer::new();
+    buffer.make_room(1 << 17);
     buffer.reserve(0, 0);
     emit(&mut buffer);
+    assert!(buffer.is_complete());
     let mut code = vec![0; buffer.settle()];
     buffer.write(&mut code);
     code
