@@ -28,7 +28,6 @@ use isa::ebpf::{AluOp, Insn, Operand, Reg, Width};
 
 use super::Fact;
 use super::transfer::{Halves, Transfer};
-use super::usage::Ops;
 
 /// How many instructions back a search goes.
 const REACH: usize = 24;
@@ -117,8 +116,8 @@ pub(super) struct Sought {
 
 impl Sought {
     /// Takes the arithmetic operation before those that it took; adds slots where
-    /// idioms may end, as soon as that is known: a rotation, or a count, which shifts
-    /// the last byte of a number down.
+    /// idioms may end, as soon as that is known: a rotation, which joins two registers,
+    /// or a count, which shifts the last byte of a number down.
     #[inline(always)]
     pub(super) fn visit_alu(
         &mut self,
@@ -128,48 +127,48 @@ impl Sought {
         transfer: Transfer,
         ends: &mut Vec<u32>,
     ) {
-        if self.regs.overlaps(transfer.effects()) {
-            self.meet(op, src, transfer, ends);
-        }
-        if Ops::ENDS.has(op) {
-            self.visit_end(slot, op, src, transfer, ends);
+        /// Bit `n`: operation `n` may join two shifts.
+        const JOINS: u16 = 1 << AluOp::Or as u16 | 1 << AluOp::Xor as u16 | 1 << AluOp::Add as u16;
+        match src {
+            Operand::Imm(imm) => {
+                let shifts = matches!(op, AluOp::Lsh | AluOp::Rsh);
+                if !shifts {
+                    self.forget(transfer);
+                } else {
+                    self.visit_shift(slot, op, imm, transfer, ends);
+                }
+            }
+            Operand::Reg(_) => {
+                self.forget(transfer);
+                if JOINS >> op as u16 & 1 != 0 {
+                    if self.regs != Halves::NONE {
+                        ends.push(self.slot);
+                    }
+                    self.slot = slot as u32;
+                    self.regs = transfer.read();
+                }
+            }
         }
     }
 
-    /// Takes the last write of a register.
+    /// Takes a shift by a constant.
     #[inline(never)]
-    fn meet(&mut self, op: AluOp, src: Operand, transfer: Transfer, ends: &mut Vec<u32>) {
-        let shifts = matches!(op, AluOp::Lsh | AluOp::Rsh) && matches!(src, Operand::Imm(_));
-        if !shifts {
-            self.regs = Halves::NONE;
-            return;
-        }
-        self.regs = self.regs.without(transfer.written());
-        if self.regs == Halves::NONE {
-            ends.push(self.slot);
-        }
-    }
-
-    /// Takes an operation with which idioms may end.
-    #[inline(always)]
-    fn visit_end(
+    fn visit_shift(
         &mut self,
         slot: usize,
         op: AluOp,
-        src: Operand,
+        imm: i32,
         transfer: Transfer,
         ends: &mut Vec<u32>,
     ) {
-        match src {
-            Operand::Imm(24 | 56) if op == AluOp::Rsh => ends.push(slot as u32),
-            Operand::Reg(_) if op != AluOp::Rsh => {
-                if self.regs != Halves::NONE {
-                    ends.push(self.slot);
-                }
-                self.slot = slot as u32;
-                self.regs = transfer.read();
+        if self.regs.overlaps(transfer.effects()) {
+            self.regs = self.regs.without(transfer.written());
+            if self.regs == Halves::NONE {
+                ends.push(self.slot);
             }
-            _ => {}
+        }
+        if op == AluOp::Rsh && matches!(imm, 24 | 56) {
+            ends.push(slot as u32);
         }
     }
 

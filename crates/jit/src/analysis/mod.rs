@@ -69,17 +69,15 @@ impl Analysis {
         // Whatever they held, every slot is visited.
         facts.resize(insns.len(), Fact::NONE);
         lists.clear();
-        let mut scan = Scan::new(program, facts, lists);
+        let mut scan = Scan::new(program, lists);
         usage.clear();
         for &function in functions.iter().rev() {
-            usage.push(scan.visit_function(function));
+            usage.push(scan.visit_function(function, facts));
         }
         usage.reverse();
-        scan.settle_selections();
-        let trees = scan.find_trees(program);
-        let Scan {
-            facts, lists, ops, ..
-        } = scan;
+        scan.settle_selections(facts);
+        let trees = scan.find_trees(program, facts);
+        let Scan { lists, ops, .. } = scan;
         let candidates = || lists.candidates.iter().rev().map(|&slot| slot as usize);
         let carry = |facts: &mut [Fact]| {
             for &function in functions {

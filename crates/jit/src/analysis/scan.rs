@@ -28,8 +28,6 @@ pub(super) struct Scan<'a> {
     insns: &'a [Insn],
     /// What is wanted where a function ends.
     result: Halves,
-    /// For every slot.
-    pub(super) facts: &'a mut [Fact],
     pub(super) lists: &'a mut Lists,
     /// The arithmetic of all functions.
     pub(super) ops: Ops,
@@ -63,12 +61,8 @@ impl Lists {
 }
 
 impl<'a> Scan<'a> {
-    /// A pass over a program; there is a fact for every slot, whatever it says.
-    pub(super) fn new(
-        program: &'a Lowered,
-        facts: &'a mut [Fact],
-        lists: &'a mut Lists,
-    ) -> Scan<'a> {
+    /// A pass over a program.
+    pub(super) fn new(program: &'a Lowered, lists: &'a mut Lists) -> Scan<'a> {
         Scan {
             insns: program.insns(),
             // A classic filter's result is 32 bits.
@@ -76,7 +70,6 @@ impl<'a> Scan<'a> {
                 Evidence::Classic(_) => Halves::low(Reg::R0),
                 Evidence::Trusted => Halves::both(Reg::R0),
             },
-            facts,
             lists,
             ops: Ops::default(),
             tally: Tally::default(),
@@ -84,16 +77,19 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Visits every slot of a function. What few slots have to do is in functions of
-    /// their own, and what is known stays in memory, so that registers suffice for
-    /// the rest.
+    /// Visits every slot of a function; there is a fact for each, whatever it says.
+    /// What few slots have to do is in functions of their own, and what is known stays
+    /// in memory, so that registers suffice for the rest.
     #[inline(never)]
-    pub(super) fn visit_function(&mut self, function: Function) -> Usage {
+    pub(super) fn visit_function(&mut self, function: Function, facts: &mut [Fact]) -> Usage {
         let Function { start, end } = function;
+        let insns = self.insns;
+        // One check does for both.
+        let facts = &mut facts[..insns.len()];
         let first_backward = self.lists.backward.len();
         let mut wanted = Halves::EFFECT;
         for slot in (start..end).rev() {
-            wanted = match self.insns[slot] {
+            wanted = match insns[slot] {
                 Insn::Alu {
                     op,
                     width,
@@ -104,13 +100,13 @@ impl<'a> Scan<'a> {
                     self.tally.note_alu(op, transfer);
                     let ends = &mut self.lists.candidates;
                     self.sought.visit_alu(slot, op, src, transfer, ends);
-                    self.facts[slot].note(transfer, wanted)
+                    facts[slot].note(transfer, wanted)
                 }
                 Insn::Load { dst, base, off, .. } => {
                     let transfer = Transfer::of_load(dst, base);
                     self.tally.note_load(base, off, transfer);
                     self.sought.forget(transfer);
-                    self.facts[slot].note(transfer, wanted)
+                    facts[slot].note(transfer, wanted)
                 }
                 Insn::Store {
                     size,
@@ -120,7 +116,7 @@ impl<'a> Scan<'a> {
                 } => {
                     let transfer = Transfer::of_store(size, base, src);
                     self.tally.note_store(base, off, src, transfer);
-                    self.facts[slot].note(transfer, wanted)
+                    facts[slot].note(transfer, wanted)
                 }
                 Insn::Jump {
                     width,
@@ -132,28 +128,34 @@ impl<'a> Scan<'a> {
                     let transfer = Transfer::of_branch(width, dst, src);
                     self.tally.note_values(transfer);
                     let target = jump_target(Insn::Goto { off }, slot);
-                    let there = self.visit_jump(slot, target, Marks::JUMPS);
-                    self.facts[slot].note_leaving(transfer, wanted.and(there))
+                    let there = self.visit_jump(slot, target, Marks::JUMPS, facts);
+                    facts[slot].note_leaving(transfer, wanted.and(there))
                 }
-                insn => self.visit_rare(slot, insn, wanted),
+                insn => self.visit_rare(slot, insn, wanted, facts),
             };
         }
-        self.facts[start].mark(Marks::TARGET);
+        facts[start].mark(Marks::TARGET);
         let backward = &self.lists.backward[first_backward..];
         for &slot in backward {
-            if let Some(head) = self.facts[slot as usize].jump() {
-                self.facts[head].mark(Marks::TARGET.and(Marks::LOOP));
+            if let Some(head) = facts[slot as usize].jump() {
+                facts[head].mark(Marks::TARGET.and(Marks::LOOP));
             }
         }
         let tally = mem::take(&mut self.tally);
-        self.ops = self.ops.and(tally.ops());
+        self.ops.join(tally.ops());
         self.sought = Sought::default();
         tally.finish(!backward.is_empty())
     }
 
     /// Visits an instruction of another kind than most; what is wanted before it.
     #[inline(never)]
-    fn visit_rare(&mut self, slot: usize, insn: Insn, wanted: Halves) -> Halves {
+    fn visit_rare(
+        &mut self,
+        slot: usize,
+        insn: Insn,
+        wanted: Halves,
+        facts: &mut [Fact],
+    ) -> Halves {
         let transfer = Transfer::of(insn, self.result);
         self.tally.note(insn, transfer);
         let marks = match insn {
@@ -164,7 +166,7 @@ impl<'a> Scan<'a> {
                 if let Insn::PacketAbs { size: Size::B, .. } = insn {
                     self.lists.candidates.push(slot as u32);
                 }
-                return self.facts[slot].note(transfer, wanted);
+                return facts[slot].note(transfer, wanted);
             }
         };
         let mut after = Halves::EFFECT;
@@ -172,53 +174,53 @@ impl<'a> Scan<'a> {
             after = wanted;
         }
         if marks.overlap(Marks::JUMPS) {
-            after = after.and(self.visit_jump(slot, jump_target(insn, slot), marks));
+            after = after.and(self.visit_jump(slot, jump_target(insn, slot), marks, facts));
         } else {
-            self.facts[slot].leave(marks, slot);
+            facts[slot].leave(marks, slot);
         }
-        self.facts[slot].note_leaving(transfer, after)
+        facts[slot].note_leaving(transfer, after)
     }
 
     /// Notes where a slot jumps; what is wanted there, as far as it is known.
     #[inline(never)]
-    fn visit_jump(&mut self, slot: usize, target: Option<usize>, mut marks: Marks) -> Halves {
+    fn visit_jump(
+        &mut self,
+        slot: usize,
+        target: Option<usize>,
+        mut marks: Marks,
+        facts: &mut [Fact],
+    ) -> Halves {
         let target = target.expect("a lowered program's jumps lead to slots");
         let lists = &mut self.lists;
         lists.jumps.push(slot as u32);
         if target <= slot {
             lists.backward.push(slot as u32);
-            self.facts[slot].leave(marks, target);
+            facts[slot].leave(marks, target);
             return Halves::EFFECT;
         }
         if is_selection(self.insns, slot, target) {
             lists.candidates.push(slot as u32);
             marks = marks.and(Marks::SELECTION);
         } else {
-            self.facts[target].mark(Marks::TARGET);
+            facts[target].mark(Marks::TARGET);
         }
-        self.facts[slot].leave(marks, target);
-        self.facts[target].before()
+        facts[slot].leave(marks, target);
+        facts[target].before()
     }
 
     /// A branch over a move to which something else leads is no selection.
-    pub(super) fn settle_selections(&mut self) {
+    pub(super) fn settle_selections(&self, facts: &mut [Fact]) {
         for index in 0..self.lists.candidates.len() {
             let slot = self.lists.candidates[index] as usize;
-            if self.facts[slot].is_selection() && self.facts[slot + 1].is_target() {
-                self.jumps_after_all(slot);
+            if facts[slot].is_selection() && facts[slot + 1].is_target() {
+                jumps_after_all(slot, facts);
             }
         }
     }
 
-    /// Makes a branch of a selection.
-    fn jumps_after_all(&mut self, slot: usize) {
-        self.facts[slot].marks.set(Marks::SELECTION, false);
-        self.facts[slot + 2].mark(Marks::TARGET);
-    }
-
     /// The trees of comparisons. Their look-ups jump to every leaf, and their
     /// comparisons are no selections.
-    pub(super) fn find_trees(&mut self, program: &Lowered) -> Trees {
+    pub(super) fn find_trees(&self, program: &Lowered, facts: &mut [Fact]) -> Trees {
         let mut jumps = self.lists.jumps.iter().map(|&slot| slot as usize);
         if self.lists.jumps.len() < trees::SMALLEST
             || !jumps.any(|slot| trees::begins(self.insns, slot))
@@ -234,20 +236,26 @@ impl<'a> Scan<'a> {
         let arrivals = Arrivals::of_jumps(self.insns, jumps.collect());
         let trees = Trees::find(self.insns, &arrivals, functions, Window::is_worth_it);
         for slot in trees.slots() {
-            if self.facts[slot].is_selection() {
-                self.jumps_after_all(slot);
+            if facts[slot].is_selection() {
+                jumps_after_all(slot, facts);
             }
-            let marks = &mut self.facts[slot].marks;
+            let marks = &mut facts[slot].marks;
             marks.set(Marks::LOOK_UP, trees.starts(slot));
             marks.set(Marks::ABSORBED, trees.absorb(slot));
         }
         for leaf in trees.iter().flat_map(|tree| [tree.keys, tree.ranges]) {
             for piece in leaf {
-                self.facts[piece.target as usize].mark(Marks::TARGET);
+                facts[piece.target as usize].mark(Marks::TARGET);
             }
         }
         trees
     }
+}
+
+/// Makes a branch of a selection.
+fn jumps_after_all(slot: usize, facts: &mut [Fact]) {
+    facts[slot].marks.set(Marks::SELECTION, false);
+    facts[slot + 2].mark(Marks::TARGET);
 }
 
 /// Whether a branch leads over nothing but a move to a register, which is how

@@ -345,7 +345,8 @@ const ALU: [[Masks; 2]; OPS.len()] = {
     table
 };
 
-const OPS: [AluOp; 14] = [
+/// Every arithmetic operation.
+pub(super) const OPS: [AluOp; 14] = [
     AluOp::Add,
     AluOp::Sub,
     AluOp::Mul,
