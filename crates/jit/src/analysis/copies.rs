@@ -69,39 +69,32 @@ pub(super) fn find(
 impl Finder<'_> {
     fn visit(&mut self, jump: usize) {
         let Some(end) = self.end(jump) else { return };
-        if !self.carries(&end) {
-            return;
-        }
+        // Slots from here on only compute, load or store.
+        let mut simple = end.slot;
         for slot in (end.slot.saturating_sub(COPIES)..end.slot).rev() {
-            if self.facts[slot + 1].is_target() || !self.is_simple(slot) {
+            if self.facts[slot + 1].is_target() {
                 return;
             }
-            if let Insn::Alu {
+            let Insn::Alu {
                 op: AluOp::Mov,
                 width,
                 dst,
                 src: Operand::Reg(src),
             } = self.insns[slot]
-            {
-                self.exchange(&end, slot, width, dst, src);
+            else {
+                continue;
+            };
+            // Otherwise the copy stays, if only the other way round.
+            let wanted = self.facts[end.head].before();
+            if !wanted.has(dst) || wanted.has(src) {
+                continue;
             }
+            if !(slot..simple).all(|at| self.is_simple(at)) {
+                return;
+            }
+            simple = slot;
+            self.exchange(&end, slot, width, dst, src);
         }
-    }
-
-    /// Whether some copy before the end carries a value into the next round that is
-    /// not wanted there under its old name.
-    fn carries(&self, end: &End) -> bool {
-        let wanted = self.facts[end.head].before();
-        let last = &self.insns[end.slot.saturating_sub(COPIES)..end.slot];
-        last.iter().any(|insn| match *insn {
-            Insn::Alu {
-                op: AluOp::Mov,
-                dst,
-                src: Operand::Reg(src),
-                ..
-            } => wanted.has(dst) && !wanted.has(src),
-            _ => false,
-        })
     }
 
     fn end(&self, jump: usize) -> Option<End> {
@@ -128,8 +121,6 @@ impl Finder<'_> {
             && ![dst, src].contains(&Reg::R10)
             && !fact.is_dead()
             && !fact.is_rewritten()
-            // Otherwise the copy stays, if only the other way round.
-            && !self.facts[end.head].before().has(src)
             && (width == Width::W64 || !kept);
         if !fits {
             return;

@@ -26,7 +26,7 @@ pub(super) use header_length::find as find_header_lengths;
 
 use isa::ebpf::{AluOp, Insn, Operand, Reg, Width};
 
-use super::Fact;
+use super::{Fact, liveness};
 use super::transfer::{Halves, Transfer};
 
 /// How many instructions back a search goes.
@@ -188,13 +188,15 @@ struct Finder<'a> {
 }
 
 /// Finds rotations that end at one of these slots; notes them in `facts`, with
-/// transfers of their own.
+/// transfers of their own, and what is wanted then. Says whether that is not known and
+/// all of it has to be carried again.
 pub(super) fn find_rotations(
     insns: &[Insn],
     slots: impl ExactSizeIterator<Item = usize>,
     facts: &mut [Fact],
     rewrites: &mut Vec<Rewrite>,
-) {
+) -> bool {
+    let mut unsettled = false;
     rewrites.reserve(2 * slots.len());
     let mut finder = Finder {
         insns,
@@ -209,15 +211,18 @@ pub(super) fn find_rotations(
             src: Operand::Reg(src),
         } = insns[slot]
         {
-            finder.rotate(slot, width, dst, src);
+            if let Some(first) = finder.rotate(slot, width, dst, src) {
+                unsettled |= !liveness::carry_change(first, slot, finder.facts);
+            }
         }
     }
+    unsettled
 }
 
 impl Finder<'_> {
     /// Whether an operation joins two shifts, of the register that it writes and of
-    /// another, to a rotation; then it becomes one.
-    fn rotate(&mut self, slot: usize, width: Width, dst: Reg, src: Reg) -> Option<()> {
+    /// another, to a rotation; then it becomes one. The first slot that is changed.
+    fn rotate(&mut self, slot: usize, width: Width, dst: Reg, src: Reg) -> Option<usize> {
         let a = self.shift_before(slot, dst)?;
         let b = self.shift_before(slot, src)?;
         let bits = match a.width {
@@ -238,12 +243,12 @@ impl Finder<'_> {
         if value.reg != other.reg || !self.keeps(first, last, value.reg) {
             return None;
         }
-        let from = if self.keeps(first, slot, value.reg) {
-            value.reg
+        let (from, changed) = if self.keeps(first, slot, value.reg) {
+            (value.reg, slot)
         } else if self.is_unread(a, slot) {
             // Only `dst` held it, until it was shifted there.
             self.rewrite(a.slot, Rewrite::Skip);
-            dst
+            (dst, a.slot)
         } else {
             return None;
         };
@@ -257,7 +262,7 @@ impl Finder<'_> {
                 left: left as u8,
             },
         );
-        Some(())
+        Some(changed)
     }
 
     /// The last slot before this one that writes the register, if it surely does, and

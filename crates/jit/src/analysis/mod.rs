@@ -90,14 +90,18 @@ impl Analysis {
             }
         };
         let mut rewrites = Vec::new();
-        if ops.has(AluOp::Lsh) && ops.has(AluOp::Rsh) {
-            idiom::find_rotations(insns, candidates(), facts, &mut rewrites);
+        if ops.has(AluOp::Lsh)
+            && ops.has(AluOp::Rsh)
+            && idiom::find_rotations(insns, candidates(), facts, &mut rewrites)
+        {
+            carry(facts);
         }
         if usage[0].packet && lists.backward.is_empty() && functions.len() == 1 {
+            let known = rewrites.len();
             idiom::find_header_lengths(insns, candidates(), facts, &mut rewrites);
-        }
-        if !rewrites.is_empty() {
-            carry(facts);
+            if rewrites.len() > known {
+                carry(facts);
+            }
         }
         settle(facts);
         if counts.ones && ops.has(AluOp::Mul) && ops.has(AluOp::Rsh) {
