@@ -32,6 +32,13 @@ struct Exchange {
     to: usize,
 }
 
+/// A copy of one register to another.
+struct Copy {
+    width: Width,
+    dst: Reg,
+    src: Reg,
+}
+
 /// The end of a loop.
 struct End {
     /// The jump, or a branch over it, where control may leave the loop.
@@ -49,6 +56,7 @@ struct Finder<'a> {
 }
 
 /// Finds copies before the jumps at these slots, which lead backward, in their order.
+#[inline(never)]
 pub(super) fn find(
     insns: &[Insn],
     jumps: impl Iterator<Item = usize>,
@@ -71,30 +79,39 @@ impl Finder<'_> {
         let Some(end) = self.end(jump) else { return };
         // Slots from here on only compute, load or store.
         let mut simple = end.slot;
-        for slot in (end.slot.saturating_sub(COPIES)..end.slot).rev() {
-            if self.facts[slot + 1].is_target() {
-                return;
-            }
-            let Insn::Alu {
-                op: AluOp::Mov,
-                width,
-                dst,
-                src: Operand::Reg(src),
-            } = self.insns[slot]
-            else {
-                continue;
-            };
-            // Otherwise the copy stays, if only the other way round.
-            let wanted = self.facts[end.head].before();
-            if !wanted.has(dst) || wanted.has(src) {
-                continue;
-            }
+        while let Some((slot, copy)) = self.copy_before(&end, simple) {
             if !(slot..simple).all(|at| self.is_simple(at)) {
                 return;
             }
             simple = slot;
-            self.exchange(&end, slot, width, dst, src);
+            self.exchange(&end, slot, copy);
         }
+    }
+
+    /// The last copy before a slot that carries a value into the next round that is not
+    /// wanted there under its old name: otherwise it stays, if only the other way round.
+    fn copy_before(&self, end: &End, slot: usize) -> Option<(usize, Copy)> {
+        let first = end.slot.saturating_sub(COPIES);
+        let insns = &self.insns[first..slot];
+        let next = &self.facts[first + 1..=slot];
+        for at in (0..insns.len()).rev() {
+            if next[at].is_target() {
+                break;
+            }
+            if let Insn::Alu {
+                op: AluOp::Mov,
+                width,
+                dst,
+                src: Operand::Reg(src),
+            } = insns[at]
+            {
+                let wanted = self.facts[end.head].before();
+                if wanted.has(dst) && !wanted.has(src) {
+                    return Some((first + at, Copy { width, dst, src }));
+                }
+            }
+        }
+        None
     }
 
     fn end(&self, jump: usize) -> Option<End> {
@@ -114,7 +131,8 @@ impl Finder<'_> {
     }
 
     /// Lets two registers change places for the copy at a slot, if they may.
-    fn exchange(&mut self, end: &End, slot: usize, width: Width, dst: Reg, src: Reg) {
+    fn exchange(&mut self, end: &End, slot: usize, copy: Copy) {
+        let Copy { width, dst, src } = copy;
         let fact = &self.facts[slot];
         let kept = fact.after.has(src);
         let fits = dst != src

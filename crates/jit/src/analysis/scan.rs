@@ -43,6 +43,9 @@ pub(super) struct Lists {
     pub(super) jumps: Vec<u32>,
     /// Those of them that lead backward.
     pub(super) backward: Vec<u32>,
+    /// Those of them behind which, or where they lead, there may be another, as in trees
+    /// of comparisons.
+    forks: Vec<u32>,
     /// Those that may be selections, and those where idioms may end.
     pub(super) candidates: Vec<u32>,
 }
@@ -51,12 +54,54 @@ impl Lists {
     pub(super) fn clear(&mut self) {
         self.jumps.clear();
         self.backward.clear();
+        self.forks.clear();
         self.candidates.clear();
     }
 
     /// How many bytes they hold.
     pub(super) fn bytes(&self) -> usize {
-        bytes_of(&self.jumps) + bytes_of(&self.backward) + bytes_of(&self.candidates)
+        let lists = [&self.jumps, &self.backward, &self.forks, &self.candidates];
+        lists.map(bytes_of).iter().sum()
+    }
+
+    /// Adds a slot that jumps; says again what is wanted there.
+    #[inline(always)]
+    fn push_jump(&mut self, slot: usize, wanted: Halves) -> Halves {
+        if self.jumps.len() == self.jumps.capacity() {
+            return self.push_last(slot, wanted);
+        }
+        self.jumps.push(slot as u32);
+        wanted
+    }
+
+    /// The same where there is no room for more.
+    #[cold]
+    #[inline(never)]
+    fn push_last(&mut self, slot: usize, wanted: Halves) -> Halves {
+        self.jumps.push(slot as u32);
+        wanted
+    }
+
+    /// The same of one that leads backward.
+    #[inline(never)]
+    fn push_backward(&mut self, slot: usize, wanted: Halves) -> Halves {
+        self.backward.push(slot as u32);
+        self.push_fork(slot, wanted)
+    }
+
+    /// The same of one over a single slot.
+    #[inline(never)]
+    fn push_short(&mut self, slot: usize, wanted: Halves) -> Halves {
+        self.candidates.push(slot as u32);
+        self.push_fork(slot, wanted)
+    }
+
+    /// The same of one that may belong to a tree.
+    #[inline(never)]
+    fn push_fork(&mut self, slot: usize, wanted: Halves) -> Halves {
+        self.forks.push(slot as u32);
+        self.jumps.push(slot as u32);
+        wanted
     }
 }
 
@@ -127,9 +172,16 @@ impl<'a> Scan<'a> {
                 } => {
                     let transfer = Transfer::of_branch(width, dst, src);
                     self.tally.note_values(transfer);
-                    let target = jump_target(Insn::Goto { off }, slot);
-                    let there = self.visit_jump(slot, target, Marks::JUMPS, facts);
-                    facts[slot].note_leaving(transfer, wanted.and(there))
+                    let target = target_of(Insn::Goto { off }, slot);
+                    let after = wanted.and(self.visit_jump(slot, target, facts));
+                    facts[slot].leave(Marks::JUMPS, target);
+                    facts[slot].note_leaving(transfer, after)
+                }
+                Insn::Goto { off } => {
+                    let target = target_of(Insn::Goto { off }, slot);
+                    let after = self.visit_jump(slot, target, facts);
+                    facts[slot].leave(Marks::LEAVES, target);
+                    facts[slot].note_leaving(Transfer::GOTO, after.and(Halves::EFFECT))
                 }
                 insn => self.visit_rare(slot, insn, wanted, facts),
             };
@@ -160,7 +212,7 @@ impl<'a> Scan<'a> {
         self.tally.note(insn, transfer);
         let marks = match insn {
             Insn::MayGoto { .. } => Marks::JUMPS,
-            Insn::Goto { .. } | Insn::GotoLong { .. } => Marks::LEAVES,
+            Insn::GotoLong { .. } => Marks::LEAVES,
             Insn::Exit => Marks::STOPS,
             _ => {
                 if let Insn::PacketAbs { size: Size::B, .. } = insn {
@@ -173,45 +225,47 @@ impl<'a> Scan<'a> {
         if !marks.overlap(Marks::STOPS) {
             after = wanted;
         }
+        let mut target = slot;
         if marks.overlap(Marks::JUMPS) {
-            after = after.and(self.visit_jump(slot, jump_target(insn, slot), marks, facts));
-        } else {
-            facts[slot].leave(marks, slot);
+            target = target_of(insn, slot);
+            after = after.and(self.visit_jump(slot, target, facts));
         }
+        facts[slot].leave(marks, target);
         facts[slot].note_leaving(transfer, after)
     }
 
-    /// Notes where a slot jumps; what is wanted there, as far as it is known.
+    /// Notes that a slot jumps; what is wanted where, as far as it is known. It calls
+    /// nothing but as its last act, so that it saves no registers.
     #[inline(never)]
-    fn visit_jump(
-        &mut self,
-        slot: usize,
-        target: Option<usize>,
-        mut marks: Marks,
-        facts: &mut [Fact],
-    ) -> Halves {
-        let target = target.expect("a lowered program's jumps lead to slots");
-        let lists = &mut self.lists;
-        lists.jumps.push(slot as u32);
+    fn visit_jump(&mut self, slot: usize, target: usize, facts: &mut [Fact]) -> Halves {
         if target <= slot {
-            lists.backward.push(slot as u32);
-            facts[slot].leave(marks, target);
-            return Halves::EFFECT;
+            return self.lists.push_backward(slot, Halves::EFFECT);
         }
-        if is_selection(self.insns, slot, target) {
-            lists.candidates.push(slot as u32);
-            marks = marks.and(Marks::SELECTION);
-        } else {
-            facts[target].mark(Marks::TARGET);
+        let there = &mut facts[target];
+        let wanted = there.before();
+        if target == slot + 2 {
+            return self.lists.push_short(slot, wanted);
         }
-        facts[slot].leave(marks, target);
-        facts[target].before()
+        there.mark(Marks::TARGET);
+        if there.marks.overlap(Marks::JUMPS) || facts[slot + 1].marks.overlap(Marks::JUMPS) {
+            return self.lists.push_fork(slot, wanted);
+        }
+        self.lists.push_jump(slot, wanted)
     }
 
-    /// A branch over a move to which something else leads is no selection.
+    /// Finds selections among the jumps over one slot. A branch over a move to which
+    /// something else leads is none.
     pub(super) fn settle_selections(&self, facts: &mut [Fact]) {
-        for index in 0..self.lists.candidates.len() {
-            let slot = self.lists.candidates[index] as usize;
+        let candidates = self.lists.candidates.iter().map(|&slot| slot as usize);
+        for slot in candidates.clone() {
+            if facts[slot].jump() == Some(slot + 2) {
+                match is_selection(self.insns, slot) {
+                    true => facts[slot].mark(Marks::SELECTION),
+                    false => facts[slot + 2].mark(Marks::TARGET),
+                }
+            }
+        }
+        for slot in candidates {
             if facts[slot].is_selection() && facts[slot + 1].is_target() {
                 jumps_after_all(slot, facts);
             }
@@ -221,10 +275,8 @@ impl<'a> Scan<'a> {
     /// The trees of comparisons. Their look-ups jump to every leaf, and their
     /// comparisons are no selections.
     pub(super) fn find_trees(&self, program: &Lowered, facts: &mut [Fact]) -> Trees {
-        let mut jumps = self.lists.jumps.iter().map(|&slot| slot as usize);
-        if self.lists.jumps.len() < trees::SMALLEST
-            || !jumps.any(|slot| trees::begins(self.insns, slot))
-        {
+        let mut forks = self.lists.forks.iter().map(|&slot| slot as usize);
+        if !forks.any(|slot| trees::begins(self.insns, slot)) {
             return Trees::default();
         }
         // Backward jumps of the others draw on a budget.
@@ -252,6 +304,12 @@ impl<'a> Scan<'a> {
     }
 }
 
+/// Where an instruction jumps.
+#[inline(always)]
+fn target_of(insn: Insn, slot: usize) -> usize {
+    jump_target(insn, slot).expect("a lowered program's jumps lead to slots")
+}
+
 /// Makes a branch of a selection.
 fn jumps_after_all(slot: usize, facts: &mut [Fact]) {
     facts[slot].marks.set(Marks::SELECTION, false);
@@ -263,14 +321,8 @@ fn jumps_after_all(slot: usize, facts: &mut [Fact]) {
 /// no pattern in the choice, so there is no jump to predict. Where the same is asked
 /// again soon after, there is one anyway, and what is chosen need not wait for what
 /// is compared: a binary search then takes 0.87 of the time.
-#[inline(always)]
-fn is_selection(insns: &[Insn], slot: usize, target: usize) -> bool {
-    target == slot + 2 && chooses(insns, slot, target)
-}
-
-/// The same of a branch over one slot.
-#[inline(never)]
-fn chooses(insns: &[Insn], slot: usize, target: usize) -> bool {
+fn is_selection(insns: &[Insn], slot: usize) -> bool {
+    let target = slot + 2;
     if !leads_over_move(insns, slot, target) {
         return false;
     }

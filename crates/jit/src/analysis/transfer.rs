@@ -187,6 +187,9 @@ impl Transfer {
         Transfer::effect(reads, Halves::NONE)
     }
 
+    /// A jump that is always taken.
+    pub(super) const GOTO: Transfer = Transfer::effect(Halves::NONE, Halves::NONE);
+
     #[inline(always)]
     pub(super) fn of_branch(width: Width, dst: Reg, src: Operand) -> Transfer {
         let dst = Halves::operand(Operand::Reg(dst), width);
