@@ -26,8 +26,8 @@ pub(super) use header_length::find as find_header_lengths;
 
 use isa::ebpf::{AluOp, Insn, Operand, Reg, Width};
 
-use super::{Fact, liveness};
 use super::transfer::{Halves, Transfer};
+use super::{Fact, liveness};
 
 /// How many instructions back a search goes.
 const REACH: usize = 24;
@@ -210,10 +210,9 @@ pub(super) fn find_rotations(
             dst,
             src: Operand::Reg(src),
         } = insns[slot]
+            && let Some(first) = finder.rotate(slot, width, dst, src)
         {
-            if let Some(first) = finder.rotate(slot, width, dst, src) {
-                unsettled |= !liveness::carry_change(first, slot, finder.facts);
-            }
+            unsettled |= !liveness::carry_change(first, slot, finder.facts);
         }
     }
     unsettled

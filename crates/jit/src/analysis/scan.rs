@@ -64,44 +64,41 @@ impl Lists {
         lists.map(bytes_of).iter().sum()
     }
 
-    /// Adds a slot that jumps; says again what is wanted there.
+    /// Adds a slot that jumps.
     #[inline(always)]
-    fn push_jump(&mut self, slot: usize, wanted: Halves) -> Halves {
+    fn push_jump(&mut self, slot: usize) {
         if self.jumps.len() == self.jumps.capacity() {
-            return self.push_last(slot, wanted);
+            return self.push_last(slot);
         }
         self.jumps.push(slot as u32);
-        wanted
     }
 
     /// The same where there is no room for more.
     #[cold]
     #[inline(never)]
-    fn push_last(&mut self, slot: usize, wanted: Halves) -> Halves {
+    fn push_last(&mut self, slot: usize) {
         self.jumps.push(slot as u32);
-        wanted
     }
 
     /// The same of one that leads backward.
     #[inline(never)]
-    fn push_backward(&mut self, slot: usize, wanted: Halves) -> Halves {
+    fn push_backward(&mut self, slot: usize) {
         self.backward.push(slot as u32);
-        self.push_fork(slot, wanted)
+        self.push_fork(slot);
     }
 
     /// The same of one over a single slot.
     #[inline(never)]
-    fn push_short(&mut self, slot: usize, wanted: Halves) -> Halves {
+    fn push_short(&mut self, slot: usize) {
         self.candidates.push(slot as u32);
-        self.push_fork(slot, wanted)
+        self.push_fork(slot);
     }
 
     /// The same of one that may belong to a tree.
     #[inline(never)]
-    fn push_fork(&mut self, slot: usize, wanted: Halves) -> Halves {
+    fn push_fork(&mut self, slot: usize) {
         self.forks.push(slot as u32);
         self.jumps.push(slot as u32);
-        wanted
     }
 }
 
@@ -234,23 +231,27 @@ impl<'a> Scan<'a> {
         facts[slot].note_leaving(transfer, after)
     }
 
-    /// Notes that a slot jumps; what is wanted where, as far as it is known. It calls
-    /// nothing but as its last act, so that it saves no registers.
+    /// Notes that a slot jumps; what is wanted there, as far as it is known. It calls
+    /// nothing but as its last act, so that it saves few registers.
     #[inline(never)]
     fn visit_jump(&mut self, slot: usize, target: usize, facts: &mut [Fact]) -> Halves {
         if target <= slot {
-            return self.lists.push_backward(slot, Halves::EFFECT);
+            self.lists.push_backward(slot);
+            return Halves::EFFECT;
         }
         let there = &mut facts[target];
         let wanted = there.before();
         if target == slot + 2 {
-            return self.lists.push_short(slot, wanted);
+            self.lists.push_short(slot);
+            return wanted;
         }
         there.mark(Marks::TARGET);
         if there.marks.overlap(Marks::JUMPS) || facts[slot + 1].marks.overlap(Marks::JUMPS) {
-            return self.lists.push_fork(slot, wanted);
+            self.lists.push_fork(slot);
+        } else {
+            self.lists.push_jump(slot);
         }
-        self.lists.push_jump(slot, wanted)
+        wanted
     }
 
     /// Finds selections among the jumps over one slot. A branch over a move to which
