@@ -7,8 +7,8 @@
 //! an instruction whose result no one reads at all is left out. One pass backward
 //! (`scan.rs`) notes what each instruction reads and writes (`transfer.rs`), what is
 //! wanted after it, and what each function uses (`usage.rs`). Rewrites are found where
-//! it saw that there may be some (`idiom.rs`); if there are any, liveness is carried
-//! backward again. Then what loops carry from one round to the next is made up for
+//! it saw that there may be some (`idiom.rs`), and what they change of liveness is
+//! carried backward again. Then what loops carry from one round to the next is made up for
 //! (`liveness.rs`). Rewrites that depend on all that are found last, and if there are
 //! any, it is done again. Last, copies at the end of loops are looked at (`copies.rs`).
 
