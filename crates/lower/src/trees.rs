@@ -190,27 +190,16 @@ enum Part {
 /// asks this of their jumps need not look for them in earnest.
 #[inline]
 pub fn begins(insns: &[Insn], slot: usize) -> bool {
-    let Insn::Jump {
-        width: Width::W32,
-        dst,
-        src: Operand::Imm(_),
-        off,
-        ..
-    } = insns[slot]
-    else {
-        return false;
-    };
-    // Behind most branches there is something else than a jump.
-    let goes_on = |at: usize| match insns.get(at) {
-        Some(Insn::Jump { .. }) => compares(insns, at, dst),
-        Some(Insn::Goto { .. } | Insn::GotoLong { .. }) => compares(insns, through(insns, at), dst),
+    match insns[slot] {
+        // The frame pointer is no number that code compares with constants.
+        Insn::Jump {
+            width: Width::W32,
+            dst,
+            src: Operand::Imm(_),
+            ..
+        } => dst != Reg::R10 && has_enough(insns, slot, dst),
         _ => false,
-    };
-    let next = slot + 1;
-    // The frame pointer is no number that code compares with constants.
-    (goes_on(next) || goes_on(next.wrapping_add_signed(off.into())))
-        && dst != Reg::R10
-        && has_enough(insns, slot, dst)
+    }
 }
 
 /// Whether the low half of the register is compared with a constant at a slot.
@@ -236,24 +225,35 @@ fn through(insns: &[Insn], slot: usize) -> usize {
     }
 }
 
-/// Whether there are comparisons enough for a tree from a slot on.
+/// Whether there are comparisons enough for a tree from a slot on. Behind most there is
+/// something else.
 fn has_enough(insns: &[Insn], slot: usize, dst: Reg) -> bool {
-    let tests = |slot| Test::either_way(insns, slot).is_some_and(|test| test.dst == dst);
     let (mut at, mut count) = (slot, 0);
-    while let Some(test) = Test::either_way(insns, at).filter(|test| test.dst == dst) {
-        let next = match test.equality(at) {
-            Some((_, next)) => next,
-            None if Order::of(test.cond).is_some() && tests(test.target) => {
+    while let Some(&Insn::Jump {
+        cond,
+        width: Width::W32,
+        dst: other,
+        src: Operand::Imm(_),
+        off,
+    }) = insns.get(at)
+    {
+        let next = at + 1;
+        let target = next.wrapping_add_signed(off.into());
+        at = match cond {
+            _ if other != dst => return false,
+            Cond::Eq if off != 0 => next,
+            Cond::Ne if off != 0 => target,
+            _ if Order::of(cond).is_some() && compares(insns, target, dst) => {
                 count += 1;
-                at + 1
+                next
             }
-            None => break,
+            _ => return false,
         };
         count += 1;
         if count >= SMALLEST {
             return true;
         }
-        at = through(insns, next);
+        at = through(insns, at);
     }
     false
 }

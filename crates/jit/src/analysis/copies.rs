@@ -32,6 +32,13 @@ struct Exchange {
     to: usize,
 }
 
+/// A copy of one register to another.
+struct Copy {
+    width: Width,
+    dst: Reg,
+    src: Reg,
+}
+
 /// The end of a loop.
 struct End {
     /// The jump, or a branch over it, where control may leave the loop.
@@ -49,6 +56,7 @@ struct Finder<'a> {
 }
 
 /// Finds copies before the jumps at these slots, which lead backward, in their order.
+#[inline(never)]
 pub(super) fn find(
     insns: &[Insn],
     jumps: impl Iterator<Item = usize>,
@@ -69,39 +77,41 @@ pub(super) fn find(
 impl Finder<'_> {
     fn visit(&mut self, jump: usize) {
         let Some(end) = self.end(jump) else { return };
-        if !self.carries(&end) {
-            return;
-        }
-        for slot in (end.slot.saturating_sub(COPIES)..end.slot).rev() {
-            if self.facts[slot + 1].is_target() || !self.is_simple(slot) {
+        // Slots from here on only compute, load or store.
+        let mut simple = end.slot;
+        while let Some((slot, copy)) = self.copy_before(&end, simple) {
+            if !(slot..simple).all(|at| self.is_simple(at)) {
                 return;
+            }
+            simple = slot;
+            self.exchange(&end, slot, copy);
+        }
+    }
+
+    /// The last copy before a slot that carries a value into the next round that is not
+    /// wanted there under its old name: otherwise it stays, if only the other way round.
+    fn copy_before(&self, end: &End, slot: usize) -> Option<(usize, Copy)> {
+        let first = end.slot.saturating_sub(COPIES);
+        let insns = &self.insns[first..slot];
+        let next = &self.facts[first + 1..=slot];
+        for at in (0..insns.len()).rev() {
+            if next[at].is_target() {
+                break;
             }
             if let Insn::Alu {
                 op: AluOp::Mov,
                 width,
                 dst,
                 src: Operand::Reg(src),
-            } = self.insns[slot]
+            } = insns[at]
             {
-                self.exchange(&end, slot, width, dst, src);
+                let wanted = self.facts[end.head].before();
+                if wanted.has(dst) && !wanted.has(src) {
+                    return Some((first + at, Copy { width, dst, src }));
+                }
             }
         }
-    }
-
-    /// Whether some copy before the end carries a value into the next round that is
-    /// not wanted there under its old name.
-    fn carries(&self, end: &End) -> bool {
-        let wanted = self.facts[end.head].before();
-        let last = &self.insns[end.slot.saturating_sub(COPIES)..end.slot];
-        last.iter().any(|insn| match *insn {
-            Insn::Alu {
-                op: AluOp::Mov,
-                dst,
-                src: Operand::Reg(src),
-                ..
-            } => wanted.has(dst) && !wanted.has(src),
-            _ => false,
-        })
+        None
     }
 
     fn end(&self, jump: usize) -> Option<End> {
@@ -121,15 +131,14 @@ impl Finder<'_> {
     }
 
     /// Lets two registers change places for the copy at a slot, if they may.
-    fn exchange(&mut self, end: &End, slot: usize, width: Width, dst: Reg, src: Reg) {
+    fn exchange(&mut self, end: &End, slot: usize, copy: Copy) {
+        let Copy { width, dst, src } = copy;
         let fact = &self.facts[slot];
         let kept = fact.after.has(src);
         let fits = dst != src
             && ![dst, src].contains(&Reg::R10)
             && !fact.is_dead()
             && !fact.is_rewritten()
-            // Otherwise the copy stays, if only the other way round.
-            && !self.facts[end.head].before().has(src)
             && (width == Width::W64 || !kept);
         if !fits {
             return;

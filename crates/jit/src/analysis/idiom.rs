@@ -26,9 +26,8 @@ pub(super) use header_length::find as find_header_lengths;
 
 use isa::ebpf::{AluOp, Insn, Operand, Reg, Width};
 
-use super::Fact;
 use super::transfer::{Halves, Transfer};
-use super::usage::Ops;
+use super::{Fact, liveness};
 
 /// How many instructions back a search goes.
 const REACH: usize = 24;
@@ -117,8 +116,8 @@ pub(super) struct Sought {
 
 impl Sought {
     /// Takes the arithmetic operation before those that it took; adds slots where
-    /// idioms may end, as soon as that is known: a rotation, or a count, which shifts
-    /// the last byte of a number down.
+    /// idioms may end, as soon as that is known: a rotation, which joins two registers,
+    /// or a count, which shifts the last byte of a number down.
     #[inline(always)]
     pub(super) fn visit_alu(
         &mut self,
@@ -128,48 +127,48 @@ impl Sought {
         transfer: Transfer,
         ends: &mut Vec<u32>,
     ) {
-        if self.regs.overlaps(transfer.effects()) {
-            self.meet(op, src, transfer, ends);
-        }
-        if Ops::ENDS.has(op) {
-            self.visit_end(slot, op, src, transfer, ends);
+        /// Bit `n`: operation `n` may join two shifts.
+        const JOINS: u16 = 1 << AluOp::Or as u16 | 1 << AluOp::Xor as u16 | 1 << AluOp::Add as u16;
+        match src {
+            Operand::Imm(imm) => {
+                let shifts = matches!(op, AluOp::Lsh | AluOp::Rsh);
+                if !shifts {
+                    self.forget(transfer);
+                } else {
+                    self.visit_shift(slot, op, imm, transfer, ends);
+                }
+            }
+            Operand::Reg(_) => {
+                self.forget(transfer);
+                if JOINS >> op as u16 & 1 != 0 {
+                    if self.regs != Halves::NONE {
+                        ends.push(self.slot);
+                    }
+                    self.slot = slot as u32;
+                    self.regs = transfer.read();
+                }
+            }
         }
     }
 
-    /// Takes the last write of a register.
+    /// Takes a shift by a constant.
     #[inline(never)]
-    fn meet(&mut self, op: AluOp, src: Operand, transfer: Transfer, ends: &mut Vec<u32>) {
-        let shifts = matches!(op, AluOp::Lsh | AluOp::Rsh) && matches!(src, Operand::Imm(_));
-        if !shifts {
-            self.regs = Halves::NONE;
-            return;
-        }
-        self.regs = self.regs.without(transfer.written());
-        if self.regs == Halves::NONE {
-            ends.push(self.slot);
-        }
-    }
-
-    /// Takes an operation with which idioms may end.
-    #[inline(always)]
-    fn visit_end(
+    fn visit_shift(
         &mut self,
         slot: usize,
         op: AluOp,
-        src: Operand,
+        imm: i32,
         transfer: Transfer,
         ends: &mut Vec<u32>,
     ) {
-        match src {
-            Operand::Imm(24 | 56) if op == AluOp::Rsh => ends.push(slot as u32),
-            Operand::Reg(_) if op != AluOp::Rsh => {
-                if self.regs != Halves::NONE {
-                    ends.push(self.slot);
-                }
-                self.slot = slot as u32;
-                self.regs = transfer.read();
+        if self.regs.overlaps(transfer.effects()) {
+            self.regs = self.regs.without(transfer.written());
+            if self.regs == Halves::NONE {
+                ends.push(self.slot);
             }
-            _ => {}
+        }
+        if op == AluOp::Rsh && matches!(imm, 24 | 56) {
+            ends.push(slot as u32);
         }
     }
 
@@ -189,13 +188,15 @@ struct Finder<'a> {
 }
 
 /// Finds rotations that end at one of these slots; notes them in `facts`, with
-/// transfers of their own.
+/// transfers of their own, and what is wanted then. Says whether that is not known and
+/// all of it has to be carried again.
 pub(super) fn find_rotations(
     insns: &[Insn],
     slots: impl ExactSizeIterator<Item = usize>,
     facts: &mut [Fact],
     rewrites: &mut Vec<Rewrite>,
-) {
+) -> bool {
+    let mut unsettled = false;
     rewrites.reserve(2 * slots.len());
     let mut finder = Finder {
         insns,
@@ -209,16 +210,18 @@ pub(super) fn find_rotations(
             dst,
             src: Operand::Reg(src),
         } = insns[slot]
+            && let Some(first) = finder.rotate(slot, width, dst, src)
         {
-            finder.rotate(slot, width, dst, src);
+            unsettled |= !liveness::carry_change(first, slot, finder.facts);
         }
     }
+    unsettled
 }
 
 impl Finder<'_> {
     /// Whether an operation joins two shifts, of the register that it writes and of
-    /// another, to a rotation; then it becomes one.
-    fn rotate(&mut self, slot: usize, width: Width, dst: Reg, src: Reg) -> Option<()> {
+    /// another, to a rotation; then it becomes one. The first slot that is changed.
+    fn rotate(&mut self, slot: usize, width: Width, dst: Reg, src: Reg) -> Option<usize> {
         let a = self.shift_before(slot, dst)?;
         let b = self.shift_before(slot, src)?;
         let bits = match a.width {
@@ -239,12 +242,12 @@ impl Finder<'_> {
         if value.reg != other.reg || !self.keeps(first, last, value.reg) {
             return None;
         }
-        let from = if self.keeps(first, slot, value.reg) {
-            value.reg
+        let (from, changed) = if self.keeps(first, slot, value.reg) {
+            (value.reg, slot)
         } else if self.is_unread(a, slot) {
             // Only `dst` held it, until it was shifted there.
             self.rewrite(a.slot, Rewrite::Skip);
-            dst
+            (dst, a.slot)
         } else {
             return None;
         };
@@ -258,7 +261,7 @@ impl Finder<'_> {
                 left: left as u8,
             },
         );
-        Some(())
+        Some(changed)
     }
 
     /// The last slot before this one that writes the register, if it surely does, and

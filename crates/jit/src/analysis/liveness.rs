@@ -39,6 +39,38 @@ pub(super) fn carry(function: Function, behind: Halves, facts: &mut [Fact]) {
     }
 }
 
+/// Carries back what is wanted once slots from `first` to `last` read and write
+/// otherwise, for as long as it makes a difference, as after [`carry`] with nothing
+/// wanted behind; says whether it came to an end before another way into the code.
+pub(super) fn carry_change(first: usize, last: usize, facts: &mut [Fact]) -> bool {
+    let mut wanted = facts[last].after;
+    let mut at = last;
+    loop {
+        wanted = facts[at].want(wanted);
+        let Some(before) = at.checked_sub(1) else {
+            return false;
+        };
+        let fact = &facts[before];
+        if facts[at].is_target() {
+            // Who jumps here saw what the slot before it did.
+            return at <= first && !fact.leaves() && fact.after == wanted;
+        }
+        if fact.stops() {
+            return true;
+        }
+        wanted = wanted.and(match fact.jump() {
+            Some(target) if target > before => facts[target].before(),
+            _ => Halves::EFFECT,
+        });
+        // What a selection leads over may have made up for the difference.
+        let chosen = before > 0 && facts[before - 1].is_selection();
+        if at <= first && wanted == fact.after && !chosen {
+            return true;
+        }
+        at = before;
+    }
+}
+
 /// Makes up for what [`carry`] left out where it took it that nothing is wanted,
 /// given all jumps, the last one first.
 pub(super) fn settle(functions: &[Function], usage: &[Usage], jumps: &[u32], facts: &mut [Fact]) {
@@ -82,7 +114,8 @@ fn ask_again(jumps: &[u32], facts: &mut [Fact]) -> bool {
 
 /// Has more wanted after the last of some slots, which jumps, and wherever control
 /// comes to it from slot to slot; says whether that made a difference to where a jump
-/// backward leads.
+/// backward leads. Slots are looked at one by one: blocks are short, so that to know
+/// what each writes, and to add the rest everywhere in it, takes longer.
 fn spread(facts: &mut [Fact], more: Halves) -> bool {
     /// Few slots have one of these, which are looked at apart.
     const RARE: Marks = Marks::LOOP.and(Marks::STOPS);

@@ -7,8 +7,8 @@
 //! an instruction whose result no one reads at all is left out. One pass backward
 //! (`scan.rs`) notes what each instruction reads and writes (`transfer.rs`), what is
 //! wanted after it, and what each function uses (`usage.rs`). Rewrites are found where
-//! it saw that there may be some (`idiom.rs`); if there are any, liveness is carried
-//! backward again. Then what loops carry from one round to the next is made up for
+//! it saw that there may be some (`idiom.rs`), and what they change of liveness is
+//! carried backward again. Then what loops carry from one round to the next is made up for
 //! (`liveness.rs`). Rewrites that depend on all that are found last, and if there are
 //! any, it is done again. Last, copies at the end of loops are looked at (`copies.rs`).
 
@@ -69,17 +69,15 @@ impl Analysis {
         // Whatever they held, every slot is visited.
         facts.resize(insns.len(), Fact::NONE);
         lists.clear();
-        let mut scan = Scan::new(program, facts, lists);
+        let mut scan = Scan::new(program, lists);
         usage.clear();
         for &function in functions.iter().rev() {
-            usage.push(scan.visit_function(function));
+            usage.push(scan.visit_function(function, facts));
         }
         usage.reverse();
-        scan.settle_selections();
-        let trees = scan.find_trees(program);
-        let Scan {
-            facts, lists, ops, ..
-        } = scan;
+        scan.settle_selections(facts);
+        let trees = scan.find_trees(program, facts);
+        let Scan { lists, ops, .. } = scan;
         let candidates = || lists.candidates.iter().rev().map(|&slot| slot as usize);
         let carry = |facts: &mut [Fact]| {
             for &function in functions {
@@ -92,14 +90,18 @@ impl Analysis {
             }
         };
         let mut rewrites = Vec::new();
-        if ops.has(AluOp::Lsh) && ops.has(AluOp::Rsh) {
-            idiom::find_rotations(insns, candidates(), facts, &mut rewrites);
+        if ops.has(AluOp::Lsh)
+            && ops.has(AluOp::Rsh)
+            && idiom::find_rotations(insns, candidates(), facts, &mut rewrites)
+        {
+            carry(facts);
         }
         if usage[0].packet && lists.backward.is_empty() && functions.len() == 1 {
+            let known = rewrites.len();
             idiom::find_header_lengths(insns, candidates(), facts, &mut rewrites);
-        }
-        if !rewrites.is_empty() {
-            carry(facts);
+            if rewrites.len() > known {
+                carry(facts);
+            }
         }
         settle(facts);
         if counts.ones && ops.has(AluOp::Mul) && ops.has(AluOp::Rsh) {

@@ -28,8 +28,6 @@ pub(super) struct Scan<'a> {
     insns: &'a [Insn],
     /// What is wanted where a function ends.
     result: Halves,
-    /// For every slot.
-    pub(super) facts: &'a mut [Fact],
     pub(super) lists: &'a mut Lists,
     /// The arithmetic of all functions.
     pub(super) ops: Ops,
@@ -45,6 +43,9 @@ pub(super) struct Lists {
     pub(super) jumps: Vec<u32>,
     /// Those of them that lead backward.
     pub(super) backward: Vec<u32>,
+    /// Those of them behind which, or where they lead, there may be another, as in trees
+    /// of comparisons.
+    forks: Vec<u32>,
     /// Those that may be selections, and those where idioms may end.
     pub(super) candidates: Vec<u32>,
 }
@@ -53,22 +54,57 @@ impl Lists {
     pub(super) fn clear(&mut self) {
         self.jumps.clear();
         self.backward.clear();
+        self.forks.clear();
         self.candidates.clear();
     }
 
     /// How many bytes they hold.
     pub(super) fn bytes(&self) -> usize {
-        bytes_of(&self.jumps) + bytes_of(&self.backward) + bytes_of(&self.candidates)
+        let lists = [&self.jumps, &self.backward, &self.forks, &self.candidates];
+        lists.map(bytes_of).iter().sum()
+    }
+
+    /// Adds a slot that jumps.
+    #[inline(always)]
+    fn push_jump(&mut self, slot: usize) {
+        if self.jumps.len() == self.jumps.capacity() {
+            return self.push_last(slot);
+        }
+        self.jumps.push(slot as u32);
+    }
+
+    /// The same where there is no room for more.
+    #[cold]
+    #[inline(never)]
+    fn push_last(&mut self, slot: usize) {
+        self.jumps.push(slot as u32);
+    }
+
+    /// The same of one that leads backward.
+    #[inline(never)]
+    fn push_backward(&mut self, slot: usize) {
+        self.backward.push(slot as u32);
+        self.push_fork(slot);
+    }
+
+    /// The same of one over a single slot.
+    #[inline(never)]
+    fn push_short(&mut self, slot: usize) {
+        self.candidates.push(slot as u32);
+        self.push_fork(slot);
+    }
+
+    /// The same of one that may belong to a tree.
+    #[inline(never)]
+    fn push_fork(&mut self, slot: usize) {
+        self.forks.push(slot as u32);
+        self.jumps.push(slot as u32);
     }
 }
 
 impl<'a> Scan<'a> {
-    /// A pass over a program; there is a fact for every slot, whatever it says.
-    pub(super) fn new(
-        program: &'a Lowered,
-        facts: &'a mut [Fact],
-        lists: &'a mut Lists,
-    ) -> Scan<'a> {
+    /// A pass over a program.
+    pub(super) fn new(program: &'a Lowered, lists: &'a mut Lists) -> Scan<'a> {
         Scan {
             insns: program.insns(),
             // A classic filter's result is 32 bits.
@@ -76,7 +112,6 @@ impl<'a> Scan<'a> {
                 Evidence::Classic(_) => Halves::low(Reg::R0),
                 Evidence::Trusted => Halves::both(Reg::R0),
             },
-            facts,
             lists,
             ops: Ops::default(),
             tally: Tally::default(),
@@ -84,16 +119,19 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Visits every slot of a function. What few slots have to do is in functions of
-    /// their own, and what is known stays in memory, so that registers suffice for
-    /// the rest.
+    /// Visits every slot of a function; there is a fact for each, whatever it says.
+    /// What few slots have to do is in functions of their own, and what is known stays
+    /// in memory, so that registers suffice for the rest.
     #[inline(never)]
-    pub(super) fn visit_function(&mut self, function: Function) -> Usage {
+    pub(super) fn visit_function(&mut self, function: Function, facts: &mut [Fact]) -> Usage {
         let Function { start, end } = function;
+        let insns = self.insns;
+        // One check does for both.
+        let facts = &mut facts[..insns.len()];
         let first_backward = self.lists.backward.len();
         let mut wanted = Halves::EFFECT;
         for slot in (start..end).rev() {
-            wanted = match self.insns[slot] {
+            wanted = match insns[slot] {
                 Insn::Alu {
                     op,
                     width,
@@ -104,13 +142,13 @@ impl<'a> Scan<'a> {
                     self.tally.note_alu(op, transfer);
                     let ends = &mut self.lists.candidates;
                     self.sought.visit_alu(slot, op, src, transfer, ends);
-                    self.facts[slot].note(transfer, wanted)
+                    facts[slot].note(transfer, wanted)
                 }
                 Insn::Load { dst, base, off, .. } => {
                     let transfer = Transfer::of_load(dst, base);
                     self.tally.note_load(base, off, transfer);
                     self.sought.forget(transfer);
-                    self.facts[slot].note(transfer, wanted)
+                    facts[slot].note(transfer, wanted)
                 }
                 Insn::Store {
                     size,
@@ -120,7 +158,7 @@ impl<'a> Scan<'a> {
                 } => {
                     let transfer = Transfer::of_store(size, base, src);
                     self.tally.note_store(base, off, src, transfer);
-                    self.facts[slot].note(transfer, wanted)
+                    facts[slot].note(transfer, wanted)
                 }
                 Insn::Jump {
                     width,
@@ -131,98 +169,115 @@ impl<'a> Scan<'a> {
                 } => {
                     let transfer = Transfer::of_branch(width, dst, src);
                     self.tally.note_values(transfer);
-                    let target = jump_target(Insn::Goto { off }, slot);
-                    let there = self.visit_jump(slot, target, Marks::JUMPS);
-                    self.facts[slot].note_leaving(transfer, wanted.and(there))
+                    let target = target_of(Insn::Goto { off }, slot);
+                    let after = wanted.and(self.visit_jump(slot, target, facts));
+                    facts[slot].leave(Marks::JUMPS, target);
+                    facts[slot].note_leaving(transfer, after)
                 }
-                insn => self.visit_rare(slot, insn, wanted),
+                Insn::Goto { off } => {
+                    let target = target_of(Insn::Goto { off }, slot);
+                    let after = self.visit_jump(slot, target, facts);
+                    facts[slot].leave(Marks::LEAVES, target);
+                    facts[slot].note_leaving(Transfer::GOTO, after.and(Halves::EFFECT))
+                }
+                insn => self.visit_rare(slot, insn, wanted, facts),
             };
         }
-        self.facts[start].mark(Marks::TARGET);
+        facts[start].mark(Marks::TARGET);
         let backward = &self.lists.backward[first_backward..];
         for &slot in backward {
-            if let Some(head) = self.facts[slot as usize].jump() {
-                self.facts[head].mark(Marks::TARGET.and(Marks::LOOP));
+            if let Some(head) = facts[slot as usize].jump() {
+                facts[head].mark(Marks::TARGET.and(Marks::LOOP));
             }
         }
         let tally = mem::take(&mut self.tally);
-        self.ops = self.ops.and(tally.ops());
+        self.ops.join(tally.ops());
         self.sought = Sought::default();
         tally.finish(!backward.is_empty())
     }
 
     /// Visits an instruction of another kind than most; what is wanted before it.
     #[inline(never)]
-    fn visit_rare(&mut self, slot: usize, insn: Insn, wanted: Halves) -> Halves {
+    fn visit_rare(
+        &mut self,
+        slot: usize,
+        insn: Insn,
+        wanted: Halves,
+        facts: &mut [Fact],
+    ) -> Halves {
         let transfer = Transfer::of(insn, self.result);
         self.tally.note(insn, transfer);
         let marks = match insn {
             Insn::MayGoto { .. } => Marks::JUMPS,
-            Insn::Goto { .. } | Insn::GotoLong { .. } => Marks::LEAVES,
+            Insn::GotoLong { .. } => Marks::LEAVES,
             Insn::Exit => Marks::STOPS,
             _ => {
                 if let Insn::PacketAbs { size: Size::B, .. } = insn {
                     self.lists.candidates.push(slot as u32);
                 }
-                return self.facts[slot].note(transfer, wanted);
+                return facts[slot].note(transfer, wanted);
             }
         };
         let mut after = Halves::EFFECT;
         if !marks.overlap(Marks::STOPS) {
             after = wanted;
         }
+        let mut target = slot;
         if marks.overlap(Marks::JUMPS) {
-            after = after.and(self.visit_jump(slot, jump_target(insn, slot), marks));
-        } else {
-            self.facts[slot].leave(marks, slot);
+            target = target_of(insn, slot);
+            after = after.and(self.visit_jump(slot, target, facts));
         }
-        self.facts[slot].note_leaving(transfer, after)
+        facts[slot].leave(marks, target);
+        facts[slot].note_leaving(transfer, after)
     }
 
-    /// Notes where a slot jumps; what is wanted there, as far as it is known.
+    /// Notes that a slot jumps; what is wanted there, as far as it is known. It calls
+    /// nothing but as its last act, so that it saves few registers.
     #[inline(never)]
-    fn visit_jump(&mut self, slot: usize, target: Option<usize>, mut marks: Marks) -> Halves {
-        let target = target.expect("a lowered program's jumps lead to slots");
-        let lists = &mut self.lists;
-        lists.jumps.push(slot as u32);
+    fn visit_jump(&mut self, slot: usize, target: usize, facts: &mut [Fact]) -> Halves {
         if target <= slot {
-            lists.backward.push(slot as u32);
-            self.facts[slot].leave(marks, target);
+            self.lists.push_backward(slot);
             return Halves::EFFECT;
         }
-        if is_selection(self.insns, slot, target) {
-            lists.candidates.push(slot as u32);
-            marks = marks.and(Marks::SELECTION);
-        } else {
-            self.facts[target].mark(Marks::TARGET);
+        let there = &mut facts[target];
+        let wanted = there.before();
+        if target == slot + 2 {
+            self.lists.push_short(slot);
+            return wanted;
         }
-        self.facts[slot].leave(marks, target);
-        self.facts[target].before()
+        there.mark(Marks::TARGET);
+        if there.marks.overlap(Marks::JUMPS) || facts[slot + 1].marks.overlap(Marks::JUMPS) {
+            self.lists.push_fork(slot);
+        } else {
+            self.lists.push_jump(slot);
+        }
+        wanted
     }
 
-    /// A branch over a move to which something else leads is no selection.
-    pub(super) fn settle_selections(&mut self) {
-        for index in 0..self.lists.candidates.len() {
-            let slot = self.lists.candidates[index] as usize;
-            if self.facts[slot].is_selection() && self.facts[slot + 1].is_target() {
-                self.jumps_after_all(slot);
+    /// Finds selections among the jumps over one slot. A branch over a move to which
+    /// something else leads is none.
+    pub(super) fn settle_selections(&self, facts: &mut [Fact]) {
+        let candidates = self.lists.candidates.iter().map(|&slot| slot as usize);
+        for slot in candidates.clone() {
+            if facts[slot].jump() == Some(slot + 2) {
+                match is_selection(self.insns, slot) {
+                    true => facts[slot].mark(Marks::SELECTION),
+                    false => facts[slot + 2].mark(Marks::TARGET),
+                }
+            }
+        }
+        for slot in candidates {
+            if facts[slot].is_selection() && facts[slot + 1].is_target() {
+                jumps_after_all(slot, facts);
             }
         }
     }
 
-    /// Makes a branch of a selection.
-    fn jumps_after_all(&mut self, slot: usize) {
-        self.facts[slot].marks.set(Marks::SELECTION, false);
-        self.facts[slot + 2].mark(Marks::TARGET);
-    }
-
     /// The trees of comparisons. Their look-ups jump to every leaf, and their
     /// comparisons are no selections.
-    pub(super) fn find_trees(&mut self, program: &Lowered) -> Trees {
-        let mut jumps = self.lists.jumps.iter().map(|&slot| slot as usize);
-        if self.lists.jumps.len() < trees::SMALLEST
-            || !jumps.any(|slot| trees::begins(self.insns, slot))
-        {
+    pub(super) fn find_trees(&self, program: &Lowered, facts: &mut [Fact]) -> Trees {
+        let mut forks = self.lists.forks.iter().map(|&slot| slot as usize);
+        if !forks.any(|slot| trees::begins(self.insns, slot)) {
             return Trees::default();
         }
         // Backward jumps of the others draw on a budget.
@@ -234,20 +289,32 @@ impl<'a> Scan<'a> {
         let arrivals = Arrivals::of_jumps(self.insns, jumps.collect());
         let trees = Trees::find(self.insns, &arrivals, functions, Window::is_worth_it);
         for slot in trees.slots() {
-            if self.facts[slot].is_selection() {
-                self.jumps_after_all(slot);
+            if facts[slot].is_selection() {
+                jumps_after_all(slot, facts);
             }
-            let marks = &mut self.facts[slot].marks;
+            let marks = &mut facts[slot].marks;
             marks.set(Marks::LOOK_UP, trees.starts(slot));
             marks.set(Marks::ABSORBED, trees.absorb(slot));
         }
         for leaf in trees.iter().flat_map(|tree| [tree.keys, tree.ranges]) {
             for piece in leaf {
-                self.facts[piece.target as usize].mark(Marks::TARGET);
+                facts[piece.target as usize].mark(Marks::TARGET);
             }
         }
         trees
     }
+}
+
+/// Where an instruction jumps.
+#[inline(always)]
+fn target_of(insn: Insn, slot: usize) -> usize {
+    jump_target(insn, slot).expect("a lowered program's jumps lead to slots")
+}
+
+/// Makes a branch of a selection.
+fn jumps_after_all(slot: usize, facts: &mut [Fact]) {
+    facts[slot].marks.set(Marks::SELECTION, false);
+    facts[slot + 2].mark(Marks::TARGET);
 }
 
 /// Whether a branch leads over nothing but a move to a register, which is how
@@ -255,14 +322,8 @@ impl<'a> Scan<'a> {
 /// no pattern in the choice, so there is no jump to predict. Where the same is asked
 /// again soon after, there is one anyway, and what is chosen need not wait for what
 /// is compared: a binary search then takes 0.87 of the time.
-#[inline(always)]
-fn is_selection(insns: &[Insn], slot: usize, target: usize) -> bool {
-    target == slot + 2 && chooses(insns, slot, target)
-}
-
-/// The same of a branch over one slot.
-#[inline(never)]
-fn chooses(insns: &[Insn], slot: usize, target: usize) -> bool {
+fn is_selection(insns: &[Insn], slot: usize) -> bool {
+    let target = slot + 2;
     if !leads_over_move(insns, slot, target) {
         return false;
     }

@@ -187,6 +187,9 @@ impl Transfer {
         Transfer::effect(reads, Halves::NONE)
     }
 
+    /// A jump that is always taken.
+    pub(super) const GOTO: Transfer = Transfer::effect(Halves::NONE, Halves::NONE);
+
     #[inline(always)]
     pub(super) fn of_branch(width: Width, dst: Reg, src: Operand) -> Transfer {
         let dst = Halves::operand(Operand::Reg(dst), width);
@@ -345,7 +348,8 @@ const ALU: [[Masks; 2]; OPS.len()] = {
     table
 };
 
-const OPS: [AluOp; 14] = [
+/// Every arithmetic operation.
+pub(super) const OPS: [AluOp; 14] = [
     AluOp::Add,
     AluOp::Sub,
     AluOp::Mul,

@@ -3,7 +3,7 @@
 use isa::ebpf::{AluOp, Callee, Insn, Operand, Reg};
 use spec::calls::GET_SMP_PROCESSOR_ID;
 
-use super::transfer::{Halves, Reads, Transfer};
+use super::transfer::{Halves, OPS, Reads, Transfer};
 
 /// What a function uses.
 #[derive(Clone, Copy, Debug, Default)]
@@ -46,44 +46,36 @@ pub(super) struct Tally {
     usage: Usage,
 }
 
-/// Arithmetic operations, as a set.
+/// Arithmetic operations, each of which occurs or not: it takes one store to note one.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Ops(u16);
+pub(super) struct Ops([bool; OPS.len()]);
 
 impl Ops {
-    const DIVISIONS: Ops = Ops::of(AluOp::Div)
-        .and(Ops::of(AluOp::SDiv))
-        .and(Ops::of(AluOp::Mod))
-        .and(Ops::of(AluOp::SMod));
-
-    /// Those with which idioms may end: a rotation joins two registers, a count shifts
-    /// to the right.
-    pub(super) const ENDS: Ops = Ops::of(AluOp::Or)
-        .and(Ops::of(AluOp::Xor))
-        .and(Ops::of(AluOp::Add))
-        .and(Ops::of(AluOp::Rsh));
-
-    const fn of(op: AluOp) -> Ops {
-        Ops(1 << op as u16)
+    #[inline(always)]
+    fn note(&mut self, op: AluOp) {
+        self.0[op as usize] = true;
     }
 
-    pub(super) const fn and(self, other: Ops) -> Ops {
-        Ops(self.0 | other.0)
+    /// Adds those of others.
+    pub(super) fn join(&mut self, other: Ops) {
+        for (own, other) in self.0.iter_mut().zip(other.0) {
+            *own |= other;
+        }
     }
 
-    const fn overlaps(self, other: Ops) -> bool {
-        self.0 & other.0 != 0
+    pub(super) fn has(self, op: AluOp) -> bool {
+        self.0[op as usize]
     }
 
-    pub(super) const fn has(self, op: AluOp) -> bool {
-        self.overlaps(Ops::of(op))
+    fn has_divisions(self) -> bool {
+        [AluOp::Div, AluOp::SDiv, AluOp::Mod, AluOp::SMod].map(|op| self.has(op)) != [false; 4]
     }
 }
 
 impl Tally {
     #[inline(always)]
     pub(super) fn note_alu(&mut self, op: AluOp, transfer: Transfer) {
-        self.ops = self.ops.and(Ops::of(op));
+        self.ops.note(op);
         self.note_values(transfer);
     }
 
@@ -150,7 +142,7 @@ impl Tally {
         Usage {
             regs: values.and(self.others).regs(),
             stack_escapes: self.usage.stack_escapes || values.has(Reg::R10),
-            complex: self.usage.complex || self.ops.overlaps(Ops::DIVISIONS),
+            complex: self.usage.complex || self.ops.has_divisions(),
             loops,
             ..self.usage
         }
