@@ -356,6 +356,11 @@ impl Buffer {
             self.lay_out();
         }
         self.room.open = open;
+        self.settled_len()
+    }
+
+    /// The length of the settled code in bytes.
+    fn settled_len(&self) -> usize {
         self.len + self.growth as usize
     }
 
@@ -471,8 +476,9 @@ impl Buffer {
 
     /// Whether the entries of tables hold their distances in the settled code.
     pub(crate) fn tables_reach(&self) -> bool {
+        let all = i16::try_from(self.settled_len()).is_ok() || self.entry_len > 2;
         let mut entries = self.tables.iter().flat_map(|table| self.entries(table));
-        self.entry_len > 2 || entries.all(|entry| i16::try_from(entry).is_ok())
+        all || entries.all(|entry| i16::try_from(entry).is_ok())
     }
 
     /// Writes the settled code into memory of exactly its length.
@@ -488,10 +494,22 @@ impl Buffer {
         copy(bytes, from, self.len as u32 - from, out, to);
         for table in &self.tables {
             let room = &mut out[self.offset(table.label) as usize..];
-            let entries = room.chunks_exact_mut(self.entry_len);
-            for (room, entry) in entries.zip(self.entries(table)) {
-                room.copy_from_slice(&entry.to_le_bytes()[..self.entry_len]);
+            match self.entry_len {
+                2 => self.write_table(table, room, |entry| (entry as i16).to_le_bytes()),
+                _ => self.write_table(table, room, i32::to_le_bytes),
             }
+        }
+    }
+
+    fn write_table<const N: usize>(
+        &self,
+        table: &Table,
+        room: &mut [u8],
+        bytes: impl Fn(i32) -> [u8; N],
+    ) {
+        let room = room.as_chunks_mut().0;
+        for (room, entry) in room.iter_mut().zip(self.entries(table)) {
+            *room = bytes(entry);
         }
     }
 
