@@ -85,12 +85,13 @@ impl Window {
         }
         let window = Window::of(tree, 32);
         let len = window.len();
-        let leaves = window.targets().len();
-        let jumps = leaves >= MANY_LEAVES && len <= TREE_SPREAD * tree.tests;
-        let compares = leaves <= MOST_COMPARED + 1
-            && tree.tests >= MANY_TESTS
-            && len <= SPREAD * tree.tests + 64;
-        len <= LONGEST && (jumps || compares)
+        if len > LONGEST || len > SPREAD * tree.tests + 64 {
+            return false;
+        }
+        let leaves = window.leaves();
+        let jumps = leaves == MANY_LEAVES && len <= TREE_SPREAD * tree.tests;
+        let compares = leaves <= MOST_COMPARED + 1 && tree.tests >= MANY_TESTS;
+        jumps || compares
     }
 
     /// Whether a table does it, and no search.
@@ -142,12 +143,20 @@ impl Window {
         entries
     }
 
-    /// Where values lead, each target once.
-    fn targets(&self) -> Vec<u32> {
-        let mut targets: Vec<u32> = self.pieces.iter().map(|piece| piece.target).collect();
-        targets.sort_unstable();
-        targets.dedup();
-        targets
+    /// How many targets there are, up to [`MANY_LEAVES`].
+    fn leaves(&self) -> usize {
+        let mut targets = [0; MANY_LEAVES];
+        let mut count = 0;
+        for piece in &self.pieces {
+            if !targets[..count].contains(&piece.target) {
+                targets[count] = piece.target;
+                count += 1;
+                if count == MANY_LEAVES {
+                    break;
+                }
+            }
+        }
+        count
     }
 
     /// The target of values outside, or else of the first, and the other targets if

@@ -72,6 +72,16 @@ impl Gap {
     fn end(&self) -> u32 {
         self.at + u32::from(self.least)
     }
+
+    /// Bytes of settled code before it.
+    fn start(&self) -> u32 {
+        self.at + self.before
+    }
+
+    /// Bytes of settled code in it.
+    fn len(&self) -> u32 {
+        u32::from(self.least) + u32::from(self.growth)
+    }
 }
 
 /// A place: bytes before it and 1, and above 32 bits, gaps before it. Zero is no
@@ -141,6 +151,8 @@ struct Room {
     gaps: Vec<Gap>,
     /// Of type `Place`: of slots, of functions, of what is labelled on the way.
     places: Vec<u64>,
+    /// Jumps that may become long yet.
+    open: Vec<u32>,
 }
 
 thread_local! {
@@ -150,7 +162,10 @@ thread_local! {
 impl Drop for Buffer {
     fn drop(&mut self) {
         let room = mem::take(&mut self.room);
-        let held = bytes_of(&room.bytes) + bytes_of(&room.gaps) + bytes_of(&room.places);
+        let held = bytes_of(&room.bytes)
+            + bytes_of(&room.gaps)
+            + bytes_of(&room.places)
+            + bytes_of(&room.open);
         ROOM.with(|spare| spare.give_back(room, held));
     }
 }
@@ -176,8 +191,8 @@ impl Buffer {
     /// Makes room for a program of so many slots and functions, whose labels are
     /// there from the beginning.
     pub(crate) fn reserve(&mut self, slots: usize, functions: usize) {
-        // Most programs take three bytes for a slot.
-        self.make_room(5 * slots + 256);
+        // Most programs take three bytes for a slot, few more than five.
+        self.make_room(8 * slots + 256);
         self.room.gaps.clear();
         self.room.gaps.reserve(slots / 4 + 8);
         self.room.places.clear();
@@ -232,13 +247,10 @@ impl Buffer {
         self.len += len;
     }
 
-    /// Where the next instruction goes, if there is room. A place is less than 32 bits,
-    /// so that it and its end take one comparison.
+    /// Where the next instruction goes, if there is room.
     #[inline(always)]
     fn free(&mut self) -> Option<&mut [u8; SLACK]> {
-        let at = self.len as u32 as usize;
-        let free = self.room.bytes.get_mut(at..at + SLACK)?;
-        free.first_chunk_mut()
+        window_mut(&mut self.room.bytes, self.len as u32)
     }
 
     /// A label for a place that is bound later.
@@ -349,31 +361,63 @@ impl Buffer {
 
     /// Chooses the length of every gap; the length of the code in bytes.
     pub(crate) fn settle(&mut self) -> usize {
-        if self.padding > 0 {
-            self.lay_out();
-        }
-        let mut open: Vec<usize> = Vec::new();
-        let mut grown = false;
-        for gap in 0..self.room.gaps.len() {
-            match self.lengthen(gap, false) {
-                Reach::Sure => {}
-                Reach::Open => open.push(gap),
-                Reach::Short => grown = true,
-            }
-        }
-        for round in 1.. {
-            if !grown {
-                return self.len + self.growth as usize;
-            }
-            self.lay_out();
-            grown = false;
+        let mut open = mem::take(&mut self.room.open);
+        open.clear();
+        self.lengthen_all(&mut open);
+        for round in 0.. {
+            let mut grown = false;
             open.retain(|&gap| {
-                let reach = self.lengthen(gap, round >= MOST_ROUNDS);
+                let reach = self.lengthen(gap as usize, round >= MOST_ROUNDS);
                 grown |= reach == Reach::Short;
                 reach == Reach::Open
             });
+            if !grown {
+                break;
+            }
+            self.lay_out();
         }
-        unreachable!("jumps only grow")
+        self.room.open = open;
+        self.settled_len()
+    }
+
+    /// The length of the settled code in bytes.
+    fn settled_len(&self) -> usize {
+        self.len + self.growth as usize
+    }
+
+    /// Makes those jumps long that cannot reach, and sums how much longer gaps are than
+    /// at least; lists those that may become long yet. Of what lies ahead, the least is
+    /// taken, so that one pass does both.
+    fn lengthen_all(&mut self, open: &mut Vec<u32>) {
+        let (gaps, places) = (&mut self.room.gaps[..], &self.room.places[..]);
+        let mut before = 0;
+        for index in 0..gaps.len() {
+            let gap = &mut gaps[index];
+            gap.before = before;
+            let (at, end) = (gap.at, gap.end());
+            match gap.filling {
+                Filling::Distance => {}
+                Filling::Align(to) => gap.growth = padding(at + before, to),
+                Filling::Jump(opcode) => {
+                    let place = Place(places[gap.label.0 as usize]);
+                    let label = place.at() as i32;
+                    let ahead = place.gaps() > index;
+                    let less = if ahead {
+                        0
+                    } else {
+                        before - gaps[place.gaps()].before
+                    };
+                    let distance = label - end as i32 - less as i32;
+                    match reach(distance, place.gaps().abs_diff(index), self.padding) {
+                        Reach::Sure => {}
+                        Reach::Open => open.push(index as u32),
+                        Reach::Short => gaps[index].growth = growth(opcode),
+                    }
+                }
+            }
+            before += u32::from(gaps[index].growth);
+        }
+        self.growth = before;
     }
 
     /// Sums how much longer gaps are than at least.
@@ -382,7 +426,7 @@ impl Buffer {
         for gap in &mut self.room.gaps {
             gap.before = before;
             if let Filling::Align(to) = gap.filling {
-                gap.growth = ((gap.at + before).wrapping_neg() & (u32::from(to) - 1)) as u8;
+                gap.growth = padding(gap.at + before, to);
             }
             before += u32::from(gap.growth);
         }
@@ -390,32 +434,27 @@ impl Buffer {
     }
 
     /// Makes a short jump long if it does not reach; how far it reached.
-    #[inline(always)]
     fn lengthen(&mut self, index: usize, always: bool) -> Reach {
         let gap = self.room.gaps[index];
-        let growth = match gap.filling {
-            Filling::Jump(JUMP) => GROWTH,
-            Filling::Jump(_) => GROWTH_IF,
-            _ => return Reach::Sure,
+        let Filling::Jump(opcode) = gap.filling else {
+            return Reach::Sure;
         };
-        let distance = self.distance_of(&gap);
-        if always || i8::try_from(distance).is_err() {
-            self.room.gaps[index].growth = growth;
-            return Reach::Short;
+        let between = self.place(gap.label).gaps().abs_diff(index);
+        let reach = match always {
+            true => Reach::Short,
+            false => reach(self.distance_of(gap), between, self.padding),
+        };
+        if reach == Reach::Short {
+            self.room.gaps[index].growth = growth(opcode);
         }
-        let between = self.place(gap.label).gaps().abs_diff(index) as u32;
-        let farthest = distance.unsigned_abs() + u32::from(GROWTH_IF) * between + self.padding;
-        match farthest <= i8::MAX as u32 {
-            true => Reach::Sure,
-            false => Reach::Open,
-        }
+        reach
     }
 
     /// From the gap's end to its label.
     #[inline(always)]
-    fn distance_of(&self, gap: &Gap) -> i32 {
-        let end = gap.end() + gap.before + u32::from(gap.growth);
-        self.offset(gap.label) as i32 - end as i32
+    fn distance_of(&self, gap: Gap) -> i32 {
+        let end = gap.start() + gap.len();
+        self.offset(gap.label).wrapping_sub(end) as i32
     }
 
     /// Where a label lies in the settled code, in bytes from its start.
@@ -458,57 +497,121 @@ impl Buffer {
 
     /// Whether the entries of tables hold their distances in the settled code.
     pub(crate) fn tables_reach(&self) -> bool {
+        let all = i16::try_from(self.settled_len()).is_ok() || self.entry_len > 2;
         let mut entries = self.tables.iter().flat_map(|table| self.entries(table));
-        self.entry_len > 2 || entries.all(|entry| i16::try_from(entry).is_ok())
+        all || entries.all(|entry| i16::try_from(entry).is_ok())
     }
 
     /// Writes the settled code into memory of exactly its length.
     pub(crate) fn write(&self, out: &mut [u8]) {
-        self.copy(out);
-        for gap in &self.room.gaps {
-            self.fill(&mut out[(gap.at + gap.before) as usize..], gap);
+        let bytes = &self.room.bytes[..];
+        let (mut from, mut to) = (0, 0);
+        for &gap in &self.room.gaps {
+            copy(bytes, from, gap.at - from, out, to);
+            self.fill(out, gap);
+            from = gap.end();
+            to = gap.start() + gap.len();
         }
+        copy(bytes, from, self.len as u32 - from, out, to);
         for table in &self.tables {
             let room = &mut out[self.offset(table.label) as usize..];
-            let entries = room.chunks_exact_mut(self.entry_len);
-            for (room, entry) in entries.zip(self.entries(table)) {
-                room.copy_from_slice(&entry.to_le_bytes()[..self.entry_len]);
+            match self.entry_len {
+                2 => self.write_table(table, room, |entry| (entry as i16).to_le_bytes()),
+                _ => self.write_table(table, room, i32::to_le_bytes),
             }
         }
     }
 
-    /// Copies the pieces between gaps that grew.
-    fn copy(&self, out: &mut [u8]) {
-        let (mut from, mut to) = (0, 0);
-        let grown = self.room.gaps.iter().filter(|gap| gap.growth > 0);
-        for gap in grown {
-            let piece = &self.room.bytes[from..gap.end() as usize];
-            out[to..to + piece.len()].copy_from_slice(piece);
-            from += piece.len();
-            to += piece.len() + usize::from(gap.growth);
+    fn write_table<const N: usize>(
+        &self,
+        table: &Table,
+        room: &mut [u8],
+        bytes: impl Fn(i32) -> [u8; N],
+    ) {
+        let room = room.as_chunks_mut().0;
+        for (room, entry) in room.iter_mut().zip(self.entries(table)) {
+            *room = bytes(entry);
         }
-        out[to..].copy_from_slice(&self.room.bytes[from..self.len]);
     }
 
-    /// Writes what fills a gap to where it begins.
+    /// Writes what fills a gap, and perhaps something behind it.
     #[inline(always)]
-    fn fill(&self, out: &mut [u8], gap: &Gap) {
-        if let Filling::Align(_) = gap.filling {
-            return fill_with_nops(&mut out[..usize::from(gap.growth)]);
-        }
-        let distance = self.distance_of(gap);
-        match (gap.filling, gap.growth) {
-            (Filling::Jump(opcode), 0) => out[..2].copy_from_slice(&[opcode, distance as u8]),
-            (Filling::Jump(JUMP), _) => begin(out, [0xe9], distance),
-            (Filling::Jump(opcode), _) => begin(out, [0x0f, opcode + 0x10], distance),
-            (Filling::Distance | Filling::Align(_), _) => begin(out, [], distance),
+    fn fill(&self, out: &mut [u8], gap: Gap) {
+        let (head, head_len) = match (gap.filling, gap.growth) {
+            (Filling::Jump(opcode), 0) => (u64::from(opcode), 1),
+            (Filling::Jump(JUMP), _) => (0xe9, 1),
+            (Filling::Jump(opcode), _) => (u64::from(opcode + 0x10) << 8 | 0x0f, 2),
+            (Filling::Distance, _) => (0, 0),
+            (Filling::Align(_), _) => return fill_with_nops(out, gap),
+        };
+        let distance = self.distance_of(gap) as u32;
+        let bytes = (head | u64::from(distance) << (8 * head_len)).to_le_bytes();
+        match window_mut(out, gap.start()) {
+            Some(room) => *room = bytes,
+            None => copy_exactly(&bytes[..gap.len() as usize], out, gap.start()),
         }
     }
 }
 
-fn begin<const N: usize>(out: &mut [u8], opcode: [u8; N], distance: i32) {
-    out[N..N + 4].copy_from_slice(&distance.to_le_bytes());
-    out[..N].copy_from_slice(&opcode);
+/// How much longer a jump with this opcode becomes.
+fn growth(opcode: u8) -> u8 {
+    match opcode {
+        JUMP => GROWTH,
+        _ => GROWTH_IF,
+    }
+}
+
+/// How many bytes are missing to a multiple of `to`.
+fn padding(at: u32, to: u8) -> u8 {
+    (at.wrapping_neg() & (u32::from(to) - 1)) as u8
+}
+
+/// Whether a short jump over this distance reaches, with so many gaps between.
+#[inline(always)]
+fn reach(distance: i32, between: usize, padding: u32) -> Reach {
+    let farthest = distance.unsigned_abs() + u32::from(GROWTH_IF) * between as u32 + padding;
+    if i8::try_from(distance).is_err() {
+        Reach::Short
+    } else if farthest <= i8::MAX as u32 {
+        Reach::Sure
+    } else {
+        Reach::Open
+    }
+}
+
+/// So many bytes from a place on, if they are there. A place is less than 32 bits, so
+/// that it and its end take one comparison.
+#[inline(always)]
+fn window<const N: usize>(bytes: &[u8], at: u32) -> Option<&[u8; N]> {
+    let at = at as usize;
+    bytes.get(at..at + N)?.first_chunk()
+}
+
+/// The same, to be written.
+#[inline(always)]
+fn window_mut<const N: usize>(bytes: &mut [u8], at: u32) -> Option<&mut [u8; N]> {
+    let at = at as usize;
+    bytes.get_mut(at..at + N)?.first_chunk_mut()
+}
+
+/// Copies `len` bytes, and perhaps some behind them. They are few, so that to call what
+/// copies any number takes longer than to copy them.
+#[inline(always)]
+fn copy(bytes: &[u8], from: u32, len: u32, out: &mut [u8], to: u32) {
+    let mut done = 0;
+    while done < len {
+        let chunk = window::<SLACK>(bytes, from + done);
+        let (Some(chunk), Some(room)) = (chunk, window_mut(out, to + done)) else {
+            return copy_exactly(&bytes[from as usize..][..len as usize], out, to);
+        };
+        *room = *chunk;
+        done += SLACK as u32;
+    }
+}
+
+#[cold]
+fn copy_exactly(piece: &[u8], out: &mut [u8], to: u32) {
+    out[to as usize..][..piece.len()].copy_from_slice(piece);
 }
 
 /// The recommended instructions of one to nine bytes that do nothing.
@@ -524,7 +627,9 @@ const NOPS: [&[u8]; 9] = [
     &[0x66, 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00],
 ];
 
-fn fill_with_nops(mut room: &mut [u8]) {
+#[cold]
+fn fill_with_nops(out: &mut [u8], gap: Gap) {
+    let mut room = &mut out[gap.start() as usize..][..gap.len() as usize];
     while !room.is_empty() {
         let nop = NOPS[room.len().min(NOPS.len()) - 1];
         let (now, rest) = room.split_at_mut(nop.len());
