@@ -17,6 +17,8 @@ mod fact;
 mod idiom;
 mod liveness;
 mod scan;
+#[cfg(test)]
+mod tests;
 mod transfer;
 mod usage;
 mod window;

@@ -1,0 +1,67 @@
+//! What is wanted after each slot is compared with the least solution of what it has to
+//! hold, which is found by asking every slot again until nothing changes.
+
+use isa::ebpf::Insn;
+use lower::Lowered;
+use testkit::ebpf::{Choices, Dialect, Entry, Generator};
+use vm::Trusted;
+
+use super::fact::Fact;
+use super::transfer::Halves;
+use super::{Analysis, Counts};
+
+/// All that is wanted after a slot, given what is wanted before every slot.
+fn after(facts: &[Fact], slot: usize, before: &[Halves]) -> Halves {
+    let fact = &facts[slot];
+    let next = (!fact.stops()).then_some(slot + 1);
+    let ways = [next, fact.jump()].into_iter().flatten();
+    ways.fold(Halves::EFFECT, |all, way| all.and(before[way]))
+}
+
+/// The least solution.
+fn wanted(facts: &[Fact]) -> Vec<Halves> {
+    let mut before = vec![Halves::EFFECT; facts.len()];
+    let mut changed = true;
+    while changed {
+        changed = false;
+        for slot in (0..facts.len()).rev() {
+            let after = after(facts, slot, &before);
+            let now = facts[slot].transfer.carry(after).unwrap_or(after);
+            changed |= before[slot] != now;
+            before[slot] = now;
+        }
+    }
+    let slots = 0..facts.len();
+    slots.map(|slot| after(facts, slot, &before)).collect()
+}
+
+#[test]
+fn nothing_is_wanted_without_use_and_all_that_has_one() {
+    let counts = Counts {
+        ones: true,
+        trailing_zeros: true,
+        leading_zeros: true,
+    };
+    let generator = Generator::new(Dialect::Engines);
+    let (mut exact, mut more) = (0, 0);
+    for seed in 0..6000 {
+        let program = generator.program(&mut Choices::from_seed(seed));
+        let insns: Vec<Insn> = program.code(Entry::Memory);
+        // SAFETY: nothing runs it.
+        let program = unsafe { Trusted::assume_safe(insns) };
+        let Ok(program) = Lowered::from_trusted(program) else {
+            continue;
+        };
+        let analysis = Analysis::of(&program, counts);
+        let facts = analysis.facts();
+        for (slot, least) in wanted(facts).into_iter().enumerate() {
+            let found = facts[slot].after;
+            assert_eq!(found.and(least), found, "seed {seed}, slot {slot}");
+            match found == least {
+                true => exact += 1,
+                false => more += 1,
+            }
+        }
+    }
+    assert!(exact > 100_000 && more * 1000 < exact, "{exact}, {more}");
+}
