@@ -43,7 +43,7 @@ fn nothing_is_wanted_without_use_and_all_that_has_one() {
         leading_zeros: true,
     };
     let generator = Generator::new(Dialect::Engines);
-    let (mut exact, mut more) = (0, 0);
+    let mut slots = 0;
     for seed in 0..6000 {
         let program = generator.program(&mut Choices::from_seed(seed));
         let insns: Vec<Insn> = program.code(Entry::Memory);
@@ -55,13 +55,9 @@ fn nothing_is_wanted_without_use_and_all_that_has_one() {
         let analysis = Analysis::of(&program, counts);
         let facts = analysis.facts();
         for (slot, least) in wanted(facts).into_iter().enumerate() {
-            let found = facts[slot].after;
-            assert_eq!(found.and(least), found, "seed {seed}, slot {slot}");
-            match found == least {
-                true => exact += 1,
-                false => more += 1,
-            }
+            assert_eq!(facts[slot].after, least, "seed {seed}, slot {slot}");
+            slots += 1;
         }
     }
-    assert!(exact > 100_000 && more * 1000 < exact, "{exact}, {more}");
+    assert!(slots > 100_000, "{slots}");
 }
