@@ -168,7 +168,7 @@ fn show_object(file: &ObjectFile, args: &Args) -> Result<Answer, Failure> {
         source: args.source,
         native: args.jit.then_some(&options),
     };
-    let shown = object::show(&mut file.open()?, &kernel, &args.programs, &view)?;
+    let shown = object::show(file, &kernel, &args.programs, &view)?;
     write_output(&shown.bytes, None)?;
     Ok(match shown.complete {
         true => Answer::Yes,

@@ -39,6 +39,10 @@ impl ObjectFile {
         })
     }
 
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }

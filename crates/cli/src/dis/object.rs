@@ -16,7 +16,7 @@ use super::native::Sides;
 use super::slot::{Slot, Source};
 use super::{ebpf, native};
 use crate::answer::Failure;
-use crate::object_input::{Kernel, refused};
+use crate::object_input::{Kernel, ObjectFile, refused};
 use crate::program_input::FormName;
 use crate::program_output::{self, Format};
 
@@ -41,12 +41,13 @@ pub(super) struct Shown {
 
 /// Links the programs of these names, or all of them, and shows them.
 pub(super) fn show(
-    object: &mut Object<'_>,
+    file: &ObjectFile,
     kernel: &Kernel,
     names: &[String],
     view: &View<'_>,
 ) -> Result<Shown, Failure> {
-    let chosen = choose(object, names)?;
+    let object = &mut file.open()?;
+    let chosen = choose(object, names).map_err(|failure| failure.within(file.path().display()))?;
     let mut outcomes = link(object, kernel, &chosen);
     if outcomes.iter().all(|(_, outcome)| outcome.is_err())
         && let Some((_, Err(error))) = outcomes.pop()
