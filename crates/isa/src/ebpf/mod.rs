@@ -32,9 +32,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Cost: 3 to 13 ns to decode an instruction and 5 to 20 ns to encode one,
-//! depending on how well the processor predicts the next opcode (4.9 and 7.8 ns
-//! in compiled code); 150 ns to print one, 1.5 µs to assemble one.
+//! Cost: 3 ns to decode an instruction of a program that was decoded just before,
+//! more of a new one; 5 to 20 ns to encode one, depending on how well the processor
+//! predicts the next opcode; 150 ns to print one, 1.5 µs to assemble one.
 
 #[macro_use]
 mod row;
