@@ -1,5 +1,6 @@
 //! One workload on every engine: made ready, raced, and its native code.
 
+use std::array;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -92,24 +93,30 @@ impl<'w> Prepared<'w> {
             .map_or(NO_ANSWER, |value| value as u32);
         let mut places = [(SOLANA_JIT, Mode::Compiled), (SOLANA, Mode::Interpreted)]
             .map(|(name, mode)| (name, mode, solana.place(&input)));
+        // Cut before the clock starts: finding their places takes longer than the
+        // empty program.
+        let mut regions = array::from_fn(|_| Region::new(&input));
+        let [
+            native_region,
+            jit_region,
+            interp_region,
+            rbpf_jit_region,
+            rbpf_region,
+        ] = &mut regions;
 
         let mut race = Race::new(self.workload.title(), &[()]);
         if let Some(native) = &self.native {
-            let mut region = Region::new(&input);
-            race.add(NATIVE, move |_| {
-                unproved::native(&native.entry, &mut region)
-            });
+            let memory = native_region.memory();
+            race.add(NATIVE, move |_| unproved::native(&native.entry, memory));
         }
+        let memory = jit_region.memory();
         match self.jit.on_memory() {
-            Some(code) => {
-                let mut region = Region::new(&input);
-                race.add(JIT, move |_| code.run(region.memory()) as u32);
-            }
+            Some(code) => race.add(JIT, move |_| code.run(memory) as u32),
             None => {
                 let mut random = SplitMix::new(0);
                 race.add(
                     JIT,
-                    on_memory(&input, move |machine, memory| {
+                    on_memory(memory, move |machine, memory| {
                         self.jit.run_memory(machine, memory, &mut random)
                     }),
                 );
@@ -118,7 +125,7 @@ impl<'w> Prepared<'w> {
         let mut random = SplitMix::new(0);
         race.add(
             INTERP,
-            on_memory(&input, move |machine, memory| {
+            on_memory(interp_region.memory(), move |machine, memory| {
                 self.code.run_memory(machine, memory, &mut random)
             }),
         );
@@ -128,16 +135,17 @@ impl<'w> Prepared<'w> {
             race.add_contender(KERNEL, kernel);
         }
         if let Some(machine) = &compiled {
-            let mut region = Region::new(&input);
-            race.add(RBPF_JIT, move |_| unproved::rbpf_jit(machine, &mut region));
+            let (context, data) = rbpf_jit_region.parts();
+            race.add(RBPF_JIT, move |_| {
+                unproved::rbpf_jit(machine, context, data)
+            });
         }
         race.add(CHECKED, move |_| {
             let outcome = checked.run().outcome;
             outcome.map_or(NO_ANSWER, |value| value as u32)
         });
-        let mut region = Region::new(&input);
+        let (context, data) = rbpf_region.parts();
         race.add(RBPF, move |_| {
-            let (context, data) = region.parts();
             machine
                 .execute_program(data, context)
                 .map_or(NO_ANSWER, |value| value as u32)
@@ -195,13 +203,12 @@ impl<'w> Prepared<'w> {
 }
 
 /// One of our engines, on memory of its own.
-fn on_memory<R>(input: &[u8], mut run: R) -> impl FnMut(&()) -> u32 + use<R>
+fn on_memory<R>(memory: &mut [u8], mut run: R) -> impl FnMut(&()) -> u32 + use<'_, R>
 where
     R: FnMut(&mut Machine, &mut [u8]) -> Outcome,
 {
     let mut machine = Machine::new();
-    let mut region = Region::new(input);
-    move |_| match run(&mut machine, region.memory()) {
+    move |_| match run(&mut machine, memory) {
         Outcome::Returned(value) => value as u32,
         Outcome::BudgetExhausted | Outcome::DeadlinePassed => NO_ANSWER,
     }

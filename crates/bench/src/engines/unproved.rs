@@ -18,7 +18,6 @@ use sys::library::{Entry, NotLoaded};
 use vm::Trusted;
 
 use super::object::ENTRY;
-use super::region::Region;
 use crate::race::NO_ANSWER;
 
 /// Lowers a program of a workload (widened).
@@ -36,19 +35,17 @@ pub(super) fn load(file: &Path) -> Result<Entry, NotLoaded> {
     unsafe { Entry::load(file, ENTRY) }
 }
 
-/// Runs the native code of a workload.
+/// Runs the native code of a workload on the memory of a region.
 #[inline(always)]
-pub(super) fn native(entry: &Entry, region: &mut Region) -> u32 {
-    let context = region.memory().as_mut_ptr();
+pub(super) fn native(entry: &Entry, memory: &mut [u8]) -> u32 {
     // SAFETY: the code does what its source says (see above), and all of the
     // region is behind the pointer.
-    unsafe { entry.call(context.cast()) }
+    unsafe { entry.call(memory.as_mut_ptr().cast()) }
 }
 
-/// Runs what rbpf has compiled of a workload.
+/// Runs what rbpf has compiled of a workload on the parts of a region.
 #[inline(always)]
-pub(super) fn rbpf_jit(machine: &EbpfVmMbuff<'_>, region: &mut Region) -> u32 {
-    let (context, data) = region.parts();
+pub(super) fn rbpf_jit(machine: &EbpfVmMbuff<'_>, context: &mut [u8], data: &mut [u8]) -> u32 {
     // rbpf wants the context for as long as the program lives, but keeps it no
     // longer than the call.
     // SAFETY: the slice is the one just borrowed, used only during the call.
