@@ -13,6 +13,7 @@
 
 use std::mem;
 
+use classic::Rules;
 use isa::ebpf::{Callee, Imm64, Insn, Operand, Reg, Width};
 use lower::{Evidence, Function, Lowered};
 use spec::SplitMix;
@@ -93,6 +94,9 @@ pub(super) struct Generator<'a> {
     /// For each register, how many of its low bits may be set; with more places
     /// than registers.
     known: [u8; 16],
+    /// The same where nothing is known of what came before: registers of a classic
+    /// filter hold 32 bits, and pointers are not computed with.
+    always_known: [u8; 16],
     pub(super) flags: Flags,
     /// What the flags said before the instruction at hand.
     pub(super) flags_before: Flags,
@@ -108,7 +112,9 @@ pub(super) struct Generator<'a> {
     pub(super) assured_always: u32,
     /// From which slot on tests may be joined.
     pub(super) joins_from: usize,
-    /// The tests that are being asked together.
+    /// Whether the program is a filter of packets.
+    pub(super) filters_packets: bool,
+    /// The tests that are being asked together, in such a filter.
     pub(super) joined: Option<Joined>,
     /// A sum that is not made.
     pub(super) sum: Option<Sum>,
@@ -170,6 +176,10 @@ impl<'a> Generator<'a> {
             usage: Usage::default(),
             function: Function { start: 0, end: 0 },
             known: [64; 16],
+            always_known: match program.evidence() {
+                Evidence::Classic(_) => [32; 16],
+                Evidence::Trusted => [64; 16],
+            },
             flags: Flags::NONE,
             flags_before: Flags::NONE,
             epilogue: None,
@@ -178,6 +188,10 @@ impl<'a> Generator<'a> {
             assured: 0,
             assured_always: 0,
             joins_from: usize::MAX,
+            filters_packets: matches!(
+                program.evidence(),
+                Evidence::Classic(rules) if rules != Rules::Seccomp
+            ),
             joined: None,
             sum: None,
             deferred: Deferred::NONE,
@@ -250,13 +264,8 @@ impl<'a> Generator<'a> {
         matches!(self.program.evidence(), Evidence::Classic(_))
     }
 
-    /// Registers of a classic filter hold 32 bits; pointers are not computed with.
     fn forget_all(&mut self) {
-        let known = match self.program.evidence() {
-            Evidence::Classic(_) => 32,
-            Evidence::Trusted => 64,
-        };
-        self.known = [known; 16];
+        self.known = self.always_known;
         self.flags = Flags::NONE;
         self.assured = self.assured_always;
     }
@@ -340,7 +349,8 @@ impl<'a> Generator<'a> {
     /// was. `None` where it is now to be written as it stands.
     #[inline(never)]
     fn write_marked(&mut self, slot: usize) -> Option<usize> {
-        let fact = &self.facts[slot];
+        let facts = self.facts;
+        let fact = &facts[slot];
         if fact.is_target() {
             self.forget_all();
         }
@@ -348,7 +358,7 @@ impl<'a> Generator<'a> {
             self.buf.bind(self.label(slot));
         }
         self.tick_on_loop(slot);
-        if self.facts[slot].is_only_entered() && !self.blinds() {
+        if fact.is_only_entered() && !self.blinds() {
             return None;
         }
         self.write_otherwise(slot)
