@@ -120,7 +120,8 @@ pub(super) struct Generator<'a> {
     pub(super) sum: Option<Sum>,
     /// A load that is not done yet.
     pub(super) deferred: Deferred,
-    /// The first slot at which the sum is forgotten or the load is due.
+    /// The first slot that is not written as it stands, whatever is known of it: where
+    /// the sum is forgotten or the load is due, or where every slot is looked at.
     due: usize,
     /// The last slot before the order of writing departs from that of the slots, and
     /// the one whose code is written behind it.
@@ -195,7 +196,7 @@ impl<'a> Generator<'a> {
             joined: None,
             sum: None,
             deferred: Deferred::NONE,
-            due: usize::MAX,
+            due: 0,
             last: 0,
             next: 0,
             truth: None,
@@ -291,17 +292,14 @@ impl<'a> Generator<'a> {
     }
 
     /// Writes slots up to another.
+    #[inline(always)]
     pub(super) fn write_slots(&mut self, start: usize, end: usize) {
-        let plainly = !self.map && !self.blinds();
+        self.forget_due();
         let (facts, insns) = (&self.facts[..end], &self.insns[..end]);
         let mut slot = start;
         while slot < end {
-            if slot >= self.due && self.take_due(slot) {
-                slot += 1;
-                continue;
-            }
             let fact = &facts[slot];
-            let is_plain = plainly && fact.is_unmarked();
+            let is_plain = slot < self.due && fact.is_unmarked();
             if !is_plain && let Some(count) = self.write_marked(slot) {
                 slot += count;
                 continue;
@@ -313,7 +311,7 @@ impl<'a> Generator<'a> {
     /// Forgets a sum. Straight-line code ends here, so no load is still to be done.
     pub(super) fn forget_due(&mut self) {
         self.sum = None;
-        self.due = usize::MAX;
+        self.expect_nothing();
     }
 
     /// Has [`Generator::take_due`] called at a slot.
@@ -321,11 +319,17 @@ impl<'a> Generator<'a> {
         self.due = self.due.min(slot);
     }
 
+    /// Has it called at none, unless every slot is looked at.
+    fn expect_nothing(&mut self) {
+        let all = self.map || self.blinds();
+        self.due = if all { 0 } else { usize::MAX };
+    }
+
     /// Forgets a sum behind its last use; does the operation at a slot if a load was
     /// deferred to it, and says so.
     #[inline(never)]
     fn take_due(&mut self, slot: usize) -> bool {
-        self.due = usize::MAX;
+        self.expect_nothing();
         match self.sum {
             Some(sum) if sum.last < slot => self.sum = None,
             Some(sum) => self.note_due(sum.last + 1),
@@ -349,6 +353,9 @@ impl<'a> Generator<'a> {
     /// was. `None` where it is now to be written as it stands.
     #[inline(never)]
     fn write_marked(&mut self, slot: usize) -> Option<usize> {
+        if slot >= self.due && self.take_due(slot) {
+            return Some(1);
+        }
         let facts = self.facts;
         let fact = &facts[slot];
         if fact.is_target() {
