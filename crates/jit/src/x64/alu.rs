@@ -116,25 +116,25 @@ impl Generator<'_> {
         op: AluOp,
         width: Width,
         dst: Reg,
-        src: Operand,
+        src: &Operand,
     ) -> usize {
         let this = || Arithmetic {
             op,
             width,
             dst,
-            src,
+            src: *src,
         };
         // By the operation first: the only jump that is hard to predict.
         match op {
-            AluOp::Mov => match src {
+            AluOp::Mov => match *src {
                 Operand::Imm(imm) => return self.set_imm(slot, width, dst, imm),
                 Operand::Reg(src) => return self.copy(slot, width, dst, src),
             },
-            AluOp::Lsh | AluOp::Rsh | AluOp::Arsh => match src {
+            AluOp::Lsh | AluOp::Rsh | AluOp::Arsh => match *src {
                 Operand::Imm(imm) => return self.shift_imm(slot, op, width, dst, imm),
                 Operand::Reg(src) => self.shift_by_reg(this(), self.gpr(dst), src),
             },
-            AluOp::Mul => match src {
+            AluOp::Mul => match *src {
                 Operand::Imm(imm) => self.multiply_imm(width, dst, imm),
                 Operand::Reg(src) => self.alu_reg(slot, this(), src),
             },

@@ -422,9 +422,9 @@ impl<'a> Generator<'a> {
                 op,
                 width,
                 dst,
-                src,
+                ref src,
             } => {
-                let width = wanted_width(after, op, width, dst, src);
+                let width = wanted_width(after, op, width, dst, *src);
                 self.alu(slot, op, width, dst, src)
             }
             Insn::Load {
