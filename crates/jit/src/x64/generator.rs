@@ -365,22 +365,26 @@ impl<'a> Generator<'a> {
             self.buf.bind(self.label(slot));
         }
         self.tick_on_loop(slot);
+        if fact.is_dead() {
+            return Some(1);
+        }
         if fact.is_only_entered() && !self.blinds() {
             return None;
         }
         self.write_otherwise(slot)
     }
 
-    /// Writes a slot if it is done otherwise than it stands, or not at all; how many
+    /// Writes a slot if it is done otherwise than it stands, or by a look-up; how many
     /// slots that was.
     #[inline(never)]
     fn write_otherwise(&mut self, slot: usize) -> Option<usize> {
-        let fact = &self.facts[slot];
+        let facts = self.facts;
+        let fact = &facts[slot];
+        if fact.is_absorbed() && !self.blinds() {
+            return Some(1);
+        }
         if fact.is_look_up() && !self.blinds() {
             return Some(self.look_up(slot));
-        }
-        if fact.is_dead() || fact.is_absorbed() && !self.blinds() {
-            return Some(1);
         }
         if fact.is_rewritten()
             && let Some(count) = self.write_rewritten(slot)

@@ -35,13 +35,24 @@ impl Generator<'_> {
         after: Halves,
         mem: Mem,
     ) -> usize {
+        if self.may_be_operand_of_next(slot, size, dst) {
+            return self.operate_or_load(slot, Load { size, dst }, after, mem);
+        }
         match self.may_be_operand(slot, size, dst) {
             true => self.operand_or_load(slot, size, dst, after, mem),
             false => self.only_load(size, dst, after, mem),
         }
     }
 
-    /// Whether the slot after a load may take its value from memory, or one a little
+    /// Whether the slot after a load does something with its value to another.
+    #[inline(always)]
+    fn may_be_operand_of_next(&self, slot: usize, size: Size, dst: Reg) -> bool {
+        let next = self.insns.get(slot + 1);
+        let takes = matches!(next, Some(&Insn::Alu { src, .. }) if src == Operand::Reg(dst));
+        takes && size.bytes() >= 4
+    }
+
+    /// Whether else the slot after a load may take its value from memory, or one a little
     /// later: what is quickly asked before that is looked at.
     #[inline(always)]
     fn may_be_operand(&self, slot: usize, size: Size, dst: Reg) -> bool {
@@ -55,11 +66,24 @@ impl Generator<'_> {
             Some(&Insn::Alu { dst: to, .. }) if to == dst => {
                 matches!(self.insns.get(slot + 2), Some(Insn::Store { .. }))
             }
-            Some(&Insn::Alu { src, .. }) if src == Operand::Reg(dst) => size.bytes() >= 4,
+            Some(&Insn::Alu { src, .. }) if src == Operand::Reg(dst) => false,
             Some(&Insn::Jump { dst: to, .. }) => to == dst && !self.after(slot + 1).has(dst),
             Some(&Insn::Endian { dst: to, .. }) => to == dst && size.bytes() >= 4,
             Some(Insn::Alu { .. } | Insn::Load { .. }) => self.is_read_soon(slot, size, dst),
             _ => false,
+        }
+    }
+
+    /// A load, together with an operation on its value at the next slot that may take it
+    /// from memory. By far the most frequent of its kind, so it is asked for apart.
+    #[inline(never)]
+    fn operate_or_load(&mut self, slot: usize, load: Load, after: Halves, mem: Mem) -> usize {
+        match self.arithmetic(slot + 1) {
+            Some(this) if takes_memory(this, load) && !self.after(slot + 1).has(load.dst) => {
+                self.operate_with(this.op, this.width, this.dst, mem);
+                2
+            }
+            _ => self.only_load(load.size, load.dst, after, mem),
         }
     }
 
@@ -130,13 +154,6 @@ impl Generator<'_> {
                 Insn::Store { .. } => self.modify_memory(slot, size, mem),
                 _ => None,
             },
-            Insn::Alu { .. } if is_last => {
-                let this = self.arithmetic_at(slot + 1)?;
-                takes_memory(this, load).then(|| {
-                    self.operate_with(this.op, this.width, this.dst, mem);
-                    2
-                })
-            }
             Insn::Jump { dst: to, .. } if to == dst && is_last => {
                 self.compare_memory(slot + 1, load, mem)
             }
@@ -443,6 +460,7 @@ fn bits_of(size: Size) -> u8 {
 
 /// Whether an operation can take its operand `src`, which nothing else reads, from
 /// memory instead of a load before it.
+#[inline(always)]
 pub(super) fn takes_memory(this: Arithmetic, load: Load) -> bool {
     let fits = match load.size {
         Size::W => this.width == Width::W32,
