@@ -116,40 +116,54 @@ impl Generator<'_> {
         op: AluOp,
         width: Width,
         dst: Reg,
-        src: Operand,
+        src: &Operand,
     ) -> usize {
         let this = || Arithmetic {
             op,
             width,
             dst,
-            src,
+            src: *src,
         };
-        match (plain(op), src) {
-            (None, Operand::Imm(imm)) => match op {
-                AluOp::Mov => return self.set_imm(slot, width, dst, imm),
-                AluOp::Lsh | AluOp::Rsh | AluOp::Arsh => {
-                    return self.shift_imm(slot, op, width, dst, imm);
-                }
-                AluOp::Mul => self.multiply_imm(width, dst, imm),
-                _ => self.divide(slot, this()),
+        // By the operation first: the only jump that is hard to predict.
+        match op {
+            AluOp::Mov => match *src {
+                Operand::Imm(imm) => return self.set_imm(slot, width, dst, imm),
+                Operand::Reg(src) => return self.copy(slot, width, dst, src),
             },
-            (None, Operand::Reg(src)) => match op {
-                AluOp::Mov => return self.copy(slot, width, dst, src),
-                AluOp::Lsh | AluOp::Rsh | AluOp::Arsh => {
-                    self.shift_by_reg(this(), self.gpr(dst), src);
-                }
-                AluOp::Mul => self.alu_reg(slot, this(), src),
-                _ => self.divide(slot, this()),
+            AluOp::Lsh | AluOp::Rsh | AluOp::Arsh => match *src {
+                Operand::Imm(imm) => return self.shift_imm(slot, op, width, dst, imm),
+                Operand::Reg(src) => self.shift_by_reg(this(), self.gpr(dst), src),
             },
-            (Some(_), Operand::Imm(-1..=1 | 128)) => return self.alu_special(slot, this()),
-            (Some(Alu::And), Operand::Imm(mask @ 2..)) => self.mask(width, dst, mask),
-            (Some(op), Operand::Imm(imm)) => self.alu_imm(op, width, dst, imm),
-            (Some(encoded), Operand::Reg(src)) => {
-                let sums = op == AluOp::Add && width == Width::W64;
+            AluOp::Mul => match *src {
+                Operand::Imm(imm) => self.multiply_imm(width, dst, imm),
+                Operand::Reg(src) => self.alu_reg(slot, this(), src),
+            },
+            AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod => self.divide(slot, this()),
+            AluOp::Add => return self.alu_plain(slot, Alu::Add, this()),
+            AluOp::Sub => return self.alu_plain(slot, Alu::Sub, this()),
+            AluOp::Or => return self.alu_plain(slot, Alu::Or, this()),
+            AluOp::And => return self.alu_plain(slot, Alu::And, this()),
+            AluOp::Xor => return self.alu_plain(slot, Alu::Xor, this()),
+        }
+        1
+    }
+
+    /// As [`Generator::alu`], for the operations that share their encodings.
+    #[inline(always)]
+    fn alu_plain(&mut self, slot: usize, op: Alu, this: Arithmetic) -> usize {
+        let Arithmetic {
+            width, dst, src, ..
+        } = this;
+        match (op, src) {
+            (_, Operand::Imm(-1..=1 | 128)) => return self.alu_special(slot, this),
+            (Alu::And, Operand::Imm(mask @ 2..)) => self.mask(width, dst, mask),
+            (_, Operand::Imm(imm)) => self.alu_imm(op, width, dst, imm),
+            (_, Operand::Reg(src)) => {
+                let sums = op == Alu::Add && width == Width::W64;
                 if src == dst || src == Reg::R10 {
-                    self.alu_reg(slot, this(), src);
+                    self.alu_reg(slot, this, src);
                 } else if !sums || !self.adds_address(slot, dst, src) {
-                    self.operate(encoded, width, dst, self.gpr(src), self.known(src));
+                    self.operate(op, width, dst, self.gpr(src), self.known(src));
                 }
             }
         }
@@ -288,11 +302,11 @@ impl Generator<'_> {
     #[inline(never)]
     fn operate(&mut self, op: Alu, width: Width, dst: Reg, from: Gpr, other: u8) {
         let this = self.known(dst);
+        // Two tests take less time than a table of five places to go on.
         let known = match op {
             Alu::And => this.min(other),
-            Alu::Or | Alu::Xor => this.max(other),
-            Alu::Add => this.max(other) + 1,
-            _ => 64,
+            Alu::Sub => 64,
+            _ => this.max(other) + u8::from(op == Alu::Add),
         };
         self.know(dst, known.min(all(width)));
         self.set_flags(dst, width);

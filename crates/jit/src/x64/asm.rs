@@ -153,9 +153,9 @@ const DISP_LEN: u32 = 56;
 fn with_index(kind: usize, base: u64, (index, scale): (Gpr, u8)) -> u64 {
     let at = modrm_at(kind);
     let none = (7 | NO_INDEX << 8) << at | 3 << REST_LEN;
-    let sib = scale << 6 | (index.0 & 7) << 3;
+    let sib = scale << 6 | (index.number() & 7) << 3;
     let some = (4 | u64::from(sib) << 8) << at | 2 << REST_LEN;
-    base & !none | some | u64::from(index.0 >> 3 << 1)
+    base & !none | some | u64::from(index.number() >> 3 << 1)
 }
 
 /// Where the ModRM byte begins behind an opcode of `kind + 1` bytes.
@@ -209,7 +209,7 @@ impl Head {
     fn of_mem(op: Opcode, w: u8, reg: u8, mem: Mem, force_rex: bool) -> (Head, Tail) {
         let kind = usize::from(op.len - 1);
         let reach = usize::from(mem.disp != 0) + usize::from(!fits_i8(mem.disp));
-        let base = BASE_FIELDS[kind][reach][usize::from(mem.base.0 & 15)];
+        let base = BASE_FIELDS[kind][reach][usize::from(mem.base.number())];
         let fields = match mem.index {
             Some(index) => with_index(kind, base, index),
             None => base,
@@ -226,7 +226,7 @@ impl Head {
     /// With a register in the last three bits of the opcode, and what follows it.
     #[inline(always)]
     fn of_opcode(op: Opcode, w: u8, reg: Gpr, tail: Tail) -> Head {
-        let rex = u64::from(w << 3 | reg.0 >> 3);
+        let rex = u64::from(w << 3 | reg.number() >> 3);
         let bits = rex | tail.bits << (8 + 8 * u32::from(op.len));
         Head::new(op, bits, tail.len, false)
     }
@@ -292,14 +292,14 @@ impl Vex {
 impl Buffer {
     #[inline(always)]
     fn op_regs(&mut self, op: Opcode, w: u8, reg: u8, rm: Gpr, tail: Tail) {
-        let all = Head::of_regs(op, w, [reg, rm.0], false, tail);
+        let all = Head::of_regs(op, w, [reg, rm.number()], false, tail);
         self.put_short(all.bits, all.len);
     }
 
     /// As `op_regs`, for operands of one byte.
     #[inline(always)]
     fn op_byte_regs(&mut self, op: Opcode, w: u8, reg: u8, rm: Gpr, force: bool, tail: Tail) {
-        let all = Head::of_regs(op, w, [reg, rm.0], force, tail);
+        let all = Head::of_regs(op, w, [reg, rm.number()], force, tail);
         self.put_short(all.bits, all.len);
     }
 
@@ -331,7 +331,7 @@ impl Buffer {
         self.op_regs(
             one((op as u8) << 3 | 1),
             wide(width),
-            src.0,
+            src.number(),
             dst,
             Tail::NONE,
         );
@@ -359,13 +359,19 @@ impl Buffer {
 
     /// `op dst, [mem]`
     pub(crate) fn alu_load(&mut self, op: Alu, width: Width, dst: Gpr, mem: Mem) {
-        self.op_mem(one((op as u8) << 3 | 3), wide(width), dst.0, mem, false);
+        self.op_mem(
+            one((op as u8) << 3 | 3),
+            wide(width),
+            dst.number(),
+            mem,
+            false,
+        );
     }
 
     /// `op size [mem], src`
     pub(crate) fn alu_store(&mut self, op: Alu, size: Size, mem: Mem, src: Gpr) {
         let (opcode, w, force) = sized(op as u8 * 8, size, src);
-        self.op_mem(opcode, w, src.0, mem, force);
+        self.op_mem(opcode, w, src.number(), mem, force);
     }
 
     /// `op size [mem], imm`; of the immediate, what the size holds.
@@ -388,12 +394,12 @@ impl Buffer {
     /// `lock op size [mem], src`
     pub(crate) fn lock_alu(&mut self, op: Alu, width: Width, mem: Mem, src: Gpr) {
         let opcode = one((op as u8) << 3 | 1).prefixed(LOCK);
-        self.op_mem(opcode, wide(width), src.0, mem, false);
+        self.op_mem(opcode, wide(width), src.number(), mem, false);
     }
 
     /// `test a, b`
     pub(crate) fn test(&mut self, width: Width, a: Gpr, b: Gpr) {
-        self.op_regs(one(0x85), wide(width), b.0, a, Tail::NONE);
+        self.op_regs(one(0x85), wide(width), b.number(), a, Tail::NONE);
     }
 
     /// `test reg, imm`, for its zero flag: no sign flag is promised.
@@ -437,19 +443,25 @@ impl Buffer {
 
     /// `imul dst, src`
     pub(crate) fn multiply(&mut self, width: Width, dst: Gpr, src: Gpr) {
-        self.op_regs(two(0xaf), wide(width), dst.0, src, Tail::NONE);
+        self.op_regs(two(0xaf), wide(width), dst.number(), src, Tail::NONE);
     }
 
     /// `imul dst, [mem]`
     pub(crate) fn multiply_load(&mut self, width: Width, dst: Gpr, mem: Mem) {
-        self.op_mem(two(0xaf), wide(width), dst.0, mem, false);
+        self.op_mem(two(0xaf), wide(width), dst.number(), mem, false);
     }
 
     /// `imul dst, src, imm`
     pub(crate) fn multiply_imm(&mut self, width: Width, dst: Gpr, src: Gpr, imm: i32) {
         match i8::try_from(imm) {
-            Ok(byte) => self.op_regs(one(0x6b), wide(width), dst.0, src, Tail::byte(byte as u8)),
-            Err(_) => self.op_regs(one(0x69), wide(width), dst.0, src, Tail::long(imm)),
+            Ok(byte) => self.op_regs(
+                one(0x6b),
+                wide(width),
+                dst.number(),
+                src,
+                Tail::byte(byte as u8),
+            ),
+            Err(_) => self.op_regs(one(0x69), wide(width), dst.number(), src, Tail::long(imm)),
         }
     }
 
@@ -460,14 +472,14 @@ impl Buffer {
 
     /// `lea dst, [mem]`
     pub(crate) fn lea(&mut self, width: Width, dst: Gpr, mem: Mem) {
-        self.op_mem(one(0x8d), wide(width), dst.0, mem, false);
+        self.op_mem(one(0x8d), wide(width), dst.number(), mem, false);
     }
 
     /// `lea dst, [label]`
     pub(crate) fn lea_label(&mut self, dst: Gpr, label: Label) {
         // Without a displacement, that base stands for the instruction pointer.
         let from_here = 5 << modrm_at(0);
-        let bits = REG_FIELDS[0][usize::from(dst.0 & 15)] | from_here;
+        let bits = REG_FIELDS[0][usize::from(dst.number())] | from_here;
         let head = Head::new(one(0x8d), 8 | bits, 1, false);
         self.put_short(head.bits, head.len);
         self.distance(label);
@@ -478,7 +490,7 @@ impl Buffer {
     /// `mov dst, src`
     #[inline(always)]
     pub(crate) fn mov(&mut self, width: Width, dst: Gpr, src: Gpr) {
-        self.op_regs(one(0x89), wide(width), src.0, dst, Tail::NONE);
+        self.op_regs(one(0x89), wide(width), src.number(), dst, Tail::NONE);
     }
 
     /// Sets the whole register; destroys flags if `value` is 0.
@@ -494,7 +506,7 @@ impl Buffer {
     /// Sets the whole register.
     #[inline(always)]
     pub(crate) fn set_keeping_flags(&mut self, dst: Gpr, value: u64) {
-        let op = one(0xb8 | dst.0 & 7);
+        let op = one(0xb8 | dst.number() & 7);
         let low = Tail::long(value as i32);
         if u32::try_from(value).is_ok() {
             self.op_opcode(op, 0, dst, low);
@@ -514,14 +526,14 @@ impl Buffer {
         match size {
             Size::B | Size::H => {
                 let (op, w) = extension(size, signed);
-                self.op_mem(two(op), w, dst.0, mem, false);
+                self.op_mem(two(op), w, dst.number(), mem, false);
             }
             Size::W if signed == Some(Width::W64) => {
-                self.op_mem(one(0x63), 1, dst.0, mem, false);
+                self.op_mem(one(0x63), 1, dst.number(), mem, false);
             }
             Size::W | Size::DW => {
                 let w = u8::from(size == Size::DW);
-                self.op_mem(one(0x8b), w, dst.0, mem, false);
+                self.op_mem(one(0x8b), w, dst.number(), mem, false);
             }
         }
     }
@@ -533,10 +545,10 @@ impl Buffer {
             Size::B | Size::H => {
                 let (op, w) = extension(size, signed);
                 let force = size == Size::B && src.byte_needs_rex();
-                self.op_byte_regs(two(op), w, dst.0, src, force, Tail::NONE);
+                self.op_byte_regs(two(op), w, dst.number(), src, force, Tail::NONE);
             }
             Size::W if signed == Some(Width::W64) => {
-                self.op_regs(one(0x63), 1, dst.0, src, Tail::NONE);
+                self.op_regs(one(0x63), 1, dst.number(), src, Tail::NONE);
             }
             Size::W => self.mov(Width::W32, dst, src),
             Size::DW => self.mov(Width::W64, dst, src),
@@ -548,11 +560,11 @@ impl Buffer {
     pub(crate) fn store(&mut self, size: Size, mem: Mem, src: Gpr) {
         // Apart, so that prefix and length of the opcode are known.
         match size {
-            Size::B => self.op_mem(one(0x88), 0, src.0, mem, src.byte_needs_rex()),
-            Size::H => self.op_mem(one(0x89).prefixed(HALF), 0, src.0, mem, false),
+            Size::B => self.op_mem(one(0x88), 0, src.number(), mem, src.byte_needs_rex()),
+            Size::H => self.op_mem(one(0x89).prefixed(HALF), 0, src.number(), mem, false),
             Size::W | Size::DW => {
                 let w = u8::from(size == Size::DW);
-                self.op_mem(one(0x89), w, src.0, mem, false);
+                self.op_mem(one(0x89), w, src.number(), mem, false);
             }
         }
     }
@@ -570,7 +582,13 @@ impl Buffer {
 
     /// `cmovcc dst, src`
     pub(crate) fn mov_if(&mut self, cc: Cc, width: Width, dst: Gpr, src: Gpr) {
-        self.op_regs(two(0x40 | cc as u8), wide(width), dst.0, src, Tail::NONE);
+        self.op_regs(
+            two(0x40 | cc as u8),
+            wide(width),
+            dst.number(),
+            src,
+            Tail::NONE,
+        );
     }
 
     /// `setcc dst`: the low byte becomes 1 or 0, the others stay.
@@ -611,36 +629,36 @@ impl Buffer {
 
     /// `bswap dst`
     pub(crate) fn byte_swap(&mut self, width: Width, dst: Gpr) {
-        self.op_opcode(two(0xc8 | dst.0 & 7), wide(width), dst, Tail::NONE);
+        self.op_opcode(two(0xc8 | dst.number() & 7), wide(width), dst, Tail::NONE);
     }
 
     /// `movbe dst, [mem]` (MOVBE), four or eight bytes.
     pub(crate) fn load_swapped(&mut self, width: Width, dst: Gpr, mem: Mem) {
-        self.op_mem(three(0xf0), wide(width), dst.0, mem, false);
+        self.op_mem(three(0xf0), wide(width), dst.number(), mem, false);
     }
 
     /// `movbe [mem], src` (MOVBE), four or eight bytes.
     pub(crate) fn store_swapped(&mut self, width: Width, mem: Mem, src: Gpr) {
-        self.op_mem(three(0xf1), wide(width), src.0, mem, false);
+        self.op_mem(three(0xf1), wide(width), src.number(), mem, false);
     }
 
     /// `popcnt dst, src` (POPCNT)
     pub(crate) fn count_ones(&mut self, width: Width, dst: Gpr, src: Gpr) {
         let op = two(0xb8).prefixed(0xf3);
-        self.op_regs(op, wide(width), dst.0, src, Tail::NONE);
+        self.op_regs(op, wide(width), dst.number(), src, Tail::NONE);
     }
 
     /// `tzcnt dst, src` (BMI1; without it, `bsf`, which leaves `dst` as it was
     /// where `src` is 0).
     pub(crate) fn count_trailing_zeros(&mut self, width: Width, dst: Gpr, src: Gpr) {
         let op = two(0xbc).prefixed(0xf3);
-        self.op_regs(op, wide(width), dst.0, src, Tail::NONE);
+        self.op_regs(op, wide(width), dst.number(), src, Tail::NONE);
     }
 
     /// `lzcnt dst, src` (LZCNT; without it, `bsr`, which finds another number)
     pub(crate) fn count_leading_zeros(&mut self, width: Width, dst: Gpr, src: Gpr) {
         let op = two(0xbd).prefixed(0xf3);
-        self.op_regs(op, wide(width), dst.0, src, Tail::NONE);
+        self.op_regs(op, wide(width), dst.number(), src, Tail::NONE);
     }
 
     /// An operation on `[reg, v, rm]`, as the encoding calls them.
@@ -652,10 +670,10 @@ impl Buffer {
         let [reg, v, rm] = regs;
         let mut head = Head { bits: 0, len: 0 };
         head.push(0xc4);
-        head.push((!reg.0 & 8) << 4 | 0x40 | (!rm.0 & 8) << 2 | op.map);
-        head.push(wide(width) << 7 | (!v.0 & 15) << 3 | op.prefix as u8);
+        head.push((!reg.number() & 8) << 4 | 0x40 | (!rm.number() & 8) << 2 | op.map);
+        head.push(wide(width) << 7 | (!v.number() & 15) << 3 | op.prefix as u8);
         head.push(op.byte);
-        head.push(0xc0 | (reg.0 & 7) << 3 | rm.0 & 7);
+        head.push(0xc0 | (reg.number() & 7) << 3 | rm.number() & 7);
         self.put(head.bits, head.len, imm.bits, imm.len);
     }
 
@@ -676,7 +694,7 @@ impl Buffer {
             map: 3,
             byte: 0xf0,
         };
-        self.vex_imm(op, width, [dst, Gpr(0), src], Tail::byte(count));
+        self.vex_imm(op, width, [dst, Gpr::RAX, src], Tail::byte(count));
     }
 
     /// `mulx dst, dst, src` (BMI2): the upper half of `rdx * src`
@@ -695,28 +713,40 @@ impl Buffer {
 
     /// `xchg [mem], reg` (locked by itself)
     pub(crate) fn exchange_memory(&mut self, width: Width, mem: Mem, reg: Gpr) {
-        self.op_mem(one(0x87), wide(width), reg.0, mem, false);
+        self.op_mem(one(0x87), wide(width), reg.number(), mem, false);
     }
 
     /// `lock xadd [mem], reg`
     pub(crate) fn lock_exchange_add(&mut self, width: Width, mem: Mem, reg: Gpr) {
-        self.op_mem(two(0xc1).prefixed(LOCK), wide(width), reg.0, mem, false);
+        self.op_mem(
+            two(0xc1).prefixed(LOCK),
+            wide(width),
+            reg.number(),
+            mem,
+            false,
+        );
     }
 
     /// `lock cmpxchg [mem], reg`; compares with `rax`, which gets the old value
     /// if it differs.
     pub(crate) fn lock_compare_exchange(&mut self, width: Width, mem: Mem, reg: Gpr) {
-        self.op_mem(two(0xb1).prefixed(LOCK), wide(width), reg.0, mem, false);
+        self.op_mem(
+            two(0xb1).prefixed(LOCK),
+            wide(width),
+            reg.number(),
+            mem,
+            false,
+        );
     }
 
     // Control
 
     pub(crate) fn push(&mut self, reg: Gpr) {
-        self.op_opcode(one(0x50 | reg.0 & 7), 0, reg, Tail::NONE);
+        self.op_opcode(one(0x50 | reg.number() & 7), 0, reg, Tail::NONE);
     }
 
     pub(crate) fn pop(&mut self, reg: Gpr) {
-        self.op_opcode(one(0x58 | reg.0 & 7), 0, reg, Tail::NONE);
+        self.op_opcode(one(0x58 | reg.number() & 7), 0, reg, Tail::NONE);
     }
 
     /// `leave`: frees the frame that `rbp` stands for.

@@ -1,9 +1,7 @@
 //! Branches: a comparison and a jump in one, or a jump alone where the flags
 //! already say it.
 
-use classic::Rules;
 use isa::ebpf::{AluOp, Cond, Insn, Operand, Reg, Width};
-use lower::Evidence;
 
 use super::asm::Alu;
 use super::frame::SCRATCH;
@@ -216,15 +214,13 @@ impl Generator<'_> {
     #[inline(never)]
     pub(super) fn jump_on(&mut self, slot: usize, cc: Cc) -> usize {
         let fact = &self.facts[slot];
-        let is_rare = self.joined.is_some()
-            || fact.is_selection()
-            || fact.jump() == Some(slot + 2)
-            || self.filters_packets();
-        match (is_rare, fact.jump()) {
-            (false, Some(target)) => self.jump_if(cc, target),
-            _ => return self.jump_rarely(slot, cc),
+        match fact.jump() {
+            Some(target) if target != slot + 2 && !fact.is_selection() && !self.filters_packets => {
+                self.jump_if(cc, target);
+                1
+            }
+            _ => self.jump_rarely(slot, cc),
         }
-        1
     }
 
     /// As [`Generator::jump_on`], in its rare forms.
@@ -246,7 +242,7 @@ impl Generator<'_> {
         {
             return count;
         }
-        if self.filters_packets()
+        if self.filters_packets
             && let Some(results) = self.results_on(slot, target)
         {
             self.return_either(cc, results);
@@ -276,12 +272,6 @@ impl Generator<'_> {
             false => self.jump_if(cc, target),
         }
         Some(2)
-    }
-
-    /// Whether the program is a filter of packets.
-    #[inline(always)]
-    fn filters_packets(&self) -> bool {
-        matches!(self.program.evidence(), Evidence::Classic(rules) if rules != Rules::Seccomp)
     }
 
     /// What a packet filter returns behind a branch and where it leads, if both ends

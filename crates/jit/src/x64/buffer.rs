@@ -14,6 +14,7 @@
 //! program); writing is one copy.
 
 use std::mem;
+use std::ops::Range;
 
 use super::reg::Cc;
 use crate::spare::{Spare, bytes_of};
@@ -36,51 +37,86 @@ impl Label {
 /// Rounds after which every jump that may be out of reach becomes long.
 const MOST_ROUNDS: usize = 32;
 
-/// By how many bytes a conditional jump grows, and another one.
-const GROWTH_IF: u8 = 4;
-const GROWTH: u8 = 3;
+/// By how many bytes a jump grows at most.
+const MOST_GROWTH: u32 = 4;
 
-/// The opcode of a short jump without condition.
-const JUMP: u8 = 0xeb;
+/// The opcode of a jump without condition, short and long.
+const JUMP: u16 = 0xeb;
+const LONG_JUMP: u16 = 0xe9;
 
-/// What fills a gap.
+/// What fills a gap, by its least length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 enum Filling {
-    /// A jump with this opcode, or a long one.
-    Jump(u8),
+    /// No operation, up to a multiple of so many bytes as its head says.
+    Align = 0,
+    /// A jump, short or long.
+    Jump = 2,
     /// The last four bytes of an instruction: a distance from its end.
-    Distance,
-    /// No operation, up to a multiple of this many bytes.
-    Align(u8),
+    Distance = 4,
 }
 
+/// Sixteen bytes, so that it is written and read at once.
 #[derive(Clone, Copy, Debug)]
 struct Gap {
     /// Bytes of code before it, with gaps of their least length.
     at: u32,
     label: Label,
-    filling: Filling,
-    /// Its least length, and how much longer it is.
-    least: u8,
-    growth: u8,
     /// How much longer all gaps before it are; valid once it is settled.
     before: u32,
+    /// What stands before the distance: a jump's opcode, as short or long as that is.
+    head: u16,
+    filling: Filling,
+    /// Bytes of settled code in it.
+    len: u8,
 }
 
+/// How many bits the head of a gap has, by the length of the gap.
+const HEAD_BITS: [u8; 8] = [0, 0, 8, 0, 0, 8, 16, 0];
+
 impl Gap {
+    /// Its least length.
+    #[inline(always)]
+    fn least(&self) -> u32 {
+        self.filling as u32
+    }
+
     /// Bytes of code up to its end, with gaps of their least length.
+    #[inline(always)]
     fn end(&self) -> u32 {
-        self.at + u32::from(self.least)
+        self.at + self.least()
     }
 
     /// Bytes of settled code before it.
+    #[inline(always)]
     fn start(&self) -> u32 {
         self.at + self.before
     }
 
-    /// Bytes of settled code in it.
-    fn len(&self) -> u32 {
-        u32::from(self.least) + u32::from(self.growth)
+    /// Bytes of settled code up to its end.
+    #[inline(always)]
+    fn settled_end(&self) -> u32 {
+        self.start() + u32::from(self.len)
+    }
+
+    /// How much longer it is than at least.
+    #[inline(always)]
+    fn growth(&self) -> u32 {
+        u32::from(self.len) - self.least()
+    }
+
+    /// Makes a short jump long.
+    #[inline(always)]
+    fn lengthen(&mut self) {
+        (self.head, self.len) = match self.head {
+            JUMP => (LONG_JUMP, 5),
+            short => ((short + 0x10) << 8 | 0x0f, 6),
+        };
+    }
+
+    /// Pads to a multiple of so many bytes.
+    fn pad(&mut self) {
+        self.len = (self.start().wrapping_neg() & (u32::from(self.head) - 1)) as u8;
     }
 }
 
@@ -172,6 +208,9 @@ impl Drop for Buffer {
 
 /// Room for the two stores that write an instruction and more than counts.
 const SLACK: usize = 16;
+
+/// Bytes that are copied at once: most pieces between jumps are shorter.
+const CHUNK: usize = 32;
 
 impl Buffer {
     /// A buffer to be emptied by [`Buffer::reserve`].
@@ -293,36 +332,36 @@ impl Buffer {
     }
 
     #[inline(always)]
-    fn gap(&mut self, filling: Filling, least: u8, label: Label) {
+    fn gap(&mut self, filling: Filling, head: u16, label: Label) {
         // The last call, so that there is nothing to save for it.
         if self.room.gaps.len() == self.room.gaps.capacity() {
-            return self.gap_in_more(filling, least, label);
+            return self.gap_in_more(filling, head, label);
         }
         self.room.gaps.push(Gap {
             at: self.len as u32,
             label,
-            filling,
-            least,
-            growth: 0,
             before: 0,
+            head,
+            filling,
+            len: filling as u8,
         });
-        self.len += usize::from(least);
+        self.len += filling as usize;
     }
 
     #[cold]
-    fn gap_in_more(&mut self, filling: Filling, least: u8, label: Label) {
+    fn gap_in_more(&mut self, filling: Filling, head: u16, label: Label) {
         self.room.gaps.reserve(1);
-        self.gap(filling, least, label);
+        self.gap(filling, head, label);
     }
 
     /// `jmp label`.
     pub(crate) fn jump(&mut self, label: Label) {
-        self.gap(Filling::Jump(JUMP), 2, label);
+        self.gap(Filling::Jump, JUMP, label);
     }
 
     /// `jcc label`.
     pub(crate) fn jump_if(&mut self, cc: Cc, label: Label) {
-        self.gap(Filling::Jump(0x70 | cc as u8), 2, label);
+        self.gap(Filling::Jump, 0x70 | cc as u16, label);
     }
 
     /// `call label`.
@@ -333,7 +372,7 @@ impl Buffer {
 
     /// The distance from the end of these four bytes to the label.
     pub(super) fn distance(&mut self, label: Label) {
-        self.gap(Filling::Distance, 4, label);
+        self.gap(Filling::Distance, 0, label);
     }
 
     /// Announces a table that says for each index how far from the table a label is;
@@ -356,7 +395,7 @@ impl Buffer {
     /// No operation up to a multiple of `to` bytes, a power of two up to 64.
     pub(crate) fn align(&mut self, to: u8) {
         self.padding += u32::from(to);
-        self.gap(Filling::Align(to), 0, Label(0));
+        self.gap(Filling::Align, to.into(), Label(0));
     }
 
     /// Chooses the length of every gap; the length of the code in bytes.
@@ -394,11 +433,11 @@ impl Buffer {
         for index in 0..gaps.len() {
             let gap = &mut gaps[index];
             gap.before = before;
-            let (at, end) = (gap.at, gap.end());
+            let end = gap.end();
             match gap.filling {
                 Filling::Distance => {}
-                Filling::Align(to) => gap.growth = padding(at + before, to),
-                Filling::Jump(opcode) => {
+                Filling::Align => gap.pad(),
+                Filling::Jump => {
                     let place = Place(places[gap.label.0 as usize]);
                     let label = place.at() as i32;
                     let ahead = place.gaps() > index;
@@ -411,11 +450,11 @@ impl Buffer {
                     match reach(distance, place.gaps().abs_diff(index), self.padding) {
                         Reach::Sure => {}
                         Reach::Open => open.push(index as u32),
-                        Reach::Short => gaps[index].growth = growth(opcode),
+                        Reach::Short => gaps[index].lengthen(),
                     }
                 }
             }
-            before += u32::from(gaps[index].growth);
+            before += gaps[index].growth();
         }
         self.growth = before;
     }
@@ -425,10 +464,10 @@ impl Buffer {
         let mut before = 0;
         for gap in &mut self.room.gaps {
             gap.before = before;
-            if let Filling::Align(to) = gap.filling {
-                gap.growth = padding(gap.at + before, to);
+            if gap.filling == Filling::Align {
+                gap.pad();
             }
-            before += u32::from(gap.growth);
+            before += gap.growth();
         }
         self.growth = before;
     }
@@ -436,16 +475,13 @@ impl Buffer {
     /// Makes a short jump long if it does not reach; how far it reached.
     fn lengthen(&mut self, index: usize, always: bool) -> Reach {
         let gap = self.room.gaps[index];
-        let Filling::Jump(opcode) = gap.filling else {
-            return Reach::Sure;
-        };
         let between = self.place(gap.label).gaps().abs_diff(index);
         let reach = match always {
             true => Reach::Short,
             false => reach(self.distance_of(gap), between, self.padding),
         };
         if reach == Reach::Short {
-            self.room.gaps[index].growth = growth(opcode);
+            self.room.gaps[index].lengthen();
         }
         reach
     }
@@ -453,8 +489,7 @@ impl Buffer {
     /// From the gap's end to its label.
     #[inline(always)]
     fn distance_of(&self, gap: Gap) -> i32 {
-        let end = gap.start() + gap.len();
-        self.offset(gap.label).wrapping_sub(end) as i32
+        self.offset(gap.label).wrapping_sub(gap.settled_end()) as i32
     }
 
     /// Where a label lies in the settled code, in bytes from its start.
@@ -505,14 +540,13 @@ impl Buffer {
     /// Writes the settled code into memory of exactly its length.
     pub(crate) fn write(&self, out: &mut [u8]) {
         let bytes = &self.room.bytes[..];
-        let (mut from, mut to) = (0, 0);
-        for &gap in &self.room.gaps {
-            copy(bytes, from, gap.at - from, out, to);
+        let mut from = 0;
+        for gap in &self.room.gaps {
+            copy(bytes, from..gap.at, out, gap.before);
             self.fill(out, gap);
             from = gap.end();
-            to = gap.start() + gap.len();
         }
-        copy(bytes, from, self.len as u32 - from, out, to);
+        copy(bytes, from..self.len as u32, out, self.growth);
         for table in &self.tables {
             let room = &mut out[self.offset(table.label) as usize..];
             match self.entry_len {
@@ -536,40 +570,24 @@ impl Buffer {
 
     /// Writes what fills a gap, and perhaps something behind it.
     #[inline(always)]
-    fn fill(&self, out: &mut [u8], gap: Gap) {
-        let (head, head_len) = match (gap.filling, gap.growth) {
-            (Filling::Jump(opcode), 0) => (u64::from(opcode), 1),
-            (Filling::Jump(JUMP), _) => (0xe9, 1),
-            (Filling::Jump(opcode), _) => (u64::from(opcode + 0x10) << 8 | 0x0f, 2),
-            (Filling::Distance, _) => (0, 0),
-            (Filling::Align(_), _) => return fill_with_nops(out, gap),
-        };
-        let distance = self.distance_of(gap) as u32;
-        let bytes = (head | u64::from(distance) << (8 * head_len)).to_le_bytes();
+    fn fill(&self, out: &mut [u8], gap: &Gap) {
+        if gap.filling == Filling::Align {
+            return fill_with_nops(out, gap);
+        }
+        let distance = self.distance_of(*gap) as u32;
+        let head_bits = HEAD_BITS[usize::from(gap.len & 7)];
+        let bytes = (u64::from(gap.head) | u64::from(distance) << head_bits).to_le_bytes();
         match window_mut(out, gap.start()) {
             Some(room) => *room = bytes,
-            None => copy_exactly(&bytes[..gap.len() as usize], out, gap.start()),
+            None => copy_exactly(&bytes[..usize::from(gap.len)], out, gap.start()),
         }
     }
-}
-
-/// How much longer a jump with this opcode becomes.
-fn growth(opcode: u8) -> u8 {
-    match opcode {
-        JUMP => GROWTH,
-        _ => GROWTH_IF,
-    }
-}
-
-/// How many bytes are missing to a multiple of `to`.
-fn padding(at: u32, to: u8) -> u8 {
-    (at.wrapping_neg() & (u32::from(to) - 1)) as u8
 }
 
 /// Whether a short jump over this distance reaches, with so many gaps between.
 #[inline(always)]
 fn reach(distance: i32, between: usize, padding: u32) -> Reach {
-    let farthest = distance.unsigned_abs() + u32::from(GROWTH_IF) * between as u32 + padding;
+    let farthest = distance.unsigned_abs() + MOST_GROWTH * between as u32 + padding;
     if i8::try_from(distance).is_err() {
         Reach::Short
     } else if farthest <= i8::MAX as u32 {
@@ -594,18 +612,18 @@ fn window_mut<const N: usize>(bytes: &mut [u8], at: u32) -> Option<&mut [u8; N]>
     bytes.get_mut(at..at + N)?.first_chunk_mut()
 }
 
-/// Copies `len` bytes, and perhaps some behind them. They are few, so that to call what
-/// copies any number takes longer than to copy them.
+/// Copies a piece to where it lies so many bytes further, and perhaps some behind it. It
+/// is short, so that to call what copies any number takes longer than to copy it.
 #[inline(always)]
-fn copy(bytes: &[u8], from: u32, len: u32, out: &mut [u8], to: u32) {
-    let mut done = 0;
-    while done < len {
-        let chunk = window::<SLACK>(bytes, from + done);
-        let (Some(chunk), Some(room)) = (chunk, window_mut(out, to + done)) else {
-            return copy_exactly(&bytes[from as usize..][..len as usize], out, to);
+fn copy(bytes: &[u8], piece: Range<u32>, out: &mut [u8], further: u32) {
+    let mut at = piece.start;
+    while at < piece.end {
+        let chunk = window::<CHUNK>(bytes, at);
+        let (Some(chunk), Some(room)) = (chunk, window_mut(out, at + further)) else {
+            return copy_exactly(&bytes[at as usize..piece.end as usize], out, at + further);
         };
         *room = *chunk;
-        done += SLACK as u32;
+        at += CHUNK as u32;
     }
 }
 
@@ -628,8 +646,8 @@ const NOPS: [&[u8]; 9] = [
 ];
 
 #[cold]
-fn fill_with_nops(out: &mut [u8], gap: Gap) {
-    let mut room = &mut out[gap.start() as usize..][..gap.len() as usize];
+fn fill_with_nops(out: &mut [u8], gap: &Gap) {
+    let mut room = &mut out[gap.start() as usize..][..usize::from(gap.len)];
     while !room.is_empty() {
         let nop = NOPS[room.len().min(NOPS.len()) - 1];
         let (now, rest) = room.split_at_mut(nop.len());

@@ -69,7 +69,7 @@ impl Generator<'_> {
     /// About how many bytes the end of the function takes.
     fn epilogue_len(&self) -> usize {
         let saved = self.frame.saved.iter();
-        let pops: usize = saved.map(|gpr| if gpr.0 < 8 { 1 } else { 2 }).sum();
+        let pops: usize = saved.map(|gpr| if gpr.number() < 8 { 1 } else { 2 }).sum();
         let freed = if self.frame.has_rbp() {
             1
         } else if self.frame.reserved > 0 {

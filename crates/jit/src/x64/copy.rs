@@ -237,7 +237,7 @@ const fn takes_copy(op: AluOp, src: Operand) -> bool {
 /// A base of rbp or r13 always takes a displacement; as an index they do not.
 pub(super) fn short_sum(mem: Mem) -> Mem {
     match mem.index {
-        Some((index, 0)) if mem.base.0 & 7 == 5 && index != Gpr::RSP => Mem {
+        Some((index, 0)) if mem.base.number() & 7 == 5 && index != Gpr::RSP => Mem {
             base: index,
             index: Some((mem.base, 0)),
             ..mem

@@ -13,6 +13,7 @@
 
 use std::mem;
 
+use classic::Rules;
 use isa::ebpf::{Callee, Imm64, Insn, Operand, Reg, Width};
 use lower::{Evidence, Function, Lowered};
 use spec::SplitMix;
@@ -93,6 +94,9 @@ pub(super) struct Generator<'a> {
     /// For each register, how many of its low bits may be set; with more places
     /// than registers.
     known: [u8; 16],
+    /// The same where nothing is known of what came before: registers of a classic
+    /// filter hold 32 bits, and pointers are not computed with.
+    always_known: [u8; 16],
     pub(super) flags: Flags,
     /// What the flags said before the instruction at hand.
     pub(super) flags_before: Flags,
@@ -108,13 +112,16 @@ pub(super) struct Generator<'a> {
     pub(super) assured_always: u32,
     /// From which slot on tests may be joined.
     pub(super) joins_from: usize,
-    /// The tests that are being asked together.
+    /// Whether the program is a filter of packets.
+    pub(super) filters_packets: bool,
+    /// The tests that are being asked together, in such a filter.
     pub(super) joined: Option<Joined>,
     /// A sum that is not made.
     pub(super) sum: Option<Sum>,
     /// A load that is not done yet.
     pub(super) deferred: Deferred,
-    /// The first slot at which the sum is forgotten or the load is due.
+    /// The first slot that is not written as it stands, whatever is known of it: where
+    /// the sum is forgotten or the load is due, or where every slot is looked at.
     due: usize,
     /// The last slot before the order of writing departs from that of the slots, and
     /// the one whose code is written behind it.
@@ -170,6 +177,10 @@ impl<'a> Generator<'a> {
             usage: Usage::default(),
             function: Function { start: 0, end: 0 },
             known: [64; 16],
+            always_known: match program.evidence() {
+                Evidence::Classic(_) => [32; 16],
+                Evidence::Trusted => [64; 16],
+            },
             flags: Flags::NONE,
             flags_before: Flags::NONE,
             epilogue: None,
@@ -178,10 +189,14 @@ impl<'a> Generator<'a> {
             assured: 0,
             assured_always: 0,
             joins_from: usize::MAX,
+            filters_packets: matches!(
+                program.evidence(),
+                Evidence::Classic(rules) if rules != Rules::Seccomp
+            ),
             joined: None,
             sum: None,
             deferred: Deferred::NONE,
-            due: usize::MAX,
+            due: 0,
             last: 0,
             next: 0,
             truth: None,
@@ -250,13 +265,8 @@ impl<'a> Generator<'a> {
         matches!(self.program.evidence(), Evidence::Classic(_))
     }
 
-    /// Registers of a classic filter hold 32 bits; pointers are not computed with.
     fn forget_all(&mut self) {
-        let known = match self.program.evidence() {
-            Evidence::Classic(_) => 32,
-            Evidence::Trusted => 64,
-        };
-        self.known = [known; 16];
+        self.known = self.always_known;
         self.flags = Flags::NONE;
         self.assured = self.assured_always;
     }
@@ -282,17 +292,14 @@ impl<'a> Generator<'a> {
     }
 
     /// Writes slots up to another.
+    #[inline(always)]
     pub(super) fn write_slots(&mut self, start: usize, end: usize) {
-        let plainly = !self.map && !self.blinds();
+        self.forget_due();
         let (facts, insns) = (&self.facts[..end], &self.insns[..end]);
         let mut slot = start;
         while slot < end {
-            if slot >= self.due && self.take_due(slot) {
-                slot += 1;
-                continue;
-            }
             let fact = &facts[slot];
-            let is_plain = plainly && fact.is_unmarked();
+            let is_plain = slot < self.due && fact.is_unmarked();
             if !is_plain && let Some(count) = self.write_marked(slot) {
                 slot += count;
                 continue;
@@ -304,7 +311,7 @@ impl<'a> Generator<'a> {
     /// Forgets a sum. Straight-line code ends here, so no load is still to be done.
     pub(super) fn forget_due(&mut self) {
         self.sum = None;
-        self.due = usize::MAX;
+        self.expect_nothing();
     }
 
     /// Has [`Generator::take_due`] called at a slot.
@@ -312,11 +319,17 @@ impl<'a> Generator<'a> {
         self.due = self.due.min(slot);
     }
 
+    /// Has it called at none, unless every slot is looked at.
+    fn expect_nothing(&mut self) {
+        let all = self.map || self.blinds();
+        self.due = if all { 0 } else { usize::MAX };
+    }
+
     /// Forgets a sum behind its last use; does the operation at a slot if a load was
     /// deferred to it, and says so.
     #[inline(never)]
     fn take_due(&mut self, slot: usize) -> bool {
-        self.due = usize::MAX;
+        self.expect_nothing();
         match self.sum {
             Some(sum) if sum.last < slot => self.sum = None,
             Some(sum) => self.note_due(sum.last + 1),
@@ -340,7 +353,11 @@ impl<'a> Generator<'a> {
     /// was. `None` where it is now to be written as it stands.
     #[inline(never)]
     fn write_marked(&mut self, slot: usize) -> Option<usize> {
-        let fact = &self.facts[slot];
+        if slot >= self.due && self.take_due(slot) {
+            return Some(1);
+        }
+        let facts = self.facts;
+        let fact = &facts[slot];
         if fact.is_target() {
             self.forget_all();
         }
@@ -348,22 +365,26 @@ impl<'a> Generator<'a> {
             self.buf.bind(self.label(slot));
         }
         self.tick_on_loop(slot);
-        if self.facts[slot].is_only_entered() && !self.blinds() {
+        if fact.is_dead() {
+            return Some(1);
+        }
+        if fact.is_only_entered() && !self.blinds() {
             return None;
         }
         self.write_otherwise(slot)
     }
 
-    /// Writes a slot if it is done otherwise than it stands, or not at all; how many
+    /// Writes a slot if it is done otherwise than it stands, or by a look-up; how many
     /// slots that was.
     #[inline(never)]
     fn write_otherwise(&mut self, slot: usize) -> Option<usize> {
-        let fact = &self.facts[slot];
+        let facts = self.facts;
+        let fact = &facts[slot];
+        if fact.is_absorbed() && !self.blinds() {
+            return Some(1);
+        }
         if fact.is_look_up() && !self.blinds() {
             return Some(self.look_up(slot));
-        }
-        if fact.is_dead() || fact.is_absorbed() && !self.blinds() {
-            return Some(1);
         }
         if fact.is_rewritten()
             && let Some(count) = self.write_rewritten(slot)
@@ -405,9 +426,9 @@ impl<'a> Generator<'a> {
                 op,
                 width,
                 dst,
-                src,
+                ref src,
             } => {
-                let width = wanted_width(after, op, width, dst, src);
+                let width = wanted_width(after, op, width, dst, *src);
                 self.alu(slot, op, width, dst, src)
             }
             Insn::Load {

@@ -21,7 +21,6 @@
 //! that is not joined yet. A filter with such tests takes 0.3 µs longer to compile.
 
 use isa::ebpf::{AluOp, Cond, Insn, Operand, Reg, Size, Width};
-use lower::Evidence;
 
 use super::asm::Alu;
 use super::buffer::Label;
@@ -75,7 +74,7 @@ impl Generator<'_> {
     /// draws on no budget: it writes zeros first where it reads scratch memory that it
     /// has not written.
     pub(super) fn may_begin_again(&self) -> bool {
-        matches!(self.program.evidence(), Evidence::Classic(_))
+        self.filters_packets
             && self.facts[self.function.start].before().regs() == 0
             && !self.usage.loops
     }

@@ -17,6 +17,14 @@ pub(super) struct Load {
     pub(super) dst: Reg,
 }
 
+/// What may take a load's value from memory.
+enum Taker {
+    None,
+    /// The operation at the next slot, on another register.
+    Next,
+    Other,
+}
+
 /// What is done to a word in memory.
 pub(super) struct Modification {
     op: Alu,
@@ -35,31 +43,49 @@ impl Generator<'_> {
         after: Halves,
         mem: Mem,
     ) -> usize {
-        match self.may_be_operand(slot, size, dst) {
-            true => self.operand_or_load(slot, size, dst, after, mem),
-            false => self.only_load(size, dst, after, mem),
+        match self.taker(slot, size, dst) {
+            Taker::None => self.only_load(size, dst, after, mem),
+            Taker::Next => self.operate_or_load(slot, Load { size, dst }, after, mem),
+            Taker::Other => self.operand_or_load(slot, size, dst, after, mem),
         }
     }
 
-    /// Whether the slot after a load may take its value from memory, or one a little
-    /// later: what is quickly asked before that is looked at.
+    /// What may take a load's value from memory: what is quickly asked before that is
+    /// looked at.
     #[inline(always)]
-    fn may_be_operand(&self, slot: usize, size: Size, dst: Reg) -> bool {
-        match self.insns.get(slot + 1) {
+    fn taker(&self, slot: usize, size: Size, dst: Reg) -> Taker {
+        let may_take = match self.insns.get(slot + 1) {
             Some(&Insn::Alu {
-                op: AluOp::Lsh,
-                dst: to,
-                src: Operand::Imm(16..),
-                ..
-            }) if to == dst => true,
-            Some(&Insn::Alu { dst: to, .. }) if to == dst => {
-                matches!(self.insns.get(slot + 2), Some(Insn::Store { .. }))
-            }
-            Some(&Insn::Alu { src, .. }) if src == Operand::Reg(dst) => size.bytes() >= 4,
+                op, dst: to, src, ..
+            }) => match src {
+                Operand::Reg(src) if src == dst => {
+                    return match size {
+                        Size::B | Size::H => Taker::None,
+                        Size::W | Size::DW => Taker::Next,
+                    };
+                }
+                Operand::Imm(16..) if op == AluOp::Lsh && to == dst => true,
+                _ if to == dst => matches!(self.insns.get(slot + 2), Some(Insn::Store { .. })),
+                _ => self.is_read_soon(slot, size, dst),
+            },
+            Some(Insn::Load { .. }) => self.is_read_soon(slot, size, dst),
             Some(&Insn::Jump { dst: to, .. }) => to == dst && !self.after(slot + 1).has(dst),
             Some(&Insn::Endian { dst: to, .. }) => to == dst && size.bytes() >= 4,
-            Some(Insn::Alu { .. } | Insn::Load { .. }) => self.is_read_soon(slot, size, dst),
             _ => false,
+        };
+        if may_take { Taker::Other } else { Taker::None }
+    }
+
+    /// A load, together with an operation on its value at the next slot that may take it
+    /// from memory. By far the most frequent of its kind, so it is asked for apart.
+    #[inline(never)]
+    fn operate_or_load(&mut self, slot: usize, load: Load, after: Halves, mem: Mem) -> usize {
+        match self.arithmetic(slot + 1) {
+            Some(this) if takes_memory(this, load) && !self.after(slot + 1).has(load.dst) => {
+                self.operate_with(this.op, this.width, this.dst, mem);
+                2
+            }
+            _ => self.only_load(load.size, load.dst, after, mem),
         }
     }
 
@@ -130,13 +156,6 @@ impl Generator<'_> {
                 Insn::Store { .. } => self.modify_memory(slot, size, mem),
                 _ => None,
             },
-            Insn::Alu { .. } if is_last => {
-                let this = self.arithmetic_at(slot + 1)?;
-                takes_memory(this, load).then(|| {
-                    self.operate_with(this.op, this.width, this.dst, mem);
-                    2
-                })
-            }
             Insn::Jump { dst: to, .. } if to == dst && is_last => {
                 self.compare_memory(slot + 1, load, mem)
             }
@@ -443,6 +462,7 @@ fn bits_of(size: Size) -> u8 {
 
 /// Whether an operation can take its operand `src`, which nothing else reads, from
 /// memory instead of a load before it.
+#[inline(always)]
 pub(super) fn takes_memory(this: Arithmetic, load: Load) -> bool {
     let fits = match load.size {
         Size::W => this.width == Width::W32,

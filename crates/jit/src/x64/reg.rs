@@ -2,33 +2,60 @@
 
 use isa::ebpf::Cond;
 
-/// A general-purpose register by its number in the encoding.
+/// A general-purpose register by its number in the encoding. An enum, so that tables of
+/// sixteen need no check of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Gpr(pub(crate) u8);
+#[repr(u8)]
+#[allow(missing_docs, clippy::upper_case_acronyms)]
+pub(crate) enum Gpr {
+    RAX = 0,
+    RCX = 1,
+    RDX = 2,
+    RBX = 3,
+    RSP = 4,
+    RBP = 5,
+    RSI = 6,
+    RDI = 7,
+    R8 = 8,
+    R9 = 9,
+    R10 = 10,
+    R11 = 11,
+    R12 = 12,
+    R13 = 13,
+    R14 = 14,
+    R15 = 15,
+}
 
-#[allow(missing_docs)]
 impl Gpr {
-    pub(crate) const RAX: Gpr = Gpr(0);
-    pub(crate) const RCX: Gpr = Gpr(1);
-    pub(crate) const RDX: Gpr = Gpr(2);
-    pub(crate) const RBX: Gpr = Gpr(3);
-    pub(crate) const RSP: Gpr = Gpr(4);
-    pub(crate) const RBP: Gpr = Gpr(5);
-    pub(crate) const RSI: Gpr = Gpr(6);
-    pub(crate) const RDI: Gpr = Gpr(7);
-    pub(crate) const R8: Gpr = Gpr(8);
-    pub(crate) const R9: Gpr = Gpr(9);
-    pub(crate) const R10: Gpr = Gpr(10);
-    pub(crate) const R11: Gpr = Gpr(11);
-    pub(crate) const R12: Gpr = Gpr(12);
-    pub(crate) const R13: Gpr = Gpr(13);
-    pub(crate) const R14: Gpr = Gpr(14);
-    pub(crate) const R15: Gpr = Gpr(15);
+    /// All, in ascending order of number.
+    pub(super) const ALL: [Gpr; 16] = [
+        Gpr::RAX,
+        Gpr::RCX,
+        Gpr::RDX,
+        Gpr::RBX,
+        Gpr::RSP,
+        Gpr::RBP,
+        Gpr::RSI,
+        Gpr::RDI,
+        Gpr::R8,
+        Gpr::R9,
+        Gpr::R10,
+        Gpr::R11,
+        Gpr::R12,
+        Gpr::R13,
+        Gpr::R14,
+        Gpr::R15,
+    ];
+
+    #[inline(always)]
+    pub(super) const fn number(self) -> u8 {
+        self as u8
+    }
 
     /// Whether the register's low byte can only be named with a REX prefix
     /// (without one, the numbers stand for `ah` to `bh`).
     pub(super) const fn byte_needs_rex(self) -> bool {
-        self.0 >= 4 && self.0 < 8
+        self.number() >= 4 && self.number() < 8
     }
 }
 
@@ -41,23 +68,23 @@ impl GprSet {
         let mut bits = 0;
         let mut index = 0;
         while index < regs.len() {
-            bits |= 1 << regs[index].0;
+            bits |= 1 << regs[index].number();
             index += 1;
         }
         GprSet(bits)
     }
 
     pub(crate) const fn contains(self, reg: Gpr) -> bool {
-        self.0 & 1 << reg.0 != 0
+        self.0 & 1 << reg.number() != 0
     }
 
     pub(crate) fn insert(&mut self, reg: Gpr) {
-        self.0 |= 1 << reg.0;
+        self.0 |= 1 << reg.number();
     }
 
     /// In ascending order of number.
     pub(crate) fn iter(self) -> impl DoubleEndedIterator<Item = Gpr> {
-        (0..16).map(Gpr).filter(move |&reg| self.contains(reg))
+        Gpr::ALL.into_iter().filter(move |&reg| self.contains(reg))
     }
 }
 

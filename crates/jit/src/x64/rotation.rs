@@ -33,7 +33,6 @@ impl Generator<'_> {
         self.last = end - 1;
         self.next = next;
         self.write_slots(start, end);
-        self.forget_due();
     }
 
     /// The loop that the jump at a slot enters in the middle, if it is to be written
@@ -70,10 +69,10 @@ impl Generator<'_> {
 
     /// Writes a loop; how many slots that was.
     pub(super) fn write_loop(&mut self, Loop { start, body, end }: Loop) -> usize {
-        self.forget_due();
         let outer = (self.last, self.next);
         self.write_range(body, end, start);
         self.write_range(start, body, end);
+        self.forget_due();
         (self.last, self.next) = outer;
         end - start
     }

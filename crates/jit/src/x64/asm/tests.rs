@@ -81,7 +81,7 @@ const NAMES: [[&str; 16]; 4] = [
 ];
 
 fn registers() -> impl Iterator<Item = Gpr> + Clone {
-    (0..16).map(Gpr)
+    Gpr::ALL.into_iter()
 }
 
 fn pairs() -> impl Iterator<Item = (Gpr, Gpr)> {
@@ -125,7 +125,7 @@ fn bits(width: Width) -> Size {
 }
 
 fn name(size: Size, reg: Gpr) -> &'static str {
-    NAMES[size.bytes().trailing_zeros() as usize][reg.0 as usize]
+    NAMES[size.bytes().trailing_zeros() as usize][reg.number() as usize]
 }
 
 fn wname(width: Width, reg: Gpr) -> &'static str {
