@@ -185,28 +185,29 @@ pub fn to_bytes(slots: &[RawInsn]) -> Vec<u8> {
 /// The instructions in these slots, one for each slot.
 pub fn decode(slots: &[RawInsn]) -> Vec<Insn> {
     let mut insns = vec![Insn::Imm64High; slots.len()];
-    for (index, &raw) in slots.iter().enumerate() {
-        if !build_frequent(raw, &mut insns[index]) {
-            decode_rare(slots, index, &mut insns);
+    for (index, (&raw, insn)) in slots.iter().zip(&mut insns).enumerate() {
+        if !build_frequent(raw, insn) {
+            decode_rare(slots, index, insn);
         }
     }
     insns
 }
 
-/// Decodes the slot at an index, after those before it.
+/// Decodes the slot at an index.
 #[cold]
-fn decode_rare(slots: &[RawInsn], index: usize, insns: &mut [Insn]) {
+#[inline(never)]
+fn decode_rare(slots: &[RawInsn], index: usize, insn: &mut Insn) {
     let raw = slots[index];
-    let follows_wide = index > 0 && slots[index - 1].code == WIDE;
-    if follows_wide && is_second_slot(&raw) {
-        // After a first slot with a bad field, a second one that is in order is still
-        // no instruction of its own.
-        if matches!(insns[index - 1], Insn::Invalid { .. }) {
-            let fault = Fault::BrokenImm64;
-            insns[index] = Insn::Invalid { raw, fault };
+    match index.checked_sub(1).map(|before| slots[before]) {
+        Some(first) if first.code == WIDE && is_second_slot(&raw) => {
+            // After a first slot with a bad field, a second one that is in order is
+            // still no instruction of its own.
+            if let Insn::Invalid { .. } = Insn::decode_one(first, Some(raw)) {
+                let fault = Fault::BrokenImm64;
+                *insn = Insn::Invalid { raw, fault };
+            }
         }
-    } else {
-        insns[index].decode_from(raw, slots.get(index + 1).copied());
+        _ => insn.decode_from(raw, slots.get(index + 1).copied()),
     }
 }
 
