@@ -4,7 +4,7 @@
 use beebox_isa::ebpf::table::ROWS;
 use beebox_isa::ebpf::{
     ByteOrder, Fault, Field, Group, Imm64, Insn, NoEncoding, PartialSlot, RawInsn, Reg, Row, Size,
-    Value64, Width, decode, encode, from_bytes, to_bytes,
+    Value64, Width, decode, decode_bytes, encode, from_bytes, to_bytes,
 };
 
 const WIDE: u8 = 0x18;
@@ -67,7 +67,9 @@ fn every_slot_of_a_row_decodes_to_that_row_and_back() {
             let insns = decode(&slots);
             assert_eq!(insns[0].row().map(|r| r.op), Some(row.op), "{raw:x?}");
             assert_eq!(encode(&insns).as_deref(), Ok(&slots[..]), "{raw:x?}");
-            assert_eq!(from_bytes(&to_bytes(&slots)), Ok(slots));
+            let bytes = to_bytes(&slots);
+            assert_eq!(decode_bytes(&bytes), Ok(insns));
+            assert_eq!(from_bytes(&bytes), Ok(slots));
         }
     }
 }
@@ -201,6 +203,7 @@ fn a_value_that_no_slot_holds_has_no_encoding() {
 #[test]
 fn bytes_that_are_no_whole_slots_are_refused() {
     assert_eq!(from_bytes(&[0x95; 12]), Err(PartialSlot { len: 12 }));
+    assert_eq!(decode_bytes(&[0x95; 12]), Err(PartialSlot { len: 12 }));
     assert_eq!(from_bytes(&[]), Ok(vec![]));
 }
 

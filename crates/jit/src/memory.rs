@@ -52,6 +52,7 @@ mod regions;
 
 use std::fmt;
 use std::iter;
+use std::mem;
 use std::slice;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -141,12 +142,31 @@ pub struct Image {
 }
 
 enum Home {
-    /// In the region of that number, in the era of that number.
-    Shared {
-        region: u32,
-        era: u32,
-    },
+    Shared(Address),
     Own(Pages),
+}
+
+/// The region of that number, in the era of that number.
+#[derive(Clone, Copy)]
+struct Address {
+    region: u32,
+    era: u32,
+}
+
+/// What was taken for an image that is still to be written: freed however that ends. An
+/// image itself would lie in memory for that and be moved out of it piece by piece,
+/// for which processors wait.
+struct Taken<'a> {
+    pool: &'a Inner,
+    address: Address,
+    start: *const u8,
+    len: usize,
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        self.pool.free(self.address, self.start, self.len);
+    }
 }
 
 /// Bytes of a region that an image takes.
@@ -213,21 +233,28 @@ impl Pool {
         let Some((region, part, era)) = shared else {
             return self.install_own(&mut placement, size, write);
         };
-        // Already an image, so that the part is freed however this ends.
-        let image = Image {
-            pool: pool.clone(),
-            // SAFETY: the part lies in the region.
-            start: unsafe { region.run.start().add(part.offset) },
-            home: Home::Shared {
-                region: part.region,
-                era,
-            },
+        // SAFETY: the part lies in the region.
+        let start: *const u8 = unsafe { region.run.start().add(part.offset) };
+        let address = Address {
+            region: part.region,
+            era,
+        };
+        let taken = Taken {
+            pool,
+            address,
+            start,
             len: size,
         };
         pool.write(region, part, |bytes| {
-            write(&mut bytes[..size], image.address() as u64)
+            write(&mut bytes[..size], start as u64)
         })?;
-        Ok(image)
+        mem::forget(taken);
+        Ok(Image {
+            pool: pool.clone(),
+            home: Home::Shared(address),
+            start,
+            len: size,
+        })
     }
 
     /// Makes an image in pages of its own.
@@ -348,17 +375,17 @@ impl Inner {
         Ok(())
     }
 
-    /// Takes back what an image has of a region.
-    fn free(&self, image: &Image, number: u32, era: u32) {
+    /// Takes back what an image of `len` bytes has of a region.
+    fn free(&self, address: Address, start: *const u8, len: usize) {
         let mut regions = self.regions();
-        if !regions.are_of(era) {
+        if !regions.are_of(address.era) {
             return;
         }
-        let region = regions.region(number);
+        let region = regions.region(address.region);
         let part = Part {
-            region: number,
-            offset: image.start.addr() - region.run.start().addr(),
-            len: reserved(image.len),
+            region: address.region,
+            offset: start.addr() - region.run.start().addr(),
+            len: reserved(len),
         };
         // Where that fails, the dead code stays until the part is used again.
         let wipe = || {
@@ -413,7 +440,7 @@ impl Image {
 impl Drop for Image {
     fn drop(&mut self) {
         match self.home {
-            Home::Shared { region, era } => self.pool.free(self, region, era),
+            Home::Shared(address) => self.pool.free(address, self.start, self.len),
             // SAFETY: the pages were mapped for this image, and children inherit
             // them.
             Home::Own(pages) => unsafe { pages.unmap() },

@@ -185,19 +185,25 @@ impl Native {
         pool: &Pool,
         placement: Placement<'_>,
     ) -> Result<Native, CompileError> {
-        let entry = code.entry();
         let wants_env = code.wants_env();
-        let image = pool
-            .install_at(placement, code.len(), 16, |out, _| code.write(out))
-            .map_err(CompileError::Memory)?;
-        // SAFETY: the backend made a function of this type at that offset, and the
-        // image keeps it there.
-        let entry = unsafe { std::mem::transmute::<*const u8, Entry>(image.address().add(entry)) };
         let wants = match program.evidence() {
             // Asked by no run of these.
             Evidence::Trusted => Wants::default(),
             evidence => Wants::of(program.insns(), program.packet_rules(), evidence),
         };
+        let places = if options.map {
+            code.places()
+        } else {
+            Vec::new()
+        };
+        // Last, so that the image goes from there to its place in one step.
+        let image = pool
+            .install_at(placement, code.len(), 16, |out, _| code.write(out))
+            .map_err(CompileError::Memory)?;
+        // SAFETY: the backend made a function of this type at that offset, and the
+        // image keeps it there.
+        let entry =
+            unsafe { std::mem::transmute::<*const u8, Entry>(image.address().add(code.entry())) };
         Ok(Native {
             entry,
             shortcut: Shortcut::of(program.evidence(), wants, wants_env),
@@ -206,11 +212,7 @@ impl Native {
             heeds_deadline: options.deadline,
             evidence: program.evidence(),
             rules: program.packet_rules(),
-            places: if options.map {
-                code.places()
-            } else {
-                Vec::new()
-            },
+            places,
             image,
         })
     }

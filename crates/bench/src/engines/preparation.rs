@@ -55,7 +55,8 @@ pub(super) fn measure(
     let mut jit = || drop(black_box(compile(black_box(&lowered))));
     let mut all = || drop(black_box(compile(&lower())));
     let mut unchecked = || {
-        drop(black_box(ebpf::decode(&slots())));
+        let insns = ebpf::decode_bytes(black_box(&bytes));
+        drop(black_box(insns.expect("whole instructions")));
         drop(black_box(compile(black_box(&lowered))));
     };
     let mut works: Vec<&mut dyn FnMut()> =

@@ -50,7 +50,7 @@ pub mod table;
 mod template;
 
 pub use asm::{AsmError, AsmProblem, assemble};
-pub use codec::{NoEncoding, PartialSlot, decode, encode, from_bytes, to_bytes};
+pub use codec::{NoEncoding, PartialSlot, decode, decode_bytes, encode, from_bytes, to_bytes};
 pub use disasm::{CalleeNames, KernelForm};
 pub use insn::*;
 pub use operands::{Access, Flow, RegRoles, RegSet};

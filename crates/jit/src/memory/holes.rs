@@ -64,6 +64,7 @@ impl Holes {
 
     /// Takes `len` bytes (whole granules) at a multiple of `align` from the
     /// smallest hole that has them.
+    #[inline(always)]
     pub(super) fn take(&mut self, len: usize, align: usize) -> Option<Part> {
         let has_room = |hole: &Part| hole.offset.next_multiple_of(align) + len <= hole.end();
         let last = self.last.filter(has_room);

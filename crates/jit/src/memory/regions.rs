@@ -79,6 +79,9 @@ impl Regions {
         self.live[number as usize].expect("a region stays while anything lies in it")
     }
 
+    // In its place: a part that came back through memory would be read in other pieces
+    // than it was written in, for which processors wait.
+    #[inline(always)]
     fn choose(&mut self, len: usize, align: usize, placement: &mut Placement<'_>) -> Option<Part> {
         match placement {
             Placement::BestFit => self.holes.take(len, align),
