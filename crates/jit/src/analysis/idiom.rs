@@ -115,45 +115,29 @@ pub(super) struct Sought {
 }
 
 impl Sought {
-    /// Takes the arithmetic operation before those that it took; adds slots where
-    /// idioms may end, as soon as that is known: a rotation, which joins two registers,
-    /// or a count, which shifts the last byte of a number down.
+    /// Whether an operation on two registers may join two shifts.
     #[inline(always)]
-    pub(super) fn visit_alu(
-        &mut self,
-        slot: usize,
-        op: AluOp,
-        src: Operand,
-        transfer: Transfer,
-        ends: &mut Vec<u32>,
-    ) {
-        /// Bit `n`: operation `n` may join two shifts.
+    pub(super) fn may_join(op: AluOp) -> bool {
+        /// Bit `n`: operation `n` may.
         const JOINS: u16 = 1 << AluOp::Or as u16 | 1 << AluOp::Xor as u16 | 1 << AluOp::Add as u16;
-        match src {
-            Operand::Imm(imm) => {
-                let shifts = matches!(op, AluOp::Lsh | AluOp::Rsh);
-                if !shifts {
-                    self.forget(transfer);
-                } else {
-                    self.visit_shift(slot, op, imm, transfer, ends);
-                }
-            }
-            Operand::Reg(_) => {
-                self.forget(transfer);
-                if JOINS >> op as u16 & 1 != 0 {
-                    if self.regs != Halves::NONE {
-                        ends.push(self.slot);
-                    }
-                    self.slot = slot as u32;
-                    self.regs = transfer.read();
-                }
-            }
+        JOINS >> op as u16 & 1 != 0
+    }
+
+    /// Takes such an operation, once it was taken as one that writes a register. It
+    /// adds slots where idioms may end, as soon as that is known: a rotation, which
+    /// joins two registers, or a count, which shifts the last byte of a number down.
+    #[inline(always)]
+    pub(super) fn visit_join(&mut self, slot: usize, transfer: Transfer, ends: &mut Vec<u32>) {
+        if self.regs != Halves::NONE {
+            ends.push(self.slot);
         }
+        self.slot = slot as u32;
+        self.regs = transfer.read();
     }
 
     /// Takes a shift by a constant.
-    #[inline(never)]
-    fn visit_shift(
+    #[inline(always)]
+    pub(super) fn visit_shift(
         &mut self,
         slot: usize,
         op: AluOp,

@@ -113,9 +113,8 @@ impl Analysis {
                 settle(facts);
             }
         }
-        if program.evidence() == Evidence::Trusted {
-            let jumps = lists.backward.iter().rev().map(|&slot| slot as usize);
-            copies::find(insns, jumps, facts, &mut rewrites);
+        if program.evidence() == Evidence::Trusted && !lists.copies.is_empty() {
+            copies::find(insns, &lists.copies, facts, &mut rewrites);
         }
         Analysis {
             room,

@@ -13,6 +13,7 @@ use lower::jumps::{Arrivals, jump_target};
 use lower::trees::{self, Trees};
 use lower::{Evidence, Function, Lowered};
 
+use super::copies::{Candidate, Copy};
 use super::fact::{Fact, Marks};
 use super::idiom::Sought;
 use super::transfer::{Halves, Transfer};
@@ -34,6 +35,8 @@ pub(super) struct Scan<'a> {
     /// What is known of the function under way.
     tally: Tally,
     sought: Sought,
+    /// The next jump backward in it.
+    backward: u32,
 }
 
 /// Slots to look at again, the last one first.
@@ -48,6 +51,8 @@ pub(super) struct Lists {
     forks: Vec<u32>,
     /// Those that may be selections, and those where idioms may end.
     pub(super) candidates: Vec<u32>,
+    /// Copies shortly before a jump backward.
+    pub(super) copies: Vec<Candidate>,
 }
 
 impl Lists {
@@ -56,12 +61,13 @@ impl Lists {
         self.backward.clear();
         self.forks.clear();
         self.candidates.clear();
+        self.copies.clear();
     }
 
     /// How many bytes they hold.
     pub(super) fn bytes(&self) -> usize {
         let lists = [&self.jumps, &self.backward, &self.forks, &self.candidates];
-        lists.map(bytes_of).iter().sum()
+        lists.map(bytes_of).iter().sum::<usize>() + bytes_of(&self.copies)
     }
 
     /// Adds a slot that jumps.
@@ -85,6 +91,12 @@ impl Lists {
     fn push_backward(&mut self, slot: usize) {
         self.backward.push(slot as u32);
         self.push_fork(slot);
+    }
+
+    /// Adds a copy that may be the end of a loop's round.
+    #[inline(never)]
+    fn push_copy(&mut self, candidate: Candidate) {
+        self.copies.push(candidate);
     }
 
     /// The same of one over a single slot.
@@ -116,6 +128,7 @@ impl<'a> Scan<'a> {
             ops: Ops::default(),
             tally: Tally::default(),
             sought: Sought::default(),
+            backward: u32::MAX,
         }
     }
 
@@ -129,6 +142,7 @@ impl<'a> Scan<'a> {
         // One check does for both.
         let facts = &mut facts[..insns.len()];
         let first_backward = self.lists.backward.len();
+        self.backward = u32::MAX;
         let mut wanted = Halves::EFFECT;
         for slot in (start..end).rev() {
             wanted = match insns[slot] {
@@ -136,12 +150,34 @@ impl<'a> Scan<'a> {
                     op,
                     width,
                     dst,
-                    src,
+                    src: Operand::Imm(imm),
                 } => {
-                    let transfer = Transfer::of_alu(op, width, dst, src);
+                    let transfer = Transfer::of_alu_imm(op, width, dst);
                     self.tally.note_alu(op, transfer);
-                    let ends = &mut self.lists.candidates;
-                    self.sought.visit_alu(slot, op, src, transfer, ends);
+                    if matches!(op, AluOp::Lsh | AluOp::Rsh) {
+                        self.visit_shift(slot, op, imm, transfer);
+                    } else {
+                        self.sought.forget(transfer);
+                    }
+                    facts[slot].note(transfer, wanted)
+                }
+                Insn::Alu {
+                    op,
+                    width,
+                    dst,
+                    src: Operand::Reg(src),
+                } => {
+                    let transfer = Transfer::of_alu_reg(op, width, dst, src);
+                    self.tally.note_alu(op, transfer);
+                    self.sought.forget(transfer);
+                    if Sought::may_join(op) {
+                        self.visit_join(slot, transfer);
+                    } else if op == AluOp::Mov
+                        && let copy = (Copy { width, dst, src })
+                        && let Some(candidate) = Candidate::new(slot, copy, self.backward)
+                    {
+                        self.lists.push_copy(candidate);
+                    }
                     facts[slot].note(transfer, wanted)
                 }
                 Insn::Load { dst, base, off, .. } => {
@@ -196,6 +232,20 @@ impl<'a> Scan<'a> {
         tally.finish(!backward.is_empty())
     }
 
+    /// Visits a shift by a constant.
+    #[inline(never)]
+    fn visit_shift(&mut self, slot: usize, op: AluOp, imm: i32, transfer: Transfer) {
+        let ends = &mut self.lists.candidates;
+        self.sought.visit_shift(slot, op, imm, transfer, ends);
+    }
+
+    /// Visits an operation that may join two shifts.
+    #[inline(never)]
+    fn visit_join(&mut self, slot: usize, transfer: Transfer) {
+        let ends = &mut self.lists.candidates;
+        self.sought.visit_join(slot, transfer, ends);
+    }
+
     /// Visits an instruction of another kind than most; what is wanted before it.
     #[inline(never)]
     fn visit_rare(
@@ -236,6 +286,7 @@ impl<'a> Scan<'a> {
     #[inline(never)]
     fn visit_jump(&mut self, slot: usize, target: usize, facts: &mut [Fact]) -> Halves {
         if target <= slot {
+            self.backward = slot as u32;
             self.lists.push_backward(slot);
             return Halves::EFFECT;
         }

@@ -15,7 +15,6 @@ impl Halves {
     pub(super) const EFFECT: Halves = Halves(1 << 31);
     pub(super) const ALL: Halves = Halves(0x07ff_07ff).and(Halves::EFFECT);
     const UPPER: Halves = Halves(0x07ff_0000);
-    const LOW: Halves = Halves(0x0000_07ff);
 
     /// The low half.
     pub(crate) const fn low(reg: Reg) -> Halves {
@@ -85,23 +84,12 @@ impl Halves {
 pub(super) struct Reads(u64);
 
 impl Reads {
-    const NONE: Reads = Reads(0);
-
     const fn of(always: Halves, follows: Halves) -> Reads {
         Reads(always.0 as u64 | (follows.0 as u64) << 32)
     }
 
-    /// Both halves of the register in both words.
-    const fn all(reg: Reg) -> Reads {
-        Reads(0x1_0001_0001_0001 << reg.number())
-    }
-
     pub(super) const fn and(self, other: Reads) -> Reads {
         Reads(self.0 | other.0)
-    }
-
-    const fn among(self, mask: Reads) -> Reads {
-        Reads(self.0 & mask.0)
     }
 
     const fn always(self) -> Halves {
@@ -172,8 +160,21 @@ impl Transfer {
     }
 
     #[inline(always)]
-    pub(super) fn of_alu(op: AluOp, width: Width, dst: Reg, src: Operand) -> Transfer {
-        ALU[op as usize][width as usize].transfer(dst, src)
+    pub(super) fn of_alu_imm(op: AluOp, width: Width, dst: Reg) -> Transfer {
+        let reads = &ALU[op as usize][width as usize];
+        Transfer {
+            reads: reads.dst.of(dst),
+            writes: Halves::both(dst),
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn of_alu_reg(op: AluOp, width: Width, dst: Reg, src: Reg) -> Transfer {
+        let reads = &ALU[op as usize][width as usize];
+        Transfer {
+            reads: reads.dst.of(dst).and(reads.src.of(src)),
+            writes: Halves::both(dst),
+        }
     }
 
     #[inline(always)]
@@ -220,7 +221,10 @@ impl Transfer {
                 width,
                 dst,
                 src,
-            } => Transfer::of_alu(op, width, dst, src),
+            } => match src {
+                Operand::Imm(_) => Transfer::of_alu_imm(op, width, dst),
+                Operand::Reg(src) => Transfer::of_alu_reg(op, width, dst, src),
+            },
             Insn::Load { dst, base, .. } => Transfer::of_load(dst, base),
             Insn::Jump {
                 width, dst, src, ..
@@ -294,55 +298,58 @@ impl Transfer {
     }
 }
 
-/// Which halves of its operands' registers an arithmetic operation reads, as masks.
+/// Which halves of its operands an arithmetic operation reads.
 #[derive(Clone, Copy)]
-struct Masks {
-    dst: Reads,
-    src: Reads,
+struct Operands {
+    dst: OfOperand,
+    src: OfOperand,
 }
 
-impl Masks {
-    const fn of(op: AluOp, width: Width) -> Masks {
-        const NONE: Reads = Reads::NONE;
-        const LOW: Reads = Reads::of(Halves::LOW, Halves::NONE);
-        const BOTH: Reads = Reads::of(Halves::LOW.and(Halves::UPPER), Halves::NONE);
-        /// The low half, and the upper one if that is wanted.
-        const EACH: Reads = Reads::of(Halves::LOW, Halves::UPPER);
-        let (dst, src) = match (width, op) {
-            (Width::W32, AluOp::Mov) => (NONE, LOW),
-            (Width::W32, _) => (LOW, LOW),
-            (Width::W64, AluOp::Mov) => (NONE, EACH),
-            (Width::W64, AluOp::Lsh) => (EACH, LOW),
-            (Width::W64, AluOp::Rsh | AluOp::Arsh) => (BOTH, LOW),
-            (Width::W64, AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod) => (BOTH, BOTH),
-            // The low half of the result depends on low halves alone.
-            (Width::W64, _) => (EACH, EACH),
-        };
-        Masks { dst, src }
-    }
+/// Which halves of an operand are read, as what is read of `r0` where that is it.
+#[derive(Clone, Copy)]
+struct OfOperand(u64);
 
+impl OfOperand {
+    const NONE: OfOperand = OfOperand(0);
+    const LOW: OfOperand = OfOperand(Reads::of(Halves::low(Reg::R0), Halves::NONE).0);
+    const BOTH: OfOperand = OfOperand(Reads::of(Halves::both(Reg::R0), Halves::NONE).0);
+    /// The low half, and the upper one if that is wanted.
+    const EACH: OfOperand = OfOperand(Reads::of(Halves::low(Reg::R0), Halves::upper(Reg::R0)).0);
+
+    /// What is read of this register.
     #[inline(always)]
-    const fn transfer(self, dst: Reg, src: Operand) -> Transfer {
-        let all = Reads::all(dst);
-        let src = match src {
-            Operand::Imm(_) => Reads::NONE,
-            Operand::Reg(reg) => Reads::all(reg).among(self.src),
+    const fn of(self, reg: Reg) -> Reads {
+        Reads(self.0 << reg.number())
+    }
+}
+
+impl Operands {
+    const fn of(op: AluOp, width: Width) -> Operands {
+        use OfOperand as Of;
+        let (dst, src) = match (width, op) {
+            (Width::W32, AluOp::Mov) => (Of::NONE, Of::LOW),
+            (Width::W32, _) => (Of::LOW, Of::LOW),
+            (Width::W64, AluOp::Mov) => (Of::NONE, Of::EACH),
+            (Width::W64, AluOp::Lsh) => (Of::EACH, Of::LOW),
+            (Width::W64, AluOp::Rsh | AluOp::Arsh) => (Of::BOTH, Of::LOW),
+            (Width::W64, AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod) => {
+                (Of::BOTH, Of::BOTH)
+            }
+            // The low half of the result depends on low halves alone.
+            (Width::W64, _) => (Of::EACH, Of::EACH),
         };
-        Transfer {
-            reads: all.among(self.dst).and(src),
-            writes: all.always(),
-        }
+        Operands { dst, src }
     }
 }
 
 /// By operation and width.
-const ALU: [[Masks; 2]; OPS.len()] = {
-    let mut table = [[Masks::of(AluOp::Mov, Width::W32); 2]; OPS.len()];
+const ALU: [[Operands; 2]; OPS.len()] = {
+    let mut table = [[Operands::of(AluOp::Mov, Width::W32); 2]; OPS.len()];
     let mut index = 0;
     while index < OPS.len() {
         let op = OPS[index];
-        table[op as usize][Width::W32 as usize] = Masks::of(op, Width::W32);
-        table[op as usize][Width::W64 as usize] = Masks::of(op, Width::W64);
+        table[op as usize][Width::W32 as usize] = Operands::of(op, Width::W32);
+        table[op as usize][Width::W64 as usize] = Operands::of(op, Width::W64);
         index += 1;
     }
     table
