@@ -28,11 +28,10 @@ const COPIES: usize = 6;
 const REACH: usize = 16;
 
 /// A copy of one register to another.
-#[derive(Clone, Copy)]
-pub(super) struct Copy {
-    pub(super) width: Width,
-    pub(super) dst: Reg,
-    pub(super) src: Reg,
+struct Copy {
+    width: Width,
+    dst: Reg,
+    src: Reg,
 }
 
 /// A copy that may be at the end of a loop: at a slot, before a jump backward.
@@ -40,17 +39,16 @@ pub(super) struct Copy {
 pub(super) struct Candidate {
     slot: u32,
     jump: u32,
-    copy: Copy,
 }
 
 impl Candidate {
     /// Of a copy, given the next jump backward, if that is near. A branch over the
     /// jump may stand between them.
     #[inline(always)]
-    pub(super) fn new(slot: usize, copy: Copy, jump: u32) -> Option<Candidate> {
+    pub(super) fn new(slot: usize, jump: u32) -> Option<Candidate> {
         let slot = slot as u32;
         let near = slot + 1 + COPIES as u32 >= jump;
-        near.then_some(Candidate { slot, jump, copy })
+        near.then_some(Candidate { slot, jump })
     }
 }
 
@@ -84,26 +82,32 @@ pub(super) fn find(
         found: Vec::new(),
     };
     for &candidate in candidates {
-        if finder.carries(candidate) {
-            finder.visit(candidate);
+        if let Some(copy) = finder.carrying(candidate) {
+            finder.visit(candidate, copy);
         }
     }
 }
 
 impl Finder<'_> {
-    /// Whether the copy carries a value into the next round that is not wanted there
+    /// The copy, if it carries a value into the next round that is not wanted there
     /// under its old name: otherwise it stays, if only the other way round. Few do.
     #[inline(always)]
-    fn carries(&self, Candidate { jump, copy, .. }: Candidate) -> bool {
-        self.facts[jump as usize].jump().is_some_and(|head| {
-            let wanted = self.facts[head].before();
-            wanted.has(copy.dst) && !wanted.has(copy.src)
-        })
+    fn carrying(&self, candidate: Candidate) -> Option<Copy> {
+        let wanted = self.facts[self.facts[candidate.jump as usize].jump()?].before();
+        match self.insns[candidate.slot as usize] {
+            Insn::Alu {
+                op: AluOp::Mov,
+                width,
+                dst,
+                src: Operand::Reg(src),
+            } if wanted.has(dst) && !wanted.has(src) => Some(Copy { width, dst, src }),
+            _ => None,
+        }
     }
 
     /// Visits such a copy.
     #[inline(never)]
-    fn visit(&mut self, Candidate { slot, jump, copy }: Candidate) {
+    fn visit(&mut self, Candidate { slot, jump }: Candidate, copy: Copy) {
         let slot = slot as usize;
         let end = self.end(jump as usize);
         let near = (end.saturating_sub(COPIES)..end).contains(&slot);

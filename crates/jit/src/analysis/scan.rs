@@ -13,9 +13,9 @@ use lower::jumps::{Arrivals, jump_target};
 use lower::trees::{self, Trees};
 use lower::{Evidence, Function, Lowered};
 
-use super::copies::{Candidate, Copy};
+use super::copies::Candidate;
 use super::fact::{Fact, Marks};
-use super::idiom::Sought;
+use super::idiom::{self, Sought};
 use super::transfer::{Halves, Transfer};
 use super::usage::{Ops, Tally, Usage};
 use super::window::Window;
@@ -73,45 +73,56 @@ impl Lists {
     /// Adds a slot that jumps.
     #[inline(always)]
     fn push_jump(&mut self, slot: usize) {
-        if self.jumps.len() == self.jumps.capacity() {
-            return self.push_last(slot);
-        }
-        self.jumps.push(slot as u32);
-    }
-
-    /// The same where there is no room for more.
-    #[cold]
-    #[inline(never)]
-    fn push_last(&mut self, slot: usize) {
-        self.jumps.push(slot as u32);
+        push(&mut self.jumps, slot as u32);
     }
 
     /// The same of one that leads backward.
     #[inline(never)]
     fn push_backward(&mut self, slot: usize) {
-        self.backward.push(slot as u32);
+        push(&mut self.backward, slot as u32);
         self.push_fork(slot);
-    }
-
-    /// Adds a copy that may be the end of a loop's round.
-    #[inline(never)]
-    fn push_copy(&mut self, candidate: Candidate) {
-        self.copies.push(candidate);
     }
 
     /// The same of one over a single slot.
     #[inline(never)]
     fn push_short(&mut self, slot: usize) {
-        self.candidates.push(slot as u32);
+        self.push_candidate(slot as u32);
         self.push_fork(slot);
     }
 
     /// The same of one that may belong to a tree.
     #[inline(never)]
     fn push_fork(&mut self, slot: usize) {
-        self.forks.push(slot as u32);
-        self.jumps.push(slot as u32);
+        push(&mut self.forks, slot as u32);
+        self.push_jump(slot);
     }
+
+    /// Adds a slot that may be a selection, or where an idiom may end.
+    #[inline(never)]
+    fn push_candidate(&mut self, slot: u32) {
+        push(&mut self.candidates, slot);
+    }
+
+    /// Adds a copy that may be at the end of a loop.
+    #[inline(never)]
+    fn push_copy(&mut self, candidate: Candidate) {
+        push(&mut self.copies, candidate);
+    }
+}
+
+/// Adds to a list, which has room nearly always, as the last act of a function that
+/// then saves no registers.
+#[inline(always)]
+fn push<T>(list: &mut Vec<T>, item: T) {
+    #[cold]
+    #[inline(never)]
+    fn grow<T>(list: &mut Vec<T>, item: T) {
+        list.push(item);
+    }
+    if list.len() == list.capacity() {
+        return grow(list, item);
+    }
+    list.push(item);
 }
 
 impl<'a> Scan<'a> {
@@ -154,10 +165,11 @@ impl<'a> Scan<'a> {
                 } => {
                     let transfer = Transfer::of_alu_imm(op, width, dst);
                     self.tally.note_alu(op, transfer);
-                    if matches!(op, AluOp::Lsh | AluOp::Rsh) {
-                        self.visit_shift(slot, op, imm, transfer);
-                    } else {
-                        self.sought.forget(transfer);
+                    if let Some(end) = self.sought.shift_or_forget(op, transfer) {
+                        self.lists.push_candidate(end);
+                    }
+                    if idiom::may_end_count(op, imm) {
+                        self.lists.push_candidate(slot as u32);
                     }
                     facts[slot].note(transfer, wanted)
                 }
@@ -171,10 +183,11 @@ impl<'a> Scan<'a> {
                     self.tally.note_alu(op, transfer);
                     self.sought.forget(transfer);
                     if Sought::may_join(op) {
-                        self.visit_join(slot, transfer);
+                        if let Some(end) = self.sought.join(slot, transfer) {
+                            self.lists.push_candidate(end);
+                        }
                     } else if op == AluOp::Mov
-                        && let copy = (Copy { width, dst, src })
-                        && let Some(candidate) = Candidate::new(slot, copy, self.backward)
+                        && let Some(candidate) = Candidate::new(slot, self.backward)
                     {
                         self.lists.push_copy(candidate);
                     }
@@ -216,6 +229,11 @@ impl<'a> Scan<'a> {
                     facts[slot].leave(Marks::LEAVES, target);
                     facts[slot].note_leaving(Transfer::GOTO, after.and(Halves::EFFECT))
                 }
+                Insn::Endian { order, size, dst } => {
+                    let transfer = Transfer::of_endian(order, size, dst);
+                    self.tally.note_values(transfer);
+                    facts[slot].note(transfer, wanted)
+                }
                 insn => self.visit_rare(slot, insn, wanted, facts),
             };
         }
@@ -230,20 +248,6 @@ impl<'a> Scan<'a> {
         self.ops.join(tally.ops());
         self.sought = Sought::default();
         tally.finish(!backward.is_empty())
-    }
-
-    /// Visits a shift by a constant.
-    #[inline(never)]
-    fn visit_shift(&mut self, slot: usize, op: AluOp, imm: i32, transfer: Transfer) {
-        let ends = &mut self.lists.candidates;
-        self.sought.visit_shift(slot, op, imm, transfer, ends);
-    }
-
-    /// Visits an operation that may join two shifts.
-    #[inline(never)]
-    fn visit_join(&mut self, slot: usize, transfer: Transfer) {
-        let ends = &mut self.lists.candidates;
-        self.sought.visit_join(slot, transfer, ends);
     }
 
     /// Visits an instruction of another kind than most; what is wanted before it.
@@ -263,7 +267,7 @@ impl<'a> Scan<'a> {
             Insn::Exit => Marks::STOPS,
             _ => {
                 if let Insn::PacketAbs { size: Size::B, .. } = insn {
-                    self.lists.candidates.push(slot as u32);
+                    self.lists.push_candidate(slot as u32);
                 }
                 return facts[slot].note(transfer, wanted);
             }

@@ -59,11 +59,19 @@ impl Halves {
     }
 
     pub(super) const fn operand(operand: Operand, width: Width) -> Halves {
-        match (operand, width) {
-            (Operand::Imm(_), _) => Halves::NONE,
-            (Operand::Reg(reg), Width::W32) => Halves::low(reg),
-            (Operand::Reg(reg), Width::W64) => Halves::both(reg),
+        match operand {
+            Operand::Imm(_) => Halves::NONE,
+            Operand::Reg(reg) => Halves::of(reg, width),
         }
+    }
+
+    /// What an operation of this width takes of a register.
+    const fn of(reg: Reg, width: Width) -> Halves {
+        let halves = match width {
+            Width::W32 => 0x1,
+            Width::W64 => 0x1_0001,
+        };
+        Halves(halves << reg.number())
     }
 
     /// What a store of this size reads of its operand.
@@ -188,12 +196,21 @@ impl Transfer {
         Transfer::effect(reads, Halves::NONE)
     }
 
+    #[inline(always)]
+    pub(super) fn of_endian(order: ByteOrder, size: Size, dst: Reg) -> Transfer {
+        match (order, size) {
+            (ByteOrder::Little, Size::DW) => Transfer::in_place(dst),
+            (_, Size::DW) => Transfer::pure(Halves::both(dst), Halves::both(dst)),
+            _ => Transfer::pure(Halves::low(dst), Halves::both(dst)),
+        }
+    }
+
     /// A jump that is always taken.
     pub(super) const GOTO: Transfer = Transfer::effect(Halves::NONE, Halves::NONE);
 
     #[inline(always)]
     pub(super) fn of_branch(width: Width, dst: Reg, src: Operand) -> Transfer {
-        let dst = Halves::operand(Operand::Reg(dst), width);
+        let dst = Halves::of(dst, width);
         Transfer::effect(dst.and(Halves::operand(src, width)), Halves::NONE)
     }
 
@@ -239,11 +256,7 @@ impl Transfer {
             Insn::MovSx { dst, src, .. } | Insn::Cast { dst, src, .. } => {
                 compute(dst, Halves::low(src))
             }
-            Insn::Endian { order, size, dst } => match (order, size) {
-                (ByteOrder::Little, Size::DW) => Transfer::in_place(dst),
-                (_, Size::DW) => compute(dst, Halves::both(dst)),
-                _ => compute(dst, Halves::low(dst)),
-            },
+            Insn::Endian { order, size, dst } => Transfer::of_endian(order, size, dst),
             Insn::LoadImm64 { dst, .. } => compute(dst, Halves::NONE),
             Insn::LoadAcquire { dst, base, .. } => effect(Halves::both(base), Halves::both(dst)),
             Insn::StoreRelease {
