@@ -15,6 +15,7 @@
 mod copies;
 mod fact;
 mod idiom;
+mod lists;
 mod liveness;
 mod scan;
 #[cfg(test)]
@@ -33,7 +34,8 @@ use isa::ebpf::AluOp;
 use lower::trees::Trees;
 use lower::{Evidence, Lowered};
 
-use scan::{Lists, Scan};
+use lists::Lists;
+use scan::Scan;
 
 use crate::spare::{Spare, bytes_of};
 

@@ -16,10 +16,10 @@ use lower::{Evidence, Function, Lowered};
 use super::copies::Candidate;
 use super::fact::{Fact, Marks};
 use super::idiom::{self, Sought};
+use super::lists::Lists;
 use super::transfer::{Halves, Transfer};
 use super::usage::{Ops, Tally, Usage};
 use super::window::Window;
-use crate::spare::bytes_of;
 
 /// How many slots behind a selection may ask the same again.
 const AGAIN: usize = 3;
@@ -37,92 +37,6 @@ pub(super) struct Scan<'a> {
     sought: Sought,
     /// The next jump backward in it.
     backward: u32,
-}
-
-/// Slots to look at again, the last one first.
-#[derive(Default)]
-pub(super) struct Lists {
-    /// Those that jump.
-    pub(super) jumps: Vec<u32>,
-    /// Those of them that lead backward.
-    pub(super) backward: Vec<u32>,
-    /// Those of them behind which, or where they lead, there may be another, as in trees
-    /// of comparisons.
-    forks: Vec<u32>,
-    /// Those that may be selections, and those where idioms may end.
-    pub(super) candidates: Vec<u32>,
-    /// Copies shortly before a jump backward.
-    pub(super) copies: Vec<Candidate>,
-}
-
-impl Lists {
-    pub(super) fn clear(&mut self) {
-        self.jumps.clear();
-        self.backward.clear();
-        self.forks.clear();
-        self.candidates.clear();
-        self.copies.clear();
-    }
-
-    /// How many bytes they hold.
-    pub(super) fn bytes(&self) -> usize {
-        let lists = [&self.jumps, &self.backward, &self.forks, &self.candidates];
-        lists.map(bytes_of).iter().sum::<usize>() + bytes_of(&self.copies)
-    }
-
-    /// Adds a slot that jumps.
-    #[inline(always)]
-    fn push_jump(&mut self, slot: usize) {
-        push(&mut self.jumps, slot as u32);
-    }
-
-    /// The same of one that leads backward.
-    #[inline(never)]
-    fn push_backward(&mut self, slot: usize) {
-        push(&mut self.backward, slot as u32);
-        self.push_fork(slot);
-    }
-
-    /// The same of one over a single slot.
-    #[inline(never)]
-    fn push_short(&mut self, slot: usize) {
-        self.push_candidate(slot as u32);
-        self.push_fork(slot);
-    }
-
-    /// The same of one that may belong to a tree.
-    #[inline(never)]
-    fn push_fork(&mut self, slot: usize) {
-        push(&mut self.forks, slot as u32);
-        self.push_jump(slot);
-    }
-
-    /// Adds a slot that may be a selection, or where an idiom may end.
-    #[inline(never)]
-    fn push_candidate(&mut self, slot: u32) {
-        push(&mut self.candidates, slot);
-    }
-
-    /// Adds a copy that may be at the end of a loop.
-    #[inline(never)]
-    fn push_copy(&mut self, candidate: Candidate) {
-        push(&mut self.copies, candidate);
-    }
-}
-
-/// Adds to a list, which has room nearly always, as the last act of a function that
-/// then saves no registers.
-#[inline(always)]
-fn push<T>(list: &mut Vec<T>, item: T) {
-    #[cold]
-    #[inline(never)]
-    fn grow<T>(list: &mut Vec<T>, item: T) {
-        list.push(item);
-    }
-    if list.len() == list.capacity() {
-        return grow(list, item);
-    }
-    list.push(item);
 }
 
 impl<'a> Scan<'a> {
@@ -313,13 +227,19 @@ impl<'a> Scan<'a> {
     /// something else leads is none.
     pub(super) fn settle_selections(&self, facts: &mut [Fact]) {
         let candidates = self.lists.candidates.iter().map(|&slot| slot as usize);
+        let mut any = false;
         for slot in candidates.clone() {
             if facts[slot].jump() == Some(slot + 2) {
-                match is_selection(self.insns, slot) {
-                    true => facts[slot].mark(Marks::SELECTION),
-                    false => facts[slot + 2].mark(Marks::TARGET),
+                if is_selection(self.insns, slot) {
+                    facts[slot].mark(Marks::SELECTION);
+                    any = true;
+                } else {
+                    facts[slot + 2].mark(Marks::TARGET);
                 }
             }
+        }
+        if !any {
+            return;
         }
         for slot in candidates {
             if facts[slot].is_selection() && facts[slot + 1].is_target() {
