@@ -96,6 +96,15 @@ impl Reads {
         Reads(always.0 as u64 | (follows.0 as u64) << 32)
     }
 
+    /// Both halves of the register in both words.
+    const fn all(reg: Reg) -> Reads {
+        Reads(0x1_0001_0001_0001 << reg.number())
+    }
+
+    const fn among(self, mask: Reads) -> Reads {
+        Reads(self.0 & mask.0)
+    }
+
     pub(super) const fn and(self, other: Reads) -> Reads {
         Reads(self.0 | other.0)
     }
@@ -169,19 +178,20 @@ impl Transfer {
 
     #[inline(always)]
     pub(super) fn of_alu_imm(op: AluOp, width: Width, dst: Reg) -> Transfer {
-        let reads = &ALU[op as usize][width as usize];
+        let dst = Reads::all(dst);
         Transfer {
-            reads: reads.dst.of(dst),
-            writes: Halves::both(dst),
+            reads: dst.among(ALU[op as usize][width as usize].dst),
+            writes: dst.always(),
         }
     }
 
     #[inline(always)]
     pub(super) fn of_alu_reg(op: AluOp, width: Width, dst: Reg, src: Reg) -> Transfer {
-        let reads = &ALU[op as usize][width as usize];
+        let masks = &ALU[op as usize][width as usize];
+        let (dst, src) = (Reads::all(dst), Reads::all(src));
         Transfer {
-            reads: reads.dst.of(dst).and(reads.src.of(src)),
-            writes: Halves::both(dst),
+            reads: dst.among(masks.dst).and(src.among(masks.src)),
+            writes: dst.always(),
         }
     }
 
@@ -311,58 +321,44 @@ impl Transfer {
     }
 }
 
-/// Which halves of its operands an arithmetic operation reads.
+/// Which halves of its operands' registers an arithmetic operation reads, as masks: so
+/// one shift by a register's number, which is slow, does for what is read and written.
 #[derive(Clone, Copy)]
-struct Operands {
-    dst: OfOperand,
-    src: OfOperand,
+struct Masks {
+    dst: Reads,
+    src: Reads,
 }
 
-/// Which halves of an operand are read, as what is read of `r0` where that is it.
-#[derive(Clone, Copy)]
-struct OfOperand(u64);
-
-impl OfOperand {
-    const NONE: OfOperand = OfOperand(0);
-    const LOW: OfOperand = OfOperand(Reads::of(Halves::low(Reg::R0), Halves::NONE).0);
-    const BOTH: OfOperand = OfOperand(Reads::of(Halves::both(Reg::R0), Halves::NONE).0);
-    /// The low half, and the upper one if that is wanted.
-    const EACH: OfOperand = OfOperand(Reads::of(Halves::low(Reg::R0), Halves::upper(Reg::R0)).0);
-
-    /// What is read of this register.
-    #[inline(always)]
-    const fn of(self, reg: Reg) -> Reads {
-        Reads(self.0 << reg.number())
-    }
-}
-
-impl Operands {
-    const fn of(op: AluOp, width: Width) -> Operands {
-        use OfOperand as Of;
+impl Masks {
+    const fn of(op: AluOp, width: Width) -> Masks {
+        const LOW: Halves = Halves(0x0000_07ff);
+        const NONE: Reads = Reads::of(Halves::NONE, Halves::NONE);
+        const LOWER: Reads = Reads::of(LOW, Halves::NONE);
+        const BOTH: Reads = Reads::of(LOW.and(Halves::UPPER), Halves::NONE);
+        /// The low half, and the upper one if that is wanted.
+        const EACH: Reads = Reads::of(LOW, Halves::UPPER);
         let (dst, src) = match (width, op) {
-            (Width::W32, AluOp::Mov) => (Of::NONE, Of::LOW),
-            (Width::W32, _) => (Of::LOW, Of::LOW),
-            (Width::W64, AluOp::Mov) => (Of::NONE, Of::EACH),
-            (Width::W64, AluOp::Lsh) => (Of::EACH, Of::LOW),
-            (Width::W64, AluOp::Rsh | AluOp::Arsh) => (Of::BOTH, Of::LOW),
-            (Width::W64, AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod) => {
-                (Of::BOTH, Of::BOTH)
-            }
+            (Width::W32, AluOp::Mov) => (NONE, LOWER),
+            (Width::W32, _) => (LOWER, LOWER),
+            (Width::W64, AluOp::Mov) => (NONE, EACH),
+            (Width::W64, AluOp::Lsh) => (EACH, LOWER),
+            (Width::W64, AluOp::Rsh | AluOp::Arsh) => (BOTH, LOWER),
+            (Width::W64, AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod) => (BOTH, BOTH),
             // The low half of the result depends on low halves alone.
-            (Width::W64, _) => (Of::EACH, Of::EACH),
+            (Width::W64, _) => (EACH, EACH),
         };
-        Operands { dst, src }
+        Masks { dst, src }
     }
 }
 
 /// By operation and width.
-const ALU: [[Operands; 2]; OPS.len()] = {
-    let mut table = [[Operands::of(AluOp::Mov, Width::W32); 2]; OPS.len()];
+const ALU: [[Masks; 2]; OPS.len()] = {
+    let mut table = [[Masks::of(AluOp::Mov, Width::W32); 2]; OPS.len()];
     let mut index = 0;
     while index < OPS.len() {
         let op = OPS[index];
-        table[op as usize][Width::W32 as usize] = Operands::of(op, Width::W32);
-        table[op as usize][Width::W64 as usize] = Operands::of(op, Width::W64);
+        table[op as usize][Width::W32 as usize] = Masks::of(op, Width::W32);
+        table[op as usize][Width::W64 as usize] = Masks::of(op, Width::W64);
         index += 1;
     }
     table
