@@ -12,8 +12,10 @@
 //! look at the two registers before, or joins them in an operation that does not
 //! care for their order. Straight-line code leads from there to the copy.
 //!
-//! Cost: a look at no more than [`COPIES`] × [`REACH`] instructions for each jump
-//! backward.
+//! The scan notes copies as it passes them shortly before a jump backward: to look at
+//! what stands before each such jump took longer than all that is done for a copy.
+//!
+//! Cost: a look at no more than [`REACH`] instructions for each copy that was noted.
 
 use isa::ebpf::{AluOp, Insn, Operand, Reg, Width};
 
@@ -25,13 +27,6 @@ const COPIES: usize = 6;
 /// How many instructions before a copy the value is made.
 const REACH: usize = 16;
 
-/// Two registers that change places, and where.
-struct Exchange {
-    regs: [Reg; 2],
-    from: usize,
-    to: usize,
-}
-
 /// A copy of one register to another.
 struct Copy {
     width: Width,
@@ -39,13 +34,29 @@ struct Copy {
     src: Reg,
 }
 
-/// The end of a loop.
-struct End {
-    /// The jump, or a branch over it, where control may leave the loop.
-    slot: usize,
-    head: usize,
-    /// It is a branch that the code generator writes as one.
-    branches: bool,
+/// A copy that may be at the end of a loop: at a slot, before a jump backward.
+#[derive(Clone, Copy)]
+pub(super) struct Candidate {
+    slot: u32,
+    jump: u32,
+}
+
+impl Candidate {
+    /// Of a copy, given the next jump backward, if that is near. A branch over the
+    /// jump may stand between them.
+    #[inline(always)]
+    pub(super) fn new(slot: usize, jump: u32) -> Option<Candidate> {
+        let slot = slot as u32;
+        let near = slot + 1 + COPIES as u32 >= jump;
+        near.then_some(Candidate { slot, jump })
+    }
+}
+
+/// Two registers that change places, and where.
+struct Exchange {
+    regs: [Reg; 2],
+    from: usize,
+    to: usize,
 }
 
 struct Finder<'a> {
@@ -55,11 +66,12 @@ struct Finder<'a> {
     found: Vec<Exchange>,
 }
 
-/// Finds copies before the jumps at these slots, which lead backward, in their order.
+/// Finds copies that are not needed among those that the scan noted, the last one
+/// first.
 #[inline(never)]
 pub(super) fn find(
     insns: &[Insn],
-    jumps: impl Iterator<Item = usize>,
+    candidates: &[Candidate],
     facts: &mut [Fact],
     rewrites: &mut Vec<Rewrite>,
 ) {
@@ -69,69 +81,57 @@ pub(super) fn find(
         rewrites,
         found: Vec::new(),
     };
-    for jump in jumps {
-        finder.visit(jump);
+    for &candidate in candidates {
+        if let Some(copy) = finder.carrying(candidate) {
+            finder.visit(candidate, copy);
+        }
     }
 }
 
 impl Finder<'_> {
-    fn visit(&mut self, jump: usize) {
-        let Some(end) = self.end(jump) else { return };
-        // Slots from here on only compute, load or store.
-        let mut simple = end.slot;
-        while let Some((slot, copy)) = self.copy_before(&end, simple) {
-            if !(slot..simple).all(|at| self.is_simple(at)) {
-                return;
-            }
-            simple = slot;
-            self.exchange(&end, slot, copy);
-        }
-    }
-
-    /// The last copy before a slot that carries a value into the next round that is not
-    /// wanted there under its old name: otherwise it stays, if only the other way round.
-    fn copy_before(&self, end: &End, slot: usize) -> Option<(usize, Copy)> {
-        let first = end.slot.saturating_sub(COPIES);
-        let insns = &self.insns[first..slot];
-        let next = &self.facts[first + 1..=slot];
-        for at in (0..insns.len()).rev() {
-            if next[at].is_target() {
-                break;
-            }
-            if let Insn::Alu {
+    /// The copy, if it carries a value into the next round that is not wanted there
+    /// under its old name: otherwise it stays, if only the other way round. Few do.
+    #[inline(always)]
+    fn carrying(&self, candidate: Candidate) -> Option<Copy> {
+        let wanted = self.facts[self.facts[candidate.jump as usize].jump()?].before();
+        match self.insns[candidate.slot as usize] {
+            Insn::Alu {
                 op: AluOp::Mov,
                 width,
                 dst,
                 src: Operand::Reg(src),
-            } = insns[at]
-            {
-                let wanted = self.facts[end.head].before();
-                if wanted.has(dst) && !wanted.has(src) {
-                    return Some((first + at, Copy { width, dst, src }));
-                }
-            }
+            } if wanted.has(dst) && !wanted.has(src) => Some(Copy { width, dst, src }),
+            _ => None,
         }
-        None
     }
 
-    fn end(&self, jump: usize) -> Option<End> {
-        let head = self.facts[jump].jump()?;
+    /// Visits such a copy.
+    #[inline(never)]
+    fn visit(&mut self, Candidate { slot, jump }: Candidate, copy: Copy) {
+        let slot = slot as usize;
+        let end = self.end(jump as usize);
+        let near = (end.saturating_sub(COPIES)..end).contains(&slot);
+        if near && self.leads(slot, end) {
+            self.exchange(end, slot, copy);
+        }
+    }
+
+    /// Where a loop ends: the jump, or a branch over it, where control may leave the loop.
+    fn end(&self, jump: usize) -> usize {
         let over = jump.checked_sub(1).filter(|&slot| {
             self.facts[slot].branches() && self.facts[slot].jump() == Some(jump + 1)
         });
-        let slot = over.unwrap_or(jump);
-        let fact = &self.facts[slot];
-        Some(End {
-            slot,
-            head,
-            branches: matches!(self.insns[slot], Insn::Jump { .. })
-                && !fact.is_look_up()
-                && !fact.is_absorbed(),
-        })
+        over.unwrap_or(jump)
+    }
+
+    /// Whether straight-line code leads from one slot to another that only computes,
+    /// loads or stores.
+    fn leads(&self, slot: usize, to: usize) -> bool {
+        (slot..to).all(|at| !self.facts[at + 1].is_target() && self.is_simple(at))
     }
 
     /// Lets two registers change places for the copy at a slot, if they may.
-    fn exchange(&mut self, end: &End, slot: usize, copy: Copy) {
+    fn exchange(&mut self, end: usize, slot: usize, copy: Copy) {
         let Copy { width, dst, src } = copy;
         let fact = &self.facts[slot];
         let kept = fact.after.has(src);
@@ -210,12 +210,18 @@ impl Finder<'_> {
     }
 
     /// Whether the copy to `src` can wait until the loop is left.
-    fn may_be_late(&self, end: &End, slot: usize, dst: Reg, src: Reg) -> bool {
-        end.branches
-            && (slot + 1..=end.slot).all(|at| {
+    fn may_be_late(&self, end: usize, slot: usize, dst: Reg, src: Reg) -> bool {
+        self.is_branch(end)
+            && (slot + 1..=end).all(|at| {
                 let fact = &self.facts[at];
                 !fact.reads(src) && !fact.writes(src) && !fact.writes(dst)
             })
+    }
+
+    /// Whether the slot is a branch that the code generator writes as one.
+    fn is_branch(&self, slot: usize) -> bool {
+        let fact = &self.facts[slot];
+        matches!(self.insns[slot], Insn::Jump { .. }) && !fact.is_look_up() && !fact.is_absorbed()
     }
 
     /// Whether an instruction only computes, loads or stores, in any case and with no

@@ -115,61 +115,37 @@ pub(super) struct Sought {
 }
 
 impl Sought {
-    /// Takes the arithmetic operation before those that it took; adds slots where
-    /// idioms may end, as soon as that is known: a rotation, which joins two registers,
-    /// or a count, which shifts the last byte of a number down.
+    /// Whether an operation on two registers may join two shifts.
     #[inline(always)]
-    pub(super) fn visit_alu(
-        &mut self,
-        slot: usize,
-        op: AluOp,
-        src: Operand,
-        transfer: Transfer,
-        ends: &mut Vec<u32>,
-    ) {
-        /// Bit `n`: operation `n` may join two shifts.
+    pub(super) fn may_join(op: AluOp) -> bool {
+        /// Bit `n`: operation `n` may.
         const JOINS: u16 = 1 << AluOp::Or as u16 | 1 << AluOp::Xor as u16 | 1 << AluOp::Add as u16;
-        match src {
-            Operand::Imm(imm) => {
-                let shifts = matches!(op, AluOp::Lsh | AluOp::Rsh);
-                if !shifts {
-                    self.forget(transfer);
-                } else {
-                    self.visit_shift(slot, op, imm, transfer, ends);
-                }
-            }
-            Operand::Reg(_) => {
-                self.forget(transfer);
-                if JOINS >> op as u16 & 1 != 0 {
-                    if self.regs != Halves::NONE {
-                        ends.push(self.slot);
-                    }
-                    self.slot = slot as u32;
-                    self.regs = transfer.read();
-                }
-            }
-        }
+        JOINS >> op as u16 & 1 != 0
     }
 
-    /// Takes a shift by a constant.
-    #[inline(never)]
-    fn visit_shift(
-        &mut self,
-        slot: usize,
-        op: AluOp,
-        imm: i32,
-        transfer: Transfer,
-        ends: &mut Vec<u32>,
-    ) {
-        if self.regs.overlaps(transfer.effects()) {
-            self.regs = self.regs.without(transfer.written());
-            if self.regs == Halves::NONE {
-                ends.push(self.slot);
-            }
+    /// Takes such an operation, once it was taken as one that writes a register. Where
+    /// a rotation may end that no more will be known of, if there is such a slot.
+    #[inline(always)]
+    pub(super) fn join(&mut self, slot: usize, transfer: Transfer) -> Option<u32> {
+        let end = (self.regs != Halves::NONE).then_some(self.slot);
+        self.slot = slot as u32;
+        self.regs = transfer.read();
+        end
+    }
+
+    /// Takes an operation on a register and a constant, most of which have nothing to
+    /// do with what is sought. Where a rotation may end, if it is the last one missing.
+    #[inline(always)]
+    pub(super) fn shift_or_forget(&mut self, op: AluOp, transfer: Transfer) -> Option<u32> {
+        if !self.regs.overlaps(transfer.effects()) {
+            return None;
         }
-        if op == AluOp::Rsh && matches!(imm, 24 | 56) {
-            ends.push(slot as u32);
+        if !matches!(op, AluOp::Lsh | AluOp::Rsh) {
+            self.regs = Halves::NONE;
+            return None;
         }
+        self.regs = self.regs.without(transfer.written());
+        (self.regs == Halves::NONE).then_some(self.slot)
     }
 
     /// Takes another instruction that writes a register.
@@ -179,6 +155,13 @@ impl Sought {
             self.regs = Halves::NONE;
         }
     }
+}
+
+/// Whether an operation with a constant may end a count: it shifts the last byte of a
+/// number down.
+#[inline(always)]
+pub(super) fn may_end_count(op: AluOp, imm: i32) -> bool {
+    op == AluOp::Rsh && matches!(imm, 24 | 56)
 }
 
 struct Finder<'a> {

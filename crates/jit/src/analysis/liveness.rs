@@ -115,7 +115,8 @@ fn ask_again(jumps: &[u32], facts: &mut [Fact]) -> bool {
 /// Has more wanted after the last of some slots, which jumps, and wherever control
 /// comes to it from slot to slot; says whether that made a difference to where a jump
 /// backward leads. Slots are looked at one by one: blocks are short, so that to know
-/// what each writes, and to add the rest everywhere in it, takes longer.
+/// what each writes, and to add the rest everywhere in it, takes longer. So does asking
+/// the jumps on the way for what they want more, so that one walk does for both.
 fn spread(facts: &mut [Fact], more: Halves) -> bool {
     /// Few slots have one of these, which are looked at apart.
     const RARE: Marks = Marks::LOOP.and(Marks::STOPS);

@@ -15,6 +15,7 @@
 mod copies;
 mod fact;
 mod idiom;
+mod lists;
 mod liveness;
 mod scan;
 #[cfg(test)]
@@ -33,7 +34,8 @@ use isa::ebpf::AluOp;
 use lower::trees::Trees;
 use lower::{Evidence, Lowered};
 
-use scan::{Lists, Scan};
+use lists::Lists;
+use scan::Scan;
 
 use crate::spare::{Spare, bytes_of};
 
@@ -113,9 +115,8 @@ impl Analysis {
                 settle(facts);
             }
         }
-        if program.evidence() == Evidence::Trusted {
-            let jumps = lists.backward.iter().rev().map(|&slot| slot as usize);
-            copies::find(insns, jumps, facts, &mut rewrites);
+        if program.evidence() == Evidence::Trusted && !lists.copies.is_empty() {
+            copies::find(insns, &lists.copies, facts, &mut rewrites);
         }
         Analysis {
             room,

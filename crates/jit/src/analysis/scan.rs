@@ -13,12 +13,13 @@ use lower::jumps::{Arrivals, jump_target};
 use lower::trees::{self, Trees};
 use lower::{Evidence, Function, Lowered};
 
+use super::copies::Candidate;
 use super::fact::{Fact, Marks};
-use super::idiom::Sought;
+use super::idiom::{self, Sought};
+use super::lists::Lists;
 use super::transfer::{Halves, Transfer};
 use super::usage::{Ops, Tally, Usage};
 use super::window::Window;
-use crate::spare::bytes_of;
 
 /// How many slots behind a selection may ask the same again.
 const AGAIN: usize = 3;
@@ -34,72 +35,8 @@ pub(super) struct Scan<'a> {
     /// What is known of the function under way.
     tally: Tally,
     sought: Sought,
-}
-
-/// Slots to look at again, the last one first.
-#[derive(Default)]
-pub(super) struct Lists {
-    /// Those that jump.
-    pub(super) jumps: Vec<u32>,
-    /// Those of them that lead backward.
-    pub(super) backward: Vec<u32>,
-    /// Those of them behind which, or where they lead, there may be another, as in trees
-    /// of comparisons.
-    forks: Vec<u32>,
-    /// Those that may be selections, and those where idioms may end.
-    pub(super) candidates: Vec<u32>,
-}
-
-impl Lists {
-    pub(super) fn clear(&mut self) {
-        self.jumps.clear();
-        self.backward.clear();
-        self.forks.clear();
-        self.candidates.clear();
-    }
-
-    /// How many bytes they hold.
-    pub(super) fn bytes(&self) -> usize {
-        let lists = [&self.jumps, &self.backward, &self.forks, &self.candidates];
-        lists.map(bytes_of).iter().sum()
-    }
-
-    /// Adds a slot that jumps.
-    #[inline(always)]
-    fn push_jump(&mut self, slot: usize) {
-        if self.jumps.len() == self.jumps.capacity() {
-            return self.push_last(slot);
-        }
-        self.jumps.push(slot as u32);
-    }
-
-    /// The same where there is no room for more.
-    #[cold]
-    #[inline(never)]
-    fn push_last(&mut self, slot: usize) {
-        self.jumps.push(slot as u32);
-    }
-
-    /// The same of one that leads backward.
-    #[inline(never)]
-    fn push_backward(&mut self, slot: usize) {
-        self.backward.push(slot as u32);
-        self.push_fork(slot);
-    }
-
-    /// The same of one over a single slot.
-    #[inline(never)]
-    fn push_short(&mut self, slot: usize) {
-        self.candidates.push(slot as u32);
-        self.push_fork(slot);
-    }
-
-    /// The same of one that may belong to a tree.
-    #[inline(never)]
-    fn push_fork(&mut self, slot: usize) {
-        self.forks.push(slot as u32);
-        self.jumps.push(slot as u32);
-    }
+    /// The next jump backward in it.
+    backward: u32,
 }
 
 impl<'a> Scan<'a> {
@@ -116,6 +53,7 @@ impl<'a> Scan<'a> {
             ops: Ops::default(),
             tally: Tally::default(),
             sought: Sought::default(),
+            backward: u32::MAX,
         }
     }
 
@@ -129,6 +67,7 @@ impl<'a> Scan<'a> {
         // One check does for both.
         let facts = &mut facts[..insns.len()];
         let first_backward = self.lists.backward.len();
+        self.backward = u32::MAX;
         let mut wanted = Halves::EFFECT;
         for slot in (start..end).rev() {
             wanted = match insns[slot] {
@@ -136,12 +75,36 @@ impl<'a> Scan<'a> {
                     op,
                     width,
                     dst,
-                    src,
+                    src: Operand::Imm(imm),
                 } => {
-                    let transfer = Transfer::of_alu(op, width, dst, src);
+                    let transfer = Transfer::of_alu_imm(op, width, dst);
                     self.tally.note_alu(op, transfer);
-                    let ends = &mut self.lists.candidates;
-                    self.sought.visit_alu(slot, op, src, transfer, ends);
+                    if let Some(end) = self.sought.shift_or_forget(op, transfer) {
+                        self.lists.push_candidate(end);
+                    }
+                    if idiom::may_end_count(op, imm) {
+                        self.lists.push_candidate(slot as u32);
+                    }
+                    facts[slot].note(transfer, wanted)
+                }
+                Insn::Alu {
+                    op,
+                    width,
+                    dst,
+                    src: Operand::Reg(src),
+                } => {
+                    let transfer = Transfer::of_alu_reg(op, width, dst, src);
+                    self.tally.note_alu(op, transfer);
+                    self.sought.forget(transfer);
+                    if Sought::may_join(op) {
+                        if let Some(end) = self.sought.join(slot, transfer) {
+                            self.lists.push_candidate(end);
+                        }
+                    } else if op == AluOp::Mov
+                        && let Some(candidate) = Candidate::new(slot, self.backward)
+                    {
+                        self.lists.push_copy(candidate);
+                    }
                     facts[slot].note(transfer, wanted)
                 }
                 Insn::Load { dst, base, off, .. } => {
@@ -180,6 +143,11 @@ impl<'a> Scan<'a> {
                     facts[slot].leave(Marks::LEAVES, target);
                     facts[slot].note_leaving(Transfer::GOTO, after.and(Halves::EFFECT))
                 }
+                Insn::Endian { order, size, dst } => {
+                    let transfer = Transfer::of_endian(order, size, dst);
+                    self.tally.note_values(transfer);
+                    facts[slot].note(transfer, wanted)
+                }
                 insn => self.visit_rare(slot, insn, wanted, facts),
             };
         }
@@ -213,7 +181,7 @@ impl<'a> Scan<'a> {
             Insn::Exit => Marks::STOPS,
             _ => {
                 if let Insn::PacketAbs { size: Size::B, .. } = insn {
-                    self.lists.candidates.push(slot as u32);
+                    self.lists.push_candidate(slot as u32);
                 }
                 return facts[slot].note(transfer, wanted);
             }
@@ -236,6 +204,7 @@ impl<'a> Scan<'a> {
     #[inline(never)]
     fn visit_jump(&mut self, slot: usize, target: usize, facts: &mut [Fact]) -> Halves {
         if target <= slot {
+            self.backward = slot as u32;
             self.lists.push_backward(slot);
             return Halves::EFFECT;
         }
@@ -258,13 +227,19 @@ impl<'a> Scan<'a> {
     /// something else leads is none.
     pub(super) fn settle_selections(&self, facts: &mut [Fact]) {
         let candidates = self.lists.candidates.iter().map(|&slot| slot as usize);
+        let mut any = false;
         for slot in candidates.clone() {
             if facts[slot].jump() == Some(slot + 2) {
-                match is_selection(self.insns, slot) {
-                    true => facts[slot].mark(Marks::SELECTION),
-                    false => facts[slot + 2].mark(Marks::TARGET),
+                if is_selection(self.insns, slot) {
+                    facts[slot].mark(Marks::SELECTION);
+                    any = true;
+                } else {
+                    facts[slot + 2].mark(Marks::TARGET);
                 }
             }
+        }
+        if !any {
+            return;
         }
         for slot in candidates {
             if facts[slot].is_selection() && facts[slot + 1].is_target() {

@@ -15,7 +15,6 @@ impl Halves {
     pub(super) const EFFECT: Halves = Halves(1 << 31);
     pub(super) const ALL: Halves = Halves(0x07ff_07ff).and(Halves::EFFECT);
     const UPPER: Halves = Halves(0x07ff_0000);
-    const LOW: Halves = Halves(0x0000_07ff);
 
     /// The low half.
     pub(crate) const fn low(reg: Reg) -> Halves {
@@ -60,11 +59,19 @@ impl Halves {
     }
 
     pub(super) const fn operand(operand: Operand, width: Width) -> Halves {
-        match (operand, width) {
-            (Operand::Imm(_), _) => Halves::NONE,
-            (Operand::Reg(reg), Width::W32) => Halves::low(reg),
-            (Operand::Reg(reg), Width::W64) => Halves::both(reg),
+        match operand {
+            Operand::Imm(_) => Halves::NONE,
+            Operand::Reg(reg) => Halves::of(reg, width),
         }
+    }
+
+    /// What an operation of this width takes of a register.
+    const fn of(reg: Reg, width: Width) -> Halves {
+        let halves = match width {
+            Width::W32 => 0x1,
+            Width::W64 => 0x1_0001,
+        };
+        Halves(halves << reg.number())
     }
 
     /// What a store of this size reads of its operand.
@@ -85,8 +92,6 @@ impl Halves {
 pub(super) struct Reads(u64);
 
 impl Reads {
-    const NONE: Reads = Reads(0);
-
     const fn of(always: Halves, follows: Halves) -> Reads {
         Reads(always.0 as u64 | (follows.0 as u64) << 32)
     }
@@ -96,12 +101,12 @@ impl Reads {
         Reads(0x1_0001_0001_0001 << reg.number())
     }
 
-    pub(super) const fn and(self, other: Reads) -> Reads {
-        Reads(self.0 | other.0)
-    }
-
     const fn among(self, mask: Reads) -> Reads {
         Reads(self.0 & mask.0)
+    }
+
+    pub(super) const fn and(self, other: Reads) -> Reads {
+        Reads(self.0 | other.0)
     }
 
     const fn always(self) -> Halves {
@@ -172,8 +177,22 @@ impl Transfer {
     }
 
     #[inline(always)]
-    pub(super) fn of_alu(op: AluOp, width: Width, dst: Reg, src: Operand) -> Transfer {
-        ALU[op as usize][width as usize].transfer(dst, src)
+    pub(super) fn of_alu_imm(op: AluOp, width: Width, dst: Reg) -> Transfer {
+        let dst = Reads::all(dst);
+        Transfer {
+            reads: dst.among(ALU[op as usize][width as usize].dst),
+            writes: dst.always(),
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn of_alu_reg(op: AluOp, width: Width, dst: Reg, src: Reg) -> Transfer {
+        let masks = &ALU[op as usize][width as usize];
+        let (dst, src) = (Reads::all(dst), Reads::all(src));
+        Transfer {
+            reads: dst.among(masks.dst).and(src.among(masks.src)),
+            writes: dst.always(),
+        }
     }
 
     #[inline(always)]
@@ -187,12 +206,21 @@ impl Transfer {
         Transfer::effect(reads, Halves::NONE)
     }
 
+    #[inline(always)]
+    pub(super) fn of_endian(order: ByteOrder, size: Size, dst: Reg) -> Transfer {
+        match (order, size) {
+            (ByteOrder::Little, Size::DW) => Transfer::in_place(dst),
+            (_, Size::DW) => Transfer::pure(Halves::both(dst), Halves::both(dst)),
+            _ => Transfer::pure(Halves::low(dst), Halves::both(dst)),
+        }
+    }
+
     /// A jump that is always taken.
     pub(super) const GOTO: Transfer = Transfer::effect(Halves::NONE, Halves::NONE);
 
     #[inline(always)]
     pub(super) fn of_branch(width: Width, dst: Reg, src: Operand) -> Transfer {
-        let dst = Halves::operand(Operand::Reg(dst), width);
+        let dst = Halves::of(dst, width);
         Transfer::effect(dst.and(Halves::operand(src, width)), Halves::NONE)
     }
 
@@ -220,7 +248,10 @@ impl Transfer {
                 width,
                 dst,
                 src,
-            } => Transfer::of_alu(op, width, dst, src),
+            } => match src {
+                Operand::Imm(_) => Transfer::of_alu_imm(op, width, dst),
+                Operand::Reg(src) => Transfer::of_alu_reg(op, width, dst, src),
+            },
             Insn::Load { dst, base, .. } => Transfer::of_load(dst, base),
             Insn::Jump {
                 width, dst, src, ..
@@ -235,11 +266,7 @@ impl Transfer {
             Insn::MovSx { dst, src, .. } | Insn::Cast { dst, src, .. } => {
                 compute(dst, Halves::low(src))
             }
-            Insn::Endian { order, size, dst } => match (order, size) {
-                (ByteOrder::Little, Size::DW) => Transfer::in_place(dst),
-                (_, Size::DW) => compute(dst, Halves::both(dst)),
-                _ => compute(dst, Halves::low(dst)),
-            },
+            Insn::Endian { order, size, dst } => Transfer::of_endian(order, size, dst),
             Insn::LoadImm64 { dst, .. } => compute(dst, Halves::NONE),
             Insn::LoadAcquire { dst, base, .. } => effect(Halves::both(base), Halves::both(dst)),
             Insn::StoreRelease {
@@ -294,7 +321,8 @@ impl Transfer {
     }
 }
 
-/// Which halves of its operands' registers an arithmetic operation reads, as masks.
+/// Which halves of its operands' registers an arithmetic operation reads, as masks: so
+/// one shift by a register's number, which is slow, does for what is read and written.
 #[derive(Clone, Copy)]
 struct Masks {
     dst: Reads,
@@ -303,35 +331,23 @@ struct Masks {
 
 impl Masks {
     const fn of(op: AluOp, width: Width) -> Masks {
-        const NONE: Reads = Reads::NONE;
-        const LOW: Reads = Reads::of(Halves::LOW, Halves::NONE);
-        const BOTH: Reads = Reads::of(Halves::LOW.and(Halves::UPPER), Halves::NONE);
+        const LOW: Halves = Halves(0x0000_07ff);
+        const NONE: Reads = Reads::of(Halves::NONE, Halves::NONE);
+        const LOWER: Reads = Reads::of(LOW, Halves::NONE);
+        const BOTH: Reads = Reads::of(LOW.and(Halves::UPPER), Halves::NONE);
         /// The low half, and the upper one if that is wanted.
-        const EACH: Reads = Reads::of(Halves::LOW, Halves::UPPER);
+        const EACH: Reads = Reads::of(LOW, Halves::UPPER);
         let (dst, src) = match (width, op) {
-            (Width::W32, AluOp::Mov) => (NONE, LOW),
-            (Width::W32, _) => (LOW, LOW),
+            (Width::W32, AluOp::Mov) => (NONE, LOWER),
+            (Width::W32, _) => (LOWER, LOWER),
             (Width::W64, AluOp::Mov) => (NONE, EACH),
-            (Width::W64, AluOp::Lsh) => (EACH, LOW),
-            (Width::W64, AluOp::Rsh | AluOp::Arsh) => (BOTH, LOW),
+            (Width::W64, AluOp::Lsh) => (EACH, LOWER),
+            (Width::W64, AluOp::Rsh | AluOp::Arsh) => (BOTH, LOWER),
             (Width::W64, AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod) => (BOTH, BOTH),
             // The low half of the result depends on low halves alone.
             (Width::W64, _) => (EACH, EACH),
         };
         Masks { dst, src }
-    }
-
-    #[inline(always)]
-    const fn transfer(self, dst: Reg, src: Operand) -> Transfer {
-        let all = Reads::all(dst);
-        let src = match src {
-            Operand::Imm(_) => Reads::NONE,
-            Operand::Reg(reg) => Reads::all(reg).among(self.src),
-        };
-        Transfer {
-            reads: all.among(self.dst).and(src),
-            writes: all.always(),
-        }
     }
 }
 
