@@ -4,7 +4,8 @@
 //! `copy.rs`, `shift.rs`, `byte_order.rs`, `divide.rs`, `address.rs`, `memory.rs`,
 //! `packet.rs`, `branch.rs`, `join.rs`, `look_up.rs` and `call.rs` write instructions of
 //! their kinds; `deadline.rs` writes the looks at a deadline; `frame.rs` decides where
-//! values live; `asm.rs` encodes into `buffer.rs`.
+//! values live; `asm.rs` has a method for each machine instruction, which `encode.rs` puts
+//! together into `buffer.rs`.
 
 mod address;
 mod alu;
@@ -17,6 +18,7 @@ mod call;
 mod copy;
 mod deadline;
 mod divide;
+mod encode;
 mod features;
 mod frame;
 mod generator;
