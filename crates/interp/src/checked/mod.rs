@@ -46,7 +46,7 @@ pub use vm::{FRAME_BYTES, MAX_FRAMES, MAY_GOTO_LOOPS};
 
 use std::time::Instant;
 
-use isa::ebpf::{Insn, PartialSlot, Reg, decode, from_bytes};
+use isa::ebpf::{Insn, PartialSlot, Reg, decode_bytes};
 use packet::Packet;
 
 /// How many instructions run between two looks at the clock, if there is a
@@ -76,7 +76,7 @@ impl Program {
     /// The program in these bytes, eight for each slot. Only a partial slot is
     /// an error.
     pub fn from_bytes(bytes: &[u8]) -> Result<Program, PartialSlot> {
-        Ok(Program::new(decode(&from_bytes(bytes)?)))
+        Ok(Program::new(decode_bytes(bytes)?))
     }
 
     /// Its instructions.
