@@ -226,9 +226,18 @@ impl Generator<'_> {
     /// As [`Generator::jump_on`], in its rare forms.
     #[inline(never)]
     fn jump_rarely(&mut self, slot: usize, cc: Cc) -> usize {
+        let target = self.target(slot);
         let cc = match self.joined {
             Some(joined) => match self.note_test(joined, slot, cc) {
-                Some(cc) => cc,
+                Some(asked) => {
+                    if let Some(results) = self.results_on(slot, target)
+                        && !self.facts[slot].is_selection()
+                        && self.return_masked(asked, results)
+                    {
+                        return self.slots_returned(slot);
+                    }
+                    self.ask(asked)
+                }
                 None => return 1,
             },
             None => cc,
@@ -236,7 +245,6 @@ impl Generator<'_> {
         if self.facts[slot].is_selection() {
             return self.select(slot + 1, cc.not());
         }
-        let target = self.target(slot);
         if target == slot + 2
             && let Some(count) = self.jump_over(slot, target, cc)
         {
@@ -246,12 +254,17 @@ impl Generator<'_> {
             && let Some(results) = self.results_on(slot, target)
         {
             self.return_either(cc, results);
-            // `ld #k; ret a` may be entered at its end.
-            let is_reached = [slot + 1, slot + 2].map(|at| self.facts[at].is_target());
-            return if is_reached == [false; 2] { 3 } else { 1 };
+            return self.slots_returned(slot);
         }
         self.jump_if(cc, target);
         1
+    }
+
+    /// How many slots are done with a branch behind which all has returned.
+    fn slots_returned(&self, slot: usize) -> usize {
+        // `ld #k; ret a` may be entered at its end.
+        let is_reached = [slot + 1, slot + 2].map(|at| self.facts[at].is_target());
+        if is_reached == [false; 2] { 3 } else { 1 }
     }
 
     /// A branch over a jump is the opposite branch to where that leads.

@@ -4,8 +4,9 @@
 //! filter asks of them: of several tests in a row, each is guessed wrongly as often
 //! as it fails. So tests that lead to the same place when they fail are asked
 //! together, if what lies between can be computed in any case: each notes its
-//! failure by a conditional move, and one jump behind the last asks for all. So are
-//! tests of which one is enough (a protocol of several, a port of two).
+//! failure by a conditional move, and one jump behind the last asks for all; where only
+//! a result follows, what they noted is its mask. So are tests of which one is enough (a
+//! protocol of several, a port of two).
 //!
 //! This is done in the version of the code for packets that are long enough (see
 //! `packet.rs`). Loads are done there that a test before them would have spared; where
@@ -20,9 +21,11 @@
 //! Cost: a look at no more than [`MOST_SLOTS`] instructions for each load and branch
 //! that is not joined yet. A filter with such tests takes 0.3 µs longer to compile.
 
+use std::mem;
+
 use isa::ebpf::{AluOp, Cond, Insn, Operand, Reg, Size, Width};
 
-use super::asm::Alu;
+use super::asm::{Alu, Unary};
 use super::buffer::Label;
 use super::frame::SCRATCH;
 use super::generator::{Flags, Generator};
@@ -34,9 +37,9 @@ use crate::analysis::Halves;
 const MOST_SLOTS: usize = 24;
 /// Tests that are worth it.
 const FEWEST: usize = 2;
-/// The register that is not zero behind a test that failed. It brings a classic program
-/// its context, which one that may begin again does not look at.
-const FAILED: Reg = Reg::R1;
+/// A register to note failures in, beside the scratch register. It brings a classic
+/// program its context, which one that may begin again does not look at.
+const FREE: Reg = Reg::R1;
 
 /// Tests that are asked together.
 #[derive(Clone, Copy)]
@@ -45,13 +48,26 @@ pub(super) struct Joined {
     fail: usize,
     /// The slot of the last.
     last: usize,
-    /// Whether [`FAILED`] says something yet.
+    /// What is not zero behind a test that failed.
+    failed: Gpr,
+    /// Whether it says something yet.
     is_made: bool,
-    /// Whether this is among tests of which one is enough: the scratch register is not
-    /// zero until one has held, and then what [`FAILED`] is.
+    /// What is not zero, among tests of which one is enough, until one has held, and
+    /// then what `failed` is.
+    none_held: Gpr,
+    /// Whether this is among such tests.
     in_choice: bool,
     /// Up to this slot, loads behind the index are known to lie inside.
     reach: Option<usize>,
+}
+
+/// What says whether tests failed that were asked together.
+#[derive(Clone, Copy)]
+pub(super) struct Asked {
+    /// Zero if none did.
+    failed: Gpr,
+    /// On which condition the branch of the last is taken, compared with zero.
+    taken: Cc,
 }
 
 /// Tests as they are found.
@@ -143,7 +159,9 @@ impl Generator<'_> {
         Some(Joined {
             fail: found.fail,
             last: found.last,
+            failed: self.gpr(FREE),
             is_made: false,
+            none_held: SCRATCH,
             in_choice: false,
             reach: None,
         })
@@ -253,38 +271,68 @@ impl Generator<'_> {
     }
 
     /// Notes what the test at a slot says, whose branch would be taken on the
-    /// condition; where it is the last, the condition of the jump for all.
-    pub(super) fn note_test(&mut self, mut joined: Joined, slot: usize, taken: Cc) -> Option<Cc> {
+    /// condition; where it is the last, what says whether one failed.
+    pub(super) fn note_test(
+        &mut self,
+        mut joined: Joined,
+        slot: usize,
+        taken: Cc,
+    ) -> Option<Asked> {
         let (_, len) = self.frame.packet.expect("long packets were asked for");
         self.flags = Flags::NONE;
         let fails = self.target(slot) == joined.fail;
         let is_last = slot == joined.last;
-        let failed = self.gpr(FAILED);
         if !joined.is_made {
-            self.buf.set_keeping_flags(failed, 0);
+            self.buf.set_keeping_flags(joined.failed, 0);
             joined.is_made = true;
         }
         // A packet that was asked to be long has a length that is not zero.
-        let asked = if joined.in_choice || !fails {
+        if joined.in_choice || !fails {
             if !joined.in_choice {
-                self.buf.mov(Width::W64, SCRATCH, len);
+                self.buf.mov(Width::W64, joined.none_held, len);
             }
             let holding = if fails { taken.not() } else { taken };
-            self.buf.mov_if(holding, Width::W64, SCRATCH, failed);
+            self.buf
+                .mov_if(holding, Width::W64, joined.none_held, joined.failed);
             joined.in_choice = !fails && !is_last;
-            if !joined.in_choice && !is_last {
-                self.buf.mov(Width::W64, failed, SCRATCH);
+            if !joined.in_choice {
+                mem::swap(&mut joined.failed, &mut joined.none_held);
             }
-            SCRATCH
         } else {
-            self.buf.mov_if(taken, Width::W64, failed, len);
-            failed
-        };
+            self.buf.mov_if(taken, Width::W64, joined.failed, len);
+        }
         self.joined = (!is_last).then_some(joined);
-        is_last.then(|| {
-            self.buf.test(Width::W64, asked, asked);
-            if fails { Cc::Ne } else { Cc::E }
+        is_last.then_some(Asked {
+            failed: joined.failed,
+            taken: if fails { Cc::Ne } else { Cc::E },
         })
+    }
+
+    /// Asks all; on which condition the branch of the last is taken.
+    pub(super) fn ask(&mut self, asked: Asked) -> Cc {
+        self.buf.test(Width::W64, asked.failed, asked.failed);
+        asked.taken
+    }
+
+    /// Returns the second where the branch of the last would be taken, else the first,
+    /// if one of them is zero: its mask takes fewer instructions than a choice.
+    pub(super) fn return_masked(&mut self, asked: Asked, [first, second]: [u32; 2]) -> bool {
+        let [failed, held] = match asked.taken {
+            Cc::Ne => [second, first],
+            _ => [first, second],
+        };
+        let result = self.gpr(Reg::R0);
+        match (failed, held) {
+            // The carry says which it is, and so do all bits of the difference.
+            (0, _) => self.buf.alu_imm(Alu::Cmp, Width::W64, asked.failed, 1),
+            (_, 0) => self.buf.unary(Unary::Neg, Width::W64, asked.failed),
+            _ => return false,
+        }
+        self.buf.alu(Alu::Sbb, Width::W32, result, result);
+        self.buf
+            .alu_imm(Alu::And, Width::W32, result, (failed | held) as i32);
+        self.exit();
+        true
     }
 
     /// Notes the first test of several by a difference, if it fails where the low half
@@ -297,9 +345,8 @@ impl Generator<'_> {
         if says_all {
             joined.is_made = true;
             self.joined = Some(joined);
-            let failed = self.gpr(FAILED);
-            self.buf
-                .lea(Width::W32, failed, Mem::at(gpr, imm.wrapping_neg()));
+            let difference = Mem::at(gpr, imm.wrapping_neg());
+            self.buf.lea(Width::W32, joined.failed, difference);
         }
         says_all
     }
