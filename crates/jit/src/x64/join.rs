@@ -4,9 +4,9 @@
 //! filter asks of them: of several tests in a row, each is guessed wrongly as often
 //! as it fails. So tests that lead to the same place when they fail are asked
 //! together, if what lies between can be computed in any case: each notes its
-//! failure by a conditional move, and one jump behind the last asks for all; where only
-//! a result follows, what they noted is its mask. So are tests of which one is enough (a
-//! protocol of several, a port of two).
+//! failure by a conditional move, and one jump behind the last asks for all. So are
+//! tests of which one is enough (a protocol of several, a port of two). Where only a
+//! result follows, what was noted is its mask.
 //!
 //! This is done in the version of the code for packets that are long enough (see
 //! `packet.rs`). Loads are done there that a test before them would have spared; where
