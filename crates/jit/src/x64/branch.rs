@@ -227,22 +227,22 @@ impl Generator<'_> {
     #[inline(never)]
     fn jump_rarely(&mut self, slot: usize, cc: Cc) -> usize {
         let target = self.target(slot);
+        let is_selection = self.facts[slot].is_selection();
+        let results = match self.filters_packets && !is_selection {
+            true => self.results_on(slot, target),
+            false => None,
+        };
         let cc = match self.joined {
-            Some(joined) => match self.note_test(joined, slot, cc) {
-                Some(asked) => {
-                    if let Some(results) = self.results_on(slot, target)
-                        && !self.facts[slot].is_selection()
-                        && self.return_masked(asked, results)
-                    {
-                        return self.slots_returned(slot);
-                    }
-                    self.ask(asked)
+            Some(joined) => match (self.note_test(joined, slot, cc), results) {
+                (None, _) => return 1,
+                (Some(asked), Some(results)) if self.return_masked(asked, results) => {
+                    return self.slots_returned(slot);
                 }
-                None => return 1,
+                (Some(asked), _) => self.ask(asked),
             },
             None => cc,
         };
-        if self.facts[slot].is_selection() {
+        if is_selection {
             return self.select(slot + 1, cc.not());
         }
         if target == slot + 2
@@ -250,9 +250,7 @@ impl Generator<'_> {
         {
             return count;
         }
-        if self.filters_packets
-            && let Some(results) = self.results_on(slot, target)
-        {
+        if let Some(results) = results {
             self.return_either(cc, results);
             return self.slots_returned(slot);
         }
