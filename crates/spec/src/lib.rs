@@ -9,6 +9,7 @@ pub mod helpers;
 pub mod maps;
 mod ports;
 pub mod programs;
+pub mod registry;
 pub mod since;
 
 pub use ports::{Clock, Random, SplitMix};

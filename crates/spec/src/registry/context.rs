@@ -1,0 +1,130 @@
+//! Layouts of contexts: which offsets a program may read and write, by which
+//! widths, and what a read gives.
+//!
+//! A layout is a short list of [`FieldRule`]s, each for a run of offsets at equal
+//! distance, sorted by first offset. A lookup is a binary search over the runs that
+//! start at or before the offset.
+
+use super::helper::KernelType;
+use super::types::RegType;
+
+/// Widths of access in bytes, as a set: bit 0 for 1 byte, 1 for 2, 2 for 4, 3 for 8.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Widths(pub u8);
+
+impl Widths {
+    /// The set of one width; empty for a width that no access has.
+    pub const fn of(bytes: u32) -> Widths {
+        Widths(match bytes {
+            1 | 2 | 4 | 8 => bytes as u8,
+            _ => 0,
+        })
+    }
+
+    /// True if the width is in the set.
+    pub const fn has(self, bytes: u32) -> bool {
+        self.0 & Widths::of(bytes).0 != 0
+    }
+}
+
+/// One run of offsets with the same rules.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldRule {
+    /// First offset.
+    pub first: u32,
+    /// Last offset.
+    pub last: u32,
+    /// Distance between offsets of the run, at least 1.
+    pub step: u32,
+    /// Widths by which it may be read.
+    pub reads: Widths,
+    /// Widths by which it may be read with sign extension.
+    pub signed_reads: Widths,
+    /// Widths by which it may be written.
+    pub writes: Widths,
+    /// What a read gives.
+    pub value: RegType,
+    /// The structure that the value points to.
+    pub btf: Option<KernelType>,
+    /// Bytes of the field, of which a narrower read takes a part.
+    pub field_size: u32,
+}
+
+/// How a context may be accessed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// By offset; everything else is refused with "invalid bpf_context access
+    /// off=%d size=%d".
+    Fields(Vec<FieldRule>),
+    /// As arguments of the attach target's BTF prototype, eight bytes each
+    /// (`btf_ctx_access`).
+    Btf,
+    /// The program has no context of its own: that of the program it replaces.
+    OfTarget,
+}
+
+/// What an allowed access to the context means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CtxAccess<'r> {
+    /// What a read gives.
+    pub value: RegType,
+    /// The structure that the value points to.
+    pub btf: Option<&'r KernelType>,
+    /// Bytes of the field (`ctx_field_size`).
+    pub field_size: u32,
+}
+
+/// Why an access is not answered by a field rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CtxRefused {
+    /// "invalid bpf_context access off=%d size=%d".
+    Invalid,
+    /// The context is typed by BTF ([`Layout::Btf`]).
+    Btf,
+    /// The layout is that of another program ([`Layout::OfTarget`]).
+    OfTarget,
+    /// The registry has no layout for such programs.
+    Unknown,
+}
+
+/// An access to the context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CtxQuery {
+    /// Bytes from the start of the context.
+    pub offset: i32,
+    /// Bytes read or written.
+    pub size: u32,
+    /// True for a write.
+    pub write: bool,
+    /// True for a load with sign extension.
+    pub signed: bool,
+}
+
+impl Layout {
+    /// What an access means, or why it is refused.
+    pub fn access(&self, query: CtxQuery) -> Result<CtxAccess<'_>, CtxRefused> {
+        let rules = match self {
+            Layout::Fields(rules) => rules,
+            Layout::Btf => return Err(CtxRefused::Btf),
+            Layout::OfTarget => return Err(CtxRefused::OfTarget),
+        };
+        let offset = u32::try_from(query.offset).map_err(|_| CtxRefused::Invalid)?;
+        let started = rules.partition_point(|rule| rule.first <= offset);
+        let of_offset = rules[..started].iter().rev().find(|rule| {
+            let widths = match (query.write, query.signed) {
+                (true, _) => rule.writes,
+                (false, true) => rule.signed_reads,
+                (false, false) => rule.reads,
+            };
+            offset <= rule.last
+                && (offset - rule.first).is_multiple_of(rule.step)
+                && widths.has(query.size)
+        });
+        let rule = of_offset.ok_or(CtxRefused::Invalid)?;
+        Ok(CtxAccess {
+            value: rule.value,
+            btf: rule.btf.as_ref(),
+            field_size: rule.field_size,
+        })
+    }
+}

@@ -1,0 +1,89 @@
+//! Functions of the kernel that programs call by BTF id.
+
+use crate::programs::ProgramType;
+
+/// Flags of a kfunc: `KF_*` of `include/linux/btf.h`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct KfuncFlags(pub u32);
+
+macro_rules! flags {
+    ($($(#[$doc:meta])* $flag:ident = $bit:literal;)*) => {
+        impl KfuncFlags {
+            $($(#[$doc])* pub const $flag: KfuncFlags = KfuncFlags(1 << $bit);)*
+            /// Every flag with its name, from the lowest bit on.
+            pub const ALL: &'static [(KfuncFlags, &'static str)] =
+                &[$((KfuncFlags::$flag, stringify!($flag)),)*];
+        }
+    };
+}
+
+flags! {
+    /// It returns a reference that the program must release.
+    ACQUIRE = 0;
+    /// It releases its argument.
+    RELEASE = 1;
+    /// It may return null.
+    RET_NULL = 2;
+    /// Its pointers must be trusted.
+    TRUSTED_ARGS = 4;
+    /// It may sleep.
+    SLEEPABLE = 5;
+    /// It needs CAP_SYS_BOOT.
+    DESTRUCTIVE = 6;
+    /// Its pointers must be trusted or protected by RCU.
+    RCU = 7;
+    /// It makes an iterator.
+    ITER_NEW = 8;
+    /// It advances an iterator.
+    ITER_NEXT = 9;
+    /// It ends an iterator.
+    ITER_DESTROY = 10;
+    /// It returns a pointer protected by RCU.
+    RCU_PROTECTED = 11;
+    /// Calls may be inlined without clobbering registers.
+    FASTCALL = 12;
+    /// Its arguments are in an arena: the returned pointer.
+    ARENA_RET = 13;
+    /// Its first argument may be in an arena.
+    ARENA_ARG1 = 14;
+    /// Its second argument may be in an arena.
+    ARENA_ARG2 = 15;
+}
+
+impl KfuncFlags {
+    /// True if all of `other` are set.
+    pub const fn has(self, other: KfuncFlags) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+/// A set of program types, one bit by number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ProgramTypes(pub u64);
+
+impl ProgramTypes {
+    /// True if the type is in the set.
+    pub const fn has(self, kind: ProgramType) -> bool {
+        self.0 >> kind.number() & 1 == 1
+    }
+
+    /// The set with one more type.
+    #[must_use]
+    pub const fn with(self, kind: ProgramType) -> ProgramTypes {
+        ProgramTypes(self.0 | 1 << kind.number())
+    }
+}
+
+/// A function of the kernel that programs may call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kfunc {
+    /// Its name.
+    pub name: Box<str>,
+    /// Id of its FUNC in the BTF that the registry was made for; 0 where that has
+    /// none.
+    pub btf_id: u32,
+    /// Its flags.
+    pub flags: KfuncFlags,
+    /// Program types that may call it.
+    pub program_types: ProgramTypes,
+}
