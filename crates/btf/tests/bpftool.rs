@@ -2,9 +2,8 @@
 //! and of every object in a directory.
 //!
 //! bpftool changes what it prints from one release to the next; this is release
-//! 7.8. `BEEBOX_BPFTOOL` names it, `BEEBOX_OBJECTS` the directory (of files that
-//! hold a bare section `.BTF`, or of anything that bpftool reads as such). Where
-//! it is not there the test says so and passes.
+//! 7.8, as built with the selftests. `BEEBOX_BPFTOOL` names another place, `BEEBOX_OBJECTS` the directory (of files that
+//! hold a bare section `.BTF`, or of anything that bpftool reads as such).
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -15,11 +14,18 @@ use beebox_btf::{Btf, COptions, dump_c, dump_raw};
 /// The release whose text ours is.
 const RELEASE: &str = "v7.8";
 
-fn bpftool() -> Option<PathBuf> {
-    let path = env::var_os("BEEBOX_BPFTOOL").map_or("bpftool".into(), PathBuf::from);
-    let output = Command::new(&path).arg("version").output().ok()?;
+fn bpftool() -> Result<PathBuf, String> {
+    let path = match env::var_os("BEEBOX_BPFTOOL") {
+        Some(path) => PathBuf::from(path),
+        None => oracle::selftest_path("7.2/tools/bpftool")?,
+    };
+    let output = Command::new(&path).arg("version").output();
+    let output = output.map_err(|error| format!("{}: {error}", path.display()))?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    text.contains(RELEASE).then_some(path)
+    match text.contains(RELEASE) {
+        true => Ok(path),
+        false => Err(format!("{} is not {RELEASE}", path.display())),
+    }
 }
 
 fn dump(bpftool: &Path, file: &Path, format: &[&str]) -> Option<Vec<u8>> {
@@ -36,8 +42,7 @@ fn dump(bpftool: &Path, file: &Path, format: &[&str]) -> Option<Vec<u8>> {
 
 #[test]
 fn dumps_are_those_of_bpftool() {
-    let Some(bpftool) = bpftool() else {
-        eprintln!("SKIPPED: bpftool {RELEASE} is not here");
+    let Some(bpftool) = oracle::found("dumps by bpftool", bpftool()) else {
         return;
     };
     let mut files = vec![PathBuf::from("/sys/kernel/btf/vmlinux")];

@@ -43,7 +43,8 @@ fn releases(program: &str) -> Vec<(u32, PathBuf)> {
         })
         .collect();
     if found.is_empty() {
-        eprintln!("skipped: no {program}-19 or later (apt-get install llvm-19 clang-19)");
+        let what = format!("text and encodings of {program}");
+        oracle::skip(&what, format!("no {program}-19 or later is installed"));
     }
     found
 }

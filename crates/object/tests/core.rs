@@ -103,20 +103,9 @@ impl Libbpf {
     }
 
     fn build() -> Option<Libbpf> {
-        let home = || Some(PathBuf::from(env::var_os("HOME")?).join(".cache/beebox/selftests"));
-        let cache = env::var_os("BEEBOX_CACHE")
-            .map(PathBuf::from)
-            .or_else(home)?;
-        let release = cache.join("7.2");
-        let tools = release.join("linux/tools");
-        let library = release.join("tools/libbpf.a");
-        if !library.exists() {
-            let is = |name, value| env::var(name).is_ok_and(|found| found == value);
-            let must = is("CI", "true") && is("BEEBOX_ORACLE", "required");
-            assert!(!must, "libbpf must be asked, but {library:?} is not there");
-            eprintln!("SKIPPED: no {}", library.display());
-            return None;
-        }
+        let library = oracle::selftest_path("7.2/tools/libbpf.a");
+        let library = oracle::found("relocations by libbpf", library)?;
+        let tools = oracle::selftests().join("7.2/linux/tools");
         let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("libbpf-relocations");
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testkit/libbpf/relocations.c");
         let built = Command::new("cc")
@@ -135,7 +124,7 @@ impl Libbpf {
         assert!(built.is_ok_and(|status| status.success()), "no {program:?}");
         Some(Libbpf {
             program,
-            objects: release.join("obj-v3"),
+            objects: oracle::selftests().join("7.2/obj-v3"),
         })
     }
 

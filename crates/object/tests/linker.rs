@@ -4,9 +4,8 @@
 //! and `linked.o` is what bpftool 7.8 (libbpf of Linux 7.2) made of them. The files in
 //! `linker/refused` do not fit `second.o`; each says on its first line what is
 //! said about it. Where that bpftool is, it is asked again, and about every object
-//! of the kernel's own tests and random sets of them; where it is not, the tests
-//! say so and pass. `BEEBOX_ORACLE_PROGRAMS` sets how many sets,
-//! `BEEBOX_ORACLE_SEED` where they start.
+//! of the kernel's own tests and random sets of them; where it is absent, those tests
+//! are skipped.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -217,19 +216,9 @@ struct Bpftool {
 impl Bpftool {
     /// `name` keeps the outputs of tests apart.
     fn find(name: &str) -> Option<Bpftool> {
-        let home = || Some(PathBuf::from(env::var_os("HOME")?).join(".cache/beebox/selftests"));
-        let cache = env::var_os("BEEBOX_CACHE")
-            .map(PathBuf::from)
-            .or_else(home)?;
-        let release = cache.join("7.2");
-        let program = release.join("tools/bpftool");
-        if !program.exists() {
-            let is = |name, value| env::var(name).is_ok_and(|found| found == value);
-            let must = is("CI", "true") && is("BEEBOX_ORACLE", "required");
-            assert!(!must, "bpftool must be asked, but {program:?} is not there");
-            eprintln!("SKIPPED: no {}", program.display());
-            return None;
-        }
+        let program = oracle::selftest_path("7.2/tools/bpftool");
+        let program = oracle::found("objects linked by bpftool", program)?;
+        let release = oracle::selftests().join("7.2");
         Some(Bpftool {
             program,
             objects: release.join("obj-v3"),
@@ -375,13 +364,10 @@ fn random_sets_are_linked_as_libbpf_does() {
     let Some(bpftool) = Bpftool::find("linker-random") else {
         return;
     };
-    let number = |name| env::var(name).ok().and_then(|text| text.parse().ok());
-    let start: u64 = number("BEEBOX_ORACLE_SEED").unwrap_or(0);
-    let count: u64 = number("BEEBOX_ORACLE_PROGRAMS").unwrap_or(300);
     let objects = files(&bpftool.objects, ".o");
     let mut linked = 0;
     let mut differences = Vec::new();
-    for seed in start..start + count {
+    for seed in oracle::seeds(300) {
         let mut random = Random(seed);
         let size = [2, 2, 2, 3, 5][random.below(5)];
         let set: Vec<_> = (0..size)
@@ -392,7 +378,10 @@ fn random_sets_are_linked_as_libbpf_does() {
             Err(difference) => differences.push(difference),
         }
     }
-    eprintln!("{count} sets, {linked} of them linked, the others refused");
+    eprintln!(
+        "{} sets, {linked} of them linked, the others refused",
+        oracle::seeds(300).count()
+    );
     assert!(differences.is_empty(), "{differences:#?}");
 }
 

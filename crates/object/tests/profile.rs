@@ -1,11 +1,10 @@
 //! How far the stored profile of Linux 6.18 carries: every program of the kernel's
 //! own tests, linked alone, for the running kernel and for the profile. Both must
-//! come to the same, but for the numbers of types, which are the profile's own. Where
-//! the tests' objects or the kernel are not here the test says so and passes.
+//! come to the same, but for the numbers of types, which are the profile's own.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::{env, fs};
 
 use beebox_object::{Features, Object, SymbolAddress, Target};
 use btf::Btf;
@@ -19,21 +18,28 @@ const MOST_DIFFERENT: f64 = 0.1;
 /// The sets of the tests' objects.
 const SETS: &[&str] = &["7.2/obj-v3", "7.2/obj-v4", "6.12/obj-v3"];
 
-fn objects() -> Vec<PathBuf> {
-    let home = || Some(PathBuf::from(env::var_os("HOME")?).join(".cache/beebox/selftests"));
-    let cache = env::var_os("BEEBOX_CACHE").map(PathBuf::from).or_else(home);
+fn objects() -> Result<Vec<PathBuf>, String> {
     let mut paths = Vec::new();
     for set in SETS {
-        let directory = cache.as_ref().map(|cache| cache.join(set));
-        let entries = directory.and_then(|directory| fs::read_dir(directory).ok());
-        let files = entries
-            .into_iter()
-            .flatten()
-            .map(|entry| entry.unwrap().path());
+        let entries = fs::read_dir(oracle::selftest_path(set)?).unwrap();
+        let files = entries.map(|entry| entry.unwrap().path());
         paths.extend(files.filter(|path| path.extension() == Some("o".as_ref())));
     }
     paths.sort();
-    paths
+    Ok(paths)
+}
+
+/// The types of the running kernel, if it is Linux 6.18.
+fn running_types() -> Result<Vec<u8>, String> {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    if !release.starts_with("6.18.") {
+        return Err(format!(
+            "the kernel is not Linux 6.18 but {:?}",
+            release.trim()
+        ));
+    }
+    let types = "/sys/kernel/btf/vmlinux";
+    fs::read(types).map_err(|error| format!("{types}: {error}"))
 }
 
 /// What a program comes to, without numbers of types.
@@ -62,12 +68,11 @@ fn outcome(object: &Object<'_>, target: &Target<'_>) -> Result<Program, String> 
 
 #[test]
 fn programs_link_for_the_profile_as_for_the_kernel() {
-    let kernel = fs::read("/sys/kernel/btf/vmlinux").ok();
-    let is_6_18 = fs::read_to_string("/proc/sys/kernel/osrelease")
-        .is_ok_and(|release| release.starts_with("6.18."));
-    let paths = objects();
-    let (Some(kernel), true, false) = (kernel, is_6_18, paths.is_empty()) else {
-        eprintln!("SKIPPED: no Linux 6.18 or no objects of its tests");
+    let what = "selftests linked for the built-in and the running kernel";
+    let Some(kernel) = oracle::found(what, running_types()) else {
+        return;
+    };
+    let Some(paths) = oracle::found(what, objects()) else {
         return;
     };
     let kernel = Btf::parse(kernel).unwrap();

@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn programs_run_on_packets() {
         let Some(dpdk) = Dpdk::load() else {
-            eprintln!("skipped: no librte_bpf (apt-get install librte-bpf23)");
+            oracle::skip("binding of librte_bpf", "no librte_bpf");
             return;
         };
         let program = slots("r6 = r1\nr0 = *(u16 *)skb[1]\nexit\n");

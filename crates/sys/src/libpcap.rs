@@ -248,7 +248,7 @@ mod tests {
     fn libpcap() -> Option<Libpcap> {
         let libpcap = Libpcap::load();
         if libpcap.is_err() {
-            eprintln!("skipped: no libpcap");
+            oracle::skip("binding of libpcap", "no libpcap");
         }
         libpcap.ok()
     }

@@ -43,6 +43,19 @@ pub enum Unavailable {
     },
 }
 
+impl std::fmt::Display for Unavailable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Unavailable::OtherKernel(release) => {
+                write!(f, "the kernel is not Linux {KERNEL} but {release:?}")
+            }
+            Unavailable::Refused { door, errno } => write!(f, "{door}: {errno}"),
+        }
+    }
+}
+
+impl std::error::Error for Unavailable {}
+
 /// The release of the running kernel, without what its builder appended, when it
 /// is the one that we model.
 pub fn kernel_release() -> Result<String, Unavailable> {

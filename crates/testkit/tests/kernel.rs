@@ -1,25 +1,15 @@
 //! The models against the running kernel.
 //!
-//! Each test asks about a bounded number of programs; `BEEBOX_ORACLE_PROGRAMS`
-//! sets another, and `BEEBOX_ORACLE_SEED` where the seeds start. Where the kernel
-//! can't be asked a test says so on standard error and passes, unless `CI` is
-//! `true` and `BEEBOX_ORACLE` is `required`.
+//! Each test asks about a bounded number of programs, generated from
+//! `oracle::seeds`.
 
 use beebox_testkit::kernel::page::{SECCOMP_RULES, SOCKET_RULES};
 use beebox_testkit::kernel::{self, Comparison, Unavailable};
-use std::env;
-use std::ops::Range;
+use oracle::seeds;
 
-/// The seeds to ask about, unless the environment says otherwise.
-fn seeds(default: u64) -> Range<u64> {
-    let number = |name| env::var(name).ok().and_then(|value| value.parse().ok());
-    let start = number("BEEBOX_ORACLE_SEED").unwrap_or(0);
-    start..start + number("BEEBOX_ORACLE_PROGRAMS").unwrap_or(default)
-}
-
-/// What was found; `None` where the kernel can't be asked and need not be.
+/// The comparison; `None` where the kernel can't be asked.
 fn answered(what: &str, answer: Result<Comparison, Unavailable>) -> Option<Comparison> {
-    let comparison = asked(what, answer)?;
+    let comparison = oracle::found(what, answer)?;
     eprintln!(
         "{what}: {} programs, {} runs, {} differences",
         comparison.programs,
@@ -27,21 +17,6 @@ fn answered(what: &str, answer: Result<Comparison, Unavailable>) -> Option<Compa
         comparison.differences.len()
     );
     Some(comparison)
-}
-
-/// The kernel's answer; `None` where it can't be asked and need not be.
-fn asked<T>(what: &str, answer: Result<T, Unavailable>) -> Option<T> {
-    let is = |name, value| env::var(name).is_ok_and(|found| found == value);
-    match answer {
-        Ok(answer) => Some(answer),
-        Err(why) if is("CI", "true") && is("BEEBOX_ORACLE", "required") => {
-            panic!("{what}: the kernel must be asked, but can't be: {why:?}")
-        }
-        Err(why) => {
-            eprintln!("SKIPPED {what}: the kernel can't be asked: {why:?}");
-            None
-        }
-    }
 }
 
 fn assert_same(comparison: &Comparison) {
@@ -126,7 +101,7 @@ fn every_opcode_is_judged_as_the_model_says() {
 #[test]
 fn ebpf_programs_compute_what_the_reference_does() {
     let answer = kernel::ebpf::compare_with_kernel(seeds(3_000));
-    let Some(found) = asked("eBPF programs", answer) else {
+    let Some(found) = oracle::found("eBPF programs", answer) else {
         return;
     };
     eprintln!(
@@ -176,7 +151,7 @@ fn an_exchange_of_32_bits_clears_the_upper_half_but_in_the_kernel() {
     let reference = kernel::ebpf::reference_packet(&program, &packet);
     assert_eq!(reference.expect("safe")[8..], [0; 8]);
     let answer = kernel::ebpf::kernel_packet(&program, &packet);
-    if let Some(kernel) = asked("an exchange of 32 bits", answer) {
+    if let Some(kernel) = oracle::found("an exchange of 32 bits", answer) {
         assert_eq!(kernel[8..12], [0; 4], "the lower half");
         eprintln!("the upper half in the kernel: {:x?}", &kernel[12..]);
     }

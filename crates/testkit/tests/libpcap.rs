@@ -6,23 +6,14 @@ use classic::{Program, Rules, Semantics, check};
 use isa::classic::SockFilter;
 use packet::Packet;
 use spec::SplitMix;
-use std::env;
 use sys::libpcap::Libpcap;
 
 #[test]
 fn capture_semantics_are_those_of_libpcap() {
-    let libpcap = match Libpcap::load() {
-        Ok(libpcap) => libpcap,
-        Err(absent) => {
-            let is = |name, value| env::var(name).is_ok_and(|found| found == value);
-            let required = is("CI", "true") && is("BEEBOX_ORACLE", "required");
-            assert!(!required, "libpcap must be asked: {absent:?}");
-            eprintln!("SKIPPED capture semantics: no libpcap: {absent:?}");
-            return;
-        }
+    let libpcap = Libpcap::load().map_err(|absent| format!("{absent:?}"));
+    let Some(libpcap) = oracle::found("libpcap's interpreter", libpcap) else {
+        return;
     };
-    let programs = env::var("BEEBOX_ORACLE_PROGRAMS").ok();
-    let programs = programs.and_then(|n| n.parse().ok()).unwrap_or(50_000);
     let ours = |program: &[SockFilter], packets: &[Packet<'_>], values: &mut Vec<u32>| {
         let checked = check(program, Rules::Capture).expect("generated programs are valid");
         let prepared = Program::prepare(&checked, Semantics::Capture);
@@ -35,7 +26,7 @@ fn capture_semantics_are_those_of_libpcap() {
         let run = |packet: &Packet<'_>| interpreter.run(packet.data(), packet.wire_len());
         values.extend(packets.iter().map(run));
     };
-    let (pairs, difference) = compare_engines(0..programs, Dialect::Socket, ours, theirs);
+    let (pairs, difference) = compare_engines(oracle::seeds(50_000), Dialect::Socket, ours, theirs);
     eprintln!("libpcap {}: {pairs} pairs", libpcap.version());
     assert!(difference.is_none(), "{difference:?}");
 }

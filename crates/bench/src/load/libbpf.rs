@@ -62,7 +62,7 @@ fn candidates(reasons: &mut Vec<String>) -> Vec<(&'static str, PathBuf)> {
 
 /// Makes the shared object, unless it is there.
 pub(super) fn built() -> Result<PathBuf, String> {
-    let release = cache().join(newest());
+    let release = oracle::selftests().join(newest());
     let tools = release.join("linux/tools");
     let file = release.join("tools").join(BUILT);
     if file.exists() {
@@ -75,17 +75,9 @@ pub(super) fn built() -> Result<PathBuf, String> {
     Ok(file)
 }
 
-/// Where the selftests are kept.
-fn cache() -> PathBuf {
-    match env::var_os("BEEBOX_CACHE") {
-        Some(place) => place.into(),
-        None => Path::new(&env::var_os("HOME").unwrap_or_default()).join(".cache/beebox/selftests"),
-    }
-}
-
 /// The newest release that was built.
 fn newest() -> String {
-    let said = fs::read_to_string(cache().join("newest"));
+    let said = fs::read_to_string(oracle::selftests().join("newest"));
     said.map_or_else(|_| "7.2".into(), |said| said.trim().to_owned())
 }
 

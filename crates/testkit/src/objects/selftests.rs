@@ -1,9 +1,8 @@
 //! Where the kernel's selftests lie once they are built, outside the tree.
 
-use std::env;
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The release whose libbpf answers for all sets.
 pub const RELEASE: &str = "7.2";
@@ -51,7 +50,9 @@ impl Set {
 
     /// Its objects, by name; none where the set was not built.
     pub fn objects(&self) -> io::Result<Vec<PathBuf>> {
-        let directory = cache().join(self.release).join(format!("obj-{}", self.cpu));
+        let directory = oracle::selftests()
+            .join(self.release)
+            .join(format!("obj-{}", self.cpu));
         let entries = match fs::read_dir(&directory) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries?,
@@ -68,21 +69,12 @@ impl Set {
     }
 }
 
-/// Where the selftests are kept: `BEEBOX_CACHE`, or a place in the home
-/// directory.
-pub fn cache() -> PathBuf {
-    match env::var_os("BEEBOX_CACHE") {
-        Some(place) => place.into(),
-        None => Path::new(&env::var_os("HOME").unwrap_or_default()).join(".cache/beebox/selftests"),
-    }
-}
-
 /// The tools that were built with [`RELEASE`]: libbpf, its headers, bpftool.
 pub fn tools() -> PathBuf {
-    cache().join(RELEASE).join("tools")
+    oracle::selftests().join(RELEASE).join("tools")
 }
 
 /// The kernel's `tools` directory of [`RELEASE`], where libbpf's source is.
 pub fn sources() -> PathBuf {
-    cache().join(RELEASE).join("linux/tools")
+    oracle::selftests().join(RELEASE).join("linux/tools")
 }

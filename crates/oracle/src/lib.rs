@@ -1,0 +1,101 @@
+//! Decides whether a test that compares with an outside oracle runs.
+//!
+//! An oracle is anything that a machine may lack: the running kernel, a library,
+//! a program, the built selftests. A test asks for it through [`found`] (or
+//! reports its absence with [`skip`]). Where it is absent, the test is skipped:
+//! one line goes to standard error, past the test harness's capture, and is
+//! appended to the file named by `BEEBOX_SKIPPED`, so that a run can be
+//! summarised. With `CI=true` and `BEEBOX_ORACLE=required` an absent oracle
+//! fails the test instead.
+//!
+//! Comparisons on generated input take their seeds from [`seeds`]; the selftests
+//! are found through [`selftests`].
+#![forbid(unsafe_code)]
+
+use std::env;
+use std::fmt::Display;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// True if an absent oracle is a failure: `CI` is `true` and `BEEBOX_ORACLE` is
+/// `required`.
+pub fn is_required() -> bool {
+    let is = |name, value| env::var_os(name).is_some_and(|found| found == value);
+    is("CI", "true") && is("BEEBOX_ORACLE", "required")
+}
+
+/// The oracle for the comparison `what`; `None` where it is absent, which is
+/// reported by [`skip`].
+///
+/// # Panics
+/// If the oracle is absent and [required](is_required).
+pub fn found<T, E: Display>(what: &str, oracle: Result<T, E>) -> Option<T> {
+    match oracle {
+        Ok(oracle) => Some(oracle),
+        Err(absent) => {
+            skip(what, absent);
+            None
+        }
+    }
+}
+
+/// Reports that the comparison `what` is skipped because of `why`.
+///
+/// # Panics
+/// If oracles are [required](is_required).
+pub fn skip(what: &str, why: impl Display) {
+    let line = format!("skipped: {what}: {why}\n");
+    assert!(!is_required(), "required comparison {line}");
+    // Written, not printed: the harness drops what a passing test prints.
+    let _ = io::stderr().write_all(line.as_bytes());
+    if let Some(path) = env::var_os("BEEBOX_SKIPPED") {
+        let file = OpenOptions::new().create(true).append(true).open(path);
+        let _ = file.and_then(|mut file| file.write_all(line.as_bytes()));
+    }
+}
+
+/// Seeds of a comparison on generated input: `BEEBOX_ORACLE_PROGRAMS` of them
+/// (`default` if unset), from `BEEBOX_ORACLE_SEED` on (0 if unset).
+///
+/// # Panics
+/// If one of the two is set to something that is not a number.
+pub fn seeds(default: u64) -> Range<u64> {
+    let start = number("BEEBOX_ORACLE_SEED").unwrap_or(0);
+    start..start + number("BEEBOX_ORACLE_PROGRAMS").unwrap_or(default)
+}
+
+fn number(name: &str) -> Option<u64> {
+    let text = env::var(name).ok()?;
+    let number = text.parse();
+    Some(number.unwrap_or_else(|_| panic!("{name} is {text:?}, which is not a number")))
+}
+
+/// Directory of the kernel's built selftests, one subdirectory for each release:
+/// `BEEBOX_CACHE`, or `.cache/beebox/selftests` in the home directory.
+pub fn selftests() -> PathBuf {
+    match env::var_os("BEEBOX_CACHE") {
+        Some(place) => place.into(),
+        None => Path::new(&env::var_os("HOME").unwrap_or_default()).join(".cache/beebox/selftests"),
+    }
+}
+
+/// A path below [`selftests`], or why there is none.
+pub fn selftest_path(path: &str) -> Result<PathBuf, String> {
+    let path = selftests().join(path);
+    match fs::metadata(&path) {
+        Ok(_) => Ok(path),
+        Err(error) => Err(format!("{}: {error}", path.display())),
+    }
+}
+
+/// A program of the system, found by running it with `--version`, or why it
+/// cannot be run.
+pub fn program(name: &str) -> Result<std::process::Command, String> {
+    let probe = std::process::Command::new(name).arg("--version").output();
+    match probe {
+        Ok(_) => Ok(std::process::Command::new(name)),
+        Err(error) => Err(format!("{name}: {error}")),
+    }
+}

@@ -1,0 +1,45 @@
+//! An absent oracle is skipped and counted, or fails where it is required. The
+//! environment decides, so each case is this test binary run again.
+
+use std::process::{Command, Output};
+use std::{env, fs, process};
+
+/// Runs the ignored test below in an environment of its own.
+fn run(variables: &[(&str, &str)]) -> Output {
+    let mut command = Command::new(env::current_exe().expect("this test"));
+    command.args(["--ignored", "--exact", "one_absent_oracle"]);
+    for name in ["CI", "BEEBOX_ORACLE", "BEEBOX_SKIPPED"] {
+        command.env_remove(name);
+    }
+    command.envs(variables.iter().copied());
+    command.output().expect("this test runs")
+}
+
+#[test]
+#[ignore = "run by the tests below"]
+fn one_absent_oracle() {
+    let oracle = beebox_oracle::selftest_path("no/such/file");
+    assert_eq!(beebox_oracle::found("nothing", oracle), None);
+}
+
+#[test]
+fn an_absent_oracle_is_reported_and_counted() {
+    let name = format!("beebox-oracle-{}", process::id());
+    let counted = env::temp_dir().join(name);
+    let path = counted.to_str().expect("a name in UTF-8");
+    for count in 1..=2 {
+        let output = run(&[("BEEBOX_SKIPPED", path), ("BEEBOX_ORACLE", "required")]);
+        assert!(output.status.success());
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(stderr.contains("skipped: nothing: "), "{stderr}");
+        let lines = fs::read_to_string(&counted).expect("the file of skips");
+        assert_eq!(lines.matches("skipped: nothing: ").count(), count);
+    }
+    fs::remove_file(counted).expect("the file is ours");
+}
+
+#[test]
+fn an_absent_oracle_fails_where_it_is_required() {
+    let output = run(&[("CI", "true"), ("BEEBOX_ORACLE", "required")]);
+    assert!(!output.status.success());
+}
