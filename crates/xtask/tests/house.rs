@@ -15,7 +15,7 @@ const LAYERS: &[&[&str]] = &[
     &["isa", "packet", "btf"],
     &["spec", "capture", "profile"],
     &["classic", "vm", "program"],
-    &["lower", "object"],
+    &["lower", "object", "verifier"],
     &["interp", "jit", "seccomp"],
     &["beebox"],
     &["report"],

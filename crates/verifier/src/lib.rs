@@ -1,0 +1,46 @@
+//! The eBPF verifier: proves programs safe as Linux 6.18 does, with the kernel's
+//! verdict, reason, counts and log.
+//!
+//! Abstract interpretation over all paths in the kernel's order, with precision
+//! tracking and pruning by state equality. Six contexts, narrow to wide:
+//!
+//! * [`env::Env`]: program, kernel, registry, options; read only.
+//! * [`facts::Facts`]: results of the passes before the walk; read only.
+//! * [`state::State`]: what is known on the current path.
+//! * [`walk::Walk`]: the current path with all of the above, and the requests that a
+//!   check may make (a precise scalar, another branch, a new identity).
+//! * [`explore::Explorer`]: work list, checkpoints, counters.
+//! * [`log::Sink`]: the log.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`domain`] | numbers: tnum, ranges, arithmetic on them |
+//! | [`state`] | registers, stack slots, frames, references |
+//! | [`facts`] | control flow, subprograms, prune points, liveness |
+//! | [`alu`], [`mem`], [`flow`], [`call`], [`resolve`] | one check per kind of instruction |
+//! | [`explore`] | order of the walk, pruning, loops |
+//! | [`precise`] | backtracking |
+//! | [`log`] | the log's text |
+#![forbid(unsafe_code)]
+
+pub mod alu;
+pub mod call;
+pub mod domain;
+pub mod env;
+pub mod explore;
+pub mod facts;
+pub mod flow;
+#[macro_use]
+pub mod log;
+pub mod mem;
+mod options;
+pub mod precise;
+pub mod resolve;
+pub mod state;
+mod verdict;
+mod verify;
+pub mod walk;
+
+pub use options::{Options, Stress};
+pub use verdict::{Refusal, RefusalKind, Result, Statistics, Stop, Verdict, Verification, errno};
+pub use verify::verify;

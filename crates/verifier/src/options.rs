@@ -1,0 +1,39 @@
+//! Options of a verification.
+
+/// Options of a verification.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Bits of the kernel's `log_level`: 1 final path, 2 every instruction, 4 statistics.
+    pub log_level: u32,
+    /// Skip precision requests for what is precise or already requested.
+    pub precision_skip: bool,
+    /// Collect what is known at each instruction, for the compiler and for explanations.
+    pub collect_facts: bool,
+    /// Switches that must not change the verdict.
+    pub stress: Stress,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            log_level: 0,
+            precision_skip: true,
+            collect_facts: false,
+            stress: Stress::default(),
+        }
+    }
+}
+
+/// Switches for tests: each is a free oracle, as the verdict must not change by it except
+/// by the complexity limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stress {
+    /// Never prune.
+    pub no_pruning: bool,
+    /// Every scalar is precise from the start.
+    pub all_precise: bool,
+    /// A checkpoint at every instruction.
+    pub checkpoint_everywhere: bool,
+    /// Check the invariants of every register after every instruction.
+    pub assert_invariants: bool,
+}

@@ -1,0 +1,26 @@
+//! The abstract machine state: what is known of registers, stack, references and
+//! locks at one point of one path.
+//!
+//! A [`State`] is cheap to fork: frames and stacks are shared by reference count and
+//! copied when one of the owners writes (`Rc::make_mut`). A checkpoint or a pushed
+//! branch therefore copies pointers, and a frame that is not written afterwards is
+//! never copied.
+//!
+//! Invariants: a register whose [`RegState::kind`] is [`RegKind::Scalar`] has
+//! `off == 0` unless its id carries [`ADD_CONST`]; stack slot 0 covers
+//! `[fp-8, fp)`, slot n covers `[fp-8(n+1), fp-8n)`; `frames` is never empty.
+
+mod frame;
+mod reference;
+mod reg;
+mod slot;
+mod verifier_state;
+
+pub use frame::{Frame, MAIN_CALLSITE};
+pub use reference::{LockOwner, Reference, ReferenceKind};
+pub use reg::{
+    ADD_CONST, DynptrKind, IterState, MapRef, PKT_AT_END, PKT_BEYOND_END, RegKind, RegState,
+    TypeFlags, TypeRef,
+};
+pub use slot::{SlotKind, StackSlot};
+pub use verifier_state::{HistoryEntry, HistoryFlags, LinkedRegs, MAX_CALL_FRAMES, State, StateId};

@@ -1,0 +1,53 @@
+//! References that a program acquired and must release, and held locks.
+
+use super::reg::{MapRef, TypeRef};
+
+/// Kind of an acquired reference (kernel: `enum ref_state_type`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReferenceKind {
+    /// A pointer that must be released.
+    Pointer,
+    /// Saved IRQ flags.
+    Irq,
+    /// A `bpf_spin_lock`.
+    Lock,
+    /// A `bpf_res_spin_lock`.
+    ResLock,
+    /// A `bpf_res_spin_lock` taken with interrupts disabled.
+    ResLockIrq,
+}
+
+impl ReferenceKind {
+    /// True for locks of every kind.
+    pub const fn is_lock(self) -> bool {
+        matches!(
+            self,
+            ReferenceKind::Lock | ReferenceKind::ResLock | ReferenceKind::ResLockIrq
+        )
+    }
+}
+
+/// The object that contains a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum LockOwner {
+    /// No lock.
+    #[default]
+    None,
+    /// Values of a map.
+    Map(MapRef),
+    /// An allocated object of a BTF object.
+    Type(TypeRef),
+}
+
+/// One acquired reference (kernel: `struct bpf_reference_state`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reference {
+    /// What was acquired.
+    pub kind: ReferenceKind,
+    /// Its identity.
+    pub id: u32,
+    /// The instruction that acquired it.
+    pub insn_idx: u32,
+    /// Of a lock, the object that contains it.
+    pub owner: LockOwner,
+}

@@ -1,0 +1,271 @@
+//! One register: the kind of value, its flags, and its number.
+//!
+//! The fields are those of the kernel's `struct bpf_reg_state`; the union becomes the
+//! payload of [`RegKind`].
+
+use crate::domain::Scalar;
+
+pub use spec::registry::TypeFlags;
+
+/// Mark in [`RegState::id`] of a scalar that differs from the other registers of that
+/// id by the constant [`RegState::off`] (kernel: `BPF_ADD_CONST`).
+pub const ADD_CONST: u32 = 1 << 31;
+
+/// [`RegKind::Packet`] range of a pointer that is known to be at the packet's end.
+pub const PKT_AT_END: i32 = -1;
+
+/// [`RegKind::Packet`] range of a pointer that is known to be beyond the packet's end.
+pub const PKT_BEYOND_END: i32 = -2;
+
+/// A map of the program: index into [`crate::env::Env::maps`], which lists the
+/// program's maps and behind them the inner maps of maps of maps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct MapRef(pub u32);
+
+/// A type of a BTF object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TypeRef {
+    /// 0 vmlinux, 1 the program's BTF, from 2 on the modules.
+    pub btf: u32,
+    /// Type id within that BTF object.
+    pub id: u32,
+}
+
+impl TypeRef {
+    /// [`TypeRef::btf`] of vmlinux.
+    pub const VMLINUX: u32 = 0;
+    /// [`TypeRef::btf`] of the program's own BTF.
+    pub const PROGRAM: u32 = 1;
+}
+
+/// State of an open-coded iterator's stack slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum IterState {
+    Invalid,
+    Active,
+    Drained,
+}
+
+/// Kind of dynptr.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum DynptrKind {
+    Local,
+    Ringbuf,
+    Skb,
+    Xdp,
+    SkbMeta,
+}
+
+/// Kind of value in a register (kernel: `enum bpf_reg_type` without its flags, with
+/// the union of `struct bpf_reg_state` as payload).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[allow(missing_docs)]
+pub enum RegKind {
+    /// Not written on this path; not readable.
+    #[default]
+    NotInit,
+    Scalar,
+    Ctx,
+    /// `map_uid` distinguishes lookups of inner maps.
+    MapPtr {
+        map: MapRef,
+        uid: u32,
+    },
+    MapValue {
+        map: MapRef,
+        uid: u32,
+    },
+    MapKey {
+        map: MapRef,
+        uid: u32,
+    },
+    /// Stack of the frame of that number.
+    Stack {
+        frame: u32,
+    },
+    /// `range`: bytes from the variable base that a comparison has proven readable.
+    PacketMeta {
+        range: i32,
+    },
+    /// As `PacketMeta`; negative values are [`PKT_AT_END`] and [`PKT_BEYOND_END`].
+    Packet {
+        range: i32,
+    },
+    PacketEnd,
+    FlowKeys,
+    Socket,
+    SockCommon,
+    TcpSock,
+    TpBuffer,
+    XdpSock,
+    BtfId {
+        ty: TypeRef,
+    },
+    Mem {
+        size: u32,
+        dynptr_id: u32,
+    },
+    Arena,
+    Buf,
+    Func {
+        subprog: u32,
+    },
+    ConstDynptr {
+        kind: DynptrKind,
+    },
+    /// Stack slot of a dynptr; only in slots.
+    Dynptr {
+        kind: DynptrKind,
+        first: bool,
+    },
+    /// Stack slot of an iterator; only in slots. The state and depth are packed to keep
+    /// registers small.
+    Iter {
+        type_id: u32,
+        state: IterState,
+        program_btf: bool,
+    },
+    /// Stack slot of saved IRQ flags; only in slots.
+    Irq {
+        lock_kfunc: bool,
+    },
+}
+
+impl RegKind {
+    /// The kernel's number of the base type (`enum bpf_reg_type`), 0 to 21; slot-only
+    /// kinds have numbers from 32 on.
+    pub const fn number(self) -> u32 {
+        match self {
+            RegKind::NotInit => 0,
+            RegKind::Scalar => 1,
+            RegKind::Ctx => 2,
+            RegKind::MapPtr { .. } => 3,
+            RegKind::MapValue { .. } => 4,
+            RegKind::MapKey { .. } => 5,
+            RegKind::Stack { .. } => 6,
+            RegKind::PacketMeta { .. } => 7,
+            RegKind::Packet { .. } => 8,
+            RegKind::PacketEnd => 9,
+            RegKind::FlowKeys => 10,
+            RegKind::Socket => 11,
+            RegKind::SockCommon => 12,
+            RegKind::TcpSock => 13,
+            RegKind::TpBuffer => 14,
+            RegKind::XdpSock => 15,
+            RegKind::BtfId { .. } => 16,
+            RegKind::Mem { .. } => 17,
+            RegKind::Arena => 18,
+            RegKind::Buf => 19,
+            RegKind::Func { .. } => 20,
+            RegKind::ConstDynptr { .. } => 21,
+            RegKind::Dynptr { .. } => 32,
+            RegKind::Iter { .. } => 33,
+            RegKind::Irq { .. } => 34,
+        }
+    }
+
+    /// True for packet and packet-meta pointers.
+    pub const fn is_packet(self) -> bool {
+        matches!(self, RegKind::Packet { .. } | RegKind::PacketMeta { .. })
+    }
+
+    /// True for pointers to sockets of any kind that helpers know.
+    pub const fn is_socket(self) -> bool {
+        matches!(
+            self,
+            RegKind::Socket | RegKind::SockCommon | RegKind::TcpSock | RegKind::XdpSock
+        )
+    }
+}
+
+/// What is known of one register (kernel: `struct bpf_reg_state`).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RegState {
+    /// Kind of value with its payload.
+    pub kind: RegKind,
+    /// Modifiers of the pointer's type.
+    pub flags: TypeFlags,
+    /// Fixed part of a pointer's offset; of a scalar whose id carries [`ADD_CONST`], the
+    /// difference to the other registers of the id.
+    pub off: i32,
+    /// Identity shared by registers that hold the same value or the same variable
+    /// offset; 0: none.
+    pub id: u32,
+    /// Identity of the acquired reference that the pointer belongs to; 0: none.
+    pub ref_obj_id: u32,
+    /// The scalar's value matters for safety.
+    pub precise: bool,
+    /// A precision request for this scalar was already carried into the history
+    /// (`precision-skip`); never compared, never logged.
+    pub propagated: bool,
+    /// Value of a scalar; variable part of a pointer's offset.
+    pub num: Scalar,
+}
+
+impl RegState {
+    /// A register that is not written yet.
+    pub const NOT_INIT: RegState = RegState {
+        kind: RegKind::NotInit,
+        flags: TypeFlags::NONE,
+        off: 0,
+        id: 0,
+        ref_obj_id: 0,
+        precise: false,
+        propagated: false,
+        num: Scalar::UNKNOWN,
+    };
+
+    /// A scalar of unknown value, imprecise.
+    pub const UNKNOWN: RegState = RegState {
+        kind: RegKind::Scalar,
+        ..RegState::NOT_INIT
+    };
+
+    /// A scalar of known value.
+    pub fn constant(value: u64) -> RegState {
+        RegState {
+            kind: RegKind::Scalar,
+            num: Scalar::constant(value),
+            ..RegState::NOT_INIT
+        }
+    }
+
+    /// A pointer of that kind with offset zero.
+    pub fn pointer(kind: RegKind, flags: TypeFlags) -> RegState {
+        RegState {
+            kind,
+            flags,
+            num: Scalar::constant(0),
+            ..RegState::NOT_INIT
+        }
+    }
+
+    /// True for [`RegKind::Scalar`].
+    pub const fn is_scalar(&self) -> bool {
+        matches!(self.kind, RegKind::Scalar)
+    }
+
+    /// True for a scalar of one known value.
+    pub fn is_constant(&self) -> bool {
+        self.is_scalar() && self.num.var_off.is_const()
+    }
+
+    /// True for the scalar 0.
+    pub fn is_null(&self) -> bool {
+        self.is_scalar() && self.num.var_off.is_const() && self.num.var_off.value == 0
+    }
+
+    /// True if the pointer may be null.
+    pub const fn may_be_null(&self) -> bool {
+        self.flags.has(TypeFlags::PTR_MAYBE_NULL)
+    }
+
+    /// The kernel's number of base type and flags together.
+    pub const fn type_code(&self) -> u32 {
+        self.kind.number() | self.flags.0
+    }
+}
+
+const _: () = assert!(size_of::<RegState>() <= 104);

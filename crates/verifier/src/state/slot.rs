@@ -1,0 +1,65 @@
+//! Eight bytes of stack.
+
+use super::reg::RegState;
+
+/// What one byte of stack holds (kernel: `enum bpf_stack_slot_type`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[repr(u8)]
+pub enum SlotKind {
+    /// Nothing was stored.
+    #[default]
+    Invalid = 0,
+    /// Part of a spilled register.
+    Spill = 1,
+    /// The program stored some data.
+    Misc = 2,
+    /// The program stored zero.
+    Zero = 3,
+    /// Part of a dynptr.
+    Dynptr = 4,
+    /// Part of an open-coded iterator.
+    Iter = 5,
+    /// Part of saved IRQ flags.
+    IrqFlag = 6,
+}
+
+/// Eight bytes of stack (kernel: `struct bpf_stack_state`).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StackSlot {
+    /// The spilled register; [`RegState::NOT_INIT`] where nothing is spilled.
+    pub reg: RegState,
+    /// Kind of each byte, from the highest address down: the byte at `fp+off` is at index
+    /// `(-off-1) % 8`.
+    pub kinds: [SlotKind; 8],
+}
+
+impl StackSlot {
+    /// Eight bytes that nothing was stored in.
+    pub const INVALID: StackSlot = StackSlot {
+        reg: RegState::NOT_INIT,
+        kinds: [SlotKind::Invalid; 8],
+    };
+
+    /// True if a register was spilled here, whole or narrow.
+    pub fn is_spilled(&self) -> bool {
+        self.kinds[7] == SlotKind::Spill
+    }
+
+    /// True if a scalar was spilled here, whole or narrow.
+    pub fn is_spilled_scalar(&self) -> bool {
+        self.is_spilled() && self.reg.is_scalar()
+    }
+
+    /// True if a scalar was spilled with all eight bytes.
+    pub fn is_spilled_scalar_whole(&self) -> bool {
+        self.kinds[0] == SlotKind::Spill && self.reg.is_scalar()
+    }
+
+    /// True if a dynptr, an iterator or IRQ flags occupy the slot.
+    pub fn is_special(&self) -> bool {
+        matches!(
+            self.kinds[7],
+            SlotKind::Dynptr | SlotKind::Iter | SlotKind::IrqFlag
+        )
+    }
+}

@@ -1,0 +1,259 @@
+//! The state of one path: frames, references, locks, counters, and the jump history
+//! since the last checkpoint.
+
+use std::ops::{Index, IndexMut};
+use std::rc::Rc;
+
+use super::frame::Frame;
+use super::reference::{LockOwner, Reference};
+use super::reg::RegState;
+
+/// Most frames on a call chain.
+pub const MAX_CALL_FRAMES: usize = 8;
+
+/// A checkpoint: index into the explorer's arena.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct StateId(pub u32);
+
+/// What a history entry says about its instruction (kernel: `INSN_F_*`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct HistoryFlags(pub u16);
+
+impl HistoryFlags {
+    /// Nothing particular.
+    pub const NONE: HistoryFlags = HistoryFlags(0);
+    /// The instruction accessed a stack slot through a stack pointer.
+    pub const STACK_ACCESS: HistoryFlags = HistoryFlags(1 << 9);
+    /// The destination register is a stack pointer.
+    pub const DST_STACK: HistoryFlags = HistoryFlags(1 << 10);
+    /// The source register is a stack pointer.
+    pub const SRC_STACK: HistoryFlags = HistoryFlags(1 << 11);
+
+    /// An access to slot `spi` of frame `frameno`.
+    pub fn stack_access(spi: usize, frameno: u32) -> HistoryFlags {
+        HistoryFlags((frameno as u16 & 7) | ((spi as u16 & 63) << 3) | Self::STACK_ACCESS.0)
+    }
+
+    /// True if all flags of `other` are set.
+    pub fn has(self, other: HistoryFlags) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Frame of a stack access.
+    pub fn frame(self) -> usize {
+        usize::from(self.0 & 7)
+    }
+
+    /// Slot of a stack access.
+    pub fn spi(self) -> usize {
+        usize::from((self.0 >> 3) & 63)
+    }
+}
+
+/// Registers and slots linked with a compared scalar, packed as the kernel packs them:
+/// up to six records of ten bits (frame 3, number 6, is register 1), count in the low
+/// four bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct LinkedRegs(pub u64);
+
+/// One instruction on the path since the last checkpoint that backtracking must know
+/// (kernel: `struct bpf_jmp_history_entry`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HistoryEntry {
+    /// The instruction.
+    pub idx: u32,
+    /// The instruction executed before it.
+    pub prev_idx: u32,
+    /// What it accessed.
+    pub flags: HistoryFlags,
+    /// Registers linked with a compared scalar.
+    pub linked: LinkedRegs,
+}
+
+/// What is known at one point of one path (kernel: `struct bpf_verifier_state`).
+#[derive(Clone, Debug)]
+pub struct State {
+    frames: [Option<Rc<Frame>>; MAX_CALL_FRAMES],
+    /// Number of the executing frame.
+    pub curframe: usize,
+    /// Acquired references and held locks, oldest first.
+    pub refs: Vec<Reference>,
+    /// Held `bpf_spin_lock`s and resilient locks.
+    pub active_locks: u32,
+    /// Depth of `bpf_preempt_disable`.
+    pub active_preempt_locks: u32,
+    /// Identity of the innermost saved IRQ state.
+    pub active_irq_id: u32,
+    /// Identity of the innermost lock.
+    pub active_lock_id: u32,
+    /// Object that contains the innermost lock.
+    pub active_lock_owner: LockOwner,
+    /// Inside `bpf_rcu_read_lock`.
+    pub active_rcu_lock: bool,
+    /// The path may sleep.
+    pub in_sleepable: bool,
+    /// Dead registers and slots were removed (`clean_verifier_state`).
+    pub cleaned: bool,
+    /// Paths from here that are not explored yet.
+    pub branches: u32,
+    /// Instruction that executes.
+    pub insn_idx: u32,
+    /// First instruction since the last checkpoint.
+    pub first_insn_idx: u32,
+    /// Last instruction executed; -1 at the start.
+    pub last_insn_idx: i32,
+    /// The checkpoint that this state continues.
+    pub parent: Option<StateId>,
+    /// Of a back-edge state, the checkpoint that it equals.
+    pub equal_state: Option<StateId>,
+    /// Instructions since the last checkpoint that backtracking must know.
+    pub history: Vec<HistoryEntry>,
+    /// Checkpoints above this state.
+    pub dfs_depth: u32,
+    /// Simulated iterations of callbacks so far.
+    pub callback_unroll_depth: u32,
+    /// Taken `may_goto` back edges.
+    pub may_goto_depth: u32,
+}
+
+impl State {
+    /// The state at the entry of a function.
+    pub fn new(frame: Frame, insn_idx: u32, in_sleepable: bool) -> State {
+        let mut frames: [Option<Rc<Frame>>; MAX_CALL_FRAMES] = Default::default();
+        frames[0] = Some(Rc::new(frame));
+        State {
+            frames,
+            curframe: 0,
+            refs: Vec::new(),
+            active_locks: 0,
+            active_preempt_locks: 0,
+            active_irq_id: 0,
+            active_lock_id: 0,
+            active_lock_owner: LockOwner::None,
+            active_rcu_lock: false,
+            in_sleepable,
+            cleaned: false,
+            branches: 1,
+            insn_idx,
+            first_insn_idx: insn_idx,
+            last_insn_idx: -1,
+            parent: None,
+            equal_state: None,
+            history: Vec::new(),
+            dfs_depth: 0,
+            callback_unroll_depth: 0,
+            may_goto_depth: 0,
+        }
+    }
+
+    /// The frame of that number.
+    pub fn frame(&self, number: usize) -> &Frame {
+        self.frames[number]
+            .as_deref()
+            .expect("frame within curframe")
+    }
+
+    /// The frame of that number for writing; copied first if another state shares it.
+    pub fn frame_mut(&mut self, number: usize) -> &mut Frame {
+        Rc::make_mut(self.frames[number].as_mut().expect("frame within curframe"))
+    }
+
+    /// The shared frame of that number.
+    pub fn frame_rc(&self, number: usize) -> &Rc<Frame> {
+        self.frames[number].as_ref().expect("frame within curframe")
+    }
+
+    /// The executing frame.
+    pub fn cur(&self) -> &Frame {
+        self.frame(self.curframe)
+    }
+
+    /// The executing frame for writing.
+    pub fn cur_mut(&mut self) -> &mut Frame {
+        self.frame_mut(self.curframe)
+    }
+
+    /// Enters a frame above the executing one.
+    pub fn push_frame(&mut self, frame: Frame) {
+        self.curframe += 1;
+        self.frames[self.curframe] = Some(Rc::new(frame));
+    }
+
+    /// Puts a frame of a call chain in place, as asynchronous callbacks need it.
+    pub fn set_frame(&mut self, number: usize, frame: Frame) {
+        self.frames[number] = Some(Rc::new(frame));
+    }
+
+    /// Leaves the executing frame and returns it.
+    pub fn pop_frame(&mut self) -> Option<Rc<Frame>> {
+        let frame = self.frames[self.curframe].take();
+        self.curframe = self.curframe.saturating_sub(1);
+        frame
+    }
+
+    /// A register of the executing frame.
+    pub fn reg(&self, reg: isa::ebpf::Reg) -> &RegState {
+        &self.cur().regs[reg.index()]
+    }
+
+    /// A register of the executing frame for writing.
+    pub fn reg_mut(&mut self, reg: isa::ebpf::Reg) -> &mut RegState {
+        &mut self.cur_mut().regs[reg.index()]
+    }
+
+    /// Instruction at which the frame of that number stands.
+    pub fn frame_insn_idx(&self, number: usize) -> u32 {
+        if number == self.curframe {
+            self.insn_idx
+        } else {
+            self.frame(number + 1).callsite as u32
+        }
+    }
+
+    /// Calls `visit` for every register and every spilled register of every frame, for
+    /// writing. Frames are copied only when `wanted` is true for one of their registers.
+    pub fn for_each_reg_mut(
+        &mut self,
+        wanted: impl Fn(&RegState) -> bool,
+        mut visit: impl FnMut(&mut RegState),
+    ) {
+        for number in 0..=self.curframe {
+            let frame = self.frame(number);
+            if frame.regs.iter().any(&wanted) {
+                for reg in self
+                    .frame_mut(number)
+                    .regs
+                    .iter_mut()
+                    .filter(|reg| wanted(reg))
+                {
+                    visit(reg);
+                }
+            }
+            let frame = self.frame(number);
+            if frame
+                .stack
+                .iter()
+                .any(|slot| slot.is_spilled() && wanted(&slot.reg))
+            {
+                for slot in self.frame_mut(number).stack_mut() {
+                    if slot.is_spilled() && wanted(&slot.reg) {
+                        visit(&mut slot.reg);
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Index<isa::ebpf::Reg> for Frame {
+    type Output = RegState;
+    fn index(&self, reg: isa::ebpf::Reg) -> &RegState {
+        &self.regs[reg.index()]
+    }
+}
+
+impl IndexMut<isa::ebpf::Reg> for Frame {
+    fn index_mut(&mut self, reg: isa::ebpf::Reg) -> &mut RegState {
+        &mut self.regs[reg.index()]
+    }
+}

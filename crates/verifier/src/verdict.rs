@@ -1,0 +1,174 @@
+//! Results of a verification: verdict, reason, statistics.
+
+use std::fmt;
+
+/// Error numbers of bpf(2) that refusals carry.
+#[allow(missing_docs)]
+pub mod errno {
+    pub const EPERM: i32 = 1;
+    pub const ENOENT: i32 = 2;
+    pub const E2BIG: i32 = 7;
+    pub const EAGAIN: i32 = 11;
+    pub const ENOMEM: i32 = 12;
+    pub const EACCES: i32 = 13;
+    pub const EFAULT: i32 = 14;
+    pub const EBUSY: i32 = 16;
+    pub const EINVAL: i32 = 22;
+    pub const ERANGE: i32 = 34;
+    pub const EDEADLK: i32 = 35;
+    pub const ENOTSUPP: i32 = 524;
+    pub const EOPNOTSUPP: i32 = 95;
+}
+
+/// Class of a refusal, as explanations group them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+#[allow(missing_docs)]
+pub enum RefusalKind {
+    /// The instruction is malformed or unknown.
+    Encoding,
+    /// Subprograms, jumps out of range, unreachable code, back edges.
+    ControlFlow,
+    /// BTF, func_info or line_info of the program.
+    Btf,
+    /// A register is read before it is written.
+    Uninitialized,
+    /// Arithmetic that pointers do not allow.
+    PointerArithmetic,
+    /// A scalar is used as a pointer, or a pointer of a wrong kind.
+    WrongType,
+    /// A pointer that may be null is used.
+    MaybeNull,
+    /// An access outside the object.
+    OutOfBounds,
+    /// An offset whose range is too wide.
+    Unbounded,
+    /// A misaligned access.
+    Misaligned,
+    /// An access that the object does not allow, such as a write to read-only memory.
+    Forbidden,
+    /// Uninitialised or corrupted stack.
+    Stack,
+    /// Context access.
+    Context,
+    /// A helper or kfunc that the program may not call here.
+    Unavailable,
+    /// An argument of a call.
+    Argument,
+    /// A reference that is not released, or released twice.
+    Reference,
+    /// Locks.
+    Lock,
+    /// RCU, preemption and IRQ sections.
+    Section,
+    /// A value that is returned.
+    ReturnValue,
+    /// An infinite loop.
+    Loop,
+    /// A limit of instructions, jumps, stack, frames, maps.
+    Limit,
+    /// Map kinds and map use.
+    Map,
+    /// The licence.
+    License,
+    /// Missing privilege.
+    Privilege,
+    /// The attach target.
+    AttachTarget,
+    /// The kernel's own failure ("verifier bug").
+    KernelBug,
+    /// Anything else.
+    Other,
+}
+
+/// Why a program is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Error number of bpf(2), positive.
+    pub errno: i32,
+    /// The instruction at which the walk stood.
+    pub insn: Option<u32>,
+    /// Class.
+    pub kind: RefusalKind,
+    /// The kernel's last line before the statistics, without newline.
+    pub message: String,
+}
+
+/// Why verification stops before the program is accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// The program is refused.
+    Refused(Box<Refusal>),
+    /// The program uses what this verifier does not judge yet.
+    Unsupported(String),
+    /// An invariant of this verifier does not hold.
+    Bug(String),
+}
+
+/// Result of a check.
+pub type Result<T> = std::result::Result<T, Stop>;
+
+impl Stop {
+    /// A refusal; [`crate::refuse!`] is the usual way to make one.
+    pub fn refusal(
+        errno: i32,
+        kind: RefusalKind,
+        insn: Option<u32>,
+        message: fmt::Arguments<'_>,
+    ) -> Stop {
+        let mut message = message.to_string();
+        message.truncate(message.trim_end_matches('\n').len());
+        Stop::Refused(Box::new(Refusal {
+            errno,
+            insn,
+            kind,
+            message,
+        }))
+    }
+
+    /// Verification cannot judge this program yet.
+    pub fn unsupported(what: impl Into<String>) -> Stop {
+        Stop::Unsupported(what.into())
+    }
+}
+
+/// The verdict.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Safe.
+    Accepted,
+    /// Refused, with the reason.
+    Refused(Refusal),
+    /// Not judged, with the reason.
+    Unsupported(String),
+    /// An invariant of this verifier does not hold; not a verdict.
+    Bug(String),
+}
+
+/// The kernel's counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Instructions walked over.
+    pub insns_processed: u32,
+    /// Most states kept at one instruction.
+    pub max_states_per_insn: u32,
+    /// States made.
+    pub total_states: u32,
+    /// Most states kept at one time.
+    pub peak_states: u32,
+    /// Longest parent chain walked to mark reads; 0 since 6.18.
+    pub longest_mark_read_walk: u32,
+}
+
+/// Everything that verification finds out.
+#[derive(Clone, Debug)]
+pub struct Verification {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Counts.
+    pub statistics: Statistics,
+    /// Stack depth in bytes by subprogram.
+    pub stack_depth: Vec<u32>,
+    /// The log as the kernel writes it at the asked level; empty at level 0.
+    pub log: String,
+}

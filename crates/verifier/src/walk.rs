@@ -1,0 +1,214 @@
+//! The current path and the requests that checks make.
+//!
+//! A check is a function of the form `fn check_x(walk: &mut Walk<'_>, ...) -> Result<T>`.
+//! It reads `env`, `facts` and `state`, changes `state`, and asks for what reaches beyond
+//! the path by a method: [`Walk::mark_precise`], [`Walk::push_branch`],
+//! [`Walk::new_id`], [`Walk::push_history`]. Only [`crate::explore`] forks, prunes and
+//! backtracks.
+
+use isa::ebpf::Reg;
+
+use crate::Result;
+use crate::env::Env;
+use crate::explore::Explorer;
+use crate::facts::{Facts, LiveStack};
+use crate::log::Sink;
+use crate::state::{
+    Frame, HistoryEntry, HistoryFlags, LinkedRegs, MapRef, RegState, State, StateId,
+};
+
+/// What the walk does after an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Go on with the next slot.
+    Next,
+    /// Go on behind a wide load: the next slot but one.
+    NextWide,
+    /// Go on at that slot.
+    Jump(u32),
+    /// The path ends.
+    Exit,
+}
+
+/// Facts of an instruction that the walk collects (kernel: `struct bpf_insn_aux_data`).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct InsnAux {
+    /// The walk was here.
+    pub seen: bool,
+    /// Type code of the pointer that a load or store went through; all paths must agree
+    /// where context is rewritten.
+    pub ptr_type: u32,
+    /// The map that a call was given, if all paths agree.
+    pub map: MapUse,
+    /// Constant key of map calls (kernel: `map_key_state`).
+    pub map_key: u64,
+    /// Size of the context field that a load reads; 0: whole.
+    pub ctx_field_size: u32,
+    /// The call is `bpf_iter_*_next`.
+    pub is_iter_next: bool,
+    /// `bpf_loop` was seen here, and always with this callback and zero flags.
+    pub loop_inline: LoopInline,
+    /// The call may have to allocate without sleeping.
+    pub storage_get_atomic: bool,
+}
+
+/// The map that a call is given on all paths.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MapUse {
+    /// The walk was not here yet.
+    #[default]
+    None,
+    /// One map.
+    One(MapRef),
+    /// Several maps.
+    Several,
+}
+
+/// Whether a call of `bpf_loop` can be inlined.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LoopInline {
+    /// The walk was here.
+    pub initialized: bool,
+    /// The callback is always the same and flags are always zero.
+    pub fits: bool,
+    /// The callback.
+    pub subprog: u32,
+}
+
+/// What the walk finds out about a subprogram (kernel: `struct bpf_subprog_info`,
+/// `struct bpf_func_info_aux`).
+#[derive(Clone, Debug, Default)]
+pub struct SubprogAux {
+    /// Bytes of stack used.
+    pub stack_depth: u32,
+    /// Below this offset lie spills of fastcall patterns.
+    pub fastcall_stack_off: i32,
+    /// The fastcall spills must be kept.
+    pub keep_fastcall_stack: bool,
+    /// Called as a callback.
+    pub is_cb: bool,
+    /// Called as an asynchronous callback.
+    pub is_async_cb: bool,
+    /// A tail call is reachable from it.
+    pub tail_call_reachable: bool,
+    /// A verified function calls it.
+    pub called: bool,
+    /// Verified on its own.
+    pub verified: bool,
+    /// Its BTF does not say what its arguments are.
+    pub unreliable: bool,
+}
+
+/// The current path, with everything that checks read and ask.
+pub struct Walk<'a> {
+    /// Program, kernel, options.
+    pub env: &'a Env<'a>,
+    /// Results of the passes before the walk.
+    pub facts: &'a Facts,
+    /// The current path.
+    pub state: State,
+    /// The log.
+    pub sink: Sink,
+    /// Work list, checkpoints, counters.
+    pub explorer: Explorer,
+    /// Live stack slots, found as the walk goes.
+    pub live: LiveStack,
+    /// By instruction, what the walk collects.
+    pub aux: Vec<InsnAux>,
+    /// By subprogram, what the walk collects.
+    pub subprogs: Vec<SubprogAux>,
+    /// The instruction that executes.
+    pub insn_idx: u32,
+    /// The one executed before; -1 at the start.
+    pub prev_insn_idx: i32,
+    /// Last identity given.
+    pub id_gen: u32,
+    /// The history entry of this instruction, if there is one: index into
+    /// [`State::history`].
+    pub cur_history: Option<usize>,
+    /// The program writes to packets.
+    pub seen_direct_write: bool,
+}
+
+impl<'a> Walk<'a> {
+    /// A new identity for registers or references.
+    pub fn new_id(&mut self) -> u32 {
+        self.id_gen += 1;
+        self.id_gen
+    }
+
+    /// A register of the executing frame.
+    #[inline]
+    pub fn reg(&self, reg: Reg) -> &RegState {
+        self.state.reg(reg)
+    }
+
+    /// A register of the executing frame for writing. The log's marks are the caller's:
+    /// see [`Walk::mark_scratched`].
+    #[inline]
+    pub fn reg_mut(&mut self, reg: Reg) -> &mut RegState {
+        self.state.reg_mut(reg)
+    }
+
+    /// The executing frame.
+    #[inline]
+    pub fn frame(&self) -> &Frame {
+        self.state.cur()
+    }
+
+    /// The executing frame for writing.
+    #[inline]
+    pub fn frame_mut(&mut self) -> &mut Frame {
+        self.state.cur_mut()
+    }
+
+    /// Notes for the log that a register was written (`mark_reg_scratched`).
+    #[inline]
+    pub fn mark_scratched(&mut self, reg: Reg) {
+        self.sink.scratched_regs |= 1 << reg.number();
+    }
+
+    /// Notes for the log that a slot was written (`mark_stack_slot_scratched`).
+    #[inline]
+    pub fn mark_slot_scratched(&mut self, spi: usize) {
+        self.sink.scratched_slots |= 1 << (spi & 63);
+    }
+
+    /// Demands that the scalar in a register of the executing frame be precise, here and
+    /// wherever its value came from (`mark_chain_precision`).
+    pub fn mark_precise(&mut self, reg: Reg) -> Result<()> {
+        crate::precise::mark_chain_precision(self, Some(reg))
+    }
+
+    /// Adds to the history what this instruction does, or extends its entry
+    /// (`push_jmp_history`).
+    pub fn push_history(&mut self, flags: HistoryFlags, linked: LinkedRegs) -> Result<()> {
+        if let Some(index) = self.cur_history {
+            let entry = &mut self.state.history[index];
+            entry.flags.0 |= flags.0;
+            if linked != LinkedRegs::default() {
+                entry.linked = linked;
+            }
+            return Ok(());
+        }
+        self.cur_history = Some(self.state.history.len());
+        self.state.history.push(HistoryEntry {
+            idx: self.insn_idx,
+            prev_idx: self.prev_insn_idx as u32,
+            flags,
+            linked,
+        });
+        Ok(())
+    }
+
+    /// Puts a copy of the current state on the work list, to be explored from `insn_idx`
+    /// after the paths that follow (`push_stack`), and returns it for changes.
+    pub fn push_branch(&mut self, insn_idx: u32, prev_insn_idx: u32) -> Result<&mut State> {
+        crate::explore::push_branch(self, insn_idx, prev_insn_idx)
+    }
+
+    /// A checkpoint.
+    pub fn checkpoint(&self, id: StateId) -> &State {
+        self.explorer.state(id)
+    }
+}
