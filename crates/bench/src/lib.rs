@@ -15,7 +15,6 @@
 //! [`render`] writes for people and for programs.
 #![deny(unsafe_code)]
 
-pub mod captures;
 mod classic;
 mod engines;
 mod failure;
@@ -74,12 +73,14 @@ pub struct Options {
     pub only: Option<String>,
     /// Where to leave the native code that was made of the workloads.
     pub keep: Option<PathBuf>,
-    /// The `beebox` command, which is measured as a whole, and which measures
-    /// in new processes.
-    pub beebox: PathBuf,
+    /// The `beebox-bench` command, which measures in new processes.
+    pub bench: PathBuf,
+    /// The `beebox` command, which is measured as a whole. Without it that part is
+    /// skipped, and a note says so.
+    pub beebox: Option<PathBuf>,
 }
 
-/// The option of `beebox bench NAME` after which the words of [`Bench::part`]
+/// The option of `beebox-bench NAME` after which the words of [`Bench::part`]
 /// follow.
 pub const PART: &str = "--part";
 
@@ -95,8 +96,8 @@ impl Options {
 
     /// What runs a part of a benchmark in a new process.
     fn part(&self, bench: &str, words: &[&str]) -> Command {
-        let mut command = Command::new(&self.beebox);
-        command.args(["bench", bench]);
+        let mut command = Command::new(&self.bench);
+        command.arg(bench);
         if self.quick {
             command.arg("--quick");
         }

@@ -8,7 +8,8 @@ fn options() -> Options {
         quick: true,
         only: None,
         keep: None,
-        beebox: "/nonexistent/beebox".into(),
+        bench: "/nonexistent/beebox-bench".into(),
+        beebox: None,
     }
 }
 

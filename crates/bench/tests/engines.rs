@@ -7,7 +7,8 @@ fn options(only: Option<&str>) -> Options {
         quick: true,
         only: only.map(String::from),
         keep: None,
-        beebox: "/nonexistent/beebox".into(),
+        bench: "/nonexistent/beebox-bench".into(),
+        beebox: None,
     }
 }
 

@@ -9,7 +9,8 @@ fn a_sample_holds_both_loaders_where_both_are_there() {
         quick: true,
         only: None,
         keep: None,
-        beebox: "/nonexistent/beebox".into(),
+        bench: "/nonexistent/beebox-bench".into(),
+        beebox: None,
     };
     // This compares every answer of both before it times any.
     let printed = bench
@@ -41,7 +42,8 @@ fn unknown_parts_are_refused() {
         quick: true,
         only: None,
         keep: None,
-        beebox: "/nonexistent/beebox".into(),
+        bench: "/nonexistent/beebox-bench".into(),
+        beebox: None,
     };
     assert!(
         bench

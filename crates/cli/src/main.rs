@@ -4,7 +4,6 @@
 
 mod answer;
 mod asm;
-mod bench;
 mod btf;
 mod conformance;
 mod dis;
@@ -48,7 +47,6 @@ enum Command {
     Btf(btf::Args),
     Show(show::Args),
     Link(link::Args),
-    Bench(bench::Args),
 }
 
 fn main() -> ExitCode {
@@ -62,7 +60,6 @@ fn main() -> ExitCode {
         Command::Btf(args) => btf::run(args),
         Command::Show(args) => show::run(args),
         Command::Link(args) => link::run(args),
-        Command::Bench(args) => bench::run(args),
     };
     match answer {
         Ok(Answer::Yes) => ExitCode::SUCCESS,

@@ -6,9 +6,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use bench::captures::{self, Link, Mix};
 use capture::{Event, Reader};
 use tempfile::TempDir;
+use testkit::captures::{self, Link, Mix};
 
 /// A directory with a capture, and a filter that keeps TCP over IPv4.
 struct Desk {

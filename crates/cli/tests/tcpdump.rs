@@ -12,7 +12,7 @@ use std::process::{Command, Output};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use bench::captures::{self, Link, Mix};
+use testkit::captures::{self, Link, Mix};
 
 const EXPRESSIONS: &str = include_str!("data/expressions.txt");
 

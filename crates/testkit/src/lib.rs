@@ -7,10 +7,12 @@
 //!   Linux itself;
 //! - [`btf`] compares our check of type information with the kernel's;
 //! - [`objects`] compares what libbpf makes of objects with what we make of them;
+//! - [`captures`] makes captures of any size from a seed;
 //! - [`engines`] compares two engines with each other, fast.
 #![deny(unsafe_code)]
 
 pub mod btf;
+pub mod captures;
 pub mod ebpf;
 pub mod engines;
 mod frames;

@@ -1,7 +1,7 @@
 //! Measures, and writes down what was found.
 //!
-//! The page is made of the same report that `beebox bench` prints for a user, by
-//! an optimised build of the command, so that anybody can compare.
+//! The page holds the report that `beebox-bench` prints for a user, made by an
+//! optimised build, so that anybody can compare.
 
 use std::fs;
 use std::path::Path;
@@ -18,9 +18,9 @@ Beebox beside its peers and beside native code, all in one run on one machine.
 Absolute figures move from machine to machine, ratios much less. Measure on yours:
 
 ```sh
-cargo run --release -- bench engines
-cargo run --release -- bench classic
-cargo run --release -- bench load
+cargo run --release -p beebox-bench -- engines
+cargo run --release -p beebox-bench -- classic
+cargo run --release -p beebox-bench -- load
 ```
 
 In the tables, `8.12 ±2% 2.10×` is a value, its spread, and how many times as good
@@ -103,7 +103,7 @@ pub(crate) fn measure() -> Outcome {
     let mut text = INTRODUCTION.to_owned();
     for (name, about) in SECTIONS {
         let report = run(name)?;
-        text.push_str(&format!("\n## `beebox bench {name}`\n\n{about}\n{report}"));
+        text.push_str(&format!("\n## `beebox-bench {name}`\n\n{about}\n{report}"));
     }
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/performance.md");
     fs::write(page, text)?;
@@ -114,8 +114,8 @@ pub(crate) fn measure() -> Outcome {
 /// What a benchmark reports.
 fn run(name: &str) -> Outcome<String> {
     let mut bench = Command::new(env!("CARGO"));
-    bench.args(["run", "--release", "--package", "beebox-cli", "--"]);
-    bench.args(["bench", name, "--format", "markdown"]);
+    bench.args(["run", "--release", "--package", "beebox-bench", "--"]);
+    bench.args([name, "--format", "markdown"]);
     let measured = bench.stderr(Stdio::inherit()).output()?;
     if !measured.status.success() {
         return Err(format!("measuring {name}: {}", measured.status).into());

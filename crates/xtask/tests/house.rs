@@ -33,7 +33,7 @@ const BESIDE: &[(&str, &[&str])] = &[
     ("fuzz", &["testkit"]),
     ("xtask", &["bench", "testkit", "sys"]),
 ];
-const LAYERS_KNOW: &[(&str, &[&str])] = &[("cli", &["sys", "bench"]), ("beebox", &["sys"])];
+const LAYERS_KNOW: &[(&str, &[&str])] = &[("cli", &["sys"]), ("beebox", &["sys"])];
 
 /// Where unsafe code may live.
 const UNSAFE: &[&str] = &["vm", "interp", "jit", "sys"];

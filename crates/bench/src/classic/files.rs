@@ -10,12 +10,13 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read};
+use std::path::Path;
 use std::process::Command;
 
 use sys::libpcap::Libpcap;
 use sys::process::{self, Usage};
+use testkit::captures::{self, Link, Mix};
 
-use crate::captures::{self, Link, Mix};
 use crate::report::{Measured, Report, Target, Unit};
 use crate::scratch::Scratch;
 use crate::{Failure, Options, Progress};
@@ -62,12 +63,23 @@ pub(super) fn measure(
     progress: &mut Progress<'_>,
     report: &mut Report,
 ) -> Result<(), Failure> {
-    if let Some(obstacle) = obstacle() {
-        report
-            .notes
-            .push(format!("Whole processes were not measured: {obstacle}."));
-        return Ok(());
-    }
+    let beebox = match (&options.beebox, obstacle()) {
+        (Some(beebox), None) => beebox,
+        (_, Some(obstacle)) => {
+            report
+                .notes
+                .push(format!("Whole processes were not measured: {obstacle}."));
+            return Ok(());
+        }
+        (None, None) => {
+            report.notes.push(
+                "Whole processes were not measured: there is no beebox command beside \
+                 beebox-bench (`cargo build --release` makes it, --beebox names one)."
+                    .into(),
+            );
+            return Ok(());
+        }
+    };
     let directory =
         Scratch::new().map_err(|error| Failure::System("a scratch directory", error))?;
     let mut results = Vec::new();
@@ -76,7 +88,7 @@ pub(super) fn measure(
         let path = directory.path().join(format!("{}.pcap", size.name));
         let capture = path.display().to_string();
         succeed(options.part("classic", &[MAKE, size.name, &capture]))?;
-        let turns = race(options, size, &capture, progress)?;
+        let turns = race(options, beebox, size, &capture, progress)?;
         for (contender, turns) in CONTENDERS.into_iter().zip(&turns) {
             report.add_row(
                 size.workload,
@@ -148,7 +160,7 @@ struct Turns {
 /// The commands that race, in order.
 const CONTENDERS: [&str; 4] = [READ_LOOP, ONE_JOB, TWO_JOBS, TCPDUMP];
 
-fn command(contender: &str, options: &Options, capture: &str) -> Command {
+fn command(contender: &str, options: &Options, beebox: &Path, capture: &str) -> Command {
     let jobs = match contender {
         READ_LOOP => return options.part("classic", &[READ, capture]),
         TCPDUMP => {
@@ -159,24 +171,25 @@ fn command(contender: &str, options: &Options, capture: &str) -> Command {
         ONE_JOB => "1",
         _ => "2",
     };
-    let mut command = Command::new(&options.beebox);
+    let mut command = Command::new(beebox);
     command.args(["filter", "--count", "-j", jobs, FILTER, capture]);
     command
 }
 
 fn race(
     options: &Options,
+    beebox: &Path,
     size: &Size,
     capture: &str,
     progress: &mut Progress<'_>,
 ) -> Result<[Turns; 4], Failure> {
-    succeed(command(READ_LOOP, options, capture))?;
+    succeed(command(READ_LOOP, options, beebox, capture))?;
     let mut turns: [Turns; 4] = Default::default();
     let mut first: Option<(&str, u64)> = None;
     for turn in 1..=TURNS {
         progress(&format!("{}: turn {turn} of {TURNS}", size.workload));
         for (contender, turns) in CONTENDERS.into_iter().zip(&mut turns) {
-            let usage = succeed(command(contender, options, capture))?;
+            let usage = succeed(command(contender, options, beebox, capture))?;
             turns.seconds.push(usage.wall.as_secs_f64());
             turns.megabytes.push(usage.peak_memory as f64 / 1e6);
             if contender == READ_LOOP {

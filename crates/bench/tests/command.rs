@@ -1,11 +1,11 @@
-//! `beebox bench`: what programs that read its JSON rely on.
+//! The `beebox-bench` command: what programs that read its JSON rely on.
 
 use std::process::{Command, Output};
 
 use serde_json::Value;
 
-fn beebox(words: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_beebox"))
+fn bench(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_beebox-bench"))
         .args(words)
         .output()
         .expect("the command starts")
@@ -13,7 +13,7 @@ fn beebox(words: &[&str]) -> Output {
 
 #[test]
 fn json_has_rows_and_a_summary() {
-    let output = beebox(&["bench", "classic", "--quick", "--format", "json"]);
+    let output = bench(&["classic", "--quick", "--format", "json"]);
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(output.stderr, b"", "progress is for terminals");
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
@@ -32,7 +32,7 @@ fn json_has_rows_and_a_summary() {
 
 #[test]
 fn the_summary_of_the_engines_holds_what_it_could_measure() {
-    let output = beebox(&["bench", "engines", "--quick", "--format", "json"]);
+    let output = bench(&["engines", "--quick", "--format", "json"]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{said}");
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
@@ -64,7 +64,7 @@ fn the_summary_of_the_engines_holds_what_it_could_measure() {
 
 #[test]
 fn an_unknown_benchmark_could_not_be_run() {
-    let output = beebox(&["bench", "nothing"]);
+    let output = bench(&["nothing"]);
     assert_eq!(output.status.code(), Some(2));
     let said = String::from_utf8(output.stderr).expect("text");
     assert!(said.contains("classic"), "it says what there is: {said}");
