@@ -21,6 +21,7 @@ const LONGEST_LINE: u64 = 1 << 26;
 ///   exec beebox conformance-plugin "$@"
 #[derive(clap::Args)]
 #[command(
+    hide = true,
     verbatim_doc_comment,
     after_help = "\
 Example:
