@@ -1,0 +1,342 @@
+//! Transfer functions of arithmetic.
+//!
+//! Addition, subtraction, multiplication and the bitwise operations treat the
+//! 64-bit and the 32-bit ranges independently, whatever the width of the
+//! operation; shifts work on the ranges of their width and take the others from
+//! the bits. A 32-bit operation then zero-extends its result. The range of a
+//! division or a remainder is unknown, and so is that of a shift by an unknown
+//! count.
+
+use super::Scalar;
+use isa::ebpf::{AluOp, ByteOrder, Size, Width};
+
+impl Scalar {
+    /// `self op other` at `width`, synchronised; `None` if the result is
+    /// unknown: divisions, remainders, and shifts by a count that is not a
+    /// constant below the width. `Mov` is the caller's.
+    pub fn alu(mut self, op: AluOp, width: Width, other: &Scalar) -> Option<Scalar> {
+        let narrow = width == Width::W32;
+        match op {
+            AluOp::Add => self.add(other),
+            AluOp::Sub => self.sub(other),
+            AluOp::Mul => self.mul(other),
+            AluOp::And => self.and(other),
+            AluOp::Or => self.or(other),
+            AluOp::Xor => self.xor(other),
+            AluOp::Lsh | AluOp::Rsh | AluOp::Arsh => {
+                let count = shift_count(width, other)?;
+                match (op, narrow) {
+                    (AluOp::Lsh, false) => self.lsh64(count),
+                    (AluOp::Lsh, true) => self.lsh32(count),
+                    (AluOp::Rsh, false) => self.rsh64(count),
+                    (AluOp::Rsh, true) => self.rsh32(count),
+                    (_, false) => self.arsh64(count),
+                    (_, true) => self.arsh32(count),
+                }
+            }
+            AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod | AluOp::Mov => return None,
+        }
+        if narrow {
+            self.zero_extend32();
+        }
+        self.sync();
+        Some(self)
+    }
+
+    /// `-self` at `width`, synchronised.
+    pub fn neg(self, width: Width) -> Scalar {
+        let mut result = Scalar::ZERO;
+        result.sub(&self);
+        if width == Width::W32 {
+            result.zero_extend32();
+        }
+        result.sync();
+        result
+    }
+
+    /// The value in another byte order, synchronised.
+    pub fn byte_order(mut self, order: ByteOrder, size: Size) -> Scalar {
+        if order != ByteOrder::Little {
+            self.var_off = self.var_off.byte_swapped(size.bytes());
+            self.unbound();
+        }
+        if size != Size::DW {
+            self.truncate(size.bytes());
+        }
+        self.sync();
+        self
+    }
+
+    /// The sum with a constant, whose 32-bit form is zero-extended if `narrow`;
+    /// synchronised. Used for scalars that are linked by a constant difference.
+    pub fn offset_by(mut self, delta: i64, narrow: bool) -> Scalar {
+        self.add(&Scalar::constant(delta as u64));
+        if narrow {
+            self.zero_extend32();
+        }
+        self.sync();
+        self
+    }
+
+    /// Adds without synchronising, as pointer arithmetic needs it.
+    pub(crate) fn add(&mut self, other: &Scalar) {
+        self.add_ranges(other);
+        self.var_off = self.var_off.add(other.var_off);
+    }
+
+    /// Subtracts without synchronising, as pointer arithmetic needs it.
+    pub(crate) fn sub(&mut self, other: &Scalar) {
+        let (s32_min, low) = self.s32_min.overflowing_sub(other.s32_max);
+        let (s32_max, high) = self.s32_max.overflowing_sub(other.s32_min);
+        (self.s32_min, self.s32_max) = match low | high {
+            false => (s32_min, s32_max),
+            true => (i32::MIN, i32::MAX),
+        };
+        let (u32_min, low) = self.u32_min.overflowing_sub(other.u32_max);
+        let (u32_max, high) = self.u32_max.overflowing_sub(other.u32_min);
+        (self.u32_min, self.u32_max) = match low & !high {
+            false => (u32_min, u32_max),
+            true => (0, u32::MAX),
+        };
+        let (smin, low) = self.smin.overflowing_sub(other.smax);
+        let (smax, high) = self.smax.overflowing_sub(other.smin);
+        (self.smin, self.smax) = match low | high {
+            false => (smin, smax),
+            true => (i64::MIN, i64::MAX),
+        };
+        let (umin, low) = self.umin.overflowing_sub(other.umax);
+        let (umax, high) = self.umax.overflowing_sub(other.umin);
+        (self.umin, self.umax) = match low & !high {
+            false => (umin, umax),
+            true => (0, u64::MAX),
+        };
+        self.var_off = self.var_off.sub(other.var_off);
+    }
+
+    /// The ranges of the sum. Signed ranges are kept if neither end overflows,
+    /// unsigned ones if both ends do or neither does.
+    #[inline]
+    fn add_ranges(&mut self, other: &Scalar) {
+        let (s32_min, low) = self.s32_min.overflowing_add(other.s32_min);
+        let (s32_max, high) = self.s32_max.overflowing_add(other.s32_max);
+        (self.s32_min, self.s32_max) = match low | high {
+            false => (s32_min, s32_max),
+            true => (i32::MIN, i32::MAX),
+        };
+        let (u32_min, low) = self.u32_min.overflowing_add(other.u32_min);
+        let (u32_max, high) = self.u32_max.overflowing_add(other.u32_max);
+        (self.u32_min, self.u32_max) = match !low & high {
+            false => (u32_min, u32_max),
+            true => (0, u32::MAX),
+        };
+        let (smin, low) = self.smin.overflowing_add(other.smin);
+        let (smax, high) = self.smax.overflowing_add(other.smax);
+        (self.smin, self.smax) = match low | high {
+            false => (smin, smax),
+            true => (i64::MIN, i64::MAX),
+        };
+        let (umin, low) = self.umin.overflowing_add(other.umin);
+        let (umax, high) = self.umax.overflowing_add(other.umax);
+        (self.umin, self.umax) = match !low & high {
+            false => (umin, umax),
+            true => (0, u64::MAX),
+        };
+    }
+
+    fn mul(&mut self, other: &Scalar) {
+        self.var_off = self.var_off.mul(other.var_off);
+        (self.u32_min, self.u32_max) = self
+            .u32_min
+            .checked_mul(other.u32_min)
+            .zip(self.u32_max.checked_mul(other.u32_max))
+            .unwrap_or((0, u32::MAX));
+        let (low, high) = (self.s32_min, self.s32_max);
+        let products = [
+            low.checked_mul(other.s32_min),
+            low.checked_mul(other.s32_max),
+            high.checked_mul(other.s32_min),
+            high.checked_mul(other.s32_max),
+        ];
+        (self.s32_min, self.s32_max) = extremes(products).unwrap_or((i32::MIN, i32::MAX));
+        (self.umin, self.umax) = self
+            .umin
+            .checked_mul(other.umin)
+            .zip(self.umax.checked_mul(other.umax))
+            .unwrap_or((0, u64::MAX));
+        let (low, high) = (self.smin, self.smax);
+        let products = [
+            low.checked_mul(other.smin),
+            low.checked_mul(other.smax),
+            high.checked_mul(other.smin),
+            high.checked_mul(other.smax),
+        ];
+        (self.smin, self.smax) = extremes(products).unwrap_or((i64::MIN, i64::MAX));
+    }
+
+    fn and(&mut self, other: &Scalar) {
+        self.var_off = self.var_off.and(other.var_off);
+        // The smallest value has the known bits alone, the largest is at most
+        // the smaller operand's.
+        let (low, high) = (self.var_off.value, self.u32_max.min(other.u32_max));
+        self.set_bitwise32(other, low as u32, high);
+        let high = self.umax.min(other.umax);
+        self.set_bitwise64(other, low, high);
+    }
+
+    fn or(&mut self, other: &Scalar) {
+        self.var_off = self.var_off.or(other.var_off);
+        let (low, high) = (self.u32_min.max(other.u32_min), self.var_off.max());
+        self.set_bitwise32(other, low, high as u32);
+        let low = self.umin.max(other.umin);
+        self.set_bitwise64(other, low, high);
+    }
+
+    fn xor(&mut self, other: &Scalar) {
+        self.var_off = self.var_off.xor(other.var_off);
+        let (low, high) = (self.var_off.value, self.var_off.max());
+        self.set_bitwise32(other, low as u32, high as u32);
+        self.set_bitwise64(other, low, high);
+    }
+
+    /// The 32-bit ranges of a bitwise result, whose bits are known already: a
+    /// constant if both low halves are, else `low..=high` and, where that does
+    /// not cross the sign boundary, the same signed.
+    #[inline]
+    fn set_bitwise32(&mut self, other: &Scalar, low: u32, high: u32) {
+        if other.var_off.is_subreg_const() && self.var_off.is_subreg_const() {
+            self.set_const32(self.var_off.value as u32);
+            return;
+        }
+        self.u32_min = low;
+        self.u32_max = high;
+        (self.s32_min, self.s32_max) = match low as i32 <= high as i32 {
+            true => (low as i32, high as i32),
+            false => (i32::MIN, i32::MAX),
+        };
+    }
+
+    /// The same of the 64-bit ranges, which then learn from the bits.
+    #[inline]
+    fn set_bitwise64(&mut self, other: &Scalar, low: u64, high: u64) {
+        if other.var_off.is_const() && self.var_off.is_const() {
+            *self = Scalar::constant(self.var_off.value);
+            return;
+        }
+        self.umin = low;
+        self.umax = high;
+        (self.smin, self.smax) = match low as i64 <= high as i64 {
+            true => (low as i64, high as i64),
+            false => (i64::MIN, i64::MAX),
+        };
+        self.update_from_bits();
+    }
+
+    fn lsh64(&mut self, count: u32) {
+        // A shift by 32 is half of a sign extension: the low half's sign becomes
+        // the value's.
+        (self.smin, self.smax) = match count {
+            32 => (i64::from(self.s32_min) << 32, i64::from(self.s32_max) << 32),
+            _ => (i64::MIN, i64::MAX),
+        };
+        if self.umax > 1 << (63 - count) {
+            self.umin = 0;
+            self.umax = u64::MAX;
+        } else {
+            self.umin <<= count;
+            self.umax <<= count;
+        }
+        self.lsh32_ranges(count);
+        self.var_off = self.var_off.lsh(count);
+        self.update_from_bits();
+    }
+
+    fn lsh32(&mut self, count: u32) {
+        self.lsh32_ranges(count);
+        self.var_off = self.var_off.subreg().lsh(count).subreg();
+        self.unbound64();
+        self.update32_from_bits();
+    }
+
+    #[inline]
+    fn lsh32_ranges(&mut self, count: u32) {
+        self.s32_min = i32::MIN;
+        self.s32_max = i32::MAX;
+        if count > 31 || self.u32_max > 1 << (31 - count) {
+            self.u32_min = 0;
+            self.u32_max = u32::MAX;
+        } else {
+            self.u32_min <<= count;
+            self.u32_max <<= count;
+        }
+    }
+
+    fn rsh64(&mut self, count: u32) {
+        self.smin = i64::MIN;
+        self.smax = i64::MAX;
+        self.umin >>= count;
+        self.umax >>= count;
+        self.var_off = self.var_off.rsh(count);
+        self.unbound32();
+        self.update_from_bits();
+    }
+
+    fn rsh32(&mut self, count: u32) {
+        self.s32_min = i32::MIN;
+        self.s32_max = i32::MAX;
+        self.u32_min >>= count;
+        self.u32_max >>= count;
+        self.var_off = self.var_off.subreg().rsh(count);
+        self.unbound64();
+        self.update32_from_bits();
+    }
+
+    fn arsh64(&mut self, count: u32) {
+        self.smin >>= count;
+        self.smax >>= count;
+        self.umin = 0;
+        self.umax = u64::MAX;
+        self.var_off = self.var_off.arsh(count);
+        self.unbound32();
+        self.update_from_bits();
+    }
+
+    fn arsh32(&mut self, count: u32) {
+        self.s32_min >>= count;
+        self.s32_max >>= count;
+        self.u32_min = 0;
+        self.u32_max = u32::MAX;
+        self.var_off = self.var_off.arsh32(count);
+        self.unbound64();
+        self.update32_from_bits();
+    }
+}
+
+/// The shift count, if it is a constant that the width admits. A 32-bit shift
+/// reads the low half, but the whole value has to be below 32.
+#[inline]
+fn shift_count(width: Width, count: &Scalar) -> Option<u32> {
+    let (is_const, value, limit) = match width {
+        Width::W64 => (
+            count.is_const() && count.smin == count.smax && count.umin == count.umax,
+            count.umin,
+            64,
+        ),
+        Width::W32 => (
+            count.var_off.is_subreg_const()
+                && count.s32_min == count.s32_max
+                && count.u32_min == count.u32_max,
+            u64::from(count.u32_min),
+            32,
+        ),
+    };
+    (is_const && count.umax < limit && value < limit).then_some(value as u32)
+}
+
+/// Smallest and largest of the products, unless one overflows.
+#[inline]
+fn extremes<T: Ord + Copy>(products: [Option<T>; 4]) -> Option<(T, T)> {
+    let [Some(a), Some(b), Some(c), Some(d)] = products else {
+        return None;
+    };
+    Some((a.min(b).min(c).min(d), a.max(b).max(c).max(d)))
+}

@@ -1,0 +1,540 @@
+//! The abstract value: known bits and four ranges, with their reduction.
+//!
+//! Invariants after [`Scalar::sync`], unless the value is contradictory (which
+//! [`Scalar::violation`] tells): each range is non-empty, a constant tnum has
+//! constant ranges, and every concrete value lies in all five components.
+//! A contradictory value arises where a condition was refined on a branch that
+//! cannot be taken; the kernel goes on with unbounded ranges.
+
+use super::Tnum;
+
+/// What is known of a 64-bit value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Scalar {
+    /// Known bits.
+    pub var_off: Tnum,
+    /// Smallest value, signed.
+    pub smin: i64,
+    /// Largest value, signed.
+    pub smax: i64,
+    /// Smallest value, unsigned.
+    pub umin: u64,
+    /// Largest value, unsigned.
+    pub umax: u64,
+    /// Smallest low half, signed.
+    pub s32_min: i32,
+    /// Largest low half, signed.
+    pub s32_max: i32,
+    /// Smallest low half, unsigned.
+    pub u32_min: u32,
+    /// Largest low half, unsigned.
+    pub u32_max: u32,
+}
+
+/// How a value contradicts itself, in the kernel's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Violation {
+    /// A range is empty.
+    Range,
+    /// A constant tnum with other ranges.
+    Constant,
+    /// A tnum with a constant low half and other 32-bit ranges.
+    ConstantSubreg,
+}
+
+impl Violation {
+    /// The kernel's message.
+    pub const fn message(self) -> &'static str {
+        match self {
+            Violation::Range => "range bounds violation",
+            Violation::Constant => "const tnum out of sync with range bounds",
+            Violation::ConstantSubreg => "const subreg tnum out of sync with range bounds",
+        }
+    }
+}
+
+const HIGH: u64 = 0xffff_ffff_0000_0000;
+
+impl Scalar {
+    /// Any value.
+    pub const UNKNOWN: Scalar = Scalar {
+        var_off: Tnum::UNKNOWN,
+        smin: i64::MIN,
+        smax: i64::MAX,
+        umin: 0,
+        umax: u64::MAX,
+        s32_min: i32::MIN,
+        s32_max: i32::MAX,
+        u32_min: 0,
+        u32_max: u32::MAX,
+    };
+
+    /// Zero.
+    pub const ZERO: Scalar = Scalar::constant(0);
+
+    /// One value.
+    #[inline]
+    pub const fn constant(value: u64) -> Scalar {
+        Scalar {
+            var_off: Tnum::constant(value),
+            smin: value as i64,
+            smax: value as i64,
+            umin: value,
+            umax: value,
+            s32_min: value as i32,
+            s32_max: value as i32,
+            u32_min: value as u32,
+            u32_max: value as u32,
+        }
+    }
+
+    /// True if every bit is known.
+    #[inline]
+    pub const fn is_const(&self) -> bool {
+        self.var_off.is_const()
+    }
+
+    /// The value, if every bit is known.
+    #[inline]
+    pub const fn as_const(&self) -> Option<u64> {
+        if self.is_const() {
+            Some(self.var_off.value)
+        } else {
+            None
+        }
+    }
+
+    /// The low half, if every bit of it is known.
+    #[inline]
+    pub const fn as_const32(&self) -> Option<u32> {
+        if self.var_off.is_subreg_const() {
+            Some(self.var_off.value as u32)
+        } else {
+            None
+        }
+    }
+
+    /// True if nothing is known.
+    #[inline]
+    pub fn is_unknown(&self) -> bool {
+        self.var_off.is_unknown() && self.is_unbounded()
+    }
+
+    /// True if no range excludes a value.
+    #[inline]
+    pub fn is_unbounded(&self) -> bool {
+        self.smin == i64::MIN
+            && self.smax == i64::MAX
+            && self.umin == 0
+            && self.umax == u64::MAX
+            && self.s32_min == i32::MIN
+            && self.s32_max == i32::MAX
+            && self.u32_min == 0
+            && self.u32_max == u32::MAX
+    }
+
+    /// True if `value` lies in every component.
+    pub const fn has(&self, value: u64) -> bool {
+        let (signed, low, signed_low) = (value as i64, value as u32, value as i32);
+        self.var_off.has(value)
+            && self.smin <= signed
+            && signed <= self.smax
+            && self.umin <= value
+            && value <= self.umax
+            && self.s32_min <= signed_low
+            && signed_low <= self.s32_max
+            && self.u32_min <= low
+            && low <= self.u32_max
+    }
+
+    /// True if every range and the tnum of `other` lie within this one's.
+    #[inline]
+    pub const fn contains(&self, other: &Scalar) -> bool {
+        self.umin <= other.umin
+            && self.umax >= other.umax
+            && self.smin <= other.smin
+            && self.smax >= other.smax
+            && self.u32_min <= other.u32_min
+            && self.u32_max >= other.u32_max
+            && self.s32_min <= other.s32_min
+            && self.s32_max >= other.s32_max
+            && self.var_off.contains(other.var_off)
+    }
+
+    /// Bits that the largest value needs, 0 to 64.
+    #[inline]
+    pub const fn width(&self) -> u32 {
+        64 - self.umax.leading_zeros()
+    }
+
+    /// Makes every range unbounded; known bits stay.
+    #[inline]
+    pub const fn unbound(&mut self) {
+        *self = Scalar {
+            var_off: self.var_off,
+            ..Scalar::UNKNOWN
+        };
+    }
+
+    /// Makes the 64-bit ranges unbounded.
+    #[inline]
+    pub const fn unbound64(&mut self) {
+        self.smin = i64::MIN;
+        self.smax = i64::MAX;
+        self.umin = 0;
+        self.umax = u64::MAX;
+    }
+
+    /// Makes the 32-bit ranges unbounded.
+    #[inline]
+    pub const fn unbound32(&mut self) {
+        self.s32_min = i32::MIN;
+        self.s32_max = i32::MAX;
+        self.u32_min = 0;
+        self.u32_max = u32::MAX;
+    }
+
+    /// Sets the low half to a constant; the 64-bit ranges stay as they are.
+    #[inline]
+    pub const fn set_const32(&mut self, value: u32) {
+        self.var_off = self.var_off.with_subreg(Tnum::constant(value as u64));
+        self.s32_min = value as i32;
+        self.s32_max = value as i32;
+        self.u32_min = value;
+        self.u32_max = value;
+    }
+
+    /// Propagates knowledge between the components, as far as the kernel does:
+    /// ranges from bits, three rounds of ranges from ranges, bits from ranges,
+    /// and ranges from bits again.
+    pub fn sync(&mut self) {
+        if self.var_off.mask == 0 && *self == Scalar::constant(self.var_off.value) {
+            return;
+        }
+        self.update_from_bits();
+        // A round that changes nothing is a fixpoint.
+        for _ in 0..3 {
+            let before = *self;
+            self.deduce_bounds();
+            if *self == before {
+                break;
+            }
+        }
+        self.update_bits();
+        self.update_from_bits();
+    }
+
+    /// Tightens the ranges by the known bits.
+    #[inline]
+    pub(super) fn update_from_bits(&mut self) {
+        self.update32_from_bits();
+        self.update64_from_bits();
+    }
+
+    #[inline]
+    pub(super) fn update32_from_bits(&mut self) {
+        let (value, mask) = (self.var_off.value as u32, self.var_off.mask as u32);
+        let sign = mask & 0x8000_0000;
+        self.s32_min = self.s32_min.max((value | sign) as i32);
+        self.s32_max = self.s32_max.min((value | (mask ^ sign)) as i32);
+        self.u32_min = self.u32_min.max(value);
+        self.u32_max = self.u32_max.min(value | mask);
+    }
+
+    fn update64_from_bits(&mut self) {
+        let bits = self.var_off;
+        let sign = bits.mask & (1 << 63);
+        self.smin = self.smin.max((bits.value | sign) as i64);
+        self.smax = self.smax.min((bits.value | (bits.mask ^ sign)) as i64);
+        self.umin = self.umin.max(bits.value);
+        self.umax = self.umax.min(bits.max());
+        if bits.mask == !0 {
+            // Every value is a member.
+            if self.umin.saturating_add(1) > self.umax {
+                *self = Scalar::constant(self.umin);
+            }
+            return;
+        }
+        // A single member within the unsigned range is the value.
+        let next = bits.next_above(self.umin);
+        let only = match bits.has(self.umin) {
+            true => (next > self.umax).then_some(self.umin),
+            false if next == bits.max() => Some(next),
+            false => (next <= self.umax && bits.next_above(next) > self.umax).then_some(next),
+        };
+        if let Some(only) = only {
+            *self = Scalar::constant(only);
+        }
+    }
+
+    /// Tightens each range by the others.
+    #[inline]
+    fn deduce_bounds(&mut self) {
+        self.deduce32();
+        self.deduce64();
+        self.deduce_mixed();
+    }
+
+    /// The 32-bit ranges from the 64-bit ranges and from each other.
+    #[inline]
+    fn deduce32(&mut self) {
+        let (umin, umax) = (self.umin, self.umax);
+        let (smin, smax) = (self.smin as u64, self.smax as u64);
+        // The upper halves of both ends are equal: the low halves are a range.
+        if (umin ^ umax) & HIGH == 0 {
+            self.meet_u32(umin as u32, umax as u32);
+            if umin as i32 <= umax as i32 {
+                self.meet_s32(umin as i32, umax as i32);
+            }
+        }
+        if (smin ^ smax) & HIGH == 0 {
+            if smin as u32 <= smax as u32 {
+                self.meet_u32(smin as u32, smax as u32);
+            }
+            if smin as i32 <= smax as i32 {
+                self.meet_s32(smin as i32, smax as i32);
+            }
+        }
+        // The upper halves are successors and the low halves go from negative to
+        // non-negative: they are a signed range around 0.
+        if follows(umin, umax) {
+            self.meet_s32(umin as i32, umax as i32);
+        }
+        if follows(smin, smax) {
+            self.meet_s32(smin as i32, smax as i32);
+        }
+        if self.u32_min as i32 <= self.u32_max as i32 {
+            self.meet_s32(self.u32_min as i32, self.u32_max as i32);
+        }
+        if self.s32_min as u32 <= self.s32_max as u32 {
+            self.meet_u32(self.s32_min as u32, self.s32_max as u32);
+        } else if self.u32_max < self.s32_min as u32 {
+            // The signed range crosses 0 and the unsigned one meets its
+            // non-negative part alone.
+            self.s32_min = self.u32_min as i32;
+            self.u32_max = self.u32_max.min(self.s32_max as u32);
+        } else if (self.s32_max as u32) < self.u32_min {
+            // As above, with the negative part alone.
+            self.s32_max = self.u32_max as i32;
+            self.u32_min = self.u32_min.max(self.s32_min as u32);
+        }
+    }
+
+    /// The 64-bit ranges from each other.
+    #[inline]
+    fn deduce64(&mut self) {
+        if self.umin as i64 <= self.umax as i64 {
+            self.smin = self.smin.max(self.umin as i64);
+            self.smax = self.smax.min(self.umax as i64);
+        }
+        if self.smin as u64 <= self.smax as u64 {
+            self.umin = self.umin.max(self.smin as u64);
+            self.umax = self.umax.min(self.smax as u64);
+        } else if self.umax < self.smin as u64 {
+            self.smin = self.umin as i64;
+            self.umax = self.umax.min(self.smax as u64);
+        } else if (self.smax as u64) < self.umin {
+            self.smax = self.umax as i64;
+            self.umin = self.umin.max(self.smin as u64);
+        }
+    }
+
+    /// The 64-bit ranges from the 32-bit ranges.
+    #[inline]
+    fn deduce_mixed(&mut self) {
+        let (low, high) = (u64::from(self.u32_min), u64::from(self.u32_max));
+        self.umin = self.umin.max(self.umin & HIGH | low);
+        self.umax = self.umax.min(self.umax & HIGH | high);
+        self.smin = self.smin.max((self.smin as u64 & HIGH | low) as i64);
+        self.smax = self.smax.min((self.smax as u64 & HIGH | high) as i64);
+        // A sign-extended or zero-extended value whose low half is not negative
+        // is its low half.
+        if self.s32_min >= 0 && self.smin >= i64::from(i32::MIN) && self.smax <= i64::from(i32::MAX)
+        {
+            self.smin = i64::from(self.s32_min);
+            self.smax = i64::from(self.s32_max);
+            self.umin = self.smin as u64;
+            self.umax = self.smax as u64;
+            self.var_off = self.var_off.intersect(Tnum::range(self.umin, self.umax));
+        }
+    }
+
+    /// Tightens the known bits by the unsigned ranges.
+    #[inline]
+    fn update_bits(&mut self) {
+        let bits = self.var_off.intersect(Tnum::range(self.umin, self.umax));
+        let low = Tnum::range(self.u32_min.into(), self.u32_max.into());
+        self.var_off = bits.with_subreg(bits.subreg().intersect(low));
+    }
+
+    #[inline]
+    const fn meet_u32(&mut self, min: u32, max: u32) {
+        if min > self.u32_min {
+            self.u32_min = min;
+        }
+        if max < self.u32_max {
+            self.u32_max = max;
+        }
+    }
+
+    #[inline]
+    const fn meet_s32(&mut self, min: i32, max: i32) {
+        if min > self.s32_min {
+            self.s32_min = min;
+        }
+        if max < self.s32_max {
+            self.s32_max = max;
+        }
+    }
+
+    /// The contradiction in a synchronised value, if there is one.
+    pub fn violation(&self) -> Option<Violation> {
+        if self.umin > self.umax
+            || self.smin > self.smax
+            || self.u32_min > self.u32_max
+            || self.s32_min > self.s32_max
+        {
+            return Some(Violation::Range);
+        }
+        let bits = self.var_off;
+        if bits.is_const()
+            && (self.umin != bits.value
+                || self.umax != bits.value
+                || self.smin != bits.value as i64
+                || self.smax != bits.value as i64)
+        {
+            return Some(Violation::Constant);
+        }
+        let low = bits.value as u32;
+        if bits.is_subreg_const()
+            && (self.u32_min != low
+                || self.u32_max != low
+                || self.s32_min != low as i32
+                || self.s32_max != low as i32)
+        {
+            return Some(Violation::ConstantSubreg);
+        }
+        None
+    }
+
+    /// Clears the upper half: the bits, and the 64-bit ranges from the 32-bit
+    /// ranges. Does not synchronise.
+    #[inline]
+    pub const fn zero_extend32(&mut self) {
+        self.var_off = self.var_off.subreg();
+        self.umin = self.u32_min as u64;
+        self.umax = self.u32_max as u64;
+        if self.s32_min >= 0 && self.s32_max >= 0 {
+            self.smin = self.s32_min as i64;
+            self.smax = self.s32_max as i64;
+        } else {
+            self.smin = 0;
+            self.smax = u32::MAX as i64;
+        }
+    }
+
+    /// Keeps the low `bytes` bytes (1, 2 or 4) and clears the others, as a load
+    /// of that size does. Synchronises.
+    pub fn truncate(&mut self, bytes: u32) {
+        let keep = (1u64 << (bytes * 8)) - 1;
+        self.var_off = self.var_off.truncated(bytes);
+        if self.umin & !keep == self.umax & !keep {
+            self.umin &= keep;
+            self.umax &= keep;
+        } else {
+            self.umin = 0;
+            self.umax = keep;
+        }
+        self.smin = self.umin as i64;
+        self.smax = self.umax as i64;
+        if bytes < 4 {
+            self.unbound32();
+        }
+        self.sync();
+    }
+
+    /// Sign-extends the low `bytes` bytes (1, 2 or 4) to 64 bits. Does not
+    /// synchronise.
+    pub fn sign_extend64(&mut self, bytes: u32) {
+        let bits = bytes * 8;
+        let unused = 64 - bits;
+        let extend = |value: u64| ((value << unused) as i64) >> unused;
+        if self.is_const() {
+            *self = Scalar::constant(extend(self.var_off.value) as u64);
+            return;
+        }
+        if self.smin >> bits == self.smax >> bits {
+            let (a, b) = (extend(self.smin as u64), extend(self.smax as u64));
+            let (min, max) = (a.min(b), a.max(b));
+            if (min >= 0) == (max >= 0) {
+                *self = Scalar {
+                    var_off: Tnum::range(min as u64, max as u64),
+                    smin: min,
+                    smax: max,
+                    umin: min as u64,
+                    umax: max as u64,
+                    s32_min: min as i32,
+                    s32_max: max as i32,
+                    u32_min: min as u32,
+                    u32_max: max as u32,
+                };
+                return;
+            }
+        }
+        let limit = 1i64 << (bits - 1);
+        *self = Scalar {
+            smin: -limit,
+            smax: limit - 1,
+            s32_min: -limit as i32,
+            s32_max: (limit - 1) as i32,
+            ..Scalar::UNKNOWN
+        };
+    }
+
+    /// Sign-extends the low `bytes` bytes (1 or 2) to 32 bits, as the move with
+    /// sign extension to a 32-bit register does. The upper half is left for
+    /// [`Scalar::zero_extend32`]; does not synchronise.
+    pub fn sign_extend32(&mut self, bytes: u32) {
+        let bits = bytes * 8;
+        let unused = 32 - bits;
+        let extend = |value: u32| ((value << unused) as i32) >> unused;
+        if self.is_const() {
+            // The kernel keeps the sign extension to 64 bits here; the caller
+            // clears the upper half.
+            let value = extend(self.var_off.value as u32);
+            self.var_off = Tnum::constant(value as i64 as u64);
+            self.s32_min = value;
+            self.s32_max = value;
+            self.u32_min = value as u32;
+            self.u32_max = value as u32;
+            return;
+        }
+        if self.s32_min >> bits == self.s32_max >> bits {
+            let (a, b) = (extend(self.s32_min as u32), extend(self.s32_max as u32));
+            let (min, max) = (a.min(b), a.max(b));
+            if (min >= 0) == (max >= 0) {
+                self.s32_min = min;
+                self.s32_max = max;
+                self.u32_min = min as u32;
+                self.u32_max = max as u32;
+                self.var_off = Tnum::range(min as i64 as u64, max as i64 as u64).subreg();
+                return;
+            }
+        }
+        let limit = 1i32 << (bits - 1);
+        self.s32_min = -limit;
+        self.s32_max = limit - 1;
+        self.u32_min = 0;
+        self.u32_max = u32::MAX;
+        self.var_off = Tnum::UNKNOWN.subreg();
+    }
+}
+
+/// True if the upper half of `max` succeeds that of `min` and the low halves go
+/// from negative to non-negative.
+#[inline]
+const fn follows(min: u64, max: u64) -> bool {
+    ((min >> 32) as u32).wrapping_add(1) == (max >> 32) as u32
+        && (min as i32) < 0
+        && max as i32 >= 0
+}
