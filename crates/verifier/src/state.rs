@@ -19,8 +19,10 @@ mod verifier_state;
 pub use frame::{Frame, MAIN_CALLSITE};
 pub use reference::{LockOwner, Reference, ReferenceKind};
 pub use reg::{
-    ADD_CONST, DynptrKind, IterState, MapRef, PKT_AT_END, PKT_BEYOND_END, RegKind, RegState,
-    TypeFlags, TypeRef,
+    ADD_CONST, ADD_CONST32, ADD_CONST64, DynptrKind, IterState, MapRef, PKT_AT_END, PKT_BEYOND_END,
+    RegKind, RegState, TypeFlags, TypeRef,
 };
 pub use slot::{SlotKind, StackSlot};
-pub use verifier_state::{HistoryEntry, HistoryFlags, LinkedRegs, MAX_CALL_FRAMES, State, StateId};
+pub use verifier_state::{
+    HistoryEntry, HistoryFlags, LinkedRegs, MAX_CALL_FRAMES, PreciseMask, State, StateId,
+};

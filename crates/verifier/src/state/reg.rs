@@ -8,8 +8,14 @@ use crate::domain::Scalar;
 pub use spec::registry::TypeFlags;
 
 /// Mark in [`RegState::id`] of a scalar that differs from the other registers of that
-/// id by the constant [`RegState::off`] (kernel: `BPF_ADD_CONST`).
-pub const ADD_CONST: u32 = 1 << 31;
+/// id by the constant [`RegState::off`], added in 64 bits (kernel: `BPF_ADD_CONST64`).
+pub const ADD_CONST64: u32 = 1 << 31;
+
+/// As [`ADD_CONST64`], added in 32 bits.
+pub const ADD_CONST32: u32 = 1 << 30;
+
+/// Either mark.
+pub const ADD_CONST: u32 = ADD_CONST64 | ADD_CONST32;
 
 /// [`RegKind::Packet`] range of a pointer that is known to be at the packet's end.
 pub const PKT_AT_END: i32 = -1;
@@ -195,8 +201,6 @@ pub struct RegState {
     pub id: u32,
     /// Identity of the acquired reference that the pointer belongs to; 0: none.
     pub ref_obj_id: u32,
-    /// The scalar's value matters for safety.
-    pub precise: bool,
     /// A precision request for this scalar was already carried into the history
     /// (`precision-skip`); never compared, never logged.
     pub propagated: bool,
@@ -212,7 +216,6 @@ impl RegState {
         off: 0,
         id: 0,
         ref_obj_id: 0,
-        precise: false,
         propagated: false,
         num: Scalar::UNKNOWN,
     };

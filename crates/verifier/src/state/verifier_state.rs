@@ -70,10 +70,23 @@ pub struct HistoryEntry {
     pub linked: LinkedRegs,
 }
 
+/// Registers and slots of a frame that are precise: the scalar's value matters for
+/// safety.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct PreciseMask {
+    /// One bit each for `r0` to `r9`.
+    pub regs: u16,
+    /// One bit for each slot.
+    pub slots: u64,
+}
+
 /// What is known at one point of one path (kernel: `struct bpf_verifier_state`).
 #[derive(Clone, Debug)]
 pub struct State {
     frames: [Option<Rc<Frame>>; MAX_CALL_FRAMES],
+    /// Precise scalars by frame. Only checkpoints have any: the kernel forgets the marks
+    /// of the current state when it makes a checkpoint, and sets them in checkpoints only.
+    pub precise: [PreciseMask; MAX_CALL_FRAMES],
     /// Number of the executing frame.
     pub curframe: usize,
     /// Acquired references and held locks, oldest first.
@@ -123,6 +136,7 @@ impl State {
         frames[0] = Some(Rc::new(frame));
         State {
             frames,
+            precise: [PreciseMask::default(); MAX_CALL_FRAMES],
             curframe: 0,
             refs: Vec::new(),
             active_locks: 0,
@@ -199,6 +213,16 @@ impl State {
     /// A register of the executing frame for writing.
     pub fn reg_mut(&mut self, reg: isa::ebpf::Reg) -> &mut RegState {
         &mut self.cur_mut().regs[reg.index()]
+    }
+
+    /// True if a register of a frame is precise.
+    pub fn is_precise_reg(&self, frame: usize, reg: usize) -> bool {
+        self.precise[frame].regs & 1 << reg != 0
+    }
+
+    /// True if a slot of a frame is precise.
+    pub fn is_precise_slot(&self, frame: usize, spi: usize) -> bool {
+        self.precise[frame].slots & 1 << spi != 0
     }
 
     /// Instruction at which the frame of that number stands.
