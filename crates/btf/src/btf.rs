@@ -89,6 +89,11 @@ impl<'a> Btf<'a> {
         Btf::from_parts(blob, self.index, base)
     }
 
+    /// Copy of the types with bytes of its own.
+    pub fn to_owned(&self) -> Btf<'static> {
+        self.duplicate()
+    }
+
     /// The same types once more.
     fn duplicate(&self) -> Btf<'static> {
         let base = self.base.as_ref().map(|base| Base {
@@ -253,6 +258,15 @@ impl<'a> Btf<'a> {
         self.base.as_ref().map_or(0, |base| base.first_string) + self.index.strings.1
     }
 }
+
+/// Equality of the bytes, those of the base included.
+impl PartialEq for Btf<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.blob == other.blob && self.base() == other.base()
+    }
+}
+
+impl Eq for Btf<'_> {}
 
 impl fmt::Debug for Btf<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -4,8 +4,8 @@
 
 use std::fmt;
 
-use btf::{Btf, Kind, TypeId};
-use program::AttachPoint;
+use btf::{Btf, Kind};
+use program::AttachTarget;
 use spec::programs::{AttachType, ProgramType, Traits};
 
 use crate::error::Blame;
@@ -101,23 +101,22 @@ impl AttachFault {
     }
 }
 
-/// Where a program attaches, and to what.
-pub(crate) type Attachment = (Option<AttachType>, Option<AttachPoint>);
+/// Program type, attach type and attach target of a program.
+pub(crate) type Attachment = (ProgramType, Option<AttachType>, Option<AttachTarget>);
 
 /// Finds out what a program attaches to. `given` is what is known already.
 pub(crate) fn attachment(
     code: &Code<'_>,
-    given: Option<AttachPoint>,
+    given: Option<AttachTarget>,
     target: &Target<'_>,
 ) -> Result<Attachment, AttachFault> {
     let section = code.section_name;
-    match code.kind {
-        None => {
-            let section = section.to_string();
-            return Err(AttachFault::NoType { section });
-        }
-        Some(ProgramType::StructOps) if given.is_none() => return Err(AttachFault::Unused),
-        _ => {}
+    let Some(kind) = code.kind else {
+        let section = section.to_string();
+        return Err(AttachFault::NoType { section });
+    };
+    if kind == ProgramType::StructOps && given.is_none() {
+        return Err(AttachFault::Unused);
     }
     let traits = code.rule.map_or(Traits::NONE, |rule| rule.traits);
     let attach = match traits.has(Traits::USDT) && target.features.uprobe_multi {
@@ -128,7 +127,7 @@ pub(crate) fn attachment(
     let name = name.map(|slash| &section.as_bytes()[slash + 1..]);
     let point = if traits.has(Traits::BY_TYPE) && given.is_none() {
         let name = name.ok_or(AttachFault::NoTarget)?;
-        if code.kind == Some(ProgramType::Ext) {
+        if kind == ProgramType::Ext {
             return Err(AttachFault::NoProgram);
         }
         Some(find(name, attach, target)?)
@@ -137,15 +136,14 @@ pub(crate) fn attachment(
         let module = module
             .map(|module| module_named(module, target))
             .transpose()?;
-        Some(AttachPoint {
-            id: TypeId::VOID,
+        Some(AttachTarget {
             module: module.unwrap_or(0),
-            member: None,
+            ..AttachTarget::default()
         })
     } else {
         given
     };
-    Ok((attach, point))
+    Ok((kind, attach, point))
 }
 
 /// The module that a name starts with, up to a colon, and the rest.
@@ -173,7 +171,7 @@ fn find(
     name: &[u8],
     attach: Option<AttachType>,
     target: &Target<'_>,
-) -> Result<AttachPoint, AttachFault> {
+) -> Result<AttachTarget, AttachFault> {
     let (module, bare) = split_module(name);
     let (prefix, kind) = match attach {
         Some(AttachType::TraceRawTp) => ("btf_trace_", Kind::Typedef),
@@ -189,19 +187,18 @@ fn find(
     let is_kernels = module.is_none_or(|module| b"vmlinux".starts_with(module));
     let kernel = target.types.ok_or(AttachFault::NoKernelTypes)?;
     if let Some(id) = within(kernel).filter(|_| is_kernels) {
-        return Ok(AttachPoint {
-            id,
-            module: 0,
-            member: None,
+        return Ok(AttachTarget {
+            btf_id: id,
+            ..AttachTarget::default()
         });
     }
     for (candidate, number) in target.modules.iter().zip(1..=u16::MAX) {
         let is_meant = module.is_none_or(|module| candidate.name.as_bytes().starts_with(module));
         if let Some(id) = within(candidate.types).filter(|_| is_meant) {
-            return Ok(AttachPoint {
-                id,
+            return Ok(AttachTarget {
+                btf_id: id,
                 module: number,
-                member: None,
+                ..AttachTarget::default()
             });
         }
     }
@@ -213,7 +210,7 @@ fn find(
 mod tests {
     use super::*;
     use crate::target::Module;
-    use btf::{Builder, Func, Linkage};
+    use btf::{Builder, Func, Linkage, TypeId};
 
     /// Types with functions of these names, and a tracepoint's.
     fn types(functions: &[&str]) -> Vec<u8> {
@@ -249,7 +246,7 @@ mod tests {
             modules: &modules,
             ..Target::default()
         };
-        find(name.as_bytes(), Some(attach), &target).map(|point| (point.id.0, point.module))
+        find(name.as_bytes(), Some(attach), &target).map(|point| (point.btf_id.0, point.module))
     }
 
     #[test]

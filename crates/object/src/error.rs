@@ -11,6 +11,7 @@ use crate::container::ContainerFault;
 use crate::datasec::DatasecFault;
 use crate::elf::ElfFault;
 use crate::externs::ExternFault;
+use crate::linked::ProgramFault;
 use crate::linker::LinkFault;
 use crate::maps::{MapFault, StructOpsFault};
 use crate::programs::CodeFault;
@@ -213,6 +214,8 @@ problems! {
     Relocation(RelocationFault),
     /// What a program attaches to.
     Attach(AttachFault),
+    /// A program as a whole.
+    Program(ProgramFault),
 }
 
 impl<P: Into<Problem>> From<P> for Error {

@@ -22,11 +22,11 @@
 //!
 //! // This object asks nothing of a kernel.
 //! let linked = object.link(&Target::default())?;
-//! let (_, straight) = &linked.programs[0];
-//! assert_eq!(straight.kind, Some(spec::programs::ProgramType::Xdp));
-//! let functions: Vec<_> = straight.subprograms.iter().map(|it| &it.name[..]).collect();
+//! let straight = &linked.programs[0].program;
+//! assert_eq!(straight.kind(), spec::programs::ProgramType::Xdp);
+//! let functions: Vec<_> = straight.subprogs().iter().map(|it| &it.name[..]).collect();
 //! assert_eq!(functions, ["straight", "middle", "leaf"]);
-//! assert_eq!(linked.maps[0].definition.max_entries, 16);
+//! assert_eq!(straight.maps()[0].params.max_entries, 16);
 //! # Ok::<(), beebox_object::Error>(())
 //! ```
 //!
@@ -64,6 +64,7 @@ pub mod maps;
 mod object;
 pub mod overview;
 pub mod programs;
+mod reference;
 mod relocate;
 pub mod sections;
 mod target;
@@ -74,9 +75,10 @@ pub use container::{ContainerFault, ContainerKind, Embedded, objects_in};
 pub use datasec::DatasecFault;
 pub use error::{Blame, Error, Place, Problem, SourceLine};
 pub use kallsyms::KernelSymbols;
-pub use linked::{JumpTable, Linked};
+pub use linked::{Linked, LinkedProgram, ProgramFault, UnloadableProgram, reference_at};
 pub use object::{Object, OpenOptions};
 pub use programs::{Code, ProgramId};
+pub use reference::{CORE_POISON, KFUNC_POISON, MAP_POISON, Reference, Referent};
 pub use relocate::RelocationFault;
 pub use target::{Features, Module, SymbolAddress, Symbols, Target};
 pub use types::TypesFault;

@@ -1,42 +1,122 @@
 //! Programs and maps as a loader hands them to a kernel.
 
+use std::fmt;
 use std::sync::Arc;
 
-use program::{AttachPoint, Program, PseudoLoad, Subprogram};
+use btf::Btf;
+use isa::ebpf::{PseudoLoad, RawInsn};
+use program::{
+    AttachTarget, ExternSymbol, FuncInfo, InvalidProgram, LineInfo, MapDef, Program, Subprog,
+};
+use spec::programs::{AttachType, LoadFlags, ProgramType};
 
 use crate::attach::attachment;
-use crate::error::Error;
+use crate::error::{Blame, Error};
 use crate::externs::ResolvedExterns;
-use crate::maps::{Bindings, NewMap};
+use crate::maps::{Bindings, Creation, LinkedMap, jump_table};
 use crate::object::Object;
 use crate::programs::{Code, Codes, ProgramId};
+use crate::reference::Reference;
 use crate::relocate::assemble::{Assembler, Assembly};
 use crate::relocate::callback::Callbacks;
 use crate::relocate::core::Copies;
 use crate::relocate::data::Data;
-pub use crate::relocate::data::JumpTable;
 use crate::relocate::info::Info;
 use crate::relocate::patches::Goal;
 use crate::target::Target;
 
 /// An object that was linked for a kernel.
 #[derive(Clone, Debug)]
-pub struct Linked<'a> {
-    /// The programs that are to be loaded, in the object's order.
-    pub programs: Vec<(ProgramId, Program)>,
-    /// Programs that were linked and can't be loaded, and why: what they attach to
-    /// is missing, say. They are among the programs too.
-    pub refused: Vec<(ProgramId, Error)>,
-    /// The maps as the kernel is asked for them, by number.
-    pub maps: Vec<NewMap<'a>>,
-    /// Tables of places to jump to: maps behind those of the object.
-    pub jump_tables: Vec<JumpTable>,
+pub struct Linked {
+    /// The programs that can be loaded, in the object's order.
+    pub programs: Vec<LinkedProgram>,
+    /// The programs whose instructions were linked but that cannot be loaded: what they
+    /// attach to is missing, say.
+    pub unloadable: Vec<UnloadableProgram>,
+    /// The maps by number, behind them those of jump tables. The programs have the
+    /// same.
+    pub maps: Vec<LinkedMap>,
     /// What the externs turned out to be.
     pub externs: ResolvedExterns,
 }
 
+/// A linked program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkedProgram {
+    /// Its index in the object.
+    pub id: ProgramId,
+    /// The program.
+    pub program: Program,
+    /// The relocations that wrote its instructions, by instruction.
+    pub references: Vec<Reference>,
+}
+
+/// A program that was linked and cannot be loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnloadableProgram {
+    /// Its index in the object.
+    pub id: ProgramId,
+    /// Why it cannot be loaded.
+    pub error: Error,
+    /// Its name.
+    pub name: String,
+    /// The name of its section, without a leading question mark.
+    pub section: String,
+    /// Its type, if that is known.
+    pub kind: Option<ProgramType>,
+    /// Its attach type, if one is stated.
+    pub attach_type: Option<AttachType>,
+    /// Its load flags.
+    pub flags: LoadFlags,
+    /// Its instructions.
+    pub insns: Vec<RawInsn>,
+    /// Its subprogs, by start.
+    pub subprogs: Vec<Subprog>,
+    /// Its line_info records.
+    pub line_info: Vec<LineInfo>,
+    /// The relocations that wrote its instructions, by instruction.
+    pub references: Vec<Reference>,
+}
+
+/// Why the parts of a program do not make one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramFault(pub InvalidProgram);
+
+impl ProgramFault {
+    /// Whose fault it is.
+    pub fn blame(&self) -> Blame {
+        Blame::User
+    }
+
+    /// Error number of an invalid argument.
+    pub fn errno(&self) -> i32 {
+        22
+    }
+}
+
+impl fmt::Display for ProgramFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl LinkedProgram {
+    /// The relocation that wrote an instruction.
+    pub fn reference_at(&self, insn: u32) -> Option<&Reference> {
+        reference_at(&self.references, insn)
+    }
+}
+
+/// The reference of an instruction, among references by instruction.
+pub fn reference_at(references: &[Reference], insn: u32) -> Option<&Reference> {
+    let at = references.partition_point(|reference| reference.slot < insn);
+    references
+        .get(at)
+        .filter(|reference| reference.slot == insn)
+}
+
 /// Links everything that is to be loaded, in libbpf's order.
-pub(crate) fn link<'a>(object: &Object<'a>, target: &Target<'_>) -> Result<Linked<'a>, Error> {
+pub(crate) fn link(object: &Object<'_>, target: &Target<'_>) -> Result<Linked, Error> {
     let (codes, maps) = (&object.codes, &object.maps);
     let externs = match &object.types {
         Some(types) => object
@@ -83,24 +163,36 @@ pub(crate) fn link<'a>(object: &Object<'a>, target: &Target<'_>) -> Result<Linke
         data.patch(*id, assembly)?;
     }
     let jump_tables = data.jump_tables;
+    let creation = Creation {
+        maps,
+        codes,
+        file: object.file,
+        has_btf: object.types.is_some(),
+        target,
+        externs: &externs,
+        bindings: &bindings,
+    };
+    let mut maps = creation.maps();
+    maps.extend(jump_tables.into_iter().map(jump_table));
     let mut finishing = Finishing {
         object,
         target,
         bindings: &bindings,
         license: object.license.as_str().into(),
-        refused: Vec::new(),
+        maps: maps.iter().map(|map| map.def.clone()).collect(),
+        btf: object.shared_types(),
+        externs: object.externs.symbols(&externs).into(),
+        modules: target.modules.iter().map(|it| it.name.to_owned()).collect(),
+        programs: Vec::with_capacity(assemblies.len()),
+        unloadable: Vec::new(),
     };
-    let programs = assemblies.into_iter();
-    let programs = programs
-        .map(|(id, made)| (id, finishing.program(id, made)))
-        .collect();
-    let refused = finishing.refused;
-    let maps = maps.created(object.types.is_some(), target, &externs, &bindings);
+    for (id, made) in assemblies {
+        finishing.program(id, made)?;
+    }
     Ok(Linked {
-        programs,
-        refused,
+        programs: finishing.programs,
+        unloadable: finishing.unloadable,
         maps,
-        jump_tables,
         externs,
     })
 }
@@ -131,7 +223,7 @@ fn mark_addresses(object: &Object<'_>, loaded: &Loaded, code: &mut Copies) {
         for patch in object.patches.of(id) {
             if let Goal::Address { .. } = patch.goal {
                 let slot = &mut code.slots_mut(id)[patch.slot as usize];
-                slot.regs = slot.dst() | (PseudoLoad::Function as u8) << 4;
+                slot.set_src(PseudoLoad::Func.number());
             }
         }
     }
@@ -143,56 +235,81 @@ struct Finishing<'o, 'a> {
     target: &'o Target<'o>,
     bindings: &'o Bindings,
     license: Arc<str>,
-    refused: Vec<(ProgramId, Error)>,
+    maps: Arc<[Arc<MapDef>]>,
+    btf: Option<Arc<Btf<'static>>>,
+    externs: Arc<[ExternSymbol]>,
+    modules: Arc<[String]>,
+    programs: Vec<LinkedProgram>,
+    unloadable: Vec<UnloadableProgram>,
 }
 
 impl Finishing<'_, '_> {
-    fn program(&mut self, id: ProgramId, made: Assembly) -> Program {
+    fn program(&mut self, id: ProgramId, made: Assembly) -> Result<(), Error> {
         let codes = &self.object.codes;
-        let mut program = Program {
-            slots: made.slots,
-            references: made.references,
-            functions: made.functions.unwrap_or_default(),
-            lines: made.lines.unwrap_or_default(),
-            subprograms: Vec::with_capacity(made.pieces.len()),
-            license: self.license.clone(),
-            kernel_version: self.object.kernel_version.unwrap_or(self.target.version),
-            ..Program::default()
-        };
-        for piece in made.pieces {
-            let name = codes
-                .get(piece.id)
-                .map(|code| code.name)
-                .unwrap_or_default();
-            let (name, start) = (name.to_string(), piece.start);
-            program.subprograms.push(Subprogram { name, start });
-        }
         let Some(code) = codes.get(id) else {
-            return program;
+            return Ok(());
         };
-        program.name = code.name.to_string();
-        program.section = code.section_name.to_string();
-        program.kind = code.kind;
-        program.attach = code.attach;
-        program.flags = code.flags.with(code.section_flags());
-        let member = self.bindings.of(id).map(|binding| AttachPoint {
-            id: binding.table,
+        let subprogs = made.pieces.iter().map(|piece| {
+            let function = codes.get(piece.id).map(|code| code.name);
+            Subprog {
+                name: function.unwrap_or_default().to_string(),
+                start: piece.start,
+            }
+        });
+        let subprogs: Vec<Subprog> = subprogs.collect();
+        let flags = code.flags.with(code.section_flags());
+        let member = self.bindings.of(id).map(|binding| AttachTarget {
+            btf_id: binding.table,
             module: binding.module,
             member: Some(binding.member),
+            program: None,
         });
-        program.attach_point = member.or(code.attach_point);
-        match attachment(code, program.attach_point, self.target) {
-            Ok((attach, point)) => {
-                program.attach = attach;
-                program.attach_point = point;
-            }
+        let given = member.or_else(|| code.attach_target.clone());
+        let located = |error: Error| error.in_section(code.section_name).in_program(code.name);
+        let line_info = made.lines.unwrap_or_default();
+        let attachment = attachment(code, given, self.target);
+        let (kind, attach_type, target) = match attachment {
+            Ok(attachment) => attachment,
             Err(fault) => {
-                let error = Error::from(fault)
-                    .in_section(code.section_name)
-                    .in_program(code.name);
-                self.refused.push((id, error));
+                self.unloadable.push(UnloadableProgram {
+                    id,
+                    error: located(fault.into()),
+                    name: code.name.to_string(),
+                    section: code.section_name.to_string(),
+                    kind: code.kind,
+                    attach_type: code.attach,
+                    flags,
+                    insns: made.slots,
+                    subprogs,
+                    line_info,
+                    references: made.references,
+                });
+                return Ok(());
             }
-        }
-        program
+        };
+        let func_info: Vec<FuncInfo> = made.functions.unwrap_or_default();
+        let program = Program::builder(kind, made.slots)
+            .name(code.name.to_string())
+            .section(code.section_name.to_string())
+            .attach_type(attach_type)
+            .attach_target(target)
+            .flags(flags)
+            .subprogs(subprogs)
+            .maps(self.maps.clone())
+            .btf(self.btf.clone())
+            .func_info(func_info)
+            .line_info(line_info)
+            .externs(self.externs.clone())
+            .modules(self.modules.clone())
+            .license(self.license.clone())
+            .kernel_version(self.object.kernel_version.unwrap_or(self.target.version))
+            .build()
+            .map_err(|fault| located(ProgramFault(fault).into()))?;
+        self.programs.push(LinkedProgram {
+            id,
+            program,
+            references: made.references,
+        });
+        Ok(())
     }
 }

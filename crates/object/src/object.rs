@@ -1,5 +1,7 @@
 //! An object that was read, and what its user may change before it is linked.
 
+use std::sync::{Arc, OnceLock};
+
 use btf::{Btf, BtfExt, Kind, Linkage, Shape};
 
 use crate::container::ContainerFault;
@@ -40,6 +42,8 @@ pub struct OpenOptions<'o> {
 /// It borrows the bytes of its file.
 #[derive(Debug)]
 pub struct Object<'a> {
+    /// The bytes of the file.
+    pub(crate) file: &'a [u8],
     pub(crate) name: String,
     pub(crate) elf: Elf<'a>,
     pub(crate) sections: Sections,
@@ -52,6 +56,8 @@ pub struct Object<'a> {
     pub(crate) maps: Maps<'a>,
     pub(crate) patches: Patches,
     pub(crate) config: Option<String>,
+    /// The types as programs share them, once one was linked.
+    pub(crate) shared_types: OnceLock<Arc<Btf<'static>>>,
 }
 
 impl<'a> Object<'a> {
@@ -97,6 +103,7 @@ impl<'a> Object<'a> {
             hide_functions(&codes, types);
         }
         let mut object = Object {
+            file,
             name,
             license: license(&elf, &sections),
             kernel_version: kernel_version(&elf, &sections),
@@ -109,6 +116,7 @@ impl<'a> Object<'a> {
             maps,
             patches: Patches::default(),
             config: options.config.map(str::to_owned),
+            shared_types: OnceLock::new(),
         };
         let read = object.read_relocations();
         read.map_err(|error| object.with_line(error))?;
@@ -173,6 +181,13 @@ impl<'a> Object<'a> {
         self.types.as_ref()
     }
 
+    /// Its types in memory of their own, shared by the programs that are linked.
+    pub(crate) fn shared_types(&self) -> Option<Arc<Btf<'static>>> {
+        let types = self.types.as_ref()?;
+        let shared = self.shared_types.get_or_init(|| Arc::new(types.to_owned()));
+        Some(shared.clone())
+    }
+
     /// What its instructions have to do with its types.
     pub fn types_of_code(&self) -> Option<&BtfExt<'a>> {
         self.types_of_code.as_ref()
@@ -227,7 +242,7 @@ impl<'a> Object<'a> {
     }
 
     /// Links what is to be loaded for this kernel.
-    pub fn link(&self, target: &Target<'_>) -> Result<Linked<'a>, Error> {
+    pub fn link(&self, target: &Target<'_>) -> Result<Linked, Error> {
         link(self, target).map_err(|error| self.with_line(error))
     }
 

@@ -9,16 +9,13 @@ use std::fmt;
 
 use btf::Name;
 use isa::ebpf::RawInsn;
-use program::AttachPoint;
+use program::AttachTarget;
+pub use program::ProgramId;
 use spec::programs::{AttachType, LoadFlags, ProgramType, SectionRule};
 
 use crate::elf::{Binding, Elf, ElfFault, Section, SectionId, Symbol, SymbolKind};
 use crate::error::{Blame, Error, FORMAT};
 use crate::sections::{Role, Sections};
-
-/// The number of a program or function in its object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ProgramId(pub u32);
 
 /// A program, or a function that programs call.
 #[derive(Clone, Debug)]
@@ -52,7 +49,7 @@ pub struct Code<'a> {
     /// What the user asks of the kernel; what the section says comes to it.
     pub flags: LoadFlags,
     /// What it attaches to, if the user says so.
-    pub attach_point: Option<AttachPoint>,
+    pub attach_target: Option<AttachTarget>,
 }
 
 /// What is wrong with a program as a piece of a section.
@@ -253,7 +250,7 @@ impl<'a> Code<'a> {
             kind: rule.filter(|_| !is_function).map(|rule| rule.kind),
             attach: rule.and_then(|rule| rule.attach),
             flags: LoadFlags::default(),
-            attach_point: None,
+            attach_target: None,
         })
     }
 

@@ -8,8 +8,10 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use beebox_object::{Error, Features, Object, OpenOptions, SymbolAddress, Target};
-use program::{Program, Referent};
+use beebox_object::{
+    Error, Features, LinkedProgram, Object, OpenOptions, Referent, SymbolAddress, Target,
+};
+use program::InitialContents;
 
 fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/objects")
@@ -48,14 +50,16 @@ fn linked(name: &str, kernel: &str, features: Features) -> String {
     };
     let linked = object.link(&target).expect(name);
     let mut text = String::new();
-    for (_, program) in &linked.programs {
+    for program in &linked.programs {
         write_program(&mut text, &object, program).unwrap();
     }
-    for (_, error) in &linked.refused {
-        writeln!(text, "refused: {error}").unwrap();
+    for program in &linked.unloadable {
+        writeln!(text, "refused: {}", program.error).unwrap();
     }
-    for table in &linked.jump_tables {
-        writeln!(text, "jump table: {:?}", table.places).unwrap();
+    for map in &linked.maps {
+        if let InitialContents::JumpTable(places) = &map.def.contents {
+            writeln!(text, "jump table: {places:?}").unwrap();
+        }
     }
     text
 }
@@ -63,34 +67,34 @@ fn linked(name: &str, kernel: &str, features: Features) -> String {
 fn write_program(
     text: &mut String,
     object: &Object<'_>,
-    program: &Program,
+    linked: &LinkedProgram,
 ) -> Result<(), std::fmt::Error> {
-    let kind = program.kind.map_or("unspec", |kind| kind.name());
-    let attach = program.attach.map_or("-", |attach| attach.name());
+    let program = &linked.program;
+    let kind = program.kind().name();
+    let attach = program.attach_type().map_or("-", |attach| attach.name());
     writeln!(
         text,
-        "{} in {}: {kind}, {attach}, flags {:#x}, attach point {:?}, licence {:?}, version {:#x}",
-        program.name,
-        program.section,
-        program.flags.0,
-        program.attach_point,
-        program.license,
-        program.kernel_version,
+        "{} in {}: {kind}, {attach}, flags {:#x}, attach target {:?}, licence {:?}, version {:#x}",
+        program.name(),
+        program.section(),
+        program.flags().0,
+        program.attach_target(),
+        program.license(),
+        program.kernel_version(),
     )?;
-    for (slot, insn) in program.insns().into_iter().enumerate() {
-        let at = slot as u32;
-        if let Some(function) = program.subprograms.iter().find(|it| it.start == at) {
-            let ty = program.functions.iter().find(|it| it.slot == at);
-            let ty = ty.map(|it| it.ty.0);
+    for (at, insn) in (0..).zip(program.decode()) {
+        if let Some(function) = program.subprogs().iter().find(|it| it.start == at) {
+            let ty = program.func_info().iter().find(|it| it.insn == at);
+            let ty = ty.map(|it| it.type_id.0);
             writeln!(text, "{}: type {ty:?}", function.name)?;
         }
-        for line in program.lines.iter().filter(|line| line.slot == at) {
+        for line in program.line_info().iter().filter(|line| line.insn == at) {
             let types = object.types().expect("lines need types");
             let source = types.string(line.text).to_string();
             writeln!(text, "  ; {}:{} {}", line.line, line.column, source.trim())?;
         }
-        write!(text, "{slot:5}: {insn}")?;
-        if let Some(reference) = program.reference_at(at) {
+        write!(text, "{at:5}: {insn}")?;
+        if let Some(reference) = linked.reference_at(at) {
             write!(text, "    {}", name(object, reference.to))?;
         }
         text.push('\n');

@@ -8,10 +8,11 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use beebox_object::externs::{ExternFault, Resolution};
-use beebox_object::maps::{Entry, MapFault, NewMap, Start, StructOpsFault};
+use beebox_object::externs::ExternFault;
+use beebox_object::maps::{LinkedMap, MapFault, StructOpsFault};
 use beebox_object::{Error, Features, Linked, Object, OpenOptions, Problem, SymbolAddress, Target};
 use btf::{Btf, Builder, Kind, Linkage, Member, Shape, StrOffset, TypeId};
+use program::{Entry, ExternResolution, InitialContents, MapDef};
 use spec::maps::{MapFlags, MapKind};
 
 const CONFIG: &str = "\
@@ -69,7 +70,7 @@ fn target<'t>(types: &'t Btf<'t>) -> Target<'t> {
     }
 }
 
-fn link<'a>(object: &Object<'a>) -> Result<Linked<'a>, Error> {
+fn link(object: &Object<'_>) -> Result<Linked, Error> {
     let kernel = kernel();
     object.link(&target(&kernel))
 }
@@ -95,7 +96,7 @@ fn a_kernel_is_asked_for_what_libbpf_asks_for() {
     let linked = link(&object).expect("a kernel that has it all");
     let mut text = String::new();
     for map in &linked.maps {
-        write_map(&mut text, &object, map, "");
+        write_map(&mut text, &object, map);
     }
     let path = file("everything.txt");
     if std::env::var_os("BLESS").is_some() {
@@ -105,11 +106,21 @@ fn a_kernel_is_asked_for_what_libbpf_asks_for() {
     assert!(text == expected, "now:\n{text}");
 }
 
-fn write_map(text: &mut String, object: &Object<'_>, map: &NewMap<'_>, indent: &str) {
-    let of = &map.definition;
+fn write_map(text: &mut String, object: &Object<'_>, map: &LinkedMap) {
+    write_head(text, &map.def, "");
+    if !map.autocreate {
+        writeln!(text, "  not created").unwrap();
+    }
+    if let Some(pin) = &map.pin {
+        writeln!(text, "  pinned at {pin}").unwrap();
+    }
+    write_contents(text, object, &map.def, "");
+}
+
+fn write_head(text: &mut String, map: &MapDef, indent: &str) {
+    let of = &map.params;
     let kind = of.kind().map_or("?", MapKind::name);
     let flags: Vec<&str> = of.flags.names().collect();
-    let name_of = |program| object.codes().get(program).unwrap().name;
     write!(text, "{indent}{} ({}): {kind}", map.name, map.kernel_name).unwrap();
     write!(text, " key {} value {}", of.key_size, of.value_size).unwrap();
     write!(
@@ -120,49 +131,50 @@ fn write_map(text: &mut String, object: &Object<'_>, map: &NewMap<'_>, indent: &
     )
     .unwrap();
     write!(text, " extra {:#x} node {}", of.extra, of.numa_node).unwrap();
-    match map.described {
-        true => writeln!(text, " types {} {}", of.key, of.value).unwrap(),
+    match map.has_btf {
+        true => writeln!(text, " types {} {}", of.key_type, of.value_type).unwrap(),
         false => writeln!(text).unwrap(),
     }
-    if !map.autocreate {
-        writeln!(text, "{indent}  not created").unwrap();
-    }
-    if let Some(pin) = &map.pin {
-        writeln!(text, "{indent}  pinned at {pin}").unwrap();
-    }
+}
+
+fn write_contents(text: &mut String, object: &Object<'_>, map: &MapDef, indent: &str) {
     if let Some(value) = map.kernel_value {
         writeln!(
             text,
             "{indent}  kernel type {} of {}",
-            value.ty, value.module
+            value.id, value.module
         )
         .unwrap();
     }
     if let Some(inner) = &map.inner {
-        write_map(text, object, inner, "  holds ");
+        write_head(text, inner, "  holds ");
+        write_contents(text, object, inner, "  holds ");
     }
-    match &map.start {
-        Start::Entries(entries) => {
+    match &map.contents {
+        InitialContents::Entries(entries) => {
             for (key, entry) in entries {
-                let what = match *entry {
-                    Entry::Map(map) => object.maps().get(map).unwrap().name().to_owned(),
-                    Entry::Program(program) => name_of(program).to_string(),
+                let what = match entry {
+                    Entry::Map(map) => object.maps().get(*map).unwrap().name().to_owned(),
+                    Entry::Program(program) => program.name.clone(),
                 };
                 writeln!(text, "{indent}  [{key}] = {what}").unwrap();
             }
         }
-        Start::Value { image, frozen } => {
+        InitialContents::Value { image, frozen } => {
             let end = if *frozen { ", frozen" } else { "" };
             writeln!(text, "{indent}  = {:02x?}{end}", image.to_vec()).unwrap();
         }
-        Start::Arena { image, offset } => {
+        InitialContents::Arena { image, offset } => {
             writeln!(text, "{indent}  = {:02x?} at {offset}", image.to_vec()).unwrap();
         }
-        Start::Table { image, programs } => {
+        InitialContents::StructOps { image, programs } => {
             writeln!(text, "{indent}  = {:02x?}", image.to_vec()).unwrap();
             for (offset, program) in programs {
-                writeln!(text, "{indent}  {offset}: {}", name_of(*program)).unwrap();
+                writeln!(text, "{indent}  {offset}: {}", program.name).unwrap();
             }
+        }
+        InitialContents::JumpTable(places) => {
+            writeln!(text, "{indent}  jumps to {places:?}").unwrap();
         }
     }
 }
@@ -189,9 +201,9 @@ fn fnv(bytes: &[u8]) -> u64 {
 fn programs_of_tables_attach_to_members_of_the_kernels_table() {
     let bytes = everything();
     let linked = link(&open(&bytes)).unwrap();
-    let points = linked.programs.iter().filter_map(|(_, program)| {
-        let point = program.attach_point?;
-        Some((program.name.as_str(), point.id, point.member))
+    let points = linked.programs.iter().filter_map(|linked| {
+        let target = linked.program.attach_target()?;
+        Some((linked.program.name(), target.btf_id, target.member))
     });
     let points: Vec<_> = points.collect();
     let expected = [
@@ -208,8 +220,9 @@ fn programs_are_loaded_with_the_tables_that_have_them() {
         let programs = link(object).unwrap().programs;
         let of_tables = programs
             .into_iter()
-            .filter(|(_, program)| program.name.ends_with("machine"));
-        of_tables.map(|(_, program)| program.name).collect()
+            .map(|linked| linked.program.name().to_owned())
+            .filter(|name| name.ends_with("machine"));
+        of_tables.collect()
     };
     let mut object = open(&bytes);
     assert_eq!(loaded(&object), ["start_machine", "stop_machine"]);
@@ -381,10 +394,10 @@ fn a_given_configuration_goes_before_the_kernels() {
     let object = Object::open_with(&bytes, &options).unwrap();
     let linked = link(&object).unwrap();
     let values = &linked.maps[object.maps().kconfig().unwrap().0 as usize];
-    let Start::Value {
+    let InitialContents::Value {
         image,
         frozen: true,
-    } = &values.start
+    } = &values.def.contents
     else {
         panic!("values of the configuration are constants");
     };
@@ -411,19 +424,19 @@ fn what_the_kernel_lacks_is_missed_unless_it_is_weak() {
     };
     let kernel = kernel();
     let id = |kind, name| kernel.find(kind, name).unwrap().id();
-    let typed = |id| Resolution::Typed { id, module: 0 };
-    assert_eq!(found("schedule"), Resolution::Address(0x1234));
-    assert_eq!(found("absent_symbol"), Resolution::Missing);
+    let typed = |id| ExternResolution::Btf { id, module: 0 };
+    assert_eq!(found("schedule"), ExternResolution::Address(0x1234));
+    assert_eq!(found("absent_symbol"), ExternResolution::Missing);
     assert_eq!(found("typed_symbol"), typed(id(Kind::Var, "typed_symbol")));
-    assert_eq!(found("absent_typed_symbol"), Resolution::Missing);
+    assert_eq!(found("absent_typed_symbol"), ExternResolution::Missing);
     assert_eq!(
         found("kernel_function"),
         typed(id(Kind::Func, "kernel_function"))
     );
     // It is there, but takes another number of arguments.
-    assert_eq!(found("other_prototype"), Resolution::Missing);
+    assert_eq!(found("other_prototype"), ExternResolution::Missing);
     assert_eq!(found("flavoured___one"), typed(id(Kind::Func, "flavoured")));
-    assert_eq!(found("CONFIG_WIDE"), Resolution::Config);
+    assert_eq!(found("CONFIG_WIDE"), ExternResolution::Kconfig);
 
     let fault = |target: Target<'_>| extern_fault(object.link(&target).unwrap_err());
     let nothing = |_: &str| SymbolAddress::Missing;
@@ -502,7 +515,7 @@ fn variables_are_read_and_set_by_name() {
     // What was set is what a kernel gets.
     let linked = link(&object).unwrap();
     let rodata = object.maps().named("everythi.rodata").unwrap();
-    let Start::Value { image, .. } = &linked.maps[rodata.0 as usize].start else {
+    let InitialContents::Value { image, .. } = &linked.maps[rodata.0 as usize].def.contents else {
         panic!("constants");
     };
     assert_eq!(image.to_vec(), [0xff; 4]);
@@ -523,7 +536,7 @@ fn sizes_and_contents_are_the_users() {
         (u32::MAX, u32::MAX),
     ] {
         ring.set_max_entries(asked);
-        assert_eq!(ring.definition().max_entries, given, "{asked}");
+        assert_eq!(ring.params().max_entries, given, "{asked}");
     }
     let id = maps.named("outer_array_with_a_long_name").unwrap();
     let outer = maps.get_mut(id).unwrap();
@@ -541,7 +554,7 @@ fn sizes_and_contents_are_the_users() {
     let id = maps.named("everyth.kconfig").unwrap();
     let values = maps.get_mut(id).unwrap();
     assert_eq!(values.set_image(&[0; 31]), Err(MapFault::NoContents));
-    assert!(values.definition().flags.has(MapFlags::RDONLY_PROG));
+    assert!(values.params().flags.has(MapFlags::RDONLY_PROG));
 }
 
 #[test]
@@ -550,7 +563,7 @@ fn the_last_array_of_a_section_takes_what_is_given() {
     let mut object = open(&bytes);
     let id = object.maps().named(".data.pairs").unwrap();
     object.set_value_size(id, 80).unwrap();
-    let section = object.maps().get(id).unwrap().definition().value;
+    let section = object.maps().get(id).unwrap().params().value_type;
     let types = object.types().unwrap();
     assert_eq!(types.size_of(section), Some(80));
     let global = object.global("pairs").unwrap();
@@ -558,9 +571,9 @@ fn the_last_array_of_a_section_takes_what_is_given() {
     assert_eq!(object.read_global("pairs").unwrap()[..4], [1, 0, 0, 0]);
     // A size that leaves half an element takes the types away.
     object.set_value_size(id, 81).unwrap();
-    let definition = object.maps().get(id).unwrap().definition();
+    let params = object.maps().get(id).unwrap().params();
     let expected = (81, TypeId::VOID);
-    assert_eq!((definition.value_size, definition.value), expected);
+    assert_eq!((params.value_size, params.value_type), expected);
     let arena = object.maps().arena().unwrap();
     let refused = object.set_value_size(arena, 8);
     assert_eq!(map_fault(refused.unwrap_err()), MapFault::FixedSize);
@@ -581,8 +594,11 @@ fn globals_of_an_arena_stand_at_its_end_where_kernels_reach_so_far() {
             ..target(&kernel)
         };
         let linked = object.link(&target).unwrap();
-        match linked.maps[object.maps().arena().unwrap().0 as usize].start {
-            Start::Arena { offset, .. } => offset,
+        match linked.maps[object.maps().arena().unwrap().0 as usize]
+            .def
+            .contents
+        {
+            InitialContents::Arena { offset, .. } => offset,
             _ => panic!("an arena"),
         }
     };
@@ -602,7 +618,7 @@ fn hidden_variables_are_static_to_the_kernel() {
         .maps()
         .get(object.maps().named(".data.shy").unwrap())
         .unwrap();
-    assert!(!shy.definition().flags.has(MapFlags::MMAPABLE));
+    assert!(!shy.params().flags.has(MapFlags::MMAPABLE));
     assert_ne!(
         types.find(Kind::Var, "dummy_ksym").unwrap().name_offset(),
         StrOffset::EMPTY

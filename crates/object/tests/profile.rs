@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use beebox_object::{Features, Object, SymbolAddress, Target};
+use beebox_object::{Features, Object, Referent, SymbolAddress, Target};
 use btf::Btf;
 use btf::ext::CoreKind;
+use isa::ebpf::RawInsn;
 use profile::Profile;
-use program::{Program, Referent};
+use program::AttachTarget;
 
 /// Programs that may differ, in percent.
 const MOST_DIFFERENT: f64 = 0.1;
@@ -42,28 +43,62 @@ fn running_types() -> Result<Vec<u8>, String> {
     fs::read(types).map_err(|error| format!("{types}: {error}"))
 }
 
-/// What a program comes to, without numbers of types.
-fn outcome(object: &Object<'_>, target: &Target<'_>) -> Result<Program, String> {
+/// What a program comes to, without BTF ids of the kernel.
+#[derive(PartialEq)]
+struct Outcome {
+    insns: Vec<RawInsn>,
+    references: Vec<String>,
+    attach_target: Option<AttachTarget>,
+    rest: String,
+}
+
+fn outcome(object: &Object<'_>, target: &Target<'_>) -> Result<Outcome, String> {
     let linked = object.link(target).map_err(|error| error.to_string())?;
-    if let Some((_, error)) = linked.refused.first() {
-        return Err(error.to_string());
+    if let Some(unloadable) = linked.unloadable.first() {
+        return Err(unloadable.error.to_string());
     }
-    let Some((_, mut program)) = linked.programs.into_iter().next() else {
+    let Some(linked) = linked.programs.into_iter().next() else {
         return Err("no program".into());
     };
-    for reference in &mut program.references {
-        let slot = reference.slot as usize;
-        match &mut reference.to {
-            Referent::Kfunc { id, .. } | Referent::Typed { id, .. } => id.0 = 1,
-            Referent::Core(question) if question.kind == CoreKind::TYPE_ID_TARGET => {}
-            _ => continue,
+    let program = &linked.program;
+    let mut insns = program.insns().to_vec();
+    let mut references = Vec::new();
+    for mut reference in linked.references {
+        let insn = &mut insns[reference.slot as usize];
+        let is_id = match &mut reference.to {
+            Referent::Kfunc { id, .. } | Referent::Typed { id, .. } => {
+                id.0 = 1;
+                true
+            }
+            Referent::Core(question) => question.kind == CoreKind::TYPE_ID_TARGET,
+            _ => false,
+        };
+        if is_id {
+            insn.imm = (insn.imm != 0).into();
         }
-        program.slots[slot].imm = (program.slots[slot].imm != 0).into();
+        references.push(format!("{reference:?}"));
     }
-    if let Some(point) = &mut program.attach_point {
-        point.id.0 = 1;
+    let mut attach_target = program.attach_target().cloned();
+    if let Some(target) = &mut attach_target {
+        target.btf_id.0 = 1;
     }
-    Ok(program)
+    let rest = format!(
+        "{:?} {:?} {:?} {:?} {:?} {:?} {} {}",
+        program.kind(),
+        program.attach_type(),
+        program.flags(),
+        program.subprogs(),
+        program.func_info(),
+        program.line_info(),
+        program.license(),
+        program.kernel_version(),
+    );
+    Ok(Outcome {
+        insns,
+        references,
+        attach_target,
+        rest,
+    })
 }
 
 #[test]
@@ -131,12 +166,12 @@ fn stem(path: &Path) -> String {
         .into_owned()
 }
 
-fn why(theirs: &Result<Program, String>, ours: &Result<Program, String>) -> String {
+fn why(theirs: &Result<Outcome, String>, ours: &Result<Outcome, String>) -> String {
     match (theirs, ours) {
         (_, Err(why)) | (Err(why), _) => why.clone(),
         (Ok(theirs), Ok(ours)) => {
-            let slots = theirs.slots.iter().zip(&ours.slots);
-            let first = slots.zip(0..).find(|((theirs, ours), _)| theirs != ours);
+            let insns = theirs.insns.iter().zip(&ours.insns);
+            let first = insns.zip(0..).find(|((theirs, ours), _)| theirs != ours);
             format!("{first:?}")
         }
     }

@@ -1,21 +1,34 @@
-//! A program as loaded and linked: what a kernel, a verifier or an engine gets.
+//! The loadable program: everything that `BPF_PROG_LOAD` says of a program, owned and
+//! self-contained, for a verifier, an engine or a kernel.
 //!
-//! Instructions are kept as the slots that they are in memory, bit for bit, because
-//! the bits are what is compared, hashed and loaded; [`Program::insns`] decodes
-//! them. What a slot refers to outside its program is symbolic: maps are named by
-//! their number in the object (the kernel's own encoding for that, map index), and
-//! whoever loads the program says what the numbers stand for
-//! ([`Program::for_kernel`]). Beside the slots, [`Program::references`] says by slot
-//! what each reference is.
+//! A [`Program`] is made by a [`ProgramBuilder`] and does not change afterwards. The
+//! instructions are the only truth about what the program refers to: a 64-bit load with
+//! source `BPF_PSEUDO_MAP_IDX` or `BPF_PSEUDO_MAP_IDX_VALUE` names an entry of
+//! [`Program::maps`], a kfunc call or a load with source `BPF_PSEUDO_BTF_ID` names a
+//! BTF id of vmlinux or of an entry of [`Program::modules`]. Which relocation wrote an
+//! instruction is known to the loader alone.
 //!
 //! This crate knows no file format and resolves nothing.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `program` | the program and its accessors |
+//! | `builder` | construction, and the rules that every program obeys |
+//! | `map_def` | map definitions and their initial contents |
+//! | `image` | bytes of which only the set ones take memory |
+//! | `externs` | extern symbols and what they resolved to |
 #![forbid(unsafe_code)]
 
+mod builder;
+mod externs;
+mod image;
+mod map_def;
 mod program;
-mod reference;
 
-pub use program::{AttachPoint, FunctionStart, Line, Program, Subprogram};
-pub use reference::{
-    CORE_POISON, ExternId, KFUNC_POISON, MAP_POISON, MapId, PseudoCall, PseudoLoad, Reference,
-    Referent, is_wide_load,
+pub use builder::{InvalidProgram, MAX_INSNS, ProgramBuilder};
+pub use externs::{ExternId, ExternResolution, ExternSymbol, ExternSymbolKind};
+pub use image::Image;
+pub use map_def::{
+    Entry, InitialContents, KernelType, MapDef, MapId, MapParams, PAGE_SIZE, ProgramId, ProgramRef,
 };
+pub use program::{AttachTarget, FuncInfo, LineInfo, Program, Subprog};

@@ -1,149 +1,296 @@
-//! The program itself.
+//! The program and its accessors.
+//!
+//! Cost: accessors are constant; look-ups by instruction are binary searches.
 
+use std::fmt;
 use std::sync::Arc;
 
-use btf::{StrOffset, TypeId};
-use isa::ebpf::{Insn, RawInsn, decode};
+use btf::{Btf, StrOffset, TypeId};
+use isa::ebpf::{Insn, PseudoLoad, RawInsn, decode};
 use spec::programs::{AttachType, LoadFlags, ProgramType};
 
-use crate::reference::{MapId, PseudoLoad, Reference, Referent};
+use crate::builder::ProgramBuilder;
+use crate::externs::ExternSymbol;
+use crate::map_def::{MapDef, MapId};
 
-/// A program with everything that its load says.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// A loadable program.
+#[derive(Clone, PartialEq, Eq)]
 pub struct Program {
-    /// Its name: that of its function.
-    pub name: String,
-    /// The section that it was in, without a question mark before it.
-    pub section: String,
-    /// Its type; `None` if the section says none and nobody else did.
-    pub kind: Option<ProgramType>,
-    /// Where it attaches, if that is to be said.
-    pub attach: Option<AttachType>,
-    /// What is asked for.
-    pub flags: LoadFlags,
-    /// What it attaches to, if that is a type.
-    pub attach_point: Option<AttachPoint>,
-    /// The instructions: its own, then those of the functions that it calls.
-    pub slots: Vec<RawInsn>,
-    /// What the slots refer to, by slot.
-    pub references: Vec<Reference>,
-    /// The functions in the slots, by start; the first is the program itself.
-    pub subprograms: Vec<Subprogram>,
-    /// The types of its functions, by slot.
-    pub functions: Vec<FunctionStart>,
-    /// The source lines, by slot.
-    pub lines: Vec<Line>,
-    /// The licence that its object states.
-    pub license: Arc<str>,
-    /// The kernel version that its object states, as the kernel encodes it; 0 if
-    /// it states none.
-    pub kernel_version: u32,
+    pub(crate) name: String,
+    pub(crate) section: String,
+    pub(crate) kind: ProgramType,
+    pub(crate) attach_type: Option<AttachType>,
+    pub(crate) expected_attach_type: Option<u32>,
+    pub(crate) flags: LoadFlags,
+    pub(crate) attach_target: Option<AttachTarget>,
+    pub(crate) insns: Vec<RawInsn>,
+    pub(crate) subprogs: Vec<Subprog>,
+    pub(crate) maps: Arc<[Arc<MapDef>]>,
+    pub(crate) btf: Option<Arc<Btf<'static>>>,
+    pub(crate) func_info: Vec<FuncInfo>,
+    pub(crate) line_info: Vec<LineInfo>,
+    pub(crate) externs: Arc<[ExternSymbol]>,
+    pub(crate) modules: Arc<[String]>,
+    pub(crate) license: Arc<str>,
+    pub(crate) kernel_version: u32,
 }
 
-/// A type to attach to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AttachPoint {
-    /// Its number; 0 if only the module is to be known.
-    pub id: TypeId,
-    /// The number of the module that it is of, from 1; 0 is the kernel itself.
+/// What a program attaches to, as far as that is known when it is loaded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AttachTarget {
+    /// BTF id (`attach_btf_id`); 0 if only the module or the program is known.
+    pub btf_id: TypeId,
+    /// Module that has the id: 0 is vmlinux, n is entry n - 1 of [`Program::modules`].
     pub module: u16,
-    /// Of a structure of functions: the number of the member that the program is.
+    /// Index of the member of a struct_ops type that the program implements.
     pub member: Option<u32>,
+    /// Program whose function is replaced (freplace) or traced; the id is of its BTF.
+    pub program: Option<Arc<Program>>,
 }
 
-/// A function in the slots.
+/// A subprog: a function in the instructions.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Subprogram {
-    /// Its name.
+pub struct Subprog {
+    /// Name of the function.
     pub name: String,
-    /// The slot where it starts.
+    /// Index of its first instruction.
     pub start: u32,
 }
 
-/// The type of the function that starts at a slot (`struct bpf_func_info`).
+/// Type of the function that starts at an instruction (`struct bpf_func_info`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FunctionStart {
-    /// The slot.
-    pub slot: u32,
-    /// The function's type.
-    pub ty: TypeId,
+pub struct FuncInfo {
+    /// Index of the instruction.
+    pub insn: u32,
+    /// BTF id of the function, in the program's BTF.
+    pub type_id: TypeId,
 }
 
-/// The source line of the slots from one on (`struct bpf_line_info`).
+/// Source line of the instructions from an index on (`struct bpf_line_info`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Line {
-    /// The slot.
-    pub slot: u32,
-    /// The name of the file.
+pub struct LineInfo {
+    /// Index of the first instruction.
+    pub insn: u32,
+    /// Name of the file, in the strings of the program's BTF.
     pub file: StrOffset,
-    /// The text of the line.
+    /// Text of the line, in the strings of the program's BTF.
     pub text: StrOffset,
-    /// Its number, from 1; 22 bits.
+    /// Line number from 1; 22 bits.
     pub line: u32,
-    /// The column, from 1; 10 bits.
+    /// Column from 1; 10 bits.
     pub column: u32,
 }
 
 impl Program {
-    /// The instructions, one for each slot.
-    pub fn insns(&self) -> Vec<Insn> {
-        decode(&self.slots)
+    /// Builder of a program of this type with these instructions.
+    pub fn builder(kind: ProgramType, insns: Vec<RawInsn>) -> ProgramBuilder {
+        ProgramBuilder::new(kind, insns)
     }
 
-    /// The slots with file descriptors in place of the numbers of maps: what
-    /// `BPF_PROG_LOAD` takes without an array of descriptors. Only references are
-    /// changed: a slot that says the same without being one stays as it was written.
-    pub fn for_kernel(&self, mut descriptor: impl FnMut(MapId) -> i32) -> Vec<RawInsn> {
-        let mut slots = self.slots.clone();
-        for reference in &self.references {
-            let (map, pseudo) = match reference.to {
-                Referent::Map(map) => (map, PseudoLoad::MapFd),
-                Referent::Value { map, .. } => (map, PseudoLoad::MapValue),
-                _ => continue,
+    /// Name of the main function; empty if it has none.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Name of the ELF section, without a leading question mark; empty if the program
+    /// comes from no object.
+    pub fn section(&self) -> &str {
+        &self.section
+    }
+
+    /// Program type.
+    pub fn kind(&self) -> ProgramType {
+        self.kind
+    }
+
+    /// Attach type, if one is stated and known by name.
+    pub fn attach_type(&self) -> Option<AttachType> {
+        self.attach_type
+    }
+
+    /// Number that `BPF_PROG_LOAD` gets as expected attach type: that of the attach
+    /// type, or the index of a struct_ops member; 0 if nothing is stated.
+    pub fn expected_attach_type(&self) -> u32 {
+        let member = self.attach_target.as_ref().and_then(|target| target.member);
+        self.expected_attach_type
+            .or(member)
+            .unwrap_or_else(|| self.attach_type.map_or(0, AttachType::number))
+    }
+
+    /// Load flags.
+    pub fn flags(&self) -> LoadFlags {
+        self.flags
+    }
+
+    /// What it attaches to, if that is known when it is loaded.
+    pub fn attach_target(&self) -> Option<&AttachTarget> {
+        self.attach_target.as_ref()
+    }
+
+    /// Instructions: the main function first, then the other subprogs.
+    pub fn insns(&self) -> &[RawInsn] {
+        &self.insns
+    }
+
+    /// The instructions decoded, one for each slot.
+    pub fn decode(&self) -> Vec<Insn> {
+        decode(&self.insns)
+    }
+
+    /// The instructions with file descriptors in place of map indices, as
+    /// `BPF_PROG_LOAD` takes them without an array of descriptors.
+    pub fn insns_with_map_fds(&self, mut descriptor: impl FnMut(MapId) -> i32) -> Vec<RawInsn> {
+        let mut insns = self.insns.clone();
+        for (at, map, pseudo) in self.map_loads() {
+            let with_fd = match pseudo {
+                PseudoLoad::MapIdx => PseudoLoad::MapFd,
+                _ => PseudoLoad::MapValue,
             };
-            if let Some(slot) = slots.get_mut(reference.slot as usize) {
-                slot.regs = slot.dst() | (pseudo as u8) << 4;
-                slot.imm = descriptor(map);
+            insns[at].set_src(with_fd.number());
+            insns[at].imm = descriptor(map);
+        }
+        insns
+    }
+
+    /// Loads of the address or value of a map in [`Program::maps`], by index of the
+    /// instruction.
+    pub fn map_loads(&self) -> impl Iterator<Item = (usize, MapId, PseudoLoad)> + '_ {
+        let mut at = 0;
+        std::iter::from_fn(move || {
+            while let Some(&insn) = self.insns.get(at) {
+                let here = at;
+                at += if insn.is_wide_load() { 2 } else { 1 };
+                let Some(pseudo @ (PseudoLoad::MapIdx | PseudoLoad::MapIdxValue)) =
+                    insn.pseudo_load()
+                else {
+                    continue;
+                };
+                let map = MapId(insn.imm as u32);
+                if self.map(map).is_some() && here + 1 < self.insns.len() {
+                    return Some((here, map, pseudo));
+                }
+            }
+            None
+        })
+    }
+
+    /// Maps that the instructions refer to, in the order of the first reference.
+    pub fn used_maps(&self) -> Vec<MapId> {
+        let mut used = Vec::new();
+        let mut seen = vec![false; self.maps.len()];
+        for (_, map, _) in self.map_loads() {
+            if !std::mem::replace(&mut seen[map.0 as usize], true) {
+                used.push(map);
             }
         }
-        slots
+        used
     }
 
-    /// What the load says as the expected type of attachment: a type's number, or
-    /// for a member of a structure of functions the member's.
-    pub fn expected_attach_type(&self) -> u32 {
-        let member = self.attach_point.and_then(|point| point.member);
-        member.unwrap_or_else(|| self.attach.map_or(0, AttachType::number))
+    /// Subprogs by start; empty if no names are known. The first is the main function.
+    pub fn subprogs(&self) -> &[Subprog] {
+        &self.subprogs
     }
 
-    /// What a slot refers to.
-    pub fn reference_at(&self, slot: u32) -> Option<&Reference> {
-        let at = self
-            .references
-            .partition_point(|reference| reference.slot < slot);
-        self.references
-            .get(at)
-            .filter(|reference| reference.slot == slot)
+    /// Map definitions; instructions refer to them by index. There may be some that no
+    /// instruction refers to.
+    pub fn maps(&self) -> &[Arc<MapDef>] {
+        &self.maps
     }
 
-    /// The function that a slot is in.
-    pub fn subprogram_at(&self, slot: u32) -> Option<&Subprogram> {
+    /// The map of this index.
+    pub fn map(&self, id: MapId) -> Option<&Arc<MapDef>> {
+        self.maps.get(id.0 as usize)
+    }
+
+    /// BTF of the program.
+    pub fn btf(&self) -> Option<&Arc<Btf<'static>>> {
+        self.btf.as_ref()
+    }
+
+    /// func_info records, as they are handed to the kernel.
+    pub fn func_info(&self) -> &[FuncInfo] {
+        &self.func_info
+    }
+
+    /// line_info records, as they are handed to the kernel.
+    pub fn line_info(&self) -> &[LineInfo] {
+        &self.line_info
+    }
+
+    /// Extern symbols of the program's object and what they resolved to.
+    pub fn externs(&self) -> &[ExternSymbol] {
+        &self.externs
+    }
+
+    /// Names of the kernel modules that instructions, externs and the attach target
+    /// refer to by number; number n is entry n - 1.
+    pub fn modules(&self) -> &[String] {
+        &self.modules
+    }
+
+    /// Licence.
+    pub fn license(&self) -> &str {
+        &self.license
+    }
+
+    /// True if the licence lets the program call helpers that are GPL only
+    /// (`include/linux/license.h`).
+    pub fn is_gpl_compatible(&self) -> bool {
+        matches!(
+            &*self.license,
+            "GPL"
+                | "GPL v2"
+                | "GPL and additional rights"
+                | "Dual BSD/GPL"
+                | "Dual MIT/GPL"
+                | "Dual MPL/GPL"
+        )
+    }
+
+    /// Kernel version that the load states, as `LINUX_VERSION_CODE`; 0 if none.
+    pub fn kernel_version(&self) -> u32 {
+        self.kernel_version
+    }
+
+    /// The subprog that an instruction belongs to.
+    pub fn subprog_at(&self, insn: u32) -> Option<&Subprog> {
         let after = self
-            .subprograms
-            .partition_point(|function| function.start <= slot);
-        self.subprograms.get(after.checked_sub(1)?)
+            .subprogs
+            .partition_point(|subprog| subprog.start <= insn);
+        self.subprogs.get(after.checked_sub(1)?)
     }
 
-    /// The source line of a slot.
-    pub fn line_at(&self, slot: u32) -> Option<&Line> {
-        let after = self.lines.partition_point(|line| line.slot <= slot);
-        self.lines.get(after.checked_sub(1)?)
+    /// The source line of an instruction.
+    pub fn line_at(&self, insn: u32) -> Option<&LineInfo> {
+        let after = self.line_info.partition_point(|line| line.insn <= insn);
+        self.line_info.get(after.checked_sub(1)?)
+    }
+
+    /// Builder with everything that this program has, to make a changed one.
+    pub fn to_builder(&self) -> ProgramBuilder {
+        ProgramBuilder {
+            program: self.clone(),
+        }
+    }
+}
+
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Program")
+            .field("name", &self.name)
+            .field("kind", &self.kind)
+            .field("attach_type", &self.attach_type)
+            .field("attach_target", &self.attach_target)
+            .field("insns", &self.insns.len())
+            .field("maps", &self.maps.len())
+            .finish_non_exhaustive()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::map_def::MapParams;
 
     fn slot(code: u8, regs: u8, imm: i32) -> RawInsn {
         RawInsn {
@@ -154,67 +301,66 @@ mod tests {
         }
     }
 
+    fn xdp(insns: Vec<RawInsn>) -> ProgramBuilder {
+        Program::builder(ProgramType::Xdp, insns)
+    }
+
+    fn maps(count: usize) -> Arc<[Arc<MapDef>]> {
+        let map = |index| Arc::new(MapDef::new(format!("map{index}"), MapParams::default()));
+        (0..count).map(map).collect()
+    }
+
     #[test]
-    fn only_references_get_descriptors() {
-        let slots = vec![
+    fn map_indices_become_descriptors() {
+        let insns = vec![
             slot(0x18, 0x51, 2),
             slot(0, 0, 0),
             slot(0x18, 0x63, 1),
             slot(0, 0, 24),
-            // The same bits, written by hand.
-            slot(0x18, 0x51, 2),
+            // No such map, then a plain number whose second slot looks like a load.
+            slot(0x18, 0x51, 7),
             slot(0, 0, 0),
+            slot(0x18, 0x01, 2),
+            slot(0x18, 0x51, 2),
+            // The same map again, and a load without a second slot.
+            slot(0x18, 0x52, 2),
+            slot(0, 0, 0),
+            slot(0x18, 0x51, 0),
         ];
-        let (map, value) = (MapId(2), MapId(1));
-        let program = Program {
-            slots: slots.clone(),
-            references: vec![
-                Reference {
-                    slot: 0,
-                    to: Referent::Map(map),
-                },
-                Reference {
-                    slot: 2,
-                    to: Referent::Value {
-                        map: value,
-                        offset: 24,
-                    },
-                },
-            ],
-            ..Program::default()
-        };
-        let loaded = program.for_kernel(|map| 100 + map.0 as i32);
+        let program = xdp(insns.clone()).maps(maps(3)).build().unwrap();
+        let loaded = program.insns_with_map_fds(|map| 100 + map.0 as i32);
         assert_eq!(loaded[0], slot(0x18, 0x11, 102));
         assert_eq!(loaded[2], slot(0x18, 0x23, 101));
-        assert_eq!(loaded[3..], slots[3..]);
-        assert_eq!(program.reference_at(2).map(|it| it.slot), Some(2));
-        assert_eq!(program.reference_at(1), None);
+        assert_eq!(loaded[4..8], insns[4..8]);
+        assert_eq!(loaded[8], slot(0x18, 0x12, 102));
+        assert_eq!(loaded[10], insns[10]);
+        assert_eq!(program.used_maps(), [MapId(2), MapId(1)]);
     }
 
     #[test]
-    fn a_slot_belongs_to_what_starts_before_it() {
-        let function = |name: &str, start| Subprogram {
+    fn an_instruction_belongs_to_what_starts_before_it() {
+        let subprog = |name: &str, start| Subprog {
             name: name.to_owned(),
             start,
         };
-        let line = |slot, line| Line {
-            slot,
+        let line = |insn, line| LineInfo {
+            insn,
             file: StrOffset(0),
             text: StrOffset(0),
             line,
             column: 1,
         };
-        let program = Program {
-            subprograms: vec![function("main", 0), function("callee", 4)],
-            lines: vec![line(1, 10), line(4, 20)],
-            ..Program::default()
-        };
-        let name = |slot| program.subprogram_at(slot).map(|it| it.name.as_str());
+        let program = xdp(vec![slot(0x95, 0, 0); 8])
+            .subprogs(vec![subprog("main", 0), subprog("callee", 4)])
+            .line_info(vec![line(1, 10), line(4, 20)])
+            .build()
+            .unwrap();
+        let name = |insn| program.subprog_at(insn).map(|it| it.name.as_str());
         assert_eq!(
             [name(0), name(3), name(4)],
             [Some("main"), Some("main"), Some("callee")]
         );
-        let number = |slot| program.line_at(slot).map(|it| it.line);
+        let number = |insn| program.line_at(insn).map(|it| it.line);
         assert_eq!(
             [number(0), number(3), number(9)],
             [None, Some(10), Some(20)]
@@ -222,22 +368,28 @@ mod tests {
     }
 
     #[test]
-    fn a_member_says_where_its_program_attaches() {
-        let member = AttachPoint {
-            id: TypeId(7),
-            module: 0,
+    fn the_expected_attach_type_is_a_type_a_member_or_a_number() {
+        let exit = || vec![slot(0x95, 0, 0)];
+        let expected = |builder: ProgramBuilder| builder.build().unwrap().expected_attach_type();
+        assert_eq!(expected(xdp(exit())), 0);
+        let stated = || xdp(exit()).attach_type(Some(AttachType::StructOps));
+        assert_eq!(expected(stated()), AttachType::StructOps.number());
+        let member = AttachTarget {
+            btf_id: TypeId(7),
             member: Some(3),
+            ..AttachTarget::default()
         };
-        let mut program = Program {
-            attach: Some(AttachType::StructOps),
-            ..Program::default()
+        assert_eq!(expected(stated().attach_target(Some(member))), 3);
+        assert_eq!(expected(stated().expected_attach_type(99)), 99);
+    }
+
+    #[test]
+    fn licences_are_compatible_by_their_exact_text() {
+        let is_gpl = |text: &str| {
+            let program = xdp(Vec::new()).license(text).build().unwrap();
+            program.is_gpl_compatible()
         };
-        assert_eq!(
-            program.expected_attach_type(),
-            AttachType::StructOps.number()
-        );
-        program.attach_point = Some(member);
-        assert_eq!(program.expected_attach_type(), 3);
-        assert_eq!(Program::default().expected_attach_type(), 0);
+        assert!(is_gpl("GPL") && is_gpl("Dual BSD/GPL"));
+        assert!(!is_gpl("gpl") && !is_gpl("GPLv2") && !is_gpl(""));
     }
 }

@@ -14,8 +14,7 @@ use btf::core::Path;
 use btf::ext::CoreQuestion;
 use object::overview::{Need, Overview, Site, Thing, Trial};
 use object::sections::Role;
-use object::{Object, SourceLine};
-use program::Referent;
+use object::{Object, Referent, SourceLine};
 use spec::helpers;
 
 pub use json::object_json;

@@ -111,7 +111,7 @@ fn link_for(file: &[u8], types: &Btf<'_>) -> u32 {
         return NO_ANSWER;
     };
     let slots = linked.programs.iter();
-    slots.map(|(_, program)| program.slots.len() as u32).sum()
+    slots.map(|it| it.program.insns().len() as u32).sum()
 }
 
 fn link_with(libbpf: &Libbpf, file: &[u8]) -> u32 {

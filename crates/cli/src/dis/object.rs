@@ -3,14 +3,16 @@
 use std::fmt::Write;
 use std::rc::Rc;
 
-use beebox::object::{Error, Object, ProgramId};
-use beebox::program::{Program, Reference, Referent};
+use beebox::object::overview::{ProgramTrial, TrialOutcome};
+use beebox::object::{Error, Object, Reference, Referent, reference_at};
+use beebox::program::{LineInfo, MapId, ProgramId, Subprog};
 use btf::core::Path;
 use btf::ext::{CoreKind, CoreQuestion};
-use isa::ebpf::{Callee, Imm64, Insn, Value64};
+use isa::ebpf::{Callee, Imm64, Insn, RawInsn, Value64, decode};
 use jit::{Draft, Options};
 use serde_json::{Value, json};
 use spec::calls;
+use spec::programs::{AttachType, ProgramType};
 
 use super::native::Sides;
 use super::slot::{Slot, Source};
@@ -29,8 +31,53 @@ pub(super) struct View<'v> {
     pub(super) native: Option<&'v Options>,
 }
 
+/// A linked program, loadable or not.
+struct Listed<'t> {
+    name: &'t str,
+    section: &'t str,
+    kind: Option<ProgramType>,
+    attach_type: Option<AttachType>,
+    insns: &'t [RawInsn],
+    subprogs: &'t [Subprog],
+    line_info: &'t [LineInfo],
+    references: &'t [Reference],
+}
+
+impl<'t> Listed<'t> {
+    fn of(trial: &'t ProgramTrial) -> Result<Listed<'t>, &'t Error> {
+        match &trial.outcome {
+            TrialOutcome::Linked(linked) => Ok(Listed {
+                name: linked.program.name(),
+                section: linked.program.section(),
+                kind: Some(linked.program.kind()),
+                attach_type: linked.program.attach_type(),
+                insns: linked.program.insns(),
+                subprogs: linked.program.subprogs(),
+                line_info: linked.program.line_info(),
+                references: &linked.references,
+            }),
+            TrialOutcome::Unloadable(program) => Ok(Listed {
+                name: &program.name,
+                section: &program.section,
+                kind: program.kind,
+                attach_type: program.attach_type,
+                insns: &program.insns,
+                subprogs: &program.subprogs,
+                line_info: &program.line_info,
+                references: &program.references,
+            }),
+            TrialOutcome::Refused(error) => Err(error),
+        }
+    }
+
+    fn subprog_at(&self, insn: u32) -> Option<&Subprog> {
+        let after = self.subprogs.partition_point(|it| it.start <= insn);
+        self.subprogs.get(after.checked_sub(1)?)
+    }
+}
+
 /// A program that was to be linked, and what came of it.
-type Outcome = (String, Result<Program, Error>);
+type Outcome<'t> = (String, Result<Listed<'t>, &'t Error>);
 
 /// Programs as they are shown.
 pub(super) struct Shown {
@@ -48,11 +95,16 @@ pub(super) fn show(
 ) -> Result<Shown, Failure> {
     let object = &mut file.open()?;
     let chosen = choose(object, names).map_err(|failure| failure.within(file.path().display()))?;
-    let mut outcomes = link(object, kernel, &chosen);
+    let trial = object.try_link(&chosen, &kernel.target());
+    let outcomes = trial.programs.iter().filter_map(|trial| {
+        let name = object.codes().get(trial.id)?.name.to_string();
+        Some((name, Listed::of(trial)))
+    });
+    let outcomes: Vec<Outcome<'_>> = outcomes.collect();
     if outcomes.iter().all(|(_, outcome)| outcome.is_err())
-        && let Some((_, Err(error))) = outcomes.pop()
+        && let Some((_, Err(error))) = outcomes.last()
     {
-        return Err(refused(error));
+        return Err(refused((*error).clone()));
     }
     let complete = outcomes.iter().all(|(_, outcome)| outcome.is_ok());
     let labels = Labels::of(object);
@@ -60,7 +112,7 @@ pub(super) fn show(
         Format::Json => as_json(&outcomes, &labels, view)?,
         Format::Form(FormName::D) | Format::Log => as_text(&outcomes, &labels, view)?,
         format => match &outcomes[..] {
-            [(_, Ok(program))] => ebpf::format(&program.insns(), format)?,
+            [(_, Ok(program))] => ebpf::format(&decode(program.insns), format)?,
             _ => {
                 return Err(Failure::new("several programs have no such form together")
                     .hint("--prog NAME chooses one"));
@@ -94,20 +146,6 @@ fn choose(object: &Object<'_>, names: &[String]) -> Result<Vec<ProgramId>, Failu
     Ok(chosen.map(|(id, _)| *id).collect())
 }
 
-/// Links the programs; one that a loader would refuse for what it attaches to is
-/// shown all the same.
-fn link(object: &mut Object<'_>, kernel: &Kernel, chosen: &[ProgramId]) -> Vec<Outcome> {
-    let trial = object.try_link(chosen, &kernel.target());
-    let outcomes = trial.programs.into_iter().filter_map(|trial| {
-        let name = object.codes().get(trial.id)?.name.to_string();
-        match (trial.program, trial.refusal) {
-            (Some(program), _) => Some((name, Ok(program))),
-            (None, refusal) => Some((name, Err(refusal?))),
-        }
-    });
-    outcomes.collect()
-}
-
 /// What slots refer to, by name.
 struct Labels<'o, 'a> {
     object: &'o Object<'a>,
@@ -126,8 +164,8 @@ impl<'o, 'a> Labels<'o, 'a> {
     }
 
     /// What the instruction at a slot refers to.
-    fn of_slot(&self, program: &Program, slot: u32, insn: Insn) -> Option<String> {
-        if let Some(Reference { to, .. }) = program.reference_at(slot) {
+    fn of_slot(&self, program: &Listed<'_>, slot: u32, insn: Insn) -> Option<String> {
+        if let Some(Reference { to, .. }) = reference_at(program.references, slot) {
             return Some(self.of_reference(program, *to));
         }
         match insn {
@@ -136,8 +174,8 @@ impl<'o, 'a> Labels<'o, 'a> {
         }
     }
 
-    fn of_reference(&self, program: &Program, to: Referent) -> String {
-        let map = |id: beebox::program::MapId| {
+    fn of_reference(&self, program: &Listed<'_>, to: Referent) -> String {
+        let map = |id: MapId| {
             let map = self.object.maps().get(id);
             map.map_or_else(|| format!("map {}", id.0), |map| map.name().to_owned())
         };
@@ -146,7 +184,7 @@ impl<'o, 'a> Labels<'o, 'a> {
             wanted.map(|wanted| wanted.name.clone()).unwrap_or_default()
         };
         let function = |start| {
-            let function = program.subprogram_at(start);
+            let function = program.subprog_at(start);
             function
                 .map(|function| function.name.clone())
                 .unwrap_or_default()
@@ -193,13 +231,13 @@ impl<'o, 'a> Labels<'o, 'a> {
     }
 
     /// The slots of a program with their names and, if asked for, their lines.
-    fn slots(&self, program: &Program, with_source: bool) -> Vec<Slot> {
+    fn slots(&self, program: &Listed<'_>, with_source: bool) -> Vec<Slot> {
         let mut slots = Vec::new();
         let mut line: Option<Rc<Source>> = None;
-        let mut lines = program.lines.iter().peekable();
-        for (index, insn) in program.insns().into_iter().enumerate() {
+        let mut lines = program.line_info.iter().peekable();
+        for (index, insn) in decode(program.insns).into_iter().enumerate() {
             let slot = index as u32;
-            while let Some(next) = lines.next_if(|line| line.slot <= slot) {
+            while let Some(next) = lines.next_if(|line| line.insn <= slot) {
                 line = self.line(next);
             }
             if matches!(insn, Insn::Imm64High) {
@@ -216,7 +254,7 @@ impl<'o, 'a> Labels<'o, 'a> {
         slots
     }
 
-    fn line(&self, line: &beebox::program::Line) -> Option<Rc<Source>> {
+    fn line(&self, line: &LineInfo) -> Option<Rc<Source>> {
         let types = self.object.types()?;
         Some(Rc::new(Source {
             file: types.string(line.file).to_string(),
@@ -228,7 +266,7 @@ impl<'o, 'a> Labels<'o, 'a> {
 }
 
 fn as_text(
-    outcomes: &[Outcome],
+    outcomes: &[Outcome<'_>],
     labels: &Labels<'_, '_>,
     view: &View<'_>,
 ) -> Result<Vec<u8>, Failure> {
@@ -257,23 +295,23 @@ fn as_text(
     Ok(text.into_bytes())
 }
 
-fn heading(program: &Program) -> String {
-    let Program {
+fn heading(program: &Listed<'_>) -> String {
+    let Listed {
         name,
         section,
-        slots,
+        insns,
         ..
     } = program;
     let kind = program.kind.map_or("no type", |kind| kind.name());
     format!(
         "{name}: {kind}, section {section}, {} instructions",
-        slots.len()
+        insns.len()
     )
 }
 
-fn listing(text: &mut String, program: &Program, slots: &[Slot], format: Format) {
+fn listing(text: &mut String, program: &Listed<'_>, slots: &[Slot], format: Format) {
     let mut shown: Option<&Source> = None;
-    let mut functions = program.subprograms.iter().peekable();
+    let mut functions = program.subprogs.iter().peekable();
     for slot in slots {
         if let Some(function) = functions.next_if(|function| function.start as usize == slot.index)
         {
@@ -308,10 +346,13 @@ fn in_log_form(slot: &Slot) -> String {
 /// The native code of a program. What it refers to has no address before it is
 /// loaded: those of maps, variables and functions are made up, and every function
 /// outside the program is called as one that is known.
-fn draft(program: &Program, options: &Options) -> Result<Draft, Failure> {
-    let insns = program.insns().into_iter().map(with_addresses).collect();
+fn draft(program: &Listed<'_>, options: &Options) -> Result<Draft, Failure> {
+    let insns = decode(program.insns)
+        .into_iter()
+        .map(with_addresses)
+        .collect();
     Draft::of_insns(insns, options)
-        .map_err(|malformed| Failure::new(malformed).within(&program.name))
+        .map_err(|malformed| Failure::new(malformed).within(program.name))
 }
 
 /// An address that no kernel gives away.
@@ -336,7 +377,7 @@ fn with_addresses(insn: Insn) -> Insn {
 
 /// The programs, each with its instructions or with why it has none.
 fn as_json(
-    outcomes: &[Outcome],
+    outcomes: &[Outcome<'_>],
     labels: &Labels<'_, '_>,
     view: &View<'_>,
 ) -> Result<Vec<u8>, Failure> {
@@ -348,19 +389,23 @@ fn as_json(
     Ok(program_output::json(&json!({ "programs": programs? })))
 }
 
-fn record(program: &Program, labels: &Labels<'_, '_>, view: &View<'_>) -> Result<Value, Failure> {
+fn record(
+    program: &Listed<'_>,
+    labels: &Labels<'_, '_>,
+    view: &View<'_>,
+) -> Result<Value, Failure> {
     let slots = labels.slots(program, true);
-    let functions = program.subprograms.iter();
+    let functions = program.subprogs.iter();
     let functions =
         functions.map(|function| json!({ "name": function.name, "start": function.start }));
     let insns = slots
         .iter()
-        .map(|slot| json!(ebpf::Record::of(slot, &program.slots)));
+        .map(|slot| json!(ebpf::Record::of(slot, program.insns)));
     let mut record = json!({
         "name": program.name,
         "section": program.section,
         "type": program.kind.map(|kind| kind.name()),
-        "attach_type": program.attach.map(|attach| attach.name()),
+        "attach_type": program.attach_type.map(|attach| attach.name()),
         "functions": functions.collect::<Vec<_>>(),
         "insns": insns.collect::<Vec<_>>(),
     });

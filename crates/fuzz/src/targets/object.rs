@@ -6,8 +6,7 @@
 
 use std::sync::LazyLock;
 
-use ::object::{Error, Object, SymbolAddress, Target as Kernel};
-use ::program::{Program, Referent};
+use ::object::{Error, LinkedProgram, Object, Referent, SymbolAddress, Target as Kernel};
 
 use crate::{Signature, Target};
 
@@ -76,51 +75,55 @@ fn run(input: &[u8]) -> Signature {
         }
         (linked, again) => panic!("{:?} and {:?}", linked.err(), again.err()),
     };
-    for (_, program) in &linked.programs {
+    for program in &linked.programs {
         check(program);
     }
-    let counts = linked.programs.iter().map(|(_, program)| {
+    let counts = linked.programs.iter().map(|linked| {
         (
-            program.kind,
-            program.references.len().min(8),
-            program.subprograms.len().min(8),
+            linked.program.kind(),
+            linked.references.len().min(8),
+            linked.program.subprogs().len().min(8),
         )
     });
-    let refused = linked.refused.iter().map(|(_, error)| fault(error));
+    let refused = linked
+        .unloadable
+        .iter()
+        .map(|program| fault(&program.error));
     Signature::of((counts.collect::<Vec<_>>(), refused.collect::<Vec<_>>()))
 }
 
-fn check(program: &Program) {
-    let slots = program.slots.len() as u32;
-    let starts: Vec<_> = program
-        .subprograms
-        .iter()
-        .map(|function| function.start)
-        .collect();
+fn check(linked: &LinkedProgram) {
+    let LinkedProgram {
+        program,
+        references,
+        ..
+    } = linked;
+    let len = program.insns().len() as u32;
+    let starts: Vec<_> = program.subprogs().iter().map(|it| it.start).collect();
     assert!(
         starts.first() == Some(&0) && starts.is_sorted(),
-        "functions out of order"
+        "subprogs out of order"
     );
     assert!(
-        starts.iter().all(|&start| start < slots),
-        "a function beyond the end"
+        starts.iter().all(|&start| start < len),
+        "a subprog beyond the end"
     );
-    for reference in &program.references {
-        assert!(reference.slot < slots, "a reference beyond the end");
-        if let Referent::Call { start } | Referent::FunctionAddress { start } = reference.to {
-            assert!(starts.contains(&start), "a call into nowhere");
+    for reference in references {
+        assert!(reference.slot < len, "a reference beyond the end");
+        match reference.to {
+            Referent::Call { start } | Referent::FunctionAddress { start } => {
+                assert!(starts.contains(&start), "a call into nowhere");
+            }
+            Referent::Map(map) | Referent::Value { map, .. } => {
+                assert!(program.map(map).is_some(), "no such map");
+            }
+            _ => {}
         }
     }
-    assert!(
-        program
-            .references
-            .is_sorted_by_key(|reference| reference.slot)
-    );
-    assert_eq!(program.insns().len(), program.slots.len());
-    assert_eq!(
-        program.for_kernel(|map| map.0 as i32).len(),
-        program.slots.len()
-    );
+    assert!(references.is_sorted_by_key(|reference| reference.slot));
+    assert_eq!(program.decode().len(), program.insns().len());
+    let loaded = program.insns_with_map_fds(|map| map.0 as i32);
+    assert_eq!(loaded.len(), program.insns().len());
 }
 
 /// What is wrong, without the numbers in it.

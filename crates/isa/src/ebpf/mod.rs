@@ -46,6 +46,7 @@ pub mod eval;
 mod frequent;
 mod insn;
 mod operands;
+mod pseudo;
 pub mod table;
 mod template;
 
@@ -54,5 +55,6 @@ pub use codec::{NoEncoding, PartialSlot, decode, decode_bytes, encode, from_byte
 pub use disasm::{CalleeNames, KernelForm};
 pub use insn::*;
 pub use operands::{Access, Flow, RegRoles, RegSet};
+pub use pseudo::{PseudoCall, PseudoLoad};
 pub use row::{Effect, Field, Group, Row};
 pub use table::Op;

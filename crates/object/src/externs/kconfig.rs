@@ -9,10 +9,10 @@
 //! Cost: a pass over the text.
 
 use btf::{Btf, Encoding, Shape, TypeId};
+use program::Image;
 
 use super::{ExternFault, ExternKind, Externs};
 use crate::error::Error;
-use crate::maps::Image;
 use crate::target::Target;
 
 /// A value of the configuration: what it is and where.

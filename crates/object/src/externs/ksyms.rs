@@ -9,28 +9,10 @@
 use btf::core::{are_compatible, essential_name};
 use btf::{Btf, Kind, Type, TypeId};
 
+use program::ExternResolution;
+
 use super::{Extern, ExternFault, ExternKind, Externs};
 use crate::target::{SymbolAddress, Target};
-
-/// What an extern turned out to be.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Resolution {
-    /// Nothing: the target lacks it, and the program can do without.
-    #[default]
-    Missing,
-    /// A value of the configuration; it is in the map of values.
-    Config,
-    /// A symbol at this address.
-    Address(u64),
-    /// A variable or function of the kernel's types.
-    Typed {
-        /// Its number in the types that have it.
-        id: TypeId,
-        /// The number of the module that has it, from 1 in the order of the target;
-        /// 0 is the kernel itself.
-        module: u16,
-    },
-}
 
 /// Looks for the externs that are no values of the configuration, and notes what they
 /// are in `found`, which has a place for each.
@@ -38,7 +20,7 @@ pub(super) fn resolve(
     externs: &Externs,
     btf: &Btf<'_>,
     target: &Target<'_>,
-    found: &mut [Resolution],
+    found: &mut [ExternResolution],
 ) -> Result<(), (usize, ExternFault)> {
     // All addresses come before all types, as they do in libbpf. If it looks at
     // symbols at all, it looks for variables with a type there, too: one without a
@@ -51,7 +33,7 @@ pub(super) fn resolve(
         if is_typed || known.kind == ExternKind::Address {
             let address = address(known, target).map_err(|fault| (index, fault))?;
             found[index] = match address {
-                Resolution::Address(_) if is_typed => Resolution::Typed {
+                ExternResolution::Address(_) if is_typed => ExternResolution::Btf {
                     id: TypeId::VOID,
                     module: 0,
                 },
@@ -73,18 +55,18 @@ pub(super) fn resolve(
         };
         let resolution = wanted.find(known, btf, target);
         match resolution.map_err(|fault| (index, fault))? {
-            Resolution::Missing => {}
+            ExternResolution::Missing => {}
             resolution => found[index] = resolution,
         }
     }
     Ok(())
 }
 
-fn address(known: &Extern, target: &Target<'_>) -> Result<Resolution, ExternFault> {
+fn address(known: &Extern, target: &Target<'_>) -> Result<ExternResolution, ExternFault> {
     let symbols = target.symbols.ok_or(ExternFault::NoSymbols)?;
     match symbols(&known.name) {
-        SymbolAddress::Missing => Ok(Resolution::Missing),
-        SymbolAddress::At(address) => Ok(Resolution::Address(address)),
+        SymbolAddress::Missing => Ok(ExternResolution::Missing),
+        SymbolAddress::At(address) => Ok(ExternResolution::Address(address)),
         SymbolAddress::Several(first, second) => Err(ExternFault::Ambiguous { first, second }),
     }
 }
@@ -102,7 +84,7 @@ impl Wanted {
         known: &Extern,
         btf: &Btf<'_>,
         target: &Target<'_>,
-    ) -> Result<Resolution, ExternFault> {
+    ) -> Result<ExternResolution, ExternFault> {
         let kernel = target.types.ok_or(ExternFault::NoKernelTypes)?;
         // Functions have flavours, as types have: what follows three underscores
         // only tells versions apart.
@@ -112,7 +94,7 @@ impl Wanted {
         };
         let Some((types, there, module)) = self.locate(name, kernel, target) else {
             return match known.weak {
-                true => Ok(Resolution::Missing),
+                true => Ok(ExternResolution::Missing),
                 false => Err(ExternFault::Missing),
             };
         };
@@ -123,11 +105,11 @@ impl Wanted {
         let of_target = of_target.ok_or(ExternFault::TooComplex)?;
         let fits = are_compatible((btf, self.ty), (types, of_target));
         match (fits, self.kind) {
-            (Ok(true), _) => Ok(Resolution::Typed {
+            (Ok(true), _) => Ok(ExternResolution::Btf {
                 id: there.id(),
                 module,
             }),
-            (_, Kind::Func) if known.weak => Ok(Resolution::Missing),
+            (_, Kind::Func) if known.weak => Ok(ExternResolution::Missing),
             (Err(_), _) => Err(ExternFault::TooComplex),
             (Ok(false), Kind::Func) => Err(ExternFault::OtherPrototype {
                 module: module_name(target, module),

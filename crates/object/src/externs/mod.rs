@@ -17,18 +17,16 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use btf::{Btf, Func, Kind, Linkage, Name, Placed, Shape, TypeId, Var};
-use program::ExternId;
+use program::{ExternId, ExternResolution, ExternSymbol, ExternSymbolKind, Image};
 
 use crate::datasec::{KCONFIG, KSYMS};
 use crate::elf::{Binding, Elf, SymbolId};
 use crate::error::Error;
-use crate::maps::Image;
 use crate::target::Target;
 use kconfig::Values;
 
 pub use fault::ExternFault;
 pub use kconfig::{ConfigKind, ConfigValue};
-pub use ksyms::Resolution;
 
 /// What an object expects of the kernel: first values of its configuration, in the
 /// order of their places, then what it has, by name.
@@ -148,15 +146,15 @@ impl Externs {
     ) -> Result<ResolvedExterns, Error> {
         let mut values = Values::new(self, self.config_size().unwrap_or(0));
         values.fill(target, config)?;
-        let mut found = vec![Resolution::Missing; self.all.len()];
+        let mut found = vec![ExternResolution::Missing; self.all.len()];
         ksyms::resolve(self, btf, target, &mut found)
             .map_err(|(index, fault)| Error::new(fault).about(&self.all[index].name))?;
         for (index, resolution) in found.iter_mut().enumerate() {
             if values.set[index] {
-                *resolution = Resolution::Config;
+                *resolution = ExternResolution::Kconfig;
             }
             let known = &self.all[index];
-            if *resolution == Resolution::Missing && !known.weak {
+            if *resolution == ExternResolution::Missing && !known.weak {
                 return Err(Error::new(ExternFault::Unresolved).about(&known.name));
             }
         }
@@ -164,6 +162,27 @@ impl Externs {
             found,
             config: values.image,
         })
+    }
+
+    /// The externs as a program has them.
+    pub(crate) fn symbols(&self, resolved: &ResolvedExterns) -> Vec<ExternSymbol> {
+        let ids = (0..).map(ExternId);
+        self.all
+            .iter()
+            .zip(ids)
+            .map(|(known, id)| ExternSymbol {
+                name: known.name.clone(),
+                type_id: known.ty,
+                is_weak: known.weak,
+                kind: match known.kind {
+                    ExternKind::Config(_) => ExternSymbolKind::Kconfig,
+                    ExternKind::Address => ExternSymbolKind::Address,
+                    ExternKind::Variable(ty) => ExternSymbolKind::Variable(ty),
+                    ExternKind::Function(ty) => ExternSymbolKind::Kfunc(ty),
+                },
+                resolution: resolved.get(id),
+            })
+            .collect()
     }
 
     /// The extern of that name.
@@ -252,14 +271,14 @@ fn place_config(externs: &mut [Extern]) {
 /// What the externs of an object are in a target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResolvedExterns {
-    found: Vec<Resolution>,
+    found: Vec<ExternResolution>,
     /// The contents of the map of configuration values.
     pub(crate) config: Image<'static>,
 }
 
 impl ResolvedExterns {
     /// What the extern of that number is.
-    pub fn get(&self, id: ExternId) -> Resolution {
+    pub fn get(&self, id: ExternId) -> ExternResolution {
         self.found.get(id.0 as usize).copied().unwrap_or_default()
     }
 }

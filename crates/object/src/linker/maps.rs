@@ -4,7 +4,9 @@
 use btf::{Btf, Shape, Type, TypeId};
 
 use super::agreement::{MapAttribute, Mismatch, Typed, check_types};
-use crate::maps::definition::{self, Declaration, Definition};
+use program::MapParams;
+
+use crate::maps::definition::{self, Declaration};
 
 /// Compares the type that a variable of `.maps` had with what a new file says that
 /// the variable is.
@@ -14,7 +16,7 @@ pub(super) fn check(before: Type<'_>, now: Type<'_>) -> Result<(), Mismatch> {
     };
     let is = read(now.btf(), var.ty)?;
     let was = read(before.btf(), before.id())?;
-    check_definitions(before.btf(), &was.definition, now.btf(), &is.definition)?;
+    check_definitions(before.btf(), &was.params, now.btf(), &is.params)?;
     if was.pinned != is.pinned {
         return Err(Mismatch::Map(MapAttribute::Pinning));
     }
@@ -33,20 +35,20 @@ fn read(btf: &Btf<'_>, ty: TypeId) -> Result<Declaration, Mismatch> {
 
 fn check_definitions(
     before: &Btf<'_>,
-    was: &Definition,
+    was: &MapParams,
     now: &Btf<'_>,
-    is: &Definition,
+    is: &MapParams,
 ) -> Result<(), Mismatch> {
     use MapAttribute as Is;
     let differ = |differ: bool, attribute| match differ {
         true => Err(Mismatch::Map(attribute)),
         false => Ok(()),
     };
-    differ(was.number != is.number, Is::Kind)?;
+    differ(was.map_type != is.map_type, Is::Kind)?;
     differ(was.key_size != is.key_size, Is::KeySize)?;
-    check_part(before, was.key, now, is.key, Is::KeyType)?;
+    check_part(before, was.key_type, now, is.key_type, Is::KeyType)?;
     differ(was.value_size != is.value_size, Is::ValueSize)?;
-    check_part(before, was.value, now, is.value, Is::ValueType)?;
+    check_part(before, was.value_type, now, is.value_type, Is::ValueType)?;
     differ(was.max_entries != is.max_entries, Is::MaxEntries)?;
     differ(was.flags != is.flags, Is::Flags)?;
     differ(was.numa_node != is.numa_node, Is::NumaNode)

@@ -2,215 +2,242 @@
 //! cut to what fits, types left out where the kind takes none, sizes that depend on
 //! the machine, and the contents.
 
+use std::sync::Arc;
+
 use btf::TypeId;
+use program::{
+    Entry, Image, InitialContents, KernelType, MapDef, MapParams, PAGE_SIZE, ProgramId, ProgramRef,
+};
 use spec::maps::{MapFlags, MapKind};
 
 use super::kernel_ops::{Bindings, Table};
-use super::{Contents, Definition, Entry, Image, Map, Maps, PAGE};
+use super::{Contents, InitialEntry, Map, Maps};
 use crate::externs::ResolvedExterns;
-use crate::programs::ProgramId;
+use crate::programs::Codes;
+use crate::relocate::data::JumpTable;
 use crate::target::Target;
 
-/// A map as a kernel is asked for it (`BPF_MAP_CREATE`), and what it holds from the
-/// start.
+/// A map of a linked object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NewMap<'a> {
-    /// Its name, as users know it.
-    pub name: String,
-    /// Its name, as the kernel gets it.
-    pub kernel_name: String,
-    /// What it is created with. Types are of the object.
-    pub definition: Definition,
-    /// Do the types of the object go along?
-    pub described: bool,
-    /// The kernel's type of its value, for tables of functions.
-    pub kernel_value: Option<KernelValue>,
-    /// What the maps that it holds are created with.
-    pub inner: Option<Box<NewMap<'static>>>,
-    /// The network device that it is for, by number; 0 for none.
-    pub device: u32,
-    /// Is it to be created at all?
+pub struct LinkedMap {
+    /// What the kernel is asked for (`BPF_MAP_CREATE`), and the initial contents. Types
+    /// are of the object's BTF.
+    pub def: Arc<MapDef>,
+    /// True if it is created.
     pub autocreate: bool,
-    /// Where it is pinned, as a path.
+    /// Path at which it is pinned.
     pub pin: Option<String>,
-    /// What it holds from the start.
-    pub start: Start<'a>,
 }
 
-/// A type of the kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KernelValue {
-    /// The type.
-    pub ty: TypeId,
-    /// The number of the module that has it, from 1; 0 is the kernel itself.
-    pub module: u16,
+/// Name that libbpf gives the map of a jump table.
+const JUMP_TABLE: &str = ".jumptables";
+/// Bytes of a value of an instruction array (`struct bpf_insn_array_value`).
+const JUMP_TARGET: u32 = 16;
+
+/// The map of a jump table.
+pub(crate) fn jump_table(table: JumpTable) -> LinkedMap {
+    let params = MapParams {
+        map_type: MapKind::InsnArray.number(),
+        key_size: 4,
+        value_size: JUMP_TARGET,
+        max_entries: table.places.len() as u32,
+        ..MapParams::default()
+    };
+    let mut def = MapDef::new(JUMP_TABLE, params);
+    def.contents = InitialContents::JumpTable(table.places);
+    LinkedMap {
+        def: Arc::new(def),
+        autocreate: true,
+        pin: None,
+    }
 }
 
-/// What a map holds from the start.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Start<'a> {
-    /// Maps or programs, by key; programs when all are loaded.
-    Entries(Vec<(u32, Entry)>),
-    /// The value at key 0.
-    Value {
-        /// Its bytes.
-        image: Image<'a>,
-        /// May nobody change it any more?
-        frozen: bool,
-    },
-    /// Memory of an arena.
-    Arena {
-        /// Its bytes.
-        image: Image<'a>,
-        /// Bytes from the start of the arena.
-        offset: u64,
-    },
-    /// A table of functions, at key 0.
-    Table {
-        /// Its bytes, functions zero.
-        image: Image<'a>,
-        /// The programs, by offset.
-        programs: Vec<(u32, ProgramId)>,
-    },
+/// What map definitions are made of.
+pub(crate) struct Creation<'o, 'a> {
+    pub(crate) maps: &'o Maps<'a>,
+    pub(crate) codes: &'o Codes<'a>,
+    /// The bytes of the file.
+    pub(crate) file: &'a [u8],
+    /// True if the object has BTF.
+    pub(crate) has_btf: bool,
+    pub(crate) target: &'o Target<'o>,
+    pub(crate) externs: &'o ResolvedExterns,
+    pub(crate) bindings: &'o Bindings,
 }
 
-impl<'a> Maps<'a> {
-    /// All maps as the target is asked for them, by number. `described` says whether
-    /// the object has types.
-    pub(crate) fn created(
-        &self,
-        described: bool,
-        target: &Target<'_>,
-        externs: &ResolvedExterns,
-        bindings: &Bindings,
-    ) -> Vec<NewMap<'a>> {
-        self.iter()
-            .map(|(id, map)| {
-                let start = match &map.contents {
-                    Contents::Data(data) if Some(id) == self.kconfig => Start::Value {
-                        image: externs.config.clone(),
-                        frozen: data.kind.is_frozen(),
-                    },
-                    Contents::Arena(image) => Start::Arena {
-                        image: image.clone(),
-                        offset: self.arena_offset(target),
-                    },
-                    _ => map.start(bindings.tables.get(&id)),
-                };
-                map.created(described, target, bindings.tables.get(&id), start)
-            })
-            .collect()
+impl Creation<'_, '_> {
+    /// All maps as the target is asked for them, by number.
+    pub(crate) fn maps(&self) -> Vec<LinkedMap> {
+        let images = OwnedImages::new(self.maps, self.file);
+        let all = self.maps.iter();
+        all.map(|(id, map)| {
+            let table = self.bindings.tables.get(&id);
+            let contents = match &map.contents {
+                Contents::Data(data) if Some(id) == self.maps.kconfig => InitialContents::Value {
+                    image: self.externs.config.clone(),
+                    frozen: data.kind.is_frozen(),
+                },
+                contents => self.contents(contents, table, &images),
+            };
+            LinkedMap {
+                def: Arc::new(map.definition(self.has_btf, self.target, table, contents)),
+                autocreate: map.autocreate,
+                pin: map.pin.clone(),
+            }
+        })
+        .collect()
     }
 
+    fn contents(
+        &self,
+        contents: &Contents<'_>,
+        table: Option<&Table>,
+        images: &OwnedImages<'_>,
+    ) -> InitialContents {
+        match (contents, table) {
+            (Contents::Entries(entries), _) => {
+                let entries = entries.iter().map(|(&key, &entry)| {
+                    let entry = match entry {
+                        InitialEntry::Map(map) => Entry::Map(map),
+                        InitialEntry::Program(program) => Entry::Program(self.program(program)),
+                    };
+                    (key, entry)
+                });
+                InitialContents::Entries(entries.collect())
+            }
+            (Contents::Data(data), _) => InitialContents::Value {
+                image: images.own(&data.image),
+                frozen: data.kind.is_frozen(),
+            },
+            (Contents::Arena(image), _) => InitialContents::Arena {
+                image: images.own(image),
+                offset: self.maps.arena_offset(self.target),
+            },
+            (Contents::StructOps(_), Some(table)) => InitialContents::StructOps {
+                image: table.image.clone(),
+                programs: table
+                    .programs
+                    .iter()
+                    .map(|(&at, &of)| (at, self.program(of)))
+                    .collect(),
+            },
+            // A struct_ops map that is not created is not fitted to a kernel.
+            (Contents::StructOps(table), None) => InitialContents::StructOps {
+                image: images.own(&table.image),
+                programs: Vec::new(),
+            },
+        }
+    }
+
+    fn program(&self, id: ProgramId) -> ProgramRef {
+        let code = self.codes.get(id);
+        let name = code.map(|code| code.name.to_string()).unwrap_or_default();
+        ProgramRef { id, name }
+    }
+}
+
+/// Copies of images that outlive the file. Together they take no more memory than the
+/// file: where sections share so many bytes that copies would, all are parts of one copy
+/// of the file.
+struct OwnedImages<'a> {
+    file: &'a [u8],
+    shared: Option<Arc<[u8]>>,
+}
+
+impl<'a> OwnedImages<'a> {
+    fn new(maps: &Maps<'a>, file: &'a [u8]) -> OwnedImages<'a> {
+        let images = maps.iter().filter_map(|(_, map)| map.image()?.borrowed());
+        let total = images.fold(0usize, |total, bytes| total.saturating_add(bytes.len()));
+        OwnedImages {
+            file,
+            shared: (total > file.len()).then(|| Arc::from(file)),
+        }
+    }
+
+    fn own(&self, image: &Image<'_>) -> Image<'static> {
+        let Some((all, bytes)) = self.shared.as_ref().zip(image.borrowed()) else {
+            return image.to_owned();
+        };
+        let start = bytes.as_ptr().addr().checked_sub(self.file.as_ptr().addr());
+        match start.map(|start| start..start + bytes.len()) {
+            Some(part) if self.file.get(part.clone()).is_some() => image.in_shared(all, part),
+            _ => image.to_owned(),
+        }
+    }
+}
+
+impl Maps<'_> {
     /// Bytes from the start of the arena to the variables in it: they stand at its
     /// end, where kernels take references that far.
     pub(crate) fn arena_offset(&self, target: &Target<'_>) -> u64 {
         let arena = self.arena.and_then(|id| self.get(id));
         match arena {
             Some(map) if target.features.wide_offsets => {
-                let size = u64::from(map.definition.max_entries) * u64::from(PAGE);
+                let size = u64::from(map.params.max_entries) * u64::from(PAGE_SIZE);
                 let variables = map.image().map_or(0, |image| u64::from(image.size()));
-                size.saturating_sub(variables.next_multiple_of(PAGE.into()))
+                size.saturating_sub(variables.next_multiple_of(PAGE_SIZE.into()))
             }
             _ => 0,
         }
     }
 }
 
-impl<'a> Map<'a> {
-    fn start(&self, table: Option<&Table>) -> Start<'a> {
-        match (&self.contents, table) {
-            (Contents::Entries(entries), _) => {
-                Start::Entries(entries.iter().map(|(&key, &entry)| (key, entry)).collect())
-            }
-            (Contents::Data(data), _) => Start::Value {
-                image: data.image.clone(),
-                frozen: data.kind.is_frozen(),
-            },
-            (Contents::Arena(image), _) => Start::Arena {
-                image: image.clone(),
-                offset: 0,
-            },
-            (Contents::StructOps(_), Some(table)) => Start::Table {
-                image: table.image.clone(),
-                programs: table.programs.iter().map(|(&at, &of)| (at, of)).collect(),
-            },
-            // Nobody has looked at a kernel for a table that is not created.
-            (Contents::StructOps(table), None) => Start::Table {
-                image: table.image.clone(),
-                programs: Vec::new(),
-            },
-        }
-    }
-
-    fn created(
+impl Map<'_> {
+    fn definition(
         &self,
-        described: bool,
+        has_btf: bool,
         target: &Target<'_>,
         table: Option<&Table>,
-        start: Start<'a>,
-    ) -> NewMap<'a> {
-        let mut definition = adjusted(self.definition, target);
+        contents: InitialContents,
+    ) -> MapDef {
+        let mut params = adjusted(self.params, target);
         if self.struct_ops().is_some() {
-            definition.value = TypeId::VOID;
+            params.value_type = TypeId::VOID;
         }
         if let Some(table) = table {
-            definition.value_size = table.image.size();
+            params.value_size = table.image.size();
             if table.module != 0 {
-                definition.flags = definition.flags.with(MapFlags::VTYPE_BTF_OBJ_FD);
+                params.flags = params.flags.with(MapFlags::VTYPE_BTF_OBJ_FD);
             }
         }
-        let inner_name = format!("{}.inner", self.kernel_name);
-        NewMap {
+        let inner = self.inner.filter(|_| holds_maps(&self.params));
+        MapDef {
             name: self.name.clone(),
             kernel_name: self.kernel_name().to_owned(),
-            definition,
-            described: described && takes_types(&self.definition),
-            kernel_value: table.map(|table| KernelValue {
-                ty: table.value,
+            has_btf: has_btf && takes_types(&self.params),
+            kernel_value: table.map(|table| KernelType {
+                id: table.value,
                 module: table.module,
             }),
-            inner: self
-                .inner
-                .filter(|_| holds_maps(&self.definition))
-                .map(|inner| {
-                    Box::new(NewMap {
-                        kernel_name: super::cut(&inner_name, spec::maps::MAX_NAME).to_owned(),
-                        name: inner_name,
-                        definition: adjusted(inner, target),
-                        described: described && takes_types(&inner),
-                        kernel_value: None,
-                        inner: None,
-                        device: 0,
-                        autocreate: true,
-                        pin: None,
-                        start: Start::Entries(Vec::new()),
-                    })
-                }),
-            device: self.device,
-            autocreate: self.autocreate,
-            pin: self.pin.clone(),
-            start,
+            inner: inner.map(|inner| {
+                let name = format!("{}.inner", self.kernel_name);
+                let mut def = MapDef::new(name, adjusted(inner, target));
+                def.has_btf = has_btf && takes_types(&inner);
+                Arc::new(def)
+            }),
+            ifindex: self.device,
+            params,
+            contents,
         }
     }
 }
 
-fn holds_maps(definition: &Definition) -> bool {
-    definition.kind().is_some_and(MapKind::holds_maps)
+fn holds_maps(params: &MapParams) -> bool {
+    params.kind().is_some_and(MapKind::holds_maps)
 }
 
-fn takes_types(definition: &Definition) -> bool {
-    definition.kind().is_none_or(MapKind::takes_types)
+fn takes_types(params: &MapParams) -> bool {
+    params.kind().is_none_or(MapKind::takes_types)
 }
 
-fn adjusted(definition: Definition, target: &Target<'_>) -> Definition {
-    let mut adjusted = definition;
-    if definition.kind() == Some(MapKind::PerfEventArray) && definition.max_entries == 0 {
+fn adjusted(params: MapParams, target: &Target<'_>) -> MapParams {
+    let mut adjusted = params;
+    if params.kind() == Some(MapKind::PerfEventArray) && params.max_entries == 0 {
         adjusted.max_entries = target.cpus;
     }
-    if !takes_types(&definition) {
-        adjusted.key = TypeId::VOID;
-        adjusted.value = TypeId::VOID;
+    if !takes_types(&params) {
+        adjusted.key_type = TypeId::VOID;
+        adjusted.value_type = TypeId::VOID;
     }
     adjusted
 }

@@ -8,9 +8,10 @@ use std::cell::LazyCell;
 use std::collections::HashMap;
 
 use btf::{Btf, Linkage, Shape, TypeId};
+use program::{Image, MapParams};
 use spec::maps::{MAX_NAME, MapFlags, MapKind};
 
-use super::{Contents, Definition, Image, Map, Maps, Place, Source, cut};
+use super::{Contents, Map, Maps, Place, Source, cut};
 use crate::datasec::KCONFIG;
 use crate::elf::SectionId;
 use crate::error::Error;
@@ -106,14 +107,14 @@ fn make<'a>(
             size: image.size().into(),
             ty: TypeId::VOID,
         },
-        definition: Definition {
-            number: MapKind::Array.number(),
+        params: MapParams {
+            map_type: MapKind::Array.number(),
             key_size: 4,
             value_size: image.size(),
             max_entries: 1,
             flags,
-            value,
-            ..Definition::default()
+            value_type: value,
+            ..MapParams::default()
         },
         inner: None,
         autocreate: true,

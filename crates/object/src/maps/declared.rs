@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use btf::{Btf, Linkage, Placed, Shape};
+use program::{Image, PAGE_SIZE};
 use spec::maps::MapKind;
 
-use super::{Contents, Image, Map, MapFault, Maps, PAGE, Place, Source, definition};
+use super::{Contents, Map, MapFault, Maps, Place, Source, definition};
 use crate::elf::Section;
 use crate::error::Error;
 
@@ -73,8 +74,8 @@ fn read_map<'a>(
     }
     let mut said = definition::read(btf, structure, source.relaxed)?;
     let name = ty.name().to_string();
-    let entries = said.definition.max_entries;
-    said.definition.set_max_entries(entries);
+    let entries = said.params.max_entries;
+    said.params.set_max_entries(entries);
     if let Some(inner) = &mut said.inner {
         inner.set_max_entries(inner.max_entries);
     }
@@ -89,7 +90,7 @@ fn read_map<'a>(
             size: placed.size.into(),
             ty: placed.var,
         },
-        definition: said.definition,
+        params: said.params,
         inner: said.inner,
         autocreate: true,
         device: 0,
@@ -100,7 +101,7 @@ fn read_map<'a>(
 /// Finds the arena, and gives it the variables that belong there.
 fn find_arena<'a>(source: &Source<'_, 'a>, maps: &mut Maps<'a>) -> Result<(), Error> {
     let variables = source.sections.arena.and_then(|id| source.elf.section(id));
-    let is_arena = |map: &Map<'_>| map.definition.kind() == Some(MapKind::Arena);
+    let is_arena = |map: &Map<'_>| map.params.kind() == Some(MapKind::Arena);
     let arena = maps.iter().find(|(_, map)| is_arena(map));
     maps.arena = arena.map(|(id, _)| id);
     let arena = maps.arena.and_then(|id| maps.get_mut(id));
@@ -112,9 +113,9 @@ fn find_arena<'a>(source: &Source<'_, 'a>, maps: &mut Maps<'a>) -> Result<(), Er
     };
     if let Some(section) = variables {
         let data = section.data()?;
-        let size = u64::from(PAGE) * u64::from(arena.definition.max_entries);
+        let size = u64::from(PAGE_SIZE) * u64::from(arena.params.max_entries);
         let len = data.len() as u64;
-        if len.next_multiple_of(PAGE.into()) > size {
+        if len.next_multiple_of(PAGE_SIZE.into()) > size {
             let fault = MapFault::ArenaTooSmall {
                 size,
                 variables: len,

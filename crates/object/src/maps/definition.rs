@@ -14,68 +14,17 @@
 //! over those of an inner map.
 
 use btf::{Btf, Composite, Kind, Member, Name, Shape, TypeId};
+use program::MapParams;
 use spec::maps::{MapFlags, MapKind};
 
 use super::fault::{Amount, MapFault};
 
-/// What a map is created with.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Definition {
-    /// The number of its kind, which may be one that nobody knows.
-    pub number: u32,
-    /// Bytes of a key.
-    pub key_size: u32,
-    /// Bytes of a value.
-    pub value_size: u32,
-    /// The most entries; for a ring buffer its bytes, for an arena its pages.
-    pub max_entries: u32,
-    /// Flags of the creation.
-    pub flags: MapFlags,
-    /// What only some kinds have: an arena its address, a Bloom filter its number
-    /// of hashes.
-    pub extra: u64,
-    /// The NUMA node that its memory is taken from, if the flags say so.
-    pub numa_node: u32,
-    /// The type of a key; `void` if it has none.
-    pub key: TypeId,
-    /// The type of a value; `void` if it has none.
-    pub value: TypeId,
-}
-
-impl Definition {
-    /// Its kind, if it is a known one.
-    pub fn kind(&self) -> Option<MapKind> {
-        MapKind::from_number(self.number)
-    }
-
-    /// Sets how many entries it has. A ring buffer gets the next size that the
-    /// kernel takes: a power of two of pages.
-    pub fn set_max_entries(&mut self, entries: u32) {
-        self.max_entries = match self.kind() {
-            Some(kind) if kind.is_ring() => ring_size(entries),
-            _ => entries,
-        };
-    }
-}
-
-/// Bytes of a page, where programs run.
-pub const PAGE: u32 = 4096;
-
-/// The smallest power of two of pages that holds so many bytes. 0 stays 0, and what
-/// is too large stays as it is, so that whoever creates the map sees the mistake.
-fn ring_size(bytes: u32) -> u32 {
-    match bytes.div_ceil(PAGE).checked_next_power_of_two() {
-        Some(pages) if bytes != 0 => pages.checked_mul(PAGE).unwrap_or(bytes),
-        _ => bytes,
-    }
-}
-
 /// What a declaration says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Declaration {
-    pub(crate) definition: Definition,
+    pub(crate) params: MapParams,
     /// The maps that it holds are all like this one.
-    pub(crate) inner: Option<Definition>,
+    pub(crate) inner: Option<MapParams>,
     /// Is it pinned under its name?
     pub(crate) pinned: bool,
 }
@@ -94,12 +43,12 @@ pub(crate) fn read(
         let reader = Reader { btf, member, name };
         match name.as_bytes() {
             b"values" if index != last => return Err(MapFault::ValuesNotLast),
-            b"values" => declaration.inner = reader.values(&mut declaration.definition, relaxed)?,
+            b"values" => declaration.inner = reader.values(&mut declaration.params, relaxed)?,
             b"pinning" => declaration.pinned = reader.pinning()?,
-            _ => reader.attribute(&mut declaration.definition, relaxed)?,
+            _ => reader.attribute(&mut declaration.params, relaxed)?,
         }
     }
-    check_kind(&declaration.definition)?;
+    check_kind(&declaration.params)?;
     Ok(declaration)
 }
 
@@ -108,23 +57,23 @@ fn read_inner(
     btf: &Btf<'_>,
     structure: Composite<'_>,
     relaxed: bool,
-) -> Result<Definition, MapFault> {
-    let mut definition = Definition::default();
+) -> Result<MapParams, MapFault> {
+    let mut params = MapParams::default();
     for member in structure.members() {
         let name = btf.string(member.name);
         let reader = Reader { btf, member, name };
         match name.as_bytes() {
             b"values" => return Err(MapFault::NestedTwice),
             b"pinning" => return Err(MapFault::InnerPinned),
-            _ => reader.attribute(&mut definition, relaxed)?,
+            _ => reader.attribute(&mut params, relaxed)?,
         }
     }
-    check_kind(&definition)?;
-    Ok(definition)
+    check_kind(&params)?;
+    Ok(params)
 }
 
-fn check_kind(definition: &Definition) -> Result<(), MapFault> {
-    if definition.number == 0 {
+fn check_kind(params: &MapParams) -> Result<(), MapFault> {
+    if params.map_type == 0 {
         return Err(MapFault::NoKind);
     }
     Ok(())
@@ -138,30 +87,30 @@ struct Reader<'b> {
 }
 
 impl Reader<'_> {
-    fn attribute(&self, definition: &mut Definition, relaxed: bool) -> Result<(), MapFault> {
+    fn attribute(&self, params: &mut MapParams, relaxed: bool) -> Result<(), MapFault> {
         match self.name.as_bytes() {
-            b"type" => definition.number = self.number()?,
-            b"max_entries" => definition.max_entries = self.number()?,
-            b"map_flags" => definition.flags = MapFlags(self.number()?),
-            b"numa_node" => definition.numa_node = self.number()?,
-            b"map_extra" => definition.extra = self.long_number()?,
+            b"type" => params.map_type = self.number()?,
+            b"max_entries" => params.max_entries = self.number()?,
+            b"map_flags" => params.flags = MapFlags(self.number()?),
+            b"numa_node" => params.numa_node = self.number()?,
+            b"map_extra" => params.extra = self.long_number()?,
             b"key_size" => {
                 let size = self.number()?;
-                agree(&mut definition.key_size, size, Amount::Key)?;
+                agree(&mut params.key_size, size, Amount::Key)?;
             }
             b"value_size" => {
                 let size = self.number()?;
-                agree(&mut definition.value_size, size, Amount::Value)?;
+                agree(&mut params.value_size, size, Amount::Value)?;
             }
             b"key" => {
                 let (ty, size) = self.sized_type(Amount::Key)?;
-                agree(&mut definition.key_size, size, Amount::Key)?;
-                definition.key = ty;
+                agree(&mut params.key_size, size, Amount::Key)?;
+                params.key_type = ty;
             }
             b"value" => {
                 let (ty, size) = self.sized_type(Amount::Value)?;
-                agree(&mut definition.value_size, size, Amount::Value)?;
-                definition.value = ty;
+                agree(&mut params.value_size, size, Amount::Value)?;
+                params.value_type = ty;
             }
             _ if relaxed => {}
             _ => return Err(MapFault::UnknownAttribute(self.name.to_string())),
@@ -218,17 +167,13 @@ impl Reader<'_> {
 
     /// `values`, an array without elements: of pointers to the declaration of inner
     /// maps, or to the prototype of programs.
-    fn values(
-        &self,
-        definition: &mut Definition,
-        relaxed: bool,
-    ) -> Result<Option<Definition>, MapFault> {
-        let kind = definition.kind();
+    fn values(&self, params: &mut MapParams, relaxed: bool) -> Result<Option<MapParams>, MapFault> {
+        let kind = params.kind();
         let holds_maps = kind.is_some_and(MapKind::holds_maps);
         if !holds_maps && kind != Some(MapKind::ProgArray) {
-            return Err(MapFault::ValuesOfOther(definition.number));
+            return Err(MapFault::ValuesOfOther(params.map_type));
         }
-        agree(&mut definition.value_size, 4, Amount::Value)?;
+        agree(&mut params.value_size, 4, Amount::Value)?;
         let ty = self.btf.at(self.member.ty);
         let element = match ty.shape() {
             Shape::Array(array) if array.count == 0 => array.element,

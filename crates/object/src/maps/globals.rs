@@ -1,9 +1,11 @@
 //! Variables by name, before anything runs: read, set, and made longer.
 
-use btf::{Array, Btf, Linkage, Placed, Shape, TypeId};
-use program::MapId;
+use std::sync::OnceLock;
 
-use super::{Contents, DataKind, Image, Map, MapFault, Maps};
+use btf::{Array, Btf, Linkage, Placed, Shape, TypeId};
+use program::{Image, MapId};
+
+use super::{Contents, DataKind, Map, MapFault, Maps};
 use crate::error::Error;
 use crate::object::Object;
 
@@ -100,16 +102,17 @@ impl Object<'_> {
             Contents::Arena(_) => return Err(Error::new(MapFault::FixedSize).about(&map.name)),
             Contents::Data(data) => {
                 data.image.resize(size);
-                let section = map.definition.value;
+                let section = map.params.value_type;
+                self.shared_types = OnceLock::new();
                 let types = self.types.as_mut();
                 if types.is_some_and(|types| resize_section(types, section, size).is_none()) {
-                    map.definition.key = TypeId::VOID;
-                    map.definition.value = TypeId::VOID;
+                    map.params.key_type = TypeId::VOID;
+                    map.params.value_type = TypeId::VOID;
                 }
             }
             Contents::Entries(_) | Contents::StructOps(_) => {}
         }
-        map.definition.value_size = size;
+        map.params.value_size = size;
         Ok(())
     }
 
@@ -167,7 +170,7 @@ impl Number {
 
 fn globals<'b>(maps: &'b Maps<'_>, btf: &'b Btf<'_>) -> impl Iterator<Item = Global> + 'b {
     maps.iter().flat_map(move |(id, map)| {
-        let section = map.data().map(|_| btf.at(map.definition.value).shape());
+        let section = map.data().map(|_| btf.at(map.params.value_type).shape());
         let listed = match section {
             Some(Shape::Datasec(section)) => Some(section.vars()),
             _ => None,

@@ -5,7 +5,7 @@ use btf::{Btf, Shape, TypeId};
 use program::MapId;
 use spec::maps::MapKind;
 
-use super::{Contents, Entry, MapFault, Maps};
+use super::{Contents, InitialEntry, MapFault, Maps};
 use crate::elf::{Elf, Relocation, Section, Symbol};
 use crate::error::Error;
 use crate::programs::Codes;
@@ -49,18 +49,18 @@ impl Maps<'_> {
     ) -> Result<(), MapFault> {
         let name = elf.symbol_name(symbol).unwrap_or_default();
         let map = self.get(id).ok_or(MapFault::NoSuchMap)?;
-        let entry = match map.definition.kind() {
+        let entry = match map.params.kind() {
             Some(kind) if kind.holds_maps() => {
                 if symbol.section().is_none()
                     || symbol.section() != self.declared.map(|(section, _)| section)
                 {
                     return Err(MapFault::NotDeclared(name.to_string()));
                 }
-                if kind == MapKind::HashOfMaps && map.definition.key_size != 4 {
+                if kind == MapKind::HashOfMaps && map.params.key_size != 4 {
                     return Err(MapFault::KeysNotNumbers);
                 }
                 let held = self.named(&name.to_string_lossy());
-                Entry::Map(held.ok_or_else(|| MapFault::NotMap(name.to_string()))?)
+                InitialEntry::Map(held.ok_or_else(|| MapFault::NotMap(name.to_string()))?)
             }
             Some(MapKind::ProgArray) => {
                 let held = codes.program_named(name.as_bytes());
@@ -71,7 +71,7 @@ impl Maps<'_> {
                 if !is_entry {
                     return Err(MapFault::NotEntry(name.to_string()));
                 }
-                Entry::Program(held)
+                InitialEntry::Program(held)
             }
             _ => return Err(MapFault::ValueMisplaced),
         };

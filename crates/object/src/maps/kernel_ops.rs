@@ -12,11 +12,11 @@ use std::collections::BTreeMap;
 
 use btf::core::essential_name;
 use btf::{Btf, Composite, Kind, Member, TypeId};
-use program::MapId;
+use program::{Image, MapId};
 use spec::programs::ProgramType;
 
 use super::struct_ops::{StructOps, StructOpsFault, prototype};
-use super::{Contents, Image, Maps};
+use super::{Contents, Maps};
 use crate::error::Error;
 use crate::programs::{Codes, ProgramId};
 use crate::target::Target;

@@ -20,7 +20,6 @@ mod declared;
 pub(crate) mod definition;
 mod fault;
 mod globals;
-mod image;
 mod initial;
 mod kernel_ops;
 mod struct_ops;
@@ -28,7 +27,7 @@ mod struct_ops;
 use std::collections::{BTreeMap, HashMap};
 
 use btf::{Btf, TypeId};
-use program::MapId;
+use program::{Image, MapId, MapParams};
 use spec::maps::{MapFlags, MapKind};
 
 use crate::elf::{Elf, SectionId};
@@ -37,12 +36,11 @@ use crate::externs::Externs;
 use crate::programs::ProgramId;
 use crate::sections::Sections;
 
-pub use creation::{KernelValue, NewMap, Start};
+pub use creation::LinkedMap;
+pub(crate) use creation::{Creation, jump_table};
 pub use data::{Data, DataKind};
-pub use definition::{Definition, PAGE};
 pub use fault::{Amount, MapFault};
 pub use globals::Global;
-pub use image::Image;
 pub use kernel_ops::{Binding, Bindings};
 pub use struct_ops::{StructOps, StructOpsFault};
 
@@ -66,9 +64,9 @@ pub struct Map<'a> {
     name: String,
     kernel_name: String,
     place: Place,
-    definition: Definition,
+    params: MapParams,
     /// The maps that it holds are like this.
-    inner: Option<Definition>,
+    inner: Option<MapParams>,
     /// Is it to be created? What refers to one that is not can't run.
     pub autocreate: bool,
     /// Where it is pinned, as a path.
@@ -94,7 +92,7 @@ struct Place {
 #[derive(Clone, Debug)]
 pub enum Contents<'a> {
     /// Maps or programs, by key; most maps hold none.
-    Entries(BTreeMap<u32, Entry>),
+    Entries(BTreeMap<u32, InitialEntry>),
     /// Variables.
     Data(Data<'a>),
     /// Variables in an arena.
@@ -105,7 +103,7 @@ pub enum Contents<'a> {
 
 /// What a map holds at a key from the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Entry {
+pub enum InitialEntry {
     /// A map.
     Map(MapId),
     /// A program.
@@ -210,23 +208,23 @@ impl<'a> Map<'a> {
     }
 
     /// What it is created with.
-    pub fn definition(&self) -> &Definition {
-        &self.definition
+    pub fn params(&self) -> &MapParams {
+        &self.params
     }
 
     /// What the maps that it holds are created with.
-    pub fn inner(&self) -> Option<&Definition> {
+    pub fn inner(&self) -> Option<&MapParams> {
         self.inner.as_ref()
     }
 
     /// The same, to be changed.
-    pub fn inner_mut(&mut self) -> Option<&mut Definition> {
+    pub fn inner_mut(&mut self) -> Option<&mut MapParams> {
         self.inner.as_mut()
     }
 
     /// Says what the maps that it holds are created with.
-    pub fn set_inner(&mut self, inner: Definition) -> Result<(), MapFault> {
-        match self.definition.kind() {
+    pub fn set_inner(&mut self, inner: MapParams) -> Result<(), MapFault> {
+        match self.params.kind() {
             Some(kind) if kind.holds_maps() => self.inner = Some(inner),
             _ => return Err(MapFault::HoldsNoMaps),
         }
@@ -235,33 +233,33 @@ impl<'a> Map<'a> {
 
     /// Makes it one of another kind.
     pub fn set_kind(&mut self, kind: MapKind) {
-        self.definition.number = kind.number();
+        self.params.map_type = kind.number();
     }
 
     /// Sets how many entries it has, a ring buffer's size in bytes, an arena's in
     /// pages. A ring buffer gets the next size that kernels take.
     pub fn set_max_entries(&mut self, entries: u32) {
-        self.definition.set_max_entries(entries);
+        self.params.set_max_entries(entries);
     }
 
     /// Sets the flags of its creation.
     pub fn set_flags(&mut self, flags: MapFlags) {
-        self.definition.flags = flags;
+        self.params.flags = flags;
     }
 
-    /// Sets what only some kinds have ([`Definition::extra`]).
+    /// Sets what only some kinds have ([`MapParams::extra`]).
     pub fn set_extra(&mut self, extra: u64) {
-        self.definition.extra = extra;
+        self.params.extra = extra;
     }
 
     /// Sets the NUMA node that its memory is taken from.
     pub fn set_numa_node(&mut self, node: u32) {
-        self.definition.numa_node = node;
+        self.params.numa_node = node;
     }
 
     /// Sets how many bytes a key has.
     pub fn set_key_size(&mut self, size: u32) {
-        self.definition.key_size = size;
+        self.params.key_size = size;
     }
 
     /// What it holds from the start.

@@ -9,10 +9,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use btf::{Btf, Composite, Kind, Placed, Shape, TypeId};
+use program::{Image, MapParams};
 use spec::maps::{MapFlags, MapKind};
 use spec::programs::ProgramType;
 
-use super::{Contents, Definition, Image, Map, Maps, Place, Source};
+use super::{Contents, Map, Maps, Place, Source};
 use crate::elf::{Elf, Relocation, Section, SectionId, Symbol, SymbolPlace};
 use crate::error::{Blame, Error};
 use crate::programs::{Codes, ProgramId};
@@ -306,7 +307,7 @@ fn read_section<'a>(
         let mut map = read_table(btf, section.id, data, placed)
             .map_err(|fault| Error::new(fault).about(btf.at(placed.var).name()))?;
         if name.ends_with(b".link") {
-            map.definition.flags = MapFlags::LINK;
+            map.params.flags = MapFlags::LINK;
         }
         // libbpf looks for the question mark of a section at its first table only.
         map.autocreate = !(name.starts_with(b"?") && index == 0);
@@ -343,13 +344,13 @@ fn read_table<'a>(
             size: structure.size.into(),
             ty: placed.var,
         },
-        definition: Definition {
-            number: MapKind::StructOps.number(),
+        params: MapParams {
+            map_type: MapKind::StructOps.number(),
             key_size: 4,
             value_size: structure.size,
             max_entries: 1,
-            value: ty,
-            ..Definition::default()
+            value_type: ty,
+            ..MapParams::default()
         },
         inner: None,
         autocreate: true,

@@ -1,10 +1,11 @@
 //! What a map needs: its kind, its flags, and what the kernel finds in its values.
 
 use btf::{Btf, Kind, Shape, TypeId};
+use program::MapParams;
 use spec::since::Feature;
 
 use super::{Need, Thing};
-use crate::maps::{Definition, Map};
+use crate::maps::Map;
 
 /// How deep structures in values are looked into, and pointers for their tags.
 const DEPTH: usize = 8;
@@ -40,9 +41,9 @@ pub(super) fn needs(map: &Map<'_>, types: Option<&Btf<'_>>) -> Vec<Need> {
     if !map.autocreate {
         return needs;
     }
-    of_definition(map.definition(), map.data().is_some(), &mut needs);
+    of_params(map.params(), map.data().is_some(), &mut needs);
     if let Some(inner) = map.inner() {
-        of_definition(inner, false, &mut needs);
+        of_params(inner, false, &mut needs);
     }
     let Some(types) = types else {
         return needs;
@@ -54,25 +55,25 @@ pub(super) fn needs(map: &Map<'_>, types: Option<&Btf<'_>>) -> Vec<Need> {
         needs.extend(known.map(|(_, feature)| Need::feature(*feature)));
         return needs;
     }
-    let values = [Some(map.definition()), map.inner()];
-    for definition in values.into_iter().flatten() {
-        of_value(types, definition.value, DEPTH, &mut needs);
+    let values = [Some(map.params()), map.inner()];
+    for params in values.into_iter().flatten() {
+        of_value(types, params.value_type, DEPTH, &mut needs);
     }
     needs
 }
 
-fn of_definition(definition: &Definition, is_data: bool, needs: &mut Vec<Need>) {
-    if let Some(kind) = definition.kind() {
+fn of_params(params: &MapParams, is_data: bool, needs: &mut Vec<Need>) {
+    if let Some(kind) = params.kind() {
         needs.push(Need::of(Thing::MapKind(kind), Some(kind.since())));
     }
-    for (name, since) in definition.flags.since() {
+    for (name, since) in params.flags.since() {
         // Loaders map variables into memory where kernels can.
         let is_optional = is_data && name == "BPF_F_MMAPABLE";
         if !is_optional {
             needs.push(Need::of(Thing::MapFlag(name), Some(since)));
         }
     }
-    if definition.extra != 0 {
+    if params.extra != 0 {
         needs.push(Need::feature(Feature::MapExtra));
     }
     if is_data {

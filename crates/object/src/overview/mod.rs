@@ -29,7 +29,7 @@ use crate::programs::ProgramId;
 use crate::relocate::LARGEST;
 use functions::Functions;
 
-pub use trial::{ProgramTrial, Trial};
+pub use trial::{ProgramTrial, Trial, TrialOutcome};
 
 /// What an object contains.
 #[derive(Clone, Debug)]

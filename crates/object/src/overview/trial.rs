@@ -9,11 +9,11 @@
 
 use std::collections::BTreeSet;
 
-use program::{Program, Reference, Referent};
-
 use crate::error::Error;
+use crate::linked::{LinkedProgram, UnloadableProgram};
 use crate::object::Object;
 use crate::programs::ProgramId;
+use crate::reference::{Reference, Referent};
 use crate::target::Target;
 
 /// Slots that are linked in all before no more programs are tried.
@@ -33,18 +33,40 @@ pub struct Trial {
 pub struct ProgramTrial {
     /// Which.
     pub id: ProgramId,
-    /// The program, if it could be linked.
-    pub program: Option<Program>,
-    /// Why it can't be linked or loaded, if it can't.
-    pub refusal: Option<Error>,
+    /// The outcome.
+    pub outcome: TrialOutcome,
+}
+
+/// Outcome of linking a program.
+#[derive(Clone, Debug)]
+pub enum TrialOutcome {
+    /// It can be loaded.
+    Linked(Box<LinkedProgram>),
+    /// It was linked and cannot be loaded.
+    Unloadable(Box<UnloadableProgram>),
+    /// It cannot be linked.
+    Refused(Error),
 }
 
 impl ProgramTrial {
-    /// What it refers to that the kernel lacks: a kernel refuses the program if it
-    /// gets there.
+    /// Why it cannot be linked or loaded.
+    pub fn refusal(&self) -> Option<&Error> {
+        match &self.outcome {
+            TrialOutcome::Linked(_) => None,
+            TrialOutcome::Unloadable(program) => Some(&program.error),
+            TrialOutcome::Refused(error) => Some(error),
+        }
+    }
+
+    /// Relocations that name what the kernel lacks: the kernel refuses the program if
+    /// it can reach them.
     pub fn missing(&self) -> impl Iterator<Item = &Reference> {
-        let references = self.program.iter().flat_map(|program| &program.references);
-        references.filter(|reference| {
+        let references = match &self.outcome {
+            TrialOutcome::Linked(program) => &program.references[..],
+            TrialOutcome::Unloadable(program) => &program.references,
+            TrialOutcome::Refused(_) => &[],
+        };
+        references.iter().filter(|reference| {
             matches!(
                 reference.to,
                 Referent::MissingCore(_) | Referent::MissingKfunc(_) | Referent::MissingMap(_)
@@ -91,8 +113,7 @@ impl Object<'_> {
                 Ok(linked) => programs.extend(linked),
                 Err(refusal) => programs.push(ProgramTrial {
                     id,
-                    program: None,
-                    refusal: Some(refusal),
+                    outcome: TrialOutcome::Refused(refusal),
                 }),
             }
         }
@@ -109,20 +130,18 @@ impl Object<'_> {
     ) -> Result<Vec<ProgramTrial>, Error> {
         let wanted = self.autoload_only(chosen);
         let linked = self.link(target)?;
-        let mut refused = linked.refused;
-        let mut refusal = |id: ProgramId| {
-            let at = refused.iter().position(|(refused, _)| *refused == id)?;
-            Some(refused.swap_remove(at).1)
-        };
-        let programs = linked.programs.into_iter();
-        let programs = programs.filter(|(id, _)| wanted.contains(id));
-        Ok(programs
-            .map(|(id, program)| ProgramTrial {
-                id,
-                refusal: refusal(id),
-                program: Some(program),
-            })
-            .collect())
+        let programs = linked.programs.into_iter().map(|program| ProgramTrial {
+            id: program.id,
+            outcome: TrialOutcome::Linked(Box::new(program)),
+        });
+        let unloadable = linked.unloadable.into_iter().map(|program| ProgramTrial {
+            id: program.id,
+            outcome: TrialOutcome::Unloadable(Box::new(program)),
+        });
+        let all = programs.chain(unloadable);
+        let mut all: Vec<ProgramTrial> = all.filter(|it| wanted.contains(&it.id)).collect();
+        all.sort_by_key(|trial| trial.id);
+        Ok(all)
     }
 
     fn autoload_only(&mut self, chosen: &[ProgramId]) -> BTreeSet<ProgramId> {

@@ -6,12 +6,13 @@
 //! before those that it calls first, and each program that calls a function has it
 //! at a place of its own.
 
-use isa::ebpf::RawInsn;
-use program::{FunctionStart, Line, PseudoCall, PseudoLoad, Reference, Referent, is_wide_load};
+use isa::ebpf::{PseudoCall, PseudoLoad, RawInsn};
+use program::{FuncInfo, LineInfo};
 
 use crate::elf::SectionId;
 use crate::error::Error;
 use crate::programs::{Code, Codes, ProgramId};
+use crate::reference::{Reference, Referent};
 use crate::relocate::core::{Copied, Copies};
 use crate::relocate::info::Info;
 use crate::relocate::patches::{CALL, Goal, Patches, function_slot};
@@ -50,9 +51,9 @@ pub(crate) struct Assembly {
     /// What slots refer to, as far as it is known.
     pub(crate) references: Vec<Reference>,
     /// `None` if the program's own is missing.
-    pub(crate) functions: Option<Vec<FunctionStart>>,
+    pub(crate) functions: Option<Vec<FuncInfo>>,
     /// `None` if the program's own are missing.
-    pub(crate) lines: Option<Vec<Line>>,
+    pub(crate) lines: Option<Vec<LineInfo>>,
 }
 
 impl Assembly {
@@ -257,7 +258,7 @@ impl<'o, 'a> Assembler<'o, 'a> {
 /// Is it a call of a function of the program, or a load of such an address?
 fn is_call(insn: RawInsn) -> bool {
     match insn.code {
-        CALL => insn.regs == (PseudoCall::Local as u8) << 4 && insn.off == 0,
-        _ => is_wide_load(insn) && insn.src() == PseudoLoad::Function as u8,
+        CALL => insn.regs == PseudoCall::Local.number() << 4 && insn.off == 0,
+        _ => insn.pseudo_load() == Some(PseudoLoad::Func),
     }
 }

@@ -10,12 +10,12 @@ use btf::core::{Access, Resolution, Resolver};
 use btf::ext::CoreQuestion;
 use btf::{Btf, BtfExt, Name};
 use isa::ebpf::RawInsn;
-use program::{CORE_POISON, Reference, Referent, is_wide_load};
 
 use crate::elf::Elf;
 use crate::error::Error;
 use crate::linked::Loaded;
 use crate::programs::{Codes, ProgramId};
+use crate::reference::{CORE_POISON, Reference, Referent};
 use crate::relocate::patches::CALL;
 use crate::relocate::{LARGEST, RelocationFault};
 use crate::target::Target;
@@ -220,12 +220,12 @@ fn patch_access(slot: &mut RawInsn, resolution: Resolution) -> Result<bool, Relo
 fn patch_wide(slots: &mut [RawInsn], resolution: Resolution) -> Result<bool, RelocationFault> {
     let code = slots[0].code;
     let [first, second, ..] = slots else {
-        return Err(match is_wide_load(slots[0]) {
+        return Err(match slots[0].is_wide_load() {
             true => RelocationFault::CutLoad,
             false => RelocationFault::CoreInstruction { code },
         });
     };
-    let is_plain = is_wide_load(*first) && first.src() == 0 && first.off == 0;
+    let is_plain = first.is_wide_load() && first.src() == 0 && first.off == 0;
     if !is_plain || second.code != 0 || second.regs != 0 || second.off != 0 {
         return Err(RelocationFault::CoreInstruction { code });
     }

@@ -1,16 +1,15 @@
 //! Maps, variables and what the kernel has, in the slots of a finished program.
 
 use btf::TypeId;
-use isa::ebpf::RawInsn;
-use program::{
-    ExternId, KFUNC_POISON, MAP_POISON, MapId, PseudoCall, PseudoLoad, Reference, Referent,
-};
+use isa::ebpf::{PseudoCall, PseudoLoad, RawInsn};
+use program::{ExternId, ExternResolution, MapId};
 
 use crate::elf::Elf;
 use crate::error::Error;
-use crate::externs::{ExternKind, Externs, Resolution, ResolvedExterns};
+use crate::externs::{ExternKind, Externs, ResolvedExterns};
 use crate::maps::Maps;
 use crate::programs::{Codes, ProgramId};
+use crate::reference::{KFUNC_POISON, MAP_POISON, Reference, Referent};
 use crate::relocate::RelocationFault;
 use crate::relocate::assemble::{Assembly, Piece};
 use crate::relocate::patches::{CALL, Goal, Patches};
@@ -34,13 +33,13 @@ pub(crate) struct Data<'o, 'a> {
 
 /// A table of places in a program: a map that only this program uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct JumpTable {
+pub(crate) struct JumpTable {
     /// The program.
-    pub program: ProgramId,
+    pub(crate) program: ProgramId,
     /// Where the table starts, in bytes from the start of its section.
-    pub offset: u32,
+    pub(crate) offset: u32,
     /// The places, in slots from the start of the program.
-    pub places: Vec<u32>,
+    pub(crate) places: Vec<u32>,
 }
 
 impl Data<'_, '_> {
@@ -131,8 +130,8 @@ impl Data<'_, '_> {
             return load.value(map, offset);
         }
         match self.resolved.get(id) {
-            Resolution::Typed { id: ty, module } => {
-                load.first.regs = load.first.dst() | (PseudoLoad::BtfId as u8) << 4;
+            ExternResolution::Btf { id: ty, module } => {
+                load.first.set_src(PseudoLoad::BtfId.number());
                 load.first.imm = ty.0 as i32;
                 load.second.imm = module.into();
                 Referent::Typed {
@@ -141,11 +140,11 @@ impl Data<'_, '_> {
                     module,
                 }
             }
-            Resolution::Address(address) => {
+            ExternResolution::Address(address) => {
                 load.number(address);
                 Referent::Address(id)
             }
-            Resolution::Missing | Resolution::Config => {
+            ExternResolution::Missing | ExternResolution::Kconfig => {
                 load.number(0);
                 Referent::Address(id)
             }
@@ -155,11 +154,11 @@ impl Data<'_, '_> {
     /// A call of a function of the kernel.
     fn call(&self, slot: &mut RawInsn, id: ExternId) -> Referent {
         match self.resolved.get(id) {
-            Resolution::Typed {
+            ExternResolution::Btf {
                 id: TypeId(ty),
                 module,
             } => {
-                slot.regs = slot.dst() | (PseudoCall::Kfunc as u8) << 4;
+                slot.set_src(PseudoCall::Kfunc.number());
                 slot.imm = ty as i32;
                 slot.off = module as i16;
                 Referent::Kfunc {
@@ -242,13 +241,13 @@ impl<'s> Load<'s> {
     }
 
     fn map(self, map: MapId) -> Referent {
-        self.first.regs = self.first.dst() | (PseudoLoad::MapIndex as u8) << 4;
+        self.first.set_src(PseudoLoad::MapIdx.number());
         self.first.imm = map.0 as i32;
         Referent::Map(map)
     }
 
     fn value(self, map: MapId, offset: u32) -> Referent {
-        self.first.regs = self.first.dst() | (PseudoLoad::MapIndexValue as u8) << 4;
+        self.first.set_src(PseudoLoad::MapIdxValue.number());
         self.first.imm = map.0 as i32;
         self.second.imm = offset as i32;
         Referent::Value { map, offset }

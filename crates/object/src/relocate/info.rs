@@ -4,9 +4,9 @@
 //! piece of a section and of each function appended to it, counted in slots from
 //! its own start.
 
-use btf::ext::{FuncInfo, Group, LineInfo};
+use btf::ext::{self, Group};
 use btf::{Btf, BtfExt};
-use program::{FunctionStart, Line};
+use program::{FuncInfo, LineInfo};
 
 use crate::elf::{Elf, SectionId};
 use crate::programs::Code;
@@ -14,8 +14,8 @@ use crate::programs::Code;
 /// The two tables, by section.
 #[derive(Default)]
 pub(crate) struct Info<'b> {
-    functions: Vec<Part<'b, FuncInfo>>,
-    lines: Vec<Part<'b, LineInfo>>,
+    functions: Vec<Part<'b, ext::FuncInfo>>,
+    lines: Vec<Part<'b, ext::LineInfo>>,
 }
 
 /// The records of one section.
@@ -32,13 +32,13 @@ trait Placed: Copy {
     fn offset(self) -> u32;
 }
 
-impl Placed for FuncInfo {
+impl Placed for ext::FuncInfo {
     fn offset(self) -> u32 {
         self.offset
     }
 }
 
-impl Placed for LineInfo {
+impl Placed for ext::LineInfo {
     fn offset(self) -> u32 {
         self.offset
     }
@@ -66,13 +66,12 @@ impl<'b> Info<'b> {
         &self,
         code: &Code<'_>,
         base: u32,
-        to: &mut Vec<FunctionStart>,
+        to: &mut Vec<FuncInfo>,
     ) -> Option<()> {
         for record in piece(&self.functions, code)? {
-            let slot = moved(record.offset, code, base);
-            to.push(FunctionStart {
-                slot,
-                ty: record.func,
+            to.push(FuncInfo {
+                insn: moved(record.offset, code, base),
+                type_id: record.func,
             });
         }
         Some(())
@@ -80,31 +79,28 @@ impl<'b> Info<'b> {
 
     /// Adds the lines of a piece of code that now starts at slot `base`. `None` if
     /// there are none.
-    pub(crate) fn add_lines(&self, code: &Code<'_>, base: u32, to: &mut Vec<Line>) -> Option<()> {
+    pub(crate) fn add_lines(
+        &self,
+        code: &Code<'_>,
+        base: u32,
+        to: &mut Vec<LineInfo>,
+    ) -> Option<()> {
         for record in piece(&self.lines, code)? {
-            let LineInfo {
-                file,
-                text,
-                line,
-                column,
-                ..
-            } = record;
-            let slot = moved(record.offset, code, base);
-            to.push(Line {
-                slot,
-                file,
-                text,
-                line,
-                column,
+            to.push(LineInfo {
+                insn: moved(record.offset, code, base),
+                file: record.file,
+                text: record.text,
+                line: record.line,
+                column: record.column,
             });
         }
         Some(())
     }
 
     /// The line of a slot of a section.
-    pub(crate) fn line(&self, section: SectionId, slot: usize) -> Option<LineInfo> {
+    pub(crate) fn line(&self, section: SectionId, slot: usize) -> Option<ext::LineInfo> {
         let part = self.lines.iter().find(|part| part.section == section)?;
-        let up_to = |line: &LineInfo| line.offset as usize / 8 <= slot;
+        let up_to = |line: &ext::LineInfo| line.offset as usize / 8 <= slot;
         part.records
             .records()
             .filter(up_to)

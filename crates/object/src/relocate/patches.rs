@@ -5,7 +5,7 @@
 //! numbers of relocation types say nothing that the instruction does not say, and
 //! are not looked at, as libbpf does not.
 
-use program::{ExternId, MapId, is_wide_load};
+use program::{ExternId, MapId};
 
 use crate::elf::{Binding, Elf, ElfFault, Section, SectionId, Symbol, SymbolKind};
 use crate::error::Error;
@@ -170,7 +170,7 @@ impl<'a> Reader<'_, 'a> {
     fn goal(&self, slot: [u8; 8], symbol: &Symbol) -> Result<Goal, RelocationFault> {
         let slot = isa::ebpf::RawInsn::from_le_bytes(slot);
         let is_call = slot.code == CALL;
-        if !is_call && !is_wide_load(slot) {
+        if !is_call && !slot.is_wide_load() {
             return Err(RelocationFault::NotRelocatable { code: slot.code });
         }
         if symbol.is_extern() {
@@ -199,7 +199,7 @@ impl<'a> Reader<'_, 'a> {
     }
 
     fn call(&self, source: u8, symbol: &Symbol) -> Result<Goal, RelocationFault> {
-        if source != program::PseudoCall::Local as u8 {
+        if source != isa::ebpf::PseudoCall::Local.number() {
             return Err(RelocationFault::NotALocalCall);
         }
         if symbol.section().is_none() || symbol.section() != self.sections.text {

@@ -86,19 +86,19 @@ fn maps(shown: &Shown<'_, '_>) -> Vec<Value> {
     } = shown;
     let maps = object.maps().iter().zip(&overview.maps);
     maps.map(|((_, map), needs)| {
-        let definition = map.definition();
+        let params = map.params();
         let mut value = json!({
             "name": map.name(),
             "kernel_name": map.kernel_name(),
-            "type": definition.kind().map(|kind| kind.name()),
-            "type_number": definition.number,
-            "bytes_key": definition.key_size,
-            "bytes_value": definition.value_size,
-            "max_entries": definition.max_entries,
-            "flags": definition.flags.0,
-            "flag_names": definition.flags.names().collect::<Vec<_>>(),
-            "map_extra": definition.extra,
-            "numa_node": definition.numa_node,
+            "type": params.kind().map(|kind| kind.name()),
+            "type_number": params.map_type,
+            "bytes_key": params.key_size,
+            "bytes_value": params.value_size,
+            "max_entries": params.max_entries,
+            "flags": params.flags.0,
+            "flag_names": params.flags.names().collect::<Vec<_>>(),
+            "map_extra": params.extra,
+            "numa_node": params.numa_node,
             "pinned": map.pin,
             "autocreate": map.autocreate,
             "linux": release(oldest(needs)),
@@ -164,7 +164,7 @@ fn linked(shown: &Shown<'_, '_>) -> Value {
         });
         Some(json!({
             "name": code.name.to_string(),
-            "error": program.refusal.as_ref().map(|error| error.to_string()),
+            "error": program.refusal().map(|error| error.to_string()),
             "missing": missing.collect::<Vec<_>>(),
         }))
     });

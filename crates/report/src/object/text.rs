@@ -143,16 +143,16 @@ fn maps(shown: &Shown<'_, '_>, text: &mut String) {
         ("linux", Side::Left),
     ]);
     for ((_, map), needs) in object.maps().iter().zip(&overview.maps) {
-        let definition = map.definition();
-        let number = || format!("type {}", definition.number);
-        let kind = definition.kind();
+        let params = map.params();
+        let number = || format!("type {}", params.map_type);
+        let kind = params.kind();
         table.row([
             named(map),
             kind.map_or_else(number, |kind| kind.name().to_owned()),
-            format!("{}B", definition.key_size),
-            format!("{}B", definition.value_size),
-            definition.max_entries.to_string(),
-            format!("{:#x}", definition.flags.0),
+            format!("{}B", params.key_size),
+            format!("{}B", params.value_size),
+            params.max_entries.to_string(),
+            format!("{:#x}", params.flags.0),
             because(shown, latest(needs.iter())),
         ]);
     }
@@ -285,7 +285,7 @@ fn trial(shown: &Shown<'_, '_>, text: &mut String) {
         let Some(code) = code else {
             continue;
         };
-        if let Some(error) = &program.refusal {
+        if let Some(error) = program.refusal() {
             lines += 1;
             if lines <= most {
                 refused(text, error);
@@ -302,7 +302,7 @@ fn trial(shown: &Shown<'_, '_>, text: &mut String) {
                 );
             }
         }
-        fine += usize::from(program.refusal.is_none() && program.missing().next().is_none());
+        fine += usize::from(program.refusal().is_none() && program.missing().next().is_none());
     }
     if let Some(more @ 1..) = lines.checked_sub(most) {
         let _ = writeln!(text, "  … and {more} more (--all lists them)");

@@ -209,22 +209,50 @@ impl AttachType {
     }
 }
 
-/// Bits of what is asked when a program is loaded.
+/// Flags of `BPF_PROG_LOAD` (`prog_flags`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct LoadFlags(pub u32);
 
-impl LoadFlags {
-    /// It may sleep.
-    pub const SLEEPABLE: LoadFlags = LoadFlags(1 << 4);
-    /// It can work on frames that are in several pieces.
-    pub const XDP_HAS_FRAGS: LoadFlags = LoadFlags(1 << 5);
+macro_rules! load_flags {
+    ($($(#[$doc:meta])* $flag:ident = $bit:literal, $name:literal;)*) => {
+        impl LoadFlags {
+            $($(#[$doc])* pub const $flag: LoadFlags = LoadFlags(1 << $bit);)*
 
-    /// Are all of these set?
+            /// Every flag with its name in C, from the lowest bit on.
+            pub const ALL: &'static [(LoadFlags, &'static str)] =
+                &[$((LoadFlags::$flag, $name),)*];
+        }
+    };
+}
+
+load_flags! {
+    /// Unaligned accesses are refused, also where the processor can do them.
+    STRICT_ALIGNMENT = 0, "BPF_F_STRICT_ALIGNMENT";
+    /// Unaligned accesses are accepted, also where the processor cannot do them.
+    ANY_ALIGNMENT = 1, "BPF_F_ANY_ALIGNMENT";
+    /// Upper halves that 32-bit instructions leave undefined become random (for tests).
+    TEST_RND_HI32 = 2, "BPF_F_TEST_RND_HI32";
+    /// The verifier keeps a state at every instruction where it may (for tests).
+    TEST_STATE_FREQ = 3, "BPF_F_TEST_STATE_FREQ";
+    /// The program may sleep.
+    SLEEPABLE = 4, "BPF_F_SLEEPABLE";
+    /// The program handles frames with fragments.
+    XDP_HAS_FRAGS = 5, "BPF_F_XDP_HAS_FRAGS";
+    /// The program is bound to one network device but runs on the host.
+    XDP_DEV_BOUND_ONLY = 6, "BPF_F_XDP_DEV_BOUND_ONLY";
+    /// Violated range invariants refuse the program (for tests).
+    TEST_REG_INVARIANTS = 7, "BPF_F_TEST_REG_INVARIANTS";
+    /// A BPF token gives the privileges.
+    TOKEN_FD = 16, "BPF_F_TOKEN_FD";
+}
+
+impl LoadFlags {
+    /// True if all of these are set.
     pub const fn has(self, other: LoadFlags) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// These and those.
+    /// Union of both.
     #[must_use]
     pub const fn with(self, other: LoadFlags) -> LoadFlags {
         LoadFlags(self.0 | other.0)

@@ -1,10 +1,8 @@
 //! What Beebox hands over for an object, in the common form.
 
 use btf::Name;
-use object::maps::{Entry, NewMap, Start};
-use object::{Error, JumpTable, Linked, Object, OpenOptions, ProgramId, Target};
-use program::{Program, PseudoLoad, is_wide_load};
-use spec::maps::MapKind;
+use object::{Error, Linked, Object, OpenOptions, Target};
+use program::{Entry, InitialContents, MapDef, MapId, Program, ProgramId, ProgramRef};
 
 use super::class;
 use super::handed::{
@@ -14,9 +12,6 @@ use super::handed::{
 
 /// The longest name that the kernel takes, in bytes.
 const LONGEST_NAME: usize = 15;
-
-/// What libbpf calls the map of a table of places.
-const JUMP_TABLE: &str = ".jumptables";
 
 /// What libbpf gives as descriptor of a program that is not loaded.
 const NOT_LOADED: i32 = -2;
@@ -43,7 +38,7 @@ pub fn load(file: &[u8], path: &str, prog: &str, target: &Target<'_>) -> Handed 
     let linked = object.link(target);
     let failed = match &linked {
         Err(error) => Some(error),
-        Ok(linked) => linked.refused.first().map(|(_, error)| error),
+        Ok(linked) => linked.unloadable.first().map(|program| &program.error),
     };
     handed.outcome = Some(match failed {
         Some(error) => failure(Stage::Load, error),
@@ -86,19 +81,19 @@ fn opened(object: &Object<'_>, handed: &mut Handed) {
         });
     }
     for (_, map) in object.maps().iter() {
-        let definition = map.definition();
+        let params = map.params();
         let initial = map.image().filter(|_| map.struct_ops().is_none());
         handed.maps.push(OpenedMap {
             name: map.name().to_owned(),
-            kind: definition.number,
-            key_size: definition.key_size,
-            value_size: definition.value_size,
-            max_entries: definition.max_entries,
-            flags: definition.flags.0,
-            extra: definition.extra,
-            numa_node: definition.numa_node,
-            btf_key: definition.key.0,
-            btf_value: definition.value.0,
+            kind: params.map_type,
+            key_size: params.key_size,
+            value_size: params.value_size,
+            max_entries: params.max_entries,
+            flags: params.flags.0,
+            extra: params.extra,
+            numa_node: params.numa_node,
+            btf_key: params.key_type.0,
+            btf_value: params.value_type.0,
             autocreate: map.autocreate,
             pin: map.pin.clone().unwrap_or_default(),
             initial: initial.map(|image| image.to_vec()),
@@ -106,25 +101,32 @@ fn opened(object: &Object<'_>, handed: &mut Handed) {
     }
 }
 
-fn loaded(object: &Object<'_>, linked: &Linked<'_>, handed: &mut Handed) {
+fn loaded(object: &Object<'_>, linked: &Linked, handed: &mut Handed) {
     let types = object.types();
     handed.types = types.map(|types| LoadedTypes::new(types.as_bytes()));
-    let names = Names { object, linked };
-    for table in &linked.jump_tables {
-        jump_table(table, handed);
+    let names = Names { linked };
+    let created_maps = || {
+        let created = linked.maps.iter().filter(|map| map.autocreate);
+        created.map(|map| &*map.def)
+    };
+    // Jump tables come first.
+    let is_jump_table = |map: &&MapDef| matches!(map.contents, InitialContents::JumpTable(_));
+    for map in created_maps().filter(is_jump_table) {
+        handed.created.push(created(map, None));
+        started(&names, map, handed);
     }
-    let created_maps = || linked.maps.iter().filter(|map| map.autocreate);
-    for map in created_maps() {
+    for map in created_maps().filter(|map| !is_jump_table(map)) {
         if let Some(inner) = &map.inner {
             handed.created.push(created(inner, None));
         }
         let inner = map.inner.as_ref().map(|inner| inner.name.clone());
         handed.created.push(created(map, inner));
     }
-    // Programs stand in maps once they are loaded, tables when they are attached.
-    let turn = |map: &NewMap<'_>| match &map.start {
-        Start::Table { .. } => 2,
-        Start::Entries(entries) if entries.iter().any(|(_, entry)| is_program(*entry)) => 1,
+    // Programs stand in maps once they are loaded, struct_ops once they are attached.
+    let turn = |map: &MapDef| match &map.contents {
+        InitialContents::JumpTable(_) => 3,
+        InitialContents::StructOps { .. } => 2,
+        InitialContents::Entries(entries) if entries.iter().any(|(_, it)| is_program(it)) => 1,
         _ => 0,
     };
     for now in 0..3 {
@@ -132,73 +134,38 @@ fn loaded(object: &Object<'_>, linked: &Linked<'_>, handed: &mut Handed) {
             started(&names, map, handed);
         }
     }
-    for (_, program) in &linked.programs {
-        handed.loaded.push(names.loaded(program, types.is_some()));
+    for linked in &linked.programs {
+        let program = names.loaded(&linked.program, types.is_some());
+        handed.loaded.push(program);
     }
 }
 
-fn is_program(entry: Entry) -> bool {
+fn is_program(entry: &Entry) -> bool {
     matches!(entry, Entry::Program(_))
 }
 
-/// A table of places is a map that has each place as the first word of a value.
-fn jump_table(table: &JumpTable, handed: &mut Handed) {
-    const VALUE: usize = 16;
-    let map = || JUMP_TABLE.to_owned();
-    handed.created.push(CreatedMap {
-        map: map(),
-        name: map(),
-        kind: MapKind::InsnArray.number(),
-        key_size: 4,
-        value_size: VALUE as u32,
-        max_entries: table.places.len() as u32,
-        flags: 0,
-        extra: 0,
-        numa_node: 0,
-        ifindex: 0,
-        btf: false,
-        btf_key: 0,
-        btf_value: 0,
-        btf_vmlinux_value: 0,
-        inner: None,
-    });
-    for (key, place) in (0u32..).zip(&table.places) {
-        let mut value = vec![0; VALUE];
-        value[..4].copy_from_slice(&place.to_le_bytes());
-        handed.written.push(WrittenValue {
-            map: map(),
-            key: key.to_le_bytes().to_vec(),
-            value: Some(value),
-            value_map: None,
-            value_prog: None,
-            progs: Vec::new(),
-        });
-    }
-    handed.frozen.push(Frozen { map: map() });
-}
-
-fn created(map: &NewMap<'_>, inner: Option<String>) -> CreatedMap {
-    let definition = map.definition;
+fn created(map: &MapDef, inner: Option<String>) -> CreatedMap {
+    let params = map.params;
     CreatedMap {
         map: map.name.clone(),
         name: map.kernel_name.clone(),
-        kind: definition.number,
-        key_size: definition.key_size,
-        value_size: definition.value_size,
-        max_entries: definition.max_entries,
-        flags: definition.flags.0,
-        extra: definition.extra,
-        numa_node: definition.numa_node,
-        ifindex: map.device,
-        btf: map.described,
-        btf_key: definition.key.0,
-        btf_value: definition.value.0,
-        btf_vmlinux_value: map.kernel_value.map_or(0, |value| value.ty.0),
+        kind: params.map_type,
+        key_size: params.key_size,
+        value_size: params.value_size,
+        max_entries: params.max_entries,
+        flags: params.flags.0,
+        extra: params.extra,
+        numa_node: params.numa_node,
+        ifindex: map.ifindex,
+        btf: map.has_btf,
+        btf_key: params.key_type.0,
+        btf_value: params.value_type.0,
+        btf_vmlinux_value: map.kernel_value.map_or(0, |value| value.id.0),
         inner,
     }
 }
 
-fn started(names: &Names<'_, '_>, map: &NewMap<'_>, handed: &mut Handed) {
+fn started(names: &Names<'_>, map: &MapDef, handed: &mut Handed) {
     let written = |key: u32| WrittenValue {
         map: map.name.clone(),
         key: key.to_le_bytes().to_vec(),
@@ -207,105 +174,103 @@ fn started(names: &Names<'_, '_>, map: &NewMap<'_>, handed: &mut Handed) {
         value_prog: None,
         progs: Vec::new(),
     };
-    match &map.start {
-        Start::Entries(entries) => {
-            for &(key, entry) in entries {
-                let mut written = written(key);
+    match &map.contents {
+        InitialContents::Entries(entries) => {
+            for (key, entry) in entries {
+                let mut written = written(*key);
                 match entry {
-                    Entry::Map(map) => written.value_map = Some(names.map(map.0)),
-                    Entry::Program(id) if names.is_loaded(id) => {
-                        written.value_prog = Some(names.program(id));
+                    Entry::Map(map) => written.value_map = Some(names.map(*map)),
+                    Entry::Program(program) if names.is_loaded(program.id) => {
+                        written.value_prog = Some(program.name.clone());
                     }
                     Entry::Program(_) => written.value = Some(NOT_LOADED.to_le_bytes().into()),
                 }
                 handed.written.push(written);
             }
         }
-        Start::Value { image, frozen } => {
+        InitialContents::Value { image, .. } => {
             let mut written = written(0);
             written.value = Some(image.to_vec());
             handed.written.push(written);
-            if *frozen {
-                let map = map.name.clone();
-                handed.frozen.push(Frozen { map });
-            }
         }
-        Start::Arena { image, offset } => handed.add_contents(Contents {
+        InitialContents::Arena { image, offset } => handed.add_contents(Contents {
             map: map.name.clone(),
             offset: *offset,
             bytes: image.to_vec(),
         }),
-        Start::Table { image, programs } => {
+        InitialContents::StructOps { image, programs } => {
             let mut written = written(0);
             written.value = Some(image.to_vec());
             let programs = programs.iter();
-            let programs = programs.map(|&(at, id)| (at as usize, names.program(id)));
-            written.progs = programs.collect();
+            let place = |(at, program): &(u32, ProgramRef)| (*at as usize, program.name.clone());
+            written.progs = programs.map(place).collect();
             handed.written.push(written);
         }
+        // The target of a jump is the first word of a value.
+        InitialContents::JumpTable(places) => {
+            for (key, place) in (0u32..).zip(places) {
+                let mut value = vec![0; map.params.value_size as usize];
+                value[..4].copy_from_slice(&place.to_le_bytes());
+                let mut written = written(key);
+                written.value = Some(value);
+                handed.written.push(written);
+            }
+        }
+    }
+    if map.is_frozen() {
+        let map = map.name.clone();
+        handed.frozen.push(Frozen { map });
     }
 }
 
-struct Names<'o, 'a> {
-    object: &'o Object<'a>,
-    linked: &'o Linked<'o>,
+struct Names<'o> {
+    linked: &'o Linked,
 }
 
-impl Names<'_, '_> {
-    /// Behind the maps of the object are its tables of places.
-    fn map(&self, number: u32) -> String {
-        let map = self.linked.maps.get(number as usize);
-        map.map_or_else(|| JUMP_TABLE.to_owned(), |map| map.name.clone())
+impl Names<'_> {
+    fn map(&self, id: MapId) -> String {
+        let map = self.linked.maps.get(id.0 as usize);
+        map.map(|map| map.def.name.clone()).unwrap_or_default()
     }
 
     fn is_loaded(&self, id: ProgramId) -> bool {
-        self.linked.programs.iter().any(|(loaded, _)| *loaded == id)
-    }
-
-    fn program(&self, id: ProgramId) -> String {
-        let code = self.object.codes().get(id);
-        code.map_or_else(|| format!("{id:?}"), |code| code.name.to_string())
+        let linked = self.linked.programs.iter().map(|program| program.id);
+        let unloadable = self.linked.unloadable.iter().map(|program| program.id);
+        linked.chain(unloadable).any(|loaded| loaded == id)
     }
 
     fn loaded(&self, program: &Program, btf: bool) -> LoadedProgram {
-        let insns = isa::ebpf::to_bytes(&program.for_kernel(|_| 0));
-        let mut maps = Vec::new();
-        let mut slots = program.slots.iter().enumerate();
-        while let Some((at, slot)) = slots.next() {
-            if !is_wide_load(*slot) {
-                continue;
-            }
-            let source = slot.src();
-            if source == PseudoLoad::MapIndex as u8 || source == PseudoLoad::MapIndexValue as u8 {
-                maps.push((at, self.map(slot.imm as u32)));
-            }
-            slots.next();
-        }
-        let functions = program.functions.iter();
-        let func_info = functions.flat_map(|function| [function.slot, function.ty.0]);
-        let lines = program.lines.iter();
-        let line_info = lines.flat_map(|line| {
-            let place = line.line << 10 | line.column;
-            [line.slot, line.file.0, line.text.0, place]
+        let insns = isa::ebpf::to_bytes(&program.insns_with_map_fds(|_| 0));
+        let maps = program.map_loads();
+        let maps = maps.map(|(at, map, _)| (at, self.map(map))).collect();
+        let func_info = program.func_info().iter();
+        let func_info = func_info.flat_map(|record| [record.insn, record.type_id.0]);
+        let line_info = program.line_info().iter().flat_map(|record| {
+            let place = record.line << 10 | record.column;
+            [record.insn, record.file.0, record.text.0, place]
         });
-        let mut name = program.name.clone();
+        let mut name = program.name().to_owned();
         name.truncate(LONGEST_NAME);
         LoadedProgram {
-            prog: program.name.clone(),
+            prog: program.name().to_owned(),
             name,
-            kind: program.kind.map_or(0, |kind| kind.number()),
+            kind: program.kind().number(),
             attach: program.expected_attach_type(),
-            flags: program.flags.0,
-            license: program.license.to_string(),
-            kern_version: program.kernel_version,
+            flags: program.flags().0,
+            license: program.license().to_owned(),
+            kern_version: program.kernel_version(),
             ifindex: 0,
-            attach_btf_id: program.attach_point.map_or(0, |point| point.id.0),
+            attach_btf_id: program.attach_target().map_or(0, |it| it.btf_id.0),
             btf,
             insns,
             maps,
-            func_info_size: if program.functions.is_empty() { 0 } else { 8 },
+            func_info_size: if program.func_info().is_empty() { 0 } else { 8 },
             func_info: func_info.flat_map(u32::to_le_bytes).collect(),
-            line_info_size: if program.lines.is_empty() { 0 } else { 16 },
+            line_info_size: if program.line_info().is_empty() {
+                0
+            } else {
+                16
+            },
             line_info: line_info.flat_map(u32::to_le_bytes).collect(),
         }
     }

@@ -122,20 +122,20 @@ fn attributes_say_what_they_mean() {
             ("pinning", types.number(1)),
         ]
     });
-    let expected = Definition {
-        number: HASH,
+    let expected = MapParams {
+        map_type: HASH,
         key_size: 4,
         value_size: 8,
         max_entries: 7,
         flags: MapFlags(5),
         extra: 9,
         numa_node: 2,
-        key: TypeId(1),
-        value: TypeId(2),
+        key_type: TypeId(1),
+        value_type: TypeId(2),
     };
     let read = read.unwrap();
     assert_eq!(
-        (read.definition, read.inner, read.pinned),
+        (read.params, read.inner, read.pinned),
         (expected, None, true)
     );
 }
@@ -164,7 +164,7 @@ fn sizes_agree_or_are_refused() {
             ("key", types.pointer(types.int)),
         ]
     });
-    assert_eq!(read.unwrap().definition.key_size, 4);
+    assert_eq!(read.unwrap().params.key_size, 4);
     let read = read_with(HASH, |types| vec![("value", types.pointer(TypeId::VOID))]);
     let (of, ty) = (Amount::Value, TypeId::VOID);
     assert_eq!(read, Err(MapFault::NoSize { of, ty }));
@@ -185,7 +185,7 @@ fn numbers_are_lengths_of_arrays() {
             types.builder.reference(Kind::Typedef, name, number),
         )]
     });
-    assert_eq!(read.unwrap().definition.numa_node, 3);
+    assert_eq!(read.unwrap().params.numa_node, 3);
     let read = read_with(HASH, |types| {
         let array = types.array(types.int, 3);
         let name = types.builder.string("three");
@@ -223,7 +223,7 @@ fn long_numbers_are_enumerations_of_one_value() {
             };
             vec![("map_extra", ty)]
         })
-        .map(|read| read.definition.extra)
+        .map(|read| read.params.extra)
     };
     assert_eq!(extra(&[5 << 40], true), Ok(5 << 40));
     assert_eq!(extra(&[77], false), Ok(77));
@@ -253,9 +253,9 @@ fn maps_hold_maps_of_one_declaration() {
     });
     let read = read.unwrap();
     let held = read.inner.unwrap();
-    assert_eq!((held.number, held.max_entries), (HASH, 3));
+    assert_eq!((held.map_type, held.max_entries), (HASH, 3));
     assert_eq!(
-        (read.definition.value_size, read.definition.value),
+        (read.params.value_size, read.params.value_type),
         (4, TypeId::VOID)
     );
 
@@ -326,7 +326,7 @@ fn program_arrays_hold_functions() {
         let proto = types.builder.proto(types.int, &[]);
         vec![("values", types.values(proto))]
     });
-    assert_eq!(read.unwrap().definition.value_size, 4);
+    assert_eq!(read.unwrap().params.value_size, 4);
     let read = read_with(PROGRAMS, |types| vec![("values", types.values(types.int))]);
     assert_eq!(read, Err(wrong_shape("values", Kind::FuncProto, Kind::Int)));
 }
@@ -347,6 +347,6 @@ fn what_is_unknown_or_missing_is_refused() {
     let structure = types.structure(&[]);
     assert_eq!(types.read(structure), Err(MapFault::NoKind));
     // A kind that nobody knows is for the kernel to refuse.
-    let read = read_with(999, |_| vec![]).unwrap().definition;
-    assert_eq!((read.number, read.kind()), (999, None));
+    let read = read_with(999, |_| vec![]).unwrap().params;
+    assert_eq!((read.map_type, read.kind()), (999, None));
 }

@@ -1,19 +1,10 @@
-//! What slots refer to: the numbers in the source field of a 64-bit load and of a
-//! call (RFC 9669 section 5.4, `include/uapi/linux/bpf.h`), and the references by
-//! name that linking leaves behind.
+//! References: which relocation wrote an instruction, by instruction. The program
+//! itself says what it refers to; this is kept beside it, for people and for reports
+//! about what a kernel lacks.
 
 use btf::TypeId;
 use btf::ext::CoreQuestion;
-use isa::ebpf::RawInsn;
-
-/// The number of a map in its object, in the order of the object's maps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct MapId(pub u32);
-
-/// The number of an extern in its object: a function or variable of the kernel, or
-/// a value of its configuration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ExternId(pub u32);
+use program::{ExternId, MapId};
 
 /// A slot that refers to something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,40 +79,3 @@ pub const MAP_POISON: i32 = 2_001_000_000;
 /// The helper number of a call in place of a missing kernel function, less its
 /// number among the externs.
 pub const KFUNC_POISON: i32 = 2_002_000_000;
-
-/// What the source field of a 64-bit load says (`BPF_PSEUDO_*`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum PseudoLoad {
-    /// A number.
-    Plain = 0,
-    /// A map by file descriptor.
-    MapFd = 1,
-    /// An address in a map's value, by file descriptor.
-    MapValue = 2,
-    /// A variable of the kernel by its type's number.
-    BtfId = 3,
-    /// A function of the program.
-    Function = 4,
-    /// A map by number.
-    MapIndex = 5,
-    /// An address in a map's value, by the map's number.
-    MapIndexValue = 6,
-}
-
-/// What the source field of a call says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum PseudoCall {
-    /// A helper.
-    Helper = 0,
-    /// A function of the program.
-    Local = 1,
-    /// A function of the kernel.
-    Kfunc = 2,
-}
-
-/// Is it the first slot of a 64-bit load?
-pub fn is_wide_load(slot: RawInsn) -> bool {
-    slot.code == 0x18
-}

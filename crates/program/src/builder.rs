@@ -1,0 +1,349 @@
+//! Construction of programs, and the rules that every program obeys.
+//!
+//! The rules are those that make a program self-contained: what refers to something by
+//! index refers to something that is there. Whether the program is a good one is for a
+//! verifier to say, so instructions, func_info and line_info are taken as they are.
+
+use std::fmt;
+use std::sync::Arc;
+
+use btf::Btf;
+use isa::ebpf::RawInsn;
+use spec::programs::{AttachType, LoadFlags, ProgramType};
+
+use crate::externs::ExternSymbol;
+use crate::map_def::{Entry, InitialContents, MapDef};
+use crate::program::{AttachTarget, FuncInfo, LineInfo, Program, Subprog};
+
+/// Most instructions of a program: sixteen times what Linux takes.
+pub const MAX_INSNS: usize = 1 << 24;
+
+/// A program that is being made.
+#[derive(Clone, Debug)]
+pub struct ProgramBuilder {
+    pub(crate) program: Program,
+}
+
+/// Why no program can be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InvalidProgram {
+    /// There are more than [`MAX_INSNS`] instructions.
+    TooLong {
+        /// Instructions.
+        len: usize,
+    },
+    /// A subprog starts behind the last instruction, or not behind the one before it.
+    SubprogStart {
+        /// Its name.
+        name: String,
+        /// Index of the instruction.
+        start: u32,
+    },
+    /// The contents of a map name a map that is not there.
+    NoSuchMap {
+        /// The map that holds it.
+        map: String,
+        /// Index of the missing map.
+        index: u32,
+    },
+    /// The attach target or an extern is of a module that is not there.
+    NoSuchModule {
+        /// Number of the module.
+        module: u16,
+    },
+    /// A name or the licence contains a NUL byte.
+    NulByte {
+        /// The text.
+        text: String,
+    },
+}
+
+impl fmt::Display for InvalidProgram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            InvalidProgram::TooLong { len } => {
+                write!(
+                    f,
+                    "program of {len} instructions: at most {MAX_INSNS} are taken"
+                )
+            }
+            InvalidProgram::SubprogStart { name, start } => write!(
+                f,
+                "subprog {name}: its start, instruction {start}, is out of order or range"
+            ),
+            InvalidProgram::NoSuchMap { map, index } => {
+                write!(
+                    f,
+                    "map {map}: its contents name map {index}, which does not exist"
+                )
+            }
+            InvalidProgram::NoSuchModule { module } => {
+                write!(f, "module {module} is referred to and does not exist")
+            }
+            InvalidProgram::NulByte { text } => write!(f, "text {text:?} contains a NUL byte"),
+        }
+    }
+}
+
+impl std::error::Error for InvalidProgram {}
+
+impl ProgramBuilder {
+    /// A program of this type with these instructions and nothing else.
+    pub fn new(kind: ProgramType, insns: Vec<RawInsn>) -> ProgramBuilder {
+        ProgramBuilder {
+            program: Program {
+                name: String::new(),
+                section: String::new(),
+                kind,
+                attach_type: None,
+                expected_attach_type: None,
+                flags: LoadFlags::default(),
+                attach_target: None,
+                insns,
+                subprogs: Vec::new(),
+                maps: Arc::default(),
+                btf: None,
+                func_info: Vec::new(),
+                line_info: Vec::new(),
+                externs: Arc::default(),
+                modules: Arc::default(),
+                license: Arc::from(""),
+                kernel_version: 0,
+            },
+        }
+    }
+
+    fn with(mut self, set: impl FnOnce(&mut Program)) -> ProgramBuilder {
+        set(&mut self.program);
+        self
+    }
+
+    /// Sets the name of the main function.
+    #[must_use]
+    pub fn name(self, name: impl Into<String>) -> ProgramBuilder {
+        self.with(|program| program.name = name.into())
+    }
+
+    /// Sets the name of the section.
+    #[must_use]
+    pub fn section(self, section: impl Into<String>) -> ProgramBuilder {
+        self.with(|program| program.section = section.into())
+    }
+
+    /// Sets the program type.
+    #[must_use]
+    pub fn kind(self, kind: ProgramType) -> ProgramBuilder {
+        self.with(|program| program.kind = kind)
+    }
+
+    /// Sets the instructions.
+    #[must_use]
+    pub fn insns(self, insns: Vec<RawInsn>) -> ProgramBuilder {
+        self.with(|program| program.insns = insns)
+    }
+
+    /// Sets the attach type.
+    #[must_use]
+    pub fn attach_type(self, attach_type: Option<AttachType>) -> ProgramBuilder {
+        self.with(|program| program.attach_type = attach_type)
+    }
+
+    /// Sets the number that the load states as expected attach type, where it is not
+    /// that of the attach type or of a struct_ops member.
+    #[must_use]
+    pub fn expected_attach_type(self, number: u32) -> ProgramBuilder {
+        self.with(|program| program.expected_attach_type = Some(number))
+    }
+
+    /// Sets the load flags.
+    #[must_use]
+    pub fn flags(self, flags: LoadFlags) -> ProgramBuilder {
+        self.with(|program| program.flags = flags)
+    }
+
+    /// Sets what it attaches to.
+    #[must_use]
+    pub fn attach_target(self, target: Option<AttachTarget>) -> ProgramBuilder {
+        self.with(|program| program.attach_target = target)
+    }
+
+    /// Sets the subprogs, by start.
+    #[must_use]
+    pub fn subprogs(self, subprogs: Vec<Subprog>) -> ProgramBuilder {
+        self.with(|program| program.subprogs = subprogs)
+    }
+
+    /// Sets the maps that instructions refer to by index.
+    #[must_use]
+    pub fn maps(self, maps: impl Into<Arc<[Arc<MapDef>]>>) -> ProgramBuilder {
+        self.with(|program| program.maps = maps.into())
+    }
+
+    /// Sets the BTF.
+    #[must_use]
+    pub fn btf(self, btf: Option<Arc<Btf<'static>>>) -> ProgramBuilder {
+        self.with(|program| program.btf = btf)
+    }
+
+    /// Sets the func_info records.
+    #[must_use]
+    pub fn func_info(self, records: Vec<FuncInfo>) -> ProgramBuilder {
+        self.with(|program| program.func_info = records)
+    }
+
+    /// Sets the line_info records.
+    #[must_use]
+    pub fn line_info(self, records: Vec<LineInfo>) -> ProgramBuilder {
+        self.with(|program| program.line_info = records)
+    }
+
+    /// Sets the extern symbols.
+    #[must_use]
+    pub fn externs(self, externs: impl Into<Arc<[ExternSymbol]>>) -> ProgramBuilder {
+        self.with(|program| program.externs = externs.into())
+    }
+
+    /// Sets the names of the kernel modules that are referred to by number.
+    #[must_use]
+    pub fn modules(self, modules: impl Into<Arc<[String]>>) -> ProgramBuilder {
+        self.with(|program| program.modules = modules.into())
+    }
+
+    /// Sets the licence.
+    #[must_use]
+    pub fn license(self, license: impl Into<Arc<str>>) -> ProgramBuilder {
+        self.with(|program| program.license = license.into())
+    }
+
+    /// Sets the kernel version that the load states.
+    #[must_use]
+    pub fn kernel_version(self, version: u32) -> ProgramBuilder {
+        self.with(|program| program.kernel_version = version)
+    }
+
+    /// The program, if it obeys the rules.
+    pub fn build(self) -> Result<Program, InvalidProgram> {
+        let program = self.program;
+        check_texts(&program)?;
+        check_subprogs(&program)?;
+        check_maps(&program)?;
+        check_modules(&program)?;
+        Ok(program)
+    }
+}
+
+fn check_texts(program: &Program) -> Result<(), InvalidProgram> {
+    let texts = [&*program.name, &program.section, &program.license];
+    match texts.into_iter().find(|text| text.contains('\0')) {
+        Some(text) => Err(InvalidProgram::NulByte {
+            text: text.to_owned(),
+        }),
+        None => Ok(()),
+    }
+}
+
+fn check_subprogs(program: &Program) -> Result<(), InvalidProgram> {
+    let len = program.insns.len();
+    if len > MAX_INSNS {
+        return Err(InvalidProgram::TooLong { len });
+    }
+    let mut next = 0;
+    for subprog in &program.subprogs {
+        if subprog.start < next || subprog.start as usize >= len {
+            return Err(InvalidProgram::SubprogStart {
+                name: subprog.name.clone(),
+                start: subprog.start,
+            });
+        }
+        next = subprog.start + 1;
+    }
+    Ok(())
+}
+
+fn check_maps(program: &Program) -> Result<(), InvalidProgram> {
+    for map in program.maps.iter() {
+        let InitialContents::Entries(entries) = &map.contents else {
+            continue;
+        };
+        for (_, entry) in entries {
+            if let Entry::Map(held) = entry
+                && program.map(*held).is_none()
+            {
+                return Err(InvalidProgram::NoSuchMap {
+                    map: map.name.clone(),
+                    index: held.0,
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_modules(program: &Program) -> Result<(), InvalidProgram> {
+    let target = program.attach_target.iter().map(|target| target.module);
+    let externs = program.externs.iter().filter_map(ExternSymbol::module);
+    let known = program.modules.len();
+    match target
+        .chain(externs)
+        .find(|&module| usize::from(module) > known)
+    {
+        Some(module) => Err(InvalidProgram::NoSuchModule { module }),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use btf::TypeId;
+
+    use super::*;
+    use crate::map_def::{MapId, MapParams};
+
+    fn exits(count: usize) -> ProgramBuilder {
+        let exit = RawInsn {
+            code: 0x95,
+            ..RawInsn::default()
+        };
+        ProgramBuilder::new(ProgramType::Xdp, vec![exit; count])
+    }
+
+    fn fault(builder: ProgramBuilder) -> String {
+        builder.build().expect_err("a rule is broken").to_string()
+    }
+
+    #[test]
+    fn what_is_referred_to_exists() {
+        let subprogs = |starts: &[u32]| {
+            let subprog = |&start| Subprog {
+                name: format!("at{start}"),
+                start,
+            };
+            exits(3).subprogs(starts.iter().map(subprog).collect())
+        };
+        assert!(subprogs(&[0, 1, 2]).build().is_ok());
+        assert!(fault(subprogs(&[0, 3])).starts_with("subprog at3"));
+        assert!(fault(subprogs(&[0, 0])).starts_with("subprog at0"));
+        let mut outer = MapDef::new("outer", MapParams::default());
+        outer.contents = InitialContents::Entries(vec![(0, Entry::Map(MapId(1)))]);
+        let error = fault(exits(1).maps(vec![Arc::new(outer)]));
+        assert_eq!(
+            error,
+            "map outer: its contents name map 1, which does not exist"
+        );
+        let target = AttachTarget {
+            btf_id: TypeId(1),
+            module: 1,
+            ..AttachTarget::default()
+        };
+        let with_target = exits(1).attach_target(Some(target));
+        assert!(
+            with_target
+                .clone()
+                .modules(vec!["m".to_owned()])
+                .build()
+                .is_ok()
+        );
+        assert!(fault(with_target).starts_with("module 1"));
+        assert!(fault(exits(1).license("GPL\0")).contains("NUL"));
+    }
+}
