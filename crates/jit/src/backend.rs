@@ -3,6 +3,8 @@
 use lower::Lowered;
 use spec::SplitMix;
 
+use crate::{Applied, Optimizations};
+
 #[cfg(target_arch = "x86_64")]
 pub(crate) use crate::x64::X64 as Host;
 
@@ -30,6 +32,8 @@ pub(crate) struct Request {
     pub(crate) deadline: bool,
     /// To hide the program's constants, by numbers from here.
     pub(crate) keys: Option<SplitMix>,
+    /// The optimizations to use.
+    pub(crate) optimizations: Optimizations,
 }
 
 /// Generated code.
@@ -49,4 +53,7 @@ pub(crate) trait Code {
     /// Where pieces of the code begin, in ascending order, each with its slot, or
     /// `u32::MAX` for what comes from no slot.
     fn places(&self) -> Vec<(u32, u32)>;
+
+    /// How often each optimization was applied.
+    fn applied(&self) -> Applied;
 }

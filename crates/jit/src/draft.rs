@@ -6,6 +6,7 @@ use isa::ebpf::Insn;
 use lower::{Lowered, Malformed};
 use vm::Trusted;
 
+use crate::Applied;
 use crate::backend::{Backend, Code, Host, Request};
 use crate::native::{Options, pieces};
 
@@ -17,6 +18,7 @@ pub struct Draft {
     bytes: Vec<u8>,
     entry: usize,
     places: Vec<(u32, u32)>,
+    applied: Applied,
 }
 
 impl Draft {
@@ -25,6 +27,7 @@ impl Draft {
         let request = Request {
             map: true,
             deadline: options.deadline,
+            optimizations: options.optimizations,
             ..Request::default()
         };
         Host::new(options.features).compile(program, request, |code| {
@@ -34,6 +37,7 @@ impl Draft {
                 bytes,
                 entry: code.entry(),
                 places: code.places(),
+                applied: code.applied(),
             }
         })
     }
@@ -54,6 +58,11 @@ impl Draft {
     /// Where the program begins.
     pub fn entry(&self) -> usize {
         self.entry
+    }
+
+    /// How often each optimization was applied.
+    pub fn applied(&self) -> &Applied {
+        &self.applied
     }
 
     /// Pieces of the code in their order; see [`Native::map`](crate::Native::map).

@@ -11,6 +11,7 @@ mod backend;
 mod draft;
 pub mod memory;
 mod native;
+mod optimization;
 pub mod perf;
 #[cfg(target_arch = "x86_64")]
 mod spare;
@@ -18,5 +19,6 @@ mod x64;
 
 pub use draft::Draft;
 pub use native::{CompileError, Native, OnMemory, OnPackets, Options};
+pub use optimization::{Applied, Optimization, Optimizations};
 #[cfg(target_arch = "x86_64")]
 pub use x64::Features;

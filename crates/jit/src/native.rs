@@ -84,6 +84,8 @@ pub struct Options {
     pub features: crate::Features,
     /// Whether to keep what [`Native::map`] tells.
     pub map: bool,
+    /// The optimizations to use; all by default.
+    pub optimizations: crate::Optimizations,
     /// Whether the code of a program that a host vouches for looks at the deadline
     /// of [`Native::run_memory_until`]. It counts rounds of loops and local calls
     /// for that: in a loop of a function that calls nothing this takes 0 to 0.25 ns
@@ -163,6 +165,7 @@ impl Native {
             map: options.map,
             deadline: options.deadline,
             keys: None,
+            optimizations: options.optimizations,
         };
         Host::new(options.features).compile(program, request, |code| {
             Native::install(program, options, code, pool, Placement::BestFit)
@@ -183,6 +186,7 @@ impl Native {
             map: options.map,
             deadline: options.deadline,
             keys: Some(keys),
+            optimizations: options.optimizations,
         };
         Host::new(options.features).compile(program, request, |code| {
             Native::install(program, options, code, pool, Placement::Random(random))

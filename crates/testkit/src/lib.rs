@@ -8,11 +8,13 @@
 //! - [`btf`] compares our check of type information with the kernel's;
 //! - [`objects`] compares what libbpf makes of objects with what we make of them;
 //! - [`captures`] makes captures of any size from a seed;
+//! - [`corpus`] is programs of others, for counting;
 //! - [`engines`] compares two engines with each other, fast.
 #![deny(unsafe_code)]
 
 pub mod btf;
 pub mod captures;
+pub mod corpus;
 pub mod ebpf;
 pub mod engines;
 mod frames;

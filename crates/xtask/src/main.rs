@@ -7,6 +7,7 @@ mod conformance;
 mod listing;
 mod nightly;
 mod objects;
+mod optimizations;
 mod oracle;
 mod performance;
 mod profile;
@@ -44,6 +45,10 @@ usage: cargo xtask CHORE
                were compared whole (needs the selftests, built outside the tree);
                `--only` takes objects whose name has TEXT in it, `--list` prints one
                line for each difference
+  optimizations
+               count what each optimization of the compiler does for programs of others,
+               and write the table in docs/performance.md (needs the selftests, libpcap
+               and container profiles; says what is absent)
   performance  run the benchmarks and write docs/performance.md (minutes, on a
                machine that does nothing else; needs tcpdump)
   profile      keep of the running kernel (6.18) what objects ask for, types and
@@ -62,6 +67,7 @@ fn main() -> ExitCode {
         ["conformance"] => conformance::count(),
         ["listing"] => listing::record(),
         ["miri"] => nightly::interpret_with_miri(),
+        ["optimizations"] => optimizations::count(),
         ["oracle"] => oracle::ask_about_classic()
             .and_then(|()| oracle::ask_about_ebpf(oracle::ENGINE_PROGRAMS))
             .and_then(|()| oracle::ask_about_btf(oracle::BTF_SEEDS)),

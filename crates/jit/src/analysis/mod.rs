@@ -38,6 +38,7 @@ use lists::Lists;
 use scan::Scan;
 
 use crate::spare::{Spare, bytes_of};
+use crate::{Applied, Optimization, Optimizations};
 
 /// See the module's text.
 pub(crate) struct Analysis {
@@ -45,6 +46,7 @@ pub(crate) struct Analysis {
     /// Comparisons of one register that are done by a look-up.
     pub(crate) trees: Trees,
     rewrites: Vec<Rewrite>,
+    pub(crate) applied: Applied,
 }
 
 /// The vectors of an analysis.
@@ -61,7 +63,9 @@ thread_local! {
 }
 
 impl Analysis {
-    pub(crate) fn of(program: &Lowered, counts: Counts) -> Analysis {
+    pub(crate) fn of(program: &Lowered, counts: Counts, optimizations: Optimizations) -> Analysis {
+        let uses = |optimization| optimizations.contains(optimization);
+        let mut applied = Applied::NONE;
         let insns = program.insns();
         let functions = program.functions();
         let mut room = ROOM.with(Spare::take);
@@ -73,14 +77,17 @@ impl Analysis {
         // Whatever they held, every slot is visited.
         facts.resize(insns.len(), Fact::NONE);
         lists.clear();
-        let mut scan = Scan::new(program, lists);
+        let mut scan = Scan::new(program, lists, optimizations);
         usage.clear();
         for &function in functions.iter().rev() {
             usage.push(scan.visit_function(function, facts));
         }
         usage.reverse();
-        scan.settle_selections(facts);
-        let trees = scan.find_trees(program, facts);
+        scan.settle_selections(facts, uses(Optimization::ConditionalMove));
+        let trees = match uses(Optimization::ComparisonTree) {
+            true => scan.find_trees(program, facts),
+            false => Trees::default(),
+        };
         let Scan { lists, ops, .. } = scan;
         let candidates = || lists.candidates.iter().rev().map(|&slot| slot as usize);
         let carry = |facts: &mut [Fact]| {
@@ -94,13 +101,18 @@ impl Analysis {
             }
         };
         let mut rewrites = Vec::new();
-        if ops.has(AluOp::Lsh)
+        if uses(Optimization::Rotation)
+            && ops.has(AluOp::Lsh)
             && ops.has(AluOp::Rsh)
             && idiom::find_rotations(insns, candidates(), facts, &mut rewrites)
         {
             carry(facts);
         }
-        if usage[0].packet && lists.backward.is_empty() && functions.len() == 1 {
+        if uses(Optimization::HeaderLength)
+            && usage[0].packet
+            && lists.backward.is_empty()
+            && functions.len() == 1
+        {
             let known = rewrites.len();
             idiom::find_header_lengths(insns, candidates(), facts, &mut rewrites);
             if rewrites.len() > known {
@@ -108,20 +120,34 @@ impl Analysis {
             }
         }
         settle(facts);
-        if counts.ones && ops.has(AluOp::Mul) && ops.has(AluOp::Rsh) {
+        if uses(Optimization::BitCount) && counts.ones && ops.has(AluOp::Mul) && ops.has(AluOp::Rsh)
+        {
             let slots = candidates();
             if idiom::find_counts(insns, functions, slots, counts, facts, &mut rewrites) {
                 carry(facts);
                 settle(facts);
             }
         }
-        if program.evidence() == Evidence::Trusted && !lists.copies.is_empty() {
+        if uses(Optimization::LoopCopy)
+            && program.evidence() == Evidence::Trusted
+            && !lists.copies.is_empty()
+        {
             copies::find(insns, &lists.copies, facts, &mut rewrites);
+        }
+        for rewrite in &rewrites {
+            match rewrite {
+                Rewrite::Skip | Rewrite::Exchange { .. } => {}
+                Rewrite::Rotate { .. } => applied.add(Optimization::Rotation),
+                Rewrite::Copy { .. } => applied.add(Optimization::HeaderLength),
+                Rewrite::Count { .. } => applied.add(Optimization::BitCount),
+                Rewrite::Exchanged { .. } => applied.add(Optimization::LoopCopy),
+            }
         }
         Analysis {
             room,
             trees,
             rewrites,
+            applied,
         }
     }
 

@@ -20,6 +20,7 @@ use super::lists::Lists;
 use super::transfer::{Halves, Transfer};
 use super::usage::{Ops, Tally, Usage};
 use super::window::Window;
+use crate::{Optimization, Optimizations};
 
 /// How many slots behind a selection may ask the same again.
 const AGAIN: usize = 3;
@@ -29,6 +30,9 @@ pub(super) struct Scan<'a> {
     insns: &'a [Insn],
     /// What is wanted where a function ends.
     result: Halves,
+    /// What every instruction writes beside its result: [`Halves::EFFECT`], if none is
+    /// to be left out as dead.
+    effects: Halves,
     pub(super) lists: &'a mut Lists,
     /// The arithmetic of all functions.
     pub(super) ops: Ops,
@@ -41,13 +45,21 @@ pub(super) struct Scan<'a> {
 
 impl<'a> Scan<'a> {
     /// A pass over a program.
-    pub(super) fn new(program: &'a Lowered, lists: &'a mut Lists) -> Scan<'a> {
+    pub(super) fn new(
+        program: &'a Lowered,
+        lists: &'a mut Lists,
+        optimizations: Optimizations,
+    ) -> Scan<'a> {
         Scan {
             insns: program.insns(),
             // A classic filter's result is 32 bits.
             result: match program.evidence() {
                 Evidence::Classic(_) => Halves::low(Reg::R0),
                 Evidence::Trusted => Halves::both(Reg::R0),
+            },
+            effects: match optimizations.contains(Optimization::DeadCode) {
+                true => Halves::NONE,
+                false => Halves::EFFECT,
             },
             lists,
             ops: Ops::default(),
@@ -85,7 +97,7 @@ impl<'a> Scan<'a> {
                     if idiom::may_end_count(op, imm) {
                         self.lists.push_candidate(slot as u32);
                     }
-                    facts[slot].note(transfer, wanted)
+                    facts[slot].note(transfer.and_effects(self.effects), wanted)
                 }
                 Insn::Alu {
                     op,
@@ -105,13 +117,13 @@ impl<'a> Scan<'a> {
                     {
                         self.lists.push_copy(candidate);
                     }
-                    facts[slot].note(transfer, wanted)
+                    facts[slot].note(transfer.and_effects(self.effects), wanted)
                 }
                 Insn::Load { dst, base, off, .. } => {
                     let transfer = Transfer::of_load(dst, base);
                     self.tally.note_load(base, off, transfer);
                     self.sought.forget(transfer);
-                    facts[slot].note(transfer, wanted)
+                    facts[slot].note(transfer.and_effects(self.effects), wanted)
                 }
                 Insn::Store {
                     size,
@@ -121,7 +133,7 @@ impl<'a> Scan<'a> {
                 } => {
                     let transfer = Transfer::of_store(size, base, src);
                     self.tally.note_store(base, off, src, transfer);
-                    facts[slot].note(transfer, wanted)
+                    facts[slot].note(transfer.and_effects(self.effects), wanted)
                 }
                 Insn::Jump {
                     width,
@@ -146,7 +158,7 @@ impl<'a> Scan<'a> {
                 Insn::Endian { order, size, dst } => {
                     let transfer = Transfer::of_endian(order, size, dst);
                     self.tally.note_values(transfer);
-                    facts[slot].note(transfer, wanted)
+                    facts[slot].note(transfer.and_effects(self.effects), wanted)
                 }
                 insn => self.visit_rare(slot, insn, wanted, facts),
             };
@@ -183,7 +195,7 @@ impl<'a> Scan<'a> {
                 if let Insn::PacketAbs { size: Size::B, .. } = insn {
                     self.lists.push_candidate(slot as u32);
                 }
-                return facts[slot].note(transfer, wanted);
+                return facts[slot].note(transfer.and_effects(self.effects), wanted);
             }
         };
         let mut after = Halves::EFFECT;
@@ -225,12 +237,12 @@ impl<'a> Scan<'a> {
 
     /// Finds selections among the jumps over one slot. A branch over a move to which
     /// something else leads is none.
-    pub(super) fn settle_selections(&self, facts: &mut [Fact]) {
+    pub(super) fn settle_selections(&self, facts: &mut [Fact], selects: bool) {
         let candidates = self.lists.candidates.iter().map(|&slot| slot as usize);
         let mut any = false;
         for slot in candidates.clone() {
             if facts[slot].jump() == Some(slot + 2) {
-                if is_selection(self.insns, slot) {
+                if selects && is_selection(self.insns, slot) {
                     facts[slot].mark(Marks::SELECTION);
                     any = true;
                 } else {

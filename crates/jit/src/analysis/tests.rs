@@ -9,6 +9,7 @@ use vm::Trusted;
 use super::fact::Fact;
 use super::transfer::Halves;
 use super::{Analysis, Counts};
+use crate::Optimizations;
 
 /// All that is wanted after a slot, given what is wanted before every slot.
 fn after(facts: &[Fact], slot: usize, before: &[Halves]) -> Halves {
@@ -52,7 +53,7 @@ fn nothing_is_wanted_without_use_and_all_that_has_one() {
         let Ok(program) = Lowered::from_trusted(program) else {
             continue;
         };
-        let analysis = Analysis::of(&program, counts);
+        let analysis = Analysis::of(&program, counts, Optimizations::ALL);
         let facts = analysis.facts();
         for (slot, least) in wanted(facts).into_iter().enumerate() {
             assert_eq!(facts[slot].after, least, "seed {seed}, slot {slot}");

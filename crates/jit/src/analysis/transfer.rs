@@ -142,6 +142,15 @@ impl Transfer {
         }
     }
 
+    /// The same instruction with effects: [`Halves::EFFECT`] or none.
+    #[inline(always)]
+    pub(super) const fn and_effects(self, effects: Halves) -> Transfer {
+        Transfer {
+            reads: self.reads.and(Reads::of(effects, Halves::NONE)),
+            writes: self.writes.and(effects),
+        }
+    }
+
     /// What it reads.
     #[inline(always)]
     pub(super) const fn read(self) -> Halves {

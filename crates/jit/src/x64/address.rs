@@ -13,6 +13,7 @@ use isa::ebpf::{AluOp, Insn, Operand, Reg, Size};
 use super::generator::Generator;
 use super::memory::{Load, takes_memory};
 use super::reg::{Gpr, Mem};
+use crate::Optimization;
 use crate::analysis::Rewrite;
 
 /// How many instructions ahead uses are looked for.
@@ -72,9 +73,13 @@ impl Generator<'_> {
         if mem.disp.unsigned_abs() > 1 << 30 {
             return false;
         }
+        if !self.uses(Optimization::AddressSum) {
+            return false;
+        }
         let Some((last, modifies)) = self.last_access(slot, sum, parts) else {
             return false;
         };
+        self.applies(Optimization::AddressSum);
         self.sum = Some(Sum {
             reg: sum,
             mem,
@@ -174,9 +179,13 @@ impl Generator<'_> {
         // What is done in memory takes no operand from there.
         let in_memory = self.sum.is_some_and(|sum| sum.modifies && user <= sum.last);
         let takes = |this| takes_memory(this, load);
+        if !self.uses(Optimization::DeferredLoad) {
+            return false;
+        }
         if in_memory || !self.arithmetic_at(user).is_some_and(takes) {
             return false;
         }
+        self.applies(Optimization::DeferredLoad);
         self.deferred = Deferred { slot: user, mem };
         self.note_due(user);
         true

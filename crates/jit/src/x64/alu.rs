@@ -10,6 +10,7 @@ use super::copy::short_sum;
 use super::frame::SCRATCH;
 use super::generator::{Generator, bits};
 use super::reg::{Gpr, Mem};
+use crate::Optimization;
 use crate::analysis::{Count, Fact, Halves};
 
 /// How many instructions after a constant another one may be chosen.
@@ -56,9 +57,27 @@ pub(super) struct Arithmetic {
     pub(super) src: Operand,
 }
 
-impl Arithmetic {
+impl Generator<'_> {
+    /// The width at which an operation is to be done, given what is live after it.
     #[inline(always)]
-    fn of(insn: &Insn, after: Halves) -> Option<Arithmetic> {
+    pub(super) fn live_width(
+        &self,
+        after: Halves,
+        op: AluOp,
+        width: Width,
+        dst: Reg,
+        src: Operand,
+    ) -> Width {
+        let narrow = width == Width::W64 && !after.has_upper(dst) && is_narrowable(op, src);
+        if narrow && self.uses(Optimization::Narrowing) {
+            Width::W32
+        } else {
+            width
+        }
+    }
+
+    #[inline(always)]
+    fn arithmetic_of(&self, insn: &Insn, after: Halves) -> Option<Arithmetic> {
         match *insn {
             Insn::Alu {
                 op,
@@ -67,40 +86,25 @@ impl Arithmetic {
                 src,
             } => Some(Arithmetic {
                 op,
-                width: wanted_width(after, op, width, dst, src),
+                width: self.live_width(after, op, width, dst, src),
                 dst,
                 src,
             }),
             _ => None,
         }
     }
-}
 
-/// The width at which arithmetic is to be done, if that is wanted after it.
-#[inline(always)]
-pub(super) fn wanted_width(
-    after: Halves,
-    op: AluOp,
-    width: Width,
-    dst: Reg,
-    src: Operand,
-) -> Width {
-    let narrow = width == Width::W64 && !after.has_upper(dst) && is_narrowable(op, src);
-    if narrow { Width::W32 } else { width }
-}
-
-impl Generator<'_> {
     /// The arithmetic at a slot that is looked at from the slots before it.
     #[inline(always)]
     pub(super) fn arithmetic(&self, slot: usize) -> Option<Arithmetic> {
         let after = self.plain_ahead(slot)?.after;
-        Arithmetic::of(&self.insns[slot], after)
+        self.arithmetic_of(&self.insns[slot], after)
     }
 
     /// The arithmetic at a slot, if it is such, at the width that is wanted.
     #[inline(always)]
     pub(super) fn arithmetic_at(&self, slot: usize) -> Option<Arithmetic> {
-        Arithmetic::of(&self.insns[slot], self.after(slot))
+        self.arithmetic_of(&self.insns[slot], self.after(slot))
     }
 
     /// Performs the arithmetic at a slot and perhaps what follows it; how many
@@ -192,6 +196,7 @@ impl Generator<'_> {
     fn set_constant_or_truth(&mut self, slot: usize, dst: Reg, imm: i32, value: u64) -> usize {
         if let Some(chosen) = self.truth_of(slot, dst, imm) {
             self.truth = Some(chosen);
+            self.applies(Optimization::SetCondition);
             return self.set_known(dst, 0);
         }
         self.set_known(dst, value)
@@ -215,7 +220,7 @@ impl Generator<'_> {
     /// condition comes out.
     #[inline(always)]
     fn truth_of(&self, slot: usize, dst: Reg, imm: i32) -> Option<usize> {
-        if !matches!(imm, 0 | 1) {
+        if !matches!(imm, 0 | 1) || !self.uses(Optimization::SetCondition) {
             return None;
         }
         // Few constants have a choice so near, which is quickly seen.
@@ -257,7 +262,9 @@ impl Generator<'_> {
             && base != dst
             && !self.after(slot + 1).has(dst)
             && (size != Size::DW || value == imm as i64 as u64)
+            && self.uses(Optimization::ConstantStore)
         {
+            self.applies(Optimization::ConstantStore);
             let mem = self.address(base, off);
             self.buf.store_imm(size, mem, imm);
             return 2;
@@ -375,6 +382,8 @@ impl Generator<'_> {
         if known > all(width) {
             let dst = self.gpr(reg);
             self.buf.mov(width, dst, dst);
+        } else if width == Width::W32 {
+            self.applies(Optimization::KnownBits);
         }
         self.know(reg, known.min(all(width)));
     }
@@ -391,7 +400,8 @@ impl Generator<'_> {
                 return;
             }
             1 => return self.change_nothing(width, reg),
-            3 | 5 | 9 => {
+            3 | 5 | 9 if self.uses(Optimization::Multiplication) => {
+                self.applies(Optimization::Multiplication);
                 let scale = (imm - 1).trailing_zeros() as u8;
                 let mem = Mem {
                     base: dst,
@@ -400,7 +410,8 @@ impl Generator<'_> {
                 };
                 self.buf.lea(width, dst, short_sum(mem));
             }
-            _ if imm > 0 && imm.count_ones() == 1 => {
+            _ if imm > 0 && imm.count_ones() == 1 && self.uses(Optimization::Multiplication) => {
+                self.applies(Optimization::Multiplication);
                 let count = imm.trailing_zeros() as u8;
                 self.buf.shift(Shift::Shl, width, dst, count);
                 self.set_flags(reg, width);
@@ -434,9 +445,10 @@ impl Generator<'_> {
             && (next.dst == this.dst || src == this.dst && !self.after(slot + 1).has(src))
             && other != this.dst
             && other != Reg::R10;
-        if !takes || !self.features.bmi1 {
+        if !takes || !self.features.bmi1 || !self.uses(Optimization::AndNot) {
             return None;
         }
+        self.applies(Optimization::AndNot);
         // If one of them has no upper half, the result has none.
         let (width, most) = match (this.width, next.width) {
             (Width::W64, Width::W64) => (Width::W64, 64),
@@ -458,6 +470,7 @@ impl Generator<'_> {
         let most = bits(mask as u64);
         let is_run = (mask as u32 + 1).is_power_of_two();
         if is_run && known <= most {
+            self.applies(Optimization::KnownBits);
             return;
         }
         self.know(reg, known.min(most));
@@ -474,23 +487,37 @@ impl Generator<'_> {
 
     /// An operation that changes nothing but, on 32 bits, zeroes the upper half.
     pub(super) fn zero_upper(&mut self, slot: usize, width: Width, reg: Reg) {
-        let wanted = self.known(reg) > 32 && self.upper_wanted(slot, reg);
-        if width == Width::W32 && wanted {
-            let dst = self.gpr(reg);
-            self.buf.mov(Width::W32, dst, dst);
-            self.know(reg, 32);
+        if width == Width::W64 || !self.upper_wanted(slot, reg) {
+            return;
         }
+        if self.known(reg) <= 32 {
+            self.applies(Optimization::KnownBits);
+            return;
+        }
+        let dst = self.gpr(reg);
+        self.buf.mov(Width::W32, dst, dst);
+        self.know(reg, 32);
     }
 
     /// `dst = -dst`.
     #[inline(never)]
     pub(super) fn negate(&mut self, slot: usize, width: Width, dst: Reg) {
-        let narrow = !self.upper_wanted(slot, dst);
-        let width = if narrow { Width::W32 } else { width };
+        let width = self.narrowed(slot, dst, width);
         let gpr = self.gpr(dst);
         self.buf.unary(Unary::Neg, width, gpr);
         self.set_flags(dst, width);
         self.know(dst, all(width));
+    }
+
+    /// The width at which an operation is to be done whose result's low half depends on
+    /// low halves alone.
+    pub(super) fn narrowed(&mut self, slot: usize, dst: Reg, width: Width) -> Width {
+        let narrow = width == Width::W64 && !self.upper_wanted(slot, dst);
+        if !narrow || !self.uses(Optimization::Narrowing) {
+            return width;
+        }
+        self.applies(Optimization::Narrowing);
+        Width::W32
     }
 
     /// `dst` is a count of bits of `src`, at most 64.

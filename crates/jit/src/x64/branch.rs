@@ -7,6 +7,7 @@ use super::asm::Alu;
 use super::frame::SCRATCH;
 use super::generator::{Flags, Generator, bits};
 use super::reg::{Cc, Gpr, Mem};
+use crate::Optimization;
 
 impl Generator<'_> {
     /// `if dst cond src goto`, and the jump over which it may lead; how many
@@ -141,6 +142,9 @@ impl Generator<'_> {
     /// The condition of a comparison with 0 in the flags as they are, if they tell.
     fn compared(&mut self, cond: Cond, width: Width, dst: Reg) -> Option<Cc> {
         let said = self.flags_before.width(dst)?;
+        if !self.uses(Optimization::FlagReuse) {
+            return None;
+        }
         // The low half's result says all where the upper half is zero.
         let whole = said == width || said == Width::W32 && self.known(dst) <= 32;
         if !whole {
@@ -153,6 +157,7 @@ impl Generator<'_> {
             Cond::SGe if said == width => Cc::Ns,
             _ => return None,
         };
+        self.applies(Optimization::FlagReuse);
         self.flags = self.flags_before;
         Some(cc)
     }
@@ -243,6 +248,7 @@ impl Generator<'_> {
             None => cc,
         };
         if is_selection {
+            self.applies(Optimization::ConditionalMove);
             return self.select(slot + 1, cc.not());
         }
         if target == slot + 2
@@ -278,6 +284,10 @@ impl Generator<'_> {
         if following != target && following != other {
             return None;
         }
+        if !self.uses(Optimization::BranchInversion) {
+            return None;
+        }
+        self.applies(Optimization::BranchInversion);
         match following == target {
             true => self.jump_if(cc.not(), other),
             false => self.jump_if(cc, target),
@@ -300,7 +310,7 @@ impl Generator<'_> {
             ) => Some(*imm as u32),
             _ => None,
         };
-        if self.blinds() {
+        if self.blinds() || !self.uses(Optimization::ConditionalReturn) {
             return None;
         }
         let next = match self.insns.get(slot + 1)? {
@@ -313,6 +323,7 @@ impl Generator<'_> {
     /// Returns the second where the condition holds, else the first, without a jump:
     /// whether a packet matches is what is hardest to predict.
     fn return_either(&mut self, cc: Cc, [first, second]: [u32; 2]) {
+        self.applies(Optimization::ConditionalReturn);
         let result = self.gpr(Reg::R0);
         self.buf.set_keeping_flags(result, u64::from(first));
         self.buf.set_keeping_flags(SCRATCH, u64::from(second));
@@ -415,6 +426,7 @@ impl Generator<'_> {
         let target = self.target(slot);
         self.spend_budget(slot);
         if let Some(found) = self.loop_entered(slot, target) {
+            self.applies(Optimization::LoopRotation);
             return 1 + self.write_loop(found);
         }
         if target != self.following(slot) {

@@ -4,6 +4,7 @@ use isa::ebpf::{ByteOrder, Insn, Operand, Reg, Size, Width};
 
 use super::generator::Generator;
 use super::reg::{Gpr, Mem};
+use crate::Optimization;
 
 impl Generator<'_> {
     /// `dst = (signed, from)src`.
@@ -16,8 +17,7 @@ impl Generator<'_> {
         dst: Reg,
         src: Reg,
     ) {
-        let narrow = !self.upper_wanted(slot, dst);
-        let width = if narrow { Width::W32 } else { width };
+        let width = self.narrowed(slot, dst, width);
         let (to, from_reg) = (self.gpr(dst), self.gpr(src));
         self.buf.extend(from, Some(width), to, from_reg);
         self.know(dst, if width == Width::W32 { 32 } else { 64 });
@@ -47,6 +47,8 @@ impl Generator<'_> {
         if order == ByteOrder::Little {
             if known > all {
                 self.buf.extend(size, None, gpr, gpr);
+            } else if size != Size::DW {
+                self.applies(Optimization::KnownBits);
             }
             self.know(dst, known.min(all));
             return 1;
@@ -57,6 +59,7 @@ impl Generator<'_> {
             } else {
                 Width::W64
             };
+            self.applies(Optimization::SwappedStore);
             self.buf.store_swapped(width, mem, gpr);
             return 2;
         }
@@ -82,7 +85,8 @@ impl Generator<'_> {
 
     /// The address of a store of `reg`, which nothing reads after it.
     fn swapped_store(&self, slot: usize, size: Size, reg: Reg) -> Option<Mem> {
-        if !self.features.movbe || size == Size::H {
+        let has_form = self.features.movbe && size != Size::H;
+        if !has_form || !self.uses(Optimization::SwappedStore) {
             return None;
         }
         match self.peek(slot)? {

@@ -7,6 +7,7 @@ use super::alu::{Arithmetic, all};
 use super::generator::Generator;
 use super::reg::{Gpr, Mem};
 use super::shift::shift;
+use crate::Optimization;
 
 impl Generator<'_> {
     /// `dst = src`, and what is then done to `dst`.
@@ -27,6 +28,7 @@ impl Generator<'_> {
             && reg != src
         {
             match (op, other) {
+                _ if !self.uses(Optimization::ThreeOperands) => {}
                 (AluOp::Add, Operand::Imm(imm)) => {
                     return self.copy_and_add(slot, width, reg, src, imm);
                 }
@@ -43,6 +45,7 @@ impl Generator<'_> {
         let Some(Arithmetic { width: wanted, .. }) = self.after_copy(slot + 1, width, src) else {
             return self.only_copy(slot, width, reg, src);
         };
+        self.applies(Optimization::ThreeOperands);
         self.know(reg, all(wanted));
         let mem = Mem::at(self.gpr(src), imm);
         self.buf.lea(wanted, self.frame.gpr(reg), mem);
@@ -61,7 +64,10 @@ impl Generator<'_> {
     #[inline(never)]
     fn fuse_or_copy(&mut self, slot: usize, width: Width, reg: Reg, src: Reg) -> usize {
         match self.fuse_copy(slot, width, reg, src) {
-            Some(count) => count,
+            Some(count) => {
+                self.applies(Optimization::ThreeOperands);
+                count
+            }
             None => self.only_copy(slot, width, reg, src),
         }
     }
@@ -72,6 +78,9 @@ impl Generator<'_> {
         let (dst, from) = (self.gpr(reg), self.gpr(src));
         let known = self.known(src);
         if dst == from && (width == Width::W64 || known <= 32 || !self.upper_wanted(slot, reg)) {
+            if width == Width::W32 {
+                self.applies(Optimization::KnownBits);
+            }
             self.flags = self.flags_before;
             return 1;
         }
@@ -198,6 +207,7 @@ impl Generator<'_> {
             }
             (AluOp::Lsh, Operand::Imm(count @ 16..)) => {
                 let extension = self.extension(slot + 2, reg, width, count)?;
+                self.applies(Optimization::Extension);
                 self.buf.extend(extension.from, extension.sign, dst, from);
                 self.finish_extension(reg, extension);
                 return Some(3);

@@ -14,6 +14,7 @@ use super::asm::{Alu, Unary};
 use super::frame::SCRATCH;
 use super::generator::Generator;
 use super::reg::{Cc, Gpr, Mem};
+use crate::Optimization;
 
 /// How far back a divisor is looked for that cannot be 0.
 const FARTHEST_DIVISOR: usize = 4;
@@ -36,12 +37,7 @@ impl Generator<'_> {
                 return self.divide_by_constant(slot, this, this.dst, imm);
             }
             Operand::Imm(imm) => {
-                let value = match this.width {
-                    Width::W32 => u64::from(imm as u32),
-                    Width::W64 => imm as i64 as u64,
-                };
-                self.set_constant(SCRATCH, value);
-                self.divide_unchecked(slot, self.division(this, SCRATCH));
+                self.divide_by_scratch(slot, this, imm);
             }
             Operand::Reg(Reg::R10) => {
                 let top = self.frame.stack_top();
@@ -52,6 +48,16 @@ impl Generator<'_> {
         }
         let bits = if this.width == Width::W32 { 32 } else { 64 };
         self.know(this.dst, bits);
+    }
+
+    /// Loads a divisor that is neither 0 nor -1, and divides by it.
+    fn divide_by_scratch(&mut self, slot: usize, this: Arithmetic, imm: i32) {
+        let value = match this.width {
+            Width::W32 => u64::from(imm as u32),
+            Width::W64 => imm as i64 as u64,
+        };
+        self.set_constant(SCRATCH, value);
+        self.divide_unchecked(slot, self.division(this, SCRATCH));
     }
 
     /// Saves what `rax` and `rdx` hold, if that is wanted after an operation that
@@ -102,7 +108,9 @@ impl Generator<'_> {
             divisor,
         } = division;
         let moves = divisor == Gpr::RAX || divisor == Gpr::RDX;
-        if !signed && self.is_nonzero(slot, src) {
+        let is_nonzero = || self.uses(Optimization::NonzeroDivisor) && self.is_nonzero(slot, src);
+        if !signed && is_nonzero() {
+            self.applies(Optimization::NonzeroDivisor);
             let division = self.clear_divisor(division);
             self.divide_unchecked(slot, division);
         } else if !signed && remainder {

@@ -21,7 +21,6 @@ use spec::calls::GET_SMP_PROCESSOR_ID;
 
 use super::Settled;
 use super::address::{Deferred, Sum};
-use super::alu::wanted_width;
 use super::buffer::{Buffer, Label};
 use super::deadline::Looks;
 use super::features::Features;
@@ -32,6 +31,7 @@ use super::packet::Beyond;
 use super::reg::Gpr;
 use crate::analysis::{Analysis, Fact, Halves, Rewrite, Usage};
 use crate::backend::Request;
+use crate::{Applied, Optimization, Optimizations};
 
 /// The flags say how a register compares with 0, or nothing. One byte: every
 /// instruction moves it.
@@ -83,6 +83,8 @@ pub(super) struct Generator<'a> {
     /// The same, where instructions may look at those that follow them.
     ahead: &'a [Fact],
     pub(super) features: Features,
+    optimizations: Optimizations,
+    applied: Applied,
     /// Whether to note where the code of every slot begins.
     map: bool,
     /// Where the numbers come from that hide constants.
@@ -170,6 +172,8 @@ impl<'a> Generator<'a> {
                 None => analysis.facts(),
             },
             features,
+            optimizations: request.optimizations,
+            applied: analysis.applied,
             map: request.map,
             keys: request.keys.clone(),
             buf: Buffer::new(),
@@ -232,6 +236,7 @@ impl<'a> Generator<'a> {
             len,
             entry: self.buf.offset(self.function_label(0)) as usize,
             wants_env: env,
+            applied: self.applied,
             buf: &self.buf,
         }
     }
@@ -263,6 +268,16 @@ impl<'a> Generator<'a> {
     /// verifier vouches for end by themselves.
     pub(super) fn has_budget(&self) -> bool {
         matches!(self.program.evidence(), Evidence::Classic(_))
+    }
+
+    /// True if the code may use an optimization.
+    pub(super) fn uses(&self, optimization: Optimization) -> bool {
+        self.optimizations.contains(optimization)
+    }
+
+    /// Counts an optimization that was applied.
+    pub(super) fn applies(&mut self, optimization: Optimization) {
+        self.applied.add(optimization);
     }
 
     fn forget_all(&mut self) {
@@ -366,6 +381,7 @@ impl<'a> Generator<'a> {
         }
         self.tick_on_loop(slot);
         if fact.is_dead() {
+            self.applies(Optimization::DeadCode);
             return Some(1);
         }
         if fact.is_only_entered() && !self.blinds() {
@@ -384,6 +400,7 @@ impl<'a> Generator<'a> {
             return Some(1);
         }
         if fact.is_look_up() && !self.blinds() {
+            self.applies(Optimization::ComparisonTree);
             return Some(self.look_up(slot));
         }
         if fact.is_rewritten()
@@ -428,7 +445,11 @@ impl<'a> Generator<'a> {
                 dst,
                 ref src,
             } => {
-                let width = wanted_width(after, op, width, dst, *src);
+                let narrow = self.live_width(after, op, width, dst, *src);
+                if narrow != width {
+                    self.applies(Optimization::Narrowing);
+                }
+                let width = narrow;
                 self.alu(slot, op, width, dst, src)
             }
             Insn::Load {
@@ -600,7 +621,11 @@ impl<'a> Generator<'a> {
 
     #[inline(always)]
     pub(super) fn know(&mut self, reg: Reg, bits: u8) {
-        self.known[reg.index() & 15] = bits;
+        let index = reg.index() & 15;
+        self.known[index] = match self.uses(Optimization::KnownBits) {
+            true => bits,
+            false => self.always_known[index],
+        };
     }
 
     /// The flags now say how the register compares with 0.

@@ -30,6 +30,7 @@ use super::buffer::Label;
 use super::frame::SCRATCH;
 use super::generator::{Flags, Generator};
 use super::reg::{Cc, Gpr, Mem};
+use crate::Optimization;
 use crate::analysis::Halves;
 
 /// How many slots may be done together, from the first load on: what a test that
@@ -100,6 +101,9 @@ impl Generator<'_> {
     pub(super) fn join_from(&mut self, slot: usize) {
         if slot >= self.joins_from && self.joined.is_none() {
             self.joined = self.tests_from(slot);
+            if self.joined.is_some() {
+                self.applies(Optimization::MergedBranches);
+            }
         }
     }
 
@@ -328,6 +332,7 @@ impl Generator<'_> {
             (_, 0) => self.buf.unary(Unary::Neg, Width::W64, asked.failed),
             _ => return false,
         }
+        self.applies(Optimization::ConditionalReturn);
         self.buf.alu(Alu::Sbb, Width::W32, result, result);
         self.buf
             .alu_imm(Alu::And, Width::W32, result, (failed | held) as i32);

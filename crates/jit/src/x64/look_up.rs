@@ -16,6 +16,7 @@ use super::buffer::Label;
 use super::frame::SCRATCH;
 use super::generator::Generator;
 use super::reg::{Cc, Gpr, Mem};
+use crate::Optimization;
 use crate::analysis::Window;
 
 /// Constants that are compared one after the other at the end of a search.
@@ -47,7 +48,8 @@ impl Generator<'_> {
         let is_free = !window.pieces.iter().any(|piece| wanted(piece.target));
         match self.frame.spare().or(is_free.then_some(gpr)) {
             _ if window.pieces.len() == 1 => self.go_on(window.pieces[0].target, next),
-            Some(base) if window.is_dense(&tree) => {
+            Some(base) if window.is_dense(&tree) && self.uses(Optimization::JumpTable) => {
+                self.applies(Optimization::JumpTable);
                 self.look_up_in_table(&tree, base, &window, next)
             }
             _ => self.search(gpr, &window, next),

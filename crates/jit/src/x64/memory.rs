@@ -8,6 +8,7 @@ use super::asm::Alu;
 use super::frame::SCRATCH;
 use super::generator::Generator;
 use super::reg::{Cc, Gpr, Mem};
+use crate::Optimization;
 use crate::analysis::Halves;
 
 /// A load without a sign, in parts.
@@ -81,7 +82,12 @@ impl Generator<'_> {
     #[inline(never)]
     fn operate_or_load(&mut self, slot: usize, load: Load, after: Halves, mem: Mem) -> usize {
         match self.arithmetic(slot + 1) {
-            Some(this) if takes_memory(this, load) && !self.after(slot + 1).has(load.dst) => {
+            Some(this)
+                if takes_memory(this, load)
+                    && !self.after(slot + 1).has(load.dst)
+                    && self.uses(Optimization::MemoryOperand) =>
+            {
+                self.applies(Optimization::MemoryOperand);
                 self.operate_with(this.op, this.width, this.dst, mem);
                 2
             }
@@ -109,7 +115,10 @@ impl Generator<'_> {
     fn only_load(&mut self, size: Size, dst: Reg, after: Halves, mem: Mem) -> usize {
         // Four bytes are enough of eight whose upper half is not wanted.
         let size = match size {
-            Size::DW if !after.has_upper(dst) => Size::W,
+            Size::DW if !after.has_upper(dst) && self.uses(Optimization::Narrowing) => {
+                self.applies(Optimization::Narrowing);
+                Size::W
+            }
             size => size,
         };
         self.keep_flags(dst);
@@ -175,9 +184,10 @@ impl Generator<'_> {
             Size::DW => Width::W64,
             Size::B | Size::H => return None,
         };
-        if !self.features.movbe {
+        if !self.features.movbe || !self.uses(Optimization::SwappedLoad) {
             return None;
         }
+        self.applies(Optimization::SwappedLoad);
         let gpr = self.gpr(dst);
         self.buf.load_swapped(width, gpr, mem);
         self.know(dst, bits_of(size));
@@ -194,6 +204,7 @@ impl Generator<'_> {
         if extension.from.bytes() > load.size.bytes() {
             return None;
         }
+        self.applies(Optimization::Extension);
         let gpr = self.gpr(load.dst);
         self.buf.load(extension.from, extension.sign, gpr, mem);
         self.finish_extension(load.dst, extension);
@@ -203,6 +214,9 @@ impl Generator<'_> {
     /// `if dst cond src goto` at a slot, where nothing else reads `dst`: a comparison
     /// with memory.
     fn compare_memory(&mut self, slot: usize, load: Load, mem: Mem) -> Option<usize> {
+        if !self.uses(Optimization::MemoryComparison) {
+            return None;
+        }
         let Insn::Jump {
             cond,
             width,
@@ -232,6 +246,7 @@ impl Generator<'_> {
             (Size::W | Size::DW, Operand::Reg(other))
                 if !narrower && other != dst && other != Reg::R10 && cond != Cond::Set =>
             {
+                self.applies(Optimization::MemoryComparison);
                 let other = self.gpr(other);
                 self.buf.alu_store(Alu::Cmp, load.size, mem, other);
                 return Some(1 + self.jump_on(slot, Cc::of(cond)));
@@ -245,6 +260,7 @@ impl Generator<'_> {
         } else {
             self.buf.alu_store_imm(Alu::Cmp, load.size, mem, imm);
         }
+        self.applies(Optimization::MemoryComparison);
         Some(1 + self.jump_on(slot, Cc::of(cond)))
     }
 
@@ -275,6 +291,7 @@ impl Generator<'_> {
     /// A load, an operation and a store back, done in memory.
     fn modify_memory(&mut self, slot: usize, size: Size, mem: Mem) -> Option<usize> {
         let Modification { op, src } = self.modification(slot)?;
+        self.applies(Optimization::MemoryUpdate);
         match src {
             Operand::Reg(src) => {
                 let src = self.gpr(src);
@@ -288,6 +305,9 @@ impl Generator<'_> {
     /// The operation between the load at a slot and the store back, where nothing
     /// else reads the value and the machine can do it in memory.
     pub(super) fn modification(&self, slot: usize) -> Option<Modification> {
+        if !self.uses(Optimization::MemoryUpdate) {
+            return None;
+        }
         let Insn::Load {
             size,
             signed: false,

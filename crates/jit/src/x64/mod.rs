@@ -34,6 +34,7 @@ pub use features::Features;
 
 use lower::Lowered;
 
+use crate::Applied;
 use crate::analysis::Analysis;
 use crate::backend::{Backend, Code, Request};
 use buffer::Buffer;
@@ -59,7 +60,7 @@ impl Backend for X64 {
         request: Request,
         then: impl FnOnce(Settled<'_>) -> R,
     ) -> R {
-        let analysis = Analysis::of(program, self.features.counts());
+        let analysis = Analysis::of(program, self.features.counts(), request.optimizations);
         let result = self.generate(program, &analysis, &request, then);
         analysis.end();
         result
@@ -103,6 +104,7 @@ pub(crate) struct Settled<'a> {
     len: usize,
     entry: usize,
     wants_env: bool,
+    applied: Applied,
 }
 
 impl Code for Settled<'_> {
@@ -124,5 +126,9 @@ impl Code for Settled<'_> {
 
     fn places(&self) -> Vec<(u32, u32)> {
         self.buf.places()
+    }
+
+    fn applied(&self) -> Applied {
+        self.applied
     }
 }

@@ -20,6 +20,7 @@ use super::buffer::Label;
 use super::frame::SCRATCH;
 use super::generator::Generator;
 use super::reg::{Cc, Gpr, Mem};
+use crate::Optimization;
 use crate::analysis::Fact;
 use crate::native::Env;
 
@@ -60,13 +61,16 @@ impl Generator<'_> {
         let wanted = self.worth_assuring();
         self.version = Label::FIRST;
         self.assured_always = 0;
-        if let (Some(bytes), Some((_, len))) = (wanted, self.frame.packet) {
+        if let (Some(bytes), Some((_, len))) = (wanted, self.frame.packet)
+            && self.uses(Optimization::UncheckedVersion)
+        {
+            self.applies(Optimization::UncheckedVersion);
             let checked = self.buf.new_label();
             self.buf.alu_imm(Alu::Cmp, Width::W64, len, bytes as i32);
             self.buf.jump_if(Cc::B, checked);
             self.version = self.buf.new_version();
             self.assured_always = bytes;
-            if !self.blinds() && self.may_begin_again() {
+            if !self.blinds() && self.uses(Optimization::MergedBranches) && self.may_begin_again() {
                 self.joins_from = 0;
             }
             self.write_body();
@@ -120,7 +124,12 @@ impl Generator<'_> {
         if let Some(count) = self.compare_packet(slot + 1, size, mem) {
             return 1 + count;
         }
-        if size == Size::H && !self.blinds() && self.is_only_compared(slot + 1) {
+        if size == Size::H
+            && !self.blinds()
+            && self.uses(Optimization::NetworkOrder)
+            && self.is_only_compared(slot + 1)
+        {
+            self.applies(Optimization::NetworkOrder);
             self.buf.load(size, None, Gpr::RAX, mem);
             self.know(Reg::R0, 16);
         } else {
@@ -385,7 +394,7 @@ impl Generator<'_> {
         else {
             return None;
         };
-        if self.after(slot).has(Reg::R0) {
+        if self.after(slot).has(Reg::R0) || !self.uses(Optimization::PacketComparison) {
             return None;
         }
         let swapped = match size {
@@ -397,6 +406,7 @@ impl Generator<'_> {
                 if matches!(cond, Cond::Eq | Cond::Ne | Cond::Set)
                     && (0..=0xffff).contains(&imm) =>
             {
+                self.applies(Optimization::PacketComparison);
                 let swapped = i32::from((imm as u16).swap_bytes());
                 self.buf.load(Size::H, None, Gpr::RAX, mem);
                 if self.note_difference(slot, cond, Gpr::RAX, swapped) {
@@ -411,6 +421,7 @@ impl Generator<'_> {
             }
             _ => return None,
         };
+        self.applies(Optimization::PacketComparison);
         if cond == Cond::Set {
             self.buf.test_byte(mem, swapped as u8);
         } else {

@@ -13,6 +13,7 @@ use isa::ebpf::Insn;
 use lower::jumps::falls_through;
 
 use super::generator::Generator;
+use crate::Optimization;
 use crate::analysis::Fact;
 
 /// The longest loop that is rotated, in slots.
@@ -40,7 +41,11 @@ impl Generator<'_> {
     pub(super) fn loop_entered(&self, slot: usize, body: usize) -> Option<Loop> {
         let start = slot + 1;
         let near = (start + 1..=start + LONGEST).contains(&body);
-        if !near || !self.facts[start].is_loop() || self.has_budget() {
+        if !near
+            || !self.facts[start].is_loop()
+            || self.has_budget()
+            || !self.uses(Optimization::LoopRotation)
+        {
             return None;
         }
         let leads_to_start = |at: &usize| {

@@ -8,6 +8,7 @@ use super::asm::Shift;
 use super::frame::SCRATCH;
 use super::generator::Generator;
 use super::reg::{Gpr, Mem};
+use crate::Optimization;
 
 pub(super) const fn shift(op: AluOp) -> Option<Shift> {
     Some(match op {
@@ -38,6 +39,9 @@ impl Generator<'_> {
         width: Width,
         count: i32,
     ) -> Option<Extension> {
+        if !self.uses(Optimization::Extension) {
+            return None;
+        }
         let from = match (width, count) {
             (Width::W64, 32) => Size::W,
             (Width::W64, 48) | (Width::W32, 16) => Size::H,
@@ -96,6 +100,9 @@ impl Generator<'_> {
         (index, scale): (Reg, u8),
         width: Width,
     ) -> Option<usize> {
+        if !self.uses(Optimization::ScaledIndex) {
+            return None;
+        }
         let next = self.arithmetic(slot)?;
         let Operand::Reg(base) = next.src else {
             return None;
@@ -108,6 +115,7 @@ impl Generator<'_> {
         if !fits {
             return None;
         }
+        self.applies(Optimization::ScaledIndex);
         let mem = Mem {
             base: self.gpr(base),
             index: Some((self.gpr(index), scale)),
@@ -131,6 +139,9 @@ impl Generator<'_> {
         (index, scale): (Reg, u8),
         width: Width,
     ) -> Option<usize> {
+        if !self.uses(Optimization::ScaledIndex) {
+            return None;
+        }
         let whole = width == Width::W64 || self.known(index) + scale <= 32;
         let first = self.wide_sum(slot)?;
         let sum = first.dst;
@@ -167,6 +178,7 @@ impl Generator<'_> {
             disp: top.disp.checked_add(disp)?,
             ..top
         };
+        self.applies(Optimization::ScaledIndex);
         if !self.is_only_address(at + 1, sum, [base, index], mem) {
             self.buf.lea(Width::W64, self.gpr(sum), mem);
             self.know(sum, 64);
@@ -240,6 +252,7 @@ impl Generator<'_> {
         if extension.by > 0 {
             return None;
         }
+        self.applies(Optimization::Extension);
         if extension.sign.is_some() || self.known(reg) > 8 * extension.from.bytes() as u8 {
             let dst = self.gpr(reg);
             self.buf.extend(extension.from, extension.sign, dst, dst);

@@ -56,6 +56,14 @@ fn all() -> Vec<Box<dyn Engine>> {
             deadline: true,
             ..Jit::new("jit, deadline", |_| jit::Features::detect())
         }),
+        Box::new(Jit {
+            optimizations: all_but_one,
+            ..Jit::new("jit, without an optimization", |_| jit::Features::detect())
+        }),
+        Box::new(Jit {
+            optimizations: |_| jit::Optimizations::NONE,
+            ..Jit::new("jit, without optimizations", |_| jit::Features::detect())
+        }),
     ]
 }
 
@@ -129,6 +137,8 @@ struct Jit {
     name: &'static str,
     /// What the code may use of the processor, by seed.
     features: fn(u64) -> jit::Features,
+    /// The optimizations that it uses, by seed.
+    optimizations: fn(u64) -> jit::Optimizations,
     /// Whether constants and the place of the code are hidden.
     hardened: bool,
     /// Whether it looks at a deadline, every few rounds.
@@ -141,6 +151,7 @@ impl Jit {
         Jit {
             name,
             features,
+            optimizations: |_| jit::Optimizations::ALL,
             hardened: false,
             deadline: false,
             pool: Pool::new(),
@@ -161,6 +172,12 @@ fn some_features(seed: u64) -> jit::Features {
     }
 }
 
+/// All optimizations but one, each in turn.
+fn all_but_one(seed: u64) -> jit::Optimizations {
+    let all = jit::Optimization::ALL;
+    jit::Optimizations::ALL.without(all[(seed % all.len() as u64) as usize])
+}
+
 impl Engine for Jit {
     fn name(&self) -> &'static str {
         self.name
@@ -170,6 +187,7 @@ impl Engine for Jit {
         let options = jit::Options {
             features: (self.features)(seed),
             deadline: self.deadline,
+            optimizations: (self.optimizations)(seed),
             ..jit::Options::default()
         };
         let native = if self.hardened {

@@ -147,6 +147,7 @@ impl Finder<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Optimizations;
     use crate::analysis::{Analysis, Counts};
     use classic::text::{self, Form};
     use classic::{Rules, Semantics, check, convert};
@@ -162,7 +163,7 @@ mod tests {
             trailing_zeros: false,
             leading_zeros: false,
         };
-        let analysis = Analysis::of(&lowered, none);
+        let analysis = Analysis::of(&lowered, none, Optimizations::ALL);
         let is_copy = |rewrite: &&Rewrite| matches!(rewrite, Rewrite::Copy { .. });
         analysis.rewrites.iter().filter(is_copy).count()
     }

@@ -3,12 +3,13 @@
 
 use isa::ebpf::{AluOp, Reg, Size, Width};
 
-use super::super::alu::Arithmetic;
+use super::super::alu::{Arithmetic, all};
 use super::super::asm::{Alu, Shift, Unary};
 use super::super::frame::SCRATCH;
 use super::super::generator::{Generator, bits};
 use super::super::reg::{Cc, Gpr, Mem};
 use super::reciprocal::{Before, Reciprocal};
+use crate::Optimization;
 
 /// A division by a constant.
 #[derive(Clone, Copy)]
@@ -25,6 +26,26 @@ struct Division {
     /// Without its sign.
     divisor: u64,
     negative: bool,
+}
+
+impl Division {
+    /// The optimization that does it; `None` where nothing is to be divided or a shift
+    /// does it.
+    fn method(&self, signed: bool, width: u8) -> Option<Optimization> {
+        let divisor = self.divisor;
+        if divisor <= 1 || !signed && bits(divisor) > self.known {
+            return None;
+        }
+        match (signed, divisor.is_power_of_two()) {
+            (true, true) => Some(Optimization::SignedDivisionByPower),
+            (true, false) if width == 32 => Some(Optimization::SignedDivision32),
+            (true, false) => Some(Optimization::SignedDivision64),
+            (false, true) => None,
+            (false, false) if bits(divisor) == width => Some(Optimization::DivisionByLarge),
+            (false, false) if self.known <= 32 => Some(Optimization::Division32),
+            (false, false) => Some(Optimization::Division64),
+        }
+    }
 }
 
 impl Generator<'_> {
@@ -60,6 +81,13 @@ impl Generator<'_> {
         let Division {
             divisor, remainder, ..
         } = division;
+        let method = division.method(signed, most);
+        if let Some(method) = method {
+            if !self.uses(method) {
+                return self.divide_by_loaded(slot, this, src, imm);
+            }
+            self.applies(method);
+        }
         let power = divisor.is_power_of_two();
         let log = divisor.checked_ilog2().unwrap_or(0) as u8;
         let mut left = match remainder {
@@ -100,6 +128,16 @@ impl Generator<'_> {
             self.divide_whole(slot, division);
         }
         self.know(this.dst, left);
+    }
+
+    /// `dst = src op imm` by the machine's division; the divisor is neither 0 nor -1.
+    fn divide_by_loaded(&mut self, slot: usize, this: Arithmetic, src: Reg, imm: i32) {
+        let (dst, from) = (self.gpr(this.dst), self.gpr(src));
+        if dst != from {
+            self.buf.mov(this.width, dst, from);
+        }
+        self.divide_by_scratch(slot, this, imm);
+        self.know(this.dst, all(this.width));
     }
 
     /// Has the dividend in `dst`, with nothing above the width.
