@@ -25,7 +25,7 @@ use seccomp::profile::{Machine, Profile, Shape, Version, compile};
 use spec::calls::GET_PRANDOM_U32;
 use vm::Trusted;
 
-use crate::objects::selftests::{Set, cache};
+use crate::objects::selftests::Set;
 
 /// The selftests that belong to the corpus.
 const SETS: &[&str] = &["v3", "v4"];
@@ -281,7 +281,7 @@ fn filter(program: &[SockFilter], rules: Rules) -> Option<Lowered> {
 
 fn profiles() -> Part {
     const TITLE: &str = "container profiles";
-    let directory = cache().with_file_name("profiles");
+    let directory = oracle::selftests().with_file_name("profiles");
     let mut files: Vec<_> = fs::read_dir(&directory)
         .into_iter()
         .flatten()
