@@ -7,6 +7,9 @@
 //! docs/loading.md says how far that carries. The numbers of types are the
 //! profile's own.
 //!
+//! [`linux_6_18_registry`] is what the verifier must know beside types: helpers,
+//! contexts, kfuncs, map kinds, as the running kernel answered.
+//!
 //! A profile is packed in the program (some 500 KB) and unpacked when somebody asks,
 //! in a few milliseconds; whoever asks keeps it.
 //!
@@ -23,8 +26,9 @@
 
 use std::io::Read as _;
 
-use btf::Btf;
+use btf::{Btf, Kind};
 use flate2::read::GzDecoder;
+use spec::registry::{Registry, text};
 
 /// A kernel, as far as it was kept.
 #[derive(Debug)]
@@ -63,6 +67,17 @@ impl Profile {
     }
 }
 
+/// The registry of Linux 6.18 for x86-64, with the ids that its names have in the
+/// BTF that programs are verified against. Linear in its text, 100 KB.
+pub fn linux_6_18_registry(types: &Btf<'_>) -> Registry {
+    let packed = unpack(include_bytes!("../data/linux-6.18.registry.gz"));
+    let words = String::from_utf8(packed).expect("text as it was packed");
+    let mut registry = text::parse(&words).expect("lines as they were written");
+    let id = |kind, name: &str| types.find(kind, name).map(|ty| ty.id().0);
+    registry.resolve(|name| id(Kind::Struct, name), |name| id(Kind::Func, name));
+    registry
+}
+
 fn unpack(packed: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut decoder = GzDecoder::new(packed);
@@ -83,9 +98,26 @@ fn version(release: &str) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use btf::Kind;
-
     use super::*;
+
+    #[test]
+    fn the_registry_has_its_ids_from_the_types() {
+        let profile = Profile::linux_6_18();
+        let types = profile.types();
+        let registry = linux_6_18_registry(types);
+        let names = registry.kfuncs.values().filter(|kfunc| kfunc.btf_id == 0);
+        assert_eq!(names.count(), 0);
+        let task = types.find(Kind::Struct, "task_struct").unwrap().id().0;
+        let proto = registry
+            .protos
+            .iter()
+            .find(|proto| proto.name == "bpf_get_current_task_btf");
+        assert_eq!(proto.unwrap().ret_btf.as_ref().unwrap().btf_id, task);
+        let kinds: std::collections::BTreeSet<_> =
+            registry.programs.keys().map(|(kind, _)| *kind).collect();
+        // All but lirc_mode2, which the kernel was built without.
+        assert_eq!(kinds.len(), 31);
+    }
 
     #[test]
     fn the_profile_is_what_it_says() {

@@ -9,11 +9,15 @@ mod attributes;
 mod info;
 mod load;
 mod load_btf;
+mod map;
+mod question;
 mod test_run;
 
 pub use info::Info;
 pub use load::{Load, LogLevel, ProgramType, Refused, load};
 pub use load_btf::{BtfAnswer, load_btf};
+pub use map::{Map, MapRequest};
+pub use question::{Question, question};
 pub use test_run::{TestRun, Tested};
 
 use std::os::fd::OwnedFd;

@@ -22,5 +22,6 @@ pub mod generate;
 pub mod kernel;
 pub mod objects;
 pub mod reach;
+pub mod registry;
 pub mod shrink;
 pub mod witness;

@@ -8,7 +8,9 @@
 //! - whatever else has the name of a type that is kept, so that a question by name
 //!   has the same candidates.
 //!
-//! Types keep their order, not their numbers.
+//! Types keep their order, not their numbers. What BTF does not say (prototypes of
+//! helpers and who has them, contexts, return values, kfuncs, map kinds) comes from
+//! [`testkit::registry`].
 
 use std::collections::HashSet;
 use std::fs;
@@ -218,6 +220,25 @@ pub(crate) fn take() -> Outcome {
         packed.len()
     );
     fs::write(directory.join("linux-6.18.config.gz"), packed)?;
+    take_registry(&directory)
+}
+
+/// Asks the running kernel about helpers, contexts, return values and kfuncs, and
+/// keeps the answers.
+fn take_registry(directory: &Path) -> Outcome {
+    let built = testkit::registry::build::build()?;
+    for line in &built.not_asked {
+        println!("not asked: {line}");
+    }
+    let text = spec::registry::text::write(&built.registry);
+    let packed = pack(text.as_bytes())?;
+    println!(
+        "registry: {} questions, {} bytes, {} packed",
+        built.questions,
+        text.len(),
+        packed.len()
+    );
+    fs::write(directory.join("linux-6.18.registry.gz"), packed)?;
     Ok(())
 }
 

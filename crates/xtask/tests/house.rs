@@ -13,8 +13,8 @@ use serde_json::Value;
 /// The layers, from the bottom; an arrow only ever points down.
 const LAYERS: &[&[&str]] = &[
     &["isa", "packet", "btf"],
-    &["spec", "capture", "profile"],
-    &["classic", "vm", "program"],
+    &["spec", "capture"],
+    &["classic", "vm", "program", "profile"],
     &["lower", "object", "verifier"],
     &["interp", "jit", "seccomp"],
     &["beebox"],

@@ -14,6 +14,8 @@ mod helper;
 mod kfunc;
 mod lists;
 mod map;
+mod resolve;
+pub mod text;
 pub mod types;
 
 use std::collections::BTreeMap;
@@ -65,11 +67,22 @@ pub enum Capability {
     Perfmon,
 }
 
+/// A helper of a set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct HelperEntry {
+    /// Number of the helper.
+    pub id: u32,
+    /// Index of the prototype.
+    pub proto: u32,
+    /// What the caller needs for it.
+    pub capability: Capability,
+}
+
 /// What programs of one type and attach type are given.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProgramRules {
-    /// Helpers, ascending by number: index of the prototype and needed capability.
-    pub helpers: Vec<(u32, u32, Capability)>,
+    /// Index of the set of helpers.
+    pub helpers: u32,
     /// Index of the context's layout.
     pub layout: Option<u32>,
     /// Allowed return values; `None` for any.
@@ -84,6 +97,8 @@ pub struct ProgramRules {
 pub struct Registry {
     /// Prototypes; several for some helpers.
     pub protos: Vec<HelperProto>,
+    /// Sets of helpers, each ascending by number.
+    pub helper_sets: Vec<Vec<HelperEntry>>,
     /// Layouts of contexts.
     pub layouts: Vec<Layout>,
     /// Rules by program type and attach type. Types whose rules do not depend on
@@ -119,9 +134,11 @@ impl Registry {
             return Err(Unavailable::Unknown);
         }
         let rules = self.rules(program).ok_or(Unavailable::ForProgram)?;
-        let found = rules.helpers.binary_search_by_key(&id, |entry| entry.0);
-        let (_, proto, capability) = rules.helpers[found.map_err(|_| Unavailable::ForProgram)?];
-        let has_capability = match capability {
+        let set = self.helper_sets.get(rules.helpers as usize);
+        let set = set.ok_or(Unavailable::ForProgram)?;
+        let found = set.binary_search_by_key(&id, |entry| entry.id);
+        let entry = set[found.map_err(|_| Unavailable::ForProgram)?];
+        let has_capability = match entry.capability {
             Capability::None => true,
             Capability::Bpf => program.has_cap_bpf,
             Capability::Perfmon => program.has_cap_perfmon,
@@ -131,7 +148,7 @@ impl Registry {
         }
         let proto = self
             .protos
-            .get(proto as usize)
+            .get(entry.proto as usize)
             .ok_or(Unavailable::ForProgram)?;
         let target = program.attach_target.unwrap_or_default();
         let is_allowed = match proto.restriction {

@@ -9,6 +9,9 @@ use std::mem::size_of;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub(super) enum Command {
+    MapCreate = 0,
+    MapLookup = 1,
+    MapUpdate = 2,
     ProgramLoad = 5,
     ProgramTestRun = 10,
     ObjectInfo = 15,
@@ -44,6 +47,59 @@ pub(super) unsafe fn call<T: Attributes>(attributes: &mut T) -> Result<i32, Errn
     Errno::check(answer as libc::c_int)
 }
 
+/// For BPF_MAP_CREATE.
+#[derive(Default)]
+#[repr(C)]
+pub(super) struct MapCreate {
+    pub(super) map_type: u32,
+    pub(super) key_size: u32,
+    pub(super) value_size: u32,
+    pub(super) max_entries: u32,
+    pub(super) flags: u32,
+    pub(super) inner_map: u32,
+    pub(super) numa_node: u32,
+    pub(super) name: [u8; 16],
+    pub(super) ifindex: u32,
+    pub(super) btf: u32,
+    pub(super) btf_key: u32,
+    pub(super) btf_value: u32,
+    pub(super) btf_struct_ops: u32,
+}
+
+// SAFETY: integers only, no padding, 64 bytes.
+unsafe impl Attributes for MapCreate {
+    const COMMAND: Command = Command::MapCreate;
+}
+
+/// For BPF_MAP_LOOKUP_ELEM and BPF_MAP_UPDATE_ELEM.
+#[derive(Default)]
+#[repr(C)]
+pub(super) struct MapElement {
+    pub(super) map: u32,
+    pub(super) padding: u32,
+    pub(super) key: u64,
+    pub(super) value: u64,
+    pub(super) flags: u64,
+}
+
+/// The same for a look-up.
+#[repr(transparent)]
+pub(super) struct MapLookup(pub(super) MapElement);
+
+// SAFETY: integers only, eight-byte fields at multiples of eight, 32 bytes.
+unsafe impl Attributes for MapLookup {
+    const COMMAND: Command = Command::MapLookup;
+}
+
+/// The same for an update.
+#[repr(transparent)]
+pub(super) struct MapUpdate(pub(super) MapElement);
+
+// SAFETY: integers only, eight-byte fields at multiples of eight, 32 bytes.
+unsafe impl Attributes for MapUpdate {
+    const COMMAND: Command = Command::MapUpdate;
+}
+
 /// For BPF_PROG_LOAD.
 #[derive(Default)]
 #[repr(C)]
@@ -60,9 +116,20 @@ pub(super) struct ProgramLoad {
     pub(super) name: [u8; 16],
     pub(super) ifindex: u32,
     pub(super) expected_attach_type: u32,
+    pub(super) btf: u32,
+    pub(super) func_info_size: u32,
+    pub(super) func_info: u64,
+    pub(super) func_info_count: u32,
+    pub(super) line_info_size: u32,
+    pub(super) line_info: u64,
+    pub(super) line_info_count: u32,
+    pub(super) attach_btf_id: u32,
+    pub(super) attach_program: u32,
+    pub(super) core_relocation_count: u32,
+    pub(super) fd_array: u64,
 }
 
-// SAFETY: integers only, eight-byte fields at multiples of eight, 72 bytes.
+// SAFETY: integers only, eight-byte fields at multiples of eight, 128 bytes.
 unsafe impl Attributes for ProgramLoad {
     const COMMAND: Command = Command::ProgramLoad;
 }
@@ -150,7 +217,9 @@ pub(super) struct ProgramInfo {
     pub(super) function_lens: u64,
 }
 
-const _: () = assert!(size_of::<ProgramLoad>() == 72);
+const _: () = assert!(size_of::<ProgramLoad>() == 128);
+const _: () = assert!(size_of::<MapCreate>() == 64);
+const _: () = assert!(size_of::<MapElement>() == 32);
 const _: () = assert!(size_of::<ProgramTestRun>() == 72);
 const _: () = assert!(size_of::<BtfLoad>() == 32);
 const _: () = assert!(size_of::<ProgramInfo>() == 128);

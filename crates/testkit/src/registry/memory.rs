@@ -1,0 +1,276 @@
+//! Read-only data of the running kernel, and tables found in it by their shape.
+//!
+//! A program of type syscall copies 64 KiB a run with `bpf_probe_read_kernel` into
+//! an array map. kallsyms names functions, not data, so tables are found by shape:
+//! a helper prototype is a `struct bpf_func_proto` whose first word is the address
+//! of a function; sets of kfuncs and of BTF ids follow `__stop_BTF`. An entry found
+//! so counts only once a load confirms it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+
+use btf::{Btf, Kind, TypeId};
+use isa::ebpf::RawInsn;
+use sys::bpf::{Map, MapRequest, Question, TestRun, question};
+
+/// Bytes that one run copies.
+const STEP: usize = 1 << 16;
+/// Bytes behind `__stop_BTF` that are read.
+const BEHIND_BTF: u64 = 6 << 20;
+
+/// A prototype as it stands in memory.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RawProto {
+    /// Name of the function.
+    pub function: String,
+    /// gpl_only, pkt_access, might_sleep, allow_fastcall.
+    pub flags: [bool; 4],
+    /// Encoded return type.
+    pub ret: u32,
+    /// Encoded argument types.
+    pub args: [u32; 5],
+    /// Size, or address of a BTF id, of each argument.
+    pub details: [u64; 5],
+    /// Address of the BTF id that is returned, or 0.
+    pub ret_btf: u64,
+    /// Name of the function that allows calls, or empty.
+    pub allowed: String,
+    /// Address of the function.
+    pub address: u64,
+}
+
+/// A set of kernel functions: ids and flags.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawSet {
+    /// Where it stands.
+    pub address: u64,
+    /// True for a set of kfuncs, which has flags.
+    pub is_kfuncs: bool,
+    /// BTF ids with flags; 0 for sets without.
+    pub entries: Vec<(u32, u32)>,
+}
+
+/// Read-only data of the running kernel.
+pub struct KernelMemory {
+    start: u64,
+    bytes: Vec<u8>,
+    stop_btf: u64,
+    /// Names of functions by address.
+    functions: BTreeMap<u64, String>,
+    call_base: u64,
+}
+
+impl KernelMemory {
+    /// Reads it; needs root and `kernel.kptr_restrict` below 2.
+    pub fn read() -> io::Result<KernelMemory> {
+        let mut functions = BTreeMap::new();
+        let (mut start, mut stop_btf, mut call_base) = (0, 0, 0);
+        for line in fs::read_to_string("/proc/kallsyms")?.lines() {
+            let mut words = line.split_whitespace();
+            let (Some(address), Some(kind), Some(name)) =
+                (words.next(), words.next(), words.next())
+            else {
+                continue;
+            };
+            let address = u64::from_str_radix(address, 16).unwrap_or(0);
+            match name {
+                "__start_rodata" => start = address,
+                "__stop_BTF" => stop_btf = address,
+                "__bpf_call_base" => call_base = address,
+                _ => {}
+            }
+            if matches!(kind, "t" | "T" | "w" | "W") && words.next().is_none() {
+                // The first of several names is the function's own.
+                functions.entry(address).or_insert_with(|| name.to_owned());
+            }
+        }
+        if start == 0 || stop_btf <= start {
+            return Err(io::Error::other("kallsyms hides addresses"));
+        }
+        let bytes = copy(start, (stop_btf + BEHIND_BTF - start) as usize)?;
+        Ok(KernelMemory {
+            start,
+            bytes,
+            stop_btf,
+            functions,
+            call_base,
+        })
+    }
+
+    /// Name of the function that a translated call with this immediate calls.
+    pub fn callee(&self, imm: i32) -> Option<&str> {
+        let address = self.call_base.wrapping_add(i64::from(imm) as u64);
+        self.functions.get(&address).map(String::as_str)
+    }
+
+    /// The 32-bit number at an address.
+    pub fn u32_at(&self, address: u64) -> Option<u32> {
+        let at = usize::try_from(address.checked_sub(self.start)?).ok()?;
+        let bytes = self.bytes.get(at..at.checked_add(4)?)?;
+        Some(u32::from_le_bytes(bytes.try_into().ok()?))
+    }
+
+    fn u64_at(&self, address: u64) -> Option<u64> {
+        let low = u64::from(self.u32_at(address)?);
+        Some(low | u64::from(self.u32_at(address + 4)?) << 32)
+    }
+
+    /// Everything that has the shape of a prototype, by address.
+    pub fn protos(&self) -> Vec<RawProto> {
+        let last = self.start + self.bytes.len() as u64 - 96;
+        (self.start..last)
+            .step_by(8)
+            .filter_map(|at| self.proto(at))
+            .collect()
+    }
+
+    fn proto(&self, at: u64) -> Option<RawProto> {
+        let address = self.u64_at(at)?;
+        let function = self.functions.get(&address)?.clone();
+        let bools = self.u32_at(at + 8)?.to_le_bytes();
+        let ret = self.u32_at(at + 12)?;
+        let mut args = [0; 5];
+        let mut details = [0; 5];
+        for (index, (arg, detail)) in args.iter_mut().zip(&mut details).enumerate() {
+            *arg = self.u32_at(at + 16 + 4 * index as u64)?;
+            *detail = self.u64_at(at + 40 + 8 * index as u64)?;
+        }
+        let ret_btf = self.u64_at(at + 80)?;
+        let allowed = self.u64_at(at + 88)?;
+        let is_type = |raw: u32, bases: u32| raw & 0xff < bases && raw >> 28 == 0;
+        let arg_count = args.iter().take_while(|&&arg| arg != 0).count();
+        let has_shape = bools.iter().all(|&byte| byte < 2)
+            && is_type(ret, 9)
+            && args.iter().all(|&arg| is_type(arg, 24))
+            && args[arg_count..].iter().all(|&arg| arg == 0)
+            && details[arg_count..].iter().all(|&detail| detail == 0)
+            && (allowed == 0 || self.functions.contains_key(&allowed))
+            && (ret_btf == 0 || ret & 0xff >= 6);
+        has_shape.then(|| RawProto {
+            function,
+            flags: bools.map(|byte| byte == 1),
+            ret,
+            args,
+            details,
+            ret_btf,
+            allowed: self.functions.get(&allowed).cloned().unwrap_or_default(),
+            address,
+        })
+    }
+
+    /// Everything behind the BTF that has the shape of a set of functions.
+    pub fn sets(&self, btf: &Btf<'_>) -> Vec<RawSet> {
+        let is_function = |id: u32| {
+            btf.get(TypeId(id))
+                .is_some_and(|ty| ty.kind() == Kind::Func)
+        };
+        let mut sets = Vec::new();
+        let mut at = self.stop_btf.next_multiple_of(4);
+        let end = self.start + self.bytes.len() as u64;
+        while at + 8 < end {
+            match self.set_at(at, &is_function) {
+                Some(set) => {
+                    at += match set.is_kfuncs {
+                        true => 8 + 8 * set.entries.len() as u64,
+                        false => 4 + 4 * set.entries.len() as u64,
+                    };
+                    sets.push(set);
+                }
+                None => at += 4,
+            }
+        }
+        sets
+    }
+
+    fn set_at(&self, at: u64, is_function: &dyn Fn(u32) -> bool) -> Option<RawSet> {
+        let count = u64::from(self.u32_at(at)?);
+        if !(1..=1024).contains(&count) {
+            return None;
+        }
+        let ascends = |entries: &[(u32, u32)]| entries.is_sorted_by(|one, other| one.0 < other.0);
+        // With flags: count, flags of the set, pairs.
+        let pairs = (0..count).map(|index| {
+            let id = self.u32_at(at + 8 + 8 * index)?;
+            let flags = self.u32_at(at + 12 + 8 * index)?;
+            (is_function(id) && flags < 1 << 20).then_some((id, flags))
+        });
+        if self.u32_at(at + 4)? <= 1
+            && let Some(entries) = pairs.collect::<Option<Vec<_>>>()
+            && ascends(&entries)
+        {
+            let is_kfuncs = self.u32_at(at + 4)? == 1;
+            return Some(RawSet {
+                address: at,
+                is_kfuncs,
+                entries,
+            });
+        }
+        let ids = (0..count).map(|index| {
+            let id = self.u32_at(at + 4 + 4 * index)?;
+            is_function(id).then_some((id, 0))
+        });
+        let entries = ids.collect::<Option<Vec<_>>>()?;
+        (ascends(&entries) && count > 1).then_some(RawSet {
+            address: at,
+            is_kfuncs: false,
+            entries,
+        })
+    }
+}
+
+/// Copies kernel memory.
+fn copy(start: u64, len: usize) -> io::Result<Vec<u8>> {
+    let error = |errno: sys::Errno| io::Error::other(errno.to_string());
+    let map = Map::create(&MapRequest {
+        kind: 2,
+        key_size: 4,
+        value_size: STEP as u32,
+        max_entries: 1,
+        ..MapRequest::default()
+    })
+    .map_err(error)?;
+    let slot = |code, regs, off, imm| RawInsn {
+        code,
+        regs,
+        off,
+        imm,
+    };
+    // r3 = address out of the context; r1 = value of the map; copies STEP bytes.
+    let insns = [
+        slot(0x79, 0x13, 0, 0),
+        slot(0x18, 0x21, 0, map.descriptor() as i32),
+        slot(0, 0, 0, 0),
+        slot(0xb7, 0x02, 0, STEP as i32),
+        slot(0x85, 0, 0, 113),
+        slot(0x95, 0, 0, 0),
+    ];
+    let request = Question {
+        program_type: 31,
+        attach_type: 0,
+        attach_btf_id: 0,
+        insns: &insns,
+        flags: 1 << 4,
+        license: c"GPL",
+        log_level: 0,
+    };
+    let program = question(&request, &mut Vec::new()).map_err(error)?;
+    let mut bytes = Vec::with_capacity(len + STEP);
+    let mut step = vec![0; STEP];
+    while bytes.len() < len {
+        let address = start + bytes.len() as u64;
+        let run = TestRun {
+            data: &[],
+            context: &address.to_le_bytes(),
+            repeat: 0,
+        };
+        let tested = program.test_run(&run, &mut [], &mut []).map_err(error)?;
+        if tested.retval != 0 {
+            break;
+        }
+        map.lookup(&0u32.to_le_bytes(), &mut step).map_err(error)?;
+        bytes.extend_from_slice(&step);
+    }
+    bytes.truncate(len);
+    Ok(bytes)
+}
