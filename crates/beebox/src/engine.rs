@@ -1,5 +1,7 @@
-//! The engines, behind one name each.
+//! The engines that run filters.
 
+use std::error::Error;
+use std::fmt;
 use std::str::FromStr;
 
 use classic::{Checked, Program, Semantics, convert};
@@ -9,17 +11,17 @@ use jit::perf;
 use jit::{Native, OnPackets, Options};
 use lower::Lowered;
 
-/// What runs a program. All engines give the same answers.
+/// What runs a program. All engines return the same values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Engine {
     /// A plain switch over the classic instructions.
     Classic,
     /// The threaded interpreter over the converted program.
     Interp,
-    /// Native code, made from the converted program; where there is none to be
-    /// had, the threaded interpreter. A child made by `fork` can't run what its
-    /// parent compiled, unless the pool gives each program pages of its own
-    /// ([`jit::memory::Writing::OwnPages`]).
+    /// Native code, compiled from the converted program. The threaded interpreter runs
+    /// instead where there is no native code (another processor, no executable memory).
+    /// A child made by `fork` can't run what its parent compiled, unless the pool gives
+    /// each program pages of its own ([`Writing::OwnPages`](crate::Writing::OwnPages)).
     #[default]
     Jit,
 }
@@ -28,7 +30,7 @@ impl Engine {
     /// All of them.
     pub const ALL: &[Engine] = &[Engine::Classic, Engine::Interp, Engine::Jit];
 
-    /// The name by which it is chosen.
+    /// Its name in options.
     pub const fn name(self) -> &'static str {
         match self {
             Engine::Classic => "classic",
@@ -39,22 +41,32 @@ impl Engine {
 }
 
 impl FromStr for Engine {
-    type Err = String;
+    type Err = UnknownEngine;
 
-    fn from_str(name: &str) -> Result<Engine, String> {
-        Engine::ALL
-            .iter()
-            .copied()
-            .find(|engine| engine.name() == name)
-            .ok_or_else(|| {
-                let known: Vec<_> = Engine::ALL.iter().map(|engine| engine.name()).collect();
-                format!(
-                    "no engine is called {name:?}; there are: {}",
-                    known.join(", ")
-                )
-            })
+    fn from_str(name: &str) -> Result<Engine, UnknownEngine> {
+        let mut engines = Engine::ALL.iter().copied();
+        let found = engines.find(|engine| engine.name() == name);
+        found.ok_or_else(|| UnknownEngine(name.to_owned()))
     }
 }
+
+/// A name that no engine has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownEngine(pub String);
+
+impl fmt::Display for UnknownEngine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let known: Vec<_> = Engine::ALL.iter().map(|engine| engine.name()).collect();
+        let known = known.join(", ");
+        write!(
+            f,
+            "no engine has the name {:?}; the names are {known}",
+            self.0
+        )
+    }
+}
+
+impl Error for UnknownEngine {}
 
 /// A program in the form that its engine runs.
 pub(crate) enum Prepared {
@@ -64,9 +76,8 @@ pub(crate) enum Prepared {
 }
 
 impl Prepared {
-    /// Prepares a program for an engine, native code in the pool's memory. Where
-    /// there is no native code to be had (another processor, a system that gives
-    /// no executable memory), it is prepared for the interpreter.
+    /// Prepares a program for an engine, with native code in the pool's memory, or for
+    /// the threaded interpreter where there is no native code.
     pub(crate) fn new(
         program: &Checked,
         semantics: Semantics,
@@ -87,7 +98,7 @@ impl Prepared {
         Prepared::Interp(code)
     }
 
-    /// What runs it on packets' bytes alone, where that is all that it wants.
+    /// The entry for packets' bytes alone, if the program reads nothing else.
     pub(crate) fn on_packets(&self) -> Option<OnPackets<'_>> {
         match self {
             Prepared::Jit(code) => code.on_packets(),
@@ -103,7 +114,7 @@ impl Prepared {
         }
     }
 
-    /// What runs it.
+    /// The engine that runs it.
     pub(crate) fn engine(&self) -> Engine {
         match self {
             Prepared::Classic(_) => Engine::Classic,

@@ -1,40 +1,101 @@
 //! Beebox, the Linux BPF machine in user space: the library to embed.
 //!
+//! | to | use |
+//! |---|---|
+//! | run a packet filter | [`Filter`], [`Expression`] |
+//! | filter captures | [`captures`] |
+//! | read and write filters as text | [`text`] |
+//! | run a seccomp filter, or ask what it does | [`seccomp`] |
+//! | open, inspect and link objects (`.bpf.o`) | [`object`] |
+//! | run eBPF instructions that nothing verified | [`raw`] |
+//!
+//! Every type in a signature of this crate is exported from it, and every error
+//! implements [`std::error::Error`].
+//!
+//! # Filter a capture by an expression
+//!
 //! ```
-//! use beebox::{Engine, Filter, Metadata, Packet, Rules, Semantics, SockFilter};
+//! use beebox::Expression;
+//! use beebox::captures::{self, Input};
 //!
-//! // "Is it IPv4?": ldh [12]; jeq #0x800; ret #-1; ret #0
-//! let program = [
-//!     SockFilter::new(0x28, 0, 0, 12),
-//!     SockFilter::new(0x15, 0, 1, 0x800),
-//!     SockFilter::new(0x06, 0, 0, u32::MAX),
-//!     SockFilter::new(0x06, 0, 0, 0),
-//! ];
-//! let filter = Filter::new(&program, Rules::Capture, Semantics::Capture, Engine::Interp)?;
-//! let mut runner = filter.runner(1);
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! #   std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))?;
+//! #   if let Err(beebox::FilterError::NoLibpcap(_)) = Expression::new("") { return Ok(()); }
+//!     // The system's libpcap compiles it, once for each link type of the capture.
+//!     let ssh = Expression::new("tcp port 22")?;
+//!     let found = captures::count(Input::open_path("examples/sample.pcap")?, &ssh)?;
+//!     println!("{} of {} packets match", found.matched, found.packets);
+//! #   assert_eq!((found.matched, found.packets), (100, 298));
+//!     Ok(())
+//! }
+//! ```
 //!
-//! let frame = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x08, 0x00, 0x45];
-//! let packet = Packet::captured(&frame, 60, &Metadata::UNKNOWN);
-//! assert_eq!(runner.run(&packet), Ok(u32::MAX));
-//! # Ok::<(), beebox::Refusal>(())
+//! # Ask what a seccomp filter does
+//!
+//! ```
+//! use beebox::seccomp::{Action, Arch, SeccompFilter, call};
+//!
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! #   std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))?;
+//!     let filter = SeccompFilter::parse(&std::fs::read("examples/sandbox.asm")?)?;
+//!     let openat = call(Arch::X86_64, "openat", [0; 6]).ok_or("no such call")?;
+//!     assert_eq!(filter.decide(&openat), Action::Errno(1));
+//!
+//!     // All calls with all arguments at once.
+//!     let mut analysis = filter.analyze().map_err(|_| "too complex")?;
+//!     let table = analysis.table(Arch::X86_64).map_err(|_| "too complex")?;
+//!     for group in &table.groups {
+//!         for case in &group.cases {
+//!             println!("{} calls: {} when {}", group.calls.len(), case.action, case.when);
+//!         }
+//!     }
+//! #   assert!(table.groups.len() >= 3);
+//!     Ok(())
+//! }
+//! ```
+//!
+//! # Open an object and list what it needs
+//!
+//! ```
+//! use beebox::object::Object;
+//!
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! #   std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))?;
+//!     let file = std::fs::read("examples/traffic/traffic.bpf.o")?;
+//!     let object = Object::open(&file)?;
+//!     let needs = object.overview().needs();
+//!     for need in &needs {
+//!         if let Some(since) = need.since {
+//!             let name = need.name_in(&object);
+//!             println!("Linux {}: {} {name}", since.release, need.category());
+//!         }
+//!     }
+//! #   assert_eq!(needs[0].name_in(&object), "bpf_ringbuf_reserve");
+//!     Ok(())
+//! }
 //! ```
 #![forbid(unsafe_code)]
 
 pub mod captures;
 mod engine;
+mod error;
+mod expression;
 mod filter;
 mod kernel;
 pub mod raw;
-mod seccomp;
+pub mod seccomp;
+pub mod text;
 
 pub use ::object;
 pub use ::program;
-pub use classic::{Endless, Refusal, Rules, SeccompData, Semantics};
-pub use engine::Engine;
-pub use filter::{Filter, Runner};
-pub use isa::classic::SockFilter;
-pub use jit::memory::Pool;
+pub use classic::run::{Next, Step};
+pub use classic::{Checked, JumpLimitExceeded, Refusal, Rule, Rules, Semantics, Stage};
+pub use engine::{Engine, UnknownEngine};
+pub use error::FilterError;
+pub use expression::Expression;
+pub use filter::{Filter, FilterBuilder, Runner};
+pub use isa::classic::{Insn as ClassicInsn, SockFilter};
+pub use jit::memory::{Options as PoolOptions, Pool, Writing};
 pub use jit::perf;
 pub use kernel::RunningKernel;
 pub use packet::{Device, Metadata, Packet, VlanTag};
-pub use seccomp::SeccompFilter;

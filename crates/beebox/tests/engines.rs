@@ -3,7 +3,8 @@
 //! comparison makes (default 300,000).
 
 use beebox::{
-    Endless, Engine, Filter, Metadata, Packet, Rules, SeccompData, SeccompFilter, Semantics,
+    Engine, Filter, JumpLimitExceeded, Metadata, Packet, Rules, Semantics,
+    seccomp::{SeccompData, SeccompFilter},
 };
 use isa::classic::SockFilter;
 use testkit::engines::{PACKETS_PER_PROGRAM, compare_engines};
@@ -25,12 +26,16 @@ fn run_all(
     packets: &[Packet<'_>],
     semantics: Semantics,
     engine: Engine,
-) -> Vec<Result<u32, Endless>> {
-    let filter = Filter::new(program, Rules::Socket, semantics, engine)
+) -> Vec<Result<u32, JumpLimitExceeded>> {
+    let filter = Filter::builder()
+        .rules(Rules::Socket)
+        .semantics(semantics)
+        .engine(engine)
+        .build(program)
         .expect("generated programs are valid");
     packets
         .iter()
-        .map(|packet| filter.runner(7).run(packet))
+        .map(|packet| filter.seeded_runner(7).run(packet))
         .collect()
 }
 
@@ -73,8 +78,11 @@ fn all_are_classic_with_capture_semantics() {
 fn all_are_classic_on_system_calls() {
     let values = |engine| {
         move |program: &[SockFilter], packets: &[Packet<'_>], values: &mut Vec<u32>| {
-            let mut filter =
-                SeccompFilter::new(program, engine).expect("generated programs are valid");
+            let filter = SeccompFilter::builder()
+                .engine(engine)
+                .build(program)
+                .expect("generated programs are valid");
+            let mut filter = filter.runner();
             values.extend(
                 packets
                     .iter()
@@ -127,11 +135,13 @@ fn loops_of_capture_filters_agree() {
     let mut bytes = vec![1u8; 300];
     bytes.push(0);
     let both = Engine::ALL.iter().map(|&engine| {
-        let filter = Filter::new(&program, Rules::Capture, Semantics::Capture, engine)
+        let filter = Filter::builder()
+            .engine(engine)
+            .build(&program)
             .expect("capture rules allow backward jumps");
         let run = |data: &[u8]| {
             filter
-                .runner(1)
+                .runner()
                 .run(&Packet::whole(data, &beebox::Metadata::UNKNOWN))
         };
         (0..=bytes.len())
@@ -150,10 +160,12 @@ fn endless_loops_end_alike() {
         SockFilter::new(0x06, 0, 0, 1),
     ];
     for &engine in Engine::ALL {
-        let filter = Filter::new(&program, Rules::Capture, Semantics::Capture, engine)
+        let filter = Filter::builder()
+            .engine(engine)
+            .build(&program)
             .expect("capture rules allow backward jumps");
         let packet = Packet::whole(&[], &beebox::Metadata::UNKNOWN);
-        assert_eq!(filter.runner(1).run(&packet), Err(Endless));
+        assert_eq!(filter.runner().run(&packet), Err(JumpLimitExceeded));
     }
 }
 

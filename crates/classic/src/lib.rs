@@ -20,7 +20,7 @@ pub mod text;
 
 pub use check::{Checked, EINVAL, ENOMEM, Refusal, Rule, Rules, Stage, check};
 pub use convert::{Converted, convert};
-pub use run::{BACKWARD_JUMPS, Endless, Program};
+pub use run::{BACKWARD_JUMPS, JumpLimitExceeded, Program};
 pub use seccomp_data::SeccompData;
 
 /// What a run means by the length of a packet and its bounds.

@@ -17,6 +17,7 @@ mod trace;
 
 pub use trace::{Next, Step};
 
+use std::fmt;
 use std::hint::cold_path;
 
 use isa::classic::MEMORY_WORDS;
@@ -34,10 +35,20 @@ use trace::{Observer, Tracer, Unobserved};
 /// a megabyte of headers.
 pub const BACKWARD_JUMPS: u64 = 1 << 16;
 
-/// A run that was stopped, because it jumped backwards more than
-/// [`BACKWARD_JUMPS`] times.
+/// The run took more than [`BACKWARD_JUMPS`] backward jumps and was stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Endless;
+pub struct JumpLimitExceeded;
+
+impl fmt::Display for JumpLimitExceeded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "the filter exceeded the limit of {BACKWARD_JUMPS} backward jumps"
+        )
+    }
+}
+
+impl std::error::Error for JumpLimitExceeded {}
 
 /// A checked program, prepared for the plain interpreter.
 #[derive(Clone, Debug)]
@@ -62,7 +73,11 @@ impl Program {
 
     /// Runs on a packet: the value returned.
     #[inline]
-    pub fn run(&self, packet: &Packet<'_>, random: &mut dyn Random) -> Result<u32, Endless> {
+    pub fn run(
+        &self,
+        packet: &Packet<'_>,
+        random: &mut dyn Random,
+    ) -> Result<u32, JumpLimitExceeded> {
         self.observed(packet, random, &mut Unobserved)
     }
 
@@ -72,14 +87,14 @@ impl Program {
         packet: &Packet<'_>,
         random: &mut dyn Random,
         report: &mut dyn FnMut(Step),
-    ) -> Result<u32, Endless> {
+    ) -> Result<u32, JumpLimitExceeded> {
         let mut tracer = Tracer::new(report);
         let outcome = self.observed(packet, random, &mut tracer);
         tracer.finish(outcome)
     }
 
     /// Runs on a system call's data: the value returned.
-    pub fn run_seccomp(&self, data: &SeccompData) -> Result<u32, Endless> {
+    pub fn run_seccomp(&self, data: &SeccompData) -> Result<u32, JumpLimitExceeded> {
         run(&self.ops, Call(data), &mut Unobserved)
     }
 
@@ -88,7 +103,7 @@ impl Program {
         &self,
         data: &SeccompData,
         report: &mut dyn FnMut(Step),
-    ) -> Result<u32, Endless> {
+    ) -> Result<u32, JumpLimitExceeded> {
         let mut tracer = Tracer::new(report);
         let outcome = run(&self.ops, Call(data), &mut tracer);
         tracer.finish(outcome)
@@ -100,7 +115,7 @@ impl Program {
         packet: &Packet<'_>,
         random: &mut dyn Random,
         observer: &mut O,
-    ) -> Result<u32, Endless> {
+    ) -> Result<u32, JumpLimitExceeded> {
         let data = packet.data();
         match self.semantics {
             Semantics::Capture => run(
@@ -132,7 +147,11 @@ impl Program {
 // the cases of two instructions: what goes through the head half as often depends on
 // its place half as much.
 #[inline(never)]
-fn run<I: Input, O: Observer>(ops: &[Op], mut input: I, observer: &mut O) -> Result<u32, Endless> {
+fn run<I: Input, O: Observer>(
+    ops: &[Op],
+    mut input: I,
+    observer: &mut O,
+) -> Result<u32, JumpLimitExceeded> {
     /// The value of a load, or the end of the run.
     macro_rules! load {
         ($bytes:expr) => {
@@ -232,7 +251,7 @@ fn run<I: Input, O: Observer>(ops: &[Op], mut input: I, observer: &mut O) -> Res
             Code::Back => {
                 backward_jumps += 1;
                 if backward_jumps > BACKWARD_JUMPS {
-                    return Err(Endless);
+                    return Err(JumpLimitExceeded);
                 }
                 pc = k as usize;
             }
@@ -337,7 +356,7 @@ mod tests {
         );
         let packet = Packet::whole(&[], &Metadata::UNKNOWN);
         let outcome = endless.run(&packet, &mut SplitMix::new(1));
-        assert_eq!(outcome, Err(Endless));
+        assert_eq!(outcome, Err(JumpLimitExceeded));
     }
 
     #[test]

@@ -12,12 +12,12 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use beebox::captures::{self, Options, Output, Stop, Tally};
-use beebox::{Engine, Semantics};
+use beebox::{Engine, FilterError, JumpLimitExceeded, Semantics};
 
 use crate::answer::{Answer, Failure};
 use inputs::NamedInput;
 use profile::Profile;
-use programs::{Chosen, Refused};
+use programs::Chosen;
 use summary::Summary;
 
 /// Filter packet captures
@@ -212,15 +212,15 @@ fn threads(args: &Args, programs: &Chosen) -> usize {
 }
 
 /// What to say about a capture that was not read to its end.
-fn stopped(stop: Stop<Refused>, name: &str, programs: &Chosen, args: &Args) -> Failure {
+fn stopped(stop: Stop<FilterError>, name: &str, programs: &Chosen, args: &Args) -> Failure {
     match stop {
         Stop::Capture(error) => inputs::unreadable(name, &error),
         Stop::Program { packet, refusal } => {
             programs.refused(&refusal, &format!("{name}: packet {packet}"))
         }
-        Stop::Endless { packet } => Failure::new(format_args!(
-            "{name}: the filter goes round in circles on packet {packet}"
-        )),
+        Stop::JumpLimit { packet } => {
+            Failure::new(format_args!("{name}: packet {packet}: {JumpLimitExceeded}"))
+        }
         Stop::Output(error) => output::failure(args.write.as_deref(), &error),
     }
 }

@@ -5,11 +5,10 @@ use std::fs::File;
 use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
-use capture::{Interface, LinkType, PcapHeader, Resolution};
-use classic::text::{self, ByteOrder, Form, MAX_BYTES, Place, Problem, ReadError, dump_line};
-use classic::{Checked, Refusal, Rules, check};
-use isa::classic::SockFilter;
-use sys::libpcap::Libpcap;
+use beebox::captures::LinkType;
+use beebox::text::{self, ByteOrder, Form, MAX_BYTES, Place, Problem, ReadError, dump_line};
+use beebox::{Checked, Expression, FilterError, Refusal, Rules, SockFilter};
+use classic::check;
 
 use crate::answer::Failure;
 use crate::object_input::ObjectFile;
@@ -97,42 +96,21 @@ fn compile(
     link_type: LinkType,
     snaplen: u32,
 ) -> Result<Vec<SockFilter>, Failure> {
-    use sys::libpcap::Refused;
-    let interface = Interface {
-        link_type,
-        snaplen,
-        resolution: Resolution::MICROSECONDS,
-        time_offset: 0,
-        order: capture::ByteOrder::Little,
-    };
-    let header = PcapHeader::new(interface);
-    load_libpcap()?
-        .compile(header.raw(), expression)
-        .map_err(|refused| match refused {
-            Refused::Expression(message) => {
-                Failure::new(format_args!("libpcap refuses {expression:?}: {message}"))
-            }
-            Refused::Header(message) => Failure::new(format_args!(
-                "libpcap does not know link type {}: {message}",
-                link_type.0
-            )),
-            Refused::Nul => Failure::new("the expression contains a NUL"),
-            Refused::OutOfMemory => Failure::new("there is no memory for libpcap"),
-        })
+    let compiled =
+        Expression::new(expression).and_then(|expression| expression.program(link_type, snaplen));
+    compiled.map_err(|error| filter_failure(&error))
 }
 
-/// The system's libpcap.
-pub(crate) fn load_libpcap() -> Result<Libpcap, Failure> {
-    Libpcap::load().map_err(|absent| {
-        let reasons = absent.reasons.join("; ");
-        Failure::new(format_args!(
-            "an expression needs libpcap, which can't be loaded: {reasons}"
-        ))
-        .hint(
-            "install it (Debian and Ubuntu: apt install libpcap0.8), \
-             or take a compiled filter instead: tcpdump -ddd EXPR prints one (beebox filter has -F for it)",
-        )
-    })
+/// What to say about a filter that can't be made.
+pub(crate) fn filter_failure(error: &FilterError) -> Failure {
+    match error {
+        FilterError::Rule { refusal, program } => refused(program, *refusal),
+        FilterError::NoLibpcap(_) => Failure::new(error).hint(
+            "apt install libpcap0.8 (Debian and Ubuntu), or take a compiled filter instead: \
+             tcpdump -ddd EXPR prints one (beebox filter has -F for it)",
+        ),
+        error => Failure::new(error),
+    }
 }
 
 /// What the forms are called on the command line.

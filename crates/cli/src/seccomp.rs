@@ -58,7 +58,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
 }
 
 /// The symbolic run gave up.
-fn too_complex(_: seccomp::TooComplex) -> Failure {
+fn too_complex(_: beebox::seccomp::TooComplex) -> Failure {
     Failure::new("this filter computes with its inputs in too many ways to follow them all")
         .hint("beebox seccomp eval for single calls")
 }

@@ -388,7 +388,7 @@ const MISTAKES: &[(&[&str], &str)] = &[
     (&["-F", "tcp.ddd", "empty"], "nothing in it"),
     (
         &["-F", "tcp.ddd", "day.pcap", "--engine", "steam"],
-        "no engine is called",
+        "no engine has the name",
     ),
 ];
 

@@ -12,10 +12,9 @@ use std::fmt;
 use btf::Kind;
 use btf::core::Path;
 use btf::ext::CoreQuestion;
-use object::overview::{Need, Overview, Site, Thing, Trial};
+use object::overview::{Need, Overview, Site, Trial};
 use object::sections::Role;
 use object::{Object, Referent, SourceLine};
-use spec::helpers;
 
 pub use json::object_json;
 pub use text::object_text;
@@ -39,26 +38,7 @@ pub struct Shown<'s, 'a> {
 
 /// A thing by its category and name.
 fn thing(object: &Object<'_>, need: &Need) -> (&'static str, String) {
-    match need.thing {
-        Thing::Helper(number) => {
-            let known = helpers::helper(number);
-            let unnamed = || format!("number {number}");
-            (
-                "helper",
-                known.map_or_else(unnamed, |known| known.name.to_owned()),
-            )
-        }
-        Thing::Kfunc(id) => {
-            let wanted = object.externs().get(id);
-            let name = wanted.map(|wanted| wanted.name.clone());
-            ("kfunc", name.unwrap_or_default())
-        }
-        Thing::MapKind(kind) => ("map type", kind.name().to_owned()),
-        Thing::MapFlag(name) => ("map flag", name.to_owned()),
-        Thing::ProgramType(kind) => ("program type", kind.name().to_owned()),
-        Thing::AttachType(attach) => ("attach type", attach.name().to_owned()),
-        Thing::Feature(feature) => ("", feature.name().to_owned()),
-    }
+    (need.category(), need.name_in(object))
 }
 
 /// A thing in words.

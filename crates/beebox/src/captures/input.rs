@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::sync::Arc;
 
 use capture::{Compression, Error, Event, Format, Framing, Interface, Reader};
@@ -17,6 +18,12 @@ pub struct Input {
 }
 
 impl Input {
+    /// A capture in the file with a name, compressed or not.
+    pub fn open_path(path: impl AsRef<Path>) -> Result<Input, Error> {
+        let file = File::open(path);
+        Input::open(file.map_err(|source| Error::Io { offset: 0, source })?)
+    }
+
     /// A capture in a file (or pipe, or terminal), compressed or not.
     pub fn open(mut file: File) -> Result<Input, Error> {
         let failed = |source| Error::Io { offset: 0, source };

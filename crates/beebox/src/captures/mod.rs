@@ -20,9 +20,16 @@ mod scan;
 #[cfg(test)]
 mod tests;
 
+use std::error::Error;
+use std::fmt;
 use std::io::{self, Write};
 
-use capture::{Encoder, Shape};
+use capture::Encoder;
+
+pub use capture::{
+    Block, ByteOrder, Common, Compression, Error as CaptureError, Event, Fault, Format, Interface,
+    Layout, LinkType, PcapHeader, Problem, Record, Resolution, Shape, Timestamp, describe,
+};
 
 pub use input::Input;
 pub use programs::Programs;
@@ -90,8 +97,8 @@ pub enum Stop<E> {
         /// Why.
         refusal: E,
     },
-    /// The filter went round in circles on a packet.
-    Endless {
+    /// The filter exceeded its limit of backward jumps on a packet.
+    JumpLimit {
         /// Its number, from 1.
         packet: u64,
     },
@@ -104,10 +111,35 @@ impl<E> Stop<E> {
     fn after(mut self, packets: u64) -> Stop<E> {
         match &mut self {
             Stop::Capture(capture::Error::Fault(fault)) => fault.packets += packets,
-            Stop::Program { packet, .. } | Stop::Endless { packet } => *packet += packets,
+            Stop::Program { packet, .. } | Stop::JumpLimit { packet } => *packet += packets,
             Stop::Capture(capture::Error::Io { .. }) | Stop::Output(_) => {}
         }
         self
+    }
+}
+
+impl<E: fmt::Display> fmt::Display for Stop<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Stop::Capture(error) => write!(f, "{error}"),
+            Stop::Program { packet: 0, refusal } => write!(f, "{refusal}"),
+            Stop::Program { packet, refusal } => write!(f, "packet {packet}: {refusal}"),
+            Stop::JumpLimit { packet } => {
+                write!(f, "packet {packet}: {}", classic::JumpLimitExceeded)
+            }
+            Stop::Output(error) => write!(f, "writing the packets that match: {error}"),
+        }
+    }
+}
+
+impl<E: Error + 'static> Error for Stop<E> {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Stop::Capture(error) => Some(error),
+            Stop::Program { refusal, .. } => Some(refusal),
+            Stop::JumpLimit { .. } => None,
+            Stop::Output(error) => Some(error),
+        }
     }
 }
 
@@ -130,6 +162,29 @@ impl Output<'_> {
         Encoder::new(self.shape, format, options.snaplen).start_file(&mut start);
         self.file.write_all(&start)
     }
+}
+
+/// Counts the packets of a capture that match, in one thread.
+pub fn count<P: Programs>(input: Input, programs: &P) -> Result<Tally, Stop<P::Refusal>> {
+    let (tally, result) = filter_capture(input, programs, &Options::default(), None, &mut |_| ());
+    result.map(|()| tally)
+}
+
+/// Copies the packets of a capture that match to a capture of the same format, in one
+/// thread.
+pub fn copy<P: Programs>(
+    input: Input,
+    programs: &P,
+    mut to: impl Write,
+) -> Result<Tally, Stop<P::Refusal>> {
+    let options = Options::default();
+    let mut output = Output {
+        shape: Shape::holding(&[input.format()]),
+        file: &mut to,
+    };
+    output.start_file(&options).map_err(Stop::Output)?;
+    let (tally, result) = filter_capture(input, programs, &options, Some(&mut output), &mut |_| ());
+    result.map(|()| tally)
 }
 
 /// Filters one capture. Gives what was seen and kept, and why it stopped if that

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::ptr;
 
 use capture::{Block, Encoder, Event, Framing, Passed, Reader, Record, describe};
-use classic::{Endless, Semantics};
+use classic::{JumpLimitExceeded, Semantics};
 use packet::{Metadata, Packet};
 
 use super::input::Source;
@@ -249,14 +249,14 @@ const UNKNOWN: usize = usize::MAX;
 /// Why there is no verdict.
 enum Refused<E> {
     Program(E),
-    Endless,
+    JumpLimit,
 }
 
 impl<E> Refused<E> {
     fn at(self, packet: u64) -> Stop<E> {
         match self {
             Refused::Program(refusal) => Stop::Program { packet, refusal },
-            Refused::Endless => Stop::Endless { packet },
+            Refused::JumpLimit => Stop::JumpLimit { packet },
         }
     }
 }
@@ -309,7 +309,7 @@ impl<'p, P: Programs> Judges<'p, P> {
                     false
                 }
                 // It comes again where it is reported.
-                Err(Endless) => false,
+                Err(JumpLimitExceeded) => false,
             }
         });
         (passed, keeps)
@@ -324,7 +324,7 @@ impl<'p, P: Programs> Judges<'p, P> {
         };
         self.judges[index]
             .keeps(record)
-            .map_err(|_| Refused::Endless)
+            .map_err(|_| Refused::JumpLimit)
     }
 
     /// The first packet of an interface.
@@ -338,7 +338,7 @@ impl<'p, P: Programs> Judges<'p, P> {
         let index = known.unwrap_or_else(|| {
             self.judges.push(Judge {
                 filter,
-                runner: filter.runner(SEED),
+                runner: filter.seeded_runner(SEED),
             });
             self.judges.len() - 1
         });
@@ -353,7 +353,7 @@ impl<'p, P: Programs> Judges<'p, P> {
 
 impl Judge<'_> {
     #[inline(always)]
-    fn keeps(&mut self, record: &Record<'_>) -> Result<bool, Endless> {
+    fn keeps(&mut self, record: &Record<'_>) -> Result<bool, JumpLimitExceeded> {
         if self.filter.semantics() == Semantics::Kernel {
             return self.keeps_in_kernel(record);
         }
@@ -363,7 +363,7 @@ impl Judge<'_> {
 
     /// A packet as Linux would have shown it to a packet socket.
     #[inline(never)]
-    fn keeps_in_kernel(&mut self, record: &Record<'_>) -> Result<bool, Endless> {
+    fn keeps_in_kernel(&mut self, record: &Record<'_>) -> Result<bool, JumpLimitExceeded> {
         let meta = describe(record.interface(), record.interface_id(), record.data());
         Ok(self.runner.run(&Packet::whole(record.data(), &meta))? != 0)
     }

@@ -8,7 +8,7 @@ use isa::classic::SockFilter;
 use spec::{Random, SplitMix};
 
 use super::{Input, Options, Output, Tally, filter_in_segments};
-use crate::{Engine, Filter, Rules, Semantics};
+use crate::{Engine, Filter};
 
 /// What a run gives: counts, how it ended, bytes.
 type Answer = (Tally, String, Vec<u8>);
@@ -21,7 +21,8 @@ fn filter() -> Filter {
         SockFilter::new(0x06, 0, 0, 0),
         SockFilter::new(0x06, 0, 0, u32::MAX),
     ];
-    Filter::new(&program, Rules::Capture, Semantics::Capture, Engine::Interp).unwrap()
+    let settings = Filter::builder().engine(Engine::Interp);
+    settings.build(&program).unwrap()
 }
 
 fn answer(bytes: &[u8], options: Options, segment: u64) -> Answer {

@@ -258,7 +258,9 @@ impl<'c> Prepared<'c> {
         let filters: Vec<Filter> = Engine::ALL
             .iter()
             .map(|&engine| {
-                Filter::new(&self.program, Rules::Capture, Semantics::Capture, engine)
+                Filter::builder()
+                    .engine(engine)
+                    .build(&self.program)
                     .expect("the program was checked")
             })
             .collect();
@@ -271,7 +273,7 @@ impl<'c> Prepared<'c> {
 
         let mut race = Race::new(workload, frames);
         for filter in &filters {
-            let mut runner = filter.runner(1);
+            let mut runner = filter.runner();
             race.add(filter.engine().name(), move |frame: &Frame<'_>| {
                 let packet = Packet::captured(frame.data, frame.wire_len, &Metadata::UNKNOWN);
                 runner.run(&packet).unwrap_or(NO_ANSWER)
@@ -365,7 +367,10 @@ fn race_one_ancillary(
     let filters: Vec<Filter> = Engine::ALL
         .iter()
         .map(|&engine| {
-            Filter::new(program, Rules::Socket, Semantics::Kernel, engine)
+            Filter::builder()
+                .semantics(Semantics::Kernel)
+                .engine(engine)
+                .build(program)
                 .expect("the committed program is valid")
         })
         .collect();
@@ -380,7 +385,7 @@ fn race_one_ancillary(
             .collect();
         let mut race = Race::new(&workload, &packets);
         for filter in &filters {
-            let mut runner = filter.runner(1);
+            let mut runner = filter.runner();
             race.add(filter.engine().name(), move |packet: &Packet<'_>| {
                 runner.run(packet).unwrap_or(NO_ANSWER)
             });

@@ -1,7 +1,8 @@
 //! Seccomp filters: a list of allowed system calls, compared one by one as
 //! libseccomp writes it by default.
 
-use beebox::{Engine, SeccompData, SeccompFilter, SockFilter};
+use beebox::seccomp::{SeccompData, SeccompFilter};
+use beebox::{Engine, SockFilter};
 use classic::{Rules, Semantics, check, convert};
 use sys::libpcap::Libpcap;
 
@@ -117,10 +118,17 @@ fn race_on_call(
     let rbpf = peer::machine(&for_rbpf).map_err(unfit)?;
 
     let calls = [Call::new(number)];
+    let filters: Vec<(Engine, SeccompFilter)> = Engine::ALL
+        .iter()
+        .map(|&engine| {
+            let filter = SeccompFilter::builder().engine(engine).build(&program);
+            (engine, filter.expect("the program is valid"))
+        })
+        .collect();
     let mut race = Race::new(workload, &calls);
-    for &engine in Engine::ALL {
-        let mut filter = SeccompFilter::new(&program, engine).expect("the program is valid");
-        race.add(engine.name(), move |call: &Call| filter.run(&call.data));
+    for (engine, filter) in &filters {
+        let mut runner = filter.runner();
+        race.add(engine.name(), move |call: &Call| runner.run(&call.data));
     }
     if let Some(theirs) = &theirs {
         race.add(LIBPCAP, |call: &Call| theirs.run(&call.swapped, 64));
@@ -169,8 +177,10 @@ mod tests {
     #[test]
     fn the_filter_allows_the_list_and_nothing_else() {
         let allowed = allowed(200);
-        let mut filter = SeccompFilter::new(&compare_one_by_one(&allowed), Engine::Classic)
-            .expect("the program is valid");
+        let settings = SeccompFilter::builder().engine(Engine::Classic);
+        let filter = settings.build(&compare_one_by_one(&allowed));
+        let filter = filter.expect("the program is valid");
+        let mut filter = filter.runner();
         for number in 0..500 {
             let expected = if allowed.contains(&number) {
                 ALLOW

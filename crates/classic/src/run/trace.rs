@@ -1,6 +1,6 @@
 //! Watching a run: what each executed instruction did.
 
-use super::Endless;
+use super::JumpLimitExceeded;
 
 /// What one executed instruction did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,12 +57,15 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    pub(super) fn finish(self, outcome: Result<u32, Endless>) -> Result<u32, Endless> {
+    pub(super) fn finish(
+        self,
+        outcome: Result<u32, JumpLimitExceeded>,
+    ) -> Result<u32, JumpLimitExceeded> {
         if let Some(at) = self.current {
             let (a, x) = self.registers;
             let next = match outcome {
                 Ok(value) => Next::End(value),
-                Err(Endless) => Next::Stopped,
+                Err(JumpLimitExceeded) => Next::Stopped,
             };
             (self.report)(Step { at, a, x, next });
         }

@@ -6,8 +6,7 @@ use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use beebox::captures::Input;
-use capture::{Error, Fault, Problem};
+use beebox::captures::{CaptureError, Fault, Input, Problem};
 
 use crate::answer::Failure;
 
@@ -87,10 +86,10 @@ fn open(path: &Path) -> Result<NamedInput, Failure> {
 }
 
 /// What to say about a capture that can't be read (on).
-pub(super) fn unreadable(name: &str, error: &Error) -> Failure {
+pub(super) fn unreadable(name: &str, error: &CaptureError) -> Failure {
     let failure = Failure::new(format_args!("{name}: {error}"));
     match error {
-        Error::Fault(Fault {
+        CaptureError::Fault(Fault {
             problem: Problem::UnknownFormat { .. },
             ..
         }) => failure.hint("captures are pcap or pcapng files, plain or in .gz or .zst"),

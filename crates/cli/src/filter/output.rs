@@ -6,8 +6,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use beebox::captures::Output;
-use capture::Shape;
+use beebox::captures::{Output, Shape};
 
 use super::inputs::NamedInput;
 use crate::answer::Failure;

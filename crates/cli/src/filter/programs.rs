@@ -1,64 +1,29 @@
-//! The filter that was chosen: one compiled filter for all packets, or an
-//! expression that becomes a program for each link type.
+//! The filter of `beebox filter`: one compiled filter for all packets, or an
+//! expression that becomes a filter for each link type.
 
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::Arc;
 
-use beebox::captures::Programs;
-use beebox::{Engine, Filter, Refusal, Rules, Semantics, SockFilter};
-use capture::{ByteOrder, Interface, LinkType, PcapHeader};
+use beebox::captures::{Interface, Programs};
+use beebox::{Engine, Expression, Filter, FilterError, Semantics, SockFilter};
 use isa::classic::{AD_OFFSET, Extension, Insn};
-use sys::libpcap::{self, Libpcap};
 
 use super::inputs::{self, NamedInput};
 use super::profile::Profile;
 use crate::answer::Failure;
-use crate::program_input::{load_libpcap, read_program, refused};
+use crate::program_input::{filter_failure, read_program};
 
-/// The filter that was chosen.
-pub(super) struct Chosen {
-    source: Source,
-    semantics: Semantics,
-    engine: Engine,
-    /// Where the profiler reads about native code.
-    profile: Option<Profile>,
-}
-
-enum Source {
-    Compiled {
-        filter: Filter,
-        program: Vec<SockFilter>,
-    },
-    Expression {
-        libpcap: Libpcap,
-        text: String,
-        compiled: Link,
-    },
-}
-
-/// What was compiled so far: a list to which threads append and from which
-/// nothing is taken, so that a filter in it can be lent for good.
-type Link = OnceLock<Box<Compiled>>;
-
-struct Compiled {
-    /// What the program depends on.
-    target: (LinkType, ByteOrder),
-    result: Result<Filter, Refused>,
-    next: Link,
-}
-
-/// Why there is no filter for an interface.
-#[derive(Clone)]
-pub(super) enum Refused {
-    /// libpcap refuses the expression.
-    Libpcap(libpcap::Refused),
-    /// What libpcap made is not allowed in a socket.
-    Rules(Vec<SockFilter>, Refusal),
+/// The filter.
+pub(super) enum Chosen {
+    /// A compiled filter.
+    Compiled(Filter),
+    /// An expression, compiled for each link type.
+    Expression(Expression),
 }
 
 impl Chosen {
     /// Reads and checks the compiled filter, or loads what compiles the
-    /// expression.
+    /// expression. Native code is reported to `profile`.
     pub(super) fn new(
         compiled: Option<&Path>,
         expression: &str,
@@ -66,53 +31,48 @@ impl Chosen {
         engine: Engine,
         profile: Option<Profile>,
     ) -> Result<Chosen, Failure> {
-        let source = match compiled {
+        let settings = Filter::builder().semantics(semantics).engine(engine);
+        let profile = Arc::new(profile);
+        let name_code = |filter: &Filter, profile: &Option<Profile>, name: &str| {
+            let name = format!("filter {name}");
+            if let (Some(profile), Some(code)) = (profile, filter.native_code(&name)) {
+                // Without it the profile shows an address instead of a name.
+                let _ = profile.add(&code);
+            }
+        };
+        match compiled {
             Some(path) => {
                 let program = read_program(path, None)?;
-                let filter = Filter::new(&program, rules(semantics), semantics, engine)
-                    .map_err(|refusal| refused(&program, refusal).within(path.display()))?;
-                Source::Compiled { filter, program }
+                let filter = settings
+                    .build(&program)
+                    .map_err(|error| filter_failure(&error).within(path.display()))?;
+                name_code(&filter, &profile, &path.display().to_string());
+                Ok(Chosen::Compiled(filter))
             }
-            None => Source::Expression {
-                libpcap: load_libpcap()?,
-                text: expression.to_owned(),
-                compiled: Link::new(),
-            },
-        };
-        let chosen = Chosen {
-            source,
-            semantics,
-            engine,
-            profile,
-        };
-        if let (Source::Compiled { filter, .. }, Some(path)) = (&chosen.source, compiled) {
-            chosen.name_code(filter, &path.display().to_string());
-        }
-        Ok(chosen)
-    }
-
-    /// Tells the profiler which filter the native code is.
-    fn name_code(&self, filter: &Filter, name: &str) {
-        let name = format!("filter {name}");
-        if let (Some(profile), Some(code)) = (&self.profile, filter.native_code(&name)) {
-            // The profile then has an address where a name could be.
-            let _ = profile.add(&code);
+            None => {
+                let compiled = settings.expression(expression);
+                let name = expression.to_owned();
+                let named = move |filter: &Filter| name_code(filter, &profile, &name);
+                let compiled = compiled.map_err(|error| filter_failure(&error))?;
+                Ok(Chosen::Expression(compiled.on_compile(named)))
+            }
         }
     }
 
     /// What the user should know before the filter runs.
     pub(super) fn warning(&self) -> Option<String> {
-        let Source::Compiled { program, .. } = &self.source else {
+        let Chosen::Compiled(filter) = self else {
             return None;
         };
-        if self.semantics == Semantics::Kernel {
+        if filter.semantics() == Semantics::Kernel {
             return None;
         }
-        program.iter().enumerate().find_map(|(at, &insn)| {
+        let mut program = filter.checked().program().iter().enumerate();
+        program.find_map(|(at, &insn)| {
             let extension = ancillary(insn)?;
             Some(format!(
-                "instruction {at} asks for #{}, which no capture has: the load ends the filter \
-                 with 0, as beyond the packet (--semantics kernel runs it as Linux does)",
+                "instruction {at} loads #{}, which captures do not hold: the filter ends there \
+                 with 0 (--semantics kernel runs it as Linux does)",
                 extension.name()
             ))
         })
@@ -120,13 +80,12 @@ impl Chosen {
 
     /// True when two runs on one packet may differ.
     pub(super) fn draws_random_numbers(&self) -> bool {
-        let Source::Compiled { program, .. } = &self.source else {
+        let Chosen::Compiled(filter) = self else {
             return false;
         };
-        self.semantics == Semantics::Kernel
-            && program
-                .iter()
-                .any(|&insn| ancillary(insn) == Some(Extension::Random))
+        let mut program = filter.checked().program().iter();
+        filter.semantics() == Semantics::Kernel
+            && program.any(|&insn| ancillary(insn) == Some(Extension::Random))
     }
 
     /// Compiles for the first interface, so that a bad expression is refused
@@ -136,93 +95,36 @@ impl Chosen {
         match first.map_err(|error| inputs::unreadable(&named.name, &error))? {
             Some(interface) => match self.for_interface(&interface) {
                 Ok(_) => Ok(()),
-                Err(refusal) => Err(self.refused(&refusal, &named.name)),
+                Err(error) => Err(self.refused(&error, &named.name)),
             },
             None => Ok(()),
         }
     }
 
     /// What to say about an interface without a filter.
-    pub(super) fn refused(&self, refusal: &Refused, place: &str) -> Failure {
-        use libpcap::Refused::{Expression, Header, Nul, OutOfMemory};
-        let text = match &self.source {
-            Source::Expression { text, .. } => text.as_str(),
-            Source::Compiled { .. } => "",
-        };
-        match refusal {
-            Refused::Libpcap(Expression(message)) => {
-                let failure =
-                    Failure::new(format_args!("{place}: libpcap refuses {text:?}: {message}"));
-                match Path::new(text).is_file() {
-                    true => failure.hint(format_args!(
-                        "the first word is the expression; {text} is also a file: \
-                         beebox filter EXPR {text} …, or -F FILE for a compiled filter"
-                    )),
-                    false => failure,
-                }
+    pub(super) fn refused(&self, error: &FilterError, place: &str) -> Failure {
+        let failure = filter_failure(error);
+        match error {
+            FilterError::Expression { text, .. } if Path::new(text).is_file() => {
+                failure.within(place).hint(format_args!(
+                    "beebox filter EXPR {text}, or -F FILE for a compiled filter ({text} is also a \
+                     file)"
+                ))
             }
-            Refused::Libpcap(Header(message)) => Failure::new(format_args!(
-                "{place}: libpcap does not know this kind of capture: {message}"
-            )),
-            Refused::Libpcap(Nul) => Failure::new("the expression contains a NUL"),
-            Refused::Libpcap(OutOfMemory) => Failure::new("there is no memory for libpcap"),
-            Refused::Rules(program, refusal) => refused(program, *refusal),
+            FilterError::Expression { .. } | FilterError::LinkType(_) => failure.within(place),
+            _ => failure,
         }
-    }
-
-    fn compile(
-        &self,
-        libpcap: &Libpcap,
-        text: &str,
-        interface: &Interface,
-    ) -> Result<Filter, Refused> {
-        let header = PcapHeader::new(*interface);
-        let program = libpcap
-            .compile(header.raw(), text)
-            .map_err(Refused::Libpcap)?;
-        let filter = Filter::new(&program, rules(self.semantics), self.semantics, self.engine)
-            .map_err(|refusal| Refused::Rules(program, refusal))?;
-        self.name_code(&filter, text);
-        Ok(filter)
     }
 }
 
 impl Programs for Chosen {
-    type Refusal = Refused;
+    type Refusal = FilterError;
 
-    fn for_interface(&self, interface: &Interface) -> Result<&Filter, Refused> {
-        let (libpcap, text, mut link) = match &self.source {
-            Source::Compiled { filter, .. } => return Ok(filter),
-            Source::Expression {
-                libpcap,
-                text,
-                compiled,
-            } => (libpcap, text, compiled),
-        };
-        let target = (interface.link_type, interface.order);
-        loop {
-            // Another thread may append another link type first; then the search
-            // goes on.
-            let compiled = link.get_or_init(|| {
-                Box::new(Compiled {
-                    target,
-                    result: self.compile(libpcap, text, interface),
-                    next: Link::new(),
-                })
-            });
-            if compiled.target == target {
-                return compiled.result.as_ref().map_err(Refused::clone);
-            }
-            link = &compiled.next;
+    fn for_interface(&self, interface: &Interface) -> Result<&Filter, FilterError> {
+        match self {
+            Chosen::Compiled(filter) => Ok(filter),
+            Chosen::Expression(expression) => expression.for_interface(interface),
         }
-    }
-}
-
-/// The rules that a filter must obey to run with some semantics.
-fn rules(semantics: Semantics) -> Rules {
-    match semantics {
-        Semantics::Capture => Rules::Capture,
-        Semantics::Kernel => Rules::Socket,
     }
 }
 

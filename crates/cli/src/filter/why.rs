@@ -3,15 +3,11 @@
 use std::ffi::OsString;
 use std::fmt::Write as _;
 
-use beebox::captures::Programs;
-use beebox::{Filter, Metadata, Packet, Semantics};
-use capture::{Event, Record, describe};
-use classic::Program;
-use classic::run::{Next, Step};
-use classic::text::dump_line;
+use beebox::captures::{Event, Programs, Record, describe};
+use beebox::text::dump_line;
+use beebox::{Filter, JumpLimitExceeded, Metadata, Next, Packet, Semantics, Step};
 use isa::classic::{Insn, SockFilter};
 use serde::Serialize;
-use spec::SplitMix;
 
 use super::inputs;
 use super::programs::Chosen;
@@ -52,9 +48,7 @@ pub(super) fn explain(
                     return match path.verdict {
                         Some(0) => Ok(Answer::No),
                         Some(_) => Ok(Answer::Yes),
-                        None => Err(Failure::new(format_args!(
-                            "{place}: the filter goes round in circles"
-                        ))),
+                        None => Err(Failure::new(JumpLimitExceeded).within(place)),
                     };
                 }
             }
@@ -76,8 +70,7 @@ impl Path {
     fn of(filter: &Filter, record: &Record<'_>) -> Path {
         /// Steps that are shown of a filter with loops.
         const SHOWN: usize = 100_000;
-        let checked = filter.checked();
-        let program = Program::prepare(checked, filter.semantics());
+        let program = filter.checked().program();
         let meta = match filter.semantics() {
             Semantics::Capture => Metadata::UNKNOWN,
             Semantics::Kernel => describe(record.interface(), record.interface_id(), record.data()),
@@ -87,9 +80,9 @@ impl Path {
             Semantics::Kernel => Packet::whole(record.data(), &meta),
         };
         let mut steps = Vec::new();
-        let verdict = program.trace(&packet, &mut SplitMix::new(1), &mut |step| {
+        let verdict = filter.trace(&packet, &mut |step| {
             if steps.len() < SHOWN {
-                steps.push((checked.insns()[step.at].encode(), step));
+                steps.push((program[step.at], step));
             }
         });
         Path {
@@ -120,7 +113,7 @@ impl Path {
             writeln!(text, "{line:width$}  ; {}", effect(insn, step)).expect("strings take all");
         }
         text.push_str(&match self.verdict {
-            None => "stopped: it jumped backwards too often\n".to_owned(),
+            None => format!("stopped: {JumpLimitExceeded}\n"),
             Some(0) => "does not match: the filter returns 0\n".to_owned(),
             Some(value) => format!("matches: the filter returns {value}\n"),
         });

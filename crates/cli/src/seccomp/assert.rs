@@ -3,8 +3,9 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
+use beebox::Engine;
+use beebox::seccomp::{Expectation, Miss, read_expectations};
 use report::seccomp::{action_text, call_json, call_text};
-use seccomp::{Analysis, Expectation, Miss, read_expectations};
 
 use super::input::{ProfileOptions, install, read, read_bytes};
 use super::{Format, too_complex};
@@ -52,11 +53,11 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     if list.is_empty() {
         return Err(Failure::new(format!("{name}: no expectations")));
     }
-    let stack = install(&[read(&args.filter, &args.profiles)?])?;
-    let mut analysis = Analysis::new(&stack).map_err(too_complex)?;
+    let stack = install(&[read(&args.filter, &args.profiles)?], Engine::Classic)?;
+    let mut analysis = stack.analyze().map_err(too_complex)?;
     let mut misses = Vec::new();
     for expectation in &list {
-        if let Some(miss) = analysis.check(expectation, &stack).map_err(too_complex)? {
+        if let Some(miss) = analysis.check(expectation).map_err(too_complex)? {
             misses.push((expectation, miss));
         }
     }

@@ -2,10 +2,11 @@
 
 use std::fmt::Write;
 
+use beebox::Engine;
+use beebox::seccomp::FilterStack;
 use report::seccomp::finding_text;
-use seccomp::{Analysis, Filter, Stack};
 
-use super::input::{Inputs, refusal_text};
+use super::input::{Inputs, install_one, refusal_text};
 use crate::answer::{Answer, Failure};
 use crate::program_output::print;
 
@@ -29,11 +30,11 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     let programs = args.inputs.programs()?;
-    let mut stack = Stack::default();
+    let mut stack = FilterStack::default();
     let mut text = String::new();
     let mut answer = Answer::Yes;
     for program in &programs {
-        let installed = Filter::new(&program.insns).and_then(|filter| stack.install(filter));
+        let installed = install_one(program, Engine::Classic, &mut stack);
         let count = program.insns.len();
         let _ = match installed {
             Ok(()) => writeln!(text, "{}: accepted, {count} instructions", program.name),
@@ -46,7 +47,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     }
     // What is too complex to follow has been answered nevertheless.
     let findings = match answer {
-        Answer::Yes => Analysis::new(&stack).and_then(|mut analysis| analysis.findings(&stack)),
+        Answer::Yes => stack.analyze().and_then(|mut analysis| analysis.findings()),
         Answer::No => Ok(Vec::new()),
     };
     for finding in findings.unwrap_or_default() {

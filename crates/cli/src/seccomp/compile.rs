@@ -3,8 +3,8 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use classic::text::{ByteOrder, Form};
-use seccomp::profile::Shape;
+use beebox::seccomp::profile::Shape;
+use beebox::text::{ByteOrder, Form};
 
 use super::input::{ProfileOptions, read_bytes};
 use crate::answer::{Answer, Failure};

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use beebox::Engine;
 use report::seccomp::{differences_json, differences_text};
 
 use super::input::{ProfileOptions, install, read};
@@ -40,8 +41,9 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         read(&args.second, &args.profiles)?,
     );
     let names = [first.name.clone(), second.name.clone()];
-    let (first, second) = (install(&[first])?, install(&[second])?);
-    let differences = seccomp::diff(&first, &second).map_err(too_complex)?;
+    let first = install(&[first], Engine::Classic)?;
+    let second = install(&[second], Engine::Classic)?;
+    let differences = first.diff(&second).map_err(too_complex)?;
     let text = match args.format {
         Format::Text => differences_text(&differences, [&names[0], &names[1]]),
         Format::Json => format!("{:#}\n", differences_json(&differences)),

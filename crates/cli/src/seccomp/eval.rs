@@ -2,11 +2,8 @@
 
 use std::fmt::Write;
 
-use beebox::{Engine, SeccompFilter};
-use classic::SeccompData;
-use classic::run::{Next, Step};
-use isa::classic::{Insn, SockFilter};
-use seccomp::{Action, Arch, Stack, Word, calls};
+use beebox::seccomp::{Action, Arch, FilterStack, SeccompData, Word, calls};
+use beebox::{ClassicInsn as Insn, Engine, Next, SockFilter, Step};
 
 use super::input::{Inputs, Program};
 use super::value::{parse_arch, parse_argument, parse_number, parse_syscall};
@@ -59,9 +56,10 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     for &(index, value) in &args.args {
         data.args[index] = value;
     }
-    let (programs, stack) = args.inputs.stack()?;
-    let returns = returns(&programs, args.engine, &data)?;
-    let action = seccomp::decide(returns.iter().copied());
+    let (programs, stack) = args.inputs.stack(args.engine)?;
+    let filters = stack.filters().iter();
+    let returns: Vec<u32> = filters.map(|filter| filter.runner().run(&data)).collect();
+    let action = beebox::seccomp::decide(returns.iter().copied());
     let text = match args.format {
         super::Format::Text => {
             let mut text = String::new();
@@ -99,18 +97,9 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     Ok(Answer::Yes)
 }
 
-fn returns(programs: &[Program], engine: Engine, data: &SeccompData) -> Result<Vec<u32>, Failure> {
-    let run = |program: &Program| {
-        let filter = SeccompFilter::new(&program.insns, engine);
-        let mut filter = filter.map_err(|refusal| super::input::refused(program, &refusal))?;
-        Ok(filter.run(data))
-    };
-    programs.iter().map(run).collect()
-}
-
 /// Each filter's own answer, and which of them counts.
 fn list_answers(text: &mut String, programs: &[Program], returns: &[u32]) {
-    let total = returns.iter().copied().reduce(seccomp::combine);
+    let total = returns.iter().copied().reduce(beebox::seccomp::combine);
     let deciding = (0..returns.len())
         .rev()
         .find(|&at| Some(returns[at]) == total);
@@ -127,7 +116,12 @@ fn list_answers(text: &mut String, programs: &[Program], returns: &[u32]) {
     }
 }
 
-fn trace(programs: &[Program], stack: &Stack, data: &SeccompData, arch: Option<Arch>) -> String {
+fn trace(
+    programs: &[Program],
+    stack: &FilterStack,
+    data: &SeccompData,
+    arch: Option<Arch>,
+) -> String {
     let mut text = String::new();
     for (program, filter) in programs.iter().zip(stack.filters()) {
         if programs.len() > 1 {
@@ -137,7 +131,7 @@ fn trace(programs: &[Program], stack: &Stack, data: &SeccompData, arch: Option<A
         filter.trace(data, &mut |step| steps.push(step));
         for step in steps {
             let insn = program.insns[step.at];
-            let line = classic::text::dump_line(step.at, insn).replace('\t', " ");
+            let line = beebox::text::dump_line(step.at, insn).replace('\t', " ");
             let _ = writeln!(
                 text,
                 "{:<52} {}",
@@ -152,8 +146,8 @@ fn trace(programs: &[Program], stack: &Stack, data: &SeccompData, arch: Option<A
 /// What an instruction did.
 fn comment(insn: SockFilter, step: Step, arch: Option<Arch>) -> String {
     let (a, x) = (
-        seccomp::number_text(step.a.into()),
-        seccomp::number_text(step.x.into()),
+        beebox::seccomp::number_text(step.a.into()),
+        beebox::seccomp::number_text(step.x.into()),
     );
     match (Insn::decode(insn), step.next) {
         (Insn::Jump { .. } | Insn::Goto(_), Next::Insn(at)) => format!("→ {at:03}"),

@@ -2,10 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use classic::Refusal;
-use isa::classic::SockFilter;
-use seccomp::profile::{self, Compiled, Machine, Note, Profile, Shape, Version};
-use seccomp::{Filter, Stack};
+use beebox::seccomp::profile::{self, Compiled, Machine, Note, Profile, Shape, Version};
+use beebox::seccomp::{FilterStack, SeccompFilter};
+use beebox::{Engine, FilterError, Refusal, SockFilter};
 
 use super::value::parse_arch;
 
@@ -128,10 +127,10 @@ impl Inputs {
         Ok(programs)
     }
 
-    /// The programs and the stack of filters that they make.
-    pub(crate) fn stack(&self) -> Result<(Vec<Program>, Stack), Failure> {
+    /// The programs and the stack of filters that they make, for an engine.
+    pub(crate) fn stack(&self, engine: Engine) -> Result<(Vec<Program>, FilterStack), Failure> {
         let programs = self.programs()?;
-        let stack = install(&programs)?;
+        let stack = install(&programs, engine)?;
         Ok((programs, stack))
     }
 }
@@ -139,7 +138,9 @@ impl Inputs {
 /// The filters of a running process.
 fn of_process(pid: i32) -> Result<Vec<Program>, Failure> {
     let filters = sys::ptrace::seccomp_filters(pid).map_err(|errno| {
-        let name = u16::try_from(errno.0).ok().and_then(seccomp::errno::name);
+        let name = u16::try_from(errno.0)
+            .ok()
+            .and_then(beebox::seccomp::errno::name);
         let (what, hint) = match name {
             Some("EINVAL") => ("has no seccomp filter (or the kernel can't show it)", None),
             Some("ESRCH") => ("does not exist", None),
@@ -186,7 +187,7 @@ fn looks_like_c(bytes: &[u8]) -> bool {
 pub(crate) fn read_bytes(path: &Path) -> Result<(String, Vec<u8>), Failure> {
     let name = program_input::name(path);
     let bytes = program_input::read_bytes(path)?;
-    if bytes.len() > classic::text::MAX_BYTES {
+    if bytes.len() > beebox::text::MAX_BYTES {
         return Err(Failure::new(format!(
             "{name}: too large to be a filter or a profile"
         )));
@@ -194,15 +195,28 @@ pub(crate) fn read_bytes(path: &Path) -> Result<(String, Vec<u8>), Failure> {
     Ok((name, bytes))
 }
 
-/// Installs programs one after the other.
-pub(crate) fn install(programs: &[Program]) -> Result<Stack, Failure> {
-    let mut stack = Stack::default();
+/// Installs programs one after the other, for an engine.
+pub(crate) fn install(programs: &[Program], engine: Engine) -> Result<FilterStack, Failure> {
+    let mut stack = FilterStack::default();
     for program in programs {
-        Filter::new(&program.insns)
-            .and_then(|filter| stack.install(filter))
-            .map_err(|refusal| refused(program, &refusal))?;
+        let installed = install_one(program, engine, &mut stack);
+        installed.map_err(|refusal| refused(program, &refusal))?;
     }
     Ok(stack)
+}
+
+/// Installs one more program.
+pub(crate) fn install_one(
+    program: &Program,
+    engine: Engine,
+    stack: &mut FilterStack,
+) -> Result<(), Refusal> {
+    let settings = SeccompFilter::builder().engine(engine);
+    match settings.build(&program.insns) {
+        Ok(filter) => stack.install(filter),
+        Err(FilterError::Rule { refusal, .. }) => Err(refusal),
+        Err(error) => unreachable!("instructions are checked only: {error}"),
+    }
 }
 
 /// A filter that the kernel refuses cannot be asked anything.
@@ -218,12 +232,12 @@ pub(crate) fn refused(program: &Program, refusal: &Refusal) -> Failure {
 pub(crate) fn refusal_text(program: &Program, refusal: &Refusal) -> String {
     let errno = u16::try_from(refusal.errno)
         .ok()
-        .and_then(seccomp::errno::name);
+        .and_then(beebox::seccomp::errno::name);
     let errno = errno.map_or_else(|| refusal.errno.to_string(), str::to_owned);
     let sentence = refusal.rule.sentence();
     match refusal.at {
         Some(at) => {
-            let line = classic::text::dump_line(at, program.insns[at]);
+            let line = beebox::text::dump_line(at, program.insns[at]);
             format!(
                 "{errno} at instruction {at}: {sentence}\n  {}",
                 line.trim_end()

@@ -2,10 +2,11 @@
 
 use std::fmt::Write;
 
+use beebox::Engine;
+use beebox::seccomp::{Analysis, Arch};
 use report::seccomp::{
     finding_json, finding_text, foreign_text, others_json, table_json, table_text,
 };
-use seccomp::{Analysis, Arch, Stack};
 
 use super::input::{Inputs, Program};
 use super::value::parse_arch;
@@ -45,11 +46,11 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         };
         asked.push(arch.ok_or_else(unnamed)?);
     }
-    let (programs, stack) = args.inputs.stack()?;
-    let mut analysis = Analysis::new(&stack).map_err(too_complex)?;
+    let (programs, stack) = args.inputs.stack(Engine::Classic)?;
+    let mut analysis = stack.analyze().map_err(too_complex)?;
     let text = match args.format {
-        Format::Text => text(&programs, &stack, &mut analysis, asked),
-        Format::Json => json(&programs, &stack, &mut analysis, asked),
+        Format::Text => text(&programs, &mut analysis, asked),
+        Format::Json => json(&programs, &mut analysis, asked),
     };
     print(&text.map_err(too_complex)?)?;
     Ok(Answer::Yes)
@@ -57,7 +58,10 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
 
 /// The architectures to show: those asked for, or those singled out, or if there
 /// are none this machine's.
-fn shown(analysis: &mut Analysis, asked: Vec<Arch>) -> Result<Vec<Arch>, seccomp::TooComplex> {
+fn shown(
+    analysis: &mut Analysis,
+    asked: Vec<Arch>,
+) -> Result<Vec<Arch>, beebox::seccomp::TooComplex> {
     if !asked.is_empty() {
         return Ok(asked);
     }
@@ -70,10 +74,9 @@ fn shown(analysis: &mut Analysis, asked: Vec<Arch>) -> Result<Vec<Arch>, seccomp
 
 fn text(
     programs: &[Program],
-    stack: &Stack,
     analysis: &mut Analysis,
     asked: Vec<Arch>,
-) -> Result<String, seccomp::TooComplex> {
+) -> Result<String, beebox::seccomp::TooComplex> {
     let mut text = String::new();
     for arch in shown(analysis, asked)? {
         let _ = writeln!(text, "{}", table_text(&analysis.table(arch)?));
@@ -89,11 +92,11 @@ fn text(
             program.name
         );
         for &at in unreachable {
-            let line = classic::text::dump_line(at, program.insns[at]).replace('\t', " ");
+            let line = beebox::text::dump_line(at, program.insns[at]).replace('\t', " ");
             let _ = writeln!(text, "  {}", line.trim_end());
         }
     }
-    let findings = analysis.findings(stack)?;
+    let findings = analysis.findings()?;
     if !findings.is_empty() {
         text.push('\n');
     }
@@ -105,16 +108,15 @@ fn text(
 
 fn json(
     programs: &[Program],
-    stack: &Stack,
     analysis: &mut Analysis,
     asked: Vec<Arch>,
-) -> Result<String, seccomp::TooComplex> {
+) -> Result<String, beebox::seccomp::TooComplex> {
     let mut tables = Vec::new();
     for arch in shown(analysis, asked)? {
         tables.push(table_json(&analysis.table(arch)?));
     }
     let foreign = analysis.foreign_architectures()?;
-    let findings = analysis.findings(stack)?;
+    let findings = analysis.findings()?;
     let filters = programs.iter().zip(analysis.unreachable());
     let filters = filters.map(|(program, unreachable)| {
         serde_json::json!({

@@ -1,6 +1,6 @@
 //! Numbers, architectures and system calls as people type them.
 
-use seccomp::{Arch, calls};
+use beebox::seccomp::{Arch, calls};
 
 use crate::answer::Failure;
 

@@ -5,7 +5,8 @@
 //! the packet, and the rest as instructions.
 
 use beebox::{
-    Device, Engine, Filter, Metadata, Packet, Rules, SeccompData, SeccompFilter, Semantics, VlanTag,
+    Device, Engine, Filter, Metadata, Packet, Rules, Semantics, VlanTag,
+    seccomp::{SeccompData, SeccompFilter},
 };
 
 use super::instructions;
@@ -82,10 +83,15 @@ fn on_packet(
         Semantics::Kernel => Packet::with_head(bytes, (about[0] % 32).into(), &metadata),
     };
     let answer = |&engine: &Engine| {
-        let filter = Filter::new(program, rules, semantics, engine).ok()?;
-        let mut runner = filter.runner(7);
+        let filter = Filter::builder()
+            .rules(rules)
+            .semantics(semantics)
+            .engine(engine)
+            .build(program)
+            .ok()?;
+        let mut runner = filter.seeded_runner(7);
         let first = runner.run(&packet).ok();
-        let second = filter.runner(7).run(&packet).ok();
+        let second = filter.seeded_runner(7).run(&packet).ok();
         assert_eq!(first, second, "a run leaves traces");
         Some((engine, first))
     };
@@ -103,8 +109,11 @@ fn on_call(program: &[beebox::SockFilter], about: &[u8; ABOUT]) -> Answers {
         args: [wide(0), wide(4), wide(8), wide(12), wide(16), 0],
     };
     let answer = |&engine: &Engine| {
-        let mut filter = SeccompFilter::new(program, engine).ok()?;
-        Some((engine, Some(filter.run(&call))))
+        let filter = SeccompFilter::builder()
+            .engine(engine)
+            .build(program)
+            .ok()?;
+        Some((engine, Some(filter.runner().run(&call))))
     };
     Engine::ALL.iter().filter_map(answer).collect()
 }

@@ -98,6 +98,40 @@ pub enum Thing {
     Feature(Feature),
 }
 
+impl Need {
+    /// The category, such as `helper`; empty for a feature.
+    pub fn category(&self) -> &'static str {
+        match self.thing {
+            Thing::Helper(_) => "helper",
+            Thing::Kfunc(_) => "kfunc",
+            Thing::MapKind(_) => "map type",
+            Thing::MapFlag(_) => "map flag",
+            Thing::ProgramType(_) => "program type",
+            Thing::AttachType(_) => "attach type",
+            Thing::Feature(_) => "",
+        }
+    }
+
+    /// The name within the category, in the object that has the need.
+    pub fn name_in(&self, object: &Object<'_>) -> String {
+        match self.thing {
+            Thing::Helper(number) => match helpers::helper(number) {
+                Some(known) => known.name.to_owned(),
+                None => format!("number {number}"),
+            },
+            Thing::Kfunc(id) => {
+                let expected = object.externs().get(id);
+                expected.map_or(String::new(), |expected| expected.name.clone())
+            }
+            Thing::MapKind(kind) => kind.name().to_owned(),
+            Thing::MapFlag(name) => name.to_owned(),
+            Thing::ProgramType(kind) => kind.name().to_owned(),
+            Thing::AttachType(attach) => attach.name().to_owned(),
+            Thing::Feature(feature) => feature.name().to_owned(),
+        }
+    }
+}
+
 impl Object<'_> {
     /// What it contains and needs.
     pub fn overview(&self) -> Overview {

@@ -1,0 +1,90 @@
+//! Why there is no filter.
+
+use std::error::Error;
+use std::fmt;
+
+use classic::Refusal;
+use classic::text::dump_line;
+use isa::classic::SockFilter;
+
+use crate::text::ReadError;
+
+/// Why there is no filter, by kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FilterError {
+    /// The text is not a program.
+    Text(ReadError),
+    /// The program breaks a rule.
+    Rule {
+        /// Which rule, and at which instruction.
+        refusal: Refusal,
+        /// The program.
+        program: Vec<SockFilter>,
+    },
+    /// An expression needs libpcap, which can't be loaded. The loader's message for each
+    /// name that was tried.
+    NoLibpcap(Vec<String>),
+    /// libpcap refuses the expression.
+    Expression {
+        /// The expression.
+        text: String,
+        /// libpcap's message.
+        message: String,
+    },
+    /// libpcap does not know the link type or the file header. Its message.
+    LinkType(String),
+    /// The expression has a NUL character.
+    Nul,
+    /// libpcap had no memory.
+    OutOfMemory,
+}
+
+impl fmt::Display for FilterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FilterError::Text(error) => write!(f, "{error}"),
+            FilterError::Rule { refusal, program } => match refusal.at {
+                Some(at) => write!(
+                    f,
+                    "instruction {at} ({}) breaks a rule: {}",
+                    dump_line(at, program[at])
+                        .split_whitespace()
+                        .skip(1)
+                        .collect::<Vec<_>>()
+                        .join(" "),
+                    refusal.rule.sentence()
+                ),
+                None => write!(f, "the program breaks a rule: {}", refusal.rule.sentence()),
+            },
+            FilterError::NoLibpcap(reasons) => write!(
+                f,
+                "an expression needs libpcap, which can't be loaded: {}",
+                reasons.join("; ")
+            ),
+            FilterError::Expression { text, message } => {
+                write!(f, "libpcap refuses {text:?}: {message}")
+            }
+            FilterError::LinkType(message) => {
+                write!(f, "libpcap does not know this link type: {message}")
+            }
+            FilterError::Nul => write!(f, "the expression has a NUL character"),
+            FilterError::OutOfMemory => write!(f, "libpcap is out of memory"),
+        }
+    }
+}
+
+impl Error for FilterError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            FilterError::Text(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<ReadError> for FilterError {
+    fn from(error: ReadError) -> FilterError {
+        FilterError::Text(error)
+    }
+}
