@@ -1,10 +1,41 @@
 //! The passes before the walk: control flow, subprograms, prune points, strongly
-//! connected components, live registers, fastcall patterns.
+//! connected components, live registers, fastcall patterns; live stack slots during the
+//! walk, and the stack depth after it.
+//!
+//! The passes come in three groups, between which the kernel makes other checks:
+//! [`find_subprogs`], then BTF and the resolution of immediates; [`check_cfg`], then the
+//! attach target; [`finish`], then the walk; [`check_max_stack_depth`] after it.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `subprogs` | discovery and layout of subprograms, successors |
+//! | `cfg` | control-flow walk, prune points |
+//! | `order` | postorder, strongly connected components |
+//! | `live_regs` | live registers |
+//! | `fastcall` | spills around calls of the `bpf_fastcall` contract |
+//! | `live_stack` | live stack slots by call chain |
+//! | `stack_depth` | stack of call chains |
+//! | `calls` | prototypes as far as the passes need them |
+
+pub mod calls;
+mod cfg;
+mod fastcall;
+mod live_regs;
+mod live_stack;
+mod order;
+mod stack_depth;
+mod subprogs;
 
 use crate::Result;
 use crate::env::Env;
 use crate::log::Sink;
-use crate::state::State;
+
+pub use live_stack::LiveStack;
+pub use stack_depth::check_max_stack_depth;
+
+/// Instructions that control may reach next, the one behind first; `u32::MAX` where
+/// there are fewer than two.
+pub type Successors = [u32; 2];
 
 /// What the passes find out about an instruction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,8 +65,12 @@ pub struct SubprogFacts {
     pub start: u32,
     /// Instruction behind the last.
     pub end: u32,
-    /// Index of one of its `exit` instructions.
+    /// Index of its last `exit` instruction.
     pub exit_idx: u32,
+    /// Its part of [`Facts::postorder`]: first index.
+    pub postorder_start: u32,
+    /// Its part of [`Facts::postorder`]: index behind the last.
+    pub postorder_end: u32,
     /// Name, for the log.
     pub name: String,
     /// Verified on its own by its BTF.
@@ -59,60 +94,77 @@ pub struct SubprogFacts {
 pub struct Facts {
     /// By instruction.
     pub insns: Vec<InsnFacts>,
-    /// By subprogram.
+    /// By subprogram, ordered by start.
     pub subprogs: Vec<SubprogFacts>,
     /// Number of strongly connected components, counted from 1.
     pub scc_count: u32,
+    /// By instruction, where control goes next.
+    pub successors: Vec<Successors>,
+    /// Instructions in postorder, subprogram by subprogram.
+    pub postorder: Vec<u32>,
+}
+
+impl Facts {
+    /// Number of the subprogram that an instruction belongs to.
+    pub fn subprog_containing(&self, insn: u32) -> usize {
+        self.subprogs
+            .partition_point(|subprog| subprog.start <= insn)
+            - 1
+    }
+
+    /// Number of the subprogram that starts at an instruction.
+    pub fn subprog_at(&self, insn: u32) -> Option<usize> {
+        self.subprogs
+            .binary_search_by_key(&insn, |subprog| subprog.start)
+            .ok()
+    }
+}
+
+/// The log of a pass, with the instruction that it stands at.
+struct Pass<'s> {
+    sink: &'s mut Sink,
+    insn_idx: u32,
 }
 
 /// Runs the passes in the kernel's order.
-pub fn compute(_env: &Env<'_>, _sink: &mut Sink) -> Result<Facts> {
-    Err(crate::Stop::unsupported("control flow"))
+pub fn compute(env: &Env<'_>, sink: &mut Sink) -> Result<Facts> {
+    let mut facts = find_subprogs(env, sink)?;
+    check_cfg(env, sink, &mut facts)?;
+    finish(env, sink, &mut facts);
+    Ok(facts)
 }
 
-/// Live stack slots (6.18's `kernel/bpf/liveness.c`).
-#[derive(Debug, Default)]
-pub struct LiveStack {}
+/// Finds the subprograms and checks their layout (`add_subprog_and_kfunc`,
+/// `check_subprogs`).
+pub fn find_subprogs(env: &Env<'_>, sink: &mut Sink) -> Result<Facts> {
+    let mut pass = Pass { sink, insn_idx: 0 };
+    let mut subprogs = subprogs::find(env, &mut pass)?;
+    subprogs::check_layout(env, &mut pass, &mut subprogs)?;
+    let insns = env.program.insns();
+    Ok(Facts {
+        insns: vec![InsnFacts::default(); insns.len()],
+        subprogs,
+        successors: insns
+            .iter()
+            .zip(0..)
+            .map(|(insn, index)| subprogs::successors(*insn, index))
+            .collect(),
+        ..Facts::default()
+    })
+}
 
-impl LiveStack {
-    /// Begins the instruction that `state` stands at (`bpf_reset_stack_write_marks`).
-    pub fn reset_write_marks(&mut self, _state: &State, _insn_idx: u32) -> Result<()> {
-        Ok(())
-    }
+/// Checks control flow, marks prune points and computes the postorder (`check_cfg`,
+/// `compute_postorder`).
+pub fn check_cfg(env: &Env<'_>, sink: &mut Sink, facts: &mut Facts) -> Result<()> {
+    cfg::check(env, &mut Pass { sink, insn_idx: 0 }, facts)?;
+    order::compute_postorder(facts);
+    Ok(())
+}
 
-    /// Notes reads of slots of a frame (`bpf_mark_stack_read`).
-    pub fn mark_read(
-        &mut self,
-        _state: &State,
-        _frameno: usize,
-        _insn_idx: u32,
-        _mask: u64,
-    ) -> Result<()> {
-        Ok(())
-    }
-
-    /// Notes writes of slots of a frame (`bpf_mark_stack_write`).
-    pub fn mark_write(&mut self, _state: &State, _frameno: usize, _mask: u64) -> Result<()> {
-        Ok(())
-    }
-
-    /// Ends the instruction (`bpf_commit_stack_write_marks`).
-    pub fn commit_write_marks(&mut self, _state: &State) -> Result<()> {
-        Ok(())
-    }
-
-    /// Propagates what is live (`bpf_update_live_stack`).
-    pub fn update(&mut self, _state: &State) -> Result<()> {
-        Ok(())
-    }
-
-    /// Prepares questions about a state (`bpf_live_stack_query_init`).
-    pub fn query_init(&mut self, _state: &State) -> Result<()> {
-        Ok(())
-    }
-
-    /// True if the slot may be read from here on (`bpf_stack_slot_alive`).
-    pub fn is_slot_alive(&self, _frameno: usize, _spi: usize) -> bool {
-        true
-    }
+/// Computes strongly connected components, live registers and fastcall patterns
+/// (`compute_scc`, `compute_live_registers`, `mark_fastcall_patterns`).
+pub fn finish(env: &Env<'_>, sink: &mut Sink, facts: &mut Facts) {
+    order::compute_components(facts);
+    live_regs::compute(env, &mut Pass { sink, insn_idx: 0 }, facts);
+    fastcall::mark(env, facts);
 }

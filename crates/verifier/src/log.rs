@@ -1,9 +1,32 @@
 //! The log: the kernel's text, written only if it is asked for.
 //!
+//! A verification that is not logged pays one comparison for each place that could
+//! write.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `insn` | instructions, source lines |
+//! | `reg` | registers, types, numbers |
+//! | `state` | states after an instruction and at branches |
+//! | `lists` | sets of registers and slots |
+//! | `statistics` | the last lines |
+//!
 //! [`verbose!`](crate::verbose) formats nothing while the level is 0.
 //! [`refuse!`](crate::refuse) writes the final line and makes the refusal of it.
 
+mod insn;
+mod lists;
+mod reg;
+mod state;
+mod statistics;
+
 use std::fmt;
+
+pub use insn::{verbose_insn, verbose_linfo};
+pub use lists::{RegList, SlotList};
+pub use reg::{TnumText, reg_type_str};
+pub use state::{print_insn_state, print_verifier_state};
+pub use statistics::print_statistics;
 
 /// Log of one verification.
 #[derive(Clone, Debug, Default)]
@@ -14,6 +37,12 @@ pub struct Sink {
     pub scratched_regs: u32,
     /// Slots written since the state was printed, one bit each.
     pub scratched_slots: u64,
+    /// Index of the line info record printed last.
+    line_info: Option<u32>,
+    /// Where the log ended behind the instruction printed last.
+    insn_end: usize,
+    /// Bytes of the line of the instruction printed last.
+    insn_width: usize,
 }
 
 impl Sink {
@@ -58,6 +87,25 @@ impl Sink {
     /// Drops what was written since `position` (the kernel's `bpf_vlog_reset`).
     pub fn reset(&mut self, position: usize) {
         self.text.truncate(position);
+    }
+
+    /// Forgets which source line was printed last, at the start of a function that is
+    /// verified on its own.
+    pub fn forget_line_info(&mut self) {
+        self.line_info = None;
+    }
+
+    /// True if a register or slot was written since the state was printed
+    /// (`verifier_state_scratched`).
+    #[inline]
+    pub fn is_scratched(&self) -> bool {
+        self.scratched_regs != 0 || self.scratched_slots != 0
+    }
+
+    /// Marks every register and slot as written (`mark_verifier_state_scratched`).
+    pub fn mark_all_scratched(&mut self) {
+        self.scratched_regs = !0;
+        self.scratched_slots = !0;
     }
 
     /// The text written.

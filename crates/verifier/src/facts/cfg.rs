@@ -1,0 +1,247 @@
+//! The control-flow walk before the verification proper (`check_cfg`).
+//!
+//! A depth-first search with an explicit stack over all subprograms, from the first
+//! instruction along fall-through edges first. Every edge is looked at in the kernel's
+//! order: the order decides which error comes first. On the way it marks
+//!
+//! * prune points, where states are compared: targets of jumps, conditional jumps,
+//!   instructions behind calls, calls with callbacks, iterator steps;
+//! * jump points, where the history notes how control got there;
+//! * forced checkpoints: iterator steps, `may_goto`, calls with synchronous callbacks.
+//!
+//! Linear in instructions and edges.
+
+use isa::ebpf::RawInsn;
+
+use super::calls::{self, is_function_address};
+use super::subprogs::slots;
+use super::{Facts, Pass};
+use crate::env::Env;
+use crate::{Result, Stop, log, refuse};
+
+/// States of an instruction during the search; `DISCOVERED` is combined with the edge
+/// last followed.
+const UNSEEN: u8 = 0;
+const DISCOVERED: u8 = 0x10;
+const EXPLORED: u8 = 0x20;
+const FALLTHROUGH: u8 = 1;
+const BRANCH: u8 = 2;
+
+/// Marks of `may_goto`.
+const MAY_GOTO: u8 = 0xe5;
+
+struct Search<'s, 'e, 'p> {
+    env: &'s Env<'e>,
+    pass: &'s mut Pass<'p>,
+    facts: &'s mut Facts,
+    state: Vec<u8>,
+    stack: Vec<u32>,
+}
+
+/// Checks control flow and marks prune points.
+pub(super) fn check(env: &Env<'_>, pass: &mut Pass<'_>, facts: &mut Facts) -> Result<()> {
+    let count = env.program.insns().len();
+    let mut search = Search {
+        env,
+        pass,
+        facts,
+        state: vec![UNSEEN; count],
+        stack: Vec::with_capacity(count),
+    };
+    search.state[0] = DISCOVERED;
+    search.stack.push(0);
+    while let Some(&top) = search.stack.last() {
+        if !search.visit(top)? {
+            search.state[top as usize] = EXPLORED;
+            search.stack.pop();
+        }
+    }
+    search.check_reached()
+}
+
+impl Search<'_, '_, '_> {
+    /// Follows the next edge of an instruction; false if none is left.
+    fn visit(&mut self, index: u32) -> Result<bool> {
+        let insn = self.env.program.insns()[index as usize];
+        if is_function_address(insn) {
+            return self.visit_call(index, insn, true);
+        }
+        if !matches!(insn.code & 7, 5 | 6) {
+            return self.push(index, i64::from(index + slots(insn)), FALLTHROUGH);
+        }
+        let here = i64::from(index);
+        match insn.code & 0xf0 {
+            0x90 => Ok(false),
+            0x80 => {
+                if self.state[index as usize] == DISCOVERED {
+                    self.mark_call(index, insn);
+                }
+                self.visit_call(index, insn, insn.src() == 1)
+            }
+            0x00 => {
+                let offset = match insn.code & 7 {
+                    5 => i32::from(insn.off),
+                    _ => insn.imm,
+                };
+                let target = here + i64::from(offset) + 1;
+                if self.push(index, target, FALLTHROUGH)? {
+                    return Ok(true);
+                }
+                self.mark_join(target as u32);
+                Ok(false)
+            }
+            _ => {
+                self.facts.insns[index as usize].prune_point = true;
+                if insn.code == MAY_GOTO && insn.src() == 0 {
+                    self.facts.insns[index as usize].force_checkpoint = true;
+                }
+                if self.push(index, here + 1, FALLTHROUGH)? {
+                    return Ok(true);
+                }
+                self.push(index, here + i64::from(insn.off) + 1, BRANCH)
+            }
+        }
+    }
+
+    /// Marks that depend on what is called, and the effects that the caller inherits.
+    fn mark_call(&mut self, index: u32, insn: RawInsn) {
+        let env = self.env;
+        let subprog = self.facts.subprog_containing(index);
+        let facts = &mut self.facts.insns[index as usize];
+        if calls::calls_async_callback(env, insn) {
+            facts.prune_point = true;
+        }
+        if calls::calls_sync_callback(env, insn) {
+            facts.calls_callback = true;
+            facts.force_checkpoint = true;
+            facts.prune_point = true;
+            facts.jmp_point = true;
+        }
+        if calls::advances_iterator(env, insn) {
+            facts.prune_point = true;
+            facts.force_checkpoint = true;
+        }
+        let subprog = &mut self.facts.subprogs[subprog];
+        subprog.might_sleep |= calls::summary(env, insn).is_some_and(|call| call.might_sleep);
+        subprog.changes_pkt_data |= calls::changes_packet(env, insn);
+    }
+
+    fn visit_call(&mut self, index: u32, insn: RawInsn, enters: bool) -> Result<bool> {
+        let next = index + slots(insn);
+        if self.push(index, i64::from(next), FALLTHROUGH)? {
+            return Ok(true);
+        }
+        self.mark_join(next);
+        if !enters {
+            return Ok(false);
+        }
+        let target = i64::from(index) + i64::from(insn.imm) + 1;
+        self.facts.insns[index as usize].prune_point = true;
+        self.inherit_effects(index, target as u32);
+        self.push(index, target, BRANCH)
+    }
+
+    fn inherit_effects(&mut self, caller: u32, callee: u32) {
+        let caller = self.facts.subprog_containing(caller);
+        let callee = &self.facts.subprogs[self.facts.subprog_containing(callee)];
+        let (changes, sleeps) = (callee.changes_pkt_data, callee.might_sleep);
+        let caller = &mut self.facts.subprogs[caller];
+        caller.changes_pkt_data |= changes;
+        caller.might_sleep |= sleeps;
+    }
+
+    fn mark_join(&mut self, index: u32) {
+        if let Some(facts) = self.facts.insns.get_mut(index as usize) {
+            facts.prune_point = true;
+            facts.jmp_point = true;
+        }
+    }
+
+    /// Follows an edge unless it was followed; true if its target is to be explored
+    /// first (`push_insn`).
+    fn push(&mut self, from: u32, to: i64, edge: u8) -> Result<bool> {
+        if self.state[from as usize] >= DISCOVERED | edge {
+            return Ok(false);
+        }
+        let Some(target) = usize::try_from(to)
+            .ok()
+            .filter(|target| *target < self.state.len())
+        else {
+            log::verbose_linfo(self.env, self.pass.sink, from, format_args!("{from}: "));
+            self.pass.insn_idx = from;
+            return Err(refuse!(
+                self.pass,
+                EINVAL,
+                ControlFlow,
+                "jump out of range from insn {from} to {to}"
+            ));
+        };
+        if edge == BRANCH {
+            self.mark_join(target as u32);
+        }
+        match self.state[target] {
+            UNSEEN => {
+                self.state[from as usize] = DISCOVERED | edge;
+                self.state[target] = DISCOVERED;
+                self.stack.push(target as u32);
+                Ok(true)
+            }
+            EXPLORED => {
+                self.state[from as usize] = DISCOVERED | edge;
+                Ok(false)
+            }
+            state if state & 0xf0 == DISCOVERED => {
+                if self.env.bpf_capable {
+                    return Ok(false);
+                }
+                log::verbose_linfo(self.env, self.pass.sink, from, format_args!("{from}: "));
+                log::verbose_linfo(
+                    self.env,
+                    self.pass.sink,
+                    target as u32,
+                    format_args!("{target}: "),
+                );
+                self.pass.insn_idx = from;
+                Err(refuse!(
+                    self.pass,
+                    EINVAL,
+                    ControlFlow,
+                    "back-edge from insn {from} to {target}"
+                ))
+            }
+            _ => Err(Stop::Bug("state of the control-flow search".into())),
+        }
+    }
+
+    /// Every instruction was reached, and no jump enters a wide load.
+    fn check_reached(&mut self) -> Result<()> {
+        let mut index = 0;
+        while index < self.state.len() {
+            self.pass.insn_idx = index as u32;
+            if self.state[index] != EXPLORED {
+                return Err(refuse!(
+                    self.pass,
+                    EINVAL,
+                    ControlFlow,
+                    "unreachable insn {index}"
+                ));
+            }
+            let wide = slots(self.env.program.insns()[index]) == 2;
+            if wide
+                && self
+                    .state
+                    .get(index + 1)
+                    .is_some_and(|state| *state != UNSEEN)
+            {
+                return Err(refuse!(
+                    self.pass,
+                    EINVAL,
+                    ControlFlow,
+                    "jump into the middle of ldimm64 insn {index}"
+                ));
+            }
+            index += 1 + usize::from(wide);
+        }
+        Ok(())
+    }
+}

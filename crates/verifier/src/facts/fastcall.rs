@@ -1,0 +1,88 @@
+//! Spills and fills around calls that follow the `bpf_fastcall` contract
+//! (`mark_fastcall_patterns`).
+//!
+//! A compiler that knows the contract keeps registers across such a call and surrounds
+//! it with spills and fills for older kernels, at stack offsets below all others of the
+//! function. Pairs are matched outwards from the call; where they are the only users of
+//! their slots, the verifier drops them and the slots.
+
+use isa::ebpf::RawInsn;
+
+use super::calls::CALL;
+use super::{Facts, calls};
+use crate::env::Env;
+
+/// `*(u64 *)(rX + off) = rY`.
+const STORE: u8 = 0x7b;
+/// `rX = *(u64 *)(rY + off)`.
+const LOAD: u8 = 0x79;
+const FRAME_POINTER: u8 = 10;
+const CALLER_SAVED: u8 = 0b11_1111;
+
+/// Marks the patterns of every subprogram.
+pub(super) fn mark(env: &Env<'_>, facts: &mut Facts) {
+    for number in 0..facts.subprogs.len() {
+        let range = facts.subprogs[number].start..facts.subprogs[number].end;
+        let lowest = env.program.insns()[range.start as usize..range.end as usize]
+            .iter()
+            .filter(|insn| is_spill(**insn))
+            .fold(0, |lowest, insn| lowest.min(insn.off));
+        for index in range {
+            if env.program.insns()[index as usize].code == CALL {
+                mark_call(env, facts, number, index as usize, lowest);
+            }
+        }
+    }
+}
+
+fn is_spill(insn: RawInsn) -> bool {
+    insn.code == STORE && insn.dst() == FRAME_POINTER
+}
+
+fn mark_call(env: &Env<'_>, facts: &mut Facts, number: usize, index: usize, lowest: i16) {
+    let Some(call) = calls::summary(env, env.program.insns()[index]) else {
+        return;
+    };
+    let mut clobbered = (2u8 << call.params) - 1;
+    if call.is_void {
+        clobbered &= !1;
+    }
+    let mut expected = !clobbered & CALLER_SAVED;
+    let mut offset = lowest;
+    let mut pairs = 0u8;
+    for distance in 1..=6 {
+        let (Some(before), Some(fill)) = (
+            index.checked_sub(distance),
+            env.program.insns().get(index + distance).copied(),
+        ) else {
+            break;
+        };
+        let spill = env.program.insns()[before];
+        let is_pair = is_spill(spill)
+            && fill.code == LOAD
+            && fill.src() == FRAME_POINTER
+            && spill.src() == fill.dst()
+            && spill.src() < 8
+            && expected & 1 << spill.src() != 0
+            && spill.off == offset
+            && fill.off == offset;
+        if !is_pair {
+            break;
+        }
+        expected &= !(1 << spill.src());
+        facts.insns[before].fastcall_pattern = true;
+        facts.insns[index + distance].fastcall_pattern = true;
+        offset = offset.wrapping_add(8);
+        pairs += 1;
+    }
+    if pairs == 0 {
+        return;
+    }
+    let subprog = &mut facts.subprogs[number];
+    if call.fastcall {
+        facts.insns[index].fastcall_spills = pairs;
+    } else {
+        subprog.keep_fastcall_stack = true;
+    }
+    subprog.fastcall_stack_off = subprog.fastcall_stack_off.min(offset.into());
+}

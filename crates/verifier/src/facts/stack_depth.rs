@@ -1,0 +1,199 @@
+//! Stack of call chains, after the walk (`check_max_stack_depth`).
+//!
+//! Follows every chain of calls from the main function and from each asynchronous
+//! callback, in the order of the instructions, and adds up the rounded stack of the
+//! frames. Programs whose kernel gives them private stacks are limited by frame instead.
+
+use program::Program;
+use spec::programs::ProgramType;
+
+use super::calls::{is_function_address, is_local_call};
+use super::{Facts, Pass};
+use crate::env::Env;
+use crate::log::Sink;
+use crate::state::MAX_CALL_FRAMES;
+use crate::walk::SubprogAux;
+use crate::{Result, Stop, refuse};
+
+/// Bytes of stack along a chain of calls, or of a frame with a private stack.
+const MAX_STACK: u32 = 512;
+/// Stack of the callers above which a subprogram may not make tail calls.
+const MAX_STACK_BEFORE_TAIL_CALL: u32 = 256;
+/// Stack from which a function gets a private one.
+const MIN_PRIVATE_STACK: u32 = 64;
+
+/// Where a function's stack is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum StackMode {
+    Unknown,
+    Kernel,
+    Private,
+}
+
+/// Checks the stack of all chains of calls. Sets
+/// [`SubprogAux::tail_call_reachable`].
+pub fn check_max_stack_depth(
+    env: &Env<'_>,
+    facts: &Facts,
+    sink: &mut Sink,
+    subprogs: &mut [SubprogAux],
+) -> Result<()> {
+    let mut check = Check {
+        env,
+        facts,
+        pass: Pass { sink, insn_idx: 0 },
+        modes: vec![StackMode::Unknown; subprogs.len()],
+        subprogs,
+    };
+    let has_tail_call = facts.subprogs.iter().any(|subprog| subprog.has_tail_call);
+    let private = !has_tail_call && has_private_stack(env.program);
+    for root in (0..check.subprogs.len()).rev() {
+        if root == 0 || check.subprogs[root].is_async_cb {
+            check.walk(root, root == 0 && private)?;
+        }
+    }
+    Ok(())
+}
+
+/// True if the kernel gives the program's functions stacks of their own: types that it
+/// guards against recursion.
+fn has_private_stack(program: &Program) -> bool {
+    const TRACE_ITER: u32 = 28;
+    match program.kind() {
+        ProgramType::Kprobe
+        | ProgramType::Tracepoint
+        | ProgramType::PerfEvent
+        | ProgramType::RawTracepoint => true,
+        ProgramType::Tracing => program.expected_attach_type() != TRACE_ITER,
+        _ => false,
+    }
+}
+
+struct Check<'s, 'e> {
+    env: &'s Env<'e>,
+    facts: &'s Facts,
+    pass: Pass<'s>,
+    modes: Vec<StackMode>,
+    subprogs: &'s mut [SubprogAux],
+}
+
+impl Check<'_, '_> {
+    fn rounded(&self, subprog: usize) -> u32 {
+        self.subprogs[subprog].stack_depth.next_multiple_of(16)
+    }
+
+    /// Follows all calls from one function (`check_max_stack_depth_subprog`).
+    fn walk(&mut self, root: usize, private: bool) -> Result<()> {
+        let mut returns: [(u32, usize); MAX_CALL_FRAMES] = Default::default();
+        let (mut frame, mut depth) = (0, 0);
+        let mut subprog = root;
+        let mut tail_call_reachable = false;
+        self.enter(subprog, private, frame, &mut depth)?;
+        let mut insn = self.facts.subprogs[subprog].start;
+        loop {
+            let call = self.next_call(subprog, insn)?;
+            if let Some((site, callee)) = call {
+                returns[frame] = (site + 1, subprog);
+                subprog = callee;
+                insn = self.facts.subprogs[subprog].start;
+                tail_call_reachable |= self.facts.subprogs[subprog].has_tail_call;
+                frame += 1;
+                self.pass.insn_idx = site;
+                if frame >= MAX_CALL_FRAMES {
+                    return Err(refuse!(
+                        self.pass,
+                        E2BIG,
+                        Limit,
+                        "the call stack of {frame} frames is too deep !"
+                    ));
+                }
+                self.enter(subprog, private, frame, &mut depth)?;
+                continue;
+            }
+            if tail_call_reachable {
+                for (_, caller) in &returns[..frame] {
+                    self.subprogs[*caller].tail_call_reachable = true;
+                }
+            }
+            if frame == 0 {
+                return Ok(());
+            }
+            if self.modes[subprog] != StackMode::Private {
+                depth -= self.rounded(subprog);
+            }
+            frame -= 1;
+            (insn, subprog) = returns[frame];
+        }
+    }
+
+    /// Adds a function to the chain.
+    fn enter(
+        &mut self,
+        subprog: usize,
+        private: bool,
+        frame: usize,
+        depth: &mut u32,
+    ) -> Result<()> {
+        if !private {
+            self.modes[subprog] = StackMode::Kernel;
+        }
+        if subprog != 0
+            && self.facts.subprogs[subprog].has_tail_call
+            && *depth >= MAX_STACK_BEFORE_TAIL_CALL
+        {
+            return Err(refuse!(
+                self.pass,
+                EACCES,
+                Limit,
+                "tail_calls are not allowed when call stack of previous frames is {depth} bytes. Too large"
+            ));
+        }
+        let own = self.rounded(subprog);
+        if private && self.modes[subprog] == StackMode::Unknown && own >= MIN_PRIVATE_STACK {
+            self.modes[subprog] = StackMode::Private;
+        }
+        if self.modes[subprog] == StackMode::Private {
+            if own > MAX_STACK {
+                return Err(refuse!(
+                    self.pass,
+                    EACCES,
+                    Limit,
+                    "stack size of subprog {subprog} is {own}. Too large"
+                ));
+            }
+            return Ok(());
+        }
+        *depth += own;
+        if *depth > MAX_STACK {
+            return Err(refuse!(
+                self.pass,
+                EACCES,
+                Limit,
+                "combined stack size of {} calls is {depth}. Too large",
+                frame + 1
+            ));
+        }
+        Ok(())
+    }
+
+    /// The next instruction that calls a function or takes its address, and the function.
+    /// Asynchronous callbacks run on a stack of their own unless called directly.
+    fn next_call(&mut self, subprog: usize, from: u32) -> Result<Option<(u32, usize)>> {
+        for index in from..self.facts.subprogs[subprog].end {
+            let insn = self.env.program.insns()[index as usize];
+            let is_call = is_local_call(insn);
+            if !is_call && !is_function_address(insn) {
+                continue;
+            }
+            let target = (index + 1).wrapping_add_signed(insn.imm);
+            let callee = self
+                .facts
+                .subprog_at(target)
+                .ok_or_else(|| Stop::Bug(format!("callee not found at insn {target}")))?;
+            if is_call || !self.subprogs[callee].is_async_cb {
+                return Ok(Some((index, callee)));
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,159 @@
+//! Discovery of subprograms and the checks of their layout.
+//!
+//! A subprogram starts at the first instruction, at every target of a call and at
+//! every function whose address is loaded; it ends where the next one starts. Jumps
+//! stay within it, and its last instruction is an exit or an unconditional jump.
+
+use isa::ebpf::RawInsn;
+
+use super::calls::{
+    CALL, LD_IMM64, TAIL_CALL, is_function_address, is_helper_call, is_kfunc_call, is_local_call,
+};
+use super::{Pass, SubprogFacts};
+use crate::env::Env;
+use crate::{Result, refuse, verbose};
+
+/// Finds the subprograms (`add_subprog_and_kfunc`), ordered by start.
+pub(super) fn find(env: &Env<'_>, pass: &mut Pass<'_>) -> Result<Vec<SubprogFacts>> {
+    let mut starts: Vec<u32> = vec![0];
+    for (index, insn) in env.program.insns().iter().enumerate() {
+        let is_local = is_function_address(*insn) || is_local_call(*insn);
+        if !is_local && !is_kfunc_call(*insn) {
+            continue;
+        }
+        pass.insn_idx = index as u32;
+        if !env.bpf_capable {
+            return Err(refuse!(
+                pass,
+                EPERM,
+                Privilege,
+                "loading/calling other bpf or kernel functions are allowed for CAP_BPF and CAP_SYS_ADMIN"
+            ));
+        }
+        if is_local {
+            let target = index as i64 + i64::from(insn.imm) + 1;
+            add(env, pass, &mut starts, target)?;
+        }
+    }
+    if pass.sink.is_full() {
+        for (number, start) in starts.iter().enumerate() {
+            verbose!(pass, "func#{number} @{start}\n");
+        }
+    }
+    let ends = starts
+        .iter()
+        .skip(1)
+        .copied()
+        .chain([env.program.insns().len() as u32]);
+    Ok(starts
+        .iter()
+        .zip(ends)
+        .map(|(&start, end)| SubprogFacts {
+            start,
+            end,
+            ..SubprogFacts::default()
+        })
+        .collect())
+}
+
+fn add(env: &Env<'_>, pass: &mut Pass<'_>, starts: &mut Vec<u32>, target: i64) -> Result<()> {
+    let Some(start) = u32::try_from(target)
+        .ok()
+        .filter(|start| (*start as usize) < env.program.insns().len())
+    else {
+        return Err(refuse!(
+            pass,
+            EINVAL,
+            ControlFlow,
+            "call to invalid destination"
+        ));
+    };
+    if let Err(place) = starts.binary_search(&start) {
+        if starts.len() >= env.registry.limits.subprogs as usize {
+            return Err(refuse!(pass, E2BIG, Limit, "too many subprograms"));
+        }
+        starts.insert(place, start);
+    }
+    Ok(())
+}
+
+/// Checks that jumps stay within their subprogram and that none falls through into the
+/// next (`check_subprogs`). Notes tail calls and legacy packet loads.
+pub(super) fn check_layout(
+    env: &Env<'_>,
+    pass: &mut Pass<'_>,
+    subprogs: &mut [SubprogFacts],
+) -> Result<()> {
+    for subprog in subprogs {
+        for index in subprog.start..subprog.end {
+            pass.insn_idx = index;
+            let insn = env.program.insns()[index as usize];
+            if is_helper_call(insn) && insn.imm == TAIL_CALL {
+                subprog.has_tail_call = true;
+            }
+            if is_legacy_load(insn) {
+                subprog.has_ld_abs = true;
+            }
+            if insn.code == 0x95 {
+                subprog.exit_idx = index;
+            }
+            if let Some(offset) = jump_offset(insn) {
+                let target = i64::from(index) + i64::from(offset) + 1;
+                if !(i64::from(subprog.start)..i64::from(subprog.end)).contains(&target) {
+                    return Err(refuse!(
+                        pass,
+                        EINVAL,
+                        ControlFlow,
+                        "jump out of range from insn {index} to {target}"
+                    ));
+                }
+            }
+            if index == subprog.end - 1 && !matches!(insn.code, 0x95 | 0x05 | 0x06) {
+                return Err(refuse!(
+                    pass,
+                    EINVAL,
+                    ControlFlow,
+                    "last insn is not an exit or jmp"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Offset of a jump of any kind, in the jump classes whatever the operation.
+fn jump_offset(insn: RawInsn) -> Option<i32> {
+    let is_jump = matches!(insn.code & 7, 5 | 6) && !matches!(insn.code & 0xf0, 0x80 | 0x90);
+    is_jump.then_some(match insn.code {
+        0x06 => insn.imm,
+        _ => i32::from(insn.off),
+    })
+}
+
+fn is_legacy_load(insn: RawInsn) -> bool {
+    insn.code & 7 == 0 && matches!(insn.code & 0xe0, 0x20 | 0x40)
+}
+
+/// Slots that an instruction takes: 2 for loads of a 64-bit immediate.
+pub(super) fn slots(insn: RawInsn) -> u32 {
+    1 + u32::from(insn.code == LD_IMM64)
+}
+
+/// No successor.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// Instructions that control may reach next within the subprogram: the one behind it
+/// first, then the target (`bpf_insn_successors`).
+pub(super) fn successors(insn: RawInsn, index: u32) -> [u32; 2] {
+    let next = index + slots(insn);
+    let target = |offset: i32| (index + 1).wrapping_add_signed(offset);
+    match (insn.code & 7, insn.code & 0xf0) {
+        (5 | 6, 0x90) => [NONE, NONE],
+        (5 | 6, 0x00) => [target(jump_offset(insn).unwrap_or(0)), NONE],
+        (5 | 6, 0x80 | 0xf0) => [next, NONE],
+        (5 | 6, _) => [next, target(insn.off.into())],
+        _ => [next, NONE],
+    }
+}
+
+const _: () = assert!(CALL == 0x85);

@@ -1,0 +1,90 @@
+//! Instructions and the source lines above them.
+
+use std::fmt;
+
+use isa::ebpf::{Callee, Insn};
+
+use super::Sink;
+use crate::env::Env;
+
+/// Bytes that the kernel writes at once.
+const WRITE_LIMIT: usize = 1023;
+
+/// Writes an instruction with its newline, such as `(bf) r2 = r10` (`verbose_insn`).
+pub fn verbose_insn(env: &Env<'_>, sink: &mut Sink, insn_idx: u32) {
+    if !sink.is_on() {
+        return;
+    }
+    let insn = insn_as_resolved(env, insn_idx);
+    let names = |callee: Callee| callee_name(env, callee);
+    sink.write(format_args!("{}\n", insn.kernel_form(&names)));
+}
+
+/// The instruction as the kernel has it after it resolved 64-bit immediates: loads of
+/// maps and variables hold addresses. Ours are made up from the map's index.
+fn insn_as_resolved(env: &Env<'_>, insn_idx: u32) -> Insn {
+    use isa::ebpf::{Imm64, Value64};
+    const MAPS: u64 = 0xffff_8880_0000_0000;
+    const VALUES: u64 = 0xffff_c900_0000_0000;
+    let insn = env.insns[insn_idx as usize];
+    let Insn::LoadImm64 { dst, imm } = insn else {
+        return insn;
+    };
+    let address = match imm {
+        Imm64::MapFd { fd: index, .. } | Imm64::MapIndex { index, .. } => {
+            MAPS | (index as u32 as u64) << 12
+        }
+        Imm64::MapValue { fd: index, offset } | Imm64::MapIndexValue { index, offset } => {
+            (VALUES | (index as u32 as u64) << 32).wrapping_add_signed(offset.into())
+        }
+        Imm64::Value(_) | Imm64::BtfId { .. } | Imm64::Func { .. } => return insn,
+    };
+    Insn::LoadImm64 {
+        dst,
+        imm: Imm64::Value(Value64::new(address)),
+    }
+}
+
+fn callee_name<'e>(env: &'e Env<'_>, callee: Callee) -> Option<&'e str> {
+    match callee {
+        Callee::Helper(number) => spec::helpers::helper(number).map(|helper| helper.name),
+        Callee::Kfunc { id, module: 0 } => {
+            let kfunc = env.registry.kfunc(u32::try_from(id).ok()?)?;
+            Some(&kfunc.name)
+        }
+        Callee::Kfunc { .. } | Callee::Local(_) => None,
+    }
+}
+
+/// Writes the source line of an instruction behind `prefix`, unless it was written last
+/// (`verbose_linfo`).
+pub fn verbose_linfo(env: &Env<'_>, sink: &mut Sink, insn_idx: u32, prefix: impl fmt::Display) {
+    if !sink.is_on() {
+        return;
+    }
+    let lines = env.program.line_info();
+    let count = lines.partition_point(|line| line.insn <= insn_idx);
+    let Some(index) = count.checked_sub(1) else {
+        return;
+    };
+    let last = sink.line_info;
+    if last == Some(index as u32) {
+        return;
+    }
+    let line = &lines[index];
+    let is_repeated = last.is_some_and(|last| {
+        let last = &lines[last as usize];
+        last.file == line.file && last.line == line.line
+    });
+    let Some(btf) = env.program.btf().filter(|_| !is_repeated) else {
+        return;
+    };
+    let text = btf.string(line.text);
+    let text = text.as_bytes().trim_ascii_start();
+    let text = String::from_utf8_lossy(&text[..text.len().min(WRITE_LIMIT)]);
+    let path = btf.string(line.file);
+    let path = path.to_string_lossy();
+    let file = path.rsplit('/').next().unwrap_or_default();
+    sink.write(format_args!("{prefix}{text} @ {file}:{}\n", line.line));
+    sink.line_info = Some(index as u32);
+}

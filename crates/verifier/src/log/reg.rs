@@ -1,0 +1,296 @@
+//! Registers: type, identity, ranges and bits.
+
+use std::fmt::{self, Write};
+
+use crate::domain::{Scalar, Tnum};
+use crate::env::Env;
+use crate::state::{ADD_CONST, DynptrKind, MapRef, RegKind, RegState, TypeFlags, TypeRef};
+
+/// Name of a register's type, such as `map_value_or_null` (`reg_type_str`).
+pub fn reg_type_str(kind: RegKind, flags: TypeFlags) -> impl fmt::Display {
+    TypeText { kind, flags }
+}
+
+struct TypeText {
+    kind: RegKind,
+    flags: TypeFlags,
+}
+
+impl fmt::Display for TypeText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const PREFIXES: [(TypeFlags, &str); 7] = [
+            (TypeFlags::MEM_RDONLY, "rdonly_"),
+            (TypeFlags::MEM_RINGBUF, "ringbuf_"),
+            (TypeFlags::MEM_USER, "user_"),
+            (TypeFlags::MEM_PERCPU, "percpu_"),
+            (TypeFlags::MEM_RCU, "rcu_"),
+            (TypeFlags::PTR_UNTRUSTED, "untrusted_"),
+            (TypeFlags::PTR_TRUSTED, "trusted_"),
+        ];
+        if !self.flags.is_empty() {
+            for (flag, prefix) in PREFIXES {
+                if self.flags.has(flag) {
+                    f.write_str(prefix)?;
+                }
+            }
+        }
+        f.write_str(base_name(self.kind))?;
+        match (self.flags.has(TypeFlags::PTR_MAYBE_NULL), self.kind) {
+            (false, _) => Ok(()),
+            (true, RegKind::BtfId { .. }) => f.write_str("or_null_"),
+            (true, _) => f.write_str("_or_null"),
+        }
+    }
+}
+
+fn base_name(kind: RegKind) -> &'static str {
+    match kind {
+        RegKind::NotInit => "?",
+        RegKind::Scalar => "scalar",
+        RegKind::Ctx => "ctx",
+        RegKind::MapPtr { .. } => "map_ptr",
+        RegKind::MapValue { .. } => "map_value",
+        RegKind::MapKey { .. } => "map_key",
+        RegKind::Stack { .. } => "fp",
+        RegKind::PacketMeta { .. } => "pkt_meta",
+        RegKind::Packet { .. } => "pkt",
+        RegKind::PacketEnd => "pkt_end",
+        RegKind::FlowKeys => "flow_keys",
+        RegKind::Socket => "sock",
+        RegKind::SockCommon => "sock_common",
+        RegKind::TcpSock => "tcp_sock",
+        RegKind::TpBuffer => "tp_buffer",
+        RegKind::XdpSock => "xdp_sock",
+        RegKind::BtfId { .. } => "ptr_",
+        RegKind::Mem { .. } => "mem",
+        RegKind::Arena => "arena",
+        RegKind::Buf => "buf",
+        RegKind::Func { .. } => "func",
+        RegKind::ConstDynptr { .. } | RegKind::Dynptr { .. } => "dynptr_ptr",
+        RegKind::Iter { .. } | RegKind::Irq { .. } => "?",
+    }
+}
+
+/// A number: decimal if it is short, else hexadecimal (`verbose_unum`).
+struct Unsigned(u64);
+
+impl fmt::Display for Unsigned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            0..=0xffff => write!(f, "{}", self.0),
+            long => write!(f, "{long:#x}"),
+        }
+    }
+}
+
+/// A signed number: decimal if it is short, else the hexadecimal bits (`verbose_snum`).
+struct Signed(i64);
+
+impl fmt::Display for Signed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            -0x8000..=0x7fff => write!(f, "{}", self.0),
+            long => write!(f, "{long:#x}"),
+        }
+    }
+}
+
+/// A tnum, as `(value; mask)` or the constant (`tnum_strn`).
+pub struct TnumText(pub Tnum);
+
+impl fmt::Display for TnumText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.mask {
+            0 => Unsigned(self.0.value).fmt(f),
+            mask => write!(f, "({:#x}; {mask:#x})", self.0.value),
+        }
+    }
+}
+
+/// Writes a list with commas between its items.
+struct List<'w> {
+    out: &'w mut String,
+    is_first: bool,
+}
+
+impl List<'_> {
+    fn item(&mut self, item: fmt::Arguments<'_>) {
+        if !self.is_first {
+            self.out.push(',');
+        }
+        self.is_first = false;
+        // Writing to a String does not fail.
+        let _ = self.out.write_fmt(item);
+    }
+
+    fn more(&mut self, text: fmt::Arguments<'_>) {
+        let _ = self.out.write_fmt(text);
+    }
+}
+
+/// Appends a register of frame `frameno` (`print_reg_state`).
+pub(super) fn write_reg(
+    env: &Env<'_>,
+    out: &mut String,
+    frameno: u32,
+    reg: &RegState,
+    is_precise: bool,
+) {
+    let is_scalar = reg.is_scalar();
+    let bits = reg.num.var_off;
+    if is_scalar && is_precise {
+        out.push('P');
+    }
+    if is_scalar && bits.is_const() {
+        let _ = write!(out, "{}", Signed(bits.value as i64));
+        return;
+    }
+    let _ = write!(out, "{}", reg_type_str(reg.kind, reg.flags));
+    match reg.kind {
+        RegKind::Arena if reg.flags.is_empty() => return,
+        RegKind::Stack { frame } if reg.flags.is_empty() => {
+            if frame != frameno {
+                let _ = write!(out, "[{frame}]");
+            }
+            if bits.is_const() {
+                let offset = bits.value.wrapping_add_signed(reg.off.into());
+                let _ = write!(out, "{}", Signed(offset as i64));
+                return;
+            }
+        }
+        RegKind::BtfId { ty } => out.push_str(&type_name(env, ty)),
+        _ => {}
+    }
+    out.push('(');
+    let mut list = List {
+        out,
+        is_first: true,
+    };
+    write_attributes(env, &mut list, reg);
+    list.out.push(')');
+}
+
+fn write_attributes(env: &Env<'_>, list: &mut List<'_>, reg: &RegState) {
+    if reg.id != 0 {
+        list.item(format_args!("id={}", reg.id & !ADD_CONST));
+    }
+    if reg.id & ADD_CONST != 0 {
+        list.more(format_args!("{:+}", reg.off));
+    }
+    if reg.ref_obj_id != 0 {
+        list.item(format_args!("ref_obj_id={}", reg.ref_obj_id));
+    }
+    if reg.flags.has(TypeFlags::MEM_ALLOC) && reg.flags.has(TypeFlags::NON_OWN_REF) {
+        list.item(format_args!("non_own_ref"));
+    }
+    if let RegKind::MapPtr { map, .. }
+    | RegKind::MapValue { map, .. }
+    | RegKind::MapKey { map, .. } = reg.kind
+    {
+        write_map(env, list, map);
+    }
+    if !reg.is_scalar() && reg.off != 0 {
+        list.item(format_args!("off={}", Signed(reg.off.into())));
+    }
+    match reg.kind {
+        RegKind::Packet { range } | RegKind::PacketMeta { range } => {
+            list.item(format_args!("r={}", Unsigned(i64::from(range) as u64)));
+        }
+        RegKind::Mem { size, .. } => list.item(format_args!("sz={}", Unsigned(size.into()))),
+        RegKind::ConstDynptr { kind } => {
+            list.item(format_args!("type={}", dynptr_type_str(kind)));
+        }
+        _ => {}
+    }
+    let bits = reg.num.var_off;
+    if bits.is_const() {
+        if bits.value != 0 {
+            list.item(format_args!("imm={}", Signed(bits.value as i64)));
+        }
+        return;
+    }
+    write_ranges(list, &reg.num);
+    if !bits.is_unknown() {
+        list.item(format_args!("var_off={}", TnumText(bits)));
+    }
+}
+
+fn write_map(env: &Env<'_>, list: &mut List<'_>, map: MapRef) {
+    let Some(map) = env.program.maps().get(map.0 as usize) else {
+        return;
+    };
+    if !map.kernel_name.is_empty() {
+        list.item(format_args!("map={}", map.kernel_name));
+    }
+    list.item(format_args!(
+        "ks={},vs={}",
+        map.params.key_size as i32, map.params.value_size as i32
+    ));
+}
+
+/// Ends of the ranges that say something; equal ends of one direction are written once,
+/// as in `smin=smin32=-5`.
+fn write_ranges(list: &mut List<'_>, num: &Scalar) {
+    // A short 32-bit number reads as a 64-bit one, a long one is not sign-extended.
+    let short = |value: i32| match Signed(value.into()).is_short() {
+        true => i64::from(value) as u64,
+        false => u64::from(value as u32),
+    };
+    let mut ends = [
+        ("smin", num.smin as u64, num.smin == i64::MIN),
+        ("smax", num.smax as u64, num.smax == i64::MAX),
+        ("umin", num.umin, num.umin == 0),
+        ("umax", num.umax, num.umax == u64::MAX),
+        ("smin32", short(num.s32_min), num.s32_min == i32::MIN),
+        ("smax32", short(num.s32_max), num.s32_max == i32::MAX),
+        ("umin32", num.u32_min.into(), num.u32_min == 0),
+        ("umax32", num.u32_max.into(), num.u32_max == u32::MAX),
+    ];
+    let is_signed = |name: &str| name.starts_with('s');
+    for first in 0..ends.len() {
+        let (name, value, omitted) = ends[first];
+        if omitted {
+            continue;
+        }
+        let is_negative = is_signed(name) && (value as i64) < 0;
+        list.item(format_args!("{name}="));
+        for (other, also, omitted) in ends[first..].iter_mut().skip(2).step_by(2) {
+            let is_other_negative = is_signed(other) && (*also as i64) < 0;
+            if !*omitted && *also == value && is_other_negative == is_negative {
+                *omitted = true;
+                list.more(format_args!("{other}="));
+            }
+        }
+        match is_signed(name) {
+            true => list.more(format_args!("{}", Signed(value as i64))),
+            false => list.more(format_args!("{}", Unsigned(value))),
+        }
+    }
+}
+
+impl Signed {
+    fn is_short(&self) -> bool {
+        (-0x8000..=0x7fff).contains(&self.0)
+    }
+}
+
+/// Name of a BTF type.
+pub(super) fn type_name(env: &Env<'_>, ty: TypeRef) -> String {
+    let btf = match ty.btf {
+        TypeRef::PROGRAM => env.program.btf(),
+        _ => None,
+    };
+    btf.and_then(|btf| btf.get(btf::TypeId(ty.id)))
+        .map_or_else(String::new, |ty| ty.name().to_string())
+}
+
+/// Name of a kind of dynptr (`dynptr_type_str`).
+pub(super) fn dynptr_type_str(kind: DynptrKind) -> &'static str {
+    match kind {
+        DynptrKind::Local => "local",
+        DynptrKind::Ringbuf => "ringbuf",
+        DynptrKind::Skb => "skb",
+        DynptrKind::Xdp => "xdp",
+        DynptrKind::SkbMeta => "skb_meta",
+    }
+}

@@ -1,0 +1,200 @@
+//! States: what an instruction changed, and everything at a branch.
+
+use std::fmt::Write as _;
+
+use super::Sink;
+use super::reg::{dynptr_type_str, type_name, write_reg};
+use crate::env::Env;
+use crate::state::{Frame, IterState, RegKind, SlotKind, State, TypeRef};
+
+/// Writes registers, stack and references of a frame, with newline; only what was
+/// written since the last time unless `print_all` (`print_verifier_state`).
+pub fn print_verifier_state(
+    env: &Env<'_>,
+    sink: &mut Sink,
+    state: &State,
+    frameno: usize,
+    print_all: bool,
+) {
+    if !sink.is_on() {
+        return;
+    }
+    let frame = state.frame(frameno);
+    let (regs, slots) = match print_all {
+        true => (!0, !0),
+        false => (sink.scratched_regs, sink.scratched_slots),
+    };
+    let out = &mut sink.text;
+    if frame.frameno != 0 {
+        let _ = write!(out, " frame{}:", frame.frameno);
+    }
+    for (number, reg) in frame.regs.iter().enumerate() {
+        if regs >> number & 1 == 0 || reg.kind == RegKind::NotInit {
+            continue;
+        }
+        let _ = write!(out, " R{number}=");
+        let is_precise = state.is_precise_reg(frameno, number);
+        write_reg(env, out, frame.frameno, reg, is_precise);
+    }
+    write_stack(env, out, state, frameno, slots);
+    write_references(out, state);
+    if frame.in_callback_fn {
+        out.push_str(" cb");
+    }
+    if frame.in_async_callback_fn {
+        out.push_str(" async_cb");
+    }
+    out.push('\n');
+    if !print_all {
+        sink.scratched_regs = 0;
+        sink.scratched_slots = 0;
+    }
+}
+
+/// Writes what an instruction changed, behind the instruction if it was the last that
+/// was written (`print_insn_state`).
+pub fn print_insn_state(env: &Env<'_>, sink: &mut Sink, state: &State, frameno: usize) {
+    const COLUMN: usize = 40;
+    const STEP: usize = 8;
+    if !sink.is_on() {
+        return;
+    }
+    if sink.insn_end != 0 && sink.insn_end == sink.text.len() {
+        sink.text.pop();
+        let width = sink.insn_width;
+        let column = (width + STEP / 2).max(COLUMN).next_multiple_of(STEP);
+        let gap = column - width - 1;
+        let _ = write!(sink.text, "{:gap$};", ' ');
+    } else {
+        let _ = write!(sink.text, "{}:", state.insn_idx);
+    }
+    print_verifier_state(env, sink, state, frameno, false);
+}
+
+impl Sink {
+    /// Writes the line of the instruction that the walk comes to, and the source line
+    /// above it.
+    pub fn print_insn(&mut self, env: &Env<'_>, insn_idx: u32) {
+        super::verbose_linfo(env, self, insn_idx, "; ");
+        let start = self.text.len();
+        self.write(format_args!("{insn_idx}: "));
+        super::verbose_insn(env, self, insn_idx);
+        self.insn_width = self.text.len() - start;
+        self.insn_end = self.text.len();
+    }
+}
+
+fn write_stack(env: &Env<'_>, out: &mut String, state: &State, frameno: usize, slots: u64) {
+    let frame: &Frame = state.frame(frameno);
+    let mut spi = 0;
+    while spi < frame.stack.len() {
+        let slot = &frame.stack[spi];
+        let offset = |spi: usize| -(spi as i64 + 1) * 8;
+        let is_valid = slot.kinds.iter().any(|kind| *kind != SlotKind::Invalid);
+        if slots >> (spi & 63) & 1 == 0 || !is_valid {
+            spi += 1;
+            continue;
+        }
+        match slot.kinds[7] {
+            SlotKind::Spill => {
+                let _ = write!(out, " fp{}=", offset(spi));
+                // Bytes above a narrow spill stand before the register.
+                let bytes = slot.kinds.iter();
+                out.extend(
+                    bytes
+                        .take_while(|kind| **kind != SlotKind::Spill)
+                        .map(letter),
+                );
+                let is_precise = state.is_precise_slot(frameno, spi);
+                write_reg(env, out, frame.frameno, &slot.reg, is_precise);
+            }
+            SlotKind::Dynptr => {
+                // The second slot has the attributes.
+                spi += 1;
+                if let Some(slot) = frame.stack.get(spi) {
+                    write_dynptr(out, offset(spi), &slot.reg);
+                }
+            }
+            SlotKind::Iter => {
+                if slot.reg.ref_obj_id != 0 {
+                    write_iterator(env, out, offset(spi), &slot.reg);
+                }
+            }
+            _ => {
+                let _ = write!(out, " fp{}=", offset(spi));
+                out.extend(slot.kinds.iter().map(letter));
+            }
+        }
+        spi += 1;
+    }
+}
+
+fn letter(kind: &SlotKind) -> char {
+    match kind {
+        SlotKind::Invalid => '?',
+        SlotKind::Spill => 'r',
+        SlotKind::Misc => 'm',
+        SlotKind::Zero => '0',
+        SlotKind::Dynptr => 'd',
+        SlotKind::Iter => 'i',
+        SlotKind::IrqFlag => 'f',
+    }
+}
+
+fn write_dynptr(out: &mut String, offset: i64, reg: &crate::state::RegState) {
+    let RegKind::Dynptr { kind, .. } = reg.kind else {
+        return;
+    };
+    let _ = write!(out, " fp{offset}=dynptr_{}(", dynptr_type_str(kind));
+    let mut comma = "";
+    if reg.id != 0 {
+        let _ = write!(out, "id={}", reg.id);
+        comma = ",";
+    }
+    if reg.ref_obj_id != 0 {
+        let _ = write!(out, "{comma}ref_id={}", reg.ref_obj_id);
+    }
+    out.push(')');
+}
+
+fn write_iterator(env: &Env<'_>, out: &mut String, offset: i64, reg: &crate::state::RegState) {
+    let RegKind::Iter {
+        type_id,
+        state,
+        program_btf,
+    } = reg.kind
+    else {
+        return;
+    };
+    let ty = TypeRef {
+        btf: match program_btf {
+            true => TypeRef::PROGRAM,
+            false => TypeRef::VMLINUX,
+        },
+        id: type_id,
+    };
+    let name = type_name(env, ty);
+    let name = name.strip_prefix("bpf_iter_").unwrap_or(&name);
+    let state = match state {
+        IterState::Invalid => "<invalid>",
+        IterState::Active => "active",
+        IterState::Drained => "drained",
+    };
+    let _ = write!(
+        out,
+        " fp{offset}=iter_{name}(ref_id={},state={state},depth={})",
+        reg.ref_obj_id, reg.off
+    );
+}
+
+fn write_references(out: &mut String, state: &State) {
+    if state.refs.first().is_none_or(|first| first.id == 0) {
+        return;
+    }
+    out.push_str(" refs=");
+    let mut comma = "";
+    for reference in state.refs.iter().filter(|reference| reference.id != 0) {
+        let _ = write!(out, "{comma}{}", reference.id);
+        comma = ",";
+    }
+}
