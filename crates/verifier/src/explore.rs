@@ -1,58 +1,72 @@
-//! Order of the walk, checkpoints, pruning.
+//! Order of the walk, checkpoints, pruning, loops.
+//!
+//! Depth-first exploration of all paths in the kernel's order: the fall-through path
+//! first, the other branch from a stack of pending paths. At prune points the current
+//! state is compared with the checkpoints of the instruction; a path whose state is
+//! covered by a checkpoint that is proven safe ends there.
+//!
+//! Invariants: `branches` of a checkpoint counts the paths below it that are not
+//! finished; a checkpoint is freed only when it is evicted, has no branches, and no back
+//! edge waits for its marks.
+//!
+//! Complexity: exponential in branches at worst, bounded by the instruction limit; a
+//! comparison costs the live registers and slots.
 
+mod checkpoint;
 mod dispatch;
+mod equal;
+mod ids;
+mod main_loop;
+mod scc;
+mod visited;
+mod widen;
 
-use crate::state::{State, StateId};
+pub use checkpoint::{Checkpoint, Explorer, Pending};
+pub use main_loop::check_function;
+pub use widen::{find_prev_entry, widen_imprecise_scalars};
+
+use crate::state::State;
 use crate::walk::Walk;
-use crate::{Result, Stop};
+use crate::{Result, refuse};
 
-pub use dispatch::check_insn;
+/// Most paths that may wait at one time.
+const MAX_PENDING: usize = 8192;
 
-/// Work list, checkpoints and counters.
-#[derive(Debug, Default)]
-pub struct Explorer {
-    states: Vec<Option<Box<State>>>,
-    pending: Vec<Pending>,
-    /// Counts for the statistics.
-    pub statistics: crate::Statistics,
-    /// Jumps, calls and exits walked over.
-    pub jmps_processed: u32,
-}
-
-/// A path to explore later.
-#[derive(Debug)]
-struct Pending {
-    state: State,
-    #[allow(dead_code)]
-    insn_idx: u32,
-    #[allow(dead_code)]
-    prev_insn_idx: u32,
-}
-
-impl Explorer {
-    /// A checkpoint that is kept.
-    pub fn state(&self, id: StateId) -> &State {
-        self.states[id.0 as usize]
-            .as_deref()
-            .expect("kept checkpoint")
-    }
-}
-
-/// Puts a copy of the current state on the work list.
+/// Puts a copy of the current state on the stack of pending paths (`push_stack`).
 pub fn push_branch<'w>(
     walk: &'w mut Walk<'_>,
     insn_idx: u32,
     prev_insn_idx: u32,
 ) -> Result<&'w mut State> {
     let state = walk.state.clone();
-    let pending = &mut walk.explorer.pending;
-    pending.push(Pending {
-        state,
-        insn_idx,
-        prev_insn_idx,
-    });
-    pending
-        .last_mut()
-        .map(|pending| &mut pending.state)
-        .ok_or_else(|| Stop::Bug("empty work list".into()))
+    let pending = Pending { state, insn_idx, prev_insn_idx: prev_insn_idx as i32, log_position: walk.sink.position() };
+    push_pending(walk, pending)
+}
+
+/// Puts a path that starts in a state of its own on the stack of pending paths, as
+/// asynchronous callbacks need it (`push_async_cb`). The state's parent must be `None`.
+pub fn push_state<'w>(
+    walk: &'w mut Walk<'_>,
+    state: State,
+    insn_idx: u32,
+    prev_insn_idx: u32,
+) -> Result<&'w mut State> {
+    let pending = Pending { state, insn_idx, prev_insn_idx: prev_insn_idx as i32, log_position: walk.sink.position() };
+    push_pending(walk, pending)
+}
+
+fn push_pending<'w>(walk: &'w mut Walk<'_>, pending: Pending) -> Result<&'w mut State> {
+    let parent = pending.state.parent;
+    walk.explorer.pending.push(pending);
+    let waiting = walk.explorer.pending.len();
+    if waiting > MAX_PENDING {
+        return Err(refuse!(walk, EFAULT, Limit, "The sequence of {waiting} jumps is too complex."));
+    }
+    if let Some(parent) = parent {
+        walk.explorer.checkpoint_mut(parent).state.branches += 1;
+    }
+    match walk.explorer.pending.last_mut() {
+        Some(pending) => Ok(&mut pending.state),
+        None => Err(crate::Stop::Bug("empty stack of pending paths".into())),
+    }
 }

@@ -1,11 +1,354 @@
-//! Precision tracking: backtracking along the history.
+//! Precision tracking: which scalars a proof relied on.
+//!
+//! Scalars start imprecise. When a scalar's value matters (an offset, a decided branch, a
+//! size), the instructions of the path are walked backwards, from the history and the
+//! checkpoints above the current state, and every register and slot that the value came
+//! from is marked precise in each checkpoint on the way. A walk ends where every source
+//! is a constant, no scalar, or precise already. State equality compares the ranges of
+//! precise scalars only.
+//!
+//! With `precision-skip`, a register of the current state to which a request was carried
+//! since the last checkpoint is marked as propagated; a further request for it ends at
+//! once, as all that it would mark is marked. The mark goes when the register is written,
+//! compared with another register, linked anew, or a checkpoint is made. At log level 2
+//! nothing is skipped, as the walks are in the log.
+//!
+//! Complexity: a walk is linear in the instructions of the path up to the checkpoints
+//! that hold the marks already.
 
+mod backtrack;
+
+use backtrack::{Backtrack, Step};
 use isa::ebpf::Reg;
 
+use crate::explore::Explorer;
+use crate::log::{self, Sink};
+use crate::state::{MAIN_CALLSITE, PreciseMask, RegKind, State, StateId};
 use crate::walk::Walk;
-use crate::{Result, Stop};
+use crate::{Result, refuse, verbose};
 
-/// Demands that the scalar in a register of the executing frame be precise.
-pub fn mark_chain_precision(_walk: &mut Walk<'_>, _reg: Option<Reg>) -> Result<()> {
-    Err(Stop::unsupported("precision"))
+/// Counts of precision tracking.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PrecisionCounts {
+    /// Requests for a register of the current state.
+    pub requests: u64,
+    /// Requests that were answered without a walk.
+    pub skipped: u64,
+    /// Instructions walked back over.
+    pub insns: u64,
+}
+
+/// Registers of arguments, one bit each.
+const ARGS: u16 = 0b11_1110;
+
+/// Demands that the scalar in a register of the executing frame be precise wherever its
+/// value came from.
+pub fn mark_chain_precision(walk: &mut Walk<'_>, reg: Reg) -> Result<()> {
+    if !walk.reg(reg).is_scalar() {
+        return Err(refuse!(walk, EFAULT, KernelBug, "verifier bug: backtracking misuse"));
+    }
+    let bit = 1u16 << reg.number();
+    let counts = &mut walk.explorer.precision;
+    counts.requests += 1;
+    let skips = walk.env.options.precision_skip && !walk.sink.is_full();
+    if skips && walk.state.propagated & bit != 0 {
+        counts.skipped += 1;
+        return Ok(());
+    }
+    let mut bt = Backtrack::new(walk.state.curframe);
+    bt.regs[bt.frame] |= bit;
+    mark_from_current(walk, bt)?;
+    walk.state.propagated |= bit;
+    Ok(())
+}
+
+/// Demands precision of registers and slots by frame
+/// (`mark_chain_precision_batch`).
+pub fn mark_batch(walk: &mut Walk<'_>, wanted: &[PreciseMask]) -> Result<()> {
+    let mut bt = Backtrack::new(walk.state.curframe);
+    for (number, mask) in wanted.iter().enumerate().take(bt.regs.len()) {
+        bt.regs[number] = mask.regs;
+        bt.slots[number] = mask.slots;
+    }
+    mark_from_current(walk, bt)
+}
+
+/// Forgets which registers requests were carried to.
+pub fn forget_propagated(state: &mut State) {
+    state.propagated = 0;
+}
+
+/// Demands of the current path what a checkpoint that covers it needs precisely
+/// (`propagate_precision`).
+pub fn propagate_precision(walk: &mut Walk<'_>, covering: StateId) -> Result<()> {
+    let bt = collect(walk, covering, walk.state.curframe);
+    mark_from_current(walk, bt)
+}
+
+/// As [`propagate_precision`], for a path that ended in `state`; true if a mark is new.
+pub fn propagate_precision_of(walk: &mut Walk<'_>, covering: StateId, state: &State) -> Result<bool> {
+    let bt = collect(walk, covering, state.curframe);
+    let explorer = &mut walk.explorer;
+    Tracker { env: walk.env, facts: walk.facts, explorer, sink: &mut walk.sink, insn_idx: walk.insn_idx }
+        .mark(state, bt)
+}
+
+/// The precise scalars of a checkpoint, logged.
+fn collect(walk: &mut Walk<'_>, covering: StateId, frame: usize) -> Backtrack {
+    let state = walk.explorer.state(covering);
+    let mut bt = Backtrack::new(frame);
+    for number in (0..=state.curframe).rev() {
+        let (regs, slots) = precise_scalars(state, number);
+        bt.regs[number] = regs;
+        bt.slots[number] = slots;
+        if (regs != 0 || slots != 0) && walk.sink.is_full() {
+            let regs = (0..10).filter(|reg| regs & 1 << reg != 0).map(|reg| format!("r{reg}"));
+            let slots = (0..64).filter(|spi| slots & 1 << spi != 0).map(|spi| format!("fp{}", -8 * (spi + 1)));
+            let names: Vec<String> = regs.chain(slots).collect();
+            verbose!(walk, "frame {number}: propagating {}\n", names.join(","));
+        }
+    }
+    bt
+}
+
+/// Precise registers and slots of a frame that hold scalars.
+fn precise_scalars(state: &State, number: usize) -> (u16, u64) {
+    let frame = state.frame(number);
+    let mask = state.precise[number];
+    let (mut regs, mut slots) = (0, 0);
+    for reg in bits(u64::from(mask.regs & 0x3ff)) {
+        if frame.regs[reg].is_scalar() {
+            regs |= 1 << reg;
+        }
+    }
+    for spi in bits(mask.slots) {
+        if frame.stack.get(spi).is_some_and(|slot| slot.is_spilled_scalar()) {
+            slots |= 1 << spi;
+        }
+    }
+    (regs, slots)
+}
+
+/// Indices of the bits that are set, ascending.
+fn bits(mut mask: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        (mask != 0).then(|| {
+            let index = mask.trailing_zeros() as usize;
+            mask &= mask - 1;
+            index
+        })
+    })
+}
+
+fn mark_from_current(walk: &mut Walk<'_>, bt: Backtrack) -> Result<()> {
+    let Walk { env, facts, state, explorer, sink, insn_idx, .. } = walk;
+    Tracker { env, facts, explorer, sink, insn_idx: *insn_idx }.mark(state, bt)?;
+    Ok(())
+}
+
+/// Marks every scalar of every checkpoint above a state precise
+/// (`mark_all_scalars_precise`).
+pub fn mark_all_scalars_precise(walk: &mut Walk<'_>, state: &State) {
+    let (explorer, sink) = (&mut walk.explorer, &mut walk.sink);
+    force_all_precise(explorer, sink, state);
+}
+
+fn force_all_precise(explorer: &mut Explorer, sink: &mut Sink, state: &State) {
+    let is_logged = sink.is_full();
+    if is_logged {
+        let frame = state.curframe;
+        sink.write(format_args!(
+            "mark_precise: frame{frame}: falling back to forcing all scalars precise\n"
+        ));
+    }
+    let mut next = state.parent;
+    while let Some(id) = next {
+        let state = &mut explorer.checkpoint_mut(id).state;
+        for number in 0..=state.curframe {
+            let mut mask = state.precise[number];
+            let frame = state.frame(number);
+            for reg in 0..10 {
+                if frame.regs[reg].is_scalar() && mask.regs & 1 << reg == 0 {
+                    mask.regs |= 1 << reg;
+                    if is_logged {
+                        sink.write(format_args!("force_precise: frame{number}: forcing r{reg} to be precise\n"));
+                    }
+                }
+            }
+            for (spi, slot) in frame.stack.iter().enumerate() {
+                if slot.is_spilled_scalar() && mask.slots & 1 << spi == 0 {
+                    mask.slots |= 1 << spi;
+                    if is_logged {
+                        let offset = -8 * (spi as i32 + 1);
+                        sink.write(format_args!("force_precise: frame{number}: forcing fp{offset} to be precise\n"));
+                    }
+                }
+            }
+            state.precise[number] = mask;
+        }
+        next = state.parent;
+    }
+}
+
+/// One request, carried from a state up to the checkpoints that need no more marks.
+struct Tracker<'w, 'a> {
+    env: &'a crate::env::Env<'a>,
+    facts: &'a crate::facts::Facts,
+    explorer: &'w mut Explorer,
+    sink: &'w mut Sink,
+    /// Where the walk stands, for refusals.
+    insn_idx: u32,
+}
+
+impl Tracker<'_, '_> {
+    /// Marks what the requested registers and slots come from; true if a mark is new.
+    fn mark(&mut self, start: &State, mut bt: Backtrack) -> Result<bool> {
+        let mut changed = false;
+        if bt.is_empty() {
+            return Ok(false);
+        }
+        let mut last_idx = start.insn_idx as i32;
+        let mut first_idx = start.first_insn_idx;
+        let mut subseq_idx = -1;
+        let mut at: Option<StateId> = None;
+        let mut skip_first = true;
+        loop {
+            if self.sink.is_full() {
+                let frame = bt.frame;
+                self.sink.write(format_args!(
+                    "mark_precise: frame{frame}: last_idx {last_idx} first_idx {first_idx} subseq_idx {subseq_idx} \n"
+                ));
+            }
+            if last_idx < 0 {
+                return self.mark_entry(at, start, &bt).map(|marked| changed | marked);
+            }
+            let state = match at {
+                Some(id) => self.explorer.state(id),
+                None => start,
+            };
+            let (parent, first) = (state.parent, state.first_insn_idx);
+            let mut history = state.history.len();
+            let mut idx = last_idx as u32;
+            loop {
+                let step = if skip_first {
+                    skip_first = false;
+                    Step::Done
+                } else {
+                    let entries = match at {
+                        Some(id) => &self.explorer.state(id).history,
+                        None => &start.history,
+                    };
+                    let entry = entries[..history].last().filter(|entry| entry.idx == idx).copied();
+                    self.explorer.precision.insns += 1;
+                    bt.step(self.env, self.facts, self.sink, idx, subseq_idx, entry.as_ref())
+                };
+                match step {
+                    Step::Done => {}
+                    Step::Unsupported => {
+                        force_all_precise(self.explorer, self.sink, start);
+                        return Ok(changed);
+                    }
+                    Step::Bug(message) => return Err(refuse!(self, EFAULT, KernelBug, "verifier bug: {message}")),
+                }
+                if bt.is_empty() {
+                    return Ok(changed);
+                }
+                subseq_idx = idx as i32;
+                let entries = match at {
+                    Some(id) => &self.explorer.state(id).history,
+                    None => &start.history,
+                };
+                if idx == first && (history == 0 || history == 1 && entries[0].idx == idx) {
+                    break;
+                }
+                match entries[..history].last() {
+                    Some(entry) if entry.idx == idx => {
+                        idx = entry.prev_idx;
+                        history -= 1;
+                    }
+                    _ => idx = idx.wrapping_sub(1),
+                }
+                if idx as usize >= self.env.insns.len() {
+                    let idx = idx as i32;
+                    return Err(refuse!(self, EFAULT, KernelBug, "verifier bug: backtracking idx {idx}"));
+                }
+            }
+            let Some(id) = parent else { break };
+            at = Some(id);
+            changed |= self.mark_checkpoint(id, &mut bt)?;
+            if bt.is_empty() {
+                return Ok(changed);
+            }
+            let state = self.explorer.state(id);
+            subseq_idx = first_idx as i32;
+            last_idx = state.last_insn_idx;
+            first_idx = state.first_insn_idx;
+        }
+        if !bt.is_empty() {
+            force_all_precise(self.explorer, self.sink, start);
+        }
+        Ok(changed)
+    }
+
+    /// Marks requested scalars in a checkpoint, and drops requests for what is precise
+    /// already or no scalar.
+    fn mark_checkpoint(&mut self, id: StateId, bt: &mut Backtrack) -> Result<bool> {
+        let mut changed = false;
+        for number in (0..=bt.frame).rev() {
+            let state = &mut self.explorer.checkpoint_mut(id).state;
+            let frame = state.frame(number);
+            let mut mask = state.precise[number];
+            for reg in bits(u64::from(bt.regs[number])) {
+                if !frame.regs[reg].is_scalar() || mask.regs & 1 << reg != 0 {
+                    bt.regs[number] &= !(1 << reg);
+                } else {
+                    mask.regs |= 1 << reg;
+                    changed = true;
+                }
+            }
+            let total = frame.stack.len();
+            for spi in bits(bt.slots[number]) {
+                let Some(slot) = frame.stack.get(spi) else {
+                    return Err(refuse!(self, EFAULT, KernelBug, "verifier bug: stack slot {spi}, total slots {total}"));
+                };
+                if !slot.is_spilled_scalar() || mask.slots & 1 << spi != 0 {
+                    bt.slots[number] &= !(1 << spi);
+                } else {
+                    mask.slots |= 1 << spi;
+                    changed = true;
+                }
+            }
+            state.precise[number] = mask;
+            if self.sink.is_full() {
+                let (regs, slots) = (backtrack::format_regs(bt.regs[number]), backtrack::format_slots(bt.slots[number]));
+                self.sink.write(format_args!("mark_precise: frame{number}: parent state regs={regs} stack={slots}: "));
+                let state = self.explorer.state(id);
+                log::print_verifier_state(self.env, self.sink, state, number, true);
+            }
+        }
+        Ok(changed)
+    }
+
+    /// Ends at the entry of a function that is verified on its own: its arguments may be
+    /// requested.
+    fn mark_entry(&mut self, at: Option<StateId>, start: &State, bt: &Backtrack) -> Result<bool> {
+        let (regs, slots) = (bt.regs[bt.frame], bt.slots[bt.frame]);
+        let Some(id) = at else {
+            let subprog = start.frame(0).subprogno;
+            return Err(refuse!(self, EFAULT, KernelBug,
+                "verifier bug: backtracking func entry subprog {subprog} reg_mask {regs:x} stack_mask {slots:x}"));
+        };
+        let state = &mut self.explorer.checkpoint_mut(id).state;
+        let frame = state.frame(0);
+        let subprog = frame.subprogno;
+        let is_entry = state.curframe == 0 && subprog > 0 && frame.callsite == MAIN_CALLSITE;
+        if !is_entry || slots != 0 || regs & !ARGS != 0 {
+            return Err(refuse!(self, EFAULT, KernelBug,
+                "verifier bug: backtracking func entry subprog {subprog} reg_mask {regs:x} stack_mask {slots:x}"));
+        }
+        let scalars = bits(u64::from(regs)).filter(|&reg| frame.regs[reg].kind == RegKind::Scalar);
+        let mask = scalars.fold(0u16, |mask, reg| mask | 1 << reg);
+        state.precise[0].regs |= mask;
+        Ok(mask != 0)
+    }
 }

@@ -1,0 +1,132 @@
+//! Checkpoints, pending paths and counters.
+//!
+//! Checkpoints live in an arena; buckets list them by instruction and call site as the
+//! kernel's hash table does, because `max_states_per_insn` counts the length of a bucket.
+
+use super::ids::IdMap;
+use super::scc::Visits;
+use crate::Statistics;
+use crate::state::{MAX_CALL_FRAMES, State, StateId};
+
+/// A state that later states are compared with (kernel: `struct
+/// bpf_verifier_state_list`).
+#[derive(Debug)]
+pub struct Checkpoint {
+    /// The state.
+    pub state: State,
+    /// Comparisons that failed.
+    pub misses: u32,
+    /// Comparisons that succeeded.
+    pub hits: u32,
+    /// No longer compared, kept for its children.
+    pub is_evicted: bool,
+    /// The visit of a strongly connected component that the state is in.
+    pub(super) visit: Option<u32>,
+    /// Slots by frame that are not read from here on; they compare as never written.
+    pub(super) dead_slots: [u64; MAX_CALL_FRAMES],
+    /// The register of the innermost frame that differed in the last comparison.
+    pub(super) hint: u8,
+}
+
+/// An entry of a bucket.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    pub(super) id: StateId,
+    pub(super) insn_idx: u32,
+}
+
+/// A path to explore later (kernel: `struct bpf_verifier_stack_elem`).
+#[derive(Debug)]
+pub struct Pending {
+    pub(super) state: State,
+    pub(super) insn_idx: u32,
+    pub(super) prev_insn_idx: i32,
+    pub(super) log_position: usize,
+}
+
+/// Checkpoints, pending paths and counters.
+#[derive(Debug, Default)]
+pub struct Explorer {
+    checkpoints: Vec<Option<Box<Checkpoint>>>,
+    vacant: Vec<u32>,
+    pub(super) buckets: Vec<Vec<Entry>>,
+    pub(super) pending: Vec<Pending>,
+    pub(super) visits: Visits,
+    pub(super) ids: IdMap,
+    /// Counts for the statistics.
+    pub statistics: Statistics,
+    /// Jumps, calls and exits walked over.
+    pub jmps_processed: u32,
+    pub(super) jmps_at_checkpoint: u32,
+    pub(super) insns_at_checkpoint: u32,
+    /// Checkpoints in buckets.
+    pub(super) kept: u32,
+    /// Evicted checkpoints that are not freed.
+    pub(super) evicted: u32,
+    /// Back edges that wait for marks.
+    pub(super) backedges: u32,
+}
+
+impl Explorer {
+    /// An empty explorer for a program of so many slots.
+    pub fn new(slots: usize) -> Explorer {
+        Explorer { buckets: vec![Vec::new(); slots], ..Explorer::default() }
+    }
+
+    /// The state of a checkpoint.
+    pub fn state(&self, id: StateId) -> &State {
+        &self.checkpoint(id).state
+    }
+
+    /// A checkpoint.
+    pub fn checkpoint(&self, id: StateId) -> &Checkpoint {
+        self.checkpoints[id.0 as usize].as_ref().expect("checkpoints outlive their children")
+    }
+
+    /// A checkpoint, for writing.
+    pub fn checkpoint_mut(&mut self, id: StateId) -> &mut Checkpoint {
+        self.checkpoints[id.0 as usize].as_mut().expect("checkpoints outlive their children")
+    }
+
+    /// Adds a checkpoint to the arena.
+    pub(super) fn insert(&mut self, checkpoint: Checkpoint) -> StateId {
+        let checkpoint = Some(Box::new(checkpoint));
+        match self.vacant.pop() {
+            Some(id) => {
+                self.checkpoints[id as usize] = checkpoint;
+                StateId(id)
+            }
+            None => {
+                self.checkpoints.push(checkpoint);
+                StateId(self.checkpoints.len() as u32 - 1)
+            }
+        }
+    }
+
+    /// Frees a checkpoint.
+    pub(super) fn remove(&mut self, id: StateId) {
+        self.checkpoints[id.0 as usize] = None;
+        self.vacant.push(id.0);
+    }
+
+    /// Bucket of an instruction that a frame with that call site reaches.
+    pub(super) fn bucket(&self, insn_idx: u32, callsite: i32) -> usize {
+        (insn_idx ^ callsite as u32) as usize % self.buckets.len()
+    }
+
+    /// Raises the peak to the states that are kept now.
+    pub(super) fn update_peak(&mut self) {
+        let now = self.kept.wrapping_add(self.evicted).wrapping_add(self.backedges);
+        self.statistics.peak_states = self.statistics.peak_states.max(now);
+    }
+
+    /// Frees every state, when a function is verified. The counters go on, as the
+    /// kernel's do.
+    pub(super) fn clear(&mut self) {
+        self.checkpoints.clear();
+        self.vacant.clear();
+        self.pending.clear();
+        self.buckets.iter_mut().for_each(Vec::clear);
+        self.visits.clear();
+    }
+}

@@ -1,0 +1,307 @@
+//! State equality: does an explored state cover the current one?
+//!
+//! Everything that the explored state's proof relied on must hold in the current state:
+//! kinds of live registers and slots, ranges of precise scalars, identities up to
+//! renaming, references and locks. Parts are compared in the order in which they are
+//! cheap to refute; as the identities must form one partial bijection in the end, the
+//! order does not change the answer.
+
+use super::checkpoint::Checkpoint;
+use super::ids::IdMap;
+use crate::facts::Facts;
+use crate::state::{ADD_CONST, Frame, RegKind, RegState, SlotKind, StackSlot, State};
+
+/// How closely states must agree (kernel: `enum exact_level`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exactness {
+    /// The explored state covers the current one.
+    Covers,
+    /// All known facts are equal.
+    Exact,
+    /// Ranges are within those of the explored state, precise or not.
+    RangeWithin,
+}
+
+/// What a comparison reads beside the states.
+#[derive(Clone, Copy)]
+pub struct Comparison<'a> {
+    /// Live registers.
+    pub facts: &'a Facts,
+    /// Privilege: unwritten stack may be read, so it covers anything.
+    pub allow_uninit_stack: bool,
+    /// Last identity in use.
+    pub last_id: u32,
+    /// Every scalar counts as precise.
+    pub all_precise: bool,
+}
+
+impl Comparison<'_> {
+    /// True if the checkpoint covers the current state (`states_equal`). On a difference
+    /// in a register of the innermost frame the checkpoint's hint is set.
+    pub fn states_equal(
+        &self,
+        old: &mut Checkpoint,
+        cur: &State,
+        ids: &mut IdMap,
+        exact: Exactness,
+    ) -> bool {
+        let state = &old.state;
+        if state.curframe != cur.curframe
+            || state.in_sleepable != cur.in_sleepable
+            || state.refs.len() != cur.refs.len()
+            || state.active_locks != cur.active_locks
+            || state.active_preempt_locks != cur.active_preempt_locks
+            || state.active_rcu_lock != cur.active_rcu_lock
+            || state.active_lock_owner != cur.active_lock_owner
+        {
+            return false;
+        }
+        ids.reset(self.last_id);
+        let top = state.curframe;
+        let hint = usize::from(old.hint);
+        let live = self.live_regs(state, top);
+        if live & 1 << hint != 0 {
+            if !self.is_reg_safe(state, cur, top, hint, ids, exact) {
+                return false;
+            }
+            ids.reset(self.last_id);
+        }
+        if !is_ref_safe(state, cur, ids) {
+            return false;
+        }
+        for number in (0..=top).rev() {
+            let (old_frame, cur_frame) = (state.frame(number), cur.frame(number));
+            if old_frame.callsite != cur_frame.callsite
+                || old_frame.callback_depth > cur_frame.callback_depth
+            {
+                return false;
+            }
+            let mut live = self.live_regs(state, number);
+            while live != 0 {
+                let reg = live.trailing_zeros() as usize;
+                live &= live - 1;
+                if !self.is_reg_safe(state, cur, number, reg, ids, exact) {
+                    if number == top {
+                        old.hint = reg as u8;
+                    }
+                    return false;
+                }
+            }
+        }
+        for number in (0..=top).rev() {
+            let precise = state.precise[number].slots;
+            let (old_frame, cur_frame) = (state.frame(number), cur.frame(number));
+            if !self.is_stack_safe(old_frame, old.dead_slots[number], precise, cur_frame, ids, exact) {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn live_regs(&self, state: &State, number: usize) -> u16 {
+        self.facts.insns[state.frame_insn_idx(number) as usize].live_regs & 0x7ff
+    }
+
+    fn is_reg_safe(
+        &self,
+        old: &State,
+        cur: &State,
+        number: usize,
+        reg: usize,
+        ids: &mut IdMap,
+        exact: Exactness,
+    ) -> bool {
+        let precise = self.all_precise || old.is_precise_reg(number, reg);
+        let (old, cur) = (&old.frame(number).regs[reg], &cur.frame(number).regs[reg]);
+        is_reg_state_safe(old, precise, cur, ids, exact)
+    }
+
+    fn is_stack_safe(
+        &self,
+        old: &Frame,
+        dead: u64,
+        precise: u64,
+        cur: &Frame,
+        ids: &mut IdMap,
+        exact: Exactness,
+    ) -> bool {
+        for (spi, slot) in old.stack.iter().enumerate() {
+            let slot = if dead & 1 << spi != 0 { &StackSlot::INVALID } else { slot };
+            let cur = cur.stack.get(spi);
+            if exact != Exactness::Covers && cur.is_none_or(|cur| cur.kinds != slot.kinds) {
+                return false;
+            }
+            let precise = self.all_precise || precise & 1 << spi != 0;
+            if !self.is_slot_safe(slot, precise, cur, ids, exact) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// True if a slot covers another (the loop body of `stacksafe`, slot by slot).
+    fn is_slot_safe(
+        &self,
+        old: &StackSlot,
+        precise: bool,
+        cur: Option<&StackSlot>,
+        ids: &mut IdMap,
+        exact: Exactness,
+    ) -> bool {
+        let is_free = |kind: SlotKind| {
+            kind == SlotKind::Invalid || kind == SlotKind::Misc && self.allow_uninit_stack
+        };
+        for (byte, &kind) in old.kinds.iter().enumerate() {
+            if is_free(kind) {
+                continue;
+            }
+            let Some(cur) = cur else { return false };
+            let old_scalar = self.scalar_of(old);
+            let cur_scalar = self.scalar_of(cur);
+            if let (Some(old_scalar), Some(cur_scalar)) = (old_scalar, cur_scalar) {
+                let precise = precise && old.is_spilled_scalar_whole();
+                return is_reg_state_safe(old_scalar, precise, cur_scalar, ids, exact);
+            }
+            if kind == SlotKind::Misc && cur.kinds[byte] == SlotKind::Zero {
+                continue;
+            }
+            if kind != cur.kinds[byte] {
+                return false;
+            }
+            if byte == 7 {
+                return is_content_safe(kind, old, precise, cur, ids, exact);
+            }
+        }
+        true
+    }
+
+    /// The scalar that a load of the whole slot gives, if it gives one.
+    fn scalar_of<'s>(&self, slot: &'s StackSlot) -> Option<&'s RegState> {
+        if slot.is_spilled_scalar_whole() {
+            return Some(&slot.reg);
+        }
+        let is_misc = slot.kinds.iter().all(|&kind| {
+            kind == SlotKind::Misc || kind == SlotKind::Invalid && self.allow_uninit_stack
+        });
+        is_misc.then_some(&RegState::UNKNOWN)
+    }
+}
+
+/// Compares what slots of the same kind hold.
+fn is_content_safe(
+    kind: SlotKind,
+    old: &StackSlot,
+    precise: bool,
+    cur: &StackSlot,
+    ids: &mut IdMap,
+    exact: Exactness,
+) -> bool {
+    match kind {
+        SlotKind::Spill => is_reg_state_safe(&old.reg, precise, &cur.reg, ids, exact),
+        SlotKind::Dynptr | SlotKind::Iter | SlotKind::IrqFlag => {
+            old.reg.kind == cur.reg.kind && ids.check(old.reg.ref_obj_id, cur.reg.ref_obj_id)
+        }
+        SlotKind::Misc | SlotKind::Zero | SlotKind::Invalid => true,
+    }
+}
+
+/// True if all known facts are equal, up to identities (`regs_exact`).
+pub(super) fn is_reg_exact(old: &RegState, cur: &RegState, ids: &mut IdMap) -> bool {
+    old.kind == cur.kind
+        && old.flags == cur.flags
+        && old.off == cur.off
+        && old.num == cur.num
+        && ids.check(old.id, cur.id)
+        && ids.check(old.ref_obj_id, cur.ref_obj_id)
+}
+
+/// True if what is safe with the one register is safe with the other (`regsafe`).
+fn is_reg_state_safe(
+    old: &RegState,
+    precise: bool,
+    cur: &RegState,
+    ids: &mut IdMap,
+    exact: Exactness,
+) -> bool {
+    if exact == Exactness::Exact {
+        return is_reg_exact(old, cur, ids);
+    }
+    match (old.kind, cur.kind) {
+        (RegKind::NotInit, RegKind::NotInit) => true,
+        (RegKind::NotInit, _) => exact == Exactness::Covers,
+        (RegKind::Scalar, RegKind::Scalar) => {
+            if !precise && exact == Exactness::Covers {
+                return true;
+            }
+            if old.id != 0 {
+                if (old.id ^ cur.id) & ADD_CONST != 0 {
+                    return false;
+                }
+                if old.id & ADD_CONST != 0 && old.off != cur.off {
+                    return false;
+                }
+            }
+            old.num.contains(&cur.num) && ids.check_scalar(old.id, cur.id)
+        }
+        (
+            RegKind::MapKey { .. }
+            | RegKind::MapValue { .. }
+            | RegKind::Mem { .. }
+            | RegKind::Buf
+            | RegKind::TpBuffer,
+            _,
+        ) => {
+            old.kind == cur.kind
+                && old.flags == cur.flags
+                && old.off == cur.off
+                && old.num.contains(&cur.num)
+                && ids.check(old.id, cur.id)
+                && ids.check(old.ref_obj_id, cur.ref_obj_id)
+        }
+        (RegKind::PacketMeta { range: old_range }, RegKind::PacketMeta { range: cur_range })
+        | (RegKind::Packet { range: old_range }, RegKind::Packet { range: cur_range }) => {
+            let has_range = if old_range < 0 || cur_range < 0 {
+                old_range == cur_range
+            } else {
+                old_range <= cur_range
+            };
+            has_range
+                && old.flags == cur.flags
+                && old.off == cur.off
+                && ids.check(old.id, cur.id)
+                && old.num.contains(&cur.num)
+        }
+        (RegKind::Arena, RegKind::Arena) => old.flags == cur.flags,
+        _ => is_reg_exact(old, cur, ids),
+    }
+}
+
+/// True if references and locks correspond (`refsafe`).
+fn is_ref_safe(old: &State, cur: &State, ids: &mut IdMap) -> bool {
+    ids.check(old.active_irq_id, cur.active_irq_id)
+        && ids.check(old.active_lock_id, cur.active_lock_id)
+        && old.refs.iter().zip(&cur.refs).all(|(old, cur)| {
+            old.kind == cur.kind
+                && ids.check(old.id, cur.id)
+                && (!old.kind.is_lock() || old.owner == cur.owner)
+        })
+}
+
+/// True if the registers of the innermost frames are identical, identities included
+/// (`states_maybe_looping`).
+pub(super) fn may_be_looping(old: &State, cur: &State) -> bool {
+    old.curframe == cur.curframe
+        && old.cur().regs.iter().zip(&cur.cur().regs).all(|(old, cur)| {
+            old.kind == cur.kind
+                && old.flags == cur.flags
+                && old.off == cur.off
+                && old.id == cur.id
+                && old.ref_obj_id == cur.ref_obj_id
+                && old.num == cur.num
+        })
+}
+
+/// True if an active iterator has another depth (`iter_active_depths_differ`).
+pub(super) fn iter_depths_differ(_old: &State, _cur: &State) -> bool {
+    false
+}

@@ -1,0 +1,51 @@
+//! Correspondence of identities between two states.
+
+/// Pairs of identities of an explored and of the current state that must correspond
+/// one to one (kernel: `struct bpf_idmap`).
+#[derive(Debug, Default)]
+pub struct IdMap {
+    fresh: u32,
+    pairs: Vec<(u32, u32)>,
+}
+
+impl IdMap {
+    /// Forgets all pairs. `last` is the last identity in use.
+    pub fn reset(&mut self, last: u32) {
+        self.fresh = last;
+        self.pairs.clear();
+    }
+
+    /// True if the identities correspond: both 0, or a pair that agrees with all others.
+    pub fn check(&mut self, old: u32, cur: u32) -> bool {
+        if old == 0 || cur == 0 {
+            return old == cur;
+        }
+        for &(known_old, known_cur) in &self.pairs {
+            if known_old == old {
+                return known_cur == cur;
+            }
+            if known_cur == cur {
+                return false;
+            }
+        }
+        self.pairs.push((old, cur));
+        true
+    }
+
+    /// As [`IdMap::check`] for scalars: an explored scalar without identity covers every
+    /// one, and one with identity covers a scalar without, which then is its only
+    /// counterpart. Scalars that differ by a constant also compare what they differ from.
+    pub fn check_scalar(&mut self, old: u32, cur: u32) -> bool {
+        if old == 0 {
+            return true;
+        }
+        let cur = if cur == 0 {
+            self.fresh += 1;
+            self.fresh
+        } else {
+            cur
+        };
+        let base = !crate::state::ADD_CONST;
+        self.check(old, cur) && (old & !base == 0 || self.check(old & base, cur & base))
+    }
+}

@@ -1,0 +1,125 @@
+//! The main loop: explores a function instruction by instruction (`do_check`).
+
+use super::dispatch::check_insn;
+use super::{scc, visited};
+use crate::state::{Frame, HistoryFlags, LinkedRegs, MAIN_CALLSITE, State};
+use crate::walk::{Outcome, Walk};
+use crate::{Result, call, log, refuse, verbose};
+
+/// Most instructions that are walked over.
+const MAX_INSNS: u32 = 1_000_000;
+
+/// Verifies the main program or a global function on its own (`do_check_common`).
+pub fn check_function(walk: &mut Walk<'_>, subprog: u32) -> Result<()> {
+    let start = walk.facts.subprogs[subprog as usize].start;
+    walk.state = State::new(Frame::new(MAIN_CALLSITE, 0, subprog), start, walk.env.is_sleepable);
+    walk.insn_idx = start;
+    walk.sink.forget_line_info();
+    call::set_up_entry_args(walk, subprog)?;
+    explore(walk)?;
+    if !walk.sink.is_full() {
+        walk.sink.reset(0);
+    }
+    walk.explorer.clear();
+    Ok(())
+}
+
+/// Explores every path from the current state.
+fn explore(walk: &mut Walk<'_>) -> Result<()> {
+    let mut prev_insn_idx = -1;
+    let mut prints_state = false;
+    loop {
+        walk.cur_history = None;
+        walk.prev_insn_idx = prev_insn_idx;
+        let insn_idx = walk.insn_idx;
+        let count = walk.env.insns.len();
+        if insn_idx as usize >= count {
+            return Err(refuse!(walk, EFAULT, ControlFlow, "invalid insn idx {insn_idx} insn_cnt {count}"));
+        }
+        let statistics = &mut walk.explorer.statistics;
+        statistics.insns_processed += 1;
+        if statistics.insns_processed > MAX_INSNS {
+            let processed = statistics.insns_processed;
+            return Err(refuse!(walk, E2BIG, Limit, "BPF program is too large. Processed {processed} insn"));
+        }
+        walk.state.last_insn_idx = prev_insn_idx;
+        walk.state.insn_idx = insn_idx;
+
+        let facts = walk.facts.insns[insn_idx as usize];
+        if (facts.prune_point || walk.env.options.stress.checkpoint_everywhere) && visited::is_visited(walk)? {
+            if walk.sink.walks() {
+                if prints_state {
+                    verbose!(walk, "\nfrom {prev_insn_idx} to {insn_idx}: safe\n");
+                } else {
+                    verbose!(walk, "{insn_idx}: safe\n");
+                }
+            }
+            match next_path(walk)? {
+                Some(prev) => (prev_insn_idx, prints_state) = (prev, true),
+                None => return Ok(()),
+            }
+            continue;
+        }
+        if facts.jmp_point {
+            walk.push_history(HistoryFlags::NONE, LinkedRegs::default())?;
+        }
+        if walk.sink.walks() {
+            log_insn(walk, &mut prints_state);
+        }
+        walk.aux[insn_idx as usize].seen = true;
+        prev_insn_idx = insn_idx as i32;
+
+        walk.live.reset_write_marks(&walk.state, insn_idx)?;
+        let outcome = check_insn(walk)?;
+        walk.live.commit_write_marks(&walk.state)?;
+        if walk.env.options.stress.assert_invariants {
+            super::super::walk::assert_invariants(walk)?;
+        }
+        walk.insn_idx = match outcome {
+            Outcome::Next => insn_idx + 1,
+            Outcome::NextWide => insn_idx + 2,
+            Outcome::Jump(target) => target,
+            Outcome::Return(target) => {
+                prints_state = true;
+                target
+            }
+            Outcome::Exit => {
+                match next_path(walk)? {
+                    Some(prev) => (prev_insn_idx, prints_state) = (prev, true),
+                    None => return Ok(()),
+                }
+                continue;
+            }
+        };
+    }
+}
+
+/// Writes the state and the instruction to the log.
+fn log_insn(walk: &mut Walk<'_>, prints_state: &mut bool) {
+    let insn_idx = walk.insn_idx;
+    let frame = walk.state.curframe;
+    if walk.sink.is_full() && *prints_state {
+        let prev = walk.prev_insn_idx;
+        verbose!(walk, "\nfrom {prev} to {insn_idx}:");
+        log::print_verifier_state(walk.env, &mut walk.sink, &walk.state, frame, true);
+        *prints_state = false;
+    }
+    log::print_insn(walk.env, &mut walk.sink, &walk.state, insn_idx);
+}
+
+/// Ends the current path and goes on with a pending one; its previous instruction, or
+/// `None` if there is no path left (`process_bpf_exit`).
+fn next_path(walk: &mut Walk<'_>) -> Result<Option<i32>> {
+    walk.sink.mark_all_scratched();
+    scc::finish_path(walk)?;
+    walk.live.update(&walk.state)?;
+    let Some(pending) = walk.explorer.pending.pop() else { return Ok(None) };
+    let insn_idx = walk.state.insn_idx;
+    walk.state = pending.state;
+    walk.state.insn_idx = insn_idx;
+    if !walk.sink.is_full() {
+        walk.sink.reset(pending.log_position);
+    }
+    walk.insn_idx = pending.insn_idx;
+    Ok(Some(pending.prev_insn_idx))
+}

@@ -1,0 +1,208 @@
+//! Visits of strongly connected components: loops whose marks are complete only when
+//! every path from the entry is explored.
+//!
+//! A path that ends inside a loop because its state is within the range of a checkpoint
+//! with open branches leaves a back edge. When the state that entered the component has
+//! no branches left, precision marks travel over the back edges to a fixpoint.
+//!
+//! A visit is identified by the call sites that lead to the component and the
+//! component's number (kernel: `struct bpf_scc_callchain`).
+
+use super::checkpoint::Explorer;
+use crate::facts::Facts;
+use crate::precise;
+use crate::state::{MAX_CALL_FRAMES, State, StateId};
+use crate::walk::Walk;
+use crate::{Result, Stop, verbose};
+
+/// Rounds of propagation before every scalar becomes precise.
+const MAX_ROUNDS: u32 = 64;
+
+/// Call sites that lead to a component.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(super) struct Callchain {
+    callsites: [u32; MAX_CALL_FRAMES - 1],
+    scc: u32,
+}
+
+/// One visit (kernel: `struct bpf_scc_visit`).
+#[derive(Debug, Default)]
+struct Visit {
+    callchain: Callchain,
+    entry: Option<StateId>,
+    /// Oldest first; the kernel's list has the newest first.
+    backedges: Vec<State>,
+    /// Back edges that are counted as kept.
+    counted: u32,
+}
+
+/// All visits of the function that is verified.
+#[derive(Debug, Default)]
+pub(super) struct Visits {
+    list: Vec<Visit>,
+}
+
+impl Visits {
+    pub(super) fn clear(&mut self) {
+        self.list.clear();
+    }
+
+    fn find(&self, callchain: &Callchain) -> Option<u32> {
+        self.list.iter().position(|visit| visit.callchain == *callchain).map(|index| index as u32)
+    }
+}
+
+impl Explorer {
+    /// True if marks of a checkpoint may be incomplete (`incomplete_read_marks`).
+    pub(super) fn has_incomplete_marks(&self, id: StateId) -> bool {
+        match self.checkpoint(id).visit {
+            Some(visit) => !self.visits.list[visit as usize].backedges.is_empty(),
+            None => false,
+        }
+    }
+}
+
+/// The component that a state is in, with the call sites that lead there
+/// (`compute_scc_callchain`).
+fn callchain(facts: &Facts, state: &State) -> Option<Callchain> {
+    if facts.scc_count == 0 {
+        return None;
+    }
+    let mut chain = Callchain::default();
+    for number in 0..=state.curframe {
+        let insn_idx = state.frame_insn_idx(number);
+        let scc = facts.insns[insn_idx as usize].scc;
+        if scc != 0 {
+            chain.scc = scc;
+            return Some(chain);
+        }
+        if number < state.curframe {
+            chain.callsites[number] = insn_idx;
+        }
+    }
+    None
+}
+
+/// The kernel's text of a call chain.
+fn format_callchain(chain: &Callchain) -> String {
+    let sites = chain.callsites.iter().take_while(|&&site| site != 0);
+    let sites: String = sites.map(|site| format!("{site},")).collect();
+    format!("({sites}{})", chain.scc)
+}
+
+/// Notes that a new checkpoint is in a component, and that it is the entry if the visit
+/// has none (`maybe_enter_scc`).
+pub(super) fn enter(walk: &mut Walk<'_>, id: StateId) {
+    let Some(chain) = callchain(walk.facts, walk.explorer.state(id)) else { return };
+    let visits = &mut walk.explorer.visits;
+    let index = visits.find(&chain).unwrap_or_else(|| {
+        visits.list.push(Visit { callchain: chain, ..Visit::default() });
+        visits.list.len() as u32 - 1
+    });
+    let visit = &mut visits.list[index as usize];
+    let is_entry = visit.entry.is_none();
+    if is_entry {
+        visit.entry = Some(id);
+    }
+    walk.explorer.checkpoint_mut(id).visit = Some(index);
+    if is_entry && walk.sink.is_full() {
+        verbose!(walk, "SCC enter {}\n", format_callchain(&chain));
+    }
+}
+
+/// Completes the visit that a finished checkpoint entered (`maybe_exit_scc`).
+fn leave(walk: &mut Walk<'_>, id: StateId) -> Result<()> {
+    let Some(index) = walk.explorer.checkpoint(id).visit else { return Ok(()) };
+    let explorer = &mut walk.explorer;
+    let visit = &mut explorer.visits.list[index as usize];
+    if visit.entry != Some(id) {
+        return Ok(());
+    }
+    let chain = visit.callchain;
+    visit.entry = None;
+    explorer.backedges -= visit.counted;
+    visit.counted = 0;
+    explorer.update_peak();
+    if walk.sink.is_full() {
+        verbose!(walk, "SCC exit {}\n", format_callchain(&chain));
+    }
+    propagate(walk, index)
+}
+
+/// Carries precision over the back edges of a visit until nothing changes, then drops
+/// them (`propagate_backedges`).
+fn propagate(walk: &mut Walk<'_>, visit: u32) -> Result<()> {
+    let backedges = std::mem::take(&mut walk.explorer.visits.list[visit as usize].backedges);
+    let mut round = 0;
+    loop {
+        round += 1;
+        if round > MAX_ROUNDS + 1 {
+            if walk.sink.is_full() {
+                verbose!(walk, "propagate_backedges: too many iterations\n");
+            }
+            for state in backedges.iter().rev() {
+                precise::mark_all_scalars_precise(walk, state);
+            }
+            return Ok(());
+        }
+        let mut changed = false;
+        for state in backedges.iter().rev() {
+            let Some(equal) = state.equal_state else {
+                return Err(Stop::Bug("back edge without checkpoint".into()));
+            };
+            changed |= precise::propagate_precision_of(walk, equal, state)?;
+        }
+        if !changed {
+            return Ok(());
+        }
+    }
+}
+
+/// Keeps the current state as a back edge to a checkpoint (`add_scc_backedge`).
+pub(super) fn add_backedge(walk: &mut Walk<'_>, checkpoint: StateId) -> Result<()> {
+    let Some(index) = walk.explorer.checkpoint(checkpoint).visit else {
+        return Err(Stop::Bug("back edge outside of strongly connected components".into()));
+    };
+    let mut state = walk.state.clone();
+    state.equal_state = Some(checkpoint);
+    state.insn_idx = walk.insn_idx;
+    let explorer = &mut walk.explorer;
+    let visit = &mut explorer.visits.list[index as usize];
+    visit.backedges.push(state);
+    visit.counted += 1;
+    let chain = visit.callchain;
+    explorer.backedges += 1;
+    explorer.update_peak();
+    if walk.sink.is_full() {
+        verbose!(walk, "SCC backedge {}\n", format_callchain(&chain));
+    }
+    Ok(())
+}
+
+/// Ends the current path: checkpoints above it whose last path this was are finished
+/// (`update_branch_counts`).
+pub(super) fn finish_path(walk: &mut Walk<'_>) -> Result<()> {
+    walk.state.branches = walk.state.branches.saturating_sub(1);
+    let mut next = walk.state.parent;
+    while let Some(id) = next {
+        let state = &mut walk.explorer.checkpoint_mut(id).state;
+        state.branches -= 1;
+        if state.branches != 0 {
+            break;
+        }
+        next = state.parent;
+        leave(walk, id)?;
+        free_if_unused(walk, id);
+    }
+    Ok(())
+}
+
+/// Frees an evicted checkpoint that nothing refers to (`maybe_free_verifier_state`).
+pub(super) fn free_if_unused(walk: &mut Walk<'_>, id: StateId) {
+    let explorer = &mut walk.explorer;
+    let checkpoint = explorer.checkpoint(id);
+    if checkpoint.is_evicted && checkpoint.state.branches == 0 && !explorer.has_incomplete_marks(id) {
+        explorer.remove(id);
+        explorer.evicted -= 1;
+    }
+}

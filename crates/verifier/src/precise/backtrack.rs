@@ -1,0 +1,308 @@
+//! One step back: what must be precise before an instruction, given what must be precise
+//! after it (`backtrack_insn`).
+
+use isa::ebpf::{AluOp, Callee, Insn, Operand, Reg};
+
+use super::ARGS;
+use crate::env::Env;
+use crate::facts::Facts;
+use crate::log::{self, Sink};
+use crate::state::{HistoryEntry, HistoryFlags, LinkedReg, MAX_CALL_FRAMES};
+
+/// Helper `bpf_tail_call`.
+const TAIL_CALL: i32 = 12;
+
+/// Requested registers and slots by frame (kernel: `struct backtrack_state`).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Backtrack {
+    pub(super) frame: usize,
+    pub(super) regs: [u16; MAX_CALL_FRAMES],
+    pub(super) slots: [u64; MAX_CALL_FRAMES],
+}
+
+/// How a step ended.
+pub(super) enum Step {
+    /// The requests are those before the instruction.
+    Done,
+    /// The instruction cannot be tracked: everything becomes precise.
+    Unsupported,
+    /// The kernel finds itself at fault here.
+    Bug(String),
+}
+
+impl Backtrack {
+    /// No requests, starting in that frame.
+    pub(super) fn new(frame: usize) -> Backtrack {
+        Backtrack { frame, regs: [0; MAX_CALL_FRAMES], slots: [0; MAX_CALL_FRAMES] }
+    }
+
+    /// True if nothing is requested.
+    pub(super) fn is_empty(&self) -> bool {
+        (0..=self.frame).all(|number| self.regs[number] == 0 && self.slots[number] == 0)
+    }
+
+    fn has(&self, reg: Reg) -> bool {
+        self.regs[self.frame] & 1 << reg.number() != 0
+    }
+
+    /// Requests a register; the frame pointer never needs it.
+    fn set(&mut self, reg: Reg) {
+        self.regs[self.frame] |= 1 << reg.number();
+    }
+
+    fn clear(&mut self, reg: Reg) {
+        self.regs[self.frame] &= !(1 << reg.number());
+    }
+
+    /// Goes back over instruction `idx`; `subseq_idx` was executed after it, -1 if
+    /// unknown.
+    pub(super) fn step(
+        &mut self,
+        env: &Env<'_>,
+        facts: &Facts,
+        sink: &mut Sink,
+        idx: u32,
+        subseq_idx: i32,
+        entry: Option<&HistoryEntry>,
+    ) -> Step {
+        let insn = env.insns[idx as usize];
+        if insn == Insn::Imm64High {
+            return Step::Done;
+        }
+        if sink.is_full() {
+            let regs = format_regs(self.regs[self.frame]);
+            let slots = format_slots(self.slots[self.frame]);
+            let frame = self.frame;
+            sink.write(format_args!("mark_precise: frame{frame}: regs={regs} stack={slots} before {idx}: "));
+            log::verbose_insn(env, sink, idx);
+        }
+        self.sync_linked(entry);
+        let flags = entry.map_or(HistoryFlags::NONE, |entry| entry.flags);
+        match insn {
+            Insn::Alu { op, dst, src, .. } => {
+                if !self.has(dst) {
+                    return Step::Done;
+                }
+                if op == AluOp::Mov {
+                    self.clear(dst);
+                }
+                if let Operand::Reg(src) = src
+                    && src != Reg::R10
+                {
+                    self.set(src);
+                }
+            }
+            Insn::MovSx { dst, src, .. } | Insn::Cast { dst, src, .. } => {
+                if !self.has(dst) {
+                    return Step::Done;
+                }
+                self.clear(dst);
+                if src != Reg::R10 {
+                    self.set(src);
+                }
+            }
+            Insn::Neg { .. } | Insn::Endian { .. } => return Step::Done,
+            Insn::Load { dst, .. } | Insn::LoadAcquire { dst, .. } => {
+                if !self.has(dst) {
+                    return Step::Done;
+                }
+                self.clear(dst);
+                if !flags.has(HistoryFlags::STACK_ACCESS) {
+                    return Step::Done;
+                }
+                self.slots[flags.frame()] |= 1 << flags.spi();
+            }
+            Insn::Store { base, src, .. } => return self.store(base, src, flags, entry),
+            Insn::Atomic { base, src, .. } | Insn::StoreRelease { base, src, .. } => {
+                return self.store(base, Operand::Reg(src), flags, entry);
+            }
+            Insn::Call(callee) => {
+                let step = self.call(facts, callee, idx, subseq_idx);
+                if let Some(step) = step {
+                    return step;
+                }
+            }
+            Insn::Exit => return self.exit(env, facts, subseq_idx),
+            Insn::Jump { dst, src: Operand::Reg(src), .. } => {
+                if !self.has(dst) && !self.has(src) {
+                    return Step::Done;
+                }
+                if !flags.has(HistoryFlags::SRC_STACK) {
+                    self.set(src);
+                }
+                if !flags.has(HistoryFlags::DST_STACK) {
+                    self.set(dst);
+                }
+            }
+            Insn::Jump { .. }
+            | Insn::Goto { .. }
+            | Insn::GotoLong { .. }
+            | Insn::GotoReg { .. }
+            | Insn::MayGoto { .. }
+            | Insn::CallReg { .. }
+            | Insn::Imm64High
+            | Insn::Invalid { .. } => {}
+            Insn::LoadImm64 { dst, .. } => {
+                if !self.has(dst) {
+                    return Step::Done;
+                }
+                self.clear(dst);
+            }
+            Insn::PacketAbs { .. } | Insn::PacketInd { .. } => {
+                // The destination field of these is 0.
+                if !self.has(Reg::R0) {
+                    return Step::Done;
+                }
+                return Step::Unsupported;
+            }
+        }
+        self.sync_linked(entry);
+        Step::Done
+    }
+
+    fn store(
+        &mut self,
+        base: Reg,
+        src: Operand,
+        flags: HistoryFlags,
+        entry: Option<&HistoryEntry>,
+    ) -> Step {
+        if self.has(base) {
+            // A scalar is no address: pointers were subtracted.
+            return Step::Unsupported;
+        }
+        if !flags.has(HistoryFlags::STACK_ACCESS) {
+            return Step::Done;
+        }
+        let slots = &mut self.slots[flags.frame()];
+        let bit = 1 << flags.spi();
+        if *slots & bit == 0 {
+            return Step::Done;
+        }
+        *slots &= !bit;
+        if let Operand::Reg(src) = src {
+            self.set(src);
+        }
+        self.sync_linked(entry);
+        Step::Done
+    }
+
+    /// Goes back over a call; `None` if linked registers are still to be synchronised.
+    fn call(
+        &mut self,
+        facts: &Facts,
+        callee: Callee,
+        idx: u32,
+        subseq_idx: i32,
+    ) -> Option<Step> {
+        let regs = self.regs[self.frame];
+        let slots = self.slots[self.frame];
+        if let Callee::Local(off) = callee {
+            let target = (idx as i32 + off + 1) as u32;
+            let is_global = facts.subprog_at(target).is_some_and(|index| facts.subprogs[index].is_global);
+            if is_global {
+                if regs & ARGS != 0 {
+                    return Some(Step::Bug(format!("global subprog unexpected regs {regs:x}")));
+                }
+                self.clear(Reg::R0);
+                return Some(Step::Done);
+            }
+            if regs & !ARGS != 0 {
+                return Some(Step::Bug(format!("static subprog unexpected regs {regs:x}")));
+            }
+            if slots != 0 {
+                return Some(Step::Bug(format!("static subprog leftover stack slots {slots:x}")));
+            }
+            if self.frame == 0 {
+                return Some(Step::Bug("subprog exit from frame 0".to_owned()));
+            }
+            self.regs[self.frame] &= !ARGS;
+            self.frame -= 1;
+            self.regs[self.frame] |= regs & ARGS;
+            return Some(Step::Done);
+        }
+        if facts.insns[idx as usize].calls_callback && idx as i32 != subseq_idx - 1 {
+            if regs & !ARGS != 0 {
+                return Some(Step::Bug(format!("callback unexpected regs {regs:x}")));
+            }
+            if slots != 0 {
+                return Some(Step::Bug(format!("callback leftover stack slots {slots:x}")));
+            }
+            if self.frame == 0 {
+                return Some(Step::Bug("subprog exit from frame 0".to_owned()));
+            }
+            self.regs[self.frame] &= !ARGS;
+            self.frame -= 1;
+            return Some(Step::Done);
+        }
+        if matches!(callee, Callee::Kfunc { id: 0, .. }) {
+            return Some(Step::Unsupported);
+        }
+        self.clear(Reg::R0);
+        let regs = self.regs[self.frame];
+        if regs & ARGS != 0 {
+            return Some(Step::Bug(format!("backtracking call unexpected regs {regs:x}")));
+        }
+        if callee == Callee::Helper(TAIL_CALL) && subseq_idx - idx as i32 != 1 {
+            if self.frame == MAX_CALL_FRAMES - 1 {
+                return Some(Step::Bug(format!("subprog enter from frame {}", self.frame)));
+            }
+            self.frame += 1;
+        }
+        None
+    }
+
+    /// Goes back over an exit into the function that returned.
+    fn exit(&mut self, env: &Env<'_>, facts: &Facts, subseq_idx: i32) -> Step {
+        if subseq_idx >= 0 && facts.insns[subseq_idx as usize].calls_callback {
+            self.regs[self.frame] &= !ARGS;
+        }
+        let regs = self.regs[self.frame];
+        if regs & ARGS != 0 {
+            return Step::Bug(format!("backtracking exit unexpected regs {regs:x}"));
+        }
+        let r0_precise = subseq_idx >= 1
+            && matches!(env.insns[subseq_idx as usize - 1], Insn::Call(Callee::Local(_)))
+            && self.has(Reg::R0);
+        self.clear(Reg::R0);
+        if self.frame == MAX_CALL_FRAMES - 1 {
+            return Step::Bug(format!("subprog enter from frame {}", self.frame));
+        }
+        self.frame += 1;
+        if r0_precise {
+            self.set(Reg::R0);
+        }
+        Step::Done
+    }
+
+    /// Requests all registers and slots that were linked at the instruction if one of
+    /// them is requested (`bt_sync_linked_regs`).
+    fn sync_linked(&mut self, entry: Option<&HistoryEntry>) {
+        let Some(entry) = entry.filter(|entry| !entry.linked.is_empty()) else { return };
+        let is_requested = |linked: LinkedReg| match linked {
+            LinkedReg::Reg { frame, reg } => self.regs[frame] & 1 << reg != 0,
+            LinkedReg::Slot { frame, spi } => self.slots[frame] & 1 << spi != 0,
+        };
+        if !entry.linked.iter().any(is_requested) {
+            return;
+        }
+        for linked in entry.linked.iter() {
+            match linked {
+                LinkedReg::Reg { frame, reg } => self.regs[frame] |= 1 << reg,
+                LinkedReg::Slot { frame, spi } => self.slots[frame] |= 1 << spi,
+            }
+        }
+    }
+}
+
+/// Registers of a mask as the log names them.
+pub(super) fn format_regs(mask: u16) -> String {
+    let names: Vec<String> = super::bits(u64::from(mask)).map(|reg| format!("r{reg}")).collect();
+    names.join(",")
+}
+
+/// Offsets of slots of a mask as the log names them.
+pub(super) fn format_slots(mask: u64) -> String {
+    let names: Vec<String> = super::bits(mask).map(|spi| format!("{}", -8 * (spi as i64 + 1))).collect();
+    names.join(",")
+}
