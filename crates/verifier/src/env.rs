@@ -2,7 +2,7 @@
 
 use isa::ebpf::Insn;
 use program::Program;
-use spec::registry::Registry;
+use spec::registry::{ProgramContext, Registry};
 
 use crate::options::Options;
 
@@ -12,6 +12,8 @@ pub struct Env<'a> {
     pub program: &'a Program,
     /// What the kernel is known to have.
     pub registry: &'a Registry,
+    /// What of the program decides about its helpers, context and return value.
+    pub context: ProgramContext<'a>,
     /// Options.
     pub options: &'a Options,
     /// The program's slots, decoded.

@@ -39,7 +39,12 @@ pub fn push_branch<'w>(
     prev_insn_idx: u32,
 ) -> Result<&'w mut State> {
     let state = walk.state.clone();
-    let pending = Pending { state, insn_idx, prev_insn_idx: prev_insn_idx as i32, log_position: walk.sink.position() };
+    let pending = Pending {
+        state,
+        insn_idx,
+        prev_insn_idx: prev_insn_idx as i32,
+        log_position: walk.sink.position(),
+    };
     push_pending(walk, pending)
 }
 
@@ -51,7 +56,12 @@ pub fn push_state<'w>(
     insn_idx: u32,
     prev_insn_idx: u32,
 ) -> Result<&'w mut State> {
-    let pending = Pending { state, insn_idx, prev_insn_idx: prev_insn_idx as i32, log_position: walk.sink.position() };
+    let pending = Pending {
+        state,
+        insn_idx,
+        prev_insn_idx: prev_insn_idx as i32,
+        log_position: walk.sink.position(),
+    };
     push_pending(walk, pending)
 }
 
@@ -60,7 +70,12 @@ fn push_pending<'w>(walk: &'w mut Walk<'_>, pending: Pending) -> Result<&'w mut 
     walk.explorer.pending.push(pending);
     let waiting = walk.explorer.pending.len();
     if waiting > MAX_PENDING {
-        return Err(refuse!(walk, EFAULT, Limit, "The sequence of {waiting} jumps is too complex."));
+        return Err(refuse!(
+            walk,
+            EFAULT,
+            Limit,
+            "The sequence of {waiting} jumps is too complex."
+        ));
     }
     if let Some(parent) = parent {
         walk.explorer.checkpoint_mut(parent).state.branches += 1;

@@ -1,11 +1,58 @@
-//! Jumps and exits.
+//! Jumps, calls' returns and exits.
+//!
+//! A conditional jump whose outcome the ranges decide is followed alone, and the scalars
+//! that decided it become precise. Otherwise the path forks: both sides learn what the
+//! comparison says about the operands, about scalars linked with them, about pointers
+//! that may be null, and about packet ranges.
+
+mod cond;
+mod exit;
+mod linked;
+mod null;
+mod packet;
+
+pub use exit::{check_exit, prepare_func_exit};
+pub use null::mark_ptr_or_null_regs;
 
 use isa::ebpf::Insn;
 
+use crate::explore::{find_prev_entry, widen_imprecise_scalars};
 use crate::walk::{Outcome, Walk};
 use crate::{Result, Stop};
 
 /// Checks a jump or exit.
-pub fn check_flow(_walk: &mut Walk<'_>, _insn: Insn) -> Result<Outcome> {
-    Err(Stop::unsupported("jump"))
+pub fn check_flow(walk: &mut Walk<'_>, insn: Insn) -> Result<Outcome> {
+    let next = walk.insn_idx as i32 + 1;
+    match insn {
+        Insn::Jump {
+            cond,
+            width,
+            dst,
+            src,
+            off,
+        } => cond::check(walk, cond, width, dst, src, off),
+        Insn::Goto { off } => Ok(Outcome::Jump((next + i32::from(off)) as u32)),
+        Insn::GotoLong { off } => Ok(Outcome::Jump(next.wrapping_add(off) as u32)),
+        Insn::MayGoto { off } => may_goto(walk, off),
+        Insn::Exit => check_exit(walk),
+        _ => Err(Stop::unsupported("indirect jump or call")),
+    }
+}
+
+/// Forks at `may_goto`: the loop ends later, and goes on now.
+fn may_goto(walk: &mut Walk<'_>, off: i16) -> Result<Outcome> {
+    let idx = walk.insn_idx;
+    let earlier = walk.state.parent.and_then(|parent| {
+        let above = walk.explorer.state(parent);
+        find_prev_entry(&walk.explorer, &walk.state, above, idx)
+    });
+    walk.push_branch(idx + 1, idx)?;
+    let last_id = walk.id_gen;
+    walk.explorer.change_last_pending(|explorer, state| {
+        state.may_goto_depth += 1;
+        if let Some(earlier) = earlier {
+            widen_imprecise_scalars(explorer.state(earlier), state, last_id);
+        }
+    });
+    Ok(Outcome::Jump((idx as i32 + 1 + i32::from(off)) as u32))
 }

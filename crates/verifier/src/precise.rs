@@ -21,11 +21,11 @@ mod backtrack;
 use backtrack::{Backtrack, Step};
 use isa::ebpf::Reg;
 
+use crate::Result;
 use crate::explore::Explorer;
 use crate::log::{self, Sink};
 use crate::state::{MAIN_CALLSITE, PreciseMask, RegKind, State, StateId};
 use crate::walk::Walk;
-use crate::{Result, refuse, verbose};
 
 /// Counts of precision tracking.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,7 +45,12 @@ const ARGS: u16 = 0b11_1110;
 /// value came from.
 pub fn mark_chain_precision(walk: &mut Walk<'_>, reg: Reg) -> Result<()> {
     if !walk.reg(reg).is_scalar() {
-        return Err(refuse!(walk, EFAULT, KernelBug, "verifier bug: backtracking misuse"));
+        return Err(refuse!(
+            walk,
+            EFAULT,
+            KernelBug,
+            "verifier bug: backtracking misuse"
+        ));
     }
     let bit = 1u16 << reg.number();
     let counts = &mut walk.explorer.precision;
@@ -73,11 +78,6 @@ pub fn mark_batch(walk: &mut Walk<'_>, wanted: &[PreciseMask]) -> Result<()> {
     mark_from_current(walk, bt)
 }
 
-/// Forgets which registers requests were carried to.
-pub fn forget_propagated(state: &mut State) {
-    state.propagated = 0;
-}
-
 /// Demands of the current path what a checkpoint that covers it needs precisely
 /// (`propagate_precision`).
 pub fn propagate_precision(walk: &mut Walk<'_>, covering: StateId) -> Result<()> {
@@ -86,11 +86,21 @@ pub fn propagate_precision(walk: &mut Walk<'_>, covering: StateId) -> Result<()>
 }
 
 /// As [`propagate_precision`], for a path that ended in `state`; true if a mark is new.
-pub fn propagate_precision_of(walk: &mut Walk<'_>, covering: StateId, state: &State) -> Result<bool> {
+pub fn propagate_precision_of(
+    walk: &mut Walk<'_>,
+    covering: StateId,
+    state: &State,
+) -> Result<bool> {
     let bt = collect(walk, covering, state.curframe);
     let explorer = &mut walk.explorer;
-    Tracker { env: walk.env, facts: walk.facts, explorer, sink: &mut walk.sink, insn_idx: walk.insn_idx }
-        .mark(state, bt)
+    Tracker {
+        env: walk.env,
+        facts: walk.facts,
+        explorer,
+        sink: &mut walk.sink,
+        insn_idx: walk.insn_idx,
+    }
+    .mark(state, bt)
 }
 
 /// The precise scalars of a checkpoint, logged.
@@ -102,8 +112,12 @@ fn collect(walk: &mut Walk<'_>, covering: StateId, frame: usize) -> Backtrack {
         bt.regs[number] = regs;
         bt.slots[number] = slots;
         if (regs != 0 || slots != 0) && walk.sink.is_full() {
-            let regs = (0..10).filter(|reg| regs & 1 << reg != 0).map(|reg| format!("r{reg}"));
-            let slots = (0..64).filter(|spi| slots & 1 << spi != 0).map(|spi| format!("fp{}", -8 * (spi + 1)));
+            let regs = (0..10)
+                .filter(|reg| regs & 1 << reg != 0)
+                .map(|reg| format!("r{reg}"));
+            let slots = (0..64)
+                .filter(|spi| slots & 1 << spi != 0)
+                .map(|spi| format!("fp{}", -8 * (spi + 1)));
             let names: Vec<String> = regs.chain(slots).collect();
             verbose!(walk, "frame {number}: propagating {}\n", names.join(","));
         }
@@ -122,7 +136,11 @@ fn precise_scalars(state: &State, number: usize) -> (u16, u64) {
         }
     }
     for spi in bits(mask.slots) {
-        if frame.stack.get(spi).is_some_and(|slot| slot.is_spilled_scalar()) {
+        if frame
+            .stack
+            .get(spi)
+            .is_some_and(|slot| slot.is_spilled_scalar())
+        {
             slots |= 1 << spi;
         }
     }
@@ -141,8 +159,23 @@ fn bits(mut mask: u64) -> impl Iterator<Item = usize> {
 }
 
 fn mark_from_current(walk: &mut Walk<'_>, bt: Backtrack) -> Result<()> {
-    let Walk { env, facts, state, explorer, sink, insn_idx, .. } = walk;
-    Tracker { env, facts, explorer, sink, insn_idx: *insn_idx }.mark(state, bt)?;
+    let Walk {
+        env,
+        facts,
+        state,
+        explorer,
+        sink,
+        insn_idx,
+        ..
+    } = walk;
+    Tracker {
+        env,
+        facts,
+        explorer,
+        sink,
+        insn_idx: *insn_idx,
+    }
+    .mark(state, bt)?;
     Ok(())
 }
 
@@ -171,7 +204,9 @@ fn force_all_precise(explorer: &mut Explorer, sink: &mut Sink, state: &State) {
                 if frame.regs[reg].is_scalar() && mask.regs & 1 << reg == 0 {
                     mask.regs |= 1 << reg;
                     if is_logged {
-                        sink.write(format_args!("force_precise: frame{number}: forcing r{reg} to be precise\n"));
+                        sink.write(format_args!(
+                            "force_precise: frame{number}: forcing r{reg} to be precise\n"
+                        ));
                     }
                 }
             }
@@ -180,7 +215,9 @@ fn force_all_precise(explorer: &mut Explorer, sink: &mut Sink, state: &State) {
                     mask.slots |= 1 << spi;
                     if is_logged {
                         let offset = -8 * (spi as i32 + 1);
-                        sink.write(format_args!("force_precise: frame{number}: forcing fp{offset} to be precise\n"));
+                        sink.write(format_args!(
+                            "force_precise: frame{number}: forcing fp{offset} to be precise\n"
+                        ));
                     }
                 }
             }
@@ -220,7 +257,9 @@ impl Tracker<'_, '_> {
                 ));
             }
             if last_idx < 0 {
-                return self.mark_entry(at, start, &bt).map(|marked| changed | marked);
+                return self
+                    .mark_entry(at, start, &bt)
+                    .map(|marked| changed | marked);
             }
             let state = match at {
                 Some(id) => self.explorer.state(id),
@@ -238,9 +277,19 @@ impl Tracker<'_, '_> {
                         Some(id) => &self.explorer.state(id).history,
                         None => &start.history,
                     };
-                    let entry = entries[..history].last().filter(|entry| entry.idx == idx).copied();
+                    let entry = entries[..history]
+                        .last()
+                        .filter(|entry| entry.idx == idx)
+                        .copied();
                     self.explorer.precision.insns += 1;
-                    bt.step(self.env, self.facts, self.sink, idx, subseq_idx, entry.as_ref())
+                    bt.step(
+                        self.env,
+                        self.facts,
+                        self.sink,
+                        idx,
+                        subseq_idx,
+                        entry.as_ref(),
+                    )
                 };
                 match step {
                     Step::Done => {}
@@ -248,7 +297,9 @@ impl Tracker<'_, '_> {
                         force_all_precise(self.explorer, self.sink, start);
                         return Ok(changed);
                     }
-                    Step::Bug(message) => return Err(refuse!(self, EFAULT, KernelBug, "verifier bug: {message}")),
+                    Step::Bug(message) => {
+                        return Err(refuse!(self, EFAULT, KernelBug, "verifier bug: {message}"));
+                    }
                 }
                 if bt.is_empty() {
                     return Ok(changed);
@@ -270,7 +321,12 @@ impl Tracker<'_, '_> {
                 }
                 if idx as usize >= self.env.insns.len() {
                     let idx = idx as i32;
-                    return Err(refuse!(self, EFAULT, KernelBug, "verifier bug: backtracking idx {idx}"));
+                    return Err(refuse!(
+                        self,
+                        EFAULT,
+                        KernelBug,
+                        "verifier bug: backtracking idx {idx}"
+                    ));
                 }
             }
             let Some(id) = parent else { break };
@@ -309,7 +365,12 @@ impl Tracker<'_, '_> {
             let total = frame.stack.len();
             for spi in bits(bt.slots[number]) {
                 let Some(slot) = frame.stack.get(spi) else {
-                    return Err(refuse!(self, EFAULT, KernelBug, "verifier bug: stack slot {spi}, total slots {total}"));
+                    return Err(refuse!(
+                        self,
+                        EFAULT,
+                        KernelBug,
+                        "verifier bug: stack slot {spi}, total slots {total}"
+                    ));
                 };
                 if !slot.is_spilled_scalar() || mask.slots & 1 << spi != 0 {
                     bt.slots[number] &= !(1 << spi);
@@ -320,8 +381,13 @@ impl Tracker<'_, '_> {
             }
             state.precise[number] = mask;
             if self.sink.is_full() {
-                let (regs, slots) = (backtrack::format_regs(bt.regs[number]), backtrack::format_slots(bt.slots[number]));
-                self.sink.write(format_args!("mark_precise: frame{number}: parent state regs={regs} stack={slots}: "));
+                let (regs, slots) = (
+                    backtrack::format_regs(bt.regs[number]),
+                    backtrack::format_slots(bt.slots[number]),
+                );
+                self.sink.write(format_args!(
+                    "mark_precise: frame{number}: parent state regs={regs} stack={slots}: "
+                ));
                 let state = self.explorer.state(id);
                 log::print_verifier_state(self.env, self.sink, state, number, true);
             }
@@ -335,16 +401,24 @@ impl Tracker<'_, '_> {
         let (regs, slots) = (bt.regs[bt.frame], bt.slots[bt.frame]);
         let Some(id) = at else {
             let subprog = start.frame(0).subprogno;
-            return Err(refuse!(self, EFAULT, KernelBug,
-                "verifier bug: backtracking func entry subprog {subprog} reg_mask {regs:x} stack_mask {slots:x}"));
+            return Err(refuse!(
+                self,
+                EFAULT,
+                KernelBug,
+                "verifier bug: backtracking func entry subprog {subprog} reg_mask {regs:x} stack_mask {slots:x}"
+            ));
         };
         let state = &mut self.explorer.checkpoint_mut(id).state;
         let frame = state.frame(0);
         let subprog = frame.subprogno;
         let is_entry = state.curframe == 0 && subprog > 0 && frame.callsite == MAIN_CALLSITE;
         if !is_entry || slots != 0 || regs & !ARGS != 0 {
-            return Err(refuse!(self, EFAULT, KernelBug,
-                "verifier bug: backtracking func entry subprog {subprog} reg_mask {regs:x} stack_mask {slots:x}"));
+            return Err(refuse!(
+                self,
+                EFAULT,
+                KernelBug,
+                "verifier bug: backtracking func entry subprog {subprog} reg_mask {regs:x} stack_mask {slots:x}"
+            ));
         }
         let scalars = bits(u64::from(regs)).filter(|&reg| frame.regs[reg].kind == RegKind::Scalar);
         let mask = scalars.fold(0u16, |mask, reg| mask | 1 << reg);

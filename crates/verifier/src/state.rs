@@ -24,5 +24,5 @@ pub use reg::{
 };
 pub use slot::{SlotKind, StackSlot};
 pub use verifier_state::{
-    HistoryEntry, HistoryFlags, LinkedRegs, MAX_CALL_FRAMES, PreciseMask, State, StateId,
+    HistoryEntry, HistoryFlags, LinkedReg, LinkedRegs, MAX_CALL_FRAMES, PreciseMask, State, StateId,
 };

@@ -167,6 +167,10 @@ pub struct Verification {
     pub verdict: Verdict,
     /// Counts.
     pub statistics: Statistics,
+    /// Counts of precision tracking.
+    pub precision: crate::precise::PrecisionCounts,
+    /// Time of the verification in microseconds.
+    pub duration_us: u64,
     /// Stack depth in bytes by subprogram.
     pub stack_depth: Vec<u32>,
     /// The log as the kernel writes it at the asked level; empty at level 0.

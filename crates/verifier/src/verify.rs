@@ -1,63 +1,148 @@
 //! The verification as a whole: the kernel's `bpf_check` in its order.
 
+use std::time::Instant;
+
 use program::Program;
-use spec::registry::Registry;
+use spec::programs::LoadFlags;
+use spec::registry::{ProgramContext, Registry};
 
 use crate::env::Env;
-use crate::facts::{self, LiveStack};
-use crate::log::Sink;
+use crate::explore::{Explorer, check_function};
+use crate::facts::{self, Facts, LiveStack};
+use crate::log::{self, Sink};
 use crate::options::Options;
 use crate::state::{Frame, MAIN_CALLSITE, State};
-use crate::verdict::{Stop, Verdict, Verification};
-use crate::walk::Walk;
+use crate::verdict::{Result, Stop, Verdict, Verification};
+use crate::walk::{SubprogAux, Walk};
 
 /// Verifies a program.
 pub fn verify(program: &Program, registry: &Registry, options: &Options) -> Verification {
+    let begin = Instant::now();
+    let flags = program.flags();
     let env = Env {
         program,
         registry,
+        context: ProgramContext {
+            kind: program.kind(),
+            attach: program.expected_attach_type(),
+            sleepable: flags.has(LoadFlags::SLEEPABLE),
+            has_cap_bpf: true,
+            has_cap_perfmon: true,
+            attach_target: None,
+        },
         options,
-        insns: Vec::new(),
+        insns: program.decode(),
         allow_ptr_leaks: true,
         allow_uninit_stack: true,
         bpf_capable: true,
-        strict_alignment: false,
-        test_state_freq: false,
-        test_reg_invariants: false,
+        strict_alignment: flags.has(LoadFlags::STRICT_ALIGNMENT)
+            && !flags.has(LoadFlags::ANY_ALIGNMENT),
+        test_state_freq: flags.has(LoadFlags::TEST_STATE_FREQ),
+        test_reg_invariants: flags.has(LoadFlags::TEST_REG_INVARIANTS),
     };
     let mut sink = Sink::new(options.log_level);
-    let verdict = match facts::compute(&env, &mut sink) {
-        Ok(facts) => {
-            let mut walk = Walk {
-                env: &env,
-                facts: &facts,
-                state: State::new(Frame::new(MAIN_CALLSITE, 0, 0), 0, false),
-                sink,
-                explorer: Default::default(),
-                live: LiveStack::default(),
-                aux: vec![Default::default(); env.insns.len()],
-                subprogs: vec![Default::default(); facts.subprogs.len()],
-                insn_idx: 0,
-                prev_insn_idx: -1,
-                id_gen: 0,
-                cur_history: None,
-                seen_direct_write: false,
-            };
-            let verdict = match crate::explore::check_insn(&mut walk) {
-                Ok(_) => Verdict::Accepted,
-                Err(stop) => Verdict::from(stop),
-            };
-            sink = walk.sink;
-            verdict
-        }
-        Err(stop) => Verdict::from(stop),
-    };
-    Verification {
-        verdict,
+    let mut verification = Verification {
+        verdict: Verdict::Accepted,
         statistics: Default::default(),
+        precision: Default::default(),
         stack_depth: Vec::new(),
-        log: sink.into_text(),
+        duration_us: 0,
+        log: String::new(),
+    };
+    let facts = match compute_facts(&env, &mut sink) {
+        Ok(facts) => facts,
+        Err(stop) => {
+            verification.verdict = stop.into();
+            finish(&mut verification, sink, begin);
+            return verification;
+        }
+    };
+    let mut walk = Walk {
+        env: &env,
+        facts: &facts,
+        state: State::new(Frame::new(MAIN_CALLSITE, 0, 0), 0, env.context.sleepable),
+        sink,
+        explorer: Explorer::new(env.insns.len()),
+        live: LiveStack::default(),
+        aux: vec![Default::default(); env.insns.len()],
+        subprogs: facts.subprogs.iter().map(SubprogAux::new).collect(),
+        insn_idx: 0,
+        prev_insn_idx: -1,
+        id_gen: 0,
+        cur_history: None,
+        seen_direct_write: false,
+    };
+    if let Err(stop) = check_program(&mut walk) {
+        verification.verdict = stop.into();
     }
+    verification.statistics = walk.explorer.statistics;
+    verification.precision = walk.explorer.precision;
+    verification.stack_depth = walk
+        .subprogs
+        .iter()
+        .map(|subprog| subprog.stack_depth)
+        .collect();
+    finish(&mut verification, walk.sink, begin);
+    verification
+}
+
+/// The passes before the walk.
+fn compute_facts(env: &Env<'_>, sink: &mut Sink) -> Result<Facts> {
+    let mut facts = facts::find_subprogs(env, sink)?;
+    facts::check_cfg(env, sink, &mut facts)?;
+    facts::finish(env, sink, &mut facts);
+    Ok(facts)
+}
+
+/// The walk over the main program and over called global functions, and the checks
+/// behind it.
+fn check_program(walk: &mut Walk<'_>) -> Result<()> {
+    check_function(walk, 0)?;
+    check_global_functions(walk)?;
+    facts::check_max_stack_depth(walk.env, walk.facts, &mut walk.sink, &mut walk.subprogs)
+}
+
+/// Verifies global functions that verified functions call, each on its own
+/// (`do_check_subprogs`).
+fn check_global_functions(walk: &mut Walk<'_>) -> Result<()> {
+    if walk.env.program.func_info().is_empty() {
+        return Ok(());
+    }
+    loop {
+        let mut is_new = false;
+        for subprog in 1..walk.subprogs.len() {
+            let aux = &walk.subprogs[subprog];
+            if !walk.facts.subprogs[subprog].is_global || !aux.called || aux.verified {
+                continue;
+            }
+            check_function(walk, subprog as u32)?;
+            if walk.sink.walks() {
+                let name = &walk.facts.subprogs[subprog].name;
+                verbose!(
+                    walk,
+                    "Func#{subprog} ('{name}') is safe for any args that match its prototype\n"
+                );
+            }
+            walk.subprogs[subprog].verified = true;
+            is_new = true;
+        }
+        if !is_new {
+            return Ok(());
+        }
+    }
+}
+
+/// Writes the last lines of the log and hands it over.
+fn finish(verification: &mut Verification, mut sink: Sink, begin: Instant) {
+    let elapsed = begin.elapsed().as_micros();
+    verification.duration_us = u64::try_from(elapsed).unwrap_or(u64::MAX);
+    log::print_statistics(
+        &mut sink,
+        &verification.statistics,
+        verification.duration_us,
+        &verification.stack_depth,
+    );
+    verification.log = sink.into_text();
 }
 
 impl From<Stop> for Verdict {

@@ -6,15 +6,16 @@
 //! [`Walk::new_id`], [`Walk::push_history`]. Only [`crate::explore`] forks, prunes and
 //! backtracks.
 
-use isa::ebpf::Reg;
+use isa::ebpf::{Insn, Reg};
 
 use crate::Result;
 use crate::env::Env;
 use crate::explore::Explorer;
-use crate::facts::{Facts, LiveStack};
+use crate::facts::{Facts, LiveStack, SubprogFacts};
 use crate::log::Sink;
 use crate::state::{
-    Frame, HistoryEntry, HistoryFlags, LinkedRegs, MapRef, RegState, State, StateId,
+    Frame, HistoryEntry, HistoryFlags, LinkedRegs, MapRef, PreciseMask, RegKind, RegState, State,
+    StateId,
 };
 
 /// What the walk does after an instruction.
@@ -26,8 +27,21 @@ pub enum Outcome {
     NextWide,
     /// Go on at that slot.
     Jump(u32),
+    /// A function returns to that slot.
+    Return(u32),
     /// The path ends.
     Exit,
+}
+
+/// How an instruction uses a register (kernel: `enum reg_arg_type`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RegArg {
+    /// It reads it.
+    Src,
+    /// It writes it; the value is unknown until the check says more.
+    Dst,
+    /// It writes it; the check sets the value.
+    DstNoMark,
 }
 
 /// Facts of an instruction that the walk collects (kernel: `struct bpf_insn_aux_data`).
@@ -97,6 +111,17 @@ pub struct SubprogAux {
     pub verified: bool,
     /// Its BTF does not say what its arguments are.
     pub unreliable: bool,
+}
+
+impl SubprogAux {
+    /// What is known of a subprogram before the walk.
+    pub fn new(facts: &SubprogFacts) -> SubprogAux {
+        SubprogAux {
+            fastcall_stack_off: facts.fastcall_stack_off,
+            keep_fastcall_stack: facts.keep_fastcall_stack,
+            ..SubprogAux::default()
+        }
+    }
 }
 
 /// The current path, with everything that checks read and ask.
@@ -177,7 +202,40 @@ impl<'a> Walk<'a> {
     /// Demands that the scalar in a register of the executing frame be precise, here and
     /// wherever its value came from (`mark_chain_precision`).
     pub fn mark_precise(&mut self, reg: Reg) -> Result<()> {
-        crate::precise::mark_chain_precision(self, Some(reg))
+        crate::precise::mark_chain_precision(self, reg)
+    }
+
+    /// As [`Walk::mark_precise`], for registers and slots by frame
+    /// (`mark_chain_precision_batch`).
+    pub fn mark_batch_precise(&mut self, wanted: &[PreciseMask]) -> Result<()> {
+        crate::precise::mark_batch(self, wanted)
+    }
+
+    /// Checks that a register may be used so (`check_reg_arg`).
+    #[inline]
+    pub fn check_reg_arg(&mut self, reg: Reg, usage: RegArg) -> Result<()> {
+        self.mark_scratched(reg);
+        match usage {
+            RegArg::Src if self.reg(reg).kind == RegKind::NotInit => Err(refuse!(
+                self,
+                EACCES,
+                Uninitialized,
+                "R{} !read_ok",
+                reg.number()
+            )),
+            RegArg::Src => Ok(()),
+            RegArg::Dst | RegArg::DstNoMark if reg == Reg::R10 => Err(refuse!(
+                self,
+                EACCES,
+                Forbidden,
+                "frame pointer is read only"
+            )),
+            RegArg::Dst => {
+                *self.reg_mut(reg) = RegState::UNKNOWN;
+                Ok(())
+            }
+            RegArg::DstNoMark => Ok(()),
+        }
     }
 
     /// Adds to the history what this instruction does, or extends its entry
@@ -211,4 +269,49 @@ impl<'a> Walk<'a> {
     pub fn checkpoint(&self, id: StateId) -> &State {
         self.explorer.state(id)
     }
+}
+
+/// The register that an instruction writes, as a mask; calls and returns write all.
+pub(crate) fn written_regs(insn: Insn) -> u16 {
+    match insn {
+        Insn::Alu { dst, .. }
+        | Insn::Neg { dst, .. }
+        | Insn::MovSx { dst, .. }
+        | Insn::Endian { dst, .. }
+        | Insn::Cast { dst, .. }
+        | Insn::LoadImm64 { dst, .. }
+        | Insn::Load { dst, .. }
+        | Insn::LoadAcquire { dst, .. } => 1 << dst.number(),
+        Insn::Atomic { src, .. } => 1 << src.number() | 1,
+        Insn::Imm64High
+        | Insn::Store { .. }
+        | Insn::StoreRelease { .. }
+        | Insn::Jump { .. }
+        | Insn::Goto { .. }
+        | Insn::GotoLong { .. }
+        | Insn::MayGoto { .. } => 0,
+        Insn::PacketAbs { .. }
+        | Insn::PacketInd { .. }
+        | Insn::GotoReg { .. }
+        | Insn::Call(_)
+        | Insn::CallReg { .. }
+        | Insn::Exit
+        | Insn::Invalid { .. } => u16::MAX,
+    }
+}
+
+/// Checks the invariants of every register of the executing frame.
+pub(crate) fn assert_invariants(walk: &Walk<'_>) -> Result<()> {
+    for (number, reg) in walk.frame().regs.iter().enumerate() {
+        if reg.is_scalar()
+            && let Some(violation) = reg.num.violation()
+        {
+            let message = violation.message();
+            return Err(crate::Stop::Bug(format!(
+                "r{number} at {}: {message}",
+                walk.insn_idx
+            )));
+        }
+    }
+    Ok(())
 }

@@ -38,7 +38,8 @@ pub(super) struct Entry {
 /// A path to explore later (kernel: `struct bpf_verifier_stack_elem`).
 #[derive(Debug)]
 pub struct Pending {
-    pub(super) state: State,
+    /// Its state.
+    pub state: State,
     pub(super) insn_idx: u32,
     pub(super) prev_insn_idx: i32,
     pub(super) log_position: usize,
@@ -55,6 +56,8 @@ pub struct Explorer {
     pub(super) ids: IdMap,
     /// Counts for the statistics.
     pub statistics: Statistics,
+    /// Counts of precision tracking.
+    pub precision: crate::precise::PrecisionCounts,
     /// Jumps, calls and exits walked over.
     pub jmps_processed: u32,
     pub(super) jmps_at_checkpoint: u32,
@@ -70,7 +73,10 @@ pub struct Explorer {
 impl Explorer {
     /// An empty explorer for a program of so many slots.
     pub fn new(slots: usize) -> Explorer {
-        Explorer { buckets: vec![Vec::new(); slots], ..Explorer::default() }
+        Explorer {
+            buckets: vec![Vec::new(); slots],
+            ..Explorer::default()
+        }
     }
 
     /// The state of a checkpoint.
@@ -80,12 +86,34 @@ impl Explorer {
 
     /// A checkpoint.
     pub fn checkpoint(&self, id: StateId) -> &Checkpoint {
-        self.checkpoints[id.0 as usize].as_ref().expect("checkpoints outlive their children")
+        self.checkpoints[id.0 as usize]
+            .as_ref()
+            .expect("checkpoints outlive their children")
     }
 
     /// A checkpoint, for writing.
     pub fn checkpoint_mut(&mut self, id: StateId) -> &mut Checkpoint {
-        self.checkpoints[id.0 as usize].as_mut().expect("checkpoints outlive their children")
+        self.checkpoints[id.0 as usize]
+            .as_mut()
+            .expect("checkpoints outlive their children")
+    }
+
+    /// Changes the newest pending path, with the checkpoints at hand.
+    pub fn change_last_pending(&mut self, change: impl FnOnce(&Explorer, &mut State)) {
+        if let Some(mut pending) = self.pending.pop() {
+            change(self, &mut pending.state);
+            self.pending.push(pending);
+        }
+    }
+
+    /// Takes the newest pending path off the stack, to change it beside the current path.
+    pub fn take_last_pending(&mut self) -> Option<Pending> {
+        self.pending.pop()
+    }
+
+    /// Puts a path back that [`Explorer::take_last_pending`] gave.
+    pub fn put_last_pending(&mut self, pending: Pending) {
+        self.pending.push(pending);
     }
 
     /// Adds a checkpoint to the arena.
@@ -116,7 +144,10 @@ impl Explorer {
 
     /// Raises the peak to the states that are kept now.
     pub(super) fn update_peak(&mut self) {
-        let now = self.kept.wrapping_add(self.evicted).wrapping_add(self.backedges);
+        let now = self
+            .kept
+            .wrapping_add(self.evicted)
+            .wrapping_add(self.backedges);
         self.statistics.peak_states = self.statistics.peak_states.max(now);
     }
 

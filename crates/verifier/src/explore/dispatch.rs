@@ -6,7 +6,7 @@ use crate::walk::{Outcome, Walk};
 use crate::{Result, alu, call, flow, mem, refuse, resolve};
 
 /// Checks the instruction that the walk stands at.
-pub fn check_insn(walk: &mut Walk<'_>) -> Result<Outcome> {
+pub(super) fn check_insn(walk: &mut Walk<'_>) -> Result<Outcome> {
     let insn = walk.env.insns[walk.insn_idx as usize];
     match insn {
         Insn::Alu { .. }

@@ -13,7 +13,7 @@ use crate::state::{ADD_CONST, Frame, RegKind, RegState, SlotKind, StackSlot, Sta
 
 /// How closely states must agree (kernel: `enum exact_level`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exactness {
+pub(super) enum Exactness {
     /// The explored state covers the current one.
     Covers,
     /// All known facts are equal.
@@ -24,7 +24,7 @@ pub enum Exactness {
 
 /// What a comparison reads beside the states.
 #[derive(Clone, Copy)]
-pub struct Comparison<'a> {
+pub(super) struct Comparison<'a> {
     /// Live registers.
     pub facts: &'a Facts,
     /// Privilege: unwritten stack may be read, so it covers anything.
@@ -38,7 +38,7 @@ pub struct Comparison<'a> {
 impl Comparison<'_> {
     /// True if the checkpoint covers the current state (`states_equal`). On a difference
     /// in a register of the innermost frame the checkpoint's hint is set.
-    pub fn states_equal(
+    pub(super) fn states_equal(
         &self,
         old: &mut Checkpoint,
         cur: &State,
@@ -91,7 +91,14 @@ impl Comparison<'_> {
         for number in (0..=top).rev() {
             let precise = state.precise[number].slots;
             let (old_frame, cur_frame) = (state.frame(number), cur.frame(number));
-            if !self.is_stack_safe(old_frame, old.dead_slots[number], precise, cur_frame, ids, exact) {
+            if !self.is_stack_safe(
+                old_frame,
+                old.dead_slots[number],
+                precise,
+                cur_frame,
+                ids,
+                exact,
+            ) {
                 return false;
             }
         }
@@ -126,7 +133,11 @@ impl Comparison<'_> {
         exact: Exactness,
     ) -> bool {
         for (spi, slot) in old.stack.iter().enumerate() {
-            let slot = if dead & 1 << spi != 0 { &StackSlot::INVALID } else { slot };
+            let slot = if dead & 1 << spi != 0 {
+                &StackSlot::INVALID
+            } else {
+                slot
+            };
             let cur = cur.stack.get(spi);
             if exact != Exactness::Covers && cur.is_none_or(|cur| cur.kinds != slot.kinds) {
                 return false;
@@ -291,14 +302,19 @@ fn is_ref_safe(old: &State, cur: &State, ids: &mut IdMap) -> bool {
 /// (`states_maybe_looping`).
 pub(super) fn may_be_looping(old: &State, cur: &State) -> bool {
     old.curframe == cur.curframe
-        && old.cur().regs.iter().zip(&cur.cur().regs).all(|(old, cur)| {
-            old.kind == cur.kind
-                && old.flags == cur.flags
-                && old.off == cur.off
-                && old.id == cur.id
-                && old.ref_obj_id == cur.ref_obj_id
-                && old.num == cur.num
-        })
+        && old
+            .cur()
+            .regs
+            .iter()
+            .zip(&cur.cur().regs)
+            .all(|(old, cur)| {
+                old.kind == cur.kind
+                    && old.flags == cur.flags
+                    && old.off == cur.off
+                    && old.id == cur.id
+                    && old.ref_obj_id == cur.ref_obj_id
+                    && old.num == cur.num
+            })
 }
 
 /// True if an active iterator has another depth (`iter_active_depths_differ`).

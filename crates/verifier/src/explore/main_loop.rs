@@ -2,9 +2,11 @@
 
 use super::dispatch::check_insn;
 use super::{scc, visited};
-use crate::state::{Frame, HistoryFlags, LinkedRegs, MAIN_CALLSITE, State};
-use crate::walk::{Outcome, Walk};
-use crate::{Result, call, log, refuse, verbose};
+use crate::state::{
+    Frame, HistoryFlags, LinkedRegs, MAIN_CALLSITE, RegKind, RegState, State, TypeFlags,
+};
+use crate::walk::{Outcome, Walk, assert_invariants, written_regs};
+use crate::{Result, log, refuse, verbose};
 
 /// Most instructions that are walked over.
 const MAX_INSNS: u32 = 1_000_000;
@@ -12,10 +14,17 @@ const MAX_INSNS: u32 = 1_000_000;
 /// Verifies the main program or a global function on its own (`do_check_common`).
 pub fn check_function(walk: &mut Walk<'_>, subprog: u32) -> Result<()> {
     let start = walk.facts.subprogs[subprog as usize].start;
-    walk.state = State::new(Frame::new(MAIN_CALLSITE, 0, subprog), start, walk.env.is_sleepable);
+    walk.state = State::new(
+        Frame::new(MAIN_CALLSITE, 0, subprog),
+        start,
+        walk.env.context.sleepable,
+    );
     walk.insn_idx = start;
     walk.sink.forget_line_info();
-    call::set_up_entry_args(walk, subprog)?;
+    if subprog != 0 {
+        return Err(crate::Stop::unsupported("global function"));
+    }
+    walk.frame_mut().regs[1] = RegState::pointer(RegKind::Ctx, TypeFlags::NONE);
     explore(walk)?;
     if !walk.sink.is_full() {
         walk.sink.reset(0);
@@ -34,19 +43,31 @@ fn explore(walk: &mut Walk<'_>) -> Result<()> {
         let insn_idx = walk.insn_idx;
         let count = walk.env.insns.len();
         if insn_idx as usize >= count {
-            return Err(refuse!(walk, EFAULT, ControlFlow, "invalid insn idx {insn_idx} insn_cnt {count}"));
+            return Err(refuse!(
+                walk,
+                EFAULT,
+                ControlFlow,
+                "invalid insn idx {insn_idx} insn_cnt {count}"
+            ));
         }
         let statistics = &mut walk.explorer.statistics;
         statistics.insns_processed += 1;
         if statistics.insns_processed > MAX_INSNS {
             let processed = statistics.insns_processed;
-            return Err(refuse!(walk, E2BIG, Limit, "BPF program is too large. Processed {processed} insn"));
+            return Err(refuse!(
+                walk,
+                E2BIG,
+                Limit,
+                "BPF program is too large. Processed {processed} insn"
+            ));
         }
         walk.state.last_insn_idx = prev_insn_idx;
         walk.state.insn_idx = insn_idx;
 
         let facts = walk.facts.insns[insn_idx as usize];
-        if (facts.prune_point || walk.env.options.stress.checkpoint_everywhere) && visited::is_visited(walk)? {
+        if (facts.prune_point || walk.env.options.stress.checkpoint_everywhere)
+            && visited::is_visited(walk)?
+        {
             if walk.sink.walks() {
                 if prints_state {
                     verbose!(walk, "\nfrom {prev_insn_idx} to {insn_idx}: safe\n");
@@ -69,11 +90,15 @@ fn explore(walk: &mut Walk<'_>) -> Result<()> {
         walk.aux[insn_idx as usize].seen = true;
         prev_insn_idx = insn_idx as i32;
 
-        walk.live.reset_write_marks(&walk.state, insn_idx)?;
+        walk.live
+            .reset_write_marks(walk.facts, &walk.state, insn_idx);
         let outcome = check_insn(walk)?;
-        walk.live.commit_write_marks(&walk.state)?;
+        if walk.state.propagated != 0 {
+            walk.state.propagated &= !written_regs(walk.env.insns[insn_idx as usize]);
+        }
+        walk.live.commit_write_marks();
         if walk.env.options.stress.assert_invariants {
-            super::super::walk::assert_invariants(walk)?;
+            assert_invariants(walk)?;
         }
         walk.insn_idx = match outcome {
             Outcome::Next => insn_idx + 1,
@@ -104,7 +129,10 @@ fn log_insn(walk: &mut Walk<'_>, prints_state: &mut bool) {
         log::print_verifier_state(walk.env, &mut walk.sink, &walk.state, frame, true);
         *prints_state = false;
     }
-    log::print_insn(walk.env, &mut walk.sink, &walk.state, insn_idx);
+    if walk.sink.is_scratched() {
+        log::print_insn_state(walk.env, &mut walk.sink, &walk.state, frame);
+    }
+    walk.sink.print_insn(walk.env, insn_idx);
 }
 
 /// Ends the current path and goes on with a pending one; its previous instruction, or
@@ -112,8 +140,10 @@ fn log_insn(walk: &mut Walk<'_>, prints_state: &mut bool) {
 fn next_path(walk: &mut Walk<'_>) -> Result<Option<i32>> {
     walk.sink.mark_all_scratched();
     scc::finish_path(walk)?;
-    walk.live.update(&walk.state)?;
-    let Some(pending) = walk.explorer.pending.pop() else { return Ok(None) };
+    walk.live.update(walk.facts, &mut walk.sink, &walk.state)?;
+    let Some(pending) = walk.explorer.pending.pop() else {
+        return Ok(None);
+    };
     let insn_idx = walk.state.insn_idx;
     walk.state = pending.state;
     walk.state.insn_idx = insn_idx;

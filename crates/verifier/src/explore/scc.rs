@@ -48,7 +48,10 @@ impl Visits {
     }
 
     fn find(&self, callchain: &Callchain) -> Option<u32> {
-        self.list.iter().position(|visit| visit.callchain == *callchain).map(|index| index as u32)
+        self.list
+            .iter()
+            .position(|visit| visit.callchain == *callchain)
+            .map(|index| index as u32)
     }
 }
 
@@ -93,10 +96,15 @@ fn format_callchain(chain: &Callchain) -> String {
 /// Notes that a new checkpoint is in a component, and that it is the entry if the visit
 /// has none (`maybe_enter_scc`).
 pub(super) fn enter(walk: &mut Walk<'_>, id: StateId) {
-    let Some(chain) = callchain(walk.facts, walk.explorer.state(id)) else { return };
+    let Some(chain) = callchain(walk.facts, walk.explorer.state(id)) else {
+        return;
+    };
     let visits = &mut walk.explorer.visits;
     let index = visits.find(&chain).unwrap_or_else(|| {
-        visits.list.push(Visit { callchain: chain, ..Visit::default() });
+        visits.list.push(Visit {
+            callchain: chain,
+            ..Visit::default()
+        });
         visits.list.len() as u32 - 1
     });
     let visit = &mut visits.list[index as usize];
@@ -112,7 +120,9 @@ pub(super) fn enter(walk: &mut Walk<'_>, id: StateId) {
 
 /// Completes the visit that a finished checkpoint entered (`maybe_exit_scc`).
 fn leave(walk: &mut Walk<'_>, id: StateId) -> Result<()> {
-    let Some(index) = walk.explorer.checkpoint(id).visit else { return Ok(()) };
+    let Some(index) = walk.explorer.checkpoint(id).visit else {
+        return Ok(());
+    };
     let explorer = &mut walk.explorer;
     let visit = &mut explorer.visits.list[index as usize];
     if visit.entry != Some(id) {
@@ -161,7 +171,9 @@ fn propagate(walk: &mut Walk<'_>, visit: u32) -> Result<()> {
 /// Keeps the current state as a back edge to a checkpoint (`add_scc_backedge`).
 pub(super) fn add_backedge(walk: &mut Walk<'_>, checkpoint: StateId) -> Result<()> {
     let Some(index) = walk.explorer.checkpoint(checkpoint).visit else {
-        return Err(Stop::Bug("back edge outside of strongly connected components".into()));
+        return Err(Stop::Bug(
+            "back edge outside of strongly connected components".into(),
+        ));
     };
     let mut state = walk.state.clone();
     state.equal_state = Some(checkpoint);
@@ -201,7 +213,8 @@ pub(super) fn finish_path(walk: &mut Walk<'_>) -> Result<()> {
 pub(super) fn free_if_unused(walk: &mut Walk<'_>, id: StateId) {
     let explorer = &mut walk.explorer;
     let checkpoint = explorer.checkpoint(id);
-    if checkpoint.is_evicted && checkpoint.state.branches == 0 && !explorer.has_incomplete_marks(id) {
+    if checkpoint.is_evicted && checkpoint.state.branches == 0 && !explorer.has_incomplete_marks(id)
+    {
         explorer.remove(id);
         explorer.evicted -= 1;
     }

@@ -36,7 +36,7 @@ pub(super) fn is_visited(walk: &mut Walk<'_>) -> Result<bool> {
     let is_recent = !force && jumps < 20 && insns < 100;
 
     let bucket = explorer.bucket(insn_idx, walk.state.cur().callsite);
-    clean_checkpoints(walk, bucket)?;
+    clean_checkpoints(walk, bucket);
 
     let comparison = Comparison {
         facts: walk.facts,
@@ -60,9 +60,17 @@ pub(super) fn is_visited(walk: &mut Walk<'_>) -> Result<bool> {
             compare_open(walk, &comparison, id, loops)?
         } else {
             loops = walk.explorer.has_incomplete_marks(id);
-            let exact = if loops { Exactness::RangeWithin } else { Exactness::Covers };
+            let exact = if loops {
+                Exactness::RangeWithin
+            } else {
+                Exactness::Covers
+            };
             let is_equal = !options.stress.no_pruning && compare(walk, &comparison, id, exact);
-            if is_equal { Answer::Hit { loops } } else { Answer::Miss }
+            if is_equal {
+                Answer::Hit { loops }
+            } else {
+                Answer::Miss
+            }
         };
         if let Answer::Hit { loops } = answer {
             prune(walk, id, loops)?;
@@ -75,7 +83,11 @@ pub(super) fn is_visited(walk: &mut Walk<'_>) -> Result<bool> {
         if is_new {
             checkpoint.misses += 1;
         }
-        let patience = if facts.force_checkpoint && is_open { 64 } else { 3 };
+        let patience = if facts.force_checkpoint && is_open {
+            64
+        } else {
+            3
+        };
         if checkpoint.misses > checkpoint.hits * patience + patience {
             checkpoint.is_evicted = true;
             walk.explorer.buckets[bucket].remove(position);
@@ -92,7 +104,12 @@ pub(super) fn is_visited(walk: &mut Walk<'_>) -> Result<bool> {
     Ok(false)
 }
 
-fn compare(walk: &mut Walk<'_>, comparison: &Comparison<'_>, id: StateId, exact: Exactness) -> bool {
+fn compare(
+    walk: &mut Walk<'_>,
+    comparison: &Comparison<'_>,
+    id: StateId,
+    exact: Exactness,
+) -> bool {
     let mut ids = std::mem::take(&mut walk.explorer.ids);
     let old = walk.explorer.checkpoint_mut(id);
     let is_equal = comparison.states_equal(old, &walk.state, &mut ids, exact);
@@ -124,7 +141,11 @@ fn compare_open(
     }
     if walk.facts.insns[insn_idx as usize].calls_callback {
         let is_equal = compare(walk, comparison, id, Exactness::RangeWithin);
-        return Ok(if is_equal { Answer::Hit { loops } } else { Answer::Miss });
+        return Ok(if is_equal {
+            Answer::Hit { loops }
+        } else {
+            Answer::Miss
+        });
     }
     if may_be_looping(walk.explorer.state(id), &walk.state)
         && compare(walk, comparison, id, Exactness::Exact)
@@ -146,7 +167,12 @@ fn refuse_loop(walk: &mut Walk<'_>, id: StateId) -> crate::Stop {
     if walk.sink.is_on() {
         log::verbose_linfo(walk.env, &mut walk.sink, insn_idx, "; ");
     }
-    let stop = refuse!(walk, EINVAL, Loop, "infinite loop detected at insn {insn_idx}");
+    let stop = refuse!(
+        walk,
+        EINVAL,
+        Loop,
+        "infinite loop detected at insn {insn_idx}"
+    );
     if walk.sink.is_on() {
         let frame = walk.state.curframe;
         verbose!(walk, "cur state:");
@@ -173,7 +199,7 @@ fn prune(walk: &mut Walk<'_>, id: StateId, loops: bool) -> Result<()> {
 }
 
 /// Removes from finished checkpoints what is not read after them (`clean_live_states`).
-fn clean_checkpoints(walk: &mut Walk<'_>, bucket: usize) -> Result<()> {
+fn clean_checkpoints(walk: &mut Walk<'_>, bucket: usize) {
     for position in (0..walk.explorer.buckets[bucket].len()).rev() {
         let entry = walk.explorer.buckets[bucket][position];
         if entry.insn_idx != walk.insn_idx {
@@ -187,33 +213,31 @@ fn clean_checkpoints(walk: &mut Walk<'_>, bucket: usize) -> Result<()> {
         {
             continue;
         }
-        clean_checkpoint(walk, entry.id)?;
+        clean_checkpoint(walk, entry.id);
     }
-    Ok(())
 }
 
 /// Notes which slots and precise marks of a checkpoint are dead (`clean_verifier_state`).
 /// Dead registers need no mark: comparisons look at live ones only.
-fn clean_checkpoint(walk: &mut Walk<'_>, id: StateId) -> Result<()> {
+fn clean_checkpoint(walk: &mut Walk<'_>, id: StateId) {
     let checkpoint = walk.explorer.checkpoint_mut(id);
     let state = &mut checkpoint.state;
     state.cleaned = true;
     if (0..=state.curframe).any(|number| !state.frame(number).stack.is_empty()) {
-        walk.live.query_init(state)?;
+        walk.live.query_init(walk.facts, state);
     }
     for number in 0..=state.curframe {
         let live = walk.facts.insns[state.frame_insn_idx(number) as usize].live_regs;
-        let mut dead = 0;
-        for spi in 0..state.frame(number).stack.len() {
-            if !walk.live.is_slot_alive(number, spi) {
-                dead |= 1 << spi;
-            }
-        }
+        let slots = state.frame(number).stack.len();
+        let dead = if slots == 0 {
+            0
+        } else {
+            !walk.live.alive_slots(number)
+        };
         checkpoint.dead_slots[number] = dead;
         state.precise[number].regs &= live;
         state.precise[number].slots &= !dead;
     }
-    Ok(())
 }
 
 /// Makes a checkpoint of the current state, which goes on below it.
@@ -226,7 +250,7 @@ fn add_checkpoint(walk: &mut Walk<'_>, bucket: usize) {
     explorer.jmps_at_checkpoint = explorer.jmps_processed;
     explorer.insns_at_checkpoint = explorer.statistics.insns_processed;
     walk.state.precise = [PreciseMask::default(); MAX_CALL_FRAMES];
-    precise::forget_propagated(&mut walk.state);
+    walk.state.propagated = 0;
     let history = std::mem::take(&mut walk.state.history);
     let mut state = walk.state.clone();
     state.history = history;

@@ -7,14 +7,22 @@ use crate::state::{RegState, State, StateId};
 
 /// The newest checkpoint of an instruction on the current path (`find_prev_entry`).
 /// `current` is the current state, which decides about the call site.
-pub fn find_prev_entry(explorer: &Explorer, current: &State, above: &State, insn_idx: u32) -> Option<StateId> {
+pub fn find_prev_entry(
+    explorer: &Explorer,
+    current: &State,
+    above: &State,
+    insn_idx: u32,
+) -> Option<StateId> {
     let bucket = explorer.bucket(insn_idx, current.cur().callsite);
     let is_entry = |id: StateId| {
         let state = explorer.state(id);
         state.branches != 0 && same_callsites(state, above) && state.dfs_depth < above.dfs_depth
     };
     let entries = explorer.buckets[bucket].iter().rev();
-    entries.filter(|entry| entry.insn_idx == insn_idx).map(|entry| entry.id).find(|&id| is_entry(id))
+    entries
+        .filter(|entry| entry.insn_idx == insn_idx)
+        .map(|entry| entry.id)
+        .find(|&id| is_entry(id))
 }
 
 /// True if the call chains are the same.
@@ -33,7 +41,11 @@ pub fn widen_imprecise_scalars(old: &State, cur: &mut State, last_id: u32) {
         for reg in 0..10 {
             let is_precise = old.is_precise_reg(number, reg);
             let (old, current) = (&old_frame.regs[reg], &cur.frame(number).regs[reg]);
-            if !is_precise && old.is_scalar() && current.is_scalar() && !is_reg_exact(old, current, &mut ids) {
+            if !is_precise
+                && old.is_scalar()
+                && current.is_scalar()
+                && !is_reg_exact(old, current, &mut ids)
+            {
                 cur.frame_mut(number).regs[reg] = RegState::UNKNOWN;
             }
         }

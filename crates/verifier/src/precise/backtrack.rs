@@ -33,7 +33,11 @@ pub(super) enum Step {
 impl Backtrack {
     /// No requests, starting in that frame.
     pub(super) fn new(frame: usize) -> Backtrack {
-        Backtrack { frame, regs: [0; MAX_CALL_FRAMES], slots: [0; MAX_CALL_FRAMES] }
+        Backtrack {
+            frame,
+            regs: [0; MAX_CALL_FRAMES],
+            slots: [0; MAX_CALL_FRAMES],
+        }
     }
 
     /// True if nothing is requested.
@@ -73,7 +77,9 @@ impl Backtrack {
             let regs = format_regs(self.regs[self.frame]);
             let slots = format_slots(self.slots[self.frame]);
             let frame = self.frame;
-            sink.write(format_args!("mark_precise: frame{frame}: regs={regs} stack={slots} before {idx}: "));
+            sink.write(format_args!(
+                "mark_precise: frame{frame}: regs={regs} stack={slots} before {idx}: "
+            ));
             log::verbose_insn(env, sink, idx);
         }
         self.sync_linked(entry);
@@ -123,7 +129,11 @@ impl Backtrack {
                 }
             }
             Insn::Exit => return self.exit(env, facts, subseq_idx),
-            Insn::Jump { dst, src: Operand::Reg(src), .. } => {
+            Insn::Jump {
+                dst,
+                src: Operand::Reg(src),
+                ..
+            } => {
                 if !self.has(dst) && !self.has(src) {
                     return Step::Done;
                 }
@@ -188,30 +198,32 @@ impl Backtrack {
     }
 
     /// Goes back over a call; `None` if linked registers are still to be synchronised.
-    fn call(
-        &mut self,
-        facts: &Facts,
-        callee: Callee,
-        idx: u32,
-        subseq_idx: i32,
-    ) -> Option<Step> {
+    fn call(&mut self, facts: &Facts, callee: Callee, idx: u32, subseq_idx: i32) -> Option<Step> {
         let regs = self.regs[self.frame];
         let slots = self.slots[self.frame];
         if let Callee::Local(off) = callee {
             let target = (idx as i32 + off + 1) as u32;
-            let is_global = facts.subprog_at(target).is_some_and(|index| facts.subprogs[index].is_global);
+            let is_global = facts
+                .subprog_at(target)
+                .is_some_and(|index| facts.subprogs[index].is_global);
             if is_global {
                 if regs & ARGS != 0 {
-                    return Some(Step::Bug(format!("global subprog unexpected regs {regs:x}")));
+                    return Some(Step::Bug(format!(
+                        "global subprog unexpected regs {regs:x}"
+                    )));
                 }
                 self.clear(Reg::R0);
                 return Some(Step::Done);
             }
             if regs & !ARGS != 0 {
-                return Some(Step::Bug(format!("static subprog unexpected regs {regs:x}")));
+                return Some(Step::Bug(format!(
+                    "static subprog unexpected regs {regs:x}"
+                )));
             }
             if slots != 0 {
-                return Some(Step::Bug(format!("static subprog leftover stack slots {slots:x}")));
+                return Some(Step::Bug(format!(
+                    "static subprog leftover stack slots {slots:x}"
+                )));
             }
             if self.frame == 0 {
                 return Some(Step::Bug("subprog exit from frame 0".to_owned()));
@@ -226,7 +238,9 @@ impl Backtrack {
                 return Some(Step::Bug(format!("callback unexpected regs {regs:x}")));
             }
             if slots != 0 {
-                return Some(Step::Bug(format!("callback leftover stack slots {slots:x}")));
+                return Some(Step::Bug(format!(
+                    "callback leftover stack slots {slots:x}"
+                )));
             }
             if self.frame == 0 {
                 return Some(Step::Bug("subprog exit from frame 0".to_owned()));
@@ -241,11 +255,16 @@ impl Backtrack {
         self.clear(Reg::R0);
         let regs = self.regs[self.frame];
         if regs & ARGS != 0 {
-            return Some(Step::Bug(format!("backtracking call unexpected regs {regs:x}")));
+            return Some(Step::Bug(format!(
+                "backtracking call unexpected regs {regs:x}"
+            )));
         }
         if callee == Callee::Helper(TAIL_CALL) && subseq_idx - idx as i32 != 1 {
             if self.frame == MAX_CALL_FRAMES - 1 {
-                return Some(Step::Bug(format!("subprog enter from frame {}", self.frame)));
+                return Some(Step::Bug(format!(
+                    "subprog enter from frame {}",
+                    self.frame
+                )));
             }
             self.frame += 1;
         }
@@ -262,7 +281,10 @@ impl Backtrack {
             return Step::Bug(format!("backtracking exit unexpected regs {regs:x}"));
         }
         let r0_precise = subseq_idx >= 1
-            && matches!(env.insns[subseq_idx as usize - 1], Insn::Call(Callee::Local(_)))
+            && matches!(
+                env.insns[subseq_idx as usize - 1],
+                Insn::Call(Callee::Local(_))
+            )
             && self.has(Reg::R0);
         self.clear(Reg::R0);
         if self.frame == MAX_CALL_FRAMES - 1 {
@@ -278,7 +300,9 @@ impl Backtrack {
     /// Requests all registers and slots that were linked at the instruction if one of
     /// them is requested (`bt_sync_linked_regs`).
     fn sync_linked(&mut self, entry: Option<&HistoryEntry>) {
-        let Some(entry) = entry.filter(|entry| !entry.linked.is_empty()) else { return };
+        let Some(entry) = entry.filter(|entry| !entry.linked.is_empty()) else {
+            return;
+        };
         let is_requested = |linked: LinkedReg| match linked {
             LinkedReg::Reg { frame, reg } => self.regs[frame] & 1 << reg != 0,
             LinkedReg::Slot { frame, spi } => self.slots[frame] & 1 << spi != 0,
@@ -297,12 +321,16 @@ impl Backtrack {
 
 /// Registers of a mask as the log names them.
 pub(super) fn format_regs(mask: u16) -> String {
-    let names: Vec<String> = super::bits(u64::from(mask)).map(|reg| format!("r{reg}")).collect();
+    let names: Vec<String> = super::bits(u64::from(mask))
+        .map(|reg| format!("r{reg}"))
+        .collect();
     names.join(",")
 }
 
 /// Offsets of slots of a mask as the log names them.
 pub(super) fn format_slots(mask: u64) -> String {
-    let names: Vec<String> = super::bits(mask).map(|spi| format!("{}", -8 * (spi as i64 + 1))).collect();
+    let names: Vec<String> = super::bits(mask)
+        .map(|spi| format!("{}", -8 * (spi as i64 + 1)))
+        .collect();
     names.join(",")
 }

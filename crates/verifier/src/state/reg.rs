@@ -201,9 +201,6 @@ pub struct RegState {
     pub id: u32,
     /// Identity of the acquired reference that the pointer belongs to; 0: none.
     pub ref_obj_id: u32,
-    /// A precision request for this scalar was already carried into the history
-    /// (`precision-skip`); never compared, never logged.
-    pub propagated: bool,
     /// Value of a scalar; variable part of a pointer's offset.
     pub num: Scalar,
 }
@@ -216,7 +213,6 @@ impl RegState {
         off: 0,
         id: 0,
         ref_obj_id: 0,
-        propagated: false,
         num: Scalar::UNKNOWN,
     };
 

@@ -50,11 +50,71 @@ impl HistoryFlags {
     }
 }
 
-/// Registers and slots linked with a compared scalar, packed as the kernel packs them:
-/// up to six records of ten bits (frame 3, number 6, is register 1), count in the low
-/// four bits.
+/// A register or slot that is linked with a compared scalar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkedReg {
+    /// A register.
+    Reg {
+        /// Frame number.
+        frame: usize,
+        /// Register number.
+        reg: usize,
+    },
+    /// A slot.
+    Slot {
+        /// Frame number.
+        frame: usize,
+        /// Slot number.
+        spi: usize,
+    },
+}
+
+/// Up to six linked registers and slots, packed in ten bits each (frame 3, number 6,
+/// is register 1) above a count of four bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct LinkedRegs(pub u64);
+pub struct LinkedRegs(u64);
+
+impl LinkedRegs {
+    /// Most entries.
+    pub const MAX: usize = 6;
+
+    /// Number of entries.
+    pub const fn len(self) -> usize {
+        (self.0 & 15) as usize
+    }
+
+    /// True if there are none.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Adds an entry; false if there is no room.
+    pub fn push(&mut self, linked: LinkedReg) -> bool {
+        let count = self.len();
+        if count == LinkedRegs::MAX {
+            return false;
+        }
+        let entry = match linked {
+            LinkedReg::Reg { frame, reg } => frame | reg << 3 | 1 << 9,
+            LinkedReg::Slot { frame, spi } => frame | spi << 3,
+        };
+        self.0 = (self.0 | (entry as u64) << (4 + 10 * count)) + 1;
+        true
+    }
+
+    /// The entries.
+    pub fn iter(self) -> impl Iterator<Item = LinkedReg> {
+        (0..self.len()).map(move |index| {
+            let entry = (self.0 >> (4 + 10 * index)) as usize & 0x3ff;
+            let (frame, number) = (entry & 7, entry >> 3 & 63);
+            if entry & 1 << 9 != 0 {
+                LinkedReg::Reg { frame, reg: number }
+            } else {
+                LinkedReg::Slot { frame, spi: number }
+            }
+        })
+    }
+}
 
 /// One instruction on the path since the last checkpoint that backtracking must know
 /// (kernel: `struct bpf_jmp_history_entry`).
@@ -87,6 +147,9 @@ pub struct State {
     /// Precise scalars by frame. Only checkpoints have any: the kernel forgets the marks
     /// of the current state when it makes a checkpoint, and sets them in checkpoints only.
     pub precise: [PreciseMask; MAX_CALL_FRAMES],
+    /// Registers of the executing frame to which a precision request was carried since the
+    /// last checkpoint, one bit each (`precision-skip`).
+    pub propagated: u16,
     /// Number of the executing frame.
     pub curframe: usize,
     /// Acquired references and held locks, oldest first.
@@ -137,6 +200,7 @@ impl State {
         State {
             frames,
             precise: [PreciseMask::default(); MAX_CALL_FRAMES],
+            propagated: 0,
             curframe: 0,
             refs: Vec::new(),
             active_locks: 0,
@@ -190,6 +254,7 @@ impl State {
     /// Enters a frame above the executing one.
     pub fn push_frame(&mut self, frame: Frame) {
         self.curframe += 1;
+        self.propagated = 0;
         self.frames[self.curframe] = Some(Rc::new(frame));
     }
 
@@ -201,6 +266,7 @@ impl State {
     /// Leaves the executing frame and returns it.
     pub fn pop_frame(&mut self) -> Option<Rc<Frame>> {
         let frame = self.frames[self.curframe].take();
+        self.propagated = 0;
         self.curframe = self.curframe.saturating_sub(1);
         frame
     }

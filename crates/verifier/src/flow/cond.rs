@@ -1,0 +1,291 @@
+//! Conditional jumps (`check_cond_jmp_op`).
+
+use isa::ebpf::{Cond, Operand, Reg, Width};
+
+use super::{linked, null, packet};
+use crate::domain::{Scalar, decide, refine_same, refine_synced};
+use crate::state::{HistoryFlags, LinkedReg, LinkedRegs, RegKind, RegState};
+use crate::walk::{Outcome, RegArg, Walk};
+use crate::{Result, log, refuse, verbose};
+
+/// Checks `if dst cond src goto off`.
+pub(super) fn check(
+    walk: &mut Walk<'_>,
+    cond: Cond,
+    width: Width,
+    dst: Reg,
+    src: Operand,
+    off: i16,
+) -> Result<Outcome> {
+    walk.check_reg_arg(dst, RegArg::Src)?;
+    let dst_reg = *walk.reg(dst);
+    let mut flags = HistoryFlags::NONE;
+    let src_reg = match src {
+        Operand::Reg(src) => {
+            walk.check_reg_arg(src, RegArg::Src)?;
+            let src_reg = *walk.reg(src);
+            let are_packets = packet::is_any(&dst_reg) && packet::is_any(&src_reg);
+            if !are_packets && !walk.env.allow_ptr_leaks && !src_reg.is_scalar() {
+                return Err(refuse_comparison(walk, src));
+            }
+            if matches!(src_reg.kind, RegKind::Stack { .. }) {
+                flags.0 |= HistoryFlags::SRC_STACK.0;
+            }
+            src_reg
+        }
+        Operand::Imm(imm) => RegState::constant(i64::from(imm) as u64),
+    };
+    if matches!(dst_reg.kind, RegKind::Stack { .. }) {
+        flags.0 |= HistoryFlags::DST_STACK.0;
+    }
+    if flags != HistoryFlags::NONE {
+        walk.push_history(flags, LinkedRegs::default())?;
+    }
+    let target = (walk.insn_idx as i32 + 1 + i32::from(off)) as u32;
+    if let Some(is_taken) = is_branch_taken(&dst_reg, &src_reg, cond, width) {
+        if dst_reg.is_scalar() {
+            walk.mark_precise(dst)?;
+        }
+        if let Operand::Reg(src) = src
+            && src_reg.is_scalar()
+        {
+            walk.mark_precise(src)?;
+        }
+        print_state(walk);
+        return Ok(if is_taken {
+            Outcome::Jump(target)
+        } else {
+            Outcome::Next
+        });
+    }
+    fork(walk, cond, width, (dst, dst_reg), (src, src_reg), target)?;
+    print_state(walk);
+    Ok(Outcome::Next)
+}
+
+fn print_state(walk: &mut Walk<'_>) {
+    if walk.sink.walks() {
+        let frame = walk.state.curframe;
+        log::print_insn_state(walk.env, &mut walk.sink, &walk.state, frame);
+    }
+}
+
+fn refuse_comparison(walk: &mut Walk<'_>, reg: Reg) -> crate::Stop {
+    refuse!(
+        walk,
+        EACCES,
+        Forbidden,
+        "R{} pointer comparison prohibited",
+        reg.number()
+    )
+}
+
+/// Outcome of a comparison, if what is known decides it.
+fn is_branch_taken(dst: &RegState, src: &RegState, cond: Cond, width: Width) -> Option<bool> {
+    if packet::is_any(dst) && packet::is_any(src) && width == Width::W64 {
+        return packet::decide(dst, src, cond);
+    }
+    if dst.is_scalar() && src.is_scalar() {
+        return decide(cond, width, &dst.num, &src.num);
+    }
+    let value_of = |reg: &RegState| match width {
+        _ if !reg.is_scalar() => None,
+        Width::W64 => reg.num.as_const(),
+        Width::W32 => reg.num.as_const32().map(u64::from),
+    };
+    let (pointer, value) = match value_of(src) {
+        Some(value) => (dst, value),
+        None => (src, value_of(dst)?),
+    };
+    if value != 0 || !null::is_not_null(pointer) {
+        return None;
+    }
+    match cond {
+        Cond::Eq => Some(false),
+        Cond::Ne => Some(true),
+        _ => None,
+    }
+}
+
+/// Forks the path: the current state falls through, a copy jumps.
+fn fork(
+    walk: &mut Walk<'_>,
+    cond: Cond,
+    width: Width,
+    (dst, dst_reg): (Reg, RegState),
+    (src, src_reg): (Operand, RegState),
+    target: u32,
+) -> Result<()> {
+    let mut linked = LinkedRegs::default();
+    if matches!(src, Operand::Reg(_)) && src_reg.is_scalar() && src_reg.id != 0 {
+        linked::collect(walk, src_reg.id, &mut linked);
+    }
+    if dst_reg.is_scalar() && dst_reg.id != 0 {
+        linked::collect(walk, dst_reg.id, &mut linked);
+    }
+    forget_propagated(walk, dst, src, linked);
+    if linked.len() > 1 {
+        walk.push_history(HistoryFlags::NONE, linked)?;
+    }
+    let idx = walk.insn_idx;
+    walk.push_branch(target, idx)?;
+    let result = refine_both(walk, cond, width, (dst, dst_reg), (src, src_reg), linked);
+    result
+}
+
+/// Requests carried to compared or linked scalars do not cover what a later request
+/// would find at this instruction.
+fn forget_propagated(walk: &mut Walk<'_>, dst: Reg, src: Operand, linked: LinkedRegs) {
+    if walk.state.propagated == 0 {
+        return;
+    }
+    let mut mask = 0u16;
+    if let Operand::Reg(src) = src {
+        mask |= 1 << src.number() | 1 << dst.number();
+    }
+    if linked.len() > 1 {
+        for entry in linked.iter() {
+            if let LinkedReg::Reg { frame, reg } = entry
+                && frame == walk.state.curframe
+            {
+                mask |= 1 << reg;
+            }
+        }
+    }
+    walk.state.propagated &= !mask;
+}
+
+/// What the comparison says, in both states.
+fn refine_both(
+    walk: &mut Walk<'_>,
+    cond: Cond,
+    width: Width,
+    (dst, dst_reg): (Reg, RegState),
+    (src, src_reg): (Operand, RegState),
+    linked: LinkedRegs,
+) -> Result<()> {
+    // The jumping state is taken off the stack while it changes.
+    let Some(mut pending) = walk.explorer.take_last_pending() else {
+        return Err(crate::Stop::Bug("no pending path".to_owned()));
+    };
+    let other = &mut pending.state;
+    if dst_reg.is_scalar() && src_reg.is_scalar() {
+        let src_number = match src {
+            Operand::Reg(src) => Some(src),
+            Operand::Imm(_) => None,
+        };
+        let mut taken = (dst_reg.num, src_reg.num);
+        let mut passed = taken;
+        if src_number == Some(dst) {
+            refine_same(cond, false, width, &mut passed.0);
+            refine_same(cond, true, width, &mut taken.0);
+            (passed.1, taken.1) = (passed.0, taken.0);
+        } else {
+            refine_synced(cond, false, width, &mut passed.0, &mut passed.1);
+            refine_synced(cond, true, width, &mut taken.0, &mut taken.1);
+        }
+        check_bounds(walk, &mut taken.0, "true_reg1")?;
+        check_bounds(walk, &mut taken.1, "true_reg2")?;
+        check_bounds(walk, &mut passed.0, "false_reg1")?;
+        check_bounds(walk, &mut passed.1, "false_reg2")?;
+        for (state, (new_dst, new_src)) in [(&mut walk.state, passed), (&mut *other, taken)] {
+            if state.reg(dst).num != new_dst {
+                state.reg_mut(dst).num = new_dst;
+            }
+            if let Some(src) = src_number
+                && src != dst
+                && state.reg(src).num != new_src
+            {
+                state.reg_mut(src).num = new_src;
+            }
+        }
+    }
+    if !linked.is_empty() {
+        if let Operand::Reg(src) = src
+            && src_reg.is_scalar()
+            && walk.state.reg(src).id != 0
+        {
+            linked::sync(&mut walk.state, src.index(), linked);
+            linked::sync(other, src.index(), linked);
+        }
+        if dst_reg.is_scalar() && walk.state.reg(dst).id != 0 {
+            linked::sync(&mut walk.state, dst.index(), linked);
+            linked::sync(other, dst.index(), linked);
+        }
+    }
+    let (this, env) = (&mut walk.state, walk.env);
+    if width == Width::W64
+        && let Operand::Reg(src) = src
+        && !src_reg.is_scalar()
+        && !dst_reg.is_scalar()
+        && src_reg.may_be_null() != dst_reg.may_be_null()
+        && !matches!(src_reg.kind, RegKind::BtfId { .. })
+        && !matches!(dst_reg.kind, RegKind::BtfId { .. })
+    {
+        let nullable = if src_reg.may_be_null() { src } else { dst };
+        match cond {
+            Cond::Eq => null::mark_not_null(env, other.reg_mut(nullable)),
+            Cond::Ne => null::mark_not_null(env, this.reg_mut(nullable)),
+            _ => {}
+        }
+    }
+    // The kernel asks the fall-through state here, after equal pointers lost their null.
+    let may_be_null = this.reg(dst).may_be_null();
+    let is_eq = cond == Cond::Eq;
+    if width == Width::W64
+        && matches!(src, Operand::Imm(0))
+        && (is_eq || cond == Cond::Ne)
+        && may_be_null
+    {
+        null::mark_ptr_or_null_regs(env, this, dst, !is_eq);
+        null::mark_ptr_or_null_regs(env, other, dst, is_eq);
+    } else {
+        let is_packet = match src {
+            Operand::Reg(src) if width == Width::W64 => packet::refine(cond, dst, src, this, other),
+            _ => false,
+        };
+        let leaks = !is_packet && !env.allow_ptr_leaks && !this.reg(dst).is_scalar();
+        if leaks {
+            return Err(refuse_comparison(walk, dst));
+        }
+    }
+    walk.explorer.put_last_pending(pending);
+    Ok(())
+}
+
+/// Ranges that contradict each other are the kernel's fault: it says so and forgets them
+/// (`reg_bounds_sanity_check`).
+fn check_bounds(walk: &mut Walk<'_>, num: &mut Scalar, name: &str) -> Result<()> {
+    let Some(violation) = num.violation() else {
+        return Ok(());
+    };
+    let text = format!(
+        "verifier bug: REG INVARIANTS VIOLATION ({name}): {} u64=[{}, {}] s64=[{}, {}] u32=[{}, {}] s32=[{}, {}] var_off=({}, {})",
+        violation.message(),
+        hex(num.umin),
+        hex(num.umax),
+        hex(num.smin as u64),
+        hex(num.smax as u64),
+        hex(u64::from(num.u32_min)),
+        hex(u64::from(num.u32_max)),
+        hex(u64::from(num.s32_min as u32)),
+        hex(u64::from(num.s32_max as u32)),
+        hex(num.var_off.value),
+        hex(num.var_off.mask),
+    );
+    if walk.env.test_reg_invariants {
+        return Err(refuse!(walk, EFAULT, KernelBug, "{text}"));
+    }
+    verbose!(walk, "{text}\n");
+    num.unbound();
+    Ok(())
+}
+
+/// As C's `%#llx`.
+fn hex(value: u64) -> String {
+    if value == 0 {
+        "0".to_owned()
+    } else {
+        format!("{value:#x}")
+    }
+}

@@ -1,0 +1,183 @@
+//! Exits: of the program, and of functions back to their callers.
+
+use isa::ebpf::Reg;
+
+use crate::explore::{find_prev_entry, widen_imprecise_scalars};
+use crate::state::{RegKind, RegState};
+use crate::walk::{Outcome, RegArg, Walk};
+use crate::{Result, Stop, log, refuse, verbose};
+
+/// Checks `exit` (`process_bpf_exit_full`).
+pub fn check_exit(walk: &mut Walk<'_>) -> Result<Outcome> {
+    let is_outermost = walk.state.curframe == 0;
+    check_resource_leak(
+        walk,
+        false,
+        is_outermost,
+        "BPF_EXIT instruction in main prog",
+    )?;
+    if !is_outermost {
+        return prepare_func_exit(walk).map(Outcome::Return);
+    }
+    check_return_code(walk)?;
+    Ok(Outcome::Exit)
+}
+
+/// Leaves the executing function; the instruction to go on with (`prepare_func_exit`).
+pub fn prepare_func_exit(walk: &mut Walk<'_>) -> Result<u32> {
+    walk.live.update(walk.facts, &mut walk.sink, &walk.state)?;
+    let callee = walk.frame();
+    let r0 = callee.regs[0];
+    let (callsite, callee_number) = (callee.callsite as u32, callee.frameno as usize);
+    let in_callback = callee.in_callback_fn;
+    let range = callee.callback_ret_range;
+    if matches!(r0.kind, RegKind::Stack { .. }) {
+        return Err(refuse!(
+            walk,
+            EINVAL,
+            ReturnValue,
+            "cannot return stack pointer to the caller"
+        ));
+    }
+    let caller_number = walk.state.curframe - 1;
+    if in_callback {
+        if !r0.is_scalar() {
+            return Err(refuse!(walk, EACCES, ReturnValue, "R0 not a scalar value"));
+        }
+        walk.mark_precise(Reg::R0)?;
+        if !is_within(range, &r0, false) {
+            return Err(refuse_value(walk, &r0, range, "At callback return"));
+        }
+        if !walk.facts.insns[callsite as usize].calls_callback {
+            let insn_idx = walk.insn_idx;
+            return Err(refuse!(
+                walk,
+                EFAULT,
+                KernelBug,
+                "verifier bug: in callback at {insn_idx}, callsite {callsite} !calls_callback"
+            ));
+        }
+    } else {
+        walk.state.frame_mut(caller_number).regs[0] = r0;
+    }
+    let target = if in_callback { callsite } else { callsite + 1 };
+    if walk.sink.walks() {
+        verbose!(walk, "returning from callee:\n");
+        log::print_verifier_state(walk.env, &mut walk.sink, &walk.state, callee_number, true);
+        verbose!(walk, "to caller at {target}:\n");
+        log::print_verifier_state(walk.env, &mut walk.sink, &walk.state, caller_number, true);
+    }
+    walk.state.pop_frame();
+    if in_callback
+        && let Some(earlier) = find_prev_entry(&walk.explorer, &walk.state, &walk.state, target)
+    {
+        widen_imprecise_scalars(walk.explorer.state(earlier), &mut walk.state, walk.id_gen);
+    }
+    Ok(target)
+}
+
+/// Checks the program's return value (`check_return_code`).
+fn check_return_code(walk: &mut Walk<'_>) -> Result<()> {
+    let frame = walk.state.frame(0);
+    let is_subprog = frame.subprogno != 0;
+    let in_exception = frame.in_exception_callback_fn;
+    let in_async = frame.in_async_callback_fn;
+    let async_range = frame.callback_ret_range;
+    walk.check_reg_arg(Reg::R0, RegArg::Src)?;
+    let r0 = *walk.reg(Reg::R0);
+    if !walk.env.allow_ptr_leaks && !r0.is_scalar() {
+        return Err(refuse!(
+            walk,
+            EACCES,
+            ReturnValue,
+            "R0 leaks addr as return value"
+        ));
+    }
+    if in_async {
+        return enforce(walk, &r0, async_range, "At async callback return");
+    }
+    if is_subprog && !in_exception {
+        if !r0.is_scalar() {
+            let name = log::reg_type_str(r0.kind, r0.flags);
+            return Err(refuse!(
+                walk,
+                EINVAL,
+                ReturnValue,
+                "At subprogram exit the register R0 is not a scalar value ({name})"
+            ));
+        }
+        return Ok(());
+    }
+    use spec::programs::ProgramType;
+    if matches!(
+        walk.env.context.kind,
+        ProgramType::Lsm | ProgramType::StructOps
+    ) {
+        return Err(Stop::unsupported("return values by prototype"));
+    }
+    match walk.env.registry.return_range(&walk.env.context) {
+        Some(range) => enforce(walk, &r0, (range.min, range.max), "At program exit"),
+        None => Ok(()),
+    }
+}
+
+/// The value must be a scalar within a range.
+fn enforce(walk: &mut Walk<'_>, r0: &RegState, range: (i32, i32), context: &str) -> Result<()> {
+    if !r0.is_scalar() {
+        let name = log::reg_type_str(r0.kind, r0.flags);
+        return Err(refuse!(
+            walk,
+            EINVAL,
+            ReturnValue,
+            "{context} the register R0 is not a known value ({name})"
+        ));
+    }
+    walk.mark_precise(Reg::R0)?;
+    if !is_within(range, r0, false) {
+        return Err(refuse_value(walk, r0, range, context));
+    }
+    Ok(())
+}
+
+/// True if the value is within a range (`retval_range_within`).
+fn is_within((min, max): (i32, i32), reg: &RegState, in_32_bits: bool) -> bool {
+    if in_32_bits {
+        reg.num.s32_min >= min && reg.num.s32_max <= max
+    } else {
+        reg.num.smin >= i64::from(min) && reg.num.smax <= i64::from(max)
+    }
+}
+
+/// `verbose_invalid_scalar`.
+fn refuse_value(
+    walk: &mut Walk<'_>,
+    reg: &RegState,
+    (min, max): (i32, i32),
+    context: &str,
+) -> Stop {
+    let mut known = String::new();
+    if reg.num.smin > i64::MIN {
+        known += &format!(" smin={}", reg.num.smin);
+    }
+    if reg.num.smax < i64::MAX {
+        known += &format!(" smax={}", reg.num.smax);
+    }
+    if known.is_empty() {
+        known += " unknown scalar value";
+    }
+    refuse!(
+        walk,
+        EINVAL,
+        ReturnValue,
+        "{context} the register R0 has{known} should have been in [{min}, {max}]"
+    )
+}
+
+/// References and locks that are held at an exit are not judged yet.
+fn check_resource_leak(walk: &mut Walk<'_>, _: bool, _: bool, _: &str) -> Result<()> {
+    let state = &walk.state;
+    if !state.refs.is_empty() || state.active_rcu_lock || state.active_preempt_locks != 0 {
+        return Err(Stop::unsupported("references"));
+    }
+    Ok(())
+}

@@ -1,0 +1,65 @@
+//! Linked scalars: copies of one value, or values that differ by a constant, learn from a
+//! comparison of one of them.
+
+use crate::state::{ADD_CONST, ADD_CONST32, LinkedReg, LinkedRegs, State};
+use crate::walk::Walk;
+
+/// Adds the live registers and the spilled scalars of an identity to the set; what finds
+/// no room loses its identity (`collect_linked_regs`).
+pub(super) fn collect(walk: &mut Walk<'_>, id: u32, linked: &mut LinkedRegs) {
+    let id = id & !ADD_CONST;
+    for number in (0..=walk.state.curframe).rev() {
+        let live = walk.facts.insns[walk.state.frame_insn_idx(number) as usize].live_regs;
+        for reg in (0..10).filter(|reg| live & 1 << reg != 0) {
+            let state = &walk.state.frame(number).regs[reg];
+            if state.is_scalar()
+                && state.id & !ADD_CONST == id
+                && !linked.push(LinkedReg::Reg { frame: number, reg })
+            {
+                let state = &mut walk.state.frame_mut(number).regs[reg];
+                (state.id, state.off) = (0, 0);
+            }
+        }
+        for spi in 0..walk.state.frame(number).stack.len() {
+            let slot = &walk.state.frame(number).stack[spi];
+            if slot.is_spilled_scalar()
+                && slot.reg.id & !ADD_CONST == id
+                && !linked.push(LinkedReg::Slot { frame: number, spi })
+            {
+                let state = &mut walk.state.frame_mut(number).stack_mut()[spi].reg;
+                (state.id, state.off) = (0, 0);
+            }
+        }
+    }
+}
+
+/// Gives linked scalars what is known of a register of the executing frame
+/// (`sync_linked_regs`).
+pub(super) fn sync(state: &mut State, reg: usize, linked: LinkedRegs) {
+    let curframe = state.curframe;
+    let known = state.frame(curframe).regs[reg];
+    for entry in linked.iter() {
+        let old = match entry {
+            LinkedReg::Reg { frame, reg: other } if frame == curframe && other == reg => continue,
+            LinkedReg::Reg { frame, reg } => state.frame(frame).regs[reg],
+            LinkedReg::Slot { frame, spi } => state.frame(frame).stack[spi].reg,
+        };
+        let differing = old.id ^ known.id;
+        if !old.is_scalar() || differing & !ADD_CONST != 0 || differing & ADD_CONST == ADD_CONST {
+            continue;
+        }
+        let mut new = known;
+        if (old.id | known.id) & ADD_CONST != 0 && old.off != known.off {
+            (new.id, new.off) = (old.id, old.off);
+            let delta = i64::from(old.off) - i64::from(known.off);
+            new.num = known.num.offset_by(delta, known.id & ADD_CONST32 != 0);
+        }
+        if new == old {
+            continue;
+        }
+        match entry {
+            LinkedReg::Reg { frame, reg } => state.frame_mut(frame).regs[reg] = new,
+            LinkedReg::Slot { frame, spi } => state.frame_mut(frame).stack_mut()[spi].reg = new,
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Pointers that may be null.
+
+use isa::ebpf::Reg;
+use spec::maps::MapKind;
+
+use crate::env::Env;
+use crate::state::{RegKind, RegState, State, TypeFlags};
+
+/// True if the pointer is certainly not null (`reg_not_null`).
+pub(super) fn is_not_null(reg: &RegState) -> bool {
+    if reg.may_be_null() {
+        return false;
+    }
+    match reg.kind {
+        RegKind::Socket
+        | RegKind::TcpSock
+        | RegKind::MapValue { .. }
+        | RegKind::MapKey { .. }
+        | RegKind::SockCommon
+        | RegKind::MapPtr { .. } => true,
+        RegKind::BtfId { .. } => is_trusted(reg),
+        RegKind::Mem { .. } => !reg.flags.has(TypeFlags::PTR_UNTRUSTED),
+        _ => false,
+    }
+}
+
+/// True if the kernel answers for the object that a BTF pointer points to
+/// (`is_trusted_reg`).
+pub(crate) fn is_trusted(reg: &RegState) -> bool {
+    const MODIFIERS: TypeFlags =
+        TypeFlags(TypeFlags::MEM_ALLOC.0 | TypeFlags::PTR_TRUSTED.0 | TypeFlags::NON_OWN_REF.0);
+    let has_others = !reg.flags.without(MODIFIERS).is_empty();
+    if reg.ref_obj_id != 0 {
+        return true;
+    }
+    if matches!(
+        reg.kind,
+        RegKind::Socket | RegKind::SockCommon | RegKind::TcpSock
+    ) && !has_others
+    {
+        return true;
+    }
+    reg.flags.has_any(MODIFIERS) && !has_others
+}
+
+/// The pointer is not null: it becomes what it points to (`mark_ptr_not_null_reg`).
+pub(super) fn mark_not_null(env: &Env<'_>, reg: &mut RegState) {
+    if let RegKind::MapValue { map, .. } = reg.kind {
+        let kind = env
+            .program
+            .maps()
+            .get(map.0 as usize)
+            .and_then(|map| map.kind());
+        match kind {
+            Some(MapKind::Xskmap) => reg.kind = RegKind::XdpSock,
+            Some(MapKind::Sockmap | MapKind::Sockhash) => reg.kind = RegKind::Socket,
+            _ => {}
+        }
+        reg.flags = TypeFlags::NONE;
+        return;
+    }
+    reg.flags = reg.flags.without(TypeFlags::PTR_MAYBE_NULL);
+}
+
+/// A comparison with null decided: registers of the identity of `reg` become null or not
+/// null (`mark_ptr_or_null_regs`).
+pub fn mark_ptr_or_null_regs(env: &Env<'_>, state: &mut State, reg: Reg, is_null: bool) {
+    let (id, ref_obj_id) = (state.reg(reg).id, state.reg(reg).ref_obj_id);
+    if ref_obj_id != 0 && ref_obj_id == id && is_null {
+        state.refs.retain(|reference| reference.id != id);
+    }
+    let is_wanted = |reg: &RegState| {
+        reg.may_be_null()
+            && reg.id == id
+            && (id != 0 || reg.flags.has(TypeFlags::MEM_RCU))
+            && reg.num.smin == 0
+            && reg.num.smax == 0
+            && reg.num.var_off.equals(0)
+            && (reg.off == 0
+                || reg
+                    .flags
+                    .has_any(TypeFlags::MEM_ALLOC | TypeFlags::NON_OWN_REF))
+    };
+    state.for_each_reg_mut(is_wanted, |reg| {
+        if is_null {
+            reg.kind = RegKind::Scalar;
+            reg.flags = TypeFlags::NONE;
+            (reg.id, reg.ref_obj_id) = (0, 0);
+            return;
+        }
+        mark_not_null(env, reg);
+        if !may_point_to_lock(env, reg) {
+            reg.id = 0;
+        }
+    });
+}
+
+/// True if the object has a lock (`reg_may_point_to_spin_lock`).
+fn may_point_to_lock(env: &Env<'_>, reg: &RegState) -> bool {
+    let _ = (env, reg);
+    false
+}

@@ -1,0 +1,126 @@
+//! Comparisons of packet pointers with the end of the packet, or of metadata pointers
+//! with its start.
+
+use isa::ebpf::{Cond, Reg};
+
+use crate::state::{PKT_AT_END, PKT_BEYOND_END, RegKind, RegState, State};
+
+/// Greatest offset within a packet.
+const MAX_PACKET_OFF: u64 = 0xffff;
+
+/// True for packet pointers of every kind.
+pub(super) fn is_any(reg: &RegState) -> bool {
+    reg.kind.is_packet() || reg.kind == RegKind::PacketEnd
+}
+
+/// Outcome of a comparison that earlier ones decided (`is_pkt_ptr_branch_taken`).
+pub(super) fn decide(dst: &RegState, src: &RegState, cond: Cond) -> Option<bool> {
+    let (pkt, cond) = if src.kind == RegKind::PacketEnd {
+        (dst, cond)
+    } else if dst.kind == RegKind::PacketEnd {
+        (src, flip(cond))
+    } else {
+        return None;
+    };
+    let (RegKind::Packet { range } | RegKind::PacketMeta { range }) = pkt.kind else {
+        return None;
+    };
+    match cond {
+        Cond::Le | Cond::Gt if range == PKT_BEYOND_END => Some(cond == Cond::Gt),
+        Cond::Lt | Cond::Ge if range == PKT_BEYOND_END || range == PKT_AT_END => {
+            Some(cond == Cond::Ge)
+        }
+        _ => None,
+    }
+}
+
+/// The condition with its operands exchanged.
+pub(super) fn flip(cond: Cond) -> Cond {
+    match cond {
+        Cond::Eq | Cond::Ne | Cond::Set => cond,
+        Cond::Gt => Cond::Lt,
+        Cond::Ge => Cond::Le,
+        Cond::Lt => Cond::Gt,
+        Cond::Le => Cond::Ge,
+        Cond::SGt => Cond::SLt,
+        Cond::SGe => Cond::SLe,
+        Cond::SLt => Cond::SGt,
+        Cond::SLe => Cond::SGe,
+    }
+}
+
+/// Learns from a comparison of packet pointers; `this` falls through, `other` jumps.
+/// False if it is none (`try_match_pkt_pointers`).
+pub(super) fn refine(cond: Cond, dst: Reg, src: Reg, this: &mut State, other: &mut State) -> bool {
+    let (dst_reg, src_reg) = (*this.reg(dst), *this.reg(src));
+    let (pointer, number, cond) = if is_pointer(&dst_reg, &src_reg) {
+        (dst_reg, dst, cond)
+    } else if is_pointer(&src_reg, &dst_reg) {
+        (src_reg, src, flip(cond))
+    } else {
+        return false;
+    };
+    // From here on the comparison reads: pointer cond end.
+    let (inside, outside, is_open) = match cond {
+        Cond::Gt => (this, other, false),
+        Cond::Lt => (other, this, true),
+        Cond::Ge => (this, other, true),
+        Cond::Le => (other, this, false),
+        _ => return false,
+    };
+    mark_good(inside, &pointer, is_open);
+    mark_end(outside, number, !is_open);
+    true
+}
+
+/// True for a pointer into a packet or its metadata and what bounds it.
+fn is_pointer(pointer: &RegState, end: &RegState) -> bool {
+    match pointer.kind {
+        RegKind::Packet { .. } => end.kind == RegKind::PacketEnd,
+        RegKind::PacketMeta { .. } => {
+            matches!(end.kind, RegKind::Packet { .. })
+                && end.id == 0
+                && end.off == 0
+                && end.num.var_off.equals(0)
+        }
+        _ => false,
+    }
+}
+
+/// Pointers of the same identity may read up to the compared pointer
+/// (`find_good_pkt_pointers`); one byte more if that pointer is before the end.
+fn mark_good(state: &mut State, pointer: &RegState, is_open: bool) {
+    if pointer.off < 0 || pointer.off == 0 && is_open {
+        return;
+    }
+    let reach = pointer.num.umax.checked_add(pointer.off as u64);
+    if pointer.num.umax > MAX_PACKET_OFF || reach.is_none_or(|reach| reach > MAX_PACKET_OFF) {
+        return;
+    }
+    let new = pointer.off + i32::from(is_open);
+    let is_meta = matches!(pointer.kind, RegKind::PacketMeta { .. });
+    let is_wanted = |reg: &RegState| {
+        reg.id == pointer.id
+            && match reg.kind {
+                RegKind::Packet { range } => !is_meta && range < new,
+                RegKind::PacketMeta { range } => is_meta && range < new,
+                _ => false,
+            }
+    };
+    state.for_each_reg_mut(is_wanted, |reg| {
+        if let RegKind::Packet { range } | RegKind::PacketMeta { range } = &mut reg.kind {
+            *range = new;
+        }
+    });
+}
+
+/// The pointer is at or beyond the end (`mark_pkt_end`).
+fn mark_end(state: &mut State, reg: Reg, is_beyond: bool) {
+    if let RegKind::Packet { range } = &mut state.reg_mut(reg).kind {
+        *range = if is_beyond {
+            PKT_BEYOND_END
+        } else {
+            PKT_AT_END
+        };
+    }
+}
