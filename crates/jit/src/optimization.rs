@@ -40,12 +40,6 @@ optimizations! {
     Rotation = "rotation";
     /// The length of an IPv4 header that a register holds already is not computed again.
     HeaderLength = "common IPv4 header length";
-    /// The bit-parallel counts of bits become `popcnt`, `tzcnt` and `lzcnt`.
-    BitCount = "counts of bits";
-    /// A copy at the end of a loop is left out by exchanging two registers.
-    LoopCopy = "loop-carried copies";
-    /// A loop that is entered in the middle is laid out in the order of execution.
-    LoopRotation = "loop rotation";
     /// A branch over a move becomes a conditional move.
     ConditionalMove = "conditional moves";
     /// 0 or 1 chosen by a condition becomes `setcc`.
@@ -66,38 +60,18 @@ optimizations! {
     MemoryUpdate = "operations in memory";
     /// A constant that is only stored becomes an immediate of the store.
     ConstantStore = "stores of constants";
-    /// A load and a byte swap become `movbe`.
-    SwappedLoad = "movbe loads";
-    /// A byte swap and a store become `movbe`.
-    SwappedStore = "movbe stores";
     /// A copy and an operation on it become an instruction with three operands.
     ThreeOperands = "three-operand forms";
     /// A shift and an addition become a scaled index.
     ScaledIndex = "scaled indices";
     /// A shift to the left and one back become an extension.
     Extension = "shifts that extend";
-    /// A complement and an `and` become `andn`.
-    AndNot = "andn";
-    /// A multiplication by a small constant becomes `lea` or a shift.
-    Multiplication = "multiplication by shift or lea";
     /// A comparison with 0 uses the flags of the operation before it.
     FlagReuse = "flags of the operation before";
     /// A branch over a jump becomes the inverted branch.
     BranchInversion = "branch inversion";
-    /// 32-bit unsigned division by a constant becomes a multiplication.
-    Division32 = "unsigned division by constants, 32 bits";
-    /// 64-bit unsigned division by a constant becomes a multiplication.
-    Division64 = "unsigned division by constants, 64 bits";
-    /// Unsigned division by a constant of the width's full length becomes a comparison.
-    DivisionByLarge = "unsigned division by the largest constants";
-    /// 32-bit signed division by a constant becomes a multiplication.
-    SignedDivision32 = "signed division by constants, 32 bits";
-    /// 64-bit signed division by a constant becomes a multiplication.
-    SignedDivision64 = "signed division by constants, 64 bits";
-    /// Signed division by a power of two becomes shifts.
-    SignedDivisionByPower = "signed division by powers of two";
-    /// The check for a zero divisor is left out where a bit of it was set before.
-    NonzeroDivisor = "known nonzero divisors";
+    /// Unsigned division of 32 bits by a constant becomes a multiplication.
+    ReciprocalDivision = "unsigned 32-bit division by constants";
     /// The code of a packet filter is written twice, once without bounds checks.
     UncheckedVersion = "a version without bounds checks";
     /// Branches of a packet filter that lead to one place are merged.

@@ -1,6 +1,6 @@
-//! Values that go from round to round of a loop, choices between 0 and 1, and words
-//! changed in memory, as clang writes them; and loops of such statements at random,
-//! which compute what the reference evaluator does under every kind of code.
+//! Choices between 0 and 1 and words that are changed in memory, as clang writes them;
+//! and loops of such statements at random, which compute what the reference evaluator
+//! does with every kind of native code.
 
 #![cfg(target_arch = "x86_64")]
 
@@ -19,12 +19,6 @@ const MEMORY: usize = 128;
 const VALUES: [u32; 8] = [0, 1, 2, 3, 4, 5, 7, 8];
 const PROGRAMS: u64 = 3000;
 
-/// Two running sums, which are wanted behind the loop.
-const SUMS: &str = "r2 = 0; r3 = 0; r0 = 0
-    again: r6 = r1; r6 += r2; r4 = *(u64 *)(r6 + 0); r5 = *(u64 *)(r6 + 24); r5 ^= r4
-    r5 += r0; r4 = r5; r4 >>= 5; r4 += r3; *(u64 *)(r6 + 48) = r4; r2 += 8; r3 = r4
-    r0 = r5; if r2 == 24 goto done; goto again
-    done: r4 ^= r5; r0 = r4; exit";
 /// A counter in memory, found by its number.
 const COUNTER: &str = "r2 = *(u8 *)(r1 + 0); r2 &= 8; *(u64 *)(r10 - 16) = 1
     *(u64 *)(r10 - 8) = 2; r3 = r10; r3 += -16; r3 += r2; r2 = *(u32 *)(r3 + 0); w2 += 1
@@ -105,26 +99,6 @@ fn code(text: &str) -> Vec<Instruction> {
     Decoder::with_ip(64, draft.bytes(), 0, DecoderOptions::NONE)
         .into_iter()
         .collect()
-}
-
-fn is_copy(insn: &Instruction) -> bool {
-    insn.mnemonic() == Mnemonic::Mov
-        && insn.op0_kind() == OpKind::Register
-        && insn.op1_kind() == OpKind::Register
-}
-
-#[test]
-fn copies_at_the_end_of_a_loop_wait_until_it_is_left() {
-    check(&parse(SUMS), &Pool::new(), 1);
-    let code = code(SUMS);
-    let backward =
-        |insn: &Instruction| insn.mnemonic() == Mnemonic::Jne && insn.near_branch64() < insn.ip();
-    let end = code.iter().position(backward).expect("a loop");
-    let head = code[end].near_branch64();
-    let round = code[..end].iter().filter(|insn| insn.ip() >= head);
-    // The one copy left is that of the sum that is shifted.
-    assert_eq!(round.filter(|insn| is_copy(insn)).count(), 1);
-    assert!(is_copy(&code[end + 1]) && is_copy(&code[end + 2]));
 }
 
 #[test]

@@ -121,7 +121,7 @@ impl Fact {
     /// Notes that it is done in another way.
     pub(super) fn rewrite(&mut self, rewrite: Rewrite, rewrites: &mut Vec<Rewrite>) {
         self.link = rewrites.len() as u32;
-        self.transfer = rewrite.transfer().unwrap_or(self.transfer);
+        self.transfer = rewrite.transfer();
         self.marks.set(Marks::REWRITTEN, true);
         rewrites.push(rewrite);
     }

@@ -12,16 +12,12 @@
 //! holds the whole value when the rotation is made in it.
 //!
 //! Capture filters compute the length of a header again and again
-//! (`header_length.rs`). Counts of bits are sought once it is known what is wanted (`count.rs`).
+//! (`header_length.rs`).
 //!
 //! Cost: linear: each search looks at no more than [`REACH`] instructions.
 
-mod constants;
-mod count;
 mod header_length;
 
-pub(super) use count::find as find_counts;
-pub(crate) use count::{Count, Counts};
 pub(super) use header_length::find as find_header_lengths;
 
 use isa::ebpf::{AluOp, Insn, Operand, Reg, Width};
@@ -47,42 +43,21 @@ pub(crate) enum Rewrite {
     },
     /// `dst` is the low half of `src`.
     Copy { dst: Reg, src: Reg },
-    /// `dst` is a count of bits of `src`, or of its low half.
-    Count {
-        what: Count,
-        width: Width,
-        dst: Reg,
-        src: Reg,
-    },
-    /// As it is written, once the two registers have changed places.
-    Exchange { dst: Reg, src: Reg },
-    /// `dst` is `src`, which it is once they have changed places again. If `src` is
-    /// wanted still, it is copied; `late`, where the loop is left.
-    Exchanged {
-        width: Width,
-        dst: Reg,
-        src: Reg,
-        late: bool,
-    },
 }
 
 impl Rewrite {
-    /// What it reads and writes, if that is not what the instruction does.
-    pub(super) fn transfer(self) -> Option<Transfer> {
-        Some(match self {
-            Rewrite::Exchange { .. } | Rewrite::Exchanged { .. } => return None,
+    /// What it reads and writes.
+    pub(super) fn transfer(self) -> Transfer {
+        match self {
             Rewrite::Skip => Transfer::pure(Halves::NONE, Halves::NONE),
             Rewrite::Copy { dst, src } => Transfer::pure(Halves::low(src), Halves::both(dst)),
             Rewrite::Rotate {
-                width, dst, src, ..
-            }
-            | Rewrite::Count {
                 width, dst, src, ..
             } => {
                 let reads = Halves::operand(Operand::Reg(src), width);
                 Transfer::pure(reads, Halves::both(dst))
             }
-        })
+        }
     }
 }
 
@@ -155,13 +130,6 @@ impl Sought {
             self.regs = Halves::NONE;
         }
     }
-}
-
-/// Whether an operation with a constant may end a count: it shifts the last byte of a
-/// number down.
-#[inline(always)]
-pub(super) fn may_end_count(op: AluOp, imm: i32) -> bool {
-    op == AluOp::Rsh && matches!(imm, 24 | 56)
 }
 
 struct Finder<'a> {

@@ -1,7 +1,6 @@
 //! What the scan notes for those that come after it, so that they need not look at
 //! every slot again.
 
-use super::copies::Candidate;
 use crate::spare::bytes_of;
 
 /// Slots to look at again, the last one first.
@@ -16,8 +15,6 @@ pub(super) struct Lists {
     pub(super) forks: Vec<u32>,
     /// Those that may be selections, and those where idioms may end.
     pub(super) candidates: Vec<u32>,
-    /// Copies shortly before a jump backward.
-    pub(super) copies: Vec<Candidate>,
 }
 
 impl Lists {
@@ -26,13 +23,12 @@ impl Lists {
         self.backward.clear();
         self.forks.clear();
         self.candidates.clear();
-        self.copies.clear();
     }
 
     /// How many bytes they hold.
     pub(super) fn bytes(&self) -> usize {
         let lists = [&self.jumps, &self.backward, &self.forks, &self.candidates];
-        lists.map(bytes_of).iter().sum::<usize>() + bytes_of(&self.copies)
+        lists.map(bytes_of).iter().sum()
     }
 
     /// Adds a slot that jumps.
@@ -66,12 +62,6 @@ impl Lists {
     #[inline(never)]
     pub(super) fn push_candidate(&mut self, slot: u32) {
         push(&mut self.candidates, slot);
-    }
-
-    /// Adds a copy that may be at the end of a loop.
-    #[inline(never)]
-    pub(super) fn push_copy(&mut self, candidate: Candidate) {
-        push(&mut self.copies, candidate);
     }
 }
 

@@ -9,10 +9,8 @@
 //! wanted after it, and what each function uses (`usage.rs`). Rewrites are found where
 //! it saw that there may be some (`idiom.rs`), and what they change of liveness is
 //! carried backward again. Then what loops carry from one round to the next is made up for
-//! (`liveness.rs`). Rewrites that depend on all that are found last, and if there are
-//! any, it is done again. Last, copies at the end of loops are looked at (`copies.rs`).
+//! (`liveness.rs`).
 
-mod copies;
 mod fact;
 mod idiom;
 mod lists;
@@ -25,14 +23,14 @@ mod usage;
 mod window;
 
 pub(crate) use fact::Fact;
-pub(crate) use idiom::{Count, Counts, Rewrite};
+pub(crate) use idiom::Rewrite;
 pub(crate) use transfer::Halves;
 pub(crate) use usage::Usage;
 pub(crate) use window::Window;
 
 use isa::ebpf::AluOp;
+use lower::Lowered;
 use lower::trees::Trees;
-use lower::{Evidence, Lowered};
 
 use lists::Lists;
 use scan::Scan;
@@ -63,7 +61,7 @@ thread_local! {
 }
 
 impl Analysis {
-    pub(crate) fn of(program: &Lowered, counts: Counts, optimizations: Optimizations) -> Analysis {
+    pub(crate) fn of(program: &Lowered, optimizations: Optimizations) -> Analysis {
         let uses = |optimization| optimizations.contains(optimization);
         let mut applied = Applied::NONE;
         let insns = program.insns();
@@ -120,27 +118,11 @@ impl Analysis {
             }
         }
         settle(facts);
-        if uses(Optimization::BitCount) && counts.ones && ops.has(AluOp::Mul) && ops.has(AluOp::Rsh)
-        {
-            let slots = candidates();
-            if idiom::find_counts(insns, functions, slots, counts, facts, &mut rewrites) {
-                carry(facts);
-                settle(facts);
-            }
-        }
-        if uses(Optimization::LoopCopy)
-            && program.evidence() == Evidence::Trusted
-            && !lists.copies.is_empty()
-        {
-            copies::find(insns, &lists.copies, facts, &mut rewrites);
-        }
         for rewrite in &rewrites {
             match rewrite {
-                Rewrite::Skip | Rewrite::Exchange { .. } => {}
+                Rewrite::Skip => {}
                 Rewrite::Rotate { .. } => applied.add(Optimization::Rotation),
                 Rewrite::Copy { .. } => applied.add(Optimization::HeaderLength),
-                Rewrite::Count { .. } => applied.add(Optimization::BitCount),
-                Rewrite::Exchanged { .. } => applied.add(Optimization::LoopCopy),
             }
         }
         Analysis {

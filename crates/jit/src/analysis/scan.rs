@@ -13,9 +13,8 @@ use lower::jumps::{Arrivals, jump_target};
 use lower::trees::{self, Trees};
 use lower::{Evidence, Function, Lowered};
 
-use super::copies::Candidate;
 use super::fact::{Fact, Marks};
-use super::idiom::{self, Sought};
+use super::idiom::Sought;
 use super::lists::Lists;
 use super::transfer::{Halves, Transfer};
 use super::usage::{Ops, Tally, Usage};
@@ -39,8 +38,6 @@ pub(super) struct Scan<'a> {
     /// What is known of the function under way.
     tally: Tally,
     sought: Sought,
-    /// The next jump backward in it.
-    backward: u32,
 }
 
 impl<'a> Scan<'a> {
@@ -65,7 +62,6 @@ impl<'a> Scan<'a> {
             ops: Ops::default(),
             tally: Tally::default(),
             sought: Sought::default(),
-            backward: u32::MAX,
         }
     }
 
@@ -79,7 +75,6 @@ impl<'a> Scan<'a> {
         // One check does for both.
         let facts = &mut facts[..insns.len()];
         let first_backward = self.lists.backward.len();
-        self.backward = u32::MAX;
         let mut wanted = Halves::EFFECT;
         for slot in (start..end).rev() {
             wanted = match insns[slot] {
@@ -87,15 +82,12 @@ impl<'a> Scan<'a> {
                     op,
                     width,
                     dst,
-                    src: Operand::Imm(imm),
+                    src: Operand::Imm(_),
                 } => {
                     let transfer = Transfer::of_alu_imm(op, width, dst);
                     self.tally.note_alu(op, transfer);
                     if let Some(end) = self.sought.shift_or_forget(op, transfer) {
                         self.lists.push_candidate(end);
-                    }
-                    if idiom::may_end_count(op, imm) {
-                        self.lists.push_candidate(slot as u32);
                     }
                     facts[slot].note(transfer.and_effects(self.effects), wanted)
                 }
@@ -108,14 +100,10 @@ impl<'a> Scan<'a> {
                     let transfer = Transfer::of_alu_reg(op, width, dst, src);
                     self.tally.note_alu(op, transfer);
                     self.sought.forget(transfer);
-                    if Sought::may_join(op) {
-                        if let Some(end) = self.sought.join(slot, transfer) {
-                            self.lists.push_candidate(end);
-                        }
-                    } else if op == AluOp::Mov
-                        && let Some(candidate) = Candidate::new(slot, self.backward)
+                    if Sought::may_join(op)
+                        && let Some(end) = self.sought.join(slot, transfer)
                     {
-                        self.lists.push_copy(candidate);
+                        self.lists.push_candidate(end);
                     }
                     facts[slot].note(transfer.and_effects(self.effects), wanted)
                 }
@@ -216,7 +204,6 @@ impl<'a> Scan<'a> {
     #[inline(never)]
     fn visit_jump(&mut self, slot: usize, target: usize, facts: &mut [Fact]) -> Halves {
         if target <= slot {
-            self.backward = slot as u32;
             self.lists.push_backward(slot);
             return Halves::EFFECT;
         }

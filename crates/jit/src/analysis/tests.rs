@@ -6,9 +6,9 @@ use lower::Lowered;
 use testkit::ebpf::{Choices, Dialect, Entry, Generator};
 use vm::Trusted;
 
+use super::Analysis;
 use super::fact::Fact;
 use super::transfer::Halves;
-use super::{Analysis, Counts};
 use crate::Optimizations;
 
 /// All that is wanted after a slot, given what is wanted before every slot.
@@ -38,11 +38,6 @@ fn wanted(facts: &[Fact]) -> Vec<Halves> {
 
 #[test]
 fn nothing_is_wanted_without_use_and_all_that_has_one() {
-    let counts = Counts {
-        ones: true,
-        trailing_zeros: true,
-        leading_zeros: true,
-    };
     let generator = Generator::new(Dialect::Engines);
     let mut slots = 0;
     for seed in 0..6000 {
@@ -53,7 +48,7 @@ fn nothing_is_wanted_without_use_and_all_that_has_one() {
         let Ok(program) = Lowered::from_trusted(program) else {
             continue;
         };
-        let analysis = Analysis::of(&program, counts, Optimizations::ALL);
+        let analysis = Analysis::of(&program, Optimizations::ALL);
         let facts = analysis.facts();
         for (slot, least) in wanted(facts).into_iter().enumerate() {
             assert_eq!(facts[slot].after, least, "seed {seed}, slot {slot}");

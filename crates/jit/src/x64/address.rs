@@ -14,7 +14,6 @@ use super::generator::Generator;
 use super::memory::{Load, takes_memory};
 use super::reg::{Gpr, Mem};
 use crate::Optimization;
-use crate::analysis::Rewrite;
 
 /// How many instructions ahead uses are looked for.
 const REACH: usize = 12;
@@ -100,7 +99,7 @@ impl Generator<'_> {
         let mut at = slot;
         while at < self.function.end.min(slot + REACH) {
             let fact = &self.facts[at];
-            if fact.is_target() || self.is_moved(at, [sum, parts[0], parts[1]]) {
+            if fact.is_target() || fact.is_rewritten() {
                 return None;
             }
             let insn = self.insns[at];
@@ -137,18 +136,6 @@ impl Generator<'_> {
             at += 1;
         }
         None
-    }
-
-    /// Whether a slot is done otherwise than it is written, or one of the registers
-    /// changes its place there.
-    fn is_moved(&self, slot: usize, regs: [Reg; 3]) -> bool {
-        match self.analysis.rewrite(slot) {
-            None => false,
-            Some(Rewrite::Exchange { dst, src } | Rewrite::Exchanged { dst, src, .. }) => {
-                regs.contains(&dst) || regs.contains(&src)
-            }
-            Some(_) => true,
-        }
     }
 
     /// Whether a load through a sum, what follows and a store back are one

@@ -5,13 +5,12 @@
 
 use isa::ebpf::{AluOp, Insn, Operand, Reg, Size, Width};
 
-use super::asm::{Alu, Shift, Unary};
-use super::copy::short_sum;
+use super::asm::{Alu, Unary};
 use super::frame::SCRATCH;
 use super::generator::{Generator, bits};
 use super::reg::{Gpr, Mem};
 use crate::Optimization;
-use crate::analysis::{Count, Fact, Halves};
+use crate::analysis::{Fact, Halves};
 
 /// How many instructions after a constant another one may be chosen.
 const FARTHEST_CHOICE: usize = 3;
@@ -159,7 +158,7 @@ impl Generator<'_> {
             width, dst, src, ..
         } = this;
         match (op, src) {
-            (_, Operand::Imm(-1..=1 | 128)) => return self.alu_special(slot, this),
+            (_, Operand::Imm(imm @ (-1..=1 | 128))) => self.alu_special(this, imm),
             (Alu::And, Operand::Imm(mask @ 2..)) => self.mask(width, dst, mask),
             (_, Operand::Imm(imm)) => self.alu_imm(op, width, dst, imm),
             (_, Operand::Reg(src)) => {
@@ -332,48 +331,37 @@ impl Generator<'_> {
         self.buf.alu_imm(op, width, self.frame.gpr(reg), imm);
     }
 
-    /// The arithmetic at a slot with a constant that often has a form of its own; how
-    /// many slots were done.
-    #[inline(never)]
-    fn alu_special(&mut self, slot: usize, this: Arithmetic) -> usize {
+    /// Arithmetic with a constant that often has a form of its own.
+    fn alu_special(&mut self, this: Arithmetic, imm: i32) {
         let Arithmetic {
             op,
             width,
             dst: reg,
-            src: Operand::Imm(imm),
-        } = this
-        else {
-            unreachable!("the caller passes constants");
-        };
+            ..
+        } = this;
         let dst = self.gpr(reg);
         match (op, imm) {
-            (AluOp::Xor, -1) => return self.invert(slot, this),
-            (AluOp::And, 0) => return self.set_known(reg, 0),
-            (AluOp::And, -1) | (_, 0) => {
-                self.change_nothing(width, reg);
-                return 1;
+            (AluOp::Xor, -1) => {
+                self.buf.unary(Unary::Not, width, dst);
+                self.know(reg, all(width));
+                return;
             }
-            (AluOp::And, mask) => {
-                self.mask(width, reg, mask);
-                return 1;
+            (AluOp::And, 0) => {
+                self.set_known(reg, 0);
+                return;
             }
+            (AluOp::And, -1) | (_, 0) => return self.change_nothing(width, reg),
+            (AluOp::And, mask) => return self.mask(width, reg, mask),
             (AluOp::Add, 1) | (AluOp::Sub, -1) => self.buf.increment(width, dst),
             (AluOp::Add, -1) | (AluOp::Sub, 1) => self.buf.decrement(width, dst),
             // 128 takes four bytes, but -128 one.
             (AluOp::Add, _) => self.buf.alu_imm(Alu::Sub, width, dst, -imm),
             (AluOp::Sub, _) => self.buf.alu_imm(Alu::Add, width, dst, -imm),
-            (AluOp::Or, _) => {
-                self.alu_imm(Alu::Or, width, reg, imm);
-                return 1;
-            }
-            _ => {
-                self.alu_imm(Alu::Xor, width, reg, imm);
-                return 1;
-            }
+            (AluOp::Or, _) => return self.alu_imm(Alu::Or, width, reg, imm),
+            _ => return self.alu_imm(Alu::Xor, width, reg, imm),
         }
         self.set_flags(reg, width);
         self.know(reg, all(width));
-        1
     }
 
     /// An operation that changes nothing but, on 32 bits, what lies above them.
@@ -400,66 +388,9 @@ impl Generator<'_> {
                 return;
             }
             1 => return self.change_nothing(width, reg),
-            3 | 5 | 9 if self.uses(Optimization::Multiplication) => {
-                self.applies(Optimization::Multiplication);
-                let scale = (imm - 1).trailing_zeros() as u8;
-                let mem = Mem {
-                    base: dst,
-                    index: Some((dst, scale)),
-                    disp: 0,
-                };
-                self.buf.lea(width, dst, short_sum(mem));
-            }
-            _ if imm > 0 && imm.count_ones() == 1 && self.uses(Optimization::Multiplication) => {
-                self.applies(Optimization::Multiplication);
-                let count = imm.trailing_zeros() as u8;
-                self.buf.shift(Shift::Shl, width, dst, count);
-                self.set_flags(reg, width);
-                let known = self.known(reg).saturating_add(count);
-                self.know(reg, known.min(most));
-                return;
-            }
             _ => self.buf.multiply_imm(width, dst, dst, imm),
         }
         self.know(reg, most);
-    }
-
-    /// `dst = !dst`, together with an `and` that takes the result.
-    fn invert(&mut self, slot: usize, this: Arithmetic) -> usize {
-        if let Some(count) = self.and_inverse(slot, this) {
-            return count;
-        }
-        let dst = self.gpr(this.dst);
-        self.buf.unary(Unary::Not, this.width, dst);
-        self.know(this.dst, all(this.width));
-        1
-    }
-
-    fn and_inverse(&mut self, slot: usize, this: Arithmetic) -> Option<usize> {
-        let next = self.arithmetic(slot + 1)?;
-        let Operand::Reg(src) = next.src else {
-            return None;
-        };
-        let other = if next.dst == this.dst { src } else { next.dst };
-        let takes = next.op == AluOp::And
-            && (next.dst == this.dst || src == this.dst && !self.after(slot + 1).has(src))
-            && other != this.dst
-            && other != Reg::R10;
-        if !takes || !self.features.bmi1 || !self.uses(Optimization::AndNot) {
-            return None;
-        }
-        self.applies(Optimization::AndNot);
-        // If one of them has no upper half, the result has none.
-        let (width, most) = match (this.width, next.width) {
-            (Width::W64, Width::W64) => (Width::W64, 64),
-            _ => (Width::W32, 32),
-        };
-        let known = self.known(other).min(most);
-        let [dst, not, other] = [next.dst, this.dst, other].map(|reg| self.gpr(reg));
-        self.buf.and_not(width, dst, not, other);
-        self.set_flags(next.dst, width);
-        self.know(next.dst, known);
-        Some(2)
     }
 
     /// `dst &= mask`, a positive mask.
@@ -518,20 +449,5 @@ impl Generator<'_> {
         }
         self.applies(Optimization::Narrowing);
         Width::W32
-    }
-
-    /// `dst` is a count of bits of `src`, at most 64.
-    pub(super) fn count(&mut self, what: Count, width: Width, dst: Reg, src: Reg) {
-        let (to, from) = (self.gpr(dst), self.gpr(src));
-        if to != from {
-            // Many processors wait for what it held, as if it were read.
-            self.buf.set(to, 0);
-        }
-        match what {
-            Count::Ones => self.buf.count_ones(width, to, from),
-            Count::TrailingZeros => self.buf.count_trailing_zeros(width, to, from),
-            Count::LeadingZeros => self.buf.count_leading_zeros(width, to, from),
-        }
-        self.know(dst, bits(64));
     }
 }

@@ -11,14 +11,13 @@ use super::buffer::{Buffer, Label};
 use super::encode::{HALF, LOCK, Opcode, Tail, Vex, VexPrefix, fits_i8, one, three, two, wide};
 use super::reg::{Cc, Gpr, Mem};
 
-/// The eight operations that share their encodings, in that order.
+/// Operations that share their encodings, by their number in these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 #[allow(missing_docs)]
 pub(crate) enum Alu {
     Add = 0,
     Or = 1,
-    Adc = 2,
     Sbb = 3,
     And = 4,
     Sub = 5,
@@ -44,8 +43,6 @@ pub(crate) enum Shift {
 pub(crate) enum Unary {
     Not = 2,
     Neg = 3,
-    Mul = 4,
-    Imul = 5,
     Div = 6,
     Idiv = 7,
 }
@@ -146,12 +143,7 @@ impl Buffer {
         self.op_mem_imm(one(0xf6), 0, 0, mem, Tail::byte(imm));
     }
 
-    /// `bt reg, bit`: the carry flag becomes that bit.
-    pub(crate) fn test_bit(&mut self, width: Width, reg: Gpr, bit: u8) {
-        self.op_regs(two(0xba), wide(width), 4, reg, Tail::byte(bit));
-    }
-
-    /// `op reg` of opcode F7; multiplication and division take `rdx:rax`.
+    /// `op reg` of opcode F7; division takes `rdx:rax`.
     pub(crate) fn unary(&mut self, op: Unary, width: Width, reg: Gpr) {
         self.op_regs(one(0xf7), wide(width), op as u8, reg, Tail::NONE);
     }
@@ -350,30 +342,6 @@ impl Buffer {
         self.op_mem(three(0xf0), wide(width), dst.number(), mem, false);
     }
 
-    /// `movbe [mem], src` (MOVBE), four or eight bytes.
-    pub(crate) fn store_swapped(&mut self, width: Width, mem: Mem, src: Gpr) {
-        self.op_mem(three(0xf1), wide(width), src.number(), mem, false);
-    }
-
-    /// `popcnt dst, src` (POPCNT)
-    pub(crate) fn count_ones(&mut self, width: Width, dst: Gpr, src: Gpr) {
-        let op = two(0xb8).prefixed(0xf3);
-        self.op_regs(op, wide(width), dst.number(), src, Tail::NONE);
-    }
-
-    /// `tzcnt dst, src` (BMI1; without it, `bsf`, which leaves `dst` as it was
-    /// where `src` is 0).
-    pub(crate) fn count_trailing_zeros(&mut self, width: Width, dst: Gpr, src: Gpr) {
-        let op = two(0xbc).prefixed(0xf3);
-        self.op_regs(op, wide(width), dst.number(), src, Tail::NONE);
-    }
-
-    /// `lzcnt dst, src` (LZCNT; without it, `bsr`, which finds another number)
-    pub(crate) fn count_leading_zeros(&mut self, width: Width, dst: Gpr, src: Gpr) {
-        let op = two(0xbd).prefixed(0xf3);
-        self.op_regs(op, wide(width), dst.number(), src, Tail::NONE);
-    }
-
     /// `shlx`, `shrx` or `sarx dst, src, count` (BMI2)
     pub(crate) fn shift_by(&mut self, op: Shift, width: Width, dst: Gpr, src: Gpr, count: Gpr) {
         let prefix = match op {
@@ -388,18 +356,6 @@ impl Buffer {
     pub(crate) fn rotate_right(&mut self, width: Width, dst: Gpr, src: Gpr, count: u8) {
         let op = Vex::three(VexPrefix::PF2, 0xf0);
         self.vex_imm(op, width, [dst, Gpr::RAX, src], Tail::byte(count));
-    }
-
-    /// `mulx dst, dst, src` (BMI2): the upper half of `rdx * src`
-    pub(crate) fn multiply_high(&mut self, width: Width, dst: Gpr, src: Gpr) {
-        let op = Vex::two(VexPrefix::PF2, 0xf6);
-        self.vex(op, width, [dst, dst, src]);
-    }
-
-    /// `andn dst, not, src`: `dst = !not & src` (BMI1)
-    pub(crate) fn and_not(&mut self, width: Width, dst: Gpr, not: Gpr, src: Gpr) {
-        let op = Vex::two(VexPrefix::None, 0xf2);
-        self.vex(op, width, [dst, not, src]);
     }
 
     // Atomics

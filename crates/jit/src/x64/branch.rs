@@ -252,7 +252,7 @@ impl Generator<'_> {
             return self.select(slot + 1, cc.not());
         }
         if target == slot + 2
-            && let Some(count) = self.jump_over(slot, target, cc)
+            && let Some(count) = self.jump_over(slot, cc)
         {
             return count;
         }
@@ -272,7 +272,7 @@ impl Generator<'_> {
     }
 
     /// A branch over a jump is the opposite branch to where that leads.
-    fn jump_over(&mut self, slot: usize, target: usize, cc: Cc) -> Option<usize> {
+    fn jump_over(&mut self, slot: usize, cc: Cc) -> Option<usize> {
         let (Insn::Goto { .. } | Insn::GotoLong { .. }) = self.peek(slot + 1)? else {
             return None;
         };
@@ -280,18 +280,11 @@ impl Generator<'_> {
             return None;
         }
         let other = self.target(slot + 1);
-        let following = self.following(slot + 1);
-        if following != target && following != other {
-            return None;
-        }
         if !self.uses(Optimization::BranchInversion) {
             return None;
         }
         self.applies(Optimization::BranchInversion);
-        match following == target {
-            true => self.jump_if(cc.not(), other),
-            false => self.jump_if(cc, target),
-        }
+        self.jump_if(cc.not(), other);
         Some(2)
     }
 
@@ -334,27 +327,8 @@ impl Generator<'_> {
     /// Jumps to a slot under a condition.
     #[inline(always)]
     fn jump_if(&mut self, cc: Cc, target: usize) {
-        if !self.late.is_empty() {
-            return self.jump_with_copies(cc, target);
-        }
         let label = self.label(target);
         self.buf.jump_if(cc, label);
-    }
-
-    /// Jumps to a slot under a condition. Copies that waited for it are made where
-    /// they are wanted; none of them changes flags.
-    #[cold]
-    fn jump_with_copies(&mut self, cc: Cc, target: usize) {
-        let label = self.label(target);
-        let late = std::mem::take(&mut self.late);
-        let there = self.facts[target].before();
-        for &(_, to, from) in late.iter().filter(|copy| there.has(copy.0)) {
-            self.buf.mov(Width::W64, to, from);
-        }
-        self.buf.jump_if(cc, label);
-        for &(_, to, from) in late.iter().filter(|copy| !there.has(copy.0)) {
-            self.buf.mov(Width::W64, to, from);
-        }
     }
 
     /// The move at a slot, where the condition holds.
@@ -425,11 +399,7 @@ impl Generator<'_> {
     pub(super) fn goto(&mut self, slot: usize) -> usize {
         let target = self.target(slot);
         self.spend_budget(slot);
-        if let Some(found) = self.loop_entered(slot, target) {
-            self.applies(Optimization::LoopRotation);
-            return 1 + self.write_loop(found);
-        }
-        if target != self.following(slot) {
+        if target != slot + 1 {
             let label = self.label(target);
             self.buf.jump(label);
         }

@@ -1,9 +1,9 @@
 //! Byte order, and extensions that are instructions of their own.
 
-use isa::ebpf::{ByteOrder, Insn, Operand, Reg, Size, Width};
+use isa::ebpf::{ByteOrder, Reg, Size, Width};
 
 use super::generator::Generator;
-use super::reg::{Gpr, Mem};
+use super::reg::Gpr;
 use crate::Optimization;
 
 impl Generator<'_> {
@@ -32,15 +32,8 @@ impl Generator<'_> {
         self.know(dst, known);
     }
 
-    /// A byte-order instruction, and a store of its result.
-    #[inline(never)]
-    pub(super) fn byte_order(
-        &mut self,
-        slot: usize,
-        order: ByteOrder,
-        size: Size,
-        dst: Reg,
-    ) -> usize {
+    /// A byte-order instruction.
+    pub(super) fn byte_order(&mut self, order: ByteOrder, size: Size, dst: Reg) {
         let gpr = self.gpr(dst);
         let known = self.known(dst);
         let all = 8 * size.bytes() as u8;
@@ -51,21 +44,10 @@ impl Generator<'_> {
                 self.applies(Optimization::KnownBits);
             }
             self.know(dst, known.min(all));
-            return 1;
-        }
-        if let Some(mem) = self.swapped_store(slot + 1, size, dst) {
-            let width = if size == Size::W {
-                Width::W32
-            } else {
-                Width::W64
-            };
-            self.applies(Optimization::SwappedStore);
-            self.buf.store_swapped(width, mem, gpr);
-            return 2;
+            return;
         }
         self.swap_bytes(size, gpr, known);
         self.know(dst, all);
-        1
     }
 
     /// Swaps the low bytes of a register and zeroes the others; so many low bits
@@ -80,25 +62,6 @@ impl Generator<'_> {
             }
             Size::DW => self.buf.byte_swap(Width::W64, gpr),
             _ => self.buf.byte_swap(Width::W32, gpr),
-        }
-    }
-
-    /// The address of a store of `reg`, which nothing reads after it.
-    fn swapped_store(&self, slot: usize, size: Size, reg: Reg) -> Option<Mem> {
-        let has_form = self.features.movbe && size != Size::H;
-        if !has_form || !self.uses(Optimization::SwappedStore) {
-            return None;
-        }
-        match self.peek(slot)? {
-            Insn::Store {
-                size: stored,
-                base,
-                off,
-                src: Operand::Reg(src),
-            } if stored == size && src == reg && base != reg && !self.after(slot).has(reg) => {
-                Some(self.address(base, off))
-            }
-            _ => None,
         }
     }
 }

@@ -90,24 +90,6 @@ impl Generator<'_> {
         1
     }
 
-    /// `dst = src`, where the one has the other's place until now.
-    pub(super) fn exchanged(&mut self, slot: usize, width: Width, dst: Reg, src: Reg, late: bool) {
-        self.frame.exchange(dst, src);
-        self.keep_flags(dst);
-        let (to, from) = (self.gpr(src), self.gpr(dst));
-        if late {
-            self.late.push((src, to, from));
-        } else if self.after(slot).has(src) {
-            self.buf.mov(Width::W64, to, from);
-        }
-        let known = self.known(src);
-        let truncates = width == Width::W32 && known > 32 && self.upper_wanted(slot, dst);
-        if truncates {
-            self.buf.mov(Width::W32, from, from);
-        }
-        self.know(dst, if truncates { 32 } else { known });
-    }
-
     /// `dst = r10`, and a constant added to it.
     #[inline(never)]
     fn copy_frame_pointer(&mut self, slot: usize, dst: Reg) -> usize {

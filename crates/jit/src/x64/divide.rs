@@ -2,22 +2,18 @@
 //!
 //! The machine divides `rdx:rax` and traps on a zero divisor and on the most
 //! negative number divided by -1; here the former gives 0 (the remainder: the
-//! dividend), the latter wraps. By constants nothing is divided (see [`constant`]).
+//! dividend), the latter wraps. Division by most constants needs no division (see [`constant`]).
 
 mod constant;
 mod reciprocal;
 
-use isa::ebpf::{AluOp, Insn, Operand, Reg, Width};
+use isa::ebpf::{AluOp, Operand, Reg, Width};
 
 use super::alu::Arithmetic;
 use super::asm::{Alu, Unary};
 use super::frame::SCRATCH;
 use super::generator::Generator;
 use super::reg::{Cc, Gpr, Mem};
-use crate::Optimization;
-
-/// How far back a divisor is looked for that cannot be 0.
-const FARTHEST_DIVISOR: usize = 4;
 
 /// A division by a register.
 #[derive(Clone, Copy)]
@@ -108,12 +104,7 @@ impl Generator<'_> {
             divisor,
         } = division;
         let moves = divisor == Gpr::RAX || divisor == Gpr::RDX;
-        let is_nonzero = || self.uses(Optimization::NonzeroDivisor) && self.is_nonzero(slot, src);
-        if !signed && is_nonzero() {
-            self.applies(Optimization::NonzeroDivisor);
-            let division = self.clear_divisor(division);
-            self.divide_unchecked(slot, division);
-        } else if !signed && remainder {
+        if !signed && remainder {
             if width == Width::W32 && self.known(this.dst) > 32 {
                 self.buf.mov(Width::W32, target, target);
             }
@@ -161,30 +152,6 @@ impl Generator<'_> {
         self.buf.bind(exception);
         self.write_exception(this);
         self.buf.bind(done);
-    }
-
-    /// Whether an instruction shortly before has set a bit of the register's low half,
-    /// and nothing leads between them.
-    fn is_nonzero(&self, slot: usize, reg: Reg) -> bool {
-        let first = slot
-            .saturating_sub(FARTHEST_DIVISOR)
-            .max(self.function.start);
-        for at in (first..slot).rev() {
-            if self.facts[at + 1].is_target() {
-                return false;
-            }
-            match self.insns[at] {
-                Insn::Alu {
-                    op: AluOp::Or,
-                    dst,
-                    src: Operand::Imm(imm),
-                    ..
-                } if dst == reg => return imm != 0,
-                insn if insn.writes().contains(reg) => return false,
-                _ => {}
-            }
-        }
-        false
     }
 
     /// Has the divisor where the machine's division does not need the register.

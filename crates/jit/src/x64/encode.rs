@@ -232,7 +232,6 @@ impl Tail {
 #[derive(Clone, Copy)]
 #[repr(u8)]
 pub(super) enum VexPrefix {
-    None = 0,
     P66 = 1,
     PF3 = 2,
     PF2 = 3,

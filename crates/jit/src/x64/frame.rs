@@ -244,11 +244,6 @@ impl Frame {
         self.map[reg.index() & 15]
     }
 
-    /// Lets two registers change places.
-    pub(super) fn exchange(&mut self, a: Reg, b: Reg) {
-        self.map.swap(a.index(), b.index());
-    }
-
     /// Whether the machine register stands for this register.
     pub(super) fn holds(&self, reg: Reg, gpr: Gpr) -> bool {
         self.map[reg.index()] == gpr

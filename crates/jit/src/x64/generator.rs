@@ -125,15 +125,8 @@ pub(super) struct Generator<'a> {
     /// The first slot that is not written as it stands, whatever is known of it: where
     /// the sum is forgotten or the load is due, or where every slot is looked at.
     due: usize,
-    /// The last slot before the order of writing departs from that of the slots, and
-    /// the one whose code is written behind it.
-    pub(super) last: usize,
-    pub(super) next: usize,
     /// The move of a selection between 0 and 1, whose register is zero until then.
     pub(super) truth: Option<usize>,
-    /// Copies that wait until a loop is left: for a register, to its place, from
-    /// another.
-    pub(super) late: Vec<(Reg, Gpr, Gpr)>,
     /// How many jumps lead to each slot, once somebody has asked.
     pub(super) arrivals: Vec<u8>,
     /// For each slot, whether it compares what stands in `r0` as it stands in the
@@ -201,10 +194,7 @@ impl<'a> Generator<'a> {
             sum: None,
             deferred: Deferred::NONE,
             due: 0,
-            last: 0,
-            next: 0,
             truth: None,
-            late: Vec::new(),
             arrivals: Vec::new(),
             in_packet_order: Vec::new(),
             beyond: Vec::new(),
@@ -303,12 +293,12 @@ impl<'a> Generator<'a> {
     pub(super) fn write_body(&mut self) {
         self.forget_all();
         let Function { start, end } = self.function;
-        self.write_range(start, end, end);
+        self.write_slots(start, end);
     }
 
     /// Writes slots up to another.
     #[inline(always)]
-    pub(super) fn write_slots(&mut self, start: usize, end: usize) {
+    fn write_slots(&mut self, start: usize, end: usize) {
         self.forget_due();
         let (facts, insns) = (&self.facts[..end], &self.insns[..end]);
         let mut slot = start;
@@ -324,7 +314,7 @@ impl<'a> Generator<'a> {
     }
 
     /// Forgets a sum. Straight-line code ends here, so no load is still to be done.
-    pub(super) fn forget_due(&mut self) {
+    fn forget_due(&mut self) {
         self.sum = None;
         self.expect_nothing();
     }
@@ -494,7 +484,7 @@ impl<'a> Generator<'a> {
                 dst,
                 src,
             } => self.sign_extend(slot, width, from, dst, src),
-            Insn::Endian { order, size, dst } => return self.byte_order(slot, order, size, dst),
+            Insn::Endian { order, size, dst } => self.byte_order(order, size, dst),
             Insn::Cast { dst, src, .. } => self.truncate(dst, src),
             Insn::LoadImm64 {
                 dst,
@@ -554,10 +544,6 @@ impl<'a> Generator<'a> {
     #[inline(never)]
     fn write_rewritten(&mut self, slot: usize) -> Option<usize> {
         let rewrite = self.analysis.rewrite(slot)?;
-        if let Rewrite::Exchange { dst, src } = rewrite {
-            self.frame.exchange(dst, src);
-            return None;
-        }
         self.flags_before = mem::replace(&mut self.flags, Flags::NONE);
         match rewrite {
             Rewrite::Rotate {
@@ -566,20 +552,8 @@ impl<'a> Generator<'a> {
                 src,
                 left,
             } => self.rotate(width, dst, src, left),
-            Rewrite::Count {
-                what,
-                width,
-                dst,
-                src,
-            } => self.count(what, width, dst, src),
             Rewrite::Copy { dst, src } => return Some(self.copy(slot, Width::W32, dst, src)),
-            Rewrite::Exchanged {
-                width,
-                dst,
-                src,
-                late,
-            } => self.exchanged(slot, width, dst, src, late),
-            Rewrite::Skip | Rewrite::Exchange { .. } => self.flags = self.flags_before,
+            Rewrite::Skip => self.flags = self.flags_before,
         }
         Some(1)
     }

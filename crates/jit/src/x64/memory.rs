@@ -1,6 +1,6 @@
 //! Loads, stores and atomics, with memory operands where the machine takes them.
 
-use isa::ebpf::{AluOp, AtomicOp, ByteOrder, Cond, Insn, Operand, Reg, Size, Width};
+use isa::ebpf::{AluOp, AtomicOp, Cond, Insn, Operand, Reg, Size, Width};
 
 use super::address::Deferred;
 use super::alu::{Arithmetic, all, plain};
@@ -71,7 +71,6 @@ impl Generator<'_> {
             },
             Some(Insn::Load { .. }) => self.is_read_soon(slot, size, dst),
             Some(&Insn::Jump { dst: to, .. }) => to == dst && !self.after(slot + 1).has(dst),
-            Some(&Insn::Endian { dst: to, .. }) => to == dst && size.bytes() >= 4,
             _ => false,
         };
         if may_take { Taker::Other } else { Taker::None }
@@ -168,30 +167,8 @@ impl Generator<'_> {
             Insn::Jump { dst: to, .. } if to == dst && is_last => {
                 self.compare_memory(slot + 1, load, mem)
             }
-            Insn::Endian {
-                order: ByteOrder::Big | ByteOrder::Swap,
-                size: swapped,
-                dst: to,
-            } if to == dst && swapped == size => self.load_in_other_order(load, mem),
             _ => None,
         }
-    }
-
-    /// A load whose bytes are swapped next.
-    fn load_in_other_order(&mut self, Load { size, dst }: Load, mem: Mem) -> Option<usize> {
-        let width = match size {
-            Size::W => Width::W32,
-            Size::DW => Width::W64,
-            Size::B | Size::H => return None,
-        };
-        if !self.features.movbe || !self.uses(Optimization::SwappedLoad) {
-            return None;
-        }
-        self.applies(Optimization::SwappedLoad);
-        let gpr = self.gpr(dst);
-        self.buf.load_swapped(width, gpr, mem);
-        self.know(dst, bits_of(size));
-        Some(2)
     }
 
     /// `dst <<= count; dst >>= count`, with or without the sign: a load that extends.

@@ -1,6 +1,6 @@
 //! The x86-64 backend.
 //!
-//! `generator.rs` walks over the program, `rotation.rs` in which order; `alu.rs`,
+//! `generator.rs` walks over the program; `alu.rs`,
 //! `copy.rs`, `shift.rs`, `byte_order.rs`, `divide.rs`, `address.rs`, `memory.rs`,
 //! `packet.rs`, `branch.rs`, `join.rs`, `look_up.rs` and `call.rs` write instructions of
 //! their kinds; `deadline.rs` writes the looks at a deadline; `frame.rs` decides where
@@ -27,7 +27,6 @@ mod look_up;
 mod memory;
 mod packet;
 mod reg;
-mod rotation;
 mod shift;
 
 pub use features::Features;
@@ -60,7 +59,7 @@ impl Backend for X64 {
         request: Request,
         then: impl FnOnce(Settled<'_>) -> R,
     ) -> R {
-        let analysis = Analysis::of(program, self.features.counts(), request.optimizations);
+        let analysis = Analysis::of(program, request.optimizations);
         let result = self.generate(program, &analysis, &request, then);
         analysis.end();
         result

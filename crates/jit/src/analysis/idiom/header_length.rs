@@ -148,7 +148,7 @@ impl Finder<'_> {
 mod tests {
     use super::*;
     use crate::Optimizations;
-    use crate::analysis::{Analysis, Counts};
+    use crate::analysis::Analysis;
     use classic::text::{self, Form};
     use classic::{Rules, Semantics, check, convert};
     use lower::Lowered;
@@ -158,12 +158,7 @@ mod tests {
         let program = text::read(filter.as_bytes(), Some(Form::Asm)).expect(filter);
         let checked = check(&program, Rules::Capture).expect(filter);
         let lowered = Lowered::from_classic(convert(&checked, Semantics::Capture));
-        let none = Counts {
-            ones: false,
-            trailing_zeros: false,
-            leading_zeros: false,
-        };
-        let analysis = Analysis::of(&lowered, none, Optimizations::ALL);
+        let analysis = Analysis::of(&lowered, Optimizations::ALL);
         let is_copy = |rewrite: &&Rewrite| matches!(rewrite, Rewrite::Copy { .. });
         analysis.rewrites.iter().filter(is_copy).count()
     }
