@@ -1,11 +1,83 @@
 //! Calls of helpers, kfuncs, subprograms and callbacks.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `helper` | order of the checks of a helper call, and its effects |
+//! | `args` | arguments against the prototype |
+//! | `returns` | the value in r0 |
+//! | `compat` | which helpers take which map types |
+//! | `functions` | helpers with rules of their own, by number |
+//! | `constant` | constant strings, map keys and formats |
+//! | `lock` | locks and timers in map values |
+//! | `reference` | references that helpers acquire and release |
+//! | `leak` | what must not be held at some point |
+//! | `subprog` | calls of subprograms, and what a function is verified with |
+//! | `callback` | frames of callbacks |
+//! | `prototype` | arguments of subprograms by BTF |
+//! | `format` | format strings |
+//! | `kfunc` | kernel functions |
 
-use isa::ebpf::Callee;
+pub(crate) mod args;
+mod callback;
+mod compat;
+mod constant;
+mod format;
+pub mod functions;
+mod helper;
+mod kfunc;
+pub mod leak;
+mod lock;
+mod prototype;
+pub mod reference;
+mod returns;
+mod subprog;
 
-use crate::walk::{Outcome, Walk};
-use crate::{Result, Stop};
+use isa::ebpf::{Callee, Reg};
+
+use crate::Result;
+use crate::state::RegState;
+use crate::walk::{Outcome, RegArg, Walk};
+
+pub use leak::check_resource_leak;
+pub use prototype::{PrototypeError, SubprogArg, kind_name};
+pub use subprog::set_up_entry_args;
 
 /// Checks a call. A local call enters a frame and returns [`Outcome::Jump`].
-pub fn check_call(_walk: &mut Walk<'_>, _callee: Callee) -> Result<Outcome> {
-    Err(Stop::unsupported("call"))
+pub fn check_call(walk: &mut Walk<'_>, callee: Callee) -> Result<Outcome> {
+    check_held_lock(walk, callee)?;
+    match callee {
+        Callee::Helper(id) => helper::check_helper_call(walk, id),
+        Callee::Kfunc { id, module } => kfunc::check_kfunc_call(walk, id, module),
+        Callee::Local(off) => subprog::check_func_call(walk, off),
+    }
+}
+
+/// Refuses calls that must not happen while a lock is held (in `do_check_insn`).
+fn check_held_lock(walk: &mut Walk<'_>, callee: Callee) -> Result<()> {
+    if walk.state.active_locks == 0 {
+        return Ok(());
+    }
+    let is_allowed = match callee {
+        Callee::Helper(id) => id == functions::SPIN_UNLOCK,
+        Callee::Local(_) => true,
+        Callee::Kfunc { id, module } => kfunc::is_allowed_under_lock(walk, id, module),
+    };
+    if is_allowed {
+        return Ok(());
+    }
+    Err(crate::refuse!(
+        walk,
+        EINVAL,
+        Lock,
+        "function calls are not allowed while holding a lock"
+    ))
+}
+
+/// Makes the caller-saved registers unreadable (`clear_caller_saved_regs`).
+fn clear_caller_saved(walk: &mut Walk<'_>) -> Result<()> {
+    for reg in [Reg::R0, Reg::R1, Reg::R2, Reg::R3, Reg::R4, Reg::R5] {
+        *walk.reg_mut(reg) = RegState::NOT_INIT;
+        walk.check_reg_arg(reg, RegArg::DstNoMark)?;
+    }
+    Ok(())
 }

@@ -1,10 +1,13 @@
 //! What a verification reads and never changes: program, kernel, options, limits.
 
+use btf::{Btf, Linkage, Shape, TypeId};
 use isa::ebpf::Insn;
 use program::Program;
 use spec::registry::{ProgramContext, Registry};
 
 use crate::options::Options;
+use crate::resolve::Maps;
+use crate::state::{MapRef, TypeRef};
 
 /// What a verification reads and never changes.
 pub struct Env<'a> {
@@ -30,4 +33,90 @@ pub struct Env<'a> {
     pub test_state_freq: bool,
     /// Broken register invariants refuse the program (BPF_F_TEST_REG_INVARIANTS).
     pub test_reg_invariants: bool,
+    /// The program's maps, and behind them the templates of the maps that they hold.
+    pub maps: Maps,
+    /// Types of the kernel.
+    pub vmlinux: Option<&'a Btf<'static>>,
+    /// Number of CPUs that the kernel may have.
+    pub cpus: u32,
+}
+
+impl Env<'_> {
+    /// True if the values of a map have addresses that programs may hold
+    /// (`map_direct_value_addr`).
+    pub fn has_direct_value(&self, map: MapRef) -> bool {
+        self.maps[map]
+            .kind()
+            .and_then(|kind| self.registry.map(kind))
+            .is_some_and(|traits| traits.has_direct_value)
+    }
+
+    /// True if the kernel passes the context to programs of this type as it stands, so
+    /// that helpers may use it as memory (`convert_ctx_access` is missing).
+    pub fn has_plain_context(&self) -> bool {
+        // kprobe, tracepoint, raw_tracepoint, raw_tracepoint_writable, tracing, lsm,
+        // struct_ops, syscall, netfilter, lirc_mode2, cgroup_device
+        matches!(
+            self.context.kind.number(),
+            2 | 5 | 17 | 24 | 26 | 29 | 27 | 31 | 32 | 20 | 15
+        )
+    }
+
+    /// The BTF object of a type.
+    pub fn btf(&self, ty: TypeRef) -> Option<&Btf<'static>> {
+        match ty.btf {
+            TypeRef::VMLINUX => self.vmlinux,
+            TypeRef::PROGRAM => self.program.btf().map(|btf| &**btf),
+            _ => None,
+        }
+    }
+
+    /// The name of a type.
+    pub fn type_name(&self, ty: TypeRef) -> String {
+        let found = self.btf(ty).and_then(|btf| btf.get(TypeId(ty.id)));
+        found.map_or_else(
+            || format!("#{}", ty.id),
+            |ty| ty.name().to_string_lossy().into_owned(),
+        )
+    }
+
+    /// True if a structure of vmlinux begins, at `off`, with the expected one
+    /// (`btf_struct_ids_match`); `is_strict` allows only the structure itself.
+    pub fn is_prefix(&self, id: u32, expected: u32, off: i32, is_strict: bool) -> bool {
+        let Some(vmlinux) = self.vmlinux else {
+            return false;
+        };
+        if off != 0 {
+            return false;
+        }
+        let mut id = vmlinux.skip_modifiers(TypeId(id));
+        let expected = vmlinux.skip_modifiers(TypeId(expected));
+        while let Some(found) = id {
+            if Some(found) == expected {
+                return true;
+            }
+            if is_strict {
+                return false;
+            }
+            let composite = vmlinux.get(found).and_then(|ty| ty.as_composite());
+            let first = composite.and_then(|composite| composite.member(0));
+            id = first
+                .filter(|first| first.bit_offset == 0)
+                .and_then(|first| vmlinux.skip_modifiers(first.ty));
+        }
+        false
+    }
+
+    /// True if BTF says that the function at `start` is static.
+    pub fn is_static(&self, start: u32) -> bool {
+        let info = self.program.func_info();
+        let func = info.iter().find(|func| func.insn == start);
+        let (Some(func), Some(btf)) = (func, self.program.btf()) else {
+            return false;
+        };
+        match btf.get(func.type_id).map(|ty| ty.shape()) {
+            Some(Shape::Func(func)) => func.linkage == Linkage::STATIC,
+            _ => false,
+        }
+    }
 }

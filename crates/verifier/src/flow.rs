@@ -12,6 +12,7 @@ mod null;
 mod packet;
 
 pub use exit::{check_exit, prepare_func_exit};
+pub(crate) use null::mark_not_null;
 pub use null::mark_ptr_or_null_regs;
 
 use isa::ebpf::Insn;

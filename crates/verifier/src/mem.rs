@@ -1,16 +1,430 @@
 //! Loads, stores, atomics and legacy packet loads.
+//!
+//! One file per kind of pointer. [`check_mem_access`] is the one way to memory: it
+//! checks alignment first, then dispatches on the kind of pointer, then narrows what a
+//! load of less than eight bytes yields. Helpers' buffers take [`helper_mem`].
+//!
+//! | file | contents |
+//! |---|---|
+//! | `align` | alignment |
+//! | `stack` | spills, fills, data on the stack |
+//! | `map_value` | values and keys of maps, special fields, constants of read-only maps |
+//! | `packet` | packet data, metadata, legacy packet loads |
+//! | `context` | fields of the context |
+//! | `socket` | fields of sockets |
+//! | `object` | kernel objects by BTF, and maps as objects |
+//! | `region` | bounds of regions of known size |
+//! | `atomic` | atomic instructions |
+//! | `helper_mem` | buffers of helpers |
+//! | `registers`, `names` | writing registers, names of their types |
 
-use isa::ebpf::Insn;
+mod align;
+mod atomic;
+mod context;
+pub(crate) mod helper_mem;
+pub(crate) mod map_value;
+pub(crate) mod names;
+pub(crate) mod object;
+pub(crate) mod packet;
+pub(crate) mod region;
+pub(crate) mod registers;
+mod socket;
+pub(crate) mod stack;
 
-use crate::walk::Walk;
-use crate::{Result, Stop};
+use isa::ebpf::{Insn, Operand, Reg};
 
-/// Checks a load, store or atomic instruction.
-pub fn check_mem_insn(_walk: &mut Walk<'_>, _insn: Insn) -> Result<()> {
-    Err(Stop::unsupported("memory access"))
+use crate::Result;
+use crate::state::{RegKind, RegState, TypeFlags};
+use crate::walk::{RegArg, Walk};
+
+pub(crate) use align::check_ptr_alignment;
+pub use packet::check_ld_abs;
+
+use names::type_name;
+use registers::set_unknown;
+
+/// Bytes of stack of a frame.
+const MAX_STACK: i64 = 512;
+/// Variable offsets must stay below this (`BPF_MAX_VAR_OFF`).
+const MAX_VAR_OFF: i64 = 1 << 29;
+/// Bytes of `struct bpf_flow_keys`.
+const FLOW_KEYS_SIZE: i64 = 56;
+
+/// Whether memory is read or written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// It is read.
+    Read,
+    /// It is written.
+    Write,
 }
 
-/// Checks `BPF_LD_ABS` and `BPF_LD_IND` (`check_ld_abs`).
-pub fn check_ld_abs(_walk: &mut Walk<'_>, _insn: Insn) -> Result<()> {
-    Err(Stop::unsupported("legacy packet load"))
+/// One access to memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MemAccess {
+    /// The pointer.
+    pub(crate) ptr: Reg,
+    /// Offset of the instruction.
+    pub(crate) off: i32,
+    /// Bytes.
+    pub(crate) size: u32,
+    /// Read or written.
+    pub(crate) access: Access,
+    /// The register that is stored or loaded into; `None` if nothing is known of the
+    /// value.
+    pub(crate) value: Option<Reg>,
+    /// Demands alignment whatever the processor allows.
+    pub(crate) strict: bool,
+    /// A sign-extending load.
+    pub(crate) signed: bool,
+}
+
+/// Checks a load, store or atomic instruction.
+pub fn check_mem_insn(walk: &mut Walk<'_>, insn: Insn) -> Result<()> {
+    match insn {
+        Insn::Load {
+            size,
+            signed,
+            dst,
+            base,
+            off,
+        } => check_load(walk, size.bytes(), signed, dst, base, off, false, true),
+        Insn::Store {
+            size,
+            base,
+            off,
+            src: Operand::Reg(src),
+        } => check_store(walk, size.bytes(), base, off, src, false),
+        Insn::Store {
+            size,
+            base,
+            off,
+            src: Operand::Imm(_),
+        } => {
+            walk.check_reg_arg(base, RegArg::Src)?;
+            let code = walk.reg(base).type_code();
+            check_mem_access(
+                walk,
+                MemAccess {
+                    ptr: base,
+                    off: off.into(),
+                    size: size.bytes(),
+                    access: Access::Write,
+                    value: None,
+                    strict: false,
+                    signed: false,
+                },
+            )?;
+            save_ptr_type(walk, code, false)
+        }
+        _ => atomic::check_atomic(walk, insn),
+    }
+}
+
+/// Checks a load (`check_load_mem`).
+#[allow(clippy::too_many_arguments)]
+fn check_load(
+    walk: &mut Walk<'_>,
+    size: u32,
+    signed: bool,
+    dst: Reg,
+    base: Reg,
+    off: i16,
+    strict: bool,
+    allow_trust_mismatch: bool,
+) -> Result<()> {
+    walk.check_reg_arg(base, RegArg::Src)?;
+    walk.check_reg_arg(dst, RegArg::DstNoMark)?;
+    let code = walk.reg(base).type_code();
+    check_mem_access(
+        walk,
+        MemAccess {
+            ptr: base,
+            off: off.into(),
+            size,
+            access: Access::Read,
+            value: Some(dst),
+            strict,
+            signed,
+        },
+    )?;
+    save_ptr_type(walk, code, allow_trust_mismatch)
+}
+
+/// Checks a store of a register (`check_store_reg`).
+fn check_store(
+    walk: &mut Walk<'_>,
+    size: u32,
+    base: Reg,
+    off: i16,
+    src: Reg,
+    strict: bool,
+) -> Result<()> {
+    walk.check_reg_arg(src, RegArg::Src)?;
+    walk.check_reg_arg(base, RegArg::Src)?;
+    let code = walk.reg(base).type_code();
+    check_mem_access(
+        walk,
+        MemAccess {
+            ptr: base,
+            off: off.into(),
+            size,
+            access: Access::Write,
+            value: Some(src),
+            strict,
+            signed: false,
+        },
+    )?;
+    save_ptr_type(walk, code, false)
+}
+
+/// True if the register holds what unprivileged programs may not disclose.
+pub(crate) fn is_pointer_value(walk: &Walk<'_>, reg: Reg) -> bool {
+    !walk.env.allow_ptr_leaks && !walk.reg(reg).is_scalar()
+}
+
+/// Checks an access to memory and writes the register that is loaded
+/// (`check_mem_access`).
+pub(crate) fn check_mem_access(walk: &mut Walk<'_>, access: MemAccess) -> Result<()> {
+    let MemAccess {
+        ptr,
+        size,
+        access: direction,
+        value,
+        ..
+    } = access;
+    let reg = *walk.reg(ptr);
+    let number = ptr.number();
+    let bytes = size as i32;
+    let is_read = direction == Access::Read;
+    check_ptr_alignment(walk, &reg, access.off, size, access.strict)?;
+    let off = access.off.wrapping_add(reg.off);
+    // A stored pointer must not become readable to others.
+    let leaks = !is_read && value.is_some_and(|value| is_pointer_value(walk, value));
+    let plain = reg.flags == TypeFlags::NONE;
+    match reg.kind {
+        RegKind::MapKey { map, .. } if plain => {
+            if !is_read {
+                return Err(refuse!(
+                    walk,
+                    EACCES,
+                    Forbidden,
+                    "write to change key R{number} not allowed"
+                ));
+            }
+            let key_size = walk.env.maps[map].key_size();
+            region::check_region(walk, ptr, off, bytes, key_size, false)?;
+            load_unknown(walk, value);
+        }
+        RegKind::MapValue { map, .. } if plain => {
+            if leaks {
+                return Err(refuse_leak(walk, value, "map"));
+            }
+            map_value::check_access(walk, access, map, off)?;
+        }
+        RegKind::Mem { size: mem_size, .. } => {
+            let is_rdonly = reg.flags.has(TypeFlags::MEM_RDONLY);
+            if reg.may_be_null() {
+                return Err(refuse_type(walk, ptr));
+            }
+            if !is_read && is_rdonly {
+                return Err(refuse_write(walk, ptr));
+            }
+            if leaks {
+                return Err(refuse_leak(walk, value, "mem"));
+            }
+            if !(is_rdonly && reg.flags.has(TypeFlags::PTR_UNTRUSTED)) {
+                region::check_region(walk, ptr, off, bytes, mem_size, false)?;
+            }
+            if is_read || is_rdonly {
+                load_unknown(walk, value);
+            }
+        }
+        RegKind::Ctx if plain => {
+            if leaks {
+                return Err(refuse_leak(walk, value, "ctx"));
+            }
+            context::check_access(walk, access, off)?;
+        }
+        RegKind::Stack { .. } if plain => {
+            stack::check_bounds(walk, ptr, off, bytes, direction)?;
+            match direction {
+                Access::Read => stack::check_read(walk, ptr, off, size, value)?,
+                Access::Write => stack::check_write(walk, ptr, off, size, value)?,
+            }
+        }
+        RegKind::Packet { .. } | RegKind::PacketMeta { .. } if plain => {
+            if !is_read && !packet::may_access(walk, None, Access::Write) {
+                return Err(refuse!(walk, EACCES, Forbidden, "cannot write into packet"));
+            }
+            if leaks {
+                return Err(refuse_leak(walk, value, "packet"));
+            }
+            packet::check_access(walk, ptr, off, bytes, false)?;
+            if is_read {
+                load_unknown(walk, value);
+            }
+        }
+        RegKind::FlowKeys if plain => {
+            if leaks {
+                return Err(refuse_leak(walk, value, "flow keys"));
+            }
+            if off < 0 || i64::from(off) + i64::from(size) > FLOW_KEYS_SIZE {
+                return Err(refuse!(
+                    walk,
+                    EACCES,
+                    OutOfBounds,
+                    "invalid access to flow keys off={off} size={size}"
+                ));
+            }
+            if is_read {
+                load_unknown(walk, value);
+            }
+        }
+        kind if kind.is_socket() && plain => {
+            if !is_read {
+                return Err(refuse_write(walk, ptr));
+            }
+            socket::check_access(walk, ptr, off, size)?;
+            load_unknown(walk, value);
+        }
+        RegKind::TpBuffer if plain => {
+            region::check_buffer(walk, ptr, off, bytes, "tracepoint")?;
+            if is_read {
+                load_unknown(walk, value);
+            }
+        }
+        RegKind::BtfId { ty } if !reg.may_be_null() => {
+            object::check_access(walk, access, ty, off)?;
+        }
+        RegKind::MapPtr { map, .. } if plain => {
+            object::check_map_access(walk, access, map, off)?;
+        }
+        RegKind::Buf if !reg.may_be_null() => {
+            let is_rdonly = reg.flags.has(TypeFlags::MEM_RDONLY);
+            if is_rdonly && !is_read {
+                return Err(refuse_write(walk, ptr));
+            }
+            let what = if is_rdonly { "rdonly" } else { "rdwr" };
+            region::check_buffer(walk, ptr, off, bytes, what)?;
+            if is_rdonly || is_read {
+                load_unknown(walk, value);
+            }
+        }
+        RegKind::Arena if plain => {
+            if is_read {
+                load_unknown(walk, value);
+            }
+        }
+        _ => return Err(refuse_type(walk, ptr)),
+    }
+    if let Some(value) = value
+        && is_read
+        && size < 8
+        && walk.reg(value).is_scalar()
+    {
+        let num = &mut walk.reg_mut(value).num;
+        if access.signed {
+            num.sign_extend64(size);
+        } else {
+            num.truncate(size);
+        }
+    }
+    Ok(())
+}
+
+fn load_unknown(walk: &mut Walk<'_>, value: Option<Reg>) {
+    if let Some(value) = value {
+        set_unknown(walk, value);
+    }
+}
+
+fn refuse_leak(walk: &mut Walk<'_>, value: Option<Reg>, where_to: &str) -> crate::Stop {
+    let number = value.map_or(0, Reg::number);
+    refuse!(
+        walk,
+        EACCES,
+        Privilege,
+        "R{number} leaks addr into {where_to}"
+    )
+}
+
+fn refuse_type(walk: &mut Walk<'_>, ptr: Reg) -> crate::Stop {
+    let reg = *walk.reg(ptr);
+    let name = type_name(&reg);
+    if reg.may_be_null() {
+        return refuse!(
+            walk,
+            EACCES,
+            MaybeNull,
+            "R{} invalid mem access '{name}'",
+            ptr.number()
+        );
+    }
+    refuse!(
+        walk,
+        EACCES,
+        WrongType,
+        "R{} invalid mem access '{name}'",
+        ptr.number()
+    )
+}
+
+fn refuse_write(walk: &mut Walk<'_>, ptr: Reg) -> crate::Stop {
+    let name = type_name(walk.reg(ptr));
+    refuse!(
+        walk,
+        EACCES,
+        Forbidden,
+        "R{} cannot write into {name}",
+        ptr.number()
+    )
+}
+
+/// True if pointers of this type need rewriting, so that one instruction must not mix
+/// them with others (`reg_type_mismatch_ok` negated).
+fn is_rewritten(code: u32) -> bool {
+    // ctx, sock, sock_common, tcp_sock, xdp_sock, BTF pointers, arena.
+    matches!(code & 0xff, 2 | 11 | 12 | 13 | 15 | 16 | 18)
+}
+
+/// True for memory and BTF pointers.
+fn is_mem_or_btf(code: u32) -> bool {
+    matches!(code & 0xff, 16 | 17)
+}
+
+/// Notes the type of the pointer that the instruction goes through; refuses a type that
+/// needs another rewriting than on an earlier path (`save_aux_ptr_type`).
+pub(crate) fn save_ptr_type(
+    walk: &mut Walk<'_>,
+    code: u32,
+    allow_trust_mismatch: bool,
+) -> Result<()> {
+    let index = walk.insn_idx as usize;
+    let before = walk.aux[index].ptr_type;
+    if before == 0 {
+        walk.aux[index].ptr_type = code;
+        return Ok(());
+    }
+    if code == before || !is_rewritten(code) && !is_rewritten(before) {
+        return Ok(());
+    }
+    if allow_trust_mismatch && is_mem_or_btf(code) && is_mem_or_btf(before) {
+        let is_mem = code & 0xff == 17 || before & 0xff == 17;
+        let kept = TypeFlags::PTR_UNTRUSTED.0 | TypeFlags::MEM_RDONLY.0;
+        walk.aux[index].ptr_type = if is_mem { 17 } else { 16 } | (code | before) & kept;
+        return Ok(());
+    }
+    Err(refuse!(
+        walk,
+        EINVAL,
+        WrongType,
+        "same insn cannot be used with different pointers"
+    ))
+}
+
+/// Invalidates every register and spilled register for which `wanted` is true.
+pub(crate) fn invalidate_where(walk: &mut Walk<'_>, wanted: impl Fn(&RegState) -> bool) {
+    let invalid = registers::invalid(walk);
+    walk.state.for_each_reg_mut(wanted, |reg| *reg = invalid);
 }

@@ -1,11 +1,228 @@
 //! Wide immediates: constants, maps, BTF variables, functions.
+//!
+//! [`resolve_insns`] runs before the walk over all instructions, dead code included, in
+//! the kernel's order of refusals (`resolve_pseudo_ldimm64`). [`check_ld_imm`] runs where
+//! the walk arrives.
 
-use isa::ebpf::Insn;
+mod btf_var;
+mod fields;
+mod maps;
 
-use crate::walk::Walk;
+use isa::ebpf::{Imm64, Insn, RawInsn, Row};
+
+pub use fields::{Field, FieldKind, Record};
+pub use maps::{Map, Maps};
+
+use crate::env::Env;
+use crate::log::Sink;
+use crate::mem::registers::{set_constant, set_pointer, set_reg, set_unknown};
+use crate::state::{MapRef, RegKind, RegState, TypeFlags};
+use crate::walk::{RegArg, Walk};
 use crate::{Result, Stop};
 
+/// Opcode of the first slot of a wide immediate.
+const LD_IMM64: u8 = 0x18;
+/// Offsets into map values must stay below this.
+const MAX_VAR_OFF: u32 = 1 << 29;
+/// `BPF_MAP_TYPE_ARENA`.
+const ARENA: u32 = 33;
+
+/// What [`refuse!`] needs where there is no walk yet.
+pub(crate) struct Refuser<'s> {
+    /// The log.
+    pub(crate) sink: &'s mut Sink,
+    /// The instruction at hand.
+    pub(crate) insn_idx: u32,
+}
+
+/// Checks wide immediates, map use and opcodes of the whole program.
+pub fn resolve_insns(env: &Env<'_>, sink: &mut Sink) -> Result<()> {
+    let insns = env.program.insns();
+    let mut used = maps::UsedMaps::new(env);
+    let mut walk = Refuser { sink, insn_idx: 0 };
+    let mut index = 0;
+    while index < insns.len() {
+        let insn = insns[index];
+        walk.insn_idx = index as u32;
+        let class = insn.code & 7;
+        let mode = insn.code & 0xe0;
+        if class == 1 && (mode != 0x60 && mode != 0x80 || insn.imm != 0) {
+            return Err(refuse!(
+                walk,
+                EINVAL,
+                Encoding,
+                "BPF_LDX uses reserved fields"
+            ));
+        }
+        if insn.code == LD_IMM64 {
+            let Some(&high) = insns.get(index + 1).filter(|high| is_high_half(high)) else {
+                return Err(refuse!(walk, EINVAL, Encoding, "invalid bpf_ld_imm64 insn"));
+            };
+            check_wide(env, &mut walk, &mut used, insn, high)?;
+            index += 2;
+            continue;
+        }
+        if Row::with_code(insn.code).next().is_none() {
+            return Err(refuse!(
+                walk,
+                EINVAL,
+                Encoding,
+                "unknown opcode {:02x}",
+                insn.code
+            ));
+        }
+        index += 1;
+    }
+    Ok(())
+}
+
+fn is_high_half(high: &RawInsn) -> bool {
+    high.code == 0 && high.regs == 0 && high.off == 0
+}
+
+/// Checks one wide immediate.
+fn check_wide(
+    env: &Env<'_>,
+    walk: &mut Refuser<'_>,
+    used: &mut maps::UsedMaps<'_>,
+    insn: RawInsn,
+    high: RawInsn,
+) -> Result<()> {
+    match insn.src() {
+        0 | 4 => return Ok(()),
+        3 => {
+            return btf_var::resolve(env, walk, insn.imm as u32, high.imm).map(|_| ());
+        }
+        2 | 6 => {}
+        1 | 5 if high.imm == 0 => {}
+        _ => {
+            return Err(refuse!(
+                walk,
+                EINVAL,
+                Encoding,
+                "unrecognized bpf_ld_imm64 insn"
+            ));
+        }
+    }
+    let map = MapRef(insn.imm as u32);
+    if insn.imm < 0 || env.program.maps().get(insn.imm as usize).is_none() {
+        return Err(refuse!(
+            walk,
+            EBADF,
+            Map,
+            "fd {} is not pointing to valid bpf_map",
+            insn.imm
+        ));
+    }
+    used.add(walk, map)?;
+    if matches!(insn.src(), 2 | 6) {
+        let info = &env.maps[map];
+        let off = high.imm as u32;
+        if off >= MAX_VAR_OFF {
+            return Err(refuse!(
+                walk,
+                EINVAL,
+                Map,
+                "direct value offset of {off} is not allowed"
+            ));
+        }
+        if !env.has_direct_value(map) {
+            return Err(refuse!(
+                walk,
+                EINVAL,
+                Map,
+                "no direct value access support for this map type"
+            ));
+        }
+        let value_size = info.value_size();
+        let is_arena = info.map_type() == ARENA;
+        let limit = match is_arena {
+            true => u64::from(info.max_entries()) * 4096,
+            false => value_size.into(),
+        };
+        let is_many = !is_arena && info.max_entries() != 1;
+        if is_many {
+            return Err(refuse!(
+                walk,
+                ENOTSUPP,
+                Map,
+                "invalid access to map value pointer, value_size={value_size} off={off}"
+            ));
+        }
+        if u64::from(off) >= limit {
+            return Err(refuse!(
+                walk,
+                EINVAL,
+                Map,
+                "invalid access to map value pointer, value_size={value_size} off={off}"
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// Checks `BPF_LD_IMM64` (`check_ld_imm`).
-pub fn check_ld_imm(_walk: &mut Walk<'_>, _insn: Insn) -> Result<()> {
-    Err(Stop::unsupported("wide immediate"))
+pub fn check_ld_imm(walk: &mut Walk<'_>, insn: Insn) -> Result<()> {
+    let raw = walk.env.program.insns()[walk.insn_idx as usize];
+    if raw.off != 0 {
+        return Err(refuse!(
+            walk,
+            EINVAL,
+            Encoding,
+            "BPF_LD_IMM64 uses reserved fields"
+        ));
+    }
+    let Insn::LoadImm64 { dst, imm } = insn else {
+        return Err(refuse!(walk, EINVAL, Encoding, "invalid BPF_LD_IMM insn"));
+    };
+    walk.check_reg_arg(dst, RegArg::Dst)?;
+    match imm {
+        Imm64::Value(value) => set_constant(walk, dst, value.get()),
+        Imm64::BtfId { id, module_fd } => {
+            let mut refuser = Refuser {
+                sink: &mut walk.sink,
+                insn_idx: walk.insn_idx,
+            };
+            let value = btf_var::resolve(walk.env, &mut refuser, id as u32, module_fd)?;
+            set_reg(walk, dst, value);
+        }
+        Imm64::Func { off, .. } => {
+            let target = i64::from(walk.insn_idx) + i64::from(off) + 1;
+            let starts = &walk.facts.subprogs;
+            let subprog = starts
+                .iter()
+                .position(|subprog| i64::from(subprog.start) == target);
+            let Some(subprog) = subprog else {
+                return Err(Stop::Bug(format!("no subprogram at {target}")));
+            };
+            if walk.env.program.func_info().is_empty() {
+                return Err(refuse!(walk, EINVAL, Btf, "missing btf func_info"));
+            }
+            if !walk.env.is_static(walk.facts.subprogs[subprog].start) {
+                return Err(refuse!(walk, EINVAL, Btf, "callback function not static"));
+            }
+            let kind = RegKind::Func {
+                subprog: subprog as u32,
+            };
+            set_pointer(walk, dst, kind, TypeFlags::NONE);
+        }
+        Imm64::MapValue { fd: index, offset } | Imm64::MapIndexValue { index, offset } => {
+            let map = MapRef(index as u32);
+            if walk.env.maps[map].map_type() == ARENA {
+                set_unknown(walk, dst);
+                return Ok(());
+            }
+            let mut value = RegState::pointer(RegKind::MapValue { map, uid: 0 }, TypeFlags::NONE);
+            value.off = offset;
+            set_reg(walk, dst, value);
+        }
+        Imm64::MapFd { fd: index, .. } | Imm64::MapIndex { index, .. } => {
+            let kind = RegKind::MapPtr {
+                map: MapRef(index as u32),
+                uid: 0,
+            };
+            set_pointer(walk, dst, kind, TypeFlags::NONE);
+        }
+    }
+    Ok(())
 }

@@ -10,6 +10,7 @@ pub mod errno {
     pub const E2BIG: i32 = 7;
     pub const EAGAIN: i32 = 11;
     pub const ENOMEM: i32 = 12;
+    pub const EBADF: i32 = 9;
     pub const EACCES: i32 = 13;
     pub const EFAULT: i32 = 14;
     pub const EBUSY: i32 = 16;

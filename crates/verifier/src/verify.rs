@@ -11,6 +11,7 @@ use crate::explore::{Explorer, check_function};
 use crate::facts::{self, Facts, LiveStack};
 use crate::log::{self, Sink};
 use crate::options::Options;
+use crate::resolve::{self, Maps};
 use crate::state::{Frame, MAIN_CALLSITE, State};
 use crate::verdict::{Result, Stop, Verdict, Verification};
 use crate::walk::{SubprogAux, Walk};
@@ -39,6 +40,9 @@ pub fn verify(program: &Program, registry: &Registry, options: &Options) -> Veri
             && !flags.has(LoadFlags::ANY_ALIGNMENT),
         test_state_freq: flags.has(LoadFlags::TEST_STATE_FREQ),
         test_reg_invariants: flags.has(LoadFlags::TEST_REG_INVARIANTS),
+        maps: Maps::new(program),
+        vmlinux: None,
+        cpus: 2,
     };
     let mut sink = Sink::new(options.log_level);
     let mut verification = Verification {
@@ -89,6 +93,7 @@ pub fn verify(program: &Program, registry: &Registry, options: &Options) -> Veri
 /// The passes before the walk.
 fn compute_facts(env: &Env<'_>, sink: &mut Sink) -> Result<Facts> {
     let mut facts = facts::find_subprogs(env, sink)?;
+    resolve::resolve_insns(env, sink)?;
     facts::check_cfg(env, sink, &mut facts)?;
     facts::finish(env, sink, &mut facts);
     Ok(facts)

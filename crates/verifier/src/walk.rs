@@ -6,9 +6,12 @@
 //! [`Walk::new_id`], [`Walk::push_history`]. Only [`crate::explore`] forks, prunes and
 //! backtracks.
 
+use std::rc::Rc;
+
 use isa::ebpf::{Insn, Reg};
 
 use crate::Result;
+use crate::call::SubprogArg;
 use crate::env::Env;
 use crate::explore::Explorer;
 use crate::facts::{Facts, LiveStack, SubprogFacts};
@@ -111,6 +114,8 @@ pub struct SubprogAux {
     pub verified: bool,
     /// Its BTF does not say what its arguments are.
     pub unreliable: bool,
+    /// What its arguments are, once it was asked.
+    pub args: Option<Rc<[SubprogArg]>>,
 }
 
 impl SubprogAux {

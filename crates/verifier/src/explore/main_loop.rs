@@ -2,9 +2,7 @@
 
 use super::dispatch::check_insn;
 use super::{scc, visited};
-use crate::state::{
-    Frame, HistoryFlags, LinkedRegs, MAIN_CALLSITE, RegKind, RegState, State, TypeFlags,
-};
+use crate::state::{Frame, HistoryFlags, LinkedRegs, MAIN_CALLSITE, State};
 use crate::walk::{Outcome, Walk, assert_invariants, written_regs};
 use crate::{Result, log, refuse, verbose};
 
@@ -21,10 +19,7 @@ pub fn check_function(walk: &mut Walk<'_>, subprog: u32) -> Result<()> {
     );
     walk.insn_idx = start;
     walk.sink.forget_line_info();
-    if subprog != 0 {
-        return Err(crate::Stop::unsupported("global function"));
-    }
-    walk.frame_mut().regs[1] = RegState::pointer(RegKind::Ctx, TypeFlags::NONE);
+    crate::call::set_up_entry_args(walk, subprog)?;
     explore(walk)?;
     if !walk.sink.is_full() {
         walk.sink.reset(0);

@@ -2,6 +2,7 @@
 
 use isa::ebpf::Reg;
 
+use crate::call::check_resource_leak;
 use crate::explore::{find_prev_entry, widen_imprecise_scalars};
 use crate::state::{RegKind, RegState};
 use crate::walk::{Outcome, RegArg, Walk};
@@ -115,8 +116,20 @@ fn check_return_code(walk: &mut Walk<'_>) -> Result<()> {
     ) {
         return Err(Stop::unsupported("return values by prototype"));
     }
-    match walk.env.registry.return_range(&walk.env.context) {
-        Some(range) => enforce(walk, &r0, (range.min, range.max), "At program exit"),
+    let range = match walk.env.context.kind {
+        ProgramType::RawTracepoint => {
+            let target = walk.env.program.attach_target();
+            target
+                .is_some_and(|target| !target.btf_id.is_void())
+                .then_some((0, 0))
+        }
+        _ => {
+            let range = walk.env.registry.return_range(&walk.env.context);
+            range.map(|range| (range.min, range.max))
+        }
+    };
+    match range {
+        Some(range) => enforce(walk, &r0, range, "At program exit"),
         None => Ok(()),
     }
 }
@@ -171,13 +184,4 @@ fn refuse_value(
         ReturnValue,
         "{context} the register R0 has{known} should have been in [{min}, {max}]"
     )
-}
-
-/// References and locks that are held at an exit are not judged yet.
-fn check_resource_leak(walk: &mut Walk<'_>, _: bool, _: bool, _: &str) -> Result<()> {
-    let state = &walk.state;
-    if !state.refs.is_empty() || state.active_rcu_lock || state.active_preempt_locks != 0 {
-        return Err(Stop::unsupported("references"));
-    }
-    Ok(())
 }

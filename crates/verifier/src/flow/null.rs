@@ -4,6 +4,7 @@ use isa::ebpf::Reg;
 use spec::maps::MapKind;
 
 use crate::env::Env;
+use crate::resolve::FieldKind;
 use crate::state::{RegKind, RegState, State, TypeFlags};
 
 /// True if the pointer is certainly not null (`reg_not_null`).
@@ -44,17 +45,20 @@ pub(crate) fn is_trusted(reg: &RegState) -> bool {
 }
 
 /// The pointer is not null: it becomes what it points to (`mark_ptr_not_null_reg`).
-pub(super) fn mark_not_null(env: &Env<'_>, reg: &mut RegState) {
-    if let RegKind::MapValue { map, .. } = reg.kind {
-        let kind = env
-            .program
-            .maps()
-            .get(map.0 as usize)
-            .and_then(|map| map.kind());
-        match kind {
-            Some(MapKind::Xskmap) => reg.kind = RegKind::XdpSock,
-            Some(MapKind::Sockmap | MapKind::Sockhash) => reg.kind = RegKind::Socket,
-            _ => {}
+pub(crate) fn mark_not_null(env: &Env<'_>, reg: &mut RegState) {
+    if let RegKind::MapValue { map, uid } = reg.kind {
+        let info = &env.maps[map];
+        if let Some(inner) = info.inner() {
+            // Lookups of inner maps are told apart where a callback may run on a value.
+            let is_told_apart = env.maps[inner].record().has_async();
+            let uid = if is_told_apart { reg.id } else { uid };
+            reg.kind = RegKind::MapPtr { map: inner, uid };
+        } else {
+            match info.kind() {
+                Some(MapKind::Xskmap) => reg.kind = RegKind::XdpSock,
+                Some(MapKind::Sockmap | MapKind::Sockhash) => reg.kind = RegKind::Socket,
+                _ => {}
+            }
         }
         reg.flags = TypeFlags::NONE;
         return;
@@ -97,6 +101,11 @@ pub fn mark_ptr_or_null_regs(env: &Env<'_>, state: &mut State, reg: Reg, is_null
 
 /// True if the object has a lock (`reg_may_point_to_spin_lock`).
 fn may_point_to_lock(env: &Env<'_>, reg: &RegState) -> bool {
-    let _ = (env, reg);
-    false
+    match reg.kind {
+        RegKind::MapValue { map, .. } => {
+            let record = env.maps[map].record();
+            record.has(FieldKind::SpinLock) || record.has(FieldKind::ResSpinLock)
+        }
+        _ => false,
+    }
 }

@@ -1,0 +1,506 @@
+//! Arguments of calls against the prototype.
+
+use isa::ebpf::Reg;
+use spec::registry::{ArgBase, ArgDetail, ArgType, HelperProto};
+
+use super::functions::{self, SK_RELEASE, SPIN_LOCK, SPIN_UNLOCK};
+use super::{constant, lock};
+use crate::mem::helper_mem::{RawMem, check_helper_mem, check_sized_mem};
+use crate::mem::names::{name_of, type_name};
+use crate::mem::region::check_ptr_off;
+use crate::mem::{Access, check_ptr_alignment, is_pointer_value, packet};
+use crate::state::{MapRef, RegKind, RegState, TypeFlags, TypeRef};
+use crate::walk::{RegArg, Walk};
+use crate::{Result, Stop, refuse};
+
+/// What the arguments of a call say (kernel: `struct bpf_call_arg_meta`).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CallMeta {
+    /// Number of the helper; 0 for a subprogram.
+    pub(crate) func: i32,
+    /// The map, with the identity of the lookup that it came from.
+    pub(crate) map: Option<(MapRef, u32)>,
+    /// The prototype says `pkt_access`.
+    pub(crate) pkt_access: bool,
+    /// The buffer at hand may be uninitialised.
+    pub(crate) is_raw: bool,
+    /// Stack that the call writes.
+    pub(crate) raw: RawMem,
+    /// The register whose reference is released.
+    pub(crate) release: Option<Reg>,
+    /// The reference among the arguments.
+    pub(crate) ref_obj_id: u32,
+    /// Bytes that the call allocates.
+    pub(crate) mem_size: u32,
+    /// Largest value of the last size argument.
+    pub(crate) max_size: u64,
+    /// Constant key of an array; negative if it is not known.
+    pub(crate) const_key: i64,
+    /// The callback.
+    pub(crate) subprog: u32,
+    /// The object behind a per-CPU pointer.
+    pub(crate) object: Option<TypeRef>,
+}
+
+/// Kinds of arguments by what registers they take (`compatible_reg_types`).
+struct Compatible {
+    types: &'static [u32],
+    is_mem: bool,
+}
+
+const BTF_ID: u32 = 16;
+const TRUSTED: u32 = TypeFlags::PTR_TRUSTED.0;
+const RCU: u32 = TypeFlags::MEM_RCU.0;
+const PERCPU: u32 = TypeFlags::MEM_PERCPU.0;
+const ALLOC: u32 = TypeFlags::MEM_ALLOC.0;
+const RINGBUF: u32 = TypeFlags::MEM_RINGBUF.0;
+
+fn compatible(base: ArgBase) -> Option<Compatible> {
+    const MEM: &[u32] = &[6, 8, 7, 5, 4, 17, 17 | RINGBUF, 19, BTF_ID | TRUSTED];
+    let types: &[u32] = match base {
+        ArgBase::PtrToMapKey | ArgBase::PtrToMapValue | ArgBase::PtrToMem => MEM,
+        ArgBase::ConstSize | ArgBase::ConstSizeOrZero | ArgBase::ConstAllocSizeOrZero => &[1],
+        ArgBase::ConstMapPtr => &[3],
+        ArgBase::PtrToCtx => &[2],
+        ArgBase::PtrToSockCommon => &[12, 11, 13, 15],
+        ArgBase::PtrToBtfIdSockCommon => &[12, 11, 13, 15, BTF_ID, BTF_ID | TRUSTED],
+        ArgBase::PtrToSocket => &[11],
+        ArgBase::PtrToBtfId => &[BTF_ID, BTF_ID | TRUSTED, BTF_ID | RCU],
+        ArgBase::PtrToSpinLock => &[4, BTF_ID | ALLOC],
+        ArgBase::PtrToRingbufMem => &[17 | RINGBUF],
+        ArgBase::PtrToPercpuBtfId => &[
+            BTF_ID | PERCPU,
+            BTF_ID | PERCPU | RCU,
+            BTF_ID | PERCPU | TRUSTED,
+        ],
+        ArgBase::PtrToFunc => &[20],
+        ArgBase::PtrToStack => &[6],
+        ArgBase::PtrToConstStr | ArgBase::PtrToTimer => &[4],
+        ArgBase::KptrXchgDest => &[4, BTF_ID | ALLOC],
+        ArgBase::PtrToDynptr => &[6, 21],
+        ArgBase::DontCare | ArgBase::Anything | ArgBase::PtrToArena => return None,
+    };
+    let is_mem = matches!(
+        base,
+        ArgBase::PtrToMapKey | ArgBase::PtrToMapValue | ArgBase::PtrToMem
+    );
+    Some(Compatible { types, is_mem })
+}
+
+/// Flags that say which dynptr a slice came from.
+const DYNPTR_FLAGS: TypeFlags = TypeFlags(
+    TypeFlags::DYNPTR_TYPE_LOCAL.0
+        | TypeFlags::DYNPTR_TYPE_RINGBUF.0
+        | TypeFlags::DYNPTR_TYPE_SKB.0
+        | TypeFlags::DYNPTR_TYPE_XDP.0
+        | TypeFlags::DYNPTR_TYPE_SKB_META.0,
+);
+
+/// Checks that the register is of a type that the argument takes (`check_reg_type`).
+pub(super) fn check_reg_type(
+    walk: &mut Walk<'_>,
+    ptr: Reg,
+    arg: ArgType,
+    btf_id: Option<u32>,
+    func: i32,
+) -> Result<()> {
+    let reg = *walk.reg(ptr);
+    let number = ptr.number();
+    let Some(compatible) = compatible(arg.base) else {
+        return Err(Stop::Bug(format!("argument type {:?}", arg.base)));
+    };
+    let mut flags = reg.flags;
+    for flag in [TypeFlags::MEM_RDONLY, TypeFlags::PTR_MAYBE_NULL] {
+        if arg.flags.has(flag) {
+            flags = flags.without(flag);
+        }
+    }
+    if arg.base == ArgBase::PtrToMem {
+        flags = flags.without(DYNPTR_FLAGS);
+    }
+    let code = reg.kind.number() | flags.0;
+    if !compatible.types.contains(&code) {
+        let expected: Vec<String> = compatible
+            .types
+            .iter()
+            .map(|code| name_of(code & 0xff, TypeFlags(code & !0xff)))
+            .collect();
+        return Err(refuse!(
+            walk,
+            EACCES,
+            Argument,
+            "R{number} type={} expected={}",
+            type_name(&reg),
+            expected.join(", ")
+        ));
+    }
+    let RegKind::BtfId { ty } = reg.kind else {
+        return Ok(());
+    };
+    if compatible.is_mem {
+        if arg.flags.has(TypeFlags::MEM_RDONLY) {
+            return Ok(());
+        }
+        return Err(refuse!(
+            walk,
+            EACCES,
+            Argument,
+            "{}() may write into memory pointed by R{number} type={}",
+            functions::name(func),
+            type_name(&reg)
+        ));
+    }
+    if reg.flags.has_any(TypeFlags::MEM_ALLOC) {
+        return Err(Stop::unsupported("allocated object as an argument"));
+    }
+    if reg.flags.has(TypeFlags::MEM_PERCPU) {
+        return Ok(());
+    }
+    let is_release = arg.flags.has(TypeFlags::OBJ_RELEASE);
+    if reg.may_be_null() && (!arg.may_be_null() || is_release) {
+        return Err(refuse!(
+            walk,
+            EACCES,
+            MaybeNull,
+            "Possibly NULL pointer passed to helper arg{number}"
+        ));
+    }
+    let is_strict = is_release && func != SK_RELEASE;
+    match btf_id {
+        Some(expected) => check_object_type(walk, ptr, ty, expected, is_strict),
+        None => Err(Stop::unsupported("socket by BTF as an argument")),
+    }
+}
+
+/// Checks that an object is of the expected type of vmlinux, or begins with one.
+fn check_object_type(
+    walk: &mut Walk<'_>,
+    ptr: Reg,
+    ty: TypeRef,
+    expected: u32,
+    is_strict: bool,
+) -> Result<()> {
+    let off = walk.reg(ptr).off;
+    let expected = TypeRef {
+        btf: TypeRef::VMLINUX,
+        id: expected,
+    };
+    if ty == expected && off == 0 {
+        return Ok(());
+    }
+    if ty.btf == TypeRef::VMLINUX && walk.env.is_prefix(ty.id, expected.id, off, is_strict) {
+        return Ok(());
+    }
+    let (found, wanted) = (walk.env.type_name(ty), walk.env.type_name(expected));
+    if off != 0 {
+        return Err(Stop::unsupported(
+            "member of a kernel object as an argument",
+        ));
+    }
+    Err(refuse!(
+        walk,
+        EACCES,
+        Argument,
+        "R{} is of type {found} but {wanted} is expected",
+        ptr.number()
+    ))
+}
+
+/// Checks the offset of a pointer that is an argument (`check_func_arg_reg_off`).
+pub(super) fn check_offset(walk: &mut Walk<'_>, ptr: Reg, arg: Option<ArgType>) -> Result<()> {
+    let reg = *walk.reg(ptr);
+    if arg.is_some_and(|arg| arg.flags.has(TypeFlags::OBJ_RELEASE)) {
+        let is_dynptr = arg.is_some_and(|arg| arg.base == ArgBase::PtrToDynptr);
+        if is_dynptr && reg.type_code() == 6 {
+            return Ok(());
+        }
+        if reg.off != 0 {
+            return Err(refuse!(
+                walk,
+                EINVAL,
+                Argument,
+                "R{} must have zero offset when passed to release func or trusted arg to kfunc",
+                ptr.number()
+            ));
+        }
+        return check_ptr_off(walk, &reg, ptr, false);
+    }
+    const RDONLY: u32 = TypeFlags::MEM_RDONLY.0;
+    const NON_OWN: u32 = TypeFlags::NON_OWN_REF.0;
+    let code = reg.type_code();
+    let is_free = [
+        6,
+        8,
+        7,
+        5,
+        4,
+        17,
+        17 | RDONLY,
+        17 | RINGBUF,
+        19,
+        19 | RDONLY,
+        18,
+        1,
+    ]
+    .contains(&code);
+    if is_free {
+        return Ok(());
+    }
+    let is_fixed_ok = [
+        BTF_ID,
+        BTF_ID | ALLOC,
+        BTF_ID | TRUSTED,
+        BTF_ID | RCU,
+        BTF_ID | ALLOC | NON_OWN,
+        BTF_ID | ALLOC | NON_OWN | RCU,
+    ]
+    .contains(&code);
+    check_ptr_off(walk, &reg, ptr, is_fixed_ok)
+}
+
+/// Checks argument `index` of a helper (`check_func_arg`).
+pub(super) fn check_arg(
+    walk: &mut Walk<'_>,
+    proto: &HelperProto,
+    index: usize,
+    meta: &mut CallMeta,
+) -> Result<()> {
+    let mut arg = proto.args[index];
+    let Some(ptr) = Reg::new(index as u8 + 1) else {
+        return Ok(());
+    };
+    let number = ptr.number();
+    if arg.base == ArgBase::DontCare {
+        return Ok(());
+    }
+    walk.check_reg_arg(ptr, RegArg::Src)?;
+    if arg == ArgType::from(ArgBase::Anything) {
+        if is_pointer_value(walk, ptr) {
+            return Err(refuse!(
+                walk,
+                EACCES,
+                Privilege,
+                "R{number} leaks addr into helper function"
+            ));
+        }
+        return Ok(());
+    }
+    let reg = *walk.reg(ptr);
+    if reg.kind.is_packet() && !packet::may_access(walk, Some(meta.pkt_access), Access::Read) {
+        return Err(refuse!(
+            walk,
+            EACCES,
+            Forbidden,
+            "helper access to the packet is not allowed"
+        ));
+    }
+    if arg.base == ArgBase::PtrToMapValue {
+        arg = resolve_map_value(walk, arg, meta)?;
+    }
+    if !(reg.is_null() && arg.may_be_null()) {
+        let btf_id = match &proto.arg_details[index] {
+            ArgDetail::Btf(ty) => Some(ty.btf_id),
+            ArgDetail::None | ArgDetail::Size(_) => None,
+        };
+        check_reg_type(walk, ptr, arg, btf_id, meta.func)?;
+        check_offset(walk, ptr, Some(arg))?;
+    }
+    check_reference(walk, &reg, ptr, arg, meta)?;
+    let access = match arg.flags.has(TypeFlags::MEM_WRITE) {
+        true => Access::Write,
+        false => Access::Read,
+    };
+    match arg.base {
+        ArgBase::ConstMapPtr => check_map_ptr(walk, &reg, meta),
+        ArgBase::PtrToMapKey => {
+            let (map, _) = map_of(meta)?;
+            let info = &walk.env.maps[map];
+            let (key_size, map_type) = (info.key_size(), info.map_type());
+            check_helper_mem(walk, ptr, key_size as i32, Access::Read, false, None)?;
+            if is_plain_array(map_type) {
+                meta.const_key = constant::map_key(walk, ptr, key_size)?.unwrap_or(-1);
+            }
+            Ok(())
+        }
+        ArgBase::PtrToMapValue => {
+            if arg.may_be_null() && reg.is_null() {
+                return Ok(());
+            }
+            let (map, _) = map_of(meta)?;
+            let size = walk.env.maps[map].value_size() as i32;
+            meta.is_raw = arg.flags.has(TypeFlags::MEM_UNINIT);
+            let raw = meta.is_raw.then_some(&mut meta.raw);
+            check_helper_mem(walk, ptr, size, access, false, raw)
+        }
+        ArgBase::PtrToPercpuBtfId => {
+            let RegKind::BtfId { ty } = reg.kind else {
+                return Err(refuse!(
+                    walk,
+                    EACCES,
+                    Argument,
+                    "Helper has invalid btf_id in R{number}"
+                ));
+            };
+            meta.object = Some(ty);
+            Ok(())
+        }
+        ArgBase::PtrToSpinLock => match meta.func {
+            SPIN_LOCK => lock::check_spin_lock(walk, ptr, true),
+            SPIN_UNLOCK => lock::check_spin_lock(walk, ptr, false),
+            _ => Err(Stop::Bug("lock argument of another helper".into())),
+        },
+        ArgBase::PtrToTimer => {
+            let map = lock::check_timer(walk, ptr)?;
+            meta.map = Some(map);
+            Ok(())
+        }
+        ArgBase::PtrToFunc => {
+            if let RegKind::Func { subprog } = reg.kind {
+                meta.subprog = subprog;
+            }
+            Ok(())
+        }
+        ArgBase::PtrToMem => {
+            meta.is_raw = arg.flags.has(TypeFlags::MEM_UNINIT);
+            let &ArgDetail::Size(size) = &proto.arg_details[index] else {
+                return Ok(());
+            };
+            if !arg.flags.has(TypeFlags::MEM_FIXED_SIZE) {
+                return Ok(());
+            }
+            let raw = meta.is_raw.then_some(&mut meta.raw);
+            check_helper_mem(walk, ptr, size as i32, access, false, raw)?;
+            if arg.flags.has(TypeFlags::MEM_ALIGNED) {
+                check_ptr_alignment(walk, &reg, 0, size, true)?;
+            }
+            Ok(())
+        }
+        ArgBase::ConstSize | ArgBase::ConstSizeOrZero => {
+            let before = Reg::new(index as u8).unwrap_or(Reg::R1);
+            let of_buffer = index
+                .checked_sub(1)
+                .map_or(TypeFlags::NONE, |index| proto.args[index].flags);
+            let access = match of_buffer.has(TypeFlags::MEM_WRITE) {
+                true => Access::Write,
+                false => Access::Read,
+            };
+            meta.max_size = reg.num.umax;
+            let raw = meta.is_raw.then_some(&mut meta.raw);
+            let is_zero_ok = arg.base == ArgBase::ConstSizeOrZero;
+            check_sized_mem(walk, before, ptr, access, is_zero_ok, raw)
+        }
+        ArgBase::ConstAllocSizeOrZero => {
+            let Some(size) = reg.num.as_const() else {
+                return Err(refuse!(
+                    walk,
+                    EACCES,
+                    Argument,
+                    "R{number} is not a known constant'"
+                ));
+            };
+            meta.mem_size = size as u32;
+            walk.mark_precise(ptr)
+        }
+        ArgBase::PtrToConstStr => constant::check_string(walk, ptr),
+        ArgBase::PtrToDynptr => Err(Stop::unsupported("dynptr")),
+        ArgBase::KptrXchgDest => Err(Stop::unsupported("kernel pointer in a map value")),
+        ArgBase::DontCare
+        | ArgBase::PtrToArena
+        | ArgBase::PtrToCtx
+        | ArgBase::Anything
+        | ArgBase::PtrToSockCommon
+        | ArgBase::PtrToSocket
+        | ArgBase::PtrToBtfId
+        | ArgBase::PtrToRingbufMem
+        | ArgBase::PtrToBtfIdSockCommon
+        | ArgBase::PtrToStack => Ok(()),
+    }
+}
+
+/// True for the arrays whose lookups do not fail within bounds
+/// (`can_elide_value_nullness`).
+pub(super) fn is_plain_array(map_type: u32) -> bool {
+    matches!(map_type, 2 | 6)
+}
+
+fn map_of(meta: &CallMeta) -> Result<(MapRef, u32)> {
+    meta.map
+        .ok_or_else(|| Stop::Bug("map argument behind key or value".into()))
+}
+
+/// What a map value is in maps of sockets and in Bloom filters
+/// (`resolve_map_arg_type`).
+fn resolve_map_value(walk: &mut Walk<'_>, arg: ArgType, meta: &CallMeta) -> Result<ArgType> {
+    let (map, _) = map_of(meta)?;
+    match walk.env.maps[map].map_type() {
+        15 | 18 if arg == ArgType::from(ArgBase::PtrToMapValue) => {
+            Ok(ArgType::from(ArgBase::PtrToBtfIdSockCommon))
+        }
+        15 | 18 => Err(refuse!(
+            walk,
+            EINVAL,
+            Argument,
+            "invalid arg_type for sockmap/sockhash"
+        )),
+        30 if meta.func == functions::MAP_PEEK_ELEM => Ok(ArgType::from(ArgBase::PtrToMapValue)),
+        _ => Ok(arg),
+    }
+}
+
+/// Notes the reference among the arguments and which is released.
+fn check_reference(
+    walk: &mut Walk<'_>,
+    reg: &RegState,
+    ptr: Reg,
+    arg: ArgType,
+    meta: &mut CallMeta,
+) -> Result<()> {
+    let number = ptr.number();
+    if arg.flags.has(TypeFlags::OBJ_RELEASE) {
+        if arg.base == ArgBase::PtrToDynptr {
+            return Err(Stop::unsupported("dynptr"));
+        }
+        if reg.ref_obj_id == 0 && !reg.is_null() {
+            return Err(refuse!(
+                walk,
+                EINVAL,
+                Reference,
+                "R{number} must be referenced when passed to release function"
+            ));
+        }
+        meta.release = Some(ptr);
+    }
+    if reg.ref_obj_id != 0 && arg.base != ArgBase::KptrXchgDest {
+        if meta.ref_obj_id != 0 {
+            return Err(refuse!(
+                walk,
+                EACCES,
+                Reference,
+                "more than one arg with ref_obj_id R{number} {} {}",
+                reg.ref_obj_id,
+                meta.ref_obj_id
+            ));
+        }
+        meta.ref_obj_id = reg.ref_obj_id;
+    }
+    Ok(())
+}
+
+fn check_map_ptr(walk: &mut Walk<'_>, reg: &RegState, meta: &mut CallMeta) -> Result<()> {
+    let RegKind::MapPtr { map, uid } = reg.kind else {
+        return Err(Stop::Bug("map argument is no map".into()));
+    };
+    if let Some(before) = meta.map
+        && before != (map, uid)
+    {
+        return Err(refuse!(
+            walk,
+            EINVAL,
+            Argument,
+            "timer pointer in R1 map_uid={} doesn't match map pointer in R2 map_uid={uid}",
+            before.1
+        ));
+    }
+    meta.map = Some((map, uid));
+    Ok(())
+}

@@ -1,0 +1,166 @@
+//! Frames of functions that helpers call (`push_callback_call`).
+//!
+//! The call forks: one path enters the callback, whose exit comes back to the call, and
+//! one goes on behind it, as if the callback had run any number of times.
+
+use isa::ebpf::Reg;
+
+use super::subprog::{check_args_by_btf, check_frame_limit};
+use crate::state::{Frame, MAIN_CALLSITE, MapRef, RegKind, RegState, State, TypeFlags};
+use crate::walk::Walk;
+use crate::{Result, Stop, refuse, verbose};
+
+/// What calls the callback.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Callback {
+    /// `bpf_for_each_map_elem`.
+    MapElement,
+    /// `bpf_loop`.
+    Loop,
+    /// `bpf_timer_set_callback`.
+    Timer,
+    /// `bpf_find_vma`.
+    FindVma,
+    /// `bpf_user_ringbuf_drain`.
+    UserRingbuf,
+}
+
+/// Checks a call of `bpf_loop`: another round of the callback, or none.
+pub(super) fn push_loop(walk: &mut Walk<'_>, subprog: u32) -> Result<()> {
+    note_inline(walk, subprog)?;
+    walk.mark_precise(Reg::R1)?;
+    let rounds = walk.reg(Reg::R1).num.umax;
+    if u64::from(walk.frame().callback_depth) < rounds {
+        return push(walk, subprog, Callback::Loop);
+    }
+    walk.frame_mut().callback_depth = 0;
+    if walk.sink.is_full() {
+        verbose!(
+            walk,
+            "frame{} bpf_loop iteration limit reached\n",
+            walk.state.curframe
+        );
+    }
+    Ok(())
+}
+
+/// Notes whether the call can be inlined: always the same callback, never flags
+/// (`update_loop_inline_state`).
+fn note_inline(walk: &mut Walk<'_>, subprog: u32) -> Result<()> {
+    let index = walk.insn_idx as usize;
+    let before = walk.aux[index].loop_inline;
+    if before.initialized && !before.fits {
+        return Ok(());
+    }
+    let has_no_flags = walk.reg(Reg::R4).is_null();
+    if has_no_flags {
+        walk.mark_precise(Reg::R4)?;
+    }
+    let inline = &mut walk.aux[index].loop_inline;
+    if inline.initialized {
+        inline.fits = has_no_flags && inline.subprog == subprog;
+    } else {
+        inline.initialized = true;
+        inline.fits = has_no_flags;
+        inline.subprog = subprog;
+    }
+    Ok(())
+}
+
+/// Enters a callback on a path of its own.
+pub(super) fn push(walk: &mut Walk<'_>, subprog: u32, callback: Callback) -> Result<()> {
+    // A prototype that does not fit only makes the function's BTF unreliable.
+    check_args_by_btf(walk, subprog)?.ok();
+    walk.subprogs[subprog as usize].is_cb = true;
+    let start = walk.facts.subprogs[subprog as usize].start;
+    let insn_idx = walk.insn_idx;
+    let caller = walk.frame().clone();
+    if callback == Callback::Timer {
+        walk.subprogs[subprog as usize].is_async_cb = true;
+        let mut frame = Frame::new(MAIN_CALLSITE, 0, subprog);
+        frame.async_entry_cnt = caller.async_entry_cnt + 1;
+        set_args(walk, &caller, &mut frame, callback)?;
+        // Callbacks of timers never sleep.
+        let state = State::new(frame, start, false);
+        crate::explore::push_state(walk, state, start, insn_idx)?;
+        return Ok(());
+    }
+    let curframe = walk.state.curframe;
+    // The kernel counts the branch before it checks the depth of the call chain.
+    let mut frame = Frame::new(insn_idx as i32, curframe as u32 + 1, subprog);
+    walk.push_branch(start, insn_idx)?;
+    check_frame_limit(walk)?;
+    set_args(walk, &caller, &mut frame, callback)?;
+    walk.explorer.change_last_pending(|_, state| {
+        state.frame_mut(curframe).callback_depth += 1;
+        state.push_frame(frame);
+        state.callback_unroll_depth += 1;
+    });
+    walk.frame_mut().callback_depth = 0;
+    Ok(())
+}
+
+/// Sets the arguments and the allowed results of a callback.
+fn set_args(
+    walk: &mut Walk<'_>,
+    caller: &Frame,
+    frame: &mut Frame,
+    callback: Callback,
+) -> Result<()> {
+    frame.in_callback_fn = callback != Callback::Timer;
+    frame.in_async_callback_fn = callback == Callback::Timer;
+    frame.callback_ret_range = match callback {
+        Callback::Timer => (0, 0),
+        _ => (0, 1),
+    };
+    let regs = &mut frame.regs;
+    match callback {
+        Callback::MapElement => {
+            let RegKind::MapPtr { map, .. } = caller.regs[1].kind else {
+                return Err(Stop::Bug("callback without map".into()));
+            };
+            if !has_for_each(walk.env.maps[map].map_type()) {
+                return Err(refuse!(
+                    walk,
+                    ENOTSUPP,
+                    Map,
+                    "callback function not allowed for map"
+                ));
+            }
+            regs[1] = caller.regs[1];
+            set_element(regs, map);
+            regs[4] = caller.regs[3];
+        }
+        Callback::Loop => {
+            regs[1] = RegState::UNKNOWN;
+            regs[2] = caller.regs[3];
+        }
+        Callback::Timer => {
+            let RegKind::MapValue { map, .. } = caller.regs[1].kind else {
+                return Err(Stop::Bug("timer outside a map".into()));
+            };
+            let kind = RegKind::MapPtr { map, uid: 0 };
+            regs[1] = RegState::pointer(kind, TypeFlags::NONE);
+            set_element(regs, map);
+        }
+        Callback::FindVma => {
+            return Err(Stop::unsupported("callback with a kernel object"));
+        }
+        Callback::UserRingbuf => return Err(Stop::unsupported("callback with a dynptr")),
+    }
+    Ok(())
+}
+
+/// Key and value of an element in r2 and r3.
+fn set_element(regs: &mut [RegState; 11], map: MapRef) {
+    let key = RegKind::MapKey { map, uid: 0 };
+    let value = RegKind::MapValue { map, uid: 0 };
+    regs[2] = RegState::pointer(key, TypeFlags::NONE);
+    regs[3] = RegState::pointer(value, TypeFlags::NONE);
+}
+
+/// True for maps whose elements can be visited (`map_for_each_callback`): hashes and
+/// arrays, with or without one value for each CPU.
+fn has_for_each(map_type: u32) -> bool {
+    matches!(map_type, 1 | 2 | 5 | 6 | 9 | 10)
+}

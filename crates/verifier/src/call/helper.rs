@@ -1,0 +1,300 @@
+//! A helper call: availability, arguments, effects, result, in the kernel's order
+//! (`check_helper_call`).
+
+use isa::ebpf::Reg;
+use spec::programs::ProgramType;
+use spec::registry::Unavailable;
+
+use super::args::{CallMeta, check_arg};
+use super::callback::{self, Callback};
+use super::functions::{self, *};
+use super::{clear_caller_saved, compat, constant, leak, reference, returns};
+use crate::mem::{Access, MemAccess, check_mem_access, packet, registers};
+use crate::walk::{MapUse, Outcome, Walk};
+use crate::{Result, Stop, refuse};
+
+/// The key of a tail call is not the same on all paths (`BPF_MAP_KEY_POISON`).
+const KEY_POISON: u64 = 1 << 63;
+/// The key of a tail call was seen (`BPF_MAP_KEY_SEEN`).
+const KEY_SEEN: u64 = 1 << 62;
+
+/// Checks a helper call.
+pub(super) fn check_helper_call(walk: &mut Walk<'_>, id: i32) -> Result<Outcome> {
+    let name = functions::name(id);
+    let registry = walk.env.registry;
+    let proto = match registry.helper(&walk.env.context, id as u32) {
+        Ok(proto) => proto,
+        Err(Unavailable::Hook) => {
+            return Err(refuse!(
+                walk,
+                EINVAL,
+                Unavailable,
+                "helper call is not allowed in probe"
+            ));
+        }
+        Err(Unavailable::Unknown) if id != 0 => {
+            return Err(refuse!(
+                walk,
+                EINVAL,
+                Unavailable,
+                "invalid func {name}#{id}"
+            ));
+        }
+        Err(_) => {
+            return Err(refuse!(
+                walk,
+                EINVAL,
+                Unavailable,
+                "program of this type cannot use helper {name}#{id}"
+            ));
+        }
+    };
+    if proto.gpl_only && !walk.env.program.is_gpl_compatible() {
+        return Err(refuse!(
+            walk,
+            EINVAL,
+            License,
+            "cannot call GPL-restricted function from non-GPL compatible program"
+        ));
+    }
+    check_sleep(walk, id, proto.might_sleep)?;
+    let mut changes_data = changes_pkt_data(id);
+    let mut meta = CallMeta {
+        func: id,
+        pkt_access: proto.pkt_access,
+        ..CallMeta::default()
+    };
+    for index in 0..proto.args.len() {
+        check_arg(walk, proto, index, &mut meta)?;
+    }
+    record_map(walk, &meta)?;
+    record_key(walk, &meta)?;
+    if let Some((ptr, size)) = meta.raw.planned {
+        for off in 0..size {
+            check_mem_access(
+                walk,
+                MemAccess {
+                    ptr,
+                    off,
+                    size: 1,
+                    access: Access::Write,
+                    value: None,
+                    strict: false,
+                    signed: false,
+                },
+            )?;
+        }
+    }
+    release(walk, &meta)?;
+    apply_rules(walk, &meta)?;
+    clear_caller_saved(walk)?;
+    returns::set_result(walk, proto, &meta)?;
+    compat::check(walk, meta.map.map(|(map, _)| map), id)?;
+    if id == GET_FUNC_IP {
+        check_get_func_ip(walk)?;
+    }
+    let mut outcome = Outcome::Next;
+    if id == TAIL_CALL {
+        if walk.state.curframe == 0 {
+            changes_data = false;
+        } else {
+            // The tail call fails and the function goes on, or it ends the function.
+            walk.mark_scratched(Reg::R0);
+            let insn_idx = walk.insn_idx;
+            walk.push_branch(insn_idx + 1, insn_idx)?;
+            packet::clear_pointers(walk);
+            registers::set_unknown(walk, Reg::R0);
+            outcome = Outcome::Jump(crate::flow::prepare_func_exit(walk)?);
+        }
+    }
+    if changes_data {
+        packet::clear_pointers(walk);
+    }
+    walk.mark_scratched(Reg::R0);
+    Ok(outcome)
+}
+
+/// Refuses helpers that may sleep where the program must not.
+fn check_sleep(walk: &mut Walk<'_>, id: i32, might_sleep: bool) -> Result<()> {
+    let state = &walk.state;
+    let where_it_is = if state.active_rcu_lock {
+        Some("rcu_read_lock")
+    } else if state.active_preempt_locks != 0 {
+        Some("non-preemptible")
+    } else if state.active_irq_id != 0 {
+        Some("IRQ-disabled")
+    } else {
+        None
+    };
+    if might_sleep && !state.in_sleepable {
+        return Err(refuse!(
+            walk,
+            EINVAL,
+            Section,
+            "helper call might sleep in a non-sleepable prog"
+        ));
+    }
+    if let Some(region) = where_it_is
+        && might_sleep
+    {
+        let name = functions::name(id);
+        return Err(refuse!(
+            walk,
+            EINVAL,
+            Section,
+            "sleepable helper {name}#{id} in {region} region"
+        ));
+    }
+    if is_storage_get(id) && (where_it_is.is_some() || !walk.state.in_sleepable) {
+        walk.aux[walk.insn_idx as usize].storage_get_atomic = true;
+    }
+    Ok(())
+}
+
+/// Notes the map of a call, and refuses changes of maps that programs may only read
+/// (`record_func_map`).
+fn record_map(walk: &mut Walk<'_>, meta: &CallMeta) -> Result<()> {
+    let is_recorded = matches!(
+        meta.func,
+        TAIL_CALL
+            | MAP_LOOKUP_ELEM
+            | MAP_UPDATE_ELEM
+            | MAP_DELETE_ELEM
+            | MAP_PUSH_ELEM
+            | MAP_POP_ELEM
+            | MAP_PEEK_ELEM
+            | FOR_EACH_MAP_ELEM
+            | REDIRECT_MAP
+            | MAP_LOOKUP_PERCPU_ELEM
+    );
+    if !is_recorded {
+        return Ok(());
+    }
+    let Some((map, _)) = meta.map else {
+        return Err(Stop::Bug("expected map for helper call".into()));
+    };
+    let is_change = matches!(
+        meta.func,
+        MAP_DELETE_ELEM | MAP_UPDATE_ELEM | MAP_PUSH_ELEM | MAP_POP_ELEM
+    );
+    if is_change && !walk.env.maps[map].can_write() {
+        return Err(refuse!(walk, EACCES, Map, "write into map forbidden"));
+    }
+    let used = &mut walk.aux[walk.insn_idx as usize].map;
+    *used = match *used {
+        MapUse::None => MapUse::One(map),
+        MapUse::One(before) if before == map => MapUse::One(map),
+        MapUse::One(_) | MapUse::Several => MapUse::Several,
+    };
+    Ok(())
+}
+
+/// Notes the key of a tail call, so that it can become a direct jump
+/// (`record_func_key`).
+fn record_key(walk: &mut Walk<'_>, meta: &CallMeta) -> Result<()> {
+    if meta.func != TAIL_CALL {
+        return Ok(());
+    }
+    let map = meta.map.map(|(map, _)| map);
+    let Some(map) = map.filter(|map| walk.env.maps[*map].map_type() == 3) else {
+        return Err(refuse!(
+            walk,
+            EINVAL,
+            Map,
+            "expected prog array map for tail call"
+        ));
+    };
+    let max = u64::from(walk.env.maps[map].max_entries());
+    let reg = *walk.reg(Reg::R3);
+    let key = reg.num.as_const().filter(|_| reg.is_scalar());
+    let index = walk.insn_idx as usize;
+    let Some(key) = key.filter(|key| *key < max) else {
+        walk.aux[index].map_key |= KEY_POISON | KEY_SEEN;
+        return Ok(());
+    };
+    walk.mark_precise(Reg::R3)?;
+    let before = walk.aux[index].map_key;
+    if before & KEY_SEEN == 0 {
+        walk.aux[index].map_key = before & KEY_POISON | KEY_SEEN | key;
+    } else if before & KEY_POISON == 0 && before & !KEY_SEEN != key {
+        walk.aux[index].map_key = KEY_POISON | KEY_SEEN;
+    }
+    Ok(())
+}
+
+/// Releases the reference that an argument holds.
+fn release(walk: &mut Walk<'_>, meta: &CallMeta) -> Result<()> {
+    let Some(released) = meta.release else {
+        return Ok(());
+    };
+    if meta.func == KPTR_XCHG {
+        return Err(Stop::unsupported("kernel pointer in a map value"));
+    }
+    let is_released = match meta.ref_obj_id {
+        0 => walk.reg(released).is_null(),
+        id => reference::release(walk, id),
+    };
+    if is_released {
+        return Ok(());
+    }
+    let (id, name) = (meta.func, functions::name(meta.func));
+    Err(refuse!(
+        walk,
+        EINVAL,
+        Reference,
+        "func {name}#{id} reference has not been acquired before"
+    ))
+}
+
+/// Rules of single helpers, after the arguments are known to be good.
+fn apply_rules(walk: &mut Walk<'_>, meta: &CallMeta) -> Result<()> {
+    match meta.func {
+        TAIL_CALL => leak::check_resource_leak(walk, false, true, "tail_call"),
+        GET_LOCAL_STORAGE => {
+            if walk.reg(Reg::R2).is_null() {
+                return Ok(());
+            }
+            Err(refuse!(
+                walk,
+                EINVAL,
+                Argument,
+                "get_local_storage() doesn't support non-zero flags"
+            ))
+        }
+        FOR_EACH_MAP_ELEM => callback::push(walk, meta.subprog, Callback::MapElement),
+        TIMER_SET_CALLBACK => callback::push(walk, meta.subprog, Callback::Timer),
+        FIND_VMA => callback::push(walk, meta.subprog, Callback::FindVma),
+        USER_RINGBUF_DRAIN => callback::push(walk, meta.subprog, Callback::UserRingbuf),
+        LOOP => callback::push_loop(walk, meta.subprog),
+        SNPRINTF => constant::check_snprintf(walk),
+        SET_RETVAL if walk.env.program.kind() == ProgramType::Lsm => {
+            Err(Stop::unsupported("bpf_set_retval in LSM programs"))
+        }
+        DYNPTR_FROM_MEM | DYNPTR_DATA | DYNPTR_WRITE => Err(Stop::unsupported("dynptr")),
+        _ => Ok(()),
+    }
+}
+
+/// Checks that the program runs at the entry or exit of a function
+/// (`check_get_func_ip`).
+fn check_get_func_ip(walk: &mut Walk<'_>) -> Result<()> {
+    let name = functions::name(GET_FUNC_IP);
+    match walk.env.program.kind() {
+        ProgramType::Kprobe => Ok(()),
+        // BPF_TRACE_FENTRY, BPF_TRACE_FEXIT, BPF_MODIFY_RETURN
+        ProgramType::Tracing if matches!(walk.env.context.attach, 24..=26) => Ok(()),
+        ProgramType::Tracing => Err(refuse!(
+            walk,
+            ENOTSUPP,
+            Unavailable,
+            "func {name}#{GET_FUNC_IP} supported only for fentry/fexit/fmod_ret programs"
+        )),
+        kind => Err(refuse!(
+            walk,
+            ENOTSUPP,
+            Unavailable,
+            "func {name}#{GET_FUNC_IP} not supported for program type {}",
+            kind.number()
+        )),
+    }
+}

@@ -1,0 +1,86 @@
+//! What a program must not hold when it leaves, calls another program or may be ended.
+
+use spec::programs::ProgramType;
+
+use crate::state::ReferenceKind;
+use crate::walk::Walk;
+use crate::{Result, Stop, refuse, verbose};
+use isa::ebpf::Reg;
+
+/// Checks that no lock, section or reference is held (`check_resource_leak`); `what`
+/// begins the message.
+pub fn check_resource_leak(
+    walk: &mut Walk<'_>,
+    is_exception: bool,
+    check_lock: bool,
+    what: &str,
+) -> Result<()> {
+    if check_lock && walk.state.active_locks != 0 {
+        return Err(refuse!(
+            walk,
+            EINVAL,
+            Lock,
+            "{what} cannot be used inside bpf_spin_lock-ed region"
+        ));
+    }
+    if check_references(walk, is_exception).is_err() {
+        return Err(refuse!(
+            walk,
+            EINVAL,
+            Reference,
+            "{what} would lead to reference leak"
+        ));
+    }
+    let section = if !check_lock {
+        None
+    } else if walk.state.active_irq_id != 0 {
+        Some("bpf_local_irq_save-ed")
+    } else if walk.state.active_rcu_lock {
+        Some("bpf_rcu_read_lock-ed")
+    } else if walk.state.active_preempt_locks != 0 {
+        Some("bpf_preempt_disable-ed")
+    } else {
+        None
+    };
+    match section {
+        None => Ok(()),
+        Some(section) => Err(refuse!(
+            walk,
+            EINVAL,
+            Section,
+            "{what} cannot be used inside {section} region"
+        )),
+    }
+}
+
+/// Checks that no acquired reference is left, and logs those that are
+/// (`check_reference_leak`). Functions that return to a caller may keep them.
+pub fn check_references(walk: &mut Walk<'_>, is_exception: bool) -> std::result::Result<(), u32> {
+    if !is_exception && walk.frame().frameno != 0 {
+        return Ok(());
+    }
+    let returned = match walk.env.program.kind() {
+        ProgramType::StructOps if !is_exception => walk.reg(Reg::R0).ref_obj_id,
+        _ => 0,
+    };
+    let leaked: Vec<(u32, u32)> = walk
+        .state
+        .refs
+        .iter()
+        .filter(|found| found.kind == ReferenceKind::Pointer)
+        .filter(|found| returned == 0 || found.id != returned)
+        .map(|found| (found.id, found.insn_idx))
+        .collect();
+    for (id, insn) in &leaked {
+        verbose!(walk, "Unreleased reference id={id} alloc_insn={insn}\n");
+    }
+    match leaked.len() {
+        0 => Ok(()),
+        count => Err(count as u32),
+    }
+}
+
+/// The refusal of a prefixed check; kept apart so that callers may add to it.
+pub fn is_refusal(stop: &Stop) -> bool {
+    matches!(stop, Stop::Refused(_))
+}

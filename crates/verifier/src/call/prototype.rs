@@ -1,0 +1,476 @@
+//! Arguments of subprograms by their BTF: what a global function may be called with,
+//! and what it is verified with (`btf_prepare_func_args` in kernel/bpf/btf.c).
+//!
+//! Declaration tags `arg:ctx`, `arg:trusted`, `arg:untrusted`, `arg:nonnull`,
+//! `arg:nullable` and `arg:arena` take precedence over the type. A refusal of a
+//! static function is silent: its BTF merely counts as unreliable. Complexity:
+//! linear in the types of the blob for each argument that is asked about.
+
+use btf::{Btf, Kind, Linkage, Shape, Type, TypeId};
+
+/// The most arguments in registers.
+const MAX_ARGS: usize = 5;
+
+/// What an argument of a subprogram is by its BTF.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SubprogArg {
+    /// A number.
+    Scalar,
+    /// The context of the program.
+    Ctx,
+    /// Memory of so many bytes.
+    Mem {
+        /// Bytes.
+        size: u32,
+        /// True if it may be null.
+        nullable: bool,
+    },
+    /// Memory that is read with faults handled.
+    UntrustedMem,
+    /// A kernel object of this type of vmlinux.
+    Btf {
+        /// The type.
+        id: TypeId,
+        /// True for `arg:trusted`, false for `arg:untrusted`.
+        trusted: bool,
+        /// True if it may be null.
+        nullable: bool,
+    },
+    /// A pointer into the arena, or a number.
+    Arena,
+    /// A dynptr.
+    Dynptr,
+}
+
+/// Why a prototype is of no use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PrototypeError {
+    /// The error number, positive.
+    pub errno: i32,
+    /// Lines of the log, without the last line feed; empty where the kernel is silent.
+    pub message: String,
+}
+
+/// What is asked: the function and the program around it.
+pub(super) struct Question<'a> {
+    /// The BTF of the program.
+    pub btf: &'a Btf<'a>,
+    /// The types of vmlinux.
+    pub vmlinux: Option<&'a Btf<'a>>,
+    /// The function's entry in func_info.
+    pub func: TypeId,
+    /// The number of the subprogram.
+    pub subprog: u32,
+    /// The program type, by number.
+    pub prog_type: u32,
+    /// The expected attach type, by number.
+    pub attach_type: u32,
+}
+
+const EINVAL: i32 = 22;
+const EFAULT: i32 = 14;
+const ENOENT: i32 = 2;
+const ESRCH: i32 = 3;
+const EOPNOTSUPP: i32 = 95;
+
+const TAG_CTX: u32 = 1;
+const TAG_NONNULL: u32 = 2;
+const TAG_TRUSTED: u32 = 4;
+const TAG_UNTRUSTED: u32 = 8;
+const TAG_NULLABLE: u32 = 16;
+const TAG_ARENA: u32 = 32;
+
+const KPROBE: u32 = 2;
+const TRACEPOINT: u32 = 5;
+const PERF_EVENT: u32 = 7;
+const RAW_TRACEPOINT: u32 = 17;
+const RAW_TRACEPOINT_WRITABLE: u32 = 24;
+const TRACING: u32 = 26;
+const STRUCT_OPS: u32 = 27;
+const EXT: u32 = 28;
+const LSM: u32 = 29;
+const SYSCALL: u32 = 31;
+
+fn fail<T>(errno: i32, message: impl Into<String>) -> Result<T, PrototypeError> {
+    Err(PrototypeError {
+        errno,
+        message: message.into(),
+    })
+}
+
+impl Question<'_> {
+    /// The arguments of the function.
+    pub(super) fn arguments(&self) -> Result<Vec<SubprogArg>, PrototypeError> {
+        let not_a_func = format!("BTF of func#{} doesn't point to KIND_FUNC", self.subprog);
+        let Some(func_type) = self.btf.get(self.func) else {
+            return fail(EFAULT, not_a_func);
+        };
+        let Shape::Func(func) = func_type.shape() else {
+            return fail(EFAULT, not_a_func);
+        };
+        let is_global = func.linkage == Linkage::GLOBAL;
+        let name = func_type.name();
+        let Some(Shape::Proto(proto)) = self.btf.get(func.proto).map(|ty| ty.shape()) else {
+            return fail(EFAULT, format!("Invalid type of function {name}()"));
+        };
+        let count = proto.params().len();
+        if count > MAX_ARGS {
+            let message =
+                format!("Global function {name}() with {count} > {MAX_ARGS} args. Buggy compiler.");
+            return fail(EINVAL, if is_global { message } else { String::new() });
+        }
+        if !self.is_number(proto.returns) {
+            let message = format!(
+                "Global function {name}() doesn't return scalar. Only those are supported."
+            );
+            return fail(EINVAL, if is_global { message } else { String::new() });
+        }
+        let mut arguments = Vec::with_capacity(count);
+        for (index, param) in proto.params().enumerate() {
+            let tags = self.tags(index, is_global)?;
+            arguments.push(self.argument(param.ty, index, tags, is_global, &func_type)?);
+        }
+        Ok(arguments)
+    }
+
+    /// The type below all modifiers.
+    fn strip(&self, id: TypeId) -> TypeId {
+        self.btf.skip_modifiers(id).unwrap_or(TypeId::VOID)
+    }
+
+    fn is_number(&self, id: TypeId) -> bool {
+        let kind = self.btf.at(self.strip(id)).kind();
+        matches!(kind, Kind::Int | Kind::Enum | Kind::Enum64)
+    }
+
+    /// The tags of argument `index`.
+    fn tags(&self, index: usize, is_global: bool) -> Result<u32, PrototypeError> {
+        let mut tags = 0;
+        for ty in self.btf.of_kind(Kind::DeclTag) {
+            let Shape::DeclTag(tag) = ty.shape() else {
+                continue;
+            };
+            if tag.target != self.func || tag.component != index as i32 {
+                continue;
+            }
+            let name = ty.name();
+            let Some(tag) = name.as_bytes().strip_prefix(b"arg:") else {
+                continue;
+            };
+            if !is_global {
+                let message = format!("arg#{index} type tag is not supported in static functions");
+                return fail(EOPNOTSUPP, message);
+            }
+            tags |= match tag {
+                b"ctx" => TAG_CTX,
+                b"trusted" => TAG_TRUSTED,
+                b"untrusted" => TAG_UNTRUSTED,
+                b"nonnull" => TAG_NONNULL,
+                b"nullable" => TAG_NULLABLE,
+                b"arena" => TAG_ARENA,
+                _ => {
+                    let message = format!("arg#{index} has unsupported set of tags");
+                    return fail(EOPNOTSUPP, message);
+                }
+            };
+        }
+        Ok(tags)
+    }
+
+    fn argument(
+        &self,
+        ty: TypeId,
+        index: usize,
+        tags: u32,
+        is_global: bool,
+        func: &Type<'_>,
+    ) -> Result<SubprogArg, PrototypeError> {
+        let stripped = self.btf.at(self.strip(ty));
+        let Shape::Ptr(target) = stripped.shape() else {
+            if tags != 0 {
+                let message = format!("arg#{index} has pointer tag, but is not a pointer type");
+                return fail(EINVAL, message);
+            }
+            if self.is_number(ty) {
+                return Ok(SubprogArg::Scalar);
+            }
+            let message = format!(
+                "Arg#{index} type {} in {}() is not supported yet.",
+                kind_name(stripped.kind()),
+                func.name()
+            );
+            return fail(EINVAL, if is_global { message } else { String::new() });
+        };
+        let bad_tags = || {
+            fail(
+                EINVAL,
+                format!("arg#{index} has invalid combination of tags"),
+            )
+        };
+        if tags & TAG_CTX != 0 || self.is_context(target, index)? {
+            if tags & !TAG_CTX != 0 {
+                return bad_tags();
+            }
+            if tags & TAG_CTX != 0 {
+                self.check_context(target, index)?;
+            }
+            return Ok(SubprogArg::Ctx);
+        }
+        if self.is_dynptr(target) {
+            if tags != 0 {
+                return bad_tags();
+            }
+            return Ok(SubprogArg::Dynptr);
+        }
+        if tags & TAG_TRUSTED != 0 {
+            if tags & TAG_NONNULL != 0 {
+                return bad_tags();
+            }
+            return Ok(SubprogArg::Btf {
+                id: self.kernel_type(target, index)?,
+                trusted: true,
+                nullable: tags & TAG_NULLABLE != 0,
+            });
+        }
+        if tags & TAG_UNTRUSTED != 0 {
+            if tags & !TAG_UNTRUSTED != 0 {
+                let message =
+                    format!("arg#{index} untrusted cannot be combined with any other tags");
+                return fail(EINVAL, message);
+            }
+            let pointee = self.btf.at(self.strip(target));
+            if matches!(pointee.kind(), Kind::Void) || self.is_primitive(&pointee) {
+                return Ok(SubprogArg::UntrustedMem);
+            }
+            return Ok(SubprogArg::Btf {
+                id: self.kernel_type(target, index)?,
+                trusted: false,
+                nullable: false,
+            });
+        }
+        if tags & TAG_ARENA != 0 {
+            if tags & !TAG_ARENA != 0 {
+                let message = format!("arg#{index} arena cannot be combined with any other tags");
+                return fail(EINVAL, message);
+            }
+            return Ok(SubprogArg::Arena);
+        }
+        if !is_global {
+            return fail(EINVAL, "");
+        }
+        if tags & TAG_NULLABLE != 0 {
+            return bad_tags();
+        }
+        let pointee = self.btf.at(self.strip(target));
+        let Some(size) = self.btf.size_of(pointee.id()) else {
+            let message = format!(
+                "arg#{index} reference type('{} {}') size cannot be determined: -22",
+                kind_name(pointee.kind()),
+                pointee.name()
+            );
+            return fail(EINVAL, message);
+        };
+        Ok(SubprogArg::Mem {
+            size,
+            nullable: tags & TAG_NONNULL == 0,
+        })
+    }
+
+    fn is_primitive(&self, ty: &Type<'_>) -> bool {
+        match ty.shape() {
+            Shape::Int(int) => matches!(int.size, 1 | 2 | 4 | 8),
+            Shape::Enum(_) => true,
+            _ => false,
+        }
+    }
+
+    fn is_dynptr(&self, target: TypeId) -> bool {
+        let ty = self.btf.at(self.strip(target));
+        let fits = match ty.shape() {
+            Shape::Struct(_) | Shape::Union(_) => true,
+            Shape::Fwd(_) => !ty.flag(),
+            _ => false,
+        };
+        fits && ty.name() == "bpf_dynptr"
+    }
+
+    /// True for the typedef that kprobe programs may name instead of a structure.
+    fn is_user_regs(&self, target: TypeId) -> bool {
+        let mut ty = self.btf.at(target);
+        for _ in 0..self.btf.len() {
+            if ty.kind() == Kind::Typedef || !ty.kind().is_modifier() {
+                break;
+            }
+            ty = self.btf.at(ty.referred().unwrap_or(TypeId::VOID));
+        }
+        ty.kind() == Kind::Typedef && ty.name() == "bpf_user_pt_regs_t"
+    }
+
+    /// True if the target has the name of the program type's context.
+    fn is_context(&self, target: TypeId, index: usize) -> Result<bool, PrototypeError> {
+        if self.prog_type == KPROBE && self.is_user_regs(target) {
+            return Ok(true);
+        }
+        let ty = self.btf.at(self.strip(target));
+        if !matches!(ty.kind(), Kind::Struct | Kind::Union) {
+            return Ok(false);
+        }
+        let _ = index;
+        let name = ty.name();
+        let context = context_name(self.prog_type);
+        Ok(match context {
+            Context::Struct(context) => name == *context || is_projection(context, name.as_bytes()),
+            Context::UserRegs => name == "bpf_user_pt_regs_t" || name == "pt_regs",
+            Context::Unnamed => false,
+        })
+    }
+
+    /// Checks the target of an argument tagged `arg:ctx`.
+    fn check_context(&self, target: TypeId, index: usize) -> Result<(), PrototypeError> {
+        let takes_regs = matches!(self.prog_type, KPROBE | PERF_EVENT);
+        if takes_regs && self.is_user_regs(target) {
+            return Ok(());
+        }
+        let ty = self.btf.at(self.strip(target));
+        if ty.kind() == Kind::Void {
+            return Ok(());
+        }
+        let name = ty.name();
+        if name.is_empty() {
+            return fail(EINVAL, format!("arg#{index} type doesn't have a name"));
+        }
+        let is_struct = ty.kind() == Kind::Struct;
+        let is_u64 = matches!(ty.shape(), Shape::Int(int) if int.size == 8);
+        let fits = match self.prog_type {
+            KPROBE | PERF_EVENT => is_struct && name == "pt_regs",
+            RAW_TRACEPOINT | RAW_TRACEPOINT_WRITABLE => is_u64,
+            TRACING => match self.attach_type {
+                // BPF_TRACE_RAW_TP
+                23 => is_u64 || is_struct && name == "bpf_raw_tracepoint_args",
+                // BPF_TRACE_FENTRY, BPF_TRACE_FEXIT, BPF_MODIFY_RETURN
+                24..=26 => is_u64,
+                // BPF_TRACE_ITER
+                28 => is_struct && name.as_bytes().starts_with(b"bpf_iter__"),
+                _ => false,
+            },
+            LSM | STRUCT_OPS => is_u64,
+            TRACEPOINT | SYSCALL | EXT => true,
+            _ => false,
+        };
+        if fits {
+            return Ok(());
+        }
+        let wanted = match context_name(self.prog_type) {
+            Context::Struct(name) => name,
+            Context::UserRegs => "pt_regs",
+            Context::Unnamed => {
+                return fail(EINVAL, format!("arg#{index} should be void pointer"));
+            }
+        };
+        if is_struct && name == *wanted {
+            return Ok(());
+        }
+        fail(EINVAL, format!("arg#{index} should be `struct {wanted} *`"))
+    }
+
+    /// The one type of vmlinux with the name and kind of the target.
+    fn kernel_type(&self, target: TypeId, index: usize) -> Result<TypeId, PrototypeError> {
+        let ty = self.btf.at(self.strip(target));
+        let name = ty.name();
+        let what = format!(
+            "arg#{index} reference type('{} {name}')",
+            kind_name(ty.kind())
+        );
+        let essential = essential_name(name.as_bytes());
+        let found: Vec<TypeId> = self
+            .vmlinux
+            .into_iter()
+            .flat_map(|vmlinux| vmlinux.find_all(ty.kind(), essential))
+            .map(|ty| ty.id())
+            .collect();
+        match found[..] {
+            [id] => Ok(id),
+            [] => fail(ENOENT, format!("{what} has no matches")),
+            _ => fail(ESRCH, format!("{what} is ambiguous")),
+        }
+    }
+}
+
+/// The name before a flavour (`___suffix`).
+fn essential_name(name: &[u8]) -> &[u8] {
+    let flavour = (1..name.len().saturating_sub(3))
+        .rev()
+        .find(|&at| name[at - 1] != b'_' && &name[at..at + 3] == b"___" && name[at + 3] != b'_');
+    match flavour {
+        Some(at) => &name[..at],
+        None => name,
+    }
+}
+
+/// Contexts that BTF may name differently: `__sk_buff` is a projection of `sk_buff`.
+fn is_projection(context: &str, name: &[u8]) -> bool {
+    match context {
+        "__sk_buff" => name == b"sk_buff",
+        "xdp_md" => name == b"xdp_buff",
+        "bpf_sock" => name == b"sock",
+        _ => false,
+    }
+}
+
+/// What names a program type's context.
+enum Context {
+    /// A structure.
+    Struct(&'static str),
+    /// `bpf_user_pt_regs_t`, which is `struct pt_regs`.
+    UserRegs,
+    /// Nothing: `void *` or a number.
+    Unnamed,
+}
+
+/// The context of a program type (include/linux/bpf_types.h).
+fn context_name(prog_type: u32) -> Context {
+    Context::Struct(match prog_type {
+        1 | 3 | 4 | 8 | 10 | 11 | 12 | 14 | 19 | 22 => "__sk_buff",
+        6 => "xdp_md",
+        9 => "bpf_sock",
+        13 => "bpf_sock_ops",
+        16 => "sk_msg_md",
+        KPROBE => return Context::UserRegs,
+        PERF_EVENT => "bpf_perf_event_data",
+        RAW_TRACEPOINT | RAW_TRACEPOINT_WRITABLE => "bpf_raw_tracepoint_args",
+        15 => "bpf_cgroup_dev_ctx",
+        18 => "bpf_sock_addr",
+        21 => "sk_reuseport_md",
+        23 => "bpf_sysctl",
+        25 => "bpf_sockopt",
+        30 => "bpf_sk_lookup",
+        32 => "bpf_nf_ctx",
+        _ => return Context::Unnamed,
+    })
+}
+
+/// The name of a kind in messages of the kernel.
+pub fn kind_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Void => "UNKNOWN",
+        Kind::Int => "INT",
+        Kind::Ptr => "PTR",
+        Kind::Array => "ARRAY",
+        Kind::Struct => "STRUCT",
+        Kind::Union => "UNION",
+        Kind::Enum => "ENUM",
+        Kind::Fwd => "FWD",
+        Kind::Typedef => "TYPEDEF",
+        Kind::Volatile => "VOLATILE",
+        Kind::Const => "CONST",
+        Kind::Restrict => "RESTRICT",
+        Kind::Func => "FUNC",
+        Kind::FuncProto => "FUNC_PROTO",
+        Kind::Var => "VAR",
+        Kind::Datasec => "DATASEC",
+        Kind::Float => "FLOAT",
+        Kind::DeclTag => "DECL_TAG",
+        Kind::TypeTag => "TYPE_TAG",
+        Kind::Enum64 => "ENUM64",
+    }
+}

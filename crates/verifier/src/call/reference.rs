@@ -1,0 +1,75 @@
+//! References that calls acquire and release, and held locks.
+
+use crate::state::{LockOwner, Reference, ReferenceKind};
+use crate::walk::Walk;
+
+/// Acquires a reference and returns its identity (`acquire_reference`).
+pub fn acquire(walk: &mut Walk<'_>) -> u32 {
+    let id = walk.new_id();
+    let insn_idx = walk.insn_idx;
+    walk.state.refs.push(Reference {
+        kind: ReferenceKind::Pointer,
+        id,
+        insn_idx,
+        owner: LockOwner::None,
+    });
+    id
+}
+
+/// Gives up a reference without touching registers; false if it is not held
+/// (`release_reference_nomark`).
+pub fn release_only(walk: &mut Walk<'_>, id: u32) -> bool {
+    let is_it = |found: &Reference| found.kind == ReferenceKind::Pointer && found.id == id;
+    match walk.state.refs.iter().position(is_it) {
+        Some(index) => {
+            walk.state.refs.remove(index);
+            true
+        }
+        None => false,
+    }
+}
+
+/// Gives up a reference and invalidates all registers that hold it
+/// (`release_reference`); false if it is not held.
+pub fn release(walk: &mut Walk<'_>, id: u32) -> bool {
+    if !release_only(walk, id) {
+        return false;
+    }
+    crate::mem::invalidate_where(walk, |reg| reg.ref_obj_id == id);
+    true
+}
+
+/// Takes a lock (`acquire_lock_state`).
+pub fn acquire_lock(walk: &mut Walk<'_>, kind: ReferenceKind, id: u32, owner: LockOwner) {
+    let insn_idx = walk.insn_idx;
+    let state = &mut walk.state;
+    state.refs.push(Reference {
+        kind,
+        id,
+        insn_idx,
+        owner,
+    });
+    state.active_locks += 1;
+    state.active_lock_id = id;
+    state.active_lock_owner = owner;
+}
+
+/// Gives a lock back; the one taken before becomes the innermost
+/// (`release_lock_state`). False if it is not held.
+pub fn release_lock(walk: &mut Walk<'_>, kind: ReferenceKind, id: u32, owner: LockOwner) -> bool {
+    let state = &mut walk.state;
+    let is_it = |found: &Reference| found.kind == kind && found.id == id && found.owner == owner;
+    let Some(index) = state.refs.iter().position(is_it) else {
+        return false;
+    };
+    let before = state.refs[..index]
+        .iter()
+        .rev()
+        .find(|found| found.kind.is_lock());
+    let (id, owner) = before.map_or((0, LockOwner::None), |lock| (lock.id, lock.owner));
+    state.refs.remove(index);
+    state.active_locks -= 1;
+    state.active_lock_id = id;
+    state.active_lock_owner = owner;
+    true
+}

@@ -1,0 +1,152 @@
+//! The value in r0 after a helper call.
+
+use isa::ebpf::Reg;
+use spec::registry::{HelperProto, RetBase};
+
+use super::args::{CallMeta, is_plain_array};
+use super::functions::{self, *};
+use super::reference;
+use crate::mem::registers::{set_reg, set_unknown};
+use crate::resolve::FieldKind;
+use crate::state::{RegKind, RegState, TypeFlags, TypeRef};
+use crate::walk::Walk;
+use crate::{Result, Stop, refuse};
+
+/// Largest error number (`MAX_ERRNO`).
+const MAX_ERRNO: i32 = 4095;
+
+/// Puts the result of a helper into r0.
+pub(super) fn set_result(walk: &mut Walk<'_>, proto: &HelperProto, meta: &CallMeta) -> Result<()> {
+    let mut flags = proto.ret.flags;
+    let id = meta.func;
+    let mut result = match proto.ret.base {
+        RetBase::Integer => {
+            set_unknown(walk, Reg::R0);
+            if proto.ret.flags.is_empty() {
+                refine(walk, meta);
+            }
+            return check_single_reference(walk, meta);
+        }
+        RetBase::Void => return Ok(()),
+        RetBase::PtrToMapValue => {
+            let Some((map, uid)) = meta.map else {
+                return Err(Stop::Bug("map value without map".into()));
+            };
+            let info = &walk.env.maps[map];
+            let is_found = id == MAP_LOOKUP_ELEM
+                && is_plain_array(info.map_type())
+                && (0..i64::from(info.max_entries())).contains(&meta.const_key);
+            if is_found {
+                flags = flags.without(TypeFlags::PTR_MAYBE_NULL);
+            }
+            let has_lock =
+                info.record().has(FieldKind::SpinLock) || info.record().has(FieldKind::ResSpinLock);
+            let mut result = RegState::pointer(RegKind::MapValue { map, uid }, flags);
+            if has_lock && !result.may_be_null() {
+                result.id = walk.new_id();
+            }
+            result
+        }
+        RetBase::PtrToSocket => RegState::pointer(RegKind::Socket, flags),
+        RetBase::PtrToSockCommon => RegState::pointer(RegKind::SockCommon, flags),
+        RetBase::PtrToTcpSock => RegState::pointer(RegKind::TcpSock, flags),
+        RetBase::PtrToMem => {
+            let kind = RegKind::Mem {
+                size: meta.mem_size,
+                dynptr_id: 0,
+            };
+            RegState::pointer(kind, flags)
+        }
+        RetBase::PtrToMemOrBtfId => of_object(walk, meta, flags)?,
+        RetBase::PtrToBtfId => {
+            let Some(ty) = &proto.ret_btf else {
+                return Err(refuse!(
+                    walk,
+                    EINVAL,
+                    Btf,
+                    "invalid return type {} of func {}#{id}",
+                    proto.ret.base as u32,
+                    functions::name(id)
+                ));
+            };
+            let ty = TypeRef {
+                btf: TypeRef::VMLINUX,
+                id: ty.btf_id,
+            };
+            RegState::pointer(RegKind::BtfId { ty }, flags)
+        }
+    };
+    if result.may_be_null() {
+        result.id = walk.new_id();
+    }
+    let map_type = meta.map.map(|(map, _)| walk.env.maps[map].map_type());
+    if is_ptr_cast(id) {
+        result.ref_obj_id = meta.ref_obj_id;
+    } else if is_acquire(id, map_type) {
+        let reference = reference::acquire(walk);
+        result.id = reference;
+        result.ref_obj_id = reference;
+    }
+    set_reg(walk, Reg::R0, result);
+    Ok(())
+}
+
+/// Numbers carry a reference only in calls that cast one, which return pointers.
+fn check_single_reference(walk: &mut Walk<'_>, meta: &CallMeta) -> Result<()> {
+    let map_type = meta.map.map(|(map, _)| walk.env.maps[map].map_type());
+    if is_acquire(meta.func, map_type) {
+        return Err(Stop::Bug("a number carries a reference".into()));
+    }
+    Ok(())
+}
+
+/// The object or memory behind a per-CPU pointer.
+fn of_object(walk: &Walk<'_>, meta: &CallMeta, flags: TypeFlags) -> Result<RegState> {
+    let (Some(ty), Some(vmlinux)) = (meta.object, walk.env.vmlinux) else {
+        return Err(Stop::unsupported("per-CPU object without vmlinux BTF"));
+    };
+    let id = btf::TypeId(ty.id);
+    let target = vmlinux.skip_modifiers(id).unwrap_or(btf::TypeId::VOID);
+    let is_struct = vmlinux.at(target).kind().is_composite();
+    if is_struct {
+        let flags = flags.without(TypeFlags::MEM_RDONLY);
+        return Ok(RegState::pointer(RegKind::BtfId { ty }, flags));
+    }
+    let Some(size) = vmlinux.size_of(target) else {
+        return Err(Stop::unsupported("per-CPU object without size"));
+    };
+    let kind = RegKind::Mem { size, dynptr_id: 0 };
+    Ok(RegState::pointer(kind, flags))
+}
+
+/// Bounds of the numbers that some helpers return (`do_refine_retval_range`).
+fn refine(walk: &mut Walk<'_>, meta: &CallMeta) {
+    let cpus = walk.env.cpus;
+    let num = &mut walk.reg_mut(Reg::R0).num;
+    match meta.func {
+        GET_STACK
+        | GET_TASK_STACK
+        | PROBE_READ_STR
+        | PROBE_READ_KERNEL_STR
+        | PROBE_READ_USER_STR => {
+            num.smax = meta.max_size as i64;
+            num.s32_max = meta.max_size as i32;
+            num.smin = (-MAX_ERRNO).into();
+            num.s32_min = -MAX_ERRNO;
+            num.sync();
+        }
+        GET_SMP_PROCESSOR_ID => {
+            let last = cpus.saturating_sub(1);
+            num.umin = 0;
+            num.umax = last.into();
+            num.smin = 0;
+            num.smax = last.into();
+            num.u32_min = 0;
+            num.u32_max = last;
+            num.s32_min = 0;
+            num.s32_max = last as i32;
+            num.sync();
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,324 @@
+//! Calls of subprograms, and what a function is verified with on its own.
+
+use std::rc::Rc;
+
+use isa::ebpf::Reg;
+use spec::programs::ProgramType;
+use spec::registry::{ArgBase, ArgType};
+
+use super::args::{check_offset, check_reg_type};
+use super::clear_caller_saved;
+use super::prototype::{Question, SubprogArg};
+use crate::mem::helper_mem::check_global_mem;
+use crate::mem::packet;
+use crate::mem::registers::set_unknown;
+use crate::state::{Frame, MAX_CALL_FRAMES, RegKind, RegState, TypeFlags, TypeRef};
+use crate::walk::{Outcome, Walk};
+use crate::{Result, Stop, log, refuse, verbose};
+
+const REGS: [Reg; 5] = [Reg::R1, Reg::R2, Reg::R3, Reg::R4, Reg::R5];
+
+/// Checks a call of a subprogram: enters a static one, assumes a global one to be good
+/// (`check_func_call`).
+pub(super) fn check_func_call(walk: &mut Walk<'_>, off: i32) -> Result<Outcome> {
+    let target = i64::from(walk.insn_idx) + i64::from(off) + 1;
+    let subprogs = &walk.facts.subprogs;
+    let found = subprogs
+        .binary_search_by_key(&target, |subprog| subprog.start.into())
+        .map_err(|_| Stop::Bug(format!("no subprogram at {target}")))?;
+    let subprog = found as u32;
+    let fits = check_args_by_btf(walk, subprog)?;
+    let facts = &walk.facts.subprogs[found];
+    if !facts.is_global {
+        return enter(walk, subprog);
+    }
+    if walk.state.active_locks != 0 {
+        verbose!(
+            walk,
+            "global function calls are not allowed while holding a lock,\n"
+        );
+        return Err(refuse!(walk, EINVAL, Lock, "use static function instead"));
+    }
+    let state = &walk.state;
+    let must_not_sleep = state.active_rcu_lock
+        || state.active_preempt_locks != 0
+        || state.active_irq_id != 0
+        || !state.in_sleepable;
+    if facts.might_sleep && must_not_sleep {
+        verbose!(
+            walk,
+            "global functions that may sleep are not allowed in non-sleepable context,\ni.e., in a RCU/IRQ/preempt-disabled section, or in\n"
+        );
+        return Err(refuse!(
+            walk,
+            EINVAL,
+            Section,
+            "a non-sleepable BPF program context"
+        ));
+    }
+    let name = &facts.name;
+    if fits.is_err() {
+        return Err(refuse!(
+            walk,
+            EINVAL,
+            Argument,
+            "Caller passes invalid args into func#{subprog} ('{name}')"
+        ));
+    }
+    verbose!(
+        walk,
+        "Func#{subprog} ('{name}') is global and assumed valid.\n"
+    );
+    if facts.changes_pkt_data {
+        packet::clear_pointers(walk);
+    }
+    walk.subprogs[found].called = true;
+    clear_caller_saved(walk)?;
+    set_unknown(walk, Reg::R0);
+    walk.mark_scratched(Reg::R0);
+    Ok(Outcome::Next)
+}
+
+/// Refuses a call chain that is too deep.
+pub(super) fn check_frame_limit(walk: &mut Walk<'_>) -> Result<()> {
+    let curframe = walk.state.curframe;
+    if curframe + 1 < MAX_CALL_FRAMES {
+        return Ok(());
+    }
+    Err(refuse!(
+        walk,
+        E2BIG,
+        Limit,
+        "the call stack of {} frames is too deep",
+        curframe + 2
+    ))
+}
+
+/// Enters a frame for a static function.
+fn enter(walk: &mut Walk<'_>, subprog: u32) -> Result<Outcome> {
+    check_frame_limit(walk)?;
+    let curframe = walk.state.curframe;
+    let mut frame = Frame::new(walk.insn_idx as i32, curframe as u32 + 1, subprog);
+    frame.regs[1..6].copy_from_slice(&walk.frame().regs[1..6]);
+    clear_caller_saved(walk)?;
+    walk.state.push_frame(frame);
+    walk.live.reset_callchain();
+    let start = walk.facts.subprogs[subprog as usize].start;
+    if walk.sink.walks() {
+        let env = walk.env;
+        verbose!(walk, "caller:\n");
+        log::print_verifier_state(env, &mut walk.sink, &walk.state, curframe, true);
+        verbose!(walk, "callee:\n");
+        log::print_verifier_state(env, &mut walk.sink, &walk.state, curframe + 1, true);
+    }
+    walk.mark_scratched(Reg::R0);
+    Ok(Outcome::Jump(start))
+}
+
+/// Why the arguments of a call do not fit the function's BTF.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Misfit;
+
+/// Checks the arguments of a call against the BTF of the function
+/// (`btf_check_subprog_call`). A misfit makes the BTF unreliable from then on.
+pub(super) fn check_args_by_btf(
+    walk: &mut Walk<'_>,
+    subprog: u32,
+) -> Result<std::result::Result<(), Misfit>> {
+    let index = subprog as usize;
+    if walk.env.program.func_info().is_empty() || walk.subprogs[index].unreliable {
+        return Ok(Err(Misfit));
+    }
+    let fits = match arguments(walk, subprog) {
+        Err(Stop::Refused(refusal)) if refusal.errno == crate::errno::EFAULT => {
+            return Err(Stop::Refused(refusal));
+        }
+        Err(Stop::Refused(_)) => Err(Misfit),
+        Err(stop) => return Err(stop),
+        Ok(args) => match match_args(walk, &args) {
+            Ok(()) => Ok(()),
+            Err(Stop::Refused(_)) => Err(Misfit),
+            Err(stop) if walk.facts.subprogs[index].is_global => return Err(stop),
+            Err(_) => Err(Misfit),
+        },
+    };
+    if fits.is_err() {
+        walk.subprogs[index].unreliable = true;
+    }
+    Ok(fits)
+}
+
+/// The arguments of a subprogram by its BTF, computed once.
+fn arguments(walk: &mut Walk<'_>, subprog: u32) -> Result<Rc<[SubprogArg]>> {
+    if let Some(args) = &walk.subprogs[subprog as usize].args {
+        return Ok(Rc::clone(args));
+    }
+    let env = walk.env;
+    let func = env.program.func_info().get(subprog as usize);
+    let (Some(func), Some(btf)) = (func, env.program.btf()) else {
+        return Err(Stop::Bug("func_info undefined".into()));
+    };
+    let question = Question {
+        btf,
+        vmlinux: env.vmlinux,
+        func: func.type_id,
+        subprog,
+        prog_type: env.context.kind.number(),
+        attach_type: env.context.attach,
+    };
+    match question.arguments() {
+        Ok(args) => {
+            let args: Rc<[SubprogArg]> = args.into();
+            walk.subprogs[subprog as usize].args = Some(Rc::clone(&args));
+            Ok(args)
+        }
+        Err(error) => {
+            if !error.message.is_empty() {
+                verbose!(walk, "{}\n", error.message);
+            }
+            Err(Stop::refusal(
+                error.errno,
+                crate::RefusalKind::Btf,
+                Some(walk.insn_idx),
+                format_args!("{}", error.message),
+            ))
+        }
+    }
+}
+
+/// Checks registers against the arguments of a function (`btf_check_func_arg_match`).
+fn match_args(walk: &mut Walk<'_>, args: &[SubprogArg]) -> Result<()> {
+    for (index, (arg, ptr)) in args.iter().zip(REGS).enumerate() {
+        let reg = *walk.reg(ptr);
+        let number = ptr.number();
+        match *arg {
+            SubprogArg::Scalar => {
+                if !reg.is_scalar() {
+                    return Err(refuse!(walk, EINVAL, Argument, "R{number} is not a scalar"));
+                }
+            }
+            SubprogArg::UntrustedMem | SubprogArg::Btf { trusted: false, .. } => {}
+            SubprogArg::Ctx => {
+                check_offset(walk, ptr, None)?;
+                if reg.type_code() != RegKind::Ctx.number() {
+                    return Err(refuse!(
+                        walk,
+                        EINVAL,
+                        Argument,
+                        "arg#{index} expects pointer to ctx"
+                    ));
+                }
+            }
+            SubprogArg::Mem { size, nullable } => {
+                check_offset(walk, ptr, None)?;
+                check_global_mem(walk, ptr, size)?;
+                if !nullable && reg.may_be_null() {
+                    return Err(refuse!(
+                        walk,
+                        EINVAL,
+                        MaybeNull,
+                        "arg#{index} is expected to be non-NULL"
+                    ));
+                }
+            }
+            SubprogArg::Arena => {
+                if reg.kind != RegKind::Arena && !reg.is_scalar() {
+                    return Err(refuse!(
+                        walk,
+                        EINVAL,
+                        Argument,
+                        "R{number} is not a pointer to arena or scalar."
+                    ));
+                }
+            }
+            SubprogArg::Dynptr => return Err(Stop::unsupported("dynptr as an argument")),
+            SubprogArg::Btf {
+                id,
+                trusted: true,
+                nullable,
+            } => {
+                if reg.is_null() && nullable {
+                    continue;
+                }
+                let mut flags = TypeFlags::PTR_TRUSTED;
+                if nullable {
+                    flags = flags.with(TypeFlags::PTR_MAYBE_NULL);
+                }
+                let arg = ArgType::new(ArgBase::PtrToBtfId, flags);
+                check_reg_type(walk, ptr, arg, Some(id.0), 0)?;
+                check_offset(walk, ptr, Some(arg))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Sets the registers that a function is verified with: the context for the main
+/// function, what BTF says for any other (in `do_check_common`).
+pub fn set_up_entry_args(walk: &mut Walk<'_>, subprog: u32) -> Result<()> {
+    let is_ext = walk.env.program.kind() == ProgramType::Ext;
+    if subprog == 0 && !is_ext {
+        if !walk.env.program.func_info().is_empty() {
+            let is_plain = matches!(arguments(walk, 0).as_deref(), Ok([SubprogArg::Ctx]));
+            if !is_plain {
+                walk.subprogs[0].unreliable = true;
+            }
+        }
+        *walk.reg_mut(Reg::R1) = RegState::pointer(RegKind::Ctx, TypeFlags::NONE);
+        return Ok(());
+    }
+    let name = &walk.facts.subprogs[subprog as usize].name;
+    verbose!(walk, "Validating {name}() func#{subprog}...\n");
+    let args = arguments(walk, subprog)?;
+    for (arg, ptr) in args.iter().zip(REGS) {
+        let value = entry_value(walk, *arg)?;
+        *walk.reg_mut(ptr) = value;
+    }
+    Ok(())
+}
+
+/// What an argument is on entry.
+fn entry_value(walk: &mut Walk<'_>, arg: SubprogArg) -> Result<RegState> {
+    Ok(match arg {
+        SubprogArg::Scalar | SubprogArg::Arena => RegState::UNKNOWN,
+        SubprogArg::Ctx => RegState::pointer(RegKind::Ctx, TypeFlags::NONE),
+        SubprogArg::Mem { size, nullable } => {
+            let kind = RegKind::Mem { size, dynptr_id: 0 };
+            if !nullable {
+                return Ok(RegState::pointer(kind, TypeFlags::NONE));
+            }
+            let mut value = RegState::pointer(kind, TypeFlags::PTR_MAYBE_NULL);
+            value.id = walk.new_id();
+            value
+        }
+        SubprogArg::UntrustedMem => {
+            let kind = RegKind::Mem {
+                size: 0,
+                dynptr_id: 0,
+            };
+            let flags = TypeFlags::MEM_RDONLY.with(TypeFlags::PTR_UNTRUSTED);
+            RegState::pointer(kind, flags)
+        }
+        SubprogArg::Btf {
+            id,
+            trusted,
+            nullable,
+        } => {
+            let mut flags = match trusted {
+                true => TypeFlags::PTR_TRUSTED,
+                false => TypeFlags::PTR_UNTRUSTED,
+            };
+            if nullable {
+                flags = flags.with(TypeFlags::PTR_MAYBE_NULL);
+            }
+            let ty = TypeRef {
+                btf: TypeRef::VMLINUX,
+                id: id.0,
+            };
+            let mut value = RegState::pointer(RegKind::BtfId { ty }, flags);
+            value.id = walk.new_id();
+            value
+        }
+        SubprogArg::Dynptr => return Err(Stop::unsupported("dynptr as an argument")),
+    })
+}

@@ -1,0 +1,82 @@
+//! Alignment of accesses. x86-64 allows unaligned ones, so only the stack, atomics and
+//! programs loaded with BPF_F_STRICT_ALIGNMENT are bound to it.
+
+use crate::Result;
+use crate::domain::Tnum;
+use crate::state::{RegKind, RegState, TypeFlags};
+use crate::walk::Walk;
+
+/// Bytes before a packet's network header that strict alignment assumes
+/// (`NET_IP_ALIGN`).
+const IP_ALIGN: i64 = 2;
+
+/// Checks that an access of `size` bytes at `reg + off` is aligned
+/// (`check_ptr_alignment`).
+pub(crate) fn check_ptr_alignment(
+    walk: &mut Walk<'_>,
+    reg: &RegState,
+    off: i32,
+    size: u32,
+    is_strict: bool,
+) -> Result<()> {
+    let is_strict = is_strict || walk.env.strict_alignment;
+    let is_plain = reg.flags == TypeFlags::NONE;
+    let (is_strict, what) = match reg.kind {
+        RegKind::Packet { .. } | RegKind::PacketMeta { .. } if is_plain => {
+            return check_packet(walk, reg, off, size, is_strict);
+        }
+        RegKind::Arena if is_plain => return Ok(()),
+        RegKind::Stack { .. } if is_plain => (true, "stack "),
+        RegKind::FlowKeys if is_plain => (is_strict, "flow keys "),
+        RegKind::MapKey { .. } if is_plain => (is_strict, "key "),
+        RegKind::MapValue { .. } if is_plain => (is_strict, "value "),
+        RegKind::Ctx if is_plain => (is_strict, "context "),
+        RegKind::Socket if is_plain => (is_strict, "sock "),
+        RegKind::SockCommon if is_plain => (is_strict, "sock_common "),
+        RegKind::TcpSock if is_plain => (is_strict, "tcp_sock "),
+        RegKind::XdpSock if is_plain => (is_strict, "xdp_sock "),
+        _ => (is_strict, ""),
+    };
+    if !is_strict || size == 1 {
+        return Ok(());
+    }
+    let fixed = i64::from(reg.off) + i64::from(off);
+    if is_aligned(reg, fixed, size) {
+        return Ok(());
+    }
+    let (var_off, reg_off) = (reg.num.var_off, reg.off);
+    Err(refuse!(
+        walk,
+        EACCES,
+        Misaligned,
+        "misaligned {what}access off {var_off}+{reg_off}+{off} size {size}"
+    ))
+}
+
+fn check_packet(
+    walk: &mut Walk<'_>,
+    reg: &RegState,
+    off: i32,
+    size: u32,
+    is_strict: bool,
+) -> Result<()> {
+    if !is_strict || size == 1 {
+        return Ok(());
+    }
+    let fixed = IP_ALIGN + i64::from(reg.off) + i64::from(off);
+    if is_aligned(reg, fixed, size) {
+        return Ok(());
+    }
+    let (var_off, reg_off) = (reg.num.var_off, reg.off);
+    Err(refuse!(
+        walk,
+        EACCES,
+        Misaligned,
+        "misaligned packet access off {IP_ALIGN}+{var_off}+{reg_off}+{off} size {size}"
+    ))
+}
+
+fn is_aligned(reg: &RegState, fixed: i64, size: u32) -> bool {
+    let sum = reg.num.var_off.add(Tnum::constant(fixed as u64));
+    sum.is_aligned(size.into())
+}

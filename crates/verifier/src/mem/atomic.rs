@@ -1,0 +1,142 @@
+//! Atomic instructions: read-modify-write, load-acquire, store-release.
+
+use isa::ebpf::{AtomicOp, Insn, Reg};
+
+use super::names::type_name;
+use super::{
+    Access, MemAccess, check_load, check_mem_access, check_store, is_pointer_value, save_ptr_type,
+};
+use crate::state::{RegKind, TypeFlags};
+use crate::walk::{RegArg, Walk};
+use crate::{Result, Stop};
+
+/// Checks an atomic instruction (`check_atomic`).
+pub(super) fn check_atomic(walk: &mut Walk<'_>, insn: Insn) -> Result<()> {
+    match insn {
+        Insn::Atomic {
+            op,
+            size,
+            base,
+            off,
+            src,
+        } => check_rmw(walk, op, size.bytes(), base, off, src),
+        Insn::LoadAcquire {
+            size,
+            dst,
+            base,
+            off,
+        } => {
+            check_load(walk, size.bytes(), false, dst, base, off, true, false)?;
+            if !is_pointer_ok(walk, base) {
+                return Err(refuse_pointer(walk, base, "loads from"));
+            }
+            Ok(())
+        }
+        Insn::StoreRelease {
+            size,
+            base,
+            off,
+            src,
+        } => {
+            check_store(walk, size.bytes(), base, off, src, true)?;
+            if !is_pointer_ok(walk, base) {
+                return Err(refuse_pointer(walk, base, "stores into"));
+            }
+            Ok(())
+        }
+        _ => Err(Stop::Bug(format!("{insn:?} is no access to memory"))),
+    }
+}
+
+/// Checks a read-modify-write instruction (`check_atomic_rmw`).
+fn check_rmw(
+    walk: &mut Walk<'_>,
+    op: AtomicOp,
+    size: u32,
+    base: Reg,
+    off: i16,
+    src: Reg,
+) -> Result<()> {
+    walk.check_reg_arg(src, RegArg::Src)?;
+    walk.check_reg_arg(base, RegArg::Src)?;
+    if op == AtomicOp::CmpXchg {
+        walk.check_reg_arg(Reg::R0, RegArg::Src)?;
+        if is_pointer_value(walk, Reg::R0) {
+            return Err(refuse_leak(walk, Reg::R0));
+        }
+    }
+    if is_pointer_value(walk, src) {
+        return Err(refuse_leak(walk, src));
+    }
+    if !is_pointer_ok(walk, base) {
+        return Err(refuse_pointer(walk, base, "stores into"));
+    }
+    let loaded = match op {
+        AtomicOp::CmpXchg => Some(Reg::R0),
+        AtomicOp::Xchg => Some(src),
+        AtomicOp::Add { fetch }
+        | AtomicOp::Or { fetch }
+        | AtomicOp::And { fetch }
+        | AtomicOp::Xor { fetch } => fetch.then_some(src),
+    };
+    if let Some(loaded) = loaded {
+        walk.check_reg_arg(loaded, RegArg::Dst)?;
+    }
+    let access = MemAccess {
+        ptr: base,
+        off: off.into(),
+        size,
+        access: Access::Read,
+        value: None,
+        strict: true,
+        signed: false,
+    };
+    check_mem_access(walk, access)?;
+    if loaded.is_some() {
+        check_mem_access(
+            walk,
+            MemAccess {
+                value: loaded,
+                ..access
+            },
+        )?;
+    }
+    if walk.reg(base).kind == RegKind::Arena {
+        let code = walk.reg(base).type_code();
+        save_ptr_type(walk, code, false)?;
+    }
+    check_mem_access(
+        walk,
+        MemAccess {
+            access: Access::Write,
+            ..access
+        },
+    )
+}
+
+/// True if atomic instructions may use the pointer (`atomic_ptr_type_ok`).
+fn is_pointer_ok(walk: &Walk<'_>, base: Reg) -> bool {
+    let reg = walk.reg(base);
+    let is_plain = reg.flags == TypeFlags::NONE;
+    let is_refused = match reg.kind {
+        RegKind::Ctx | RegKind::FlowKeys => is_plain,
+        kind => kind.is_packet() || kind.is_socket(),
+    };
+    !is_refused
+}
+
+fn refuse_leak(walk: &mut Walk<'_>, reg: Reg) -> Stop {
+    let number = reg.number();
+    refuse!(walk, EACCES, Privilege, "R{number} leaks addr into mem")
+}
+
+fn refuse_pointer(walk: &mut Walk<'_>, base: Reg, what: &str) -> Stop {
+    let name = type_name(walk.reg(base));
+    refuse!(
+        walk,
+        EACCES,
+        WrongType,
+        "BPF_ATOMIC {what} R{} {name} is not allowed",
+        base.number()
+    )
+}

@@ -1,0 +1,89 @@
+//! Fields of the context: which may be read and written, and what a read yields, by the
+//! registry's layouts.
+
+use spec::registry::{CtxQuery, CtxRefused, KernelType, RegBase, RegType};
+
+use super::region::check_ptr_off;
+use super::registers::{set_reg, set_unknown};
+use super::{Access, MemAccess};
+use crate::state::{RegKind, RegState, TypeRef};
+use crate::walk::Walk;
+use crate::{Result, Stop};
+
+/// Checks an access to the context at `off`, the pointer's offset included
+/// (`check_ctx_access`).
+pub(super) fn check_access(walk: &mut Walk<'_>, access: MemAccess, off: i32) -> Result<()> {
+    let reg = *walk.reg(access.ptr);
+    check_ptr_off(walk, &reg, access.ptr, false)?;
+    let size = access.size;
+    let query = CtxQuery {
+        offset: off,
+        size,
+        write: access.access == Access::Write,
+        signed: access.signed,
+    };
+    let registry = walk.env.registry;
+    let found = match registry.ctx_access(&walk.env.context, query) {
+        Ok(found) => found,
+        Err(CtxRefused::Invalid) => {
+            return Err(refuse!(
+                walk,
+                EACCES,
+                Context,
+                "invalid bpf_context access off={off} size={size}"
+            ));
+        }
+        Err(CtxRefused::Btf) => return Err(Stop::unsupported("context typed by BTF")),
+        Err(CtxRefused::OfTarget) => {
+            return Err(Stop::unsupported("context of the program that is replaced"));
+        }
+        Err(CtxRefused::Unknown) => {
+            return Err(Stop::unsupported("context layout of this program type"));
+        }
+    };
+    walk.aux[walk.insn_idx as usize].ctx_field_size = found.field_size;
+    let Some(value) = access.value else {
+        return Ok(());
+    };
+    if access.access == Access::Write {
+        return Ok(());
+    }
+    if found.value.base == RegBase::Scalar {
+        set_unknown(walk, value);
+        return Ok(());
+    }
+    let mut pointer = pointer_of(found.value, found.btf)?;
+    if pointer.may_be_null() {
+        pointer.id = walk.new_id();
+    }
+    set_reg(walk, value, pointer);
+    Ok(())
+}
+
+/// The pointer without offset that a field of this type holds.
+fn pointer_of(value: RegType, btf: Option<&KernelType>) -> Result<RegState> {
+    let kind = match value.base {
+        RegBase::PtrToCtx => RegKind::Ctx,
+        RegBase::PtrToPacket => RegKind::Packet { range: 0 },
+        RegBase::PtrToPacketMeta => RegKind::PacketMeta { range: 0 },
+        RegBase::PtrToPacketEnd => RegKind::PacketEnd,
+        RegBase::PtrToFlowKeys => RegKind::FlowKeys,
+        RegBase::PtrToSocket => RegKind::Socket,
+        RegBase::PtrToSockCommon => RegKind::SockCommon,
+        RegBase::PtrToTcpSock => RegKind::TcpSock,
+        RegBase::PtrToTpBuffer => RegKind::TpBuffer,
+        RegBase::PtrToXdpSock => RegKind::XdpSock,
+        RegBase::PtrToBuf => RegKind::Buf,
+        RegBase::PtrToBtfId => RegKind::BtfId {
+            ty: TypeRef {
+                btf: TypeRef::VMLINUX,
+                id: btf.map_or(0, |ty| ty.btf_id),
+            },
+        },
+        _ => {
+            let what = format!("context field of type {:?}", value.base);
+            return Err(Stop::unsupported(what));
+        }
+    };
+    Ok(RegState::pointer(kind, value.flags))
+}

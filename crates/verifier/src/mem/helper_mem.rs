@@ -1,0 +1,176 @@
+//! Memory that calls read and write: buffers of known and of bounded size.
+
+use isa::ebpf::Reg;
+
+use super::map_value::{self, Source};
+use super::names::{name_of, type_name};
+use super::{Access, MemAccess, check_mem_access, object, packet, region, stack};
+use crate::Result;
+use crate::state::{RegKind, TypeFlags};
+use crate::walk::Walk;
+
+/// Variable sizes must stay below this (`BPF_MAX_VAR_SIZ`).
+const MAX_VAR_SIZE: u64 = 1 << 29;
+
+/// A buffer that may be uninitialised, which the call writes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RawMem {
+    /// The pointer and bytes, once an argument on the stack was found.
+    pub(crate) planned: Option<(Reg, i32)>,
+}
+
+/// Checks that a call may use `size` bytes at `ptr` (`check_helper_mem_access`).
+pub(crate) fn check_helper_mem(
+    walk: &mut Walk<'_>,
+    ptr: Reg,
+    size: i32,
+    access: Access,
+    is_zero_ok: bool,
+    raw: Option<&mut RawMem>,
+) -> Result<()> {
+    let reg = *walk.reg(ptr);
+    let is_write = access == Access::Write;
+    let is_rdonly = reg.flags.has(TypeFlags::MEM_RDONLY);
+    match reg.kind {
+        RegKind::Packet { .. } | RegKind::PacketMeta { .. } => {
+            packet::check_access(walk, ptr, reg.off, size, is_zero_ok)
+        }
+        RegKind::MapKey { map, .. } => {
+            if is_write {
+                return Err(super::refuse_write(walk, ptr));
+            }
+            let key_size = walk.env.maps[map].key_size();
+            region::check_region(walk, ptr, reg.off, size, key_size, false)
+        }
+        RegKind::MapValue { map, .. } => {
+            map_value::check_capability(walk, map, reg.off, size, access)?;
+            map_value::check_bounds(walk, ptr, map, reg.off, size, is_zero_ok, Source::Helper)
+        }
+        RegKind::Mem { size: mem_size, .. } => {
+            if is_rdonly && is_write {
+                return Err(super::refuse_write(walk, ptr));
+            }
+            region::check_region(walk, ptr, reg.off, size, mem_size, is_zero_ok)
+        }
+        RegKind::Buf => {
+            if is_rdonly && is_write {
+                return Err(super::refuse_write(walk, ptr));
+            }
+            let what = if is_rdonly { "rdonly" } else { "rdwr" };
+            region::check_buffer(walk, ptr, reg.off, size, what)
+        }
+        RegKind::Stack { .. } => {
+            stack::check_range(walk, ptr, reg.off, size, is_zero_ok, access, raw)
+        }
+        RegKind::BtfId { ty } => object::check_access(
+            walk,
+            MemAccess {
+                ptr,
+                off: 0,
+                size: size as u32,
+                access: Access::Read,
+                value: None,
+                strict: false,
+                signed: false,
+            },
+            ty,
+            reg.off,
+        ),
+        RegKind::Ctx if walk.env.has_plain_context() => {
+            if size == 0 {
+                return match is_zero_ok {
+                    true => Ok(()),
+                    false => Err(refuse!(walk, EACCES, Argument, "")),
+                };
+            }
+            check_mem_access(
+                walk,
+                MemAccess {
+                    ptr,
+                    off: size - 1,
+                    size: 1,
+                    access,
+                    value: None,
+                    strict: false,
+                    signed: false,
+                },
+            )
+        }
+        _ => {
+            if is_zero_ok && size == 0 && reg.is_null() {
+                return Ok(());
+            }
+            let expected = name_of(RegKind::Stack { frame: 0 }.number(), TypeFlags::NONE);
+            Err(refuse!(
+                walk,
+                EACCES,
+                Argument,
+                "R{} type={} expected={expected}",
+                ptr.number(),
+                type_name(&reg)
+            ))
+        }
+    }
+}
+
+/// Checks the pair of a buffer and its size, which is in the register behind
+/// (`check_mem_size_reg`).
+pub(crate) fn check_sized_mem(
+    walk: &mut Walk<'_>,
+    ptr: Reg,
+    size: Reg,
+    access: Access,
+    is_zero_ok: bool,
+    raw: Option<&mut RawMem>,
+) -> Result<()> {
+    let num = walk.reg(size).num;
+    let number = size.number();
+    let raw = raw.filter(|_| num.var_off.is_const());
+    if num.smin < 0 {
+        return Err(refuse!(
+            walk,
+            EACCES,
+            Unbounded,
+            "R{number} min value is negative, either use unsigned or 'var &= const'"
+        ));
+    }
+    if num.umin == 0 && !is_zero_ok {
+        return Err(refuse!(
+            walk,
+            EACCES,
+            Argument,
+            "R{number} invalid zero-sized read: u64=[{},{}]",
+            num.umin as i64,
+            num.umax as i64
+        ));
+    }
+    if num.umax >= MAX_VAR_SIZE {
+        return Err(refuse!(
+            walk,
+            EACCES,
+            Unbounded,
+            "R{number} unbounded memory access, use 'var &= const' or 'if (var < const)'"
+        ));
+    }
+    check_helper_mem(walk, ptr, num.umax as i32, access, is_zero_ok, raw)?;
+    walk.mark_precise(size)
+}
+
+/// Checks that a global function may read and write `size` bytes at `ptr`
+/// (`check_mem_reg`).
+pub(crate) fn check_global_mem(walk: &mut Walk<'_>, ptr: Reg, size: u32) -> Result<()> {
+    let saved = *walk.reg(ptr);
+    if saved.is_null() {
+        return Ok(());
+    }
+    if saved.may_be_null() {
+        crate::flow::mark_not_null(walk.env, walk.state.reg_mut(ptr));
+    }
+    let size = size as i32;
+    let result = check_helper_mem(walk, ptr, size, Access::Read, true, None)
+        .and_then(|()| check_helper_mem(walk, ptr, size, Access::Write, true, None));
+    if saved.may_be_null() {
+        *walk.reg_mut(ptr) = saved;
+    }
+    result
+}

@@ -1,0 +1,180 @@
+//! Values of maps: bounds, maps that programs may only read or only write, special
+//! fields, and values of frozen read-only maps, which are constants.
+
+use isa::ebpf::{Insn, Reg};
+
+use super::registers::{set_constant, set_unknown};
+use super::{Access, MemAccess, region};
+use crate::resolve::FieldKind;
+use crate::state::MapRef;
+use crate::walk::Walk;
+use crate::{Result, Stop};
+
+/// Who accesses a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// An instruction.
+    Direct,
+    /// A helper.
+    Helper,
+}
+
+/// Checks a load or store at `off`, the pointer's fixed offset included.
+pub(super) fn check_access(
+    walk: &mut Walk<'_>,
+    access: MemAccess,
+    map: MapRef,
+    off: i32,
+) -> Result<()> {
+    let MemAccess { ptr, size, .. } = access;
+    check_capability(walk, map, off, size as i32, access.access)?;
+    check_bounds(walk, ptr, map, off, size as i32, false, Source::Direct)?;
+    let var_off = walk.reg(ptr).num.var_off;
+    let env = walk.env;
+    let info = &env.maps[map];
+    if var_off.is_const() {
+        let at = off.wrapping_add(var_off.value as i32);
+        if let Some(field) = info.record().pointer_at(at as u32) {
+            return check_pointer_field(walk, field.kind);
+        }
+    }
+    let (Access::Read, Some(value)) = (access.access, access.value) else {
+        return Ok(());
+    };
+    if !var_off.is_const() || !info.is_rdonly() || !env.has_direct_value(map) {
+        set_unknown(walk, value);
+        return Ok(());
+    }
+    if info.max_entries() != 1 {
+        return Err(refuse!(walk, ENOTSUPP, Map, ""));
+    }
+    let at = off.wrapping_add(var_off.value as i32) as u32;
+    let constant = info.constant(at, size, access.signed);
+    set_constant(walk, value, constant);
+    Ok(())
+}
+
+/// Checks the map's flags for programs (`check_map_access_type`).
+pub(super) fn check_capability(
+    walk: &mut Walk<'_>,
+    map: MapRef,
+    off: i32,
+    size: i32,
+    access: Access,
+) -> Result<()> {
+    let info = &walk.env.maps[map];
+    let (is_allowed, what) = match access {
+        Access::Write => (info.can_write(), "write into"),
+        Access::Read => (info.can_read(), "read from"),
+    };
+    if is_allowed {
+        return Ok(());
+    }
+    let value_size = info.value_size();
+    Err(refuse!(
+        walk,
+        EACCES,
+        Map,
+        "{what} map forbidden, value_size={value_size} off={off} size={size}"
+    ))
+}
+
+/// Checks bounds and special fields (`check_map_access`).
+pub(crate) fn check_bounds(
+    walk: &mut Walk<'_>,
+    ptr: Reg,
+    map: MapRef,
+    off: i32,
+    size: i32,
+    is_zero_ok: bool,
+    source: Source,
+) -> Result<()> {
+    let env = walk.env;
+    let info = &env.maps[map];
+    region::check_region(walk, ptr, off, size, info.value_size(), is_zero_ok)?;
+    let num = walk.reg(ptr).num;
+    let first = num.smin.wrapping_add(off.into());
+    let end = num
+        .umax
+        .wrapping_add((i64::from(off) + i64::from(size)) as u64);
+    for field in info.record().fields() {
+        let start = field.offset;
+        let is_touched = first < i64::from(start) + i64::from(field.size) && u64::from(start) < end;
+        if !is_touched {
+            continue;
+        }
+        let name = field.kind.name();
+        if !field.kind.is_pointer() {
+            return Err(refuse!(
+                walk,
+                EACCES,
+                Forbidden,
+                "{name} cannot be accessed directly by load/store"
+            ));
+        }
+        if source != Source::Direct {
+            return Err(refuse!(
+                walk,
+                EACCES,
+                Forbidden,
+                "{name} cannot be accessed indirectly by helper"
+            ));
+        }
+        if !num.var_off.is_const() {
+            return Err(refuse!(
+                walk,
+                EACCES,
+                Unbounded,
+                "{name} access cannot have variable offset"
+            ));
+        }
+        let at = (i64::from(off) as u64).wrapping_add(num.var_off.value);
+        if u64::from(start) != at {
+            return Err(refuse!(
+                walk,
+                EACCES,
+                Misaligned,
+                "{name} access misaligned expected={start} off={at}"
+            ));
+        }
+        if size != 8 {
+            return Err(refuse!(
+                walk,
+                EACCES,
+                Forbidden,
+                "{name} access size must be BPF_DW"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Checks an access to exactly a pointer field (`check_map_kptr_access`): what the kernel
+/// refuses whatever the pointer's type.
+fn check_pointer_field(walk: &mut Walk<'_>, kind: FieldKind) -> Result<()> {
+    let insn = walk.env.insns[walk.insn_idx as usize];
+    let is_load = match insn {
+        Insn::Load { signed: false, .. } => true,
+        Insn::Store { .. } => false,
+        _ => {
+            return Err(refuse!(
+                walk,
+                EACCES,
+                Forbidden,
+                "kptr in map can only be accessed using BPF_MEM instruction mode"
+            ));
+        }
+    };
+    if !is_load && matches!(kind, FieldKind::KptrRef | FieldKind::KptrPercpu) {
+        return Err(refuse!(
+            walk,
+            EACCES,
+            Forbidden,
+            "store to referenced kptr disallowed"
+        ));
+    }
+    if !is_load && kind == FieldKind::Uptr {
+        return Err(refuse!(walk, EACCES, Forbidden, "store to uptr disallowed"));
+    }
+    Err(Stop::unsupported("kernel pointer in a map value"))
+}

@@ -1,0 +1,130 @@
+//! Packet data and metadata, and the legacy packet loads.
+//!
+//! A packet pointer's range is what a comparison with the packet's end has proven; it
+//! counts from the variable part of the offset, so only the fixed part is compared with
+//! it.
+
+use isa::ebpf::{Insn, Reg};
+
+use super::Access;
+use super::region::{check_fixed, check_ptr_off};
+use super::registers::set_unknown;
+use crate::Result;
+use crate::call::leak::check_resource_leak;
+use crate::state::{RegKind, RegState};
+use crate::walk::{RegArg, Walk};
+
+/// True if the program may use packet data directly, or pass it to a helper whose
+/// prototype says `pkt_access` (`may_access_direct_pkt_data`).
+pub(crate) fn may_access(walk: &mut Walk<'_>, pkt_access: Option<bool>, access: Access) -> bool {
+    let is_write = access == Access::Write;
+    match walk.env.context.kind.number() {
+        // lwt_in, lwt_out, lwt_seg6local, sk_reuseport, flow_dissector, cgroup_skb
+        10 | 11 | 19 | 21 | 22 | 8 if is_write => false,
+        // ... and sched_cls, sched_act, xdp, lwt_xmit, sk_skb, sk_msg
+        10 | 11 | 19 | 21 | 22 | 8 | 3 | 4 | 6 | 12 | 14 | 16 => {
+            if let Some(pkt_access) = pkt_access {
+                return pkt_access;
+            }
+            walk.seen_direct_write = true;
+            true
+        }
+        // cgroup_sockopt
+        25 => {
+            walk.seen_direct_write |= is_write;
+            true
+        }
+        _ => false,
+    }
+}
+
+/// Checks an access at `ptr`, whose fixed offset is part of `off`
+/// (`check_packet_access`).
+pub(super) fn check_access(
+    walk: &mut Walk<'_>,
+    ptr: Reg,
+    off: i32,
+    size: i32,
+    is_zero_ok: bool,
+) -> Result<()> {
+    let reg = *walk.reg(ptr);
+    let number = ptr.number();
+    if reg.num.smin < 0 {
+        return Err(refuse!(
+            walk,
+            EACCES,
+            Unbounded,
+            "R{number} min value is negative, either use unsigned index or do a if (index >=0) check."
+        ));
+    }
+    let range = match reg.kind {
+        RegKind::Packet { range } | RegKind::PacketMeta { range } => range,
+        _ => -1,
+    };
+    if range < 0 {
+        return Err(refuse!(
+            walk,
+            EINVAL,
+            OutOfBounds,
+            "R{number} offset is outside of the packet"
+        ));
+    }
+    if !check_fixed(walk, ptr, off, size, range as u32, is_zero_ok) {
+        return Err(refuse!(
+            walk,
+            EACCES,
+            OutOfBounds,
+            "R{number} offset is outside of the packet"
+        ));
+    }
+    Ok(())
+}
+
+/// Checks `BPF_LD_ABS` and `BPF_LD_IND` (`check_ld_abs`).
+pub fn check_ld_abs(walk: &mut Walk<'_>, insn: Insn) -> Result<()> {
+    // socket_filter, sched_cls, sched_act
+    if !matches!(walk.env.context.kind.number(), 1 | 3 | 4) {
+        return Err(refuse!(
+            walk,
+            EINVAL,
+            Unavailable,
+            "BPF_LD_[ABS|IND] instructions not allowed for this program type"
+        ));
+    }
+    walk.check_reg_arg(Reg::R6, RegArg::Src)?;
+    check_resource_leak(walk, false, true, "BPF_LD_[ABS|IND]")?;
+    let ctx = *walk.reg(Reg::R6);
+    if ctx.type_code() != RegKind::Ctx.number() {
+        return Err(refuse!(
+            walk,
+            EINVAL,
+            WrongType,
+            "at the time of BPF_LD_ABS|IND R6 != pointer to skb"
+        ));
+    }
+    if let Insn::PacketInd { src, .. } = insn {
+        walk.check_reg_arg(src, RegArg::Src)?;
+    }
+    check_ptr_off(walk, &ctx, Reg::R6, false)?;
+    for number in 0..=5 {
+        scratch(walk, number)?;
+    }
+    set_unknown(walk, Reg::R0);
+    Ok(())
+}
+
+/// Makes a caller-saved register unreadable.
+fn scratch(walk: &mut Walk<'_>, number: u8) -> Result<()> {
+    if let Some(reg) = Reg::new(number) {
+        *walk.reg_mut(reg) = RegState::NOT_INIT;
+        walk.check_reg_arg(reg, RegArg::DstNoMark)?;
+    }
+    Ok(())
+}
+
+/// Invalidates packet pointers, whose data may have moved (`clear_all_pkt_pointers`).
+pub(crate) fn clear_pointers(walk: &mut Walk<'_>) {
+    super::invalidate_where(walk, |reg| {
+        reg.kind.is_packet() || reg.kind == RegKind::PacketEnd
+    });
+}

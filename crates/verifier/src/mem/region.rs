@@ -1,0 +1,178 @@
+//! Accesses to regions of known size: map values and keys, memory, buffers, and the
+//! rules for offsets of pointers that must not be modified.
+
+use isa::ebpf::Reg;
+
+use super::MAX_VAR_OFF;
+use super::names::type_name;
+use crate::Result;
+use crate::state::{RegKind, RegState};
+use crate::walk::Walk;
+
+/// True if `[off, off + size)` lies within `mem_size` bytes.
+fn is_within(off: i32, size: i32, mem_size: u32, is_zero_ok: bool) -> bool {
+    let is_size_ok = size > 0 || size == 0 && is_zero_ok;
+    off >= 0 && is_size_ok && off as u64 + size as u64 <= mem_size.into()
+}
+
+/// Logs that an access is outside (`__check_mem_access`); the caller adds the last line.
+pub(super) fn log_outside(walk: &mut Walk<'_>, ptr: Reg, off: i32, size: i32, mem_size: u32) {
+    let reg = walk.reg(ptr);
+    let (kind, id) = (reg.kind, reg.id);
+    match kind {
+        RegKind::MapKey { .. } if reg.flags.0 == 0 => verbose!(
+            walk,
+            "invalid access to map key, key_size={} off={off} size={size}\n",
+            mem_size as i32
+        ),
+        RegKind::MapValue { .. } if reg.flags.0 == 0 => verbose!(
+            walk,
+            "invalid access to map value, value_size={} off={off} size={size}\n",
+            mem_size as i32
+        ),
+        RegKind::Packet { .. } | RegKind::PacketMeta { .. } | RegKind::PacketEnd => verbose!(
+            walk,
+            "invalid access to packet, off={off} size={size}, R{}(id={id},off={off},r={})\n",
+            ptr.number(),
+            mem_size as i32
+        ),
+        _ => verbose!(
+            walk,
+            "invalid access to memory, mem_size={mem_size} off={off} size={size}\n"
+        ),
+    }
+}
+
+/// Checks an access without a variable offset.
+pub(super) fn check_fixed(
+    walk: &mut Walk<'_>,
+    ptr: Reg,
+    off: i32,
+    size: i32,
+    mem_size: u32,
+    is_zero_ok: bool,
+) -> bool {
+    let fits = is_within(off, size, mem_size, is_zero_ok);
+    if !fits {
+        log_outside(walk, ptr, off, size, mem_size);
+    }
+    fits
+}
+
+/// Checks an access at `ptr + off`, whose variable part may have any value of its range
+/// (`check_mem_region_access`).
+pub(super) fn check_region(
+    walk: &mut Walk<'_>,
+    ptr: Reg,
+    off: i32,
+    size: i32,
+    mem_size: u32,
+    is_zero_ok: bool,
+) -> Result<()> {
+    let num = walk.reg(ptr).num;
+    let number = ptr.number();
+    let sum = num.smin.wrapping_add(off.into());
+    if num.smin < 0 && (num.smin == i64::MIN || sum != i64::from(sum as i32) || sum < 0) {
+        return Err(refuse!(
+            walk,
+            EACCES,
+            Unbounded,
+            "R{number} min value is negative, either use unsigned index or do a if (index >=0) check."
+        ));
+    }
+    if !check_fixed(walk, ptr, sum as i32, size, mem_size, is_zero_ok) {
+        return Err(refuse!(
+            walk,
+            EACCES,
+            OutOfBounds,
+            "R{number} min value is outside of the allowed memory range"
+        ));
+    }
+    if num.umax >= MAX_VAR_OFF as u64 {
+        return Err(refuse!(
+            walk,
+            EACCES,
+            Unbounded,
+            "R{number} unbounded memory access, make sure to bounds check any such access"
+        ));
+    }
+    let last = num.umax.wrapping_add(off as i64 as u64) as i32;
+    if !check_fixed(walk, ptr, last, size, mem_size, is_zero_ok) {
+        return Err(refuse!(
+            walk,
+            EACCES,
+            OutOfBounds,
+            "R{number} max value is outside of the allowed memory range"
+        ));
+    }
+    Ok(())
+}
+
+/// Checks that a pointer is used unmodified, or with a fixed offset where that is allowed
+/// (`__check_ptr_off_reg`).
+pub(crate) fn check_ptr_off(
+    walk: &mut Walk<'_>,
+    reg: &RegState,
+    ptr: Reg,
+    is_fixed_ok: bool,
+) -> Result<()> {
+    let (number, off, var_off) = (ptr.number(), reg.off, reg.num.var_off);
+    if off < 0 {
+        return Err(refuse!(
+            walk,
+            EACCES,
+            PointerArithmetic,
+            "negative offset {} ptr R{number} off={off} disallowed",
+            type_name(reg)
+        ));
+    }
+    if !is_fixed_ok && off != 0 {
+        return Err(refuse!(
+            walk,
+            EACCES,
+            PointerArithmetic,
+            "dereference of modified {} ptr R{number} off={off} disallowed",
+            type_name(reg)
+        ));
+    }
+    if !var_off.equals(0) {
+        return Err(refuse!(
+            walk,
+            EACCES,
+            PointerArithmetic,
+            "variable {} access var_off={var_off} disallowed",
+            type_name(reg)
+        ));
+    }
+    Ok(())
+}
+
+/// Checks an access to a buffer whose size is known when the program is attached
+/// (`__check_buffer_access`).
+pub(super) fn check_buffer(
+    walk: &mut Walk<'_>,
+    ptr: Reg,
+    off: i32,
+    size: i32,
+    what: &str,
+) -> Result<()> {
+    let var_off = walk.reg(ptr).num.var_off;
+    let number = ptr.number();
+    if off < 0 {
+        return Err(refuse!(
+            walk,
+            EACCES,
+            OutOfBounds,
+            "R{number} invalid {what} buffer access: off={off}, size={size}"
+        ));
+    }
+    if !var_off.equals(0) {
+        return Err(refuse!(
+            walk,
+            EACCES,
+            Unbounded,
+            "R{number} invalid variable buffer offset: off={off}, var_off={var_off}"
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,634 @@
+//! Stack accesses: spills and fills of every width, data at fixed and variable
+//! offsets, and the buffers that helpers read and write.
+//!
+//! A slot of eight bytes holds a spilled register, or bytes of one kind each
+//! ([`SlotKind`]). A write at a fixed offset spills the register where it can; any
+//! other write destroys what the bytes belonged to.
+//!
+//! Invariant: [`check_bounds`] comes first, and grows the frame's slots to cover the
+//! access. Complexity: linear in the bytes accessed.
+
+use isa::ebpf::{Insn, Operand, Reg};
+
+use super::helper_mem::RawMem;
+use super::registers::{assign_scalar_id, set_constant, set_reg, set_unknown};
+use super::{Access, MAX_STACK, MAX_VAR_OFF};
+use crate::state::{HistoryFlags, LinkedRegs, RegKind, RegState, SlotKind, StackSlot};
+use crate::walk::Walk;
+use crate::{Result, Stop};
+
+/// Number of the frame that the stack pointer in `ptr` points into.
+pub(super) fn frame_of(walk: &Walk<'_>, ptr: Reg) -> usize {
+    match walk.reg(ptr).kind {
+        RegKind::Stack { frame } => frame as usize,
+        _ => walk.state.curframe,
+    }
+}
+
+/// Checks that `[ptr + off, ptr + off + size)` lies on the stack, and grows the slots to
+/// cover it (`check_stack_access_within_bounds`).
+pub(super) fn check_bounds(
+    walk: &mut Walk<'_>,
+    ptr: Reg,
+    off: i32,
+    size: i32,
+    access: Access,
+) -> Result<()> {
+    let num = walk.reg(ptr).num;
+    let var_off = num.var_off;
+    let frame = frame_of(walk, ptr);
+    let number = ptr.number();
+    let what = match access {
+        Access::Read => " read from",
+        Access::Write => " write to",
+    };
+    let (min, max) = if var_off.is_const() {
+        let min = (var_off.value as i64).wrapping_add(off.into());
+        (min, min.wrapping_add(size.into()))
+    } else {
+        if num.smax >= MAX_VAR_OFF || num.smin <= -MAX_VAR_OFF {
+            return Err(refuse!(
+                walk,
+                EACCES,
+                Unbounded,
+                "invalid unbounded variable-offset{what} stack R{number}"
+            ));
+        }
+        let min = num.smin + i64::from(off);
+        (min, num.smax + i64::from(off) + i64::from(size))
+    };
+    let lowest = match access == Access::Write || walk.env.allow_uninit_stack {
+        true => -MAX_STACK,
+        false => -(walk.state.frame(frame).allocated_stack() as i64),
+    };
+    if (lowest..=-1).contains(&min) && max <= 0 && size >= 0 {
+        grow(walk, frame, -min as usize);
+        return Ok(());
+    }
+    if !var_off.is_const() {
+        return Err(refuse!(
+            walk,
+            EACCES,
+            OutOfBounds,
+            "invalid variable-offset{what} stack R{number} var_off={var_off} off={off} size={size}"
+        ));
+    }
+    Err(refuse!(
+        walk,
+        EACCES,
+        OutOfBounds,
+        "invalid{what} stack R{number} off={off} size={size}"
+    ))
+}
+
+/// Extends the slots of a frame and the known stack depth of its subprogram.
+fn grow(walk: &mut Walk<'_>, frame: usize, bytes: usize) {
+    let bytes = bytes.next_multiple_of(8);
+    let state = walk.state.frame(frame);
+    if state.allocated_stack() >= bytes {
+        return;
+    }
+    let subprog = state.subprogno as usize;
+    walk.state.frame_mut(frame).grow_stack(bytes);
+    let depth = &mut walk.subprogs[subprog].stack_depth;
+    *depth = (*depth).max(bytes as u32);
+}
+
+/// Gives up the removal of fastcall spills in a subprogram that touches them otherwise
+/// (`check_fastcall_stack_contract`).
+fn check_fastcall_contract(walk: &mut Walk<'_>, frame: usize, off: i32) {
+    let subprog = walk.state.frame(frame).subprogno as usize;
+    let is_pattern = walk.facts.insns[walk.insn_idx as usize].fastcall_pattern;
+    let limit = &mut walk.subprogs[subprog].fastcall_stack_off;
+    if *limit > off && !is_pattern {
+        *limit = i16::MIN.into();
+    }
+}
+
+/// Reads `size` bytes at `ptr + off` into `dst` (`check_stack_read`).
+pub(super) fn check_read(
+    walk: &mut Walk<'_>,
+    ptr: Reg,
+    off: i32,
+    size: u32,
+    dst: Option<Reg>,
+) -> Result<()> {
+    let num = walk.reg(ptr).num;
+    let var_off = num.var_off;
+    let frame = frame_of(walk, ptr);
+    if var_off.is_const() {
+        let off = off.wrapping_add(var_off.value as i32);
+        return read_fixed(walk, frame, off, size, dst);
+    }
+    let Some(dst) = dst else {
+        return Err(refuse!(
+            walk,
+            EACCES,
+            Stack,
+            "variable offset stack pointer cannot be passed into helper function; var_off={var_off} off={off} size={size}"
+        ));
+    };
+    check_range(walk, ptr, off, size as i32, false, Access::Read, None)?;
+    let min = (num.smin as i32).wrapping_add(off);
+    let max = (num.smax as i32).wrapping_add(off) + size as i32;
+    read_bytes(walk, frame, min, max, dst);
+    check_fastcall_contract(walk, frame, min);
+    Ok(())
+}
+
+/// Reads at a fixed offset; restores a spilled register where the slot has one
+/// (`check_stack_read_fixed_off`).
+fn read_fixed(
+    walk: &mut Walk<'_>,
+    frame: usize,
+    off: i32,
+    size: u32,
+    dst: Option<Reg>,
+) -> Result<()> {
+    let slot = (-off - 1) as usize;
+    let spi = slot / 8;
+    walk.mark_slot_scratched(spi);
+    check_fastcall_contract(walk, walk.state.curframe, off);
+    mark_read(walk, frame, 1 << spi)?;
+    let StackSlot { reg, kinds } = walk.state.frame(frame).stack[spi];
+    let byte = |index: u32| kinds[(slot - index as usize) % 8];
+    let is_uninit_ok = walk.env.allow_uninit_stack;
+    let mut is_fill = false;
+    if kinds[7] == SlotKind::Spill {
+        let spilled = spill_size(&kinds);
+        if size != 8 || spilled != 8 {
+            if !reg.is_scalar() {
+                return Err(refuse!(
+                    walk,
+                    EACCES,
+                    Stack,
+                    "invalid size of register fill"
+                ));
+            }
+            let Some(dst) = dst else { return Ok(()) };
+            if size <= spilled && off % 8 == 0 {
+                let mut filled = reg;
+                if reg.num.width() > size * 8 {
+                    filled.id = 0;
+                }
+                set_reg(walk, dst, filled);
+                is_fill = true;
+            } else {
+                let (mut spills, mut zeros) = (0, 0);
+                for index in 0..size {
+                    match byte(index) {
+                        SlotKind::Spill => spills += 1,
+                        SlotKind::Misc => {}
+                        SlotKind::Zero => zeros += 1,
+                        SlotKind::Invalid if is_uninit_ok => {}
+                        _ => return Err(refuse_read(walk, off, index, size)),
+                    }
+                }
+                if spills == size && reg.num.as_const() == Some(0) {
+                    set_zero(walk, dst);
+                    is_fill = true;
+                } else if zeros == size {
+                    set_zero(walk, dst);
+                } else {
+                    set_unknown(walk, dst);
+                }
+            }
+        } else if let Some(dst) = dst {
+            set_reg(walk, dst, reg);
+            is_fill = true;
+        } else {
+            if !walk.env.allow_ptr_leaks && !reg.is_scalar() {
+                return Err(refuse!(
+                    walk,
+                    EACCES,
+                    Privilege,
+                    "leaking pointer from stack off {off}"
+                ));
+            }
+            is_fill = true;
+        }
+    } else {
+        for index in 0..size {
+            match byte(index) {
+                SlotKind::Misc | SlotKind::Zero => {}
+                SlotKind::Invalid if is_uninit_ok => {}
+                _ => return Err(refuse_read(walk, off, index, size)),
+            }
+        }
+        if let Some(dst) = dst {
+            read_bytes(walk, frame, off, off + size as i32, dst);
+        }
+    }
+    if is_fill {
+        push_access(walk, frame, spi)?;
+    }
+    Ok(())
+}
+
+fn refuse_read(walk: &mut Walk<'_>, off: i32, index: u32, size: u32) -> Stop {
+    refuse!(
+        walk,
+        EACCES,
+        Stack,
+        "invalid read from stack off {off}+{index} size {size}"
+    )
+}
+
+/// Sets `dst` to what `[min, max)` of the stack may hold (`mark_reg_stack_read`).
+fn read_bytes(walk: &mut Walk<'_>, frame: usize, min: i32, max: i32, dst: Reg) {
+    for at in min..max {
+        let slot = (-at - 1) as usize;
+        walk.mark_slot_scratched(slot / 8);
+        if walk.state.frame(frame).stack[slot / 8].kinds[slot % 8] != SlotKind::Zero {
+            set_unknown(walk, dst);
+            return;
+        }
+    }
+    set_zero(walk, dst);
+}
+
+/// Writes `size` bytes at `ptr + off` from `value` (`check_stack_write`).
+pub(super) fn check_write(
+    walk: &mut Walk<'_>,
+    ptr: Reg,
+    off: i32,
+    size: u32,
+    value: Option<Reg>,
+) -> Result<()> {
+    let num = walk.reg(ptr).num;
+    let frame = frame_of(walk, ptr);
+    if num.var_off.is_const() {
+        let off = off.wrapping_add(num.var_off.value as i32);
+        write_fixed(walk, frame, off, size, value)
+    } else {
+        let min = (num.smin as i32).wrapping_add(off);
+        let max = (num.smax as i32).wrapping_add(off) + size as i32;
+        write_var(walk, frame, min, max, value)
+    }
+}
+
+/// The immediate of the executing instruction, if it stores one.
+fn stored_imm(walk: &Walk<'_>) -> Option<i32> {
+    match walk.env.insns[walk.insn_idx as usize] {
+        Insn::Store {
+            src: Operand::Imm(imm),
+            ..
+        } => Some(imm),
+        _ => None,
+    }
+}
+
+/// Writes at a fixed offset; spills where it can (`check_stack_write_fixed_off`).
+fn write_fixed(
+    walk: &mut Walk<'_>,
+    frame: usize,
+    off: i32,
+    size: u32,
+    value: Option<Reg>,
+) -> Result<()> {
+    let slot = (-off - 1) as usize;
+    let spi = slot / 8;
+    let old = walk.state.frame(frame).stack[spi];
+    if !walk.env.allow_ptr_leaks && old.is_spilled() && !old.is_spilled_scalar() && size != 8 {
+        return Err(refuse!(
+            walk,
+            EACCES,
+            Stack,
+            "attempt to corrupt spilled pointer on stack"
+        ));
+    }
+    check_no_object(&old)?;
+    let is_aligned = off % 8 == 0;
+    if is_aligned && size == 8 {
+        walk.live.mark_write(frame, 1 << spi);
+    }
+    check_fastcall_contract(walk, frame, off);
+    walk.mark_slot_scratched(spi);
+    let imm = stored_imm(walk);
+    let is_capable = walk.env.bpf_capable;
+    let spilled = match (value, imm) {
+        (Some(value), _) => {
+            let reg = *walk.reg(value);
+            if is_aligned && reg.is_scalar() && is_capable {
+                let fits = reg.num.width() <= size * 8;
+                if fits {
+                    assign_scalar_id(walk, value);
+                }
+                let mut reg = *walk.reg(value);
+                if !fits {
+                    reg.id = 0;
+                }
+                Some(reg)
+            } else if is_spillable(&reg) {
+                if size != 8 {
+                    return Err(refuse!(
+                        walk,
+                        EACCES,
+                        Stack,
+                        "invalid size of register spill"
+                    ));
+                }
+                if frame != walk.state.curframe && matches!(reg.kind, RegKind::Stack { .. }) {
+                    return Err(refuse!(
+                        walk,
+                        EINVAL,
+                        Stack,
+                        "cannot spill pointers to stack into stack frame of the caller"
+                    ));
+                }
+                Some(reg)
+            } else {
+                None
+            }
+        }
+        (None, Some(imm)) if is_aligned && is_capable => {
+            Some(RegState::constant(i64::from(imm) as u64))
+        }
+        (None, _) => None,
+    };
+    if let Some(reg) = spilled {
+        spill(
+            &mut walk.state.frame_mut(frame).stack_mut()[spi],
+            reg,
+            size as usize,
+        );
+        return push_access(walk, frame, spi);
+    }
+    let is_zero = match value {
+        Some(value) => walk.reg(value).is_null(),
+        None => imm == Some(0),
+    };
+    if is_zero && let Some(value) = value {
+        walk.mark_precise(value)?;
+    }
+    let kind = if is_zero {
+        SlotKind::Zero
+    } else {
+        SlotKind::Misc
+    };
+    let slot_mut = &mut walk.state.frame_mut(frame).stack_mut()[spi];
+    scrub(slot_mut);
+    for index in 0..size as usize {
+        slot_mut.kinds[(slot - index) % 8] = kind;
+    }
+    Ok(())
+}
+
+/// Writes somewhere in `[min, max)` (`check_stack_write_var_off`).
+fn write_var(
+    walk: &mut Walk<'_>,
+    frame: usize,
+    min: i32,
+    max: i32,
+    value: Option<Reg>,
+) -> Result<()> {
+    let is_zero = match value {
+        Some(value) => walk.reg(value).is_null(),
+        None => stored_imm(walk) == Some(0),
+    };
+    for at in min..max {
+        let spi = (-at - 1) as usize / 8;
+        check_no_object(&walk.state.frame(frame).stack[spi])?;
+    }
+    check_fastcall_contract(walk, frame, min);
+    let mut is_zero_kept = false;
+    for at in min..max {
+        let slot = (-at - 1) as usize;
+        let spi = slot / 8;
+        walk.mark_slot_scratched(spi);
+        let old = walk.state.frame(frame).stack[spi];
+        let kind = old.kinds[slot % 8];
+        if !walk.env.allow_ptr_leaks && !matches!(kind, SlotKind::Misc | SlotKind::Zero) {
+            return Err(refuse!(
+                walk,
+                EINVAL,
+                Stack,
+                "spilled ptr in range of var-offset stack write; insn {}, ptr off: {at}",
+                walk.insn_idx
+            ));
+        }
+        let is_spilled_zero =
+            kind == SlotKind::Spill && old.is_spilled_scalar() && old.reg.num.as_const() == Some(0);
+        if is_zero && is_spilled_zero {
+            is_zero_kept = true;
+            continue;
+        }
+        let new = match kind {
+            SlotKind::Zero if is_zero => {
+                is_zero_kept = true;
+                SlotKind::Zero
+            }
+            SlotKind::Invalid if !walk.env.allow_uninit_stack => {
+                return Err(refuse!(
+                    walk,
+                    EINVAL,
+                    Stack,
+                    "uninit stack in range of var-offset write prohibited for !root; insn {}, off: {at}",
+                    walk.insn_idx
+                ));
+            }
+            _ => SlotKind::Misc,
+        };
+        let slot_mut = &mut walk.state.frame_mut(frame).stack_mut()[spi];
+        slot_mut.reg.kind = RegKind::NotInit;
+        slot_mut.kinds[slot % 8] = new;
+    }
+    match value {
+        Some(value) if is_zero_kept => walk.mark_precise(value),
+        _ => Ok(()),
+    }
+}
+
+/// Checks that a helper, or a read at a variable offset, may use
+/// `[ptr + off, ptr + off + size)` (`check_stack_range_initialized`). With `raw` the bytes
+/// need not be initialised, and the call writes them.
+pub(super) fn check_range(
+    walk: &mut Walk<'_>,
+    ptr: Reg,
+    off: i32,
+    size: i32,
+    is_zero_ok: bool,
+    access: Access,
+    raw: Option<&mut RawMem>,
+) -> Result<()> {
+    if size == 0 && !is_zero_ok {
+        return Err(refuse!(walk, EACCES, Argument, "invalid zero-sized read"));
+    }
+    check_bounds(walk, ptr, off, size, access)?;
+    let num = walk.reg(ptr).num;
+    let var_off = num.var_off;
+    let frame = frame_of(walk, ptr);
+    let number = ptr.number();
+    let (min, max) = if let Some(value) = num.as_const() {
+        let at = (value as i32).wrapping_add(off);
+        if let Some(raw) = raw {
+            return plan_raw(walk, raw, frame, ptr, at, size);
+        }
+        (at, at)
+    } else {
+        if !walk.env.allow_ptr_leaks {
+            return Err(refuse!(
+                walk,
+                EACCES,
+                Privilege,
+                "R{number} variable offset stack access prohibited for !root, var_off={var_off}"
+            ));
+        }
+        (
+            (num.smin as i32).wrapping_add(off),
+            (num.smax as i32).wrapping_add(off),
+        )
+    };
+    let is_clobber = access == Access::Write;
+    for at in min..max + size {
+        let slot = (-at - 1) as usize;
+        let spi = slot / 8;
+        if walk.state.frame(frame).allocated_stack() <= slot {
+            return Err(refuse!(walk, EFAULT, Stack, "allocated_stack too small"));
+        }
+        let old = walk.state.frame(frame).stack[spi];
+        match old.kinds[slot % 8] {
+            SlotKind::Misc => {}
+            SlotKind::Zero => clobber_byte(walk, frame, slot, is_clobber),
+            SlotKind::Invalid if walk.env.allow_uninit_stack => {
+                clobber_byte(walk, frame, slot, is_clobber);
+            }
+            _ if old.is_spilled() && (old.reg.is_scalar() || walk.env.allow_ptr_leaks) => {
+                if is_clobber {
+                    let slot = &mut walk.state.frame_mut(frame).stack_mut()[spi];
+                    slot.reg = RegState::UNKNOWN;
+                    scrub_kinds(slot);
+                }
+            }
+            _ if var_off.is_const() => {
+                return Err(refuse!(
+                    walk,
+                    EACCES,
+                    Stack,
+                    "invalid read from stack R{number} off {min}+{} size {size}",
+                    at - min
+                ));
+            }
+            _ => {
+                return Err(refuse!(
+                    walk,
+                    EACCES,
+                    Stack,
+                    "invalid read from stack R{number} var_off {var_off}+{} size {size}",
+                    at - min
+                ));
+            }
+        }
+        mark_read(walk, frame, 1 << spi)?;
+    }
+    Ok(())
+}
+
+/// Notes that the call writes `size` bytes at `at`, initialised or not.
+fn plan_raw(
+    walk: &mut Walk<'_>,
+    raw: &mut RawMem,
+    frame: usize,
+    ptr: Reg,
+    at: i32,
+    size: i32,
+) -> Result<()> {
+    let stack = &walk.state.frame(frame).stack;
+    let is_dynptr = |at: &i32| {
+        let slot = (-at - 1) as usize;
+        stack
+            .get(slot / 8)
+            .is_some_and(|found| found.kinds[slot % 8] == SlotKind::Dynptr)
+    };
+    if let Some(at) = (at..at + size).find(is_dynptr) {
+        return Err(refuse!(
+            walk,
+            EACCES,
+            Argument,
+            "potential write to dynptr at off={at} disallowed"
+        ));
+    }
+    raw.planned = Some((ptr, size));
+    Ok(())
+}
+
+fn clobber_byte(walk: &mut Walk<'_>, frame: usize, slot: usize, is_clobber: bool) {
+    if is_clobber {
+        walk.state.frame_mut(frame).stack_mut()[slot / 8].kinds[slot % 8] = SlotKind::Misc;
+    }
+}
+
+fn mark_read(walk: &mut Walk<'_>, frame: usize, mask: u64) -> Result<()> {
+    walk.live
+        .mark_read(walk.facts, &walk.state, frame, walk.insn_idx, mask);
+    Ok(())
+}
+
+fn push_access(walk: &mut Walk<'_>, frame: usize, spi: usize) -> Result<()> {
+    let flags = HistoryFlags::stack_access(spi, frame as u32);
+    walk.push_history(flags, LinkedRegs::default())
+}
+
+fn set_zero(walk: &mut Walk<'_>, dst: Reg) {
+    set_constant(walk, dst, 0);
+}
+
+/// Objects on the stack that this verifier does not follow yet.
+fn check_no_object(slot: &StackSlot) -> Result<()> {
+    match slot.kinds[7] {
+        SlotKind::Dynptr => Err(Stop::unsupported("dynptr on the stack")),
+        _ => Ok(()),
+    }
+}
+
+/// True if a register of this kind can be spilled (`is_spillable_regtype`).
+pub(crate) fn is_spillable(reg: &RegState) -> bool {
+    !matches!(
+        reg.kind,
+        RegKind::NotInit
+            | RegKind::Scalar
+            | RegKind::TpBuffer
+            | RegKind::ConstDynptr { .. }
+            | RegKind::Dynptr { .. }
+            | RegKind::Iter { .. }
+            | RegKind::Irq { .. }
+    )
+}
+
+/// Bytes of the register spilled in a slot.
+fn spill_size(kinds: &[SlotKind; 8]) -> u32 {
+    let spilled = kinds
+        .iter()
+        .rev()
+        .take_while(|kind| **kind == SlotKind::Spill);
+    spilled.count() as u32
+}
+
+/// Puts a register into the upper `size` bytes of a slot; initialised bytes below become
+/// data (`save_register_state`).
+fn spill(slot: &mut StackSlot, reg: RegState, size: usize) {
+    slot.reg = reg;
+    let (low, high) = slot.kinds.split_at_mut(8 - size);
+    high.fill(SlotKind::Spill);
+    for kind in low {
+        if !matches!(kind, SlotKind::Zero | SlotKind::Invalid) {
+            *kind = SlotKind::Misc;
+        }
+    }
+}
+
+/// Forgets what a slot held, before data is written into some of its bytes.
+fn scrub(slot: &mut StackSlot) {
+    slot.reg.kind = RegKind::NotInit;
+    if slot.is_spilled() || slot.is_special() {
+        scrub_kinds(slot);
+    }
+}
+
+fn scrub_kinds(slot: &mut StackSlot) {
+    for kind in &mut slot.kinds {
+        if *kind != SlotKind::Invalid {
+            *kind = SlotKind::Misc;
+        }
+    }
+}

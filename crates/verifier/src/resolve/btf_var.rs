@@ -1,0 +1,85 @@
+//! Variables and functions of the kernel by BTF id (`check_pseudo_btf_id`).
+
+use btf::{Btf, Kind, Shape, TypeId};
+
+use super::Refuser;
+use crate::env::Env;
+use crate::state::{RegKind, RegState, TypeFlags, TypeRef};
+use crate::{Result, Stop};
+
+/// What a load of the address of `id` yields.
+pub(super) fn resolve(
+    env: &Env<'_>,
+    walk: &mut Refuser<'_>,
+    id: u32,
+    module: i32,
+) -> Result<RegState> {
+    if module != 0 {
+        return Err(Stop::unsupported("variable of a kernel module"));
+    }
+    let Some(vmlinux) = env.vmlinux else {
+        return Err(Stop::unsupported("kernel variable without vmlinux BTF"));
+    };
+    let Some(ty) = vmlinux.get(TypeId(id)) else {
+        return Err(refuse!(
+            walk,
+            ENOENT,
+            Btf,
+            "ldimm64 insn specifies invalid btf_id {}.",
+            id as i32
+        ));
+    };
+    let var = match ty.shape() {
+        Shape::Var(var) => var,
+        Shape::Func(_) => return Ok(memory(0)),
+        _ => {
+            return Err(refuse!(
+                walk,
+                EINVAL,
+                Btf,
+                "pseudo btf_id {} in ldimm64 isn't KIND_VAR or KIND_FUNC",
+                id as i32
+            ));
+        }
+    };
+    let object = RegKind::BtfId {
+        ty: TypeRef {
+            btf: TypeRef::VMLINUX,
+            id: var.ty.0,
+        },
+    };
+    if is_percpu(vmlinux, TypeId(id)) {
+        return Ok(RegState::pointer(object, TypeFlags::MEM_PERCPU));
+    }
+    let target = vmlinux.skip_modifiers(var.ty).unwrap_or(TypeId::VOID);
+    if matches!(vmlinux.at(target).kind(), Kind::Struct | Kind::Union) {
+        return Ok(RegState::pointer(object, TypeFlags::NONE));
+    }
+    match vmlinux.size_of(target) {
+        Some(size) => Ok(memory(size)),
+        None => {
+            let name = vmlinux.at(target).name().to_string_lossy().into_owned();
+            Err(refuse!(
+                walk,
+                EINVAL,
+                Btf,
+                "ldimm64 unable to resolve the size of type '{name}': -22"
+            ))
+        }
+    }
+}
+
+fn memory(size: u32) -> RegState {
+    RegState::pointer(RegKind::Mem { size, dynptr_id: 0 }, TypeFlags::MEM_RDONLY)
+}
+
+/// True if the variable exists once for each CPU.
+fn is_percpu(vmlinux: &Btf<'_>, var: TypeId) -> bool {
+    vmlinux
+        .datasecs()
+        .filter(|section| section.name() == ".data..percpu")
+        .any(|section| match section.shape() {
+            Shape::Datasec(section) => section.vars().any(|placed| placed.var == var),
+            _ => false,
+        })
+}

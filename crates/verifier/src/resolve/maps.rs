@@ -1,0 +1,277 @@
+//! Maps of the program as the verifier sees them, and the checks of their use.
+
+use std::ops::Index;
+use std::sync::Arc;
+
+use program::{MapDef, Program};
+use spec::maps::MapKind;
+
+use super::Refuser;
+use super::fields::{FieldKind, Record};
+use crate::Result;
+use crate::env::Env;
+use crate::state::MapRef;
+
+/// Flag of maps that programs may only read (`BPF_F_RDONLY_PROG`).
+const RDONLY_PROG: u32 = 1 << 7;
+/// Flag of maps that programs may only write (`BPF_F_WRONLY_PROG`).
+const WRONLY_PROG: u32 = 1 << 8;
+/// Most maps of a program (`MAX_USED_MAPS`).
+const MAX_USED_MAPS: usize = 64;
+
+/// One map.
+#[derive(Clone, Debug)]
+pub struct Map {
+    def: Arc<MapDef>,
+    record: Record,
+    inner: Option<MapRef>,
+    has_btf: bool,
+    /// The first bytes of the value at key 0 that are not zero.
+    contents: Vec<u8>,
+}
+
+impl Map {
+    /// The map's definition.
+    pub fn def(&self) -> &MapDef {
+        &self.def
+    }
+
+    /// Map type, by number.
+    pub fn map_type(&self) -> u32 {
+        self.def.params.map_type
+    }
+
+    /// Map kind, if the type is known.
+    pub fn kind(&self) -> Option<MapKind> {
+        self.def.kind()
+    }
+
+    /// Bytes of a key.
+    pub fn key_size(&self) -> u32 {
+        self.def.params.key_size
+    }
+
+    /// Bytes of a value.
+    pub fn value_size(&self) -> u32 {
+        self.def.params.value_size
+    }
+
+    /// Most entries; a map of no entries is created with one.
+    pub fn max_entries(&self) -> u32 {
+        self.def.params.max_entries
+    }
+
+    /// Name that the kernel has.
+    pub fn name(&self) -> &str {
+        &self.def.kernel_name
+    }
+
+    /// True if BTF describes its values.
+    pub fn has_btf(&self) -> bool {
+        self.has_btf
+    }
+
+    /// The special fields of its values.
+    pub fn record(&self) -> &Record {
+        &self.record
+    }
+
+    /// The template of the maps that it holds.
+    pub fn inner(&self) -> Option<MapRef> {
+        self.inner
+    }
+
+    /// True if programs may read its values.
+    pub fn can_read(&self) -> bool {
+        self.def.params.flags.0 & WRONLY_PROG == 0
+    }
+
+    /// True if programs may write its values.
+    pub fn can_write(&self) -> bool {
+        self.def.params.flags.0 & RDONLY_PROG == 0
+    }
+
+    /// True if nothing changes its values any more (`bpf_map_is_rdonly`).
+    pub fn is_rdonly(&self) -> bool {
+        self.def.params.flags.0 & RDONLY_PROG != 0 && self.def.is_frozen()
+    }
+
+    /// `size` bytes at `off` of the value at key 0, extended by zero or sign.
+    pub fn constant(&self, off: u32, size: u32, signed: bool) -> u64 {
+        let mut bytes = [0; 8];
+        for (index, byte) in bytes.iter_mut().enumerate().take(size as usize) {
+            *byte = self.byte(off as usize + index);
+        }
+        let value = u64::from_le_bytes(bytes);
+        let unused = 64 - 8 * size.clamp(1, 8);
+        match signed {
+            true => ((value << unused) as i64 >> unused) as u64,
+            false => value,
+        }
+    }
+
+    /// The byte at `off` of the value at key 0.
+    pub fn byte(&self, off: usize) -> u8 {
+        self.contents.get(off).copied().unwrap_or(0)
+    }
+}
+
+/// The program's maps, and behind them the templates of the maps that they hold.
+#[derive(Clone, Debug, Default)]
+pub struct Maps(Vec<Map>);
+
+impl Index<MapRef> for Maps {
+    type Output = Map;
+
+    fn index(&self, map: MapRef) -> &Map {
+        &self.0[map.0 as usize]
+    }
+}
+
+impl Maps {
+    /// The maps of a program.
+    pub fn new(program: &Program) -> Maps {
+        let mut maps: Vec<Map> = program
+            .maps()
+            .iter()
+            .map(|def| Maps::describe(program, def))
+            .collect();
+        let mut index = 0;
+        while index < maps.len() {
+            if let Some(inner) = maps[index].def.inner.clone() {
+                let next = MapRef(maps.len() as u32);
+                maps[index].inner = Some(next);
+                maps.push(Maps::describe(program, &inner));
+            }
+            index += 1;
+        }
+        Maps(maps)
+    }
+
+    fn describe(program: &Program, def: &Arc<MapDef>) -> Map {
+        let value_type = def.params.value_type;
+        let btf = program
+            .btf()
+            .filter(|_| def.has_btf && !value_type.is_void());
+        Map {
+            def: Arc::clone(def),
+            record: btf.map_or_else(Record::default, |btf| Record::of_value(btf, value_type)),
+            inner: None,
+            has_btf: btf.is_some(),
+            contents: def
+                .initial_value()
+                .map_or_else(Vec::new, |image| image.start().to_vec()),
+        }
+    }
+}
+
+/// The maps used so far, in order of use.
+pub(super) struct UsedMaps<'e> {
+    env: &'e Env<'e>,
+    used: Vec<MapRef>,
+    cgroup_storage: [Option<MapRef>; 2],
+    arena: Option<MapRef>,
+}
+
+impl<'e> UsedMaps<'e> {
+    pub(super) fn new(env: &'e Env<'_>) -> UsedMaps<'e> {
+        UsedMaps {
+            env,
+            used: Vec::new(),
+            cgroup_storage: [None; 2],
+            arena: None,
+        }
+    }
+
+    /// Notes that the program uses a map, and checks that it may (`__add_used_map`).
+    pub(super) fn add(&mut self, walk: &mut Refuser<'_>, map: MapRef) -> Result<()> {
+        if self.used.contains(&map) {
+            return Ok(());
+        }
+        if self.used.len() >= MAX_USED_MAPS {
+            return Err(refuse!(
+                walk,
+                E2BIG,
+                Limit,
+                "The total number of maps per program has reached the limit of {MAX_USED_MAPS}"
+            ));
+        }
+        self.check_compatibility(walk, map)?;
+        self.used.push(map);
+        Ok(())
+    }
+
+    /// `check_map_prog_compatibility`.
+    fn check_compatibility(&mut self, walk: &mut Refuser<'_>, map: MapRef) -> Result<()> {
+        let env = self.env;
+        let info = &env.maps[map];
+        let record = info.record();
+        let kind = env.context.kind.number();
+        // kprobe, tracepoint, perf_event, raw_tracepoint, raw_tracepoint_writable
+        let is_tracing = matches!(kind, 2 | 5 | 7 | 17 | 24);
+        let mut fault = None;
+        if is_tracing && (record.has(FieldKind::ListHead) || record.has(FieldKind::RbRoot)) {
+            fault = Some("tracing progs cannot use bpf_{list_head,rb_root} yet");
+        } else if record.has(FieldKind::SpinLock) || record.has(FieldKind::ResSpinLock) {
+            if kind == 1 {
+                fault = Some("socket filter progs cannot use bpf_spin_lock yet");
+            } else if is_tracing {
+                fault = Some("tracing progs cannot use bpf_spin_lock yet");
+            }
+        }
+        if fault.is_none() && is_tracing {
+            if record.has(FieldKind::Timer) {
+                fault = Some("tracing progs cannot use bpf_timer yet");
+            } else if record.has(FieldKind::Workqueue) {
+                fault = Some("tracing progs cannot use bpf_wq yet");
+            }
+        }
+        if fault.is_none() && info.map_type() == MapKind::StructOps.number() {
+            fault = Some("bpf_struct_ops map cannot be used in prog");
+        }
+        if let Some(fault) = fault {
+            return Err(refuse!(walk, EINVAL, Map, "{fault}"));
+        }
+        let in_sleepable = info
+            .kind()
+            .and_then(|kind| env.registry.map(kind))
+            .is_none_or(|traits| traits.in_sleepable);
+        if env.context.sleepable && !in_sleepable {
+            return Err(refuse!(
+                walk,
+                EINVAL,
+                Map,
+                "Sleepable programs can only use array, hash, ringbuf and local storage maps"
+            ));
+        }
+        let storage = match info.kind() {
+            Some(MapKind::CgroupStorage) => Some(0),
+            Some(MapKind::PercpuCgroupStorage) => Some(1),
+            _ => None,
+        };
+        if let Some(storage) = storage
+            && self.cgroup_storage[storage].replace(map).is_some()
+        {
+            return Err(refuse!(
+                walk,
+                EBUSY,
+                Map,
+                "only one cgroup storage of each type is allowed"
+            ));
+        }
+        if info.kind() == Some(MapKind::Arena) {
+            if self.arena.replace(map).is_some() {
+                return Err(refuse!(walk, EBUSY, Map, "Only one arena per program"));
+            }
+            if !env.allow_ptr_leaks || !env.bpf_capable {
+                return Err(refuse!(
+                    walk,
+                    EPERM,
+                    Privilege,
+                    "CAP_BPF and CAP_PERFMON are required to use arena"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
