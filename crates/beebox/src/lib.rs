@@ -85,9 +85,11 @@ mod kernel;
 pub mod raw;
 pub mod seccomp;
 pub mod text;
+pub mod verify;
 
 pub use ::object;
 pub use ::program;
+pub use ::verifier;
 pub use classic::run::{Next, Step};
 pub use classic::{Checked, JumpLimitExceeded, Refusal, Rule, Rules, Semantics, Stage};
 pub use engine::{Engine, UnknownEngine};

@@ -16,6 +16,7 @@ mod program_output;
 mod run;
 mod seccomp;
 mod show;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -47,6 +48,7 @@ enum Command {
     Btf(btf::Args),
     Show(show::Args),
     Link(link::Args),
+    Verify(verify::Args),
 }
 
 fn main() -> ExitCode {
@@ -60,6 +62,7 @@ fn main() -> ExitCode {
         Command::Btf(args) => btf::run(args),
         Command::Show(args) => show::run(args),
         Command::Link(args) => link::run(args),
+        Command::Verify(args) => verify::run(args),
     };
     match answer {
         Ok(Answer::Yes) => ExitCode::SUCCESS,

@@ -47,6 +47,10 @@ impl ObjectFile {
         self.bytes.len()
     }
 
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     pub(crate) fn open(&self) -> Result<Object<'_>, Failure> {
         let name = name(&self.path);
         let options = OpenOptions {
@@ -120,6 +124,11 @@ impl TargetArgs {
 }
 
 impl Kernel {
+    /// Its types.
+    pub(crate) fn types(&self) -> &Btf<'static> {
+        self.types.as_ref().unwrap_or(self.profile.types())
+    }
+
     pub(crate) fn target(&self) -> Target<'_> {
         Target {
             types: Some(self.types.as_ref().unwrap_or(self.profile.types())),

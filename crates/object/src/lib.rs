@@ -69,6 +69,7 @@ mod relocate;
 pub mod sections;
 mod target;
 mod types;
+mod weak;
 
 pub use attach::AttachFault;
 pub use container::{ContainerFault, ContainerKind, Embedded, objects_in};
@@ -82,3 +83,4 @@ pub use reference::{CORE_POISON, KFUNC_POISON, MAP_POISON, Reference, Referent};
 pub use relocate::RelocationFault;
 pub use target::{Features, Module, SymbolAddress, Symbols, Target};
 pub use types::TypesFault;
+pub use weak::weaken;

@@ -55,7 +55,7 @@ impl<'t> Target<'t> {
 }
 
 /// Where the symbol of a name is.
-pub type Symbols<'t> = dyn Fn(&str) -> SymbolAddress + 't;
+pub type Symbols<'t> = dyn Fn(&str) -> SymbolAddress + Sync + 't;
 
 /// What a kernel says about the name of a symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,7 +12,6 @@ pub mod kernel;
 pub mod ours;
 pub mod page;
 pub mod selftests;
-pub mod weak;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -46,7 +45,7 @@ impl Oracle {
         let mut found = self.ask(object, &file, false)?;
         let lacks = |&(class, _): &(&'static str, i32)| class == class::NO_SYMBOL;
         if found.ends.keys().any(lacks) {
-            weak::weaken(&mut file);
+            object::weaken(&mut file);
             found.add(self.ask(object, &file, true)?);
         }
         Ok(found)

@@ -1,8 +1,6 @@
-//! Objects that can do without what a kernel lacks.
-//!
-//! Many of the tests are for kernels with modules of their own. With every undefined
-//! symbol made weak they load anywhere, and what a loader makes of a missing function
-//! or variable can be compared.
+//! Objects that can do without what a kernel lacks: undefined global symbols become
+//! weak, so that only the programs that use a missing function or variable are
+//! affected. The cost is linear in the number of symbols.
 
 /// Bytes of a section header and of a symbol (ELF, 64 bits).
 const SECTION: usize = 64;

@@ -1,0 +1,102 @@
+//! Two sets of results side by side.
+
+use std::collections::BTreeMap;
+
+use super::row::Row;
+use super::spec::{Column, Emit};
+use super::table::push_columns;
+
+/// What differs between old and new results, by file and program. Columns are those
+/// named, or verdict, instructions, states and reason.
+pub(super) fn table(old: &[Row], new: &[Row], emit: &Emit) -> String {
+    const COMPARED: &[Column] = &[
+        Column::Verdict,
+        Column::TotalInsns,
+        Column::TotalStates,
+        Column::Reason,
+    ];
+    let compared: Vec<Column> = emit
+        .columns()
+        .unwrap_or(COMPARED)
+        .iter()
+        .copied()
+        .filter(|column| !matches!(column, Column::FileName | Column::ProgName))
+        .collect();
+    let key = |row: &Row| (base(&row.file_name).to_owned(), row.prog_name.clone());
+    let mut pairs: BTreeMap<(String, String), [Option<&Row>; 2]> = BTreeMap::new();
+    for row in old {
+        pairs.entry(key(row)).or_default()[0] = Some(row);
+    }
+    for row in new {
+        pairs.entry(key(row)).or_default()[1] = Some(row);
+    }
+    let columns = [
+        Column::FileName,
+        Column::ProgName,
+        Column::Reason,
+        Column::Reason,
+        Column::Reason,
+    ];
+    let headings = ["File", "Program", "Column", "Old", "New"].map(str::to_owned);
+    let mut cells = vec![headings.to_vec()];
+    for ((file, prog), sides) in &pairs {
+        for &column in &compared {
+            let [old, new] = sides.map(|row| row.map_or("N/A".to_owned(), |row| row.text(column)));
+            if old != new {
+                let change = change(sides, column);
+                cells.push(vec![
+                    file.clone(),
+                    prog.clone(),
+                    column.name().to_owned(),
+                    old,
+                    new + &change,
+                ]);
+            }
+        }
+    }
+    let mut text = String::new();
+    let differing = cells.len() - 1;
+    if differing > 0 {
+        push_columns(&mut text, &columns, &cells);
+    }
+    text + &format!(
+        "{} programs compared, {differing} values differ\n",
+        pairs.len()
+    )
+}
+
+fn base(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+fn change(sides: &[Option<&Row>; 2], column: Column) -> String {
+    let [Some(old), Some(new)] = sides else {
+        return String::new();
+    };
+    match (old.number(column), new.number(column)) {
+        (Some(old), Some(new)) if old != 0 => {
+            let percent = (new as f64 - old as f64) / old as f64 * 100.0;
+            format!(" ({percent:+.2}%)")
+        }
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_differs_is_listed_by_program() {
+        let emit = Emit::read(&[], &[]).ok().unwrap();
+        let mut old = vec![Row::empty("dir/a.o", "p"), Row::empty("a.o", "gone")];
+        old[0].total_insns = 100;
+        let mut new = vec![Row::empty("a.o", "p")];
+        new[0].total_insns = 110;
+        let text = table(&old, &new, &emit);
+        assert!(text.contains("total_insns"), "{text}");
+        assert!(text.contains("110 (+10.00%)"), "{text}");
+        assert!(text.contains("gone"), "{text}");
+        assert!(table(&new, &new, &emit).starts_with("1 programs compared, 0"));
+    }
+}

@@ -1,0 +1,271 @@
+//! Results: one row for each program, in veristat's columns.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::spec::{Column, Emit};
+use crate::answer::Failure;
+use crate::program_input::read_at_most;
+use crate::program_output;
+
+/// Bytes of the largest file of results.
+const LARGEST: u64 = 256 << 20;
+
+/// What came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Verdict {
+    /// Refused.
+    Failure,
+    /// Accepted.
+    Success,
+    /// Not judged.
+    Unsupported,
+}
+
+impl Verdict {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Verdict::Failure => "failure",
+            Verdict::Success => "success",
+            Verdict::Unsupported => "unsupported",
+        }
+    }
+}
+
+/// One program's results.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Row {
+    pub(super) file_name: String,
+    pub(super) prog_name: String,
+    pub(super) verdict: Verdict,
+    /// Microseconds.
+    pub(super) duration: u64,
+    pub(super) total_insns: u64,
+    pub(super) total_states: u64,
+    pub(super) peak_states: u64,
+    pub(super) max_states_per_insn: u64,
+    pub(super) max_mark_read_len: u64,
+    pub(super) prog_size: u64,
+    pub(super) prog_size_jited: u64,
+    /// Sum over subprograms, as veristat has it.
+    pub(super) stack_depth: u64,
+    pub(super) max_stack_depth: u64,
+    pub(super) prog_type: String,
+    pub(super) attach_type: String,
+    /// MiB.
+    pub(super) mem_peak: u64,
+    pub(super) reason: String,
+    pub(super) duration_us: u64,
+    /// Stack depth by subprogram, as the kernel prints it.
+    pub(super) stack: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(super) log: String,
+}
+
+impl Row {
+    pub(super) fn empty(file: &str, prog: &str) -> Row {
+        Row {
+            file_name: file.to_owned(),
+            prog_name: prog.to_owned(),
+            verdict: Verdict::Unsupported,
+            duration: 0,
+            total_insns: 0,
+            total_states: 0,
+            peak_states: 0,
+            max_states_per_insn: 0,
+            max_mark_read_len: 0,
+            prog_size: 0,
+            prog_size_jited: 0,
+            stack_depth: 0,
+            max_stack_depth: 0,
+            prog_type: String::new(),
+            attach_type: String::new(),
+            mem_peak: 0,
+            reason: String::new(),
+            duration_us: 0,
+            stack: String::new(),
+            log: String::new(),
+        }
+    }
+
+    /// The number in a column; `None` for words.
+    pub(super) fn number(&self, column: Column) -> Option<u64> {
+        Some(match column {
+            Column::Duration => self.duration,
+            Column::TotalInsns => self.total_insns,
+            Column::TotalStates => self.total_states,
+            Column::PeakStates => self.peak_states,
+            Column::MaxStatesPerInsn => self.max_states_per_insn,
+            Column::MarkRead => self.max_mark_read_len,
+            Column::Size => self.prog_size,
+            Column::JitedSize => self.prog_size_jited,
+            Column::Stack => self.stack_depth,
+            Column::MaxStack => self.max_stack_depth,
+            Column::MemoryPeak => self.mem_peak,
+            Column::DurationUs => self.duration_us,
+            _ => return None,
+        })
+    }
+
+    pub(super) fn set_number(&mut self, column: Column, number: u64) {
+        let field = match column {
+            Column::Duration => &mut self.duration,
+            Column::TotalInsns => &mut self.total_insns,
+            Column::TotalStates => &mut self.total_states,
+            Column::PeakStates => &mut self.peak_states,
+            Column::MaxStatesPerInsn => &mut self.max_states_per_insn,
+            Column::MarkRead => &mut self.max_mark_read_len,
+            Column::Size => &mut self.prog_size,
+            Column::JitedSize => &mut self.prog_size_jited,
+            Column::Stack => &mut self.stack_depth,
+            Column::MaxStack => &mut self.max_stack_depth,
+            Column::MemoryPeak => &mut self.mem_peak,
+            Column::DurationUs => &mut self.duration_us,
+            _ => return,
+        };
+        *field = number;
+    }
+
+    /// The text in a column.
+    pub(super) fn text(&self, column: Column) -> String {
+        match column {
+            Column::FileName => self.file_name.clone(),
+            Column::ProgName => self.prog_name.clone(),
+            Column::Verdict => self.verdict.name().to_owned(),
+            Column::ProgType => self.prog_type.clone(),
+            Column::AttachType => self.attach_type.clone(),
+            Column::Reason => self.reason.clone(),
+            _ => self.number(column).unwrap_or(0).to_string(),
+        }
+    }
+}
+
+/// Comma-separated values; `with_ours` adds our columns and the programs that are
+/// unsupported.
+pub(super) fn csv(rows: &[Row], emit: &Emit, with_ours: bool) -> String {
+    let columns = match emit.columns() {
+        Some(columns) => columns.to_vec(),
+        None if with_ours => Column::ALL.to_vec(),
+        None => Column::VERISTAT.to_vec(),
+    };
+    let columns: Vec<Column> = columns
+        .into_iter()
+        .filter(|column| with_ours || Column::VERISTAT.contains(column))
+        .collect();
+    let mut text = String::new();
+    let names = columns.iter().map(|column| column.name().to_owned());
+    push_line(&mut text, names);
+    for row in rows {
+        if with_ours || row.verdict != Verdict::Unsupported {
+            push_line(
+                &mut text,
+                columns.iter().map(|&column| quoted(row.text(column))),
+            );
+        }
+    }
+    text
+}
+
+fn push_line(text: &mut String, cells: impl Iterator<Item = String>) {
+    for (at, cell) in cells.enumerate() {
+        if at > 0 {
+            text.push(',');
+        }
+        text.push_str(&cell);
+    }
+    text.push('\n');
+}
+
+fn quoted(cell: String) -> String {
+    match cell.contains([',', '"', '\n']) {
+        true => format!("\"{}\"", cell.replace('"', "\"\"")),
+        false => cell,
+    }
+}
+
+/// One line of JSON.
+pub(super) fn json(row: &Row) -> Vec<u8> {
+    program_output::json(row)
+}
+
+/// Reads results that this command or veristat wrote.
+pub(super) fn read_csv(path: &Path) -> Result<Vec<Row>, Failure> {
+    let bytes = read_at_most(path, LARGEST)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let mut lines = text.lines();
+    let within = |failure: Failure| failure.within(path.display());
+    let headings = cells(lines.next().unwrap_or_default());
+    let columns: Vec<Option<Column>> = headings.iter().map(|name| Column::named(name)).collect();
+    let has = |column| columns.contains(&Some(column));
+    if !has(Column::FileName) || !has(Column::ProgName) {
+        return Err(within(Failure::new("no columns file_name and prog_name")));
+    }
+    let mut rows = Vec::new();
+    for (line, number) in lines.zip(2..) {
+        let mut row = Row::empty("", "");
+        for (cell, column) in cells(line).into_iter().zip(&columns) {
+            let Some(column) = *column else {
+                continue;
+            };
+            match column {
+                Column::FileName => row.file_name = cell,
+                Column::ProgName => row.prog_name = cell,
+                Column::ProgType => row.prog_type = cell,
+                Column::AttachType => row.attach_type = cell,
+                Column::Reason => row.reason = cell,
+                Column::Verdict => {
+                    row.verdict = match cell.as_str() {
+                        "success" => Verdict::Success,
+                        "failure" => Verdict::Failure,
+                        _ => Verdict::Unsupported,
+                    }
+                }
+                column => {
+                    let value = cell.parse().map_err(|_| {
+                        within(Failure::new(format_args!(
+                            "line {number}: {cell:?} in column {} is no number",
+                            column.name()
+                        )))
+                    })?;
+                    row.set_number(column, value);
+                }
+            }
+        }
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+/// The cells of a line, without their quotes.
+fn cells(line: &str) -> Vec<String> {
+    let mut cells = vec![String::new()];
+    let mut is_quoted = false;
+    let mut rest = line.chars().peekable();
+    while let Some(now) = rest.next() {
+        match now {
+            '"' if is_quoted && rest.peek() == Some(&'"') => {
+                rest.next();
+                cells.last_mut().expect("one from the start").push('"');
+            }
+            '"' => is_quoted = !is_quoted,
+            ',' if !is_quoted => cells.push(String::new()),
+            other => cells.last_mut().expect("one from the start").push(other),
+        }
+    }
+    cells
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_are_read_as_they_are_written() {
+        for cell in ["plain", "a, b", "say \"x\"", ""] {
+            assert_eq!(cells(&quoted(cell.to_owned())), [cell]);
+        }
+        assert_eq!(cells("a,,\"b,c\""), ["a", "", "b,c"]);
+    }
+}

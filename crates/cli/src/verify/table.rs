@@ -1,0 +1,66 @@
+//! Results for people, and the logs behind them.
+
+use std::fmt::Write as _;
+
+use super::row::{Row, Verdict};
+use super::spec::{Column, Emit};
+
+/// Columns of text, with the logs of programs that have one in front.
+pub(super) fn table(rows: &[Row], emit: &Emit) -> String {
+    let mut text = String::new();
+    for row in rows.iter().filter(|row| !row.log.is_empty()) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "{}/{}: {}\n{}",
+            row.file_name,
+            row.prog_name,
+            row.verdict.name(),
+            row.log
+        );
+    }
+    let columns = emit.columns().unwrap_or(Column::SHOWN);
+    let headings = columns.iter().map(|column| column.heading().to_owned());
+    let mut cells: Vec<Vec<String>> = vec![headings.collect()];
+    for row in rows {
+        cells.push(columns.iter().map(|&column| row.text(column)).collect());
+    }
+    push_columns(&mut text, columns, &cells);
+    let count = |verdict| rows.iter().filter(|row| row.verdict == verdict).count();
+    let _ = writeln!(
+        text,
+        "{} accepted, {} refused, {} unsupported",
+        count(Verdict::Success),
+        count(Verdict::Failure),
+        count(Verdict::Unsupported)
+    );
+    text
+}
+
+/// Cells under each other, words to the left and numbers to the right.
+pub(super) fn push_columns(text: &mut String, columns: &[Column], cells: &[Vec<String>]) {
+    let width = |at: usize| {
+        cells
+            .iter()
+            .map(|row| row[at].chars().count())
+            .max()
+            .unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns.len()).map(width).collect();
+    for (number, row) in cells.iter().enumerate() {
+        let mut line = String::new();
+        for ((cell, width), column) in row.iter().zip(&widths).zip(columns) {
+            let _ = match column.is_text() {
+                true => write!(line, "{cell:<width$}  "),
+                false => write!(line, "{cell:>width$}  "),
+            };
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+        if number == 0 {
+            let rule = widths.iter().map(|&width| "-".repeat(width));
+            text.push_str(&rule.collect::<Vec<_>>().join("  "));
+            text.push('\n');
+        }
+    }
+}
