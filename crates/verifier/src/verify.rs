@@ -2,13 +2,14 @@
 
 use std::time::Instant;
 
+use isa::ebpf::Insn;
 use program::Program;
 use spec::programs::LoadFlags;
 use spec::registry::{ProgramContext, Registry};
 
 use crate::env::Env;
 use crate::explore::{Explorer, check_function};
-use crate::facts::{self, Facts, LiveStack};
+use crate::facts::{self, Facts, LiveStack, SubprogFacts};
 use crate::log::{self, Sink};
 use crate::options::Options;
 use crate::resolve::{self, Maps};
@@ -81,11 +82,8 @@ pub fn verify(program: &Program, registry: &Registry, options: &Options) -> Veri
     }
     verification.statistics = walk.explorer.statistics;
     verification.precision = walk.explorer.precision;
-    verification.stack_depth = walk
-        .subprogs
-        .iter()
-        .map(|subprog| subprog.stack_depth)
-        .collect();
+    let is_accepted = verification.verdict == Verdict::Accepted;
+    verification.stack_depth = stack_depths(&walk, is_accepted);
     finish(&mut verification, walk.sink, begin);
     verification
 }
@@ -104,7 +102,59 @@ fn compute_facts(env: &Env<'_>, sink: &mut Sink) -> Result<Facts> {
 fn check_program(walk: &mut Walk<'_>) -> Result<()> {
     check_function(walk, 0)?;
     check_global_functions(walk)?;
-    facts::check_max_stack_depth(walk.env, walk.facts, &mut walk.sink, &mut walk.subprogs)
+    drop_fastcall_spills(walk);
+    facts::check_max_stack_depth(walk.env, walk.facts, &mut walk.sink, &mut walk.subprogs)?;
+    add_rewritten_stack(walk);
+    Ok(())
+}
+
+/// Spills around calls of the `bpf_fastcall` contract are removed, and with them the
+/// stack below them, if nothing else uses it (`remove_fastcall_spills_fills`).
+fn drop_fastcall_spills(walk: &mut Walk<'_>) {
+    for (facts, aux) in walk.facts.subprogs.iter().zip(&mut walk.subprogs) {
+        let insns = &walk.facts.insns[facts.start as usize..facts.end as usize];
+        let has_pattern = insns.iter().any(|insn| insn.fastcall_spills > 0);
+        if has_pattern && !aux.keep_fastcall_stack {
+            aux.stack_depth = aux.fastcall_stack_off.unsigned_abs();
+        }
+    }
+}
+
+/// Inlined `bpf_loop` calls and timed `may_goto` take stack (`optimize_bpf_loop`,
+/// `do_misc_fixups`).
+fn add_rewritten_stack(walk: &mut Walk<'_>) {
+    const LOOP_BYTES: u32 = 24;
+    const MAY_GOTO_BYTES: u32 = 16;
+    for (facts, aux) in walk.facts.subprogs.iter().zip(&mut walk.subprogs) {
+        let range = facts.start as usize..facts.end as usize;
+        let seen = || walk.aux[range.clone()].iter().filter(|insn| insn.seen);
+        if seen().any(|insn| insn.loop_inline.fits) {
+            aux.stack_depth = aux.stack_depth.next_multiple_of(8) + LOOP_BYTES;
+        }
+        let insns = walk.env.insns[range.clone()]
+            .iter()
+            .zip(&walk.aux[range.clone()]);
+        let is_timed = |insn: &Insn| matches!(insn, Insn::MayGoto { off } if *off != 0);
+        if insns
+            .into_iter()
+            .any(|(insn, aux)| aux.seen && is_timed(insn))
+        {
+            aux.stack_depth += MAY_GOTO_BYTES;
+        }
+    }
+}
+
+/// Stack by subprogram; subprograms that the walk never reached are removed.
+fn stack_depths(walk: &Walk<'_>, is_accepted: bool) -> Vec<u32> {
+    let is_kept = |facts: &SubprogFacts| {
+        let insns = &walk.aux[facts.start as usize..facts.end as usize];
+        !is_accepted || insns.iter().any(|insn| insn.seen)
+    };
+    let subprogs = walk.facts.subprogs.iter().zip(&walk.subprogs);
+    subprogs
+        .filter(|(facts, _)| is_kept(facts))
+        .map(|(_, aux)| aux.stack_depth)
+        .collect()
 }
 
 /// Verifies global functions that verified functions call, each on its own
