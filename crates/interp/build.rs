@@ -1,20 +1,27 @@
-//! Chooses the form of the interpreter: threaded where the compiler turns a call
-//! in tail position into a jump (any optimised build), a plain loop elsewhere
-//! (unoptimised, Miri, sanitizers, coverage), where the stack would grow.
+//! Chooses the form of the interpreter: threaded where the compiler surely turns a call
+//! in tail position into a jump (LLVM does so at optimisation levels 2 and 3, if no
+//! address of a local variable escapes before the call), a loop everywhere else, where
+//! the stack would grow with the run: at other levels, with debug assertions (their
+//! checks of pointers take addresses), in Miri, with sanitizers and coverage. The
+//! workspace builds this crate at level 2 without debug assertions in the profiles `dev`
+//! and `test`, so that tests run the threaded form.
 
 fn main() {
     println!("cargo::rustc-check-cfg=cfg(threaded)");
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-env-changed=CARGO_ENCODED_RUSTFLAGS");
-    let optimised = std::env::var("OPT_LEVEL").is_ok_and(|level| level != "0");
+    let has_tail_calls =
+        std::env::var("OPT_LEVEL").is_ok_and(|level| level == "2" || level == "3");
     let flags = std::env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
-    let instrumented = ["sanitizer", "instrument-coverage", "sancov"]
+    let is_instrumented = ["sanitizer", "instrument-coverage", "sancov", "opt-level"]
         .iter()
         .any(|flag| flags.contains(flag));
-    let miri = std::env::var_os("CARGO_CFG_MIRI").is_some();
-    let tail_calls = std::env::var("CARGO_CFG_TARGET_ARCH")
+    let has_assertions = std::env::var_os("CARGO_CFG_DEBUG_ASSERTIONS").is_some();
+    let is_miri = std::env::var_os("CARGO_CFG_MIRI").is_some();
+    let has_registers = std::env::var("CARGO_CFG_TARGET_ARCH")
         .is_ok_and(|arch| arch == "x86_64" || arch == "aarch64");
-    if optimised && !instrumented && !miri && tail_calls {
+    let is_certain = has_tail_calls && !has_assertions && !is_instrumented && !is_miri;
+    if is_certain && has_registers {
         println!("cargo::rustc-cfg=threaded");
     }
 }

@@ -32,6 +32,43 @@ fn an_endless_loop_is_stopped() {
     }
 }
 
+/// Rounds of a long run: a call that is no jump would need gigabytes of stack.
+const ROUNDS: u64 = if cfg!(miri) { 100 } else { 100_000_000 };
+
+#[test]
+fn a_long_run_needs_no_more_stack_than_a_short_one() {
+    // Of every family: arithmetic, pairs, memory, branches of all forms, a table.
+    let text = format!(
+        "r1 = {ROUNDS}\nr0 = 0\nr2 = r10\nr2 += -8\n*(u64 *)(r10 - 8) = 0\n\
+         again:\nr3 = *(u64 *)(r2 + 0)\nr3 += 1\n*(u64 *)(r10 - 8) = r3\n\
+         w4 = w3\nw4 &= 7\nif w4 == 1 goto one\nif w4 == 2 goto one\n\
+         if w4 == 3 goto one\nif w4 == 4 goto one\nif w4 == 5 goto one\ngoto two\n\
+         one:\nr0 += 1\ntwo:\nr1 += -1\nif r1 != 0 goto again\nr0 += r3\nexit"
+    );
+    let run = move || {
+        // SAFETY: it accesses its stack by constants, and ends after so many rounds.
+        let code = unsafe { compile(&assemble(&text).expect("it is one")) };
+        code.run_memory(&mut Machine::new(), &mut [], &mut SplitMix::new(1))
+    };
+    let thread = std::thread::Builder::new().stack_size(1 << 18);
+    let outcome = thread.spawn(run).expect("a thread").join();
+    let ones: u64 = (1..=ROUNDS % 8).filter(|round| (1..=5).contains(&(round & 7))).count() as u64;
+    let expected = ROUNDS / 8 * 5 + ones + ROUNDS;
+    assert_eq!(outcome.expect("no overflow"), Outcome::Returned(expected));
+}
+
+#[cfg(not(miri))]
+#[test]
+fn tests_run_the_threaded_form_where_there_is_one() {
+    let has_registers = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
+    let is_instrumented = option_env!("CARGO_ENCODED_RUSTFLAGS").is_some_and(|flags| {
+        ["sanitizer", "instrument-coverage", "sancov", "opt-level"]
+            .iter()
+            .any(|flag| flags.contains(flag))
+    });
+    assert_eq!(cfg!(threaded), has_registers && !is_instrumented);
+}
+
 #[test]
 fn a_deadline_ends_loops_and_deep_calls() {
     // Seven functions call the next one thirty times each, so that only the clock
