@@ -10,8 +10,7 @@ fn main() {
     println!("cargo::rustc-check-cfg=cfg(threaded)");
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-env-changed=CARGO_ENCODED_RUSTFLAGS");
-    let has_tail_calls =
-        std::env::var("OPT_LEVEL").is_ok_and(|level| level == "2" || level == "3");
+    let has_tail_calls = std::env::var("OPT_LEVEL").is_ok_and(|level| level == "2" || level == "3");
     let flags = std::env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
     let is_instrumented = ["sanitizer", "instrument-coverage", "sancov", "opt-level"]
         .iter()

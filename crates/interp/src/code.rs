@@ -12,6 +12,7 @@ use vm::{Deadline, MAY_GOTO_LOOPS, Machine, Meter, Outcome, Surroundings};
 use crate::compile::{Compiled, Unsupported, compile};
 use crate::op::{Op, Run};
 use crate::ops::branch::Table;
+use crate::{Applied, Fusions};
 
 /// A program in the interpreter's form.
 pub struct Code {
@@ -22,6 +23,7 @@ pub struct Code {
     rules: PacketRules,
     wants: Wants,
     setup: Setup,
+    applied: Applied,
 }
 
 /// What a run sets up.
@@ -49,7 +51,13 @@ impl Setup {
 impl Code {
     /// Compiles a program: one pass, linear in its length.
     pub fn compile(program: &Lowered) -> Result<Code, Unsupported> {
-        Code::build(program.insns(), program.packet_rules(), program.evidence())
+        Code::compile_with(program, Fusions::ALL)
+    }
+
+    /// As [`Code::compile`], with only these fusions.
+    pub fn compile_with(program: &Lowered, fusions: Fusions) -> Result<Code, Unsupported> {
+        let (rules, evidence) = (program.packet_rules(), program.evidence());
+        Code::build(program.insns(), rules, evidence, fusions)
     }
 
     /// Compiles what a lowered program consists of.
@@ -57,8 +65,13 @@ impl Code {
         insns: &[Insn],
         rules: PacketRules,
         evidence: Evidence,
+        fusions: Fusions,
     ) -> Result<Code, Unsupported> {
-        let Compiled { ops, tables } = compile(insns, rules)?;
+        let Compiled {
+            ops,
+            tables,
+            applied,
+        } = compile(insns, rules, fusions)?;
         let wants = Wants::of(insns, rules, evidence);
         Ok(Code {
             wants,
@@ -67,6 +80,7 @@ impl Code {
             rules,
             ops,
             tables,
+            applied,
         })
     }
 
@@ -78,6 +92,11 @@ impl Code {
     /// Never: a program has at least one instruction.
     pub fn is_empty(&self) -> bool {
         self.ops.is_empty()
+    }
+
+    /// How often each fusion was applied.
+    pub fn applied(&self) -> &Applied {
+        &self.applied
     }
 
     /// How many comparison chains became table look-ups.

@@ -15,6 +15,7 @@ use crate::ops::linked::{self, Kind};
 use crate::ops::packet::PacketLoad;
 use crate::ops::pairs::Half;
 use crate::ops::{alu, atomic, branch, control, memory};
+use crate::{Applied, Fusion, Fusions};
 
 /// An instruction that the interpreter does not perform yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,10 +32,16 @@ pub(crate) struct Compiled {
     /// The tables that operations hold the addresses of: shared, because those
     /// would not survive the move of a box.
     pub tables: Arc<[Table]>,
+    /// The fusions that were applied.
+    pub applied: Applied,
 }
 
-pub(crate) fn compile(insns: &[Insn], rules: PacketRules) -> Result<Compiled, Unsupported> {
-    let mut builder = Builder::new(insns, rules);
+pub(crate) fn compile(
+    insns: &[Insn],
+    rules: PacketRules,
+    fusions: Fusions,
+) -> Result<Compiled, Unsupported> {
+    let mut builder = Builder::new(insns, rules, fusions);
     builder.build()?;
     Ok(builder.finish())
 }
@@ -70,10 +77,12 @@ struct Builder<'a> {
     patches: Vec<Patch>,
     /// For each slot the operation that performs it.
     op_of: Vec<u32>,
+    fusions: Fusions,
+    applied: Applied,
 }
 
 impl<'a> Builder<'a> {
-    fn new(insns: &'a [Insn], rules: PacketRules) -> Builder<'a> {
+    fn new(insns: &'a [Insn], rules: PacketRules, fusions: Fusions) -> Builder<'a> {
         assert!(
             insns.len() <= Distance::LONGEST_PROGRAM,
             "no memory holds a program of gigabytes"
@@ -81,7 +90,9 @@ impl<'a> Builder<'a> {
         let arrivals = Arrivals::of(insns);
         Builder {
             insns,
-            trees: Trees::find(insns, &arrivals, None, |tree| tree.is_chain()),
+            trees: Trees::find(insns, &arrivals, None, |tree| {
+                tree.is_chain() && fusions.contains(Fusion::Table)
+            }),
             arrivals,
             rules,
             ops: Vec::with_capacity(insns.len()),
@@ -91,7 +102,19 @@ impl<'a> Builder<'a> {
             lookups: Vec::new(),
             patches: Vec::with_capacity(insns.len()),
             op_of: vec![0; insns.len()],
+            fusions,
+            applied: Applied::NONE,
         }
+    }
+
+    /// What a fusion makes of the slots at hand, if it may be used; it is counted.
+    fn fuse<T>(&mut self, fusion: Fusion, made: impl FnOnce(&Self) -> Option<T>) -> Option<T> {
+        if !self.fusions.contains(fusion) {
+            return None;
+        }
+        let made = made(self)?;
+        self.applied.add(fusion);
+        Some(made)
     }
 
     fn build(&mut self) -> Result<(), Unsupported> {
@@ -120,7 +143,8 @@ impl<'a> Builder<'a> {
 
     /// Makes the operation for `slot`; says how many slots it performs.
     fn operation(&mut self, slot: usize) -> Result<usize, Unsupported> {
-        if let Some(imm) = fuse::constant_return(self.insns, &self.arrivals, slot) {
+        let constant = |this: &Self| fuse::constant_return(this.insns, &this.arrivals, slot);
+        if let Some(imm) = self.fuse(Fusion::ConstantReturn, constant) {
             self.push(control::exit_with(imm), Kind::Other);
             return Ok(2);
         }
@@ -184,9 +208,12 @@ impl<'a> Builder<'a> {
             self.push(load.alone(), Kind::Other);
             return 1;
         }
-        if fuse::is_byte_load(self.insns[slot])
-            && let Some(dst) = fuse::header_length(self.insns, &self.arrivals, slot)
-        {
+        let header_length = |this: &Self| {
+            let is_byte = fuse::is_byte_load(this.insns[slot]);
+            let length = || fuse::header_length(this.insns, &this.arrivals, slot);
+            is_byte.then(length).flatten()
+        };
+        if let Some(dst) = self.fuse(Fusion::HeaderLength, header_length) {
             let kind = match index {
                 None => Kind::HeaderLength,
                 Some(_) => Kind::Other,
@@ -194,9 +221,11 @@ impl<'a> Builder<'a> {
             self.push(load.then_header_length(dst), kind);
             return 4;
         }
-        if let Some(test) = fuse::test_after(self.insns, &self.arrivals, slot, Reg::R0)
-            && !self.trees.starts(slot + 1)
-        {
+        let test = |this: &Self| {
+            fuse::test_after(this.insns, &this.arrivals, slot, Reg::R0)
+                .filter(|_| !this.trees.starts(slot + 1))
+        };
+        if let Some(test) = self.fuse(Fusion::PacketTest, test) {
             self.patch_later(Field::First, test.target);
             let kind = match index {
                 None => Kind::LoadTest(size, test.cond),
@@ -212,13 +241,15 @@ impl<'a> Builder<'a> {
 
     fn jump(&mut self, slot: usize) -> usize {
         if self.trees.starts(slot) {
+            self.applied.add(Fusion::Table);
             self.switch(slot);
             return 1;
         }
         let alone = self.trees.shares(slot);
-        if !alone
-            && let Some((cond, target)) = fuse::turned_branch(self.insns, &self.arrivals, slot)
-        {
+        let inverted = |this: &Self| {
+            fuse::inverted_branch(this.insns, &this.arrivals, slot).filter(|_| !alone)
+        };
+        if let Some((cond, target)) = self.fuse(Fusion::BranchInversion, inverted) {
             self.branch(slot, cond, target);
             return 2;
         }
@@ -229,9 +260,11 @@ impl<'a> Builder<'a> {
             return 1;
         };
         // What begins with the next test is looked up as a whole.
-        let second = fuse::test_after(self.insns, &self.arrivals, slot, test.dst)
-            .filter(|_| !alone && !self.trees.starts(slot + 1));
-        let Some(second) = second else {
+        let second = |this: &Self| {
+            fuse::test_after(this.insns, &this.arrivals, slot, test.dst)
+                .filter(|_| !alone && !this.trees.starts(slot + 1))
+        };
+        let Some(second) = self.fuse(Fusion::TestPair, second) else {
             if test.dst != Reg::R0 {
                 self.branch(slot, test.cond, test.target);
                 return 1;
@@ -265,8 +298,7 @@ impl<'a> Builder<'a> {
         self.kinds.push(kind);
     }
 
-    /// Arithmetic. A move with what changes its copy is one operation, and none
-    /// is what cuts a value that is cut already.
+    /// Arithmetic. A copy and an operation on it are one operation.
     fn arithmetic(
         &mut self,
         slot: usize,
@@ -275,15 +307,15 @@ impl<'a> Builder<'a> {
         dst: Reg,
         src: Operand,
     ) -> usize {
-        if (op, width, src) == (AluOp::Mov, Width::W32, Operand::Reg(dst))
-            && fuse::is_cut(self.insns, &self.arrivals, slot, dst)
-        {
-            return 1;
-        }
-        if let (AluOp::Mov, Operand::Reg(lhs)) = (op, src)
-            && let Some(change) = fuse::changed_copy(self.insns, &self.arrivals, slot)
-            && let Some(made) = alu::ternary(change.op, change.width, dst, lhs, change.src)
-        {
+        let changed = |this: &Self| match (op, src) {
+            (AluOp::Mov, Operand::Reg(lhs)) => {
+                let change = fuse::changed_copy(this.insns, &this.arrivals, slot)?;
+                let made = alu::ternary(change.op, change.width, dst, lhs, change.src)?;
+                Some((lhs, change, made))
+            }
+            _ => None,
+        };
+        if let Some((lhs, change, made)) = self.fuse(Fusion::ThreeOperands, changed) {
             let half = Half::Binary {
                 op: change.op,
                 width: change.width,
@@ -452,7 +484,10 @@ impl<'a> Builder<'a> {
     fn finish(mut self) -> Compiled {
         for &lead in &self.leads {
             let lead = lead as usize;
-            if let Some(step) = linked::link(&self.kinds[lead..]) {
+            if let Some((fusion, step)) = linked::link(&self.kinds[lead..])
+                && self.fusions.contains(fusion)
+            {
+                self.applied.add(fusion);
                 self.ops[lead].run = step;
             }
         }
@@ -477,6 +512,7 @@ impl<'a> Builder<'a> {
         Compiled {
             ops: self.ops.into_boxed_slice(),
             tables,
+            applied: self.applied,
         }
     }
 }

@@ -4,7 +4,7 @@
 //! comparisons are another matter ([`lower::trees`]).
 
 use isa::ebpf::{AluOp, Cond, Insn, Operand, Reg, Size, Width};
-use lower::jumps::{Arrivals, falls_through, jump_target};
+use lower::jumps::{Arrivals, jump_target};
 use lower::trees::Test;
 
 /// `w0 = imm; exit`.
@@ -92,7 +92,7 @@ pub(crate) fn changed_copy(insns: &[Insn], at: &Arrivals, slot: usize) -> Option
     else {
         return None;
     };
-    // Where the move cuts the value, the operation must cut it too.
+    // If the move zeroes the upper half, the operation must zero it too.
     let whole = moved == Width::W64 || width == Width::W32;
     if changed != dst || lhs == dst || !whole || at.any(slot + 1) {
         return None;
@@ -104,40 +104,8 @@ pub(crate) fn changed_copy(insns: &[Insn], at: &Arrivals, slot: usize) -> Option
     Some(Change { op, width, src })
 }
 
-/// Whether the upper half of `reg` is zero before `slot`, by what stands close
-/// before it. Compilers cut values that are cut already.
-pub(crate) fn is_cut(insns: &[Insn], at: &Arrivals, slot: usize, reg: Reg) -> bool {
-    const FAR: usize = 16;
-    if at.any(slot) {
-        return false;
-    }
-    for before in (slot.saturating_sub(FAR)..slot).rev() {
-        let insn = insns[before];
-        if insn.writes().contains(reg) {
-            return cuts(insn);
-        }
-        if at.any(before) || !falls_through(insn) {
-            return false;
-        }
-    }
-    false
-}
-
-/// Whether what it writes has an upper half of zero.
-fn cuts(insn: Insn) -> bool {
-    match insn {
-        Insn::Alu { width, .. } | Insn::Neg { width, .. } | Insn::MovSx { width, .. } => {
-            width == Width::W32
-        }
-        Insn::Load { size, signed, .. } => !signed && size != Size::DW,
-        Insn::Endian { size, .. } => size != Size::DW,
-        _ => false,
-    }
-}
-
-/// `if … goto +1; goto target`: the opposite condition and the target. Loops end
-/// like that where a compiler did not turn them.
-pub(crate) fn turned_branch(insns: &[Insn], at: &Arrivals, slot: usize) -> Option<(Cond, usize)> {
+/// `if … goto +1; goto target`: the opposite condition and the target.
+pub(crate) fn inverted_branch(insns: &[Insn], at: &Arrivals, slot: usize) -> Option<(Cond, usize)> {
     let [
         Insn::Jump { cond, off: 1, .. },
         goto @ (Insn::Goto { .. } | Insn::GotoLong { .. }),

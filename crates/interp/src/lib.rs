@@ -31,6 +31,7 @@ pub mod checked;
 mod code;
 mod compile;
 mod fuse;
+mod fusion;
 mod op;
 mod ops;
 #[cfg(test)]
@@ -38,3 +39,4 @@ mod tests;
 
 pub use code::Code;
 pub use compile::Unsupported;
+pub use fusion::{Applied, Fusion, Fusions};

@@ -6,6 +6,8 @@ use crate::Outcome;
 
 /// Prints the table.
 pub(crate) fn count() -> Outcome {
-    println!("{}", corpus::page::table(&corpus::parts()));
+    let parts = corpus::parts();
+    println!("{}", corpus::page::table(&parts));
+    println!("{}", corpus::page::fusion_table(&parts));
     Ok(())
 }

@@ -12,6 +12,7 @@ use super::choose;
 use super::operand::{Eq, Imm, Ne, R0, Stored, W32};
 use super::packet::{Absolute, HeaderLength, Indirect, Load, ThenIf};
 use super::pairs::{Half, pair};
+use crate::Fusion;
 use crate::op::{Operation, Step, step};
 
 /// What an operation is, as far as linking cares. In packet filters, conditions
@@ -92,38 +93,44 @@ type PortTests<C, D> = Load<Indirect<Stored>, 2, ThenIf<C, PortTest<D>>>;
 
 /// The function for the first of these operations, given what follows it; `None`
 /// where the one it has is right.
-pub(crate) fn link(kinds: &[Kind]) -> Option<Step> {
+pub(crate) fn link(kinds: &[Kind]) -> Option<(Fusion, Step)> {
     Some(match *kinds {
         [Kind::LoadTest(size, first), Kind::Test(second), ..] => {
-            choose_equality!(second, C, load_test::<Test<C>>(size, first))
+            let step = choose_equality!(second, C, load_test::<Test<C>>(size, first));
+            (Fusion::PacketTests, step)
         }
         [
             Kind::LoadTest(size, first),
             Kind::TestPair(second, third),
             ..,
         ] => {
-            choose_equality!(
+            let step = choose_equality!(
                 second,
                 C,
                 choose_equality!(third, D, load_test::<TestPair<C, D>>(size, first))
-            )
+            );
+            (Fusion::PacketTests, step)
         }
         [
             Kind::HeaderLength,
             Kind::IndirectLoadTest(Size::H, first),
             Kind::IndirectLoadTest(Size::H, second),
             ..,
-        ] => choose_equality!(
-            first,
-            C,
-            choose_equality!(second, D, step::<Length<PortTests<C, D>>> as Step)
-        ),
+        ] => {
+            let step = choose_equality!(
+                first,
+                C,
+                choose_equality!(second, D, step::<Length<PortTests<C, D>>> as Step)
+            );
+            (Fusion::PortTests, step)
+        }
         [
             Kind::HeaderLength,
             Kind::IndirectLoadTest(Size::H, cond),
             ..,
         ] => {
-            choose_equality!(cond, C, step::<Length<PortTest<C>>> as Step)
+            let step = choose_equality!(cond, C, step::<Length<PortTest<C>>> as Step);
+            (Fusion::PortTests, step)
         }
         [Kind::Half(first), Kind::Half(second), ..] => return pair(first, second),
         _ => return None,

@@ -19,6 +19,7 @@ use super::operand::{
     Xor,
 };
 use super::{choose, choose_cond, choose_width};
+use crate::Fusion;
 use crate::op::{Step, step};
 
 /// Where a second operand comes from.
@@ -165,22 +166,22 @@ macro_rules! choose_way {
 }
 
 /// The function for both operations; `None` where they are no pair.
-pub(crate) fn pair(first: Half, second: Half) -> Option<Step> {
-    match first {
+pub(crate) fn pair(first: Half, second: Half) -> Option<(Fusion, Step)> {
+    let (fusion, step) = match first {
         Half::Binary {
             op: AluOp::Mov,
             width,
             dst: Reg::R0,
             src: Source::Imm,
             ..
-        } => after_answer(width, second),
+        } => (Fusion::ResultAndBranch, after_answer(width, second)),
         Half::Binary {
             op: AluOp::Mov,
             width,
             dst,
             src: Source::Reg(src),
             ..
-        } if is_stored(dst) && is_stored(src) => after_move(width, second),
+        } if is_stored(dst) && is_stored(src) => (Fusion::MovePair, after_move(width, second)),
         Half::Binary {
             op,
             width,
@@ -196,11 +197,14 @@ pub(crate) fn pair(first: Half, second: Half) -> Option<Step> {
                 src: right,
             } if same == width => {
                 if right == Source::Reg(dst) && left == into {
-                    taken(op, width, src, then, into)
+                    (Fusion::OperationOnResult, taken(op, width, src, then, into))
                 } else if into == dst && left == dst {
-                    changed_again(op, width, src, then, right)
+                    (
+                        Fusion::RepeatedOperation,
+                        changed_again(op, width, src, then, right),
+                    )
                 } else {
-                    None
+                    return None;
                 }
             }
             Half::Load {
@@ -208,7 +212,7 @@ pub(crate) fn pair(first: Half, second: Half) -> Option<Step> {
                 dst: into,
                 base,
             } if base == dst && (op, width) == (AluOp::Add, Width::W64) => {
-                address_and_load(src, size, into)
+                (Fusion::AddressAndLoad, address_and_load(src, size, into))
             }
             Half::If {
                 cond,
@@ -221,9 +225,12 @@ pub(crate) fn pair(first: Half, second: Half) -> Option<Step> {
                 && src == Source::Imm
                 && right != Source::Reg(Reg::R0) =>
             {
-                changed_and_tested(op, width, cond, right, back)
+                (
+                    Fusion::OperationAndBranch,
+                    changed_and_tested(op, width, cond, right, back),
+                )
             }
-            _ => None,
+            _ => return None,
         },
         Half::Load { size, dst, base } if is_stored(dst) && is_stored(base) => match second {
             Half::Binary {
@@ -232,20 +239,25 @@ pub(crate) fn pair(first: Half, second: Half) -> Option<Step> {
                 dst: into,
                 lhs,
                 src: Source::Reg(src),
-            } if src == dst && lhs == into => loaded_and_taken(size, op, width, into),
+            } if src == dst && lhs == into => (
+                Fusion::LoadAndOperation,
+                loaded_and_taken(size, op, width, into),
+            ),
             Half::If {
                 cond,
                 width,
                 dst: tested,
                 src,
                 back: false,
-            } if tested == dst && src != Source::Reg(Reg::R0) => {
-                loaded_and_tested(size, cond, width, src)
-            }
-            _ => None,
+            } if tested == dst && src != Source::Reg(Reg::R0) => (
+                Fusion::LoadAndBranch,
+                loaded_and_tested(size, cond, width, src),
+            ),
+            _ => return None,
         },
-        _ => None,
-    }
+        _ => return None,
+    };
+    Some((fusion, step?))
 }
 
 fn is_stored(reg: Reg) -> bool {

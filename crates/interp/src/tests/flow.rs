@@ -10,7 +10,7 @@ use spec::SplitMix;
 use vm::{Deadline, MAY_GOTO_LOOPS, Machine, Outcome};
 
 use super::{compile, run_text};
-use crate::Code;
+use crate::{Code, Fusions};
 
 /// Enough for any stack to overflow if jumps grew it.
 const BUDGET: u64 = if cfg!(miri) { 1000 } else { 10_000_000 };
@@ -52,7 +52,9 @@ fn a_long_run_needs_no_more_stack_than_a_short_one() {
     };
     let thread = std::thread::Builder::new().stack_size(1 << 18);
     let outcome = thread.spawn(run).expect("a thread").join();
-    let ones: u64 = (1..=ROUNDS % 8).filter(|round| (1..=5).contains(&(round & 7))).count() as u64;
+    let ones: u64 = (1..=ROUNDS % 8)
+        .filter(|round| (1..=5).contains(&(round & 7)))
+        .count() as u64;
     let expected = ROUNDS / 8 * 5 + ones + ROUNDS;
     assert_eq!(outcome.expect("no overflow"), Outcome::Returned(expected));
 }
@@ -123,7 +125,7 @@ fn helpers_tell_the_time_of_the_host() {
 #[test]
 fn what_is_not_performed_is_said() {
     let insns = [Insn::GotoReg { dst: Reg::R1 }, Insn::Exit];
-    let unsupported = Code::build(&insns, PacketRules::Kernel, Evidence::Trusted)
+    let unsupported = Code::build(&insns, PacketRules::Kernel, Evidence::Trusted, Fusions::ALL)
         .err()
         .expect("no engine jumps there yet");
     assert_eq!((unsupported.slot, unsupported.insn), (0, insns[0]));
@@ -361,6 +363,7 @@ fn helpers_are_called_by_number() {
 fn a_classic_filter_gets_no_memory() {
     let insns = [Insn::Exit];
     let evidence = Evidence::Classic(Rules::Socket);
-    let code = Code::build(&insns, PacketRules::Kernel, evidence).expect("it is an end");
+    let code =
+        Code::build(&insns, PacketRules::Kernel, evidence, Fusions::ALL).expect("it is an end");
     code.run_memory(&mut Machine::new(), &mut [], &mut SplitMix::new(1));
 }

@@ -5,6 +5,7 @@
 
 use std::fmt::Write;
 
+use interp::{Code, Fusion};
 use jit::{Draft, Optimization, Optimizations, Options};
 use lower::Lowered;
 
@@ -94,6 +95,47 @@ pub fn table(parts: &[Part]) -> String {
         }
         text.push('\n');
     }
+    text
+}
+
+/// How often each fusion of the interpreter was applied, in Markdown.
+pub fn fusion_table(parts: &[Part]) -> String {
+    let there: Vec<&Part> = parts.iter().filter(|part| part.absent.is_none()).collect();
+    let mut text = String::from("| fusion | dispatches saved |");
+    for part in &there {
+        let _ = write!(text, " {} |", part.title);
+    }
+    text.push_str("\n|---|--:|");
+    text.push_str(&"--:|".repeat(there.len()));
+    text.push('\n');
+    let codes: Vec<Vec<Code>> = there
+        .iter()
+        .map(|part| part.programs.iter().filter_map(|it| Code::compile(it).ok()))
+        .map(Iterator::collect)
+        .collect();
+    for &fusion in Fusion::ALL {
+        let _ = write!(text, "| {} | {} |", fusion.title(), fusion.saved());
+        for codes in &codes {
+            let applied = codes.iter().map(|code| code.applied().count(fusion));
+            let applied: i64 = applied.map(i64::from).sum();
+            let _ = match applied {
+                0 => write!(text, " |"),
+                _ => write!(text, " {} |", grouped(applied)),
+            };
+        }
+        text.push('\n');
+    }
+    let _ = write!(text, "| operations, and instructions | |");
+    for (codes, part) in codes.iter().zip(&there) {
+        let ops: usize = codes.iter().map(Code::len).sum();
+        let _ = write!(
+            text,
+            " {} of {} |",
+            grouped(ops as i64),
+            grouped(part.insns() as i64)
+        );
+    }
+    text.push('\n');
     text
 }
 

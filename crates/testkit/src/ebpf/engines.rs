@@ -44,7 +44,14 @@ trait Run {
 fn all() -> Vec<Box<dyn Engine>> {
     vec![
         Box::new(Checked),
-        Box::new(Interp),
+        Box::new(Interp {
+            name: "interp",
+            fusions: |_| interp::Fusions::ALL,
+        }),
+        Box::new(Interp {
+            name: "interp, without a fusion",
+            fusions: all_fusions_but_one,
+        }),
         Box::new(Jit::new("jit", |_| jit::Features::detect())),
         Box::new(Jit::new("jit, plain", |_| jit::Features::PLAIN)),
         Box::new(Jit::new("jit, some features", some_features)),
@@ -112,15 +119,29 @@ impl Run for checked::Program {
 }
 
 /// The threaded interpreter.
-struct Interp;
+struct Interp {
+    name: &'static str,
+    /// The fusions that it uses, by seed.
+    fusions: fn(u64) -> interp::Fusions,
+}
+
+/// All fusions but one, each in turn, or none.
+fn all_fusions_but_one(seed: u64) -> interp::Fusions {
+    let all = interp::Fusion::ALL;
+    match all.get((seed % (all.len() as u64 + 1)) as usize) {
+        Some(&fusion) => interp::Fusions::ALL.without(fusion),
+        None => interp::Fusions::NONE,
+    }
+}
 
 impl Engine for Interp {
     fn name(&self) -> &'static str {
-        "interp"
+        self.name
     }
 
-    fn prepare<'a>(&'a self, program: &Lowered, _: u64) -> Result<Box<dyn Run + 'a>, String> {
-        let code = interp::Code::compile(program).map_err(|why| format!("{why:?}"))?;
+    fn prepare<'a>(&'a self, program: &Lowered, seed: u64) -> Result<Box<dyn Run + 'a>, String> {
+        let code = interp::Code::compile_with(program, (self.fusions)(seed));
+        let code = code.map_err(|why| format!("{why:?}"))?;
         Ok(Box::new((code, Machine::new())))
     }
 }
