@@ -148,6 +148,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         print(&text)?;
         return Ok(Answer::Yes);
     }
+    let mut failures = Vec::new();
     let mut rows = if args.replay {
         let [file] = &args.files[..] else {
             return Err(Failure::new("-R prints one file of results"));
@@ -174,11 +175,13 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             globals: run::globals(&args.globals)?,
             threads: args.jobs.max(1),
         };
-        run::verify(&job, &args.target, args.running)?
+        let results = run::verify(&job, &args.target, args.running)?;
+        failures = results.failures;
+        results.rows
     };
     rows.retain(|row| filters.keep_results(row));
     emit.sort(&mut rows);
-    let answer = answer(&rows);
+    let answer = answer(&rows, failures);
     if let Some(top) = args.top {
         rows.truncate(top);
     }
@@ -199,7 +202,16 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     answer
 }
 
-fn answer(rows: &[Row]) -> Result<Answer, Failure> {
+/// The answer for all: files that cannot be opened come before programs that are
+/// refused, and those before programs that are not judged.
+fn answer(rows: &[Row], failures: Vec<Failure>) -> Result<Answer, Failure> {
+    let mut failures = failures.into_iter();
+    if let Some(last) = failures.next_back() {
+        for failure in failures {
+            failure.report();
+        }
+        return Err(last);
+    }
     let count = |verdict: Verdict| rows.iter().filter(|row| row.verdict == verdict).count();
     if count(Verdict::Failure) > 0 {
         return Ok(Answer::No);

@@ -39,36 +39,49 @@ struct Kernel<'k> {
     registry: Registry,
 }
 
-/// The results, in the order of the files and of their programs.
+/// Results, in the order of the files and of their programs, and the files that
+/// cannot be opened.
+#[derive(Default)]
+pub(super) struct Results {
+    pub(super) rows: Vec<Row>,
+    pub(super) failures: Vec<Failure>,
+}
+
+impl Results {
+    fn add(&mut self, of_file: Result<Vec<Row>, Failure>) {
+        match of_file {
+            Ok(rows) => self.rows.extend(rows),
+            Err(failure) => self.failures.push(failure),
+        }
+    }
+}
+
+/// Verifies every program that is wanted.
 pub(super) fn verify(
     job: &Job<'_>,
     target: &TargetArgs,
     running: bool,
-) -> Result<Vec<Row>, Failure> {
+) -> Result<Results, Failure> {
     if running {
         let failed = |error| Failure::new(format_args!("the running kernel: {error}"));
         let kernel = RunningKernel::read().map_err(failed)?;
-        return kernel.with(|target| verify_for(job, target, kernel.types()));
+        return Ok(kernel.with(|target| verify_for(job, target, kernel.types())));
     }
     let kernel = target.read()?;
-    verify_for(job, &kernel.target(), kernel.types())
+    Ok(verify_for(job, &kernel.target(), kernel.types()))
 }
 
-fn verify_for(
-    job: &Job<'_>,
-    target: &Target<'_>,
-    types: &Btf<'static>,
-) -> Result<Vec<Row>, Failure> {
+fn verify_for(job: &Job<'_>, target: &Target<'_>, types: &Btf<'static>) -> Results {
     let kernel = Kernel {
         types,
         registry: profile::linux_6_18_registry(types),
     };
+    let mut all = Results::default();
     if job.threads == 1 || job.files.len() == 1 {
-        let mut rows = Vec::new();
         for file in job.files {
-            rows.extend(verify_file(job, file, target, &kernel)?);
+            all.add(verify_file(job, file, target, &kernel));
         }
-        return Ok(rows);
+        return all;
     }
     let next = AtomicUsize::new(0);
     let results: Vec<Mutex<Option<Result<Vec<Row>, Failure>>>> =
@@ -91,12 +104,11 @@ fn verify_for(
             let _ = thread.spawn_scoped(scope, work);
         }
     });
-    let mut rows = Vec::new();
     for result in results {
         let result = result.into_inner().ok().flatten();
-        rows.extend(result.unwrap_or_else(|| Err(Failure::new("no thread could be started")))?);
+        all.add(result.unwrap_or_else(|| Err(Failure::new("no thread could be started"))));
     }
-    Ok(rows)
+    all
 }
 
 fn verify_file(
