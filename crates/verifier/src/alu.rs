@@ -1,11 +1,225 @@
-//! Arithmetic on scalars and pointers.
+//! Arithmetic on scalars and pointers (`check_alu_op`).
+//!
+//! | file | contents |
+//! |---|---|
+//! | `moves` | moves, with sign extension and identities |
+//! | `scalar` | operations on two scalars, linked differences, forks at 0 and -1 |
+//! | `pointer` | a pointer plus or minus a scalar |
+//! | `bounds` | contradictory ranges |
 
-use isa::ebpf::Insn;
+mod bounds;
+mod moves;
+mod pointer;
+mod scalar;
 
-use crate::walk::Walk;
-use crate::{Result, Stop};
+use isa::ebpf::{AluOp, ByteOrder, Insn, Operand, Reg, Size, Width};
 
-/// Checks an instruction of the ALU classes (`check_alu_op`).
-pub fn check_alu_op(_walk: &mut Walk<'_>, _insn: Insn) -> Result<()> {
-    Err(Stop::unsupported("arithmetic"))
+use crate::state::{RegKind, RegState};
+use crate::walk::{RegArg, Walk};
+use crate::{Result, Stop, refuse};
+
+pub(crate) use bounds::check_bounds;
+
+/// Checks an instruction of the ALU classes.
+pub fn check_alu_op(walk: &mut Walk<'_>, insn: Insn) -> Result<()> {
+    let dst = match insn {
+        Insn::Alu {
+            op: AluOp::Mov,
+            width,
+            dst,
+            src,
+        } => {
+            moves::check(walk, width, dst, src)?;
+            dst
+        }
+        Insn::Alu {
+            op,
+            width,
+            dst,
+            src,
+        } => {
+            check_operation(walk, op, width, dst, src)?;
+            dst
+        }
+        Insn::MovSx {
+            width,
+            from,
+            dst,
+            src,
+        } => {
+            moves::check_sign_extension(walk, width, from, dst, src)?;
+            dst
+        }
+        Insn::Neg { width, dst } => {
+            check_unary(walk, dst, |reg| {
+                reg.num = reg.num.neg(width);
+                reg.id = 0;
+                reg.off = 0;
+            })?;
+            dst
+        }
+        Insn::Endian { order, size, dst } => {
+            check_unary(walk, dst, |reg| {
+                reg.num = reg.num.byte_order(order, size);
+                if order != ByteOrder::Little || size != Size::DW {
+                    reg.id = 0;
+                }
+            })?;
+            dst
+        }
+        Insn::Cast { cast, dst, src } => {
+            check_cast(walk, (cast.from, cast.to), src)?;
+            dst
+        }
+        _ => return Err(Stop::Bug("no arithmetic instruction".into())),
+    };
+    let mut num = walk.reg(dst).num;
+    if num.violation().is_some() {
+        check_bounds(walk, &mut num, "alu")?;
+        walk.reg_mut(dst).num = num;
+    }
+    Ok(())
+}
+
+/// Checks an operation on one register; pointers become unknown scalars.
+fn check_unary(walk: &mut Walk<'_>, dst: Reg, change: impl FnOnce(&mut RegState)) -> Result<()> {
+    walk.check_reg_arg(dst, RegArg::Src)?;
+    let is_scalar = walk.reg(dst).is_scalar();
+    if !is_scalar && !walk.env.allow_ptr_leaks {
+        return Err(refuse!(
+            walk,
+            EACCES,
+            PointerArithmetic,
+            "R{} pointer arithmetic prohibited",
+            dst.number()
+        ));
+    }
+    if !is_scalar {
+        return walk.check_reg_arg(dst, RegArg::Dst);
+    }
+    walk.check_reg_arg(dst, RegArg::DstNoMark)?;
+    change(walk.reg_mut(dst));
+    Ok(())
+}
+
+/// Checks an operation on two operands.
+fn check_operation(
+    walk: &mut Walk<'_>,
+    op: AluOp,
+    width: Width,
+    dst: Reg,
+    src: Operand,
+) -> Result<()> {
+    if let Operand::Reg(src) = src {
+        walk.check_reg_arg(src, RegArg::Src)?;
+    }
+    walk.check_reg_arg(dst, RegArg::Src)?;
+    if let Operand::Imm(imm) = src {
+        let is_division = matches!(op, AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod);
+        if is_division && imm == 0 {
+            return Err(refuse!(walk, EINVAL, Encoding, "div by zero"));
+        }
+        let is_shift = matches!(op, AluOp::Lsh | AluOp::Rsh | AluOp::Arsh);
+        let bits = match width {
+            Width::W64 => 64,
+            Width::W32 => 32,
+        };
+        if is_shift && !(0..bits).contains(&imm) {
+            return Err(refuse!(walk, EINVAL, Encoding, "invalid shift {imm}"));
+        }
+    }
+    walk.check_reg_arg(dst, RegArg::DstNoMark)?;
+    adjust(walk, op, width, dst, src)
+}
+
+/// Computes the result of an operation on two operands (`adjust_reg_min_max_vals`).
+fn adjust(walk: &mut Walk<'_>, op: AluOp, width: Width, dst: Reg, src: Operand) -> Result<()> {
+    let dst_reg = *walk.reg(dst);
+    if dst_reg.kind == RegKind::Arena {
+        return Ok(());
+    }
+    let src_reg = match src {
+        Operand::Imm(imm) => RegState::constant(i64::from(imm) as u64),
+        Operand::Reg(src) => {
+            let src_reg = *walk.reg(src);
+            match (dst_reg.is_scalar(), src_reg.is_scalar()) {
+                (false, false) => {
+                    if op == AluOp::Sub && walk.env.allow_ptr_leaks {
+                        *walk.reg_mut(dst) = RegState::UNKNOWN;
+                        return Ok(());
+                    }
+                    return Err(refuse!(
+                        walk,
+                        EACCES,
+                        PointerArithmetic,
+                        "R{} pointer {} pointer prohibited",
+                        dst.number(),
+                        symbol(op)
+                    ));
+                }
+                (true, false) => {
+                    walk.mark_precise(dst)?;
+                    return pointer::check(walk, op, width, dst, (&src_reg, &dst_reg), true);
+                }
+                (false, true) => walk.mark_precise(src)?,
+                (true, true) => {
+                    if walk.state.is_precise_reg(walk.state.curframe, dst.index()) {
+                        walk.mark_precise(src)?;
+                    }
+                }
+            }
+            src_reg
+        }
+    };
+    if !dst_reg.is_scalar() {
+        return pointer::check(walk, op, width, dst, (&dst_reg, &src_reg), false);
+    }
+    scalar::check(walk, op, width, dst, &src_reg)
+}
+
+/// A cast between address spaces, which only programs with an arena make.
+fn check_cast(walk: &mut Walk<'_>, (from, to): (u16, u16), src: Reg) -> Result<()> {
+    const ARENA: u32 = 33;
+    if !matches!((from, to), (1, 0) | (0, 1)) {
+        return Err(refuse!(
+            walk,
+            EINVAL,
+            Encoding,
+            "addr_space_cast insn can only convert between address space 1 and 0"
+        ));
+    }
+    let program = walk.env.program;
+    let has_arena = program.used_maps().into_iter().any(|id| {
+        program
+            .map(id)
+            .is_some_and(|map| map.params.map_type == ARENA)
+    });
+    if !has_arena {
+        return Err(refuse!(
+            walk,
+            EINVAL,
+            Map,
+            "addr_space_cast insn can only be used in a program that has an associated arena"
+        ));
+    }
+    walk.check_reg_arg(src, RegArg::Src)?;
+    Err(Stop::unsupported("arena"))
+}
+
+/// The operation as the log writes it.
+fn symbol(op: AluOp) -> &'static str {
+    match op {
+        AluOp::Add => "+=",
+        AluOp::Sub => "-=",
+        AluOp::Mul => "*=",
+        AluOp::Div | AluOp::SDiv => "/=",
+        AluOp::Mod | AluOp::SMod => "%=",
+        AluOp::Or => "|=",
+        AluOp::And => "&=",
+        AluOp::Xor => "^=",
+        AluOp::Lsh => "<<=",
+        AluOp::Rsh => ">>=",
+        AluOp::Arsh => "s>>=",
+        AluOp::Mov => "=",
+    }
 }

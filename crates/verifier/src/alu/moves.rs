@@ -1,0 +1,126 @@
+//! Moves: copies share an identity, so that what is learned of one is learned of the
+//! other.
+
+use isa::ebpf::{Operand, Reg, Size, Width};
+
+use crate::state::{ADD_CONST, RegState};
+use crate::walk::{RegArg, Walk};
+use crate::{Result, refuse};
+
+/// Checks `dst = src`.
+pub(super) fn check(walk: &mut Walk<'_>, width: Width, dst: Reg, src: Operand) -> Result<()> {
+    if let Operand::Reg(src) = src {
+        walk.check_reg_arg(src, RegArg::Src)?;
+    }
+    walk.check_reg_arg(dst, RegArg::DstNoMark)?;
+    let result = match (src, width) {
+        (Operand::Imm(imm), Width::W64) => RegState::constant(i64::from(imm) as u64),
+        (Operand::Imm(imm), Width::W32) => RegState::constant(u64::from(imm as u32)),
+        (Operand::Reg(src), Width::W64) => {
+            assign_scalar_id(walk, src);
+            *walk.reg(src)
+        }
+        (Operand::Reg(src), Width::W32) => {
+            // The identity is shared if the upper half is zero already.
+            check_partial_copy(walk, src)?;
+            let keeps_value = walk.reg(src).num.width() <= 32;
+            let mut result = copy(walk, src, keeps_value);
+            result.num.zero_extend32();
+            result.num.sync();
+            result
+        }
+    };
+    *walk.reg_mut(dst) = result;
+    Ok(())
+}
+
+/// Checks `dst = (sN)src`.
+pub(super) fn check_sign_extension(
+    walk: &mut Walk<'_>,
+    width: Width,
+    from: Size,
+    dst: Reg,
+    src: Reg,
+) -> Result<()> {
+    walk.check_reg_arg(src, RegArg::Src)?;
+    walk.check_reg_arg(dst, RegArg::DstNoMark)?;
+    if width == Width::W32 {
+        check_partial_copy(walk, src)?;
+    } else if !walk.reg(src).is_scalar() && !walk.env.allow_ptr_leaks {
+        return Err(refuse!(
+            walk,
+            EACCES,
+            PointerArithmetic,
+            "R{} sign-extension part of pointer",
+            src.number()
+        ));
+    }
+    let bytes = from.bytes();
+    let keeps_value = walk.reg(src).num.umax < 1 << (bytes * 8 - 1);
+    let mut result = copy(walk, src, keeps_value);
+    match width {
+        Width::W64 if walk.reg(src).is_scalar() => result.num.sign_extend64(bytes),
+        Width::W64 => {}
+        Width::W32 => {
+            if walk.reg(src).is_scalar() {
+                result.num.sign_extend32(bytes);
+            }
+            result.num.zero_extend32();
+            result.num.sync();
+        }
+    }
+    *walk.reg_mut(dst) = result;
+    Ok(())
+}
+
+/// The low half of a pointer is for privileged programs.
+fn check_partial_copy(walk: &mut Walk<'_>, src: Reg) -> Result<()> {
+    if walk.reg(src).is_scalar() || walk.env.allow_ptr_leaks {
+        return Ok(());
+    }
+    Err(refuse!(
+        walk,
+        EACCES,
+        PointerArithmetic,
+        "R{} partial copy of pointer",
+        src.number()
+    ))
+}
+
+/// A copy of a scalar, with its identity only if the value is kept; of a pointer, an
+/// unknown scalar.
+fn copy(walk: &mut Walk<'_>, src: Reg, keeps_value: bool) -> RegState {
+    if !walk.reg(src).is_scalar() {
+        return RegState::UNKNOWN;
+    }
+    if keeps_value {
+        assign_scalar_id(walk, src);
+    }
+    let mut result = *walk.reg(src);
+    if !keeps_value {
+        result.id = 0;
+    }
+    result
+}
+
+/// Gives a scalar that is about to be copied an identity, unless it is a constant
+/// (`assign_scalar_id_before_mov`). A difference to another identity is forgotten, as
+/// only one is tracked.
+pub(crate) fn assign_scalar_id(walk: &mut Walk<'_>, reg: Reg) {
+    let state = walk.reg(reg);
+    if !state.is_scalar() {
+        return;
+    }
+    let forgets = state.id & ADD_CONST != 0;
+    let lacks = state.id == 0 || forgets;
+    let needs = lacks && !state.num.is_const();
+    if !forgets && !needs {
+        return;
+    }
+    let id = if needs { walk.new_id() } else { 0 };
+    let state = walk.reg_mut(reg);
+    state.id = id;
+    if forgets {
+        state.off = 0;
+    }
+}

@@ -1,0 +1,274 @@
+//! A pointer plus or minus a scalar (`adjust_ptr_min_max_vals`).
+//!
+//! A constant goes to the fixed offset, anything else to the variable one. Both stay
+//! below 2^29 in size. Packet pointers that get a variable part become a new base with a
+//! new identity, of which nothing is proven readable.
+
+use isa::ebpf::{AluOp, Reg, Width};
+
+use super::symbol;
+use crate::domain::Scalar;
+use crate::log::reg_type_str;
+use crate::state::{RegKind, RegState, TypeFlags};
+use crate::walk::Walk;
+use crate::{Result, Stop, refuse};
+
+/// Bound of fixed and variable offsets.
+const MAX_OFFSET: i64 = 1 << 29;
+
+/// Checks `dst op= src` of a pointer and a scalar; `reversed` if the scalar is in the
+/// destination.
+pub(super) fn check(
+    walk: &mut Walk<'_>,
+    op: AluOp,
+    width: Width,
+    dst: Reg,
+    (pointer, scalar): (&RegState, &RegState),
+    reversed: bool,
+) -> Result<()> {
+    let num = &scalar.num;
+    let known = num.is_const();
+    if known && (num.smin != num.smax || num.umin != num.umax)
+        || num.smin > num.smax
+        || num.umin > num.umax
+    {
+        *walk.reg_mut(dst) = RegState::UNKNOWN;
+        return Ok(());
+    }
+    if width == Width::W32 {
+        if op == AluOp::Sub && walk.env.allow_ptr_leaks {
+            *walk.reg_mut(dst) = RegState::UNKNOWN;
+            return Ok(());
+        }
+        return Err(refuse!(
+            walk,
+            EACCES,
+            PointerArithmetic,
+            "R{} 32-bit pointer arithmetic prohibited",
+            dst.number()
+        ));
+    }
+    if pointer.may_be_null() {
+        return Err(refuse!(
+            walk,
+            EACCES,
+            MaybeNull,
+            "R{} pointer arithmetic on {} prohibited, null-check it first",
+            dst.number(),
+            reg_type_str(pointer.kind, pointer.flags)
+        ));
+    }
+    let is_memory = matches!(pointer.kind, RegKind::Mem { .. });
+    if is_memory && pointer.flags.has(TypeFlags::PTR_UNTRUSTED) {
+        return Ok(());
+    }
+    if !is_offset_allowed(op, pointer.kind, num) {
+        return Err(refuse!(
+            walk,
+            EACCES,
+            PointerArithmetic,
+            "R{} pointer arithmetic on {} prohibited",
+            dst.number(),
+            reg_type_str(pointer.kind, pointer.flags)
+        ));
+    }
+    check_sane_offset(walk, scalar, pointer)?;
+    check_sane_offset(walk, pointer, pointer)?;
+    let mut result = match op {
+        AluOp::Add => add(walk, pointer, scalar),
+        AluOp::Sub => subtract(walk, dst, pointer, scalar, reversed)?,
+        AluOp::And | AluOp::Or | AluOp::Xor => {
+            return Err(refuse!(
+                walk,
+                EACCES,
+                PointerArithmetic,
+                "R{} bitwise operator {} on pointer prohibited",
+                dst.number(),
+                symbol(op)
+            ));
+        }
+        _ => {
+            return Err(refuse!(
+                walk,
+                EACCES,
+                PointerArithmetic,
+                "R{} pointer arithmetic with {} operator prohibited",
+                dst.number(),
+                symbol(op)
+            ));
+        }
+    };
+    result.num.unbound32();
+    if reversed {
+        // What the kernel does not copy from the pointer stays as it was in the scalar.
+        result.ref_obj_id = scalar.ref_obj_id;
+        if let RegKind::Stack { frame } = &mut result.kind {
+            *frame = 0;
+        }
+    }
+    check_sane_offset(walk, &result, pointer)?;
+    result.num.sync();
+    *walk.reg_mut(dst) = result;
+    Ok(())
+}
+
+/// True if pointers of the kind take offsets, some only constant ones or none but 0.
+fn is_offset_allowed(op: AluOp, kind: RegKind, num: &Scalar) -> bool {
+    let adds_zero = num.is_const() && num.smin == 0 && op == AluOp::Add;
+    match kind {
+        RegKind::Ctx
+        | RegKind::MapValue { .. }
+        | RegKind::MapKey { .. }
+        | RegKind::Stack { .. }
+        | RegKind::PacketMeta { .. }
+        | RegKind::Packet { .. }
+        | RegKind::TpBuffer
+        | RegKind::BtfId { .. }
+        | RegKind::Mem { .. }
+        | RegKind::Buf
+        | RegKind::Func { .. }
+        | RegKind::ConstDynptr { .. } => true,
+        RegKind::FlowKeys => num.is_const() || adds_zero,
+        RegKind::MapPtr { .. } => adds_zero,
+        RegKind::NotInit
+        | RegKind::Scalar
+        | RegKind::PacketEnd
+        | RegKind::Socket
+        | RegKind::SockCommon
+        | RegKind::TcpSock
+        | RegKind::XdpSock
+        | RegKind::Arena
+        | RegKind::Dynptr { .. }
+        | RegKind::Iter { .. }
+        | RegKind::Irq { .. } => false,
+    }
+}
+
+fn add(walk: &mut Walk<'_>, pointer: &RegState, scalar: &RegState) -> RegState {
+    let (base, num) = (&pointer.num, &scalar.num);
+    let mut result = *pointer;
+    if num.is_const()
+        && let Ok(off) = i32::try_from(i64::from(pointer.off).wrapping_add(num.smin))
+    {
+        result.off = off;
+        return result;
+    }
+    (result.num.smin, result.num.smax) = base
+        .smin
+        .checked_add(num.smin)
+        .zip(base.smax.checked_add(num.smax))
+        .unwrap_or((i64::MIN, i64::MAX));
+    (result.num.umin, result.num.umax) = base
+        .umin
+        .checked_add(num.umin)
+        .zip(base.umax.checked_add(num.umax))
+        .unwrap_or((0, u64::MAX));
+    result.num.var_off = base.var_off.add(num.var_off);
+    if result.kind.is_packet() {
+        result.id = walk.new_id();
+        forget_range(&mut result);
+    }
+    result
+}
+
+fn subtract(
+    walk: &mut Walk<'_>,
+    dst: Reg,
+    pointer: &RegState,
+    scalar: &RegState,
+    reversed: bool,
+) -> Result<RegState> {
+    if reversed {
+        return Err(refuse!(
+            walk,
+            EACCES,
+            PointerArithmetic,
+            "R{} tried to subtract pointer from scalar",
+            dst.number()
+        ));
+    }
+    if matches!(pointer.kind, RegKind::Stack { .. }) && pointer.flags.is_empty() {
+        return Err(refuse!(
+            walk,
+            EACCES,
+            PointerArithmetic,
+            "R{} subtraction from stack pointer prohibited",
+            dst.number()
+        ));
+    }
+    let (base, num) = (&pointer.num, &scalar.num);
+    let mut result = *pointer;
+    if num.is_const()
+        && let Ok(off) = i32::try_from(i64::from(pointer.off).wrapping_sub(num.smin))
+    {
+        result.off = off;
+        return Ok(result);
+    }
+    (result.num.smin, result.num.smax) = base
+        .smin
+        .checked_sub(num.smax)
+        .zip(base.smax.checked_sub(num.smin))
+        .unwrap_or((i64::MIN, i64::MAX));
+    (result.num.umin, result.num.umax) = match base.umin < num.umax {
+        true => (0, u64::MAX),
+        false => (
+            base.umin.wrapping_sub(num.umax),
+            base.umax.wrapping_sub(num.umin),
+        ),
+    };
+    result.num.var_off = base.var_off.sub(num.var_off);
+    if result.kind.is_packet() {
+        result.id = walk.new_id();
+        if num.smin < 0 {
+            forget_range(&mut result);
+        }
+    }
+    Ok(result)
+}
+
+/// Nothing is proven readable behind a new base.
+fn forget_range(reg: &mut RegState) {
+    if let RegKind::Packet { range } | RegKind::PacketMeta { range } = &mut reg.kind {
+        *range = 0;
+    }
+}
+
+/// Offsets beyond the bound are refused (`check_reg_sane_offset`); `named` is the
+/// pointer that the message names.
+fn check_sane_offset(walk: &mut Walk<'_>, reg: &RegState, named: &RegState) -> Result<()> {
+    let num = &reg.num;
+    let value = num.var_off.value as i64;
+    let is_sane = |offset: i64| -MAX_OFFSET < offset && offset < MAX_OFFSET;
+    let refusal = if num.is_const() && !is_sane(value) {
+        sane_refusal(walk, named, |ty| {
+            format!("math between {ty} pointer and {value} is not allowed")
+        })
+    } else if !is_sane(reg.off.into()) {
+        sane_refusal(walk, named, |ty| {
+            format!("{ty} pointer offset {} is not allowed", reg.off)
+        })
+    } else if num.smin == i64::MIN {
+        sane_refusal(walk, named, |ty| {
+            format!(
+                "math between {ty} pointer and register with unbounded min value is not allowed"
+            )
+        })
+    } else if !is_sane(num.smin) {
+        sane_refusal(walk, named, |ty| {
+            format!("value {} makes {ty} pointer be out of bounds", num.smin)
+        })
+    } else {
+        return Ok(());
+    };
+    Err(refusal)
+}
+
+fn sane_refusal(
+    walk: &mut Walk<'_>,
+    named: &RegState,
+    message: impl FnOnce(&str) -> String,
+) -> Stop {
+    let ty = reg_type_str(named.kind, named.flags).to_string();
+    let message = message(&ty);
+    refuse!(walk, EINVAL, Unbounded, "{message}")
+}

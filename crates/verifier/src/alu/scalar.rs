@@ -1,0 +1,100 @@
+//! Operations on two scalars (`adjust_scalar_min_max_vals` and what follows it in
+//! `adjust_reg_min_max_vals`).
+
+use isa::ebpf::{AluOp, Reg, Width};
+
+use crate::Result;
+use crate::state::{ADD_CONST, ADD_CONST32, ADD_CONST64, RegState};
+use crate::walk::Walk;
+
+/// Checks `dst op= src` of scalars.
+pub(super) fn check(
+    walk: &mut Walk<'_>,
+    op: AluOp,
+    width: Width,
+    dst: Reg,
+    src: &RegState,
+) -> Result<()> {
+    if matches!(op, AluOp::And | AluOp::Or) && src.num.is_const() {
+        fork_at_zero(walk, dst)?;
+    }
+    let before = *walk.reg(dst);
+    let result = match before.num.alu(op, width, &src.num) {
+        Some(num) => {
+            let (id, mut off) = linked_difference(walk, op, width, &before, src);
+            if matches!(op, AluOp::And | AluOp::Or | AluOp::Xor) && num.is_const() {
+                off = 0;
+            }
+            RegState {
+                num,
+                id,
+                off,
+                ..before
+            }
+        }
+        None => RegState::UNKNOWN,
+    };
+    *walk.reg_mut(dst) = result;
+    Ok(())
+}
+
+/// A value that is 0 or -1 is followed as each of them, because masks are made so
+/// (`maybe_fork_scalars`): the branch with 0 executes the instruction again.
+fn fork_at_zero(walk: &mut Walk<'_>, dst: Reg) -> Result<()> {
+    let reg = *walk.reg(dst);
+    let is_wide = reg.num.smin == -1 && reg.num.smax == 0;
+    let is_narrow = reg.num.s32_min == -1 && reg.num.s32_max == 0;
+    if !is_wide && !is_narrow {
+        return Ok(());
+    }
+    let with = |value: i64| match is_wide {
+        true => RegState::constant(value as u64),
+        false => {
+            let mut reg = reg;
+            reg.num.set_const32(value as u32);
+            reg
+        }
+    };
+    let insn_idx = walk.insn_idx;
+    let branch = walk.push_branch(insn_idx, insn_idx)?;
+    *branch.reg_mut(dst) = with(0);
+    *walk.reg_mut(dst) = with(-1);
+    Ok(())
+}
+
+/// Identity and difference of a result: a register plus or minus a constant stays
+/// linked with its copies, so that a bound learned of one is learned of the other. The
+/// kernel leaves the former difference of a register that loses its identity by any
+/// other operation, and compares it between states.
+fn linked_difference(
+    walk: &Walk<'_>,
+    op: AluOp,
+    width: Width,
+    before: &RegState,
+    src: &RegState,
+) -> (u32, i32) {
+    let constant = match width {
+        Width::W64 => src.num.as_const(),
+        Width::W32 => src.num.as_const32().map(u64::from),
+    };
+    let is_linkable =
+        matches!(op, AluOp::Add | AluOp::Sub) && walk.env.bpf_capable && before.id != 0;
+    let Some(constant) = constant.filter(|_| is_linkable) else {
+        return (0, before.off);
+    };
+    let (difference, flag) = match width {
+        Width::W64 => (i32::try_from(constant as i64).ok(), ADD_CONST64),
+        Width::W32 => {
+            let fits = before.num.umax <= u64::from(u32::MAX);
+            (fits.then_some(constant as i32), ADD_CONST32)
+        }
+    };
+    let difference = match op {
+        AluOp::Sub => difference.and_then(i32::checked_neg),
+        _ => difference,
+    };
+    match difference {
+        Some(difference) if before.id & ADD_CONST == 0 => (before.id | flag, difference),
+        _ => (0, 0),
+    }
+}
