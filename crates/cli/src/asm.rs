@@ -27,8 +27,8 @@ pub(crate) struct Args {
     input: ProgramInput,
 
     /// Where to write [default: standard output]
-    #[arg(short, long = "output", value_name = "OUT")]
-    out: Option<PathBuf>,
+    #[arg(short, long, value_name = "OUT")]
+    output: Option<PathBuf>,
 
     /// What to write [default: raw with -o, else oneline, or hex with --ebpf]
     #[arg(long, value_name = "FORMAT")]
@@ -41,7 +41,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
-    let default = match (&args.out, args.ebpf) {
+    let default = match (&args.output, args.ebpf) {
         (Some(_), _) => Format::Form(FormName::Raw),
         (None, false) => Format::Form(FormName::Oneline),
         (None, true) => Format::Hex,
@@ -51,6 +51,6 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         true => ebpf::format(&ebpf::read(&args.input)?, format)?,
         false => format_program(&args.input.read()?, format)?,
     };
-    write_output(&bytes, args.out.as_deref())?;
+    write_output(&bytes, args.output.as_deref())?;
     Ok(Answer::Yes)
 }

@@ -48,6 +48,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FORMAT", default_value = "d")]
     format: Format,
 
+    /// The same as --format json
+    #[arg(short, long, conflicts_with = "format")]
+    json: bool,
+
     /// Show the eBPF instructions that the program is converted to beside it
     #[arg(long)]
     converted: bool,
@@ -58,15 +62,15 @@ pub(crate) struct Args {
 
     /// FILE holds an eBPF program: bytes, bytes in hexadecimal, text in LLVM's
     /// assembly language, or an object
-    #[arg(long, conflicts_with_all = ["form", "expression", "rules", "converted"])]
+    #[arg(long, conflicts_with_all = ["form", "expression", "semantics", "converted"])]
     ebpf: bool,
 
     /// Of an object only the program of this name
-    #[arg(long = "prog", value_name = "NAME", conflicts_with_all = ["ebpf", "form", "expression", "rules", "converted"])]
+    #[arg(long = "prog", value_name = "NAME", conflicts_with_all = ["ebpf", "form", "expression", "semantics", "converted"])]
     programs: Vec<String>,
 
     /// Show the source lines that instructions come from
-    #[arg(long, conflicts_with_all = ["ebpf", "form", "expression", "rules", "converted"])]
+    #[arg(long, conflicts_with_all = ["ebpf", "form", "expression", "semantics", "converted"])]
     source: bool,
 
     #[command(flatten)]
@@ -76,14 +80,15 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", default_value = "this", requires = "jit")]
     processor: Processor,
 
-    /// Whose filter it is, which decides how it is converted
+    /// How the filter runs, which decides how it is converted
     #[arg(
         long,
-        value_name = "RULES",
+        value_name = "NAME",
+        alias = "rules",
         default_value = "capture",
         requires = "shown"
     )]
-    rules: RulesName,
+    semantics: SemanticsName,
 }
 
 /// Processors by what they can do.
@@ -108,28 +113,32 @@ impl Processor {
     }
 }
 
-/// The rules by name.
+/// Rules and semantics by name.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum RulesName {
-    /// libpcap's, for filters on captures
+enum SemanticsName {
+    /// As libpcap runs it on a capture
     Capture,
-    /// Linux's, for filters on sockets
-    Socket,
-    /// Linux's, for filters of system calls
+    /// As Linux runs it on a socket
+    #[value(alias = "socket")]
+    Kernel,
+    /// As Linux runs it on system calls
     Seccomp,
 }
 
-impl RulesName {
+impl SemanticsName {
     fn rules(self) -> (Rules, Semantics) {
         match self {
-            RulesName::Capture => (Rules::Capture, Semantics::Capture),
-            RulesName::Socket => (Rules::Socket, Semantics::Kernel),
-            RulesName::Seccomp => (Rules::Seccomp, Semantics::Kernel),
+            SemanticsName::Capture => (Rules::Capture, Semantics::Capture),
+            SemanticsName::Kernel => (Rules::Socket, Semantics::Kernel),
+            SemanticsName::Seccomp => (Rules::Seccomp, Semantics::Kernel),
         }
     }
 }
 
-pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
+pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
+    if args.json {
+        args.format = Format::Json;
+    }
     if !args.ebpf
         && let Some(file) = args.input.read_object()?
     {
@@ -177,7 +186,7 @@ fn show_object(file: &ObjectFile, args: &Args) -> Result<Answer, Failure> {
 }
 
 fn show_converted(program: &[SockFilter], args: &Args) -> Result<Vec<u8>, Failure> {
-    let (rules, semantics) = args.rules.rules();
+    let (rules, semantics) = args.semantics.rules();
     let converted = convert(&check_program(program, rules)?, semantics);
     match args.format {
         Format::Json => Ok(converted::json(program, &converted)),
@@ -188,7 +197,7 @@ fn show_converted(program: &[SockFilter], args: &Args) -> Result<Vec<u8>, Failur
 
 /// A classic program and its native code.
 fn show_native(program: &[SockFilter], args: &Args) -> Result<Vec<u8>, Failure> {
-    let (rules, semantics) = args.rules.rules();
+    let (rules, semantics) = args.semantics.rules();
     let converted = convert(&check_program(program, rules)?, semantics);
     let slots = converted::slots(&converted).collect();
     let draft = Draft::of(&Lowered::from_classic(converted), &args.processor.options());

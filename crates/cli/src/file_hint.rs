@@ -1,6 +1,5 @@
 //! What to do about a file that can't be opened or written: the one place that knows.
 
-use std::env;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::Path;
@@ -15,9 +14,9 @@ const MOST_FILES: usize = 10_000;
 pub(crate) fn hint(path: &Path, error: &io::Error) -> Option<String> {
     match error.kind() {
         ErrorKind::NotFound => instead(path),
-        ErrorKind::PermissionDenied => Some("as a user who may (sudo), or change its mode".into()),
+        ErrorKind::PermissionDenied => Some("sudo, or another mode for the file".into()),
         ErrorKind::IsADirectory => Some("the name of a file in it".into()),
-        ErrorKind::NotADirectory => Some("a path of which only the last part is a file".into()),
+        ErrorKind::NotADirectory => Some("a path whose directories are directories".into()),
         _ => None,
     }
 }
@@ -38,15 +37,12 @@ fn instead(path: &Path) -> Option<String> {
         let missing = above.take_while(|above| !above.as_os_str().is_empty() && !above.exists());
         let first = missing.last().unwrap_or(parent);
         return Some(format!(
-            "a path of directories that exist (mkdir -p makes them): there is no {}",
+            "mkdir -p: there is no directory {}",
             first.display()
         ));
     }
-    if let Some(near) = nearest(directory, &path.file_name()?.to_string_lossy()) {
-        return Some(parent.join(near).display().to_string());
-    }
-    let here = env::current_dir().ok().filter(|_| path.is_relative())?;
-    Some(format!("a path that starts at {}", here.display()))
+    let near = nearest(directory, &path.file_name()?.to_string_lossy())?;
+    Some(parent.join(near).display().to_string())
 }
 
 /// The file of a directory whose name is most like this one, if one is.
@@ -92,8 +88,14 @@ mod tests {
         assert_eq!(hint("something else"), None);
         let place = directory.path().join("none").display().to_string();
         let told = hint("none/below/file").unwrap();
-        assert!(told.ends_with(&format!("there is no {place}")), "{told}");
+        assert!(
+            told.ends_with(&format!("there is no directory {place}")),
+            "{told}"
+        );
         let told = super::hint(Path::new("no such place/below/file"), &missing).unwrap();
-        assert!(told.ends_with("there is no no such place"), "{told}");
+        assert!(
+            told.ends_with("there is no directory no such place"),
+            "{told}"
+        );
     }
 }

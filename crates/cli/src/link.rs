@@ -34,8 +34,8 @@ Examples:
 )]
 pub(crate) struct Args {
     /// Where to write the linked object (`-` is standard output)
-    #[arg(short, long = "output", value_name = "OUT")]
-    out: PathBuf,
+    #[arg(short, long, value_name = "OUT")]
+    output: PathBuf,
 
     /// The objects, in the order in which they are to stand (`-` is standard input)
     #[arg(value_name = "FILE", required = true)]
@@ -46,8 +46,8 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     if args.files.iter().filter(|file| is_stream(file)).count() > 1 {
         return Err(Failure::new("standard input can be read only once"));
     }
-    if let Some(input) = args.files.iter().find(|file| is_same(file, &args.out)) {
-        let failure = Failure::new("it is to be read, and to be written over");
+    if let Some(input) = args.files.iter().find(|file| is_same(file, &args.output)) {
+        let failure = Failure::new("output is also an input");
         return Err(failure
             .within(input.display())
             .hint("another name after -o"));
@@ -59,7 +59,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         .collect::<Result<Vec<_>, Failure>>()?;
     match link(&files) {
         Ok(object) => {
-            write_output(&object, Some(&args.out))?;
+            write_output(&object, Some(&args.output))?;
             Ok(Answer::Yes)
         }
         Err(error) if error.blame() == Blame::User => {

@@ -3,8 +3,10 @@
 #![deny(unsafe_code)]
 
 mod answer;
+mod answer_format;
 mod asm;
 mod btf;
+mod completions;
 mod conformance;
 mod dis;
 mod file_hint;
@@ -17,17 +19,19 @@ mod run;
 mod seccomp;
 mod show;
 mod verify;
+mod version;
 
 use std::process::ExitCode;
 
 use answer::Answer;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 /// The Linux BPF machine in user space: no kernel, no root.
 #[derive(Parser)]
 #[command(
     name = "beebox",
     version,
+    long_version = version::long(),
     propagate_version = true,
     after_help = "\
 Exit codes: 0 yes, 1 the answer is no, 2 could not answer."
@@ -49,6 +53,8 @@ enum Command {
     Show(show::Args),
     Link(link::Args),
     Verify(verify::Args),
+    Completions(completions::Args),
+    Man(completions::ManArgs),
 }
 
 fn main() -> ExitCode {
@@ -63,6 +69,8 @@ fn main() -> ExitCode {
         Command::Show(args) => show::run(args),
         Command::Link(args) => link::run(args),
         Command::Verify(args) => verify::run(args),
+        Command::Completions(args) => completions::run(args, Cli::command()),
+        Command::Man(args) => completions::write_man_pages(args, Cli::command()),
     };
     match answer {
         Ok(Answer::Yes) => ExitCode::SUCCESS,

@@ -75,10 +75,13 @@ impl ProgramInput {
         }
         let form = self.form.map(FormName::form);
         match &self.file {
-            Some(path) => read_program(path, form),
+            Some(path) => parse_program(path, &read_bytes(path)?, form, true),
             None if io::stdin().is_terminal() => Err(Failure::new("no program is given")
                 .hint("name a FILE, or - to type one and end it with Ctrl-D")),
-            None => read_program(Path::new("-"), form),
+            None => {
+                let path = Path::new("-");
+                parse_program(path, &read_bytes(path)?, form, true)
+            }
         }
     }
 }
@@ -149,19 +152,22 @@ impl FormName {
     }
 }
 
-/// Reads a program from a file, or from standard input if the path is `-`;
-/// without a form, in the one that it seems to have.
-pub(crate) fn read_program(path: &Path, form: Option<Form>) -> Result<Vec<SockFilter>, Failure> {
-    parse_program(path, &read_bytes(path)?, form)
+/// Reads a program from a file, or from standard input if the path is `-`; its form is
+/// detected.
+pub(crate) fn read_program(path: &Path) -> Result<Vec<SockFilter>, Failure> {
+    parse_program(path, &read_bytes(path)?, None, false)
 }
 
-/// Reads a program from the bytes of a file.
+/// Reads a program from the bytes of a file, in a form or in the one that is detected.
+/// `has_form` is true for commands with the option --form.
 pub(crate) fn parse_program(
     path: &Path,
     bytes: &[u8],
     form: Option<Form>,
+    has_form: bool,
 ) -> Result<Vec<SockFilter>, Failure> {
-    text::read(bytes, form).map_err(|error| unreadable(path, bytes, form.is_some(), &error))
+    let can_name = has_form && form.is_none();
+    text::read(bytes, form).map_err(|error| unreadable(path, bytes, can_name, &error))
 }
 
 /// The bytes of a file or of standard input, but no more than a program can
@@ -190,7 +196,7 @@ pub(crate) fn name(path: &Path) -> String {
     }
 }
 
-fn unreadable(path: &Path, bytes: &[u8], is_named: bool, error: &ReadError) -> Failure {
+fn unreadable(path: &Path, bytes: &[u8], can_name: bool, error: &ReadError) -> Failure {
     let failure = Failure::new(format_args!("{}: {error}", name(path)));
     let excerpt = match error.place {
         Place::Text { line, column } => excerpt(bytes, line, column),
@@ -201,8 +207,8 @@ fn unreadable(path: &Path, bytes: &[u8], is_named: bool, error: &ReadError) -> F
         None => failure,
     };
     match (&error.problem, error.form) {
-        (Problem::Unrecognized, _) => {
-            failure.hint("--form names the form, if it is one of them (see --help)")
+        (Problem::Unrecognized, _) if can_name => {
+            failure.hint("--form, if it is one of the forms (see --help)")
         }
         (
             Problem::OtherFile {
@@ -211,10 +217,9 @@ fn unreadable(path: &Path, bytes: &[u8], is_named: bool, error: &ReadError) -> F
             _,
         ) => failure.hint("beebox seccomp compile makes a program of a seccomp profile"),
         // The form may have been guessed wrong.
-        (Problem::Expected { .. }, Some(form)) if !is_named => failure.hint(format_args!(
-            "it was read as a {}; --form names another form",
-            form.name()
-        )),
+        (Problem::Expected { .. }, Some(form)) if can_name => {
+            failure.hint(format_args!("--form, if it is not a {}", form.name()))
+        }
         _ => failure,
     }
 }

@@ -13,17 +13,18 @@ use beebox::raw::{Calls, Entry, Finish, Limits, Memory, Program, SplitMix, Trap,
 use beebox::{Metadata, Packet};
 
 use crate::answer::{Answer, Failure};
+use crate::answer_format::FormatArgs;
 use crate::seccomp::value::parse_number;
 use memory::{Regions, Source};
 use program::RawProgram;
 use trusted::Engine;
 
-/// Run an eBPF program that nobody has verified, safely
+/// Run an unverified eBPF program safely
 ///
-/// The checked interpreter runs any instructions as they are given: every memory
-/// access is checked, loops draw on a budget, and what goes wrong is reported
-/// with the instruction, the address and the reason. Nothing that the program
-/// does can harm the machine, and the same input gives the same run.
+/// The checked interpreter runs any instructions: every memory access is checked,
+/// instructions and time are bounded, and a trap is reported with the instruction,
+/// the address and the reason. The program can't harm the machine, and the same
+/// input gives the same run.
 ///
 /// The program finds the address of the first --mem in r1 and its length in r2,
 /// those of the second in r3 and r4, and the address of the third in r5; r10 is
@@ -38,12 +39,12 @@ Helpers that can be called: get_prandom_u32 (--seed), ktime_get_ns and its kin
 (--time), get_smp_processor_id.
 
 Examples:
-  beebox run --raw sum.asm --mem 010203          text in LLVM's form, memory as hex
-  beebox run --raw prog.bin --mem packet.bin -o packet.out
-  beebox run --raw prog.o --section xdp --mem zero:64 --dump-mem
-  echo 'r0 = 1; exit' | beebox run --raw -
-  beebox run --raw prog.asm --mem 00 --trace --budget 1000
-  beebox run --raw prog.hex --mem ro:key=0x01020304 --mem out=zero:8 --format json
+  beebox run --ebpf sum.asm --mem 010203          text in LLVM's form, memory as hex
+  beebox run --ebpf prog.bin --mem packet.bin -o packet.out
+  beebox run --ebpf prog.o --section xdp --mem zero:64 --dump-mem
+  echo 'r0 = 1; exit' | beebox run --ebpf -
+  beebox run --ebpf prog.asm --mem 00 --trace --budget 1000
+  beebox run --ebpf prog.hex --mem ro:key=0x01020304 --mem out=zero:8 --format json
 
 Exit codes: 0 the program returned, 1 it was stopped by a trap, 2 could not answer.")]
 pub(crate) struct Args {
@@ -54,8 +55,8 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value = "checked")]
     engine: Engine,
 
-    /// Vouch for the program, which any engine but checked takes on your word: one
-    /// that does wrong does so to this process
+    /// Assume that the program is safe, which every engine but checked needs: an unsafe
+    /// program corrupts this process
     #[arg(long)]
     trust: bool,
 
@@ -72,28 +73,28 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SOURCE", value_parser = memory::parse_source)]
     packet: Option<Source>,
 
-    /// How many instructions may be performed
+    /// Most instructions of the run
     #[arg(long, value_name = "N", default_value_t = Limits::default().instructions)]
     budget: u64,
 
-    /// How many seconds the run may take
+    /// Most seconds of the run
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, allow_hyphen_values = true)]
     timeout: Option<Duration>,
 
-    /// How many stack frames there may be at once
+    /// Most stack frames at once
     #[arg(long, value_name = "N", default_value_t = Limits::default().frames as u64)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=beebox::raw::MOST_FRAMES as u64))]
     frames: u64,
 
-    /// Take indirect jumps (gotox), which Linux 6.18 does not know
+    /// Allow indirect jumps (gotox), which Linux 6.18 does not have
     #[arg(long)]
     gotox: bool,
 
-    /// Where the random numbers of helpers start
+    /// Seed of the random numbers of helpers
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
-    /// What the clock of helpers shows, in nanoseconds [default: it starts at 0 and runs]
+    /// Fixed time of the clock of helpers, in nanoseconds [default: it starts at 0 and runs]
     #[arg(long, value_name = "NS")]
     time: Option<u64>,
 
@@ -106,21 +107,11 @@ pub(crate) struct Args {
     dump_mem: bool,
 
     /// Write the first --mem as it is at the end to a file
-    #[arg(short, long = "output", value_name = "OUT", requires = "memory")]
-    out: Option<PathBuf>,
+    #[arg(short, long, value_name = "OUT", requires = "memory")]
+    output: Option<PathBuf>,
 
-    /// How to print the answer
-    #[arg(long, value_enum, default_value = "text")]
-    format: Format,
-}
-
-/// How to print an answer.
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
-    /// For people.
-    Text,
-    /// For programs.
-    Json,
+    #[command(flatten)]
+    format: FormatArgs,
 }
 
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
@@ -135,8 +126,8 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         ran: &ran,
         regions: args.dump_mem.then_some(&regions),
     };
-    report.print(args.format)?;
-    if let Some(out) = &args.out {
+    report.print(args.format.format())?;
+    if let Some(out) = &args.output {
         regions.write_first(out)?;
     }
     Ok(match ran.outcome() {
@@ -199,7 +190,7 @@ fn run_trusted(
     program: &Program,
     regions: &mut Regions,
 ) -> Result<Ran, Failure> {
-    trusted::check_vouched(args.trust)?;
+    trusted::check_trust(args.trust)?;
     let limits = Limits::default();
     let only_checked = [
         ("--trace", args.trace),

@@ -27,15 +27,6 @@ pub(crate) struct Args {
     command: Command,
 }
 
-/// How to print an answer.
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
-    /// For people.
-    Text,
-    /// For programs.
-    Json,
-}
-
 #[derive(Subcommand)]
 enum Command {
     Check(check::Args),

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use report::object::{Shown, object_json, object_text};
 
 use crate::answer::{Answer, Failure};
+use crate::answer_format::{AnswerFormat, FormatArgs};
 use crate::object_input::{ObjectFile, TargetArgs};
 use crate::program_output::{json, print, write_output};
 
@@ -44,17 +45,8 @@ pub(crate) struct Args {
     #[arg(long)]
     all: bool,
 
-    /// How to print it
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
-    format: Format,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
-    /// For people
-    Text,
-    /// For programs
-    Json,
+    #[command(flatten)]
+    format: FormatArgs,
 }
 
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
@@ -89,9 +81,9 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         trial: names.zip(trial.as_ref()),
         all: args.all,
     };
-    match args.format {
-        Format::Json => write_output(&json(&object_json(&shown)), None)?,
-        Format::Text => print(&object_text(&shown))?,
+    match args.format.format() {
+        AnswerFormat::Json => write_output(&json(&object_json(&shown)), None)?,
+        AnswerFormat::Text => print(&object_text(&shown))?,
     }
     Ok(answer)
 }

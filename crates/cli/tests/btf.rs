@@ -100,10 +100,7 @@ fn what_is_no_btf_is_said_so() {
     let error = failure(&["show", env!("CARGO_BIN_EXE_beebox")]);
     assert!(error.contains("without a section .BTF"), "{error}");
     let error = failure(&["show", "shapes.bpf.o", "nothing"]);
-    assert!(error.contains("there is no type called nothing"), "{error}");
+    assert!(error.contains("no type named nothing"), "{error}");
     let error = failure(&["show", "shapes.bpf.o", "99"]);
-    assert!(
-        error.contains("there is no type 99; the last is 38"),
-        "{error}"
-    );
+    assert!(error.contains("no type 99: the last is 38"), "{error}");
 }

@@ -20,7 +20,7 @@ fn every_command_says_what_to_try_instead_of_a_missing_file() {
         &["btf", "dump", missing],
         &["btf", "diff", missing, missing],
         &["filter", "--filter", missing, &meant],
-        &["run", "--raw", missing],
+        &["run", "--ebpf", missing],
         &["seccomp", "table", missing],
     ] {
         let told = told(words);
@@ -31,7 +31,7 @@ fn every_command_says_what_to_try_instead_of_a_missing_file() {
     let object = "../../examples/traffic/traffic.bpf.o";
     let told = told(&["link", "-o", &path("nowhere/below/out"), object]);
     let wanted = format!(
-        "  try: a path of directories that exist (mkdir -p makes them): there is no {}\n",
+        "  try: mkdir -p: there is no directory {}\n",
         path("nowhere")
     );
     assert!(told.ends_with(&wanted), "{told}");

@@ -110,7 +110,7 @@ fn what_a_kernel_lacks_is_named() {
     let line = "exec, instruction 1: the kernel has no task_struct.real_parent (byte_off)";
     assert!(text.contains(line), "{text}");
     assert!(
-        text.contains("1 of 2 programs linked with nothing missing"),
+        text.contains("1 of 2 programs linked, all references resolved"),
         "{text}"
     );
     let listing = printed(&["dis", &example(), "--btf", other, "--prog", "exec"]);

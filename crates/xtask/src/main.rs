@@ -5,6 +5,7 @@
 mod capture;
 mod conformance;
 mod listing;
+mod man;
 mod nightly;
 mod objects;
 mod optimizations;
@@ -31,6 +32,8 @@ usage: cargo xtask CHORE
                docs/conformance.md
   listing      record how LLVM lists crates/isa/tests/llvm/every.c, for machines without
                it (needs clang-19 and llvm-19)
+  man          write the man pages of the command and completion scripts to target/man
+               and target/completions, for packages
   miri         run tests of the machine's and the interpreter's unsafe code in Miri
                (minutes; needs nightly Rust with Miri; says so where there is none)
   oracle       compare generated programs with the running kernel (6.18) and the
@@ -66,6 +69,7 @@ fn main() -> ExitCode {
         ["capture"] => capture::take(),
         ["conformance"] => conformance::count(),
         ["listing"] => listing::record(),
+        ["man"] => man::write(),
         ["miri"] => nightly::interpret_with_miri(),
         ["optimizations"] => optimizations::count(),
         ["oracle"] => oracle::ask_about_classic()

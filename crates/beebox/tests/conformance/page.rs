@@ -127,7 +127,7 @@ Beebox and from the running kernel, as the head of each file of cases says
 (`crates/beebox/tests/conformance`).
 
 - **checked** runs any program as it is given and checks every step
-  (`beebox run --raw`). What it must refuse to do, such as calling a kernel function
+  (`beebox run --ebpf`). What it must refuse to do, such as calling a kernel function
   that is not there, is a case too: it must trap there, and says why.
 - **interp** and **jit** run programs that somebody vouches for. A dash: the only
   cases are traps, which are not tried without checks. Refused: it does not take

@@ -7,9 +7,9 @@ use btf::Kind;
 use btf::diff::{Change, Changed, Place, diff};
 use serde::Serialize;
 
-use super::Format;
 use super::input::Types;
 use crate::answer::{Answer, Failure};
+use crate::answer_format::{AnswerFormat, FormatArgs};
 use crate::program_output::{json, write_output};
 
 /// Say what changed between two sets of types
@@ -41,9 +41,8 @@ pub(crate) struct Args {
     #[arg(long)]
     all: bool,
 
-    /// How to print it
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
-    format: Format,
+    #[command(flatten)]
+    format: FormatArgs,
 }
 
 pub(super) fn run(args: Args) -> Result<Answer, Failure> {
@@ -60,16 +59,16 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
         false => Answer::No,
     };
     let listed = moving.iter().chain(added.iter().filter(|_| args.all));
-    let text = match args.format {
-        Format::Json => json(&Report {
+    let text = match args.format.format() {
+        AnswerFormat::Json => json(&Report {
             changed: listed.map(Record::new).collect(),
             added: added.len(),
         }),
-        Format::Text => {
+        AnswerFormat::Text => {
             let mut text: String = listed.map(describe).collect();
             let _ = writeln!(
                 text,
-                "{} types changed, {} only grew or are new",
+                "{} types changed, {} types were added or extended",
                 moving.len(),
                 added.len()
             );

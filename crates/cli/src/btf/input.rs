@@ -37,10 +37,12 @@ impl Types {
         let (blob, ext) = if bytes.starts_with(b"\x7fELF") {
             let file = object::File::parse(&*bytes).map_err(Failure::new)?;
             if !file.is_little_endian() {
-                return Err(Failure::new("an ELF file of a big-endian machine"));
+                return Err(Failure::new(
+                    "ELF file of a big-endian machine: only little-endian ones are read",
+                ));
             }
             let blob = section(&file, ".BTF")?.ok_or_else(|| {
-                Failure::new("an ELF file without a section .BTF")
+                Failure::new("ELF file without a section .BTF")
                     .hint("clang -target bpf -g writes one; llvm-strip -g keeps it, strip does not")
             })?;
             (blob, section(&file, ".BTF.ext")?)
@@ -73,7 +75,7 @@ pub(super) fn find(btf: &Btf<'_>, word: &str) -> Result<Vec<TypeId>, Failure> {
         return match btf.get(id) {
             Some(_) if !id.is_void() => Ok(vec![id]),
             _ => Err(Failure::new(format!(
-                "there is no type {number}; the last is {}",
+                "no type {number}: the last is {}",
                 btf.len() - 1
             ))),
         };
@@ -97,7 +99,7 @@ pub(super) fn find(btf: &Btf<'_>, word: &str) -> Result<Vec<TypeId>, Failure> {
         .map(|ty| ty.id())
         .collect();
     if found.is_empty() {
-        return Err(Failure::new(format!("there is no type called {word}")));
+        return Err(Failure::new(format!("no type named {word}")));
     }
     Ok(found)
 }

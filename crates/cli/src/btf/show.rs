@@ -8,9 +8,9 @@ use btf::validate::{Kernel, Refusal, validate};
 use btf::{Btf, Kind, Shape, Type, TypeId};
 use serde::Serialize;
 
-use super::Format;
 use super::input::{FileArg, Types, find};
 use crate::answer::{Answer, Failure};
+use crate::answer_format::{AnswerFormat, FormatArgs};
 use crate::program_output::{json, write_output};
 
 /// Show what there is, or how a type is laid out
@@ -32,24 +32,23 @@ pub(crate) struct Args {
     #[arg(value_name = "TYPE")]
     ty: Option<String>,
 
-    /// How to print it
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
-    format: Format,
+    #[command(flatten)]
+    format: FormatArgs,
 }
 
 pub(super) fn run(args: Args) -> Result<Answer, Failure> {
     let types = Types::read(&args.file.file)?;
-    let text = match (&args.ty, args.format) {
-        (None, Format::Text) => Summary::new(&types).text().into_bytes(),
-        (None, Format::Json) => json(&Summary::new(&types)),
+    let text = match (&args.ty, args.format.format()) {
+        (None, AnswerFormat::Text) => Summary::new(&types).text().into_bytes(),
+        (None, AnswerFormat::Json) => json(&Summary::new(&types)),
         (Some(word), format) => {
             let layouts: Vec<Layout> = find(&types.btf, word)?
                 .into_iter()
                 .map(|id| Layout::new(types.btf.at(id)))
                 .collect();
             match format {
-                Format::Json => json(&Layouts { types: layouts }),
-                Format::Text => layouts
+                AnswerFormat::Json => json(&Layouts { types: layouts }),
+                AnswerFormat::Text => layouts
                     .iter()
                     .map(Layout::text)
                     .collect::<Vec<_>>()

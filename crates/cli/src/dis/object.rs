@@ -114,8 +114,11 @@ pub(super) fn show(
         format => match &outcomes[..] {
             [(_, Ok(program))] => ebpf::format(&decode(program.insns), format)?,
             _ => {
-                return Err(Failure::new("several programs have no such form together")
-                    .hint("--prog NAME chooses one"));
+                let count = outcomes.len();
+                let what = format!("{count} programs are selected: this format holds one");
+                return Err(Failure::new(what)
+                    .within(file.path().display())
+                    .hint("--prog NAME selects one"));
             }
         },
     };
@@ -128,10 +131,10 @@ fn choose(object: &Object<'_>, names: &[String]) -> Result<Vec<ProgramId>, Failu
         .map(|(id, code)| (id, code.name.to_string()))
         .collect();
     if programs.is_empty() {
-        return Err(Failure::new("the object has no program").hint(
-            "what stands in .text is for programs to call: give a program a section, \
-             as SEC(\"xdp\"), or read the code alone with --ebpf",
-        ));
+        return Err(
+            Failure::new("no programs: functions in .text are subprograms")
+                .hint("a section for the program, as SEC(\"xdp\"), or --ebpf for the code alone"),
+        );
     }
     let known = |name: &str| programs.iter().any(|(_, known)| known == name);
     if let Some(name) = names.iter().find(|name| !known(name)) {

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use beebox::captures::{CaptureError, Fault, Input, Problem};
 
+use super::stopwatch::{Stopwatch, Timed};
 use crate::answer::Failure;
 
 /// An opened capture.
@@ -15,41 +16,73 @@ pub(super) struct NamedInput {
     /// What messages call it.
     pub(super) name: String,
     pub(super) input: Input,
+    /// Time spent waiting for its bytes, if it is a stream.
+    pub(super) waiting: Stopwatch,
     /// To tell whether the output is the same file.
     pub(super) metadata: Option<Metadata>,
 }
 
-/// The expression (an empty one with a compiled filter) and the captures.
+/// The expression (an empty one with a compiled filter) and the captures. Captures that
+/// `-r` names leave all words to the expression.
 pub(super) fn tell_apart(
     words: &[OsString],
+    read: &[OsString],
     has_compiled_filter: bool,
-) -> Result<(&str, &[OsString]), Failure> {
+) -> Result<(String, Vec<OsString>), Failure> {
     if has_compiled_filter {
-        return Ok(("", words));
+        return Ok((String::new(), [read, words].concat()));
+    }
+    if !read.is_empty() {
+        let words: Result<Vec<&str>, Failure> = words.iter().map(text).collect();
+        return Ok((words?.join(" "), read.to_vec()));
     }
     let [expression, captures @ ..] = words else {
         return Err(Failure::new("no expression and no capture is given"));
     };
     if captures.is_empty() {
         let word = expression.display();
-        return Err(if expression == "-" || Path::new(expression).is_file() {
-            Failure::new(format_args!(
-                "{word} is a capture to read, but no filter is given"
-            ))
-            .hint(format_args!(
-                "beebox filter EXPR {word} (as in 'tcp port 22'; '' matches everything), or -F FILE"
-            ))
+        return Err(if is_capture(expression) {
+            Failure::new(format_args!("{word}: no filter is given for this capture")).hint(
+                format_args!(
+                    "beebox filter EXPR {word} (as in 'tcp port 22'; '' matches everything), \
+                     or -F FILE"
+                ),
+            )
         } else {
-            Failure::new(format_args!(
-                "no capture is given to look for \"{word}\" in"
-            ))
-            .hint("name capture files after the expression, or - for standard input")
+            Failure::new(format_args!("no capture is given for the filter {word:?}"))
+                .hint("name capture files after the expression, or - for standard input")
         });
     }
-    let Some(expression) = expression.to_str() else {
-        return Err(Failure::new("the expression is not UTF-8"));
+    Ok((text(expression)?.to_owned(), captures.to_vec()))
+}
+
+fn text(word: &OsString) -> Result<&str, Failure> {
+    word.to_str()
+        .ok_or_else(|| Failure::new("the expression is not UTF-8"))
+}
+
+fn is_capture(word: &OsString) -> bool {
+    word == "-" || Path::new(word).is_file()
+}
+
+/// The command that was meant by an expression without quotes, or behind the captures;
+/// `None` if the words are in order.
+pub(super) fn misplaced_expression(words: &[OsString]) -> Option<String> {
+    let (captures, expression): (Vec<&OsString>, Vec<&OsString>) =
+        words.iter().partition(|word| is_capture(word));
+    let in_order = words.first().is_some_and(|first| [first] == expression[..]);
+    if captures.is_empty() || expression.is_empty() || in_order {
+        return None;
+    }
+    let join = |words: &[&OsString]| {
+        let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+        words.join(" ")
     };
-    Ok((expression, captures))
+    Some(format!(
+        "beebox filter '{}' {}",
+        join(&expression),
+        join(&captures)
+    ))
 }
 
 /// Opens all captures, so that nothing is written if one is missing.
@@ -75,12 +108,18 @@ fn open(path: &Path) -> Result<NamedInput, Failure> {
     let file = file.map_err(|error| Failure::of_file(path, &error))?;
     let metadata = file.metadata().ok();
     if metadata.as_ref().is_some_and(Metadata::is_dir) {
-        return Err(Failure::new(format_args!("{name}: it is a directory")));
+        return Err(Failure::new(format_args!("{name}: is a directory")));
     }
-    let input = Input::open(file).map_err(|error| unreadable(&name, &error))?;
+    let waiting = Stopwatch::default();
+    let input = match metadata.as_ref().is_none_or(Metadata::is_file) {
+        true => Input::open(file),
+        false => Input::stream(Timed::new(file, &waiting)),
+    };
+    let input = input.map_err(|error| unreadable(&name, &error))?;
     Ok(NamedInput {
         name,
         input,
+        waiting,
         metadata,
     })
 }

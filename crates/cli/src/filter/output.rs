@@ -9,23 +9,30 @@ use std::path::Path;
 use beebox::captures::{Output, Shape};
 
 use super::inputs::NamedInput;
+use super::stopwatch::{Stopwatch, Timed};
 use crate::answer::Failure;
 
 /// An output that is open.
 pub(super) struct Target {
     shape: Shape,
-    file: BufWriter<File>,
+    file: BufWriter<Timed<File>>,
 }
 
 impl Target {
     /// Creates the output for the packets of these captures.
-    pub(super) fn create(path: &Path, inputs: &[NamedInput]) -> Result<Target, Failure> {
+    pub(super) fn create(
+        path: &Path,
+        inputs: &[NamedInput],
+        stopwatch: &Stopwatch,
+    ) -> Result<Target, Failure> {
         let formats: Vec<_> = inputs.iter().map(|named| named.input.format()).collect();
         let file = if is_standard(Some(path)) {
             let stdout = io::stdout();
             if stdout.is_terminal() {
-                return Err(Failure::new("packets are no text for a terminal")
-                    .hint("write them to a file with -w, or into a pipe"));
+                return Err(
+                    Failure::new("standard output is a terminal: packets are not text")
+                        .hint("write them to a file with -o, or into a pipe"),
+                );
             }
             stdout.as_fd().try_clone_to_owned().map(File::from)
         } else {
@@ -35,7 +42,7 @@ impl Target {
         let file = file.map_err(|error| failure(Some(path), &error))?;
         Ok(Target {
             shape: Shape::holding(&formats),
-            file: BufWriter::with_capacity(64 << 10, file),
+            file: BufWriter::with_capacity(64 << 10, Timed::new(file, stopwatch)),
         })
     }
 
@@ -61,7 +68,7 @@ fn refuse_input(path: &Path, inputs: &[NamedInput]) -> Result<(), Failure> {
     };
     match inputs.iter().find(is_same) {
         Some(input) => Err(Failure::new(format_args!(
-            "{} is to be written, but it is also read (as {})",
+            "{}: output is also an input (read as {})",
             path.display(),
             input.name
         ))),

@@ -42,7 +42,7 @@ impl Chosen {
         };
         match compiled {
             Some(path) => {
-                let program = read_program(path, None)?;
+                let program = read_program(path)?;
                 let filter = settings
                     .build(&program)
                     .map_err(|error| filter_failure(&error).within(path.display()))?;

@@ -1,22 +1,23 @@
 //! What is said when a capture was filtered, and meanwhile.
 
-use std::io::{self, Write};
-use std::time::Duration;
+use std::io::{self, IsTerminal, Write};
+use std::time::{Duration, Instant};
 
 use beebox::Engine;
 use beebox::captures::Tally;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
-use super::Format;
 use super::inputs::NamedInput;
 use crate::answer::Failure;
+use crate::answer_format::AnswerFormat;
 use crate::program_output::{json, write_output};
 
 /// What was seen, kept and spent.
 pub(super) struct Summary {
     pub(super) tally: Tally,
     pub(super) elapsed: Duration,
+    /// The part of it that was spent waiting for input and writing.
+    pub(super) outside: Duration,
     pub(super) engine: Engine,
     pub(super) jobs: usize,
 }
@@ -28,7 +29,8 @@ struct Record<'a> {
     matched: u64,
     matched_bytes: u64,
     seconds: f64,
-    ns_per_packet: f64,
+    /// `None` for fewer packets than [`ENOUGH_PACKETS`].
+    ns_per_packet: Option<f64>,
     engine: &'a str,
     jobs: usize,
     /// Why it ended before the end of the captures.
@@ -41,28 +43,31 @@ impl Summary {
     pub(super) fn print(
         &self,
         count: bool,
-        format: Format,
+        format: AnswerFormat,
         fault: Option<&Failure>,
     ) -> Result<(), Failure> {
         let tally = &self.tally;
         match (format, count) {
-            (Format::Json, _) => write_output(&json(&self.record(fault)), None),
-            (Format::Text, true) => write_output(format!("{}\n", tally.matched).as_bytes(), None),
-            (Format::Text, false) => {
+            (AnswerFormat::Json, _) => write_output(&json(&self.record(fault)), None),
+            (AnswerFormat::Text, true) => {
+                write_output(format!("{}\n", tally.matched).as_bytes(), None)
+            }
+            (AnswerFormat::Text, false) => {
                 let summary = format!(
-                    "{} of {} packets matched ({} of {} bytes), {:.0} ns per packet, engine {}, {}\n",
+                    "{} of {} packets matched ({} of {} bytes){}, engine {}, {}\n",
                     tally.matched,
                     tally.packets,
                     tally.matched_bytes,
                     tally.bytes,
-                    self.ns_per_packet(),
+                    self.ns_per_packet()
+                        .map_or(String::new(), |time| format!(", {time:.0} ns per packet")),
                     self.engine.name(),
                     match self.jobs {
                         1 => "1 thread".to_owned(),
                         jobs => format!("{jobs} threads"),
                     },
                 );
-                // Nobody is left to tell when that fails.
+                // A closed standard error leaves no place to report it.
                 let _ = io::stderr().write_all(summary.as_bytes());
                 Ok(())
             }
@@ -83,27 +88,73 @@ impl Summary {
         }
     }
 
-    fn ns_per_packet(&self) -> f64 {
-        self.elapsed.as_nanos() as f64 / self.tally.packets.max(1) as f64
+    /// Time for each packet without waiting for input and writing.
+    fn ns_per_packet(&self) -> Option<f64> {
+        let work = self.elapsed.saturating_sub(self.outside);
+        (self.tally.packets >= ENOUGH_PACKETS)
+            .then(|| work.as_nanos() as f64 / self.tally.packets as f64)
     }
 }
 
-/// Captures shorter than this are done before anybody has seen a bar.
-const WORTH_A_BAR: u64 = 256 << 20;
+/// With fewer packets, starting takes longer than filtering.
+const ENOUGH_PACKETS: u64 = 1000;
 
-/// A bar on a terminal, for captures of known and large size.
-pub(super) fn progress(inputs: &[NamedInput]) -> ProgressBar {
-    let len: Option<u64> = inputs.iter().map(|named| named.input.len()).sum();
-    match len {
-        Some(len) if len >= WORTH_A_BAR => {
-            let style = ProgressStyle::with_template(
-                "{wide_bar} {bytes} of {total_bytes} ({binary_bytes_per_sec}, {eta} left)",
-            )
-            .expect("the template is right");
-            // Draws nothing where standard error is no terminal.
-            ProgressBar::with_draw_target(Some(len), ProgressDrawTarget::stderr_with_hz(10))
-                .with_style(style)
+/// Captures with fewer bytes are done before a line could be read.
+const WORTH_A_LINE: u64 = 256 << 20;
+
+/// Time between two updates of the line.
+const UPDATE: Duration = Duration::from_millis(100);
+
+/// A line on a terminal that says how far the captures are read.
+pub(super) struct Progress {
+    /// Bytes of all captures; `None` where nothing is shown.
+    total: Option<u64>,
+    done: u64,
+    start: Instant,
+    shown: Option<Instant>,
+}
+
+impl Progress {
+    /// For captures of known and large size, where standard error is a terminal.
+    pub(super) fn new(inputs: &[NamedInput]) -> Progress {
+        let total: Option<u64> = inputs.iter().map(|named| named.input.len()).sum();
+        Progress {
+            total: total.filter(|&total| total >= WORTH_A_LINE && io::stderr().is_terminal()),
+            done: 0,
+            start: Instant::now(),
+            shown: None,
         }
-        _ => ProgressBar::hidden(),
+    }
+
+    /// Bytes that are read.
+    pub(super) fn done(&self) -> u64 {
+        self.done
+    }
+
+    /// Sets how many bytes are read, and shows it if the last update is long ago.
+    pub(super) fn show(&mut self, done: u64) {
+        self.done = done;
+        let Some(total) = self.total else { return };
+        let now = Instant::now();
+        if self.shown.is_some_and(|shown| now - shown < UPDATE) {
+            return;
+        }
+        self.shown = Some(now);
+        let seconds = (now - self.start).as_secs_f64();
+        let rate = done as f64 / seconds.max(1e-3);
+        let left = total.saturating_sub(done) as f64 / rate.max(1.0);
+        eprint!(
+            "\r\x1b[K{:3.0} % of {} MB, {:.0} MB/s, {left:.0} s left",
+            100.0 * done as f64 / total as f64,
+            total / 1_000_000,
+            rate / 1e6,
+        );
+    }
+
+    /// Removes the line.
+    pub(super) fn clear(&self) {
+        if self.shown.is_some() {
+            eprint!("\r\x1b[K");
+        }
     }
 }

@@ -5,9 +5,10 @@ use std::fmt::Write;
 use beebox::raw::{BadAccess, CallFault, Flaw, Program, Reason, Trap};
 use serde_json::{Value, json};
 
+use super::Ran;
 use super::memory::{Region, Regions};
-use super::{Format, Ran};
 use crate::answer::Failure;
+use crate::answer_format::AnswerFormat;
 use crate::program_output::write_output;
 
 /// A run, to be printed.
@@ -19,10 +20,10 @@ pub(crate) struct Report<'a> {
 }
 
 impl Report<'_> {
-    pub(crate) fn print(&self, format: Format) -> Result<(), Failure> {
+    pub(crate) fn print(&self, format: AnswerFormat) -> Result<(), Failure> {
         let text = match format {
-            Format::Text => self.text(),
-            Format::Json => format!("{:#}\n", self.json()),
+            AnswerFormat::Text => self.text(),
+            AnswerFormat::Json => format!("{:#}\n", self.json()),
         };
         write_output(text.as_bytes(), None)
     }

@@ -12,10 +12,14 @@ use crate::program_input::{excerpt, name};
 /// The options that name the program.
 #[derive(clap::Args)]
 pub(crate) struct RawProgram {
-    /// The program as it is run: bytes, bytes in hexadecimal, assembler text in
-    /// LLVM's form, or the code section of an object; `-` is standard input
-    #[arg(long, value_name = "FILE", required = true)]
-    raw: Option<PathBuf>,
+    /// FILE holds eBPF instructions; the only kind of program that runs today
+    #[arg(long, required = true, alias = "raw")]
+    ebpf: bool,
+
+    /// The program: bytes, bytes in hexadecimal, text in LLVM's assembly language, or
+    /// the code section of an object; `-` is standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
 
     /// The form of FILE, where its content does not tell
     #[arg(long, value_name = "FORM")]
@@ -42,7 +46,7 @@ enum FormName {
 impl RawProgram {
     /// Reads the program.
     pub(crate) fn read(&self) -> Result<Program, Failure> {
-        let path = self.raw.as_deref().unwrap_or(Path::new("-"));
+        let path = self.file.as_path();
         if path == Path::new("-") && io::stdin().is_terminal() {
             eprintln!("beebox: type a program and end it with Ctrl-D");
         }
@@ -62,7 +66,7 @@ impl RawProgram {
         let program = program.map_err(|error| self.unreadable(path, &file, form, &error))?;
         if program.insns().is_empty() {
             return Err(Failure::new(format_args!(
-                "{}: there is no instruction in it",
+                "{}: no instructions",
                 name(path)
             )));
         }
@@ -87,7 +91,7 @@ impl RawProgram {
             }
             ReadError::Elf(_) => failure,
             _ if self.form.is_none() => failure.hint(format_args!(
-                "it was read as {}; --form names another form",
+                "--form, if FILE is not {}",
                 match form {
                     Form::Bytes => "bytes",
                     Form::Hex => "hexadecimal",

@@ -1,7 +1,6 @@
-//! The engines that believe: a program runs on them when the user vouches for it.
+//! The engines that run programs whose safety the user asserts (`--trust`).
 //!
-//! This is the command's one use of unsafe code: the word that it passes on is
-//! not its own.
+//! This is the command's one use of unsafe code: it passes on the user's assertion.
 
 use std::time::{Duration, Instant};
 
@@ -19,34 +18,34 @@ use crate::answer::Failure;
 pub(crate) enum Engine {
     /// The checked interpreter, for any program
     Checked,
-    /// The threaded interpreter, for programs that you vouch for (--trust)
+    /// The threaded interpreter, for programs assumed safe (--trust)
     Interp,
-    /// Native code, for programs that you vouch for (--trust)
+    /// Native code, for programs assumed safe (--trust)
     Jit,
 }
 
 impl Engine {
-    /// Whether it takes a program on somebody's word.
-    pub(crate) fn believes(self) -> bool {
+    /// True if it runs programs without checking them.
+    pub(crate) fn is_unchecked(self) -> bool {
         self != Engine::Checked
     }
 }
 
-/// Refuses to go on without the user's word.
-pub(crate) fn check_vouched(trust: bool) -> Result<(), Failure> {
+/// Fails unless the user asserts that the program is safe.
+pub(crate) fn check_trust(trust: bool) -> Result<(), Failure> {
     match trust {
         true => Ok(()),
         false => Err(
-            Failure::new("only --engine checked runs a program that nobody vouches for").hint(
-                "--trust, if you know that the program does no harm to the process it runs in",
+            Failure::new("only --engine checked runs unverified programs").hint(
+                "--trust, if you know that the program is safe: an unsafe one corrupts this process",
             ),
         ),
     }
 }
 
-/// Runs a program on the user's word with `memory`, whose address it finds in
-/// `r1` and whose length in `r2`; returns `r0`. [`Engine::Checked`] is not run
-/// here, and stands for the threaded interpreter.
+/// Runs a program that the user asserts to be safe, with the address of `memory` in `r1`
+/// and its length in `r2`; returns `r0`. [`Engine::Checked`] stands for the threaded
+/// interpreter here.
 pub(crate) fn run(
     engine: Engine,
     program: &Program,
@@ -55,9 +54,11 @@ pub(crate) fn run(
     clock: impl Clock + Send + 'static,
     timeout: Option<Duration>,
 ) -> Result<u64, Failure> {
-    let lowered = Lowered::from_trusted(vouch(program)).map_err(|malformed| {
-        Failure::new(format_args!("no engine but checked runs this: {malformed}"))
-            .hint("--engine checked goes as far as the program does")
+    let lowered = Lowered::from_trusted(assume_safe(program)).map_err(|malformed| {
+        Failure::new(format_args!(
+            "only --engine checked runs this program: {malformed}"
+        ))
+        .hint("--engine checked")
     })?;
     let mut machine = Machine::new().with_clock(clock);
     let deadline = || timeout.map(|timeout| Deadline::at(Instant::now() + timeout));
@@ -65,7 +66,7 @@ pub(crate) fn run(
         Engine::Checked | Engine::Interp => {
             let code = Code::compile(&lowered).map_err(|unsupported| {
                 Failure::new(format_args!(
-                    "engine interp does not perform instruction {}: {}",
+                    "engine interp does not support instruction {}: {}",
                     unsupported.slot, unsupported.insn
                 ))
             })?;
@@ -95,15 +96,15 @@ pub(crate) fn run(
     };
     match outcome {
         Outcome::Returned(value) => Ok(value),
-        Outcome::BudgetExhausted => Err(Failure::new("the program used up its budget")),
-        Outcome::DeadlinePassed => Err(Failure::new("the program was not done in time")),
+        Outcome::BudgetExhausted => Err(Failure::new("the program exceeded its budget")),
+        Outcome::DeadlinePassed => Err(Failure::new("the program exceeded its time limit")),
     }
 }
 
-/// Passes on the user's word that a program is safe.
+/// Passes on the user's assertion that a program is safe.
 #[allow(unsafe_code)]
-fn vouch(program: &Program) -> Trusted {
-    // SAFETY: the user said so with --trust, whose description says what a
-    // program that is not does; nothing here can know.
+fn assume_safe(program: &Program) -> Trusted {
+    // SAFETY: the user asserts it with --trust, whose help says what an unsafe program
+    // does; nothing here can check it.
     unsafe { Trusted::assume_safe(program.insns().to_vec()) }
 }

@@ -8,8 +8,9 @@ use beebox::seccomp::{Expectation, Miss, read_expectations};
 use report::seccomp::{action_text, call_json, call_text};
 
 use super::input::{ProfileOptions, install, read, read_bytes};
-use super::{Format, too_complex};
+use super::too_complex;
 use crate::answer::{Answer, Failure};
+use crate::answer_format::{AnswerFormat, FormatArgs};
 use crate::program_output::print;
 
 /// Does a filter do what a list says?
@@ -39,9 +40,8 @@ pub(crate) struct Args {
     expectations: PathBuf,
     #[command(flatten)]
     profiles: ProfileOptions,
-    /// How to print the answer
-    #[arg(long, value_enum, default_value = "text")]
-    format: Format,
+    #[command(flatten)]
+    format: FormatArgs,
 }
 
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
@@ -61,9 +61,9 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             misses.push((expectation, miss));
         }
     }
-    print(&match args.format {
-        Format::Text => text(&name, list.len(), &misses),
-        Format::Json => json(&name, list.len(), &misses),
+    print(&match args.format.format() {
+        AnswerFormat::Text => text(&name, list.len(), &misses),
+        AnswerFormat::Json => json(&name, list.len(), &misses),
     })?;
     if misses.iter().any(|(_, miss)| miss.example.is_some()) {
         Ok(Answer::No)

@@ -6,8 +6,9 @@ use beebox::Engine;
 use report::seccomp::{differences_json, differences_text};
 
 use super::input::{ProfileOptions, install, read};
-use super::{Format, too_complex};
+use super::too_complex;
 use crate::answer::{Answer, Failure};
+use crate::answer_format::{AnswerFormat, FormatArgs};
 use crate::program_output::print;
 
 /// Where do two filters differ, and with which calls can one see it?
@@ -30,9 +31,8 @@ pub(crate) struct Args {
     second: PathBuf,
     #[command(flatten)]
     profiles: ProfileOptions,
-    /// How to print the answer
-    #[arg(long, value_enum, default_value = "text")]
-    format: Format,
+    #[command(flatten)]
+    format: FormatArgs,
 }
 
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
@@ -44,9 +44,9 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     let first = install(&[first], Engine::Classic)?;
     let second = install(&[second], Engine::Classic)?;
     let differences = first.diff(&second).map_err(too_complex)?;
-    let text = match args.format {
-        Format::Text => differences_text(&differences, [&names[0], &names[1]]),
-        Format::Json => format!("{:#}\n", differences_json(&differences)),
+    let text = match args.format.format() {
+        AnswerFormat::Text => differences_text(&differences, [&names[0], &names[1]]),
+        AnswerFormat::Json => format!("{:#}\n", differences_json(&differences)),
     };
     print(&text)?;
     let contrasts = || {

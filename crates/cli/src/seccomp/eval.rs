@@ -8,6 +8,7 @@ use beebox::{ClassicInsn as Insn, Engine, Next, SockFilter, Step};
 use super::input::{Inputs, Program};
 use super::value::{parse_arch, parse_argument, parse_number, parse_syscall};
 use crate::answer::{Answer, Failure};
+use crate::answer_format::{AnswerFormat, FormatArgs};
 use crate::program_output::print;
 
 /// What happens to one system call, and why?
@@ -39,9 +40,8 @@ pub(crate) struct Args {
     /// What runs the filters: classic, interp or jit (native code)
     #[arg(long, default_value = Engine::default().name())]
     engine: Engine,
-    /// How to print the answer
-    #[arg(long, value_enum, default_value = "text")]
-    format: super::Format,
+    #[command(flatten)]
+    format: FormatArgs,
 }
 
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
@@ -60,8 +60,8 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     let filters = stack.filters().iter();
     let returns: Vec<u32> = filters.map(|filter| filter.runner().run(&data)).collect();
     let action = beebox::seccomp::decide(returns.iter().copied());
-    let text = match args.format {
-        super::Format::Text => {
+    let text = match args.format.format() {
+        AnswerFormat::Text => {
             let mut text = String::new();
             if args.trace {
                 text = trace(&programs, &stack, &data, arch);
@@ -72,7 +72,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             }
             text
         }
-        super::Format::Json => {
+        AnswerFormat::Json => {
             let filters = programs.iter().zip(&returns).map(|(program, &value)| {
                 serde_json::json!({
                     "file": program.name,

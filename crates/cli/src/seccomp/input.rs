@@ -142,15 +142,15 @@ fn of_process(pid: i32) -> Result<Vec<Program>, Failure> {
             .ok()
             .and_then(beebox::seccomp::errno::name);
         let (what, hint) = match name {
-            Some("EINVAL") => ("has no seccomp filter (or the kernel can't show it)", None),
-            Some("ESRCH") => ("does not exist", None),
+            Some("EINVAL") => ("no seccomp filter (or the kernel can't show it)", None),
+            Some("ESRCH") => ("no such process", None),
             Some("EPERM" | "EACCES") => (
-                "may not be looked into: that takes CAP_SYS_ADMIN and the right to trace it",
+                "reading its filters needs CAP_SYS_ADMIN and permission to trace it",
                 Some("the same as root, outside any sandbox"),
             ),
-            _ => ("could not be looked into", None),
+            _ => ("reading its filters failed", None),
         };
-        let failure = Failure::new(format!("process {pid} {what}: {errno}"));
+        let failure = Failure::new(format!("process {pid}: {what}: {errno}"));
         match hint {
             Some(hint) => failure.hint(hint),
             None => failure,
@@ -171,7 +171,7 @@ pub(crate) fn read(path: &Path, options: &ProfileOptions) -> Result<Program, Fai
     let insns = if is_json {
         options.compile(&name, &bytes, Shape::Tree)?.program
     } else {
-        program_input::parse_program(path, &bytes, None)?
+        program_input::parse_program(path, &bytes, None, false)?
     };
     Ok(Program { name, insns })
 }

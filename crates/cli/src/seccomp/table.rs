@@ -9,9 +9,10 @@ use report::seccomp::{
 };
 
 use super::input::{Inputs, Program};
+use super::too_complex;
 use super::value::parse_arch;
-use super::{Format, too_complex};
 use crate::answer::{Answer, Failure};
+use crate::answer_format::{AnswerFormat, FormatArgs};
 use crate::program_output::print;
 
 /// What happens to every system call, and under which conditions?
@@ -30,9 +31,8 @@ pub(crate) struct Args {
     /// Architectures to show [default: those that the filters single out]
     #[arg(long, value_name = "ARCH")]
     arch: Vec<String>,
-    /// How to print the answer
-    #[arg(long, value_enum, default_value = "text")]
-    format: Format,
+    #[command(flatten)]
+    format: FormatArgs,
 }
 
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
@@ -48,9 +48,9 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     }
     let (programs, stack) = args.inputs.stack(Engine::Classic)?;
     let mut analysis = stack.analyze().map_err(too_complex)?;
-    let text = match args.format {
-        Format::Text => text(&programs, &mut analysis, asked),
-        Format::Json => json(&programs, &mut analysis, asked),
+    let text = match args.format.format() {
+        AnswerFormat::Text => text(&programs, &mut analysis, asked),
+        AnswerFormat::Json => json(&programs, &mut analysis, asked),
     };
     print(&text.map_err(too_complex)?)?;
     Ok(Answer::Yes)

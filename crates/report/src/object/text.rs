@@ -297,7 +297,7 @@ fn trial(shown: &Shown<'_, '_>, text: &mut String) {
                 let what = missing(shown.object, reference.to);
                 let _ = writeln!(
                     text,
-                    "  {}, instruction {}: the kernel has no {what}: refused if it gets there",
+                    "  {}, instruction {}: the kernel has no {what}: the verifier refuses the program if it reaches this",
                     code.name, reference.slot
                 );
             }
@@ -315,7 +315,7 @@ fn trial(shown: &Shown<'_, '_>, text: &mut String) {
     let all = trial.programs.len();
     let _ = writeln!(
         text,
-        "  {fine} of {} linked with nothing missing",
+        "  {fine} of {} linked, all references resolved",
         count(all, "program")
     );
 }
@@ -329,7 +329,7 @@ fn sizes(shown: &Shown<'_, '_>, text: &mut String) {
     heading(text, "sizes in bytes");
     let _ = writeln!(
         text,
-        "  file {}: instructions {}, data {}, .BTF {}, .BTF.ext {}, DWARF {}; zeros beside it {}",
+        "  file {}: instructions {}, data {}, .BTF {}, .BTF.ext {}, DWARF {}; zero-initialised data, not in the file, {}",
         shown.size,
         sizes.instructions,
         sizes.data,

@@ -1,0 +1,65 @@
+//! `beebox completions`, and the man pages that packages install.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::Command;
+use clap_complete::Shell;
+
+use crate::answer::{Answer, Failure};
+use crate::program_output::write_output;
+
+/// Print a completion script for a shell
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  beebox completions bash > ~/.local/share/bash-completion/completions/beebox
+  beebox completions zsh > ~/.zfunc/_beebox
+  beebox completions fish > ~/.config/fish/completions/beebox.fish")]
+pub(crate) struct Args {
+    /// The shell
+    #[arg(value_name = "SHELL", value_enum)]
+    shell: Shell,
+}
+
+/// Write man pages, one for each command
+#[derive(clap::Args)]
+#[command(hide = true)]
+pub(crate) struct ManArgs {
+    /// The directory that they are written to
+    #[arg(value_name = "DIRECTORY")]
+    directory: PathBuf,
+}
+
+/// Prints the completion script.
+pub(crate) fn run(args: Args, mut command: Command) -> Result<Answer, Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut command, "beebox", &mut script);
+    write_output(&script, None)?;
+    Ok(Answer::Yes)
+}
+
+/// Writes the man pages: beebox.1, beebox-filter.1 and so on.
+pub(crate) fn write_man_pages(args: ManArgs, mut command: Command) -> Result<Answer, Failure> {
+    let failed = |error| Failure::of_file(&args.directory, &error);
+    fs::create_dir_all(&args.directory).map_err(failed)?;
+    command.build();
+    write_page(&args.directory, &command)?;
+    Ok(Answer::Yes)
+}
+
+/// Writes the page of a command that is built, and those of its subcommands.
+fn write_page(directory: &Path, command: &Command) -> Result<(), Failure> {
+    let name = command.get_display_name().unwrap_or(command.get_name());
+    let path = directory.join(format!("{name}.1"));
+    let failed = |error| Failure::of_file(&path, &error);
+    let mut text = Vec::new();
+    let page = clap_mangen::Man::new(command.clone());
+    page.render(&mut text).map_err(failed)?;
+    fs::write(&path, text).map_err(failed)?;
+    let shown = |inner: &&Command| !inner.is_hide_set() && inner.get_name() != "help";
+    for inner in command.get_subcommands().filter(shown) {
+        write_page(directory, inner)?;
+    }
+    Ok(())
+}

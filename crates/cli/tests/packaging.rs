@@ -1,0 +1,80 @@
+//! What packages install: version, completion scripts and man pages.
+
+use std::fs;
+use std::process::{Command, Output};
+
+fn beebox(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_beebox"))
+        .args(words)
+        .output()
+        .expect("the command starts")
+}
+
+#[test]
+fn the_version_names_the_built_in_kernels() {
+    let text = String::from_utf8(beebox(&["--version"]).stdout).unwrap();
+    let mut lines = text.lines();
+    let first = lines.next().unwrap();
+    assert!(
+        first.starts_with(concat!("beebox ", env!("CARGO_PKG_VERSION"))),
+        "{text}"
+    );
+    assert_eq!(lines.next(), Some("built-in kernels: Linux 6.18"));
+}
+
+#[test]
+fn every_shell_gets_a_script_with_the_commands() {
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let output = beebox(&["completions", shell]);
+        let script = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{shell}");
+        assert!(
+            script.contains("seccomp") && script.contains("snaplen"),
+            "{shell}: {script}"
+        );
+    }
+    assert_eq!(beebox(&["completions", "cmd"]).status.code(), Some(2));
+}
+
+#[test]
+fn every_command_has_a_man_page() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("man");
+    let output = beebox(&["man", &path.display().to_string()]);
+    assert_eq!(output.status.code(), Some(0));
+    for name in [
+        "beebox",
+        "beebox-filter",
+        "beebox-seccomp",
+        "beebox-seccomp-table",
+    ] {
+        let page = fs::read_to_string(path.join(format!("{name}.1"))).unwrap();
+        assert!(page.contains(".SH NAME"), "{name}: {page}");
+    }
+    let names = fs::read_dir(&path).unwrap().map(|entry| entry.unwrap());
+    let mut names = names.map(|entry| entry.file_name().into_string().unwrap());
+    assert!(!names.any(|name| name.contains("conformance") || name.contains("help")));
+}
+
+#[test]
+fn json_has_one_short_option() {
+    let object = "../../examples/traffic/traffic.bpf.o";
+    let filter = "../../examples/sandbox.asm";
+    for words in [
+        &["show", object][..],
+        &["dis", object],
+        &["btf", "show", object],
+        &["btf", "diff", object, object],
+        &["seccomp", "table", filter],
+        &["seccomp", "eval", filter, "--syscall", "read"],
+        &["seccomp", "diff", filter, filter],
+    ] {
+        let short = beebox(&[words, &["-j"]].concat());
+        let long = beebox(&[words, &["--format", "json"]].concat());
+        assert_eq!(short.status.code(), Some(0), "{words:?}");
+        assert!(
+            !short.stdout.is_empty() && short.stdout == long.stdout,
+            "{words:?}"
+        );
+    }
+}
