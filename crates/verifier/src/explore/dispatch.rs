@@ -29,10 +29,7 @@ pub(super) fn check_insn(walk: &mut Walk<'_>) -> Result<Outcome> {
             mem::check_mem_insn(walk, insn)?;
             Ok(Outcome::Next)
         }
-        Insn::PacketAbs { .. } | Insn::PacketInd { .. } => {
-            mem::check_ld_abs(walk, insn)?;
-            Ok(Outcome::Next)
-        }
+        Insn::PacketAbs { .. } | Insn::PacketInd { .. } => mem::check_ld_abs(walk, insn),
         Insn::Jump { .. }
         | Insn::Goto { .. }
         | Insn::GotoLong { .. }

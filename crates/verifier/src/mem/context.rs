@@ -8,7 +8,7 @@ use super::registers::{set_reg, set_unknown};
 use super::{Access, MemAccess};
 use crate::state::{RegKind, RegState, TypeRef};
 use crate::walk::Walk;
-use crate::{Result, Stop};
+use crate::{Result, Stop, log};
 
 /// Checks an access to the context at `off`, the pointer's offset included
 /// (`check_ctx_access`).
@@ -26,12 +26,14 @@ pub(super) fn check_access(walk: &mut Walk<'_>, access: MemAccess, off: i32) -> 
     let found = match registry.ctx_access(&walk.env.context, query) {
         Ok(found) => found,
         Err(CtxRefused::Invalid) => {
-            return Err(refuse!(
+            let refusal = refuse!(
                 walk,
                 EACCES,
                 Context,
                 "invalid bpf_context access off={off} size={size}"
-            ));
+            );
+            log::verbose_linfo(walk.env, &mut walk.sink, walk.insn_idx, "; ");
+            return Err(refusal);
         }
         Err(CtxRefused::Btf) => return Err(Stop::unsupported("context typed by BTF")),
         Err(CtxRefused::OfTarget) => {

@@ -8,11 +8,11 @@ use isa::ebpf::{Insn, Reg};
 
 use super::Access;
 use super::region::{check_fixed, check_ptr_off};
-use super::registers::set_unknown;
+use super::registers::{set_constant, set_unknown};
 use crate::Result;
 use crate::call::leak::check_resource_leak;
 use crate::state::{RegKind, RegState};
-use crate::walk::{RegArg, Walk};
+use crate::walk::{Outcome, RegArg, Walk};
 
 /// True if the program may use packet data directly, or pass it to a helper whose
 /// prototype says `pkt_access` (`may_access_direct_pkt_data`).
@@ -81,7 +81,7 @@ pub(super) fn check_access(
 }
 
 /// Checks `BPF_LD_ABS` and `BPF_LD_IND` (`check_ld_abs`).
-pub fn check_ld_abs(walk: &mut Walk<'_>, insn: Insn) -> Result<()> {
+pub fn check_ld_abs(walk: &mut Walk<'_>, insn: Insn) -> Result<Outcome> {
     // socket_filter, sched_cls, sched_act
     if !matches!(walk.env.context.kind.number(), 1 | 3 | 4) {
         return Err(refuse!(
@@ -110,7 +110,15 @@ pub fn check_ld_abs(walk: &mut Walk<'_>, insn: Insn) -> Result<()> {
         scratch(walk, number)?;
     }
     set_unknown(walk, Reg::R0);
-    Ok(())
+    if walk.state.curframe == 0 {
+        return Ok(Outcome::Next);
+    }
+    // A load beyond the packet ends the subprogram with 0.
+    walk.mark_scratched(Reg::R0);
+    let insn_idx = walk.insn_idx;
+    walk.push_branch(insn_idx + 1, insn_idx)?;
+    set_constant(walk, Reg::R0, 0);
+    Ok(Outcome::Jump(crate::flow::prepare_func_exit(walk)?))
 }
 
 /// Makes a caller-saved register unreadable.

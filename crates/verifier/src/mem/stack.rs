@@ -15,7 +15,7 @@ use super::registers::{assign_scalar_id, set_constant, set_reg, set_unknown};
 use super::{Access, MAX_STACK, MAX_VAR_OFF};
 use crate::state::{HistoryFlags, LinkedRegs, RegKind, RegState, SlotKind, StackSlot};
 use crate::walk::Walk;
-use crate::{Result, Stop};
+use crate::{Result, Stop, log};
 
 /// Number of the frame that the stack pointer in `ptr` points into.
 pub(super) fn frame_of(walk: &Walk<'_>, ptr: Reg) -> usize {
@@ -158,6 +158,7 @@ fn read_fixed(
         let spilled = spill_size(&kinds);
         if size != 8 || spilled != 8 {
             if !reg.is_scalar() {
+                log::verbose_linfo(walk.env, &mut walk.sink, walk.insn_idx, "; ");
                 return Err(refuse!(
                     walk,
                     EACCES,
@@ -321,6 +322,7 @@ fn write_fixed(
                 Some(reg)
             } else if is_spillable(&reg) {
                 if size != 8 {
+                    log::verbose_linfo(walk.env, &mut walk.sink, walk.insn_idx, "; ");
                     return Err(refuse!(
                         walk,
                         EACCES,
