@@ -12,8 +12,8 @@ mod null;
 mod packet;
 
 pub use exit::{check_exit, prepare_func_exit};
-pub(crate) use null::mark_not_null;
 pub use null::mark_ptr_or_null_regs;
+pub(crate) use null::{is_trusted, mark_not_null};
 
 use isa::ebpf::Insn;
 

@@ -13,6 +13,7 @@
 //! | `context` | fields of the context |
 //! | `socket` | fields of sockets |
 //! | `object` | kernel objects by BTF, and maps as objects |
+//! | `type_walk` | what lies at an offset of a structure |
 //! | `region` | bounds of regions of known size |
 //! | `atomic` | atomic instructions |
 //! | `helper_mem` | buffers of helpers |
@@ -30,6 +31,7 @@ pub(crate) mod region;
 pub(crate) mod registers;
 mod socket;
 pub(crate) mod stack;
+mod type_walk;
 
 use isa::ebpf::{Insn, Operand, Reg};
 

@@ -1,10 +1,17 @@
 //! Kernel objects by their BTF, and maps read as objects.
 //!
-//! What the kernel refuses whatever the type is refused here; walking the type of an
-//! object is not judged yet.
+//! A read yields a number or a pointer to another object. How far the kernel answers for
+//! that pointer depends on the object's own trust, on lists of safe fields, and on RCU
+//! sections (`check_ptr_to_btf_access`).
 
+use btf::{Kind, TypeId};
+use spec::registry::SafeList;
+
+use super::registers::{set_pointer, set_reg, set_unknown};
+use super::type_walk::{self, Found};
 use super::{Access, MemAccess};
-use crate::state::{MapRef, TypeFlags, TypeRef};
+use crate::RefusalKind;
+use crate::state::{MapRef, RegKind, RegState, TypeFlags, TypeRef};
 use crate::walk::Walk;
 use crate::{Result, Stop};
 
@@ -68,9 +75,120 @@ pub(super) fn check_access(
             "R{number} is ptr_{name} access percpu memory: off={off}"
         ));
     }
-    Err(Stop::unsupported(format!(
-        "access to the kernel object 'struct {name}'"
-    )))
+    if reg.flags.has(TypeFlags::MEM_ALLOC) || ty.btf != TypeRef::VMLINUX {
+        return Err(Stop::unsupported("access to an allocated object"));
+    }
+    if access.access == Access::Write {
+        // sched_cls, sched_act, xdp, struct_ops have writable objects of their own
+        if matches!(walk.env.context.kind.number(), 3 | 4 | 6 | 27) {
+            return Err(Stop::unsupported("write to a kernel object"));
+        }
+        return Err(refuse!(walk, EACCES, Forbidden, "only read is supported"));
+    }
+    load(walk, access, ty.id, off)
+}
+
+/// Reads `access.size` bytes at `off` of an object of vmlinux into `access.value`.
+fn load(walk: &mut Walk<'_>, access: MemAccess, id: u32, off: i32) -> Result<()> {
+    let Some(vmlinux) = walk.env.vmlinux else {
+        return Err(Stop::unsupported("kernel object without vmlinux BTF"));
+    };
+    let found = match type_walk::find(vmlinux, TypeId(id), off, access.size) {
+        Ok(found) => found,
+        Err(fault) => {
+            verbose!(walk, "{}\n", fault.message);
+            return Err(Stop::refusal(
+                fault.errno,
+                RefusalKind::OutOfBounds,
+                Some(walk.insn_idx),
+                format_args!("{}", fault.message),
+            ));
+        }
+    };
+    let Some(value) = access.value else {
+        return Ok(());
+    };
+    match found {
+        Found::Scalar => set_unknown(walk, value),
+        Found::UntrustedMem => {
+            let kind = RegKind::Mem {
+                size: 0,
+                dynptr_id: 0,
+            };
+            let flags = TypeFlags::MEM_RDONLY.with(TypeFlags::PTR_UNTRUSTED);
+            set_pointer(walk, value, kind, flags);
+        }
+        Found::Pointer {
+            id: target,
+            flags,
+            field,
+        } => {
+            let reg = *walk.reg(access.ptr);
+            let flags = trust(walk, &reg, id, &field, flags);
+            let kind = RegKind::BtfId {
+                ty: TypeRef {
+                    btf: TypeRef::VMLINUX,
+                    id: target.0,
+                },
+            };
+            let mut pointer = RegState::pointer(kind, flags);
+            if pointer.may_be_null() {
+                pointer.id = walk.new_id();
+            }
+            set_reg(walk, value, pointer);
+        }
+    }
+    Ok(())
+}
+
+/// Flags of a pointer read from member `field` of an object in `reg`.
+fn trust(walk: &Walk<'_>, reg: &RegState, id: u32, field: &str, flags: TypeFlags) -> TypeFlags {
+    const TRUSTED: TypeFlags = TypeFlags(
+        TypeFlags::MEM_ALLOC.0
+            | TypeFlags::PTR_TRUSTED.0
+            | TypeFlags::NON_OWN_REF.0
+            | TypeFlags::MEM_RCU.0,
+    );
+    if reg.flags.has(TypeFlags::PTR_UNTRUSTED) {
+        return TypeFlags::PTR_UNTRUSTED;
+    }
+    if !crate::flow::is_trusted(reg) && !reg.flags.has(TypeFlags::MEM_RCU) {
+        return flags.without(TRUSTED);
+    }
+    let name = walk.env.type_name(TypeRef {
+        btf: TypeRef::VMLINUX,
+        id,
+    });
+    let is_listed = |list: SafeList| {
+        let entry = (list, name.as_str().into(), field.into());
+        walk.env.registry.lists.safe_fields.contains(&entry)
+    };
+    if is_listed(SafeList::Trusted) {
+        return flags.with(TypeFlags::PTR_TRUSTED);
+    }
+    if is_listed(SafeList::TrustedOrNull) {
+        return flags | TypeFlags::PTR_TRUSTED | TypeFlags::PTR_MAYBE_NULL;
+    }
+    let state = &walk.state;
+    let in_rcu = state.active_rcu_lock || state.active_locks != 0 || !state.in_sleepable;
+    if !in_rcu || reg.may_be_null() {
+        return TypeFlags::PTR_UNTRUSTED;
+    }
+    if is_listed(SafeList::Rcu) {
+        return flags.with(TypeFlags::MEM_RCU);
+    }
+    let is_or_null = is_listed(SafeList::RcuOrNull);
+    if is_or_null || flags.has(TypeFlags::MEM_RCU) {
+        let flags = flags | TypeFlags::MEM_RCU | TypeFlags::PTR_MAYBE_NULL;
+        return match is_or_null {
+            true => flags.without(TypeFlags::PTR_UNTRUSTED),
+            false => flags,
+        };
+    }
+    if flags.has_any(TypeFlags::MEM_PERCPU | TypeFlags::MEM_USER) {
+        return flags;
+    }
+    flags.without(TRUSTED)
 }
 
 /// Checks a read of `struct bpf_map` (`check_ptr_to_map_access`).
@@ -107,7 +225,27 @@ pub(super) fn check_map_access(
             "only read from {name} is supported"
         ));
     }
-    Err(Stop::unsupported(format!("fields of 'struct {name}'")))
+    let found = walk
+        .env
+        .vmlinux
+        .and_then(|vmlinux| vmlinux.find(Kind::Struct, name));
+    let Some(ty) = found else {
+        return Err(Stop::unsupported(format!("fields of 'struct {name}'")));
+    };
+    // The map's object counts as a plain BTF pointer.
+    let id = ty.id().0;
+    let saved = *walk.reg(access.ptr);
+    walk.reg_mut(access.ptr).kind = RegKind::BtfId {
+        ty: TypeRef {
+            btf: TypeRef::VMLINUX,
+            id,
+        },
+    };
+    let result = load(walk, access, id, off);
+    if access.value != Some(access.ptr) {
+        *walk.reg_mut(access.ptr) = saved;
+    }
+    result
 }
 
 /// The kernel's structure of a map of this kind (`map_btf_id`).
