@@ -48,8 +48,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     }
 }
 
-/// The symbolic run gave up.
-fn too_complex(_: beebox::seccomp::TooComplex) -> Failure {
-    Failure::new("this filter computes with its inputs in too many ways to follow them all")
-        .hint("beebox seccomp eval for single calls")
+/// The budget of the analysis was exceeded.
+fn too_complex(error: beebox::seccomp::TooComplex) -> Failure {
+    Failure::new(error.to_string()).hint("beebox seccomp eval for single calls")
 }

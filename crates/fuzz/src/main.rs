@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use beebox_fuzz::runner::{self, Broken, Until};
 use beebox_fuzz::{TARGETS, Target};
@@ -29,9 +29,10 @@ struct Arguments {
     /// Time after which an input counts as endless (a sanitizer needs more)
     #[arg(long, value_name = "SECONDS", default_value_t = runner::SLOW.as_secs())]
     slow: u64,
-    /// Start of the random source: the same number, the same inputs
-    #[arg(long, default_value_t = 0)]
-    seed: u64,
+    /// Seed of the generated inputs; a new one for each run if it is not given. It is
+    /// printed, so that a run can be repeated
+    #[arg(long)]
+    seed: Option<u64>,
     /// Try this one input instead
     #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
@@ -94,30 +95,38 @@ fn fuzz(targets: &[&Target], arguments: &Arguments) -> Result<bool, String> {
         Some(inputs) => Until::Inputs(inputs),
         None => Until::Elapsed(Duration::from_secs(arguments.seconds)),
     };
+    let seed = arguments.seed.unwrap_or_else(new_seed);
+    println!("seed {seed}");
     let mut all_held = true;
     for target in targets {
         let seeds = runner::seeds(target)
             .map_err(|error| format!("{}: {error}", target.seed_directory().display()))?;
-        match runner::fuzz(target, seeds, arguments.seed, until, slow(arguments)) {
+        match runner::fuzz(target, seeds, seed, until, slow(arguments)) {
             Ok(tally) => println!(
                 "{:<14}{:>10} inputs from {} seeds, {} signatures: holds",
                 target.name, tally.inputs, tally.seeds, tally.signatures
             ),
             Err(broken) => {
                 all_held = false;
-                report(target, &broken)?;
+                report(target, &broken, seed)?;
             }
         }
     }
     Ok(all_held)
 }
 
-/// Says how to try the input again.
-fn report(target: &Target, broken: &Broken) -> Result<(), String> {
+/// A seed that no run before had.
+fn new_seed() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0, |since| since.as_nanos() as u64)
+}
+
+/// Keeps the input and prints how to try it again.
+fn report(target: &Target, broken: &Broken, seed: u64) -> Result<(), String> {
     let file = std::env::temp_dir().join(format!("beebox-fuzz-{}", target.name));
     fs::write(&file, &broken.input).map_err(|error| format!("{}: {error}", file.display()))?;
     println!(
-        "{}: {:?} on an input of {} bytes",
+        "{}: {:?} with seed {seed}, on an input of {} bytes",
         target.name,
         broken.how,
         broken.input.len()

@@ -9,12 +9,13 @@ use classic::SeccompData;
 use crate::action::Action;
 use crate::arch::Arch;
 use crate::filter::Stack;
+use crate::symbolic::TooComplex;
 use crate::symbolic::condition::Condition;
-use crate::symbolic::diagram::{LEAF_LEVEL, Ref, TooComplex};
+use crate::symbolic::diagram::{LEAF_LEVEL, OverBudget, Ref};
 use crate::symbolic::explore::Space;
 use crate::symbolic::outcome::Outcome;
 use crate::symbolic::solver::Verdict;
-use crate::table::Analysis;
+use crate::table::{Analysis, QUESTION_STEPS, with_efforts};
 
 /// A condition under which two stacks differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,17 +47,23 @@ pub struct Difference {
 }
 
 /// Where two stacks of filters differ.
+///
+/// The time is bounded as that of [`Analysis::new`] and one question.
 pub fn diff(first: &Stack, second: &Stack) -> Result<Vec<Difference>, TooComplex> {
-    let mut space = Space::new();
-    let one = Analysis::in_space(first, &mut space)?.outcome;
-    let two = Analysis::in_space(second, &mut space)?.outcome;
+    let ((one, two), mut space) = with_efforts(|space| {
+        let one = Analysis::in_space(first, space)?.outcome;
+        let two = Analysis::in_space(second, space)?.outcome;
+        Ok((one, two))
+    })?;
+    space.diagram.set_budget(QUESTION_STEPS);
     let mut comparison = Comparison {
         first,
         second,
         pairs: Vec::new(),
         space,
     };
-    comparison.run(one, two)
+    let found = comparison.run(one, two);
+    found.map_err(|OverBudget| comparison.space.too_complex())
 }
 
 struct Comparison<'a> {
@@ -68,7 +75,7 @@ struct Comparison<'a> {
 }
 
 impl Comparison<'_> {
-    fn run(&mut self, one: Ref, two: Ref) -> Result<Vec<Difference>, TooComplex> {
+    fn run(&mut self, one: Ref, two: Ref) -> Result<Vec<Difference>, OverBudget> {
         let differing = self.pair(one, two)?;
         let mut found = Vec::new();
         for &arch in Arch::ALL {
@@ -95,7 +102,7 @@ impl Comparison<'_> {
         differing: Ref,
         arch: Arch,
         found: &mut Vec<Difference>,
-    ) -> Result<(), TooComplex> {
+    ) -> Result<(), OverBudget> {
         let narrow = arch.has_narrow_arguments();
         let differing = self.space.of_arch(differing, arch)?;
         for (calls, rest) in self.space.calls_by_rest(differing, arch)? {
@@ -131,7 +138,7 @@ impl Comparison<'_> {
     }
 
     /// The leaf of a pair for every call whose outcomes differ, else `FALSE`.
-    fn pair(&mut self, one: Ref, two: Ref) -> Result<Ref, TooComplex> {
+    fn pair(&mut self, one: Ref, two: Ref) -> Result<Ref, OverBudget> {
         let (outcomes, pairs) = (&self.space.outcomes, &mut self.pairs);
         let mut paired = self.space.diagram.pair(one, two, &mut |one, two| {
             if one == two {
@@ -189,16 +196,16 @@ impl Comparison<'_> {
         f: Ref,
         narrow: bool,
         context: Ref,
-    ) -> Result<Vec<Contrast>, TooComplex> {
+    ) -> Result<Vec<Contrast>, OverBudget> {
         let mut contrasts = Vec::new();
-        for leaf in self.space.diagram.exits(f, LEAF_LEVEL) {
+        for leaf in self.space.diagram.exits(f, LEAF_LEVEL)? {
             let Some(place) = leaf.value().and_then(|leaf| leaf.checked_sub(1)) else {
                 continue;
             };
             let is_leaf = &mut |other| Ref::of(other == leaf);
             let when = self.space.diagram.map(f, LEAF_LEVEL, is_leaf)?;
             let whole = self.space.diagram.and(context, when)?;
-            let mut example = match self.space.example(whole)? {
+            let mut example = match self.space.example(whole) {
                 Verdict::Never => continue,
                 Verdict::Unknown => None,
                 Verdict::Example(data) => Some(data),

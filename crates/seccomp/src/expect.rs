@@ -30,7 +30,8 @@ use crate::action::Action;
 use crate::arch::Arch;
 use crate::calls;
 use crate::filter::Stack;
-use crate::symbolic::diagram::{LEAF_LEVEL, Ref, TooComplex};
+use crate::symbolic::TooComplex;
+use crate::symbolic::diagram::{LEAF_LEVEL, OverBudget, Ref};
 use crate::symbolic::outcome::Outcome;
 use crate::symbolic::set::Field;
 use crate::symbolic::solver::Verdict;
@@ -131,10 +132,14 @@ impl Analysis {
         wanted: &Expectation,
         stack: &Stack,
     ) -> Result<Option<Miss>, TooComplex> {
+        self.within_budget(|analysis| analysis.miss(wanted, stack))
+    }
+
+    fn miss(&mut self, wanted: &Expectation, stack: &Stack) -> Result<Option<Miss>, OverBudget> {
         let scope = self.scope(wanted)?;
         let inside = self.space.diagram.choose(scope, self.outcome, Ref::FALSE)?;
         let mut undecided = None;
-        for leaf in self.space.diagram.exits(inside, LEAF_LEVEL) {
+        for leaf in self.space.diagram.exits(inside, LEAF_LEVEL)? {
             if leaf == Ref::FALSE {
                 continue;
             }
@@ -154,7 +159,7 @@ impl Analysis {
                     self.space.diagram.minus(when, right)?
                 };
             }
-            match self.space.example(when)? {
+            match self.space.example(when) {
                 Verdict::Never => {}
                 Verdict::Unknown => {
                     undecided = Some(Miss {
@@ -174,7 +179,7 @@ impl Analysis {
     }
 
     /// The calls that an expectation speaks of.
-    fn scope(&mut self, wanted: &Expectation) -> Result<Ref, TooComplex> {
+    fn scope(&mut self, wanted: &Expectation) -> Result<Ref, OverBudget> {
         let mut arguments = Ref::TRUE;
         for condition in &wanted.conditions {
             let truth = self.argument(condition)?;
@@ -203,7 +208,7 @@ impl Analysis {
         self.space.diagram.and(scope, arguments)
     }
 
-    fn numbers(&mut self, wanted: &Expectation, arch: Option<Arch>) -> Result<Ref, TooComplex> {
+    fn numbers(&mut self, wanted: &Expectation, arch: Option<Arch>) -> Result<Ref, OverBudget> {
         let number = match (&wanted.calls, arch) {
             (CallSet::Every, None) => return Ok(Ref::TRUE),
             (CallSet::Every, Some(arch)) => return self.space.number_range(arch),
@@ -219,7 +224,7 @@ impl Analysis {
         field.interval(&mut self.space.diagram, number.into(), number.into())
     }
 
-    fn argument(&mut self, condition: &ArgCondition) -> Result<Ref, TooComplex> {
+    fn argument(&mut self, condition: &ArgCondition) -> Result<Ref, OverBudget> {
         let levels = field_of_input(level(Word::arg_low(condition.arg), 0));
         let field = Field { levels, name: "" };
         let diagram = &mut self.space.diagram;

@@ -6,10 +6,10 @@
 //!                                  diff: two stacks ──► differences, each with a call
 //! ```
 //!
-//! The symbolic engine turns a filter into one decision diagram over the bits of
-//! `struct seccomp_data`; every answer is read off it, in words that mean the
-//! diagram exactly. It costs milliseconds for filters of ordinary size, and
-//! gives up with [`TooComplex`] rather than run away.
+//! Symbolic execution turns a filter into one decision diagram over the bits of
+//! `struct seccomp_data`; every answer is read off it, in text that means the
+//! diagram exactly. Time and memory have a budget; where it is exceeded the
+//! answer is [`TooComplex`], which names an instruction.
 #![forbid(unsafe_code)]
 
 mod action;
@@ -31,8 +31,8 @@ pub use diff::{Contrast, Difference, diff};
 pub use expect::{Expectation, ExpectationError, Miss, read_expectations};
 pub use filter::{Filter, Stack};
 pub use lint::Finding;
+pub use symbolic::TooComplex;
 pub use symbolic::condition::Condition;
-pub use symbolic::diagram::TooComplex;
 pub use symbolic::set::number as number_text;
 pub use table::{Analysis, Case, Group, Others, Table};
 pub use word::Word;

@@ -11,7 +11,8 @@ use crate::action::{Action, MAX_ERRNO};
 use crate::arch::Arch;
 use crate::calls;
 use crate::filter::Stack;
-use crate::symbolic::diagram::{LEAF_LEVEL, Ref, TooComplex};
+use crate::symbolic::TooComplex;
+use crate::symbolic::diagram::{LEAF_LEVEL, OverBudget, Ref};
 use crate::symbolic::solver::Verdict;
 use crate::symbolic::value::{ARCH, NR, high_half};
 use crate::table::Analysis;
@@ -102,11 +103,15 @@ pub enum Finding {
 impl Analysis {
     /// Mistakes in the filters that were analysed as `stack`.
     pub fn findings(&mut self, stack: &Stack) -> Result<Vec<Finding>, TooComplex> {
+        self.within_budget(|analysis| analysis.all_findings(stack))
+    }
+
+    fn all_findings(&mut self, stack: &Stack) -> Result<Vec<Finding>, OverBudget> {
         let mut found = Vec::new();
-        let support = self.space.diagram.support(self.outcome);
+        let support = self.space.diagram.support(self.outcome)?;
         let looks_at =
             |levels: std::ops::Range<u16>| support.iter().any(|bit| levels.contains(bit));
-        let mut archs = self.architectures()?;
+        let mut archs = self.singled_out()?;
         if !looks_at(ARCH) {
             if looks_at(NR) {
                 found.push(Finding::NoArchCheck);
@@ -120,7 +125,7 @@ impl Analysis {
         }
         for &arch in archs.iter().filter(|&&arch| arch != Arch::X32) {
             let default = self.default_of(arch)?;
-            if self.always_lets_through(default) {
+            if self.always_lets_through(default)? {
                 found.push(Finding::DefaultAllow { arch });
             }
             if !arch.has_narrow_arguments() {
@@ -132,9 +137,9 @@ impl Analysis {
         Ok(found)
     }
 
-    fn always_lets_through(&self, f: Ref) -> bool {
-        let leaves = self.space.diagram.exits(f, LEAF_LEVEL);
-        leaves.iter().all(|&leaf| self.leaf_lets_through(leaf))
+    fn always_lets_through(&mut self, f: Ref) -> Result<bool, OverBudget> {
+        let leaves = self.space.diagram.exits(f, LEAF_LEVEL)?;
+        Ok(leaves.iter().all(|&leaf| self.leaf_lets_through(leaf)))
     }
 
     fn leaf_lets_through(&self, leaf: Ref) -> bool {
@@ -144,7 +149,7 @@ impl Analysis {
     }
 
     /// For which calls a function lets through.
-    fn let_through(&mut self, f: Ref) -> Result<Ref, TooComplex> {
+    fn let_through(&mut self, f: Ref) -> Result<Ref, OverBudget> {
         let outcomes = &self.space.outcomes;
         self.space.diagram.map(f, LEAF_LEVEL, &mut |leaf| {
             let leaf = leaf.value().unwrap_or_default();
@@ -152,15 +157,15 @@ impl Analysis {
         })
     }
 
-    fn shown(&mut self, condition: Ref) -> Result<Option<Option<SeccompData>>, TooComplex> {
-        Ok(match self.space.example(condition)? {
+    fn shown(&mut self, condition: Ref) -> Result<Option<Option<SeccompData>>, OverBudget> {
+        Ok(match self.space.example(condition) {
             Verdict::Never => None,
             Verdict::Unknown => Some(None),
             Verdict::Example(data) => Some(Some(data)),
         })
     }
 
-    fn find_foreign(&mut self, found: &mut Vec<Finding>) -> Result<(), TooComplex> {
+    fn find_foreign(&mut self, found: &mut Vec<Finding>) -> Result<(), OverBudget> {
         for (set, rest) in self.foreign()? {
             let let_through = self.let_through(rest)?;
             let condition = self.space.diagram.and(set, let_through)?;
@@ -172,7 +177,7 @@ impl Analysis {
         Ok(())
     }
 
-    fn find_x32(&mut self, found: &mut Vec<Finding>) -> Result<(), TooComplex> {
+    fn find_x32(&mut self, found: &mut Vec<Finding>) -> Result<(), OverBudget> {
         let mut names = Vec::new();
         let mut shown = None;
         for (nr, name) in calls::all(Arch::X86_64) {
@@ -204,13 +209,13 @@ impl Analysis {
         Ok(())
     }
 
-    fn find_halves(&mut self, arch: Arch, found: &mut Vec<Finding>) -> Result<(), TooComplex> {
+    fn find_halves(&mut self, arch: Arch, found: &mut Vec<Finding>) -> Result<(), OverBudget> {
         for (nr, call) in calls::all(arch) {
             let outcome = self.of_call(arch, nr)?;
             if outcome.value().is_some() {
                 continue;
             }
-            let support = self.space.diagram.support(outcome);
+            let support = self.space.diagram.support(outcome)?;
             for arg in 0..6 {
                 let high = high_half(arg);
                 let low = high.end..high.end + 32;
@@ -247,7 +252,7 @@ impl Analysis {
         nr: u32,
         outcome: Ref,
         arg: u8,
-    ) -> Result<Option<Option<SeccompData>>, TooComplex> {
+    ) -> Result<Option<Option<SeccompData>>, OverBudget> {
         let as_seen = self.space.diagram.restrict(outcome, high_half(arg), 0)?;
         let honest = self.let_through(as_seen)?;
         let let_through = self.let_through(outcome)?;
@@ -257,7 +262,7 @@ impl Analysis {
         self.shown(evades)
     }
 
-    fn find_siblings(&mut self, arch: Arch, found: &mut Vec<Finding>) -> Result<(), TooComplex> {
+    fn find_siblings(&mut self, arch: Arch, found: &mut Vec<Finding>) -> Result<(), OverBudget> {
         let default = self.default_of(arch)?;
         for &(refused, allowed) in SIBLINGS {
             let numbers = (calls::number(arch, refused), calls::number(arch, allowed));
@@ -267,8 +272,8 @@ impl Analysis {
             let first = self.of_call(arch, first)?;
             let second = self.of_call(arch, second)?;
             // What the default refuses was not refused on purpose.
-            let refuses = first != default && !self.always_lets_through(first);
-            if refuses && self.always_lets_through(second) {
+            let refuses = first != default && !self.always_lets_through(first)?;
+            if refuses && self.always_lets_through(second)? {
                 found.push(Finding::SiblingAllowed {
                     arch,
                     refused,

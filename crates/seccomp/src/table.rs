@@ -8,19 +8,23 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
 use classic::SeccompData;
-use isa::classic::Cond;
+use isa::classic::{Cond, Insn, Operand};
+use spec::SplitMix;
+use spec::context::SECCOMP_DATA_SIZE;
 
 use crate::action::Action;
 use crate::arch::{Arch, X32_BIT};
 use crate::calls;
-use crate::filter::Stack;
+use crate::filter::{Filter, Stack};
+use crate::symbolic::TooComplex;
 use crate::symbolic::condition::Condition;
-use crate::symbolic::diagram::{LEAF_LEVEL, Level, Ref, TooComplex};
-use crate::symbolic::explore::Space;
+use crate::symbolic::diagram::{LEAF_LEVEL, Level, OverBudget, Ref};
+use crate::symbolic::explore::{Effort, Space};
 use crate::symbolic::outcome::Outcome;
 use crate::symbolic::set::Field;
 use crate::symbolic::solver::Verdict;
 use crate::symbolic::value::{ARCH, NR, high_half};
+use crate::word::Word;
 
 /// Calls by number and name.
 type Calls = Vec<(u32, &'static str)>;
@@ -34,6 +38,8 @@ pub struct Analysis {
     by_arch: HashMap<Arch, Ref>,
     /// Instructions that no system call reaches, for each filter.
     unreachable: Vec<Vec<usize>>,
+    /// For each filter and instruction, the calls that reach it.
+    reached: Vec<Vec<Ref>>,
     /// Numbers that some filter compares the system call number with, and for
     /// which calls.
     numbers: Vec<(u32, Ref)>,
@@ -89,33 +95,68 @@ pub struct Table {
 }
 
 impl Analysis {
-    /// Runs filters symbolically.
+    /// Executes filters symbolically.
+    ///
+    /// The time is bounded: an optimised build answers, or fails with
+    /// [`TooComplex`], within two seconds and 200 MB, and so does each question to
+    /// the analysis (docs/seccomp.md has the measurement).
     pub fn new(stack: &Stack) -> Result<Analysis, TooComplex> {
-        let mut space = Space::new();
-        Analysis::in_space(stack, &mut space).map(|parts| parts.into_analysis(space))
+        let mut analysis = with_efforts(|space| Analysis::in_space(stack, space))
+            .map(|(parts, space)| parts.into_analysis(space))?;
+        analysis.find_unreachable(stack);
+        Ok(analysis)
     }
 
     pub(crate) fn in_space(stack: &Stack, space: &mut Space) -> Result<Parts, TooComplex> {
         let mut total = space.outcomes.leaf(Outcome::of(Action::Allow.to_return()));
         let mut parts = Parts {
             outcome: total,
-            unreachable: Vec::new(),
+            reached: Vec::new(),
             numbers: Vec::new(),
         };
-        for filter in stack.filters() {
-            let behaviour = space.explore(filter.checked())?;
-            total = space.combine(total, behaviour.outcome)?;
+        for (place, filter) in stack.filters().iter().enumerate() {
+            let behaviour = space.explore(place, filter.checked())?;
+            let combined = space.combine(total, behaviour.outcome);
+            total = combined.map_err(|OverBudget| space.too_complex())?;
+            parts.reached.push(behaviour.reached);
+            parts.numbers.extend(behaviour.numbers);
+        }
+        let effect = space.effect(total);
+        parts.outcome = effect.map_err(|OverBudget| space.too_complex())?;
+        Ok(parts)
+    }
+
+    /// Asks a question within the budget of one.
+    pub(crate) fn within_budget<T>(
+        &mut self,
+        question: impl FnOnce(&mut Analysis) -> Result<T, OverBudget>,
+    ) -> Result<T, TooComplex> {
+        self.space.diagram.set_budget(QUESTION_STEPS);
+        question(self).map_err(|OverBudget| self.space.too_complex())
+    }
+
+    /// Decides which instructions no system call reaches. Those that a sample of
+    /// calls reaches need no question to the solver.
+    fn find_unreachable(&mut self, stack: &Stack) {
+        self.space.diagram.set_budget(REACHABILITY_STEPS);
+        let sample = sample(stack);
+        for (filter, reached) in stack
+            .filters()
+            .iter()
+            .zip(std::mem::take(&mut self.reached))
+        {
+            let mut is_reached = vec![false; reached.len()];
+            for call in &sample {
+                filter.trace(call, &mut |step| is_reached[step.at] = true);
+            }
             let mut unreachable = Vec::new();
-            for (at, &condition) in behaviour.reached.iter().enumerate() {
-                if space.example(condition)? == Verdict::Never {
+            for (at, &condition) in reached.iter().enumerate() {
+                if !is_reached[at] && self.space.example(condition) == Verdict::Never {
                     unreachable.push(at);
                 }
             }
-            parts.unreachable.push(unreachable);
-            parts.numbers.extend(behaviour.numbers);
+            self.unreachable.push(unreachable);
         }
-        parts.outcome = space.effect(total)?;
-        Ok(parts)
     }
 
     /// For each filter, the instructions that no system call of any architecture
@@ -127,6 +168,10 @@ impl Analysis {
     /// The architectures that the filters single out: those to which something
     /// else happens than to architectures without a name here.
     pub fn architectures(&mut self) -> Result<Vec<Arch>, TooComplex> {
+        self.within_budget(Analysis::singled_out)
+    }
+
+    pub(crate) fn singled_out(&mut self) -> Result<Vec<Arch>, OverBudget> {
         let foreign = self.foreign()?;
         let mut found = Vec::new();
         for &arch in Arch::ALL {
@@ -144,7 +189,7 @@ impl Analysis {
 
     /// What happens to calls of architectures without a name here: for each set
     /// of architectures treated alike, the set and what happens.
-    pub(crate) fn foreign(&mut self) -> Result<Vec<(Ref, Ref)>, TooComplex> {
+    pub(crate) fn foreign(&mut self) -> Result<Vec<(Ref, Ref)>, OverBudget> {
         let mut foreign = Ref::TRUE;
         for &arch in Arch::ALL {
             let audit = u64::from(arch.audit());
@@ -160,6 +205,10 @@ impl Analysis {
 
     /// What happens on architectures without a name here, in words.
     pub fn foreign_architectures(&mut self) -> Result<Vec<Others>, TooComplex> {
+        self.within_budget(Analysis::others)
+    }
+
+    fn others(&mut self) -> Result<Vec<Others>, OverBudget> {
         let mut others = Vec::new();
         let foreign = self.foreign()?;
         for &(set, rest) in &foreign {
@@ -173,19 +222,19 @@ impl Analysis {
     }
 
     /// Whether numbers with the x32 bit get anything but one and the same action.
-    fn x32_matters(&mut self, outcome: Ref) -> Result<bool, TooComplex> {
+    fn x32_matters(&mut self, outcome: Ref) -> Result<bool, OverBudget> {
         let range = self.space.number_range(Arch::X32)?;
         let rest = self.space.diagram.choose(range, outcome, Ref::FALSE)?;
         Ok(self.space.classes(rest, NR)?.len() > 1)
     }
 
-    fn without_narrowing(&mut self, arch: Arch) -> Result<Ref, TooComplex> {
+    fn without_narrowing(&mut self, arch: Arch) -> Result<Ref, OverBudget> {
         let audit = u64::from(arch.audit());
         self.space.diagram.restrict(self.outcome, ARCH, audit)
     }
 
     /// The outcome of an architecture's calls, as a function of the rest.
-    pub(crate) fn of_arch(&mut self, arch: Arch) -> Result<Ref, TooComplex> {
+    pub(crate) fn of_arch(&mut self, arch: Arch) -> Result<Ref, OverBudget> {
         if let Some(&outcome) = self.by_arch.get(&arch) {
             return Ok(outcome);
         }
@@ -196,22 +245,28 @@ impl Analysis {
 
     /// The outcome of one call, as a function of instruction pointer and
     /// arguments.
-    pub(crate) fn of_call(&mut self, arch: Arch, nr: u32) -> Result<Ref, TooComplex> {
+    pub(crate) fn of_call(&mut self, arch: Arch, nr: u32) -> Result<Ref, OverBudget> {
         let outcome = self.of_arch(arch)?;
         self.space.diagram.restrict(outcome, NR, u64::from(nr))
     }
 
     /// What happens to most numbers of an architecture that have no name.
-    pub(crate) fn default_of(&mut self, arch: Arch) -> Result<Ref, TooComplex> {
+    pub(crate) fn default_of(&mut self, arch: Arch) -> Result<Ref, OverBudget> {
         let outcome = self.of_arch(arch)?;
         let others = self.space.unnamed(outcome, arch)?;
-        let count = |&(set, _): &(Ref, Ref)| field(NR).count(&self.space.diagram, set);
-        let most = others.iter().max_by_key(|class| count(class));
-        Ok(most.map_or(Ref::FALSE, |&(_, rest)| rest))
+        let mut most = (0, Ref::FALSE);
+        for (set, rest) in others {
+            let count = field(NR).count(&mut self.space.diagram, set)?;
+            // The last of equal ones.
+            if count >= most.0 {
+                most = (count, rest);
+            }
+        }
+        Ok(most.1)
     }
 
     /// The numbers that the filters compare an architecture's call number with.
-    fn ruled_numbers(&mut self, arch: Arch) -> Result<BTreeSet<u32>, TooComplex> {
+    fn ruled_numbers(&mut self, arch: Arch) -> Result<BTreeSet<u32>, OverBudget> {
         let mut ruled = BTreeSet::new();
         for &(number, condition) in &self.numbers {
             if self.space.of_arch(condition, arch)? != Ref::FALSE {
@@ -223,6 +278,10 @@ impl Analysis {
 
     /// The table of one architecture.
     pub fn table(&mut self, arch: Arch) -> Result<Table, TooComplex> {
+        self.within_budget(|analysis| analysis.table_of(arch))
+    }
+
+    fn table_of(&mut self, arch: Arch) -> Result<Table, OverBudget> {
         let narrow = arch.has_narrow_arguments();
         let outcome = self.of_arch(arch)?;
         let default = self.default_of(arch)?;
@@ -261,10 +320,97 @@ impl Analysis {
     }
 }
 
+/// The steps of an exploration and of one operation, in the order in which they
+/// are tried: the more operations are named, the less the whole costs.
+const EFFORTS: &[Effort] = &[
+    Effort {
+        steps: 1_500_000,
+        steps_per_operation: 100_000,
+    },
+    Effort {
+        steps: 1_500_000,
+        steps_per_operation: 5_000,
+    },
+    Effort {
+        steps: 1_500_000,
+        steps_per_operation: 500,
+    },
+];
+
+/// Steps of a question to an analysis.
+pub(crate) const QUESTION_STEPS: u64 = 12_000_000;
+
+/// Steps to decide which instructions are reached.
+const REACHABILITY_STEPS: u64 = 1_500_000;
+
+/// Explores with each effort in turn until one suffices.
+pub(crate) fn with_efforts<T>(
+    explore: impl Fn(&mut Space) -> Result<T, TooComplex>,
+) -> Result<(T, Space), TooComplex> {
+    let mut failed = TooComplex { filter: 0, insn: 0 };
+    for &effort in EFFORTS {
+        let mut space = Space::new(effort);
+        match explore(&mut space) {
+            Ok(found) => return Ok((found, space)),
+            Err(too_complex) => failed = too_complex,
+        }
+    }
+    Err(failed)
+}
+
+/// Calls of a sample.
+const SAMPLE: usize = 256;
+
+/// Calls whose words are near the constants of the filters, always the same.
+fn sample(stack: &Stack) -> Vec<SeccompData> {
+    let mut random = SplitMix::new(0);
+    let programs = stack.filters().iter().map(Filter::checked);
+    let mut constants: Vec<u32> = programs
+        .flat_map(|program| program.insns())
+        .filter_map(|insn| match *insn {
+            Insn::Jump {
+                src: Operand::K(k), ..
+            }
+            | Insn::Alu {
+                src: Operand::K(k), ..
+            } => Some(k),
+            _ => None,
+        })
+        .collect();
+    constants.push(0);
+    let audits: Vec<u32> = Arch::ALL.iter().map(|arch| arch.audit()).collect();
+    let mut word = |choices: &[u32]| {
+        let bits = random.next_u64();
+        let near = choices[(bits >> 32) as usize % choices.len()];
+        match bits & 15 {
+            0 => near.wrapping_add(1),
+            1 => near.wrapping_sub(1),
+            2 => bits as u32,
+            3 | 4 => 0,
+            _ => near,
+        }
+    };
+    let mut call = || {
+        let mut data = SeccompData::default();
+        for offset in (0..SECCOMP_DATA_SIZE as u32).step_by(4) {
+            if let Some(at) = Word::at_offset(offset) {
+                let choices = if at == Word::ARCH {
+                    &audits
+                } else {
+                    &constants
+                };
+                at.set(&mut data, word(choices));
+            }
+        }
+        data
+    };
+    (0..SAMPLE).map(|_| call()).collect()
+}
+
 /// What an analysis holds beside the space that it may share.
 pub(crate) struct Parts {
     pub(crate) outcome: Ref,
-    unreachable: Vec<Vec<usize>>,
+    reached: Vec<Vec<Ref>>,
     numbers: Vec<(u32, Ref)>,
 }
 
@@ -274,7 +420,8 @@ impl Parts {
             space,
             outcome: self.outcome,
             by_arch: HashMap::new(),
-            unreachable: self.unreachable,
+            unreachable: Vec::new(),
+            reached: self.reached,
             numbers: self.numbers,
         }
     }
@@ -286,7 +433,7 @@ fn field(levels: Range<Level>) -> Field<'static> {
 
 impl Space {
     /// The numbers that belong to an architecture: x32 and x86_64 share theirs.
-    pub(crate) fn number_range(&mut self, arch: Arch) -> Result<Ref, TooComplex> {
+    pub(crate) fn number_range(&mut self, arch: Arch) -> Result<Ref, OverBudget> {
         let (first, last) = (u64::from(X32_BIT), u64::from(2 * X32_BIT - 1));
         let diagram = &mut self.diagram;
         match arch {
@@ -301,7 +448,7 @@ impl Space {
 
     /// A function with the architecture fixed, and with it what is known of its
     /// arguments.
-    pub(crate) fn of_arch(&mut self, f: Ref, arch: Arch) -> Result<Ref, TooComplex> {
+    pub(crate) fn of_arch(&mut self, f: Ref, arch: Arch) -> Result<Ref, OverBudget> {
         let mut f = self.diagram.restrict(f, ARCH, u64::from(arch.audit()))?;
         if arch.has_narrow_arguments() {
             for arg in 0..6 {
@@ -312,7 +459,7 @@ impl Space {
     }
 
     /// The architectures without a name here, by what a function does there.
-    pub(crate) fn foreign(&mut self, f: Ref) -> Result<Vec<(Ref, Ref)>, TooComplex> {
+    pub(crate) fn foreign(&mut self, f: Ref) -> Result<Vec<(Ref, Ref)>, OverBudget> {
         let mut foreign = Ref::TRUE;
         for &arch in Arch::ALL {
             let audit = u64::from(arch.audit());
@@ -328,9 +475,9 @@ impl Space {
         &mut self,
         f: Ref,
         levels: Range<Level>,
-    ) -> Result<Vec<(Ref, Ref)>, TooComplex> {
+    ) -> Result<Vec<(Ref, Ref)>, OverBudget> {
         let mut classes = Vec::new();
-        for rest in self.diagram.exits(f, levels.end) {
+        for rest in self.diagram.exits(f, levels.end)? {
             if rest != Ref::FALSE {
                 let leads = &mut |exit| Ref::of(exit == rest);
                 classes.push((self.diagram.map(f, levels.end, leads)?, rest));
@@ -340,7 +487,7 @@ impl Space {
     }
 
     /// The numbers of an architecture that have no name.
-    pub(crate) fn unnamed_numbers(&mut self, arch: Arch) -> Result<Ref, TooComplex> {
+    pub(crate) fn unnamed_numbers(&mut self, arch: Arch) -> Result<Ref, OverBudget> {
         let mut unnamed = self.number_range(arch)?;
         for (nr, _) in calls::all(arch) {
             let single = field(NR).interval(&mut self.diagram, nr.into(), nr.into())?;
@@ -354,7 +501,7 @@ impl Space {
         &mut self,
         outcome: Ref,
         arch: Arch,
-    ) -> Result<Vec<(Ref, Ref)>, TooComplex> {
+    ) -> Result<Vec<(Ref, Ref)>, OverBudget> {
         let unnamed = self.unnamed_numbers(arch)?;
         let rest = self.diagram.choose(unnamed, outcome, Ref::FALSE)?;
         self.classes(rest, NR)
@@ -365,7 +512,7 @@ impl Space {
         &mut self,
         f: Ref,
         arch: Arch,
-    ) -> Result<Vec<(Calls, Ref)>, TooComplex> {
+    ) -> Result<Vec<(Calls, Ref)>, OverBudget> {
         let mut groups: Vec<(Calls, Ref)> = Vec::new();
         let mut places = HashMap::new();
         for (nr, name) in calls::all(arch) {
@@ -381,7 +528,7 @@ impl Space {
 
     /// The truth that a call belongs to an architecture, and perhaps has a
     /// number.
-    pub(crate) fn context(&mut self, arch: Arch, nr: Option<u32>) -> Result<Ref, TooComplex> {
+    pub(crate) fn context(&mut self, arch: Arch, nr: Option<u32>) -> Result<Ref, OverBudget> {
         let diagram = &mut self.diagram;
         let mut context = Ref::TRUE;
         if arch.has_narrow_arguments() {
@@ -407,13 +554,13 @@ impl Space {
         narrow: bool,
         context: Ref,
         default: Ref,
-    ) -> Result<Vec<Case>, TooComplex> {
+    ) -> Result<Vec<Case>, OverBudget> {
         let mut cases = Vec::new();
-        for leaf in self.diagram.exits(f, LEAF_LEVEL) {
+        for leaf in self.diagram.exits(f, LEAF_LEVEL)? {
             let is_leaf = &mut |other| Ref::of(other == leaf);
             let when = self.diagram.map(f, LEAF_LEVEL, is_leaf)?;
             let whole = self.diagram.and(context, when)?;
-            let example = match self.example(whole)? {
+            let example = match self.example(whole) {
                 Verdict::Never => continue,
                 Verdict::Unknown => None,
                 Verdict::Example(data) => Some(data),
@@ -436,7 +583,7 @@ impl Space {
     }
 
     /// Whether the data of an outcome that computes them are a number.
-    pub(crate) fn data_is(&mut self, outcome: Outcome, number: u16) -> Result<Ref, TooComplex> {
+    pub(crate) fn data_is(&mut self, outcome: Outcome, number: u16) -> Result<Ref, OverBudget> {
         let Outcome::Computed { data, .. } = outcome else {
             return Ok(Ref::FALSE);
         };
@@ -446,7 +593,7 @@ impl Space {
     }
 
     /// The expression behind an action's data, where they are computed.
-    pub(crate) fn data_text(&mut self, outcome: Outcome) -> Result<Option<String>, TooComplex> {
+    pub(crate) fn data_text(&mut self, outcome: Outcome) -> Result<Option<String>, OverBudget> {
         match outcome {
             Outcome::Return(_) => Ok(None),
             Outcome::Computed { data, .. } => Ok(Some(self.expr_text(self.values.expr_of(data))?)),

@@ -12,6 +12,7 @@ mod optimizations;
 mod oracle;
 mod performance;
 mod profile;
+mod seccomp;
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -55,7 +56,9 @@ usage: cargo xtask CHORE
   performance  run the benchmarks and write docs/performance.md (minutes, on a
                machine that does nothing else; needs tcpdump)
   profile      keep of the running kernel (6.18) what objects ask for, types and
-               configuration, for machines without them (crates/profile/data)";
+               configuration, for machines without them (crates/profile/data)
+  seccomp      analyse 10,000 generated seccomp filters and write their time and memory
+               into docs/seccomp.md (a minute; compiles with --release)";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -85,6 +88,7 @@ fn main() -> ExitCode {
         ["oracle", "btf"] => oracle::ask_about_btf(oracle::BTF_SEEDS),
         ["performance"] => performance::measure(),
         ["profile"] => profile::take(),
+        ["seccomp"] => seccomp::measure(),
         // The two below are our own programs inside the namespaces.
         [capture::DNS_SERVER] => capture::serve_dns(),
         [capture::FRAME_SENDER, interface] => capture::send_frames(interface),

@@ -5,7 +5,7 @@
 
 use isa::classic::{AluOp, Cond};
 
-use super::diagram::{Diagram, Ref, TooComplex};
+use super::diagram::{Diagram, OverBudget, Ref};
 
 /// Something that can build functions of bits.
 pub(crate) trait Gates {
@@ -17,21 +17,21 @@ pub(crate) trait Gates {
 
     /// `if f then g else h`.
     fn choose(&mut self, f: Self::Bit, g: Self::Bit, h: Self::Bit)
-    -> Result<Self::Bit, TooComplex>;
+    -> Result<Self::Bit, OverBudget>;
 
-    fn not(&mut self, f: Self::Bit) -> Result<Self::Bit, TooComplex> {
+    fn not(&mut self, f: Self::Bit) -> Result<Self::Bit, OverBudget> {
         self.choose(f, self.constant(false), self.constant(true))
     }
 
-    fn and(&mut self, f: Self::Bit, g: Self::Bit) -> Result<Self::Bit, TooComplex> {
+    fn and(&mut self, f: Self::Bit, g: Self::Bit) -> Result<Self::Bit, OverBudget> {
         self.choose(f, g, self.constant(false))
     }
 
-    fn or(&mut self, f: Self::Bit, g: Self::Bit) -> Result<Self::Bit, TooComplex> {
+    fn or(&mut self, f: Self::Bit, g: Self::Bit) -> Result<Self::Bit, OverBudget> {
         self.choose(f, self.constant(true), g)
     }
 
-    fn xor(&mut self, f: Self::Bit, g: Self::Bit) -> Result<Self::Bit, TooComplex> {
+    fn xor(&mut self, f: Self::Bit, g: Self::Bit) -> Result<Self::Bit, OverBudget> {
         let not = self.not(g)?;
         self.choose(f, not, g)
     }
@@ -44,7 +44,7 @@ impl Gates for Diagram {
         Ref::of(value)
     }
 
-    fn choose(&mut self, f: Ref, g: Ref, h: Ref) -> Result<Ref, TooComplex> {
+    fn choose(&mut self, f: Ref, g: Ref, h: Ref) -> Result<Ref, OverBudget> {
         Diagram::choose(self, f, g, h)
     }
 }
@@ -52,9 +52,9 @@ impl Gates for Diagram {
 /// 32 bits, the least significant first.
 pub(crate) type Bits<B> = [B; 32];
 
-type Made<G> = Result<Bits<<G as Gates>::Bit>, TooComplex>;
-type MadeTwo<G> = Result<(Bits<<G as Gates>::Bit>, Bits<<G as Gates>::Bit>), TooComplex>;
-type Truth<G> = Result<<G as Gates>::Bit, TooComplex>;
+type Made<G> = Result<Bits<<G as Gates>::Bit>, OverBudget>;
+type MadeTwo<G> = Result<(Bits<<G as Gates>::Bit>, Bits<<G as Gates>::Bit>), OverBudget>;
+type Truth<G> = Result<<G as Gates>::Bit, OverBudget>;
 
 pub(crate) fn constant<G: Gates>(gates: &G, value: u32) -> Bits<G::Bit> {
     std::array::from_fn(|at| gates.constant(value >> at & 1 != 0))
@@ -131,8 +131,8 @@ pub(crate) fn choose<G: Gates>(
 fn zip<B: Copy>(
     a: &Bits<B>,
     b: &Bits<B>,
-    mut op: impl FnMut(B, B) -> Result<B, TooComplex>,
-) -> Result<Bits<B>, TooComplex> {
+    mut op: impl FnMut(B, B) -> Result<B, OverBudget>,
+) -> Result<Bits<B>, OverBudget> {
     let mut result = *a;
     for (result, &b) in result.iter_mut().zip(b) {
         *result = op(*result, b)?;
@@ -219,7 +219,7 @@ mod tests {
     proptest! {
         #[test]
         fn circuits_compute_what_the_kernel_does(a in interesting(), b in interesting()) {
-            let mut gates = Diagram::new();
+            let mut gates = Diagram::new(1_000_000);
             let (wide_a, wide_b) = (constant(&gates, a), constant(&gates, b));
             for (op, expected) in [
                 (AluOp::Add, Some(a.wrapping_add(b))),

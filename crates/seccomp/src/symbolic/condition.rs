@@ -6,12 +6,13 @@
 //! a condition is a union of meetings of such sets. Needless sets and needless
 //! meetings are then dropped, each drop checked against the function.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 
 use isa::classic::{AluOp, Cond};
 
-use super::diagram::{Level, Ref, TooComplex};
+use super::diagram::{Level, OverBudget, Ref};
 use super::explore::Space;
 use super::set::{Binding, Field, Text, number};
 use super::value::{Expr, ExprId, field_of_input};
@@ -75,6 +76,9 @@ impl fmt::Display for Condition {
 /// Operators and operands of an expression that are written out.
 const MAX_TEXT_PARTS: u32 = 48;
 
+/// Nodes of a condition inside an expression that is written out.
+const MAX_NESTED: usize = 300;
+
 /// One field's values, as a set.
 #[derive(Clone)]
 struct Part {
@@ -85,20 +89,45 @@ struct Part {
 impl Space {
     /// A truth in words. Where arguments are `narrow`, their upper halves are
     /// known to be zero.
-    pub(crate) fn condition(&mut self, f: Ref, narrow: bool) -> Result<Condition, TooComplex> {
+    pub(crate) fn condition(&mut self, f: Ref, narrow: bool) -> Result<Condition, OverBudget> {
+        let mark = self.diagram.mark();
+        let condition = self.condition_within(f, narrow, &mut None);
+        self.diagram.release(mark, true);
+        condition
+    }
+
+    /// With `room`, expressions are cut where it is used up; without, each named
+    /// expression has [`MAX_TEXT_PARTS`].
+    fn condition_within(
+        &mut self,
+        f: Ref,
+        narrow: bool,
+        room: &mut Option<u32>,
+    ) -> Result<Condition, OverBudget> {
         let mut terms = self.split(f)?;
         self.drop_parts(f, &mut terms)?;
         self.drop_terms(&mut terms)?;
         let mut texts = Vec::new();
+        let mut known = HashMap::new();
         for term in &terms {
-            let parts = term.iter().map(|part| self.part_text(part, narrow));
-            texts.push(parts.collect::<Result<Vec<_>, _>>()?);
+            let mut words = Vec::new();
+            for part in term {
+                let key = (part.levels.start, part.set);
+                let text = match known.get(&key) {
+                    Some(text) => Text::clone(text),
+                    None => self.part_text(part, narrow, room)?,
+                };
+                self.diagram.charge(1 + text.text.len() as u64 / 8)?;
+                known.insert(key, text.clone());
+                words.push(text);
+            }
+            texts.push(words);
         }
         Ok(Condition { terms: texts })
     }
 
     /// A set of numbers or architectures in words.
-    pub(crate) fn set_text(&mut self, set: Ref) -> Result<String, TooComplex> {
+    pub(crate) fn set_text(&mut self, set: Ref) -> Result<String, OverBudget> {
         if set == Ref::TRUE {
             return Ok("all".to_owned());
         }
@@ -106,7 +135,10 @@ impl Space {
             levels: field_of_input(self.diagram.level(set)),
             set,
         };
-        Ok(self.part_text(&part, false)?.text)
+        let mark = self.diagram.mark();
+        let text = self.part_text(&part, false, &mut None);
+        self.diagram.release(mark, true);
+        Ok(text?.text)
     }
 
     fn field(&self, level: Level) -> Range<Level> {
@@ -116,13 +148,13 @@ impl Space {
         }
     }
 
-    fn split(&mut self, f: Ref) -> Result<Vec<Vec<Part>>, TooComplex> {
+    fn split(&mut self, f: Ref) -> Result<Vec<Vec<Part>>, OverBudget> {
         if let Some(truth) = f.as_bool() {
             return Ok(if truth { vec![Vec::new()] } else { Vec::new() });
         }
         let levels = self.field(self.diagram.level(f));
         let mut terms = Vec::new();
-        for exit in self.diagram.exits(f, levels.end) {
+        for exit in self.diagram.exits(f, levels.end)? {
             if exit == Ref::FALSE {
                 continue;
             }
@@ -137,14 +169,14 @@ impl Space {
                 terms.push(term);
             }
             if terms.len() > MAX_TERMS {
-                return Err(TooComplex);
+                return Err(OverBudget);
             }
         }
         Ok(terms)
     }
 
     /// Drops the parts without which a meeting still stays inside the function.
-    fn drop_parts(&mut self, f: Ref, terms: &mut Vec<Vec<Part>>) -> Result<(), TooComplex> {
+    fn drop_parts(&mut self, f: Ref, terms: &mut Vec<Vec<Part>>) -> Result<(), OverBudget> {
         for term in terms.iter_mut() {
             let mut at = 0;
             while at < term.len() {
@@ -167,7 +199,7 @@ impl Space {
     }
 
     /// Drops the meetings that the others make needless.
-    fn drop_terms(&mut self, terms: &mut Vec<Vec<Part>>) -> Result<(), TooComplex> {
+    fn drop_terms(&mut self, terms: &mut Vec<Vec<Part>>) -> Result<(), OverBudget> {
         if terms.len() > MAX_TERMS_TO_PRUNE {
             return Ok(());
         }
@@ -189,7 +221,7 @@ impl Space {
         Ok(())
     }
 
-    fn meeting(&mut self, term: &[Part]) -> Result<Ref, TooComplex> {
+    fn meeting(&mut self, term: &[Part]) -> Result<Ref, OverBudget> {
         let mut meeting = Ref::TRUE;
         for part in term.iter().rev() {
             meeting = self.diagram.and(part.set, meeting)?;
@@ -197,10 +229,16 @@ impl Space {
         Ok(meeting)
     }
 
-    fn part_text(&mut self, part: &Part, narrow: bool) -> Result<Text, TooComplex> {
+    fn part_text(
+        &mut self,
+        part: &Part,
+        narrow: bool,
+        room: &mut Option<u32>,
+    ) -> Result<Text, OverBudget> {
         if let Some((expr, levels)) = self.values.named_at(part.levels.start) {
-            let name = self.expr_text(expr)?;
-            if let Expr::Compare(..) = self.values.expr(expr) {
+            let mut fresh = MAX_TEXT_PARTS;
+            let name = self.expr_text_within(expr, room.as_mut().unwrap_or(&mut fresh))?;
+            if self.values.expr(expr).is_truth() {
                 let bit = self.diagram.bit(levels.end - 1)?;
                 let text = if part.set == bit {
                     name
@@ -229,11 +267,14 @@ impl Space {
     }
 
     /// An expression in C's notation; of a very long one, parts are left out.
-    pub(crate) fn expr_text(&mut self, id: ExprId) -> Result<String, TooComplex> {
-        self.expr_text_within(id, &mut { MAX_TEXT_PARTS })
+    pub(crate) fn expr_text(&mut self, id: ExprId) -> Result<String, OverBudget> {
+        let mark = self.diagram.mark();
+        let text = self.expr_text_within(id, &mut { MAX_TEXT_PARTS });
+        self.diagram.release(mark, true);
+        text
     }
 
-    fn expr_text_within(&mut self, id: ExprId, room: &mut u32) -> Result<String, TooComplex> {
+    fn expr_text_within(&mut self, id: ExprId, room: &mut u32) -> Result<String, OverBudget> {
         let Some(rest) = room.checked_sub(1) else {
             return Ok("…".to_owned());
         };
@@ -257,16 +298,50 @@ impl Space {
             }
             Expr::Choice(condition, a, b) => {
                 let (a, b) = (text(a)?, text(b)?);
-                let condition = self.condition(condition, false)?;
+                let condition = self.condition_text(condition, room)?;
                 format!("({condition} ? {a} : {b})")
             }
+            Expr::And(f, g) => self.connected(f, " and ", g, "", room)?,
+            Expr::Or(f, g) => self.connected(f, " or ", g, "", room)?,
+            Expr::AndNot(f, g) => self.connected(f, " and ", g, "not ", room)?,
         })
     }
 
+    /// Two conditions and the word between them.
+    fn connected(
+        &mut self,
+        f: Ref,
+        word: &str,
+        g: Ref,
+        negation: &str,
+        room: &mut u32,
+    ) -> Result<String, OverBudget> {
+        let f = self.condition_text(f, room)?;
+        let g = self.condition_text(g, room)?;
+        Ok(format!("(({f}){word}{negation}({g}))"))
+    }
+
+    /// A condition inside an expression.
+    fn condition_text(&mut self, f: Ref, room: &mut u32) -> Result<String, OverBudget> {
+        let rest = match room.checked_sub(1) {
+            Some(rest) if !self.diagram.has_more_nodes(f, MAX_NESTED) => rest,
+            _ => {
+                *room = 0;
+                return Ok("…".to_owned());
+            }
+        };
+        let mut nested = Some(rest);
+        let condition = self.condition_within(f, false, &mut nested)?;
+        *room = nested
+            .unwrap_or(0)
+            .saturating_sub(condition.weight() as u32);
+        Ok(condition.to_string())
+    }
+
     /// A 64-bit field of which perhaps one half alone matters.
-    fn wide_text(&mut self, part: &Part, name: &str, narrow: bool) -> Result<Text, TooComplex> {
+    fn wide_text(&mut self, part: &Part, name: &str, narrow: bool) -> Result<Text, OverBudget> {
         let middle = part.levels.start + 32;
-        let support = self.diagram.support(part.set);
+        let support = self.diagram.support(part.set)?;
         if support.iter().all(|&level| level >= middle) {
             let levels = middle..part.levels.end;
             if narrow {
@@ -286,7 +361,7 @@ impl Space {
         set: Ref,
         levels: Range<Level>,
         name: &str,
-    ) -> Result<Text, TooComplex> {
+    ) -> Result<Text, OverBudget> {
         Field { levels, name }.describe(&mut self.diagram, set)
     }
 }

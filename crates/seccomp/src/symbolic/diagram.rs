@@ -1,25 +1,27 @@
-//! Decision diagrams: functions from the bits of a system call's data to a
-//! value, in one canonical form.
+//! Reduced ordered binary decision diagrams with several leaves (MTBDDs):
+//! functions from the bits of a system call's data to a value, in canonical form.
 //!
-//! A node tests one bit and leads on; a leaf is a value (0 and 1 for truth,
-//! others for outcomes). Bits are tested in a fixed order, equal subgraphs exist
-//! once and no node has equal branches, so two functions are equal exactly when
-//! their references are. Every question (is it empty, does it hold always, are
-//! these two the same) is then a comparison of two numbers.
+//! A node tests one bit; a leaf is a value (0 and 1 for truth, others for
+//! outcomes). Bits are tested in a fixed order, equal subgraphs exist once
+//! (hash-consing) and no node has equal branches, so two functions are equal
+//! exactly if their references are.
 //!
-//! Comparing a word with a constant costs one node a bit, and conjunctions cost
-//! at most the product of their sizes. Functions that mix words can be large, so
-//! every operation counts its steps against a budget and gives up with
-//! [`TooComplex`] rather than run away.
+//! A comparison of a word with a constant has one node a bit; a conjunction has
+//! at most the product of the sizes of its operands. Functions that mix words can
+//! be exponential, so every operation counts its steps (nodes visited or made)
+//! against a budget and fails with [`OverBudget`]. Memory is bounded by
+//! [`MAX_NODES`], recursion by [`MAX_HEIGHT`]. An operation that fails under
+//! [`Diagram::within`] leaves no node behind.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
 
 /// The bit that a node tests; a lower one is tested first.
 pub(crate) type Level = u16;
 
-/// A function that was too large to build within the budget.
+/// The budget of steps, nodes or height was exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TooComplex;
+pub(crate) struct OverBudget;
 
 /// A function: a node, or (with the top bit set) a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -63,6 +65,8 @@ impl Ref {
 #[derive(Clone, Copy, Debug)]
 struct Node {
     level: Level,
+    /// Nodes on the longest path to a leaf.
+    height: u16,
     low: Ref,
     high: Ref,
 }
@@ -86,48 +90,129 @@ const NO_CHOICE: Choice = Choice {
     result: Ref::FALSE,
 };
 
-/// All functions of one investigation.
+/// All functions of one analysis.
 pub(crate) struct Diagram {
     nodes: Vec<Node>,
-    /// Open addressing over node numbers plus one; 0 is empty.
+    /// Hash table of node numbers plus one, with linear probing; 0 is empty.
     unique: Vec<u32>,
+    /// Direct-mapped cache of [`Diagram::choose`].
     choices: Vec<Choice>,
-    /// Steps left before an operation gives up.
+    /// Slots of `choices` written since the outermost operation under
+    /// [`Diagram::within`] began.
+    journal: Vec<u32>,
+    /// Operations under [`Diagram::within`] that are running.
+    nested: u32,
+    /// Steps left.
     budget: u64,
 }
 
-/// Steps that one investigation may take: seconds, and a few hundred megabytes.
-const STEPS: u64 = 40_000_000;
-const MAX_NODES: usize = 1 << 24;
+/// Most nodes of an analysis.
+pub(crate) const MAX_NODES: usize = 3 << 20;
+
+/// Most nodes on a path, so that recursion over three functions fits the stack
+/// of any thread.
+pub(crate) const MAX_HEIGHT: u16 = 2048;
+
+/// Most entries of the cache.
+const MAX_CHOICES: usize = 1 << 20;
 
 impl Diagram {
-    pub(crate) fn new() -> Diagram {
+    /// A diagram whose operations may take `budget` steps together.
+    pub(crate) fn new(budget: u64) -> Diagram {
         Diagram {
             nodes: Vec::new(),
             unique: vec![0; 1 << 12],
             choices: vec![NO_CHOICE; 1 << 14],
-            budget: STEPS,
+            journal: Vec::new(),
+            nested: 0,
+            budget,
         }
     }
 
-    /// Runs an operation that may take `steps` and no more; what it built stays
-    /// when it gives up.
+    /// Steps left.
+    pub(crate) fn budget(&self) -> u64 {
+        self.budget
+    }
+
+    /// Replaces the steps left.
+    pub(crate) fn set_budget(&mut self, budget: u64) {
+        self.budget = budget;
+    }
+
+    /// Runs an operation that may take at most `steps`. If it fails, every node
+    /// that it made is removed.
     pub(crate) fn within<T>(
         &mut self,
         steps: u64,
-        operation: impl FnOnce(&mut Diagram) -> Result<T, TooComplex>,
-    ) -> Result<T, TooComplex> {
+        operation: impl FnOnce(&mut Diagram) -> Result<T, OverBudget>,
+    ) -> Result<T, OverBudget> {
         let granted = steps.min(self.budget);
         let kept = self.budget - granted;
         self.budget = granted;
+        let mark = self.mark();
         let result = operation(self);
+        self.release(mark, result.is_err());
         self.budget += kept;
         result
     }
 
-    fn step(&mut self) -> Result<(), TooComplex> {
-        self.budget = self.budget.checked_sub(1).ok_or(TooComplex)?;
-        Ok(())
+    /// Begins an operation whose nodes can be removed by [`Diagram::release`].
+    pub(crate) fn mark(&mut self) -> Mark {
+        self.nested += 1;
+        Mark {
+            nodes: self.nodes.len(),
+            journal: self.journal.len(),
+        }
+    }
+
+    /// Ends an operation; if `undo` is set, removes every node made since `mark`.
+    pub(crate) fn release(&mut self, mark: Mark, undo: bool) {
+        self.nested -= 1;
+        if undo {
+            for slot in self.journal.drain(mark.journal..) {
+                self.choices[slot as usize] = NO_CHOICE;
+            }
+            // In the reverse order of insertion, so that no later entry was
+            // placed by probing past the one removed.
+            while self.nodes.len() > mark.nodes {
+                let number = self.nodes.len() as u32;
+                let Some(node) = self.nodes.pop() else { break };
+                let mask = self.unique.len() - 1;
+                let mut slot = hash(u32::from(node.level), node.low.0, node.high.0) as usize & mask;
+                while self.unique[slot] != number {
+                    slot = (slot + 1) & mask;
+                }
+                self.unique[slot] = 0;
+            }
+        }
+        if self.nested == 0 {
+            self.journal.clear();
+        }
+    }
+
+    /// Counts steps.
+    pub(crate) fn charge(&mut self, steps: u64) -> Result<(), OverBudget> {
+        match self.budget.checked_sub(steps) {
+            Some(rest) => {
+                self.budget = rest;
+                Ok(())
+            }
+            None => {
+                self.budget = 0;
+                Err(OverBudget)
+            }
+        }
+    }
+
+    fn step(&mut self) -> Result<(), OverBudget> {
+        self.charge(1)
+    }
+
+    fn height(&self, f: Ref) -> u16 {
+        match f.value() {
+            Some(_) => 0,
+            None => self.nodes[f.0 as usize].height,
+        }
     }
 
     /// The bit that a function tests first.
@@ -154,7 +239,7 @@ impl Diagram {
     }
 
     /// `if bit then high else low`; both must test later bits only.
-    pub(crate) fn node(&mut self, level: Level, low: Ref, high: Ref) -> Result<Ref, TooComplex> {
+    pub(crate) fn node(&mut self, level: Level, low: Ref, high: Ref) -> Result<Ref, OverBudget> {
         if low == high {
             return Ok(low);
         }
@@ -173,11 +258,17 @@ impl Diagram {
             }
             slot = (slot + 1) & mask;
         }
-        if self.nodes.len() >= MAX_NODES {
-            return Err(TooComplex);
+        let height = 1 + self.height(low).max(self.height(high));
+        if self.nodes.len() >= MAX_NODES || height > MAX_HEIGHT {
+            return Err(OverBudget);
         }
         self.step()?;
-        self.nodes.push(Node { level, low, high });
+        self.nodes.push(Node {
+            level,
+            height,
+            low,
+            high,
+        });
         self.unique[slot] = self.nodes.len() as u32;
         if self.nodes.len() * 2 > self.unique.len() {
             self.grow();
@@ -186,7 +277,7 @@ impl Diagram {
     }
 
     fn grow(&mut self) {
-        let size = self.unique.len() * 4;
+        let size = self.unique.len() * 2;
         self.unique = vec![0; size];
         for (at, node) in self.nodes.iter().enumerate() {
             let mut slot = hash(u32::from(node.level), node.low.0, node.high.0) as usize;
@@ -195,16 +286,19 @@ impl Diagram {
             }
             self.unique[slot & (size - 1)] = at as u32 + 1;
         }
-        self.choices = vec![NO_CHOICE; (size / 2).min(1 << 20)];
+        let choices = (size / 2).clamp(1 << 14, MAX_CHOICES);
+        if choices > self.choices.len() {
+            self.choices = vec![NO_CHOICE; choices];
+        }
     }
 
     /// The function that is one bit.
-    pub(crate) fn bit(&mut self, level: Level) -> Result<Ref, TooComplex> {
+    pub(crate) fn bit(&mut self, level: Level) -> Result<Ref, OverBudget> {
         self.node(level, Ref::FALSE, Ref::TRUE)
     }
 
     /// `if f then g else h`, where `g` and `h` may have any leaves.
-    pub(crate) fn choose(&mut self, f: Ref, g: Ref, h: Ref) -> Result<Ref, TooComplex> {
+    pub(crate) fn choose(&mut self, f: Ref, g: Ref, h: Ref) -> Result<Ref, OverBudget> {
         if let Some(truth) = f.as_bool() {
             return Ok(if truth { g } else { h });
         }
@@ -226,28 +320,31 @@ impl Diagram {
         let result = self.node(level, low, high)?;
         let slot = hash(f.0, g.0, h.0) as usize & (self.choices.len() - 1);
         self.choices[slot] = Choice { f, g, h, result };
+        if self.nested > 0 {
+            self.journal.push(slot as u32);
+        }
         Ok(result)
     }
 
-    pub(crate) fn not(&mut self, f: Ref) -> Result<Ref, TooComplex> {
+    pub(crate) fn not(&mut self, f: Ref) -> Result<Ref, OverBudget> {
         self.choose(f, Ref::FALSE, Ref::TRUE)
     }
 
-    pub(crate) fn and(&mut self, f: Ref, g: Ref) -> Result<Ref, TooComplex> {
+    pub(crate) fn and(&mut self, f: Ref, g: Ref) -> Result<Ref, OverBudget> {
         self.choose(f, g, Ref::FALSE)
     }
 
-    pub(crate) fn or(&mut self, f: Ref, g: Ref) -> Result<Ref, TooComplex> {
+    pub(crate) fn or(&mut self, f: Ref, g: Ref) -> Result<Ref, OverBudget> {
         self.choose(f, Ref::TRUE, g)
     }
 
     /// `f` and not `g`.
-    pub(crate) fn minus(&mut self, f: Ref, g: Ref) -> Result<Ref, TooComplex> {
+    pub(crate) fn minus(&mut self, f: Ref, g: Ref) -> Result<Ref, OverBudget> {
         self.choose(g, Ref::FALSE, f)
     }
 
     /// Whether `f` holds only where `g` does.
-    pub(crate) fn implies(&mut self, f: Ref, g: Ref) -> Result<bool, TooComplex> {
+    pub(crate) fn implies(&mut self, f: Ref, g: Ref) -> Result<bool, OverBudget> {
         Ok(self.minus(f, g)? == Ref::FALSE)
     }
 
@@ -257,8 +354,8 @@ impl Diagram {
         f: Ref,
         g: Ref,
         op: &mut dyn FnMut(u32, u32) -> u32,
-    ) -> Result<Ref, TooComplex> {
-        self.pair_cached(f, g, op, &mut HashMap::new())
+    ) -> Result<Ref, OverBudget> {
+        self.pair_cached(f, g, op, &mut HashMap::default())
     }
 
     fn pair_cached(
@@ -266,8 +363,8 @@ impl Diagram {
         f: Ref,
         g: Ref,
         op: &mut dyn FnMut(u32, u32) -> u32,
-        done: &mut HashMap<(Ref, Ref), Ref>,
-    ) -> Result<Ref, TooComplex> {
+        done: &mut HashMap<(Ref, Ref), Ref, Hashing>,
+    ) -> Result<Ref, OverBudget> {
         if let (Some(f), Some(g)) = (f.value(), g.value()) {
             return Ok(Ref::leaf(op(f, g)));
         }
@@ -292,8 +389,8 @@ impl Diagram {
         f: Ref,
         from: Level,
         leaf: &mut dyn FnMut(Ref) -> Ref,
-    ) -> Result<Ref, TooComplex> {
-        self.map_cached(f, from, leaf, &mut HashMap::new())
+    ) -> Result<Ref, OverBudget> {
+        self.map_cached(f, from, leaf, &mut HashMap::default())
     }
 
     fn map_cached(
@@ -301,8 +398,8 @@ impl Diagram {
         f: Ref,
         from: Level,
         leaf: &mut dyn FnMut(Ref) -> Ref,
-        done: &mut HashMap<Ref, Ref>,
-    ) -> Result<Ref, TooComplex> {
+        done: &mut RefMap<Ref>,
+    ) -> Result<Ref, OverBudget> {
         if self.level(f) >= from {
             return Ok(leaf(f));
         }
@@ -320,14 +417,15 @@ impl Diagram {
 
     /// The subfunctions from a level on, in the order of first occurrence (low
     /// branches first); with [`LEAF_LEVEL`] these are the leaves.
-    pub(crate) fn exits(&self, f: Ref, from: Level) -> Vec<Ref> {
-        let mut seen = std::collections::HashSet::new();
+    pub(crate) fn exits(&mut self, f: Ref, from: Level) -> Result<Vec<Ref>, OverBudget> {
+        let mut seen = HashSet::<Ref, Hashing>::default();
         let mut found = Vec::new();
         let mut open = vec![f];
         while let Some(f) = open.pop() {
             if !seen.insert(f) {
                 continue;
             }
+            self.step()?;
             if self.level(f) >= from {
                 found.push(f);
             } else {
@@ -335,7 +433,7 @@ impl Diagram {
                 open.extend([high, low]);
             }
         }
-        found
+        Ok(found)
     }
 
     /// The function with the bits `levels` (most significant first) set to the
@@ -345,9 +443,9 @@ impl Diagram {
         f: Ref,
         levels: std::ops::Range<Level>,
         value: u64,
-    ) -> Result<Ref, TooComplex> {
+    ) -> Result<Ref, OverBudget> {
         let width = levels.len();
-        self.restrict_cached(f, &levels, width, value, &mut HashMap::new())
+        self.restrict_cached(f, &levels, width, value, &mut HashMap::default())
     }
 
     fn restrict_cached(
@@ -356,8 +454,8 @@ impl Diagram {
         levels: &std::ops::Range<Level>,
         width: usize,
         value: u64,
-        done: &mut HashMap<Ref, Ref>,
-    ) -> Result<Ref, TooComplex> {
+        done: &mut RefMap<Ref>,
+    ) -> Result<Ref, OverBudget> {
         let level = self.level(f);
         if level >= levels.end {
             return Ok(f);
@@ -380,19 +478,36 @@ impl Diagram {
         Ok(result)
     }
 
+    /// True if a function has more than `limit` nodes, leaves included.
+    pub(crate) fn has_more_nodes(&self, f: Ref, limit: usize) -> bool {
+        let mut seen = HashSet::<Ref, Hashing>::default();
+        let mut open = vec![f];
+        while let Some(f) = open.pop() {
+            if seen.insert(f) && f.value().is_none() {
+                let (low, high) = self.branches(f);
+                open.extend([low, high]);
+            }
+            if seen.len() > limit {
+                return true;
+            }
+        }
+        false
+    }
+
     /// The bits that a function depends on, in order.
-    pub(crate) fn support(&self, f: Ref) -> Vec<Level> {
-        let mut seen = std::collections::HashSet::new();
+    pub(crate) fn support(&mut self, f: Ref) -> Result<Vec<Level>, OverBudget> {
+        let mut seen = HashSet::<Ref, Hashing>::default();
         let mut levels = std::collections::BTreeSet::new();
         let mut open = vec![f];
         while let Some(f) = open.pop() {
             if f.value().is_none() && seen.insert(f) {
+                self.step()?;
                 levels.insert(self.level(f));
                 let (low, high) = self.branches(f);
                 open.extend([low, high]);
             }
         }
-        levels.into_iter().collect()
+        Ok(levels.into_iter().collect())
     }
 
     /// Bits that make a function true, with zeros preferred; bits not named are
@@ -409,6 +524,38 @@ impl Diagram {
     }
 }
 
+/// A map from functions.
+pub(crate) type RefMap<T> = HashMap<Ref, T, Hashing>;
+
+pub(crate) type Hashing = BuildHasherDefault<RefHasher>;
+
+/// A multiplicative hash of node numbers, which no outsider chooses freely.
+#[derive(Default)]
+pub(crate) struct RefHasher(u64);
+
+impl Hasher for RefHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u32(byte.into());
+        }
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        let mixed = (self.0.rotate_left(5) ^ u64::from(number)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = mixed ^ mixed >> 32;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+/// A state of a diagram, to return to.
+pub(crate) struct Mark {
+    nodes: usize,
+    journal: usize,
+}
+
 fn hash(a: u32, b: u32, c: u32) -> u64 {
     let mixed = (u64::from(a) << 32 | u64::from(b)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
         ^ u64::from(c).wrapping_mul(0xc2b2_ae3d_27d4_eb4f);
@@ -420,8 +567,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_functions_are_equal_references() -> Result<(), TooComplex> {
-        let mut diagram = Diagram::new();
+    fn equal_functions_are_equal_references() -> Result<(), OverBudget> {
+        let mut diagram = Diagram::new(100_000);
         let (a, b, c) = (diagram.bit(0)?, diagram.bit(1)?, diagram.bit(2)?);
         // a & (b | c) == !(!(a & b) & !(a & c))
         let either = diagram.or(b, c)?;
@@ -437,22 +584,50 @@ mod tests {
             diagram.example(left),
             Some(vec![(0, true), (1, false), (2, true)])
         );
-        assert_eq!(diagram.support(left), [0, 1, 2]);
+        assert_eq!(diagram.support(left)?, [0, 1, 2]);
+        Ok(())
+    }
+
+    /// The conjunction of the bits from 0 on.
+    fn conjunction(diagram: &mut Diagram, bits: Level) -> Result<Ref, OverBudget> {
+        let mut all = Ref::TRUE;
+        for level in (0..bits).rev() {
+            let bit = diagram.bit(level)?;
+            all = diagram.and(bit, all)?;
+        }
+        Ok(all)
+    }
+
+    #[test]
+    fn a_failed_operation_leaves_no_nodes() -> Result<(), OverBudget> {
+        let mut diagram = Diagram::new(1_000_000);
+        let kept = conjunction(&mut diagram, 20)?;
+        let nodes = diagram.nodes.len();
+        let entries = |diagram: &Diagram| diagram.unique.iter().filter(|&&slot| slot != 0).count();
+        for steps in [10, 1000, 20_000] {
+            let result = diagram.within(steps, |diagram| {
+                let _ = conjunction(diagram, 5000);
+                Err::<(), _>(OverBudget)
+            });
+            assert_eq!(result, Err(OverBudget));
+            assert_eq!((diagram.nodes.len(), entries(&diagram)), (nodes, nodes));
+        }
+        // Functions made afterwards are canonical again.
+        assert_eq!(conjunction(&mut diagram, 20)?, kept);
+        assert_ne!(conjunction(&mut diagram, 21)?, kept);
+        let mark = diagram.mark();
+        conjunction(&mut diagram, 40)?;
+        let nodes = diagram.nodes.len();
+        diagram.release(mark, true);
+        assert!(diagram.nodes.len() < nodes);
+        assert_eq!(conjunction(&mut diagram, 20)?, kept);
         Ok(())
     }
 
     #[test]
-    fn an_operation_beyond_its_budget_gives_up() {
-        let mut diagram = Diagram::new();
-        let result = diagram.within(10, |diagram| {
-            let mut all = Ref::TRUE;
-            for level in (0..64).rev() {
-                let bit = diagram.bit(level)?;
-                all = diagram.and(bit, all)?;
-            }
-            Ok(all)
-        });
-        assert_eq!(result, Err(TooComplex));
-        assert!(diagram.bit(3).is_ok());
+    fn paths_longer_than_the_limit_are_refused() {
+        let mut diagram = Diagram::new(10_000_000);
+        assert!(conjunction(&mut diagram, MAX_HEIGHT).is_ok());
+        assert_eq!(conjunction(&mut diagram, MAX_HEIGHT + 1), Err(OverBudget));
     }
 }

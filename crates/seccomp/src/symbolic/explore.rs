@@ -1,22 +1,25 @@
-//! Runs a filter on every system call at once.
+//! Symbolic execution of a filter on all system calls at once, with state merging.
 //!
-//! Classic programs only jump forward, so one pass in program order sees every
-//! way to an instruction before the instruction itself. At each one there is a
-//! single state: the condition under which it is reached, and the accumulator,
-//! the index register and scratch memory as functions of the system call's data.
-//! Where paths meet, conditions are joined and registers become a choice between
-//! the two; what no later instruction reads is dropped first, so most meetings
-//! cost nothing. Returns collect into one function from the data to an outcome.
+//! Classic programs only jump forward, so one pass in program order visits every
+//! predecessor of an instruction before the instruction itself. At each one there
+//! is a single state: the path condition, and the accumulator, the index register
+//! and scratch memory as functions of the system call's data. Where paths meet,
+//! path conditions are united and registers become a choice between the two
+//! values; dead registers are dropped first, so most merges cost nothing. Returns
+//! collect into one function from the data to an outcome.
 //!
 //! No path is enumerated: the cost is the number of instructions times that of
-//! one operation on decision diagrams (a few dozen steps for a comparison with a
-//! constant).
+//! one operation on decision diagrams, which [`super::value`] bounds.
+
+use std::collections::HashMap;
 
 use classic::Checked;
 use isa::classic::{AluOp, Cond, Insn, MEMORY_WORDS, Operand};
 
-use super::diagram::{Diagram, Ref, TooComplex};
+use super::TooComplex;
+use super::diagram::{Diagram, OverBudget, Ref};
 use super::outcome::{CLASSES, Outcome, Outcomes, data_limit};
+use super::solver::Verdict;
 use super::value::{ValueId, Values};
 use crate::word::Word;
 use spec::context::SECCOMP_DATA_SIZE;
@@ -30,6 +33,20 @@ pub(crate) struct Space {
     pub(crate) diagram: Diagram,
     pub(crate) values: Values,
     pub(crate) outcomes: Outcomes,
+    /// What [`Space::example`] decided, by condition.
+    pub(crate) verdicts: HashMap<Ref, Verdict>,
+    /// The instruction whose operations took the most steps so far, with these
+    /// steps.
+    costliest: (TooComplex, u64),
+}
+
+/// How much an analysis may spend.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Effort {
+    /// Steps of the whole exploration.
+    pub(crate) steps: u64,
+    /// Steps of one operation before its result is named.
+    pub(crate) steps_per_operation: u64,
 }
 
 /// What one filter does.
@@ -59,16 +76,29 @@ struct State {
 }
 
 impl Space {
-    pub(crate) fn new() -> Space {
+    pub(crate) fn new(effort: Effort) -> Space {
         Space {
-            diagram: Diagram::new(),
-            values: Values::default(),
+            diagram: Diagram::new(effort.steps),
+            values: Values::new(effort.steps_per_operation),
             outcomes: Outcomes::default(),
+            verdicts: HashMap::new(),
+            costliest: (TooComplex { filter: 0, insn: 0 }, 0),
         }
     }
 
-    /// What a filter does with every system call.
-    pub(crate) fn explore(&mut self, program: &Checked) -> Result<Behaviour, TooComplex> {
+    /// The error of a question that exceeded its budget: it names the instruction
+    /// that made most of the work.
+    pub(crate) fn too_complex(&self) -> TooComplex {
+        self.costliest.0
+    }
+
+    /// What a filter does with every system call; `filter` is its place in the
+    /// stack.
+    pub(crate) fn explore(
+        &mut self,
+        filter: usize,
+        program: &Checked,
+    ) -> Result<Behaviour, TooComplex> {
         let insns = program.insns();
         let zero = self.values.constant(&self.diagram, 0);
         let mut walk = Walk {
@@ -88,18 +118,27 @@ impl Space {
             condition: Ref::TRUE,
             registers,
         };
-        walk.arrive(0, start)?;
-        for (at, &insn) in insns.iter().enumerate() {
-            if let Some(state) = walk.states[at].take() {
-                walk.behaviour.reached[at] = state.condition;
-                walk.execute(at, insn, state)?;
+        let at_start = TooComplex { filter, insn: 0 };
+        walk.arrive(0, start).map_err(|OverBudget| at_start)?;
+        for (insn, &decoded) in insns.iter().enumerate() {
+            let Some(state) = walk.states[insn].take() else {
+                continue;
+            };
+            let place = TooComplex { filter, insn };
+            let before = walk.space.diagram.budget();
+            walk.behaviour.reached[insn] = state.condition;
+            walk.execute(insn, decoded, state)
+                .map_err(|OverBudget| place)?;
+            let steps = before - walk.space.diagram.budget();
+            if steps > walk.space.costliest.1 {
+                walk.space.costliest = (place, steps);
             }
         }
         Ok(walk.behaviour)
     }
 
     /// The outcome of two filters together, the second installed later.
-    pub(crate) fn combine(&mut self, older: Ref, newer: Ref) -> Result<Ref, TooComplex> {
+    pub(crate) fn combine(&mut self, older: Ref, newer: Ref) -> Result<Ref, OverBudget> {
         let outcomes = &self.outcomes;
         let rank = |leaf| outcomes.at(leaf).action().rank();
         self.diagram.pair(older, newer, &mut |older, newer| {
@@ -112,7 +151,7 @@ impl Space {
     }
 
     /// An outcome function with every outcome reduced to its effect.
-    pub(crate) fn effect(&mut self, outcome: Ref) -> Result<Ref, TooComplex> {
+    pub(crate) fn effect(&mut self, outcome: Ref) -> Result<Ref, OverBudget> {
         let outcomes = &mut self.outcomes;
         self.diagram
             .map(outcome, super::diagram::LEAF_LEVEL, &mut |leaf| {
@@ -131,7 +170,7 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     /// Joins a state to those that reach an instruction.
-    fn arrive(&mut self, at: usize, mut state: State) -> Result<(), TooComplex> {
+    fn arrive(&mut self, at: usize, mut state: State) -> Result<(), OverBudget> {
         if state.condition == Ref::FALSE {
             return Ok(());
         }
@@ -152,13 +191,13 @@ impl Walk<'_> {
                     (value, other) => value.or(other),
                 };
             }
-            state.condition = diagram.or(state.condition, other.condition)?;
+            state.condition = values.or(diagram, state.condition, other.condition)?;
         }
         self.states[at] = Some(state);
         Ok(())
     }
 
-    fn execute(&mut self, at: usize, insn: Insn, mut state: State) -> Result<(), TooComplex> {
+    fn execute(&mut self, at: usize, insn: Insn, mut state: State) -> Result<(), OverBudget> {
         match insn {
             Insn::RetK(value) => return self.finish(state.condition, Outcome::of(value)),
             Insn::RetA => return self.finish_computed(state),
@@ -171,8 +210,8 @@ impl Walk<'_> {
                     diagram, values, ..
                 } = &mut *self.space;
                 let holds = values.compare(diagram, cond, a, b)?;
-                let fails = diagram.minus(state.condition, holds)?;
-                let holds = diagram.and(state.condition, holds)?;
+                let fails = values.minus(diagram, state.condition, holds)?;
+                let holds = values.and(diagram, state.condition, holds)?;
                 let taken = State {
                     condition: holds,
                     ..state
@@ -240,7 +279,7 @@ impl Walk<'_> {
         self.space.values.constant(&self.space.diagram, number)
     }
 
-    fn word(&mut self, offset: u32) -> Result<ValueId, TooComplex> {
+    fn word(&mut self, offset: u32) -> Result<ValueId, OverBudget> {
         match Word::at_offset(offset) {
             Some(word) => self.space.values.word(&mut self.space.diagram, word),
             None => Ok(self.constant(0)),
@@ -248,14 +287,14 @@ impl Walk<'_> {
     }
 
     /// Ends the runs whose divisor is zero (they return 0); the others go on.
-    fn divisor(&mut self, condition: Ref, divisor: ValueId) -> Result<Ref, TooComplex> {
+    fn divisor(&mut self, condition: Ref, divisor: ValueId) -> Result<Ref, OverBudget> {
         let zero = self.constant(0);
         let Space {
             diagram, values, ..
         } = &mut *self.space;
         let is_zero = values.compare(diagram, Cond::Eq, divisor, zero)?;
-        let ends = diagram.and(condition, is_zero)?;
-        let goes_on = diagram.minus(condition, is_zero)?;
+        let ends = values.and(diagram, condition, is_zero)?;
+        let goes_on = values.minus(diagram, condition, is_zero)?;
         self.finish(ends, Outcome::of(0))?;
         Ok(goes_on)
     }
@@ -270,15 +309,21 @@ impl Walk<'_> {
         }
     }
 
-    fn finish(&mut self, condition: Ref, outcome: Outcome) -> Result<(), TooComplex> {
+    fn finish(&mut self, condition: Ref, outcome: Outcome) -> Result<(), OverBudget> {
         let leaf = self.space.outcomes.leaf(outcome);
         let before = self.behaviour.outcome;
-        self.behaviour.outcome = self.space.diagram.choose(condition, leaf, before)?;
+        // Every call reaches some return, so the first is the outcome of all that
+        // no later one overrides. Values of named expressions that no call has
+        // get it too.
+        self.behaviour.outcome = match before {
+            Ref::FALSE => leaf,
+            before => self.space.diagram.choose(condition, leaf, before)?,
+        };
         Ok(())
     }
 
     /// Ends with the accumulator: one outcome for each action that it can name.
-    fn finish_computed(&mut self, state: State) -> Result<(), TooComplex> {
+    fn finish_computed(&mut self, state: State) -> Result<(), OverBudget> {
         let value = self.read(&state, A);
         if let Some(number) = self.space.values.as_constant(value) {
             return self.finish(state.condition, Outcome::of(number));
@@ -302,7 +347,7 @@ impl Walk<'_> {
         value: ValueId,
         first: u32,
         last: u32,
-    ) -> Result<Ref, TooComplex> {
+    ) -> Result<Ref, OverBudget> {
         let first = self.constant(first << 16);
         let last = self.constant(last << 16 | 0xffff);
         let Space {
@@ -310,8 +355,8 @@ impl Walk<'_> {
         } = &mut *self.space;
         let reaches = values.compare(diagram, Cond::Ge, value, first)?;
         let beyond = values.compare(diagram, Cond::Gt, value, last)?;
-        let inside = diagram.and(condition, reaches)?;
-        diagram.minus(inside, beyond)
+        let inside = values.and(diagram, condition, reaches)?;
+        values.minus(diagram, inside, beyond)
     }
 
     fn finish_with_data(
@@ -320,7 +365,7 @@ impl Walk<'_> {
         value: ValueId,
         class: u32,
         limit: u16,
-    ) -> Result<(), TooComplex> {
+    ) -> Result<(), OverBudget> {
         let low = self.constant(0xffff);
         let Space {
             diagram, values, ..
@@ -330,12 +375,15 @@ impl Walk<'_> {
             data = values.at_most(diagram, data, limit.into())?;
         }
         let bits = *values.bits(data);
+        let Space {
+            diagram, values, ..
+        } = &mut *self.space;
         let mut cases = vec![(condition, 0u32)];
         for (at, &bit) in bits.iter().enumerate() {
             let mut split = Vec::new();
             for (condition, number) in cases {
-                let with = diagram.and(condition, bit)?;
-                let without = diagram.minus(condition, bit)?;
+                let with = values.and(diagram, condition, bit)?;
+                let without = values.minus(diagram, condition, bit)?;
                 split.extend([(with, number | 1 << at), (without, number)]);
             }
             split.retain(|&(condition, _)| condition != Ref::FALSE);

@@ -1,4 +1,6 @@
-//! The symbolic engine: what a filter does with every system call, exactly.
+//! Symbolic execution of filters: what they do with every system call, exactly.
+
+use std::fmt;
 
 mod bits;
 pub(crate) mod condition;
@@ -8,3 +10,29 @@ pub(crate) mod outcome;
 pub(crate) mod set;
 pub(crate) mod solver;
 pub(crate) mod value;
+
+/// The filters are too complex for the analysis: its budget of time and memory
+/// was exceeded.
+///
+/// It names the instruction at which symbolic execution stopped, or, where the
+/// answer exceeded the budget afterwards, the one that made most of the work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooComplex {
+    /// Place of the filter in the order of installation.
+    pub filter: usize,
+    /// Index of the instruction.
+    pub insn: usize,
+}
+
+impl fmt::Display for TooComplex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let TooComplex { filter, insn } = self;
+        write!(f, "too complex, at instruction {insn}")?;
+        match filter {
+            0 => Ok(()),
+            _ => write!(f, " of filter {filter}"),
+        }
+    }
+}
+
+impl std::error::Error for TooComplex {}

@@ -5,15 +5,17 @@
 //! mask, the meeting of an interval and a mask, one of these without another,
 //! or a union of intervals or masks; each tried on the set and its complement.
 //! Every candidate is checked for equality with the set, so what is printed is
-//! the set exactly.
+//! the set exactly, but for a set of thousands of parts, which is printed as
+//! `{…}`.
 
-use std::collections::HashMap;
 use std::ops::Range;
 
-use super::diagram::{Diagram, Level, Ref, TooComplex};
+use super::diagram::{Diagram, Level, OverBudget, Ref, RefMap};
 
 /// Values that are listed one by one.
 const MAX_LISTED: u128 = 8;
+/// Intervals or masks of a set that counts as readable.
+const MAX_READABLE: usize = 128;
 /// Intervals or masks that a union may take before the other form is tried.
 const MAX_PARTS: usize = 2048;
 
@@ -103,7 +105,7 @@ impl Field<'_> {
     }
 
     /// A set in words. It must not be empty or full.
-    pub(crate) fn describe(&self, diagram: &mut Diagram, set: Ref) -> Result<Text, TooComplex> {
+    pub(crate) fn describe(&self, diagram: &mut Diagram, set: Ref) -> Result<Text, OverBudget> {
         let complement = diagram.not(set)?;
         if let Some(shape) = self.shape(diagram, set)? {
             return Ok(self.write(&shape));
@@ -120,10 +122,25 @@ impl Field<'_> {
         self.union(diagram, set, complement)
     }
 
+    /// True if a set, or what it leaves out, is a union of not many intervals or
+    /// masks.
+    pub(crate) fn is_readable(&self, diagram: &mut Diagram, set: Ref) -> Result<bool, OverBudget> {
+        let complement = diagram.not(set)?;
+        for target in [set, complement] {
+            let mut left = MAX_READABLE;
+            if self.runs(diagram, target, MAX_READABLE)?.is_some()
+                || self.cover(diagram, target, target, &mut left)?.is_some()
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// The set as one shape, if it is one.
-    fn shape(&self, diagram: &mut Diagram, set: Ref) -> Result<Option<Shape>, TooComplex> {
-        if self.count(diagram, set) <= MAX_LISTED {
-            let runs = self.runs(diagram, set, MAX_LISTED as usize);
+    fn shape(&self, diagram: &mut Diagram, set: Ref) -> Result<Option<Shape>, OverBudget> {
+        if self.count(diagram, set)? <= MAX_LISTED {
+            let runs = self.runs(diagram, set, MAX_LISTED as usize)?;
             let values = runs
                 .into_iter()
                 .flatten()
@@ -144,7 +161,7 @@ impl Field<'_> {
         if self.interval(diagram, first, last)? == set {
             return Ok(Some(Shape::Interval(first, last)));
         }
-        let cube = self.hull_cube(diagram, set);
+        let cube = self.hull_cube(diagram, set)?;
         if self.cube(diagram, cube)? == set {
             return Ok(Some(Shape::Cube(cube)));
         }
@@ -152,10 +169,10 @@ impl Field<'_> {
     }
 
     /// An interval and a mask together.
-    fn meeting(&self, diagram: &mut Diagram, set: Ref) -> Result<Option<Text>, TooComplex> {
+    fn meeting(&self, diagram: &mut Diagram, set: Ref) -> Result<Option<Text>, OverBudget> {
         for (target, negated) in [(set, false), (diagram.not(set)?, true)] {
             let (first, last) = self.hull_interval(diagram, target);
-            let cube = self.hull_cube(diagram, target);
+            let cube = self.hull_cube(diagram, target)?;
             let interval = self.interval(diagram, first, last)?;
             let masked = self.cube(diagram, cube)?;
             if diagram.and(interval, masked)? != target {
@@ -174,10 +191,10 @@ impl Field<'_> {
     }
 
     /// One shape without another.
-    fn without(&self, diagram: &mut Diagram, set: Ref) -> Result<Option<Text>, TooComplex> {
+    fn without(&self, diagram: &mut Diagram, set: Ref) -> Result<Option<Text>, OverBudget> {
         for (target, negated) in [(set, false), (diagram.not(set)?, true)] {
             let (first, last) = self.hull_interval(diagram, target);
-            let cube = self.hull_cube(diagram, target);
+            let cube = self.hull_cube(diagram, target)?;
             for outer in [Shape::Interval(first, last), Shape::Cube(cube)] {
                 let hull = match outer {
                     Shape::Cube(cube) => self.cube(diagram, cube)?,
@@ -207,10 +224,10 @@ impl Field<'_> {
     }
 
     /// A union of intervals or of masks, of the set or of what it leaves out.
-    fn union(&self, diagram: &mut Diagram, set: Ref, complement: Ref) -> Result<Text, TooComplex> {
+    fn union(&self, diagram: &mut Diagram, set: Ref, complement: Ref) -> Result<Text, OverBudget> {
         let mut best: Option<(usize, Vec<Shape>, bool)> = None;
         for (target, negated) in [(set, false), (complement, true)] {
-            let runs = self.runs(diagram, target, MAX_PARTS).map(interval_shapes);
+            let runs = self.runs(diagram, target, MAX_PARTS)?.map(interval_shapes);
             let cubes = self.cubes(diagram, target)?;
             let cubes = cubes.map(|cubes| cubes.into_iter().map(Shape::Cube).collect());
             for shapes in [runs, cubes].into_iter().flatten() {
@@ -223,7 +240,9 @@ impl Field<'_> {
                 }
             }
         }
-        let (_, shapes, negated) = best.ok_or(TooComplex)?;
+        let Some((_, shapes, negated)) = best else {
+            return Ok(Text::single(format!("{} in {{…}}", self.name)));
+        };
         Ok(if negated {
             let parts = shapes.iter().map(|shape| self.write_not(shape));
             Text::join(parts.collect(), Binding::And)
@@ -290,11 +309,11 @@ impl Field<'_> {
     }
 
     /// How many numbers a set has.
-    pub(crate) fn count(&self, diagram: &Diagram, set: Ref) -> u128 {
+    pub(crate) fn count(&self, diagram: &mut Diagram, set: Ref) -> Result<u128, OverBudget> {
         fn count(
             diagram: &Diagram,
             set: Ref,
-            done: &mut HashMap<Ref, (Level, u128)>,
+            done: &mut RefMap<(Level, u128)>,
             end: Level,
         ) -> (Level, u128) {
             if let Some(truth) = set.as_bool() {
@@ -313,8 +332,10 @@ impl Field<'_> {
             done.insert(set, (level, sum));
             (level, sum)
         }
-        let (level, members) = count(diagram, set, &mut HashMap::new(), self.levels.end);
-        members << (level - self.levels.start)
+        let mut done = RefMap::default();
+        let (level, members) = count(diagram, set, &mut done, self.levels.end);
+        diagram.charge(done.len() as u64)?;
+        Ok(members << (level - self.levels.start))
     }
 
     /// The least and the greatest member of a set that is not empty.
@@ -343,13 +364,13 @@ impl Field<'_> {
     }
 
     /// The bits that are the same in all members of a set.
-    fn hull_cube(&self, diagram: &Diagram, set: Ref) -> Cube {
+    fn hull_cube(&self, diagram: &mut Diagram, set: Ref) -> Result<Cube, OverBudget> {
         // For every node: which bits below it are fixed, and to what.
         fn fixed(
             field: &Field<'_>,
             diagram: &Diagram,
             set: Ref,
-            done: &mut HashMap<Ref, Option<Cube>>,
+            done: &mut RefMap<Option<Cube>>,
         ) -> Option<Cube> {
             if let Some(truth) = set.as_bool() {
                 return truth.then_some(Cube { mask: 0, value: 0 });
@@ -382,8 +403,10 @@ impl Field<'_> {
             done.insert(set, cube);
             cube
         }
-        let cube = fixed(self, diagram, set, &mut HashMap::new());
-        cube.unwrap_or(Cube { mask: 0, value: 0 })
+        let mut done = RefMap::default();
+        let cube = fixed(self, diagram, set, &mut done);
+        diagram.charge(done.len() as u64)?;
+        Ok(cube.unwrap_or(Cube { mask: 0, value: 0 }))
     }
 
     /// The numbers from `first` to `last`.
@@ -392,7 +415,7 @@ impl Field<'_> {
         diagram: &mut Diagram,
         first: u64,
         last: u64,
-    ) -> Result<Ref, TooComplex> {
+    ) -> Result<Ref, OverBudget> {
         let (mut from, mut to) = (Ref::TRUE, Ref::TRUE);
         for place in 0..self.width() {
             let level = self.levels.end - 1 - place as Level;
@@ -410,7 +433,7 @@ impl Field<'_> {
         diagram.and(from, to)
     }
 
-    fn cube(&self, diagram: &mut Diagram, cube: Cube) -> Result<Ref, TooComplex> {
+    fn cube(&self, diagram: &mut Diagram, cube: Cube) -> Result<Ref, OverBudget> {
         let mut set = Ref::TRUE;
         for place in 0..self.width() {
             if cube.mask >> place & 1 != 0 {
@@ -426,11 +449,24 @@ impl Field<'_> {
     }
 
     /// The maximal intervals of a set, if there are no more than `limit`.
-    fn runs(&self, diagram: &Diagram, set: Ref, limit: usize) -> Option<Vec<(u64, u64)>> {
+    fn runs(
+        &self,
+        diagram: &mut Diagram,
+        set: Ref,
+        limit: usize,
+    ) -> Result<Option<Vec<(u64, u64)>>, OverBudget> {
         let mut runs: Vec<(u64, u64)> = Vec::new();
         // Depth first, low branches first: the intervals come in order.
         let mut open = vec![(set, 0u64, self.levels.start)];
+        // Neighbours that join need not be many runs but may be many nodes.
+        let limit_of_steps = 64 * limit + 4096;
+        let mut steps = 0;
         while let Some((set, prefix, level)) = open.pop() {
+            steps += 1;
+            if steps > limit_of_steps {
+                return Ok(None);
+            }
+            diagram.charge(1)?;
             match set.as_bool() {
                 Some(false) => {}
                 Some(true) => {
@@ -442,7 +478,7 @@ impl Field<'_> {
                         _ => runs.push((first, last)),
                     }
                     if runs.len() > limit {
-                        return None;
+                        return Ok(None);
                     }
                 }
                 None => {
@@ -453,14 +489,14 @@ impl Field<'_> {
                 }
             }
             if open.len() + runs.len() > 4 * limit + 256 {
-                return None;
+                return Ok(None);
             }
         }
-        Some(runs)
+        Ok(Some(runs))
     }
 
     /// A small set of masks whose union is the set, if there is one.
-    fn cubes(&self, diagram: &mut Diagram, set: Ref) -> Result<Option<Vec<Cube>>, TooComplex> {
+    fn cubes(&self, diagram: &mut Diagram, set: Ref) -> Result<Option<Vec<Cube>>, OverBudget> {
         let mut left = MAX_PARTS;
         let cover = self.cover(diagram, set, set, &mut left)?;
         Ok(cover.map(|(cubes, _)| cubes))
@@ -474,7 +510,7 @@ impl Field<'_> {
         least: Ref,
         most: Ref,
         left: &mut usize,
-    ) -> Result<Option<(Vec<Cube>, Ref)>, TooComplex> {
+    ) -> Result<Option<(Vec<Cube>, Ref)>, OverBudget> {
         if least == Ref::FALSE {
             return Ok(Some((Vec::new(), Ref::FALSE)));
         }
@@ -564,13 +600,13 @@ mod tests {
         name: "x",
     };
 
-    fn describe(build: impl Fn(&mut Diagram) -> Result<Ref, TooComplex>) -> String {
-        let mut diagram = Diagram::new();
+    fn describe(build: impl Fn(&mut Diagram) -> Result<Ref, OverBudget>) -> String {
+        let mut diagram = Diagram::new(10_000_000);
         let set = build(&mut diagram).unwrap();
         FIELD.describe(&mut diagram, set).unwrap().text
     }
 
-    fn of(diagram: &mut Diagram, member: impl Fn(u64) -> bool) -> Result<Ref, TooComplex> {
+    fn of(diagram: &mut Diagram, member: impl Fn(u64) -> bool) -> Result<Ref, OverBudget> {
         let mut set = Ref::FALSE;
         for value in (0..=FIELD.max()).filter(|&value| member(value)) {
             let single = FIELD.interval(diagram, value, value)?;
@@ -613,10 +649,10 @@ mod tests {
     proptest! {
         #[test]
         fn runs_and_masks_are_the_set(members in proptest::collection::btree_set(0u64..512, 0..60)) {
-            let mut diagram = Diagram::new();
+            let mut diagram = Diagram::new(10_000_000);
             let set = of(&mut diagram, |x| members.contains(&x)).unwrap();
-            prop_assert_eq!(FIELD.count(&diagram, set), members.len() as u128);
-            let runs = FIELD.runs(&diagram, set, 1000).unwrap();
+            prop_assert_eq!(FIELD.count(&mut diagram, set), Ok(members.len() as u128));
+            let runs = FIELD.runs(&mut diagram, set, 1000).unwrap().unwrap();
             let from_runs: std::collections::BTreeSet<u64> =
                 runs.iter().flat_map(|&(first, last)| first..=last).collect();
             prop_assert_eq!(&from_runs, &members);

@@ -13,7 +13,7 @@ use classic::SeccompData;
 use isa::classic::{AluOp, Cond};
 
 use super::bits::{self, Bits};
-use super::diagram::{Diagram, Level, Ref, TooComplex};
+use super::diagram::{Diagram, Level, OverBudget, Ref};
 use super::explore::Space;
 use super::value::{Expr, ExprId, input_bit};
 use crate::word::Word;
@@ -29,15 +29,35 @@ pub(crate) enum Verdict {
     Unknown,
 }
 
-/// Steps for building what a name stands for.
-const STEPS: u64 = 300_000;
+/// Steps for one condition.
+const STEPS: u64 = 150_000;
 
-/// Calls that are tried.
-const TRIALS: u64 = 4_000;
+/// Most expressions nested in each other that are evaluated, so that recursion
+/// fits the stack of any thread.
+const MAX_DEPTH: u32 = 1_000;
+
+/// Calls that are tried for one condition.
+const TRIALS: u64 = 1_000;
 
 impl Space {
-    /// Whether a condition can hold, with zeros preferred in the example.
-    pub(crate) fn example(&mut self, condition: Ref) -> Result<Verdict, TooComplex> {
+    /// Whether a condition can hold, with zeros preferred in the example. It is
+    /// [`Verdict::Unknown`] where the budget of the diagram is exceeded.
+    pub(crate) fn example(&mut self, condition: Ref) -> Verdict {
+        if let Some(&known) = self.verdicts.get(&condition) {
+            return known;
+        }
+        let granted = self.diagram.budget().min(STEPS);
+        let kept = self.diagram.budget() - granted;
+        self.diagram.set_budget(granted);
+        let mark = self.diagram.mark();
+        let verdict = self.decide(condition).unwrap_or(Verdict::Unknown);
+        self.diagram.release(mark, true);
+        self.diagram.set_budget(self.diagram.budget() + kept);
+        self.verdicts.insert(condition, verdict);
+        verdict
+    }
+
+    fn decide(&mut self, condition: Ref) -> Result<Verdict, OverBudget> {
         let Some(path) = self.diagram.example(condition) else {
             return Ok(Verdict::Never);
         };
@@ -53,40 +73,42 @@ impl Space {
                 None => is_named = true,
             }
         }
-        if !is_named || self.evaluate(condition, &data) {
+        if !is_named || self.evaluate(condition, &data)? {
             return Ok(Verdict::Example(data));
         }
-        match self.without_names(condition) {
+        // Half of the steps for a proof, the rest for trials.
+        let half = self.diagram.budget() / 2;
+        match self.without_names(condition, half) {
             Ok(Ref::FALSE) => Ok(Verdict::Never),
-            Ok(condition) => self.example(condition),
-            Err(TooComplex) => Ok(self.try_calls(condition, data)),
+            Ok(condition) => self.decide(condition),
+            Err(OverBudget) => self.try_calls(condition, data),
         }
     }
 
     /// The condition with every named bit replaced by what it stands for.
-    fn without_names(&mut self, condition: Ref) -> Result<Ref, TooComplex> {
-        let mut condition = condition;
-        // The newest name first: what it stands for may speak of older ones.
-        while let Some(&level) = self.diagram.support(condition).last() {
-            let Some((expr, levels)) = self.values.named_at(level) else {
-                break;
-            };
-            let values = &self.values;
-            condition = self.diagram.within(STEPS, |diagram| {
+    fn without_names(&mut self, condition: Ref, steps: u64) -> Result<Ref, OverBudget> {
+        let values = &self.values;
+        self.diagram.within(steps, |diagram| {
+            let mut condition = condition;
+            // The newest name first: its operands may contain older ones.
+            while let Some(&level) = diagram.support(condition)?.last() {
+                let Some((expr, levels)) = values.named_at(level) else {
+                    break;
+                };
                 let bits = meaning(values, diagram, expr)?;
                 let place = usize::from(levels.end - 1 - level);
                 let absent = diagram.restrict(condition, level..level + 1, 0)?;
                 let present = diagram.restrict(condition, level..level + 1, 1)?;
-                diagram.choose(bits[place], present, absent)
-            })?;
-        }
-        Ok(condition)
+                condition = diagram.choose(bits[place], present, absent)?;
+            }
+            Ok(condition)
+        })
     }
 
     /// Tries calls near one that a condition suggests: the low halves of its
     /// arguments, their neighbours, small numbers, and numbers at random.
-    fn try_calls(&mut self, condition: Ref, start: SeccompData) -> Verdict {
-        let pinned: Vec<Level> = self.diagram.support(condition);
+    fn try_calls(&mut self, condition: Ref, start: SeccompData) -> Result<Verdict, OverBudget> {
+        let pinned: Vec<Level> = self.diagram.support(condition)?;
         let mut state = 0x9e37_79b9_7f4a_7c15u64;
         let mut random = || {
             state ^= state << 13;
@@ -116,65 +138,84 @@ impl Space {
                     word.set(&mut data, value);
                 }
             }
-            if self.evaluate(condition, &data) {
-                return Verdict::Example(data);
+            if self.evaluate(condition, &data)? {
+                return Ok(Verdict::Example(data));
             }
         }
-        Verdict::Unknown
+        Ok(Verdict::Unknown)
     }
 
-    /// Whether a condition holds for a call, names and all.
-    pub(crate) fn evaluate(&self, condition: Ref, data: &SeccompData) -> bool {
-        Evaluation {
+    /// Whether a condition holds for a call, named expressions included.
+    pub(crate) fn evaluate(
+        &mut self,
+        condition: Ref,
+        data: &SeccompData,
+    ) -> Result<bool, OverBudget> {
+        let mut evaluation = Evaluation {
             space: self,
             data,
             known: HashMap::new(),
-        }
-        .holds(condition)
+            steps: self.diagram.budget(),
+            depth: 0,
+        };
+        let result = evaluation.holds(condition);
+        let steps = evaluation.steps;
+        self.diagram.set_budget(steps);
+        result
     }
 }
 
-/// One call's values; every expression is computed once.
+/// The values of all expressions for one call; each is computed once.
 struct Evaluation<'a> {
     space: &'a Space,
     data: &'a SeccompData,
     known: HashMap<ExprId, u32>,
+    /// Steps left: nodes visited and expressions computed.
+    steps: u64,
+    /// Expressions being computed, each an operand of the one before.
+    depth: u32,
 }
 
 impl Evaluation<'_> {
-    fn holds(&mut self, condition: Ref) -> bool {
+    fn holds(&mut self, condition: Ref) -> Result<bool, OverBudget> {
         let mut at = condition;
         while at.value().is_none() {
+            self.steps = self.steps.checked_sub(1).ok_or(OverBudget)?;
             let level = self.space.diagram.level(at);
             let (low, high) = self.space.diagram.branches(at);
             let set = match (input_bit(level), self.space.values.named_at(level)) {
                 (Some((word, bit)), _) => word.of(self.data) >> bit & 1 != 0,
                 (None, Some((expr, levels))) => {
-                    self.number(expr) >> (levels.end - 1 - level) & 1 != 0
+                    self.number(expr)? >> (levels.end - 1 - level) & 1 != 0
                 }
                 (None, None) => false,
             };
             at = if set { high } else { low };
         }
-        at == Ref::TRUE
+        Ok(at == Ref::TRUE)
     }
 
     /// The number that an expression is; a truth is 0 or 1.
-    fn number(&mut self, expr: ExprId) -> u32 {
+    fn number(&mut self, expr: ExprId) -> Result<u32, OverBudget> {
         if let Some(&number) = self.known.get(&expr) {
-            return number;
+            return Ok(number);
         }
+        self.steps = self.steps.checked_sub(1).ok_or(OverBudget)?;
+        if self.depth == MAX_DEPTH {
+            return Err(OverBudget);
+        }
+        self.depth += 1;
         let number = match self.space.values.expr(expr) {
             Expr::Constant(number) => number,
             Expr::Word(word) => word.of(self.data),
-            Expr::Negated(a) => self.number(a).wrapping_neg(),
-            Expr::AtMost(a, most) => self.number(a).min(most),
+            Expr::Negated(a) => self.number(a)?.wrapping_neg(),
+            Expr::AtMost(a, most) => self.number(a)?.min(most),
             Expr::Choice(condition, a, b) => {
-                let taken = if self.holds(condition) { a } else { b };
-                self.number(taken)
+                let taken = if self.holds(condition)? { a } else { b };
+                self.number(taken)?
             }
             Expr::Compare(cond, a, b) => {
-                let (a, b) = (self.number(a), self.number(b));
+                let (a, b) = (self.number(a)?, self.number(b)?);
                 u32::from(match cond {
                     Cond::Eq => a == b,
                     Cond::Gt => a > b,
@@ -182,10 +223,14 @@ impl Evaluation<'_> {
                     Cond::Set => a & b != 0,
                 })
             }
-            Expr::Alu(op, a, b) => alu(op, self.number(a), self.number(b)),
+            Expr::Alu(op, a, b) => alu(op, self.number(a)?, self.number(b)?),
+            Expr::And(f, g) => u32::from(self.holds(f)? && self.holds(g)?),
+            Expr::Or(f, g) => u32::from(self.holds(f)? || self.holds(g)?),
+            Expr::AndNot(f, g) => u32::from(self.holds(f)? && !self.holds(g)?),
         };
+        self.depth -= 1;
         self.known.insert(expr, number);
-        number
+        Ok(number)
     }
 }
 
@@ -210,24 +255,28 @@ fn meaning(
     values: &super::value::Values,
     diagram: &mut Diagram,
     expr: ExprId,
-) -> Result<Bits<Ref>, TooComplex> {
+) -> Result<Bits<Ref>, OverBudget> {
     let operand = |id| *values.bits_of(id);
+    let truth = |truth| {
+        let mut bits = [Ref::FALSE; 32];
+        bits[0] = truth;
+        bits
+    };
     Ok(match values.expr(expr) {
         Expr::Alu(op, a, b) => bits::alu(diagram, op, &operand(a), &operand(b))?,
         Expr::Negated(a) => bits::negate(diagram, &operand(a))?,
         Expr::Choice(condition, a, b) => {
             bits::choose(diagram, condition, &operand(a), &operand(b))?
         }
-        Expr::Compare(cond, a, b) => {
-            let mut truth = bits::constant(diagram, 0);
-            truth[0] = bits::compare(diagram, cond, &operand(a), &operand(b))?;
-            truth
-        }
+        Expr::Compare(cond, a, b) => truth(bits::compare(diagram, cond, &operand(a), &operand(b))?),
         Expr::AtMost(a, most) => {
             let most = bits::constant(diagram, most);
             let beyond = bits::compare(diagram, Cond::Gt, &operand(a), &most)?;
             bits::choose(diagram, beyond, &most, &operand(a))?
         }
+        Expr::And(f, g) => truth(diagram.and(f, g)?),
+        Expr::Or(f, g) => truth(diagram.or(f, g)?),
+        Expr::AndNot(f, g) => truth(diagram.minus(f, g)?),
         Expr::Constant(_) | Expr::Word(_) => operand(expr),
     })
 }

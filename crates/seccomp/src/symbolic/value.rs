@@ -1,11 +1,12 @@
-//! Words that a filter computes: each as an expression over the words it loads,
-//! and as 32 decision diagrams.
+//! Symbolic values: each word that a filter computes, as an expression over the
+//! words it loads and as 32 decision diagrams.
 //!
-//! Both say the same. Where the diagrams of an operation would be too large
-//! (products of two arguments, say), the result gets 32 fresh bits of its own
-//! and is *named*: conditions then speak of the expression itself. They stay
-//! exact, but two named expressions may depend on each other in ways that the
-//! diagrams don't see; [`super::solver`] decides what hangs on that.
+//! Where the diagrams of an operation would be too large (a product of two
+//! arguments, say), the result is *named*: it gets 32 fresh variables, and
+//! conditions speak of the expression itself (a cut point). A path condition that
+//! is too large is named in the same way, with one fresh variable. Conditions stay
+//! exact, but named expressions may depend on each other in ways that the diagrams
+//! do not show; [`super::solver`] decides what depends on that.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -13,13 +14,16 @@ use std::ops::Range;
 use isa::classic::{AluOp, Cond};
 
 use super::bits::{self, Bits};
-use super::diagram::{Diagram, Level, Ref, TooComplex};
+use super::diagram::{Diagram, Level, OverBudget, Ref};
+use super::set::Field;
 use crate::word::Word;
 
-/// Steps that one operation may take before its result is named.
-const STEPS_PER_OPERATION: u64 = 100_000;
+/// Nodes of a comparison up to which it counts as readable.
+const SMALL_COMPARISON: usize = 100;
+/// Nodes of a comparison beyond which it does not.
+const LARGE_COMPARISON: usize = 2000;
 
-/// Named expressions in one investigation: more levels than these don't fit.
+/// Most named expressions: the levels of more do not fit in [`Level`].
 const MAX_NAMED: usize = 1500;
 
 /// An expression, by its place among all.
@@ -43,12 +47,56 @@ pub(crate) enum Expr {
     Choice(Ref, ExprId, ExprId),
     /// The lesser of a word and a number.
     AtMost(ExprId, u32),
+    /// A truth: both conditions hold.
+    And(Ref, Ref),
+    /// A truth: one of the conditions holds.
+    Or(Ref, Ref),
+    /// A truth: the first condition holds and the second does not.
+    AndNot(Ref, Ref),
+}
+
+impl Expr {
+    /// True if its value is a truth and not a word.
+    pub(crate) fn is_truth(self) -> bool {
+        match self {
+            Expr::Compare(..) | Expr::And(..) | Expr::Or(..) | Expr::AndNot(..) => true,
+            Expr::Constant(_)
+            | Expr::Word(_)
+            | Expr::Alu(..)
+            | Expr::Negated(_)
+            | Expr::Choice(..)
+            | Expr::AtMost(..) => false,
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Value {
     expr: ExprId,
     bits: Bits<Ref>,
+}
+
+/// True if a comparison has a short description. One without is named, so that
+/// conditions show the expression.
+fn is_readable(diagram: &mut Diagram, truth: Ref) -> Result<bool, OverBudget> {
+    if !diagram.has_more_nodes(truth, SMALL_COMPARISON) {
+        return Ok(true);
+    }
+    if diagram.has_more_nodes(truth, LARGE_COMPARISON) {
+        return Ok(false);
+    }
+    let support = diagram.support(truth)?;
+    let levels = match (support.first(), support.last()) {
+        (Some(&first), Some(&last)) if last < NAMED => {
+            let levels = field_of_input(first);
+            match levels.contains(&last) {
+                true => levels,
+                false => return Ok(true),
+            }
+        }
+        _ => return Ok(true),
+    };
+    Field { levels, name: "" }.is_readable(diagram, truth)
 }
 
 /// The level of a bit of an input word: architecture, number, instruction
@@ -103,9 +151,10 @@ pub(crate) fn field_of_input(level: Level) -> Range<Level> {
     }
 }
 
-/// All expressions and computed words of one investigation.
-#[derive(Default)]
+/// All expressions and computed words of one analysis.
 pub(crate) struct Values {
+    /// Steps that one operation may take before its result is named.
+    steps_per_operation: u64,
     exprs: Vec<Expr>,
     expr_ids: HashMap<Expr, ExprId>,
     values: Vec<Value>,
@@ -117,6 +166,21 @@ pub(crate) struct Values {
 }
 
 impl Values {
+    /// No values yet; the result of an operation that takes more than
+    /// `steps_per_operation` is named.
+    pub(crate) fn new(steps_per_operation: u64) -> Values {
+        Values {
+            steps_per_operation,
+            exprs: Vec::new(),
+            expr_ids: HashMap::new(),
+            values: Vec::new(),
+            value_ids: HashMap::new(),
+            values_of: HashMap::new(),
+            named: Vec::new(),
+            named_places: HashMap::new(),
+        }
+    }
+
     fn expr_id(&mut self, expr: Expr) -> ExprId {
         let next = ExprId(self.exprs.len() as u32);
         let id = *self.expr_ids.entry(expr).or_insert(next);
@@ -183,7 +247,7 @@ impl Values {
         &mut self,
         diagram: &mut Diagram,
         word: Word,
-    ) -> Result<ValueId, TooComplex> {
+    ) -> Result<ValueId, OverBudget> {
         let expr = self.expr_id(Expr::Word(word));
         let mut bits = [Ref::FALSE; 32];
         for (at, bit) in bits.iter_mut().enumerate() {
@@ -199,7 +263,7 @@ impl Values {
         op: AluOp,
         a: ValueId,
         b: ValueId,
-    ) -> Result<ValueId, TooComplex> {
+    ) -> Result<ValueId, OverBudget> {
         let expr = Expr::Alu(op, self.expr_of(a), self.expr_of(b));
         let (a, b) = (*self.bits(a), *self.bits(b));
         self.computed(diagram, expr, |diagram| bits::alu(diagram, op, &a, &b))
@@ -210,7 +274,7 @@ impl Values {
         &mut self,
         diagram: &mut Diagram,
         a: ValueId,
-    ) -> Result<ValueId, TooComplex> {
+    ) -> Result<ValueId, OverBudget> {
         let expr = Expr::Negated(self.expr_of(a));
         let a = *self.bits(a);
         self.computed(diagram, expr, |diagram| bits::negate(diagram, &a))
@@ -223,7 +287,7 @@ impl Values {
         condition: Ref,
         a: ValueId,
         b: ValueId,
-    ) -> Result<ValueId, TooComplex> {
+    ) -> Result<ValueId, OverBudget> {
         let expr = Expr::Choice(condition, self.expr_of(a), self.expr_of(b));
         let (a, b) = (*self.bits(a), *self.bits(b));
         self.computed(diagram, expr, |diagram| {
@@ -237,7 +301,7 @@ impl Values {
         diagram: &mut Diagram,
         a: ValueId,
         most: u32,
-    ) -> Result<ValueId, TooComplex> {
+    ) -> Result<ValueId, OverBudget> {
         let limit = self.constant(diagram, most);
         let beyond = self.compare(diagram, Cond::Gt, a, limit)?;
         let expr = Expr::AtMost(self.expr_of(a), most);
@@ -254,15 +318,49 @@ impl Values {
         cond: Cond,
         a: ValueId,
         b: ValueId,
-    ) -> Result<Ref, TooComplex> {
+    ) -> Result<Ref, OverBudget> {
         let expr = Expr::Compare(cond, self.expr_of(a), self.expr_of(b));
         let (a, b) = (*self.bits(a), *self.bits(b));
-        let direct = diagram.within(STEPS_PER_OPERATION, |diagram| {
-            bits::compare(diagram, cond, &a, &b)
-        });
-        match direct {
+        self.truth(diagram, expr, |diagram| {
+            let truth = bits::compare(diagram, cond, &a, &b)?;
+            match is_readable(diagram, truth)? {
+                true => Ok(truth),
+                false => Err(OverBudget),
+            }
+        })
+    }
+
+    /// Whether both conditions hold.
+    pub(crate) fn and(&mut self, diagram: &mut Diagram, f: Ref, g: Ref) -> Result<Ref, OverBudget> {
+        self.truth(diagram, Expr::And(f, g), |diagram| diagram.and(f, g))
+    }
+
+    /// Whether one of the conditions holds.
+    pub(crate) fn or(&mut self, diagram: &mut Diagram, f: Ref, g: Ref) -> Result<Ref, OverBudget> {
+        self.truth(diagram, Expr::Or(f, g), |diagram| diagram.or(f, g))
+    }
+
+    /// Whether `f` holds and `g` does not.
+    pub(crate) fn minus(
+        &mut self,
+        diagram: &mut Diagram,
+        f: Ref,
+        g: Ref,
+    ) -> Result<Ref, OverBudget> {
+        self.truth(diagram, Expr::AndNot(f, g), |diagram| diagram.minus(f, g))
+    }
+
+    /// The condition that `compute` makes, or the named `expr` where that is too
+    /// large.
+    fn truth(
+        &mut self,
+        diagram: &mut Diagram,
+        expr: Expr,
+        compute: impl FnOnce(&mut Diagram) -> Result<Ref, OverBudget>,
+    ) -> Result<Ref, OverBudget> {
+        match diagram.within(self.steps_per_operation, compute) {
             Ok(truth) => Ok(truth),
-            Err(TooComplex) => {
+            Err(OverBudget) => {
                 let levels = self.name(expr)?;
                 diagram.bit(levels.end - 1)
             }
@@ -273,11 +371,11 @@ impl Values {
         &mut self,
         diagram: &mut Diagram,
         expr: Expr,
-        compute: impl FnOnce(&mut Diagram) -> Result<Bits<Ref>, TooComplex>,
-    ) -> Result<ValueId, TooComplex> {
-        let bits = match diagram.within(STEPS_PER_OPERATION, compute) {
+        compute: impl FnOnce(&mut Diagram) -> Result<Bits<Ref>, OverBudget>,
+    ) -> Result<ValueId, OverBudget> {
+        let bits = match diagram.within(self.steps_per_operation, compute) {
             Ok(bits) => bits,
-            Err(TooComplex) => {
+            Err(OverBudget) => {
                 let levels = self.name(expr)?;
                 let mut bits = [Ref::FALSE; 32];
                 for (bit, level) in bits.iter_mut().rev().zip(levels) {
@@ -297,13 +395,13 @@ impl Values {
         Ok(self.value_id(Value { expr, bits }))
     }
 
-    fn name(&mut self, expr: Expr) -> Result<Range<Level>, TooComplex> {
+    fn name(&mut self, expr: Expr) -> Result<Range<Level>, OverBudget> {
         let expr = self.expr_id(expr);
         let next = self.named.len();
         let place = *self.named_places.entry(expr).or_insert(next);
         if place == next {
             if next >= MAX_NAMED {
-                return Err(TooComplex);
+                return Err(OverBudget);
             }
             self.named.push(expr);
         }
@@ -342,9 +440,9 @@ mod tests {
     }
 
     #[test]
-    fn a_product_of_two_arguments_is_named_once() -> Result<(), TooComplex> {
-        let mut diagram = Diagram::new();
-        let mut values = Values::default();
+    fn a_product_of_two_arguments_is_named_once() -> Result<(), OverBudget> {
+        let mut diagram = Diagram::new(1_000_000);
+        let mut values = Values::new(10_000);
         let a = values.word(&mut diagram, Word::arg_low(0))?;
         let b = values.word(&mut diagram, Word::arg_low(1))?;
         let product = values.alu(&mut diagram, AluOp::Mul, a, b)?;

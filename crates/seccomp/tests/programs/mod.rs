@@ -1,9 +1,12 @@
 //! Random seccomp filters, and calls that reach their corners.
 
+#![allow(dead_code, reason = "each test uses a part")]
+
 use beebox_seccomp::{Action, Arch};
 use classic::SeccompData;
 use isa::classic::{AluOp, Cond, Insn, Operand, Size, SockFilter};
 use proptest::prelude::*;
+use std::ops::Range;
 
 const CONSTANTS: &[u32] = &[
     0,
@@ -65,6 +68,11 @@ fn returns() -> impl Strategy<Value = Insn> {
 
 /// An instruction whose jumps are fractions of what is left.
 fn step() -> impl Strategy<Value = Insn> {
+    prop_oneof![31 => going_on(), 3 => returns()]
+}
+
+/// The same without the returns.
+fn going_on() -> impl Strategy<Value = Insn> {
     let cond = proptest::sample::select(vec![Cond::Eq, Cond::Gt, Cond::Ge, Cond::Set]);
     let op = proptest::sample::select(vec![
         AluOp::Add,
@@ -94,13 +102,53 @@ fn step() -> impl Strategy<Value = Insn> {
         1 => (0u32..4).prop_map(Insn::LoadXMem),
         1 => Just(Insn::LoadLen),
         1 => any::<u8>().prop_map(|k| Insn::Goto(k.into())),
-        3 => returns(),
     ]
 }
 
 /// A filter that the kernel takes.
 pub(crate) fn filter() -> impl Strategy<Value = Vec<SockFilter>> {
-    let body = proptest::collection::vec(step(), 1..40);
+    filter_of(1..40)
+}
+
+/// A filter that the kernel takes, of about so many instructions.
+pub(crate) fn filter_of(len: Range<usize>) -> impl Strategy<Value = Vec<SockFilter>> {
+    from_steps(step(), len)
+}
+
+/// A filter that computes much: most instructions are arithmetic on several words.
+pub(crate) fn arithmetic(len: Range<usize>) -> impl Strategy<Value = Vec<SockFilter>> {
+    let all = vec![
+        AluOp::Add,
+        AluOp::Sub,
+        AluOp::Mul,
+        AluOp::Div,
+        AluOp::Or,
+        AluOp::And,
+        AluOp::Xor,
+        AluOp::Lsh,
+        AluOp::Rsh,
+    ];
+    let op = proptest::sample::select(all);
+    let compute = prop_oneof![
+        4 => op.prop_map(|op| Insn::Alu { op, src: Operand::X }),
+        2 => (0u32..8).prop_map(|word| Insn::LoadAbs { size: Size::W, k: word * 8 }),
+        2 => Just(Insn::Tax),
+        1 => (0u32..4).prop_map(Insn::Store),
+        1 => (0u32..4).prop_map(Insn::LoadMem),
+    ];
+    from_steps(prop_oneof![2 => compute, 1 => going_on()], len)
+}
+
+/// A filter of which most instructions are reached: it returns at its end only.
+pub(crate) fn deep(len: Range<usize>) -> impl Strategy<Value = Vec<SockFilter>> {
+    from_steps(going_on(), len)
+}
+
+fn from_steps(
+    step: impl Strategy<Value = Insn>,
+    len: Range<usize>,
+) -> impl Strategy<Value = Vec<SockFilter>> {
+    let body = proptest::collection::vec(step, len);
     (body, proptest::collection::vec(returns(), 1..4)).prop_map(|(body, ends)| {
         // Memory that is read is written first.
         let mut insns: Vec<Insn> = (0..4).map(Insn::Store).collect();

@@ -1,0 +1,220 @@
+//! The analysis keeps its budget: any filter gets its table, or an error that
+//! names an instruction, in bounded time and memory.
+//!
+//! Programs are generated from fixed seeds, in kinds of rising difficulty. The
+//! ignored test measures 10,000 of them (`BEEBOX_PROGRAMS` sets another number)
+//! and prints the table that `cargo xtask seccomp` writes into docs/seccomp.md.
+//! Time is that of the processor, so that other work on the machine does not
+//! count; memory is the peak of the whole process.
+
+mod programs;
+
+use std::time::{Duration, Instant};
+use std::{env, fs};
+
+use beebox_seccomp::{Analysis, Arch, Filter, Stack, Table, TooComplex};
+use isa::classic::SockFilter;
+use proptest::strategy::{Strategy, ValueTree};
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+
+/// What an optimised build may take.
+const MAX_TIME: Duration = Duration::from_secs(2);
+const MAX_KILOBYTES: u64 = 200 * 1024;
+
+/// A kind of generated programs.
+struct Kind {
+    name: &'static str,
+    /// Its part of all programs, in percent.
+    percent: u64,
+    generate: fn(&mut TestRunner) -> Vec<SockFilter>,
+}
+
+const KINDS: &[Kind] = &[
+    Kind {
+        name: "short, as in the property tests (up to 45 instructions)",
+        percent: 60,
+        generate: |random| draw(programs::filter(), random),
+    },
+    Kind {
+        name: "up to 200 instructions, nearly all of them reached",
+        percent: 20,
+        generate: |random| draw(programs::deep(10..190), random),
+    },
+    Kind {
+        name: "up to 4,096 instructions, with returns in between",
+        percent: 5,
+        generate: |random| draw(programs::filter_of(40..4088), random),
+    },
+    Kind {
+        name: "up to 4,096 instructions, nearly all of them reached",
+        percent: 10,
+        generate: |random| draw(programs::deep(190..4088), random),
+    },
+    Kind {
+        name: "up to 4,096 instructions, most of them arithmetic on two words",
+        percent: 5,
+        generate: |random| draw(programs::arithmetic(40..4088), random),
+    },
+];
+
+fn draw(
+    strategy: impl Strategy<Value = Vec<SockFilter>>,
+    random: &mut TestRunner,
+) -> Vec<SockFilter> {
+    strategy.new_tree(random).expect("a program").current()
+}
+
+/// The program of a kind for a seed, as a stack of one filter; `None` if the
+/// kernel refuses it for its length after conversion.
+fn stack(kind: &Kind, seed: u64) -> Option<Stack> {
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let random = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+    let program = (kind.generate)(&mut TestRunner::new_with_rng(Config::default(), random));
+    let mut stack = Stack::default();
+    stack.install(Filter::new(&program).ok()?).ok()?;
+    Some(stack)
+}
+
+fn table(stack: &Stack) -> Result<Table, TooComplex> {
+    Analysis::new(stack)?.table(Arch::X86_64)
+}
+
+#[test]
+fn a_filter_gets_its_table_or_an_error_that_names_an_instruction() {
+    for kind in KINDS {
+        let (mut programs, mut answered) = (0, 0);
+        for stack in (0..2 * kind.percent).filter_map(|seed| stack(kind, seed)) {
+            programs += 1;
+            match table(&stack) {
+                Ok(table) => {
+                    answered += 1;
+                    assert!(table.groups.iter().all(|group| !group.cases.is_empty()));
+                }
+                Err(TooComplex { filter, insn }) => {
+                    assert!(insn < stack.filters()[filter].checked().insns().len());
+                }
+            }
+        }
+        assert!(answered * 100 >= programs * 90, "{}: {answered}", kind.name);
+    }
+}
+
+#[test]
+fn an_error_names_the_instruction_where_the_analysis_stopped() {
+    use isa::classic::{AluOp, Insn, Operand, Size};
+    // Conditions on sums and products of all words, each kept for the next.
+    let mut insns = Vec::new();
+    for round in 0..200u32 {
+        insns.extend([
+            Insn::LoadAbs {
+                size: Size::W,
+                k: round % 16 * 4,
+            },
+            Insn::Tax,
+            Insn::LoadAbs {
+                size: Size::W,
+                k: round * 7 % 16 * 4,
+            },
+            Insn::Alu {
+                op: AluOp::Add,
+                src: Operand::X,
+            },
+            Insn::Jump {
+                cond: isa::classic::Cond::Gt,
+                src: Operand::X,
+                jt: 0,
+                jf: 1,
+            },
+            Insn::RetK(0x5_0000 | round),
+        ]);
+    }
+    insns.push(Insn::RetK(0x7fff_0000));
+    let code: Vec<SockFilter> = insns.into_iter().map(Insn::encode).collect();
+    let mut stack = Stack::default();
+    stack.install(Filter::new(&code).unwrap()).unwrap();
+    let began = Instant::now();
+    match table(&stack) {
+        Ok(table) => assert!(!table.groups.is_empty()),
+        Err(error) => {
+            assert!((1..1200).contains(&error.insn), "{error}");
+            let message = format!("too complex, at instruction {}", error.insn);
+            assert_eq!(error.to_string(), message);
+        }
+    }
+    // In whatever build, on whatever machine.
+    assert!(began.elapsed() < Duration::from_secs(60));
+}
+
+/// The time that this thread ran, where the system says it.
+fn processor_time() -> Option<Duration> {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    let nanoseconds = text.split_whitespace().next()?.parse().ok()?;
+    Some(Duration::from_nanos(nanoseconds))
+}
+
+/// The peak of the process's memory since the last call, in KiB.
+fn peak_memory() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    let peak = line.split_whitespace().nth(1)?.parse().ok()?;
+    fs::write("/proc/self/clear_refs", "5").ok()?;
+    Some(peak)
+}
+
+#[derive(Default)]
+struct Measured {
+    programs: u64,
+    exact: u64,
+    shortened: u64,
+    refused: u64,
+    worst: Duration,
+    kilobytes: u64,
+}
+
+#[test]
+#[ignore = "measures; run in an optimised build by `cargo xtask seccomp`"]
+fn measure() {
+    let programs = env::var("BEEBOX_PROGRAMS").map_or(10_000, |text| text.parse().unwrap());
+    println!(
+        "| programs | number | exact table | table with shortened expressions | too complex | worst time | most memory |"
+    );
+    println!("|---|--:|--:|--:|--:|--:|--:|");
+    for kind in KINDS {
+        let mut found = Measured::default();
+        for seed in 0..programs * kind.percent / 100 {
+            let Some(stack) = stack(kind, seed) else {
+                continue;
+            };
+            peak_memory();
+            let began = (Instant::now(), processor_time());
+            let answer = table(&stack);
+            let took = match (began.1, processor_time()) {
+                (Some(began), Some(now)) => now - began,
+                _ => began.0.elapsed(),
+            };
+            found.programs += 1;
+            match answer {
+                // What is left out of an expression is written as an ellipsis.
+                Ok(table) if format!("{table:?}").contains('…') => found.shortened += 1,
+                Ok(_) => found.exact += 1,
+                Err(_) => found.refused += 1,
+            }
+            found.worst = found.worst.max(took);
+            let kilobytes = peak_memory().unwrap_or(0);
+            found.kilobytes = found.kilobytes.max(kilobytes);
+            assert!(took < MAX_TIME, "{}, seed {seed}: {took:?}", kind.name);
+            assert!(kilobytes < MAX_KILOBYTES, "{}, seed {seed}", kind.name);
+        }
+        println!(
+            "| {} | {} | {} | {} | {} | {:.2} s | {} MB |",
+            kind.name,
+            found.programs,
+            found.exact,
+            found.shortened,
+            found.refused,
+            found.worst.as_secs_f64(),
+            found.kilobytes / 1024
+        );
+    }
+}
