@@ -10,7 +10,7 @@ use spec::programs::{AttachType, ProgramType, Traits};
 
 use crate::error::Blame;
 use crate::programs::Code;
-use crate::target::Target;
+use spec::Kernel;
 
 /// The longest name of a type that is looked for, in bytes.
 const LONGEST_NAME: usize = 127;
@@ -108,7 +108,7 @@ pub(crate) type Attachment = (ProgramType, Option<AttachType>, Option<AttachTarg
 pub(crate) fn attachment(
     code: &Code<'_>,
     given: Option<AttachTarget>,
-    target: &Target<'_>,
+    kernel: &Kernel,
 ) -> Result<Attachment, AttachFault> {
     let section = code.section_name;
     let Some(kind) = code.kind else {
@@ -119,7 +119,7 @@ pub(crate) fn attachment(
         return Err(AttachFault::Unused);
     }
     let traits = code.rule.map_or(Traits::NONE, |rule| rule.traits);
-    let attach = match traits.has(Traits::USDT) && target.features.uprobe_multi {
+    let attach = match traits.has(Traits::USDT) && kernel.features().uprobe_multi {
         true => Some(AttachType::TraceUprobeMulti),
         false => code.attach,
     };
@@ -130,11 +130,11 @@ pub(crate) fn attachment(
         if kind == ProgramType::Ext {
             return Err(AttachFault::NoProgram);
         }
-        Some(find(name, attach, target)?)
+        Some(find(name, attach, kernel)?)
     } else if code.rule.is_some() && attach.is_some_and(AttachType::is_for_many) {
         let module = name.and_then(|name| split_module(name).0);
         let module = module
-            .map(|module| module_named(module, target))
+            .map(|module| module_named(module, kernel))
             .transpose()?;
         Some(AttachTarget {
             module: module.unwrap_or(0),
@@ -154,8 +154,8 @@ fn split_module(name: &[u8]) -> (Option<&[u8]>, &[u8]) {
     }
 }
 
-fn module_named(name: &[u8], target: &Target<'_>) -> Result<u16, AttachFault> {
-    let numbered = target.modules.iter().zip(1..=u16::MAX);
+fn module_named(name: &[u8], kernel: &Kernel) -> Result<u16, AttachFault> {
+    let numbered = kernel.modules().iter().zip(1..=u16::MAX);
     let mut found = numbered.filter(|(module, _)| module.name.as_bytes() == name);
     found
         .next()
@@ -170,7 +170,7 @@ fn module_named(name: &[u8], target: &Target<'_>) -> Result<u16, AttachFault> {
 fn find(
     name: &[u8],
     attach: Option<AttachType>,
-    target: &Target<'_>,
+    kernel: &Kernel,
 ) -> Result<AttachTarget, AttachFault> {
     let (module, bare) = split_module(name);
     let (prefix, kind) = match attach {
@@ -185,16 +185,16 @@ fn find(
     }
     let within = |types: &Btf<'_>| types.find_all(kind, &full).next().map(|ty| ty.id());
     let is_kernels = module.is_none_or(|module| b"vmlinux".starts_with(module));
-    let kernel = target.types.ok_or(AttachFault::NoKernelTypes)?;
-    if let Some(id) = within(kernel).filter(|_| is_kernels) {
+    let vmlinux = kernel.btf().ok_or(AttachFault::NoKernelTypes)?;
+    if let Some(id) = within(vmlinux).filter(|_| is_kernels) {
         return Ok(AttachTarget {
             btf_id: id,
             ..AttachTarget::default()
         });
     }
-    for (candidate, number) in target.modules.iter().zip(1..=u16::MAX) {
+    for (candidate, number) in kernel.modules().iter().zip(1..=u16::MAX) {
         let is_meant = module.is_none_or(|module| candidate.name.as_bytes().starts_with(module));
-        if let Some(id) = within(candidate.types).filter(|_| is_meant) {
+        if let Some(id) = within(&candidate.btf).filter(|_| is_meant) {
             return Ok(AttachTarget {
                 btf_id: id,
                 module: number,
@@ -209,8 +209,10 @@ fn find(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::target::Module;
+    use std::sync::Arc;
+
     use btf::{Builder, Func, Linkage, TypeId};
+    use spec::kernel::{Module, Source};
 
     /// Types with functions of these names, and a tracepoint's.
     fn types(functions: &[&str]) -> Vec<u8> {
@@ -237,16 +239,17 @@ mod tests {
             types(&["both", "in_first"]),
             types(&["both", "in_first", "in_second"]),
         );
-        let parse = |blob| Btf::parse(blob).expect("types");
+        let parse = |blob| Arc::new(Btf::parse(blob).expect("types"));
         let (kernel, first, second) = (parse(kernel), parse(first), parse(second));
-        let module = |name, types| Module { name, types };
-        let modules = [module("net_a", &first), module("net_b", &second)];
-        let target = Target {
-            types: Some(&kernel),
-            modules: &modules,
-            ..Target::default()
+        let module = |name: &str, btf| Module {
+            name: name.to_owned(),
+            btf,
         };
-        find(name.as_bytes(), Some(attach), &target).map(|point| (point.btf_id.0, point.module))
+        let modules = vec![module("net_a", first), module("net_b", second)];
+        let kernel = Kernel::default()
+            .with_btf(kernel, Source::Given)
+            .with_modules(modules, Source::Given);
+        find(name.as_bytes(), Some(attach), &kernel).map(|point| (point.btf_id.0, point.module))
     }
 
     #[test]

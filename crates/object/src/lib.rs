@@ -4,11 +4,11 @@
 //! [`Object::open`] reads a file: sections, programs, maps, variables, types, and what
 //! is expected of a kernel. Whoever opened it may change what is loaded, how large maps
 //! are and what variables start with. [`Object::link`] then makes [`Linked`] programs
-//! for a [`Target`]: instructions with every reference in place, the functions that
+//! for a [`Kernel`](spec::Kernel): instructions with every reference in place, the functions that
 //! they call, types and source lines, and maps as they are to be created.
 //!
 //! ```
-//! use beebox_object::{Object, Target};
+//! use beebox_object::Object;
 //!
 //! # let file = include_bytes!("../tests/objects/calls.o");
 //! let mut object = Object::open(file)?;
@@ -21,7 +21,7 @@
 //! object.set_autoload(|program| program.name == "straight");
 //!
 //! // This object asks nothing of a kernel.
-//! let linked = object.link(&Target::default())?;
+//! let linked = object.link(&spec::Kernel::default())?;
 //! let straight = &linked.programs[0].program;
 //! assert_eq!(straight.kind(), spec::programs::ProgramType::Xdp);
 //! let functions: Vec<_> = straight.subprogs().iter().map(|it| &it.name[..]).collect();
@@ -47,7 +47,6 @@
 //! | `object`, `linked` | the whole, opened and linked, step by step in libbpf's order |
 //! | `overview/` | what an object contains and needs, without linking it |
 //! | `linker/` | several objects made into one |
-//! | `target`, `kallsyms` | the kernel that is linked for |
 //! | `container` | files that are no objects, and objects inside them |
 #![forbid(unsafe_code)]
 
@@ -57,7 +56,6 @@ mod datasec;
 pub mod elf;
 mod error;
 pub mod externs;
-mod kallsyms;
 mod linked;
 pub mod linker;
 pub mod maps;
@@ -67,7 +65,6 @@ pub mod programs;
 mod reference;
 mod relocate;
 pub mod sections;
-mod target;
 mod types;
 mod weak;
 
@@ -75,12 +72,10 @@ pub use attach::AttachFault;
 pub use container::{ContainerFault, ContainerKind, Embedded, objects_in};
 pub use datasec::DatasecFault;
 pub use error::{Blame, Error, Place, Problem, SourceLine};
-pub use kallsyms::KernelSymbols;
 pub use linked::{Linked, LinkedProgram, ProgramFault, UnloadableProgram, reference_at};
 pub use object::{Object, OpenOptions};
 pub use programs::{Code, ProgramId};
 pub use reference::{CORE_POISON, KFUNC_POISON, MAP_POISON, Reference, Referent};
 pub use relocate::RelocationFault;
-pub use target::{Features, Module, SymbolAddress, Symbols, Target};
 pub use types::TypesFault;
 pub use weak::weaken;

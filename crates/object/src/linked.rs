@@ -23,7 +23,7 @@ use crate::relocate::core::Copies;
 use crate::relocate::data::Data;
 use crate::relocate::info::Info;
 use crate::relocate::patches::Goal;
-use crate::target::Target;
+use spec::Kernel;
 
 /// An object that was linked for a kernel.
 #[derive(Clone, Debug)]
@@ -116,20 +116,20 @@ pub fn reference_at(references: &[Reference], insn: u32) -> Option<&Reference> {
 }
 
 /// Links everything that is to be loaded, in libbpf's order.
-pub(crate) fn link(object: &Object<'_>, target: &Target<'_>) -> Result<Linked, Error> {
+pub(crate) fn link(object: &Object<'_>, kernel: &Kernel) -> Result<Linked, Error> {
     let (codes, maps) = (&object.codes, &object.maps);
     let externs = match &object.types {
         Some(types) => object
             .externs
-            .resolve(types, target, object.config.as_deref())?,
+            .resolve(types, kernel, object.config.as_deref())?,
         None => ResolvedExterns::default(),
     };
-    let bindings = maps.bind_to_kernel(object.types.as_ref(), codes, target)?;
+    let bindings = maps.bind_to_kernel(object.types.as_ref(), codes, kernel)?;
     let loaded = Loaded::of(codes, &bindings);
     let mut code = Copies::of(codes, &loaded)?;
     let info = match (&object.types, &object.types_of_code) {
         (Some(types), Some(ext)) => {
-            code.relocate(&object.elf, codes, &loaded, (types, ext), target)?;
+            code.relocate(&object.elf, codes, &loaded, (types, ext), kernel)?;
             Info::of(&object.elf, types, ext)
         }
         _ => Info::default(),
@@ -156,7 +156,7 @@ pub(crate) fn link(object: &Object<'_>, target: &Target<'_>) -> Result<Linked, E
         maps,
         externs: &object.externs,
         resolved: &externs,
-        arena_offset: maps.arena_offset(target) as u32,
+        arena_offset: maps.arena_offset(kernel) as u32,
         jump_tables: Vec::new(),
     };
     for (id, assembly) in &mut assemblies {
@@ -168,7 +168,7 @@ pub(crate) fn link(object: &Object<'_>, target: &Target<'_>) -> Result<Linked, E
         codes,
         file: object.file,
         has_btf: object.types.is_some(),
-        target,
+        kernel,
         externs: &externs,
         bindings: &bindings,
     };
@@ -176,13 +176,13 @@ pub(crate) fn link(object: &Object<'_>, target: &Target<'_>) -> Result<Linked, E
     maps.extend(jump_tables.into_iter().map(jump_table));
     let mut finishing = Finishing {
         object,
-        target,
+        kernel,
         bindings: &bindings,
         license: object.license.as_str().into(),
         maps: maps.iter().map(|map| map.def.clone()).collect(),
         btf: object.shared_types(),
         externs: object.externs.symbols(&externs).into(),
-        modules: target.modules.iter().map(|it| it.name.to_owned()).collect(),
+        modules: kernel.modules().iter().map(|it| it.name.clone()).collect(),
         programs: Vec::with_capacity(assemblies.len()),
         unloadable: Vec::new(),
     };
@@ -232,7 +232,7 @@ fn mark_addresses(object: &Object<'_>, loaded: &Loaded, code: &mut Copies) {
 /// From instructions to programs.
 struct Finishing<'o, 'a> {
     object: &'o Object<'a>,
-    target: &'o Target<'o>,
+    kernel: &'o Kernel,
     bindings: &'o Bindings,
     license: Arc<str>,
     maps: Arc<[Arc<MapDef>]>,
@@ -267,7 +267,7 @@ impl Finishing<'_, '_> {
         let given = member.or_else(|| code.attach_target.clone());
         let located = |error: Error| error.in_section(code.section_name).in_program(code.name);
         let line_info = made.lines.unwrap_or_default();
-        let attachment = attachment(code, given, self.target);
+        let attachment = attachment(code, given, self.kernel);
         let (kind, attach_type, target) = match attachment {
             Ok(attachment) => attachment,
             Err(fault) => {
@@ -302,7 +302,7 @@ impl Finishing<'_, '_> {
             .externs(self.externs.clone())
             .modules(self.modules.clone())
             .license(self.license.clone())
-            .kernel_version(self.object.kernel_version.unwrap_or(self.target.version))
+            .kernel_version(self.object.kernel_version.unwrap_or(self.kernel.version_code()))
             .build()
             .map_err(|fault| located(ProgramFault(fault).into()))?;
         self.programs.push(LinkedProgram {

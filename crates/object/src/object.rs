@@ -15,7 +15,7 @@ use crate::programs::{Code, Codes, ProgramId};
 use crate::relocate::info::Info;
 use crate::relocate::patches::{Patches, Reader};
 use crate::sections::{Role, Sections};
-use crate::target::Target;
+use spec::Kernel;
 use crate::types::read_types;
 
 /// The longest licence, in bytes.
@@ -242,8 +242,8 @@ impl<'a> Object<'a> {
     }
 
     /// Links what is to be loaded for this kernel.
-    pub fn link(&self, target: &Target<'_>) -> Result<Linked, Error> {
-        link(self, target).map_err(|error| self.with_line(error))
+    pub fn link(&self, kernel: &Kernel) -> Result<Linked, Error> {
+        link(self, kernel).map_err(|error| self.with_line(error))
     }
 
     /// The source line of a slot of a section.

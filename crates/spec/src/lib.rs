@@ -6,10 +6,12 @@
 pub mod calls;
 pub mod context;
 pub mod helpers;
+pub mod kernel;
 pub mod maps;
 mod ports;
 pub mod programs;
 pub mod registry;
 pub mod since;
 
+pub use kernel::Kernel;
 pub use ports::{Clock, Random, SplitMix};

@@ -13,7 +13,7 @@ use program::Image;
 
 use super::{ExternFault, ExternKind, Externs};
 use crate::error::Error;
-use crate::target::Target;
+use spec::Kernel;
 
 /// A value of the configuration: what it is and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,7 +116,7 @@ impl<'e> Values<'e> {
     /// Fills in everything that is known of the target. `given` is a text that goes
     /// before the target's own configuration, which is then only looked at if it is
     /// still needed.
-    pub(super) fn fill(&mut self, target: &Target<'_>, given: Option<&str>) -> Result<(), Error> {
+    pub(super) fn fill(&mut self, kernel: &Kernel, given: Option<&str>) -> Result<(), Error> {
         let mut wants_text = false;
         for (index, known) in self.externs.all.iter().enumerate() {
             let ExternKind::Config(_) = known.kind else {
@@ -126,7 +126,7 @@ impl<'e> Values<'e> {
                 wants_text = true;
                 continue;
             }
-            let value = virtual_value(&known.name, known.weak, target);
+            let value = virtual_value(&known.name, known.weak, kernel);
             let set = value.and_then(|value| self.set_number(index, value, true));
             set.map_err(|fault| Error::new(fault).about(&known.name))?;
         }
@@ -135,7 +135,7 @@ impl<'e> Values<'e> {
             wants_text = self.is_incomplete();
         }
         if wants_text {
-            self.read(target.config.ok_or(ExternFault::NoConfig)?)?;
+            self.read(kernel.config().ok_or(ExternFault::NoConfig)?.text())?;
         }
         Ok(())
     }
@@ -268,14 +268,14 @@ impl<'e> Values<'e> {
 }
 
 /// A value that loaders make up.
-fn virtual_value(name: &str, weak: bool, target: &Target<'_>) -> Result<u64, ExternFault> {
+fn virtual_value(name: &str, weak: bool, kernel: &Kernel) -> Result<u64, ExternFault> {
     match name {
-        "LINUX_KERNEL_VERSION" => match target.version {
+        "LINUX_KERNEL_VERSION" => match kernel.version_code() {
             0 => Err(ExternFault::NoVersion),
             version => Ok(version.into()),
         },
-        "LINUX_HAS_BPF_COOKIE" => Ok(target.features.cookies.into()),
-        "LINUX_HAS_SYSCALL_WRAPPER" => Ok(target.features.syscall_wrapper.into()),
+        "LINUX_HAS_BPF_COOKIE" => Ok(kernel.features().cookies.into()),
+        "LINUX_HAS_SYSCALL_WRAPPER" => Ok(kernel.features().syscall_wrapper.into()),
         _ if name.starts_with("LINUX_") && weak => Ok(0),
         _ => Err(ExternFault::UnknownVirtual),
     }

@@ -12,14 +12,15 @@ use btf::{Btf, Kind, Type, TypeId};
 use program::ExternResolution;
 
 use super::{Extern, ExternFault, ExternKind, Externs};
-use crate::target::{SymbolAddress, Target};
+use spec::Kernel;
+use spec::kernel::SymbolAddress;
 
 /// Looks for the externs that are no values of the configuration, and notes what they
 /// are in `found`, which has a place for each.
 pub(super) fn resolve(
     externs: &Externs,
     btf: &Btf<'_>,
-    target: &Target<'_>,
+    kernel: &Kernel,
     found: &mut [ExternResolution],
 ) -> Result<(), (usize, ExternFault)> {
     // All addresses come before all types, as they do in libbpf. If it looks at
@@ -31,7 +32,7 @@ pub(super) fn resolve(
     for (index, known) in externs.iter().enumerate().filter(|_| needs_symbols) {
         let is_typed = matches!(known.kind, ExternKind::Variable(_));
         if is_typed || known.kind == ExternKind::Address {
-            let address = address(known, target).map_err(|fault| (index, fault))?;
+            let address = address(known, kernel).map_err(|fault| (index, fault))?;
             found[index] = match address {
                 ExternResolution::Address(_) if is_typed => ExternResolution::Btf {
                     id: TypeId::VOID,
@@ -53,7 +54,7 @@ pub(super) fn resolve(
             },
             ExternKind::Config(_) | ExternKind::Address => continue,
         };
-        let resolution = wanted.find(known, btf, target);
+        let resolution = wanted.find(known, btf, kernel);
         match resolution.map_err(|fault| (index, fault))? {
             ExternResolution::Missing => {}
             resolution => found[index] = resolution,
@@ -62,9 +63,9 @@ pub(super) fn resolve(
     Ok(())
 }
 
-fn address(known: &Extern, target: &Target<'_>) -> Result<ExternResolution, ExternFault> {
-    let symbols = target.symbols.ok_or(ExternFault::NoSymbols)?;
-    match symbols(&known.name) {
+fn address(known: &Extern, kernel: &Kernel) -> Result<ExternResolution, ExternFault> {
+    let symbols = kernel.symbols().ok_or(ExternFault::NoSymbols)?;
+    match symbols.address(&known.name) {
         SymbolAddress::Missing => Ok(ExternResolution::Missing),
         SymbolAddress::At(address) => Ok(ExternResolution::Address(address)),
         SymbolAddress::Several(first, second) => Err(ExternFault::Ambiguous { first, second }),
@@ -83,16 +84,16 @@ impl Wanted {
         &self,
         known: &Extern,
         btf: &Btf<'_>,
-        target: &Target<'_>,
+        kernel: &Kernel,
     ) -> Result<ExternResolution, ExternFault> {
-        let kernel = target.types.ok_or(ExternFault::NoKernelTypes)?;
+        let vmlinux = kernel.btf().ok_or(ExternFault::NoKernelTypes)?;
         // Functions have flavours, as types have: what follows three underscores
         // only tells versions apart.
         let name = match self.kind {
             Kind::Func => essential_name(known.name.as_bytes()),
             _ => known.name.as_bytes(),
         };
-        let Some((types, there, module)) = self.locate(name, kernel, target) else {
+        let Some((types, there, module)) = self.locate(name, vmlinux, kernel) else {
             return match known.weak {
                 true => Ok(ExternResolution::Missing),
                 false => Err(ExternFault::Missing),
@@ -112,7 +113,7 @@ impl Wanted {
             (_, Kind::Func) if known.weak => Ok(ExternResolution::Missing),
             (Err(_), _) => Err(ExternFault::TooComplex),
             (Ok(false), Kind::Func) => Err(ExternFault::OtherPrototype {
-                module: module_name(target, module),
+                module: module_name(kernel, module),
             }),
             (Ok(false), _) => Err(ExternFault::OtherType {
                 expected: describe(btf.at(self.ty)),
@@ -125,11 +126,11 @@ impl Wanted {
     fn locate<'t>(
         &self,
         name: &[u8],
-        kernel: &'t Btf<'t>,
-        target: &Target<'t>,
-    ) -> Option<(&'t Btf<'t>, Type<'t>, u16)> {
-        let modules = target.modules.iter().map(|module| module.types);
-        let mut all = std::iter::once(kernel).chain(modules).zip(0..=u16::MAX);
+        vmlinux: &'t Btf<'static>,
+        kernel: &'t Kernel,
+    ) -> Option<(&'t Btf<'static>, Type<'t>, u16)> {
+        let modules = kernel.modules().iter().map(|module| &*module.btf);
+        let mut all = std::iter::once(vmlinux).chain(modules).zip(0..=u16::MAX);
         all.find_map(|(types, module)| {
             let id = types.find_all(self.kind, name).next()?.id();
             Some((types, types.at(id), module))
@@ -137,12 +138,10 @@ impl Wanted {
     }
 }
 
-fn module_name(target: &Target<'_>, number: u16) -> Option<String> {
+fn module_name(kernel: &Kernel, number: u16) -> Option<String> {
     let index = usize::from(number).checked_sub(1)?;
-    target
-        .modules
-        .get(index)
-        .map(|module| module.name.to_owned())
+    let module = kernel.modules().get(index);
+    module.map(|module| module.name.clone())
 }
 
 fn describe(ty: Type<'_>) -> String {

@@ -22,7 +22,7 @@ use program::{ExternId, ExternResolution, ExternSymbol, ExternSymbolKind, Image}
 use crate::datasec::{KCONFIG, KSYMS};
 use crate::elf::{Binding, Elf, SymbolId};
 use crate::error::Error;
-use crate::target::Target;
+use spec::Kernel;
 use kconfig::Values;
 
 pub use fault::ExternFault;
@@ -141,13 +141,13 @@ impl Externs {
     pub(crate) fn resolve(
         &self,
         btf: &Btf<'_>,
-        target: &Target<'_>,
+        kernel: &Kernel,
         config: Option<&str>,
     ) -> Result<ResolvedExterns, Error> {
         let mut values = Values::new(self, self.config_size().unwrap_or(0));
-        values.fill(target, config)?;
+        values.fill(kernel, config)?;
         let mut found = vec![ExternResolution::Missing; self.all.len()];
-        ksyms::resolve(self, btf, target, &mut found)
+        ksyms::resolve(self, btf, kernel, &mut found)
             .map_err(|(index, fault)| Error::new(fault).about(&self.all[index].name))?;
         for (index, resolution) in found.iter_mut().enumerate() {
             if values.set[index] {

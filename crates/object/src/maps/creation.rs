@@ -15,7 +15,7 @@ use super::{Contents, InitialEntry, Map, Maps};
 use crate::externs::ResolvedExterns;
 use crate::programs::Codes;
 use crate::relocate::data::JumpTable;
-use crate::target::Target;
+use spec::Kernel;
 
 /// A map of a linked object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,13 +60,13 @@ pub(crate) struct Creation<'o, 'a> {
     pub(crate) file: &'a [u8],
     /// True if the object has BTF.
     pub(crate) has_btf: bool,
-    pub(crate) target: &'o Target<'o>,
+    pub(crate) kernel: &'o Kernel,
     pub(crate) externs: &'o ResolvedExterns,
     pub(crate) bindings: &'o Bindings,
 }
 
 impl Creation<'_, '_> {
-    /// All maps as the target is asked for them, by number.
+    /// All maps as the kernel is asked for them, by number.
     pub(crate) fn maps(&self) -> Vec<LinkedMap> {
         let images = OwnedImages::new(self.maps, self.file);
         let all = self.maps.iter();
@@ -80,7 +80,7 @@ impl Creation<'_, '_> {
                 contents => self.contents(contents, table, &images),
             };
             LinkedMap {
-                def: Arc::new(map.definition(self.has_btf, self.target, table, contents)),
+                def: Arc::new(map.definition(self.has_btf, self.kernel, table, contents)),
                 autocreate: map.autocreate,
                 pin: map.pin.clone(),
             }
@@ -111,7 +111,7 @@ impl Creation<'_, '_> {
             },
             (Contents::Arena(image), _) => InitialContents::Arena {
                 image: images.own(image),
-                offset: self.maps.arena_offset(self.target),
+                offset: self.maps.arena_offset(self.kernel),
             },
             (Contents::StructOps(_), Some(table)) => InitialContents::StructOps {
                 image: table.image.clone(),
@@ -169,10 +169,10 @@ impl<'a> OwnedImages<'a> {
 impl Maps<'_> {
     /// Bytes from the start of the arena to the variables in it: they stand at its
     /// end, where kernels take references that far.
-    pub(crate) fn arena_offset(&self, target: &Target<'_>) -> u64 {
+    pub(crate) fn arena_offset(&self, kernel: &Kernel) -> u64 {
         let arena = self.arena.and_then(|id| self.get(id));
         match arena {
-            Some(map) if target.features.wide_offsets => {
+            Some(map) if kernel.features().wide_offsets => {
                 let size = u64::from(map.params.max_entries) * u64::from(PAGE_SIZE);
                 let variables = map.image().map_or(0, |image| u64::from(image.size()));
                 size.saturating_sub(variables.next_multiple_of(PAGE_SIZE.into()))
@@ -186,11 +186,11 @@ impl Map<'_> {
     fn definition(
         &self,
         has_btf: bool,
-        target: &Target<'_>,
+        kernel: &Kernel,
         table: Option<&Table>,
         contents: InitialContents,
     ) -> MapDef {
-        let mut params = adjusted(self.params, target);
+        let mut params = adjusted(self.params, kernel);
         if self.struct_ops().is_some() {
             params.value_type = TypeId::VOID;
         }
@@ -211,7 +211,7 @@ impl Map<'_> {
             }),
             inner: inner.map(|inner| {
                 let name = format!("{}.inner", self.kernel_name);
-                let mut def = MapDef::new(name, adjusted(inner, target));
+                let mut def = MapDef::new(name, adjusted(inner, kernel));
                 def.has_btf = has_btf && takes_types(&inner);
                 Arc::new(def)
             }),
@@ -230,10 +230,10 @@ fn takes_types(params: &MapParams) -> bool {
     params.kind().is_none_or(MapKind::takes_types)
 }
 
-fn adjusted(params: MapParams, target: &Target<'_>) -> MapParams {
+fn adjusted(params: MapParams, kernel: &Kernel) -> MapParams {
     let mut adjusted = params;
     if params.kind() == Some(MapKind::PerfEventArray) && params.max_entries == 0 {
-        adjusted.max_entries = target.cpus;
+        adjusted.max_entries = kernel.cpus();
     }
     if !takes_types(&params) {
         adjusted.key_type = TypeId::VOID;

@@ -19,7 +19,7 @@ use super::struct_ops::{StructOps, StructOpsFault, prototype};
 use super::{Contents, Maps};
 use crate::error::Error;
 use crate::programs::{Codes, ProgramId};
-use crate::target::Target;
+use spec::Kernel;
 
 /// What the tables of an object are in a kernel, and what that makes of its programs.
 #[derive(Clone, Debug, Default)]
@@ -69,7 +69,7 @@ impl Bindings {
 }
 
 /// The kernel's types of a table.
-struct Kernel<'t> {
+struct KernelOps<'t> {
     btf: &'t Btf<'t>,
     module: u16,
     /// The table itself.
@@ -87,7 +87,7 @@ impl Maps<'_> {
         &self,
         btf: Option<&Btf<'_>>,
         codes: &Codes<'_>,
-        target: &Target<'_>,
+        kernel: &Kernel,
     ) -> Result<Bindings, Error> {
         let mut bindings = Bindings::default();
         let Some(btf) = btf else {
@@ -105,7 +105,7 @@ impl Maps<'_> {
                     table,
                     bindings,
                 };
-                let fitted = fitting.fit(target);
+                let fitted = fitting.fit(kernel);
                 let fitted = fitted.map_err(|fault| Error::new(fault).about(&map.name))?;
                 bindings.tables.insert(id, fitted);
             }
@@ -154,18 +154,18 @@ struct Fitting<'f> {
 }
 
 impl Fitting<'_> {
-    fn fit(&mut self, target: &Target<'_>) -> Result<Table, StructOpsFault> {
+    fn fit(&mut self, kernel: &Kernel) -> Result<Table, StructOpsFault> {
         let ty = self.btf.at(self.table.ty);
-        let kernel = Kernel::find(ty.name().as_bytes(), target)?;
+        let ops = KernelOps::find(ty.name().as_bytes(), kernel)?;
         let mut fitted = Table {
-            value: kernel.value,
-            module: kernel.module,
-            image: Image::zeros(kernel.value_size),
+            value: ops.value,
+            module: ops.module,
+            image: Image::zeros(ops.value_size),
             programs: BTreeMap::new(),
         };
         if let Some(structure) = ty.as_composite() {
             for (index, member) in structure.members().enumerate() {
-                self.fit_member(&kernel, index, member, &mut fitted)?;
+                self.fit_member(&ops, index, member, &mut fitted)?;
             }
         }
         Ok(fitted)
@@ -173,7 +173,7 @@ impl Fitting<'_> {
 
     fn fit_member(
         &mut self,
-        kernel: &Kernel<'_>,
+        ops: &KernelOps<'_>,
         index: usize,
         member: Member,
         fitted: &mut Table,
@@ -184,7 +184,7 @@ impl Fitting<'_> {
         let size = self.btf.size_of(member.ty);
         let size = size.ok_or_else(|| StructOpsFault::NoSize(text()))?;
         let program = self.table.program(index);
-        let Some((number, there)) = kernel.member(name.as_bytes()) else {
+        let Some((number, there)) = ops.member(name.as_bytes()) else {
             if program.is_some() || !self.is_zero(offset, size) {
                 return Err(StructOpsFault::MissingMember(text()));
             }
@@ -195,7 +195,7 @@ impl Fitting<'_> {
         }
         let bare = |btf: &Btf<'_>, ty| btf.skip_modifiers(ty).unwrap_or_default();
         let here_kind = self.btf.at(bare(self.btf, member.ty)).kind();
-        let there_kind = kernel.btf.at(bare(kernel.btf, there.ty)).kind();
+        let there_kind = ops.btf.at(bare(ops.btf, there.ty)).kind();
         if here_kind != there_kind {
             return Err(StructOpsFault::OtherKind {
                 member: text(),
@@ -203,11 +203,11 @@ impl Fitting<'_> {
                 there: there_kind,
             });
         }
-        let place = kernel.offset + there.bit_offset / 8;
+        let place = ops.offset + there.bit_offset / 8;
         if here_kind == Kind::Ptr {
             return match program {
                 Some(program) => {
-                    self.bind(kernel, program, number, there, text())?;
+                    self.bind(ops, program, number, there, text())?;
                     fitted.programs.insert(place, program);
                     Ok(())
                 }
@@ -215,7 +215,7 @@ impl Fitting<'_> {
                 None => Err(StructOpsFault::NotProgram(text())),
             };
         }
-        let there_size = kernel.btf.size_of(there.ty);
+        let there_size = ops.btf.size_of(there.ty);
         if there_size != Some(size) {
             return Err(StructOpsFault::OtherSize {
                 member: text(),
@@ -231,7 +231,7 @@ impl Fitting<'_> {
 
     fn bind(
         &mut self,
-        kernel: &Kernel<'_>,
+        ops: &KernelOps<'_>,
         program: ProgramId,
         number: usize,
         there: Member,
@@ -241,12 +241,12 @@ impl Fitting<'_> {
         if kind != Some(ProgramType::StructOps) {
             return Err(StructOpsFault::NotProgram(member));
         }
-        if prototype(kernel.btf, there.ty).is_none() {
+        if prototype(ops.btf, there.ty).is_none() {
             return Err(StructOpsFault::KernelNotFunction(member));
         }
         let binding = Binding {
-            table: kernel.table,
-            module: kernel.module,
+            table: ops.table,
+            module: ops.module,
             member: number as u32,
         };
         // A program may serve several tables, but only as the same member of the
@@ -267,15 +267,15 @@ impl Fitting<'_> {
     }
 }
 
-impl<'t> Kernel<'t> {
+impl<'t> KernelOps<'t> {
     /// Finds the table of that name, flavours left out, and what holds it.
-    fn find(name: &[u8], target: &Target<'t>) -> Result<Kernel<'t>, StructOpsFault> {
+    fn find(name: &[u8], kernel: &'t Kernel) -> Result<KernelOps<'t>, StructOpsFault> {
         let name = String::from_utf8_lossy(essential_name(name)).into_owned();
         let holder = format!("bpf_struct_ops_{name}");
         let missing = |name: &str| StructOpsFault::NotInKernel(name.to_owned());
-        let kernel = target.types.ok_or_else(|| missing(&holder))?;
-        let modules = target.modules.iter().map(|module| module.types);
-        let found = std::iter::once(kernel)
+        let vmlinux = kernel.btf().ok_or_else(|| missing(&holder))?;
+        let modules = kernel.modules().iter().map(|module| &*module.btf);
+        let found = std::iter::once(&**vmlinux)
             .chain(modules)
             .zip(0..=u16::MAX)
             .find_map(|(btf, module)| Some((btf, module, structure(btf, &holder)?)));
@@ -284,7 +284,7 @@ impl<'t> Kernel<'t> {
         let mut members = kept.members();
         let data = members.find(|member| member.ty == table);
         let data = data.ok_or(StructOpsFault::NotInValue(name))?;
-        Ok(Kernel {
+        Ok(KernelOps {
             btf,
             module,
             table,

@@ -14,7 +14,7 @@ use crate::linked::{LinkedProgram, UnloadableProgram};
 use crate::object::Object;
 use crate::programs::ProgramId;
 use crate::reference::{Reference, Referent};
-use crate::target::Target;
+use spec::Kernel;
 
 /// Slots that are linked in all before no more programs are tried.
 const MOST: usize = 1 << 28;
@@ -78,9 +78,9 @@ impl ProgramTrial {
 impl Object<'_> {
     /// Links these programs for a kernel, and says how that went. What is to be
     /// loaded is as before when it returns.
-    pub fn try_link(&mut self, chosen: &[ProgramId], target: &Target<'_>) -> Trial {
+    pub fn try_link(&mut self, chosen: &[ProgramId], kernel: &Kernel) -> Trial {
         let before: Vec<ProgramId> = self.autoloaded().collect();
-        let trial = self.link_chosen(chosen, target);
+        let trial = self.link_chosen(chosen, kernel);
         self.autoload_only(&before);
         trial
     }
@@ -91,8 +91,8 @@ impl Object<'_> {
         programs.map(|(id, _)| id)
     }
 
-    fn link_chosen(&mut self, chosen: &[ProgramId], target: &Target<'_>) -> Trial {
-        let refusal = match self.link_only(chosen, target) {
+    fn link_chosen(&mut self, chosen: &[ProgramId], kernel: &Kernel) -> Trial {
+        let refusal = match self.link_only(chosen, kernel) {
             Ok(programs) => {
                 return Trial {
                     refusal: None,
@@ -106,7 +106,7 @@ impl Object<'_> {
         let mut programs = Vec::with_capacity(chosen.len());
         for (tried, &id) in chosen.iter().enumerate() {
             let alone = match tried < few {
-                true => self.link_only(&[id], target),
+                true => self.link_only(&[id], kernel),
                 false => Err(refusal.clone()),
             };
             match alone {
@@ -126,10 +126,10 @@ impl Object<'_> {
     fn link_only(
         &mut self,
         chosen: &[ProgramId],
-        target: &Target<'_>,
+        kernel: &Kernel,
     ) -> Result<Vec<ProgramTrial>, Error> {
         let wanted = self.autoload_only(chosen);
-        let linked = self.link(target)?;
+        let linked = self.link(kernel)?;
         let programs = linked.programs.into_iter().map(|program| ProgramTrial {
             id: program.id,
             outcome: TrialOutcome::Linked(Box::new(program)),

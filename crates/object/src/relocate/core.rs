@@ -18,7 +18,7 @@ use crate::programs::{Codes, ProgramId};
 use crate::reference::{CORE_POISON, Reference, Referent};
 use crate::relocate::patches::CALL;
 use crate::relocate::{LARGEST, RelocationFault};
-use crate::target::Target;
+use spec::Kernel;
 
 /// The largest offset of a load or store.
 const LARGEST_OFFSET: u64 = i16::MAX as u64;
@@ -76,17 +76,17 @@ impl Copies {
         codes: &Codes<'_>,
         loaded: &Loaded,
         (btf, ext): (&Btf<'_>, &BtfExt<'_>),
-        target: &Target<'_>,
+        kernel: &Kernel,
     ) -> Result<(), Error> {
         if ext.relocations().next().is_none() {
             return Ok(());
         }
-        let kernel = target.core_types.or(target.types);
-        let kernel = kernel.ok_or(RelocationFault::NoKernelTypes)?;
-        let mut resolver = Resolver::new(btf, kernel);
-        if target.core_types.is_none() {
-            for module in target.modules {
-                resolver.add_module(module.types);
+        let types = kernel.core_btf().or(kernel.btf());
+        let types = types.ok_or(RelocationFault::NoKernelTypes)?;
+        let mut resolver = Resolver::new(btf, types);
+        if kernel.core_btf().is_none() {
+            for module in kernel.modules() {
+                resolver.add_module(&module.btf);
             }
         }
         for group in ext.relocations() {

@@ -1,18 +1,51 @@
-//! The kernel's symbols, from the text that `/proc/kallsyms` has.
+//! Symbols of a kernel and their addresses.
 
 use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
 
-use crate::target::SymbolAddress;
+/// Result of a symbol look-up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SymbolAddress {
+    /// There is no such symbol.
+    Missing,
+    /// The symbol is at this address.
+    At(u64),
+    /// There are several symbols of that name, two of them at these addresses.
+    Several(u64, u64),
+}
 
-/// The addresses of a kernel's symbols, by name.
+/// Look-up of symbols by name.
+#[derive(Clone)]
+pub struct Symbols(Arc<dyn Fn(&str) -> SymbolAddress + Send + Sync>);
+
+impl Symbols {
+    /// Symbols that a function finds.
+    pub fn new(find: impl Fn(&str) -> SymbolAddress + Send + Sync + 'static) -> Symbols {
+        Symbols(Arc::new(find))
+    }
+
+    /// Address of the symbol of that name.
+    pub fn address(&self, name: &str) -> SymbolAddress {
+        (self.0)(name)
+    }
+}
+
+impl fmt::Debug for Symbols {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Symbols")
+    }
+}
+
+/// Symbols by name, as `/proc/kallsyms` or `System.map` lists them.
 #[derive(Clone, Debug, Default)]
-pub struct KernelSymbols(HashMap<Box<str>, SymbolAddress>);
+pub struct SymbolTable(HashMap<Box<str>, SymbolAddress>);
 
-impl KernelSymbols {
+impl SymbolTable {
     /// Reads lines `address kind name`, perhaps with a module behind; what is no such
     /// line is passed over. Variables that a compiler made local to a module
     /// (`name.llvm.123`) go by their own name.
-    pub fn read(text: &str) -> KernelSymbols {
+    pub fn read(text: &str) -> SymbolTable {
         let mut symbols: HashMap<Box<str>, SymbolAddress> = HashMap::new();
         for line in text.lines() {
             let mut words = line.split_ascii_whitespace();
@@ -41,13 +74,19 @@ impl KernelSymbols {
                 }
             }
         }
-        KernelSymbols(symbols)
+        SymbolTable(symbols)
     }
 
-    /// Where the symbol of a name is.
+    /// Address of the symbol of that name.
     pub fn address(&self, name: &str) -> SymbolAddress {
         let found = self.0.get(name);
         found.copied().unwrap_or(SymbolAddress::Missing)
+    }
+}
+
+impl From<SymbolTable> for Symbols {
+    fn from(table: SymbolTable) -> Symbols {
+        Symbols::new(move |name| table.address(name))
     }
 }
 
@@ -57,7 +96,7 @@ mod tests {
 
     #[test]
     fn lines_are_read_as_the_kernel_writes_them() {
-        let symbols = KernelSymbols::read(
+        let symbols = SymbolTable::read(
             "ffffffff81000000 T _stext\n\
              ffffffff82000010 d state.llvm.4711\n\
              ffffffff81000020 t twice\n\

@@ -1,0 +1,213 @@
+//! Facts about a kernel that are plain values: version, features, privileges,
+//! mitigations.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A version of Linux.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KernelVersion {
+    /// First number.
+    pub major: u8,
+    /// Second number.
+    pub minor: u8,
+    /// Third number; what is above 255 is 255, as `LINUX_VERSION_CODE` has it.
+    pub patch: u8,
+}
+
+impl KernelVersion {
+    /// The version of these numbers.
+    pub const fn new(major: u8, minor: u8, patch: u8) -> KernelVersion {
+        KernelVersion {
+            major,
+            minor,
+            patch,
+        }
+    }
+
+    /// The version that `LINUX_VERSION_CODE` states.
+    pub const fn from_code(code: u32) -> KernelVersion {
+        KernelVersion::new((code >> 16) as u8, (code >> 8) as u8, code as u8)
+    }
+
+    /// `LINUX_VERSION_CODE`: a byte each, the first number highest.
+    pub const fn code(self) -> u32 {
+        (self.major as u32) << 16 | (self.minor as u32) << 8 | self.patch as u32
+    }
+}
+
+impl fmt::Display for KernelVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.major, self.minor, self.patch)
+    }
+}
+
+/// A text that is no version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoVersion(String);
+
+impl fmt::Display for NoVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} is no kernel version such as 6.18 or 6.18.44", self.0)
+    }
+}
+
+impl std::error::Error for NoVersion {}
+
+impl FromStr for KernelVersion {
+    type Err = NoVersion;
+
+    /// Reads a release: `6.18`, `6.18.44`, `6.18.44-distribution`.
+    fn from_str(text: &str) -> Result<KernelVersion, NoVersion> {
+        let refused = || NoVersion(text.to_owned());
+        let end = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.');
+        let mut numbers = text[..end.unwrap_or(text.len())].split('.');
+        let mut number = || {
+            let digits = numbers.next().filter(|digits| !digits.is_empty())?;
+            digits.parse::<u32>().ok()
+        };
+        let (Some(major), Some(minor)) = (number(), number()) else {
+            return Err(refused());
+        };
+        let patch = number().unwrap_or(0).min(255) as u8;
+        match (u8::try_from(major), u8::try_from(minor)) {
+            (Ok(major), Ok(minor)) => Ok(KernelVersion::new(major, minor, patch)),
+            _ => Err(refused()),
+        }
+    }
+}
+
+/// Abilities of a kernel that change what is loaded or accepted and that neither its
+/// version nor its BTF decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Features {
+    /// Each attachment of a program can carry a number (`LINUX_HAS_BPF_COOKIE`).
+    pub cookies: bool,
+    /// System calls take their arguments in a structure
+    /// (`LINUX_HAS_SYSCALL_WRAPPER`).
+    pub syscall_wrapper: bool,
+    /// A link can attach a program to several places of user space.
+    pub uprobe_multi: bool,
+    /// Offsets into arenas may have all 32 bits, so that globals can stand at the
+    /// end of one.
+    pub wide_offsets: bool,
+    /// Programs are compiled to native code.
+    pub jit: bool,
+    /// Native code can call kfuncs.
+    pub kfunc_calls: bool,
+    /// Native code can call kfuncs at any distance (`bpf_jit_supports_far_kfunc_call`).
+    pub far_kfunc_calls: bool,
+    /// Native code can throw exceptions.
+    pub exceptions: bool,
+    /// Native code can use arenas.
+    pub arena: bool,
+    /// Native code can give programs a stack of their own.
+    pub private_stack: bool,
+    /// The processor handles unaligned accesses
+    /// (`CONFIG_HAVE_EFFICIENT_UNALIGNED_ACCESS`).
+    pub unaligned_access: bool,
+}
+
+impl Features {
+    /// Linux 6.18 on x86-64.
+    pub const LINUX_6_18: Features = Features {
+        cookies: true,
+        syscall_wrapper: true,
+        uprobe_multi: true,
+        wide_offsets: false,
+        jit: true,
+        kfunc_calls: true,
+        far_kfunc_calls: true,
+        exceptions: true,
+        arena: true,
+        private_stack: true,
+        unaligned_access: true,
+    };
+}
+
+/// Capabilities of the caller of bpf(2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Privileges {
+    /// CAP_BPF.
+    pub bpf: bool,
+    /// CAP_PERFMON.
+    pub perfmon: bool,
+    /// CAP_NET_ADMIN.
+    pub net_admin: bool,
+    /// CAP_SYS_ADMIN, which implies the others for bpf(2).
+    pub sys_admin: bool,
+}
+
+impl Privileges {
+    /// Those of root.
+    pub const ALL: Privileges = Privileges {
+        bpf: true,
+        perfmon: true,
+        net_admin: true,
+        sys_admin: true,
+    };
+    /// None.
+    pub const NONE: Privileges = Privileges {
+        bpf: false,
+        perfmon: false,
+        net_admin: false,
+        sys_admin: false,
+    };
+
+    /// True for CAP_BPF or CAP_SYS_ADMIN.
+    pub const fn has_bpf(self) -> bool {
+        self.bpf || self.sys_admin
+    }
+
+    /// True for CAP_PERFMON or CAP_SYS_ADMIN.
+    pub const fn has_perfmon(self) -> bool {
+        self.perfmon || self.sys_admin
+    }
+
+    /// True for CAP_NET_ADMIN or CAP_SYS_ADMIN.
+    pub const fn has_net_admin(self) -> bool {
+        self.net_admin || self.sys_admin
+    }
+}
+
+/// Mitigations of speculative execution that the verifier applies to callers without
+/// CAP_PERFMON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mitigations {
+    /// Spectre variant 1: speculative paths are verified.
+    pub spectre_v1: bool,
+    /// Spectre variant 4: stores to the stack are followed by barriers.
+    pub spectre_v4: bool,
+}
+
+impl Mitigations {
+    /// Both.
+    pub const ON: Mitigations = Mitigations {
+        spectre_v1: true,
+        spectre_v4: true,
+    };
+    /// Neither (`mitigations=off`).
+    pub const OFF: Mitigations = Mitigations {
+        spectre_v1: false,
+        spectre_v4: false,
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn releases_are_versions() {
+        let code = |text: &str| text.parse::<KernelVersion>().map(KernelVersion::code).ok();
+        assert_eq!(code("6.18.44-foo"), Some(0x06122c));
+        assert_eq!(code("6.18-rc1"), Some(0x061200));
+        assert_eq!(code("5.4.300"), Some(0x0504ff));
+        assert_eq!(code("6.1.0+"), Some(0x060100));
+        for text in ["", "6", "6.x.1", "x", "700.1", ".1"] {
+            assert_eq!(code(text), None, "{text}");
+        }
+        let version = KernelVersion::from_code(0x06122c);
+        assert_eq!(version.to_string(), "6.18.44");
+    }
+}

@@ -1,0 +1,442 @@
+//! The kernel that answers are given for: version, BTF of vmlinux and modules,
+//! configuration, symbols, features, privileges, mitigations, limits, each with its
+//! source.
+//!
+//! A [`Kernel`] is a value that is passed in; nothing here is global, and nothing is
+//! looked up. It is put together by whoever knows: the crate `profile` (built in),
+//! `sys` (the running kernel), the command (files and options). What nobody says is
+//! assumed, and [`Kernel::assumptions`] names it.
+//!
+//! Cloning shares the data; it costs some reference counts.
+
+mod config;
+mod facts;
+mod symbols;
+
+use std::fmt;
+use std::sync::{Arc, LazyLock};
+
+use btf::Btf;
+
+use crate::registry::Registry;
+
+pub use config::KernelConfig;
+pub use facts::{Features, KernelVersion, Mitigations, Privileges};
+pub use symbols::{SymbolAddress, SymbolTable, Symbols};
+
+/// The kernel that an answer is given for.
+#[derive(Clone)]
+pub struct Kernel {
+    name: String,
+    version: Fact<Option<KernelVersion>>,
+    btf: Fact<Option<Arc<Btf<'static>>>>,
+    core_btf: Option<Arc<Btf<'static>>>,
+    modules: Fact<Vec<Module>>,
+    config: Fact<Option<Arc<KernelConfig>>>,
+    symbols: Fact<Option<Symbols>>,
+    features: Fact<Features>,
+    privileges: Fact<Privileges>,
+    mitigations: Fact<Mitigations>,
+    page_size: Fact<u32>,
+    cpus: Fact<u32>,
+    registry: Fact<Option<LazyRegistry>>,
+}
+
+/// A registry, made when it is asked for.
+type LazyRegistry = Arc<LazyLock<Registry, Box<dyn FnOnce() -> Registry + Send>>>;
+
+/// A value and where it comes from.
+#[derive(Clone, Debug)]
+struct Fact<T> {
+    value: T,
+    source: Source,
+}
+
+impl<T> Fact<T> {
+    fn assumed(value: T) -> Fact<T> {
+        Fact {
+            value,
+            source: Source::Assumed,
+        }
+    }
+}
+
+/// Where a fact about a kernel comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Data of this name that are built into Beebox.
+    BuiltIn(&'static str),
+    /// The kernel that runs here.
+    Running,
+    /// A file.
+    File(String),
+    /// Stated by the caller.
+    Given,
+    /// Stated by nobody.
+    Assumed,
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Source::BuiltIn(name) => write!(f, "built in ({name})"),
+            Source::Running => f.write_str("running kernel"),
+            Source::File(path) => f.write_str(path),
+            Source::Given => f.write_str("given"),
+            Source::Assumed => f.write_str("assumed"),
+        }
+    }
+}
+
+/// A part of the description of a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum KernelField {
+    /// The version.
+    Version,
+    /// The BTF of vmlinux.
+    Btf,
+    /// The modules and their BTF.
+    Modules,
+    /// The configuration.
+    Config,
+    /// The symbols.
+    Symbols,
+    /// The named features.
+    Features,
+    /// The privileges of the caller of bpf(2).
+    Privileges,
+    /// The mitigations of speculative execution.
+    Mitigations,
+    /// Bytes of a page.
+    PageSize,
+    /// The CPUs.
+    Cpus,
+    /// The helpers, contexts, kfuncs and limits.
+    Registry,
+}
+
+impl KernelField {
+    /// Every field.
+    pub const ALL: [KernelField; 11] = [
+        KernelField::Version,
+        KernelField::Btf,
+        KernelField::Modules,
+        KernelField::Config,
+        KernelField::Symbols,
+        KernelField::Features,
+        KernelField::Privileges,
+        KernelField::Mitigations,
+        KernelField::PageSize,
+        KernelField::Cpus,
+        KernelField::Registry,
+    ];
+
+    /// Name in messages.
+    pub const fn name(self) -> &'static str {
+        match self {
+            KernelField::Version => "version",
+            KernelField::Btf => "BTF",
+            KernelField::Modules => "modules",
+            KernelField::Config => "configuration",
+            KernelField::Symbols => "symbols",
+            KernelField::Features => "features",
+            KernelField::Privileges => "privileges",
+            KernelField::Mitigations => "mitigations",
+            KernelField::PageSize => "page size",
+            KernelField::Cpus => "CPUs",
+            KernelField::Registry => "helpers and contexts",
+        }
+    }
+}
+
+/// A module of a kernel.
+#[derive(Clone, Debug)]
+pub struct Module {
+    /// Its name.
+    pub name: String,
+    /// Its BTF, on top of that of vmlinux.
+    pub btf: Arc<Btf<'static>>,
+}
+
+/// Defines the setter that states a field and its source.
+macro_rules! setters {
+    ($($(#[$doc:meta])* $setter:ident: $field:ident = $value:ident: $ty:ty => $stored:expr;)*) => {
+        impl Kernel {
+            $($(#[$doc])*
+            #[must_use]
+            pub fn $setter(mut self, $value: $ty, source: Source) -> Kernel {
+                self.$field = Fact { value: $stored, source };
+                self
+            })*
+        }
+    };
+}
+
+setters! {
+    /// States the version.
+    with_version: version = version: KernelVersion => Some(version);
+    /// States the BTF of vmlinux.
+    with_btf: btf = btf: Arc<Btf<'static>> => Some(btf);
+    /// States the modules, in the order in which they are numbered.
+    with_modules: modules = modules: Vec<Module> => modules;
+    /// States the configuration.
+    with_config: config = config: KernelConfig => Some(Arc::new(config));
+    /// States the symbols.
+    with_symbols: symbols = symbols: Symbols => Some(symbols);
+    /// States the features.
+    with_features: features = features: Features => features;
+    /// States the privileges of the caller of bpf(2).
+    with_privileges: privileges = privileges: Privileges => privileges;
+    /// States the mitigations of speculative execution.
+    with_mitigations: mitigations = mitigations: Mitigations => mitigations;
+    /// States the bytes of a page.
+    with_page_size: page_size = size: u32 => size;
+    /// States how many CPUs the kernel may have.
+    with_cpus: cpus = cpus: u32 => cpus;
+    /// States the helpers, contexts, kfuncs and limits; the registry is made when it is
+    /// asked for.
+    with_registry: registry = make: Box<dyn FnOnce() -> Registry + Send> =>
+        Some(Arc::new(LazyLock::new(make)));
+}
+
+impl Kernel {
+    /// A kernel of this name of which nothing else is stated: features, privileges and
+    /// page size are assumed to be those of Linux 6.18 on x86-64, used by root.
+    pub fn new(name: impl Into<String>) -> Kernel {
+        Kernel {
+            name: name.into(),
+            version: Fact::assumed(None),
+            btf: Fact::assumed(None),
+            core_btf: None,
+            modules: Fact::assumed(Vec::new()),
+            config: Fact::assumed(None),
+            symbols: Fact::assumed(None),
+            features: Fact::assumed(Features::LINUX_6_18),
+            privileges: Fact::assumed(Privileges::ALL),
+            mitigations: Fact::assumed(Mitigations::ON),
+            page_size: Fact::assumed(4096),
+            cpus: Fact::assumed(0),
+            registry: Fact::assumed(None),
+        }
+    }
+
+    /// The same facts, each assumed, for a kernel of another name of which they are not
+    /// known.
+    #[must_use]
+    pub fn assumed_for(mut self, name: impl Into<String>) -> Kernel {
+        self.name = name.into();
+        let sources = [
+            &mut self.version.source,
+            &mut self.btf.source,
+            &mut self.modules.source,
+            &mut self.config.source,
+            &mut self.symbols.source,
+            &mut self.features.source,
+            &mut self.privileges.source,
+            &mut self.mitigations.source,
+            &mut self.page_size.source,
+            &mut self.cpus.source,
+            &mut self.registry.source,
+        ];
+        for source in sources {
+            *source = Source::Assumed;
+        }
+        self
+    }
+
+    /// Changes the name.
+    #[must_use]
+    pub fn with_name(mut self, name: impl Into<String>) -> Kernel {
+        self.name = name.into();
+        self
+    }
+
+    /// States BTF that CO-RE relocations go by in place of the kernel's own and its
+    /// modules'.
+    #[must_use]
+    pub fn with_core_btf(mut self, btf: Arc<Btf<'static>>) -> Kernel {
+        self.core_btf = Some(btf);
+        self
+    }
+
+    /// Name in messages.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Version.
+    pub fn version(&self) -> Option<KernelVersion> {
+        self.version.value
+    }
+
+    /// Version as `LINUX_VERSION_CODE`; 0 if it is unknown.
+    pub fn version_code(&self) -> u32 {
+        self.version.value.map_or(0, KernelVersion::code)
+    }
+
+    /// BTF of vmlinux.
+    pub fn btf(&self) -> Option<&Arc<Btf<'static>>> {
+        self.btf.value.as_ref()
+    }
+
+    /// BTF that CO-RE relocations go by in place of the kernel's own.
+    pub fn core_btf(&self) -> Option<&Arc<Btf<'static>>> {
+        self.core_btf.as_ref()
+    }
+
+    /// Modules; module number n is entry n - 1.
+    pub fn modules(&self) -> &[Module] {
+        &self.modules.value
+    }
+
+    /// Configuration.
+    pub fn config(&self) -> Option<&KernelConfig> {
+        self.config.value.as_deref()
+    }
+
+    /// Symbols.
+    pub fn symbols(&self) -> Option<&Symbols> {
+        self.symbols.value.as_ref()
+    }
+
+    /// Named features.
+    pub fn features(&self) -> Features {
+        self.features.value
+    }
+
+    /// Privileges of the caller of bpf(2).
+    pub fn privileges(&self) -> Privileges {
+        self.privileges.value
+    }
+
+    /// Mitigations of speculative execution.
+    pub fn mitigations(&self) -> Mitigations {
+        self.mitigations.value
+    }
+
+    /// Bytes of a page.
+    pub fn page_size(&self) -> u32 {
+        self.page_size.value
+    }
+
+    /// How many CPUs it may have; 0 if that is unknown.
+    pub fn cpus(&self) -> u32 {
+        self.cpus.value
+    }
+
+    /// Helpers, contexts, kfuncs and limits.
+    pub fn registry(&self) -> Option<&Registry> {
+        self.registry.value.as_ref().map(|registry| &***registry)
+    }
+
+    /// Where a field comes from.
+    pub fn source(&self, field: KernelField) -> &Source {
+        match field {
+            KernelField::Version => &self.version.source,
+            KernelField::Btf => &self.btf.source,
+            KernelField::Modules => &self.modules.source,
+            KernelField::Config => &self.config.source,
+            KernelField::Symbols => &self.symbols.source,
+            KernelField::Features => &self.features.source,
+            KernelField::Privileges => &self.privileges.source,
+            KernelField::Mitigations => &self.mitigations.source,
+            KernelField::PageSize => &self.page_size.source,
+            KernelField::Cpus => &self.cpus.source,
+            KernelField::Registry => &self.registry.source,
+        }
+    }
+
+    /// True if something is stated or assumed of a field: no BTF, for example, is
+    /// nothing to assume.
+    fn has(&self, field: KernelField) -> bool {
+        match field {
+            KernelField::Version => self.version.value.is_some(),
+            KernelField::Btf => self.btf.value.is_some(),
+            KernelField::Config => self.config.value.is_some(),
+            KernelField::Symbols => self.symbols.value.is_some(),
+            KernelField::Registry => self.registry.value.is_some(),
+            KernelField::Modules
+            | KernelField::Features
+            | KernelField::Privileges
+            | KernelField::Mitigations
+            | KernelField::PageSize
+            | KernelField::Cpus => true,
+        }
+    }
+
+    /// The fields whose values nobody stated.
+    pub fn assumptions(&self) -> impl Iterator<Item = KernelField> + '_ {
+        KernelField::ALL
+            .into_iter()
+            .filter(|&field| self.has(field) && *self.source(field) == Source::Assumed)
+    }
+
+    /// Parts of Linux that BPF programs use and that the configuration leaves out.
+    /// Empty if the configuration is unknown.
+    pub fn left_out(&self) -> impl Iterator<Item = &'static str> + '_ {
+        const PARTS: &[(&str, &str)] = &[
+            ("CONFIG_MODULES", "modules"),
+            ("CONFIG_KPROBES", "kprobes"),
+            ("CONFIG_DYNAMIC_FTRACE", "ftrace"),
+            ("CONFIG_BPF_LSM", "BPF LSM"),
+            ("CONFIG_SCHED_CLASS_EXT", "sched_ext"),
+            ("CONFIG_HID_BPF", "HID-BPF"),
+            ("CONFIG_NET_SCH_BPF", "BPF qdisc"),
+            ("CONFIG_BPF_LIRC_MODE2", "lirc"),
+        ];
+        let config = self.config();
+        let is_missing = move |option: &str| config.is_some_and(|config| !config.is_set(option));
+        PARTS
+            .iter()
+            .filter(move |(option, _)| is_missing(option))
+            .map(|&(_, part)| part)
+    }
+}
+
+impl Default for Kernel {
+    fn default() -> Kernel {
+        Kernel::new("unknown kernel")
+    }
+}
+
+impl fmt::Debug for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Kernel")
+            .field("name", &self.name)
+            .field("version", &self.version)
+            .field("btf", &self.btf)
+            .field("features", &self.features)
+            .field("privileges", &self.privileges)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_states_is_named() {
+        let config = KernelConfig::new("CONFIG_MODULES=y\nCONFIG_KPROBES=m\n");
+        let kernel = Kernel::new("a kernel")
+            .with_config(config, Source::File("config".into()))
+            .with_version(KernelVersion::new(5, 15, 3), Source::Given);
+        let assumed: Vec<_> = kernel.assumptions().map(KernelField::name).collect();
+        let expected = [
+            "modules",
+            "features",
+            "privileges",
+            "mitigations",
+            "page size",
+            "CPUs",
+        ];
+        assert_eq!(assumed, expected);
+        assert_eq!(kernel.version_code(), 0x050f03);
+        let left_out: Vec<_> = kernel.left_out().take(2).collect();
+        assert_eq!(left_out, ["ftrace", "BPF LSM"]);
+        assert_eq!(Kernel::default().left_out().count(), 0);
+        let other = kernel.assumed_for("another");
+        assert_eq!(other.assumptions().count(), 8);
+        assert_eq!(other.version_code(), 0x050f03);
+    }
+}
