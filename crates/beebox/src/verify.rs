@@ -9,8 +9,9 @@
 use std::borrow::Cow;
 
 use btf::{Btf, Kind, Shape};
-use object::{Error, Object, OpenOptions, Problem, ProgramId, Target};
+use object::{Error, Object, OpenOptions, Problem, ProgramId};
 use program::Program;
+use spec::Kernel;
 use spec::maps::MapKind;
 use spec::programs::{LoadFlags, ProgramType};
 
@@ -47,7 +48,7 @@ pub struct Loaded {
 pub fn load_each(
     file: &[u8],
     name: &str,
-    target: &Target<'_>,
+    kernel: &Kernel,
     rules: LoadRules,
     choose: &dyn Fn(&str) -> bool,
     change: &dyn Fn(&mut Object<'_>),
@@ -60,7 +61,7 @@ pub fn load_each(
         .filter(|(_, code)| choose(&code.name.to_string()))
         .map(|(id, _)| id)
         .collect();
-    let load = |object: &mut Object<'_>, id| load_one(object, id, target, rules);
+    let load = |object: &mut Object<'_>, id| load_one(object, id, kernel, rules);
     let mut all: Vec<Option<Loaded>> = wanted.iter().map(|&id| load(&mut object, id)).collect();
     if all.iter().flatten().any(is_missing_extern) {
         let mut file = file.to_vec();
@@ -124,7 +125,7 @@ fn is_missing_extern(loaded: &Loaded) -> bool {
 fn load_one(
     object: &mut Object<'_>,
     id: ProgramId,
-    target: &Target<'_>,
+    kernel: &Kernel,
     rules: LoadRules,
 ) -> Option<Loaded> {
     let start = {
@@ -136,7 +137,7 @@ fn load_one(
     let name = code.name.to_string();
     let section = code.section_name.to_string();
     let kind = code.kind;
-    let program = object.link(target).and_then(|mut linked| {
+    let program = object.link(kernel).and_then(|mut linked| {
         if let Some(unloadable) = linked.unloadable.pop() {
             return Err(unloadable.error);
         }

@@ -14,7 +14,8 @@ use jit::{Draft, Features, Options};
 use lower::Lowered;
 
 use crate::answer::{Answer, Failure};
-use crate::object_input::{ObjectFile, TargetArgs};
+use crate::kernel_input::KernelArgs;
+use crate::object_input::ObjectFile;
 use crate::program_input::{ProgramInput, check_program};
 use crate::program_output::{Format, format_program, write_output};
 
@@ -74,7 +75,7 @@ pub(crate) struct Args {
     source: bool,
 
     #[command(flatten)]
-    target: TargetArgs,
+    kernel: KernelArgs,
 
     /// The processor that the native code is for
     #[arg(long, value_name = "NAME", default_value = "this", requires = "jit")]
@@ -144,7 +145,7 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
     {
         return show_object(&file, &args);
     }
-    if !args.programs.is_empty() || args.source || args.target.is_given() {
+    if !args.programs.is_empty() || args.source || args.kernel.is_given() {
         return Err(
             Failure::new("only objects have named programs and source lines")
                 .within(args.input.name()),
@@ -170,7 +171,7 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
 
 /// The programs of an object; the answer is no if one of them can't be linked.
 fn show_object(file: &ObjectFile, args: &Args) -> Result<Answer, Failure> {
-    let kernel = args.target.read()?;
+    let kernel = args.kernel.read()?;
     let options = args.processor.options();
     let view = object::View {
         format: args.format,

@@ -11,6 +11,7 @@ mod conformance;
 mod dis;
 mod file_hint;
 mod filter;
+mod kernel_input;
 mod link;
 mod object_input;
 mod program_input;

@@ -1,15 +1,14 @@
-//! Objects on the command line, and the kernels that they are linked for.
+//! Objects on the command line.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use beebox::object::{Blame, Error, Object, OpenOptions, Target};
-use btf::Btf;
-use profile::Profile;
+use beebox::Kernel;
+use beebox::object::{Blame, Error, Object, OpenOptions};
 
 use crate::answer::Failure;
-use crate::btf::Types;
+use crate::kernel_input::built_in_hint;
 use crate::program_input::{name, read_at_most};
 
 /// Bytes of the largest object that is read.
@@ -57,12 +56,13 @@ impl ObjectFile {
             name: Some(&name),
             ..OpenOptions::default()
         };
-        Object::open_with(&self.bytes, &options).map_err(refused)
+        Object::open_with(&self.bytes, &options).map_err(|error| refused(error, None))
     }
 }
 
-/// A refusal for people, with the source line that it is about.
-pub(crate) fn refused(error: Error) -> Failure {
+/// A refusal for people, with the source line that it is about. What the kernel lacks
+/// depends on the kernel that was linked for.
+pub(crate) fn refused(error: Error, kernel: Option<&Kernel>) -> Failure {
     let failure = Failure::new(&error);
     let failure = match &error.place().line {
         Some(line) if !line.text.trim().is_empty() => {
@@ -72,70 +72,10 @@ pub(crate) fn refused(error: Error) -> Failure {
     };
     match error.blame() {
         Blame::Beebox => failure.hint("Linux's loader takes it; this is a gap of beebox"),
-        Blame::Target => failure.hint("--btf FILE links for another kernel"),
+        Blame::Target => match kernel.and_then(built_in_hint) {
+            Some(hint) => failure.hint(hint),
+            None => failure.hint("--kernel running or --kernel FILE links for another kernel"),
+        },
         Blame::File | Blame::User => failure,
-    }
-}
-
-/// The kernel that programs are linked for.
-#[derive(clap::Args)]
-pub(crate) struct TargetArgs {
-    /// The kernel's types: BTF as in /sys/kernel/btf/vmlinux, or a kernel image;
-    /// Linux 6.18's if left out
-    #[arg(long, value_name = "FILE")]
-    btf: Option<PathBuf>,
-
-    /// The kernel's configuration, lines of CONFIG_NAME=value
-    #[arg(long, value_name = "FILE")]
-    kconfig: Option<PathBuf>,
-}
-
-/// A kernel to link for.
-pub(crate) struct Kernel {
-    /// What messages call it.
-    pub(crate) name: String,
-    profile: Profile,
-    /// Types in place of the profile's.
-    types: Option<Btf<'static>>,
-    /// A configuration in place of the profile's.
-    config: Option<String>,
-}
-
-impl TargetArgs {
-    /// Was a kernel named?
-    pub(crate) fn is_given(&self) -> bool {
-        self.btf.is_some() || self.kconfig.is_some()
-    }
-
-    pub(crate) fn read(&self) -> Result<Kernel, Failure> {
-        let types = self.btf.as_deref().map(Types::read).transpose()?;
-        let named = self.btf.as_deref().map(|path| path.display().to_string());
-        let config = self.kconfig.as_deref().map(|path| {
-            let failed = |error| Failure::of_file(path, &error);
-            fs::read_to_string(path).map_err(failed)
-        });
-        Ok(Kernel {
-            name: named.unwrap_or_else(|| "Linux 6.18".to_owned()),
-            profile: Profile::linux_6_18(),
-            types: types.map(|types| types.btf),
-            config: config.transpose()?,
-        })
-    }
-}
-
-impl Kernel {
-    /// Its types.
-    pub(crate) fn types(&self) -> &Btf<'static> {
-        self.types.as_ref().unwrap_or(self.profile.types())
-    }
-
-    pub(crate) fn target(&self) -> Target<'_> {
-        Target {
-            types: Some(self.types.as_ref().unwrap_or(self.profile.types())),
-            config: Some(self.config.as_deref().unwrap_or(self.profile.config())),
-            version: self.profile.version(),
-            page_size: 4096,
-            ..Target::default()
-        }
     }
 }

@@ -2,18 +2,19 @@
 
 use std::path::{Path, PathBuf};
 
-use report::object::{Shown, object_json, object_text};
+use report::object::{LinkedFor, Shown, object_json, object_text};
 
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
-use crate::object_input::{ObjectFile, TargetArgs};
+use crate::kernel_input::{FOR_LINKING, KernelArgs, assumed};
+use crate::object_input::ObjectFile;
 use crate::program_output::{json, print, write_output};
 
 /// Show what a BPF object contains and which kernels it needs
 ///
 /// Programs, maps, what it expects of the kernel, what it asks about the kernel's
 /// types, and the oldest release of Linux that has all that it uses. Nothing is
-/// loaded, and no kernel is needed. With --btf or --link the programs are also
+/// loaded, and no kernel is needed. With --kernel or --link the programs are also
 /// linked, and what is missing is listed.
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -27,19 +28,19 @@ Exit codes: 0 shown, 1 shown, and a program can't be linked, 2 could not answer.
 Examples:
   beebox show prog.bpf.o
   beebox show prog.bpf.o --all                      leave nothing out
-  beebox show prog.bpf.o --btf vmlinux-5.15.btf     does it fit that kernel?
+  beebox show prog.bpf.o --kernel vmlinux-5.15.btf  does it fit that kernel?
   beebox show prog.bpf.o --format json | jq '.needs[] | select(.linux == \"6.9\")'")]
 pub(crate) struct Args {
     /// The object; `-` is standard input
     #[arg(value_name = "FILE.o")]
     file: PathBuf,
 
-    /// Link the programs for Linux 6.18, or the kernel that --btf says
+    /// Link the programs for Linux 6.18, or the kernel that --kernel names
     #[arg(long)]
     link: bool,
 
     #[command(flatten)]
-    target: TargetArgs,
+    kernel: KernelArgs,
 
     /// Leave nothing out
     #[arg(long)]
@@ -53,14 +54,14 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     let file = ObjectFile::read(&args.file)?;
     let mut object = file.open()?;
     let overview = object.overview();
-    let kernel = match args.link || args.target.is_given() {
-        true => Some(args.target.read()?),
+    let kernel = match args.link || args.kernel.is_given() {
+        true => Some(args.kernel.read()?),
         false => None,
     };
     let loaded: Vec<_> = object.autoloaded().collect();
     let trial = kernel
         .as_ref()
-        .map(|kernel| object.try_link(&loaded, &kernel.target()));
+        .map(|kernel| object.try_link(&loaded, kernel));
     let answer = match &trial {
         Some(trial)
             if trial
@@ -72,13 +73,16 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         }
         _ => Answer::Yes,
     };
-    let names = kernel.as_ref().map(|kernel| kernel.name.as_str());
+    let linked_for = kernel.as_ref().map(|kernel| LinkedFor {
+        kernel,
+        assumed: assumed(kernel, FOR_LINKING),
+    });
     let shown = Shown {
         file: base(&args.file),
         size: file.len(),
         object: &object,
         overview: &overview,
-        trial: names.zip(trial.as_ref()),
+        trial: linked_for.as_ref().zip(trial.as_ref()),
         all: args.all,
     };
     match args.format.format() {

@@ -12,7 +12,7 @@ use ::spec::programs::LoadFlags;
 use beebox::verifier::Options;
 
 use crate::answer::{Answer, Failure};
-use crate::object_input::TargetArgs;
+use crate::kernel_input::KernelArgs;
 use crate::program_output::{print, write_output};
 use row::{Row, Verdict};
 use spec::{Emit, Filters};
@@ -47,11 +47,7 @@ pub(crate) struct Args {
     prog: Vec<String>,
 
     #[command(flatten)]
-    target: TargetArgs,
-
-    /// Verify for the running kernel's types, configuration and symbols
-    #[arg(long)]
-    running: bool,
+    kernel: KernelArgs,
 
     /// Bits of the kernel's log level: 1 the path that leads to the refusal, 2 every
     /// instruction, 4 statistics
@@ -175,7 +171,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             globals: run::globals(&args.globals)?,
             threads: args.jobs.max(1),
         };
-        let results = run::verify(&job, &args.target, args.running)?;
+        let results = run::verify(&job, &args.kernel.read()?)?;
         failures = results.failures;
         results.rows
     };

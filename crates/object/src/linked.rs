@@ -302,7 +302,11 @@ impl Finishing<'_, '_> {
             .externs(self.externs.clone())
             .modules(self.modules.clone())
             .license(self.license.clone())
-            .kernel_version(self.object.kernel_version.unwrap_or(self.kernel.version_code()))
+            .kernel_version(
+                self.object
+                    .kernel_version
+                    .unwrap_or(self.kernel.version_code()),
+            )
             .build()
             .map_err(|fault| located(ProgramFault(fault).into()))?;
         self.programs.push(LinkedProgram {

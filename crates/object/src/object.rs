@@ -15,8 +15,8 @@ use crate::programs::{Code, Codes, ProgramId};
 use crate::relocate::info::Info;
 use crate::relocate::patches::{Patches, Reader};
 use crate::sections::{Role, Sections};
-use spec::Kernel;
 use crate::types::read_types;
+use spec::Kernel;
 
 /// The longest licence, in bytes.
 const LONGEST_LICENSE: usize = 63;

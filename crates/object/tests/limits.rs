@@ -1,9 +1,12 @@
 //! What a few bytes could ask for has an end: objects made by hand whose programs
 //! would be far larger than their file.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use beebox_object::{Blame, Error, Object, Problem, RelocationFault, Target};
+use beebox_object::{Blame, Error, Object, Problem, RelocationFault};
+use spec::Kernel;
+use spec::kernel::Source;
 
 /// A section: name, type, flags, link, info, bytes of an entry, bytes.
 type Section = (&'static str, u32, u64, u32, u32, u64, Vec<u8>);
@@ -84,7 +87,7 @@ fn names_of_sections() -> Section {
 
 fn link(file: &[u8]) -> Result<usize, Error> {
     let object = Object::open(file)?;
-    Ok(object.link(&Target::default())?.programs.len())
+    Ok(object.link(&Kernel::default())?.programs.len())
 }
 
 fn check_too_large(file: &[u8]) {
@@ -188,11 +191,8 @@ fn asking(programs: u32, questions: u32) -> Vec<u8> {
 #[test]
 fn relocations_of_types_in_any_order_take_linear_time() {
     let kernel = types("\0int\0");
-    let kernel = btf::Btf::parse(&kernel).expect("the types are valid");
-    let target = Target {
-        types: Some(&kernel),
-        ..Target::default()
-    };
+    let kernel = btf::Btf::parse(kernel).expect("the types are valid");
+    let target = Kernel::default().with_btf(Arc::new(kernel), Source::Given);
     let file = asking(40_000, 160_000);
     let object = Object::open(&file).expect("the object is valid");
     let began = Instant::now();

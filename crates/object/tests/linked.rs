@@ -7,11 +7,12 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use beebox_object::{
-    Error, Features, LinkedProgram, Object, OpenOptions, Referent, SymbolAddress, Target,
-};
+use beebox_object::{Error, LinkedProgram, Object, OpenOptions, Referent};
 use program::InitialContents;
+use spec::Kernel;
+use spec::kernel::{Features, KernelConfig, KernelVersion, Source, SymbolAddress, Symbols};
 
 fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/objects")
@@ -35,19 +36,18 @@ fn linked(name: &str, kernel: &str, features: Features) -> String {
     let mut object = open(name, &file).expect(name);
     object.set_autoload(|_| true);
     let kernel = Object::open(&kernel).expect("a kernel");
-    let symbols = |name: &str| match name {
+    let types = kernel.types().expect("types").to_owned();
+    let symbols = Symbols::new(|name| match name {
         "symbol" => SymbolAddress::At(0xffff_ffff_8123_4567),
         _ => SymbolAddress::Missing,
-    };
-    let target = Target {
-        types: kernel.types(),
-        symbols: Some(&symbols),
-        config: Some("CONFIG_HZ=250\n# CONFIG_NO is not set\n"),
-        version: 0x06_12_00,
-        page_size: 4096,
-        features,
-        ..Target::default()
-    };
+    });
+    let config = KernelConfig::new("CONFIG_HZ=250\n# CONFIG_NO is not set\n");
+    let target = Kernel::new("test")
+        .with_btf(Arc::new(types), Source::Given)
+        .with_symbols(symbols, Source::Given)
+        .with_config(config, Source::Given)
+        .with_version(KernelVersion::from_code(0x06_12_00), Source::Given)
+        .with_features(features, Source::Given);
     let linked = object.link(&target).expect(name);
     let mut text = String::new();
     for program in &linked.programs {
@@ -185,7 +185,7 @@ fn what_is_refused_says_what_where_and_whose_fault() {
 
 #[test]
 fn without_the_kernels_types_only_what_needs_them_is_refused() {
-    let target = Target::default();
+    let target = Kernel::default();
     let file = bytes("calls.o");
     let object = open("calls.o", &file).unwrap();
     assert_eq!(object.link(&target).unwrap().programs.len(), 3);
@@ -209,10 +209,7 @@ fn has_extension(file: &Path, wanted: &[&str]) -> bool {
 
 #[test]
 fn damaged_objects_are_refused_or_linked_but_nothing_breaks() {
-    let target = Target {
-        page_size: 4096,
-        ..Target::default()
-    };
+    let target = Kernel::default();
     let mut random = 0x9e37_79b9_7f4a_7c15u64;
     let mut below = |limit: usize| {
         random = random

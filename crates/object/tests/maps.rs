@@ -7,12 +7,15 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use beebox_object::externs::ExternFault;
 use beebox_object::maps::{LinkedMap, MapFault, StructOpsFault};
-use beebox_object::{Error, Features, Linked, Object, OpenOptions, Problem, SymbolAddress, Target};
+use beebox_object::{Error, Linked, Object, OpenOptions, Problem};
 use btf::{Btf, Builder, Kind, Linkage, Member, Shape, StrOffset, TypeId};
 use program::{Entry, ExternResolution, InitialContents, MapDef};
+use spec::Kernel;
+use spec::kernel::{Features, KernelConfig, KernelVersion, Source, SymbolAddress, Symbols};
 use spec::maps::{MapFlags, MapKind};
 
 const CONFIG: &str = "\
@@ -36,11 +39,11 @@ fn everything() -> Vec<u8> {
     fs::read(file("everything.o")).expect("a committed object")
 }
 
-fn kernel() -> Btf<'static> {
+fn kernel() -> Arc<Btf<'static>> {
     let bytes = fs::read(file("kernel.o")).expect("a committed object");
     let object = Object::open(&bytes).expect("a kernel");
     let types = object.types().expect("types").as_bytes();
-    Btf::parse(types.to_vec()).expect("types")
+    Arc::new(Btf::parse(types.to_vec()).expect("types"))
 }
 
 fn open(bytes: &[u8]) -> Object<'_> {
@@ -58,16 +61,13 @@ fn symbols(name: &str) -> SymbolAddress {
     }
 }
 
-fn target<'t>(types: &'t Btf<'t>) -> Target<'t> {
-    Target {
-        types: Some(types),
-        config: Some(CONFIG),
-        symbols: Some(&symbols),
-        version: 6 << 16 | 18 << 8 | 44,
-        cpus: 2,
-        features: Features::LINUX_6_18,
-        ..Target::default()
-    }
+fn target(btf: &Arc<Btf<'static>>) -> Kernel {
+    Kernel::new("test")
+        .with_btf(btf.clone(), Source::Given)
+        .with_config(KernelConfig::new(CONFIG), Source::Given)
+        .with_symbols(Symbols::new(symbols), Source::Given)
+        .with_version(KernelVersion::new(6, 18, 44), Source::Given)
+        .with_cpus(2, Source::Given)
 }
 
 fn link(object: &Object<'_>) -> Result<Linked, Error> {
@@ -246,7 +246,7 @@ fn programs_are_loaded_with_the_tables_that_have_them() {
 
 /// The kernel with its table made anew from these members: a name, and the name
 /// of an integer type or none for a pointer to functions.
-fn other_kernel(members: &[(&str, Option<&str>)]) -> Btf<'static> {
+fn other_kernel(members: &[(&str, Option<&str>)]) -> Arc<Btf<'static>> {
     let kernel = kernel();
     let table = kernel.find(Kind::Struct, "machine_ops").unwrap();
     let function = table.as_composite().unwrap().member(2).unwrap().ty;
@@ -272,7 +272,7 @@ fn other_kernel(members: &[(&str, Option<&str>)]) -> Btf<'static> {
         .position(|bytes| bytes == holder)
         .unwrap();
     renamed[at + 1] = b'B';
-    let kernel = Btf::parse(renamed).unwrap();
+    let kernel = Arc::new(Btf::parse(renamed).unwrap());
     builder = Builder::with_types_of(&kernel);
     let listed: Vec<Member> = members
         .iter()
@@ -296,7 +296,7 @@ fn other_kernel(members: &[(&str, Option<&str>)]) -> Btf<'static> {
     };
     let name = builder.string("bpf_struct_ops_machine_ops");
     builder.composite(Kind::Struct, name, size, &[data]);
-    Btf::parse(builder.finish()).unwrap()
+    Arc::new(Btf::parse(builder.finish()).unwrap())
 }
 
 #[test]
@@ -339,10 +339,8 @@ fn values_of_the_configuration_have_to_fit() {
     let bytes = everything();
     let kernel = kernel();
     let fault = |config: &str| {
-        let target = Target {
-            config: Some(config),
-            ..target(&kernel)
-        };
+        let config = KernelConfig::new(config);
+        let target = target(&kernel).with_config(config, Source::Given);
         extern_fault(open(&bytes).link(&target).unwrap_err())
     };
     let mismatch = |value: &str, needs| ExternFault::ConfigMismatch {
@@ -438,33 +436,29 @@ fn what_the_kernel_lacks_is_missed_unless_it_is_weak() {
     assert_eq!(found("flavoured___one"), typed(id(Kind::Func, "flavoured")));
     assert_eq!(found("CONFIG_WIDE"), ExternResolution::Kconfig);
 
-    let fault = |target: Target<'_>| extern_fault(object.link(&target).unwrap_err());
+    let fault = |target: Kernel| extern_fault(object.link(&target).unwrap_err());
     let nothing = |_: &str| SymbolAddress::Missing;
     let twice = |_: &str| SymbolAddress::Several(1, 2);
-    let with = |symbols| Target {
-        symbols: Some(symbols),
-        ..target(&kernel)
+    let with = |find: fn(&str) -> SymbolAddress| {
+        target(&kernel).with_symbols(Symbols::new(find), Source::Given)
     };
-    assert_eq!(fault(with(&nothing)), ExternFault::Unresolved);
+    assert_eq!(fault(with(nothing)), ExternFault::Unresolved);
     // A variable that has a symbol but no type gets a type that no kernel takes.
     let all = |_: &str| SymbolAddress::At(1);
-    let linked = object.link(&with(&all)).unwrap();
+    let linked = object.link(&with(all)).unwrap();
     let (id, _) = object.externs().named("absent_typed_symbol").unwrap();
     assert_eq!(linked.externs.get(id), typed(TypeId::VOID));
     assert_eq!(
-        fault(with(&twice)),
+        fault(with(twice)),
         ExternFault::Ambiguous {
             first: 1,
             second: 2
         }
     );
     let none = Builder::new().finish();
-    let none = Btf::parse(none).unwrap();
+    let none = Arc::new(Btf::parse(none).unwrap());
     assert_eq!(fault(target(&none)), ExternFault::Missing);
-    let unversioned = Target {
-        version: 0,
-        ..target(&kernel)
-    };
+    let unversioned = target(&kernel).with_version(KernelVersion::from_code(0), Source::Given);
     assert_eq!(fault(unversioned), ExternFault::NoVersion);
     assert_eq!(ExternFault::Unresolved.errno(), 3);
 }
@@ -589,10 +583,7 @@ fn globals_of_an_arena_stand_at_its_end_where_kernels_reach_so_far() {
             wide_offsets,
             ..Features::LINUX_6_18
         };
-        let target = Target {
-            features,
-            ..target(&kernel)
-        };
+        let target = target(&kernel).with_features(features, Source::Given);
         let linked = object.link(&target).unwrap();
         match linked.maps[object.maps().arena().unwrap().0 as usize]
             .def

@@ -5,13 +5,15 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use beebox_object::{Features, Object, Referent, SymbolAddress, Target};
+use beebox_object::{Object, Referent};
 use btf::Btf;
 use btf::ext::CoreKind;
 use isa::ebpf::RawInsn;
-use profile::Profile;
 use program::AttachTarget;
+use spec::Kernel;
+use spec::kernel::{Source, SymbolAddress, Symbols};
 
 /// Programs that may differ, in percent.
 const MOST_DIFFERENT: f64 = 0.1;
@@ -52,8 +54,8 @@ struct Outcome {
     rest: String,
 }
 
-fn outcome(object: &Object<'_>, target: &Target<'_>) -> Result<Outcome, String> {
-    let linked = object.link(target).map_err(|error| error.to_string())?;
+fn outcome(object: &Object<'_>, kernel: &Kernel) -> Result<Outcome, String> {
+    let linked = object.link(kernel).map_err(|error| error.to_string())?;
     if let Some(unloadable) = linked.unloadable.first() {
         return Err(unloadable.error.to_string());
     }
@@ -110,18 +112,10 @@ fn programs_link_for_the_profile_as_for_the_kernel() {
     let Some(paths) = oracle::found(what, objects()) else {
         return;
     };
-    let kernel = Btf::parse(kernel).unwrap();
-    let profile = Profile::linux_6_18();
-    let symbols = |_: &str| SymbolAddress::At(0xffff_ffff_8100_0000);
-    let stored = Target {
-        symbols: Some(&symbols),
-        ..Target::of_profile(&profile)
-    };
-    let running = Target {
-        types: Some(&kernel),
-        features: Features::LINUX_6_18,
-        ..stored
-    };
+    let symbols = Symbols::new(|_| SymbolAddress::At(0xffff_ffff_8100_0000));
+    let stored = profile::linux_6_18().with_symbols(symbols, Source::Given);
+    let types = Arc::new(Btf::parse(kernel).unwrap());
+    let running = stored.clone().with_btf(types, Source::Running);
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     let mut different = Vec::new();
     for path in &paths {

@@ -1,70 +1,58 @@
-//! Kernels to go: what objects ask of a kernel, kept for machines that have none of
-//! its files, or another.
+//! Built-in kernel profiles: what answers need of a kernel, for machines that have none
+//! of its files.
 //!
-//! A [`Profile`] holds the types that programs reach from their contexts, from
-//! tracepoints, hooks and kernel functions, and the kernel's configuration.
-//! `cargo xtask profile` takes them from a running kernel and says what is kept;
-//! docs/loading.md says how far that carries. The numbers of types are the
-//! profile's own.
+//! [`linux_6_18`] is a [`Kernel`] with the BTF that programs reach from their contexts,
+//! from tracepoints, hooks and kfuncs, the kernel's configuration, and the registry of
+//! helpers, contexts, kfuncs and map kinds. `cargo xtask profile` takes them from a
+//! running kernel and chooses what is kept; docs/loading.md says how far that carries.
+//! BTF ids are the profile's own.
 //!
-//! [`linux_6_18_registry`] is what the verifier must know beside types: helpers,
-//! contexts, kfuncs, map kinds, as the running kernel answered.
-//!
-//! A profile is packed in the program (some 500 KB) and unpacked when somebody asks,
-//! in a few milliseconds; whoever asks keeps it.
+//! A profile is packed in the program (some 500 KB). It is unpacked by each call of
+//! [`linux_6_18`], the registry when it is asked for.
 //!
 //! ```
-//! use beebox_profile::Profile;
+//! use beebox_profile::linux_6_18;
 //! use btf::Kind;
 //!
-//! let profile = Profile::linux_6_18();
-//! let task = profile.types().find(Kind::Struct, "task_struct");
-//! assert!(task.is_some());
-//! assert!(profile.config().contains("CONFIG_BPF_SYSCALL=y\n"));
+//! let kernel = linux_6_18();
+//! let btf = kernel.btf().expect("types are kept");
+//! assert!(btf.find(Kind::Struct, "task_struct").is_some());
+//! assert!(kernel.config().is_some_and(|config| config.is_set("CONFIG_BPF_SYSCALL")));
 //! ```
 #![forbid(unsafe_code)]
 
 use std::io::Read as _;
+use std::sync::Arc;
 
 use btf::{Btf, Kind};
 use flate2::read::GzDecoder;
+use spec::Kernel;
+use spec::kernel::{Features, KernelConfig, KernelVersion, Source};
 use spec::registry::{Registry, text};
 
-/// A kernel, as far as it was kept.
-#[derive(Debug)]
-pub struct Profile {
-    types: Btf<'static>,
-    config: String,
-    version: u32,
-}
+/// Release of the kernel that the data were taken from.
+pub const RELEASE: &str = include_str!("../data/linux-6.18.release").trim_ascii();
 
-impl Profile {
-    /// Linux 6.18 for x86-64.
-    pub fn linux_6_18() -> Profile {
-        let types = unpack(include_bytes!("../data/linux-6.18.btf.gz"));
-        let config = unpack(include_bytes!("../data/linux-6.18.config.gz"));
-        Profile {
-            types: Btf::parse(types).expect("types as they were packed"),
-            config: String::from_utf8(config).expect("text as it was packed"),
-            version: version(include_str!("../data/linux-6.18.release").trim()),
-        }
-    }
+/// Where the facts of [`linux_6_18`] come from.
+pub const SOURCE: Source = Source::BuiltIn("Linux 6.18");
 
-    /// Its types.
-    pub fn types(&self) -> &Btf<'static> {
-        &self.types
-    }
-
-    /// Its configuration: lines `CONFIG_NAME=value` of what is set.
-    pub fn config(&self) -> &str {
-        &self.config
-    }
-
-    /// Its version as `LINUX_KERNEL_VERSION` says it: major, minor and patch in a
-    /// byte each.
-    pub fn version(&self) -> u32 {
-        self.version
-    }
+/// Linux 6.18 for x86-64, in the configuration of the kernel that the data were taken
+/// from. It has no modules, and the addresses of its symbols are unknown.
+pub fn linux_6_18() -> Kernel {
+    let types = unpack(include_bytes!("../data/linux-6.18.btf.gz"));
+    let config = unpack(include_bytes!("../data/linux-6.18.config.gz"));
+    let types = Arc::new(Btf::parse(types).expect("types as they were packed"));
+    let config = String::from_utf8(config).expect("text as it was packed");
+    let version: KernelVersion = RELEASE.parse().expect("a release as it was noted");
+    let of_registry = types.clone();
+    Kernel::new("Linux 6.18")
+        .with_version(version, SOURCE)
+        .with_btf(types, SOURCE)
+        .with_modules(Vec::new(), SOURCE)
+        .with_config(KernelConfig::new(config), SOURCE)
+        .with_features(Features::LINUX_6_18, SOURCE)
+        .with_page_size(4096, SOURCE)
+        .with_registry(Box::new(move || linux_6_18_registry(&of_registry)), SOURCE)
 }
 
 /// The registry of Linux 6.18 for x86-64, with the ids that its names have in the
@@ -87,24 +75,15 @@ fn unpack(packed: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// `6.18.44` as a number.
-fn version(release: &str) -> u32 {
-    let numbers = release
-        .split('.')
-        .map(|number| number.parse().unwrap_or(0u32));
-    let three = numbers.chain([0; 3]).take(3);
-    three.fold(0, |version, number| version << 8 | number.min(255))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_registry_has_its_ids_from_the_types() {
-        let profile = Profile::linux_6_18();
-        let types = profile.types();
-        let registry = linux_6_18_registry(types);
+        let kernel = linux_6_18();
+        let types = kernel.btf().unwrap();
+        let registry = kernel.registry().unwrap();
         let names = registry.kfuncs.values().filter(|kfunc| kfunc.btf_id == 0);
         assert_eq!(names.count(), 0);
         let task = types.find(Kind::Struct, "task_struct").unwrap().id().0;
@@ -121,9 +100,10 @@ mod tests {
 
     #[test]
     fn the_profile_is_what_it_says() {
-        let profile = Profile::linux_6_18();
-        assert_eq!(profile.version() >> 8, 6 << 8 | 18);
-        let found = |kind, name| profile.types().find(kind, name).is_some();
+        let kernel = linux_6_18();
+        assert_eq!(kernel.version_code() >> 8, 6 << 8 | 18);
+        let btf = kernel.btf().unwrap();
+        let found = |kind, name| btf.find(kind, name).is_some();
         // A context and what the kernel has for it, what tracepoints and hooks are
         // given, a kernel function, operations, an iterator, a per-CPU variable.
         for (kind, name) in [
@@ -141,13 +121,17 @@ mod tests {
         ] {
             assert!(found(kind, name), "{name}");
         }
-        assert!(profile.types().types().count() > 20_000);
-        assert!(profile.config().lines().all(|line| line.contains('=')));
-    }
-
-    #[test]
-    fn versions_are_numbers() {
-        assert_eq!(version("6.18.44"), 0x06122c);
-        assert_eq!(version("6.18"), 0x061200);
+        assert!(btf.types().count() > 20_000);
+        // What the kernel of the data lacks is told from its configuration.
+        let left_out: Vec<_> = kernel.left_out().collect();
+        assert!(left_out.contains(&"modules") && left_out.contains(&"sched_ext"));
+        assert!(
+            kernel
+                .config()
+                .unwrap()
+                .text()
+                .lines()
+                .all(|line| line.contains('='))
+        );
     }
 }

@@ -15,9 +15,19 @@ use btf::ext::CoreQuestion;
 use object::overview::{Need, Overview, Site, Trial};
 use object::sections::Role;
 use object::{Object, Referent, SourceLine};
+use spec::Kernel;
 
 pub use json::object_json;
 pub use text::object_text;
+
+/// The kernel that an object was linked for.
+#[derive(Clone, Debug)]
+pub struct LinkedFor<'s> {
+    /// The kernel.
+    pub kernel: &'s Kernel,
+    /// What of it is assumed, if anything.
+    pub assumed: Option<String>,
+}
 
 /// An object to be shown.
 #[derive(Clone, Copy)]
@@ -31,7 +41,7 @@ pub struct Shown<'s, 'a> {
     /// What it contains.
     pub overview: &'s Overview,
     /// What linking came to, and for what kernel.
-    pub trial: Option<(&'s str, &'s Trial)>,
+    pub trial: Option<(&'s LinkedFor<'s>, &'s Trial)>,
     /// Is nothing to be left out?
     pub all: bool,
 }

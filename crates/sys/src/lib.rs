@@ -7,6 +7,7 @@
 pub mod bpf;
 pub mod dpdk;
 mod errno;
+pub mod kernel;
 pub mod libbpf;
 pub mod libpcap;
 pub mod library;

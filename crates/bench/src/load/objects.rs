@@ -1,13 +1,14 @@
 //! Objects: opening them, and linking them for the running kernel.
 
 use std::hint::black_box;
+use std::sync::Arc;
 
-use beebox::object::{Object, Target};
-use btf::Btf;
+use beebox::object::Object;
+use spec::Kernel;
+use spec::kernel::Source;
 use sys::libbpf::Libbpf;
-use sys::mapping::KernelFile;
 
-use super::{BEEBOX, KERNEL_TYPES, LIBBPF, Peer, add_speed_up};
+use super::{BEEBOX, LIBBPF, Peer, add_speed_up};
 use crate::Failure;
 use crate::race::{NO_ANSWER, Race};
 use crate::report::{Report, Unit};
@@ -40,16 +41,13 @@ pub(super) fn measure(samples: u32, libbpf: Peer<'_>, report: &mut Report) -> Re
         "speed over libbpf's, opening an object: the lesser of 2",
         &OPEN.map(|(workload, _)| workload),
     );
-    let Ok(types) = KernelFile::open(KERNEL_TYPES) else {
-        return Ok(());
-    };
-    let Ok(types) = Btf::parse(&*types) else {
+    let Some(kernel) = kernel() else {
         return Ok(());
     };
     for (workload, file) in LINK {
         let mut race = Race::new(workload, &[()]);
         race.add(BEEBOX, |()| link(file));
-        race.add(TYPES_AT_HAND, |()| link_for(file, &types));
+        race.add(TYPES_AT_HAND, |()| link_for(file, &kernel));
         if let Some(libbpf) = libbpf.filter(|libbpf| libbpf.has_stand_in()) {
             race.add(LIBBPF, |()| link_with(libbpf, file));
         }
@@ -93,21 +91,20 @@ fn open_with(libbpf: &Libbpf, file: &[u8]) -> u32 {
 
 /// Opens and links, with nothing known of the kernel; the slots of all programs.
 fn link(file: &[u8]) -> u32 {
-    let Ok(types) = KernelFile::open(KERNEL_TYPES) else {
-        return NO_ANSWER;
-    };
-    Btf::parse(&*types).map_or(NO_ANSWER, |types| link_for(file, &types))
+    kernel().map_or(NO_ANSWER, |kernel| link_for(file, &kernel))
 }
 
-fn link_for(file: &[u8], types: &Btf<'_>) -> u32 {
-    let target = Target {
-        types: Some(types),
-        ..Target::default()
-    };
+/// The running kernel, of which nothing but its BTF is known. The BTF is parsed anew.
+fn kernel() -> Option<Kernel> {
+    let types = sys::kernel::btf().ok()?;
+    Some(Kernel::default().with_btf(Arc::new(types), Source::Running))
+}
+
+fn link_for(file: &[u8], kernel: &Kernel) -> u32 {
     let Ok(object) = Object::open(black_box(file)) else {
         return NO_ANSWER;
     };
-    let Ok(linked) = object.link(&target) else {
+    let Ok(linked) = object.link(kernel) else {
         return NO_ANSWER;
     };
     let slots = linked.programs.iter();

@@ -9,14 +9,8 @@ use crate::kind::Kind;
 use crate::wire::{MEMBER_SIZE, word};
 use crate::{Btf, Name, TypeId};
 
-/// What the kernel that is to take the blob has of its own.
-#[derive(Clone, Copy, Default)]
-pub struct Kernel<'k> {
-    types: Option<&'k Btf<'k>>,
-}
-
-/// Structures of Linux 6.18 that something releases, so that a map may own them.
-const RELEASED: &[&str] = &[
+/// Structures of Linux 6.18 that have a destructor, so that a map may own them.
+const WITH_DESTRUCTOR: &[&str] = &[
     "task_struct",
     "cgroup",
     "bpf_cpumask",
@@ -25,18 +19,18 @@ const RELEASED: &[&str] = &[
     "prog_test_member",
 ];
 
-impl<'k> Kernel<'k> {
-    /// A kernel with these types.
-    pub fn with_types(types: &'k Btf<'k>) -> Kernel<'k> {
-        Kernel { types: Some(types) }
-    }
+/// BTF of the kernel that is asked, if it is known.
+#[derive(Clone, Copy)]
+struct KernelTypes<'k>(Option<&'k Btf<'k>>);
 
+impl KernelTypes<'_> {
+    /// True for a structure of the kernel without a destructor.
     fn is_unreleased(self, name: Name<'_>) -> bool {
         let has = |types: &Btf<'_>| {
             let found = types.find_all(Kind::Struct, name.as_bytes()).next();
             found.is_some()
         };
-        self.types.is_some_and(has) && !RELEASED.iter().any(|released| name == **released)
+        self.0.is_some_and(has) && !WITH_DESTRUCTOR.iter().any(|known| name == **known)
     }
 }
 
@@ -116,7 +110,11 @@ const MAX_DEPTH: usize = 32;
 type Outcome<T> = Result<T, FieldFault>;
 
 /// Checks all structures that have such fields.
-pub(super) fn check_fields(blob: &Blob<'_>, kernel: Kernel<'_>) -> Result<(), (Place, Reason)> {
+pub(super) fn check_fields(
+    blob: &Blob<'_>,
+    kernel: Option<&Btf<'_>>,
+) -> Result<(), (Place, Reason)> {
+    let kernel = KernelTypes(kernel);
     let fields = Fields { blob, kernel };
     let marked = fields.marked_types();
     if marked.is_empty() {
@@ -156,7 +154,7 @@ fn check_ownership(record: &[Found<'_>], records: &[(TypeId, Vec<Found<'_>>)]) -
 
 struct Fields<'b> {
     blob: &'b Blob<'b>,
-    kernel: Kernel<'b>,
+    kernel: KernelTypes<'b>,
 }
 
 impl<'b> Fields<'b> {

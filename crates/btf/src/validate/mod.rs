@@ -15,14 +15,15 @@ mod records;
 mod references;
 mod tags;
 
-pub use fields::Kernel;
 pub use log::kernel_log;
 pub use reason::{FieldFault, Pass, Place, Reason, Refusal};
 
+use crate::Btf;
 use blob::Blob;
 
-/// Checks a blob as this kernel would.
-pub fn validate(bytes: &[u8], kernel: Kernel<'_>) -> Result<(), Refusal> {
+/// Checks a blob as the kernel with this BTF would. Without it, structures that a map
+/// may not own for want of a destructor are not recognised.
+pub fn validate(bytes: &[u8], kernel: Option<&Btf<'_>>) -> Result<(), Refusal> {
     let mut blob = Blob::open(bytes)?;
     records::check_records(&mut blob)?;
     references::check_references(&blob)?;

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use beebox::kernel::KernelVersion;
 use btf::{Btf, BtfExt, Shape, TypeId};
 use object::{Object, ObjectSection};
 use sys::mapping::KernelFile;
@@ -16,6 +17,8 @@ const KERNEL_TYPES: &str = "/sys/kernel/btf";
 pub(crate) struct Types {
     pub(crate) btf: Btf<'static>,
     pub(crate) ext: Option<BtfExt<'static>>,
+    /// The version of Linux that the file is an image of, if it says one.
+    pub(crate) version: Option<KernelVersion>,
 }
 
 impl Types {
@@ -27,13 +30,18 @@ impl Types {
             // A command looks at one or two, up to its end.
             let file = Box::leak(Box::new(KernelFile::open(path).map_err(failed)?));
             let btf = Btf::parse(&**file).map_err(|error| inside(Failure::new(error)))?;
-            return Ok(Types { btf, ext: None });
+            return Ok(Types {
+                btf,
+                ext: None,
+                version: None,
+            });
         }
         let bytes = fs::read(path).map_err(failed)?;
         Types::read_inside(bytes).map_err(inside)
     }
 
     fn read_inside(bytes: Vec<u8>) -> Result<Types, Failure> {
+        let mut version = None;
         let (blob, ext) = if bytes.starts_with(b"\x7fELF") {
             let file = object::File::parse(&*bytes).map_err(Failure::new)?;
             if !file.is_little_endian() {
@@ -45,6 +53,7 @@ impl Types {
                 Failure::new("ELF file without a section .BTF")
                     .hint("clang -target bpf -g writes one; llvm-strip -g keeps it, strip does not")
             })?;
+            version = banner_version(&bytes);
             (blob, section(&file, ".BTF.ext")?)
         } else {
             (bytes, None)
@@ -53,8 +62,20 @@ impl Types {
         let ext = ext
             .map(|ext| BtfExt::parse(ext).map_err(|error| Failure::new(error).within(".BTF.ext")))
             .transpose()?;
-        Ok(Types { btf, ext })
+        Ok(Types { btf, ext, version })
     }
+}
+
+/// The version in the banner of a kernel image (`linux_banner`: `Linux version 6.18.44
+/// (user@host) …`).
+fn banner_version(image: &[u8]) -> Option<KernelVersion> {
+    const BANNER: &[u8] = b"Linux version ";
+    let mut starts = (0..image.len()).filter(|&at| image[at..].starts_with(BANNER));
+    starts.find_map(|at| {
+        let rest = image.get(at + BANNER.len()..)?;
+        let end = rest.iter().position(|byte| matches!(byte, b' ' | 0))?;
+        std::str::from_utf8(&rest[..end]).ok()?.parse().ok()
+    })
 }
 
 fn section(file: &object::File<'_>, name: &str) -> Result<Option<Vec<u8>>, Failure> {

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::rc::Rc;
 
+use beebox::Kernel;
 use beebox::object::overview::{ProgramTrial, TrialOutcome};
 use beebox::object::{Error, Object, Reference, Referent, reference_at};
 use beebox::program::{LineInfo, MapId, ProgramId, Subprog};
@@ -18,7 +19,8 @@ use super::native::Sides;
 use super::slot::{Slot, Source};
 use super::{ebpf, native};
 use crate::answer::Failure;
-use crate::object_input::{Kernel, ObjectFile, refused};
+use crate::kernel_input::{FOR_LINKING, assumed};
+use crate::object_input::{ObjectFile, refused};
 use crate::program_input::FormName;
 use crate::program_output::{self, Format};
 
@@ -95,7 +97,7 @@ pub(super) fn show(
 ) -> Result<Shown, Failure> {
     let object = &mut file.open()?;
     let chosen = choose(object, names).map_err(|failure| failure.within(file.path().display()))?;
-    let trial = object.try_link(&chosen, &kernel.target());
+    let trial = object.try_link(&chosen, kernel);
     let outcomes = trial.programs.iter().filter_map(|trial| {
         let name = object.codes().get(trial.id)?.name.to_string();
         Some((name, Listed::of(trial)))
@@ -104,13 +106,18 @@ pub(super) fn show(
     if outcomes.iter().all(|(_, outcome)| outcome.is_err())
         && let Some((_, Err(error))) = outcomes.last()
     {
-        return Err(refused((*error).clone()));
+        return Err(refused((*error).clone(), Some(kernel)));
     }
     let complete = outcomes.iter().all(|(_, outcome)| outcome.is_ok());
     let labels = Labels::of(object);
     let bytes = match view.format {
         Format::Json => as_json(&outcomes, &labels, view)?,
-        Format::Form(FormName::D) | Format::Log => as_text(&outcomes, &labels, view)?,
+        Format::Form(FormName::D) | Format::Log => {
+            let listing = as_text(&outcomes, &labels, view)?;
+            let note = assumed(kernel, FOR_LINKING);
+            let note = note.map(|note| format!("; linked for {}, {note}\n", kernel.name()));
+            [note.unwrap_or_default().into_bytes(), listing].concat()
+        }
         format => match &outcomes[..] {
             [(_, Ok(program))] => ebpf::format(&decode(program.insns), format)?,
             _ => {

@@ -6,18 +6,17 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use beebox::object::{Object, Target};
+use beebox::object::Object;
 use beebox::verifier::{self, Options, Verification};
 use beebox::verify::{LoadRules, Loaded, load_each};
-use beebox::{RunningKernel, program};
-use btf::Btf;
+use beebox::{Kernel, program};
 use program::Program;
 use spec::registry::Registry;
 
 use super::row::{Row, Verdict};
 use super::spec::Filters;
 use crate::answer::Failure;
-use crate::object_input::{ObjectFile, TargetArgs};
+use crate::object_input::ObjectFile;
 
 /// Bytes of stack of a thread that verifies.
 const THREAD_STACK: usize = 64 << 20;
@@ -31,12 +30,6 @@ pub(super) struct Job<'a> {
     pub(super) options: Options,
     pub(super) globals: Vec<(String, i128)>,
     pub(super) threads: usize,
-}
-
-/// A kernel to verify for.
-struct Kernel<'k> {
-    types: &'k Btf<'static>,
-    registry: Registry,
 }
 
 /// Results, in the order of the files and of their programs, and the files that
@@ -57,31 +50,16 @@ impl Results {
 }
 
 /// Verifies every program that is wanted.
-pub(super) fn verify(
-    job: &Job<'_>,
-    target: &TargetArgs,
-    running: bool,
-) -> Result<Results, Failure> {
-    if running {
-        let failed = |error| Failure::new(format_args!("the running kernel: {error}"));
-        let kernel = RunningKernel::read().map_err(failed)?;
-        return Ok(kernel.with(|target| verify_for(job, target, kernel.types())));
-    }
-    let kernel = target.read()?;
-    Ok(verify_for(job, &kernel.target(), kernel.types()))
-}
-
-fn verify_for(job: &Job<'_>, target: &Target<'_>, types: &Btf<'static>) -> Results {
-    let kernel = Kernel {
-        types,
-        registry: profile::linux_6_18_registry(types),
-    };
+pub(super) fn verify(job: &Job<'_>, kernel: &Kernel) -> Result<Results, Failure> {
+    let registry = kernel.registry().ok_or_else(|| {
+        Failure::new("helpers and contexts of the kernel are unknown").within(kernel.name())
+    })?;
     let mut all = Results::default();
     if job.threads == 1 || job.files.len() == 1 {
         for file in job.files {
-            all.add(verify_file(job, file, target, &kernel));
+            all.add(verify_file(job, file, kernel, registry));
         }
-        return all;
+        return Ok(all);
     }
     let next = AtomicUsize::new(0);
     let results: Vec<Mutex<Option<Result<Vec<Row>, Failure>>>> =
@@ -91,7 +69,7 @@ fn verify_for(job: &Job<'_>, target: &Target<'_>, types: &Btf<'static>) -> Resul
             let work = || {
                 while let Some(file) = job.files.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let at = job.files.iter().position(|other| std::ptr::eq(other, file));
-                    let rows = verify_file(job, file, target, &kernel);
+                    let rows = verify_file(job, file, kernel, registry);
                     if let Some(slot) = at.and_then(|at| results.get(at))
                         && let Ok(mut slot) = slot.lock()
                     {
@@ -108,14 +86,14 @@ fn verify_for(job: &Job<'_>, target: &Target<'_>, types: &Btf<'static>) -> Resul
         let result = result.into_inner().ok().flatten();
         all.add(result.unwrap_or_else(|| Err(Failure::new("no thread could be started"))));
     }
-    all
+    Ok(all)
 }
 
 fn verify_file(
     job: &Job<'_>,
     path: &Path,
-    target: &Target<'_>,
-    kernel: &Kernel<'_>,
+    kernel: &Kernel,
+    registry: &Registry,
 ) -> Result<Vec<Row>, Failure> {
     let file = ObjectFile::read(path)?;
     let name = path
@@ -128,21 +106,21 @@ fn verify_file(
     };
     let change = |object: &mut Object<'_>| set_globals(object, &job.globals);
     let mut rows = Vec::new();
-    let mut verify = |loaded: Loaded| rows.push(verify_one(&name, &loaded, job, kernel));
+    let mut verify = |loaded: Loaded| rows.push(verify_one(&name, &loaded, job, registry));
     load_each(
         file.bytes(),
         &name,
-        target,
+        kernel,
         job.rules,
         &is_chosen,
         &change,
         &mut verify,
     )
-    .map_err(crate::object_input::refused)?;
+    .map_err(|error| crate::object_input::refused(error, Some(kernel)))?;
     Ok(rows)
 }
 
-fn verify_one(file: &str, loaded: &Loaded, job: &Job<'_>, kernel: &Kernel<'_>) -> Row {
+fn verify_one(file: &str, loaded: &Loaded, job: &Job<'_>, registry: &Registry) -> Row {
     let mut row = Row::empty(file, &loaded.name);
     row.prog_type = loaded.kind.map_or("unspec", |kind| kind.name()).to_owned();
     match &loaded.program {
@@ -155,7 +133,7 @@ fn verify_one(file: &str, loaded: &Loaded, job: &Job<'_>, kernel: &Kernel<'_>) -
                 .to_owned();
             row.prog_size = program.insns().len() as u64;
             let start = Instant::now();
-            let done = verify_program(program, kernel, &job.options);
+            let done = verify_program(program, registry, &job.options);
             let duration = start.elapsed();
             row.duration = duration.as_micros() as u64;
             row.duration_us = row.duration;
@@ -172,11 +150,10 @@ fn verify_one(file: &str, loaded: &Loaded, job: &Job<'_>, kernel: &Kernel<'_>) -
 /// program's result, and the others are still verified.
 fn verify_program(
     program: &Program,
-    kernel: &Kernel<'_>,
+    registry: &Registry,
     options: &Options,
 ) -> Result<Verification, String> {
-    let _ = kernel.types;
-    let verify = || verifier::verify(program, &kernel.registry, options);
+    let verify = || verifier::verify(program, registry, options);
     catch_unwind(AssertUnwindSafe(verify)).map_err(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| text.to_string()));

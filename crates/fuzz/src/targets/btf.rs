@@ -4,7 +4,7 @@
 //! copied type by type, and prints the same afterwards.
 
 use ::btf::diff::diff;
-use ::btf::validate::{Kernel, kernel_log, validate};
+use ::btf::validate::{kernel_log, validate};
 use ::btf::{Btf, Builder, COptions, dedup, dump_c, dump_raw};
 
 use crate::{Signature, Target};
@@ -24,7 +24,7 @@ pub(super) const TARGET: Target = Target {
 };
 
 fn run(input: &[u8]) -> Signature {
-    let verdict = validate(input, Kernel::default());
+    let verdict = validate(input, None);
     let log = kernel_log(input, verdict.as_ref().err());
     let reason = verdict.map_err(|refusal| std::mem::discriminant(&refusal.reason));
     let btf = match Btf::parse(input) {

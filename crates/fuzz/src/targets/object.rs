@@ -4,9 +4,11 @@
 //! together: references point at slots, calls at functions, functions and lines lie
 //! in order, and none of it is larger than the limits say.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
-use ::object::{Error, LinkedProgram, Object, Referent, SymbolAddress, Target as Kernel};
+use ::object::{Error, LinkedProgram, Object, Referent};
+use spec::Kernel;
+use spec::kernel::{KernelConfig, Source, SymbolAddress, Symbols};
 
 use crate::{Signature, Target};
 
@@ -40,21 +42,23 @@ pub(super) const TARGET: Target = Target {
 /// A file with types that stand for a kernel's.
 const KERNEL: &[u8] = include_bytes!("../../../object/tests/objects/kernel.o");
 
-fn run(input: &[u8]) -> Signature {
-    static TYPES: LazyLock<Object<'static>> =
-        LazyLock::new(|| Object::open(KERNEL).expect("the kernel's types"));
-    let symbols = |name: &str| match name.len() % 3 {
+fn kernel() -> Kernel {
+    let object = Object::open(KERNEL).expect("the kernel's types");
+    let types = object.types().expect("the kernel's types").to_owned();
+    let symbols = Symbols::new(|name| match name.len() % 3 {
         0 => SymbolAddress::Missing,
         1 => SymbolAddress::At(name.len() as u64),
         _ => SymbolAddress::Several(1, 2),
-    };
-    let kernel = Kernel {
-        types: TYPES.types(),
-        symbols: Some(&symbols),
-        config: Some("CONFIG_HZ=250\n"),
-        page_size: 4096,
-        ..Kernel::default()
-    };
+    });
+    Kernel::new("seed")
+        .with_btf(Arc::new(types), Source::Given)
+        .with_symbols(symbols, Source::Given)
+        .with_config(KernelConfig::new("CONFIG_HZ=250\n"), Source::Given)
+}
+
+fn run(input: &[u8]) -> Signature {
+    static TARGET: LazyLock<Kernel> = LazyLock::new(kernel);
+    let kernel = &*TARGET;
     let object = match Object::open(input) {
         Ok(object) => object,
         Err(error) => {
@@ -62,8 +66,8 @@ fn run(input: &[u8]) -> Signature {
             return Signature::of(("open", fault(&error)));
         }
     };
-    let linked = object.link(&kernel);
-    let again = object.link(&kernel);
+    let linked = object.link(kernel);
+    let again = object.link(kernel);
     let linked = match (linked, again) {
         (Ok(linked), Ok(again)) => {
             assert!(linked.programs == again.programs, "another result");

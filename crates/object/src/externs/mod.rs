@@ -22,8 +22,8 @@ use program::{ExternId, ExternResolution, ExternSymbol, ExternSymbolKind, Image}
 use crate::datasec::{KCONFIG, KSYMS};
 use crate::elf::{Binding, Elf, SymbolId};
 use crate::error::Error;
-use spec::Kernel;
 use kconfig::Values;
+use spec::Kernel;
 
 pub use fault::ExternFault;
 pub use kconfig::{ConfigKind, ConfigValue};

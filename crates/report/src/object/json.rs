@@ -2,6 +2,8 @@
 
 use object::overview::{Need, oldest};
 use serde_json::{Value, json};
+use spec::Kernel;
+use spec::kernel::KernelField;
 
 use super::text::extern_kind;
 use super::{Place, Shown, Sizes, kinds, missing, relocations, thing};
@@ -169,8 +171,22 @@ fn linked(shown: &Shown<'_, '_>) -> Value {
         }))
     });
     json!({
-        "target": target,
+        "target": target.kernel.name(),
+        "kernel": kernel_json(target.kernel),
         "error": trial.refusal.as_ref().map(|error| error.to_string()),
         "programs": programs.collect::<Vec<_>>(),
+    })
+}
+
+/// The kernel, with the source of each fact that is known.
+fn kernel_json(kernel: &Kernel) -> Value {
+    let sources = KernelField::ALL.map(|field| {
+        let source = kernel.source(field).to_string();
+        (field.name().to_owned(), Value::String(source))
+    });
+    json!({
+        "name": kernel.name(),
+        "version": kernel.version().map(|version| version.to_string()),
+        "sources": Value::Object(sources.into_iter().collect()),
     })
 }

@@ -272,7 +272,10 @@ fn trial(shown: &Shown<'_, '_>, text: &mut String) {
     let Some((target, trial)) = shown.trial else {
         return;
     };
-    heading(text, &format!("linked for {target}"));
+    heading(text, &format!("linked for {}", target.kernel.name()));
+    if let Some(assumed) = &target.assumed {
+        let _ = writeln!(text, "  {assumed}");
+    }
     let red = AnsiColor::Red.on_default();
     let refused = |text: &mut String, error: &Error| {
         let _ = writeln!(text, "  {red}{error}{red:#}");

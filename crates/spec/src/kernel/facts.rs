@@ -48,7 +48,11 @@ pub struct NoVersion(String);
 
 impl fmt::Display for NoVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} is no kernel version such as 6.18 or 6.18.44", self.0)
+        write!(
+            f,
+            "{:?} is no kernel version such as 6.18 or 6.18.44",
+            self.0
+        )
     }
 }
 

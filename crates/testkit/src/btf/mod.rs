@@ -7,7 +7,7 @@ pub mod page;
 
 use crate::kernel::{Unavailable, kernel_release};
 use btf::Btf;
-use btf::validate::{Kernel, Reason, kernel_log, validate};
+use btf::validate::{Reason, kernel_log, validate};
 use spec::SplitMix;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -103,7 +103,7 @@ impl Oracle {
 
     /// Asks about one blob.
     pub fn ask(&self, seed: u64, blob: Vec<u8>, comparison: &mut Comparison) {
-        let refusal = validate(&blob, Kernel::with_types(&self.types)).err();
+        let refusal = validate(&blob, Some(&self.types)).err();
         let ours = BtfAnswer {
             taken: refusal.map_or(Ok(()), |refusal| Err(Errno(refusal.errno()))),
             log: kernel_log(&blob, refusal.as_ref()),

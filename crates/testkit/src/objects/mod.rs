@@ -8,12 +8,12 @@ pub mod class;
 pub mod compare;
 pub mod handed;
 pub mod harness;
-pub mod kernel;
 pub mod ours;
 pub mod page;
 pub mod selftests;
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,12 +21,24 @@ use std::thread;
 
 use compare::{Comparison, compare};
 use harness::{Harness, Request, Unavailable};
-use kernel::RunningKernel;
+use spec::Kernel;
+use spec::kernel::{Features, Source};
+
+/// The running kernel as the harness answers for it: without a wrapper of system calls,
+/// because this libbpf looks for one with a kprobe.
+pub fn kernel() -> io::Result<Kernel> {
+    let kernel = sys::kernel::running()?;
+    let features = Features {
+        syscall_wrapper: false,
+        ..kernel.features()
+    };
+    Ok(kernel.with_features(features, Source::Given))
+}
 
 /// Both loaders, ready to be asked.
 pub struct Oracle {
     harness: Harness,
-    kernel: RunningKernel,
+    kernel: Kernel,
 }
 
 impl Oracle {
@@ -34,7 +46,7 @@ impl Oracle {
     pub fn open() -> Result<Oracle, Unavailable> {
         Ok(Oracle {
             harness: Harness::open()?,
-            kernel: RunningKernel::read()?,
+            kernel: kernel()?,
         })
     }
 
@@ -61,9 +73,7 @@ impl Oracle {
         let mut found = Comparison::default();
         for libbpf in self.harness.ask(object, &request)? {
             let prog = &libbpf.scope.prog;
-            let ours = self
-                .kernel
-                .with(|target| ours::load(file, &path, prog, target));
+            let ours = ours::load(file, &path, prog, &self.kernel);
             found.add(compare(&name, &libbpf, &ours));
         }
         Ok(found)

@@ -1,8 +1,9 @@
 //! What Beebox hands over for an object, in the common form.
 
 use btf::Name;
-use object::{Error, Linked, Object, OpenOptions, Target};
+use object::{Error, Linked, Object, OpenOptions};
 use program::{Entry, InitialContents, MapDef, MapId, Program, ProgramId, ProgramRef};
+use spec::Kernel;
 
 use super::class;
 use super::handed::{
@@ -17,7 +18,7 @@ const LONGEST_NAME: usize = 15;
 const NOT_LOADED: i32 = -2;
 
 /// Opens an object and links it: the whole, or one program alone.
-pub fn load(file: &[u8], path: &str, prog: &str, target: &Target<'_>) -> Handed {
+pub fn load(file: &[u8], path: &str, prog: &str, kernel: &Kernel) -> Handed {
     let mut handed = Handed::new(Scope { prog: prog.into() });
     let options = OpenOptions {
         name: Some(path),
@@ -35,7 +36,7 @@ pub fn load(file: &[u8], path: &str, prog: &str, target: &Target<'_>) -> Handed 
     } else {
         object.set_autoload(|code| is(code.name, prog));
     }
-    let linked = object.link(target);
+    let linked = object.link(kernel);
     let failed = match &linked {
         Err(error) => Some(error),
         Ok(linked) => linked.unloadable.first().map(|program| &program.error),

@@ -1,0 +1,212 @@
+//! The running kernel as a [`Kernel`]: BTF, modules, configuration, version, CPUs and
+//! the privileges of this process.
+//!
+//! Nothing needs root. Addresses of symbols are zero to those who may not see them, and
+//! `/proc/kallsyms` is read when the first is asked for.
+
+use std::fs;
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use btf::Btf;
+use flate2::read::GzDecoder;
+use spec::Kernel;
+use spec::kernel::{
+    Features, KernelConfig, KernelVersion, Mitigations, Module, Privileges, Source, SymbolTable,
+    Symbols,
+};
+
+use crate::mapping::KernelFile;
+
+/// Directory of the BTF of the kernel and its modules.
+const BTF: &str = "/sys/kernel/btf";
+
+/// The longest configuration that is read, in bytes.
+const LONGEST_CONFIG: u64 = 16 << 20;
+
+/// Release of the running kernel (`uname -r`).
+pub fn release() -> io::Result<String> {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease")?;
+    Ok(release.trim().to_owned())
+}
+
+/// The running kernel. A kernel without BTF is an error, one that hides its
+/// configuration is not.
+pub fn running() -> io::Result<Kernel> {
+    let btf = Arc::new(btf()?);
+    let release = release()?;
+    let mut kernel = Kernel::new(format!("running kernel {release}"))
+        .with_btf(btf.clone(), Source::Running)
+        .with_modules(modules(&btf)?, Source::Running)
+        .with_symbols(symbols(), Source::Running)
+        .with_page_size(page_size(), Source::Running);
+    if let Some(version) = version(&release) {
+        kernel = kernel.with_version(version, Source::Running);
+    }
+    if let Ok(possible) = fs::read_to_string("/sys/devices/system/cpu/possible") {
+        kernel = kernel.with_cpus(last_cpu(&possible) + 1, Source::Running);
+    }
+    if let Some(privileges) = privileges() {
+        kernel = kernel.with_privileges(privileges, Source::Running);
+    }
+    if let Some(config) = config(&release) {
+        let features = Features {
+            syscall_wrapper: config.is_set("CONFIG_ARCH_HAS_SYSCALL_WRAPPER"),
+            ..Features::LINUX_6_18
+        };
+        kernel = kernel
+            .with_features(features, Source::Running)
+            .with_config(config, Source::Running);
+    }
+    if let Ok(command_line) = fs::read_to_string("/proc/cmdline") {
+        let is_off = command_line
+            .split_whitespace()
+            .any(|word| word == "mitigations=off");
+        let mitigations = if is_off {
+            Mitigations::OFF
+        } else {
+            Mitigations::ON
+        };
+        kernel = kernel.with_mitigations(mitigations, Source::Running);
+    }
+    Ok(kernel)
+}
+
+/// BTF of the running kernel. It does not change as long as the kernel runs, so that
+/// this process has its bytes once; where they can be mapped they take none of its
+/// memory.
+pub fn btf() -> io::Result<Btf<'static>> {
+    static BYTES: OnceLock<KernelFile> = OnceLock::new();
+    let bytes = match BYTES.get() {
+        Some(bytes) => bytes,
+        None => {
+            let file = KernelFile::open(Path::new(BTF).join("vmlinux"))?;
+            BYTES.get_or_init(|| file)
+        }
+    };
+    Btf::parse(&**bytes).map_err(invalid)
+}
+
+fn invalid(error: impl std::error::Error + Send + Sync + 'static) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error)
+}
+
+/// The modules that have BTF, by name. Those that are unloaded meanwhile are left out.
+fn modules(kernel: &Arc<Btf<'static>>) -> io::Result<Vec<Module>> {
+    let mut modules = Vec::new();
+    for entry in fs::read_dir(BTF)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name == "vmlinux" {
+            continue;
+        }
+        if let Ok(bytes) = fs::read(entry.path()) {
+            let btf = Btf::parse_module(bytes, kernel.clone()).map_err(invalid)?;
+            let btf = Arc::new(btf);
+            modules.push(Module { name, btf });
+        }
+    }
+    modules.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(modules)
+}
+
+fn symbols() -> Symbols {
+    let table = OnceLock::new();
+    Symbols::new(move |name| {
+        let table = table.get_or_init(|| {
+            let text = fs::read_to_string("/proc/kallsyms").unwrap_or_default();
+            SymbolTable::read(&text)
+        });
+        table.address(name)
+    })
+}
+
+fn page_size() -> u32 {
+    // SAFETY: the call reads a number and touches no memory of ours.
+    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    u32::try_from(size).unwrap_or(4096)
+}
+
+/// Effective capabilities of this process (`CapEff` of `/proc/self/status`).
+fn privileges() -> Option<Privileges> {
+    const NET_ADMIN: u32 = 12;
+    const SYS_ADMIN: u32 = 21;
+    const PERFMON: u32 = 38;
+    const BPF: u32 = 39;
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let mut lines = status.lines();
+    let effective = lines.find_map(|line| line.strip_prefix("CapEff:"))?;
+    let effective = u64::from_str_radix(effective.trim(), 16).ok()?;
+    let has = |capability: u32| effective >> capability & 1 != 0;
+    Some(Privileges {
+        bpf: has(BPF),
+        perfmon: has(PERFMON),
+        net_admin: has(NET_ADMIN),
+        sys_admin: has(SYS_ADMIN),
+    })
+}
+
+/// The configuration, from where distributions put it or from the kernel itself.
+fn config(release: &str) -> Option<KernelConfig> {
+    let text = fs::read_to_string(format!("/boot/config-{release}"));
+    let text = text.or_else(|_| {
+        let file = fs::File::open("/proc/config.gz")?;
+        let mut text = String::new();
+        let mut plain = GzDecoder::new(file).take(LONGEST_CONFIG);
+        plain.read_to_string(&mut text).map(|_| text)
+    });
+    text.ok().map(KernelConfig::new)
+}
+
+/// The version as programs see it. Distributions keep a release's name while its last
+/// number moves on, so what they note elsewhere goes first.
+fn version(release: &str) -> Option<KernelVersion> {
+    let noted = |path| fs::read_to_string(path).ok();
+    let ubuntu = noted("/proc/version_signature");
+    let ubuntu = ubuntu
+        .as_deref()
+        .and_then(|text| text.split_whitespace().nth(2));
+    let built = noted("/proc/sys/kernel/version");
+    let debian = built
+        .as_deref()
+        .and_then(|text| Some(text.split_once("Debian ")?.1));
+    let parse = |text: &str| text.parse().ok();
+    ubuntu
+        .and_then(parse)
+        .or_else(|| debian.and_then(parse))
+        .or_else(|| parse(release))
+}
+
+/// The largest number in a list of CPUs such as `0-3,8`.
+fn last_cpu(list: &str) -> u32 {
+    let numbers = list.trim().split([',', '-']);
+    numbers
+        .filter_map(|number| number.parse().ok())
+        .max()
+        .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use spec::kernel::SymbolAddress;
+
+    use super::*;
+
+    #[test]
+    fn cpus_are_counted_to_the_last() {
+        let counts = ["0\n", "0-3\n", "0,4-7\n", ""].map(|list| last_cpu(list) + 1);
+        assert_eq!(counts, [1, 4, 8, 1]);
+    }
+
+    #[test]
+    fn the_running_kernel_describes_itself() {
+        let Some(kernel) = oracle::found("BTF of the running kernel", running()) else {
+            return;
+        };
+        assert!(kernel.version_code() >= 5 << 16 && kernel.cpus() > 0);
+        assert!(kernel.btf().is_some_and(|btf| btf.len() > 1000));
+        let symbols = kernel.symbols().expect("a way to look them up");
+        assert_eq!(symbols.address("no such symbol"), SymbolAddress::Missing);
+    }
+}
