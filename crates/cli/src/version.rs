@@ -10,13 +10,8 @@ pub(crate) fn long() -> &'static str {
             None => String::new(),
         };
         let release = env!("CARGO_PKG_VERSION");
-        format!("{release}{commit}\nbuilt-in kernels: Linux {}", kernel())
+        let kernel = profile::RELEASE;
+        format!("{release}{commit}\nbuilt-in kernels: Linux 6.18 ({kernel})")
     });
     &TEXT
-}
-
-/// The release of the built-in kernel.
-fn kernel() -> String {
-    let version = profile::Profile::linux_6_18().version();
-    format!("{}.{}", version >> 16, version >> 8 & 0xff)
 }
