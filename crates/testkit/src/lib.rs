@@ -7,6 +7,7 @@
 //!   Linux itself;
 //! - [`btf`] compares our check of type information with the kernel's;
 //! - [`objects`] compares what libbpf makes of objects with what we make of them;
+//! - [`numbers`] compares the verifier's numeric domain with the kernel's;
 //! - [`captures`] makes captures of any size from a seed;
 //! - [`corpus`] is programs of others, for counting;
 //! - [`engines`] compares two engines with each other, fast.
@@ -20,6 +21,7 @@ pub mod engines;
 mod frames;
 pub mod generate;
 pub mod kernel;
+pub mod numbers;
 pub mod objects;
 pub mod reach;
 pub mod registry;

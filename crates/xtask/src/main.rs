@@ -43,6 +43,9 @@ usage: cargo xtask CHORE
                `oracle ebpf N` for another number of programs for the engines), and
                docs/btf-oracle.md (`oracle btf`); as root, best compiled with --release;
                minutes, and half an hour
+  oracle numbers [CASES]
+               compare a million values, or so many, of the verifier's numeric domain with
+               those in the running kernel's logs
   oracle objects [--set v3|v4|6.12]... [--only TEXT] [--list]
                compare what Beebox and libbpf make of the objects of the kernel's own
                tests, print where they differ, and write docs/loading.md if all sets
@@ -83,6 +86,11 @@ fn main() -> ExitCode {
         ["oracle", "ebpf", programs] => match programs.parse() {
             Ok(programs) => oracle::ask_about_ebpf(programs),
             Err(_) => Err(format!("{programs:?} is no number of programs").into()),
+        },
+        ["oracle", "numbers"] => oracle::ask_about_numbers(oracle::NUMBER_CASES),
+        ["oracle", "numbers", cases] => match cases.parse() {
+            Ok(cases) => oracle::ask_about_numbers(cases),
+            Err(_) => Err(format!("{cases:?} is no number of cases").into()),
         },
         ["oracle", "objects", ref options @ ..] => objects::compare(options),
         ["oracle", "btf"] => oracle::ask_about_btf(oracle::BTF_SEEDS),

@@ -21,6 +21,9 @@ pub(crate) const ENGINE_PROGRAMS: u64 = 10_000_000;
 /// Seeds for blobs of types, eight blobs each.
 pub(crate) const BTF_SEEDS: u64 = 25_000;
 
+/// Values for the verifier's numeric domain.
+pub(crate) const NUMBER_CASES: u64 = 1_000_000;
+
 /// Compares blobs of types, and writes docs/btf-oracle.md.
 pub(crate) fn ask_about_btf(seeds: u64) -> Outcome {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -33,6 +36,28 @@ pub(crate) fn ask_about_btf(seeds: u64) -> Outcome {
         return Err("answers differ; nothing was written".into());
     }
     fs::write(root.join("docs/btf-oracle.md"), page.markdown())?;
+    Ok(())
+}
+
+/// Compares values of the verifier's numeric domain with those in the kernel's logs,
+/// until so many are compared.
+pub(crate) fn ask_about_numbers(cases: u64) -> Outcome {
+    const PROGRAMS: u64 = 200;
+    let mut seed = 0;
+    let mut compared = 0;
+    while compared < cases {
+        let comparison = testkit::numbers::compare(seed..seed + PROGRAMS)
+            .map_err(|why| format!("not asked: {why}"))?;
+        for difference in &comparison.differences {
+            eprintln!("{difference}");
+        }
+        if !comparison.differences.is_empty() {
+            return Err("values differ".into());
+        }
+        seed += PROGRAMS;
+        compared += comparison.cases;
+    }
+    println!("{compared} values of {seed} programs are those of the kernel");
     Ok(())
 }
 
