@@ -8,6 +8,7 @@
 //!
 //! | file | contents |
 //! |---|---|
+//! | `btf_info` | func_info and line_info |
 //! | `subprogs` | discovery and layout of subprograms, successors |
 //! | `cfg` | control-flow walk, prune points |
 //! | `order` | postorder, strongly connected components |
@@ -17,6 +18,7 @@
 //! | `stack_depth` | stack of call chains |
 //! | `calls` | prototypes as far as the passes need them |
 
+mod btf_info;
 pub mod calls;
 mod cfg;
 mod fastcall;
@@ -134,12 +136,14 @@ pub fn compute(env: &Env<'_>, sink: &mut Sink) -> Result<Facts> {
     Ok(facts)
 }
 
-/// Finds the subprograms and checks their layout (`add_subprog_and_kfunc`,
-/// `check_subprogs`).
+/// Finds the subprograms, checks their layout and what BTF says of them
+/// (`check_btf_info_early`, `add_subprog_and_kfunc`, `check_subprogs`, `check_btf_info`).
 pub fn find_subprogs(env: &Env<'_>, sink: &mut Sink) -> Result<Facts> {
     let mut pass = Pass { sink, insn_idx: 0 };
+    btf_info::check_early(env, &mut pass)?;
     let mut subprogs = subprogs::find(env, &mut pass)?;
     subprogs::check_layout(env, &mut pass, &mut subprogs)?;
+    btf_info::check(env, &mut pass, &mut subprogs)?;
     let insns = env.program.insns();
     Ok(Facts {
         insns: vec![InsnFacts::default(); insns.len()],

@@ -24,6 +24,7 @@
 #![forbid(unsafe_code)]
 
 pub mod alu;
+pub mod attach;
 pub mod call;
 pub mod domain;
 pub mod env;

@@ -7,6 +7,7 @@ use program::Program;
 use spec::programs::LoadFlags;
 use spec::registry::{ProgramContext, Registry};
 
+use crate::attach;
 use crate::env::Env;
 use crate::explore::{Explorer, check_function};
 use crate::facts::{self, Facts, LiveStack, SubprogFacts};
@@ -26,7 +27,7 @@ pub fn verify(program: &Program, registry: &Registry, options: &Options) -> Veri
         registry,
         context: ProgramContext {
             kind: program.kind(),
-            attach: program.expected_attach_type(),
+            attach: attach::effective_attach_type(program.kind(), program.expected_attach_type()),
             sleepable: flags.has(LoadFlags::SLEEPABLE),
             has_cap_bpf: true,
             has_cap_perfmon: true,
@@ -93,6 +94,7 @@ fn compute_facts(env: &Env<'_>, sink: &mut Sink) -> Result<Facts> {
     let mut facts = facts::find_subprogs(env, sink)?;
     resolve::resolve_insns(env, sink)?;
     facts::check_cfg(env, sink, &mut facts)?;
+    attach::check_attach_target(env, sink)?;
     facts::finish(env, sink, &mut facts);
     Ok(facts)
 }

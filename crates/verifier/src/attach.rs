@@ -1,0 +1,233 @@
+//! Checks of the attach target: what may sleep, and what tracing, LSM, struct_ops and
+//! freplace programs attach to (`check_attach_btf_id`).
+
+use btf::{Btf, Kind, Shape, Type};
+use program::AttachTarget;
+use spec::programs::{LoadFlags, ProgramType};
+
+use crate::env::Env;
+use crate::log::Sink;
+use crate::{Result, Stop, refuse};
+
+const TRACE_RAW_TP: u32 = 23;
+const TRACE_FENTRY: u32 = 24;
+const TRACE_FEXIT: u32 = 25;
+const MODIFY_RETURN: u32 = 26;
+const LSM_MAC: u32 = 27;
+const TRACE_ITER: u32 = 28;
+const LSM_CGROUP: u32 = 43;
+
+const CGROUP_INET_SOCK_CREATE: u32 = 2;
+const SK_REUSEPORT_SELECT: u32 = 39;
+
+/// The log, with no instruction at hand.
+struct Check<'s> {
+    sink: &'s mut Sink,
+    insn_idx: u32,
+}
+
+/// The expected attach type that the kernel goes by: 0 stood for the only one there was
+/// once (`bpf_prog_load_fixup_attach_type`).
+pub fn effective_attach_type(kind: ProgramType, attach: u32) -> u32 {
+    match (kind, attach) {
+        (ProgramType::CgroupSock, 0) => CGROUP_INET_SOCK_CREATE,
+        (ProgramType::SkReuseport, 0) => SK_REUSEPORT_SELECT,
+        _ => attach,
+    }
+}
+
+/// Checks what the program attaches to.
+pub fn check_attach_target(env: &Env<'_>, sink: &mut Sink) -> Result<()> {
+    let mut check = Check { sink, insn_idx: 0 };
+    let program = env.program;
+    let is_sleepable = program.flags().has(LoadFlags::SLEEPABLE);
+    let kind = program.kind();
+    if kind == ProgramType::Syscall {
+        if is_sleepable {
+            return Ok(());
+        }
+        return Err(refuse!(
+            check,
+            EINVAL,
+            AttachTarget,
+            "Syscall programs can only be sleepable"
+        ));
+    }
+    if is_sleepable && !may_sleep(kind, env.context.attach) {
+        return Err(refuse!(
+            check,
+            EINVAL,
+            AttachTarget,
+            "Only fentry/fexit/fmod_ret, lsm, iter, uprobe, and struct_ops programs can be sleepable"
+        ));
+    }
+    match kind {
+        ProgramType::StructOps => check_struct_ops(env, &mut check),
+        ProgramType::Tracing | ProgramType::Lsm => check_kernel_target(env, &mut check),
+        ProgramType::Ext => Err(Stop::unsupported("replacement of a function")),
+        _ => Ok(()),
+    }
+}
+
+/// `can_be_sleepable`.
+fn may_sleep(kind: ProgramType, attach: u32) -> bool {
+    match kind {
+        ProgramType::Tracing => {
+            matches!(
+                attach,
+                TRACE_FENTRY | TRACE_FEXIT | MODIFY_RETURN | TRACE_ITER
+            )
+        }
+        ProgramType::Lsm | ProgramType::Kprobe | ProgramType::StructOps => true,
+        _ => false,
+    }
+}
+
+fn check_struct_ops(env: &Env<'_>, check: &mut Check<'_>) -> Result<()> {
+    if !env.program.is_gpl_compatible() {
+        return Err(refuse!(
+            check,
+            EINVAL,
+            License,
+            "struct ops programs must have a GPL compatible license"
+        ));
+    }
+    Ok(())
+}
+
+/// Checks a target in the kernel (`bpf_check_attach_target`, `check_attach_btf_id`).
+fn check_kernel_target(env: &Env<'_>, check: &mut Check<'_>) -> Result<()> {
+    let target = env.program.attach_target();
+    let Some(target) = target.filter(|target| !target.btf_id.is_void()) else {
+        return Err(refuse!(
+            check,
+            EINVAL,
+            AttachTarget,
+            "Tracing programs must provide btf_id"
+        ));
+    };
+    if target.program.is_some() {
+        return Err(Stop::unsupported("tracing of another program"));
+    }
+    if target.module != 0 {
+        return Err(Stop::unsupported("attach target in a module"));
+    }
+    let Some(types) = env.vmlinux else {
+        return Ok(());
+    };
+    let ty = find(types, target, check)?;
+    let id = target.btf_id.0;
+    let name = ty.name().to_string_lossy();
+    match env.context.attach {
+        TRACE_RAW_TP => {
+            if ty.kind() != Kind::Typedef {
+                return Err(refuse!(
+                    check,
+                    EINVAL,
+                    AttachTarget,
+                    "attach_btf_id {id} is not a typedef"
+                ));
+            }
+            if !name.starts_with("btf_trace_") {
+                return Err(refuse!(
+                    check,
+                    EINVAL,
+                    AttachTarget,
+                    "attach_btf_id {id} points to wrong type name {name}"
+                ));
+            }
+            Ok(())
+        }
+        TRACE_ITER | TRACE_FENTRY | TRACE_FEXIT | MODIFY_RETURN | LSM_MAC | LSM_CGROUP => {
+            if !matches!(ty.shape(), Shape::Func(_)) {
+                return Err(refuse!(
+                    check,
+                    EINVAL,
+                    AttachTarget,
+                    "attach_btf_id {id} is not a function"
+                ));
+            }
+            if env.context.attach == TRACE_ITER {
+                return Ok(());
+            }
+            check_function(env, check, &name)
+        }
+        _ => Err(refuse!(check, EINVAL, AttachTarget, "")),
+    }
+}
+
+fn find<'b>(types: &'b Btf<'b>, target: &AttachTarget, check: &mut Check<'_>) -> Result<Type<'b>> {
+    types.get(target.btf_id).ok_or_else(|| {
+        refuse!(
+            check,
+            EINVAL,
+            AttachTarget,
+            "attach_btf_id {} is invalid",
+            target.btf_id.0
+        )
+    })
+}
+
+/// Checks a function of the kernel that a program is attached to by trampoline. The
+/// running kernels of development refuse all of these: the lists are their data, the
+/// order is that of the source.
+fn check_function(env: &Env<'_>, check: &mut Check<'_>, name: &str) -> Result<()> {
+    let lists = &env.registry.lists;
+    let attach = env.context.attach;
+    let is_sleepable = env.program.flags().has(LoadFlags::SLEEPABLE);
+    let is_lsm = env.program.kind() == ProgramType::Lsm;
+    if is_lsm && is_sleepable && !lists.lsm_sleepable.contains(name) {
+        return Err(refuse!(
+            check,
+            EINVAL,
+            AttachTarget,
+            "{name} is not sleepable"
+        ));
+    }
+    if is_lsm {
+        return check_lsm_hook(env, check, name);
+    }
+    if matches!(attach, TRACE_FEXIT | MODIFY_RETURN) && lists.attach_denied.contains(name) {
+        return Err(refuse!(
+            check,
+            EINVAL,
+            AttachTarget,
+            "Attaching fexit/fmod_ret to __noreturn function '{name}' is rejected."
+        ));
+    }
+    Ok(())
+}
+
+/// `bpf_lsm_verify_prog`.
+fn check_lsm_hook(env: &Env<'_>, check: &mut Check<'_>, name: &str) -> Result<()> {
+    let lists = &env.registry.lists;
+    if !env.program.is_gpl_compatible() {
+        return Err(refuse!(
+            check,
+            EINVAL,
+            License,
+            "LSM programs must have a GPL compatible license"
+        ));
+    }
+    let id = env
+        .program
+        .attach_target()
+        .map_or(0, |target| target.btf_id.0);
+    if lists.lsm_disabled.contains(name) {
+        return Err(refuse!(
+            check,
+            EINVAL,
+            AttachTarget,
+            "attach_btf_id {id} points to disabled hook {name}"
+        ));
+    }
+    if !lists.lsm_hooks.contains(name) {
+        return Err(refuse!(
+            check,
+            EINVAL,
+            AttachTarget,
+            "attach_btf_id {id} points to wrong type name {name}"
+        ));
+    }
+    Ok(())
+}

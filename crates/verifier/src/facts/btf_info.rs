@@ -1,0 +1,236 @@
+//! Checks of func_info and line_info, and what they say about subprograms: names and
+//! which ones are global (`check_btf_info_early`, `check_btf_info`).
+//!
+//! Linear in the number of records.
+
+use btf::{Btf, Int, Kind, Linkage, Shape, TypeId};
+use program::FuncInfo;
+
+use super::{Pass, SubprogFacts};
+use crate::env::Env;
+use crate::{Result, refuse};
+
+/// Checks the records of functions on their own; comes before subprograms are found.
+pub(super) fn check_early(env: &Env<'_>, pass: &mut Pass<'_>) -> Result<()> {
+    let Some(types) = env.program.btf() else {
+        return Ok(());
+    };
+    let mut previous = None;
+    for record in env.program.func_info() {
+        match previous {
+            None if record.insn != 0 => {
+                return Err(refuse!(
+                    pass,
+                    EINVAL,
+                    Btf,
+                    "nonzero insn_off {} for the first func info record",
+                    record.insn
+                ));
+            }
+            Some(previous) if record.insn <= previous => {
+                return Err(refuse!(
+                    pass,
+                    EINVAL,
+                    Btf,
+                    "same or smaller insn offset ({}) than previous func info record ({previous})",
+                    record.insn
+                ));
+            }
+            _ => {}
+        }
+        let is_function = types
+            .get(record.type_id)
+            .is_some_and(|ty| ty.kind() == Kind::Func);
+        if !is_function {
+            return Err(refuse!(
+                pass,
+                EINVAL,
+                Btf,
+                "invalid type id {} in func info",
+                record.type_id.0 as i32
+            ));
+        }
+        previous = Some(record.insn);
+    }
+    Ok(())
+}
+
+/// Checks the records against the subprograms, and notes names and linkage.
+pub(super) fn check(
+    env: &Env<'_>,
+    pass: &mut Pass<'_>,
+    subprogs: &mut [SubprogFacts],
+) -> Result<()> {
+    match env.program.btf() {
+        Some(types) if !env.program.func_info().is_empty() => {
+            check_functions(types, env.program.func_info(), pass, subprogs)?;
+        }
+        _ => check_without_types(pass, subprogs)?,
+    }
+    if let Some(types) = env.program.btf() {
+        check_lines(env, types, pass, subprogs)?;
+    }
+    Ok(())
+}
+
+/// Subprograms whose return type nobody states may end by no other way than their own
+/// exit (`check_abnormal_return`).
+fn check_without_types(pass: &mut Pass<'_>, subprogs: &[SubprogFacts]) -> Result<()> {
+    for subprog in subprogs.iter().skip(1) {
+        if subprog.has_ld_abs {
+            return Err(refuse!(
+                pass,
+                EINVAL,
+                Btf,
+                "LD_ABS is not allowed in subprogs without BTF"
+            ));
+        }
+        if subprog.has_tail_call {
+            return Err(refuse!(
+                pass,
+                EINVAL,
+                Btf,
+                "tail_call is not allowed in subprogs without BTF"
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn check_functions(
+    types: &Btf<'_>,
+    records: &[FuncInfo],
+    pass: &mut Pass<'_>,
+    subprogs: &mut [SubprogFacts],
+) -> Result<()> {
+    if records.len() != subprogs.len() {
+        return Err(refuse!(
+            pass,
+            EINVAL,
+            Btf,
+            "number of funcs in func_info doesn't match number of subprogs"
+        ));
+    }
+    for (index, (record, subprog)) in records.iter().zip(subprogs).enumerate() {
+        if record.insn != subprog.start {
+            return Err(refuse!(
+                pass,
+                EINVAL,
+                Btf,
+                "func_info BTF section doesn't match subprog layout in BPF program"
+            ));
+        }
+        let ty = types.at(record.type_id);
+        subprog.name = ty.name().to_string_lossy().into_owned();
+        let Shape::Func(function) = ty.shape() else {
+            continue;
+        };
+        subprog.is_global = function.linkage == Linkage::GLOBAL;
+        if index == 0 || returns_scalar(types, function.proto) {
+            continue;
+        }
+        if subprog.has_ld_abs {
+            return Err(refuse!(
+                pass,
+                EINVAL,
+                Btf,
+                "LD_ABS is only allowed in functions that return 'int'."
+            ));
+        }
+        if subprog.has_tail_call {
+            return Err(refuse!(
+                pass,
+                EINVAL,
+                Btf,
+                "tail_call is only allowed in functions that return 'int'."
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// True if a prototype returns an integer of a register's width or less, or an
+/// enumeration.
+fn returns_scalar(types: &Btf<'_>, proto: TypeId) -> bool {
+    let Some(Shape::Proto(proto)) = types.get(proto).map(|ty| ty.shape()) else {
+        return false;
+    };
+    let returned = types.skip_modifiers(proto.returns);
+    match returned.and_then(|id| types.get(id)).map(|ty| ty.shape()) {
+        Some(Shape::Int(int)) => is_small(int),
+        Some(Shape::Enum(_)) => true,
+        _ => false,
+    }
+}
+
+/// `btf_type_is_small_int`.
+fn is_small(int: Int) -> bool {
+    int.offset == 0 && matches!(int.bits, 8 | 16 | 32 | 64)
+}
+
+fn check_lines(
+    env: &Env<'_>,
+    types: &Btf<'_>,
+    pass: &mut Pass<'_>,
+    subprogs: &[SubprogFacts],
+) -> Result<()> {
+    let records = env.program.line_info();
+    if records.is_empty() {
+        return Ok(());
+    }
+    let insns = env.program.insns();
+    let strings = types.strings().len() as u32;
+    let mut previous = 0;
+    let mut found = 0;
+    for (index, record) in records.iter().enumerate() {
+        if index > 0 && record.insn <= previous || record.insn as usize >= insns.len() {
+            return Err(refuse!(
+                pass,
+                EINVAL,
+                Btf,
+                "Invalid line_info[{index}].insn_off:{} (prev_offset:{previous} prog->len:{})",
+                record.insn,
+                insns.len()
+            ));
+        }
+        if insns[record.insn as usize].code == 0 {
+            return Err(refuse!(
+                pass,
+                EINVAL,
+                Btf,
+                "Invalid insn code at line_info[{index}].insn_off"
+            ));
+        }
+        if record.text.0 >= strings || record.file.0 >= strings {
+            return Err(refuse!(
+                pass,
+                EINVAL,
+                Btf,
+                "Invalid line_info[{index}].line_off or .file_name_off"
+            ));
+        }
+        if let Some(subprog) = subprogs.get(found) {
+            if record.insn == subprog.start {
+                found += 1;
+            } else if subprog.start < record.insn {
+                return Err(refuse!(
+                    pass,
+                    EINVAL,
+                    Btf,
+                    "missing bpf_line_info for func#{found}"
+                ));
+            }
+        }
+        previous = record.insn;
+    }
+    if found < subprogs.len() {
+        return Err(refuse!(
+            pass,
+            EINVAL,
+            Btf,
+            "missing bpf_line_info for {} funcs starting from func#{found}",
+            subprogs.len() - found
+        ));
+    }
+    Ok(())
+}
