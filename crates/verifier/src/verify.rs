@@ -92,6 +92,7 @@ pub fn verify(program: &Program, registry: &Registry, options: &Options) -> Veri
 /// The passes before the walk.
 fn compute_facts(env: &Env<'_>, sink: &mut Sink) -> Result<Facts> {
     let mut facts = facts::find_subprogs(env, sink)?;
+    facts::check_functions(env, sink, &mut facts)?;
     resolve::resolve_insns(env, sink)?;
     facts::check_cfg(env, sink, &mut facts)?;
     attach::check_attach_target(env, sink)?;
@@ -115,8 +116,8 @@ fn check_program(walk: &mut Walk<'_>) -> Result<()> {
 fn drop_fastcall_spills(walk: &mut Walk<'_>) {
     for (facts, aux) in walk.facts.subprogs.iter().zip(&mut walk.subprogs) {
         let insns = &walk.facts.insns[facts.start as usize..facts.end as usize];
-        let has_pattern = insns.iter().any(|insn| insn.fastcall_spills > 0);
-        if has_pattern && !aux.keep_fastcall_stack {
+        let is_kept = aux.keep_fastcall_stack || aux.fastcall_stack_off == i32::from(i16::MIN);
+        if !is_kept && insns.iter().any(|insn| insn.fastcall_spills > 0) {
             aux.stack_depth = aux.fastcall_stack_off.unsigned_abs();
         }
     }

@@ -161,27 +161,30 @@ fn compare_open(
     Ok(Answer::Miss)
 }
 
-/// The refusal of a loop whose state repeats.
+/// The refusal of a loop whose state repeats. Its last line is the state of the
+/// checkpoint.
 fn refuse_loop(walk: &mut Walk<'_>, id: StateId) -> crate::Stop {
     let insn_idx = walk.insn_idx;
+    let frame = walk.state.curframe;
     if walk.sink.is_on() {
         log::verbose_linfo(walk.env, &mut walk.sink, insn_idx, "; ");
+        verbose!(
+            walk,
+            "infinite loop detected at insn {insn_idx}\ncur state:"
+        );
+        log::print_verifier_state(walk.env, &mut walk.sink, &walk.state, frame, true);
     }
-    let stop = refuse!(
+    let mut line = log::Sink::new(1);
+    let old = walk.explorer.state(id);
+    log::print_verifier_state(walk.env, &mut line, old, frame, true);
+    let line = line.into_text();
+    refuse!(
         walk,
         EINVAL,
         Loop,
-        "infinite loop detected at insn {insn_idx}"
-    );
-    if walk.sink.is_on() {
-        let frame = walk.state.curframe;
-        verbose!(walk, "cur state:");
-        log::print_verifier_state(walk.env, &mut walk.sink, &walk.state, frame, true);
-        verbose!(walk, "old state:");
-        let old = walk.explorer.state(id);
-        log::print_verifier_state(walk.env, &mut walk.sink, old, frame, true);
-    }
-    stop
+        "old state:{}",
+        line.trim_end_matches('\n')
+    )
 }
 
 /// Ends the current path at a checkpoint that covers it: what the checkpoint needs
