@@ -7,7 +7,7 @@
 //! host, and two runs with the same input are the same.
 //!
 //! ```
-//! use beebox::raw::{self, Calls, Entry, Form, Limits, Memory, Reason, World};
+//! use beebox::raw::{self, Calls, Entry, Form, Limits, Memory, Reason, RunContext};
 //!
 //! // Sums the bytes of the memory that r1 points to; r2 is its length.
 //! let source = b"
@@ -30,9 +30,9 @@
 //! let address = memory.address(region);
 //! let mut calls = Calls::none();
 //! let mut run = |len| {
-//!     let world = World { memory: &mut memory, calls: &mut calls, packet: None };
+//!     let cx = RunContext { memory: &mut memory, calls: &mut calls, packet: None };
 //!     let entry = Entry { arguments: [address, len, 0, 0, 0] };
-//!     program.run(world, entry, &Limits::default())
+//!     program.run(cx, entry, &Limits::default())
 //! };
 //! assert_eq!(run(3).outcome, Ok(6));
 //!
@@ -54,6 +54,6 @@ pub use form::{Form, ReadError, parse_hex, read_program};
 pub use interp::checked::{
     Access, BadAccess, CallFault, Calls, DEADLINE_INTERVAL, Entry, FRAME_BYTES, Finish, Flaw,
     Limits, MAX_FRAMES, MOST_FRAMES, Memory, Missing, Moment, NoRoom, Observer, Permission,
-    Program, Reason, RegionId, RegionPlace, Trap, World,
+    Program, Reason, RegionId, RegionPlace, RunContext, Trap,
 };
 pub use spec::{Clock, Random, SplitMix};

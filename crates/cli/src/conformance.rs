@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-use beebox::raw::{self, Calls, Entry, Limits, Memory, Program, ReadError, SplitMix, World};
+use beebox::raw::{self, Calls, Entry, Limits, Memory, Program, ReadError, RunContext, SplitMix};
 
 use crate::answer::{Answer, Failure};
 use crate::run::trusted::{self, Engine};
@@ -107,12 +107,12 @@ fn run_checked(program: &Program, bytes: &mut [u8]) -> Result<Result<u64, raw::T
         entry.arguments[0] = memory.address(region);
     }
     let mut calls = Calls::basic(SplitMix::new(0), || TIME);
-    let world = World {
+    let cx = RunContext {
         memory: &mut memory,
         calls: &mut calls,
         packet: None,
     };
-    Ok(program.run(world, entry, &Limits::default()).outcome)
+    Ok(program.run(cx, entry, &Limits::default()).outcome)
 }
 
 fn read_line() -> Result<String, Failure> {

@@ -9,7 +9,7 @@ pub(crate) mod trusted;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use beebox::raw::{Calls, Entry, Finish, Limits, Memory, Program, SplitMix, Trap, World};
+use beebox::raw::{Calls, Entry, Finish, Limits, Memory, Program, RunContext, SplitMix, Trap};
 use beebox::{Metadata, Packet};
 
 use crate::answer::{Answer, Failure};
@@ -171,14 +171,14 @@ fn run_checked(args: &Args, program: &Program, regions: &mut Regions) -> Result<
     for &(register, value) in &args.registers {
         entry.arguments[register - 1] = value;
     }
-    let world = World {
+    let cx = RunContext {
         memory: &mut memory,
         calls: &mut calls,
         packet: packet.as_ref(),
     };
     let (finish, trace) = match args.trace {
-        true => trace::run(program, world, entry, &limits),
-        false => (program.run(world, entry, &limits), String::new()),
+        true => trace::run(program, cx, entry, &limits),
+        false => (program.run(cx, entry, &limits), String::new()),
     };
     let finish = Box::new(finish);
     Ok(Ran::Checked { finish, trace })

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use isa::ebpf::{Insn, Reg};
-use lower::{Evidence, Lowered, PacketRules, Wants};
+use lower::{Evidence, Lowered, PacketRules, Requirements};
 use packet::{Metadata, Packet};
 use spec::context::SECCOMP_DATA_SIZE;
 use spec::{Random, SplitMix};
-use vm::{Deadline, MAY_GOTO_LOOPS, Machine, Meter, Outcome, Surroundings};
+use vm::{Deadline, MAY_GOTO_LOOPS, Machine, Meter, Outcome, RunContext};
 
 use crate::compile::{Compiled, Unsupported, compile};
 use crate::op::{Op, Run};
@@ -21,7 +21,7 @@ pub struct Code {
     tables: Arc<[Table]>,
     evidence: Evidence,
     rules: PacketRules,
-    wants: Wants,
+    requirements: Requirements,
     setup: Setup,
     applied: Applied,
 }
@@ -38,11 +38,11 @@ enum Setup {
 }
 
 impl Setup {
-    fn of(wants: Wants, evidence: Evidence) -> Setup {
+    fn of(requirements: Requirements, evidence: Evidence) -> Setup {
         let seccomp = matches!(evidence, Evidence::Classic(classic::Rules::Seccomp));
-        match wants.limits | wants.world {
+        match requirements.limits | requirements.run_context {
             false if seccomp => Setup::Call,
-            false if !wants.context => Setup::Nothing,
+            false if !requirements.context => Setup::Nothing,
             _ => Setup::Everything,
         }
     }
@@ -72,10 +72,10 @@ impl Code {
             tables,
             applied,
         } = compile(insns, rules, fusions)?;
-        let wants = Wants::of(insns, rules, evidence);
+        let requirements = Requirements::of(insns, rules, evidence);
         Ok(Code {
-            wants,
-            setup: Setup::of(wants, evidence),
+            requirements,
+            setup: Setup::of(requirements, evidence),
             evidence,
             rules,
             ops,
@@ -138,7 +138,7 @@ impl Code {
         assert!(!self.is_seccomp(), "a seccomp filter runs on system calls");
         machine
             .skb
-            .describe(packet, self.rules, self.wants.metadata);
+            .describe(packet, self.rules, self.requirements.metadata);
         let data = packet.data();
         let m = machine.enter();
         // SAFETY: `m` is unique for this run; the program is a packet filter, so
@@ -222,7 +222,7 @@ impl Code {
         random: &mut dyn Random,
         meter: Meter,
     ) -> Outcome {
-        let trusted = matches!(self.evidence, Evidence::Trusted);
+        let trusted = matches!(self.evidence, Evidence::CallerAsserted);
         assert!(trusted, "a classic filter runs on packets or system calls");
         let m = machine.enter();
         let address = memory.as_mut_ptr().expose_provenance() as u64;
@@ -249,9 +249,9 @@ impl Code {
         let m = machine.enter();
         let nobody = std::ptr::null_mut();
         // SAFETY: the operations were made from a lowered program, whose evidence
-        // upholds what they do; none of them asks the world, as `wants` says.
+        // upholds what they do; none of them uses the run context, as `requirements` says.
         let r0 = unsafe {
-            if self.wants.context {
+            if self.requirements.context {
                 (*m).regs[Reg::R6.index()] = context;
             }
             Run::new(self.ops.as_ptr(), m, data, nobody).complete()
@@ -278,7 +278,7 @@ impl Code {
         // operation keeps the pointer. Nothing else in this run refers to the
         // machine's clock.
         unsafe {
-            let mut world = Surroundings {
+            let mut cx = RunContext {
                 packet,
                 random,
                 clock: (*m).clock.get(),
@@ -287,8 +287,8 @@ impl Code {
             (*m).meter = meter;
             (*m).regs[Reg::R1.index()] = context;
             (*m).regs[Reg::R6.index()] = context;
-            let world: *mut Surroundings<'_> = &raw mut world;
-            let r0 = Run::new(self.ops.as_ptr(), m, data, world.cast()).complete();
+            let cx: *mut RunContext<'_> = &raw mut cx;
+            let r0 = Run::new(self.ops.as_ptr(), m, data, cx.cast()).complete();
             (*m).meter.outcome(r0)
         }
     }

@@ -6,7 +6,7 @@
 //! stays in registers, and every way on ([`Run::next`], [`Run::jump`]) is a call
 //! in tail position.
 
-use vm::{FRAME_BYTES, MAY_GOTO_LOOPS, Machine, Meter, Surroundings};
+use vm::{FRAME_BYTES, MAY_GOTO_LOOPS, Machine, Meter, RunContext};
 
 /// What a function of an operation returns: the result, or (in the loop form) the
 /// operation to go on with, null at the end.
@@ -23,7 +23,7 @@ pub(crate) type Flow = *const Op;
 /// lowered program, and all pointers are those that `Code::run` set up: the
 /// program's evidence then upholds every access that its operations make.
 pub(crate) type Step =
-    unsafe fn(*const Op, *mut Machine, *const u8, usize, u64, *mut Surroundings<'static>) -> Flow;
+    unsafe fn(*const Op, *mut Machine, *const u8, usize, u64, *mut RunContext<'static>) -> Flow;
 
 /// One operation: 32 bytes, two to a cache line.
 #[derive(Clone, Copy)]
@@ -121,7 +121,7 @@ pub(crate) unsafe fn step<O: Operation>(
     data: *const u8,
     len: usize,
     r0: u64,
-    world: *mut Surroundings<'static>,
+    cx: *mut RunContext<'static>,
 ) -> Flow {
     O::perform(Run {
         op,
@@ -130,7 +130,7 @@ pub(crate) unsafe fn step<O: Operation>(
         len,
         r0,
         last: 0,
-        world,
+        cx,
     })
 }
 
@@ -138,7 +138,7 @@ pub(crate) unsafe fn step<O: Operation>(
 ///
 /// Only [`step`] and `Code::run` make one, on their callers' word: `op` lies in
 /// the array of the program, `m` is the machine of the run, `data` is readable
-/// for `len` bytes, and `world` is what the caller of the run passed. What the
+/// for `len` bytes, and `cx` is the run context that the caller passed. What the
 /// safe functions here rest on is that, and that the compiler of the program
 /// gives operations the numbers of registers and the distances of operations.
 pub(crate) struct Run {
@@ -151,7 +151,7 @@ pub(crate) struct Run {
     /// What the operation before computed, where this one is part of the same
     /// function.
     pub last: u64,
-    world: *mut Surroundings<'static>,
+    cx: *mut RunContext<'static>,
 }
 
 impl Run {
@@ -164,7 +164,7 @@ impl Run {
         op: *const Op,
         m: *mut Machine,
         data: &[u8],
-        world: *mut Surroundings<'static>,
+        cx: *mut RunContext<'static>,
     ) -> Run {
         Run {
             op,
@@ -173,7 +173,7 @@ impl Run {
             len: data.len(),
             r0: 0,
             last: 0,
-            world,
+            cx,
         }
     }
 
@@ -210,11 +210,11 @@ impl Run {
         (self.data, self.len)
     }
 
-    /// What the run may ask of the world.
+    /// The run context.
     #[inline(always)]
-    pub(crate) fn world(&mut self) -> &mut Surroundings<'static> {
+    pub(crate) fn cx(&mut self) -> &mut RunContext<'static> {
         // SAFETY: the promise of the type; the run is the only one who uses it.
-        unsafe { &mut *self.world }
+        unsafe { &mut *self.cx }
     }
 
     /// How long the run may go on.
@@ -283,7 +283,7 @@ impl Run {
     #[inline(always)]
     fn dispatch(self) -> Flow {
         // SAFETY: the promise of the type is what a `Step` asks for.
-        unsafe { ((*self.op).run)(self.op, self.m, self.data, self.len, self.r0, self.world) }
+        unsafe { ((*self.op).run)(self.op, self.m, self.data, self.len, self.r0, self.cx) }
     }
 
     #[cfg(not(threaded))]
@@ -312,7 +312,7 @@ impl Run {
     #[inline(always)]
     pub(crate) fn turn_to<O: Operation>(self) -> Flow {
         // SAFETY: the promise of the type is what a `Step` asks for.
-        unsafe { rare::<O>(self.op, self.m, self.data, self.len, self.r0, self.world) }
+        unsafe { rare::<O>(self.op, self.m, self.data, self.len, self.r0, self.cx) }
     }
 
     /// Runs to the end of the function and gives its result.
@@ -330,7 +330,7 @@ impl Run {
         // SAFETY: every operation but the last returns one of its array.
         unsafe {
             while !op.is_null() {
-                op = ((*op).run)(op, self.m, self.data, self.len, r0, self.world);
+                op = ((*op).run)(op, self.m, self.data, self.len, r0, self.cx);
                 r0 = self.register(0);
             }
         }
@@ -347,10 +347,10 @@ unsafe fn rare<O: Operation>(
     data: *const u8,
     len: usize,
     r0: u64,
-    world: *mut Surroundings<'static>,
+    cx: *mut RunContext<'static>,
 ) -> Flow {
     // SAFETY: passed on to the caller.
-    unsafe { step::<O>(op, m, data, len, r0, world) }
+    unsafe { step::<O>(op, m, data, len, r0, cx) }
 }
 
 /// Whatever the operation says it is.

@@ -11,7 +11,7 @@ fn set(digits: &str) -> RegSet {
         .filter(u8::is_ascii_digit)
         .map(|digit| digit - b'0');
     regs.filter_map(Reg::new)
-        .fold(RegSet::EMPTY, |set, reg| set.and(RegSet::of(reg)))
+        .fold(RegSet::EMPTY, |set, reg| set.union(RegSet::of(reg)))
 }
 
 fn only(text: &str) -> Insn {
@@ -172,7 +172,7 @@ fn calls_use_and_destroy_the_argument_registers() {
         } else {
             RegSet::EMPTY
         };
-        assert_eq!(insn.reads(), set("12345").and(callee));
+        assert_eq!(insn.reads(), set("12345").union(callee));
         assert_eq!(insn.writes(), set("012345"));
     }
 }

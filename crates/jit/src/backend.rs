@@ -1,20 +1,19 @@
-//! What a processor's code generator offers to the rest of the room.
+//! The interface of a processor's code generator.
 
 use lower::Lowered;
 use spec::SplitMix;
 
-use crate::{Applied, Optimizations};
+use crate::{Applied, Optimizations, Options};
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) use crate::x64::X64 as Host;
 
-/// A code generator. Nothing outside of it knows the processor.
+/// A code generator. The rest of the crate does not depend on the processor.
 pub(crate) trait Backend {
     /// Code that was generated and has no address yet.
     type Code<'a>: Code;
 
-    /// Generates the code of a whole program, which is there as long as `then` looks
-    /// at it.
+    /// Generates the code of a program and passes it to `then`.
     fn compile<R>(
         &self,
         program: &Lowered,
@@ -23,35 +22,46 @@ pub(crate) trait Backend {
     ) -> R;
 }
 
-/// What is asked of a code generator beside code.
-#[derive(Clone, Default)]
+/// What a code generator is to do.
 pub(crate) struct Request {
-    /// To note what [`Code::places`] tells.
+    /// Notes what [`Code::places`] returns.
     pub(crate) map: bool,
-    /// To look at the run's deadline on the way.
+    /// Adds deadline checks.
     pub(crate) deadline: bool,
-    /// To hide the program's constants, by numbers from here.
+    /// Blinds the program's constants with numbers from here.
     pub(crate) keys: Option<SplitMix>,
     /// The optimizations to use.
     pub(crate) optimizations: Optimizations,
 }
 
+impl Request {
+    /// The request for these options.
+    pub(crate) fn new(options: &Options, keys: Option<SplitMix>) -> Request {
+        Request {
+            map: options.map,
+            deadline: options.deadline,
+            keys,
+            optimizations: options.optimizations,
+        }
+    }
+}
+
 /// Generated code.
 pub(crate) trait Code {
-    /// Bytes.
+    /// Its length in bytes.
     fn len(&self) -> usize;
 
-    /// Where the program's first function begins.
+    /// The offset of the program's entry.
     fn entry(&self) -> usize;
 
-    /// Whether it looks at the environment.
-    fn wants_env(&self) -> bool;
+    /// True if the code uses the native context.
+    fn uses_context(&self) -> bool;
 
-    /// Writes the code into memory of exactly its length, wherever that lies.
+    /// Writes the code into memory of exactly its length, at any address.
     fn write(&self, out: &mut [u8]);
 
-    /// Where pieces of the code begin, in ascending order, each with its slot, or
-    /// `u32::MAX` for what comes from no slot.
+    /// The slot and the offset of each piece of the code, in ascending order of offset;
+    /// `u32::MAX` for a piece that comes from no slot.
     fn places(&self) -> Vec<(u32, u32)>;
 
     /// How often each optimization was applied.

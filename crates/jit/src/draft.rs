@@ -1,18 +1,17 @@
-//! Native code to look at, not to run.
+//! Native code for inspection.
 
 use std::ops::Range;
 
 use isa::ebpf::Insn;
 use lower::{Lowered, Malformed};
-use vm::Trusted;
+use vm::Unchecked;
 
 use crate::Applied;
 use crate::backend::{Backend, Code, Host, Request};
 use crate::native::{Options, pieces};
 
-/// The code that [`Native::compile`](crate::Native::compile) would install, as it
-/// is at address 0. Nothing can enter it, so it needs no evidence: only a form
-/// that can be compiled.
+/// The code that [`Native::compile`](crate::Native::compile) would install, as it is at
+/// address 0. It cannot be run, so it needs no evidence of safety.
 #[derive(Clone, Debug)]
 pub struct Draft {
     bytes: Vec<u8>,
@@ -26,9 +25,7 @@ impl Draft {
     pub fn of(program: &Lowered, options: &Options) -> Draft {
         let request = Request {
             map: true,
-            deadline: options.deadline,
-            optimizations: options.optimizations,
-            ..Request::default()
+            ..Request::new(options, None)
         };
         Host::new(options.features).compile(program, request, |code| {
             let mut bytes = vec![0; code.len()];
@@ -42,20 +39,20 @@ impl Draft {
         })
     }
 
-    /// Compiles instructions that nobody vouches for.
+    /// Compiles instructions that need not be safe.
     pub fn of_insns(insns: Vec<Insn>, options: &Options) -> Result<Draft, Malformed> {
-        // SAFETY: what is promised is promised of runs, and there are none: neither
-        // the trusted program nor the lowered one leaves this function.
-        let program = unsafe { Trusted::assume_safe(insns) };
-        Ok(Draft::of(&Lowered::from_trusted(program)?, options))
+        // SAFETY: the assertion is about runs, and there are none: neither the program
+        // nor its lowered form leaves this function.
+        let program = unsafe { Unchecked::assume_safe(insns) };
+        Ok(Draft::of(&Lowered::from_unchecked(program)?, options))
     }
 
-    /// The machine code, and behind it the addresses of what it calls.
+    /// The machine code, followed by its tables.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Where the program begins.
+    /// The offset of the program's entry.
     pub fn entry(&self) -> usize {
         self.entry
     }
@@ -65,7 +62,7 @@ impl Draft {
         &self.applied
     }
 
-    /// Pieces of the code in their order; see [`Native::map`](crate::Native::map).
+    /// Pieces of the code in ascending order; see [`Native::map`](crate::Native::map).
     pub fn map(&self) -> impl Iterator<Item = (Option<usize>, Range<usize>)> {
         pieces(&self.places, self.bytes.len())
     }

@@ -1,10 +1,10 @@
 //! Native code for lowered programs.
 //!
-//! A program goes through three steps: [`analysis`](self) says what is wanted and
-//! finds idioms, a backend writes machine code with open jumps, and a pool of
-//! executable memory takes the result ([`memory`]). Only a [`lower::Lowered`] can
-//! become a [`Native`], so only what is proved safe, or what a host vouches for
-//! with an `unsafe` word, runs.
+//! Compilation has three steps: `analysis` computes liveness and finds rewrites, a backend
+//! generates machine code with unresolved jumps, and a pool of executable memory receives
+//! the result ([`memory`]). A [`Native`] can only be made of a [`lower::Lowered`], whose
+//! evidence (the classic checker's, or the caller's assertion of safety) is what the code
+//! rests on.
 
 mod analysis;
 mod backend;

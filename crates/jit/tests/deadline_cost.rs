@@ -10,7 +10,7 @@ use beebox_jit::{Features, Native, Options};
 use isa::ebpf::assemble;
 use lower::Lowered;
 use spec::SplitMix;
-use vm::{Deadline, Machine, Outcome, Trusted};
+use vm::{Deadline, Machine, Outcome, Unchecked};
 
 const LEN: usize = 1 << 16;
 /// The shortest time of so many runs is what a run takes.
@@ -19,13 +19,13 @@ const RUNS: u32 = 300;
 fn compile(pool: &Pool, text: &str, deadline: bool) -> Native {
     // SAFETY: the programs below read the memory that they are handed, whose
     // length is a multiple of 64, and end.
-    let trusted = unsafe { Trusted::assume_safe(assemble(text).unwrap()) };
+    let trusted = unsafe { Unchecked::assume_safe(assemble(text).unwrap()) };
     let options = Options {
         features: Features::detect(),
         deadline,
         ..Options::default()
     };
-    Native::compile(&Lowered::from_trusted(trusted).unwrap(), &options, pool).unwrap()
+    Native::compile(&Lowered::from_unchecked(trusted).unwrap(), &options, pool).unwrap()
 }
 
 fn timed(run: impl FnOnce() -> Outcome) -> (Outcome, f64) {

@@ -10,7 +10,7 @@ use iced_x86::{Decoder, DecoderOptions, Mnemonic};
 use isa::ebpf::{AluOp, Insn, Operand, Reg, Size, Width, assemble};
 use lower::Lowered;
 use spec::{Random, SplitMix};
-use vm::{Machine, Outcome, Trusted};
+use vm::{Machine, Outcome, Unchecked};
 
 const OPS: [AluOp; 4] = [AluOp::Div, AluOp::Mod, AluOp::SDiv, AluOp::SMod];
 const WIDTHS: [Width; 2] = [Width::W32, Width::W64];
@@ -179,8 +179,8 @@ impl Bench {
 
     fn check(&mut self, case: &Case, hidden: bool, features: Features, numbers: &[(u64, u64)]) {
         // SAFETY: it accesses the memory that it is given by constant offsets.
-        let trusted = unsafe { Trusted::assume_safe(case.program()) };
-        let lowered = Lowered::from_trusted(trusted).unwrap();
+        let trusted = unsafe { Unchecked::assume_safe(case.program()) };
+        let lowered = Lowered::from_unchecked(trusted).unwrap();
         let options = Options {
             features,
             ..Options::default()
@@ -379,8 +379,8 @@ fn reciprocals_are_hidden() {
     for statement in ["w0 /= 10", "w0 %= 10"] {
         let text = format!("r0 = *(u64 *)(r1 + 0); {statement}; exit");
         // SAFETY: it accesses the memory that it is given by constant offsets.
-        let trusted = unsafe { Trusted::assume_safe(assemble(&text).unwrap()) };
-        let lowered = Lowered::from_trusted(trusted).unwrap();
+        let trusted = unsafe { Unchecked::assume_safe(assemble(&text).unwrap()) };
+        let lowered = Lowered::from_unchecked(trusted).unwrap();
         let shows = |native: Native| native.image().windows(4).any(|at| at == reciprocal);
         let plain = Native::compile(&lowered, &options, &pool).unwrap();
         assert!(shows(plain), "{text}");

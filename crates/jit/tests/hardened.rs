@@ -11,7 +11,7 @@ use packet::Packet;
 use spec::SplitMix;
 use testkit::engines::{PACKETS_PER_PROGRAM, compare_engines};
 use testkit::generate::Dialect;
-use vm::{Machine, Outcome, Trusted};
+use vm::{Machine, Outcome, Unchecked};
 
 /// Pairs of a program and a packet for each of the two semantics.
 const PAIRS: u64 = 100_000;
@@ -84,8 +84,8 @@ fn neither_half_of_a_long_constant_shows() {
     ] {
         let text = format!("r0 = {value:#x} ll; exit");
         // SAFETY: it accesses no memory and ends.
-        let trusted = unsafe { Trusted::assume_safe(assemble(&text).expect("it is a program")) };
-        let lowered = Lowered::from_trusted(trusted).expect("it is whole");
+        let trusted = unsafe { Unchecked::assume_safe(assemble(&text).expect("it is a program")) };
+        let lowered = Lowered::from_unchecked(trusted).expect("it is whole");
         let halves = [value as u32, (value >> 32) as u32];
         let (pool, options) = (Pool::new(), Options::default());
         for seed in 0..TIMES {

@@ -13,7 +13,7 @@ use beebox_jit::{Features, Native, Options};
 use isa::ebpf::assemble;
 use lower::Lowered;
 use spec::SplitMix;
-use vm::{Machine, Outcome, Trusted};
+use vm::{Machine, Outcome, Unchecked};
 
 /// A program that goes round `rounds` times and returns that plus `value`.
 fn compile(pool: &Pool, rounds: u32, value: u32) -> Native {
@@ -22,8 +22,8 @@ fn compile(pool: &Pool, rounds: u32, value: u32) -> Native {
     );
     let insns = assemble(&source).unwrap();
     // SAFETY: it accesses no memory, calls nothing, and ends.
-    let program = unsafe { Trusted::assume_safe(insns) };
-    let program = Lowered::from_trusted(program).unwrap();
+    let program = unsafe { Unchecked::assume_safe(insns) };
+    let program = Lowered::from_unchecked(program).unwrap();
     let options = Options {
         features: Features::detect(),
         ..Options::default()

@@ -13,7 +13,7 @@ use beebox_jit::{Native, Options};
 use isa::ebpf::assemble;
 use lower::Lowered;
 use spec::SplitMix;
-use vm::{Machine, Outcome, Trusted};
+use vm::{Machine, Outcome, Unchecked};
 
 /// `mov ecx, 0x20000000; again: dec ecx; jnz again; mov eax, ecx; ret`
 const LOOP: [u8; 12] = [
@@ -209,8 +209,8 @@ fn program() -> Lowered {
     let source = "r0 = 0\nr3 = 0x10000000\nagain: r0 += r3\nr3 += -1\nif r3 != 0 goto again\nexit";
     let insns = assemble(source).unwrap();
     // SAFETY: it accesses no memory, calls nothing, and ends.
-    let trusted = unsafe { Trusted::assume_safe(insns) };
-    Lowered::from_trusted(trusted).unwrap()
+    let trusted = unsafe { Unchecked::assume_safe(insns) };
+    Lowered::from_unchecked(trusted).unwrap()
 }
 
 /// Runs a loop for some tenths of a second, as three programs.

@@ -7,7 +7,7 @@ use beebox_jit::{Native, Options};
 use isa::ebpf::assemble;
 use lower::Lowered;
 use spec::SplitMix;
-use vm::{Machine, Outcome, Trusted};
+use vm::{Machine, Outcome, Unchecked};
 
 #[test]
 fn a_program_of_long_instructions_runs() {
@@ -16,8 +16,8 @@ fn a_program_of_long_instructions_runs() {
         .collect();
     let source = format!("*(u64 *)(r10 - 8) = 0\n{fetches}r0 = *(u64 *)(r10 - 8)\nexit");
     // SAFETY: it accesses its own stack, calls nothing, and ends.
-    let program = unsafe { Trusted::assume_safe(assemble(&source).unwrap()) };
-    let program = Lowered::from_trusted(program).unwrap();
+    let program = unsafe { Unchecked::assume_safe(assemble(&source).unwrap()) };
+    let program = Lowered::from_unchecked(program).unwrap();
     let native = Native::compile(&program, &Options::default(), &Pool::new()).unwrap();
     assert!(native.image().len() > 10 * program.insns().len());
     match native.run_memory(&mut Machine::new(), &mut [], &mut SplitMix::new(0)) {

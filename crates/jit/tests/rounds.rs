@@ -12,7 +12,7 @@ use lower::Lowered;
 use spec::{Random, SplitMix};
 use testkit::ebpf::reach::Reach;
 use testkit::ebpf::reference;
-use vm::{Machine, Outcome, Trusted};
+use vm::{Machine, Outcome, Unchecked};
 
 const MEMORY: usize = 128;
 /// Registers that statements change; `r6` is the memory, `r9` counts rounds down.
@@ -35,8 +35,8 @@ fn parse(text: &str) -> Vec<Insn> {
 fn lowered(insns: &[Insn]) -> Lowered {
     // SAFETY: the programs here access the memory that they are given, and the
     // stack, by offsets that are known; their loops take three rounds at most.
-    let trusted = unsafe { Trusted::assume_safe(insns.to_vec()) };
-    Lowered::from_trusted(trusted).expect("well formed")
+    let trusted = unsafe { Unchecked::assume_safe(insns.to_vec()) };
+    Lowered::from_unchecked(trusted).expect("well formed")
 }
 
 /// Every kind of code.

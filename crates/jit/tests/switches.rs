@@ -13,7 +13,7 @@ use lower::Lowered;
 use spec::{Random, SplitMix};
 use testkit::ebpf::reach::Reach;
 use testkit::ebpf::reference;
-use vm::{Machine, Outcome, Trusted};
+use vm::{Machine, Outcome, Unchecked};
 
 const PROGRAMS: u64 = 1500;
 /// Bytes that tell a program the value, its upper half, where to enter and how often.
@@ -26,8 +26,8 @@ fn parse(text: &str) -> Vec<Insn> {
 fn lowered(text: &str) -> Lowered {
     // SAFETY: the programs here read the memory that they are given and compute;
     // their loops take eight rounds at most.
-    let trusted = unsafe { Trusted::assume_safe(parse(text)) };
-    Lowered::from_trusted(trusted).expect("well formed")
+    let trusted = unsafe { Unchecked::assume_safe(parse(text)) };
+    Lowered::from_unchecked(trusted).expect("well formed")
 }
 
 /// Every kind of code.

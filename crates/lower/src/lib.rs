@@ -9,22 +9,22 @@
 //!
 //! What more than one engine wants to know of a program is found here too: where
 //! jumps lead ([`jumps`]), trees of comparisons ([`trees`]), and what a run must
-//! set up ([`Wants`]).
+//! set up ([`Requirements`]).
 #![forbid(unsafe_code)]
 
 pub mod jumps;
+mod requirements;
 mod scratch;
 mod structure;
 pub mod trees;
-mod wants;
 
+pub use requirements::{Requirements, may_lie_elsewhere};
 pub use structure::{Function, MAX_SLOTS, Malformed, Problem};
 pub use vm::PacketRules;
-pub use wants::{Wants, may_lie_elsewhere};
 
 use classic::{Converted, Rules, Semantics};
 use isa::ebpf::Insn;
-use vm::Trusted;
+use vm::Unchecked;
 
 /// Why a program may run unchecked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,8 +32,8 @@ pub enum Evidence {
     /// The classic checker passed it by these rules, and our conversion made
     /// the code.
     Classic(Rules),
-    /// A host vouches for it.
-    Trusted,
+    /// The caller asserts that it is safe ([`Unchecked`]).
+    CallerAsserted,
 }
 
 /// A program that an engine can run.
@@ -81,12 +81,12 @@ impl Lowered {
 
     /// Lowers a program that a host vouches for, if its form is in order. Its
     /// packet loads are Linux's.
-    pub fn from_trusted(program: Trusted) -> Result<Lowered, Malformed> {
+    pub fn from_unchecked(program: Unchecked) -> Result<Lowered, Malformed> {
         let functions = structure::check_structure(program.insns())?;
         Ok(Lowered {
             insns: program.into_insns(),
             functions,
-            evidence: Evidence::Trusted,
+            evidence: Evidence::CallerAsserted,
             packet_rules: PacketRules::Kernel,
         })
     }

@@ -72,9 +72,9 @@ fn count(insns: &[Insn]) -> Option<([u32; WORDS], RegSet)> {
                     Access::Load(reg) | Access::Store(Operand::Reg(reg)) => RegSet::of(reg),
                     Access::Store(Operand::Imm(_)) => RegSet::EMPTY,
                 };
-                used = used.and(reg);
+                used = used.union(reg);
             }
-            None => used = used.and(insn.reads()).and(insn.writes()),
+            None => used = used.union(insn.reads()).union(insn.writes()),
         }
     }
     (!used.contains(Reg::R10)).then_some((counts, used))

@@ -1,6 +1,6 @@
 //! Whether a program has the form that engines rest on.
 //!
-//! A host's word ([`vm::Trusted`]) is about what a program does; its form is
+//! A host's word ([`vm::Unchecked`]) is about what a program does; its form is
 //! looked at here, so that an engine never sees a malformed program: every slot
 //! is an instruction with its fields in order, jumps stay in their function and
 //! lead to instructions, calls lead to functions, no function runs off its end,

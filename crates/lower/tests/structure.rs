@@ -2,12 +2,12 @@
 
 use beebox_lower::{Function, Lowered, MAX_SLOTS, Malformed, Problem};
 use isa::ebpf::{AddrSpaceCast, ByteOrder, Fault, Insn, RawInsn, Reg, Size, assemble, decode};
-use vm::Trusted;
+use vm::Unchecked;
 
 fn lower(insns: Vec<Insn>) -> Result<Vec<Function>, Malformed> {
     // SAFETY: no program of this file is run.
-    let trusted = unsafe { Trusted::assume_safe(insns) };
-    Lowered::from_trusted(trusted).map(|program| program.functions().to_vec())
+    let trusted = unsafe { Unchecked::assume_safe(insns) };
+    Lowered::from_unchecked(trusted).map(|program| program.functions().to_vec())
 }
 
 fn fault(insns: Vec<Insn>) -> (usize, Problem) {

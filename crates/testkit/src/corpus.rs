@@ -23,7 +23,7 @@ use object::elf::{Elf, SymbolKind};
 use seccomp::Arch;
 use seccomp::profile::{Machine, Profile, Shape, Version, compile};
 use spec::calls::GET_PRANDOM_U32;
-use vm::Trusted;
+use vm::Unchecked;
 
 use crate::objects::selftests::Set;
 
@@ -223,8 +223,8 @@ fn linked(insn: Insn) -> Insn {
 fn lowered(insns: Vec<Insn>) -> Option<Lowered> {
     // SAFETY: what is promised is promised of runs, and nobody runs the programs of a
     // corpus: their calls and addresses are stand-ins.
-    let program = unsafe { Trusted::assume_safe(insns) };
-    Lowered::from_trusted(program).ok()
+    let program = unsafe { Unchecked::assume_safe(insns) };
+    Lowered::from_unchecked(program).ok()
 }
 
 fn expressions() -> Part {

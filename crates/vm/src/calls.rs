@@ -1,19 +1,21 @@
-//! Calls out of a program, found by number.
+//! The helpers that engines implement, by number.
+//!
+//! [`find_call`] is total: a number that no helper has gives `None`, so that a program
+//! with such a call is refused before it runs.
 
-use crate::Surroundings;
+use crate::RunContext;
 use spec::calls::{
     GET_PRANDOM_U32, GET_SMP_PROCESSOR_ID, KTIME_GET_BOOT_NS, KTIME_GET_COARSE_NS, KTIME_GET_NS,
     NETLINK_ATTRIBUTE, NETLINK_NESTED_ATTRIBUTE, PAYLOAD_OFFSET,
 };
 
-/// A function that programs can call: `r1` to `r5`, then the world; the answer
-/// is `r0`.
+/// A helper: its arguments are `r1` to `r5` and the run context, its result is `r0`.
 ///
-/// The platform's C convention on purpose: native code then calls it with its
-/// arguments where they are, and only adds the sixth.
-pub type Call = extern "C" fn(u64, u64, u64, u64, u64, &mut Surroundings<'_>) -> u64;
+/// It has the platform's C calling convention, so that native code passes the five
+/// arguments in the registers that hold them.
+pub type Call = extern "C" fn(u64, u64, u64, u64, u64, &mut RunContext<'_>) -> u64;
 
-/// The function with this number; `None` when there is none.
+/// The helper with this number; `None` if there is none.
 pub fn find_call(number: i32) -> Option<Call> {
     Some(match number {
         GET_PRANDOM_U32 => get_prandom_u32,
@@ -32,9 +34,9 @@ extern "C" fn get_prandom_u32(
     _: u64,
     _: u64,
     _: u64,
-    world: &mut Surroundings<'_>,
+    cx: &mut RunContext<'_>,
 ) -> u64 {
-    world.random.next_u32().into()
+    cx.random.next_u32().into()
 }
 
 extern "C" fn get_smp_processor_id(
@@ -43,20 +45,13 @@ extern "C" fn get_smp_processor_id(
     _: u64,
     _: u64,
     _: u64,
-    world: &mut Surroundings<'_>,
+    cx: &mut RunContext<'_>,
 ) -> u64 {
-    world.packet.meta().cpu.into()
+    cx.packet.meta().cpu.into()
 }
 
-extern "C" fn ktime_get_ns(
-    _: u64,
-    _: u64,
-    _: u64,
-    _: u64,
-    _: u64,
-    world: &mut Surroundings<'_>,
-) -> u64 {
-    match &mut world.clock {
+extern "C" fn ktime_get_ns(_: u64, _: u64, _: u64, _: u64, _: u64, cx: &mut RunContext<'_>) -> u64 {
+    match &mut cx.clock {
         Some(clock) => clock.nanoseconds(),
         None => 0,
     }
@@ -68,9 +63,9 @@ extern "C" fn payload_offset(
     _: u64,
     _: u64,
     _: u64,
-    world: &mut Surroundings<'_>,
+    cx: &mut RunContext<'_>,
 ) -> u64 {
-    packet::payload_offset(world.packet).into()
+    packet::payload_offset(cx.packet).into()
 }
 
 extern "C" fn netlink_attribute(
@@ -79,9 +74,9 @@ extern "C" fn netlink_attribute(
     kind: u64,
     _: u64,
     _: u64,
-    world: &mut Surroundings<'_>,
+    cx: &mut RunContext<'_>,
 ) -> u64 {
-    packet::netlink_attribute(world.packet.data(), from as u32, kind as u32).into()
+    packet::netlink_attribute(cx.packet.data(), from as u32, kind as u32).into()
 }
 
 extern "C" fn netlink_nested_attribute(
@@ -90,7 +85,7 @@ extern "C" fn netlink_nested_attribute(
     kind: u64,
     _: u64,
     _: u64,
-    world: &mut Surroundings<'_>,
+    cx: &mut RunContext<'_>,
 ) -> u64 {
-    packet::netlink_nested_attribute(world.packet.data(), at as u32, kind as u32).into()
+    packet::netlink_nested_attribute(cx.packet.data(), at as u32, kind as u32).into()
 }

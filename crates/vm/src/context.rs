@@ -8,7 +8,7 @@ use spec::context::{
 
 use crate::PacketRules;
 
-/// What a socket filter finds in `r1`.
+/// The context of a socket filter, to which `r1` points.
 #[derive(Clone, Debug)]
 #[repr(C, align(8))]
 pub struct SkBuff([u32; SK_BUFF_SIZE / 4]);
@@ -23,8 +23,8 @@ impl SkBuff {
         self.0[field.offset as usize / 4] = value;
     }
 
-    /// Makes this the context of a packet: its length, as these rules know it, and
-    /// with `metadata` what the system knows beside the bytes.
+    /// Describes a packet: sets the length as the rules define it and, with `metadata`,
+    /// all other fields.
     #[inline(always)]
     pub fn describe(&mut self, packet: &Packet<'_>, rules: PacketRules, metadata: bool) {
         if metadata {
@@ -38,8 +38,7 @@ impl SkBuff {
         self.set(LEN, len);
     }
 
-    /// Sets all fields but the length. Many filters read none of them, and for
-    /// those it would be most of a run.
+    /// Sets all fields but the length, which is all that most filters read.
     #[inline(never)]
     fn describe_metadata(&mut self, packet: &Packet<'_>) {
         let meta = packet.meta();

@@ -1,11 +1,12 @@
-//! Until when a run may go on.
+//! The deadline of a run.
 
 use std::time::Instant;
 
-/// Until when a run may go on. A run looks at the clock every so many rounds: where
-/// a loop begins anew, and where a function that is not short is entered by a local
-/// call. So it ends that many rounds after the deadline at most, and a run of fewer
-/// rounds is never ended.
+/// The time at which a run ends at the latest.
+///
+/// A run reads the clock once every [`rounds`](Deadline::rounds) rounds. A round is an
+/// iteration of a loop or a local call of a function that is not short. So a run ends at
+/// most that many rounds after the deadline, and a run of fewer rounds always completes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deadline {
     at: Instant,
@@ -13,30 +14,28 @@ pub struct Deadline {
 }
 
 impl Deadline {
-    /// Rounds between two looks at the clock, if nobody says otherwise: the looks
-    /// cost less than 0.02 ns a round, and rounds of up to 250 ns (about a thousand
-    /// instructions) end within a millisecond of the deadline.
+    /// Rounds between two deadline checks by default.
     pub const ROUNDS: u32 = 4096;
 
-    /// To end at this time.
+    /// A deadline at this time.
     pub fn at(at: Instant) -> Deadline {
         let rounds = Deadline::ROUNDS;
         Deadline { at, rounds }
     }
 
-    /// With a look every so many rounds; 0 means 1.
+    /// The same deadline with a check every so many rounds, at least 1.
     #[must_use]
-    pub fn looking_every(self, rounds: u32) -> Deadline {
+    pub fn checking_every(self, rounds: u32) -> Deadline {
         let rounds = rounds.max(1);
         Deadline { rounds, ..self }
     }
 
-    /// Rounds between two looks, 1 or more.
+    /// Rounds between two deadline checks, at least 1.
     pub fn rounds(self) -> u32 {
         self.rounds
     }
 
-    /// Looks at the clock.
+    /// Reads the clock; true if the deadline has passed.
     pub fn has_passed(self) -> bool {
         Instant::now() >= self.at
     }

@@ -1,10 +1,8 @@
-//! The execution model that every engine shares: what a program finds in `r1`,
-//! which calls it can make, and what it may use up. And the one word by which a
-//! host vouches for a program ([`Trusted::assume_safe`]).
+//! The execution model that all engines share: contexts, helpers, packet loads, limits,
+//! and programs whose safety the caller asserts ([`Unchecked::assume_safe`]).
 //!
-//! An engine runs over a [`Machine`]: the registers, the stack and the context of
-//! one run. A machine is made once and used for any number of runs, so starting
-//! a run costs a few stores.
+//! An engine runs on a [`Machine`]: registers, stack and context of one run. A machine is
+//! made once and used for any number of runs, so that starting one costs a few stores.
 
 mod calls;
 mod context;
@@ -12,14 +10,14 @@ mod deadline;
 mod machine;
 mod meter;
 mod packet_load;
-mod trusted;
+mod unchecked;
 
 pub use calls::{Call, find_call};
 pub use context::SkBuff;
 pub use deadline::Deadline;
 pub use machine::{
-    FRAME_BYTES, HostClock, MAX_FRAMES, MAY_GOTO_LOOPS, Machine, Outcome, Surroundings,
+    FRAME_BYTES, HostClock, MAX_FRAMES, MAY_GOTO_LOOPS, Machine, Outcome, RunContext,
 };
 pub use meter::Meter;
 pub use packet_load::{PacketRules, load_packet, load_packet_beyond};
-pub use trusted::Trusted;
+pub use unchecked::Unchecked;

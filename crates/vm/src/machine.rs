@@ -1,4 +1,4 @@
-//! One run's registers, stack and surroundings.
+//! The state of one run: registers, stack, context of the program, run context.
 
 use isa::ebpf::Reg;
 use packet::Packet;
@@ -6,15 +6,14 @@ use spec::{Clock, Random};
 
 use crate::{Meter, SkBuff};
 
-/// Functions of a program that can be under way at once, the entry among them
-/// (`MAX_CALL_FRAMES` of Linux).
+/// Call frames of a run at most, the entry's among them (Linux: `MAX_CALL_FRAMES`).
 pub const MAX_FRAMES: usize = 8;
 
-/// Bytes of stack that each of them has (`MAX_BPF_STACK`).
+/// Bytes of stack in a frame (Linux: `MAX_BPF_STACK`).
 pub const FRAME_BYTES: usize = 512;
 
-/// How often `may_goto` falls through in one activation of a function; the next
-/// one jumps (`BPF_MAX_LOOPS`).
+/// How often `may_goto` falls through in one activation of a function (Linux:
+/// `BPF_MAX_LOOPS`); the next one jumps.
 pub const MAY_GOTO_LOOPS: u64 = 8 * 1024 * 1024;
 
 /// How a run ended.
@@ -22,28 +21,28 @@ pub const MAY_GOTO_LOOPS: u64 = 8 * 1024 * 1024;
 pub enum Outcome {
     /// The program returned this.
     Returned(u64),
-    /// It used up its budget of backward jumps.
+    /// It exceeded its limit of backward jumps.
     BudgetExhausted,
     /// The run's [`Deadline`](crate::Deadline) passed before it returned. What it
     /// wrote until then is written.
     DeadlinePassed,
 }
 
-/// What a run may ask of the world.
-pub struct Surroundings<'a> {
-    /// The packet that packet loads and calls see.
+/// What a run uses beside the machine: the packet and the host's services.
+pub struct RunContext<'a> {
+    /// The packet that packet loads and helpers read.
     pub packet: &'a Packet<'a>,
-    /// Where random numbers come from.
+    /// The source of random numbers.
     pub random: &'a mut dyn Random,
-    /// What time it is; a run without a clock finds it to be 0.
+    /// The clock of the time helpers; without one they return 0.
     pub clock: Option<&'a mut dyn Clock>,
 }
 
-/// A clock that a host gave, if it did.
+/// The clock of the host, if it provides one.
 pub struct HostClock(Option<Box<dyn Clock + Send>>);
 
 impl HostClock {
-    /// As [`Surroundings`] hold it.
+    /// The clock in the form of [`RunContext::clock`].
     #[inline(always)]
     pub fn get(&mut self) -> Option<&mut dyn Clock> {
         match &mut self.0 {
@@ -53,27 +52,26 @@ impl HostClock {
     }
 }
 
-/// Registers, stack and context, reused from run to run. Nothing in it carries
-/// over: a safe program reads no register and no stack word that it has not
-/// written in the same run.
+/// Registers, stack and context of a run; reused from run to run. A safe program reads
+/// no register and no stack slot before it has written it, so a run depends on no other.
 #[repr(C)]
 pub struct Machine {
     /// The registers; engines may keep some elsewhere while they run.
     pub regs: [u64; Reg::COUNT],
-    /// How long the run may go on.
+    /// The limits of the run.
     pub meter: Meter,
-    /// How often `may_goto` still falls through in the function under way.
+    /// How often `may_goto` still falls through in the current activation.
     pub may_goto: u64,
     /// The context of socket filters.
     pub skb: SkBuff,
-    /// What time it is.
+    /// The clock of the time helpers.
     pub clock: HostClock,
-    /// One frame for each function under way, the entry's at the end.
+    /// The frames, the entry's at the end.
     stack: [u64; MAX_FRAMES * FRAME_BYTES / 8],
 }
 
 impl Machine {
-    /// A machine with everything zero, and without a clock.
+    /// A machine in which all registers and the stack are zero, without a clock.
     pub const fn new() -> Machine {
         Machine {
             regs: [0; Reg::COUNT],
@@ -85,16 +83,16 @@ impl Machine {
         }
     }
 
-    /// With a clock for the helpers that tell the time.
+    /// The machine with a clock for the time helpers.
     #[must_use]
     pub fn with_clock(self, clock: impl Clock + Send + 'static) -> Machine {
         let clock = HostClock(Some(Box::new(clock)));
         Machine { clock, ..self }
     }
 
-    /// Sets the frame pointer and returns the pointer through which an engine
-    /// must do everything else in this run, since the program's own pointers to
-    /// the stack and the context are derived from it.
+    /// Sets the frame pointer, and returns the pointer through which an engine makes
+    /// every other access of the run: the program's pointers to stack and context are
+    /// derived from it.
     #[inline(always)]
     pub fn enter(&mut self) -> *mut Machine {
         let this: *mut Machine = self;

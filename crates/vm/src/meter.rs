@@ -1,28 +1,28 @@
-//! How long a run may go on: a budget of backward jumps, and a deadline.
+//! The limits of a run: a number of backward jumps, and a deadline.
 //!
-//! An engine counts down and asks when nothing is left: so a round costs one
-//! subtraction, whatever limits there are. With a deadline the budget comes in
-//! slices, and the clock is looked at when one is used up. Local calls count for
-//! the deadline alone: eight frames deep, they can take long without any loop.
+//! Engines count down and call a cold function when the count is exhausted, so a round
+//! costs one subtraction whatever the limits are. With a deadline the count is given out
+//! in slices, and the clock is read between two of them. Local calls count for the
+//! deadline only: eight frames deep, they can take long without a loop.
 
 use crate::{Deadline, Outcome};
 
-/// See the module.
+/// How many rounds a run may still take.
 #[derive(Clone, Copy, Debug)]
 pub struct Meter {
-    /// Backward jumps before [`Meter::renew_jumps`] is to be asked; below zero when
-    /// the run is over.
+    /// Backward jumps until [`Meter::renew_jumps`] must be called; negative once the run
+    /// is over.
     pub jumps: i64,
-    /// Local calls before [`Meter::renew_calls`] is to be asked.
+    /// Local calls until [`Meter::renew_calls`] must be called.
     pub calls: i64,
-    /// What the budget holds beyond `jumps`.
+    /// Backward jumps of the limit beyond `jumps`.
     reserve: u64,
     deadline: Option<Deadline>,
     over: Option<Outcome>,
 }
 
 impl Meter {
-    /// Nothing is left.
+    /// A meter without any rounds.
     pub const EMPTY: Meter = Meter {
         jumps: 0,
         calls: 0,
@@ -31,7 +31,7 @@ impl Meter {
         over: None,
     };
 
-    /// For a run of at most so many backward jumps, until a deadline.
+    /// The meter of a run of at most `budget` backward jumps, until a deadline.
     #[inline(always)]
     pub fn new(budget: u64, deadline: Option<Deadline>) -> Meter {
         let rounds = rounds(deadline);
@@ -45,7 +45,7 @@ impl Meter {
         }
     }
 
-    /// Asked for one more backward jump when none is left; whether it may be taken.
+    /// Called for a backward jump when `jumps` is exhausted; true if it may be taken.
     #[cold]
     pub fn renew_jumps(&mut self) -> bool {
         if self.reserve == 0 {
@@ -60,7 +60,7 @@ impl Meter {
         true
     }
 
-    /// Asked for one more local call when none is left; whether it may be made.
+    /// Called for a local call when `calls` is exhausted; true if it may be made.
     #[cold]
     pub fn renew_calls(&mut self) -> bool {
         if self.has_passed() {
@@ -70,13 +70,13 @@ impl Meter {
         true
     }
 
-    /// Whether the run was ended.
+    /// True if a limit has ended the run.
     #[inline(always)]
     pub fn is_over(&self) -> bool {
         self.jumps < 0
     }
 
-    /// How a run ended whose program returned this, if it did.
+    /// The outcome of a run whose engine returned `r0`.
     #[inline(always)]
     pub fn outcome(&self, r0: u64) -> Outcome {
         match self.over {
@@ -96,7 +96,7 @@ impl Meter {
     }
 }
 
-/// Rounds before a look at the deadline, 1 or more.
+/// Rounds until the next deadline check, at least 1.
 #[inline(always)]
 fn rounds(deadline: Option<Deadline>) -> i64 {
     deadline.map_or(i64::MAX, |deadline| deadline.rounds().into())

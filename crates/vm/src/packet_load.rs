@@ -1,9 +1,9 @@
-//! Legacy packet loads (RFC 9669 section 5.5): values in network byte order, and
-//! the end of the program beyond the packet.
+//! Legacy packet loads (RFC 9669 section 5.5): values in network byte order; a load
+//! outside the packet ends the program.
 
 use packet::Packet;
 
-/// What a packet load beyond the packet means to a program.
+/// The meaning of packet loads whose offset lies outside the packet's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketRules {
     /// Offsets are unsigned and do not wrap (libpcap).
@@ -13,8 +13,8 @@ pub enum PacketRules {
     Kernel,
 }
 
-/// A load of `N` bytes (1, 2 or 4) at `offset` of `len` bytes at `data`; `None`
-/// when it does not lie inside, where [`load_packet_beyond`] decides.
+/// Loads `N` bytes (1, 2 or 4) at `offset` of `len` bytes at `data`, in network byte
+/// order; `None` if they lie outside, where [`load_packet_beyond`] decides.
 ///
 /// # Safety
 /// `data` is readable for `len` bytes.
@@ -36,8 +36,8 @@ pub unsafe fn load_packet<const N: usize>(data: *const u8, len: usize, offset: u
     }
 }
 
-/// The rare rest of a packet load: `offset` (an index register plus a constant,
-/// each 32 bits, unsigned) did not lie inside the data.
+/// Completes a packet load whose `offset` (an index register plus a constant, each 32
+/// bits, unsigned) lies outside the data; `None` ends the program.
 #[cold]
 pub fn load_packet_beyond(
     packet: &Packet<'_>,

@@ -4,8 +4,8 @@ use std::ptr::with_exposed_provenance_mut;
 use std::time::{Duration, Instant};
 
 use beebox_vm::{
-    Deadline, FRAME_BYTES, MAX_FRAMES, Machine, Meter, Outcome, PacketRules, Surroundings,
-    find_call, load_packet, load_packet_beyond,
+    Deadline, FRAME_BYTES, MAX_FRAMES, Machine, Meter, Outcome, PacketRules, RunContext, find_call,
+    load_packet, load_packet_beyond,
 };
 use packet::{Metadata, Packet};
 use spec::calls::{GET_PRANDOM_U32, GET_SMP_PROCESSOR_ID, KTIME_GET_NS, PAYLOAD_OFFSET};
@@ -89,14 +89,14 @@ fn calls_take_five_numbers_and_the_world() {
     let packet = Packet::whole(&[], &meta);
     let mut random = SplitMix::new(9);
     let mut clock = || 7;
-    let mut world = Surroundings {
+    let mut cx = RunContext {
         packet: &packet,
         random: &mut random,
         clock: Some(&mut clock),
     };
     let mut call = |number| {
         let function = find_call(number).expect("there is one");
-        function(1, 2, 3, 4, 5, &mut world)
+        function(1, 2, 3, 4, 5, &mut cx)
     };
     let next = SplitMix::new(9).next_u32();
     assert_eq!(call(GET_PRANDOM_U32), u64::from(next));
@@ -106,9 +106,9 @@ fn calls_take_five_numbers_and_the_world() {
         u64::from(packet::payload_offset(&packet))
     );
     assert_eq!(call(KTIME_GET_NS), 7);
-    world.clock = None;
+    cx.clock = None;
     let function = find_call(KTIME_GET_NS).expect("there is one");
-    assert_eq!(function(1, 2, 3, 4, 5, &mut world), 0);
+    assert_eq!(function(1, 2, 3, 4, 5, &mut cx), 0);
     assert!(
         [0, -1, 9999, i32::MIN]
             .iter()
@@ -130,8 +130,8 @@ fn a_meter_ends_a_run_by_the_budget_or_by_the_deadline() {
             jumps += 1;
         }
     };
-    let now = Deadline::at(Instant::now()).looking_every(3);
-    let far = Deadline::at(Instant::now() + Duration::from_secs(3600)).looking_every(3);
+    let now = Deadline::at(Instant::now()).checking_every(3);
+    let far = Deadline::at(Instant::now() + Duration::from_secs(3600)).checking_every(3);
     assert_eq!(run(10, None), (10, Outcome::BudgetExhausted));
     assert_eq!(run(0, None), (0, Outcome::BudgetExhausted));
     assert_eq!(run(10, Some(far)), (10, Outcome::BudgetExhausted));

@@ -1,13 +1,13 @@
 //! The engines that every case runs on.
 
-use beebox::raw::{Calls, Entry, Limits, Memory, Program, SplitMix, Trap, World};
+use beebox::raw::{Calls, Entry, Limits, Memory, Program, RunContext, SplitMix, Trap};
 use interp::Code;
 use isa::ebpf::Insn;
 use jit::memory::Pool;
 use jit::{Native, Options};
 use lower::{Lowered, Malformed};
 use packet::{Metadata, Packet};
-use vm::{Machine, Outcome, Trusted};
+use vm::{Machine, Outcome, Unchecked};
 
 /// How a run ended.
 pub(crate) enum Answer {
@@ -71,7 +71,7 @@ fn run_checked(setting: &Setting<'_>, bytes: &mut [u8]) -> Answer {
     let packet = setting
         .packet
         .map(|data| Packet::whole(data, &Metadata::UNKNOWN));
-    let world = World {
+    let cx = RunContext {
         memory: &mut memory,
         calls: &mut calls,
         packet: packet.as_ref(),
@@ -81,7 +81,7 @@ fn run_checked(setting: &Setting<'_>, bytes: &mut [u8]) -> Answer {
         ..Limits::default()
     };
     let program = Program::new(setting.program.to_vec());
-    match program.run(world, Entry { arguments }, &limits).outcome {
+    match program.run(cx, Entry { arguments }, &limits).outcome {
         Ok(value) => Answer::Returned(value),
         Err(trap) => Answer::Trapped(trap),
     }
@@ -123,8 +123,8 @@ fn run_jit(setting: &Setting<'_>, memory: &mut [u8]) -> Answer {
 fn lower(setting: &Setting<'_>) -> Result<Lowered, Malformed> {
     // SAFETY: who runs a program on an engine that does not check upholds that it
     // does nothing wrong, see `Engine::run`.
-    let trusted = unsafe { Trusted::assume_safe(setting.program.to_vec()) };
-    Lowered::from_trusted(trusted)
+    let trusted = unsafe { Unchecked::assume_safe(setting.program.to_vec()) };
+    Lowered::from_unchecked(trusted)
 }
 
 fn answer(outcome: Outcome) -> Answer {

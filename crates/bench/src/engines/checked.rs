@@ -1,7 +1,7 @@
 //! The engine that checks everything. It has addresses of its own, which fit into
 //! 32 bits, so it runs the programs as they are, and it counts what it performs.
 
-use interp::checked::{Calls, Entry, Finish, Limits, Memory, Program, World};
+use interp::checked::{Calls, Entry, Finish, Limits, Memory, Program, RunContext};
 use isa::ebpf::{self, RawInsn};
 
 /// A workload on that engine.
@@ -42,12 +42,12 @@ impl<'m> Checked<'m> {
     /// Runs it.
     #[inline(always)]
     pub(super) fn run(&mut self) -> Finish {
-        let world = World {
+        let cx = RunContext {
             memory: &mut self.memory,
             calls: &mut self.calls,
             packet: None,
         };
-        self.program.run(world, self.entry, &Limits::default())
+        self.program.run(cx, self.entry, &Limits::default())
     }
 }
 

@@ -15,7 +15,7 @@ use solana_sbpf::memory_region::MemoryMapping;
 use solana_sbpf::program::SBPFVersion;
 use solana_sbpf::vm::Config;
 use sys::library::{Entry, NotLoaded};
-use vm::Trusted;
+use vm::Unchecked;
 
 use super::object::ENTRY;
 use crate::race::NO_ANSWER;
@@ -24,8 +24,8 @@ use crate::race::NO_ANSWER;
 pub(super) fn lowered(program: &[RawInsn]) -> Result<Lowered, Malformed> {
     // SAFETY: the programs of the workloads are safe (see above) on the memory
     // of a region, which is what they are run on.
-    let trusted = unsafe { Trusted::assume_safe(ebpf::decode(program)) };
-    Lowered::from_trusted(trusted)
+    let trusted = unsafe { Unchecked::assume_safe(ebpf::decode(program)) };
+    Lowered::from_unchecked(trusted)
 }
 
 /// Loads the native code of a workload, which clang just made.

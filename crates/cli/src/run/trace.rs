@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::ops::ControlFlow;
 
-use beebox::raw::{Entry, Finish, Limits, Moment, Program, World};
+use beebox::raw::{Entry, Finish, Limits, Moment, Program, RunContext};
 use isa::ebpf::Reg;
 
 /// The width of a column of instructions.
@@ -12,7 +12,7 @@ const WIDTH: usize = 44;
 /// Runs a program and writes down what it does.
 pub(crate) fn run(
     program: &Program,
-    world: World<'_, '_, '_>,
+    cx: RunContext<'_, '_, '_>,
     entry: Entry,
     limits: &Limits,
 ) -> (Finish, String) {
@@ -34,7 +34,7 @@ pub(crate) fn run(
         before = Some(*moment.registers);
         ControlFlow::Continue(())
     };
-    let finish = program.run_observed(world, entry, limits, &mut observer);
+    let finish = program.run_observed(cx, entry, limits, &mut observer);
     if let Some(before) = &before {
         write_changes(&mut text, before, &finish.registers);
     }

@@ -9,7 +9,7 @@ use interp::Code;
 use jit::memory::Pool;
 use jit::{Native, Options};
 use lower::Lowered;
-use vm::{Deadline, Machine, Outcome, Trusted};
+use vm::{Deadline, Machine, Outcome, Unchecked};
 
 use crate::answer::Failure;
 
@@ -54,7 +54,7 @@ pub(crate) fn run(
     clock: impl Clock + Send + 'static,
     timeout: Option<Duration>,
 ) -> Result<u64, Failure> {
-    let lowered = Lowered::from_trusted(assume_safe(program)).map_err(|malformed| {
+    let lowered = Lowered::from_unchecked(assume_safe(program)).map_err(|malformed| {
         Failure::new(format_args!(
             "only --engine checked runs this program: {malformed}"
         ))
@@ -103,8 +103,8 @@ pub(crate) fn run(
 
 /// Passes on the user's assertion that a program is safe.
 #[allow(unsafe_code)]
-fn assume_safe(program: &Program) -> Trusted {
+fn assume_safe(program: &Program) -> Unchecked {
     // SAFETY: the user asserts it with --trust, whose help says what an unsafe program
     // does; nothing here can check it.
-    unsafe { Trusted::assume_safe(program.insns().to_vec()) }
+    unsafe { Unchecked::assume_safe(program.insns().to_vec()) }
 }

@@ -4,7 +4,7 @@
 //! The input: one byte that gives the length of the memory, one that seeds what
 //! is in it, and the program's bytes.
 
-use interp::checked::{Calls, Entry, Limits, Memory, Program, World};
+use interp::checked::{Calls, Entry, Limits, Memory, Program, RunContext};
 use isa::ebpf::{Insn, decode, from_bytes};
 use spec::SplitMix;
 
@@ -56,7 +56,7 @@ fn run_checked(insns: &[Insn], mut bytes: Vec<u8>) -> Result<u64, String> {
     let entry = Entry {
         arguments: [memory.address(region), len, 0, 0, 0],
     };
-    let world = World {
+    let cx = RunContext {
         memory: &mut memory,
         calls: &mut Calls::none(),
         packet: None,
@@ -65,7 +65,7 @@ fn run_checked(insns: &[Insn], mut bytes: Vec<u8>) -> Result<u64, String> {
         instructions: BUDGET,
         ..Limits::default()
     };
-    let finish = Program::new(insns.to_vec()).run(world, entry, &limits);
+    let finish = Program::new(insns.to_vec()).run(cx, entry, &limits);
     assert!(
         finish.executed <= BUDGET,
         "{} instructions were performed",

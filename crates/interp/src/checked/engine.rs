@@ -18,7 +18,7 @@ use super::memory::{Access, BadAccess};
 use super::observe::{Moment, Observer};
 use super::trap::{Missing, Reason, Trap};
 use super::{
-    DEADLINE_INTERVAL, Entry, Finish, Limits, MAY_GOTO_LOOPS, MOST_FRAMES, Program, World,
+    DEADLINE_INTERVAL, Entry, Finish, Limits, MAY_GOTO_LOOPS, MOST_FRAMES, Program, RunContext,
 };
 
 /// Where functions have addresses, and no memory is: the one at slot `n` has
@@ -51,7 +51,7 @@ impl<R: Into<Reason>> From<R> for Stop {
 struct Run<'r, 'w, 'm, 'c> {
     program: &'r Program,
     limits: &'r Limits,
-    world: World<'w, 'm, 'c>,
+    cx: RunContext<'w, 'm, 'c>,
     regs: [u64; REGISTERS],
     /// The region that each base register met last.
     hints: [usize; REGISTERS],
@@ -66,20 +66,20 @@ struct Run<'r, 'w, 'm, 'c> {
 
 pub(super) fn execute<O: Observer>(
     program: &Program,
-    world: World<'_, '_, '_>,
+    cx: RunContext<'_, '_, '_>,
     entry: Entry,
     limits: &Limits,
     observer: &mut O,
 ) -> Finish {
     let mut regs = [0; REGISTERS];
     regs[1..=5].copy_from_slice(&entry.arguments);
-    world.memory.drop_frames();
-    regs[FP] = world.memory.push_frame();
+    cx.memory.drop_frames();
+    regs[FP] = cx.memory.push_frame();
     let mut run = Run {
-        hints: [world.memory.newest(); REGISTERS],
+        hints: [cx.memory.newest(); REGISTERS],
         program,
         limits,
-        world,
+        cx,
         regs,
         frames: Frames::new(limits),
         may_goto: MAY_GOTO_LOOPS,
@@ -132,7 +132,7 @@ impl Run<'_, '_, '_, '_> {
                 program,
                 registers: named(&self.regs),
                 depth: self.frames.depth(),
-                memory: self.world.memory,
+                memory: self.cx.memory,
             };
             if let ControlFlow::Break(()) = observer.before(&moment) {
                 break Stop::from(Reason::Stopped);
@@ -264,7 +264,7 @@ impl Run<'_, '_, '_, '_> {
                 self.may_goto -= 1;
             }
             Insn::PacketAbs { .. } | Insn::PacketInd { .. } => {
-                let packet = self.world.packet.ok_or(Missing::Packet)?;
+                let packet = self.cx.packet.ok_or(Missing::Packet)?;
                 let value = packet_value(packet, insn, named(&self.regs));
                 self.regs[R0] = value.unwrap_or(0);
                 if value.is_none() {
@@ -289,7 +289,7 @@ impl Run<'_, '_, '_, '_> {
     #[inline(always)]
     fn load(&mut self, size: Size, base: usize, off: i16) -> Result<u64, BadAccess> {
         let address = eval::address(self.regs[base], off);
-        let (memory, hint) = (&*self.world.memory, &mut self.hints[base]);
+        let (memory, hint) = (&*self.cx.memory, &mut self.hints[base]);
         match size {
             Size::B => memory.load::<1>(hint, address),
             Size::H => memory.load::<2>(hint, address),
@@ -301,7 +301,7 @@ impl Run<'_, '_, '_, '_> {
     #[inline(always)]
     fn store(&mut self, size: Size, base: usize, off: i16, value: u64) -> Result<(), BadAccess> {
         let address = eval::address(self.regs[base], off);
-        let (memory, hint) = (&mut *self.world.memory, &mut self.hints[base]);
+        let (memory, hint) = (&mut *self.cx.memory, &mut self.hints[base]);
         match size {
             Size::B => memory.store::<1>(hint, address, value),
             Size::H => memory.store::<2>(hint, address, value),
@@ -322,8 +322,8 @@ impl Run<'_, '_, '_, '_> {
         let (value, expected) = (self.regs[src.index()], self.regs[R0]);
         let new = |old| eval::atomic(op, size, old, value, expected);
         let old = match size {
-            Size::DW => self.world.memory.update::<8>(address, new)?,
-            _ => self.world.memory.update::<4>(address, new)?,
+            Size::DW => self.cx.memory.update::<8>(address, new)?,
+            _ => self.cx.memory.update::<4>(address, new)?,
         };
         if op.fetches_into_src() {
             self.regs[src.index()] = old;
@@ -344,10 +344,7 @@ impl Run<'_, '_, '_, '_> {
         let address = eval::address(self.regs[base.index()], off);
         match address.is_multiple_of(size.bytes().into()) {
             true => Ok(()),
-            false => Err(self
-                .world
-                .memory
-                .fault(address, size.bytes().into(), access)),
+            false => Err(self.cx.memory.fault(address, size.bytes().into(), access)),
         }
     }
 
@@ -355,7 +352,7 @@ impl Run<'_, '_, '_, '_> {
     fn call(&mut self, number: i32) -> Result<(), Reason> {
         let mut arguments = [0; 5];
         arguments.copy_from_slice(&self.regs[1..=5]);
-        let answer = self.world.calls.call(number, arguments, self.world.memory);
+        let answer = self.cx.calls.call(number, arguments, self.cx.memory);
         let answer = answer.ok_or(Reason::UnknownHelper(number))?;
         self.regs[R0] = answer.map_err(|fault| Reason::Call(number, fault))?;
         Ok(())
@@ -379,8 +376,8 @@ impl Run<'_, '_, '_, '_> {
             kept,
             may_goto: std::mem::replace(&mut self.may_goto, MAY_GOTO_LOOPS),
         })?;
-        self.regs[FP] = self.world.memory.push_frame();
-        self.hints[FP] = self.world.memory.newest();
+        self.regs[FP] = self.cx.memory.push_frame();
+        self.hints[FP] = self.cx.memory.newest();
         Ok(function)
     }
 
@@ -389,9 +386,9 @@ impl Run<'_, '_, '_, '_> {
         let Some(caller) = self.frames.callers.pop() else {
             return Err(Stop::Returned(self.regs[R0]));
         };
-        self.world.memory.pop_frame();
+        self.cx.memory.pop_frame();
         self.regs[KEPT].copy_from_slice(&caller.kept);
-        self.hints[FP] = self.world.memory.newest();
+        self.hints[FP] = self.cx.memory.newest();
         self.may_goto = caller.may_goto;
         Ok(caller.return_to)
     }

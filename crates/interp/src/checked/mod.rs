@@ -85,25 +85,25 @@ impl Program {
     }
 
     /// Runs it from its first instruction.
-    pub fn run(&self, world: World<'_, '_, '_>, entry: Entry, limits: &Limits) -> Finish {
-        engine::execute(self, world, entry, limits, &mut ())
+    pub fn run(&self, cx: RunContext<'_, '_, '_>, entry: Entry, limits: &Limits) -> Finish {
+        engine::execute(self, cx, entry, limits, &mut ())
     }
 
     /// As [`run`](Program::run); the observer sees every instruction before it
     /// is performed and may end the run.
     pub fn run_observed(
         &self,
-        world: World<'_, '_, '_>,
+        cx: RunContext<'_, '_, '_>,
         entry: Entry,
         limits: &Limits,
         observer: &mut impl Observer,
     ) -> Finish {
-        engine::execute(self, world, entry, limits, observer)
+        engine::execute(self, cx, entry, limits, observer)
     }
 }
 
 /// What a program can reach.
-pub struct World<'w, 'm, 'c> {
+pub struct RunContext<'w, 'm, 'c> {
     /// The memory that loads and stores see.
     pub memory: &'w mut Memory<'m>,
     /// The helpers that it can call.

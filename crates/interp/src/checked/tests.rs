@@ -40,12 +40,12 @@ fn run_with(source: &str, limits: &Limits, observer: &mut impl Observer) -> Fini
         Ok(0)
     });
     calls.define(1002, |_, _| Err(CallFault::Refused("out of tea".into())));
-    let world = World {
+    let cx = RunContext {
         memory: &mut memory,
         calls: &mut calls,
         packet: None,
     };
-    program(source).run_observed(world, Entry { arguments }, limits, observer)
+    program(source).run_observed(cx, Entry { arguments }, limits, observer)
 }
 
 fn run(source: &str) -> Finish {
@@ -162,7 +162,7 @@ fn traps_say_what_where_and_why() {
         assert_eq!(trap(source), expected);
     }
     let empty = Program::new(Vec::new()).run(
-        World {
+        RunContext {
             memory: &mut Memory::new(),
             calls: &mut Calls::none(),
             packet: None,
@@ -348,12 +348,12 @@ fn memory_serves_run_after_run() {
     };
     let counter = program("r0 = *(u64 *)(r1 + 0); r0 += 1; *(u64 *)(r1 + 0) = r0; exit");
     for expected in 1..=3 {
-        let world = World {
+        let cx = RunContext {
             memory: &mut memory,
             calls: &mut Calls::none(),
             packet: None,
         };
-        let finish = counter.run(world, entry, &Limits::default());
+        let finish = counter.run(cx, entry, &Limits::default());
         assert_eq!(finish.outcome, Ok(expected));
     }
     drop(memory);
@@ -395,7 +395,7 @@ fn nothing_that_a_program_says_panics() {
         let arguments = [memory.address(region), 64, 1 << 32, u64::MAX, 7];
         let mut calls = Calls::basic(SplitMix::new(0), || 0);
         let packet = Packet::whole(&data, &Metadata::UNKNOWN);
-        let world = World {
+        let cx = RunContext {
             memory: &mut memory,
             calls: &mut calls,
             packet: Some(&packet),
@@ -405,7 +405,7 @@ fn nothing_that_a_program_says_panics() {
             indirect_jumps: true,
             ..Limits::default()
         };
-        let finish = Program::new(decode(&slots)).run(world, Entry { arguments }, &limits);
+        let finish = Program::new(decode(&slots)).run(cx, Entry { arguments }, &limits);
         assert!(finish.executed <= 1_000);
         match finish.outcome {
             Ok(_) => returned += 1,

@@ -14,7 +14,7 @@ impl Operation for CallOut {
         // SAFETY: `call` put the address of a `Call` there.
         let function = unsafe { std::mem::transmute::<*const (), Call>(address) };
         let [r1, r2, r3, r4, r5] = [1, 2, 3, 4, 5].map(|number| run.register(number));
-        run.r0 = function(r1, r2, r3, r4, r5, run.world());
+        run.r0 = function(r1, r2, r3, r4, r5, run.cx());
         run.next()
     }
 }

@@ -71,7 +71,7 @@ impl<P: Place, const N: usize, K: Operation> Operation for Beyond<P, N, K> {
             return run.finish(0);
         }
         let offset = P::offset(&run);
-        let packet = run.world().packet;
+        let packet = run.cx().packet;
         match load_packet_beyond(packet, PacketRules::Kernel, offset, N as u32) {
             Some(value) => {
                 run.r0 = u64::from(value);

@@ -125,9 +125,14 @@ fn helpers_tell_the_time_of_the_host() {
 #[test]
 fn what_is_not_performed_is_said() {
     let insns = [Insn::GotoReg { dst: Reg::R1 }, Insn::Exit];
-    let unsupported = Code::build(&insns, PacketRules::Kernel, Evidence::Trusted, Fusions::ALL)
-        .err()
-        .expect("no engine jumps there yet");
+    let unsupported = Code::build(
+        &insns,
+        PacketRules::Kernel,
+        Evidence::CallerAsserted,
+        Fusions::ALL,
+    )
+    .err()
+    .expect("no engine jumps there yet");
     assert_eq!((unsupported.slot, unsupported.insn), (0, insns[0]));
 }
 

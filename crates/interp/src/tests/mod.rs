@@ -9,7 +9,7 @@ mod random;
 use isa::ebpf::{AluOp, Imm64, Insn, Operand, Reg, Value64, Width, assemble};
 use lower::Lowered;
 use spec::SplitMix;
-use vm::{Machine, Outcome, Trusted};
+use vm::{Machine, Outcome, Unchecked};
 
 use crate::Code;
 
@@ -31,18 +31,18 @@ const WIDTHS: [Width; 2] = [Width::W32, Width::W64];
 /// Compiles a program that a test vouches for.
 ///
 /// # Safety
-/// As for `Trusted::assume_safe`.
+/// As for `Unchecked::assume_safe`.
 unsafe fn compile(insns: &[Insn]) -> Code {
     // SAFETY: passed on to the caller.
-    let trusted = unsafe { Trusted::assume_safe(insns.to_vec()) };
-    let lowered = Lowered::from_trusted(trusted).expect("its form is in order");
+    let trusted = unsafe { Unchecked::assume_safe(insns.to_vec()) };
+    let lowered = Lowered::from_unchecked(trusted).expect("its form is in order");
     Code::compile(&lowered).expect("the interpreter performs it")
 }
 
 /// Runs a program on memory.
 ///
 /// # Safety
-/// As for `Trusted::assume_safe`.
+/// As for `Unchecked::assume_safe`.
 unsafe fn run_on(insns: &[Insn], memory: &mut [u8]) -> u64 {
     // SAFETY: passed on to the caller.
     let code = unsafe { compile(insns) };

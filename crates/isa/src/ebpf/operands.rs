@@ -28,7 +28,7 @@ impl RegSet {
     }
 
     /// Both sets together.
-    pub const fn and(self, other: RegSet) -> RegSet {
+    pub const fn union(self, other: RegSet) -> RegSet {
         RegSet(self.0 | other.0)
     }
 
@@ -85,7 +85,7 @@ impl RegRoles {
     }
 
     /// Both together.
-    pub const fn and(self, other: RegRoles) -> RegRoles {
+    pub const fn union(self, other: RegRoles) -> RegRoles {
         RegRoles(self.0 | other.0)
     }
 
@@ -183,7 +183,7 @@ impl Insn {
             | Insn::Exit => RegSet::of(Reg::R0),
             _ => RegSet::EMPTY,
         };
-        dst.and(src).and(implied)
+        dst.union(src).union(implied)
     }
 
     /// Registers whose values it replaces or destroys.
@@ -205,7 +205,7 @@ impl Insn {
             Insn::Call(_)
             | Insn::CallReg { .. }
             | Insn::PacketAbs { .. }
-            | Insn::PacketInd { .. } => RegSet::ARGUMENTS.and(RegSet::of(Reg::R0)),
+            | Insn::PacketInd { .. } => RegSet::ARGUMENTS.union(RegSet::of(Reg::R0)),
             _ => RegSet::EMPTY,
         }
     }

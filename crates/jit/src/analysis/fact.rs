@@ -23,9 +23,9 @@ impl Marks {
     /// Control does not go on to the next slot.
     pub(super) const STOPS: Marks = Marks(256);
     /// Control may leave it for elsewhere than the next slot.
-    pub(super) const LEAVES: Marks = Marks::JUMPS.and(Marks::STOPS);
+    pub(super) const LEAVES: Marks = Marks::JUMPS.union(Marks::STOPS);
 
-    pub(super) const fn and(self, other: Marks) -> Marks {
+    pub(super) const fn union(self, other: Marks) -> Marks {
         Marks(self.0 | other.0)
     }
 
@@ -43,7 +43,7 @@ impl Marks {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fact {
     pub(super) transfer: Transfer,
-    /// What is wanted after it.
+    /// What is live after it.
     pub(crate) after: Halves,
     /// Where a jump leads; for what is done in another way, the position in
     /// [`Analysis::rewrites`].
@@ -61,12 +61,12 @@ impl Fact {
     };
 
     /// Notes an instruction from which control goes to the next slot, and what is
-    /// wanted after it; what then is before it.
+    /// live after it; what then is before it.
     #[inline(always)]
     pub(super) fn note(&mut self, transfer: Transfer, after: Halves) -> Halves {
         self.transfer = transfer;
         self.after = after;
-        let before = transfer.carry(after);
+        let before = transfer.propagate(after);
         self.marks = match before {
             Some(_) => Marks::NONE,
             None => Marks::DEAD,
@@ -86,30 +86,30 @@ impl Fact {
     pub(super) fn note_leaving(&mut self, transfer: Transfer, after: Halves) -> Halves {
         self.transfer = transfer;
         self.after = after;
-        transfer.carry(after).unwrap_or(after)
+        transfer.propagate(after).unwrap_or(after)
     }
 
     /// Adds to what makes it more than the next of its kind.
     #[inline(always)]
     pub(super) fn mark(&mut self, marks: Marks) {
-        self.marks = self.marks.and(marks);
+        self.marks = self.marks.union(marks);
     }
 
-    /// Notes what is wanted after it; what then is before it.
+    /// Notes what is live after it; what then is before it.
     #[inline(always)]
-    pub(super) fn want(&mut self, after: Halves) -> Halves {
+    pub(super) fn set_live_out(&mut self, after: Halves) -> Halves {
         self.after = after;
-        let before = self.transfer.carry(after);
+        let before = self.transfer.propagate(after);
         self.marks.set(Marks::DEAD, before.is_none());
         before.unwrap_or(after)
     }
 
-    /// Notes that this is wanted after it, too; what is before it that was not, and
+    /// Notes that this is live after it, too; what is before it that was not, and
     /// perhaps more that was.
     #[inline(always)]
-    pub(super) fn want_more(&mut self, more: Halves) -> Halves {
-        self.after = self.after.and(more);
-        match self.transfer.carry(more) {
+    pub(super) fn add_live_out(&mut self, more: Halves) -> Halves {
+        self.after = self.after.union(more);
+        match self.transfer.propagate(more) {
             Some(before) => {
                 self.marks.set(Marks::DEAD, false);
                 before
@@ -148,25 +148,25 @@ impl Fact {
     #[inline(always)]
     pub(crate) fn is_plain(&self) -> bool {
         const OTHERWISE: Marks = Marks::TARGET
-            .and(Marks::DEAD)
-            .and(Marks::REWRITTEN)
-            .and(Marks::LOOK_UP);
+            .union(Marks::DEAD)
+            .union(Marks::REWRITTEN)
+            .union(Marks::LOOK_UP);
         !self.marks.overlap(OTHERWISE)
     }
 
     /// Whether nothing is to be done before it is written as it stands.
     #[inline(always)]
     pub(crate) fn is_unmarked(&self) -> bool {
-        const UNSETTLING: Marks = Marks(!Marks::SELECTION.and(Marks::LEAVES).0);
-        !self.marks.overlap(UNSETTLING)
+        const MARKED: Marks = Marks(!Marks::SELECTION.union(Marks::LEAVES).0);
+        !self.marks.overlap(MARKED)
     }
 
     /// Whether nothing but what is done for those that jump here is to be done before
     /// it is written as it stands.
     #[inline(always)]
     pub(crate) fn is_only_entered(&self) -> bool {
-        const ENTERED: Marks = Marks::TARGET.and(Marks::LOOP);
-        const KNOWN: Marks = ENTERED.and(Marks::SELECTION).and(Marks::LEAVES);
+        const ENTERED: Marks = Marks::TARGET.union(Marks::LOOP);
+        const KNOWN: Marks = ENTERED.union(Marks::SELECTION).union(Marks::LEAVES);
         !self.marks.overlap(Marks(!KNOWN.0))
     }
 
@@ -187,7 +187,7 @@ impl Fact {
         self.marks.overlap(Marks::SELECTION)
     }
 
-    /// Whether its result is not wanted.
+    /// Whether its result is not live.
     #[inline(always)]
     pub(crate) fn is_dead(&self) -> bool {
         self.marks.overlap(Marks::DEAD)
@@ -208,10 +208,10 @@ impl Fact {
         self.marks.overlap(Marks::ABSORBED)
     }
 
-    /// What is wanted before it.
+    /// What is live before it.
     #[inline(always)]
     pub(crate) fn before(&self) -> Halves {
-        self.transfer.carry(self.after).unwrap_or(self.after)
+        self.transfer.propagate(self.after).unwrap_or(self.after)
     }
 
     /// Whether it reads any part of the register.

@@ -31,7 +31,7 @@ const REACH: usize = 24;
 /// Another way to do an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rewrite {
-    /// Not at all: what it makes is only wanted as part of a later rewrite.
+    /// Not at all: what it makes is only live as part of a later rewrite.
     Skip,
     /// `dst` is `src` rotated left; a rotation of the low half zeroes the upper
     /// one.
@@ -139,7 +139,7 @@ struct Finder<'a> {
 }
 
 /// Finds rotations that end at one of these slots; notes them in `facts`, with
-/// transfers of their own, and what is wanted then. Says whether that is not known and
+/// transfers of their own, and what is live then. Says whether that is not known and
 /// all of it has to be carried again.
 pub(super) fn find_rotations(
     insns: &[Insn],
@@ -147,7 +147,7 @@ pub(super) fn find_rotations(
     facts: &mut [Fact],
     rewrites: &mut Vec<Rewrite>,
 ) -> bool {
-    let mut unsettled = false;
+    let mut needs_propagation = false;
     rewrites.reserve(2 * slots.len());
     let mut finder = Finder {
         insns,
@@ -163,10 +163,10 @@ pub(super) fn find_rotations(
         } = insns[slot]
             && let Some(first) = finder.rotate(slot, width, dst, src)
         {
-            unsettled |= !liveness::carry_change(first, slot, finder.facts);
+            needs_propagation |= !liveness::propagate_change(first, slot, finder.facts);
         }
     }
-    unsettled
+    needs_propagation
 }
 
 impl Finder<'_> {

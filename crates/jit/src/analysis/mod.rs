@@ -1,14 +1,14 @@
 //! What the code generator wants to know of a program before it writes a byte:
-//! where jumps lead, which values are still wanted after each instruction, what
+//! where jumps lead, which values are still live after each instruction, what
 //! each function uses, what can be done in a better way.
 //!
 //! Liveness is kept for the halves of registers apart, because most 64-bit
 //! operations whose upper half no one reads can be done on 32 bits, and because
 //! an instruction whose result no one reads at all is left out. One pass backward
 //! (`scan.rs`) notes what each instruction reads and writes (`transfer.rs`), what is
-//! wanted after it, and what each function uses (`usage.rs`). Rewrites are found where
+//! live after it, and what each function uses (`usage.rs`). Rewrites are found where
 //! it saw that there may be some (`idiom.rs`), and what they change of liveness is
-//! carried backward again. Then what loops carry from one round to the next is made up for
+//! carried backward again. Then what loops propagate from one round to the next is made up for
 //! (`liveness.rs`).
 
 mod fact;
@@ -81,21 +81,21 @@ impl Analysis {
             usage.push(scan.visit_function(function, facts));
         }
         usage.reverse();
-        scan.settle_selections(facts, uses(Optimization::ConditionalMove));
+        scan.decide_selections(facts, uses(Optimization::ConditionalMove));
         let trees = match uses(Optimization::ComparisonTree) {
             true => scan.find_trees(program, facts),
             false => Trees::default(),
         };
         let Scan { lists, ops, .. } = scan;
         let candidates = || lists.candidates.iter().rev().map(|&slot| slot as usize);
-        let carry = |facts: &mut [Fact]| {
+        let propagate = |facts: &mut [Fact]| {
             for &function in functions {
-                liveness::carry(function, Halves::EFFECT, facts);
+                liveness::propagate(function, Halves::EFFECT, facts);
             }
         };
-        let settle = |facts: &mut [Fact]| {
+        let iterate = |facts: &mut [Fact]| {
             if !lists.backward.is_empty() {
-                liveness::settle(functions, usage, &lists.jumps, facts);
+                liveness::iterate(functions, usage, &lists.jumps, facts);
             }
         };
         let mut rewrites = Vec::new();
@@ -104,7 +104,7 @@ impl Analysis {
             && ops.has(AluOp::Rsh)
             && idiom::find_rotations(insns, candidates(), facts, &mut rewrites)
         {
-            carry(facts);
+            propagate(facts);
         }
         if uses(Optimization::HeaderLength)
             && usage[0].packet
@@ -114,10 +114,10 @@ impl Analysis {
             let known = rewrites.len();
             idiom::find_header_lengths(insns, candidates(), facts, &mut rewrites);
             if rewrites.len() > known {
-                carry(facts);
+                propagate(facts);
             }
         }
-        settle(facts);
+        iterate(facts);
         for rewrite in &rewrites {
             match rewrite {
                 Rewrite::Skip => {}

@@ -1,9 +1,9 @@
 //! The pass backward that looks at every instruction.
 //!
 //! It asks each instruction once of what kind it is, and notes what it reads and
-//! writes, what is wanted after it, where it jumps, what its function uses, and where
+//! writes, what is live after it, where it jumps, what its function uses, and where
 //! there may be a selection or the end of an idiom. Backward, because then what is
-//! wanted where a jump leads is known, but for jumps backward, which `liveness.rs`
+//! live where a jump leads is known, but for jumps backward, which `liveness.rs`
 //! asks again. In the order of control there would have to be two passes.
 
 use std::mem;
@@ -27,7 +27,7 @@ const AGAIN: usize = 3;
 /// What the pass knows. It has to visit the last function first.
 pub(super) struct Scan<'a> {
     insns: &'a [Insn],
-    /// What is wanted where a function ends.
+    /// What is live where a function ends.
     result: Halves,
     /// What every instruction writes beside its result: [`Halves::EFFECT`], if none is
     /// to be left out as dead.
@@ -52,7 +52,7 @@ impl<'a> Scan<'a> {
             // A classic filter's result is 32 bits.
             result: match program.evidence() {
                 Evidence::Classic(_) => Halves::low(Reg::R0),
-                Evidence::Trusted => Halves::both(Reg::R0),
+                Evidence::CallerAsserted => Halves::both(Reg::R0),
             },
             effects: match optimizations.contains(Optimization::DeadCode) {
                 true => Halves::NONE,
@@ -75,9 +75,9 @@ impl<'a> Scan<'a> {
         // One check does for both.
         let facts = &mut facts[..insns.len()];
         let first_backward = self.lists.backward.len();
-        let mut wanted = Halves::EFFECT;
+        let mut live = Halves::EFFECT;
         for slot in (start..end).rev() {
-            wanted = match insns[slot] {
+            live = match insns[slot] {
                 Insn::Alu {
                     op,
                     width,
@@ -89,7 +89,7 @@ impl<'a> Scan<'a> {
                     if let Some(end) = self.sought.shift_or_forget(op, transfer) {
                         self.lists.push_candidate(end);
                     }
-                    facts[slot].note(transfer.and_effects(self.effects), wanted)
+                    facts[slot].note(transfer.and_effects(self.effects), live)
                 }
                 Insn::Alu {
                     op,
@@ -105,13 +105,13 @@ impl<'a> Scan<'a> {
                     {
                         self.lists.push_candidate(end);
                     }
-                    facts[slot].note(transfer.and_effects(self.effects), wanted)
+                    facts[slot].note(transfer.and_effects(self.effects), live)
                 }
                 Insn::Load { dst, base, off, .. } => {
                     let transfer = Transfer::of_load(dst, base);
                     self.tally.note_load(base, off, transfer);
                     self.sought.forget(transfer);
-                    facts[slot].note(transfer.and_effects(self.effects), wanted)
+                    facts[slot].note(transfer.and_effects(self.effects), live)
                 }
                 Insn::Store {
                     size,
@@ -121,7 +121,7 @@ impl<'a> Scan<'a> {
                 } => {
                     let transfer = Transfer::of_store(size, base, src);
                     self.tally.note_store(base, off, src, transfer);
-                    facts[slot].note(transfer.and_effects(self.effects), wanted)
+                    facts[slot].note(transfer.and_effects(self.effects), live)
                 }
                 Insn::Jump {
                     width,
@@ -133,7 +133,7 @@ impl<'a> Scan<'a> {
                     let transfer = Transfer::of_branch(width, dst, src);
                     self.tally.note_values(transfer);
                     let target = target_of(Insn::Goto { off }, slot);
-                    let after = wanted.and(self.visit_jump(slot, target, facts));
+                    let after = live.union(self.visit_jump(slot, target, facts));
                     facts[slot].leave(Marks::JUMPS, target);
                     facts[slot].note_leaving(transfer, after)
                 }
@@ -141,21 +141,21 @@ impl<'a> Scan<'a> {
                     let target = target_of(Insn::Goto { off }, slot);
                     let after = self.visit_jump(slot, target, facts);
                     facts[slot].leave(Marks::LEAVES, target);
-                    facts[slot].note_leaving(Transfer::GOTO, after.and(Halves::EFFECT))
+                    facts[slot].note_leaving(Transfer::GOTO, after.union(Halves::EFFECT))
                 }
                 Insn::Endian { order, size, dst } => {
                     let transfer = Transfer::of_endian(order, size, dst);
                     self.tally.note_values(transfer);
-                    facts[slot].note(transfer.and_effects(self.effects), wanted)
+                    facts[slot].note(transfer.and_effects(self.effects), live)
                 }
-                insn => self.visit_rare(slot, insn, wanted, facts),
+                insn => self.visit_rare(slot, insn, live, facts),
             };
         }
         facts[start].mark(Marks::TARGET);
         let backward = &self.lists.backward[first_backward..];
         for &slot in backward {
             if let Some(head) = facts[slot as usize].jump() {
-                facts[head].mark(Marks::TARGET.and(Marks::LOOP));
+                facts[head].mark(Marks::TARGET.union(Marks::LOOP));
             }
         }
         let tally = mem::take(&mut self.tally);
@@ -164,15 +164,9 @@ impl<'a> Scan<'a> {
         tally.finish(!backward.is_empty())
     }
 
-    /// Visits an instruction of another kind than most; what is wanted before it.
+    /// Visits an instruction of another kind than most; what is live before it.
     #[inline(never)]
-    fn visit_rare(
-        &mut self,
-        slot: usize,
-        insn: Insn,
-        wanted: Halves,
-        facts: &mut [Fact],
-    ) -> Halves {
+    fn visit_rare(&mut self, slot: usize, insn: Insn, live: Halves, facts: &mut [Fact]) -> Halves {
         let transfer = Transfer::of(insn, self.result);
         self.tally.note(insn, transfer);
         let marks = match insn {
@@ -183,23 +177,23 @@ impl<'a> Scan<'a> {
                 if let Insn::PacketAbs { size: Size::B, .. } = insn {
                     self.lists.push_candidate(slot as u32);
                 }
-                return facts[slot].note(transfer.and_effects(self.effects), wanted);
+                return facts[slot].note(transfer.and_effects(self.effects), live);
             }
         };
         let mut after = Halves::EFFECT;
         if !marks.overlap(Marks::STOPS) {
-            after = wanted;
+            after = live;
         }
         let mut target = slot;
         if marks.overlap(Marks::JUMPS) {
             target = target_of(insn, slot);
-            after = after.and(self.visit_jump(slot, target, facts));
+            after = after.union(self.visit_jump(slot, target, facts));
         }
         facts[slot].leave(marks, target);
         facts[slot].note_leaving(transfer, after)
     }
 
-    /// Notes that a slot jumps; what is wanted there, as far as it is known. It calls
+    /// Notes that a slot jumps; what is live there, as far as it is known. It calls
     /// nothing but as its last act, so that it saves few registers.
     #[inline(never)]
     fn visit_jump(&mut self, slot: usize, target: usize, facts: &mut [Fact]) -> Halves {
@@ -208,10 +202,10 @@ impl<'a> Scan<'a> {
             return Halves::EFFECT;
         }
         let there = &mut facts[target];
-        let wanted = there.before();
+        let live = there.before();
         if target == slot + 2 {
             self.lists.push_short(slot);
-            return wanted;
+            return live;
         }
         there.mark(Marks::TARGET);
         if there.marks.overlap(Marks::JUMPS) || facts[slot + 1].marks.overlap(Marks::JUMPS) {
@@ -219,12 +213,12 @@ impl<'a> Scan<'a> {
         } else {
             self.lists.push_jump(slot);
         }
-        wanted
+        live
     }
 
     /// Finds selections among the jumps over one slot. A branch over a move to which
     /// something else leads is none.
-    pub(super) fn settle_selections(&self, facts: &mut [Fact], selects: bool) {
+    pub(super) fn decide_selections(&self, facts: &mut [Fact], selects: bool) {
         let candidates = self.lists.candidates.iter().map(|&slot| slot as usize);
         let mut any = false;
         for slot in candidates.clone() {
@@ -257,7 +251,7 @@ impl<'a> Scan<'a> {
         // Backward jumps of the others draw on a budget.
         let functions = match program.evidence() {
             Evidence::Classic(_) => None,
-            Evidence::Trusted => Some(program.functions()),
+            Evidence::CallerAsserted => Some(program.functions()),
         };
         let jumps = self.lists.jumps.iter().rev().copied();
         let arrivals = Arrivals::of_jumps(self.insns, jumps.collect());

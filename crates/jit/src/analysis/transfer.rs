@@ -1,19 +1,19 @@
-//! What an instruction does to wanted values: which halves of registers it reads
-//! and writes, and what of that depends on how much of its result is wanted.
+//! What an instruction does to live values: which halves of registers it reads
+//! and writes, and what of that depends on how much of its result is live.
 
 use isa::ebpf::{AluOp, ByteOrder, Callee, Insn, Operand, Reg, Size, Width};
 use spec::calls::GET_SMP_PROCESSOR_ID;
 
 /// Halves of registers: bit `n` for the low half of register `n`, bit `16 + n`
-/// for its upper half. What is wanted somewhere holds [`Halves::EFFECT`] as well.
+/// for its upper half. What is live somewhere holds [`Halves::EFFECT`] as well.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Halves(u32);
 
 impl Halves {
     pub(crate) const NONE: Halves = Halves(0);
-    /// What is wanted everywhere: what an instruction does besides writing registers.
+    /// What is live everywhere: what an instruction does besides writing registers.
     pub(super) const EFFECT: Halves = Halves(1 << 31);
-    pub(super) const ALL: Halves = Halves(0x07ff_07ff).and(Halves::EFFECT);
+    pub(super) const ALL: Halves = Halves(0x07ff_07ff).union(Halves::EFFECT);
     const UPPER: Halves = Halves(0x07ff_0000);
 
     /// The low half.
@@ -31,7 +31,7 @@ impl Halves {
         Halves(0x1_0001 << reg.number())
     }
 
-    pub(crate) const fn and(self, other: Halves) -> Halves {
+    pub(crate) const fn union(self, other: Halves) -> Halves {
         Halves(self.0 | other.0)
     }
 
@@ -43,12 +43,12 @@ impl Halves {
         self.0 & other.0 != 0
     }
 
-    /// Whether any part of the register is wanted.
+    /// Whether any part of the register is live.
     pub(crate) const fn has(self, reg: Reg) -> bool {
         self.overlaps(Halves::both(reg))
     }
 
-    /// Whether the upper half of the register is wanted.
+    /// Whether the upper half of the register is live.
     pub(crate) const fn has_upper(self, reg: Reg) -> bool {
         self.overlaps(Halves::upper(reg))
     }
@@ -85,7 +85,7 @@ impl Halves {
 }
 
 /// What is read: in the low word in any case, in the high word upper halves if the
-/// result's upper half is wanted. They are kept in one, because the pass over all
+/// result's upper half is live. They are kept in one, because the pass over all
 /// instructions is mostly made of this.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(Rust, packed(4))]
@@ -105,7 +105,7 @@ impl Reads {
         Reads(self.0 & mask.0)
     }
 
-    pub(super) const fn and(self, other: Reads) -> Reads {
+    pub(super) const fn union(self, other: Reads) -> Reads {
         Reads(self.0 | other.0)
     }
 
@@ -119,17 +119,17 @@ impl Reads {
 
     /// All that may be read.
     pub(super) const fn halves(self) -> Halves {
-        self.always().and(self.follows())
+        self.always().union(self.follows())
     }
 }
 
-/// What an instruction does to wanted values.
+/// What an instruction does to live values.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Transfer {
     /// Together with [`Halves::EFFECT`] where that is written.
     reads: Reads,
     /// Together with [`Halves::EFFECT`], where it is not left out if nothing it
-    /// writes is wanted.
+    /// writes is live.
     writes: Halves,
 }
 
@@ -146,8 +146,8 @@ impl Transfer {
     #[inline(always)]
     pub(super) const fn and_effects(self, effects: Halves) -> Transfer {
         Transfer {
-            reads: self.reads.and(Reads::of(effects, Halves::NONE)),
-            writes: self.writes.and(effects),
+            reads: self.reads.union(Reads::of(effects, Halves::NONE)),
+            writes: self.writes.union(effects),
         }
     }
 
@@ -199,7 +199,7 @@ impl Transfer {
         let masks = &ALU[op as usize][width as usize];
         let (dst, src) = (Reads::all(dst), Reads::all(src));
         Transfer {
-            reads: dst.among(masks.dst).and(src.among(masks.src)),
+            reads: dst.among(masks.dst).union(src.among(masks.src)),
             writes: dst.always(),
         }
     }
@@ -211,7 +211,7 @@ impl Transfer {
 
     #[inline(always)]
     pub(super) fn of_store(size: Size, base: Reg, src: Operand) -> Transfer {
-        let reads = Halves::both(base).and(Halves::stored(size, src));
+        let reads = Halves::both(base).union(Halves::stored(size, src));
         Transfer::effect(reads, Halves::NONE)
     }
 
@@ -230,12 +230,12 @@ impl Transfer {
     #[inline(always)]
     pub(super) fn of_branch(width: Width, dst: Reg, src: Operand) -> Transfer {
         let dst = Halves::of(dst, width);
-        Transfer::effect(dst.and(Halves::operand(src, width)), Halves::NONE)
+        Transfer::effect(dst.union(Halves::operand(src, width)), Halves::NONE)
     }
 
     /// An instruction that does more than to write registers.
     const fn effect(reads: Halves, writes: Halves) -> Transfer {
-        Transfer::pure(reads.and(Halves::EFFECT), writes.and(Halves::EFFECT))
+        Transfer::pure(reads.union(Halves::EFFECT), writes.union(Halves::EFFECT))
     }
 
     /// A 64-bit operation in place, the low half of whose result depends on the low
@@ -247,7 +247,7 @@ impl Transfer {
         }
     }
 
-    /// `result` is what is wanted where the function ends.
+    /// `result` is what is live where the function ends.
     pub(super) fn of(insn: Insn, result: Halves) -> Transfer {
         let compute = |dst: Reg, reads: Halves| Transfer::pure(reads, Halves::both(dst));
         let effect = Transfer::effect;
@@ -288,13 +288,13 @@ impl Transfer {
                 src,
                 ..
             } => {
-                let mut reads = Halves::both(base).and(Halves::stored(size, Operand::Reg(src)));
+                let mut reads = Halves::both(base).union(Halves::stored(size, Operand::Reg(src)));
                 let mut writes = Halves::NONE;
                 if op.fetches_into_src() {
                     writes = Halves::both(src);
                 }
                 if op.fetches_into_r0() {
-                    reads = reads.and(Halves::both(Reg::R0));
+                    reads = reads.union(Halves::both(Reg::R0));
                     writes = Halves::both(Reg::R0);
                 }
                 effect(reads, writes)
@@ -303,7 +303,7 @@ impl Transfer {
             Insn::PacketInd { src, .. } => effect(Halves::low(src), Halves::both(Reg::R0)),
             // Nothing is called for it.
             Insn::Call(Callee::Helper(GET_SMP_PROCESSOR_ID)) => compute(Reg::R0, Halves::NONE),
-            Insn::Call(_) | Insn::CallReg { .. } => effect(ARGUMENTS, ARGUMENTS.and(RESULT)),
+            Insn::Call(_) | Insn::CallReg { .. } => effect(ARGUMENTS, ARGUMENTS.union(RESULT)),
             Insn::Exit => effect(result, Halves::NONE),
             Insn::Imm64High
             | Insn::Goto { .. }
@@ -314,10 +314,10 @@ impl Transfer {
         }
     }
 
-    /// What is wanted before an instruction, given what is wanted after it; `None`
+    /// What is live before an instruction, given what is live after it; `None`
     /// where the instruction is not.
     #[inline(always)]
-    pub(super) const fn carry(self, after: Halves) -> Option<Halves> {
+    pub(super) const fn propagate(self, after: Halves) -> Option<Halves> {
         let made = after.0 & self.writes.0;
         if made == 0 {
             return None;
@@ -343,8 +343,8 @@ impl Masks {
         const LOW: Halves = Halves(0x0000_07ff);
         const NONE: Reads = Reads::of(Halves::NONE, Halves::NONE);
         const LOWER: Reads = Reads::of(LOW, Halves::NONE);
-        const BOTH: Reads = Reads::of(LOW.and(Halves::UPPER), Halves::NONE);
-        /// The low half, and the upper one if that is wanted.
+        const BOTH: Reads = Reads::of(LOW.union(Halves::UPPER), Halves::NONE);
+        /// The low half, and the upper one if that is live.
         const EACH: Reads = Reads::of(LOW, Halves::UPPER);
         let (dst, src) = match (width, op) {
             (Width::W32, AluOp::Mov) => (NONE, LOWER),

@@ -81,15 +81,15 @@ impl Tally {
 
     #[inline(always)]
     pub(super) fn note_load(&mut self, base: Reg, off: i16, transfer: Transfer) {
-        self.others = self.others.and(transfer.effects());
+        self.others = self.others.union(transfer.effects());
         self.note_access(base, off, transfer);
     }
 
     /// An instruction without an access.
     #[inline(always)]
     pub(super) fn note_values(&mut self, transfer: Transfer) {
-        self.values = self.values.and(transfer.reads());
-        self.others = self.others.and(transfer.effects());
+        self.values = self.values.union(transfer.reads());
+        self.others = self.others.union(transfer.effects());
     }
 
     #[inline(always)]
@@ -109,7 +109,7 @@ impl Tally {
                 op, base, off, src, ..
             } => {
                 usage.complex |= op.fetches_into_src();
-                self.others = self.others.and(transfer.effects());
+                self.others = self.others.union(transfer.effects());
                 return self.note_store(base, off, Operand::Reg(src), transfer);
             }
             Insn::Call(Callee::Local(_)) => usage.calls_functions = true,
@@ -125,7 +125,7 @@ impl Tally {
     /// An access, which reads nothing but its base and what it stores.
     #[inline(always)]
     fn note_access(&mut self, base: Reg, off: i16, transfer: Transfer) {
-        self.others = self.others.and(transfer.read());
+        self.others = self.others.union(transfer.read());
         if base == Reg::R10 {
             self.usage.stack_accesses += 1;
             self.usage.lowest_stack = self.usage.lowest_stack.min(off);
@@ -140,7 +140,7 @@ impl Tally {
     pub(super) fn finish(self, loops: bool) -> Usage {
         let values = self.values.halves();
         Usage {
-            regs: values.and(self.others).regs(),
+            regs: values.union(self.others).regs(),
             stack_escapes: self.usage.stack_escapes || values.has(Reg::R10),
             complex: self.usage.complex || self.ops.has_divisions(),
             loops,

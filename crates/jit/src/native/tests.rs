@@ -24,8 +24,8 @@ fn prepare(text: &str) -> (Lowered, Options, Pool) {
     let insns = assemble(text).expect(text);
     // SAFETY: that is the case for every program of these tests. They need not
     // end, since every run has a deadline.
-    let trusted = unsafe { vm::Trusted::assume_safe(insns) };
-    let lowered = Lowered::from_trusted(trusted).expect(text);
+    let trusted = unsafe { vm::Unchecked::assume_safe(insns) };
+    let lowered = Lowered::from_unchecked(trusted).expect(text);
     let options = Options {
         features: crate::Features::detect(),
         deadline: true,
@@ -160,7 +160,7 @@ fn a_run_with_time_to_spare_ends_by_itself() {
     );
     let far = Deadline::at(Instant::now() + Duration::from_secs(600));
     for rounds in [0, 1, 7, 999, 1000, 1001] {
-        let deadline = far.looking_every(rounds);
+        let deadline = far.checking_every(rounds);
         let outcome = native.run_memory_until(machine, &mut [], random, deadline);
         assert_eq!(outcome, Outcome::Returned(2000));
     }
@@ -170,7 +170,7 @@ fn a_run_with_time_to_spare_ends_by_itself() {
         (999, Outcome::DeadlinePassed),
         (1000, Outcome::Returned(2000)),
     ] {
-        let deadline = passed.looking_every(rounds);
+        let deadline = passed.checking_every(rounds);
         assert_eq!(
             native.run_memory_until(machine, &mut [], random, deadline),
             outcome
@@ -191,7 +191,7 @@ fn rounds_are_counted_over_functions() {
         (1199, Outcome::DeadlinePassed),
         (1200, Outcome::Returned(5)),
     ] {
-        let deadline = passed.looking_every(rounds);
+        let deadline = passed.checking_every(rounds);
         let (machine, random) = (&mut Machine::new(), &mut SplitMix::new(1));
         let found = native.run_memory_until(machine, &mut [], random, deadline);
         assert_eq!(found, outcome);
@@ -200,9 +200,9 @@ fn rounds_are_counted_over_functions() {
 
 #[test]
 #[should_panic(expected = "without deadline")]
-fn code_that_does_not_look_is_not_run_until_a_deadline() {
+fn code_without_deadline_checks_is_not_run_until_a_deadline() {
     let mut native = compile("r0 = 0\nexit");
-    native.heeds_deadline = false;
+    native.checks_deadline = false;
     run_for(&native, Duration::ZERO);
 }
 
@@ -210,20 +210,20 @@ fn code_that_does_not_look_is_not_run_until_a_deadline() {
 /// wherever the run ended.
 #[test]
 #[cfg(target_arch = "x86_64")]
-fn the_host_finds_its_registers_again() {
+fn callee_saved_registers_are_restored() {
     for text in endless() {
         let natives = [compile(&text), compile_hardened(&text)];
         for (native, rounds) in natives
             .iter()
             .flat_map(|native| [1, 2, 50].map(|n| (native, n)))
         {
-            let deadline = Deadline::at(Instant::now()).looking_every(rounds);
-            let mut env = Env {
-                world: std::ptr::null_mut(),
+            let deadline = Deadline::at(Instant::now()).checking_every(rounds);
+            let mut context = NativeContext {
+                run_context: std::ptr::null_mut(),
                 data: std::ptr::null(),
                 len: 0,
                 budget: 0,
-                ticks: ticks_until(Some(deadline)),
+                fuel: fuel(Some(deadline)),
                 stack: 0,
                 processor: 0,
                 deadline: Some(deadline),
@@ -260,7 +260,7 @@ fn the_host_finds_its_registers_again() {
                     in("rsi") 0,
                     in("rdx") 0,
                     in("rcx") 0,
-                    in("r8") &raw mut env,
+                    in("r8") &raw mut context,
                     in("rax") native.entry,
                     out("r12") _,
                     out("r13") _,
@@ -270,7 +270,7 @@ fn the_host_finds_its_registers_again() {
                 );
             }
             assert_eq!(changed, 0, "{text}");
-            assert!(env.ticks < 0, "{text}");
+            assert!(context.fuel < 0, "{text}");
         }
     }
 }

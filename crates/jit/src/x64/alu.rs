@@ -185,16 +185,16 @@ impl Generator<'_> {
         };
         match imm {
             _ if stored => self.store_constant(slot, reg, imm, value),
-            0 | 1 => self.set_constant_or_truth(slot, reg, imm, value),
+            0 | 1 => self.set_constant_or_condition(slot, reg, imm, value),
             _ => self.set_known(reg, value),
         }
     }
 
     /// `dst = imm`, which is perhaps how a condition comes out.
     #[inline(never)]
-    fn set_constant_or_truth(&mut self, slot: usize, dst: Reg, imm: i32, value: u64) -> usize {
-        if let Some(chosen) = self.truth_of(slot, dst, imm) {
-            self.truth = Some(chosen);
+    fn set_constant_or_condition(&mut self, slot: usize, dst: Reg, imm: i32, value: u64) -> usize {
+        if let Some(chosen) = self.condition_result(slot, dst, imm) {
+            self.set_condition = Some(chosen);
             self.applies(Optimization::SetCondition);
             return self.set_known(dst, 0);
         }
@@ -218,7 +218,7 @@ impl Generator<'_> {
     /// condition holds and nothing looks at `dst` before: then `dst` is how the
     /// condition comes out.
     #[inline(always)]
-    fn truth_of(&self, slot: usize, dst: Reg, imm: i32) -> Option<usize> {
+    fn condition_result(&self, slot: usize, dst: Reg, imm: i32) -> Option<usize> {
         if !matches!(imm, 0 | 1) || !self.uses(Optimization::SetCondition) {
             return None;
         }
@@ -227,11 +227,11 @@ impl Generator<'_> {
         if !near.iter().any(Fact::is_selection) {
             return None;
         }
-        self.truth_of_near(slot, dst, imm)
+        self.condition_result_near(slot, dst, imm)
     }
 
     #[inline(never)]
-    fn truth_of_near(&self, slot: usize, dst: Reg, imm: i32) -> Option<usize> {
+    fn condition_result_near(&self, slot: usize, dst: Reg, imm: i32) -> Option<usize> {
         for at in slot + 1..=slot + FARTHEST_CHOICE {
             let insn = self.peek(at)?;
             let fact = &self.facts[at];
@@ -268,7 +268,7 @@ impl Generator<'_> {
             self.buf.store_imm(size, mem, imm);
             return 2;
         }
-        self.set_constant_or_truth(slot, dst, imm, value)
+        self.set_constant_or_condition(slot, dst, imm, value)
     }
 
     /// Whether a sum of two registers is only an address, and so is not made.

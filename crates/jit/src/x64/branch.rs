@@ -30,7 +30,7 @@ impl Generator<'_> {
         self.compare_and_jump(slot, cond, width, dst, src)
     }
 
-    /// A branch where tests of a packet may be joined.
+    /// A branch where tests of a packet may be merged.
     #[inline(never)]
     fn branch_in_filter(
         &mut self,
@@ -40,14 +40,14 @@ impl Generator<'_> {
         dst: Reg,
         src: Operand,
     ) -> usize {
-        self.join_from(slot);
+        self.merge_from(slot);
         let src = self.in_packet_order(slot, src);
         if src == Operand::Imm(0)
             && let Some(cc) = self.compared(cond, width, dst)
         {
             return self.jump_on(slot, cc);
         }
-        if self.joined.is_some()
+        if self.merged.is_some()
             && let (Width::W32, Operand::Imm(imm)) = (width, src)
             && self.note_difference(slot, cond, self.gpr(dst), imm)
         {
@@ -237,8 +237,8 @@ impl Generator<'_> {
             true => self.results_on(slot, target),
             false => None,
         };
-        let cc = match self.joined {
-            Some(joined) => match (self.note_test(joined, slot, cc), results) {
+        let cc = match self.merged {
+            Some(merged) => match (self.note_test(merged, slot, cc), results) {
                 (None, _) => return 1,
                 (Some(asked), Some(results)) if self.return_masked(asked, results) => {
                     return self.slots_returned(slot);
@@ -345,8 +345,8 @@ impl Generator<'_> {
         if fact.is_dead() {
             return 2;
         }
-        if self.truth == Some(slot) {
-            self.truth = None;
+        if self.set_condition == Some(slot) {
+            self.set_condition = None;
             let holds = if src == Operand::Imm(1) { cc } else { cc.not() };
             let to = self.gpr(dst);
             self.buf.set_if(holds, to);

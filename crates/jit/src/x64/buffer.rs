@@ -3,7 +3,7 @@
 //! A jump is two bytes or five to six, depending on a distance that depends on
 //! other jumps. So code is written with every gap at its least length, and a place
 //! in the code is a number of bytes and a number of gaps before it. When all is
-//! written, [`Buffer::settle`] makes those jumps long that do not reach, until none
+//! written, [`Buffer::relax_branches`] makes those jumps long that do not reach, until none
 //! is left: the least fixed point, since a jump that grows only moves others apart.
 //! [`Buffer::write`] then copies the pieces between those that grew to where they
 //! will run, and fills the gaps.
@@ -29,7 +29,7 @@ impl Label {
 
     /// That of the slot so many behind the one that this is the label of.
     #[inline(always)]
-    pub(crate) const fn and(self, slots: usize) -> Label {
+    pub(crate) const fn plus(self, slots: usize) -> Label {
         Label(self.0 + slots as u32)
     }
 }
@@ -95,7 +95,7 @@ impl Gap {
 
     /// Bytes of settled code up to its end.
     #[inline(always)]
-    fn settled_end(&self) -> u32 {
+    fn relaxed_end(&self) -> u32 {
         self.start() + u32::from(self.len)
     }
 
@@ -300,7 +300,7 @@ impl Buffer {
 
     /// The label of a function.
     pub(crate) fn function(&self, index: usize) -> Label {
-        Label::FIRST.and(self.slots + index)
+        Label::FIRST.plus(self.slots + index)
     }
 
     /// Labels for all slots once more, the only time; the first of them.
@@ -399,7 +399,7 @@ impl Buffer {
     }
 
     /// Chooses the length of every gap; the length of the code in bytes.
-    pub(crate) fn settle(&mut self) -> usize {
+    pub(crate) fn relax_branches(&mut self) -> usize {
         let mut open = mem::take(&mut self.room.open);
         open.clear();
         self.lengthen_all(&mut open);
@@ -416,11 +416,11 @@ impl Buffer {
             self.lay_out();
         }
         self.room.open = open;
-        self.settled_len()
+        self.relaxed_len()
     }
 
     /// The length of the settled code in bytes.
-    fn settled_len(&self) -> usize {
+    fn relaxed_len(&self) -> usize {
         self.len + self.growth as usize
     }
 
@@ -489,7 +489,7 @@ impl Buffer {
     /// From the gap's end to its label.
     #[inline(always)]
     fn distance_of(&self, gap: Gap) -> i32 {
-        self.offset(gap.label).wrapping_sub(gap.settled_end()) as i32
+        self.offset(gap.label).wrapping_sub(gap.relaxed_end()) as i32
     }
 
     /// Where a label lies in the settled code, in bytes from its start.
@@ -532,7 +532,7 @@ impl Buffer {
 
     /// Whether the entries of tables hold their distances in the settled code.
     pub(crate) fn tables_reach(&self) -> bool {
-        let all = i16::try_from(self.settled_len()).is_ok() || self.entry_len > 2;
+        let all = i16::try_from(self.relaxed_len()).is_ok() || self.entry_len > 2;
         let mut entries = self.tables.iter().flat_map(|table| self.entries(table));
         all || entries.all(|entry| i16::try_from(entry).is_ok())
     }
@@ -669,7 +669,7 @@ mod tests {
 
     fn written(mut buffer: Buffer) -> Vec<u8> {
         assert!(buffer.is_complete());
-        let len = buffer.settle();
+        let len = buffer.relax_branches();
         let mut out = vec![0; len];
         buffer.write(&mut out);
         out
@@ -746,7 +746,7 @@ mod tests {
             }
             buffer.add_table(table, vec![head]);
             buffer.place_tables();
-            buffer.settle();
+            buffer.relax_branches();
             assert_eq!(buffer.tables_reach(), reaches);
         }
     }

@@ -5,10 +5,10 @@ use vm::{MAY_GOTO_LOOPS, find_call};
 
 use super::asm::Alu;
 use super::buffer::Label;
-use super::frame::{ENTRY_ENV, SCRATCH};
+use super::frame::{ENTRY_CONTEXT, SCRATCH};
 use super::generator::{Flags, Generator};
 use super::reg::{Cc, Gpr, Mem};
-use crate::native::Env;
+use crate::native::NativeContext;
 
 /// Bytes of an end that is rather jumped to than repeated.
 const SHARED_EPILOGUE: usize = 4;
@@ -36,9 +36,9 @@ impl Generator<'_> {
         }
         if let Some(env) = self.frame.env
             && self.function.start == 0
-            && env != ENTRY_ENV
+            && env != ENTRY_CONTEXT
         {
-            self.buf.mov(Width::W64, env, ENTRY_ENV);
+            self.buf.mov(Width::W64, env, ENTRY_CONTEXT);
         }
         self.note_stack();
     }
@@ -81,7 +81,7 @@ impl Generator<'_> {
     }
 
     fn write_epilogue(&mut self) {
-        self.return_ticks();
+        self.return_fuel();
         if !self.frame.has_rbp() {
             self.reserve(Alu::Add);
         }
@@ -109,7 +109,7 @@ impl Generator<'_> {
     }
 
     /// A word of the environment.
-    pub(super) fn env_word(&self, offset: usize) -> Mem {
+    pub(super) fn context_word(&self, offset: usize) -> Mem {
         let env = self
             .frame
             .env
@@ -127,8 +127,8 @@ impl Generator<'_> {
     #[inline(never)]
     pub(super) fn call_helper(&mut self, number: i32) {
         let call = find_call(number).expect("a lowered program calls what there is");
-        let world = self.env_word(Env::WORLD);
-        self.buf.load(Size::DW, None, Gpr::R9, world);
+        let run_context = self.context_word(NativeContext::RUN_CONTEXT);
+        self.buf.load(Size::DW, None, Gpr::R9, run_context);
         self.call_host(call as *const () as u64);
         self.after_call();
     }
@@ -137,7 +137,7 @@ impl Generator<'_> {
     /// what calls lose.
     #[inline(never)]
     pub(super) fn processor(&mut self) {
-        let number = self.env_word(Env::PROCESSOR);
+        let number = self.context_word(NativeContext::PROCESSOR);
         self.buf.load(Size::W, None, Gpr::RAX, number);
         self.know(Reg::R0, 32);
     }
@@ -205,7 +205,7 @@ impl Generator<'_> {
     /// run when the budget is used up. Only `goto` leads backward in those.
     pub(super) fn spend_budget(&mut self, slot: usize) {
         if self.draws_on_budget(slot) {
-            let budget = self.env_word(Env::BUDGET);
+            let budget = self.context_word(NativeContext::BUDGET);
             let zero = self.zero_label();
             self.buf.alu_store_imm(Alu::Sub, Size::DW, budget, 1);
             self.buf.jump_if(Cc::S, zero);

@@ -9,7 +9,7 @@
 //! | `r1` to `r5` | `rdi`, `rsi`, `rdx`, `rcx`, `r8` | arguments, lost by calls |
 //! | `r6` to `r9` | `rbx`, `rbp`, `r13`, `r14`, `r15` | kept by calls, saved where used |
 //! | | `r11` | scratch of the generator |
-//! | | `r12` | the run's [`Env`](crate::native::Env), where it is wanted |
+//! | | `r12` | the run's [`Env`](crate::native::NativeContext), where it is wanted |
 //!
 //! A function that calls nothing keeps nothing for others: its `r6` to `r9` go
 //! to registers that need not be saved while there are any, its stack may lie
@@ -27,11 +27,11 @@ use crate::analysis::Usage;
 /// Scratch of the generator, never assigned.
 pub(super) const SCRATCH: Gpr = Gpr::R11;
 /// The run's environment, in functions that want it and may call.
-pub(super) const ENV: Gpr = Gpr::R12;
+pub(super) const CONTEXT: Gpr = Gpr::R12;
 /// Where the entry gets the packet's address, its length and the environment.
 pub(super) const ENTRY_DATA: Gpr = Gpr::RDX;
 pub(super) const ENTRY_LEN: Gpr = Gpr::RCX;
-pub(super) const ENTRY_ENV: Gpr = Gpr::R8;
+pub(super) const ENTRY_CONTEXT: Gpr = Gpr::R8;
 
 const ARGUMENTS: [(Reg, Gpr); 5] = [
     (Reg::R1, Gpr::RDI),
@@ -42,14 +42,14 @@ const ARGUMENTS: [(Reg, Gpr); 5] = [
 ];
 /// Registers that a function must leave as they were, in the order of use: the
 /// first two need no prefix byte.
-const KEPT: [Gpr; 6] = [Gpr::RBX, Gpr::RBP, Gpr::R14, Gpr::R15, Gpr::R13, Gpr::R12];
+const CALLEE_SAVED: [Gpr; 6] = [Gpr::RBX, Gpr::RBP, Gpr::R14, Gpr::R15, Gpr::R13, Gpr::R12];
 /// Bytes below the stack pointer that nothing else touches.
 const RED_ZONE: i32 = 128;
 
 /// What the code generator wants of a function beside what its instructions say.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Demand {
-    /// The host calls the function; others find the environment in [`ENV`].
+    /// The host calls the function; others find the environment in [`CONTEXT`].
     pub(super) is_entry: bool,
     /// The environment is used, in an entry also by a function that it calls.
     pub(super) env: bool,
@@ -84,7 +84,7 @@ pub(super) struct Frame {
     /// The environment's register, where it is wanted.
     pub(super) env: Option<Gpr>,
     /// The register in which the function counts rounds; others count in memory.
-    pub(super) ticks: Option<Gpr>,
+    pub(super) fuel: Option<Gpr>,
 }
 
 /// The registers that a function saves, in order.
@@ -126,7 +126,7 @@ impl Frame {
         may_goto: None,
         packet: None,
         env: None,
-        ticks: None,
+        fuel: None,
     };
 
     /// Lays out the frame of a function, in its place.
@@ -148,7 +148,7 @@ impl Frame {
         }
         self.place_packet(usage, calls, demand);
         self.place_environment(usage, calls, demand);
-        self.place_kept(usage, calls);
+        self.place_callee_saved(usage, calls);
         if demand.counts && !calls {
             self.place_ticks();
         }
@@ -174,24 +174,27 @@ impl Frame {
     fn place_environment(&mut self, usage: &Usage, calls: bool, demand: Demand) {
         let in_memory = usage.packet && self.packet.is_none();
         if !demand.is_entry {
-            self.env = Some(ENV);
+            self.env = Some(CONTEXT);
         } else if demand.env || usage.calls_helpers || in_memory {
-            let stays = !calls && !self.used.contains(ENTRY_ENV);
-            self.env = Some(if stays { ENTRY_ENV } else { ENV });
+            let stays = !calls && !self.used.contains(ENTRY_CONTEXT);
+            self.env = Some(if stays { ENTRY_CONTEXT } else { CONTEXT });
             if !stays {
-                self.saved.push(ENV);
+                self.saved.push(CONTEXT);
             }
         }
         self.used.insert(self.env.unwrap_or(SCRATCH));
     }
 
-    fn place_kept(&mut self, usage: &Usage, calls: bool) {
+    fn place_callee_saved(&mut self, usage: &Usage, calls: bool) {
         let kept = [Reg::R6, Reg::R7, Reg::R8, Reg::R9];
         for reg in kept.into_iter().filter(|&reg| usage.has(reg)) {
             let lost = if calls { None } else { self.spare() };
             let gpr = lost.unwrap_or_else(|| {
-                let kept = KEPT.into_iter().find(|&gpr| !self.used.contains(gpr));
-                let gpr = kept.expect("r6 to r9, r10 and the environment are no more than KEPT");
+                let kept = CALLEE_SAVED
+                    .into_iter()
+                    .find(|&gpr| !self.used.contains(gpr));
+                let gpr =
+                    kept.expect("r6 to r9, r10 and the environment are no more than CALLEE_SAVED");
                 self.saved.push(gpr);
                 gpr
             });
@@ -203,13 +206,13 @@ impl Frame {
     /// Takes a register that no instruction of the machine has a use of its own for.
     fn place_ticks(&mut self) {
         let mut unbound = [Gpr::R10, Gpr::R9].into_iter();
-        self.ticks = unbound.find(|&gpr| !self.used.contains(gpr));
-        self.used.insert(self.ticks.unwrap_or(SCRATCH));
+        self.fuel = unbound.find(|&gpr| !self.used.contains(gpr));
+        self.used.insert(self.fuel.unwrap_or(SCRATCH));
     }
 
     /// Saves what functions that it calls save, too.
     fn save_all(&mut self, by_rbp: bool) {
-        for gpr in KEPT {
+        for gpr in CALLEE_SAVED {
             let by_itself = by_rbp && gpr == Gpr::RBP;
             if !by_itself && !self.saved.contains(&gpr) {
                 self.saved.push(gpr);
@@ -281,7 +284,7 @@ impl Frame {
 
     /// A register that calls lose and that stands for nothing here.
     pub(super) fn spare(&self) -> Option<Gpr> {
-        const LOST: [Gpr; 7] = [
+        const CALLER_SAVED: [Gpr; 7] = [
             Gpr::RCX,
             Gpr::RDX,
             Gpr::RSI,
@@ -290,13 +293,15 @@ impl Frame {
             Gpr::R9,
             Gpr::R10,
         ];
-        LOST.into_iter().find(|&gpr| !self.used.contains(gpr))
+        CALLER_SAVED
+            .into_iter()
+            .find(|&gpr| !self.used.contains(gpr))
     }
 
     /// The registers in use that a call of the host's functions would lose.
-    pub(super) fn lost_by_calls(&self) -> impl DoubleEndedIterator<Item = Gpr> {
+    pub(super) fn live_caller_saved(&self) -> impl DoubleEndedIterator<Item = Gpr> {
         const OTHERS: [Gpr; 3] = [Gpr::RAX, Gpr::RSP, SCRATCH];
-        let kept = GprSet::of(&KEPT);
+        let kept = GprSet::of(&CALLEE_SAVED);
         self.used
             .iter()
             .filter(move |gpr| !kept.contains(*gpr) && !OTHERS.contains(gpr))

@@ -19,14 +19,14 @@ use lower::{Evidence, Function, Lowered};
 use spec::SplitMix;
 use spec::calls::GET_SMP_PROCESSOR_ID;
 
-use super::Settled;
+use super::Relaxed;
 use super::address::{Deferred, Sum};
 use super::buffer::{Buffer, Label};
-use super::deadline::Looks;
+use super::deadline::DeadlineChecks;
 use super::features::Features;
 use super::frame::{Demand, Frame};
-use super::join::Joined;
 use super::look_up::Table;
+use super::merge::Merged;
 use super::packet::Beyond;
 use super::reg::Gpr;
 use crate::analysis::{Analysis, Fact, Halves, Rewrite, Usage};
@@ -109,15 +109,15 @@ pub(super) struct Generator<'a> {
     /// The label of slot 0: a second version of the code has labels of its own.
     pub(super) version: Label,
     /// Bytes of the packet that are there.
-    pub(super) assured: u32,
+    pub(super) proven_len: u32,
     /// Those that are there from the beginning of this version.
-    pub(super) assured_always: u32,
-    /// From which slot on tests may be joined.
-    pub(super) joins_from: usize,
+    pub(super) proven_len_always: u32,
+    /// From which slot on tests may be merged.
+    pub(super) merges_from: usize,
     /// Whether the program is a filter of packets.
     pub(super) filters_packets: bool,
     /// The tests that are being asked together, in such a filter.
-    pub(super) joined: Option<Joined>,
+    pub(super) merged: Option<Merged>,
     /// A sum that is not made.
     pub(super) sum: Option<Sum>,
     /// A load that is not done yet.
@@ -126,7 +126,7 @@ pub(super) struct Generator<'a> {
     /// the sum is forgotten or the load is due, or where every slot is looked at.
     due: usize,
     /// The move of a selection between 0 and 1, whose register is zero until then.
-    pub(super) truth: Option<usize>,
+    pub(super) set_condition: Option<usize>,
     /// How many jumps lead to each slot, once somebody has asked.
     pub(super) arrivals: Vec<u8>,
     /// For each slot, whether it compares what stands in `r0` as it stands in the
@@ -134,8 +134,8 @@ pub(super) struct Generator<'a> {
     pub(super) in_packet_order: Vec<bool>,
     pub(super) beyond: Vec<Beyond>,
     pub(super) beyond_stubs: [Option<Label>; 3],
-    /// Looks at the deadline.
-    pub(super) looks: Looks,
+    /// DeadlineChecks at the deadline.
+    pub(super) deadline_checks: DeadlineChecks,
     /// Addresses of helpers, and where they lie.
     pub(super) helpers: Vec<(u64, Label)>,
     /// Tables of look-ups, written behind the code.
@@ -176,37 +176,37 @@ impl<'a> Generator<'a> {
             known: [64; 16],
             always_known: match program.evidence() {
                 Evidence::Classic(_) => [32; 16],
-                Evidence::Trusted => [64; 16],
+                Evidence::CallerAsserted => [64; 16],
             },
             flags: Flags::NONE,
             flags_before: Flags::NONE,
             epilogue: None,
             return_zero: None,
             version: Label::FIRST,
-            assured: 0,
-            assured_always: 0,
-            joins_from: usize::MAX,
+            proven_len: 0,
+            proven_len_always: 0,
+            merges_from: usize::MAX,
             filters_packets: matches!(
                 program.evidence(),
                 Evidence::Classic(rules) if rules != Rules::Seccomp
             ),
-            joined: None,
+            merged: None,
             sum: None,
             deferred: Deferred::NONE,
             due: 0,
-            truth: None,
+            set_condition: None,
             arrivals: Vec::new(),
             in_packet_order: Vec::new(),
             beyond: Vec::new(),
             beyond_stubs: [None; 3],
-            looks: Looks::new(request.deadline, program),
+            deadline_checks: DeadlineChecks::new(request.deadline, program),
             helpers: Vec::new(),
             tables: Vec::new(),
         }
     }
 
     /// Writes the whole program.
-    pub(super) fn generate(&mut self) -> Settled<'_> {
+    pub(super) fn generate(&mut self) -> Relaxed<'_> {
         // Not before it is in its place: what was just changed is slow to move.
         let (slots, functions) = (self.insns.len(), self.program.functions().len());
         self.buf.reserve(slots, functions);
@@ -221,11 +221,11 @@ impl<'a> Generator<'a> {
         }
         self.write_tables();
         self.write_helper_table();
-        let len = self.buf.settle();
-        Settled {
+        let len = self.buf.relax_branches();
+        Relaxed {
             len,
             entry: self.buf.offset(self.function_label(0)) as usize,
-            wants_env: env,
+            uses_context: env,
             applied: self.applied,
             buf: &self.buf,
         }
@@ -238,19 +238,19 @@ impl<'a> Generator<'a> {
         let in_memory = usage.packet && !is_entry;
         let budget = usage.loops && self.has_budget();
         let function = self.program.functions()[index];
-        let ticks = self.ticks(function, usage);
+        let fuel = self.fuel(function, usage);
         Demand {
             is_entry,
             env: env
                 || hidden_calls
                 || in_memory
                 || budget
-                || ticks
+                || fuel
                 || usage.calls_helpers
                 || usage.asks_processor,
-            hidden_calls: hidden_calls || ticks,
+            hidden_calls: hidden_calls || fuel,
             saves_all: self.may_be_left(function, usage),
-            counts: ticks && usage.loops,
+            counts: fuel && usage.loops,
         }
     }
 
@@ -273,7 +273,7 @@ impl<'a> Generator<'a> {
     fn forget_all(&mut self) {
         self.known = self.always_known;
         self.flags = Flags::NONE;
-        self.assured = self.assured_always;
+        self.proven_len = self.proven_len_always;
     }
 
     fn write_function(&mut self) {
@@ -282,10 +282,10 @@ impl<'a> Generator<'a> {
         let label = self.function_label(self.function.start);
         self.buf.bind(label);
         self.write_prologue();
-        self.tick_on_call();
+        self.check_on_call();
         self.write_versions();
         self.write_beyond();
-        self.write_looks();
+        self.write_deadline_checks();
         self.write_return_zero();
     }
 
@@ -369,7 +369,7 @@ impl<'a> Generator<'a> {
         if fact.is_target() || self.map {
             self.buf.bind(self.label(slot));
         }
-        self.tick_on_loop(slot);
+        self.check_on_loop(slot);
         if fact.is_dead() {
             self.applies(Optimization::DeadCode);
             return Some(1);
@@ -419,7 +419,7 @@ impl<'a> Generator<'a> {
 
     /// The label of a slot in the version at hand.
     pub(super) fn label(&self, slot: usize) -> Label {
-        self.version.and(slot)
+        self.version.plus(slot)
     }
 
     /// Writes the instruction at a slot, and perhaps those that follow it; how

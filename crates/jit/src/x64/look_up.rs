@@ -36,7 +36,7 @@ impl Generator<'_> {
         let analysis = self.analysis;
         let tree = analysis.trees.starting_at(slot).expect("one begins here");
         if tree.goes_back {
-            self.tick_here();
+            self.check_here();
         }
         let mut next = slot + 1;
         while next < self.function.end && self.facts[next].is_absorbed() {

@@ -2,7 +2,7 @@
 //!
 //! `generator.rs` walks over the program; `alu.rs`,
 //! `copy.rs`, `shift.rs`, `byte_order.rs`, `divide.rs`, `address.rs`, `memory.rs`,
-//! `packet.rs`, `branch.rs`, `join.rs`, `look_up.rs` and `call.rs` write instructions of
+//! `packet.rs`, `branch.rs`, `merge.rs`, `look_up.rs` and `call.rs` write instructions of
 //! their kinds; `deadline.rs` writes the looks at a deadline; `frame.rs` decides where
 //! values live; `asm.rs` has a method for each machine instruction, which `encode.rs` puts
 //! together into `buffer.rs`.
@@ -22,9 +22,9 @@ mod encode;
 mod features;
 mod frame;
 mod generator;
-mod join;
 mod look_up;
 mod memory;
+mod merge;
 mod packet;
 mod reg;
 mod shift;
@@ -51,13 +51,13 @@ impl X64 {
 }
 
 impl Backend for X64 {
-    type Code<'a> = Settled<'a>;
+    type Code<'a> = Relaxed<'a>;
 
     fn compile<R>(
         &self,
         program: &Lowered,
         request: Request,
-        then: impl FnOnce(Settled<'_>) -> R,
+        then: impl FnOnce(Relaxed<'_>) -> R,
     ) -> R {
         let analysis = Analysis::of(program, request.optimizations);
         let result = self.generate(program, &analysis, &request, then);
@@ -74,7 +74,7 @@ impl X64 {
         program: &Lowered,
         analysis: &Analysis,
         request: &Request,
-        then: impl FnOnce(Settled<'_>) -> R,
+        then: impl FnOnce(Relaxed<'_>) -> R,
     ) -> R {
         let mut long_tables = false;
         let mut room = 0;
@@ -98,15 +98,15 @@ impl X64 {
 }
 
 /// Code whose jumps have their lengths.
-pub(crate) struct Settled<'a> {
+pub(crate) struct Relaxed<'a> {
     buf: &'a Buffer,
     len: usize,
     entry: usize,
-    wants_env: bool,
+    uses_context: bool,
     applied: Applied,
 }
 
-impl Code for Settled<'_> {
+impl Code for Relaxed<'_> {
     fn len(&self) -> usize {
         self.len
     }
@@ -115,8 +115,8 @@ impl Code for Settled<'_> {
         self.entry
     }
 
-    fn wants_env(&self) -> bool {
-        self.wants_env
+    fn uses_context(&self) -> bool {
+        self.uses_context
     }
 
     fn write(&self, out: &mut [u8]) {

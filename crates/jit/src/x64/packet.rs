@@ -4,7 +4,7 @@
 //! before its end are known to be there, and need not be asked for again. Where a
 //! program loads at several constants, its code is written twice: once for
 //! packets that are as long as its loads want (all but the shortest), without
-//! any check, and once with them. In the first, tests are joined (`join.rs`).
+//! any check, and once with them. In the first, tests are merged (`merge.rs`).
 //!
 //! Linux gives negative offsets a meaning (from the network or the link-layer
 //! header); those loads leave the code for a function of the host, by a stub that
@@ -13,7 +13,7 @@
 use isa::ebpf::{Cond, Insn, Operand, Reg, Size, Width};
 use lower::Function;
 use lower::jumps::jump_target;
-use vm::{PacketRules, Surroundings, load_packet_beyond};
+use vm::{PacketRules, RunContext, load_packet_beyond};
 
 use super::asm::Alu;
 use super::buffer::Label;
@@ -22,11 +22,11 @@ use super::generator::Generator;
 use super::reg::{Cc, Gpr, Mem};
 use crate::Optimization;
 use crate::analysis::Fact;
-use crate::native::Env;
+use crate::native::NativeContext;
 
 /// The longest packet that the version without checks may ask for: nearly all
 /// packets have that much.
-const LONGEST_ASSURED: u32 = 64;
+const LONGEST_PROVEN: u32 = 64;
 /// Checks that a second version must spare.
 const FEWEST_SPARED: usize = 3;
 /// Comparisons of one value that are made in the packet's order.
@@ -58,9 +58,9 @@ impl Generator<'_> {
 
     /// Writes the function's instructions, twice where it pays.
     pub(super) fn write_versions(&mut self) {
-        let wanted = self.worth_assuring();
+        let wanted = self.length_to_prove();
         self.version = Label::FIRST;
-        self.assured_always = 0;
+        self.proven_len_always = 0;
         if let (Some(bytes), Some((_, len))) = (wanted, self.frame.packet)
             && self.uses(Optimization::UncheckedVersion)
         {
@@ -69,25 +69,25 @@ impl Generator<'_> {
             self.buf.alu_imm(Alu::Cmp, Width::W64, len, bytes as i32);
             self.buf.jump_if(Cc::B, checked);
             self.version = self.buf.new_version();
-            self.assured_always = bytes;
+            self.proven_len_always = bytes;
             if !self.blinds() && self.uses(Optimization::MergedBranches) && self.may_begin_again() {
-                self.joins_from = 0;
+                self.merges_from = 0;
             }
             self.write_body();
             debug_assert!(
-                self.joined.is_none(),
-                "the last of joined tests was written"
+                self.merged.is_none(),
+                "the last of merged tests was written"
             );
-            self.joins_from = usize::MAX;
+            self.merges_from = usize::MAX;
             self.buf.bind(checked);
             self.version = Label::FIRST;
-            self.assured_always = 0;
+            self.proven_len_always = 0;
         }
         self.write_body();
     }
 
     /// How long packets must be for the version without checks.
-    fn worth_assuring(&self) -> Option<u32> {
+    fn length_to_prove(&self) -> Option<u32> {
         let Function { start, end } = self.function;
         if !self.usage.packet || end - start > LONGEST_TWICE {
             return None;
@@ -98,7 +98,7 @@ impl Generator<'_> {
                 Insn::PacketAbs { size, imm } if imm >= 0 => Some(imm as u32 + size.bytes()),
                 _ => None,
             });
-        let short = ends.filter(|&end| end <= LONGEST_ASSURED);
+        let short = ends.filter(|&end| end <= LONGEST_PROVEN);
         let (count, longest) = short.fold((0, 0), |(count, longest), end| {
             (count + 1, longest.max(end))
         });
@@ -112,13 +112,13 @@ impl Generator<'_> {
             self.packet_outside(size, imm);
             return 1;
         }
-        self.join_from(slot);
+        self.merge_from(slot);
         let end = imm as u32 + size.bytes();
-        if end > self.assured {
+        if end > self.proven_len {
             let zero = self.zero_label();
             self.compare_len(end);
             self.buf.jump_if(Cc::B, zero);
-            self.assured = end;
+            self.proven_len = end;
         }
         let mem = Mem::at(self.packet_data(), imm);
         if let Some(count) = self.compare_packet(slot + 1, size, mem) {
@@ -255,7 +255,7 @@ impl Generator<'_> {
             }
             return 1;
         }
-        self.join_from(slot);
+        self.merge_from(slot);
         if let Some(mem) = self.joined_address(slot, src, imm) {
             if let Some(count) = self.compare_packet(slot + 1, size, mem) {
                 return 1 + count;
@@ -322,7 +322,7 @@ impl Generator<'_> {
         match self.frame.packet {
             Some((data, _)) => data,
             None => {
-                let data = self.env_word(Env::DATA);
+                let data = self.context_word(NativeContext::DATA);
                 self.buf.load(Size::DW, None, SCRATCH, data);
                 SCRATCH
             }
@@ -334,7 +334,7 @@ impl Generator<'_> {
         match (self.frame.packet, i32::try_from(end)) {
             (Some((_, len)), Ok(end)) => self.buf.alu_imm(Alu::Cmp, Width::W64, len, end),
             (None, Ok(end)) => {
-                let len = self.env_word(Env::LEN);
+                let len = self.context_word(NativeContext::LEN);
                 self.buf.alu_store_imm(Alu::Cmp, Size::DW, len, end);
             }
             (_, Err(_)) => {
@@ -350,7 +350,7 @@ impl Generator<'_> {
         match self.frame.packet {
             Some((_, len)) => self.buf.alu(Alu::Cmp, Width::W64, len, gpr),
             None => {
-                let len = self.env_word(Env::LEN);
+                let len = self.context_word(NativeContext::LEN);
                 self.buf.alu_store(Alu::Cmp, Size::DW, len, gpr);
             }
         }
@@ -361,7 +361,7 @@ impl Generator<'_> {
         match self.frame.packet {
             Some((_, len)) => self.buf.alu(Alu::Cmp, Width::W64, gpr, len),
             None => {
-                let len = self.env_word(Env::LEN);
+                let len = self.context_word(NativeContext::LEN);
                 self.buf.alu_load(Alu::Cmp, Width::W64, gpr, len);
             }
         }
@@ -473,10 +473,10 @@ impl Generator<'_> {
         {
             let Some(label) = stub else { continue };
             self.buf.bind(label);
-            let saved: Vec<Gpr> = self.frame.lost_by_calls().collect();
+            let saved: Vec<Gpr> = self.frame.live_caller_saved().collect();
             self.preserve(&saved, |generator| {
-                let world = generator.env_word(Env::WORLD);
-                generator.buf.load(Size::DW, None, Gpr::RDI, world);
+                let run_context = generator.context_word(NativeContext::RUN_CONTEXT);
+                generator.buf.load(Size::DW, None, Gpr::RDI, run_context);
                 generator.buf.mov(Width::W32, Gpr::RSI, SCRATCH);
                 generator.buf.set(Gpr::RDX, 1 << index);
                 generator.call_host(packet_beyond as *const () as u64);
@@ -488,7 +488,7 @@ impl Generator<'_> {
 
 /// What a load of `size` bytes finds at an offset outside the data, by Linux's
 /// rules; all ones where there is nothing.
-extern "C" fn packet_beyond(world: &mut Surroundings<'_>, offset: u32, size: u32) -> u64 {
-    let (packet, rules) = (world.packet, PacketRules::Kernel);
+extern "C" fn packet_beyond(cx: &mut RunContext<'_>, offset: u32, size: u32) -> u64 {
+    let (packet, rules) = (cx.packet, PacketRules::Kernel);
     load_packet_beyond(packet, rules, offset.into(), size).map_or(u64::MAX, u64::from)
 }

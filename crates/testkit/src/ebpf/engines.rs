@@ -17,7 +17,7 @@ use std::fmt::Write as _;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
-use vm::{Deadline, Machine, Outcome, Trusted};
+use vm::{Deadline, Machine, Outcome, Unchecked};
 
 /// Memories that each program runs on.
 const MEMORIES: u64 = 2;
@@ -104,7 +104,7 @@ impl Run for checked::Program {
             Ok(spec::Random::next_u32(&mut random).into())
         });
         calls.define(spec::calls::GET_SMP_PROCESSOR_ID, |_, _| Ok(0));
-        let world = checked::World {
+        let cx = checked::RunContext {
             memory: &mut memory,
             calls: &mut calls,
             packet: None,
@@ -113,7 +113,7 @@ impl Run for checked::Program {
             instructions: u64::MAX,
             ..checked::Limits::default()
         };
-        let finish = checked::Program::run(self, world, entry, &limits);
+        let finish = checked::Program::run(self, cx, entry, &limits);
         finish.outcome.map_err(|trap| format!("{trap:?}"))
     }
 }
@@ -241,7 +241,7 @@ impl Run for Heeding {
     fn run(&mut self, memory: &mut [u8], seed: u64) -> Result<u64, String> {
         let Heeding { native, machine } = self;
         let far = Deadline::at(Instant::now() + Duration::from_secs(3600));
-        let deadline = far.looking_every(1 + seed as u32 % 3);
+        let deadline = far.checking_every(1 + seed as u32 % 3);
         let mut random = SplitMix::new(seed);
         returned(native.run_memory_until(machine, memory, &mut random, deadline))
     }
@@ -261,8 +261,8 @@ fn vouch(program: &[Insn]) -> Result<Lowered, String> {
     // SAFETY: programs of the generator are safe by construction, and one that
     // was made smaller is only run on the memory on which the reference evaluator
     // found that it reads only what it wrote, stays inside and ends.
-    let trusted = unsafe { Trusted::assume_safe(program.to_vec()) };
-    Lowered::from_trusted(trusted).map_err(|malformed| malformed.to_string())
+    let trusted = unsafe { Unchecked::assume_safe(program.to_vec()) };
+    Lowered::from_unchecked(trusted).map_err(|malformed| malformed.to_string())
 }
 
 /// What an engine made of a memory.

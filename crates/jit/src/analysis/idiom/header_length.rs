@@ -4,7 +4,7 @@
 //! for each field: a packet load, a mask, a shift and a copy to the index register.
 //! A packet does not change while a filter looks at it. So where that register
 //! holds what the same load gave, whichever way control came, nothing is left to do
-//! but to give `r0` its copy, which is seldom wanted.
+//! but to give `r0` its copy, which is seldom live.
 //!
 //! Cost: one pass over the program, where it has two such loads and no loops.
 

@@ -156,7 +156,7 @@ fn emitted(emit: impl FnOnce(&mut Buffer)) -> Vec<u8> {
     buffer.reserve(0, 0);
     emit(&mut buffer);
     assert!(buffer.is_complete());
-    let mut code = vec![0; buffer.settle()];
+    let mut code = vec![0; buffer.relax_branches()];
     buffer.write(&mut code);
     code
 }

@@ -19,7 +19,7 @@
 //! alike, both take 0.6 ns longer at most, and 0.3 where they match.
 //!
 //! Cost: a look at no more than [`MOST_SLOTS`] instructions for each load and branch
-//! that is not joined yet. A filter with such tests takes 0.3 µs longer to compile.
+//! that is not merged yet. A filter with such tests takes 0.3 µs longer to compile.
 
 use std::mem;
 
@@ -44,7 +44,7 @@ const FREE: Reg = Reg::R1;
 
 /// Tests that are asked together.
 #[derive(Clone, Copy)]
-pub(super) struct Joined {
+pub(super) struct Merged {
     /// Where it goes on when they fail.
     fail: usize,
     /// The slot of the last.
@@ -98,16 +98,16 @@ impl Generator<'_> {
 
     /// Joins the tests from a slot on, where there are several.
     #[inline(always)]
-    pub(super) fn join_from(&mut self, slot: usize) {
-        if slot >= self.joins_from && self.joined.is_none() {
-            self.joined = self.tests_from(slot);
-            if self.joined.is_some() {
+    pub(super) fn merge_from(&mut self, slot: usize) {
+        if slot >= self.merges_from && self.merged.is_none() {
+            self.merged = self.tests_from(slot);
+            if self.merged.is_some() {
                 self.applies(Optimization::MergedBranches);
             }
         }
     }
 
-    fn tests_from(&mut self, start: usize) -> Option<Joined> {
+    fn tests_from(&mut self, start: usize) -> Option<Merged> {
         let end = self.function.end.min(start + MOST_SLOTS);
         let mut found: Option<Found> = None;
         // What is written, and whether a word is loaded, behind the last test.
@@ -123,7 +123,7 @@ impl Generator<'_> {
                     self.insns[at],
                     Insn::PacketAbs { size: Size::W, .. } | Insn::PacketInd { size: Size::W, .. }
                 );
-                written = written.and(writes);
+                written = written.union(writes);
                 at += 1;
                 continue;
             }
@@ -140,7 +140,7 @@ impl Generator<'_> {
                 None => break,
             };
             written = match found {
-                Some(found) => found.written.and(written).and(next.written),
+                Some(found) => found.written.union(written).union(next.written),
                 None => next.written,
             };
             if self.facts[next.fail].before().overlaps(written) {
@@ -158,9 +158,9 @@ impl Generator<'_> {
             at = next.last + 1;
         }
         // From between here and a lonely test, there is no more to be found.
-        self.joins_from = found.map_or(at, |found| found.last + 1);
+        self.merges_from = found.map_or(at, |found| found.last + 1);
         let found = found.filter(|found| found.count >= FEWEST)?;
-        Some(Joined {
+        Some(Merged {
             fail: found.fail,
             last: found.last,
             failed: self.gpr(FREE),
@@ -224,7 +224,7 @@ impl Generator<'_> {
                 return None;
             }
             if !self.is_test(at) {
-                found.written = found.written.and(self.computed(at)?);
+                found.written = found.written.union(self.computed(at)?);
                 // A test that held would have spared it.
                 if self.facts[held].before().overlaps(found.written) {
                     return None;
@@ -255,7 +255,7 @@ impl Generator<'_> {
     fn computed(&self, slot: usize) -> Option<Halves> {
         let is_fit = match self.insns[slot] {
             Insn::PacketAbs { size, imm } => {
-                imm >= 0 && imm as u32 + size.bytes() <= self.assured_always
+                imm >= 0 && imm as u32 + size.bytes() <= self.proven_len_always
             }
             Insn::PacketInd { size, imm, .. } => {
                 imm >= 0 && imm.checked_add(size.bytes() as i32).is_some()
@@ -278,36 +278,36 @@ impl Generator<'_> {
     /// condition; where it is the last, what says whether one failed.
     pub(super) fn note_test(
         &mut self,
-        mut joined: Joined,
+        mut merged: Merged,
         slot: usize,
         taken: Cc,
     ) -> Option<Asked> {
         let (_, len) = self.frame.packet.expect("long packets were asked for");
         self.flags = Flags::NONE;
-        let fails = self.target(slot) == joined.fail;
-        let is_last = slot == joined.last;
-        if !joined.is_made {
-            self.buf.set_keeping_flags(joined.failed, 0);
-            joined.is_made = true;
+        let fails = self.target(slot) == merged.fail;
+        let is_last = slot == merged.last;
+        if !merged.is_made {
+            self.buf.set_keeping_flags(merged.failed, 0);
+            merged.is_made = true;
         }
         // A packet that was asked to be long has a length that is not zero.
-        if joined.in_choice || !fails {
-            if !joined.in_choice {
-                self.buf.mov(Width::W64, joined.none_held, len);
+        if merged.in_choice || !fails {
+            if !merged.in_choice {
+                self.buf.mov(Width::W64, merged.none_held, len);
             }
             let holding = if fails { taken.not() } else { taken };
             self.buf
-                .mov_if(holding, Width::W64, joined.none_held, joined.failed);
-            joined.in_choice = !fails && !is_last;
-            if !joined.in_choice {
-                mem::swap(&mut joined.failed, &mut joined.none_held);
+                .mov_if(holding, Width::W64, merged.none_held, merged.failed);
+            merged.in_choice = !fails && !is_last;
+            if !merged.in_choice {
+                mem::swap(&mut merged.failed, &mut merged.none_held);
             }
         } else {
-            self.buf.mov_if(taken, Width::W64, joined.failed, len);
+            self.buf.mov_if(taken, Width::W64, merged.failed, len);
         }
-        self.joined = (!is_last).then_some(joined);
+        self.merged = (!is_last).then_some(merged);
         is_last.then_some(Asked {
-            failed: joined.failed,
+            failed: merged.failed,
             taken: if fails { Cc::Ne } else { Cc::E },
         })
     }
@@ -343,33 +343,33 @@ impl Generator<'_> {
     /// Notes the first test of several by a difference, if it fails where the low half
     /// of a register is not a constant.
     pub(super) fn note_difference(&mut self, slot: usize, cond: Cond, gpr: Gpr, imm: i32) -> bool {
-        let Some(mut joined) = self.joined else {
+        let Some(mut merged) = self.merged else {
             return false;
         };
-        let says_all = cond == Cond::Ne && self.target(slot) == joined.fail && !joined.is_made;
+        let says_all = cond == Cond::Ne && self.target(slot) == merged.fail && !merged.is_made;
         if says_all {
-            joined.is_made = true;
-            self.joined = Some(joined);
+            merged.is_made = true;
+            self.merged = Some(merged);
             let difference = Mem::at(gpr, imm.wrapping_neg());
-            self.buf.lea(Width::W32, joined.failed, difference);
+            self.buf.lea(Width::W32, merged.failed, difference);
         }
         says_all
     }
 
-    /// Where a load of a joined test lies, once the packet is known to have it. An
+    /// Where a load of a merged test lies, once the packet is known to have it. An
     /// index has 32 bits, as all registers of a classic filter.
     pub(super) fn joined_address(&mut self, slot: usize, src: Reg, imm: i32) -> Option<Mem> {
-        let mut joined = self.joined?;
+        let mut merged = self.merged?;
         let (data, len) = self.frame.packet?;
         let index = self.gpr(src);
-        if joined.reach.is_none_or(|until| slot > until) {
-            let (reach, until) = self.reach(slot, joined.last, src);
+        if merged.reach.is_none_or(|until| slot > until) {
+            let (reach, until) = self.reach(slot, merged.last, src);
             self.buf.lea(Width::W64, Gpr::RAX, Mem::at(index, reach));
             self.buf.alu(Alu::Cmp, Width::W64, Gpr::RAX, len);
-            let from_the_start = Label::FIRST.and(self.function.start);
+            let from_the_start = Label::FIRST.plus(self.function.start);
             self.buf.jump_if(Cc::A, from_the_start);
-            joined.reach = Some(until);
-            self.joined = Some(joined);
+            merged.reach = Some(until);
+            self.merged = Some(merged);
         }
         Some(Mem::indexed(data, index, imm))
     }
