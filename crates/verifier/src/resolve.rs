@@ -105,7 +105,9 @@ fn check_wide(
         }
     }
     let map = MapRef(insn.imm as u32);
-    if insn.imm < 0 || env.program.maps().get(insn.imm as usize).is_none() {
+    let is_index = matches!(insn.src(), 5 | 6);
+    let is_map = insn.imm >= 0 && env.program.maps().get(insn.imm as usize).is_some();
+    if !is_index || !is_map {
         return Err(refuse!(
             walk,
             EBADF,

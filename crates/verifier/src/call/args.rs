@@ -1,6 +1,7 @@
 //! Arguments of calls against the prototype.
 
 use isa::ebpf::Reg;
+use spec::maps::MapKind;
 use spec::registry::{ArgBase, ArgDetail, ArgType, HelperProto};
 
 use super::functions::{self, SK_RELEASE, SPIN_LOCK, SPIN_UNLOCK};
@@ -9,6 +10,7 @@ use crate::mem::helper_mem::{RawMem, check_helper_mem, check_sized_mem};
 use crate::mem::names::{name_of, type_name};
 use crate::mem::region::check_ptr_off;
 use crate::mem::{Access, check_ptr_alignment, is_pointer_value, packet};
+use crate::resolve::Map;
 use crate::state::{MapRef, RegKind, RegState, TypeFlags, TypeRef};
 use crate::walk::{RegArg, Walk};
 use crate::{Result, Stop, refuse};
@@ -314,10 +316,9 @@ pub(super) fn check_arg(
         ArgBase::ConstMapPtr => check_map_ptr(walk, &reg, meta),
         ArgBase::PtrToMapKey => {
             let (map, _) = map_of(meta)?;
-            let info = &walk.env.maps[map];
-            let (key_size, map_type) = (info.key_size(), info.map_type());
+            let key_size = walk.env.maps[map].key_size();
             check_helper_mem(walk, ptr, key_size as i32, Access::Read, false, None)?;
-            if is_plain_array(map_type) {
+            if never_fails(&walk.env.maps[map]) {
                 meta.const_key = constant::map_key(walk, ptr, key_size)?.unwrap_or(-1);
             }
             Ok(())
@@ -417,10 +418,14 @@ pub(super) fn check_arg(
     }
 }
 
+/// Flag of arrays whose size may differ from the template's (`BPF_F_INNER_MAP`).
+const INNER_MAP: u32 = 1 << 12;
+
 /// True for the arrays whose lookups do not fail within bounds
 /// (`can_elide_value_nullness`).
-pub(super) fn is_plain_array(map_type: u32) -> bool {
-    matches!(map_type, 2 | 6)
+pub(super) fn never_fails(map: &Map) -> bool {
+    let is_array = matches!(map.kind(), Some(MapKind::Array | MapKind::PercpuArray));
+    is_array && map.def().params.flags.0 & INNER_MAP == 0
 }
 
 fn map_of(meta: &CallMeta) -> Result<(MapRef, u32)> {

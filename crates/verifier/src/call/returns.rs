@@ -3,7 +3,7 @@
 use isa::ebpf::Reg;
 use spec::registry::{HelperProto, RetBase};
 
-use super::args::{CallMeta, is_plain_array};
+use super::args::{CallMeta, never_fails};
 use super::functions::{self, *};
 use super::reference;
 use crate::mem::registers::{set_reg, set_unknown};
@@ -34,7 +34,7 @@ pub(super) fn set_result(walk: &mut Walk<'_>, proto: &HelperProto, meta: &CallMe
             };
             let info = &walk.env.maps[map];
             let is_found = id == MAP_LOOKUP_ELEM
-                && is_plain_array(info.map_type())
+                && never_fails(info)
                 && (0..i64::from(info.max_entries())).contains(&meta.const_key);
             if is_found {
                 flags = flags.without(TypeFlags::PTR_MAYBE_NULL);

@@ -415,25 +415,23 @@ fn write_var(
             is_zero_kept = true;
             continue;
         }
-        let new = match kind {
-            SlotKind::Zero if is_zero => {
-                is_zero_kept = true;
-                SlotKind::Zero
-            }
-            SlotKind::Invalid if !walk.env.allow_uninit_stack => {
-                return Err(refuse!(
-                    walk,
-                    EINVAL,
-                    Stack,
-                    "uninit stack in range of var-offset write prohibited for !root; insn {}, off: {at}",
-                    walk.insn_idx
-                ));
-            }
-            _ => SlotKind::Misc,
-        };
+        if kind == SlotKind::Invalid && !walk.env.allow_uninit_stack {
+            return Err(refuse!(
+                walk,
+                EINVAL,
+                Stack,
+                "uninit stack in range of var-offset write prohibited for !root; insn {}, off: {at}",
+                walk.insn_idx
+            ));
+        }
         let slot_mut = &mut walk.state.frame_mut(frame).stack_mut()[spi];
-        slot_mut.reg.kind = RegKind::NotInit;
-        slot_mut.kinds[slot % 8] = new;
+        scrub(slot_mut);
+        let byte = &mut slot_mut.kinds[slot % 8];
+        if is_zero && *byte == SlotKind::Zero {
+            is_zero_kept = true;
+        } else {
+            *byte = SlotKind::Misc;
+        }
     }
     match value {
         Some(value) if is_zero_kept => walk.mark_precise(value),
