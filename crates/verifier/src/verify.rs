@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use isa::ebpf::Insn;
 use program::Program;
+use spec::Kernel;
 use spec::programs::LoadFlags;
 use spec::registry::{ProgramContext, Registry};
 
@@ -18,9 +19,15 @@ use crate::state::{Frame, MAIN_CALLSITE, State};
 use crate::verdict::{Result, Stop, Verdict, Verification};
 use crate::walk::{SubprogAux, Walk};
 
-/// Verifies a program.
-pub fn verify(program: &Program, registry: &Registry, options: &Options) -> Verification {
+/// Verifies a program for a kernel, against what the registry says of it.
+pub fn verify(
+    program: &Program,
+    kernel: &Kernel,
+    registry: &Registry,
+    options: &Options,
+) -> Verification {
     let begin = Instant::now();
+    let privileges = kernel.privileges();
     let flags = program.flags();
     let env = Env {
         program,
@@ -29,22 +36,22 @@ pub fn verify(program: &Program, registry: &Registry, options: &Options) -> Veri
             kind: program.kind(),
             attach: attach::effective_attach_type(program.kind(), program.expected_attach_type()),
             sleepable: flags.has(LoadFlags::SLEEPABLE),
-            has_cap_bpf: true,
-            has_cap_perfmon: true,
+            has_cap_bpf: privileges.has_bpf(),
+            has_cap_perfmon: privileges.has_perfmon(),
             attach_target: None,
         },
         options,
         insns: program.decode(),
-        allow_ptr_leaks: true,
-        allow_uninit_stack: true,
-        bpf_capable: true,
+        allow_ptr_leaks: privileges.has_perfmon(),
+        allow_uninit_stack: privileges.has_perfmon(),
+        bpf_capable: privileges.has_bpf(),
         strict_alignment: flags.has(LoadFlags::STRICT_ALIGNMENT)
             && !flags.has(LoadFlags::ANY_ALIGNMENT),
         test_state_freq: flags.has(LoadFlags::TEST_STATE_FREQ),
         test_reg_invariants: flags.has(LoadFlags::TEST_REG_INVARIANTS),
         maps: Maps::new(program),
-        vmlinux: None,
-        cpus: 2,
+        vmlinux: kernel.btf().map(|btf| &**btf),
+        cpus: kernel.cpus(),
     };
     let mut sink = Sink::new(options.log_level);
     let mut verification = Verification {

@@ -106,7 +106,7 @@ fn verify_file(
     };
     let change = |object: &mut Object<'_>| set_globals(object, &job.globals);
     let mut rows = Vec::new();
-    let mut verify = |loaded: Loaded| rows.push(verify_one(&name, &loaded, job, registry));
+    let mut verify = |loaded: Loaded| rows.push(verify_one(&name, &loaded, job, kernel, registry));
     load_each(
         file.bytes(),
         &name,
@@ -133,7 +133,7 @@ fn verify_one(file: &str, loaded: &Loaded, job: &Job<'_>, registry: &Registry) -
                 .to_owned();
             row.prog_size = program.insns().len() as u64;
             let start = Instant::now();
-            let done = verify_program(program, registry, &job.options);
+            let done = verify_program(program, kernel, registry, &job.options);
             let duration = start.elapsed();
             row.duration = duration.as_micros() as u64;
             row.duration_us = row.duration;
@@ -150,10 +150,11 @@ fn verify_one(file: &str, loaded: &Loaded, job: &Job<'_>, registry: &Registry) -
 /// program's result, and the others are still verified.
 fn verify_program(
     program: &Program,
+    kernel: &Kernel,
     registry: &Registry,
     options: &Options,
 ) -> Result<Verification, String> {
-    let verify = || verifier::verify(program, registry, options);
+    let verify = || verifier::verify(program, kernel, registry, options);
     catch_unwind(AssertUnwindSafe(verify)).map_err(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| text.to_string()));
