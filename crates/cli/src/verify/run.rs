@@ -120,7 +120,13 @@ fn verify_file(
     Ok(rows)
 }
 
-fn verify_one(file: &str, loaded: &Loaded, job: &Job<'_>, registry: &Registry) -> Row {
+fn verify_one(
+    file: &str,
+    loaded: &Loaded,
+    job: &Job<'_>,
+    kernel: &Kernel,
+    registry: &Registry,
+) -> Row {
     let mut row = Row::empty(file, &loaded.name);
     row.prog_type = loaded.kind.map_or("unspec", |kind| kind.name()).to_owned();
     match &loaded.program {
