@@ -1,10 +1,9 @@
-//! eBPF that nobody has verified, run safely.
+//! Unverified eBPF, run safely.
 //!
-//! A [`Program`] is any sequence of instructions. It runs against the [`Memory`]
-//! that the caller hands it, by the checked interpreter: every access is checked,
-//! loops draw on a budget, and what goes wrong is a [`Trap`] that says which
-//! instruction did what to which address. Nothing a program does can harm its
-//! host, and two runs with the same input are the same.
+//! A [`Program`] is any sequence of instructions. The checked interpreter runs it with the
+//! caller's [`Memory`]: every access is checked, instructions and time are bounded, and a
+//! [`Trap`] says which instruction accessed which address and why that failed. A program
+//! can't corrupt the process, and two runs with the same input are equal.
 //!
 //! ```
 //! use beebox::raw::{self, Calls, Entry, Form, Limits, Memory, Reason, RunContext};

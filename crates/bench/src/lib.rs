@@ -41,12 +41,12 @@ pub use step::NotCounted;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Told in a few words what is going on.
+/// Called with what is measured now.
 pub type Progress<'a> = dyn FnMut(&str) + 'a;
 
 /// A benchmark.
 pub struct Bench {
-    /// By what name it is chosen.
+    /// Its name.
     pub name: &'static str,
     /// What it measures, in one line.
     pub about: &'static str,
@@ -56,8 +56,8 @@ pub struct Bench {
     sample: fn(&Options) -> Result<Report, Failure>,
     /// Measures the rest.
     rest: fn(&Options, &mut Progress<'_>, &mut Report) -> Result<(), Failure>,
-    /// Does what `rest` asks of processes of its own; `None` if the words are
-    /// not its.
+    /// Does a part of `rest` in a process of its own; `None` if the words name no
+    /// part.
     part: fn(&[&str]) -> Option<Result<(), Failure>>,
 }
 
@@ -67,11 +67,11 @@ pub const BENCHES: &[Bench] = &[classic::BENCH, engines::BENCH, load::BENCH];
 /// How to measure.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Less repetition, and nothing that takes long.
+    /// Take fewer samples, and skip what takes minutes.
     pub quick: bool,
     /// Only the workload with this name.
     pub only: Option<String>,
-    /// Where to leave the native code that was made of the workloads.
+    /// The directory for native code of the workloads.
     pub keep: Option<PathBuf>,
     /// The `beebox-bench` command, which measures in new processes.
     pub bench: PathBuf,

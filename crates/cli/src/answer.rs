@@ -1,4 +1,4 @@
-//! How a command ends.
+//! The result of a command: yes, no, or why it could not answer.
 
 use std::fmt::Display;
 use std::io;
@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use crate::file_hint;
 use crate::program_input::name;
 
-/// What a command found.
+/// The answer of a command.
 pub(crate) enum Answer {
     /// Exit code 0.
     Yes,
@@ -19,11 +19,11 @@ pub(crate) enum Answer {
 /// Why a command could not answer: exit code 2.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    /// What is wrong and where, in one line.
+    /// Object, place and fact, in one line.
     what: String,
-    /// The lines in question.
+    /// The source lines of the place.
     excerpt: Option<String>,
-    /// What to do about it.
+    /// The remedy.
     hint: Option<String>,
 }
 
@@ -36,8 +36,8 @@ impl Failure {
         }
     }
 
-    /// A file that can't be opened, read or written (`-` is one of the standard
-    /// streams), with what to do about it.
+    /// A file that can't be opened, read or written (`-` is a standard stream), with a
+    /// remedy.
     pub(crate) fn of_file(path: &Path, error: &io::Error) -> Failure {
         let failure = Failure::new(format_args!("{}: {error}", name(path)));
         match file_hint::hint(path, error) {
@@ -46,7 +46,7 @@ impl Failure {
         }
     }
 
-    /// Adds the lines in question.
+    /// Adds the source lines of the place.
     pub(crate) fn excerpt(self, lines: impl Display) -> Failure {
         Failure {
             excerpt: Some(lines.to_string()),
@@ -54,7 +54,7 @@ impl Failure {
         }
     }
 
-    /// Says in which input it is.
+    /// Adds the input in front.
     pub(crate) fn within(self, input: impl Display) -> Failure {
         Failure {
             what: format!("{input}: {}", self.what),
@@ -62,7 +62,7 @@ impl Failure {
         }
     }
 
-    /// Adds what to do about it.
+    /// Adds the remedy.
     pub(crate) fn hint(self, hint: impl Display) -> Failure {
         Failure {
             hint: Some(hint.to_string()),
@@ -70,7 +70,7 @@ impl Failure {
         }
     }
 
-    /// What is wrong and where.
+    /// Object, place and fact.
     pub(crate) fn what(&self) -> &str {
         &self.what
     }

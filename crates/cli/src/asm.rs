@@ -34,7 +34,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
 
-    /// FILE holds an eBPF program: text in LLVM's assembly language, bytes, bytes in
+    /// FILE holds eBPF instructions: text in LLVM's assembly language, bytes, bytes in
     /// hexadecimal, or an object
     #[arg(long, conflicts_with_all = ["form", "expression"])]
     ebpf: bool,

@@ -11,7 +11,7 @@ pub(crate) use input::Types;
 
 use crate::answer::{Answer, Failure};
 
-/// See what types a program or a kernel has
+/// Show, print and compare the types of programs and kernels
 ///
 /// A FILE is BTF as it stands in memory (as in /sys/kernel/btf), or an ELF file
 /// with a section .BTF, such as a BPF object or a kernel image.

@@ -19,7 +19,7 @@ use crate::object_input::ObjectFile;
 use crate::program_input::{ProgramInput, check_program};
 use crate::program_output::{Format, format_program, write_output};
 
-/// Disassemble a filter or an eBPF program, or show what it becomes: native code
+/// Disassemble a filter or an eBPF program, and show its native code
 ///
 /// Reads a classic BPF program in any form, or has libpcap compile an
 /// expression, and lists it, by default as `tcpdump -d` does. Of a BPF object it
@@ -61,7 +61,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "converted")]
     jit: bool,
 
-    /// FILE holds an eBPF program: bytes, bytes in hexadecimal, text in LLVM's
+    /// FILE holds eBPF instructions: bytes, bytes in hexadecimal, text in LLVM's
     /// assembly language, or an object
     #[arg(long, conflicts_with_all = ["form", "expression", "semantics", "converted"])]
     ebpf: bool,

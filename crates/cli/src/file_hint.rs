@@ -1,16 +1,16 @@
-//! What to do about a file that can't be opened or written: the one place that knows.
+//! Remedies for files that can't be opened or written.
 
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
-/// Where a kernel has its types.
+/// The directory of the running kernel's BTF.
 const KERNEL_TYPES: &str = "/sys/kernel/btf";
 
-/// How many files of a directory are compared with a name that is not there.
+/// The most files of a directory that are compared with a missing name.
 const MOST_FILES: usize = 10_000;
 
-/// What to try instead, by what the system said about a path.
+/// The remedy for an error of the system about a path; `None` if there is none.
 pub(crate) fn hint(path: &Path, error: &io::Error) -> Option<String> {
     match error.kind() {
         ErrorKind::NotFound => instead(path),
@@ -21,11 +21,11 @@ pub(crate) fn hint(path: &Path, error: &io::Error) -> Option<String> {
     }
 }
 
-/// For a path that leads nowhere: the name that was probably meant, or from where on
-/// nothing is there.
+/// For a missing path: the name that was probably meant, or its first missing
+/// directory.
 fn instead(path: &Path) -> Option<String> {
     if path.starts_with(KERNEL_TYPES) {
-        return Some("a kernel with CONFIG_DEBUG_INFO_BTF, or a file of types".into());
+        return Some("a kernel with CONFIG_DEBUG_INFO_BTF, or a BTF file".into());
     }
     let parent = path.parent()?;
     let directory = match parent.as_os_str().is_empty() {
@@ -45,7 +45,7 @@ fn instead(path: &Path) -> Option<String> {
     Some(parent.join(near).display().to_string())
 }
 
-/// The file of a directory whose name is most like this one, if one is.
+/// The file of a directory with the most similar name, if one is similar.
 fn nearest(directory: &Path, name: &str) -> Option<String> {
     let files = fs::read_dir(directory).ok()?.take(MOST_FILES).flatten();
     let names = files.filter_map(|file| file.file_name().into_string().ok());

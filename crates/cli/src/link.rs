@@ -16,14 +16,13 @@ const MAX_BYTES: u64 = 1 << 30;
 
 /// Link BPF objects into one, as bpftool gen object does
 ///
-/// Functions, variables and maps that one file declares extern and another defines
-/// become one, and both must mean the same by them; weak definitions give way to
-/// strong ones; what is static stays apart. Types are joined, debug sections left
-/// out. The result is an object like those that it is made of, the same bytes as
-/// libbpf's linker writes.
+/// Extern functions, variables and maps of one file are resolved by definitions of
+/// another, with equal types; strong definitions override weak ones; static symbols stay
+/// separate. BTF is merged and deduplicated, debug sections are dropped. The result is
+/// the same bytes as libbpf's linker writes.
 ///
-/// Exit codes: 0 linked, 1 the files contradict each other or ask for what linking
-/// can't do, 2 a file can't be read or is damaged.
+/// Exit codes: 0 linked, 1 the files conflict or need what linking can't do, 2 a file
+/// can't be read or is damaged.
 #[derive(clap::Args)]
 #[command(
     arg_required_else_help = true,
@@ -37,7 +36,7 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
 
-    /// The objects, in the order in which they are to stand (`-` is standard input)
+    /// The objects, in the order of their sections (`-` is standard input)
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 }
@@ -90,7 +89,7 @@ fn is_stream(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// Are both names of one file?
+/// True if both paths name one file.
 fn is_same(one: &Path, other: &Path) -> bool {
     let identity = |path: &Path| {
         let data = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;

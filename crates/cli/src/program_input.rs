@@ -20,7 +20,7 @@ pub(crate) struct ProgramInput {
     #[arg(value_name = "FILE", conflicts_with = "expression")]
     file: Option<PathBuf>,
 
-    /// The form of FILE, where its content does not tell
+    /// The form of FILE [default: detected]
     #[arg(long, value_name = "FORM", conflicts_with = "expression")]
     form: Option<FormName>,
 
@@ -44,7 +44,7 @@ pub(crate) struct ProgramInput {
 }
 
 impl ProgramInput {
-    /// What messages call it.
+    /// Its name in messages.
     pub(crate) fn name(&self) -> String {
         match (&self.expression, &self.file) {
             (Some(expression), _) => format!("{expression:?}"),
@@ -53,13 +53,13 @@ impl ProgramInput {
         }
     }
 
-    /// The bytes of a program of another kind, which only a file can hold.
+    /// The bytes of an eBPF program, which only a file can hold.
     pub(crate) fn read_file(&self, limit: u64) -> Result<Vec<u8>, Failure> {
         let path = self.file.as_deref().unwrap_or(Path::new("-"));
         read_at_most(path, limit)
     }
 
-    /// The object that the file is; `None` if it is anything else, or not a file.
+    /// The object in the file; `None` if the input is something else.
     pub(crate) fn read_object(&self) -> Result<Option<ObjectFile>, Failure> {
         let path = self.file.as_deref().filter(|path| *path != Path::new("-"));
         match (path, self.form) {
@@ -104,7 +104,7 @@ fn compile(
     compiled.map_err(|error| filter_failure(&error))
 }
 
-/// What to say about a filter that can't be made.
+/// The failure for a filter that can't be made.
 pub(crate) fn filter_failure(error: &FilterError) -> Failure {
     match error {
         FilterError::Rule { refusal, program } => refused(program, *refusal),
@@ -116,7 +116,7 @@ pub(crate) fn filter_failure(error: &FilterError) -> Failure {
     }
 }
 
-/// What the forms are called on the command line.
+/// Names of the forms on the command line.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum FormName {
     /// struct sock_filter array, byte order of this machine
@@ -188,7 +188,7 @@ pub(crate) fn read_at_most(path: &Path, limit: u64) -> Result<Vec<u8>, Failure> 
     Ok(bytes)
 }
 
-/// What messages call a path.
+/// The name of a path in messages.
 pub(crate) fn name(path: &Path) -> String {
     match path == Path::new("-") {
         true => "standard input".to_owned(),
@@ -224,7 +224,7 @@ fn unreadable(path: &Path, bytes: &[u8], can_name: bool, error: &ReadError) -> F
     }
 }
 
-/// The line in question with a mark below the column; none if the line is blank.
+/// The line with a mark below the column; `None` if the line is blank.
 pub(crate) fn excerpt(bytes: &[u8], line: usize, column: usize) -> Option<String> {
     /// Characters shown before the mark, and in all.
     const BEFORE: usize = 40;
@@ -246,12 +246,12 @@ pub(crate) fn excerpt(bytes: &[u8], line: usize, column: usize) -> Option<String
     Some(format!("{line:>6} | {shown}\n       | {indent}^"))
 }
 
-/// Checks a program that a command goes on to use.
+/// Checks a program by rules.
 pub(crate) fn check_program(program: &[SockFilter], rules: Rules) -> Result<Checked, Failure> {
     check(program, rules).map_err(|refusal| refused(program, refusal))
 }
 
-/// What to say about a program that breaks a rule.
+/// The failure for a program that breaks a rule.
 pub(crate) fn refused(program: &[SockFilter], refusal: Refusal) -> Failure {
     let sentence = refusal.rule.sentence();
     match refusal.at {

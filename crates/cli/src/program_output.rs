@@ -144,7 +144,7 @@ fn write_standard_output(bytes: &[u8]) -> Result<(), Failure> {
             .hint("write it to a file with -o, or into a pipe"));
     }
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
-        // Whoever reads has seen enough.
+        // The reader closed the pipe.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         result => result.map_err(|error| Failure::new(format_args!("standard output: {error}"))),
     }

@@ -13,7 +13,7 @@ use clap::Subcommand;
 
 use crate::answer::{Answer, Failure};
 
-/// See what seccomp filters really do
+/// Check, explain and compare seccomp filters
 ///
 /// A filter is a file of `struct sock_filter` records (as libseccomp's
 /// seccomp_export_bpf writes them), any of the text forms that `beebox asm`

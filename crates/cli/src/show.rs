@@ -12,16 +12,15 @@ use crate::program_output::{json, print, write_output};
 
 /// Show what a BPF object contains and which kernels it needs
 ///
-/// Programs, maps, what it expects of the kernel, what it asks about the kernel's
-/// types, and the oldest release of Linux that has all that it uses. Nothing is
-/// loaded, and no kernel is needed. With --kernel or --link the programs are also
-/// linked, and what is missing is listed.
+/// Programs, maps, externs, CO-RE relocations, and the oldest release of Linux that has
+/// everything that the object uses. Nothing is loaded, and no kernel is needed. With
+/// --kernel or --link the programs are also linked, and unresolved references are listed.
 #[derive(clap::Args)]
 #[command(after_help = "\
 The columns: insns with the functions that a program calls (subprogs); stack in bytes
 over the deepest chain of calls; core, how many instructions depend on the kernel's
-types; linux, the oldest release that has everything, and the newest thing that asks
-for it. What runs only if a program found that the kernel has it counts too.
+types; linux, the oldest release that has everything, and the newest thing that needs
+it. Code that runs only if the kernel has a feature counts too.
 
 Exit codes: 0 shown, 1 shown, and a program can't be linked, 2 could not answer.
 

@@ -19,7 +19,11 @@ fn the_version_names_the_built_in_kernels() {
         first.starts_with(concat!("beebox ", env!("CARGO_PKG_VERSION"))),
         "{text}"
     );
-    assert_eq!(lines.next(), Some("built-in kernels: Linux 6.18"));
+    let kernels = lines.next().unwrap();
+    assert!(
+        kernels.starts_with("built-in kernels: Linux 6.18"),
+        "{text}"
+    );
 }
 
 #[test]

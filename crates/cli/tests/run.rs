@@ -233,7 +233,7 @@ fn wrong_inputs_are_told_apart() {
         (
             &["--form", "hex"],
             "exit",
-            "'x' at character 1 is no hexadecimal digit",
+            "character 1 is not a hexadecimal digit: 'x'",
         ),
         (&["--form", "elf"], "exit", "no ELF object"),
         (&["--mem", "012"], SUM, "a byte has two digits"),

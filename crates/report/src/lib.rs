@@ -1,4 +1,4 @@
-//! Renders the answers of the house for people and for programs.
+//! Renders objects, seccomp tables and findings as text and JSON.
 #![forbid(unsafe_code)]
 
 pub mod object;

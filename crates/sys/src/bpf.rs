@@ -22,7 +22,7 @@ pub use test_run::{TestRun, Tested};
 
 use std::os::fd::OwnedFd;
 
-/// A program that the kernel took.
+/// A program that the kernel loaded.
 #[derive(Debug)]
 pub struct Program {
     fd: OwnedFd,

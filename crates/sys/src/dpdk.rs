@@ -1,9 +1,9 @@
-//! DPDK's librte_bpf, loaded when it is asked for: its interpreter and its
-//! compiler, to compare with.
+//! DPDK's librte_bpf, loaded at run time: its interpreter and its compiler, for
+//! benchmarks.
 //!
 //! It works without DPDK's environment (huge pages, cores, devices): a program is
 //! mapped memory, and a packet is a structure that anybody can fill in. It has its
-//! own verifier, which wants programs without loops and without 32-bit jumps.
+//! own verifier, which refuses loops and 32-bit jumps.
 
 use std::ffi::{c_int, c_void};
 use std::ptr::{self, NonNull};
@@ -29,7 +29,7 @@ pub struct Dpdk {
     get_jit: unsafe extern "C" fn(*const c_void, *mut Native) -> c_int,
     exec: unsafe extern "C" fn(*const c_void, *mut c_void) -> u64,
     destroy: unsafe extern "C" fn(*mut c_void),
-    /// Keeps the functions in place.
+    /// Keeps the functions loaded.
     _library: Library,
 }
 
@@ -58,8 +58,8 @@ struct Native {
     size: usize,
 }
 
-/// What librte_bpf looks at in a packet (`struct rte_mbuf`): where its bytes are
-/// and how many. The rest is zero: one segment in no pool.
+/// The fields of a packet (`struct rte_mbuf`) that librte_bpf reads: address and length
+/// of its bytes. The rest is zero: one segment in no pool.
 #[repr(C, align(64))]
 struct Packet {
     buffer: *const u8,
@@ -92,9 +92,9 @@ impl Dpdk {
         }
     }
 
-    /// Hands it a program that runs on packets; `None` if it is refused, or does
-    /// other things than filters do: all its memory is its stack and the packet,
-    /// by packet loads, and it calls nothing.
+    /// Loads a program that runs on packets; `None` if it is refused, if it accesses
+    /// other memory than its stack and the packet (by packet loads), or if it calls
+    /// helpers.
     pub fn program(&self, program: &[RawInsn]) -> Option<Program<'_>> {
         if !program.iter().all(is_of_a_filter) {
             return None;
@@ -125,7 +125,7 @@ impl Dpdk {
     }
 }
 
-/// Whether an instruction touches the stack and the packet only.
+/// True if an instruction accesses the stack and the packet only.
 fn is_of_a_filter(slot: &RawInsn) -> bool {
     const FRAME: u8 = 10;
     const CALL: u8 = 8;
@@ -143,12 +143,12 @@ pub struct Program<'d> {
     dpdk: &'d Dpdk,
     loaded: NonNull<c_void>,
     native: Option<Run>,
-    /// The one that runs are given.
+    /// The packet of the next run.
     packet: Box<Packet>,
 }
 
 impl Program<'_> {
-    /// Whether it could be compiled.
+    /// True if it has native code.
     pub fn is_compiled(&self) -> bool {
         self.native.is_some()
     }
@@ -194,7 +194,7 @@ impl Packet {
         _rest: [0; 86],
     };
 
-    /// Makes these its bytes; `None` if they are too many.
+    /// Copies bytes into it; `None` if they are too many.
     #[inline]
     fn set(&mut self, data: &[u8]) -> Option<()> {
         self.len = data.len().try_into().ok()?;

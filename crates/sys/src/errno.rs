@@ -1,4 +1,4 @@
-//! The system's own word for what went wrong.
+//! Error numbers of the system.
 
 use std::fmt;
 use std::io;
@@ -10,15 +10,15 @@ pub struct Errno(pub i32);
 impl Errno {
     /// Not permitted.
     pub const EPERM: Errno = Errno(libc::EPERM);
-    /// There is no such system call.
+    /// No such system call.
     pub const ENOSYS: Errno = Errno(libc::ENOSYS);
 
-    /// That of the call that failed last on this thread.
+    /// The error number of the last failed call of this thread.
     pub fn last() -> Errno {
         Errno::from(io::Error::last_os_error())
     }
 
-    /// The answer of a call that returns -1 for "no".
+    /// The result of a call that returns -1 on failure.
     pub(crate) fn check(answer: libc::c_int) -> Result<libc::c_int, Errno> {
         if answer < 0 {
             Err(Errno::last())
@@ -27,7 +27,7 @@ impl Errno {
         }
     }
 
-    /// The same, for calls that return a count.
+    /// The same for calls that return a count.
     pub(crate) fn check_len(answer: libc::ssize_t) -> Result<usize, Errno> {
         usize::try_from(answer).map_err(|_| Errno::last())
     }

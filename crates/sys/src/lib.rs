@@ -1,8 +1,8 @@
-//! The few doors to the host: sockets, bpf(2), seccomp(2), mappings, libpcap, libbpf and
-//! librte_bpf at run time.
+//! System interfaces: sockets, bpf(2), seccomp(2), ptrace(2), mappings, and libpcap, libbpf
+//! and librte_bpf loaded at run time.
 //!
-//! Every function here is one door: it asks the system one thing and answers
-//! with data. An [`Errno`] is the system's own "no".
+//! Each function makes one request of the system and returns data; [`Errno`] is the
+//! system's error number.
 
 pub mod bpf;
 pub mod dpdk;

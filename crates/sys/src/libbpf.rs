@@ -1,4 +1,4 @@
-//! libbpf, loaded when it is asked for: what Beebox is measured beside.
+//! libbpf, loaded at run time, for benchmarks beside it.
 //!
 //! Parsing type information and opening an object are libbpf's own work. Loading
 //! an object ends in bpf(2), so [`Opened::load`] is only there for a libbpf that
@@ -32,11 +32,11 @@ pub struct Libbpf {
     next_program: unsafe extern "C" fn(*const c_void, *mut c_void) -> *mut c_void,
     program_length: unsafe extern "C" fn(*const c_void) -> usize,
     stands_in: bool,
-    /// Keeps the functions in place.
+    /// Keeps the functions loaded.
     _library: Library,
 }
 
-/// Why there is no libbpf, in the words of the loader.
+/// libbpf can't be loaded, with the loader's message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Absent(pub String);
 
@@ -91,20 +91,20 @@ impl Libbpf {
         }
     }
 
-    /// What it calls itself.
+    /// Its version string.
     pub fn version(&self) -> String {
         // SAFETY: the function takes nothing and returns a static C string.
         let version = unsafe { CStr::from_ptr((self.version)()) };
         version.to_string_lossy().into_owned()
     }
 
-    /// Whether something stands between it and the kernel, so that it can load.
+    /// True if it was built with a stand-in for the kernel, so that it can load objects.
     pub fn has_stand_in(&self) -> bool {
         self.stands_in
     }
 
-    /// Reads and parses the type information in a file; how many types it has,
-    /// `void` among them.
+    /// Reads and parses the BTF of a file; returns the number of types, including
+    /// `void`.
     pub fn parse_btf_file(&self, file: &Path) -> Result<u32, Errno> {
         let name = CString::new(file.as_os_str().as_bytes()).map_err(|_| Errno(libc::ENOENT))?;
         // SAFETY: the name is a C string that outlives the call; a place for
@@ -113,7 +113,7 @@ impl Libbpf {
         self.count_and_free(btf)
     }
 
-    /// Parses type information; how many types it has, `void` among them.
+    /// Parses BTF; returns the number of types, including `void`.
     pub fn parse_btf(&self, bytes: &[u8]) -> Result<u32, Errno> {
         let length = u32::try_from(bytes.len()).map_err(|_| Errno(libc::E2BIG))?;
         // SAFETY: libbpf copies so many bytes, which are readable.
@@ -159,7 +159,7 @@ pub struct Opened<'l> {
 }
 
 impl Opened<'_> {
-    /// The slots of all programs together.
+    /// The number of instruction slots of all programs.
     pub fn slots(&self) -> usize {
         let mut program = std::ptr::null_mut();
         let mut sum = 0;
@@ -175,7 +175,7 @@ impl Opened<'_> {
         }
     }
 
-    /// Links and loads it, once. A libbpf without a stand-in is not asked.
+    /// Links and loads the object, once. Fails for a libbpf without a stand-in.
     pub fn load(&mut self) -> Result<(), Errno> {
         if !self.libbpf.stands_in {
             return Err(Errno(libc::ENOSYS));

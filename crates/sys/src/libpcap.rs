@@ -1,14 +1,12 @@
-//! libpcap's filter compiler, loaded when it is asked for.
+//! libpcap's filter compiler, loaded at run time.
 //!
-//! An expression means what tcpdump says it means, so libpcap compiles it, and
-//! it is asked in the way that `tcpdump -r` asks: it opens a capture file (here
-//! one in memory, of a file header and no packets, which carries link type, byte
-//! order and snapshot length) and compiles for that. What tcpdump refuses is
-//! refused, and the program is the one that `tcpdump -d -r` prints.
+//! Expressions compile as with `tcpdump -r`: libpcap opens a capture file (here one in
+//! memory with a file header and no packets, for link type, byte order and snapshot
+//! length) and compiles for it. Accepted expressions and programs equal those of
+//! `tcpdump -d -r`.
 //!
-//! Nothing of libpcap outlives a call: the handle is opened and closed inside,
-//! on one thread, and calls are serialised, as old releases keep their parser's
-//! state in globals.
+//! The handle lives for one call on one thread. A lock serialises calls, because old
+//! releases keep their parser's state in globals.
 
 mod interpreter;
 
@@ -32,11 +30,10 @@ pub const FILE_HEADER: usize = 24;
 /// What tcpdump passes as netmask when it reads a file.
 const NETMASK: c_uint = 0;
 
-/// Room that libpcap wants for an error message.
+/// Bytes of libpcap's error buffer (`PCAP_ERRBUF_SIZE`).
 const ERROR_BUFFER: usize = 256;
 
-/// libpcap serves one caller at a time (see above). It is one per process, and
-/// so is the lock.
+/// Serialises calls: libpcap is loaded once in a process, so the lock is global.
 static IN_USE: Mutex<()> = Mutex::new(());
 
 /// The functions that are used, as libpcap declares them.
@@ -49,7 +46,7 @@ pub struct Libpcap {
     lib_version: unsafe extern "C" fn() -> *const c_char,
     validate: interpreter::Validate,
     filter: interpreter::Filter,
-    /// Keeps the functions in place.
+    /// Keeps the functions loaded.
     _library: Library,
 }
 
@@ -60,21 +57,21 @@ struct Program {
     insns: *mut SockFilter,
 }
 
-/// Why there is no libpcap.
+/// libpcap can't be loaded.
 #[derive(Debug)]
 pub struct Absent {
-    /// What the loader said about each name.
+    /// The loader's message for each name that was tried.
     pub reasons: Vec<String>,
 }
 
 /// Why libpcap did not compile an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// It does not take the file header (in its words).
+    /// The file header is refused, with libpcap's message.
     Header(String),
-    /// It does not take the expression (in its words).
+    /// The expression is refused, with libpcap's message.
     Expression(String),
-    /// The expression contains a NUL.
+    /// The expression has a NUL character.
     Nul,
     /// The C library had no memory for a file in memory.
     OutOfMemory,
@@ -113,7 +110,7 @@ impl Libpcap {
         }
     }
 
-    /// What it calls itself.
+    /// Its version string.
     pub fn version(&self) -> String {
         // SAFETY: the function takes nothing and returns a static C string.
         unsafe { text((self.lib_version)()) }

@@ -1,4 +1,4 @@
-//! A function of a shared object, loaded when it is asked for.
+//! A function of a shared object, loaded at run time.
 
 use std::error::Error;
 use std::ffi::{CString, c_void};
@@ -10,15 +10,15 @@ use libloading::Library;
 /// `uint32_t function(void *)`, as C declares it.
 type Function = unsafe extern "C" fn(*mut c_void) -> u32;
 
-/// A function that takes a pointer and returns a number, kept in place.
+/// A loaded function that takes a pointer and returns a number.
 #[derive(Debug)]
 pub struct Entry {
     function: Function,
-    /// The function lives as long as its library.
+    /// Keeps the function loaded.
     _library: Library,
 }
 
-/// Why there is no such function, in the words of the loader.
+/// The library or the function can't be loaded, with the loader's message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotLoaded(pub String);
 
@@ -34,8 +34,8 @@ impl Entry {
     /// Loads a shared object and finds the function in it.
     ///
     /// # Safety
-    /// What the file does when it is loaded and unloaded is safe, and `symbol` is
-    /// a function of C that takes a pointer and returns a `uint32_t`.
+    /// Loading and unloading the file is safe, and `symbol` is a C function that takes
+    /// a pointer and returns a `uint32_t`.
     pub unsafe fn load(file: &Path, symbol: &str) -> Result<Entry, NotLoaded> {
         // What the system says is the source of the error, if anything.
         let words = |error: libloading::Error| {
@@ -45,7 +45,7 @@ impl Entry {
             NotLoaded(format!("{}: {error}{said}", file.display()))
         };
         let name = CString::new(symbol).map_err(|_| NotLoaded(format!("a NUL in {symbol:?}")))?;
-        // SAFETY: the caller vouches for the file and for the type.
+        // SAFETY: the caller asserts that loading is safe and that the type is right.
         unsafe {
             let library = Library::new(file).map_err(words)?;
             let function = *library
@@ -58,13 +58,13 @@ impl Entry {
         }
     }
 
-    /// Calls it.
+    /// Calls the function.
     ///
     /// # Safety
-    /// The function does what is safe with this pointer.
+    /// The function is safe to call with this pointer.
     #[inline(always)]
     pub unsafe fn call(&self, argument: *mut c_void) -> u32 {
-        // SAFETY: the library is loaded, and the caller vouches for the rest.
+        // SAFETY: the library is loaded; the caller asserts the rest.
         unsafe { (self.function)(argument) }
     }
 }

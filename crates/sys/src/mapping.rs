@@ -9,28 +9,27 @@ use memmap2::{Mmap, MmapOptions, UncheckedAdvice};
 
 /// Maps a file for reading.
 ///
-/// Somebody who makes the file shorter while it is mapped ends this process by a
-/// signal when it reads what is gone; somebody who writes to it changes what is
-/// read. Both are so with every program that maps files, and no handler of ours
-/// stands between: signals belong to the embedding program.
+/// Truncating the file while it is mapped ends this process by SIGBUS when it reads the
+/// missing part; writing to it changes what is read. No signal handler is installed:
+/// signals belong to the embedding program.
 pub fn map(file: &File) -> io::Result<Mmap> {
     // SAFETY: the bytes are only ever read as bytes, by code that believes
     // nothing it has not just checked; `Mmap` unmaps them when it is dropped.
     unsafe { Mmap::map(file) }
 }
 
-/// The bytes of a file of the kernel's, such as those in `/sys/kernel/btf`.
+/// The bytes of a file of the kernel, such as those in `/sys/kernel/btf`.
 #[derive(Debug)]
 pub enum KernelFile {
-    /// The kernel's own memory, of which this process needs none.
+    /// A mapping of the kernel's memory.
     Mapped(Mmap),
     /// A copy.
     Copied(Vec<u8>),
 }
 
 impl KernelFile {
-    /// Maps a file that the kernel never changes, as those of its types. One that
-    /// can't be mapped (kernels before 6.16 map none of them) is read.
+    /// Maps a file that the kernel never changes, such as its BTF, or reads it where it
+    /// can't be mapped (kernels before 6.16).
     pub fn open(path: impl AsRef<Path>) -> io::Result<KernelFile> {
         let path = path.as_ref();
         let file = File::open(path)?;
@@ -54,8 +53,8 @@ impl Deref for KernelFile {
     }
 }
 
-/// Gives back the memory of a part that is done with, so that what is resident
-/// does not grow with the file. Reading it again fetches it again.
+/// Releases the resident pages of a part (`MADV_DONTNEED`), so that resident memory does
+/// not grow with the file. The part can be read again.
 pub fn release(mapping: &Mmap, part: Range<usize>) {
     let part = part.start.min(mapping.len())..part.end.min(mapping.len());
     if part.is_empty() {
@@ -72,8 +71,7 @@ pub fn release(mapping: &Mmap, part: Range<usize>) {
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// Asks for the `lines` cache lines that stand `distance` bytes into `bytes`, as
-/// far as they are there. It only concerns speed.
+/// Prefetches `lines` cache lines from `distance` bytes into `bytes` on.
 #[inline(always)]
 pub fn fetch_ahead(bytes: &[u8], distance: usize, lines: usize) {
     let Some(part) = bytes.get(distance..distance + lines * LINE) else {

@@ -1,5 +1,5 @@
-//! A network namespace of our own, with a pair of virtual Ethernet devices in
-//! it. Nothing here touches the network that the process came from.
+//! A new network namespace with a veth pair. The network of the calling process stays
+//! as it is.
 
 use crate::Errno;
 use std::ffi::CStr;
@@ -8,8 +8,7 @@ use std::marker::PhantomData;
 use std::mem::size_of;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// A network namespace of our own, that the thread which entered it is in for
-/// the rest of its life.
+/// A network namespace that the thread which entered it stays in until it ends.
 #[derive(Debug)]
 pub struct OwnNamespace {
     /// A namespace is a thread's, so the value stays on it.
@@ -17,9 +16,8 @@ pub struct OwnNamespace {
 }
 
 impl OwnNamespace {
-    /// Moves the calling thread, and only it, into a new and empty network
-    /// namespace. There is no way back for it, so callers spend a thread on it.
-    /// Needs CAP_SYS_ADMIN.
+    /// Moves the calling thread alone into a new, empty network namespace. It can't
+    /// leave, so use a thread of its own. Needs CAP_SYS_ADMIN.
     pub fn enter() -> Result<OwnNamespace, Errno> {
         // SAFETY: unshare takes no pointers, and a network namespace holds none
         // of the process's memory.
@@ -34,9 +32,8 @@ impl OwnNamespace {
         write_setting("/proc/sys/net/core/optmem_max", bytes)
     }
 
-    /// Makes a pair of virtual Ethernet devices, on which IPv6 keeps silent, and
-    /// brings both up. What is sent out of one comes in by the other. The first
-    /// has [`TX_QUEUES`] queues, so packets that leave it get a flow hash.
+    /// Creates a veth pair without IPv6 autoconfiguration and brings both ends up. The
+    /// first has [`TX_QUEUES`] queues, so packets that leave it get a flow hash.
     pub fn create_ethernet_pair(&self) -> Result<[Interface; 2], Errno> {
         const NAMES: [&CStr; 2] = [c"bee0", c"bee1"];
         // A kernel without IPv6 has no such setting, and keeps silent anyway.
@@ -58,8 +55,7 @@ fn write_setting(path: &str, value: u32) -> Result<(), Errno> {
     fs::write(path, value.to_string()).map_err(Errno::from)
 }
 
-/// Runs the calling thread on one CPU only, so that a program that asks for the
-/// CPU gets that answer.
+/// Pins the calling thread to one CPU, which programs then see as their CPU number.
 pub fn stay_on_cpu(cpu: u32) -> Result<(), Errno> {
     // SAFETY: all zeros is the empty set.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
@@ -73,7 +69,7 @@ pub fn stay_on_cpu(cpu: u32) -> Result<(), Errno> {
 /// Queues of the first device of a pair.
 pub const TX_QUEUES: u32 = 4;
 
-/// One end of a pair of virtual Ethernet devices.
+/// One end of a veth pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interface {
     /// Its index.
@@ -90,7 +86,7 @@ fn control_socket() -> Result<OwnedFd, Errno> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// An interface request that names an interface and asks nothing yet.
+/// An interface request with the name set.
 fn request_for(name: &CStr) -> libc::ifreq {
     // SAFETY: all zeros is a valid value of this plain structure.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
@@ -129,8 +125,7 @@ fn describe(control: &OwnedFd, name: &CStr) -> Result<Interface, Errno> {
     Ok(Interface { ifindex, address })
 }
 
-/// Asks rtnetlink for the pair: a new link of kind "veth" whose data names its
-/// peer.
+/// Creates the pair by rtnetlink: a link of kind "veth" whose data names its peer.
 fn request_pair([name, peer]: [&CStr; 2]) -> Result<(), Errno> {
     const IFLA_INFO_KIND: u16 = 1;
     const IFLA_INFO_DATA: u16 = 2;

@@ -1,4 +1,4 @@
-//! A child process and what it used; and room on a disk.
+//! Resources: time and memory of a child process, free space on a disk.
 
 use std::ffi::CString;
 use std::io::{self, Read};
@@ -9,18 +9,17 @@ use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// What a child did and used.
+/// Exit status, output and resources of a child process.
 #[derive(Clone, Debug)]
 pub struct Usage {
-    /// How it ended.
+    /// Its exit status.
     pub status: ExitStatus,
     /// What it wrote to standard output.
     pub stdout: Vec<u8>,
-    /// From its start to its end.
+    /// Time from its start to its end.
     pub wall: Duration,
-    /// The most memory that it had resident, in bytes. Linux counts what the
-    /// parent had resident when it started the child, so parents that ask should
-    /// be small.
+    /// Peak resident memory in bytes. Linux includes what the parent had resident when
+    /// it started the child, so a parent that measures should be small.
     pub peak_memory: u64,
 }
 
@@ -56,7 +55,7 @@ pub fn measure(command: &mut Command) -> io::Result<Usage> {
     })
 }
 
-/// Bytes that an ordinary user can still write below a directory.
+/// Free bytes of the file system of a directory, for an unprivileged user.
 pub fn free_space(directory: &Path) -> io::Result<u64> {
     let directory = CString::new(directory.as_os_str().as_bytes())?;
     let mut found = MaybeUninit::<libc::statvfs>::uninit();

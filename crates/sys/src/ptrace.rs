@@ -10,10 +10,9 @@ const GET_FILTER: libc::c_uint = 0x420c;
 
 /// The filters of a process's main thread in the order of their installation.
 ///
-/// The process is stopped while they are read, and goes on afterwards. The
-/// kernel grants this to those who may trace the process and have
-/// CAP_SYS_ADMIN, and are not under a filter themselves; a process without
-/// filters answers EINVAL.
+/// The process is stopped while they are read. This needs ptrace access to the process
+/// and CAP_SYS_ADMIN, and the caller must not be under a filter itself. EINVAL: the
+/// process has no filter.
 pub fn seccomp_filters(pid: i32) -> Result<Vec<Vec<SockFilter>>, Errno> {
     let stopped = Stopped::new(pid)?;
     let mut filters = Vec::new();
@@ -28,7 +27,7 @@ pub fn seccomp_filters(pid: i32) -> Result<Vec<Vec<SockFilter>>, Errno> {
     Ok(filters)
 }
 
-/// A process that we trace and that stands still. Dropping lets it go.
+/// A traced and stopped process. Dropping it detaches.
 struct Stopped {
     pid: i32,
 }

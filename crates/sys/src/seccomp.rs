@@ -1,9 +1,8 @@
-//! seccomp(2), asked in a child process: which filters the kernel takes, and
-//! what it then does with system calls.
+//! seccomp(2) in a child process: which filters the kernel installs, and what it then
+//! does with system calls.
 //!
-//! The child reports through memory that it shares with us, because the filters
-//! under test may forbid it everything else. Between fork and its end it calls
-//! nothing that could need a lock of the parent's (no allocation).
+//! The child reports through shared memory, because the filters under test may forbid
+//! every system call. After fork it takes no lock of the parent and does not allocate.
 
 use crate::Errno;
 use isa::classic::SockFilter;
@@ -11,7 +10,7 @@ use std::ptr;
 use std::slice;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-/// Which convention a system call is made by.
+/// The convention of a system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Convention {
     /// `syscall` on x86-64 (with bit 30 of the number: x32).
@@ -23,7 +22,7 @@ pub enum Convention {
 /// One system call to try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// How.
+    /// Its convention.
     pub convention: Convention,
     /// Its number.
     pub nr: i32,
@@ -31,7 +30,7 @@ pub struct Call {
     pub args: [u64; 6],
 }
 
-/// What became of a system call.
+/// The outcome of a system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It returned this; errors are negative.
@@ -57,10 +56,10 @@ pub enum Outcome {
 /// The kernel's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// Each filter: was it taken? Those after the death of the process are
+    /// The result for each filter. Filters after the death of the process are
     /// missing.
     pub installed: Vec<Result<(), Errno>>,
-    /// Each call.
+    /// The outcome of each call.
     pub outcomes: Vec<Outcome>,
 }
 
@@ -219,8 +218,8 @@ fn child(board: &Board, filters: &[&[SockFilter]], calls: &[Call]) -> ! {
     unsafe { libc::_exit(0) }
 }
 
-/// No core files, no new privileges (which lets anybody install filters), and
-/// SIGSYS to our handler.
+/// Sets no core files, no new privileges (which permits unprivileged filters), and a
+/// handler of SIGSYS.
 fn prepare_to_trap() {
     let none = libc::rlimit {
         rlim_cur: 0,
@@ -349,7 +348,7 @@ fn make(call: &Call) -> (i64, u64) {
     (value, ip)
 }
 
-/// Elsewhere nobody has written it yet: every call fails as unknown.
+/// Not implemented for other architectures: every call fails with ENOSYS.
 #[cfg(not(target_arch = "x86_64"))]
 fn make(_: &Call) -> (i64, u64) {
     (-i64::from(libc::ENOSYS), 0)

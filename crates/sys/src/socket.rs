@@ -15,7 +15,7 @@ pub struct DatagramPair {
 }
 
 impl DatagramPair {
-    /// A new pair, both ends with room for datagrams of `largest` bytes.
+    /// A new pair for datagrams of up to `largest` bytes.
     pub fn new(largest: usize) -> Result<DatagramPair, Errno> {
         let mut fds: [RawFd; 2] = [-1; 2];
         let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC;
@@ -32,30 +32,30 @@ impl DatagramPair {
         Ok(DatagramPair { sender, receiver })
     }
 
-    /// Puts a filter on the receiving end.
+    /// Attaches a filter to the receiving end.
     pub fn attach(&self, program: &[SockFilter]) -> Result<(), Errno> {
         attach(&self.receiver, program)
     }
 
-    /// Takes the filter away.
+    /// Detaches the filter.
     pub fn detach(&self) -> Result<(), Errno> {
         set_int(&self.receiver, libc::SO_DETACH_FILTER, 0)
     }
 
-    /// Sends one datagram and fetches what came through: its length and, in
-    /// `received`, its bytes; `None` when the filter dropped it.
+    /// Sends one datagram and receives it: returns its length, with its bytes in
+    /// `received`; `None` if the filter dropped it.
     pub fn pass(&self, datagram: &[u8], received: &mut [u8]) -> Result<Option<usize>, Errno> {
         send(&self.sender, datagram)?;
         receive(&self.receiver, received)
     }
 }
 
-/// What a packet socket hands over.
+/// The layer at which a packet socket delivers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketLayer {
     /// Whole frames (SOCK_RAW).
     Link,
-    /// What the link-layer header carries (SOCK_DGRAM).
+    /// Packets without the link-layer header (SOCK_DGRAM).
     Network,
 }
 
@@ -95,12 +95,12 @@ impl PacketSocket {
         Ok(PacketSocket { socket })
     }
 
-    /// Puts a filter on it.
+    /// Attaches a filter.
     pub fn attach(&self, program: &[SockFilter]) -> Result<(), Errno> {
         attach(&self.socket, program)
     }
 
-    /// Gives packets sent from here a firewall mark.
+    /// Sets the firewall mark of packets that it sends.
     pub fn set_mark(&self, mark: u32) -> Result<(), Errno> {
         set_int(&self.socket, libc::SO_MARK, mark as libc::c_int)
     }
@@ -110,7 +110,7 @@ impl PacketSocket {
         send(&self.socket, frame)
     }
 
-    /// Fetches one packet: its length and, in `received`, its bytes; `None` when
+    /// Receives one packet: returns its length, with its bytes in `received`; `None` if
     /// there is none.
     pub fn receive(&self, received: &mut [u8]) -> Result<Option<usize>, Errno> {
         receive(&self.socket, received)

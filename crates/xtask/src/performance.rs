@@ -45,7 +45,7 @@ in C (`crates/bench/workloads`); where the work is short, the program repeats it
   instructions, by its own account, the comparison stands in a column of its own and
   out of the mean.
 - `jit`, `interp` and `checked` are ours: native code, the threaded interpreter, and
-  the interpreter that checks every access and believes nothing.
+  the interpreter that checks every access.
 - `kernel` is Linux's compiler on this machine: BPF_PROG_TEST_RUN, whose clock counts
   whole nanoseconds, less what it takes for an empty program (`a test run of nothing`).
 - `rbpf jit` and `rbpf` are the compiler and the interpreter of rbpf. Its compiler
@@ -53,7 +53,7 @@ in C (`crates/bench/workloads`); where the work is short, the program repeats it
 - `solana jit` and `solana` are those of solana-sbpf, for the dialect that is nearest
   to eBPF, and set as fast as they can be: without the translation of addresses that
   is its check of memory, without a count of instructions, and without the no-ops and
-  blinded constants that hide code from strangers.
+  blinded constants of code for untrusted programs.
 - `dpdk jit` and `dpdk` are those of DPDK's librte_bpf, which takes filters only: its
   verifier refuses loops and 32-bit jumps.
 - `lower + jit` and `check + rbpf jit` are the ways from bytes to native code that may

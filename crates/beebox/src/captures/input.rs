@@ -1,4 +1,4 @@
-//! Where a capture comes from.
+//! Sources of captures: files and streams.
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -9,11 +9,11 @@ use std::sync::Arc;
 use capture::{Compression, Error, Event, Format, Framing, Interface, Reader};
 use memmap2::Mmap;
 
-/// A capture whose start was read.
+/// A capture whose header is read.
 pub struct Input {
     pub(super) reader: Reader<Source>,
     file: Option<WholeFile>,
-    /// It comes as it is made, so what is kept should not wait.
+    /// True for a live stream: packets that match are written at once.
     pub(super) eager: bool,
 }
 
@@ -55,39 +55,39 @@ impl Input {
         })
     }
 
-    /// What it is.
+    /// Its format.
     pub fn format(&self) -> Format {
         self.reader.framing().format()
     }
 
-    /// Its first interface; `None` when no packet can follow, or not soon.
+    /// Its first interface; `None` if no packet follows, or none is there yet.
     pub fn first_interface(&mut self) -> Result<Option<Interface>, Error> {
         self.reader.first_interface()
     }
 
-    /// The next packet or block, for who does not filter.
+    /// The next packet or block.
     pub fn next_event(&mut self) -> Result<Option<Event<'_>>, Error> {
         self.reader.next()
     }
 
-    /// Its length, where that is known beforehand.
+    /// Its length in bytes, if it is a file that is not compressed.
     pub fn len(&self) -> Option<u64> {
         self.file.as_ref().map(|file| file.len)
     }
 
-    /// True when it is known to have no bytes.
+    /// True if its length is known to be 0.
     pub fn is_empty(&self) -> bool {
         self.len() == Some(0)
     }
 
-    /// The file, if there is one that is worth splitting among so many threads.
+    /// The file, if it is large enough for so many threads.
     pub(super) fn splittable(&self, jobs: usize, segment: u64) -> Option<WholeFile> {
         let file = self.file.as_ref()?;
         let worth_it = jobs > 1 && file.len >= 2 * segment;
         worth_it.then(|| file.clone())
     }
 
-    /// How many threads filtering it takes, of so many that it may.
+    /// The number of threads that filtering it uses, at most `jobs`.
     pub fn threads(&self, jobs: usize) -> usize {
         match self.splittable(jobs, super::SEGMENT) {
             Some(_) => jobs,
@@ -95,7 +95,7 @@ impl Input {
         }
     }
 
-    /// Whether its bytes lie in memory, as far as the system has fetched them.
+    /// True if the file is mapped.
     pub(super) fn is_mapped(&self) -> bool {
         self.file.as_ref().is_some_and(WholeFile::is_mapped)
     }
@@ -111,7 +111,7 @@ pub(super) struct WholeFile {
 #[derive(Clone)]
 enum Bytes {
     Mapped(Arc<Mmap>),
-    /// What cannot be mapped (files of some special file systems).
+    /// A file that can't be mapped (on some special file systems).
     Read(Arc<File>),
 }
 
@@ -139,8 +139,8 @@ impl WholeFile {
         }
     }
 
-    /// Makes `reader` (or a new one) stand at the record at `at`, with what is
-    /// known there, for reading the part up to `end`.
+    /// Moves `reader` (or a new one) to the record at `at`, with the framing known there,
+    /// for reading the part up to `end`.
     pub(super) fn reader_at<'r>(
         &self,
         reader: &'r mut Option<Reader<Source>>,
@@ -180,12 +180,12 @@ impl Read for Source {
     }
 }
 
-/// A part of a file, and what follows it as far as somebody reads on.
+/// A part of a file, and what follows it as far as the last record reaches.
 pub(super) struct FileRange {
     file: Arc<File>,
     at: u64,
-    /// The part ends here; what lies beyond is read in small portions, as only
-    /// the rest of one record is wanted.
+    /// End of the part. Beyond it, reads are small: only the rest of one record is
+    /// needed.
     end: u64,
 }
 
@@ -200,9 +200,9 @@ impl FileRange {
 impl Read for FileRange {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let inside = usize::try_from(self.end.saturating_sub(self.at)).unwrap_or(usize::MAX);
-        let wanted = if inside > 0 { inside } else { BEYOND };
-        let wanted = wanted.min(into.len());
-        let count = self.file.read_at(&mut into[..wanted], self.at)?;
+        let len = if inside > 0 { inside } else { BEYOND };
+        let len = len.min(into.len());
+        let count = self.file.read_at(&mut into[..len], self.at)?;
         self.at += count as u64;
         Ok(count)
     }

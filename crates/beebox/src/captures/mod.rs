@@ -1,17 +1,14 @@
-//! Filtering captures: any number of files and streams, on any number of cores,
-//! with one answer.
+//! Filtering captures: files and streams, with the same result for any number of threads.
 //!
-//! One thread walks a capture, mapped or through one buffer, runs the filter on each packet
-//! where it stands and copies what is kept (`scan`). With more threads a
-//! large file is cut into segments that are scanned at the same time
-//! (`parallel`); as neither format marks where packets start, a segment's
-//! start is guessed, compared with where the segment before really ended, and
-//! scanned again when it was wrong. So the kept packets, their order and every
-//! count are the same for any number of threads.
+//! One thread scans a capture, mapped or through one buffer, runs the filter on each
+//! packet in place and copies packets that match (`scan`). With more threads a large file
+//! is scanned in segments at the same time (`parallel`). Neither format marks where
+//! packets start, so the start of a segment is guessed, compared with the end of the
+//! segment before, and the segment is scanned again if the guess was wrong. Packets,
+//! order and counts do not depend on the number of threads.
 //!
-//! Memory: one buffer of 256 KiB for each thread where a capture is not mapped,
-//! and while writing the kept part of a few segments; nothing of ours grows with
-//! the capture (what is mapped is the system's, which takes it back at will).
+//! Memory: one buffer of 256 KiB for each thread where a capture is not mapped, and the
+//! matching packets of a few segments; it does not grow with the capture.
 
 mod input;
 mod parallel;
@@ -36,20 +33,19 @@ pub use programs::Programs;
 
 use scan::{Drain, Scan};
 
-/// Bytes of a segment that a thread takes at once: long beside a guess, a
-/// hand-over and giving its memory back (which interrupts the other cores: two
-/// threads gain 1.5 times with segments of 2 MiB, 1.75 times with these), short
-/// beside the memory that the kept packets of a few may take.
+/// Bytes of a segment that a thread scans at once: large compared with the cost of a
+/// guess, of a hand-over and of releasing its pages (which interrupts the other cores),
+/// small enough to keep the matching packets of a few segments in memory.
 const SEGMENT: u64 = 8 << 20;
 
-/// How to go about it.
+/// How to filter.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// Threads to use.
     pub jobs: usize,
-    /// Stop after so many kept packets.
+    /// The most packets that are kept.
     pub limit: Option<u64>,
-    /// Keep at most so many bytes of a packet when writing it; 0 is no limit.
+    /// The most bytes of a packet that are written; 0 is no limit.
     pub snaplen: Option<u32>,
 }
 
@@ -63,10 +59,10 @@ impl Default for Options {
     }
 }
 
-/// What was seen and kept.
+/// Packets and bytes, read and kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Packets seen.
+    /// Packets read.
     pub packets: u64,
     /// Their captured bytes.
     pub bytes: u64,
@@ -85,14 +81,14 @@ impl Tally {
     }
 }
 
-/// Why filtering stopped before the end. Everything before it was delivered.
+/// Why filtering stopped before the end. Packets before it were delivered.
 #[derive(Debug)]
 pub enum Stop<E> {
     /// The capture could not be read on.
     Capture(capture::Error),
-    /// There is no program for an interface of the capture.
+    /// No filter for an interface of the capture.
     Program {
-        /// Number of the packet that came by it, from 1; 0 when none has yet.
+        /// Number of the first packet of that interface, from 1; 0 if there was none yet.
         packet: u64,
         /// Why.
         refusal: E,
@@ -102,12 +98,12 @@ pub enum Stop<E> {
         /// Its number, from 1.
         packet: u64,
     },
-    /// What was kept could not be written.
+    /// Packets that match could not be written.
     Output(io::Error),
 }
 
 impl<E> Stop<E> {
-    /// Packets are counted from the start of the capture, not of a part of it.
+    /// Counts packets from the start of the capture instead of a segment.
     fn after(mut self, packets: u64) -> Stop<E> {
         match &mut self {
             Stop::Capture(capture::Error::Fault(fault)) => fault.packets += packets,
@@ -143,16 +139,16 @@ impl<E: Error + 'static> Error for Stop<E> {
     }
 }
 
-/// Where kept packets go.
+/// Where packets that match are written.
 pub struct Output<'w> {
-    /// What kind of file.
+    /// The format.
     pub shape: Shape,
-    /// The file, to which [`start_file`](Self::start_file) wrote its start.
+    /// The file, which [`start_file`](Self::start_file) has begun.
     pub file: &'w mut (dyn Write + 'w),
 }
 
 impl Output<'_> {
-    /// Writes what the file starts with; once, before the first capture.
+    /// Writes the file header; once, before the first capture.
     pub fn start_file(&mut self, options: &Options) -> io::Result<()> {
         let Shape::Pcap(header) = self.shape else {
             return Ok(());
@@ -187,9 +183,9 @@ pub fn copy<P: Programs>(
     result.map(|()| tally)
 }
 
-/// Filters one capture. Gives what was seen and kept, and why it stopped if that
-/// was before the end. `progress` is told every now and then how many bytes of
-/// the (decompressed) capture are done.
+/// Filters one capture. Returns the counts, and why it stopped if that was before the
+/// end. `progress` is called from time to time with the number of bytes of the
+/// (decompressed) capture that are read.
 pub fn filter_capture<P: Programs>(
     input: Input,
     programs: &P,
@@ -226,7 +222,7 @@ fn filter_in_segments<P: Programs>(
             scan.run(&mut reader, u64::MAX, limit, Some(&mut drain))
         }
     };
-    // What was kept before a fault is delivered too.
+    // Packets before a fault are delivered too.
     match drain.write(&mut scan.kept) {
         Ok(()) => (tally, result),
         Err(error) => (tally, result.and(Err(Stop::Output(error)))),

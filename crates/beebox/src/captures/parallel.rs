@@ -1,12 +1,11 @@
-//! Several threads on one file, with one thread's answer.
+//! Several threads on one file, with the result of one thread.
 //!
-//! The file is cut into segments of equal size. A worker takes the next segment,
-//! guesses where the first record in it starts, and scans the records that start
-//! inside. The merger takes the results in order. It knows where the segment
-//! before ended and what was known there (in pcapng: the section's interfaces);
-//! a result that started elsewhere, or assumed something else, is thrown away
-//! and its segment scanned again, from the right place, by the merger itself.
-//! The guess therefore decides about speed and never about the answer.
+//! The file is split into segments of equal size. A worker takes the next segment,
+//! guesses where its first record starts, and scans the records that start inside. The
+//! merger takes the results in order. It knows where the segment before ended and the
+//! framing there (in pcapng: the section's interfaces). A result that started elsewhere or
+//! assumed another framing is discarded, and the merger scans the segment again from the
+//! right offset. The guess affects speed only.
 //!
 //! Workers run ahead of the merger by a few segments only, which bounds the
 //! memory that kept packets take.
@@ -25,25 +24,25 @@ use super::{Programs, Stop, Tally};
 /// Segments that each worker may be ahead of the merger.
 const AHEAD: u64 = 2;
 
-/// Bytes in which the first record of a segment is looked for.
+/// Bytes that are searched for the first record of a segment.
 const SEARCH: usize = 256 << 10;
 
-/// What became of a segment.
+/// The result of a segment.
 struct Scanned<E> {
-    /// Where its first record was taken to start; `None` when none was found.
+    /// Offset of its guessed first record; `None` if none was found.
     first: Option<u64>,
-    /// What was taken to be known there.
+    /// The framing assumed there.
     before: Framing,
-    /// Where its last record ended.
+    /// Offset of the end of its last record.
     next: u64,
-    /// What is known there.
+    /// The framing there.
     after: Framing,
     tally: Tally,
     kept: Vec<u8>,
     result: Result<(), Stop<E>>,
 }
 
-/// What workers and merger share.
+/// State shared by workers and merger.
 struct Plan {
     state: Mutex<State>,
     moved: Condvar,
@@ -54,20 +53,19 @@ struct Plan {
 }
 
 struct State {
-    /// The segment that is taken next.
+    /// The next segment to scan.
     next: u64,
-    /// Segments that the merger is done with.
+    /// Number of merged segments.
     merged: u64,
-    /// No more segments are wanted.
+    /// True if no more segments are needed.
     stopped: bool,
-    /// What is known at the end of the merged part: the best guess for what
-    /// comes.
+    /// The framing at the end of the merged part: the best guess for later segments.
     framing: Framing,
-    /// Buffers to use again.
+    /// Buffers for reuse.
     spare: Vec<Vec<u8>>,
 }
 
-/// Scans what `reader` has not yet read of the file, which it has as its source.
+/// Scans the rest of the file that `reader` reads.
 pub(super) fn run<P: Programs>(
     file: WholeFile,
     mut reader: Reader<Source>,
@@ -76,8 +74,8 @@ pub(super) fn run<P: Programs>(
     limit: u64,
     drain: &mut Drain<'_>,
 ) -> (Tally, Result<(), Stop<P::Refusal>>) {
-    // The first segment shows what the rest is like: pcapng describes its
-    // interfaces there.
+    // The first segment has what the others need: pcapng describes its interfaces
+    // there.
     let (mut tally, result) = scan.run(&mut reader, size, limit, Some(drain));
     if result.is_err() || tally.matched == limit || reader.offset() < size {
         return (tally, result);
@@ -125,7 +123,7 @@ impl Plan {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where a segment ends; the last one has no end, as a file may grow.
+    /// End of a segment; the last one has none, because a file may grow.
     fn end(&self, segment: u64) -> u64 {
         if segment + 1 == self.segments {
             return u64::MAX;
@@ -133,8 +131,8 @@ impl Plan {
         (segment + 1) * self.size
     }
 
-    /// The next segment to scan, with what is probably known at its start and a
-    /// buffer; `None` when there is no more to do.
+    /// The next segment to scan, with the framing assumed at its start and a buffer;
+    /// `None` if none is left.
     fn take(&self, jobs: u64) -> Option<(u64, Framing, Vec<u8>)> {
         let mut state = self.lock();
         loop {
@@ -155,7 +153,7 @@ impl Plan {
     }
 }
 
-/// A worker's life.
+/// The loop of a worker.
 fn work<P: Programs>(
     plan: &Plan,
     file: &WholeFile,
@@ -176,7 +174,7 @@ fn work<P: Programs>(
     }
 }
 
-/// Scans a segment from where its first record probably starts.
+/// Scans a segment from its guessed first record.
 fn guess<P: Programs>(
     reader: &mut Reader<Source>,
     before: Framing,
@@ -205,21 +203,21 @@ fn guess<P: Programs>(
     }
 }
 
-/// Puts the results together.
+/// Combines the results in order.
 struct Merger<'m, 'p, P: Programs> {
     plan: &'m Plan,
     file: WholeFile,
-    /// What scans again.
+    /// The reader for second scans.
     reader: Option<Reader<Source>>,
     scan: &'m mut Scan<'p, P>,
     limit: u64,
-    /// Results that came before their turn.
+    /// Results that arrived early.
     early: BTreeMap<u64, Scanned<P::Refusal>>,
     receiver: Receiver<(u64, Scanned<P::Refusal>)>,
 }
 
 impl<P: Programs> Merger<'_, '_, P> {
-    /// Goes on from where the first segment ended, with what is known there.
+    /// Continues from the end of the first segment, with the framing there.
     fn merge(
         &mut self,
         start: (u64, Framing),
@@ -261,7 +259,7 @@ impl<P: Programs> Merger<'_, '_, P> {
         Ok(())
     }
 
-    /// Waits for a segment's turn.
+    /// Waits for the result of a segment.
     fn result_of(&mut self, segment: u64) -> Scanned<P::Refusal> {
         loop {
             if let Some(scanned) = self.early.remove(&segment) {
@@ -272,7 +270,7 @@ impl<P: Programs> Merger<'_, '_, P> {
         }
     }
 
-    /// Scans a segment from the right place.
+    /// Scans a segment from the right offset.
     fn scan_again(
         &mut self,
         offset: u64,

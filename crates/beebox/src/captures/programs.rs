@@ -6,17 +6,17 @@ use capture::Interface;
 
 use crate::Filter;
 
-/// Gives the filter for an interface. The same one is asked by several threads,
-/// at the first packet of an interface and again after each new section.
+/// Chooses the filter for an interface. Several threads call it, at the first packet of
+/// an interface and again after each new section.
 pub trait Programs: Sync {
-    /// Why there is none.
+    /// Why there is no filter.
     type Refusal: Send;
 
     /// The filter for the packets of an interface.
     fn for_interface(&self, interface: &Interface) -> Result<&Filter, Self::Refusal>;
 }
 
-/// One filter for all.
+/// One filter for all interfaces.
 impl Programs for Filter {
     type Refusal = Infallible;
 

@@ -1,4 +1,4 @@
-//! One thread's walk over a capture or a part of it.
+//! One thread's scan of a capture or a part of it.
 
 use std::io::{self, Write};
 use std::ptr;
@@ -11,32 +11,31 @@ use super::input::Source;
 use super::{Programs, Stop, Tally};
 use crate::{Filter, Runner};
 
-/// Kept bytes that are collected before they are written.
+/// Bytes of matching packets that are collected before they are written.
 const PORTION: usize = 256 << 10;
 
-/// Over a mapping, how far ahead of a packet memory is asked for (about ten
-/// packets: what the waiting for memory takes), and how many cache lines (about
-/// as many as a packet has).
+/// Over a mapping, how many bytes ahead of a packet memory is prefetched (about ten
+/// packets: the latency of memory), and how many cache lines (about those of a packet).
 const FETCH_DISTANCE: usize = 3072;
 const FETCH_LINES: usize = 5;
 
 /// Packets between two reports of progress; a power of two.
 const REPORT: u64 = 1 << 14;
 
-/// Seed of the random numbers that a filter may ask for.
+/// Seed of the random numbers that a filter may load.
 const SEED: u64 = 1;
 
-/// What a walk carries along.
+/// The state of a scan.
 pub(super) struct Scan<'p, P> {
-    judges: Judges<'p, P>,
+    runners: Runners<'p, P>,
     encoder: Option<Encoder>,
-    /// Whether captures are mapped, and memory is worth asking for ahead.
+    /// True if captures are mapped, so that memory is prefetched.
     mapped: bool,
-    /// What is to be written.
+    /// Bytes to write.
     pub(super) kept: Vec<u8>,
 }
 
-/// Where kept bytes go and progress is reported.
+/// Where matching packets are written and progress is reported.
 pub(super) struct Drain<'d> {
     file: Option<&'d mut (dyn Write + 'd)>,
     progress: &'d mut (dyn FnMut(u64) + 'd),
@@ -57,7 +56,7 @@ impl<'d> Drain<'d> {
         }
     }
 
-    /// Writes what is kept.
+    /// Writes and clears `kept`.
     pub(super) fn write(&mut self, kept: &mut Vec<u8>) -> io::Result<()> {
         if let Some(file) = &mut self.file {
             file.write_all(kept)?;
@@ -69,8 +68,8 @@ impl<'d> Drain<'d> {
         Ok(())
     }
 
-    /// Writes what is kept if it is due, and tells how far it is done.
-    fn care_for(&mut self, kept: &mut Vec<u8>, reader: &Reader<Source>) -> io::Result<()> {
+    /// Writes `kept` if it is due, and reports progress.
+    fn flush_if_due(&mut self, kept: &mut Vec<u8>, reader: &Reader<Source>) -> io::Result<()> {
         if kept.is_empty() {
             self.report(reader.offset());
         } else if kept.len() >= PORTION || self.eager && !reader.has_next_buffered() {
@@ -80,7 +79,7 @@ impl<'d> Drain<'d> {
         Ok(())
     }
 
-    /// Tells how far it is done.
+    /// Reports progress.
     pub(super) fn report(&mut self, offset: u64) {
         (self.progress)(offset);
     }
@@ -89,7 +88,7 @@ impl<'d> Drain<'d> {
 impl<'p, P: Programs> Scan<'p, P> {
     pub(super) fn new(programs: &'p P, encoder: Option<Encoder>, mapped: bool) -> Scan<'p, P> {
         Scan {
-            judges: Judges::new(programs),
+            runners: Runners::new(programs),
             encoder,
             mapped,
             kept: Vec::new(),
@@ -98,19 +97,19 @@ impl<'p, P: Programs> Scan<'p, P> {
 
     /// The same for another thread.
     pub(super) fn another(&self) -> Scan<'p, P> {
-        Scan::new(self.judges.programs, self.encoder, self.mapped)
+        Scan::new(self.runners.programs, self.encoder, self.mapped)
     }
 
-    /// What a capture starts with in the output.
+    /// Writes what a capture begins with in the output.
     pub(super) fn start_capture(&mut self, framing: &Framing) {
         if let Some(encoder) = &self.encoder {
             encoder.start_capture(framing, &mut self.kept);
         }
     }
 
-    /// Walks over the records that start before `end`, until `limit` packets are
-    /// kept. Packets in the result are counted from where the walk starts.
-    /// Without a drain all that is kept stays.
+    /// Scans the records that start before `end`, until `limit` packets are kept. Packets
+    /// in the result are counted from where the scan starts. Without a drain all bytes
+    /// stay in `kept`.
     pub(super) fn run(
         &mut self,
         reader: &mut Reader<Source>,
@@ -133,20 +132,20 @@ impl<'p, P: Programs> Scan<'p, P> {
         resident: &mut Resident,
     ) -> (Tally, Result<(), Stop<P::Refusal>>) {
         let mut tally = Tally::default();
-        self.judges.forget_interfaces();
+        self.runners.forget_interfaces();
         while reader.offset() < end && tally.matched < limit {
             let most = REPORT - tally.packets % REPORT;
-            let (passed, known) = self.judges.pass_over(reader, end, most, self.mapped);
+            let (passed, known) = self.runners.pass_over(reader, end, most, self.mapped);
             tally.packets += passed.packets;
             tally.bytes += passed.bytes;
             if known || passed.packets < most {
                 if !known && reader.offset() >= end {
                     break;
                 }
-                // What is kept of a live capture does not wait for what comes.
+                // Packets of a live capture are written without waiting for more.
                 if !self.kept.is_empty()
                     && let Some(drain) = &mut drain
-                    && let Err(error) = drain.care_for(&mut self.kept, reader)
+                    && let Err(error) = drain.flush_if_due(&mut self.kept, reader)
                 {
                     return (tally, Err(Stop::Output(error)));
                 }
@@ -157,7 +156,7 @@ impl<'p, P: Programs> Scan<'p, P> {
                         let keeps = if known {
                             Ok(true)
                         } else {
-                            self.judges.keeps(&record)
+                            self.runners.keeps(&record)
                         };
                         match keeps {
                             Ok(false) => {}
@@ -176,7 +175,7 @@ impl<'p, P: Programs> Scan<'p, P> {
             let is_something_due = !self.kept.is_empty() || tally.packets.is_multiple_of(REPORT);
             if is_something_due
                 && let Some(drain) = &mut drain
-                && let Err(error) = drain.care_for(&mut self.kept, reader)
+                && let Err(error) = drain.flush_if_due(&mut self.kept, reader)
             {
                 return (tally, Err(Stop::Output(error)));
             }
@@ -184,8 +183,7 @@ impl<'p, P: Programs> Scan<'p, P> {
         (tally, Ok(()))
     }
 
-    // Apart, so that the loop keeps its registers for the packets that are not
-    // kept.
+    // A call, so that the loop keeps its registers for packets that do not match.
     #[inline(never)]
     fn keep(&mut self, record: &Record<'_>, tally: &mut Tally) {
         tally.matched += 1;
@@ -201,12 +199,12 @@ impl<'p, P: Programs> Scan<'p, P> {
             encoder.put_block(block, &mut self.kept);
         }
         if block.is_structural() {
-            self.judges.forget_interfaces();
+            self.runners.forget_interfaces();
         }
     }
 }
 
-/// The part of a mapped capture that was walked over and is still resident.
+/// The scanned part of a mapped capture that is still resident.
 struct Resident {
     from: u64,
 }
@@ -218,7 +216,7 @@ impl Resident {
         }
     }
 
-    /// Gives it back, but for the page that the walk stands in.
+    /// Releases it, except the current page.
     fn release(&mut self, reader: &Reader<Source>) {
         const PAGE: u64 = 4096;
         let to = reader.offset() / PAGE * PAGE;
@@ -231,22 +229,22 @@ impl Resident {
     }
 }
 
-/// The filters of the interfaces, each with what runs it in this thread.
-struct Judges<'p, P> {
+/// The filters of the interfaces, each with its runner of this thread.
+struct Runners<'p, P> {
     programs: &'p P,
-    judges: Vec<Judge<'p>>,
-    /// Index into `judges`, by interface; `UNKNOWN` until its first packet.
+    runners: Vec<InterfaceRunner<'p>>,
+    /// Index into `runners`, by interface; `UNKNOWN` until its first packet.
     by_interface: Vec<usize>,
 }
 
-struct Judge<'p> {
+struct InterfaceRunner<'p> {
     filter: &'p Filter,
     runner: Runner<'p>,
 }
 
 const UNKNOWN: usize = usize::MAX;
 
-/// Why there is no verdict.
+/// Why a filter has no result.
 enum Refused<E> {
     Program(E),
     JumpLimit,
@@ -261,23 +259,22 @@ impl<E> Refused<E> {
     }
 }
 
-impl<'p, P: Programs> Judges<'p, P> {
-    fn new(programs: &'p P) -> Judges<'p, P> {
-        Judges {
+impl<'p, P: Programs> Runners<'p, P> {
+    fn new(programs: &'p P) -> Runners<'p, P> {
+        Runners {
             programs,
-            judges: Vec::new(),
+            runners: Vec::new(),
             by_interface: Vec::new(),
         }
     }
 
-    /// Interfaces may have changed.
+    /// Forgets which filter an interface has: interfaces may have changed.
     fn forget_interfaces(&mut self) {
         self.by_interface.clear();
     }
 
-    /// Passes over packets of one interface that its filter drops; says whether it
-    /// stopped at one that the filter keeps. Not for kernel semantics, which ask
-    /// more of a record.
+    /// Skips packets of one interface that its filter drops; true if it stopped at one
+    /// that the filter keeps. Not for kernel semantics, which need the record's metadata.
     #[inline(never)]
     fn pass_over(
         &mut self,
@@ -289,8 +286,8 @@ impl<'p, P: Programs> Judges<'p, P> {
         let Some(id) = self.by_interface.iter().position(|&index| index != UNKNOWN) else {
             return (Passed::default(), false);
         };
-        let judge = &mut self.judges[self.by_interface[id]];
-        if judge.filter.semantics() == Semantics::Kernel {
+        let chosen = &mut self.runners[self.by_interface[id]];
+        if chosen.filter.semantics() == Semantics::Kernel {
             return (Passed::default(), false);
         }
         let mut keeps = false;
@@ -302,13 +299,13 @@ impl<'p, P: Programs> Judges<'p, P> {
                 return false;
             }
             let packet = Packet::captured(packet.data, packet.wire_len, &Metadata::UNKNOWN);
-            match judge.runner.run(&packet) {
+            match chosen.runner.run(&packet) {
                 Ok(0) => true,
                 Ok(_) => {
                     keeps = true;
                     false
                 }
-                // It comes again where it is reported.
+                // It runs again where the error is reported.
                 Err(JumpLimitExceeded) => false,
             }
         });
@@ -320,27 +317,27 @@ impl<'p, P: Programs> Judges<'p, P> {
         let id = record.interface_id() as usize;
         let index = match self.by_interface.get(id) {
             Some(&index) if index != UNKNOWN => index,
-            _ => self.meet(record).map_err(Refused::Program)?,
+            _ => self.add_interface(record).map_err(Refused::Program)?,
         };
-        self.judges[index]
+        self.runners[index]
             .keeps(record)
             .map_err(|_| Refused::JumpLimit)
     }
 
-    /// The first packet of an interface.
+    /// Chooses the filter at the first packet of an interface.
     #[cold]
-    fn meet(&mut self, record: &Record<'_>) -> Result<usize, P::Refusal> {
+    fn add_interface(&mut self, record: &Record<'_>) -> Result<usize, P::Refusal> {
         let filter = self.programs.for_interface(record.interface())?;
         let known = self
-            .judges
+            .runners
             .iter()
-            .position(|judge| ptr::eq(judge.filter, filter));
+            .position(|known| ptr::eq(known.filter, filter));
         let index = known.unwrap_or_else(|| {
-            self.judges.push(Judge {
+            self.runners.push(InterfaceRunner {
                 filter,
                 runner: filter.seeded_runner(SEED),
             });
-            self.judges.len() - 1
+            self.runners.len() - 1
         });
         let id = record.interface_id() as usize;
         if self.by_interface.len() <= id {
@@ -351,7 +348,7 @@ impl<'p, P: Programs> Judges<'p, P> {
     }
 }
 
-impl Judge<'_> {
+impl InterfaceRunner<'_> {
     #[inline(always)]
     fn keeps(&mut self, record: &Record<'_>) -> Result<bool, JumpLimitExceeded> {
         if self.filter.semantics() == Semantics::Kernel {
@@ -361,7 +358,7 @@ impl Judge<'_> {
         Ok(self.runner.run(&packet)? != 0)
     }
 
-    /// A packet as Linux would have shown it to a packet socket.
+    /// Runs on a packet as Linux shows it to a packet socket.
     #[inline(never)]
     fn keeps_in_kernel(&mut self, record: &Record<'_>) -> Result<bool, JumpLimitExceeded> {
         let meta = describe(record.interface(), record.interface_id(), record.data());

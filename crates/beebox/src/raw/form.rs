@@ -1,5 +1,5 @@
-//! The forms in which people have raw programs: bytes, bytes written in
-//! hexadecimal, assembler text, and the code section of an object.
+//! Forms of raw programs: bytes, bytes in hexadecimal, assembler text, and the code
+//! section of an object.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use isa::ebpf::{AsmError, PartialSlot, assemble};
 
 use super::elf::{self, ElfError};
 
-/// How a program is written down.
+/// The form of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// Eight bytes for each slot, little-endian.
@@ -22,8 +22,8 @@ pub enum Form {
 }
 
 impl Form {
-    /// The form that a file seems to have: an object by its magic, bytes if they
-    /// are no text, hexadecimal if there is nothing else in the text.
+    /// Detects the form of a file: an object by its magic, bytes if they are not text,
+    /// hexadecimal if the text has nothing else, assembler otherwise.
     pub fn detect(file: &[u8]) -> Form {
         if file.starts_with(elf::MAGIC) {
             return Form::Elf;
@@ -37,7 +37,7 @@ impl Form {
     }
 }
 
-/// Reads a program; without a form, in the one that it seems to have.
+/// Reads a program in a form, or in the one that is detected.
 pub fn read_program(file: &[u8], form: Option<Form>) -> Result<Program, ReadError> {
     match form.unwrap_or_else(|| Form::detect(file)) {
         Form::Bytes => Ok(Program::from_bytes(file)?),
@@ -47,8 +47,8 @@ pub fn read_program(file: &[u8], form: Option<Form>) -> Result<Program, ReadErro
     }
 }
 
-/// The bytes that a text in hexadecimal says: two digits for each, with white
-/// space, commas and `0x` between them as people like it.
+/// The bytes of a text in hexadecimal: two digits for each, with white space, commas and
+/// `0x` between them.
 pub fn parse_hex(text: &str) -> Result<Vec<u8>, ReadError> {
     let mut bytes = Vec::new();
     let mut first = None;
@@ -89,31 +89,31 @@ fn text(file: &[u8]) -> Result<String, ReadError> {
     }
 }
 
-/// Why a file is no program.
+/// Why a file is not a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReadError {
-    /// The bytes are no whole number of slots.
+    /// The length is not a multiple of eight bytes.
     Bytes(PartialSlot),
-    /// The text is no hexadecimal: at this byte it has this character.
+    /// The text is not hexadecimal: it has this character at this byte.
     NoHexDigit {
         /// Byte of the text.
         at: usize,
-        /// What stands there.
+        /// The character.
         found: char,
     },
-    /// A byte has one digit; the second one would stand here.
+    /// A byte has one digit; the second one is missing here.
     HalfByte {
         /// Byte of the text.
         at: usize,
     },
-    /// The text is no assembler source.
+    /// The text is not assembler source.
     Asm(AsmError),
-    /// The file should be text and is none from this byte on.
+    /// The file should be text and is not UTF-8 from this byte on.
     NoText {
         /// Byte of the file.
         at: usize,
     },
-    /// The object has no program that can be read alone.
+    /// The object has no section that can be read alone.
     Elf(ElfError),
 }
 
@@ -122,14 +122,14 @@ impl fmt::Display for ReadError {
         match self {
             ReadError::Bytes(error) => write!(f, "{error}"),
             ReadError::NoHexDigit { at, found } => {
-                write!(f, "{found:?} at character {at} is no hexadecimal digit")
+                write!(f, "character {at} is not a hexadecimal digit: {found:?}")
             }
             ReadError::HalfByte { at } => write!(
                 f,
                 "a byte has two digits, the one before character {at} has one"
             ),
             ReadError::Asm(error) => write!(f, "{error}"),
-            ReadError::NoText { at } => write!(f, "no text: byte {at} is not UTF-8"),
+            ReadError::NoText { at } => write!(f, "not text: byte {at} is not UTF-8"),
             ReadError::Elf(error) => write!(f, "{error}"),
         }
     }

@@ -1,4 +1,4 @@
-//! Programs that nobody has proved safe, run on a region: what native code of
+//! Unverified programs, run on a region: what native code of
 //! the workloads, rbpf's, solana-sbpf's and ours have in common.
 //!
 //! That the workloads are safe rests on their source, which reads and writes

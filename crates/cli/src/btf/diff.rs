@@ -12,7 +12,7 @@ use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
 use crate::program_output::{json, write_output};
 
-/// Say what changed between two sets of types
+/// Show what changed between two sets of types
 ///
 /// Members that moved, changed their type or size, came or went; sizes; values of
 /// enumerations; what typedefs and functions are. Types that were only added break
@@ -25,11 +25,11 @@ Examples:
   beebox btf diff vmlinux-6.12.btf /sys/kernel/btf/vmlinux
   beebox btf diff old.btf new.btf --type task_struct --type sk_buff")]
 pub(crate) struct Args {
-    /// What there was
+    /// The old types
     #[arg(value_name = "OLD")]
     old: PathBuf,
 
-    /// What there is
+    /// The new types
     #[arg(value_name = "NEW")]
     new: PathBuf,
 
@@ -37,7 +37,7 @@ pub(crate) struct Args {
     #[arg(long = "type", value_name = "NAME")]
     names: Vec<String>,
 
-    /// List what was only added, too
+    /// List types that were only added or extended, too
     #[arg(long)]
     all: bool,
 

@@ -19,15 +19,15 @@ pub(crate) struct Args {
     #[command(flatten)]
     file: FileArg,
 
-    /// How to print them
+    /// Format of the types
     #[arg(long, value_name = "FORMAT", default_value = "raw")]
     format: Form,
 
-    /// Only this type (a name or a number), and in C what it needs
+    /// Only this type (a name or a number), and in C the types that it needs
     #[arg(long = "type", value_name = "TYPE")]
     types: Vec<String>,
 
-    /// Print C in the order in which the types stand, not by name
+    /// Print C in the order of the types, not by name
     #[arg(long)]
     unsorted: bool,
 }

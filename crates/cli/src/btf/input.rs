@@ -1,4 +1,4 @@
-//! From a file to its types.
+//! BTF from files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use sys::mapping::KernelFile;
 
 use crate::answer::Failure;
 
-/// Where the running kernel has its types.
+/// The directory of the running kernel's BTF.
 const KERNEL_TYPES: &str = "/sys/kernel/btf";
 
-/// The types of a file, and what its instructions have to do with them.
+/// BTF and BTF.ext of a file.
 pub(crate) struct Types {
     pub(crate) btf: Btf<'static>,
     pub(crate) ext: Option<BtfExt<'static>>,
@@ -88,8 +88,7 @@ fn section(file: &object::File<'_>, name: &str) -> Result<Option<Vec<u8>>, Failu
     Ok(Some(data.into_owned()))
 }
 
-/// The types that a word stands for: a number, or a name with or without `struct`
-/// and the like before it.
+/// The types with a number, or with a name (with or without `struct` and the like).
 pub(super) fn find(btf: &Btf<'_>, word: &str) -> Result<Vec<TypeId>, Failure> {
     if let Ok(number) = word.parse() {
         let id = TypeId(number);

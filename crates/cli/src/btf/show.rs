@@ -13,10 +13,10 @@ use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
 use crate::program_output::{json, write_output};
 
-/// Show what there is, or how a type is laid out
+/// Show how many types there are, or the layout of one
 ///
-/// Without TYPE: how many types of each kind, how large, and whether Linux would
-/// take them as they are. With TYPE: its members with their offsets and sizes in
+/// Without TYPE: the number of types of each kind, their size, and whether Linux accepts
+/// them as they are. With TYPE: its members with their offsets and sizes in
 /// bytes, and the holes between them.
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -61,7 +61,7 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
     Ok(Answer::Yes)
 }
 
-/// What there is.
+/// The number of types of each kind.
 #[derive(Serialize)]
 struct Summary {
     bytes: usize,
@@ -74,7 +74,7 @@ struct Summary {
     ext: Option<ExtSummary>,
 }
 
-/// Would Linux take it?
+/// Linux's answer to the BTF as it is.
 #[derive(Serialize)]
 struct Verdict {
     takes: bool,
@@ -136,14 +136,17 @@ impl Summary {
             );
         }
         let _ = match &self.linux.message {
-            None => writeln!(text, "Linux takes it as it is"),
-            Some(message) => writeln!(text, "Linux wants it completed first: {message}"),
+            None => writeln!(text, "Linux accepts it as it is"),
+            Some(message) => writeln!(
+                text,
+                "Linux refuses it as it is (a loader completes it): {message}"
+            ),
         };
         text
     }
 }
 
-/// The kernel's words, and where.
+/// The kernel's message and its place.
 fn explain(btf: &Btf<'_>, refusal: &Refusal) -> String {
     use btf::validate::Place;
     let message = refusal.reason.message();
@@ -165,7 +168,7 @@ struct Layouts {
     types: Vec<Layout>,
 }
 
-/// How a type is laid out.
+/// The layout of a type.
 #[derive(Serialize)]
 struct Layout {
     id: u32,
@@ -279,7 +282,7 @@ fn bits(count: u64) -> String {
     }
 }
 
-/// What a type is, in words; a typedef with what it stands for.
+/// The declaration of a type; a typedef with its target.
 fn is(btf: &Btf<'_>, id: TypeId) -> String {
     match btf.at(id).shape() {
         Shape::Typedef(to) => format!("{} = {}", describe(btf, id), describe(btf, to)),

@@ -11,12 +11,12 @@ use spec::{calls, context};
 use super::slot::{Slot, SlotRecord};
 use crate::program_output::{self, InsnRecord};
 
-/// Where converted programs keep their context.
+/// The register of the context in converted programs.
 const CONTEXT: Reg = Reg::R6;
 
-/// Both programs in two columns: to the right of each classic instruction what
-/// became of it. What stands beside none is the prologue; an instruction beside
-/// nothing has no effect that anything reads, or is never reached.
+/// Both programs in two columns: the converted instructions to the right of each classic
+/// one. The prologue is beside no classic instruction. A classic instruction without
+/// converted ones is dead or unreachable.
 pub(super) fn listing(program: &[SockFilter], converted: &Converted) -> String {
     let classic: Vec<String> = (0..program.len())
         .map(|index| text::dump_line(index, program[index]).replace('\t', " "))

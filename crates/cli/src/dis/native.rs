@@ -216,7 +216,7 @@ impl Sides<'_> {
                     Some(
                         caller
                             .or_else(|| name_of(at))
-                            .unwrap_or("the host")
+                            .unwrap_or("outside")
                             .to_owned(),
                     )
                 }
@@ -247,7 +247,7 @@ impl Sides<'_> {
             offset,
             len: 8.min(self.code.len() - offset),
             text: "dq".to_owned(),
-            target: Some(name_of(offset).unwrap_or("the host").to_owned()),
+            target: Some(name_of(offset).unwrap_or("outside").to_owned()),
         }));
         lines
     }

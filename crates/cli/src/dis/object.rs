@@ -156,7 +156,7 @@ fn choose(object: &Object<'_>, names: &[String]) -> Result<Vec<ProgramId>, Failu
     Ok(chosen.map(|(id, _)| *id).collect())
 }
 
-/// What slots refer to, by name.
+/// Names of what instructions refer to.
 struct Labels<'o, 'a> {
     object: &'o Object<'a>,
     /// Variables by map and place.
@@ -365,7 +365,7 @@ fn draft(program: &Listed<'_>, options: &Options) -> Result<Draft, Failure> {
         .map_err(|malformed| Failure::new(malformed).within(program.name))
 }
 
-/// An address that no kernel gives away.
+/// A placeholder address.
 const NOWHERE: u64 = 0xffff_8880_0000_0000;
 
 fn with_addresses(insn: Insn) -> Insn {

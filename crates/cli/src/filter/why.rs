@@ -59,10 +59,10 @@ pub(super) fn explain(
     )))
 }
 
-/// A run, instruction by instruction.
+/// A run as a list of instructions.
 struct Path {
     steps: Vec<(SockFilter, Step)>,
-    /// What the filter returned; `None` if it was stopped.
+    /// The return value; `None` if the run exceeded its limit.
     verdict: Option<u32>,
 }
 
@@ -168,7 +168,7 @@ struct StepRecord {
     next: Option<usize>,
 }
 
-/// What an instruction did, in words.
+/// The effect of an instruction in words.
 fn effect(raw: SockFilter, step: Step) -> String {
     let value = |register: &str, value: u32| format!("{register} = {value:#x} ({value})");
     let insn = Insn::decode(raw);

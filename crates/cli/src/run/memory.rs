@@ -1,4 +1,4 @@
-//! The memory of `beebox run`: where its bytes come from, and where they go.
+//! The memory of `beebox run`: sources of its bytes, and its output.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -48,7 +48,7 @@ pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
-/// A region as it was asked for.
+/// A region as it was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Given {
     read_only: bool,

@@ -1,4 +1,4 @@
-//! What `beebox run` prints.
+//! The output of `beebox run`.
 
 use std::fmt::Write;
 
@@ -99,7 +99,7 @@ fn trap_record(trap: &Trap) -> Value {
     record
 }
 
-/// A word for each reason.
+/// The name of a reason in JSON.
 fn kind(reason: &Reason) -> &'static str {
     match reason {
         Reason::Invalid(_) => "invalid",

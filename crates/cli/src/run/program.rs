@@ -1,4 +1,4 @@
-//! Where the program of `beebox run` comes from.
+//! The program of `beebox run`.
 
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ pub(crate) struct RawProgram {
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// The form of FILE, where its content does not tell
+    /// The form of FILE [default: detected]
     #[arg(long, value_name = "FORM")]
     form: Option<FormName>,
 
@@ -30,7 +30,7 @@ pub(crate) struct RawProgram {
     section: Option<String>,
 }
 
-/// What the forms are called on the command line.
+/// Names of the forms on the command line.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum FormName {
     /// Eight bytes for each instruction slot

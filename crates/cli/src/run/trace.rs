@@ -1,4 +1,4 @@
-//! What `--trace` prints: every instruction, and the registers that it changed.
+//! The output of `--trace`: every instruction, and the registers that it changed.
 
 use std::fmt::Write;
 use std::ops::ControlFlow;
@@ -9,7 +9,7 @@ use isa::ebpf::Reg;
 /// The width of a column of instructions.
 const WIDTH: usize = 44;
 
-/// Runs a program and writes down what it does.
+/// Runs a program and returns its trace.
 pub(crate) fn run(
     program: &Program,
     cx: RunContext<'_, '_, '_>,

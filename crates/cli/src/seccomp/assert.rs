@@ -13,11 +13,12 @@ use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
 use crate::program_output::print;
 
-/// Does a filter do what a list says?
+/// Prove that a filter does what a list expects
 ///
-/// Each line of the list names a call and what must happen to it; arguments that
-/// it leaves open are proven for every value. Exits with 0 when all lines hold,
-/// 1 when one is missed, 2 when that could not be decided.
+/// Each line of the list names a call and its action; arguments that it leaves open are
+/// proved for every value.
+///
+/// Exit codes: 0 all lines hold, 1 a line is missed, 2 not decided.
 #[derive(clap::Args)]
 #[command(after_help = "\
 The list, one expectation a line:

@@ -10,13 +10,12 @@ use super::input::{Inputs, install_one, refusal_text};
 use crate::answer::{Answer, Failure};
 use crate::program_output::print;
 
-/// Would the kernel install these filters, and if not, why?
+/// Check whether the kernel installs these filters, and why not
 ///
-/// Common mistakes in filters that it takes are shown by name; they do not
-/// change the answer.
+/// Common mistakes in filters that it installs are shown by name; they do not change
+/// the answer.
 ///
-/// Exits with 0 when it would, 1 when it refuses one of them, 2 when a file
-/// can't be read.
+/// Exit codes: 0 installed, 1 a filter is refused, 2 a file can't be read.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:

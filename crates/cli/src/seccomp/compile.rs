@@ -12,10 +12,9 @@ use crate::program_output::print;
 
 /// Compile a container profile (OCI or Docker JSON) to a filter
 ///
-/// The result does what runc and libseccomp would do with the profile on such a
-/// machine, in exact code: every condition on a 64-bit argument compares both
-/// halves. Names that an architecture does not have are passed over, as runc
-/// does.
+/// The filter does what runc and libseccomp do with the profile on such a machine. Every
+/// condition on a 64-bit argument compares both halves. Names that an architecture does
+/// not have are skipped, as in runc.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -37,7 +36,7 @@ pub(crate) struct Args {
     arch: Option<String>,
     #[command(flatten)]
     options: ProfileOptions,
-    /// Look numbers up in a balanced tree (the default)
+    /// Find numbers by a balanced tree of comparisons (the default)
     #[arg(long, conflicts_with = "linear")]
     tree: bool,
     /// Compare numbers one after the other

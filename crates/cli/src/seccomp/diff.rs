@@ -11,11 +11,12 @@ use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
 use crate::program_output::print;
 
-/// Where do two filters differ, and with which calls can one see it?
+/// Show where two filters differ, with a call for each difference
 ///
-/// Every system call with every argument counts; what is not shown is the same.
-/// Each example was run on both. Exits with 0 when the filters do the same, 1
-/// when they differ, 2 when that could not be decided.
+/// All system calls and arguments are compared; what is not shown is equal. Each
+/// example was run on both.
+///
+/// Exit codes: 0 equal, 1 different, 2 not decided.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:

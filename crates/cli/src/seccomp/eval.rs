@@ -11,7 +11,7 @@ use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
 use crate::program_output::print;
 
-/// What happens to one system call, and why?
+/// Show the action for one system call, and why
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -34,7 +34,7 @@ pub(crate) struct Args {
     /// The instruction pointer
     #[arg(long, value_name = "ADDRESS", value_parser = parse_number, default_value = "0")]
     ip: u64,
-    /// Show every instruction on the way
+    /// Show every instruction of the run
     #[arg(long)]
     trace: bool,
     /// What runs the filters: classic, interp or jit (native code)
@@ -97,7 +97,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     Ok(Answer::Yes)
 }
 
-/// Each filter's own answer, and which of them counts.
+/// The return value of each filter, with the one that decides.
 fn list_answers(text: &mut String, programs: &[Program], returns: &[u32]) {
     let total = returns.iter().copied().reduce(beebox::seccomp::combine);
     let deciding = (0..returns.len())
@@ -143,7 +143,7 @@ fn trace(
     text
 }
 
-/// What an instruction did.
+/// The effect of an instruction.
 fn comment(insn: SockFilter, step: Step, arch: Option<Arch>) -> String {
     let (a, x) = (
         beebox::seccomp::number_text(step.a.into()),

@@ -15,7 +15,7 @@ use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
 use crate::program_output::print;
 
-/// What happens to every system call, and under which conditions?
+/// Show the action for every system call, with the exact conditions
 ///
 /// The filters are run symbolically, on all calls at once: the conditions shown
 /// are exact. `(u32)arg0` is the low half of an argument.
@@ -28,7 +28,7 @@ Examples:
 pub(crate) struct Args {
     #[command(flatten)]
     inputs: Inputs,
-    /// Architectures to show [default: those that the filters single out]
+    /// Architectures to show [default: those that the filters treat specially]
     #[arg(long, value_name = "ARCH")]
     arch: Vec<String>,
     #[command(flatten)]
@@ -36,7 +36,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
-    let mut asked = Vec::new();
+    let mut given = Vec::new();
     for text in &args.arch {
         let (arch, _) = parse_arch(Some(text))?;
         let unnamed = || {
@@ -44,26 +44,26 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
                 "the calls of architecture {text} have no names here"
             ))
         };
-        asked.push(arch.ok_or_else(unnamed)?);
+        given.push(arch.ok_or_else(unnamed)?);
     }
     let (programs, stack) = args.inputs.stack(Engine::Classic)?;
     let mut analysis = stack.analyze().map_err(too_complex)?;
     let text = match args.format.format() {
-        AnswerFormat::Text => text(&programs, &mut analysis, asked),
-        AnswerFormat::Json => json(&programs, &mut analysis, asked),
+        AnswerFormat::Text => text(&programs, &mut analysis, given),
+        AnswerFormat::Json => json(&programs, &mut analysis, given),
     };
     print(&text.map_err(too_complex)?)?;
     Ok(Answer::Yes)
 }
 
-/// The architectures to show: those asked for, or those singled out, or if there
-/// are none this machine's.
+/// The architectures to show: those given, or those that the filters treat specially, or
+/// this machine's.
 fn shown(
     analysis: &mut Analysis,
-    asked: Vec<Arch>,
+    given: Vec<Arch>,
 ) -> Result<Vec<Arch>, beebox::seccomp::TooComplex> {
-    if !asked.is_empty() {
-        return Ok(asked);
+    if !given.is_empty() {
+        return Ok(given);
     }
     let mut archs = analysis.architectures()?;
     if archs.is_empty() {
@@ -75,10 +75,10 @@ fn shown(
 fn text(
     programs: &[Program],
     analysis: &mut Analysis,
-    asked: Vec<Arch>,
+    given: Vec<Arch>,
 ) -> Result<String, beebox::seccomp::TooComplex> {
     let mut text = String::new();
-    for arch in shown(analysis, asked)? {
+    for arch in shown(analysis, given)? {
         let _ = writeln!(text, "{}", table_text(&analysis.table(arch)?));
     }
     text.push_str(&foreign_text(&analysis.foreign_architectures()?));
@@ -109,10 +109,10 @@ fn text(
 fn json(
     programs: &[Program],
     analysis: &mut Analysis,
-    asked: Vec<Arch>,
+    given: Vec<Arch>,
 ) -> Result<String, beebox::seccomp::TooComplex> {
     let mut tables = Vec::new();
-    for arch in shown(analysis, asked)? {
+    for arch in shown(analysis, given)? {
         tables.push(table_json(&analysis.table(arch)?));
     }
     let foreign = analysis.foreign_architectures()?;

@@ -1,4 +1,4 @@
-//! Numbers, architectures and system calls as people type them.
+//! Numbers, architectures and system calls on the command line.
 
 use beebox::seccomp::{Arch, calls};
 
