@@ -1,7 +1,9 @@
-//! The door to bpf(2), where it is open to us.
+//! bpf(2), where this process may call it.
 
 use beebox_sys::Errno;
-use beebox_sys::bpf::{Load, LogLevel, ProgramType, Refused, TestRun, load};
+use beebox_sys::bpf::{
+    Load, LogLevel, Map, MapRequest, ProgLoad, ProgramType, Refused, TestRun, load, prog_load,
+};
 use isa::ebpf::{RawInsn, assemble, encode};
 
 fn slots(text: &str) -> Vec<RawInsn> {
@@ -73,4 +75,123 @@ fn a_refusal_comes_with_the_reason() {
             assert!(refused.to_string().ends_with("R5 !read_ok"), "{refused}");
         }
     }
+}
+
+/// A hash of numbers to numbers, where this process may make one.
+fn hash(entries: u32) -> Option<Map> {
+    let request = MapRequest {
+        map_type: 1,
+        name: "numbers",
+        key_size: 4,
+        value_size: 8,
+        max_entries: entries,
+        ..MapRequest::default()
+    };
+    match Map::create(&request) {
+        Ok(map) => Some(map),
+        Err(errno @ (Errno(libc::EPERM) | Errno(libc::ENOSYS))) => {
+            eprintln!("SKIPPED: bpf(2) answers {errno}");
+            None
+        }
+        Err(errno) => panic!("{errno}"),
+    }
+}
+
+#[test]
+fn elements_of_a_map_are_written_read_and_deleted() {
+    let Some(map) = hash(2) else {
+        return;
+    };
+    let (key, other) = (1u32.to_le_bytes(), 2u32.to_le_bytes());
+    let mut value = [0; 8];
+    assert_eq!(map.lookup(&key, &mut value), Err(Errno(libc::ENOENT)));
+    assert_eq!(map.update(&key, &7u64.to_le_bytes()), Ok(()));
+    const NOEXIST: u64 = 1;
+    let again = map.update_with(&key, &value, NOEXIST);
+    assert_eq!(again, Err(Errno(libc::EEXIST)));
+    assert_eq!(map.lookup(&key, &mut value), Ok(()));
+    assert_eq!(u64::from_le_bytes(value), 7);
+    assert_eq!(map.next_key(None), Ok(Some(key.to_vec())));
+    assert_eq!(map.next_key(Some(&key)), Ok(None));
+    assert_eq!(map.update(&other, &value), Ok(()));
+    let full = map.update(&3u32.to_le_bytes(), &value);
+    assert_eq!(full, Err(Errno(libc::E2BIG)));
+    assert_eq!(map.lookup_and_delete(&other, &mut value), Ok(()));
+    assert_eq!(map.delete(&other), Err(Errno(libc::ENOENT)));
+    // Lengths are checked before the kernel sees an address.
+    assert_eq!(map.lookup(&key, &mut [0; 4]), Err(Errno(libc::EINVAL)));
+    assert_eq!(map.delete(&[0; 3]), Err(Errno(libc::EINVAL)));
+    let info = map.info().expect("info");
+    assert_eq!((info.name.as_str(), info.max_entries), ("numbers", 2));
+}
+
+#[test]
+fn batches_of_elements_are_written_read_and_deleted() {
+    let Some(map) = hash(8) else {
+        return;
+    };
+    let keys: Vec<u8> = (0..5u32).flat_map(u32::to_le_bytes).collect();
+    let values: Vec<u8> = (10..15u64).flat_map(u64::to_le_bytes).collect();
+    assert_eq!(map.update_batch(&keys, &values, 0), Ok((5, None)));
+    let (mut found, mut held) = (vec![0; 32], vec![0; 64]);
+    let batch = map.lookup_batch(None, &mut found, &mut held, false);
+    let batch = batch.expect("a batch");
+    assert_eq!((batch.count, batch.end), (5, Some(Errno(libc::ENOENT))));
+    let mut pairs: Vec<(u32, u64)> = found
+        .chunks_exact(4)
+        .zip(held.chunks_exact(8))
+        .take(5)
+        .map(|(key, value)| {
+            let key = u32::from_le_bytes(key.try_into().unwrap());
+            (key, u64::from_le_bytes(value.try_into().unwrap()))
+        })
+        .collect();
+    pairs.sort_unstable();
+    assert_eq!(pairs, [(0, 10), (1, 11), (2, 12), (3, 13), (4, 14)]);
+    assert_eq!(map.delete_batch(&keys[..8]), Ok((2, None)));
+    assert_eq!(map.freeze(), Ok(()));
+    let frozen = map.update(&keys[..4], &values[..8]);
+    assert_eq!(frozen, Err(Errno(libc::EPERM)));
+}
+
+#[test]
+fn a_program_refers_to_maps_by_index() {
+    let Some(map) = hash(1) else {
+        return;
+    };
+    let program = slots(
+        "r1 = map_idx(0) ll
+        *(u32 *)(r10 - 4) = 0
+        r2 = r10
+        r2 += -4
+        call 1
+        r0 = 0
+        exit",
+    );
+    let descriptors = [map.descriptor() as i32];
+    let request = ProgLoad {
+        name: "by_index",
+        fd_array: &descriptors,
+        log_level: 2,
+        log_size: 1 << 16,
+        ..ProgLoad::new(1, &program)
+    };
+    let mut log = Vec::new();
+    let answer = prog_load(&request, &mut log);
+    let program = answer.result.expect("the kernel takes it");
+    let log = String::from_utf8_lossy(&log);
+    assert!(log.contains("processed 7 insns"), "{log}");
+    assert_eq!(answer.log_true_size as usize, log.len() + 1);
+    let info = program.info().expect("info");
+    assert_eq!(info.map_ids, [map.info().expect("info").id]);
+    assert_eq!((info.name.as_str(), info.verified_insns), ("by_index", 7));
+    let none = ProgLoad {
+        fd_array: &[],
+        ..request
+    };
+    let mut log = Vec::new();
+    let refused = prog_load(&none, &mut log).result.map(drop);
+    assert_eq!(refused, Err(Errno(libc::EPROTO)));
+    let log = String::from_utf8_lossy(&log);
+    assert!(log.contains("fd_idx without fd_array"), "{log}");
 }

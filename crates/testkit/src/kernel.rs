@@ -8,6 +8,7 @@ pub mod cases;
 pub mod ebpf;
 pub mod limits;
 pub mod link;
+pub mod load;
 pub mod page;
 pub mod seccomp;
 pub mod unix;

@@ -12,10 +12,18 @@ pub(super) enum Command {
     MapCreate = 0,
     MapLookup = 1,
     MapUpdate = 2,
+    MapDelete = 3,
+    MapNextKey = 4,
     ProgramLoad = 5,
     ProgramTestRun = 10,
     ObjectInfo = 15,
     BtfLoad = 18,
+    MapLookupAndDelete = 21,
+    MapFreeze = 22,
+    MapLookupBatch = 24,
+    MapLookupAndDeleteBatch = 25,
+    MapUpdateBatch = 26,
+    MapDeleteBatch = 27,
 }
 
 /// A structure that some command takes, with which it is handed over whole.
@@ -34,12 +42,24 @@ pub(super) unsafe trait Attributes {
 /// # Safety
 /// The addresses in `attributes` are as [`Attributes`] demands.
 pub(super) unsafe fn call<T: Attributes>(attributes: &mut T) -> Result<i32, Errno> {
+    // SAFETY: the caller upholds it.
+    unsafe { call_as(T::COMMAND, attributes) }
+}
+
+/// Makes the call of a command that shares its structure with others.
+///
+/// # Safety
+/// The addresses in `attributes` are as [`Attributes`] demands for this command.
+pub(super) unsafe fn call_as<T: Attributes>(
+    command: Command,
+    attributes: &mut T,
+) -> Result<i32, Errno> {
     // SAFETY: pointer and size are those of one structure that is ours to write,
     // and the caller upholds what the addresses in it stand for.
     let answer = unsafe {
         libc::syscall(
             libc::SYS_bpf,
-            T::COMMAND as libc::c_int,
+            command as libc::c_int,
             (&raw mut *attributes).cast::<libc::c_void>(),
             size_of::<T>(),
         )
@@ -63,41 +83,61 @@ pub(super) struct MapCreate {
     pub(super) btf: u32,
     pub(super) btf_key: u32,
     pub(super) btf_value: u32,
-    pub(super) btf_struct_ops: u32,
+    pub(super) btf_vmlinux_value: u32,
+    pub(super) extra: u64,
 }
 
-// SAFETY: integers only, no padding, 64 bytes.
+// SAFETY: integers only, eight-byte fields at multiples of eight, 72 bytes.
 unsafe impl Attributes for MapCreate {
     const COMMAND: Command = Command::MapCreate;
 }
 
-/// For BPF_MAP_LOOKUP_ELEM and BPF_MAP_UPDATE_ELEM.
+/// For the commands on one element of a map: look-up, update, deletion, next key.
 #[derive(Default)]
 #[repr(C)]
 pub(super) struct MapElement {
     pub(super) map: u32,
     pub(super) padding: u32,
     pub(super) key: u64,
+    /// The value, or the next key.
     pub(super) value: u64,
     pub(super) flags: u64,
 }
 
-/// The same for a look-up.
-#[repr(transparent)]
-pub(super) struct MapLookup(pub(super) MapElement);
-
 // SAFETY: integers only, eight-byte fields at multiples of eight, 32 bytes.
-unsafe impl Attributes for MapLookup {
+unsafe impl Attributes for MapElement {
     const COMMAND: Command = Command::MapLookup;
 }
 
-/// The same for an update.
-#[repr(transparent)]
-pub(super) struct MapUpdate(pub(super) MapElement);
+/// For the commands on several elements of a map.
+#[derive(Default)]
+#[repr(C)]
+pub(super) struct MapBatch {
+    pub(super) in_batch: u64,
+    pub(super) out_batch: u64,
+    pub(super) keys: u64,
+    pub(super) values: u64,
+    pub(super) count: u32,
+    pub(super) map: u32,
+    pub(super) element_flags: u64,
+    pub(super) flags: u64,
+}
 
-// SAFETY: integers only, eight-byte fields at multiples of eight, 32 bytes.
-unsafe impl Attributes for MapUpdate {
-    const COMMAND: Command = Command::MapUpdate;
+// SAFETY: integers only, eight-byte fields at multiples of eight, 56 bytes.
+unsafe impl Attributes for MapBatch {
+    const COMMAND: Command = Command::MapLookupBatch;
+}
+
+/// For BPF_MAP_FREEZE.
+#[derive(Default)]
+#[repr(C)]
+pub(super) struct MapFreeze {
+    pub(super) map: u32,
+}
+
+// SAFETY: one integer.
+unsafe impl Attributes for MapFreeze {
+    const COMMAND: Command = Command::MapFreeze;
 }
 
 /// For BPF_PROG_LOAD.
@@ -124,12 +164,18 @@ pub(super) struct ProgramLoad {
     pub(super) line_info: u64,
     pub(super) line_info_count: u32,
     pub(super) attach_btf_id: u32,
-    pub(super) attach_program: u32,
+    /// Descriptor of the program or BTF that the attach target is in.
+    pub(super) attach_object: u32,
     pub(super) core_relocation_count: u32,
     pub(super) fd_array: u64,
+    pub(super) core_relocations: u64,
+    pub(super) core_relocation_size: u32,
+    pub(super) log_true_size: u32,
+    pub(super) token: u32,
+    pub(super) fd_array_count: u32,
 }
 
-// SAFETY: integers only, eight-byte fields at multiples of eight, 128 bytes.
+// SAFETY: integers only, eight-byte fields at multiples of eight, 152 bytes.
 unsafe impl Attributes for ProgramLoad {
     const COMMAND: Command = Command::ProgramLoad;
 }
@@ -152,9 +198,11 @@ pub(super) struct ProgramTestRun {
     pub(super) context_out: u64,
     pub(super) flags: u32,
     pub(super) cpu: u32,
+    pub(super) batch_size: u32,
+    pub(super) padding: u32,
 }
 
-// SAFETY: integers only, eight-byte fields at multiples of eight, 72 bytes.
+// SAFETY: integers only, eight-byte fields at multiples of eight, 80 bytes.
 unsafe impl Attributes for ProgramTestRun {
     const COMMAND: Command = Command::ProgramTestRun;
 }
@@ -215,11 +263,54 @@ pub(super) struct ProgramInfo {
     pub(super) function_count: u32,
     pub(super) symbols: u64,
     pub(super) function_lens: u64,
+    pub(super) btf_id: u32,
+    pub(super) func_info_size: u32,
+    pub(super) func_info: u64,
+    pub(super) func_info_count: u32,
+    pub(super) line_info_count: u32,
+    pub(super) line_info: u64,
+    pub(super) native_line_info: u64,
+    pub(super) native_line_info_count: u32,
+    pub(super) line_info_size: u32,
+    pub(super) native_line_info_size: u32,
+    pub(super) tag_count: u32,
+    pub(super) tags: u64,
+    pub(super) run_time: u64,
+    pub(super) run_count: u64,
+    pub(super) recursion_misses: u64,
+    pub(super) verified_insns: u32,
+    pub(super) attach_btf_object: u32,
+    pub(super) attach_btf_id: u32,
+    pub(super) padding: u32,
 }
 
-const _: () = assert!(size_of::<ProgramLoad>() == 128);
-const _: () = assert!(size_of::<MapCreate>() == 64);
+/// `struct bpf_map_info`.
+#[derive(Default)]
+#[repr(C)]
+pub(super) struct MapInfo {
+    pub(super) map_type: u32,
+    pub(super) id: u32,
+    pub(super) key_size: u32,
+    pub(super) value_size: u32,
+    pub(super) max_entries: u32,
+    pub(super) flags: u32,
+    pub(super) name: [u8; 16],
+    pub(super) ifindex: u32,
+    pub(super) btf_vmlinux_value: u32,
+    pub(super) netns_device: u64,
+    pub(super) netns_inode: u64,
+    pub(super) btf_id: u32,
+    pub(super) btf_key: u32,
+    pub(super) btf_value: u32,
+    pub(super) btf_vmlinux_id: u32,
+    pub(super) extra: u64,
+}
+
+const _: () = assert!(size_of::<ProgramLoad>() == 152);
+const _: () = assert!(size_of::<MapCreate>() == 72);
 const _: () = assert!(size_of::<MapElement>() == 32);
-const _: () = assert!(size_of::<ProgramTestRun>() == 72);
+const _: () = assert!(size_of::<MapBatch>() == 56);
+const _: () = assert!(size_of::<ProgramTestRun>() == 80);
 const _: () = assert!(size_of::<BtfLoad>() == 32);
-const _: () = assert!(size_of::<ProgramInfo>() == 128);
+const _: () = assert!(size_of::<ProgramInfo>() == 232);
+const _: () = assert!(size_of::<MapInfo>() == 88);

@@ -23,6 +23,14 @@ pub struct Info {
     pub translated: Vec<RawInsn>,
     /// When it was loaded, since the machine started.
     pub load_time: Duration,
+    /// Name.
+    pub name: String,
+    /// Hash of the instructions.
+    pub tag: [u8; 8],
+    /// Instructions that the verifier walked over.
+    pub verified_insns: u32,
+    /// Numbers of the maps that it uses.
+    pub map_ids: Vec<u32>,
 }
 
 impl Program {
@@ -34,7 +42,10 @@ impl Program {
         let mut native = vec![0u8; lengths.jited_len as usize];
         let mut translated = vec![0u8; lengths.xlated_len as usize];
         let mut function_lens = vec![0u32; lengths.function_count as usize];
+        let mut map_ids = vec![0u32; lengths.map_count as usize];
         let request = ProgramInfo {
+            map_count: lengths.map_count,
+            map_ids: map_ids.as_mut_ptr() as u64,
             jited_len: lengths.jited_len,
             jited: native.as_mut_ptr() as u64,
             xlated_len: lengths.xlated_len,
@@ -43,13 +54,19 @@ impl Program {
             function_lens: function_lens.as_mut_ptr() as u64,
             ..ProgramInfo::default()
         };
-        // SAFETY: the three addresses are those of buffers made above with the
+        // SAFETY: the four addresses are those of buffers made above with the
         // lengths that stand beside them.
         let found = unsafe { self.ask(request) }?;
         native.truncate(found.jited_len as usize);
         translated.truncate(found.xlated_len as usize);
         function_lens.truncate(found.function_count as usize);
+        map_ids.truncate(found.map_count as usize);
+        let end = found.name.iter().position(|&byte| byte == 0).unwrap_or(16);
         Ok(Info {
+            name: String::from_utf8_lossy(&found.name[..end]).into_owned(),
+            tag: found.tag,
+            verified_insns: found.verified_insns,
+            map_ids,
             id: found.id,
             native,
             function_lens,

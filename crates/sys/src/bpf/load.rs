@@ -1,11 +1,11 @@
-//! BPF_PROG_LOAD.
+//! BPF_PROG_LOAD of programs that can be run on given data, and refusals with their
+//! reason.
 
 use super::Program;
-use super::attributes::{ProgramLoad, call};
+use super::prog_load::{ProgLoad, prog_load};
 use crate::Errno;
 use isa::ebpf::RawInsn;
 use std::fmt;
-use std::os::fd::{FromRawFd, OwnedFd};
 
 /// The kinds of programs that can be run on given data, by the kernel's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -122,36 +122,17 @@ impl std::error::Error for Refused {}
 
 /// Asks the kernel to take a program: the program and what the verifier said.
 pub fn load(request: &Load<'_>) -> Result<(Program, String), Refused> {
-    let mut log = vec![0u8; request.log_bytes];
-    let answer = ask(request, &mut log);
-    let said = log.iter().position(|&byte| byte == 0).unwrap_or(log.len());
-    log.truncate(said);
+    let mut log = Vec::new();
+    let request = ProgLoad {
+        flags: request.flags,
+        log_level: request.log_level as u32,
+        log_size: request.log_bytes,
+        ..ProgLoad::new(request.kind as u32, request.insns)
+    };
+    let answer = prog_load(&request, &mut log);
     let log = String::from_utf8_lossy(&log).into_owned();
-    match answer {
-        Ok(fd) => Ok((Program { fd }, log)),
+    match answer.result {
+        Ok(program) => Ok((program, log)),
         Err(errno) => Err(Refused { errno, log }),
     }
-}
-
-fn ask(request: &Load<'_>, log: &mut [u8]) -> Result<OwnedFd, Errno> {
-    let size = |len: usize| u32::try_from(len).map_err(|_| Errno(libc::E2BIG));
-    let mut attributes = ProgramLoad {
-        program_type: request.kind as u32,
-        insn_count: size(request.insns.len())?,
-        insns: request.insns.as_ptr() as u64,
-        license: c"GPL".as_ptr() as u64,
-        flags: request.flags,
-        ..ProgramLoad::default()
-    };
-    if request.log_level != LogLevel::Silent {
-        attributes.log_level = request.log_level as u32;
-        attributes.log_size = size(log.len())?;
-        attributes.log = log.as_mut_ptr() as u64;
-    }
-    // SAFETY: `RawInsn` has the layout of struct bpf_insn (repr(C), same fields)
-    // and the kernel only reads the `insn_count` of them; the licence ends with a
-    // zero byte; `log` is ours to write for `log_size` bytes.
-    let fd = unsafe { call(&mut attributes) }?;
-    // SAFETY: the command just made the descriptor, and nobody else owns it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }

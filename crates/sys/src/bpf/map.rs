@@ -1,58 +1,133 @@
-//! BPF_MAP_CREATE and access to single values.
+//! Maps of the kernel: creation, operations on one element and on many, freezing, info.
+//!
+//! Keys and values are byte slices whose length is checked before the kernel sees their
+//! address, so that no call reads or writes beyond them.
 
-use super::attributes::{MapCreate, MapElement, MapLookup, MapUpdate, call};
+use super::BtfObject;
+use super::attributes::{Command, MapBatch, MapCreate, MapElement, MapFreeze, MapInfo};
+use super::attributes::{ObjectInfo, call, call_as};
+use super::prog_load::name_of;
 use crate::Errno;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::mem::size_of;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::OnceLock;
 
-/// A map to create.
+/// A map to create. Numbers are handed over as they are.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MapRequest<'a> {
-    /// Number of its kind.
-    pub kind: u32,
+    /// Map type.
+    pub map_type: u32,
+    /// Name; cut to 15 bytes.
+    pub name: &'a str,
     /// Bytes of a key.
     pub key_size: u32,
     /// Bytes of a value.
     pub value_size: u32,
-    /// Entries at most.
+    /// Most entries.
     pub max_entries: u32,
-    /// Bits of BPF_F_*.
+    /// Flags (BPF_F_*).
     pub flags: u32,
-    /// The map that stands for the values of a map of maps.
+    /// `map_extra`.
+    pub extra: u64,
+    /// NUMA node, if the flags say that there is one.
+    pub numa_node: u32,
+    /// Network device.
+    pub ifindex: u32,
+    /// A map like those that this one holds.
     pub inner: Option<&'a Map>,
+    /// BTF that describes key and value.
+    pub btf: Option<&'a BtfObject>,
+    /// BTF id of the key.
+    pub btf_key: u32,
+    /// BTF id of the value.
+    pub btf_value: u32,
+    /// BTF id of a struct_ops value in vmlinux.
+    pub btf_vmlinux_value: u32,
 }
 
-/// A map of the kernel; gone when it is dropped.
+/// A map of the kernel; gone when it is dropped and nothing else uses it.
 #[derive(Debug)]
 pub struct Map {
     fd: OwnedFd,
-    key_size: u32,
-    value_size: u32,
-    is_plain: bool,
+    key_size: usize,
+    /// Bytes of a value as the system call copies it.
+    value_size: usize,
 }
 
-/// Kinds whose values are copied as they are declared: hash and array.
-const PLAIN: [u32; 2] = [1, 2];
+/// What the kernel says of a map.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MapDescription {
+    /// Number while it exists.
+    pub id: u32,
+    /// Map type.
+    pub map_type: u32,
+    /// Bytes of a key.
+    pub key_size: u32,
+    /// Bytes of a value.
+    pub value_size: u32,
+    /// Most entries.
+    pub max_entries: u32,
+    /// Flags.
+    pub flags: u32,
+    /// `map_extra`.
+    pub extra: u64,
+    /// Name.
+    pub name: String,
+}
+
+/// Result of an operation on several elements.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Batch {
+    /// How many elements were handled.
+    pub count: u32,
+    /// Where the next batch starts.
+    pub next: Vec<u8>,
+    /// The error that ended it, if any; ENOENT behind the last element.
+    pub end: Option<Errno>,
+}
+
+/// Map types with a value for each CPU.
+const PER_CPU: [u32; 4] = [5, 6, 10, 21];
+/// Map types whose values are descriptors of maps, programs, events or control groups.
+const DESCRIPTORS: [u32; 6] = [3, 4, 8, 12, 13, 16];
 
 impl Map {
     /// Creates a map.
     pub fn create(request: &MapRequest<'_>) -> Result<Map, Errno> {
         let mut attributes = MapCreate {
-            map_type: request.kind,
+            map_type: request.map_type,
             key_size: request.key_size,
             value_size: request.value_size,
             max_entries: request.max_entries,
             flags: request.flags,
             inner_map: request.inner.map_or(0, Map::descriptor),
-            ..MapCreate::default()
+            numa_node: request.numa_node,
+            name: name_of(request.name),
+            ifindex: request.ifindex,
+            btf: request.btf.map_or(0, BtfObject::descriptor),
+            btf_key: request.btf_key,
+            btf_value: request.btf_value,
+            btf_vmlinux_value: request.btf_vmlinux_value,
+            extra: request.extra,
         };
         // SAFETY: it holds no address.
         let fd = unsafe { call(&mut attributes) }?;
+        // SAFETY: the command just made the descriptor, and nothing else owns it.
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        // What counts is what the kernel made, which may round.
+        let info = info(fd.as_fd())?;
+        let value_size = match info.map_type {
+            kind if PER_CPU.contains(&kind) => {
+                info.value_size.next_multiple_of(8) as usize * possible_cpus()
+            }
+            // A struct_ops value and the like are never smaller than stated.
+            kind if DESCRIPTORS.contains(&kind) => info.value_size.max(4) as usize,
+            _ => info.value_size as usize,
+        };
         Ok(Map {
-            // SAFETY: the command just made the descriptor, and nobody else owns it.
-            fd: unsafe { OwnedFd::from_raw_fd(fd) },
-            key_size: request.key_size,
-            value_size: request.value_size,
-            is_plain: PLAIN.contains(&request.kind),
+            fd,
+            key_size: info.key_size as usize,
+            value_size,
         })
     }
 
@@ -61,39 +136,231 @@ impl Map {
         self.fd.as_raw_fd() as u32
     }
 
-    /// Reads the value of a key. EINVAL for a key or buffer of another size than
-    /// the map's, and for kinds other than hash and array.
+    /// Bytes of a value as operations take it: for types with a value for each CPU those
+    /// of all, each rounded up to 8.
+    pub fn value_len(&self) -> usize {
+        self.value_size
+    }
+
+    /// What the kernel says of it.
+    pub fn info(&self) -> Result<MapDescription, Errno> {
+        let info = info(self.fd.as_fd())?;
+        let end = info.name.iter().position(|&byte| byte == 0).unwrap_or(16);
+        Ok(MapDescription {
+            id: info.id,
+            map_type: info.map_type,
+            key_size: info.key_size,
+            value_size: info.value_size,
+            max_entries: info.max_entries,
+            flags: info.flags,
+            extra: info.extra,
+            name: String::from_utf8_lossy(&info.name[..end]).into_owned(),
+        })
+    }
+
+    /// Reads the value of a key. EINVAL for a key or value of another length than the
+    /// map's.
     pub fn lookup(&self, key: &[u8], value: &mut [u8]) -> Result<(), Errno> {
-        self.check(key.len(), value.len())?;
-        let mut attributes = MapLookup(MapElement {
-            map: self.descriptor(),
-            key: key.as_ptr() as u64,
-            value: value.as_mut_ptr() as u64,
-            ..MapElement::default()
-        });
-        // SAFETY: key and value have the sizes that the map was created with.
-        unsafe { call(&mut attributes) }.map(drop)
+        self.element(Command::MapLookup, Some(key), Some(value), 0)
     }
 
-    /// Writes the value of a key; errors as for [`Map::lookup`].
+    /// Reads the value of a key and deletes it; from a queue or stack, without a key.
+    pub fn lookup_and_delete(&self, key: &[u8], value: &mut [u8]) -> Result<(), Errno> {
+        self.element(Command::MapLookupAndDelete, Some(key), Some(value), 0)
+    }
+
+    /// Writes the value of a key.
     pub fn update(&self, key: &[u8], value: &[u8]) -> Result<(), Errno> {
-        self.check(key.len(), value.len())?;
-        let mut attributes = MapUpdate(MapElement {
-            map: self.descriptor(),
-            key: key.as_ptr() as u64,
-            value: value.as_ptr() as u64,
-            ..MapElement::default()
-        });
-        // SAFETY: as above, and the kernel only reads them.
-        unsafe { call(&mut attributes) }.map(drop)
+        self.update_with(key, value, 0)
     }
 
-    fn check(&self, key: usize, value: usize) -> Result<(), Errno> {
-        // Values of several CPUs take more room than their declared size.
-        if self.is_plain && key == self.key_size as usize && value == self.value_size as usize {
-            Ok(())
-        } else {
-            Err(Errno(libc::EINVAL))
+    /// Writes the value of a key with flags (BPF_NOEXIST and the like).
+    pub fn update_with(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
+        let mut copy = value.to_vec();
+        self.element(Command::MapUpdate, Some(key), Some(&mut copy), flags)
+    }
+
+    /// Deletes a key.
+    pub fn delete(&self, key: &[u8]) -> Result<(), Errno> {
+        self.element(Command::MapDelete, Some(key), None, 0)
+    }
+
+    /// The key behind this one, or the first; `None` behind the last.
+    pub fn next_key(&self, key: Option<&[u8]>) -> Result<Option<Vec<u8>>, Errno> {
+        let mut next = vec![0; self.key_size];
+        if key.is_some_and(|key| key.len() != self.key_size) {
+            return Err(Errno(libc::EINVAL));
+        }
+        let mut attributes = MapElement {
+            map: self.descriptor(),
+            key: key.map_or(0, |key| key.as_ptr() as u64),
+            value: next.as_mut_ptr() as u64,
+            ..MapElement::default()
+        };
+        // SAFETY: both keys have the map's size, and the second is ours to write.
+        match unsafe { call_as(Command::MapNextKey, &mut attributes) } {
+            Ok(_) => Ok(Some(next)),
+            Err(Errno(libc::ENOENT)) => Ok(None),
+            Err(errno) => Err(errno),
         }
     }
+
+    /// Forbids user space to change it from now on.
+    pub fn freeze(&self) -> Result<(), Errno> {
+        let mut attributes = MapFreeze {
+            map: self.descriptor(),
+        };
+        // SAFETY: it holds no address.
+        unsafe { call(&mut attributes) }.map(drop)
+    }
+
+    fn element(
+        &self,
+        command: Command,
+        key: Option<&[u8]>,
+        value: Option<&mut [u8]>,
+        flags: u64,
+    ) -> Result<(), Errno> {
+        let fits = key.is_none_or(|key| key.len() == self.key_size)
+            && value
+                .as_ref()
+                .is_none_or(|value| value.len() == self.value_size);
+        if !fits {
+            return Err(Errno(libc::EINVAL));
+        }
+        let key = key.filter(|key| !key.is_empty());
+        let mut attributes = MapElement {
+            map: self.descriptor(),
+            key: key.map_or(0, |key| key.as_ptr() as u64),
+            value: value.map_or(0, |value| value.as_mut_ptr() as u64),
+            flags,
+            ..MapElement::default()
+        };
+        // SAFETY: key and value have the lengths that the command copies, and the value
+        // is ours to write.
+        unsafe { call_as(command, &mut attributes) }.map(drop)
+    }
+
+    /// Reads elements from a place on, as many as fit; with `delete` they are taken out.
+    pub fn lookup_batch(
+        &self,
+        from: Option<&[u8]>,
+        keys: &mut [u8],
+        values: &mut [u8],
+        delete: bool,
+    ) -> Result<Batch, Errno> {
+        let command = match delete {
+            true => Command::MapLookupAndDeleteBatch,
+            false => Command::MapLookupBatch,
+        };
+        // A hash's place is a number of 4 bytes, another's a key.
+        let mut next = vec![0; self.key_size.max(4)];
+        if from.is_some_and(|from| from.len() != next.len()) {
+            return Err(Errno(libc::EINVAL));
+        }
+        let attributes = MapBatch {
+            in_batch: from.map_or(0, |from| from.as_ptr() as u64),
+            out_batch: next.as_mut_ptr() as u64,
+            keys: keys.as_mut_ptr() as u64,
+            values: values.as_mut_ptr() as u64,
+            ..self.batch(keys, values)?
+        };
+        let (count, end) = self.call_batch(command, attributes)?;
+        Ok(Batch { count, next, end })
+    }
+
+    /// Writes elements; how many were written, and the error that ended it.
+    pub fn update_batch(
+        &self,
+        keys: &[u8],
+        values: &[u8],
+        flags: u64,
+    ) -> Result<(u32, Option<Errno>), Errno> {
+        let attributes = MapBatch {
+            element_flags: flags,
+            ..self.batch(keys, values)?
+        };
+        self.call_batch(Command::MapUpdateBatch, attributes)
+    }
+
+    /// Deletes elements; how many were deleted, and the error that ended it.
+    pub fn delete_batch(&self, keys: &[u8]) -> Result<(u32, Option<Errno>), Errno> {
+        let count = keys.len().checked_div(self.key_size).unwrap_or(0);
+        let values = vec![0; count * self.value_size];
+        let attributes = MapBatch {
+            values: 0,
+            ..self.batch(keys, &values)?
+        };
+        self.call_batch(Command::MapDeleteBatch, attributes)
+    }
+
+    fn batch(&self, keys: &[u8], values: &[u8]) -> Result<MapBatch, Errno> {
+        let count = keys.len().checked_div(self.key_size).unwrap_or(0);
+        let fits = count * self.key_size == keys.len()
+            && count * self.value_size == values.len()
+            && count != 0;
+        match u32::try_from(count) {
+            Ok(count) if fits => Ok(MapBatch {
+                keys: keys.as_ptr() as u64,
+                values: values.as_ptr() as u64,
+                count,
+                map: self.descriptor(),
+                ..MapBatch::default()
+            }),
+            _ => Err(Errno(libc::EINVAL)),
+        }
+    }
+
+    fn call_batch(
+        &self,
+        command: Command,
+        mut attributes: MapBatch,
+    ) -> Result<(u32, Option<Errno>), Errno> {
+        let asked = attributes.count;
+        // SAFETY: keys and values hold `count` elements of the map's sizes; those that
+        // the command writes came as unique borrows; the places of batches have the
+        // size of a key.
+        let answer = unsafe { call_as(command, &mut attributes) };
+        match answer {
+            Ok(_) => Ok((attributes.count, None)),
+            // The kernel changes the count as soon as it handles elements.
+            Err(errno) if attributes.count <= asked => Ok((
+                match errno {
+                    Errno(libc::EINVAL | libc::EPERM | libc::EBADF) => return Err(errno),
+                    _ => attributes.count,
+                },
+                Some(errno),
+            )),
+            Err(errno) => Err(errno),
+        }
+    }
+}
+
+fn info(fd: BorrowedFd<'_>) -> Result<MapInfo, Errno> {
+    let mut info = MapInfo::default();
+    let mut attributes = ObjectInfo {
+        object: fd.as_raw_fd() as u32,
+        info_size: size_of::<MapInfo>() as u32,
+        info: (&raw mut info) as u64,
+    };
+    // SAFETY: `info` is one structure of the stated size and ours to write.
+    unsafe { call(&mut attributes) }?;
+    Ok(info)
+}
+
+/// CPUs that the kernel may have: values of all of them are copied. If their number
+/// cannot be read, it is taken to be the most that Linux supports.
+fn possible_cpus() -> usize {
+    const MOST: usize = 8192;
+    static CPUS: OnceLock<usize> = OnceLock::new();
+    *CPUS.get_or_init(|| {
+        let list = std::fs::read_to_string("/sys/devices/system/cpu/possible");
+        let last = list.ok().and_then(|list| {
+            let numbers = list.trim().split([',', '-']);
+            numbers
+                .filter_map(|number| number.parse::<usize>().ok())
+                .max()
+        });
+        last.map_or(MOST, |last| last + 1)
+    })
 }

@@ -17,15 +17,32 @@ pub struct TestRun<'a> {
     /// How often to run it (on the same data: what a run wrote, the next one
     /// finds).
     pub repeat: u32,
+    /// Flags (BPF_F_TEST_RUN_ON_CPU, BPF_F_TEST_XDP_LIVE_FRAMES …).
+    pub flags: u32,
+    /// CPU to run on, with the flag for it.
+    pub cpu: u32,
+    /// Frames of a batch, for live frames.
+    pub batch_size: u32,
 }
 
 impl<'a> TestRun<'a> {
+    /// One run on a context, without a packet.
+    pub fn with_context(context: &'a [u8]) -> TestRun<'a> {
+        TestRun {
+            context,
+            ..TestRun::on(&[])
+        }
+    }
+
     /// One run on a packet.
     pub fn on(data: &'a [u8]) -> TestRun<'a> {
         TestRun {
             data,
             context: &[],
             repeat: 1,
+            flags: 0,
+            cpu: 0,
+            batch_size: 0,
         }
     }
 }
@@ -75,6 +92,9 @@ impl Program {
             context_size_out: size(context_out.len())?,
             context_in: address(run.context),
             context_out: address_mut(context_out),
+            flags: run.flags,
+            cpu: run.cpu,
+            batch_size: run.batch_size,
             ..ProgramTestRun::default()
         };
         // SAFETY: each address is zero or that of a slice whose length stands

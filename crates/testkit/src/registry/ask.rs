@@ -6,7 +6,7 @@ use isa::ebpf::RawInsn;
 use spec::programs::ProgramType;
 use spec::registry::ReturnRange;
 use sys::Errno;
-use sys::bpf::{Question, question};
+use sys::bpf::{ProgLoad, prog_load};
 
 /// A kind of program to ask about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -149,16 +149,16 @@ impl Asker {
     /// Loads a program of the subject's kind.
     pub fn ask(&mut self, subject: &Subject, insns: &[RawInsn], is_gpl: bool) -> Answer<'_> {
         self.questions += 1;
-        let request = Question {
-            program_type: subject.kind.number(),
-            attach_type: subject.attach,
+        let request = ProgLoad {
+            expected_attach_type: subject.attach,
             attach_btf_id: subject.attach_btf_id,
-            insns,
             flags: if subject.sleepable { 1 << 4 } else { 0 },
             license: if is_gpl { c"GPL" } else { c"Other" },
             log_level: 2,
+            log_size: 1 << 14,
+            ..ProgLoad::new(subject.kind.number(), insns)
         };
-        let result = question(&request, &mut self.log);
+        let result = prog_load(&request, &mut self.log).result;
         Answer {
             result,
             log: std::str::from_utf8(&self.log).unwrap_or_default(),

@@ -12,7 +12,7 @@ use std::io;
 
 use btf::{Btf, Kind, TypeId};
 use isa::ebpf::RawInsn;
-use sys::bpf::{Map, MapRequest, Question, TestRun, question};
+use sys::bpf::{Map, MapRequest, ProgLoad, TestRun, prog_load};
 
 /// Bytes that one run copies.
 const STEP: usize = 1 << 16;
@@ -223,7 +223,7 @@ impl KernelMemory {
 fn copy(start: u64, len: usize) -> io::Result<Vec<u8>> {
     let error = |errno: sys::Errno| io::Error::other(errno.to_string());
     let map = Map::create(&MapRequest {
-        kind: 2,
+        map_type: 2,
         key_size: 4,
         value_size: STEP as u32,
         max_entries: 1,
@@ -245,24 +245,19 @@ fn copy(start: u64, len: usize) -> io::Result<Vec<u8>> {
         slot(0x85, 0, 0, 113),
         slot(0x95, 0, 0, 0),
     ];
-    let request = Question {
-        program_type: 31,
-        attach_type: 0,
-        attach_btf_id: 0,
-        insns: &insns,
+    let request = ProgLoad {
         flags: 1 << 4,
-        license: c"GPL",
-        log_level: 0,
+        ..ProgLoad::new(31, &insns)
     };
-    let program = question(&request, &mut Vec::new()).map_err(error)?;
+    let program = prog_load(&request, &mut Vec::new()).result.map_err(error)?;
     let mut bytes = Vec::with_capacity(len + STEP);
     let mut step = vec![0; STEP];
     while bytes.len() < len {
         let address = start + bytes.len() as u64;
+        let context = address.to_le_bytes();
         let run = TestRun {
-            data: &[],
-            context: &address.to_le_bytes(),
             repeat: 0,
+            ..TestRun::with_context(&context)
         };
         let tested = program.test_run(&run, &mut [], &mut []).map_err(error)?;
         if tested.retval != 0 {

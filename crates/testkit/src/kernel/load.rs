@@ -1,0 +1,247 @@
+//! A loadable program given to the running kernel, with its BTF, maps and initial
+//! contents: verdict, log, and the program to run.
+//!
+//! Everything is handed over as the program states it; nothing is attached. Maps that
+//! the kernel refuses with BTF are created without, as loaders do. What another program
+//! would have to be loaded for (program arrays with contents, struct_ops values) is left
+//! empty.
+
+use std::ffi::CString;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use program::{Entry, InitialContents, MapDef, Program};
+use spec::maps::MapKind;
+use sys::Errno;
+use sys::bpf::{Answer, BtfObject, Map, MapRequest, ProgLoad, prog_load};
+
+/// How a program is loaded.
+#[derive(Clone, Copy, Debug)]
+pub struct LoadRequest {
+    /// Log level: 1 the path to the refusal, 2 every instruction, 4 statistics.
+    pub log_level: u32,
+    /// Bytes of the log buffer.
+    pub log_size: usize,
+}
+
+/// What stands between a program and the verifier.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LoadFault {
+    /// The kernel refuses the BTF.
+    Btf(Errno),
+    /// The kernel refuses a map.
+    Map {
+        /// Its name.
+        name: String,
+        /// The error number.
+        errno: Errno,
+    },
+    /// The licence contains a NUL byte.
+    License,
+}
+
+/// A program that was given to the kernel, with the maps that it uses.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The program, or the error number.
+    pub answer: Answer,
+    /// The verifier's log.
+    pub log: String,
+    /// The maps that instructions refer to, by index; those that none refers to are
+    /// not created.
+    pub maps: Vec<Option<Map>>,
+}
+
+/// Gives a program to the kernel.
+pub fn load(program: &Program, request: LoadRequest) -> Result<Loaded, LoadFault> {
+    let btf = program.btf().map(|btf| BtfObject::load(btf.as_bytes()));
+    let btf = btf.transpose().map_err(LoadFault::Btf)?;
+    let mut maps: Vec<Option<Map>> = program.maps().iter().map(|_| None).collect();
+    for id in program.used_maps() {
+        create_with_contents(program, btf.as_ref(), &mut maps, id.0 as usize)?;
+    }
+    let descriptor = |map: &Option<Map>| map.as_ref().map_or(-1, |map| map.descriptor() as i32);
+    let fd_array: Vec<i32> = maps.iter().map(descriptor).collect();
+    let license = CString::new(program.license()).map_err(|_| LoadFault::License)?;
+    let func_info = program.func_info().iter();
+    let func_info: Vec<[u32; 2]> = func_info.map(|it| [it.insn, it.type_id.0]).collect();
+    let line_info: Vec<[u32; 4]> = program
+        .line_info()
+        .iter()
+        .map(|it| [it.insn, it.file.0, it.text.0, it.line << 10 | it.column])
+        .collect();
+    let target = program.attach_target();
+    let target_program = target.and_then(|target| target.program.as_deref());
+    let replaced = target_program
+        .map(|target| load(target, request))
+        .transpose()?;
+    let replaced = replaced
+        .as_ref()
+        .and_then(|loaded| loaded.answer.result.as_ref().ok());
+    let mut log = Vec::new();
+    let answer = prog_load(
+        &ProgLoad {
+            program_type: program.kind().number(),
+            insns: program.insns(),
+            license: &license,
+            name: program.name(),
+            expected_attach_type: program.expected_attach_type(),
+            attach_btf_id: target.map_or(0, |target| target.btf_id.0),
+            attach_object: replaced.map(|program| program.as_fd()),
+            flags: program.flags().0,
+            kernel_version: program.kernel_version(),
+            btf: btf.as_ref(),
+            func_info: &func_info,
+            line_info: &line_info,
+            fd_array: &fd_array,
+            bind_fd_array: false,
+            log_level: request.log_level,
+            log_size: request.log_size,
+        },
+        &mut log,
+    );
+    Ok(Loaded {
+        answer,
+        log: String::from_utf8_lossy(&log).into_owned(),
+        maps,
+    })
+}
+
+/// Creates a map, and before it the maps that it holds.
+fn create_with_contents(
+    program: &Program,
+    btf: Option<&BtfObject>,
+    maps: &mut [Option<Map>],
+    index: usize,
+) -> Result<(), LoadFault> {
+    let Some(def) = program.maps().get(index).filter(|_| maps[index].is_none()) else {
+        return Ok(());
+    };
+    let holds_maps = |def: &MapDef| def.kind().is_some_and(MapKind::holds_maps);
+    let fault = |errno| LoadFault::Map {
+        name: def.name.clone(),
+        errno,
+    };
+    let inner = def.inner.as_deref().map(|inner| create(inner, btf, None));
+    let inner = inner.transpose().map_err(fault)?;
+    let map = create(def, btf, inner.as_ref()).map_err(fault)?;
+    let key = |key: u32| key.to_le_bytes();
+    match &def.contents {
+        InitialContents::Value { image, .. } => {
+            map.update(&key(0), &image.to_vec()).map_err(fault)?;
+        }
+        InitialContents::JumpTable(targets) => {
+            for (at, target) in (0u32..).zip(targets) {
+                let mut value = vec![0; map.value_len()];
+                value[..4].copy_from_slice(&target.to_le_bytes());
+                map.update(&key(at), &value).map_err(fault)?;
+            }
+        }
+        InitialContents::Entries(entries) => {
+            for (at, entry) in entries {
+                if let Entry::Map(held) = entry {
+                    let held = held.0 as usize;
+                    // A map that is held holds no maps.
+                    let is_held = |def: &Arc<MapDef>| !holds_maps(def);
+                    if program.maps().get(held).is_some_and(is_held) {
+                        create_with_contents(program, btf, maps, held)?;
+                    }
+                    if let Some(Some(held)) = maps.get(held) {
+                        let descriptor = held.descriptor().to_le_bytes();
+                        map.update(&key(*at), &descriptor).map_err(fault)?;
+                    }
+                }
+            }
+        }
+        InitialContents::Arena { .. } | InitialContents::StructOps { .. } => {}
+    }
+    if def.is_frozen() {
+        map.freeze().map_err(fault)?;
+    }
+    maps[index] = Some(map);
+    Ok(())
+}
+
+fn create(def: &MapDef, btf: Option<&BtfObject>, inner: Option<&Map>) -> Result<Map, Errno> {
+    let params = &def.params;
+    let plain = MapRequest {
+        map_type: params.map_type,
+        name: &def.kernel_name,
+        key_size: params.key_size,
+        value_size: params.value_size,
+        max_entries: params.max_entries,
+        flags: params.flags.0,
+        extra: params.extra,
+        numa_node: params.numa_node,
+        ifindex: def.ifindex,
+        inner,
+        btf_vmlinux_value: def.kernel_value.map_or(0, |value| value.id.0),
+        ..MapRequest::default()
+    };
+    let described = MapRequest {
+        btf: btf.filter(|_| def.has_btf || def.kernel_value.is_some()),
+        btf_key: params.key_type.0,
+        btf_value: params.value_type.0,
+        ..plain
+    };
+    let has_types = described.btf.is_some() && def.kernel_value.is_none();
+    match Map::create(&described) {
+        Err(_) if has_types => Map::create(&plain),
+        made => made,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use program::MapParams;
+    use spec::programs::ProgramType;
+
+    use super::*;
+
+    #[test]
+    fn a_program_is_loaded_with_its_maps() {
+        let text = "r1 = map_idx_value(0, high 8) ll\nr0 = *(u32 *)(r1 + 0)\nexit";
+        let text = text.replace("high 8", "8");
+        let insns = isa::ebpf::encode(&isa::ebpf::assemble(&text).unwrap()).unwrap();
+        let params = MapParams {
+            map_type: MapKind::Array.number(),
+            key_size: 4,
+            value_size: 16,
+            max_entries: 1,
+            ..MapParams::default()
+        };
+        let mut map = MapDef::new("globals", params);
+        let mut image = program::Image::zeros(16);
+        assert!(image.write(8, &[7]));
+        map.contents = InitialContents::Value {
+            image,
+            frozen: true,
+        };
+        let program = Program::builder(ProgramType::SocketFilter, insns)
+            .name("reads")
+            .license("GPL")
+            .maps(vec![Arc::new(map)])
+            .build()
+            .unwrap();
+        let request = LoadRequest {
+            log_level: 2,
+            log_size: 1 << 16,
+        };
+        let loaded = match load(&program, request) {
+            Err(LoadFault::Map {
+                errno: Errno(1 | 38),
+                ..
+            }) => {
+                oracle::skip("a program with maps", "bpf(2) is not permitted");
+                return;
+            }
+            loaded => loaded.expect("the kernel takes its map"),
+        };
+        let found = loaded.answer.result.expect("the kernel takes it");
+        assert!(loaded.log.contains("processed 3 insns"), "{}", loaded.log);
+        let packet = [0; 64];
+        let run = sys::bpf::TestRun::on(&packet);
+        let tested = found.test_run(&run, &mut [], &mut []).expect("a run");
+        assert_eq!(tested.retval, 7);
+    }
+}
