@@ -370,6 +370,7 @@ fn finding_name(finding: &Finding) -> &'static str {
 fn finding_example(finding: &Finding) -> Option<&SeccompData> {
     match finding {
         Finding::ForeignArchAllowed { example }
+        | Finding::DefaultAllow { example, .. }
         | Finding::X32Allowed { example, .. }
         | Finding::UpperHalfEvades { example, .. } => example.as_ref(),
         _ => None,
@@ -378,34 +379,41 @@ fn finding_example(finding: &Finding) -> Option<&SeccompData> {
 
 fn finding_sentence(finding: &Finding) -> String {
     match finding {
-        Finding::NoArchCheck => "the architecture is not looked at; a call made by another \
-            architecture's convention (int 0x80 on x86_64) is taken for the call of that number"
+        Finding::NoArchCheck => "the filter does not test the architecture: a system call of \
+            another one (int 0x80 on x86_64) is taken for the call with the same number"
             .to_owned(),
         Finding::ForeignArchAllowed { .. } => {
-            "calls of architectures that the filter does not know are let through".to_owned()
+            "system calls of architectures that the filter does not test are allowed".to_owned()
         }
         Finding::X32Allowed { calls, .. } => {
             let count = calls.len();
             let shown: Vec<&str> = calls.iter().copied().take(6).collect();
             let more = if count > shown.len() { ", …" } else { "" };
             format!(
-                "{count} refused x86_64 calls are let through under their x32 numbers \
+                "{count} system {} refused on x86_64 but allowed under the x32 number \
                  (number + 0x40000000): {}{more}",
+                if count == 1 { "call is" } else { "calls are" },
                 shown.join(", ")
             )
         }
-        Finding::DefaultAllow { arch } => {
-            format!("on {arch}, calls without a rule are let through, new kernels' calls too")
+        Finding::DefaultAllow { arch, numbers, .. } => {
+            let which = match numbers.as_str() {
+                "all" => "every number without a name".to_owned(),
+                numbers => numbers.to_owned(),
+            };
+            format!(
+                "on {arch}, system calls without a name here are allowed, those of later \
+                 kernels included: {which}"
+            )
         }
-        Finding::LowHalfOnly { arch, call, arg } => format!(
-            "on {arch}, only the low half of {call}'s 64-bit arg{arg} is compared; \
-             the rest of it may be anything"
-        ),
+        Finding::LowHalfOnly { arch, call, arg } => {
+            format!("on {arch}, only the low 32 bits of {call}'s 64-bit arg{arg} are compared")
+        }
         Finding::UpperHalfEvades {
             arch, call, arg, ..
         } => format!(
-            "on {arch}, the kernel ignores the upper half of {call}'s arg{arg}, but the filter \
-             compares it: with a bit set there, what it refuses is let through"
+            "on {arch}, the filter compares the upper 32 bits of {call}'s arg{arg}, which the \
+             kernel ignores: with one of them set, a refused call is allowed"
         ),
         Finding::SiblingAllowed {
             arch,
@@ -413,7 +421,7 @@ fn finding_sentence(finding: &Finding) -> String {
             allowed,
         } => format!(
             "on {arch}, {refused} is refused for some arguments or all, \
-             but {allowed}, which can do the same, is let through"
+             but {allowed}, which can do the same, is allowed"
         ),
         Finding::Unreachable { insns, .. } => {
             let shown: Vec<String> = insns.iter().take(8).map(usize::to_string).collect();
@@ -422,14 +430,17 @@ fn finding_sentence(finding: &Finding) -> String {
             } else {
                 ""
             };
-            format!("no call reaches instruction {}{more}", shown.join(", "))
+            format!(
+                "no system call reaches instruction {}{more}",
+                shown.join(", ")
+            )
         }
         Finding::UnknownAction { insn, value, .. } => format!(
-            "instruction {insn} returns {value:#010x}, no action that the kernel knows: \
-             the process is killed"
+            "instruction {insn} returns {value:#010x}, an unknown action: the kernel kills the \
+             process"
         ),
         Finding::ErrnoTooLarge { insn, errno, .. } => {
-            format!("instruction {insn} returns error {errno}; the kernel makes it 4095")
+            format!("instruction {insn} returns errno {errno}, which the kernel caps to 4095")
         }
     }
 }

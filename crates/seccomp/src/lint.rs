@@ -35,11 +35,15 @@ pub enum Finding {
         /// A call that is let through.
         example: Option<SeccompData>,
     },
-    /// Calls that no rule knows, those of future kernels among them, are let
-    /// through.
+    /// Numbers without a name, those of calls of later kernels among them, are
+    /// allowed.
     DefaultAllow {
-        /// On which architecture.
+        /// Architecture.
         arch: Arch,
+        /// The numbers, as a condition on `nr`; `all` for every unnamed number.
+        numbers: String,
+        /// A call of such a number.
+        example: Option<SeccompData>,
     },
     /// A condition on a 64-bit argument looks at its low half only.
     LowHalfOnly {
@@ -124,10 +128,7 @@ impl Analysis {
             self.find_x32(&mut found)?;
         }
         for &arch in archs.iter().filter(|&&arch| arch != Arch::X32) {
-            let default = self.default_of(arch)?;
-            if self.always_lets_through(default)? {
-                found.push(Finding::DefaultAllow { arch });
-            }
+            self.find_default_allow(arch, &mut found)?;
             if !arch.has_narrow_arguments() {
                 self.find_halves(arch, &mut found)?;
             }
@@ -163,6 +164,40 @@ impl Analysis {
             Verdict::Unknown => Some(None),
             Verdict::Example(data) => Some(Some(data)),
         })
+    }
+
+    /// Finds the unnamed numbers that are allowed whatever the arguments are. That
+    /// other unnamed numbers are refused (those with the x32 bit, in filters made
+    /// by libseccomp) does not matter.
+    fn find_default_allow(
+        &mut self,
+        arch: Arch,
+        found: &mut Vec<Finding>,
+    ) -> Result<(), OverBudget> {
+        let outcome = self.of_arch(arch)?;
+        let unnamed = self.space.unnamed_numbers(arch)?;
+        let mut allowed = Ref::FALSE;
+        for (set, rest) in self.space.unnamed(outcome, arch)? {
+            if self.always_lets_through(rest)? {
+                allowed = self.space.diagram.or(allowed, set)?;
+            }
+        }
+        if allowed == Ref::FALSE {
+            return Ok(());
+        }
+        let numbers = match allowed == unnamed {
+            true => "all".to_owned(),
+            false => self.space.set_text(allowed)?,
+        };
+        let context = self.space.context(arch, None)?;
+        let condition = self.space.diagram.and(context, allowed)?;
+        let example = self.shown(condition)?.flatten();
+        found.push(Finding::DefaultAllow {
+            arch,
+            numbers,
+            example,
+        });
+        Ok(())
     }
 
     fn find_foreign(&mut self, found: &mut Vec<Finding>) -> Result<(), OverBudget> {

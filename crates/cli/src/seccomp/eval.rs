@@ -22,7 +22,8 @@ Examples:
 pub(crate) struct Args {
     #[command(flatten)]
     inputs: Inputs,
-    /// Architecture of the call, by name or by audit number [default: this machine's]
+    /// Architecture of the call, by name or by audit number [default: that of
+    /// --machine, else this machine's]
     #[arg(long, value_name = "ARCH")]
     arch: Option<String>,
     /// The call, by name or number
@@ -45,7 +46,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
-    let (arch, audit) = parse_arch(args.arch.as_deref())?;
+    let (arch, audit) = parse_arch(args.arch.as_deref().or(args.inputs.machine()))?;
     let nr = parse_syscall(arch, &args.syscall)?;
     let mut data = SeccompData {
         nr: nr as i32,

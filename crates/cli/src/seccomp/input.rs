@@ -1,5 +1,6 @@
 //! Where filters come from: files and running processes.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use beebox::seccomp::profile::{self, Compiled, Machine, Note, Profile, Shape, Version};
@@ -32,8 +33,9 @@ pub(crate) struct ProfileOptions {
     /// The machine's architecture [default: this machine's]
     #[arg(long, value_name = "ARCH")]
     machine: Option<String>,
-    /// A capability of the container, as in CAP_SYS_ADMIN
-    #[arg(long = "cap", value_name = "CAP")]
+    /// Capabilities of the container: names with or without CAP_, separated by
+    /// commas, or a set: all, none, docker, containerd, podman [default: none]
+    #[arg(long = "cap", value_name = "CAPS")]
     caps: Vec<String>,
     /// The kernel's version [default: 6.18, the newest known here]
     #[arg(long, value_name = "VERSION")]
@@ -65,6 +67,10 @@ impl ProfileOptions {
             ))
         })?;
         for note in &compiled.notes {
+            // Said on request, it is not assumed.
+            if matches!(note, Note::NoCapabilities(_)) && !self.caps.is_empty() {
+                continue;
+            }
             eprintln!("{name}: note: {}", note_text(note));
         }
         Ok(compiled)
@@ -77,24 +83,35 @@ impl ProfileOptions {
             Some(text) => Version::parse(text)
                 .ok_or_else(|| Failure::new(format!("{text:?} is no kernel version like 6.1")))?,
         };
-        let full = |cap: &String| {
-            let cap = cap.to_ascii_uppercase();
-            if cap.starts_with("CAP_") {
-                cap
-            } else {
-                format!("CAP_{cap}")
-            }
-        };
+        let mut caps = BTreeSet::new();
+        for list in &self.caps {
+            caps.extend(profile::parse_capabilities(list).map_err(unknown_capability)?);
+        }
         Ok(Machine {
             arch: arch.ok_or_else(|| Failure::new("--machine needs an architecture's name"))?,
-            caps: self.caps.iter().map(full).collect(),
+            caps,
             kernel,
         })
     }
 }
 
+fn unknown_capability(unknown: profile::UnknownCapability) -> Failure {
+    let failure = Failure::new(format!("--cap: {unknown}"));
+    let sets = profile::CAPABILITY_SETS.iter().map(|(name, _)| *name);
+    match unknown.closest {
+        Some(name) => failure.hint(format!("--cap {name}")),
+        None => failure.hint(format!(
+            "a name of capabilities(7), or a set: {}",
+            sets.collect::<Vec<_>>().join(", ")
+        )),
+    }
+}
+
 fn note_text(note: &Note) -> String {
     match note {
+        Note::NoCapabilities(skipped) => format!(
+            "no capabilities are assumed (--cap names them); rules skipped that need some: {skipped}"
+        ),
         Note::UnknownCall(name) => {
             format!("no architecture known here has a call {name}; its rules have no effect")
         }
@@ -115,6 +132,11 @@ pub(crate) struct Program {
 }
 
 impl Inputs {
+    /// The machine that profiles are compiled for, as given.
+    pub(crate) fn machine(&self) -> Option<&str> {
+        self.profiles.machine.as_deref()
+    }
+
     /// The programs, unchecked.
     pub(crate) fn programs(&self) -> Result<Vec<Program>, Failure> {
         let mut programs = match self.pid {

@@ -11,11 +11,13 @@
 //! decides the call alone; names that an architecture lacks are passed over;
 //! 32-bit architectures and x32 compare the low half of arguments.
 
+mod capabilities;
 mod code;
 mod compile;
 mod read;
 mod select;
 
+pub use capabilities::{CAPABILITIES, CAPABILITY_SETS, UnknownCapability, parse_capabilities};
 pub use compile::{Compiled, Shape, TooLong, compile};
 pub use read::ProfileError;
 pub use select::{Machine, Note, Version};

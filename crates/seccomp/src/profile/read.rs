@@ -1,4 +1,8 @@
 //! Reads a profile from JSON, with the place of every fault.
+//!
+//! Keys are those of the OCI runtime specification, of Docker's profiles and of
+//! containers-common (Podman); any other key is a fault, because a misspelt one
+//! would leave out rules.
 
 use std::fmt;
 
@@ -51,12 +55,30 @@ impl Profile {
     }
 }
 
+/// Keys of a profile; those from `flags` on have no effect on the code.
+const PROFILE_KEYS: &[&str] = &[
+    "defaultAction",
+    "defaultErrnoRet",
+    "defaultErrno",
+    "architectures",
+    "archMap",
+    "syscalls",
+    "flags",
+    "listenerPath",
+    "listenerMetadata",
+    "comment",
+];
+
+/// Keys of a rule.
+const RULE_KEYS: &[&str] = &[
+    "names", "name", "action", "errnoRet", "errno", "args", "includes", "excludes", "comment",
+];
+
 fn read_profile(at: &Place<'_>) -> Result<Profile, ProfileError> {
+    at.check_keys(PROFILE_KEYS)?;
+    at.strings("flags")?;
     let default = at.required("defaultAction")?;
-    let default_errno = at
-        .get("defaultErrnoRet")?
-        .map(|place| place.number())
-        .transpose()?;
+    let default_errno = read_errno(at, "defaultErrnoRet", "defaultErrno")?;
     let profile = Profile {
         default: read_action(&default, default_errno)?,
         architectures: at.strings("architectures")?,
@@ -78,11 +100,13 @@ fn read_profile(at: &Place<'_>) -> Result<Profile, ProfileError> {
 }
 
 fn read_arch_map(at: &Place<'_>) -> Result<(String, Vec<String>), ProfileError> {
+    at.check_keys(&["architecture", "subArchitectures"])?;
     let machine = at.required("architecture")?.string()?.to_owned();
     Ok((machine, at.strings("subArchitectures")?))
 }
 
 fn read_rule(at: &Place<'_>) -> Result<Rule, ProfileError> {
+    at.check_keys(RULE_KEYS)?;
     let mut names = at.strings("names")?;
     if let Some(name) = at.get("name")? {
         let name = name.string()?;
@@ -93,10 +117,7 @@ fn read_rule(at: &Place<'_>) -> Result<Rule, ProfileError> {
             names.push(name.to_owned());
         }
     }
-    let errno = at
-        .get("errnoRet")?
-        .map(|place| place.number())
-        .transpose()?;
+    let errno = read_errno(at, "errnoRet", "errno")?;
     Ok(Rule {
         names,
         action: read_action(&at.required("action")?, errno)?,
@@ -110,13 +131,37 @@ fn read_rule(at: &Place<'_>) -> Result<Rule, ProfileError> {
     })
 }
 
-fn read_action(at: &Place<'_>, errno: Option<u64>) -> Result<Action, ProfileError> {
+/// The error number under one of two keys: `number_key` holds a number (or a name),
+/// `name_key` a name; both may be given if they agree.
+fn read_errno(
+    at: &Place<'_>,
+    number_key: &str,
+    name_key: &str,
+) -> Result<Option<u16>, ProfileError> {
+    let mut found = None;
+    for key in [number_key, name_key] {
+        let Some(place) = at.get(key)? else { continue };
+        let number = match place.value.as_str() {
+            Some("") => continue,
+            Some(name) => errno::number(name)
+                .ok_or_else(|| place.fault(&format!("{name:?} is not the name of an error")))?,
+            None => {
+                let number = place.number()?;
+                let narrow = u16::try_from(number);
+                narrow.map_err(|_| place.fault(&format!("{number} has more than 16 bits")))?
+            }
+        };
+        if found.is_some_and(|other| other != number) {
+            return Err(place.fault(&format!("{number} contradicts {number_key}")));
+        }
+        found = Some(number);
+    }
+    Ok(found)
+}
+
+fn read_action(at: &Place<'_>, errno: Option<u16>) -> Result<Action, ProfileError> {
     // What runc gives when the profile does not say: EPERM.
-    let data = match errno {
-        Some(number) => u16::try_from(number)
-            .map_err(|_| at.fault(&format!("errnoRet {number} has more than 16 bits")))?,
-        None => errno::number("EPERM").unwrap_or(1),
-    };
+    let data = errno.or(errno::number("EPERM")).unwrap_or(1);
     Ok(match at.string()? {
         "SCMP_ACT_KILL" | "SCMP_ACT_KILL_THREAD" => Action::KillThread,
         "SCMP_ACT_KILL_PROCESS" => Action::KillProcess,
@@ -136,6 +181,7 @@ fn read_action(at: &Place<'_>, errno: Option<u64>) -> Result<Action, ProfileErro
 }
 
 fn read_arg(at: &Place<'_>) -> Result<Arg, ProfileError> {
+    at.check_keys(&["index", "value", "valueTwo", "op"])?;
     let index = at.required("index")?;
     let number = index.number()?;
     let op = at.required("op")?;
@@ -143,7 +189,11 @@ fn read_arg(at: &Place<'_>) -> Result<Arg, ProfileError> {
         index: u8::try_from(number)
             .ok()
             .filter(|&index| index < 6)
-            .ok_or_else(|| index.fault(&format!("{number} is no argument: a call has 0 to 5")))?,
+            .ok_or_else(|| {
+                index.fault(&format!(
+                    "no argument {number}: a system call has arguments 0 to 5"
+                ))
+            })?,
         op: read_op(&op)?,
         value: at.required("value")?.number()?,
         value_two: at.get("valueTwo")?.map_or(Ok(0), |place| place.number())?,
@@ -171,6 +221,7 @@ fn read_filter(at: Option<Place<'_>>) -> Result<Filter, ProfileError> {
     let Some(at) = at else {
         return Ok(Filter::default());
     };
+    at.check_keys(&["caps", "arches", "minKernel"])?;
     let min_kernel =
         match at.get("minKernel")? {
             Some(place) if !place.string()?.is_empty() => {
@@ -231,6 +282,26 @@ impl<'a> Place<'a> {
         self.value
             .as_object()
             .ok_or_else(|| self.expected("an object"))
+    }
+
+    /// A fault if the object has a key that is none of these.
+    fn check_keys(&self, known: &[&str]) -> Result<(), ProfileError> {
+        for key in self.object()?.keys() {
+            if known.contains(&key.as_str()) {
+                continue;
+            }
+            let nearest = known
+                .iter()
+                .max_by(|a, b| strsim::jaro(key, a).total_cmp(&strsim::jaro(key, b)));
+            let hint = match nearest {
+                Some(nearest) if strsim::jaro(key, nearest) > 0.75 => {
+                    format!("; the nearest known key is {nearest:?}")
+                }
+                _ => format!("; known keys are {}", known.join(", ")),
+            };
+            return Err(self.fault(&format!("unknown key {key:?}{hint}")));
+        }
+        Ok(())
     }
 
     /// A member; one that is null counts as absent.
@@ -308,6 +379,62 @@ mod tests {
         assert_eq!(
             fault(r#"{"defaultAction":"SCMP_ACT_ALLOW","syscalls":[{"names":"read"}]}"#),
             "syscalls[0].names: expected a list, found a string"
+        );
+    }
+
+    #[test]
+    fn unknown_keys_are_refused_where_they_stand() {
+        assert_eq!(
+            fault(r#"{"defaultAction":"SCMP_ACT_ERRNO","sycalls":[]}"#),
+            r#"the profile: unknown key "sycalls"; the nearest known key is "syscalls""#
+        );
+        let in_rule = |rule: &str| {
+            fault(&format!(
+                r#"{{"defaultAction":"SCMP_ACT_ERRNO","syscalls":[{{"names":["read"],
+                   "action":"SCMP_ACT_ALLOW",{rule}}}]}}"#
+            ))
+        };
+        assert_eq!(
+            in_rule(r#""arg":[]"#),
+            r#"syscalls[0]: unknown key "arg"; the nearest known key is "args""#
+        );
+        assert_eq!(
+            in_rule(r#""includes":{"capabilities":[]}"#),
+            r#"syscalls[0].includes: unknown key "capabilities"; known keys are caps, arches, minKernel"#
+        );
+        assert_eq!(
+            in_rule(r#""args":[{"index":0,"op":"SCMP_CMP_EQ","value":1,"valuetwo":1}]"#),
+            r#"syscalls[0].args[0]: unknown key "valuetwo"; the nearest known key is "valueTwo""#
+        );
+    }
+
+    #[test]
+    fn error_numbers_are_numbers_or_names_that_agree() {
+        let default = |text: &str| {
+            let text = format!(r#"{{"defaultAction":"SCMP_ACT_ERRNO",{text}}}"#);
+            Profile::read(text.as_bytes()).map(|profile| profile.default)
+        };
+        let enosys = Ok(Action::Errno(38));
+        assert_eq!(default(r#""defaultErrnoRet":38"#), enosys);
+        assert_eq!(default(r#""defaultErrnoRet":"ENOSYS""#), enosys);
+        assert_eq!(default(r#""defaultErrno":"ENOSYS""#), enosys);
+        assert_eq!(
+            default(r#""defaultErrnoRet":38,"defaultErrno":"ENOSYS""#),
+            enosys
+        );
+        assert_eq!(default(r#""comment":"""#), Ok(Action::Errno(1)));
+        let fault = |text| default(text).unwrap_err().to_string();
+        assert_eq!(
+            fault(r#""defaultErrnoRet":1,"defaultErrno":"ENOSYS""#),
+            "defaultErrno: 38 contradicts defaultErrnoRet"
+        );
+        assert_eq!(
+            fault(r#""defaultErrno":"ENOSUCH""#),
+            r#"defaultErrno: "ENOSUCH" is not the name of an error"#
+        );
+        assert_eq!(
+            fault(r#""defaultErrnoRet":65536"#),
+            "defaultErrnoRet: 65536 has more than 16 bits"
         );
     }
 

@@ -46,6 +46,8 @@ pub enum Note {
     UnknownCall(String),
     /// The profile names an architecture whose calls have no names here.
     UnknownArch(String),
+    /// The machine has no capabilities, and so many rules count only with some.
+    NoCapabilities(usize),
     /// Rules of one call have different actions, and conditions that may hold
     /// together; which one counts then is libseccomp's order.
     Conflict(String),
@@ -107,6 +109,16 @@ impl Profile {
                 && rule.action != self.default
         });
         let counts: Vec<_> = counts.collect();
+        if machine.caps.is_empty() {
+            let skipped = self
+                .rules
+                .iter()
+                .filter(|rule| !rule.includes.caps.is_empty());
+            match skipped.count() {
+                0 => {}
+                skipped => notes.push(Note::NoCapabilities(skipped)),
+            }
+        }
         let mut unknown = BTreeSet::new();
         for name in counts.iter().flat_map(|rule| &rule.names) {
             if !calls::is_known(name) && unknown.insert(name) {
