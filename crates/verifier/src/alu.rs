@@ -63,6 +63,7 @@ pub fn check_alu_op(walk: &mut Walk<'_>, insn: Insn) -> Result<()> {
                 reg.num = reg.num.byte_order(order, size);
                 if order != ByteOrder::Little || size != Size::DW {
                     reg.id = 0;
+                    reg.off = 0;
                 }
             })?;
             dst

@@ -10,7 +10,6 @@
 //! |---|---|
 //! | `btf_info` | func_info and line_info |
 //! | `subprogs` | discovery and layout of subprograms, successors |
-//! | `functions` | names, linkage and return types of subprograms by BTF |
 //! | `cfg` | control-flow walk, prune points |
 //! | `order` | postorder, strongly connected components |
 //! | `live_regs` | live registers |
@@ -23,7 +22,6 @@ mod btf_info;
 pub mod calls;
 mod cfg;
 mod fastcall;
-mod functions;
 mod live_regs;
 mod live_stack;
 mod order;
@@ -133,7 +131,6 @@ struct Pass<'s> {
 /// Runs the passes in the kernel's order.
 pub fn compute(env: &Env<'_>, sink: &mut Sink) -> Result<Facts> {
     let mut facts = find_subprogs(env, sink)?;
-    check_functions(env, sink, &mut facts)?;
     check_cfg(env, sink, &mut facts)?;
     finish(env, sink, &mut facts);
     Ok(facts)
@@ -158,12 +155,6 @@ pub fn find_subprogs(env: &Env<'_>, sink: &mut Sink) -> Result<Facts> {
             .collect(),
         ..Facts::default()
     })
-}
-
-/// Checks func_info, and takes names and linkage of subprograms from it
-/// (`check_btf_func`).
-pub fn check_functions(env: &Env<'_>, sink: &mut Sink, facts: &mut Facts) -> Result<()> {
-    functions::check(env, &mut Pass { sink, insn_idx: 0 }, facts)
 }
 
 /// Checks control flow, marks prune points and computes the postorder (`check_cfg`,

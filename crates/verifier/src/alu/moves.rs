@@ -99,6 +99,7 @@ fn copy(walk: &mut Walk<'_>, src: Reg, keeps_value: bool) -> RegState {
     let mut result = *walk.reg(src);
     if !keeps_value {
         result.id = 0;
+        result.off = 0;
     }
     result
 }

@@ -63,9 +63,8 @@ fn fork_at_zero(walk: &mut Walk<'_>, dst: Reg) -> Result<()> {
 }
 
 /// Identity and difference of a result: a register plus or minus a constant stays
-/// linked with its copies, so that a bound learned of one is learned of the other. The
-/// kernel leaves the former difference of a register that loses its identity by any
-/// other operation, and compares it between states.
+/// linked with its copies, so that a bound learned of one is learned of the other. Any
+/// other operation takes both away.
 fn linked_difference(
     walk: &Walk<'_>,
     op: AluOp,
@@ -80,7 +79,7 @@ fn linked_difference(
     let is_linkable =
         matches!(op, AluOp::Add | AluOp::Sub) && walk.env.bpf_capable && before.id != 0;
     let Some(constant) = constant.filter(|_| is_linkable) else {
-        return (0, before.off);
+        return (0, 0);
     };
     let (difference, flag) = match width {
         Width::W64 => (i32::try_from(constant as i64).ok(), ADD_CONST64),

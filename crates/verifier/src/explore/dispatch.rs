@@ -1,6 +1,6 @@
 //! One instruction: decides which module checks it (`do_check_insn`).
 
-use isa::ebpf::{Fault, Insn};
+use isa::ebpf::{Fault, Insn, RawInsn};
 
 use crate::walk::{Outcome, Walk};
 use crate::{Result, alu, call, flow, mem, refuse, resolve};
@@ -44,15 +44,20 @@ pub(super) fn check_insn(walk: &mut Walk<'_>) -> Result<Outcome> {
             walk.explorer.jmps_processed += 1;
             call::check_call(walk, callee)
         }
-        Insn::Invalid { raw, fault } => Err(refuse_invalid(walk, raw.code, fault)),
+        Insn::Invalid { raw, fault } => Err(refuse_invalid(walk, raw, fault)),
     }
 }
 
 /// The kernel's words for an instruction that does not decode.
-fn refuse_invalid(walk: &mut Walk<'_>, code: u8, fault: Fault) -> crate::Stop {
+fn refuse_invalid(walk: &mut Walk<'_>, raw: RawInsn, fault: Fault) -> crate::Stop {
+    let code = raw.code;
     match fault {
         Fault::UnknownOpcode => refuse!(walk, EINVAL, Encoding, "unknown opcode {code:02x}"),
-        Fault::RegisterOutOfRange => refuse!(walk, EINVAL, Encoding, "R{} is invalid", 11),
+        Fault::RegisterOutOfRange => {
+            let (dst, src) = (raw.regs & 15, raw.regs >> 4);
+            let number = if src > 10 { src } else { dst };
+            refuse!(walk, EINVAL, Encoding, "R{number} is invalid")
+        }
         Fault::BrokenImm64 => refuse!(walk, EINVAL, Encoding, "invalid bpf_ld_imm64 insn"),
         Fault::ReservedField => {
             let class = code & 7;

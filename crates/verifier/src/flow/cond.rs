@@ -3,10 +3,11 @@
 use isa::ebpf::{Cond, Operand, Reg, Width};
 
 use super::{linked, null, packet};
-use crate::domain::{Scalar, decide, refine_same, refine_synced};
+use crate::alu::check_bounds;
+use crate::domain::{decide, refine_same, refine_synced};
 use crate::state::{HistoryFlags, LinkedReg, LinkedRegs, RegKind, RegState};
 use crate::walk::{Outcome, RegArg, Walk};
-use crate::{Result, log, refuse, verbose};
+use crate::{Result, log, refuse};
 
 /// Checks `if dst cond src goto off`.
 pub(super) fn check(
@@ -251,41 +252,4 @@ fn refine_both(
     }
     walk.explorer.put_last_pending(pending);
     Ok(())
-}
-
-/// Ranges that contradict each other are the kernel's fault: it says so and forgets them
-/// (`reg_bounds_sanity_check`).
-fn check_bounds(walk: &mut Walk<'_>, num: &mut Scalar, name: &str) -> Result<()> {
-    let Some(violation) = num.violation() else {
-        return Ok(());
-    };
-    let text = format!(
-        "verifier bug: REG INVARIANTS VIOLATION ({name}): {} u64=[{}, {}] s64=[{}, {}] u32=[{}, {}] s32=[{}, {}] var_off=({}, {})",
-        violation.message(),
-        hex(num.umin),
-        hex(num.umax),
-        hex(num.smin as u64),
-        hex(num.smax as u64),
-        hex(u64::from(num.u32_min)),
-        hex(u64::from(num.u32_max)),
-        hex(u64::from(num.s32_min as u32)),
-        hex(u64::from(num.s32_max as u32)),
-        hex(num.var_off.value),
-        hex(num.var_off.mask),
-    );
-    if walk.env.test_reg_invariants {
-        return Err(refuse!(walk, EFAULT, KernelBug, "{text}"));
-    }
-    verbose!(walk, "{text}\n");
-    num.unbound();
-    Ok(())
-}
-
-/// As C's `%#llx`.
-fn hex(value: u64) -> String {
-    if value == 0 {
-        "0".to_owned()
-    } else {
-        format!("{value:#x}")
-    }
 }

@@ -52,7 +52,9 @@ pub(super) fn sync(state: &mut State, reg: usize, linked: LinkedRegs) {
         if (old.id | known.id) & ADD_CONST != 0 && old.off != known.off {
             (new.id, new.off) = (old.id, old.off);
             let delta = i64::from(old.off) - i64::from(known.off);
-            new.num = known.num.offset_by(delta, known.id & ADD_CONST32 != 0);
+            new.num = known
+                .num
+                .offset_by(delta, (old.id | known.id) & ADD_CONST32 != 0);
         }
         if new == old {
             continue;

@@ -171,6 +171,7 @@ fn read_fixed(
                 let mut filled = reg;
                 if reg.num.width() > size * 8 {
                     filled.id = 0;
+                    filled.off = 0;
                 }
                 set_reg(walk, dst, filled);
                 is_fill = true;
@@ -318,6 +319,7 @@ fn write_fixed(
                 let mut reg = *walk.reg(value);
                 if !fits {
                     reg.id = 0;
+                    reg.off = 0;
                 }
                 Some(reg)
             } else if is_spillable(&reg) {
