@@ -137,11 +137,31 @@ fn load_one(
     let name = code.name.to_string();
     let section = code.section_name.to_string();
     let kind = code.kind;
-    let program = object.link(kernel).and_then(|mut linked| {
-        if let Some(unloadable) = linked.unloadable.pop() {
-            return Err(unloadable.error);
+    let mut linked = object.link(kernel);
+    let is_of_struct_ops = kind == Some(ProgramType::StructOps);
+    if !is_of_struct_ops
+        && let Err(error) = &linked
+        && matches!(error.problem(), Problem::StructOps(_))
+    {
+        // Types that the kernel lacks concern only the programs in them.
+        let ids: Vec<_> = object.maps().iter().map(|(id, _)| id).collect();
+        for id in ids {
+            if let Some(map) = object.maps_mut().get_mut(id)
+                && map.struct_ops().is_some()
+            {
+                map.autocreate = false;
+            }
         }
-        Ok(linked.programs.pop().map(|linked| linked.program))
+        linked = object.link(kernel);
+    }
+    let program = linked.and_then(|mut linked| {
+        let of_wanted = linked.unloadable.iter().position(|program| program.id == id);
+        if let Some(at) = of_wanted {
+            return Err(linked.unloadable.swap_remove(at).error);
+        }
+        // Programs of struct_ops maps are loaded with any other.
+        let wanted = linked.programs.into_iter().find(|linked| linked.id == id);
+        Ok(wanted.map(|linked| linked.program))
     });
     let program = match program {
         Ok(program) => Ok(program?),

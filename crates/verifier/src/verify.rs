@@ -20,7 +20,8 @@ use crate::state::{Frame, MAIN_CALLSITE, State};
 use crate::verdict::{Result, Stop, Verdict, Verification};
 use crate::walk::{SubprogAux, Walk};
 
-/// Verifies a program for a kernel, against what the registry says of it.
+/// Verifies a program for a kernel. What BTF does not say of the kernel is in the
+/// registry, whose ids are those of the kernel's BTF.
 pub fn verify(
     program: &Program,
     kernel: &Kernel,
@@ -28,7 +29,12 @@ pub fn verify(
     options: &Options,
 ) -> Verification {
     let begin = Instant::now();
+    let vmlinux = kernel.btf().map(|btf| &**btf);
     let privileges = kernel.privileges();
+    let attach_target = program
+        .attach_target()
+        .filter(|target| target.module == 0 && target.program.is_none())
+        .and_then(|target| vmlinux?.get(target.btf_id)?.name().to_str());
     let flags = program.flags();
     let env = Env {
         program,
@@ -39,7 +45,7 @@ pub fn verify(
             sleepable: flags.has(LoadFlags::SLEEPABLE),
             has_cap_bpf: privileges.has_bpf(),
             has_cap_perfmon: privileges.has_perfmon(),
-            attach_target: None,
+            attach_target,
         },
         options,
         insns: program.decode(),
@@ -51,7 +57,7 @@ pub fn verify(
         test_state_freq: flags.has(LoadFlags::TEST_STATE_FREQ),
         test_reg_invariants: flags.has(LoadFlags::TEST_REG_INVARIANTS),
         maps: Maps::new(program),
-        vmlinux: kernel.btf().map(|btf| &**btf),
+        vmlinux,
         cpus: kernel.cpus(),
     };
     let mut sink = Sink::new(options.log_level);
