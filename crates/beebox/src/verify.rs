@@ -155,7 +155,10 @@ fn load_one(
         linked = object.link(kernel);
     }
     let program = linked.and_then(|mut linked| {
-        let of_wanted = linked.unloadable.iter().position(|program| program.id == id);
+        let of_wanted = linked
+            .unloadable
+            .iter()
+            .position(|program| program.id == id);
         if let Some(at) = of_wanted {
             return Err(linked.unloadable.swap_remove(at).error);
         }

@@ -8,7 +8,7 @@ use program::FuncInfo;
 
 use super::{Pass, SubprogFacts};
 use crate::env::Env;
-use crate::{Result, refuse};
+use crate::{Result, Stop, refuse};
 
 /// Checks the records of functions on their own; comes before subprograms are found.
 pub(super) fn check_early(env: &Env<'_>, pass: &mut Pass<'_>) -> Result<()> {
@@ -63,6 +63,9 @@ pub(super) fn check(
 ) -> Result<()> {
     match env.program.btf() {
         Some(types) if !env.program.func_info().is_empty() => {
+            if has_exception_callback(types, env.program.func_info()) {
+                return Err(Stop::unsupported("exception callback"));
+            }
             check_functions(types, env.program.func_info(), pass, subprogs)?;
         }
         _ => check_without_types(pass, subprogs)?,
@@ -71,6 +74,20 @@ pub(super) fn check(
         check_lines(env, types, pass, subprogs)?;
     }
     Ok(())
+}
+
+/// True if the main function names another as its exception callback, by the
+/// declaration tag `exception_callback:NAME`.
+fn has_exception_callback(types: &Btf<'_>, records: &[FuncInfo]) -> bool {
+    // The callback is a function of the program.
+    let &[main, _, ..] = records else {
+        return false;
+    };
+    types.of_kind(Kind::DeclTag).any(|ty| {
+        ty.name().as_bytes().starts_with(b"exception_callback:")
+            && matches!(ty.shape(), Shape::DeclTag(tag)
+                if tag.target == main.type_id && tag.component == -1)
+    })
 }
 
 /// Subprograms whose return type nobody states may end by no other way than their own
