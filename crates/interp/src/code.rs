@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use isa::ebpf::{Insn, Reg};
-use lower::{Evidence, Lowered, PacketRules, Requirements};
+use lower::{Evidence, Input, Lowered, PacketRules, Requirements};
 use packet::{Metadata, Packet};
 use spec::context::SECCOMP_DATA_SIZE;
 use spec::{Random, SplitMix};
@@ -39,7 +39,7 @@ enum Setup {
 
 impl Setup {
     fn of(requirements: Requirements, evidence: Evidence) -> Setup {
-        let seccomp = matches!(evidence, Evidence::Classic(classic::Rules::Seccomp));
+        let seccomp = evidence.input() == Input::SystemCall;
         match requirements.limits | requirements.run_context {
             false if seccomp => Setup::Call,
             false if !requirements.context => Setup::Nothing,
@@ -222,8 +222,11 @@ impl Code {
         random: &mut dyn Random,
         meter: Meter,
     ) -> Outcome {
-        let trusted = matches!(self.evidence, Evidence::CallerAsserted);
-        assert!(trusted, "a classic filter runs on packets or system calls");
+        let is_unchecked = self.evidence.input() == Input::Memory;
+        assert!(
+            is_unchecked,
+            "a classic filter runs on packets or system calls"
+        );
         let m = machine.enter();
         let address = memory.as_mut_ptr().expose_provenance() as u64;
         // SAFETY: `m` is unique for this run, as is the memory, and the host
@@ -235,7 +238,7 @@ impl Code {
     }
 
     fn is_seccomp(&self) -> bool {
-        matches!(self.evidence, Evidence::Classic(classic::Rules::Seccomp))
+        self.evidence.input() == Input::SystemCall
     }
 
     /// Runs a classic filter that looks at nothing but its registers, its context

@@ -27,13 +27,48 @@ use isa::ebpf::Insn;
 use vm::Unchecked;
 
 /// Why a program may run unchecked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+///
+/// It cannot be compared, so that every place that depends on it matches it
+/// exhaustively: a new kind of evidence does not compile until each has decided.
+#[derive(Clone, Copy, Debug)]
 pub enum Evidence {
     /// The classic checker passed it by these rules, and our conversion made
     /// the code.
     Classic(Rules),
     /// The caller asserts that it is safe ([`Unchecked`]).
     CallerAsserted,
+}
+
+/// What a program runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// A packet.
+    Packet,
+    /// The description of a system call.
+    SystemCall,
+    /// Memory whose address is in `r1` and whose length is in `r2`.
+    Memory,
+}
+
+impl Evidence {
+    /// What programs with this evidence run on.
+    pub const fn input(self) -> Input {
+        match self {
+            Evidence::Classic(Rules::Socket | Rules::Capture) => Input::Packet,
+            Evidence::Classic(Rules::Seccomp) => Input::SystemCall,
+            Evidence::CallerAsserted => Input::Memory,
+        }
+    }
+
+    /// True if it is evidence that the program terminates. Of others, engines limit the
+    /// backward jumps.
+    pub const fn proves_termination(self) -> bool {
+        match self {
+            // Capture filters may loop.
+            Evidence::Classic(_) => false,
+            Evidence::CallerAsserted => true,
+        }
+    }
 }
 
 /// A program that an engine can run.

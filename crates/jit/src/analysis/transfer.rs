@@ -1,6 +1,7 @@
 //! What an instruction does to live values: which halves of registers it reads
 //! and writes, and what of that depends on how much of its result is live.
 
+use isa::ebpf::facts;
 use isa::ebpf::{AluOp, ByteOrder, Callee, Insn, Operand, Reg, Size, Width};
 use spec::calls::GET_SMP_PROCESSOR_ID;
 
@@ -78,7 +79,7 @@ impl Halves {
     const fn stored(size: Size, operand: Operand) -> Halves {
         let width = match size {
             Size::DW => Width::W64,
-            _ => Width::W32,
+            Size::B | Size::H | Size::W => Width::W32,
         };
         Halves::operand(operand, width)
     }
@@ -219,8 +220,10 @@ impl Transfer {
     pub(super) fn of_endian(order: ByteOrder, size: Size, dst: Reg) -> Transfer {
         match (order, size) {
             (ByteOrder::Little, Size::DW) => Transfer::in_place(dst),
-            (_, Size::DW) => Transfer::pure(Halves::both(dst), Halves::both(dst)),
-            _ => Transfer::pure(Halves::low(dst), Halves::both(dst)),
+            (ByteOrder::Big | ByteOrder::Swap, Size::DW) => {
+                Transfer::pure(Halves::both(dst), Halves::both(dst))
+            }
+            (_, Size::B | Size::H | Size::W) => Transfer::pure(Halves::low(dst), Halves::both(dst)),
         }
     }
 
@@ -346,50 +349,33 @@ impl Masks {
         const BOTH: Reads = Reads::of(LOW.union(Halves::UPPER), Halves::NONE);
         /// The low half, and the upper one if that is live.
         const EACH: Reads = Reads::of(LOW, Halves::UPPER);
-        let (dst, src) = match (width, op) {
-            (Width::W32, AluOp::Mov) => (NONE, LOWER),
-            (Width::W32, _) => (LOWER, LOWER),
-            (Width::W64, AluOp::Mov) => (NONE, EACH),
-            (Width::W64, AluOp::Lsh) => (EACH, LOWER),
-            (Width::W64, AluOp::Rsh | AluOp::Arsh) => (BOTH, LOWER),
-            (Width::W64, AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod) => (BOTH, BOTH),
-            // The low half of the result depends on low halves alone.
-            (Width::W64, _) => (EACH, EACH),
-        };
+        const fn mask(width: Width, halves: facts::Halves) -> Reads {
+            match (halves, width) {
+                (facts::Halves::Neither, _) => NONE,
+                (facts::Halves::Low, _) => LOWER,
+                (facts::Halves::Each | facts::Halves::Both, Width::W32) => LOWER,
+                (facts::Halves::Each, Width::W64) => EACH,
+                (facts::Halves::Both, Width::W64) => BOTH,
+            }
+        }
+        let dst = mask(width, op.reads_of_dst());
+        let src = mask(width, op.reads_of_src());
         Masks { dst, src }
     }
 }
 
 /// By operation and width.
-const ALU: [[Masks; 2]; OPS.len()] = {
-    let mut table = [[Masks::of(AluOp::Mov, Width::W32); 2]; OPS.len()];
+const ALU: [[Masks; 2]; AluOp::ALL.len()] = {
+    let mut table = [[Masks::of(AluOp::Mov, Width::W32); 2]; AluOp::ALL.len()];
     let mut index = 0;
-    while index < OPS.len() {
-        let op = OPS[index];
+    while index < AluOp::ALL.len() {
+        let op = AluOp::ALL[index];
         table[op as usize][Width::W32 as usize] = Masks::of(op, Width::W32);
         table[op as usize][Width::W64 as usize] = Masks::of(op, Width::W64);
         index += 1;
     }
     table
 };
-
-/// Every arithmetic operation.
-pub(super) const OPS: [AluOp; 14] = [
-    AluOp::Add,
-    AluOp::Sub,
-    AluOp::Mul,
-    AluOp::Div,
-    AluOp::SDiv,
-    AluOp::Mod,
-    AluOp::SMod,
-    AluOp::Or,
-    AluOp::And,
-    AluOp::Xor,
-    AluOp::Lsh,
-    AluOp::Rsh,
-    AluOp::Arsh,
-    AluOp::Mov,
-];
 
 const RESULT: Halves = Halves::both(Reg::R0);
 /// `r1` to `r5`.

@@ -3,7 +3,7 @@
 use isa::ebpf::{AluOp, Callee, Insn, Operand, Reg};
 use spec::calls::GET_SMP_PROCESSOR_ID;
 
-use super::transfer::{Halves, OPS, Reads, Transfer};
+use super::transfer::{Halves, Reads, Transfer};
 
 /// What a function uses.
 #[derive(Clone, Copy, Debug, Default)]
@@ -48,7 +48,7 @@ pub(super) struct Tally {
 
 /// Arithmetic operations, each of which occurs or not: it takes one store to note one.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Ops([bool; OPS.len()]);
+pub(super) struct Ops([bool; AluOp::ALL.len()]);
 
 impl Ops {
     #[inline(always)]

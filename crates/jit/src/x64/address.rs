@@ -220,8 +220,15 @@ fn takes_registers(insn: Insn) -> bool {
         Insn::Alu { op, src, .. } => match op {
             AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod => true,
             AluOp::Lsh | AluOp::Rsh | AluOp::Arsh => matches!(src, Operand::Reg(_)),
-            _ => false,
+            AluOp::Add
+            | AluOp::Sub
+            | AluOp::Mul
+            | AluOp::Or
+            | AluOp::And
+            | AluOp::Xor
+            | AluOp::Mov => false,
         },
+        // Not among what an address or a load is moved over.
         _ => false,
     }
 }

@@ -3,6 +3,7 @@
 //! What is written is as narrow as what is wanted of the result: the low half's form
 //! is shorter and zeroes the upper half, which also replaces most masks.
 
+use isa::ebpf::facts::Halves;
 use isa::ebpf::{AluOp, Insn, Operand, Reg, Size, Width};
 
 use super::asm::{Alu, Unary};
@@ -10,7 +11,7 @@ use super::frame::SCRATCH;
 use super::generator::{Generator, bits};
 use super::reg::{Gpr, Mem};
 use crate::Optimization;
-use crate::analysis::{Fact, Halves};
+use crate::analysis::{Fact, Halves as LiveHalves};
 
 /// How many instructions after a constant another one may be chosen.
 const FARTHEST_CHOICE: usize = 3;
@@ -24,27 +25,39 @@ pub(super) const fn all(width: Width) -> u8 {
     }
 }
 
-/// The operation's encoding, if it is one of the eight that share theirs.
+/// The machine's operation on two operands with flags, where there is one.
 pub(super) const fn plain(op: AluOp) -> Option<Alu> {
-    Some(match op {
-        AluOp::Add => Alu::Add,
-        AluOp::Sub => Alu::Sub,
-        AluOp::Or => Alu::Or,
-        AluOp::And => Alu::And,
-        AluOp::Xor => Alu::Xor,
-        _ => return None,
-    })
+    match op {
+        AluOp::Add => Some(Alu::Add),
+        AluOp::Sub => Some(Alu::Sub),
+        AluOp::Or => Some(Alu::Or),
+        AluOp::And => Some(Alu::And),
+        AluOp::Xor => Some(Alu::Xor),
+        AluOp::Mul
+        | AluOp::Div
+        | AluOp::SDiv
+        | AluOp::Mod
+        | AluOp::SMod
+        | AluOp::Lsh
+        | AluOp::Rsh
+        | AluOp::Arsh
+        | AluOp::Mov => None,
+    }
 }
 
-/// Whether the low half of the result depends on the low halves alone.
+/// True if the low half of the 64-bit result is the result of the 32-bit operation.
 const fn is_narrowable(op: AluOp, src: Operand) -> bool {
-    match op {
-        AluOp::Add | AluOp::Sub | AluOp::Mul | AluOp::And | AluOp::Or | AluOp::Xor | AluOp::Mov => {
-            true
-        }
-        AluOp::Lsh => matches!(src, Operand::Imm(count) if count & 63 < 32),
-        _ => false,
-    }
+    let narrow_dst = match op.reads_of_dst() {
+        Halves::Neither | Halves::Each => true,
+        Halves::Low | Halves::Both => false,
+    };
+    let narrow_src = match op.reads_of_src() {
+        Halves::Neither | Halves::Each => true,
+        // A shift count, which the 32-bit operation takes modulo 32.
+        Halves::Low => matches!(src, Operand::Imm(count) if count & 63 < 32),
+        Halves::Both => false,
+    };
+    narrow_dst && narrow_src
 }
 
 /// An arithmetic instruction in parts, at the width that is wanted of it.
@@ -61,7 +74,7 @@ impl Generator<'_> {
     #[inline(always)]
     pub(super) fn live_width(
         &self,
-        after: Halves,
+        after: LiveHalves,
         op: AluOp,
         width: Width,
         dst: Reg,
@@ -76,7 +89,7 @@ impl Generator<'_> {
     }
 
     #[inline(always)]
-    fn arithmetic_of(&self, insn: &Insn, after: Halves) -> Option<Arithmetic> {
+    fn arithmetic_of(&self, insn: &Insn, after: LiveHalves) -> Option<Arithmetic> {
         match *insn {
             Insn::Alu {
                 op,
@@ -308,11 +321,11 @@ impl Generator<'_> {
     #[inline(never)]
     fn operate(&mut self, op: Alu, width: Width, dst: Reg, from: Gpr, other: u8) {
         let this = self.known(dst);
-        // Two tests take less time than a table of five places to go on.
         let known = match op {
             Alu::And => this.min(other),
-            Alu::Sub => 64,
-            _ => this.max(other) + u8::from(op == Alu::Add),
+            Alu::Or | Alu::Xor => this.max(other),
+            Alu::Add => this.max(other) + 1,
+            Alu::Sub | Alu::Sbb | Alu::Cmp => 64,
         };
         self.know(dst, known.min(all(width)));
         self.set_flags(dst, width);

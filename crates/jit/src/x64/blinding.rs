@@ -103,7 +103,30 @@ impl Generator<'_> {
                 self.packet_at_index(slot + 1, size, SCRATCH, true, 0);
                 Some(1)
             }
-            _ => None,
+            // No constant, or none that may not be seen.
+            Insn::Alu { .. }
+            | Insn::LoadImm64 { .. }
+            | Insn::Store { .. }
+            | Insn::Jump { .. }
+            | Insn::PacketAbs { .. }
+            | Insn::PacketInd { .. }
+            | Insn::Neg { .. }
+            | Insn::MovSx { .. }
+            | Insn::Endian { .. }
+            | Insn::Cast { .. }
+            | Insn::Imm64High
+            | Insn::Load { .. }
+            | Insn::LoadAcquire { .. }
+            | Insn::StoreRelease { .. }
+            | Insn::Atomic { .. }
+            | Insn::Goto { .. }
+            | Insn::GotoLong { .. }
+            | Insn::GotoReg { .. }
+            | Insn::MayGoto { .. }
+            | Insn::Call(_)
+            | Insn::CallReg { .. }
+            | Insn::Exit
+            | Insn::Invalid { .. } => None,
         }
     }
 
@@ -120,7 +143,7 @@ impl Generator<'_> {
             }
             AluOp::Lsh | AluOp::Rsh | AluOp::Arsh => return None,
             AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod => self.divide(slot, this),
-            _ => {
+            AluOp::Add | AluOp::Sub | AluOp::Mul | AluOp::Or | AluOp::And | AluOp::Xor => {
                 self.set_constant(SCRATCH, value);
                 self.compute(
                     this.op,

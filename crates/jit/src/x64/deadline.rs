@@ -15,7 +15,7 @@
 //! nothing; and a function that is short and calls nothing takes no tick.
 
 use isa::ebpf::{Size, Width};
-use lower::{Evidence, Function, Lowered};
+use lower::{Function, Lowered};
 
 use super::asm::Alu;
 use super::buffer::Label;
@@ -40,7 +40,7 @@ impl DeadlineChecks {
     /// Programs that draw on a budget need none.
     pub(super) fn new(asked_for: bool, program: &Lowered) -> DeadlineChecks {
         DeadlineChecks {
-            wanted: asked_for && matches!(program.evidence(), Evidence::CallerAsserted),
+            wanted: asked_for && program.evidence().proves_termination(),
             open: Vec::new(),
             end: None,
         }

@@ -13,9 +13,8 @@
 
 use std::mem;
 
-use classic::Rules;
 use isa::ebpf::{Callee, Imm64, Insn, Operand, Reg, Width};
-use lower::{Evidence, Function, Lowered};
+use lower::{Evidence, Function, Input, Lowered};
 use spec::SplitMix;
 use spec::calls::GET_SMP_PROCESSOR_ID;
 
@@ -186,10 +185,7 @@ impl<'a> Generator<'a> {
             proven_len: 0,
             proven_len_always: 0,
             merges_from: usize::MAX,
-            filters_packets: matches!(
-                program.evidence(),
-                Evidence::Classic(rules) if rules != Rules::Seccomp
-            ),
+            filters_packets: program.evidence().input() == Input::Packet,
             merged: None,
             sum: None,
             deferred: Deferred::NONE,
@@ -257,7 +253,7 @@ impl<'a> Generator<'a> {
     /// Whether backward jumps draw on a budget. Programs that a host or a
     /// verifier vouches for end by themselves.
     pub(super) fn has_budget(&self) -> bool {
-        matches!(self.program.evidence(), Evidence::Classic(_))
+        !self.program.evidence().proves_termination()
     }
 
     /// True if the code may use an optimization.

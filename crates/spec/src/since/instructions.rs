@@ -12,7 +12,18 @@ impl Feature {
         Some(match insn {
             Insn::Alu { op, .. } => match op {
                 AluOp::SDiv | AluOp::SMod => Feature::SignedDivision,
-                _ => Feature::Programs,
+                AluOp::Add
+                | AluOp::Sub
+                | AluOp::Mul
+                | AluOp::Div
+                | AluOp::Mod
+                | AluOp::Or
+                | AluOp::And
+                | AluOp::Xor
+                | AluOp::Lsh
+                | AluOp::Rsh
+                | AluOp::Arsh
+                | AluOp::Mov => Feature::Programs,
             },
             Insn::MovSx { .. } => Feature::SignedMoves,
             Insn::Endian { order, .. } => match order {
@@ -41,7 +52,10 @@ impl Feature {
             Insn::Jump { cond, width, .. } => match (width, cond) {
                 (Width::W32, _) => Feature::Jump32,
                 (Width::W64, Cond::Lt | Cond::Le | Cond::SLt | Cond::SLe) => Feature::JumpLess,
-                (Width::W64, _) => Feature::Programs,
+                (
+                    Width::W64,
+                    Cond::Eq | Cond::Ne | Cond::Set | Cond::Gt | Cond::Ge | Cond::SGt | Cond::SGe,
+                ) => Feature::Programs,
             },
             Insn::GotoLong { .. } => Feature::LongJumps,
             Insn::GotoReg { .. } => Feature::IndirectJumps,

@@ -1,0 +1,69 @@
+//! Algebraic facts of the arithmetic operations, one row for each.
+//!
+//! The columns say what an analysis may assume of an operation without knowing which it
+//! is; `tests/ebpf_facts.rs` compares them with [`eval`](super::eval). Registers that an
+//! instruction reads or writes implicitly are columns of the instruction table.
+
+use super::insn::AluOp;
+
+/// The halves of an operand that a 64-bit operation reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Halves {
+    /// None: the result does not depend on the operand.
+    Neither,
+    /// The low half only, for all of the result.
+    Low,
+    /// The low half for the low half of the result, the upper half for the upper half of
+    /// the result only.
+    Each,
+    /// Both halves for either half of the result.
+    Both,
+}
+
+macro_rules! facts {
+    ($($op:ident $commutes:literal $dst:ident $src:ident;)*) => {
+        impl AluOp {
+            /// All operations, in ascending order of discriminant.
+            pub const ALL: [AluOp; [$($commutes,)*].len()] = [$(AluOp::$op,)*];
+
+            /// True if `a op b` and `b op a` are equal.
+            pub const fn is_commutative(self) -> bool {
+                match self {
+                    $(AluOp::$op => $commutes,)*
+                }
+            }
+
+            /// The halves that the 64-bit operation reads of its destination.
+            pub const fn reads_of_dst(self) -> Halves {
+                match self {
+                    $(AluOp::$op => Halves::$dst,)*
+                }
+            }
+
+            /// The halves that the 64-bit operation reads of its source.
+            pub const fn reads_of_src(self) -> Halves {
+                match self {
+                    $(AluOp::$op => Halves::$src,)*
+                }
+            }
+        }
+    };
+}
+
+facts! {
+    // operation, commutative, halves read of the destination and of the source
+    Add  true  Each    Each;
+    Sub  false Each    Each;
+    Mul  true  Each    Each;
+    Div  false Both    Both;
+    SDiv false Both    Both;
+    Mod  false Both    Both;
+    SMod false Both    Both;
+    Or   true  Each    Each;
+    And  true  Each    Each;
+    Xor  true  Each    Each;
+    Lsh  false Each    Low;
+    Rsh  false Both    Low;
+    Arsh false Both    Low;
+    Mov  false Neither Each;
+}

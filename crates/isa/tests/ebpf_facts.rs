@@ -1,0 +1,78 @@
+//! The algebraic facts of arithmetic hold for what `eval` computes.
+
+use beebox_isa::ebpf::facts::Halves;
+use beebox_isa::ebpf::{AluOp, Width, eval};
+
+const VALUES: [u64; 14] = [
+    0,
+    1,
+    2,
+    5,
+    31,
+    63,
+    64,
+    0x8000_0000,
+    0xffff_ffff,
+    0x1_0000_0000,
+    0x1234_5678_9abc_def0,
+    1 << 63,
+    u64::MAX - 4,
+    u64::MAX,
+];
+const LOW: u64 = 0xffff_ffff;
+
+fn compute(op: AluOp, a: u64, b: u64) -> u64 {
+    eval::alu(op, Width::W64, a, b)
+}
+
+#[test]
+fn operations_stand_in_the_order_of_their_discriminants() {
+    for (index, op) in AluOp::ALL.into_iter().enumerate() {
+        assert_eq!(op as usize, index);
+    }
+}
+
+#[test]
+fn exactly_the_commutative_operations_commute() {
+    for op in AluOp::ALL {
+        let mut pairs = VALUES.iter().flat_map(|&a| VALUES.map(|b| (a, b)));
+        let commutes = pairs.all(|(a, b)| compute(op, a, b) == compute(op, b, a));
+        assert_eq!(commutes, op.is_commutative(), "{op:?}");
+    }
+}
+
+/// Which half of the result changes with the low and with the upper half of an operand.
+fn dependencies(compute: impl Fn(u64) -> u64, seen: &mut [[bool; 2]; 2]) {
+    for value in VALUES {
+        for other in VALUES {
+            for (half, mask) in [LOW, !LOW].into_iter().enumerate() {
+                let changed = compute(value) ^ compute(value & !mask | other & mask);
+                seen[half][0] |= changed & LOW != 0;
+                seen[half][1] |= changed & !LOW != 0;
+            }
+        }
+    }
+}
+
+fn check(op: AluOp, halves: Halves, [low, upper]: [[bool; 2]; 2]) {
+    let found = match (low, upper) {
+        ([false, false], [false, false]) => Halves::Neither,
+        (_, [false, false]) => Halves::Low,
+        (_, [false, true]) => Halves::Each,
+        (_, [true, _]) => Halves::Both,
+    };
+    assert_eq!(found, halves, "{op:?}");
+}
+
+#[test]
+fn halves_that_operations_read_are_those_that_matter() {
+    for op in AluOp::ALL {
+        let (mut dst, mut src) = ([[false; 2]; 2], [[false; 2]; 2]);
+        for fixed in VALUES {
+            dependencies(|a| compute(op, a, fixed), &mut dst);
+            dependencies(|b| compute(op, fixed, b), &mut src);
+        }
+        check(op, op.reads_of_dst(), dst);
+        check(op, op.reads_of_src(), src);
+    }
+}
