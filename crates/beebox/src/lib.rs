@@ -6,7 +6,9 @@
 //! | filter captures | [`captures`] |
 //! | read and write filters as text | [`text`] |
 //! | run a seccomp filter, or ask what it does | [`seccomp`] |
-//! | open, inspect and link objects (`.bpf.o`) | [`object`] |
+//! | open, inspect and link objects (`.bpf.o`) | [`object`], [`program`], [`btf`] |
+//! | verify programs | [`verify`] |
+//! | describe the kernel that answers are for | [`kernel`] |
 //! | run eBPF instructions that nothing verified | [`raw`] |
 //!
 //! Every type in a signature of this crate is exported from it, and every error
@@ -76,19 +78,20 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod btf;
 pub mod captures;
 mod engine;
 mod error;
 mod expression;
 mod filter;
+pub mod kernel;
+pub mod object;
+pub mod program;
 pub mod raw;
 pub mod seccomp;
 pub mod text;
 pub mod verify;
 
-pub use ::object;
-pub use ::program;
-pub use ::verifier;
 pub use classic::run::{Next, Step};
 pub use classic::{Checked, JumpLimitExceeded, Refusal, Rule, Rules, Semantics, Stage};
 pub use engine::{Engine, UnknownEngine};
@@ -98,7 +101,5 @@ pub use filter::{Filter, FilterBuilder, Runner};
 pub use isa::classic::{Insn as ClassicInsn, SockFilter};
 pub use jit::memory::{Options as PoolOptions, Pool, Writing};
 pub use jit::perf;
+pub use kernel::Kernel;
 pub use packet::{Device, Metadata, Packet, VlanTag};
-pub use spec::Kernel;
-pub use spec::kernel;
-pub use sys::kernel::running as running_kernel;

@@ -15,6 +15,11 @@ use spec::Kernel;
 use spec::maps::MapKind;
 use spec::programs::{LoadFlags, ProgramType};
 
+pub use spec::registry::Registry;
+pub use verifier::{
+    Options, Refusal, RefusalKind, Statistics, Stress, Verdict, Verification, verify,
+};
+
 /// How programs are loaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LoadRules {

@@ -8,8 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use beebox::kernel::{KernelConfig, KernelField, KernelVersion, Module, Source, SymbolTable};
-use beebox::{Kernel, running_kernel};
+use beebox::Kernel;
+use beebox::kernel::{self, KernelConfig, KernelField, KernelVersion, Module, Source, SymbolTable};
 use btf::Btf;
 
 use crate::answer::Failure;
@@ -132,7 +132,7 @@ fn file(path: &Path) -> Source {
 /// The running kernel, with the helpers and contexts of the built-in one: those of its
 /// own series are known to be the same.
 fn running() -> Result<Kernel, Failure> {
-    let kernel = running_kernel().map_err(|error| {
+    let kernel = kernel::running().map_err(|error| {
         Failure::new(error).within("the running kernel").hint(
             "it needs BTF in /sys/kernel/btf/vmlinux (CONFIG_DEBUG_INFO_BTF); \
              --kernel 6.18 is built in",

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use beebox::object::linker::Linker;
+use beebox::object::Linker;
 use beebox::object::{Blame, Error};
 
 use crate::answer::{Answer, Failure};

@@ -9,7 +9,7 @@ mod table;
 use std::path::PathBuf;
 
 use ::spec::programs::LoadFlags;
-use beebox::verifier::Options;
+use beebox::verify::Options;
 
 use crate::answer::{Answer, Failure};
 use crate::kernel_input::KernelArgs;

@@ -4,8 +4,8 @@ use std::fmt::Write;
 use std::rc::Rc;
 
 use beebox::Kernel;
-use beebox::object::overview::{ProgramTrial, TrialOutcome};
 use beebox::object::{Error, Object, Reference, Referent, reference_at};
+use beebox::object::{ProgramTrial, TrialOutcome};
 use beebox::program::{LineInfo, MapId, ProgramId, Subprog};
 use btf::core::Path;
 use btf::ext::{CoreKind, CoreQuestion};

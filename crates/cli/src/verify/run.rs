@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use beebox::object::Object;
-use beebox::verifier::{self, Options, Verification};
+use beebox::verify::{self, Options, Verification};
 use beebox::verify::{LoadRules, Loaded, load_each};
 use beebox::{Kernel, program};
 use program::Program;
@@ -160,7 +160,7 @@ fn verify_program(
     registry: &Registry,
     options: &Options,
 ) -> Result<Verification, String> {
-    let verify = || verifier::verify(program, kernel, registry, options);
+    let verify = || verify::verify(program, kernel, registry, options);
     catch_unwind(AssertUnwindSafe(verify)).map_err(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| text.to_string()));
@@ -181,10 +181,10 @@ fn fill(row: &mut Row, done: Verification) {
     row.stack = depths.join("+");
     row.log = done.log;
     (row.verdict, row.reason) = match done.verdict {
-        verifier::Verdict::Accepted => (Verdict::Success, String::new()),
-        verifier::Verdict::Refused(refusal) => (Verdict::Failure, refusal.message),
-        verifier::Verdict::Unsupported(what) => (Verdict::Unsupported, what),
-        verifier::Verdict::Bug(what) => (Verdict::Unsupported, format!("bug: {what}")),
+        verify::Verdict::Accepted => (Verdict::Success, String::new()),
+        verify::Verdict::Refused(refusal) => (Verdict::Failure, refusal.message),
+        verify::Verdict::Unsupported(what) => (Verdict::Unsupported, what),
+        verify::Verdict::Bug(what) => (Verdict::Unsupported, format!("bug: {what}")),
     };
 }
 

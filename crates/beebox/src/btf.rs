@@ -1,0 +1,8 @@
+//! BTF: the types of programs and kernels.
+
+pub use ::btf::{
+    Array, Btf, BtfExt, Builder, CDump, COptions, Composite, Datasec, DeclTag, DedupError,
+    Deduplicated, DumpError, Encoding, Enum, Forward, Func, Int, Kind, Linkage, Member, Name,
+    Param, ParseError, Placed, Proto, Shape, StrOffset, Type, TypeId, Value, Var, dedup,
+    dedup_types, dump_c, dump_raw, dump_raw_type,
+};

@@ -1,0 +1,32 @@
+//! BPF objects (`.bpf.o`): open, inspect, change, link.
+//!
+//! [`Object::open`] reads a file, [`Object::overview`] lists what it contains and needs,
+//! and [`Object::link`] makes the programs and maps that libbpf would load for a
+//! [`Kernel`](crate::Kernel). A [`Linker`] makes one object of several.
+
+pub use ::object::externs::{
+    ConfigKind, ConfigValue, Extern, ExternFault, ExternKind, Externs, ResolvedExterns,
+};
+pub use ::object::linker::{LinkFault, Linker, MapAttribute, Mismatch, SectionMismatch};
+pub use ::object::maps::{
+    Amount, Bindings, Contents, Data, DataKind, Global, InitialEntry, LinkedMap, Map, MapFault,
+    Maps, StructOps, StructOpsFault,
+};
+pub use ::object::overview::{
+    Need, Overview, ProgramOverview, ProgramTrial, Site, Thing, Trial, TrialOutcome, oldest,
+};
+pub use ::object::programs::{CodeFault, Codes};
+pub use ::object::sections::{Role, SectionFault, Sections};
+pub use ::object::{
+    AttachFault, Blame, Code, ContainerFault, ContainerKind, DatasecFault, Embedded, Error, Linked,
+    LinkedProgram, Object, OpenOptions, Place, Problem, ProgramFault, ProgramId, Reference,
+    Referent, RelocationFault, SourceLine, TypesFault, UnloadableProgram, objects_in, reference_at,
+};
+
+/// Tables of an ELF file.
+pub mod elf {
+    pub use ::object::elf::{
+        Binding, Elf, ElfFault, Relocation, Section, SectionId, SectionKind, Symbol, SymbolId,
+        SymbolKind, SymbolPlace,
+    };
+}

@@ -1,0 +1,11 @@
+//! Programs as bpf(2) takes them, with their maps, types and attach targets.
+
+pub use ::program::{
+    AttachTarget, Entry, ExternId, ExternResolution, ExternSymbol, ExternSymbolKind, FuncInfo,
+    Image, InitialContents, InvalidProgram, KernelType, LineInfo, MAX_INSNS, MapDef, MapId,
+    MapParams, PAGE_SIZE, Program, ProgramBuilder, ProgramId, ProgramRef, Subprog,
+};
+pub use isa::ebpf::{Insn, RawInsn};
+pub use spec::maps::MapKind;
+pub use spec::programs::{AttachType, LoadFlags, ProgramType};
+pub use spec::since::{Feature, Release, Since};
