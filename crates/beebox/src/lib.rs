@@ -44,8 +44,7 @@
 //!     assert_eq!(filter.decide(&openat), Action::Errno(1));
 //!
 //!     // All calls with all arguments at once.
-//!     let mut analysis = filter.analyze().map_err(|_| "too complex")?;
-//!     let table = analysis.table(Arch::X86_64).map_err(|_| "too complex")?;
+//!     let table = filter.analyze()?.table(Arch::X86_64)?;
 //!     for group in &table.groups {
 //!         for case in &group.cases {
 //!             println!("{} calls: {} when {}", group.calls.len(), case.action, case.when);
