@@ -102,6 +102,7 @@ fn enter(walk: &mut Walk<'_>, subprog: u32) -> Result<Outcome> {
     frame.regs[1..6].copy_from_slice(&walk.frame().regs[1..6]);
     clear_caller_saved(walk)?;
     walk.state.push_frame(frame);
+    walk.sink.mark_all_scratched();
     walk.live.reset_callchain();
     let start = walk.facts.subprogs[subprog as usize].start;
     if walk.sink.walks() {

@@ -221,6 +221,7 @@ pub(super) fn is_reg_exact(old: &RegState, cur: &RegState, ids: &mut IdMap) -> b
     old.kind == cur.kind
         && old.flags == cur.flags
         && old.off == cur.off
+        && old.residue == cur.residue
         && old.num == cur.num
         && ids.check(old.id, cur.id)
         && ids.check(old.ref_obj_id, cur.ref_obj_id)
@@ -311,7 +312,8 @@ pub(super) fn may_be_looping(old: &State, cur: &State) -> bool {
                 old.kind == cur.kind
                     && old.flags == cur.flags
                     && old.off == cur.off
-                    && old.id == cur.id
+                    && old.residue == cur.residue
+                && old.id == cur.id
                     && old.ref_obj_id == cur.ref_obj_id
                     && old.num == cur.num
             })

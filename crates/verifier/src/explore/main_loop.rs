@@ -19,6 +19,7 @@ pub fn check_function(walk: &mut Walk<'_>, subprog: u32) -> Result<()> {
     );
     walk.insn_idx = start;
     walk.sink.forget_line_info();
+    walk.sink.mark_all_scratched();
     crate::call::set_up_entry_args(walk, subprog)?;
     explore(walk)?;
     if !walk.sink.is_full() {

@@ -44,6 +44,12 @@ pub(crate) fn is_trusted(reg: &RegState) -> bool {
     reg.flags.has_any(MODIFIERS) && !has_others
 }
 
+/// Changes the kind alone, as the kernel writes the type and leaves the union.
+fn change_kind(reg: &mut RegState, kind: RegKind) {
+    reg.residue = reg.kind.residue();
+    reg.kind = kind;
+}
+
 /// The pointer is not null: it becomes what it points to (`mark_ptr_not_null_reg`).
 pub(crate) fn mark_not_null(env: &Env<'_>, reg: &mut RegState) {
     if let RegKind::MapValue { map, uid } = reg.kind {
@@ -55,8 +61,8 @@ pub(crate) fn mark_not_null(env: &Env<'_>, reg: &mut RegState) {
             reg.kind = RegKind::MapPtr { map: inner, uid };
         } else {
             match info.kind() {
-                Some(MapKind::Xskmap) => reg.kind = RegKind::XdpSock,
-                Some(MapKind::Sockmap | MapKind::Sockhash) => reg.kind = RegKind::Socket,
+                Some(MapKind::Xskmap) => change_kind(reg, RegKind::XdpSock),
+                Some(MapKind::Sockmap | MapKind::Sockhash) => change_kind(reg, RegKind::Socket),
                 _ => {}
             }
         }
@@ -87,7 +93,7 @@ pub fn mark_ptr_or_null_regs(env: &Env<'_>, state: &mut State, reg: Reg, is_null
     };
     state.for_each_reg_mut(is_wanted, |reg| {
         if is_null {
-            reg.kind = RegKind::Scalar;
+            change_kind(reg, RegKind::Scalar);
             reg.flags = TypeFlags::NONE;
             (reg.id, reg.ref_obj_id) = (0, 0);
             return;

@@ -172,6 +172,18 @@ impl RegKind {
         }
     }
 
+    /// A number that tells payloads of this kind apart; 0 for kinds without payload.
+    pub const fn residue(self) -> u32 {
+        match self {
+            RegKind::MapPtr { map, .. }
+            | RegKind::MapValue { map, .. }
+            | RegKind::MapKey { map, .. } => 1 + map.0,
+            RegKind::BtfId { ty } => 1 << 30 | ty.id,
+            RegKind::Mem { size, .. } => 1 << 31 | size,
+            _ => 0,
+        }
+    }
+
     /// True for packet and packet-meta pointers.
     pub const fn is_packet(self) -> bool {
         matches!(self, RegKind::Packet { .. } | RegKind::PacketMeta { .. })
@@ -201,6 +213,9 @@ pub struct RegState {
     pub id: u32,
     /// Identity of the acquired reference that the pointer belongs to; 0: none.
     pub ref_obj_id: u32,
+    /// What the kernel's union still holds of the kind that the register had before a
+    /// comparison with null; 0: nothing. Exact comparisons of states see it.
+    pub residue: u32,
     /// Value of a scalar; variable part of a pointer's offset.
     pub num: Scalar,
 }
@@ -213,6 +228,7 @@ impl RegState {
         off: 0,
         id: 0,
         ref_obj_id: 0,
+        residue: 0,
         num: Scalar::UNKNOWN,
     };
 
