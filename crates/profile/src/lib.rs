@@ -52,6 +52,7 @@ pub fn linux_6_18() -> Kernel {
         .with_config(KernelConfig::new(config), SOURCE)
         .with_features(Features::LINUX_6_18, SOURCE)
         .with_page_size(4096, SOURCE)
+        .with_cpus(2, SOURCE)
         .with_registry(Box::new(move || linux_6_18_registry(&of_registry)), SOURCE)
 }
 

@@ -2,7 +2,6 @@
 
 use std::time::Instant;
 
-use btf::{Kind, Shape, Type};
 use isa::ebpf::Insn;
 use program::Program;
 use spec::Kernel;
@@ -105,34 +104,15 @@ pub fn verify(
 
 /// The passes before the walk.
 fn compute_facts(env: &Env<'_>, sink: &mut Sink) -> Result<Facts> {
-    check_exception_callback(env)?;
+    if !env.bpf_capable || !env.allow_ptr_leaks {
+        return Err(Stop::unsupported("verification without privilege"));
+    }
     let mut facts = facts::find_subprogs(env, sink)?;
     resolve::resolve_insns(env, sink)?;
     facts::check_cfg(env, sink, &mut facts)?;
     attach::check_attach_target(env, sink)?;
     facts::finish(env, sink, &mut facts);
     Ok(facts)
-}
-
-/// Programs with an exception callback are not judged yet.
-fn check_exception_callback(env: &Env<'_>) -> Result<()> {
-    let (Some(btf), Some(main)) = (env.program.btf(), env.program.func_info().first()) else {
-        return Ok(());
-    };
-    if env.program.func_info().len() < 2 {
-        return Ok(());
-    }
-    let is_callback = |ty: Type<'_>| match ty.shape() {
-        Shape::DeclTag(tag) if tag.target == main.type_id && tag.component == -1 => ty
-            .name()
-            .to_string_lossy()
-            .starts_with("exception_callback:"),
-        _ => false,
-    };
-    if btf.of_kind(Kind::DeclTag).any(is_callback) {
-        return Err(Stop::unsupported("exception callback"));
-    }
-    Ok(())
 }
 
 /// The walk over the main program and over called global functions, and the checks

@@ -313,7 +313,7 @@ pub(super) fn may_be_looping(old: &State, cur: &State) -> bool {
                     && old.flags == cur.flags
                     && old.off == cur.off
                     && old.residue == cur.residue
-                && old.id == cur.id
+                    && old.id == cur.id
                     && old.ref_obj_id == cur.ref_obj_id
                     && old.num == cur.num
             })
