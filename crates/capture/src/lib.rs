@@ -26,6 +26,7 @@
 //! (`MADV_POPULATE_READ`) gained nothing over faults.
 #![forbid(unsafe_code)]
 
+mod compress;
 mod decompress;
 mod fault;
 mod framing;
@@ -39,6 +40,7 @@ mod split;
 mod window;
 mod writer;
 
+pub use compress::Compressor;
 pub use decompress::{Compression, decompress};
 pub use fault::{Error, Fault, Problem};
 pub use framing::{Format, Framing};

@@ -12,7 +12,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use beebox::captures::{self, Options, Output, Stop, Tally};
+use beebox::captures::{self, Options, Stop, Tally};
 use beebox::{Engine, FilterError, JumpLimitExceeded, Semantics};
 
 use crate::answer::{Answer, Failure};
@@ -53,7 +53,8 @@ pub(crate) struct Args {
     #[arg(short = 'F', long, value_name = "FILE")]
     filter: Option<PathBuf>,
 
-    /// Write the packets that match to OUT; `-` is standard output
+    /// Write the packets that match to OUT, compressed if its name ends in .gz or
+    /// .zst; `-` is standard output
     #[arg(
         short,
         long,
@@ -210,7 +211,11 @@ fn filter_all(inputs: Vec<NamedInput>, programs: &Chosen, args: &Args) -> Result
         }
     }
     progress.clear();
-    let written = output.map_or(Ok(()), |output: Output<'_>| output.file.flush());
+    if let Some(warning) = programs.link_type_warning() {
+        eprintln!("beebox: warning: {warning}");
+    }
+    drop(output);
+    let written = target.map_or(Ok(()), output::Target::finish);
     let written = written.map_err(|error| output::failure(args.output.as_deref(), &error));
     let summary = Summary {
         tally: total,

@@ -104,3 +104,13 @@ fn what_is_no_btf_is_said_so() {
     let error = failure(&["show", "shapes.bpf.o", "99"]);
     assert!(error.contains("no type 99: the last is 38"), "{error}");
 }
+
+#[test]
+fn an_unknown_type_is_no_answer() {
+    let words = ["diff", "shapes.bpf.o", "shapes.bpf.o", "--type", "pear"];
+    let stderr = failure(&words);
+    assert!(stderr.contains("\"pear\""), "{stderr}");
+    assert!(stderr.contains("--type pair"), "{stderr}");
+    let known = ["diff", "shapes.bpf.o", "shapes.bpf.o", "--type", "pair"];
+    assert!(text(&known).starts_with("0 types changed"));
+}

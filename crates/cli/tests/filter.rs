@@ -503,3 +503,76 @@ fn what_is_kept_of_a_live_capture_does_not_wait() {
     drop(stdin);
     assert!(child.wait().unwrap().success());
 }
+
+#[test]
+fn the_suffix_of_the_output_decides_its_compression() {
+    let desk = Desk::new();
+    let (_, expected, _) = desk.run(&["-F", "tcp.ddd", "day.pcap", "-w", "-"]);
+    let magics: [(&str, &[u8]); 2] = [
+        ("out.pcap.gz", &[0x1f, 0x8b]),
+        ("out.pcap.zst", &[0x28, 0xb5, 0x2f, 0xfd]),
+    ];
+    for (name, magic) in magics {
+        let (code, _, stderr) = desk.run(&["-F", "tcp.ddd", "day.pcap", "-w", name]);
+        assert_eq!(code, 0, "{stderr}");
+        assert!(desk.get(name).starts_with(magic), "{name}");
+        // Read again, all of it matches.
+        let (_, again, _) = desk.run(&["-F", "tcp.ddd", name, "-w", "-"]);
+        assert!(again == expected, "{name}");
+    }
+}
+
+/// A capture of the generator with this link type.
+fn capture_of(link: Link) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    captures::write(Mix::Small, link, 20_000, 1, &mut bytes).unwrap();
+    bytes
+}
+
+#[test]
+fn a_compiled_filter_on_another_link_type_is_warned_about() {
+    let desk = Desk::new();
+    desk.put("raw.pcap", &capture_of(Link::Raw));
+    desk.put("ethernet.pcap", &capture_of(Link::Ethernet));
+    let warnings = |words: &[&str]| {
+        let (_, _, stderr) = desk.run(&[&["-F", "tcp.ddd", "--count"], words].concat());
+        let warnings = stderr.lines().filter(|line| line.contains("warning"));
+        warnings.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(warnings(&["ethernet.pcap"]), [""; 0]);
+    let other = warnings(&["raw.pcap"]);
+    assert_eq!(
+        other,
+        [
+            "beebox: warning: the compiled filter was probably compiled for EN10MB, but the \
+             packets are RAW"
+        ]
+    );
+    let several = warnings(&["ethernet.pcap", "raw.pcap"]);
+    assert_eq!(
+        several,
+        [
+            "beebox: warning: the compiled filter ran on packets of several link types, but its \
+             offsets fit one: EN10MB, RAW"
+        ]
+    );
+}
+
+#[test]
+fn why_names_the_number_in_the_file() {
+    let desk = Desk::new();
+    let number = (PACKETS + 3).to_string();
+    let words = ["-F", "tcp.ddd", "day.pcap", "day.pcap", "--why", &number];
+    let (_, stdout, _) = desk.run(&words);
+    let stdout = String::from_utf8(stdout).unwrap();
+    let first = stdout.lines().next().unwrap();
+    let expected = format!("day.pcap: packet 3 ({number} of all captures): ");
+    assert!(first.starts_with(&expected), "{first}");
+    // The packet is the third of the file.
+    let (_, third, _) = desk.run(&["-F", "tcp.ddd", "day.pcap", "--why", "3"]);
+    let third = String::from_utf8(third).unwrap();
+    assert_eq!(
+        third.lines().skip(1).collect::<Vec<_>>(),
+        stdout.lines().skip(1).collect::<Vec<_>>()
+    );
+}

@@ -24,8 +24,9 @@ use std::io::{self, Write};
 use capture::Encoder;
 
 pub use capture::{
-    Block, ByteOrder, Common, Compression, Error as CaptureError, Event, Fault, Format, Interface,
-    Layout, LinkType, PcapHeader, Problem, Record, Resolution, Shape, Timestamp, describe,
+    Block, ByteOrder, Common, Compression, Compressor, Error as CaptureError, Event, Fault, Format,
+    Interface, Layout, LinkType, PcapHeader, Problem, Record, Resolution, Shape, Timestamp,
+    describe,
 };
 
 pub use input::Input;

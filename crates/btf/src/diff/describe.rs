@@ -16,8 +16,51 @@ pub fn describe(btf: &Btf<'_>, id: TypeId) -> String {
     let depth = Depth {
         types: MAX_NESTING,
         protos: MAX_PROTOS,
+        is_canonical: false,
     };
     around(btf, id, String::new(), depth)
+}
+
+/// The type in a few words that are the same for every compiler's spelling of it.
+pub(super) fn describe_canonical(btf: &Btf<'_>, id: TypeId) -> String {
+    let depth = Depth {
+        types: MAX_NESTING,
+        protos: MAX_PROTOS,
+        is_canonical: true,
+    };
+    around(btf, id, String::new(), depth)
+}
+
+/// The shortest spelling of a basic type: `unsigned long` for `long unsigned int`.
+/// Other names stay as they are.
+fn canonical_name(name: &str) -> String {
+    let (mut longs, mut is_signed, mut is_unsigned) = (0, false, false);
+    let mut base = None;
+    for word in name.split_whitespace() {
+        match word {
+            "long" => longs += 1,
+            "signed" => is_signed = true,
+            "unsigned" => is_unsigned = true,
+            "int" => base = base.or(Some("int")),
+            "short" => base = Some("short"),
+            "char" => base = Some("char"),
+            "__int128" => base = Some("__int128"),
+            "bool" | "_Bool" => base = Some("_Bool"),
+            _ => return name.to_owned(),
+        }
+    }
+    let base = match (longs, base) {
+        (0, base) => base.unwrap_or("int"),
+        (1, None | Some("int")) => "long",
+        (2, None | Some("int")) => "long long",
+        _ => return name.to_owned(),
+    };
+    match (is_unsigned, is_signed) {
+        (true, _) => format!("unsigned {base}"),
+        // Plain char is a type of its own.
+        (false, true) if base == "char" => "signed char".to_owned(),
+        _ => base.to_owned(),
+    }
 }
 
 /// How much deeper it may go.
@@ -25,6 +68,8 @@ pub fn describe(btf: &Btf<'_>, id: TypeId) -> String {
 struct Depth {
     types: usize,
     protos: usize,
+    /// Spell basic types and repeated qualifiers in one way.
+    is_canonical: bool,
 }
 
 /// `inner` declared as this type.
@@ -53,11 +98,20 @@ fn around(btf: &Btf<'_>, id: TypeId, inner: String, depth: Depth) -> String {
         match (is_pointer, inner.is_empty()) {
             (true, true) => around(btf, to, word.to_owned(), depth),
             (true, false) => around(btf, to, format!("{word} {inner}"), depth),
-            (false, _) => format!("{word} {}", around(btf, to, inner.clone(), depth)),
+            (false, _) => {
+                let text = around(btf, to, inner.clone(), depth);
+                // An array and its element may both have the qualifier.
+                let repeats = text.split(' ').next() == Some(word);
+                match depth.is_canonical && repeats {
+                    true => text,
+                    false => format!("{word} {text}"),
+                }
+            }
         }
     };
     match ty.shape() {
         Shape::Void => base("void".to_owned()),
+        Shape::Int(_) if depth.is_canonical => base(canonical_name(&name.to_string())),
         Shape::Int(_) | Shape::Float(_) | Shape::Typedef(_) => base(name.to_string()),
         Shape::Struct(_) | Shape::Fwd(Forward::Struct) => tagged("struct"),
         Shape::Union(_) | Shape::Fwd(Forward::Union) => tagged("union"),
@@ -103,4 +157,31 @@ fn params(btf: &Btf<'_>, proto: Proto<'_>, depth: Depth) -> String {
         texts.push("...".to_owned());
     }
     texts.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::canonical_name;
+
+    #[test]
+    fn basic_types_have_one_spelling() {
+        for (spelling, canonical) in [
+            ("long unsigned int", "unsigned long"),
+            ("unsigned long", "unsigned long"),
+            ("long long unsigned int", "unsigned long long"),
+            ("unsigned int", "unsigned int"),
+            ("long int", "long"),
+            ("short int", "short"),
+            ("short unsigned int", "unsigned short"),
+            ("unsigned char", "unsigned char"),
+            ("signed char", "signed char"),
+            ("char", "char"),
+            ("_Bool", "_Bool"),
+            ("bool", "_Bool"),
+            ("__int128 unsigned", "unsigned __int128"),
+            ("__ARRAY_SIZE_TYPE__", "__ARRAY_SIZE_TYPE__"),
+        ] {
+            assert_eq!(canonical_name(spelling), canonical);
+        }
+    }
 }

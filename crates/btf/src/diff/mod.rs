@@ -3,7 +3,9 @@
 //!
 //! Types are matched by kind and name; where a name stands for several types they
 //! are matched in their order. Members of anonymous structures count as members
-//! of the structure around them, as C and CO-RE see them.
+//! of the structure around them, as C and CO-RE see them. Types are compared as C
+//! defines them, not as a compiler spells them: `long unsigned int` of gcc is
+//! `unsigned long` of clang.
 
 mod describe;
 
@@ -11,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use crate::{Btf, Kind, Shape, Type, TypeId};
 pub use describe::describe;
+use describe::describe_canonical;
 
 /// The deepest nesting of anonymous structures that is followed.
 const MAX_NESTING: usize = 64;
@@ -178,8 +181,8 @@ fn changes(old: Type<'_>, new: Type<'_>) -> Vec<Change> {
     } else if let (Shape::Enum(_), Shape::Enum(_)) = (old.shape(), new.shape()) {
         value_changes(&values(old), &values(new), &mut changes);
     } else if let (Some(before), Some(after)) = (old.referred(), new.referred()) {
-        let before = describe(old.btf(), before);
-        let after = describe(new.btf(), after);
+        let before = describe_canonical(old.btf(), before);
+        let after = describe_canonical(new.btf(), after);
         if before != after {
             changes.push(Change::Target {
                 old: before,
@@ -221,7 +224,7 @@ fn collect_members(
             bit_offset,
             bits: member.bits,
             size: btf.size_of(member.ty),
-            ty: describe(btf, member.ty),
+            ty: describe_canonical(btf, member.ty),
         };
         found.push((btf.string(member.name).to_string(), place));
     }

@@ -47,6 +47,9 @@ pub(crate) struct Args {
 
 pub(super) fn run(args: Args) -> Result<Answer, Failure> {
     let (old, new) = (Types::read(&args.old)?, Types::read(&args.new)?);
+    for name in &args.names {
+        check_known(name, &old, &new, &args)?;
+    }
     let mut changed = diff(&old.btf, &new.btf);
     if !args.names.is_empty() {
         changed.retain(|changed| args.names.contains(&changed.name));
@@ -77,6 +80,36 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
     };
     write_output(&text, None)?;
     Ok(answer)
+}
+
+/// Refuses the name of a type that is in neither set.
+fn check_known(name: &str, old: &Types, new: &Types, args: &Args) -> Result<(), Failure> {
+    let compared = [
+        Kind::Struct,
+        Kind::Union,
+        Kind::Enum,
+        Kind::Enum64,
+        Kind::Typedef,
+        Kind::Func,
+    ];
+    let types = || old.btf.types().chain(new.btf.types());
+    let mut named = types().filter(|ty| compared.contains(&ty.kind()));
+    if named.any(|ty| ty.name().as_bytes() == name.as_bytes()) {
+        return Ok(());
+    }
+    let failure = Failure::new(format_args!(
+        "neither {} nor {} has a structure, union, enumeration, typedef or function {name:?}",
+        args.old.display(),
+        args.new.display()
+    ));
+    let names = types().filter(|ty| compared.contains(&ty.kind()));
+    let names = names.map(|ty| ty.name().to_string());
+    let similarity = |other: &String| strsim::jaro(name, other);
+    let nearest = names.max_by(|a, b| similarity(a).total_cmp(&similarity(b)));
+    Err(match nearest.filter(|nearest| similarity(nearest) > 0.8) {
+        Some(nearest) => failure.hint(format_args!("--type {nearest}")),
+        None => failure,
+    })
 }
 
 fn word(kind: Kind) -> &'static str {

@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use beebox::captures::{Output, Shape};
+use beebox::captures::{Compression, Compressor, Output, Shape};
 
 use super::inputs::NamedInput;
 use super::stopwatch::{Stopwatch, Timed};
@@ -15,11 +15,12 @@ use crate::answer::Failure;
 /// An output that is open.
 pub(super) struct Target {
     shape: Shape,
-    file: BufWriter<Timed<File>>,
+    file: Compressor<BufWriter<Timed<File>>>,
 }
 
 impl Target {
-    /// Creates the output for the packets of these captures.
+    /// Creates the output for the packets of these captures, compressed if the name
+    /// ends in `.gz` or `.zst`.
     pub(super) fn create(
         path: &Path,
         inputs: &[NamedInput],
@@ -42,8 +43,16 @@ impl Target {
         let file = file.map_err(|error| failure(Some(path), &error))?;
         Ok(Target {
             shape: Shape::holding(&formats),
-            file: BufWriter::with_capacity(64 << 10, Timed::new(file, stopwatch)),
+            file: Compressor::new(
+                BufWriter::with_capacity(64 << 10, Timed::new(file, stopwatch)),
+                Compression::of_name(path),
+            ),
         })
+    }
+
+    /// Writes what remains.
+    pub(super) fn finish(self) -> io::Result<()> {
+        self.file.finish()
     }
 
     /// What the library writes to.

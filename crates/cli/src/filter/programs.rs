@@ -1,12 +1,13 @@
 //! The filter of `beebox filter`: one compiled filter for all packets, or an
 //! expression that becomes a filter for each link type.
 
+use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use beebox::captures::{Interface, Programs};
+use beebox::captures::{Interface, LinkType, Programs};
 use beebox::{Engine, Expression, Filter, FilterError, Semantics, SockFilter};
-use isa::classic::{AD_OFFSET, Extension, Insn};
+use isa::classic::{AD_OFFSET, Cond, Extension, Insn, Operand, Size};
 
 use super::inputs::{self, NamedInput};
 use super::profile::Profile;
@@ -15,8 +16,8 @@ use crate::program_input::{filter_failure, read_program};
 
 /// The filter.
 pub(super) enum Chosen {
-    /// A compiled filter.
-    Compiled(Filter),
+    /// A compiled filter, and the link types of the interfaces that it ran on.
+    Compiled(Filter, Mutex<BTreeMap<u32, LinkType>>),
     /// An expression, compiled for each link type.
     Expression(Expression),
 }
@@ -47,7 +48,7 @@ impl Chosen {
                     .build(&program)
                     .map_err(|error| filter_failure(&error).within(path.display()))?;
                 name_code(&filter, &profile, &path.display().to_string());
-                Ok(Chosen::Compiled(filter))
+                Ok(Chosen::Compiled(filter, Mutex::default()))
             }
             None => {
                 let compiled = settings.expression(expression);
@@ -61,7 +62,7 @@ impl Chosen {
 
     /// What the user should know before the filter runs.
     pub(super) fn warning(&self) -> Option<String> {
-        let Chosen::Compiled(filter) = self else {
+        let Chosen::Compiled(filter, _) = self else {
             return None;
         };
         if filter.semantics() == Semantics::Kernel {
@@ -78,9 +79,38 @@ impl Chosen {
         })
     }
 
+    /// What the user should know after the filter ran: a compiled filter fits one link
+    /// type, because the offsets of its loads do.
+    pub(super) fn link_type_warning(&self) -> Option<String> {
+        let Chosen::Compiled(filter, seen) = self else {
+            return None;
+        };
+        let seen: Vec<LinkType> = seen.lock().ok()?.values().copied().collect();
+        let name = |link_type: &LinkType| match link_type.name() {
+            Some(name) => name.to_owned(),
+            None => format!("link type {}", link_type.0),
+        };
+        let names: Vec<String> = seen.iter().map(name).collect();
+        let names = names.join(", ");
+        if seen.len() > 1 {
+            return Some(format!(
+                "the compiled filter ran on packets of several link types, but its offsets \
+                 fit one: {names}"
+            ));
+        }
+        let compiled_for = compiled_for(filter.checked().program())?;
+        let [only] = seen[..] else { return None };
+        (only != compiled_for).then(|| {
+            format!(
+                "the compiled filter was probably compiled for {}, but the packets are {names}",
+                name(&compiled_for)
+            )
+        })
+    }
+
     /// True when two runs on one packet may differ.
     pub(super) fn draws_random_numbers(&self) -> bool {
-        let Chosen::Compiled(filter) = self else {
+        let Chosen::Compiled(filter, _) = self else {
             return false;
         };
         let mut program = filter.checked().program().iter();
@@ -122,9 +152,47 @@ impl Programs for Chosen {
 
     fn for_interface(&self, interface: &Interface) -> Result<&Filter, FilterError> {
         match self {
-            Chosen::Compiled(filter) => Ok(filter),
+            Chosen::Compiled(filter, seen) => {
+                let link_type = interface.link_type;
+                if let Ok(mut seen) = seen.lock() {
+                    seen.insert(link_type.0, link_type);
+                }
+                Ok(filter)
+            }
             Chosen::Expression(expression) => expression.for_interface(interface),
         }
+    }
+}
+
+/// The link type that a filter was probably compiled for: the one whose header has the
+/// EtherType where the filter compares one first.
+fn compiled_for(program: &[SockFilter]) -> Option<LinkType> {
+    const ETHERTYPES: [u32; 4] = [0x0800, 0x0806, 0x8100, 0x86dd];
+    let (
+        Insn::LoadAbs {
+            size: Size::H,
+            k: offset,
+        },
+        Insn::Jump {
+            cond: Cond::Eq,
+            src: Operand::K(value),
+            ..
+        },
+    ) = (
+        Insn::decode(*program.first()?),
+        Insn::decode(*program.get(1)?),
+    )
+    else {
+        return None;
+    };
+    if !ETHERTYPES.contains(&value) {
+        return None;
+    }
+    match offset {
+        0 => Some(LinkType::LINUX_SLL2),
+        12 => Some(LinkType::ETHERNET),
+        14 => Some(LinkType::LINUX_SLL),
+        _ => None,
     }
 }
 

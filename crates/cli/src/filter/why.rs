@@ -23,6 +23,7 @@ pub(super) fn explain(
 ) -> Result<Answer, Failure> {
     let mut seen = 0;
     for mut named in inputs::open_all(paths)? {
+        let before = seen;
         loop {
             let event = named.input.next_event();
             let event = event.map_err(|error| inputs::unreadable(&named.name, &error))?;
@@ -34,13 +35,18 @@ pub(super) fn explain(
                     if seen < number {
                         continue;
                     }
-                    let place = format!("{}: packet {number}", named.name);
+                    // Other tools number the packets of each file from 1.
+                    let in_file = number - before;
+                    let mut place = format!("{}: packet {in_file}", named.name);
+                    if before > 0 {
+                        let _ = write!(place, " ({number} of all captures)");
+                    }
                     let filter = programs
                         .for_interface(record.interface())
                         .map_err(|refusal| programs.refused(&refusal, &place))?;
                     let path = Path::of(filter, &record);
                     let text = if as_json {
-                        json(&path.record(number, &record))
+                        json(&path.record(&named.name, in_file, &record))
                     } else {
                         path.text(&place, &record).into_bytes()
                     };
@@ -120,7 +126,7 @@ impl Path {
         text
     }
 
-    fn record(&self, number: u64, record: &Record<'_>) -> PathRecord {
+    fn record(&self, file: &str, number: u64, record: &Record<'_>) -> PathRecord {
         let steps = self.steps.iter().map(|&(insn, step)| StepRecord {
             at: step.at,
             insn: dump_line(step.at, insn)
@@ -136,6 +142,7 @@ impl Path {
             },
         });
         PathRecord {
+            file: file.to_owned(),
             packet: number,
             interface: record.interface_id(),
             link_type: record.interface().link_type.0,
@@ -149,6 +156,8 @@ impl Path {
 
 #[derive(Serialize)]
 struct PathRecord {
+    file: String,
+    /// Number in the file, from 1.
     packet: u64,
     interface: u32,
     link_type: u32,
