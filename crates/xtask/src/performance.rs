@@ -105,6 +105,7 @@ pub(crate) fn measure() -> Outcome {
         let report = run(name)?;
         text.push_str(&format!("\n## `beebox-bench {name}`\n\n{about}\n{report}"));
     }
+    text.push_str(&format!("\n{}", crate::optimizations::section()));
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/performance.md");
     fs::write(page, text)?;
     println!("docs/performance.md is written");

@@ -64,8 +64,8 @@ pub fn table(parts: &[Part]) -> String {
                     .sum();
                 let _ = writeln!(
                     text,
-                    "- {}: {} programs, {} instructions, {} bytes of native code; {} without \
-                     optimizations. {} programs are none for an engine.",
+                    "- {}: {} programs, {} instructions, {} bytes of native code ({} without \
+                     optimizations); {} programs are refused.",
                     part.title,
                     grouped(programs as i64),
                     grouped(insns as i64),
