@@ -13,6 +13,7 @@ mod oracle;
 mod performance;
 mod profile;
 mod seccomp;
+mod verifier;
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -52,6 +53,13 @@ usage: cargo xtask CHORE
                were compared whole (needs the selftests, built outside the tree);
                `--only` takes objects whose name has TEXT in it, `--list` prints one
                line for each difference
+  oracle registry
+               compare every entry of the built-in registry that can be asked about with
+               the running kernel, and write the table in docs/verifier.md (half a minute)
+  oracle verifier [--set 7.2/v3]... [--programs FILE]
+               verify the programs of the kernel's own tests, compare with what the kernel
+               answered, and write the table in docs/verifier.md (needs the selftests and
+               their recorded answers; `--programs` splits them by a list of names)
   optimizations
                count what each optimization of the compiler does for programs of others,
                and write the table in docs/performance.md (needs the selftests, libpcap
@@ -93,6 +101,8 @@ fn main() -> ExitCode {
             Err(_) => Err(format!("{cases:?} is no number of cases").into()),
         },
         ["oracle", "objects", ref options @ ..] => objects::compare(options),
+        ["oracle", "registry"] => verifier::ask_about_registry(),
+        ["oracle", "verifier", ref options @ ..] => verifier::score(options),
         ["oracle", "btf"] => oracle::ask_about_btf(oracle::BTF_SEEDS),
         ["performance"] => performance::measure(),
         ["profile"] => profile::take(),

@@ -31,7 +31,7 @@ const BESIDE: &[(&str, &[&str])] = &[
     ("testkit", &["sys", "oracle"]),
     ("bench", &["sys", "testkit", "oracle"]),
     ("fuzz", &["testkit"]),
-    ("xtask", &["bench", "testkit", "sys"]),
+    ("xtask", &["bench", "testkit", "sys", "oracle"]),
 ];
 const LAYERS_KNOW: &[(&str, &[&str])] = &[("cli", &["sys"]), ("beebox", &["sys"])];
 

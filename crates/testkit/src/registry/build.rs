@@ -120,7 +120,7 @@ fn merge_attach_types(registry: &mut Registry, subjects: &[Subject]) {
 }
 
 /// Prototypes of helpers that differ in what the verifier sees, ordered by number.
-fn protos(memory: &KernelMemory, btf: &Btf<'_>) -> Vec<HelperProto> {
+pub fn protos(memory: &KernelMemory, btf: &Btf<'_>) -> Vec<HelperProto> {
     let mut protos: Vec<HelperProto> = Vec::new();
     for raw in memory.protos() {
         let Some(proto) = proto(&raw, memory, btf) else {

@@ -182,7 +182,7 @@ fn runs(rules: Vec<FieldRule>) -> Vec<FieldRule> {
 
 /// The type that the verifier's words mean: `trusted_ptr_sk_buff()`,
 /// `sock_or_null(id=1)`.
-fn value(text: &str) -> Option<(RegType, Option<KernelType>)> {
+pub fn value(text: &str) -> Option<(RegType, Option<KernelType>)> {
     let name = text.split('(').next()?;
     if text.starts_with("scalar") || text.starts_with(|start: char| start.is_ascii_digit()) {
         return Some((RegBase::Scalar.into(), None));

@@ -1,0 +1,39 @@
+//! The built-in registry of Linux 6.18 against the running kernel.
+
+use beebox_testkit::kernel::kernel_release;
+use beebox_testkit::registry::compare::compare;
+use btf::Btf;
+
+/// One of so many entries in a test; `cargo xtask oracle registry` compares all.
+const EVERY: u64 = 37;
+
+#[test]
+fn the_registry_is_the_running_kernels() {
+    let what = "the registry";
+    let release = kernel_release().map_err(|why| format!("{why:?}"));
+    if oracle::found(what, release).is_none() {
+        return;
+    }
+    let types = std::fs::read("/sys/kernel/btf/vmlinux").map_err(|error| error.to_string());
+    let Some(types) = oracle::found(what, types) else {
+        return;
+    };
+    let types = Btf::parse(types).expect("the kernel's own types");
+    let registry = profile::linux_6_18_registry(&types);
+    let comparison = compare(&registry, EVERY).map_err(|error| error.to_string());
+    let Some(comparison) = oracle::found(what, comparison) else {
+        return;
+    };
+    assert_eq!(comparison.differences, Vec::<String>::new());
+    let kinds: Vec<&str> = comparison.compared.iter().map(|(kind, _)| *kind).collect();
+    for kind in [
+        "prototypes",
+        "helpers of program types",
+        "context accesses",
+        "return ranges",
+        "kfuncs of program types",
+    ] {
+        assert!(kinds.contains(&kind), "nothing compared of {kind}");
+    }
+    assert!(comparison.questions > 1_000);
+}
