@@ -9,6 +9,7 @@
 //! | `align` | alignment |
 //! | `stack` | spills, fills, data on the stack |
 //! | `map_value` | values and keys of maps, special fields, constants of read-only maps |
+//! | `kptr` | pointers to kernel objects in map values |
 //! | `packet` | packet data, metadata, legacy packet loads |
 //! | `context` | fields of the context |
 //! | `socket` | fields of sockets |
@@ -23,6 +24,7 @@ mod align;
 mod atomic;
 mod context;
 pub(crate) mod helper_mem;
+mod kptr;
 pub(crate) mod map_value;
 pub(crate) mod names;
 pub(crate) mod object;

@@ -75,6 +75,7 @@ pub(super) fn push(walk: &mut Walk<'_>, subprog: u32, callback: Callback) -> Res
     let start = walk.facts.subprogs[subprog as usize].start;
     let insn_idx = walk.insn_idx;
     let caller = walk.frame().clone();
+    walk.sink.mark_all_scratched();
     if callback == Callback::Timer {
         walk.subprogs[subprog as usize].is_async_cb = true;
         let mut frame = Frame::new(MAIN_CALLSITE, 0, subprog);

@@ -100,6 +100,7 @@ fn enter(walk: &mut Walk<'_>, subprog: u32) -> Result<Outcome> {
     let curframe = walk.state.curframe;
     let mut frame = Frame::new(walk.insn_idx as i32, curframe as u32 + 1, subprog);
     frame.regs[1..6].copy_from_slice(&walk.frame().regs[1..6]);
+    walk.sink.mark_all_scratched();
     clear_caller_saved(walk)?;
     walk.state.push_frame(frame);
     walk.sink.mark_all_scratched();
@@ -232,7 +233,22 @@ fn match_args(walk: &mut Walk<'_>, args: &[SubprogArg]) -> Result<()> {
                     ));
                 }
             }
-            SubprogArg::Dynptr => return Err(Stop::unsupported("dynptr as an argument")),
+            SubprogArg::Dynptr => {
+                let arg = ArgType::from(ArgBase::PtrToDynptr);
+                check_offset(walk, ptr, Some(arg))?;
+                if !matches!(
+                    reg.kind,
+                    RegKind::Stack { .. } | RegKind::ConstDynptr { .. }
+                ) {
+                    return Err(refuse!(
+                        walk,
+                        EINVAL,
+                        Argument,
+                        "arg#{index} expected pointer to stack or const struct bpf_dynptr"
+                    ));
+                }
+                return Err(Stop::unsupported("dynptr as an argument"));
+            }
             SubprogArg::Btf {
                 id,
                 trusted: true,
@@ -257,6 +273,7 @@ fn match_args(walk: &mut Walk<'_>, args: &[SubprogArg]) -> Result<()> {
 /// Sets the registers that a function is verified with: the context for the main
 /// function, what BTF says for any other (in `do_check_common`).
 pub fn set_up_entry_args(walk: &mut Walk<'_>, subprog: u32) -> Result<()> {
+    walk.sink.mark_all_scratched();
     let is_ext = walk.env.program.kind() == ProgramType::Ext;
     if subprog == 0 && !is_ext {
         if !walk.env.program.func_info().is_empty() {

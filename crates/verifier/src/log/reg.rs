@@ -216,15 +216,16 @@ fn write_attributes(env: &Env<'_>, list: &mut List<'_>, reg: &RegState) {
 }
 
 fn write_map(env: &Env<'_>, list: &mut List<'_>, map: MapRef) {
-    let Some(map) = env.program.maps().get(map.0 as usize) else {
-        return;
-    };
-    if !map.kernel_name.is_empty() {
-        list.item(format_args!("map={}", map.kernel_name));
+    let is_template = map.0 as usize >= env.program.maps().len();
+    let map = &env.maps[map];
+    // Templates of inner maps have no name in the kernel.
+    if !is_template && !map.name().is_empty() {
+        list.item(format_args!("map={}", map.name()));
     }
     list.item(format_args!(
         "ks={},vs={}",
-        map.params.key_size as i32, map.params.value_size as i32
+        map.key_size() as i32,
+        map.value_size() as i32
     ));
 }
 
@@ -276,12 +277,7 @@ impl Signed {
 
 /// Name of a BTF type.
 pub(super) fn type_name(env: &Env<'_>, ty: TypeRef) -> String {
-    let btf = match ty.btf {
-        TypeRef::PROGRAM => env.program.btf(),
-        _ => None,
-    };
-    btf.and_then(|btf| btf.get(btf::TypeId(ty.id)))
-        .map_or_else(String::new, |ty| ty.name().to_string())
+    env.type_name(ty)
 }
 
 /// Name of a kind of dynptr (`dynptr_type_str`).

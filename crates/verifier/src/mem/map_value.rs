@@ -1,14 +1,13 @@
 //! Values of maps: bounds, maps that programs may only read or only write, special
 //! fields, and values of frozen read-only maps, which are constants.
 
-use isa::ebpf::{Insn, Reg};
+use isa::ebpf::Reg;
 
 use super::registers::{set_constant, set_unknown};
-use super::{Access, MemAccess, region};
-use crate::resolve::FieldKind;
+use super::{Access, MemAccess, kptr, region};
+use crate::Result;
 use crate::state::MapRef;
 use crate::walk::Walk;
-use crate::{Result, Stop};
 
 /// Who accesses a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +34,7 @@ pub(super) fn check_access(
     if var_off.is_const() {
         let at = off.wrapping_add(var_off.value as i32);
         if let Some(field) = info.record().pointer_at(at as u32) {
-            return check_pointer_field(walk, field.kind);
+            return kptr::check_access(walk, access, field);
         }
     }
     let (Access::Read, Some(value)) = (access.access, access.value) else {
@@ -147,34 +146,4 @@ pub(crate) fn check_bounds(
         }
     }
     Ok(())
-}
-
-/// Checks an access to exactly a pointer field (`check_map_kptr_access`): what the kernel
-/// refuses whatever the pointer's type.
-fn check_pointer_field(walk: &mut Walk<'_>, kind: FieldKind) -> Result<()> {
-    let insn = walk.env.insns[walk.insn_idx as usize];
-    let is_load = match insn {
-        Insn::Load { signed: false, .. } => true,
-        Insn::Store { .. } => false,
-        _ => {
-            return Err(refuse!(
-                walk,
-                EACCES,
-                Forbidden,
-                "kptr in map can only be accessed using BPF_MEM instruction mode"
-            ));
-        }
-    };
-    if !is_load && matches!(kind, FieldKind::KptrRef | FieldKind::KptrPercpu) {
-        return Err(refuse!(
-            walk,
-            EACCES,
-            Forbidden,
-            "store to referenced kptr disallowed"
-        ));
-    }
-    if !is_load && kind == FieldKind::Uptr {
-        return Err(refuse!(walk, EACCES, Forbidden, "store to uptr disallowed"));
-    }
-    Err(Stop::unsupported("kernel pointer in a map value"))
 }

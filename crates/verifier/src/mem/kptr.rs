@@ -1,0 +1,165 @@
+//! Pointers to kernel objects in map values (`check_map_kptr_access`).
+
+use btf::Kind;
+use isa::ebpf::{Insn, Operand, Reg};
+
+use super::MemAccess;
+use super::names::name_of;
+use super::region::check_ptr_off;
+use super::registers::set_reg;
+use crate::resolve::{Field, FieldKind};
+use crate::state::{RegKind, RegState, TypeFlags, TypeRef};
+use crate::walk::Walk;
+use crate::{Result, Stop};
+
+/// Base type of pointers to kernel objects (`PTR_TO_BTF_ID`).
+const BTF_ID: u32 = 16;
+
+/// Kernel objects that RCU protects (`rcu_protected_types`).
+const RCU_PROTECTED: [&str; 5] = [
+    "prog_test_ref_kfunc",
+    "cgroup",
+    "bpf_cpumask",
+    "task_struct",
+    "bpf_crypto_ctx",
+];
+
+/// Checks a load or store of exactly the pointer in a field.
+pub(super) fn check_access(walk: &mut Walk<'_>, access: MemAccess, field: &Field) -> Result<()> {
+    let is_referenced = matches!(field.kind, FieldKind::KptrRef | FieldKind::KptrPercpu);
+    let insn = walk.env.insns[walk.insn_idx as usize];
+    let is_load = matches!(insn, Insn::Load { signed: false, .. });
+    if !is_load && !matches!(insn, Insn::Store { .. }) {
+        return Err(refuse!(
+            walk,
+            EACCES,
+            Forbidden,
+            "kptr in map can only be accessed using BPF_MEM instruction mode"
+        ));
+    }
+    if !is_load && is_referenced {
+        return Err(refuse!(
+            walk,
+            EACCES,
+            Forbidden,
+            "store to referenced kptr disallowed"
+        ));
+    }
+    if !is_load && field.kind == FieldKind::Uptr {
+        return Err(refuse!(walk, EACCES, Forbidden, "store to uptr disallowed"));
+    }
+    match insn {
+        Insn::Load { dst, .. } => load(walk, dst, field),
+        Insn::Store {
+            src: Operand::Imm(imm),
+            ..
+        } => {
+            if imm == 0 {
+                return Ok(());
+            }
+            Err(refuse!(
+                walk,
+                EACCES,
+                Forbidden,
+                "BPF_ST imm must be 0 when storing to kptr at off={}",
+                field.offset
+            ))
+        }
+        _ => match access.value {
+            Some(value) => store(walk, value, field),
+            None => Ok(()),
+        },
+    }
+}
+
+/// The object that a field points to: a type of vmlinux.
+fn target(walk: &Walk<'_>, field: &Field) -> Result<(TypeRef, String)> {
+    let unknown = || Stop::unsupported("pointer to a local object in a map value");
+    let btf = walk.env.program.btf().ok_or_else(unknown)?;
+    let name = btf.at(field.target).name().to_string_lossy().into_owned();
+    let found = walk
+        .env
+        .vmlinux
+        .and_then(|vmlinux| vmlinux.find(Kind::Struct, &name))
+        .ok_or_else(unknown)?;
+    let ty = TypeRef {
+        btf: TypeRef::VMLINUX,
+        id: found.id().0,
+    };
+    Ok((ty, name))
+}
+
+fn load(walk: &mut Walk<'_>, dst: Reg, field: &Field) -> Result<()> {
+    if field.kind == FieldKind::Uptr {
+        let btf = walk.env.program.btf();
+        let size = btf.and_then(|btf| btf.size_of(field.target)).unwrap_or(0);
+        let kind = RegKind::Mem { size, dynptr_id: 0 };
+        let mut value = RegState::pointer(kind, TypeFlags::PTR_MAYBE_NULL);
+        value.id = walk.new_id();
+        set_reg(walk, dst, value);
+        return Ok(());
+    }
+    let (ty, name) = target(walk, field)?;
+    let state = &walk.state;
+    let in_rcu = state.active_rcu_lock || state.active_locks != 0 || !state.in_sleepable;
+    let is_safe = field.kind == FieldKind::KptrPercpu
+        || field.kind == FieldKind::KptrRef && RCU_PROTECTED.contains(&name.as_str());
+    let mut flags = TypeFlags::PTR_MAYBE_NULL;
+    if is_safe && in_rcu {
+        flags = flags.with(TypeFlags::MEM_RCU);
+        if field.kind == FieldKind::KptrPercpu {
+            flags = flags.with(TypeFlags::MEM_PERCPU);
+        }
+    } else {
+        flags = flags.with(TypeFlags::PTR_UNTRUSTED);
+    }
+    let mut value = RegState::pointer(RegKind::BtfId { ty }, flags);
+    value.id = walk.new_id();
+    set_reg(walk, dst, value);
+    Ok(())
+}
+
+fn store(walk: &mut Walk<'_>, value: Reg, field: &Field) -> Result<()> {
+    let reg = *walk.reg(value);
+    if reg.is_null() {
+        return Ok(());
+    }
+    let (expected, expected_name) = target(walk, field)?;
+    let is_unref = field.kind == FieldKind::KptrUnref;
+    let mut permitted = TypeFlags::PTR_MAYBE_NULL | TypeFlags::PTR_TRUSTED | TypeFlags::MEM_RCU;
+    if is_unref {
+        permitted = permitted.with(TypeFlags::PTR_UNTRUSTED);
+    }
+    let mut name = String::new();
+    if let RegKind::BtfId { ty } = reg.kind
+        && reg.flags.without(permitted).is_empty()
+    {
+        name = walk.env.type_name(ty);
+        check_ptr_off(walk, &reg, value, true)?;
+        let is_kernels = ty.btf == TypeRef::VMLINUX;
+        if is_kernels && walk.env.is_prefix(ty.id, expected.id, reg.off, !is_unref) {
+            return Ok(());
+        }
+        if reg.off != 0 {
+            return Err(Stop::unsupported(
+                "member of a kernel object in a map value",
+            ));
+        }
+    }
+    let found = name_of(reg.kind.number(), reg.flags);
+    let wanted = name_of(BTF_ID, TypeFlags::NONE);
+    let or_untrusted = match is_unref {
+        true => format!(
+            " or {}{expected_name}",
+            name_of(BTF_ID, TypeFlags::PTR_UNTRUSTED)
+        ),
+        false => String::new(),
+    };
+    Err(refuse!(
+        walk,
+        EACCES,
+        WrongType,
+        "invalid kptr access, R{} type={found}{name} expected={wanted}{expected_name}{or_untrusted}",
+        value.number()
+    ))
+}
