@@ -5,6 +5,7 @@ use isa::ebpf::Insn;
 use program::Program;
 use spec::registry::{ProgramContext, Registry};
 
+use crate::mem::type_walk::begins_with;
 use crate::options::Options;
 use crate::resolve::Maps;
 use crate::state::{MapRef, TypeRef};
@@ -80,31 +81,13 @@ impl Env<'_> {
         )
     }
 
-    /// True if a structure of vmlinux begins, at `off`, with the expected one
+    /// True if a structure of vmlinux has, at `off`, the expected one
     /// (`btf_struct_ids_match`); `is_strict` allows only the structure itself.
     pub fn is_prefix(&self, id: u32, expected: u32, off: i32, is_strict: bool) -> bool {
         let Some(vmlinux) = self.vmlinux else {
             return false;
         };
-        if off != 0 {
-            return false;
-        }
-        let mut id = vmlinux.skip_modifiers(TypeId(id));
-        let expected = vmlinux.skip_modifiers(TypeId(expected));
-        while let Some(found) = id {
-            if Some(found) == expected {
-                return true;
-            }
-            if is_strict {
-                return false;
-            }
-            let composite = vmlinux.get(found).and_then(|ty| ty.as_composite());
-            let first = composite.and_then(|composite| composite.member(0));
-            id = first
-                .filter(|first| first.bit_offset == 0)
-                .and_then(|first| vmlinux.skip_modifiers(first.ty));
-        }
-        false
+        begins_with(vmlinux, TypeId(id), TypeId(expected), off, is_strict)
     }
 
     /// True if BTF says that the function at `start` is static.

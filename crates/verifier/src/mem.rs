@@ -12,6 +12,7 @@
 //! | `kptr` | pointers to kernel objects in map values |
 //! | `packet` | packet data, metadata, legacy packet loads |
 //! | `context` | fields of the context |
+//! | `context_btf` | contexts typed by BTF |
 //! | `socket` | fields of sockets |
 //! | `object` | kernel objects by BTF, and maps as objects |
 //! | `type_walk` | what lies at an offset of a structure |
@@ -23,6 +24,7 @@
 mod align;
 mod atomic;
 mod context;
+mod context_btf;
 pub(crate) mod helper_mem;
 mod kptr;
 pub(crate) mod map_value;
@@ -33,7 +35,7 @@ pub(crate) mod region;
 pub(crate) mod registers;
 mod socket;
 pub(crate) mod stack;
-mod type_walk;
+pub(crate) mod type_walk;
 
 use isa::ebpf::{Insn, Operand, Reg};
 

@@ -187,18 +187,10 @@ fn check_object_type(
         btf: TypeRef::VMLINUX,
         id: expected,
     };
-    if ty == expected && off == 0 {
-        return Ok(());
-    }
     if ty.btf == TypeRef::VMLINUX && walk.env.is_prefix(ty.id, expected.id, off, is_strict) {
         return Ok(());
     }
     let (found, wanted) = (walk.env.type_name(ty), walk.env.type_name(expected));
-    if off != 0 {
-        return Err(Stop::unsupported(
-            "member of a kernel object as an argument",
-        ));
-    }
     Err(refuse!(
         walk,
         EACCES,

@@ -3,6 +3,7 @@
 
 use spec::registry::{CtxQuery, CtxRefused, KernelType, RegBase, RegType};
 
+use super::context_btf::{self, Argument};
 use super::region::check_ptr_off;
 use super::registers::{set_reg, set_unknown};
 use super::{Access, MemAccess};
@@ -35,7 +36,7 @@ pub(super) fn check_access(walk: &mut Walk<'_>, access: MemAccess, off: i32) -> 
             log::verbose_linfo(walk.env, &mut walk.sink, walk.insn_idx, "; ");
             return Err(refusal);
         }
-        Err(CtxRefused::Btf) => return Err(Stop::unsupported("context typed by BTF")),
+        Err(CtxRefused::Btf) => return check_by_btf(walk, access, off),
         Err(CtxRefused::OfTarget) => {
             return Err(Stop::unsupported("context of the program that is replaced"));
         }
@@ -59,6 +60,36 @@ pub(super) fn check_access(walk: &mut Walk<'_>, access: MemAccess, off: i32) -> 
         pointer.id = walk.new_id();
     }
     set_reg(walk, value, pointer);
+    Ok(())
+}
+
+/// Checks an access to the arguments of the function that the program is attached to:
+/// at most 12 of eight bytes each, for reading.
+fn check_by_btf(walk: &mut Walk<'_>, access: MemAccess, off: i32) -> Result<()> {
+    const MAX_ARGS: i32 = 12;
+    let size = access.size;
+    let is_inside = (0..8 * MAX_ARGS).contains(&off) && off % size as i32 == 0;
+    if !is_inside || access.access == Access::Write {
+        return Err(refuse!(
+            walk,
+            EACCES,
+            Context,
+            "invalid bpf_context access off={off} size={size}"
+        ));
+    }
+    let found = context_btf::read(walk, off, size)?;
+    let Some(value) = access.value else {
+        return Ok(());
+    };
+    match found {
+        Argument::Scalar => set_unknown(walk, value),
+        Argument::Object(mut object) => {
+            if object.may_be_null() {
+                object.id = walk.new_id();
+            }
+            set_reg(walk, value, object);
+        }
+    }
     Ok(())
 }
 

@@ -140,11 +140,6 @@ fn store(walk: &mut Walk<'_>, value: Reg, field: &Field) -> Result<()> {
         if is_kernels && walk.env.is_prefix(ty.id, expected.id, reg.off, !is_unref) {
             return Ok(());
         }
-        if reg.off != 0 {
-            return Err(Stop::unsupported(
-                "member of a kernel object in a map value",
-            ));
-        }
     }
     let found = name_of(reg.kind.number(), reg.flags);
     let wanted = name_of(BTF_ID, TypeFlags::NONE);

@@ -204,3 +204,65 @@ fn pointer(btf: &Btf<'_>, target: TypeId, flags: TypeFlags, field: String) -> Fo
         _ => Found::UntrustedMem,
     }
 }
+
+/// The structure that starts at `off` of structure `id`, if one does.
+fn nested(btf: &Btf<'_>, id: TypeId, off: i64) -> Option<TypeId> {
+    let (mut id, mut off) = (id, off);
+    'again: loop {
+        for member in btf.at(id).as_composite()?.members() {
+            let mut start = i64::from(member.bit_offset / 8);
+            if off < start {
+                return None;
+            }
+            if member.bits != 0 {
+                continue;
+            }
+            let resolved = resolve(btf, member.ty)?;
+            if off >= start + resolved.size {
+                continue;
+            }
+            if let Some(count) = resolved.count {
+                let each = resolved.size / count.max(1);
+                if each == 0 {
+                    continue;
+                }
+                start += (off - start) / each * each;
+            }
+            if !btf.at(resolved.id).kind().is_composite() {
+                return None;
+            }
+            if off == start {
+                return Some(resolved.id);
+            }
+            off -= start;
+            id = resolved.id;
+            continue 'again;
+        }
+        return None;
+    }
+}
+
+/// True if the structure at `off` of `id`, or one that it begins with, is `expected`
+/// (`btf_struct_ids_match`); `is_strict` allows only `id` itself.
+pub(crate) fn begins_with(
+    btf: &Btf<'_>,
+    id: TypeId,
+    expected: TypeId,
+    off: i32,
+    is_strict: bool,
+) -> bool {
+    let expected = btf.skip_modifiers(expected);
+    let mut found = btf.skip_modifiers(id);
+    let mut off = i64::from(off);
+    while let Some(id) = found {
+        if off == 0 && found == expected {
+            return true;
+        }
+        if is_strict {
+            return false;
+        }
+        found = nested(btf, id, off);
+        off = 0;
+    }
+    false
+}
