@@ -7,11 +7,12 @@
 //! is a constant, no scalar, or precise already. State equality compares the ranges of
 //! precise scalars only.
 //!
-//! With `precision-skip`, a register of the current state to which a request was carried
-//! since the last checkpoint is marked as propagated; a further request for it ends at
-//! once, as all that it would mark is marked. The mark goes when the register is written,
-//! compared with another register, linked anew, or a checkpoint is made. At log level 2
-//! nothing is skipped, as the walks are in the log.
+//! With `precision-skip`, a register of the current state is marked as propagated if a
+//! request for it would mark nothing new since the last checkpoint: a request was
+//! carried to it, or its value is a constant or comes from memory. Copies and arithmetic
+//! hand the mark on, as the walk would go on to their sources. It goes when the register
+//! gets another value, is compared with another register, is linked anew, or a checkpoint
+//! is made. At log level 2 nothing is skipped, as the walks are in the log.
 //!
 //! Complexity: a walk is linear in the instructions of the path up to the checkpoints
 //! that hold the marks already.
@@ -19,12 +20,12 @@
 mod backtrack;
 
 use backtrack::{Backtrack, Step};
-use isa::ebpf::Reg;
+use isa::ebpf::{AluOp, Insn, Operand, Reg};
 
 use crate::Result;
 use crate::explore::Explorer;
 use crate::log::{self, Sink};
-use crate::state::{MAIN_CALLSITE, PreciseMask, RegKind, State, StateId};
+use crate::state::{HistoryFlags, MAIN_CALLSITE, PreciseMask, RegKind, State, StateId};
 use crate::walk::Walk;
 
 /// Counts of precision tracking.
@@ -156,6 +157,56 @@ fn bits(mut mask: u64) -> impl Iterator<Item = usize> {
             index
         })
     })
+}
+
+/// Hands the propagated marks on over an instruction that was executed.
+pub fn carry_propagated(walk: &mut Walk<'_>, insn_idx: u32) {
+    let mask = walk.state.propagated;
+    let has = |reg: Reg| mask & 1 << reg.number() != 0;
+    let (dst, is_propagated) = match walk.env.insns[insn_idx as usize] {
+        Insn::Alu { op, dst, src, .. } => match (op, src) {
+            (AluOp::Mov, Operand::Imm(_)) => (dst, true),
+            (AluOp::Mov, Operand::Reg(src)) => (dst, has(src)),
+            (_, Operand::Imm(_)) => return,
+            (_, Operand::Reg(src)) => (dst, has(dst) && has(src)),
+        },
+        Insn::MovSx { dst, src, .. } => (dst, has(src)),
+        Insn::LoadImm64 { dst, .. } => (dst, true),
+        Insn::Load { dst, .. } | Insn::LoadAcquire { dst, .. } => {
+            let entry = walk
+                .cur_history
+                .map(|index| walk.state.history[index].flags);
+            let is_fill = entry.is_some_and(|flags| flags.has(HistoryFlags::STACK_ACCESS));
+            (dst, !is_fill)
+        }
+        Insn::Neg { .. }
+        | Insn::Endian { .. }
+        | Insn::Imm64High
+        | Insn::Store { .. }
+        | Insn::StoreRelease { .. }
+        | Insn::Jump { .. }
+        | Insn::Goto { .. }
+        | Insn::GotoLong { .. }
+        | Insn::MayGoto { .. } => return,
+        Insn::Cast { .. }
+        | Insn::Atomic { .. }
+        | Insn::PacketAbs { .. }
+        | Insn::PacketInd { .. }
+        | Insn::GotoReg { .. }
+        | Insn::Call(_)
+        | Insn::CallReg { .. }
+        | Insn::Exit
+        | Insn::Invalid { .. } => {
+            walk.state.propagated = 0;
+            return;
+        }
+    };
+    let bit = 1 << dst.number();
+    walk.state.propagated = if is_propagated {
+        mask | bit
+    } else {
+        mask & !bit
+    };
 }
 
 fn mark_from_current(walk: &mut Walk<'_>, bt: Backtrack) -> Result<()> {

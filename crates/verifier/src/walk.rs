@@ -8,7 +8,7 @@
 
 use std::rc::Rc;
 
-use isa::ebpf::{Insn, Reg};
+use isa::ebpf::Reg;
 
 use crate::Result;
 use crate::call::SubprogArg;
@@ -273,35 +273,6 @@ impl<'a> Walk<'a> {
     /// A checkpoint.
     pub fn checkpoint(&self, id: StateId) -> &State {
         self.explorer.state(id)
-    }
-}
-
-/// The register that an instruction writes, as a mask; calls and returns write all.
-pub(crate) fn written_regs(insn: Insn) -> u16 {
-    match insn {
-        Insn::Alu { dst, .. }
-        | Insn::Neg { dst, .. }
-        | Insn::MovSx { dst, .. }
-        | Insn::Endian { dst, .. }
-        | Insn::Cast { dst, .. }
-        | Insn::LoadImm64 { dst, .. }
-        | Insn::Load { dst, .. }
-        | Insn::LoadAcquire { dst, .. } => 1 << dst.number(),
-        Insn::Atomic { src, .. } => 1 << src.number() | 1,
-        Insn::Imm64High
-        | Insn::Store { .. }
-        | Insn::StoreRelease { .. }
-        | Insn::Jump { .. }
-        | Insn::Goto { .. }
-        | Insn::GotoLong { .. }
-        | Insn::MayGoto { .. } => 0,
-        Insn::PacketAbs { .. }
-        | Insn::PacketInd { .. }
-        | Insn::GotoReg { .. }
-        | Insn::Call(_)
-        | Insn::CallReg { .. }
-        | Insn::Exit
-        | Insn::Invalid { .. } => u16::MAX,
     }
 }
 

@@ -3,8 +3,8 @@
 use super::dispatch::check_insn;
 use super::{scc, visited};
 use crate::state::{Frame, HistoryFlags, LinkedRegs, MAIN_CALLSITE, State};
-use crate::walk::{Outcome, Walk, assert_invariants, written_regs};
-use crate::{Result, log, refuse, verbose};
+use crate::walk::{Outcome, Walk, assert_invariants};
+use crate::{Result, log, precise, refuse, verbose};
 
 /// Most instructions that are walked over.
 const MAX_INSNS: u32 = 1_000_000;
@@ -89,9 +89,7 @@ fn explore(walk: &mut Walk<'_>) -> Result<()> {
         walk.live
             .reset_write_marks(walk.facts, &walk.state, insn_idx);
         let outcome = check_insn(walk)?;
-        if walk.state.propagated != 0 {
-            walk.state.propagated &= !written_regs(walk.env.insns[insn_idx as usize]);
-        }
+        precise::carry_propagated(walk, insn_idx);
         walk.live.commit_write_marks();
         if walk.env.options.stress.assert_invariants {
             assert_invariants(walk)?;
