@@ -19,6 +19,8 @@ pub(crate) enum Format {
     Hex,
     /// eBPF only.
     Log,
+    /// Programs of objects only.
+    Case,
     Json,
 }
 
@@ -42,6 +44,7 @@ impl clap::ValueEnum for Format {
             Format::Form(FormName::Asm),
             Format::Hex,
             Format::Log,
+            Format::Case,
             Format::Json,
         ];
         ALL
@@ -57,6 +60,10 @@ impl clap::ValueEnum for Format {
             Format::Log => Some(
                 clap::builder::PossibleValue::new("log")
                     .help("text as the log of Linux's verifier has it (eBPF)"),
+            ),
+            Format::Case => Some(
+                clap::builder::PossibleValue::new("case")
+                    .help("text with maps, BTF and source lines, for bug reports (objects)"),
             ),
             Format::Json => Some(
                 clap::builder::PossibleValue::new("json")
@@ -113,8 +120,10 @@ pub(crate) fn format_program(program: &[SockFilter], format: Format) -> Result<V
         Format::Json => Ok(json(&ProgramRecord {
             insns: records(program),
         })),
-        Format::Hex | Format::Log => Err(Failure::new("only eBPF programs have that form")
-            .hint("--ebpf reads the program as eBPF")),
+        Format::Hex | Format::Log | Format::Case => {
+            Err(Failure::new("only eBPF programs have that form")
+                .hint("--ebpf reads the program as eBPF"))
+        }
     }
 }
 

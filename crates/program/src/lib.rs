@@ -17,9 +17,11 @@
 //! | `map_def` | map definitions and their initial contents |
 //! | `image` | bytes of which only the set ones take memory |
 //! | `externs` | extern symbols and what they resolved to |
+//! | `case` | programs as text, with the answers of kernels |
 #![forbid(unsafe_code)]
 
 mod builder;
+pub mod case;
 mod externs;
 mod image;
 mod map_def;

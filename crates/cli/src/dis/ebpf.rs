@@ -68,6 +68,12 @@ pub(crate) fn format(insns: &[Insn], format: Format) -> Result<Vec<u8>, Failure>
         Format::Form(FormName::D) => line_each(&Slot::line),
         Format::Form(FormName::Asm) => line_each(&|slot| slot.insn.to_string()),
         Format::Log => line_each(&|slot| format!("{}: {}", slot.index, slot.log_text())),
+        Format::Case => {
+            return Err(
+                Failure::new("instructions alone are no case: their type is unknown")
+                    .hint("the form case is for programs of objects"),
+            );
+        }
         Format::Form(FormName::RawBe | FormName::Ddd | FormName::Oneline) => {
             return Err(Failure::new("eBPF programs have no such form")
                 .hint("they have raw, hex, d, dd, asm, log and json"));

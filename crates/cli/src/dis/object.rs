@@ -5,7 +5,8 @@ use std::rc::Rc;
 
 use beebox::Kernel;
 use beebox::object::{Error, Object, Reference, Referent, reference_at};
-use beebox::object::{ProgramTrial, TrialOutcome};
+use beebox::object::{ProgramTrial, Trial, TrialOutcome};
+use beebox::program::case::Case;
 use beebox::program::{LineInfo, MapId, ProgramId, Subprog};
 use btf::core::Path;
 use btf::ext::{CoreKind, CoreQuestion};
@@ -118,18 +119,37 @@ pub(super) fn show(
             let note = note.map(|note| format!("; linked for {}, {note}\n", kernel.name()));
             [note.unwrap_or_default().into_bytes(), listing].concat()
         }
+        Format::Case => case(&trial, file)?,
         format => match &outcomes[..] {
             [(_, Ok(program))] => ebpf::format(&decode(program.insns), format)?,
-            _ => {
-                let count = outcomes.len();
-                let what = format!("{count} programs are selected: this format holds one");
-                return Err(Failure::new(what)
-                    .within(file.path().display())
-                    .hint("--prog NAME selects one"));
-            }
+            _ => return Err(holds_one(outcomes.len(), file)),
         },
     };
     Ok(Shown { bytes, complete })
+}
+
+/// The only program that was linked, as a text case.
+fn case(trial: &Trial, file: &ObjectFile) -> Result<Vec<u8>, Failure> {
+    match &trial.programs[..] {
+        [
+            ProgramTrial {
+                outcome: TrialOutcome::Linked(linked),
+                ..
+            },
+        ] => Ok(Case::new(linked.program.clone()).to_string().into_bytes()),
+        [only] => Err(only
+            .refusal()
+            .map_or_else(|| holds_one(1, file), |error| refused(error.clone(), None))),
+        programs => Err(holds_one(programs.len(), file)),
+    }
+}
+
+/// The refusal of a format that holds one program, when several are selected.
+fn holds_one(count: usize, file: &ObjectFile) -> Failure {
+    let what = format!("{count} programs are selected: this format holds one");
+    Failure::new(what)
+        .within(file.path().display())
+        .hint("--prog NAME selects one")
 }
 
 fn choose(object: &Object<'_>, names: &[String]) -> Result<Vec<ProgramId>, Failure> {

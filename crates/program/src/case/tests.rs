@@ -1,0 +1,100 @@
+use super::*;
+
+const TEXT: &str = r#"# counts
+.program "count"
+.section "xdp"
+.type xdp
+.attach_type xdp
+.flags BPF_F_XDP_HAS_FRAGS 0x100
+.license "GPL"
+.kernel_version 0x6122c
+.module "net_a"
+.attach btf_id=7 module=1
+.map "hits" type=array key=4 value=40 entries=1 flags=0x80 btf_value=1 btf=1
+    .data size=40 01 0203
+    .bytes 32 ff
+    .frozen
+.end
+.map "outer" type=hash_of_maps key=4 value=4 entries=2
+    .inner "outer.inner" type=array key=4 value=8 entries=1
+    .entry 1 map 0
+.end
+.map "progs" type=prog_array key=4 value=4 entries=1
+    .entry 0 program 3 "other"
+.end
+.extern "bpf_task_acquire" kfunc 2 type_id=3 weak btf 77 1
+.btf
+    [1] INT "unsigned \"int\"" size=4 bits_offset=0 nr_bits=32 encoding=0
+    [2] FUNC_PROTO ret_type_id=1
+        - "ctx" type_id=1
+    [3] FUNC "count" type_id=2 linkage=global
+    [4] STRUCT "s" size=8
+        - "a" type_id=1 bits_offset=0 bitfield_size=3
+        - "b" type_id=1 bits_offset=32
+    [5] ENUM64 "e" size=8 signed=1
+        - "LOW" val=-1
+.end
+.kernel "6.18.44" refused 13
+    .log "R0 invalid mem access 'scalar'"
+    .return 7
+.end
+.subprog "count"
+.func_info 3
+.file "count.c"
+.line 4 2 "	return *hits; // \x01"
+    r1 = map_idx_value(0, 4) ll
+    if r1 == 0 goto out
+    r0 = *(u64 *)(r1 + 0)
+    .8byte 0x95
+out:
+.subprog "leaf"
+    exit # done
+"#;
+
+#[test]
+fn what_is_written_is_read_back() {
+    let case = Case::parse(TEXT).unwrap();
+    let program = &case.program;
+    assert_eq!((program.name(), program.insns().len()), ("count", 6));
+    assert_eq!(program.expected_attach_type(), 37);
+    assert_eq!(program.flags(), spec::programs::LoadFlags(0x120));
+    let value = program.maps()[0].initial_value().unwrap();
+    assert_eq!((value.size(), &value.to_vec()[..3]), (40, &[1, 2, 3][..]));
+    assert_eq!(value.to_vec()[32], 0xff);
+    assert!(program.maps()[0].is_frozen());
+    assert_eq!(program.subprogs()[1].start, 5);
+    let btf = program.btf().unwrap();
+    let line = program.line_at(3).unwrap();
+    assert_eq!(btf.string(line.text), "\treturn *hits; // \x01");
+    assert_eq!(case.answers[0].errno, Some(13));
+    let text = case.to_string();
+    let again = Case::parse(&text).unwrap();
+    assert_eq!(again.to_string(), text);
+    assert_eq!(again.program, *program, "{text}");
+}
+
+#[test]
+fn errors_name_the_line_and_what_is_expected() {
+    let error = |text: &str| Case::parse(text).expect_err(text).to_string();
+    assert_eq!(error("exit"), "no program type is stated: .type xdp");
+    assert_eq!(
+        error(".type xdq"),
+        "line 1: expected a program type, as xdp, found \"xdq\""
+    );
+    assert_eq!(
+        error(".type xdp\n.map \"m\" type=array\n"),
+        "the block .map is not ended by .end"
+    );
+    assert_eq!(
+        error(".type xdp\n\n.nothing 4"),
+        "line 3: there is no directive .nothing"
+    );
+    assert_eq!(
+        error(".license GPL"),
+        "line 1: expected a licence in quotes, found \"GPL\""
+    );
+    assert!(error(".type xdp\nr0 = 1\nr0 == 2").starts_with("line 3: "));
+    assert!(error(".license \"GPL").starts_with("line 1: a text without closing quote"));
+    assert!(error(".btf\n[2] INT size=4").starts_with("line 2: expected ids"));
+    assert!(error(".type xdp 5").starts_with("line 1: expected the end of the line"));
+}

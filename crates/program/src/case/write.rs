@@ -1,0 +1,208 @@
+//! A case as text.
+
+use std::fmt;
+
+use isa::ebpf::{Insn, RawInsn, encode};
+use spec::programs::LoadFlags;
+
+use super::lexer::quoted;
+use super::{Case, KernelAnswer, btf_text, map_text};
+use crate::externs::{ExternResolution, ExternSymbol, ExternSymbolKind};
+use crate::program::{LineInfo, Program};
+
+pub(super) fn write(case: &Case, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let program = &case.program;
+    head(program, f)?;
+    for map in program.maps() {
+        f.write_str(&map_text::write(map))?;
+    }
+    for symbol in program.externs() {
+        writeln!(f, ".extern {}", extern_words(symbol))?;
+    }
+    if let Some(btf) = program.btf() {
+        f.write_str(&btf_text::write(btf))?;
+    }
+    for answer in &case.answers {
+        write_answer(answer, f)?;
+    }
+    insns(program, f)
+}
+
+fn head(program: &Program, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    if !program.name().is_empty() {
+        writeln!(f, ".program {}", quoted(program.name().as_bytes()))?;
+    }
+    if !program.section().is_empty() {
+        writeln!(f, ".section {}", quoted(program.section().as_bytes()))?;
+    }
+    writeln!(f, ".type {}", program.kind())?;
+    if let Some(attach) = program.attach_type() {
+        writeln!(f, ".attach_type {attach}")?;
+    }
+    let target = program.attach_target();
+    let member = target.and_then(|target| target.member);
+    let implied = member.unwrap_or_else(|| program.attach_type().map_or(0, |it| it.number()));
+    if program.expected_attach_type() != implied {
+        let number = program.expected_attach_type();
+        writeln!(f, ".expected_attach_type {number}")?;
+    }
+    let flags = program.flags().0;
+    if flags != 0 {
+        f.write_str(".flags")?;
+        let mut rest = flags;
+        for (flag, name) in LoadFlags::ALL {
+            if program.flags().has(*flag) {
+                write!(f, " {name}")?;
+                rest &= !flag.0;
+            }
+        }
+        match rest {
+            0 => writeln!(f)?,
+            rest => writeln!(f, " {rest:#x}")?,
+        }
+    }
+    writeln!(f, ".license {}", quoted(program.license().as_bytes()))?;
+    if program.kernel_version() != 0 {
+        writeln!(f, ".kernel_version {:#x}", program.kernel_version())?;
+    }
+    for module in program.modules() {
+        writeln!(f, ".module {}", quoted(module.as_bytes()))?;
+    }
+    if let Some(target) = target {
+        write!(
+            f,
+            ".attach btf_id={} module={}",
+            target.btf_id, target.module
+        )?;
+        if let Some(member) = target.member {
+            write!(f, " member={member}")?;
+        }
+        writeln!(f)?;
+    }
+    Ok(())
+}
+
+fn extern_words(symbol: &ExternSymbol) -> String {
+    let (kind, of) = match symbol.kind {
+        ExternSymbolKind::Kconfig => ("kconfig", 0),
+        ExternSymbolKind::Address => ("address", 0),
+        ExternSymbolKind::Variable(ty) => ("variable", ty.0),
+        ExternSymbolKind::Kfunc(ty) => ("kfunc", ty.0),
+    };
+    let resolution = match symbol.resolution {
+        ExternResolution::Missing => "missing".to_owned(),
+        ExternResolution::Kconfig => "kconfig".to_owned(),
+        ExternResolution::Address(address) => format!("address {address:#x}"),
+        ExternResolution::Btf { id, module } => format!("btf {id} {module}"),
+    };
+    let weak = if symbol.is_weak { " weak" } else { "" };
+    let name = quoted(symbol.name.as_bytes());
+    format!(
+        "{name} {kind} {of} type_id={}{weak} {resolution}",
+        symbol.type_id
+    )
+}
+
+fn write_answer(answer: &KernelAnswer, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let release = quoted(answer.release.as_bytes());
+    match answer.errno {
+        None => writeln!(f, ".kernel {release} accepted")?,
+        Some(errno) => writeln!(f, ".kernel {release} refused {errno}")?,
+    }
+    for line in &answer.log {
+        writeln!(f, "    .log {}", quoted(line.as_bytes()))?;
+    }
+    if let Some(returns) = answer.returns {
+        writeln!(f, "    .return {returns}")?;
+    }
+    f.write_str(".end\n")
+}
+
+fn insns(program: &Program, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let mut subprogs = program.subprogs().iter().peekable();
+    let mut func_info = program.func_info().iter().peekable();
+    let mut line_info = program.line_info().iter().peekable();
+    let mut file = None;
+    let mut behind_wide = false;
+    for (at, (insn, raw)) in (0u32..).zip(program.decode().iter().zip(program.insns())) {
+        while let Some(subprog) = subprogs.next_if(|it| it.start <= at) {
+            writeln!(f, ".subprog {}", quoted(subprog.name.as_bytes()))?;
+        }
+        while let Some(record) = func_info.next_if(|it| it.insn <= at) {
+            index(record.insn, at, f)?;
+            writeln!(f, ".func_info {}", record.type_id)?;
+        }
+        while let Some(record) = line_info.next_if(|it| it.insn <= at) {
+            index(record.insn, at, f)?;
+            line(program, record, &mut file, f)?;
+        }
+        let is_second = std::mem::replace(&mut behind_wide, false);
+        if is_second && matches!(insn, Insn::Imm64High) {
+            continue;
+        }
+        let second = program.insns().get(at as usize + 1);
+        behind_wide = write_insn(*insn, *raw, second.copied(), f)?;
+    }
+    let at = program.insns().len() as u32;
+    for record in func_info {
+        index(record.insn, at, f)?;
+        writeln!(f, ".func_info {}", record.type_id)?;
+    }
+    for record in line_info {
+        index(record.insn, at, f)?;
+        line(program, record, &mut file, f)?;
+    }
+    Ok(())
+}
+
+/// States the instruction that the next record is about, where it is not the next one.
+fn index(record: u32, next: u32, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match record == next {
+        true => Ok(()),
+        false => writeln!(f, ".at {record}"),
+    }
+}
+
+fn line(
+    program: &Program,
+    record: &LineInfo,
+    file: &mut Option<u32>,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    let Some(btf) = program.btf() else {
+        return Ok(());
+    };
+    if *file != Some(record.file.0) {
+        writeln!(f, ".file {}", quoted(btf.string(record.file).as_bytes()))?;
+        *file = Some(record.file.0);
+    }
+    let text = quoted(btf.string(record.text).as_bytes());
+    writeln!(f, ".line {} {} {text}", record.line, record.column)
+}
+
+/// Writes an instruction; says whether it took the second slot of a 64-bit load along.
+fn write_insn(
+    insn: Insn,
+    raw: RawInsn,
+    second: Option<RawInsn>,
+    f: &mut fmt::Formatter<'_>,
+) -> Result<bool, fmt::Error> {
+    let is_wide = matches!(insn, Insn::LoadImm64 { .. });
+    let slots: &[Insn] = match is_wide {
+        true => &[insn, Insn::Imm64High],
+        false => &[insn],
+    };
+    let exact = encode(slots).is_ok_and(|slots| {
+        slots[0] == raw && slots.get(1).is_none_or(|slot| Some(*slot) == second)
+    });
+    if exact && !matches!(insn, Insn::Imm64High) {
+        writeln!(f, "    {insn}")?;
+        return Ok(is_wide);
+    }
+    writeln!(f, "    .8byte {:#x}", u64::from_le_bytes(raw.to_le_bytes()))?;
+    if let Some(second) = second.filter(|_| is_wide) {
+        let bits = u64::from_le_bytes(second.to_le_bytes());
+        writeln!(f, "    .8byte {bits:#x}")?;
+    }
+    Ok(is_wide)
+}
