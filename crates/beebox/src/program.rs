@@ -1,5 +1,6 @@
 //! Programs as bpf(2) takes them, with their maps, types and attach targets.
 
+pub use ::program::case;
 pub use ::program::{
     AttachTarget, Entry, ExternId, ExternResolution, ExternSymbol, ExternSymbolKind, FuncInfo,
     Image, InitialContents, InvalidProgram, KernelType, LineInfo, MAX_INSNS, MapDef, MapId,
