@@ -135,8 +135,9 @@ fn refine(walk: &mut Walk<'_>, meta: &CallMeta) {
             num.s32_min = -MAX_ERRNO;
             num.sync();
         }
-        GET_SMP_PROCESSOR_ID => {
-            let last = cpus.saturating_sub(1);
+        // 0: unknown.
+        GET_SMP_PROCESSOR_ID if cpus > 0 => {
+            let last = cpus - 1;
             num.umin = 0;
             num.umax = last.into();
             num.smin = 0;

@@ -105,6 +105,7 @@ fn enter(walk: &mut Walk<'_>, subprog: u32) -> Result<Outcome> {
     walk.state.push_frame(frame);
     walk.sink.mark_all_scratched();
     walk.live.reset_callchain();
+    walk.sink.mark_all_scratched();
     let start = walk.facts.subprogs[subprog as usize].start;
     if walk.sink.walks() {
         let env = walk.env;

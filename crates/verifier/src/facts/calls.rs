@@ -1,9 +1,9 @@
 //! What the passes must know of calls: how many arguments are read, whether a result
 //! is written, and the effects that callers inherit.
 
+use btf::{Shape, TypeId};
 use isa::ebpf::RawInsn;
-use spec::programs::LoadFlags;
-use spec::registry::{KfuncFlags, ProgramContext, RetBase};
+use spec::registry::{KfuncFlags, RetBase};
 
 use crate::env::Env;
 
@@ -123,22 +123,18 @@ fn is_named(env: &Env<'_>, insn: RawInsn, names: &[&str]) -> bool {
     kfunc(env, insn).is_some_and(|kfunc| names.contains(&&*kfunc.name))
 }
 
-/// What of the program decides about its helpers.
-pub fn context<'a>(env: &Env<'a>) -> ProgramContext<'a> {
-    let program = env.program;
-    ProgramContext {
-        kind: program.kind(),
-        attach: program.expected_attach_type(),
-        sleepable: program.flags().has(LoadFlags::SLEEPABLE),
-        has_cap_bpf: env.bpf_capable,
-        has_cap_perfmon: env.allow_ptr_leaks,
-        attach_target: None,
-    }
-}
-
 /// Number of parameters of a kfunc, and whether it returns nothing.
-fn kfunc_arity(_env: &Env<'_>, _btf_id: u32) -> Option<(u8, bool)> {
-    None
+fn kfunc_arity(env: &Env<'_>, btf_id: u32) -> Option<(u8, bool)> {
+    let vmlinux = env.vmlinux?;
+    let Shape::Func(func) = vmlinux.get(TypeId(btf_id))?.shape() else {
+        return None;
+    };
+    let Shape::Proto(proto) = vmlinux.get(func.proto)?.shape() else {
+        return None;
+    };
+    // More than five are refused by the walk.
+    let params = proto.params().len().min(5) as u8;
+    Some((params, proto.returns.is_void()))
 }
 
 /// The summary of a call of a helper or kfunc that the program may make; `None` for
@@ -146,7 +142,7 @@ fn kfunc_arity(_env: &Env<'_>, _btf_id: u32) -> Option<(u8, bool)> {
 pub fn summary(env: &Env<'_>, insn: RawInsn) -> Option<CallSummary> {
     if is_helper_call(insn) {
         let id = u32::try_from(insn.imm).ok()?;
-        let proto = env.registry.helper(&context(env), id).ok()?;
+        let proto = env.registry.helper(&env.context, id).ok()?;
         return Some(CallSummary {
             params: proto.arg_count() as u8,
             is_void: proto.ret.base == RetBase::Void,

@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 
 use crate::domain::{Scalar, Tnum};
 use crate::env::Env;
-use crate::state::{ADD_CONST, DynptrKind, MapRef, RegKind, RegState, TypeFlags, TypeRef};
+use crate::state::{ADD_CONST, DynptrKind, MapRef, RegKind, RegState, TypeFlags};
 
 /// Name of a register's type, such as `map_value_or_null` (`reg_type_str`).
 pub fn reg_type_str(kind: RegKind, flags: TypeFlags) -> impl fmt::Display {
@@ -158,7 +158,7 @@ pub(super) fn write_reg(
                 return;
             }
         }
-        RegKind::BtfId { ty } => out.push_str(&type_name(env, ty)),
+        RegKind::BtfId { ty } => out.push_str(&env.type_name(ty)),
         _ => {}
     }
     out.push('(');
@@ -215,11 +215,11 @@ fn write_attributes(env: &Env<'_>, list: &mut List<'_>, reg: &RegState) {
     }
 }
 
+/// Templates of inner maps have no name.
 fn write_map(env: &Env<'_>, list: &mut List<'_>, map: MapRef) {
-    let is_template = map.0 as usize >= env.program.maps().len();
+    let is_inner = map.0 as usize >= env.program.maps().len();
     let map = &env.maps[map];
-    // Templates of inner maps have no name in the kernel.
-    if !is_template && !map.name().is_empty() {
+    if !is_inner && !map.name().is_empty() {
         list.item(format_args!("map={}", map.name()));
     }
     list.item(format_args!(
@@ -273,11 +273,6 @@ impl Signed {
     fn is_short(&self) -> bool {
         (-0x8000..=0x7fff).contains(&self.0)
     }
-}
-
-/// Name of a BTF type.
-pub(super) fn type_name(env: &Env<'_>, ty: TypeRef) -> String {
-    env.type_name(ty)
 }
 
 /// Name of a kind of dynptr (`dynptr_type_str`).

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::Sink;
-use super::reg::{dynptr_type_str, type_name, write_reg};
+use super::reg::{dynptr_type_str, write_reg};
 use crate::env::Env;
 use crate::state::{Frame, IterState, RegKind, SlotKind, State, TypeRef};
 
@@ -173,7 +173,7 @@ fn write_iterator(env: &Env<'_>, out: &mut String, offset: i64, reg: &crate::sta
         },
         id: type_id,
     };
-    let name = type_name(env, ty);
+    let name = env.type_name(ty);
     let name = name.strip_prefix("bpf_iter_").unwrap_or(&name);
     let state = match state {
         IterState::Invalid => "<invalid>",
