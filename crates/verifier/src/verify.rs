@@ -68,10 +68,12 @@ pub fn verify(
         duration_us: 0,
         log: String::new(),
     };
-    let facts = match compute_facts(&env, &mut sink) {
-        Ok(facts) => facts,
+    let mut facts = Facts::default();
+    let facts = match compute_facts(&env, &mut sink, &mut facts) {
+        Ok(()) => facts,
         Err(stop) => {
             verification.verdict = stop.into();
+            verification.stack_depth = vec![0; facts.subprogs.len().max(1)];
             finish(&mut verification, sink, begin);
             return verification;
         }
@@ -103,16 +105,16 @@ pub fn verify(
 }
 
 /// The passes before the walk.
-fn compute_facts(env: &Env<'_>, sink: &mut Sink) -> Result<Facts> {
+fn compute_facts(env: &Env<'_>, sink: &mut Sink, facts: &mut Facts) -> Result<()> {
     if !env.bpf_capable || !env.allow_ptr_leaks {
         return Err(Stop::unsupported("verification without privilege"));
     }
-    let mut facts = facts::find_subprogs(env, sink)?;
+    *facts = facts::find_subprogs(env, sink)?;
     resolve::resolve_insns(env, sink)?;
-    facts::check_cfg(env, sink, &mut facts)?;
+    facts::check_cfg(env, sink, facts)?;
     attach::check_attach_target(env, sink)?;
-    facts::finish(env, sink, &mut facts);
-    Ok(facts)
+    facts::finish(env, sink, facts);
+    Ok(())
 }
 
 /// The walk over the main program and over called global functions, and the checks

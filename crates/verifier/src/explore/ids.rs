@@ -49,3 +49,50 @@ impl IdMap {
         self.check(old, cur) && (old & !base == 0 || self.check(old & base, cur & base))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::IdMap;
+    use crate::state::{ADD_CONST32, ADD_CONST64};
+
+    fn map(last: u32) -> IdMap {
+        let mut ids = IdMap::default();
+        ids.reset(last);
+        ids
+    }
+
+    #[test]
+    fn pairs_form_a_bijection() {
+        let mut ids = map(9);
+        assert!(ids.check(0, 0));
+        assert!(!ids.check(0, 3) && !ids.check(3, 0));
+        assert!(ids.check(1, 5) && ids.check(2, 6) && ids.check(1, 5));
+        assert!(!ids.check(1, 6), "1 corresponds to 5");
+        assert!(!ids.check(3, 5), "5 corresponds to 1");
+        ids.reset(9);
+        assert!(ids.check(3, 5), "pairs are forgotten");
+    }
+
+    #[test]
+    fn scalars_without_identity_are_their_own() {
+        let mut ids = map(9);
+        assert!(
+            ids.check_scalar(0, 7),
+            "an explored scalar without identity covers all"
+        );
+        assert!(
+            ids.check_scalar(1, 0),
+            "one that is linked covers a single one"
+        );
+        assert!(!ids.check_scalar(1, 0), "but not two different ones");
+        assert!(ids.check_scalar(2, 4) && ids.check_scalar(2, 4));
+    }
+
+    #[test]
+    fn differences_compare_what_they_differ_from() {
+        let mut ids = map(9);
+        assert!(ids.check_scalar(1, 2));
+        assert!(ids.check_scalar(1 | ADD_CONST64, 2 | ADD_CONST64));
+        assert!(!ids.check_scalar(1 | ADD_CONST32, 3 | ADD_CONST32));
+    }
+}

@@ -1,6 +1,7 @@
 //! Exits: of the program, and of functions back to their callers.
 
 use isa::ebpf::Reg;
+use spec::programs::ProgramType;
 
 use crate::call::check_resource_leak;
 use crate::explore::{find_prev_entry, widen_imprecise_scalars};
@@ -84,6 +85,10 @@ fn check_return_code(walk: &mut Walk<'_>) -> Result<()> {
     let in_exception = frame.in_exception_callback_fn;
     let in_async = frame.in_async_callback_fn;
     let async_range = frame.callback_ret_range;
+    let kind = walk.env.context.kind;
+    if (!is_subprog || in_exception) && matches!(kind, ProgramType::Lsm | ProgramType::StructOps) {
+        return Err(Stop::unsupported("return values by prototype"));
+    }
     walk.check_reg_arg(Reg::R0, RegArg::Src)?;
     let r0 = *walk.reg(Reg::R0);
     if !walk.env.allow_ptr_leaks && !r0.is_scalar() {
@@ -109,14 +114,7 @@ fn check_return_code(walk: &mut Walk<'_>) -> Result<()> {
         }
         return Ok(());
     }
-    use spec::programs::ProgramType;
-    if matches!(
-        walk.env.context.kind,
-        ProgramType::Lsm | ProgramType::StructOps
-    ) {
-        return Err(Stop::unsupported("return values by prototype"));
-    }
-    let range = match walk.env.context.kind {
+    let range = match kind {
         ProgramType::RawTracepoint => {
             let target = walk.env.program.attach_target();
             target

@@ -347,3 +347,73 @@ impl IndexMut<isa::ebpf::Reg> for Frame {
         &mut self.regs[reg.index()]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{HistoryFlags, LinkedReg, LinkedRegs, State};
+    use crate::state::{Frame, MAIN_CALLSITE, RegState};
+    use isa::ebpf::Reg;
+    use std::rc::Rc;
+
+    #[test]
+    fn history_flags_keep_slot_and_frame() {
+        for (spi, frame) in [(0, 0), (63, 7), (17, 3)] {
+            let flags = HistoryFlags::stack_access(spi, frame);
+            assert!(flags.has(HistoryFlags::STACK_ACCESS));
+            assert!(!flags.has(HistoryFlags::DST_STACK));
+            assert_eq!((flags.spi(), flags.frame()), (spi, frame as usize));
+        }
+    }
+
+    #[test]
+    fn linked_registers_are_at_most_six() {
+        let mut linked = LinkedRegs::default();
+        assert!(linked.is_empty());
+        let entries: Vec<LinkedReg> = (0..6)
+            .map(|n| match n % 2 {
+                0 => LinkedReg::Reg {
+                    frame: n,
+                    reg: 9 - n,
+                },
+                _ => LinkedReg::Slot {
+                    frame: 7 - n,
+                    spi: 58 + n,
+                },
+            })
+            .collect();
+        assert!(entries.iter().all(|&entry| linked.push(entry)));
+        assert_eq!(linked.iter().collect::<Vec<_>>(), entries);
+        let full = linked;
+        assert!(!linked.push(entries[0]));
+        assert_eq!(linked, full);
+    }
+
+    #[test]
+    fn a_fork_shares_frames_until_one_side_writes() {
+        let mut state = State::new(Frame::new(MAIN_CALLSITE, 0, 0), 0, false);
+        state.cur_mut().grow_stack(20);
+        assert_eq!(state.cur().allocated_stack(), 24);
+        let fork = state.clone();
+        assert!(Rc::ptr_eq(state.frame_rc(0), fork.frame_rc(0)));
+        *state.reg_mut(Reg::R3) = RegState::constant(7);
+        assert!(!Rc::ptr_eq(state.frame_rc(0), fork.frame_rc(0)));
+        assert!(Rc::ptr_eq(&state.cur().stack, &fork.cur().stack));
+        assert_eq!(*fork.reg(Reg::R3), RegState::NOT_INIT);
+        assert_eq!(state.reg(Reg::R3).num.as_const(), Some(7));
+    }
+
+    #[test]
+    fn only_frames_with_wanted_registers_are_copied() {
+        let mut state = State::new(Frame::new(MAIN_CALLSITE, 0, 0), 0, false);
+        state.push_frame(Frame::new(4, 1, 1));
+        *state.reg_mut(Reg::R1) = RegState {
+            id: 5,
+            ..RegState::UNKNOWN
+        };
+        let fork = state.clone();
+        state.for_each_reg_mut(|reg| reg.id == 5, |reg| reg.id = 0);
+        assert!(Rc::ptr_eq(state.frame_rc(0), fork.frame_rc(0)));
+        assert_eq!((state.reg(Reg::R1).id, fork.reg(Reg::R1).id), (0, 5));
+        assert_eq!(state.frame_insn_idx(0), 4);
+    }
+}
