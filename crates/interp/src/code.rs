@@ -193,7 +193,13 @@ impl Code {
         random: &mut dyn Random,
         budget: u64,
     ) -> Outcome {
-        self.run_trusted(machine, memory, random, Meter::new(budget, None))
+        self.run_unchecked(
+            machine,
+            memory,
+            &NO_PACKET,
+            random,
+            Meter::new(budget, None),
+        )
     }
 
     /// As [`Code::run_memory`], but no longer than until a deadline: the outcome may
@@ -206,19 +212,28 @@ impl Code {
         random: &mut dyn Random,
         deadline: Deadline,
     ) -> Outcome {
-        self.run_trusted(
-            machine,
-            memory,
-            random,
-            Meter::new(u64::MAX, Some(deadline)),
-        )
+        let meter = Meter::new(u64::MAX, Some(deadline));
+        self.run_unchecked(machine, memory, &NO_PACKET, random, meter)
     }
 
-    #[inline]
-    fn run_trusted(
+    /// As [`Code::run_memory`], with a packet for packet loads and helpers.
+    pub fn run_memory_with_packet(
         &self,
         machine: &mut Machine,
         memory: &mut [u8],
+        packet: &Packet<'_>,
+        random: &mut dyn Random,
+    ) -> Outcome {
+        let meter = Meter::new(u64::MAX, None);
+        self.run_unchecked(machine, memory, packet, random, meter)
+    }
+
+    #[inline]
+    fn run_unchecked(
+        &self,
+        machine: &mut Machine,
+        memory: &mut [u8],
+        packet: &Packet<'_>,
         random: &mut dyn Random,
         meter: Meter,
     ) -> Outcome {
@@ -233,7 +248,7 @@ impl Code {
         // vouched that the program accesses nothing else.
         unsafe {
             (*m).regs[Reg::R2.index()] = memory.len() as u64;
-            self.run(m, address, &[], &NO_PACKET, random, meter)
+            self.run(m, address, packet.data(), packet, random, meter)
         }
     }
 

@@ -332,8 +332,29 @@ impl Native {
     ) -> Outcome {
         match self.on_memory() {
             Some(program) => Outcome::Returned(program.run(memory)),
-            None => self.run_unchecked(machine, memory, random, None),
+            None => self.run_unchecked(machine, memory, &NO_PACKET, random, None),
         }
+    }
+
+    /// As [`Native::run_memory`], with a packet for packet loads and helpers, and perhaps
+    /// a deadline.
+    ///
+    /// # Panics
+    /// If the program is a classic filter, or there is a deadline and the program was
+    /// compiled without [`Options::deadline`].
+    pub fn run_memory_with_packet(
+        &self,
+        machine: &mut Machine,
+        memory: &mut [u8],
+        packet: &Packet<'_>,
+        random: &mut dyn Random,
+        deadline: Option<Deadline>,
+    ) -> Outcome {
+        assert!(
+            self.checks_deadline || deadline.is_none(),
+            "the code was compiled without deadline checks"
+        );
+        self.run_unchecked(machine, memory, packet, random, deadline)
     }
 
     /// As [`Native::run_memory`], until a deadline: the outcome may be
@@ -354,7 +375,7 @@ impl Native {
             self.checks_deadline,
             "the code was compiled without deadline checks"
         );
-        self.run_unchecked(machine, memory, random, Some(deadline))
+        self.run_unchecked(machine, memory, &NO_PACKET, random, Some(deadline))
     }
 
     #[inline(never)]
@@ -362,6 +383,7 @@ impl Native {
         &self,
         machine: &mut Machine,
         memory: &mut [u8],
+        packet: &Packet<'_>,
         random: &mut dyn Random,
         deadline: Option<Deadline>,
     ) -> Outcome {
@@ -375,15 +397,14 @@ impl Native {
         // but the memory, which is unique to this run.
         unsafe {
             if self.uses_context {
-                let packet = Packet::whole(&[], &Metadata::UNKNOWN);
                 let mut cx = RunContext {
-                    packet: &packet,
+                    packet,
                     random,
                     clock: machine.clock.get(),
                 };
-                self.run_in(address, len, &[], &mut cx, u64::MAX, deadline)
+                self.run_in(address, len, packet.data(), &mut cx, u64::MAX, deadline)
             } else {
-                self.run_alone(address, len, &[])
+                self.run_alone(address, len, packet.data())
             }
         }
     }
@@ -437,6 +458,9 @@ impl Native {
         }
     }
 }
+
+/// The packet of runs without one.
+const NO_PACKET: Packet<'static> = Packet::whole(&[], &Metadata::UNKNOWN);
 
 /// The pieces of `len` bytes of code that begin at these places.
 pub(crate) fn pieces(

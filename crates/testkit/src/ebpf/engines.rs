@@ -2,7 +2,8 @@
 //!
 //! The reference evaluator says what is right. To add an engine, add a line to
 //! `all`. Around the memory that an engine is handed lie bytes that nobody may
-//! write; what stands in them afterwards is part of its answer.
+//! write; what stands in them afterwards is part of its answer. The packet of a run is a copy
+//! of its memory.
 
 use super::reach::Reach;
 use super::reference::{self, Limits};
@@ -12,6 +13,7 @@ use interp::checked;
 use isa::ebpf::Insn;
 use jit::memory::Pool;
 use lower::Lowered;
+use packet::{Metadata, Packet};
 use spec::SplitMix;
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -90,6 +92,8 @@ impl Engine for Checked {
 
 impl Run for checked::Program {
     fn run(&mut self, bytes: &mut [u8], seed: u64) -> Result<u64, String> {
+        let packet = bytes.to_vec();
+        let packet = Packet::whole(&packet, &Metadata::UNKNOWN);
         let mut memory = checked::Memory::new();
         let len = bytes.len() as u64;
         let region = memory
@@ -104,10 +108,15 @@ impl Run for checked::Program {
             Ok(spec::Random::next_u32(&mut random).into())
         });
         calls.define(spec::calls::GET_SMP_PROCESSOR_ID, |_, _| Ok(0));
+        for &number in super::PACKET_HELPERS {
+            calls.define(number, move |[_, r2, r3, ..], _| {
+                Ok(super::packet_helper(number, &packet, r2, r3))
+            });
+        }
         let cx = checked::RunContext {
             memory: &mut memory,
             calls: &mut calls,
-            packet: None,
+            packet: Some(&packet),
         };
         let limits = checked::Limits {
             instructions: u64::MAX,
@@ -149,7 +158,10 @@ impl Engine for Interp {
 impl Run for (interp::Code, Machine) {
     fn run(&mut self, memory: &mut [u8], seed: u64) -> Result<u64, String> {
         let (code, machine) = self;
-        returned(code.run_memory(machine, memory, &mut SplitMix::new(seed)))
+        let packet = memory.to_vec();
+        let packet = Packet::whole(&packet, &Metadata::UNKNOWN);
+        let random = &mut SplitMix::new(seed);
+        returned(code.run_memory_with_packet(machine, memory, &packet, random))
     }
 }
 
@@ -217,7 +229,7 @@ impl Engine for Jit {
         let native = native.map_err(|why| why.to_string())?;
         let machine = Machine::new();
         Ok(if self.deadline {
-            Box::new(Heeding { native, machine })
+            Box::new(WithDeadline { native, machine })
         } else {
             Box::new((native, machine))
         })
@@ -227,23 +239,29 @@ impl Engine for Jit {
 impl Run for (jit::Native, Machine) {
     fn run(&mut self, memory: &mut [u8], seed: u64) -> Result<u64, String> {
         let (native, machine) = self;
-        returned(native.run_memory(machine, memory, &mut SplitMix::new(seed)))
+        let packet = memory.to_vec();
+        let packet = Packet::whole(&packet, &Metadata::UNKNOWN);
+        let random = &mut SplitMix::new(seed);
+        returned(native.run_memory_with_packet(machine, memory, &packet, random, None))
     }
 }
 
-/// Native code that heeds a deadline, which no run comes near.
-struct Heeding {
+/// Native code with deadline checks; no run comes near the deadline.
+struct WithDeadline {
     native: jit::Native,
     machine: Machine,
 }
 
-impl Run for Heeding {
+impl Run for WithDeadline {
     fn run(&mut self, memory: &mut [u8], seed: u64) -> Result<u64, String> {
-        let Heeding { native, machine } = self;
+        let WithDeadline { native, machine } = self;
         let far = Deadline::at(Instant::now() + Duration::from_secs(3600));
         let deadline = far.checking_every(1 + seed as u32 % 3);
-        let mut random = SplitMix::new(seed);
-        returned(native.run_memory_until(machine, memory, &mut random, deadline))
+        let packet = memory.to_vec();
+        let packet = Packet::whole(&packet, &Metadata::UNKNOWN);
+        let random = &mut SplitMix::new(seed);
+        let deadline = Some(deadline);
+        returned(native.run_memory_with_packet(machine, memory, &packet, random, deadline))
     }
 }
 
@@ -257,7 +275,7 @@ fn returned(outcome: Outcome) -> Result<u64, String> {
 /// Lowers a program that the reference evaluator runs without a fault on every
 /// memory that it is run on.
 #[allow(unsafe_code)]
-fn vouch(program: &[Insn]) -> Result<Lowered, String> {
+fn assume_safe(program: &[Insn]) -> Result<Lowered, String> {
     // SAFETY: programs of the generator are safe by construction, and one that
     // was made smaller is only run on the memory on which the reference evaluator
     // found that it reads only what it wrote, stays inside and ends.
@@ -522,7 +540,7 @@ fn answers(
         stayed_inside: true,
     };
     let run_all = || {
-        let lowered = vouch(program)?;
+        let lowered = assume_safe(program)?;
         let mut ready = engine.prepare(&lowered, seed)?;
         let mut answers = Vec::with_capacity(memories.len());
         for memory in memories {
@@ -570,7 +588,7 @@ fn judge(program: &[Insn], memory: &[u8], seed: u64, steps: u64) -> Option<Answe
         ..Limits::default()
     };
     let right = evaluate(program, memory, seed, limits, &mut Reach::new());
-    (right.value.is_ok() && vouch(program).is_ok()).then_some(right)
+    (right.value.is_ok() && assume_safe(program).is_ok()).then_some(right)
 }
 
 /// Whether a smaller program still shows a difference and is safe.

@@ -35,8 +35,28 @@ pub use choices::Choices;
 pub use generate::Generator;
 pub use program::{Dialect, Entry, Notes, Program};
 
-/// The helpers that programs call: a random number, and the processor's number.
+/// The helpers without arguments that programs call: a random number, and the
+/// processor's number.
 const HELPERS: &[i32] = &[
     spec::calls::GET_PRANDOM_U32,
     spec::calls::GET_SMP_PROCESSOR_ID,
 ];
+
+/// Helpers with arguments, which search the packet (for engines only).
+const PACKET_HELPERS: &[i32] = &[
+    spec::calls::PAYLOAD_OFFSET,
+    spec::calls::NETLINK_ATTRIBUTE,
+    spec::calls::NETLINK_NESTED_ATTRIBUTE,
+];
+
+/// The result of one of [`PACKET_HELPERS`].
+fn packet_helper(number: i32, packet: &packet::Packet<'_>, r2: u64, r3: u64) -> u64 {
+    let (from, kind) = (r2 as u32, r3 as u32);
+    u64::from(match number {
+        spec::calls::NETLINK_ATTRIBUTE => packet::netlink_attribute(packet.data(), from, kind),
+        spec::calls::NETLINK_NESTED_ATTRIBUTE => {
+            packet::netlink_nested_attribute(packet.data(), from, kind)
+        }
+        _ => packet::payload_offset(packet),
+    })
+}

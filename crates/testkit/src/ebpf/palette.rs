@@ -67,13 +67,14 @@ impl Dialect {
     /// Whether programs of the dialect may have an instruction of that row.
     pub fn has(self, row: &Row) -> bool {
         match sample(row) {
-            // What is only known after linking, and packet loads, which are for
-            // programs that are handed a packet.
+            // What is only known after linking.
             Insn::LoadImm64 { .. } => row.src.admits(0),
             Insn::Call(isa::ebpf::Callee::Kfunc { .. }) => false,
-            Insn::PacketAbs { .. } | Insn::PacketInd { .. } => false,
-            // Linux casts only in programs that have an arena.
-            Insn::Cast { .. } => self == Dialect::Engines,
+            // Linux has packet loads in socket filters only, and casts in programs with an
+            // arena.
+            Insn::PacketAbs { .. } | Insn::PacketInd { .. } | Insn::Cast { .. } => {
+                self == Dialect::Engines
+            }
             _ => row.group != Group::Later,
         }
     }

@@ -12,6 +12,7 @@
 use super::origin::{ByteOrigin, Origin, Region};
 use super::reach::Reach;
 use isa::ebpf::{AluOp, AtomicOp, Callee, Cond, Imm64, Insn, Operand, Reg, Size, Width, eval};
+use packet::{Metadata, Packet};
 use spec::Random;
 use spec::calls::{GET_PRANDOM_U32, GET_SMP_PROCESSOR_ID};
 
@@ -143,6 +144,8 @@ impl Frame {
 struct Run<'a> {
     insns: &'a [Insn],
     memory: &'a mut [u8],
+    /// The packet of packet loads and helpers: the memory as it is at the start.
+    packet: Vec<u8>,
     /// Of each byte of the memory.
     origins: Vec<ByteOrigin>,
     place: Addresses,
@@ -202,6 +205,7 @@ impl<'a> Run<'a> {
         let mut run = Run {
             insns,
             origins: vec![ByteOrigin::Number; memory.len()],
+            packet: memory.to_vec(),
             memory,
             place: limits.place,
             regs: [None; Reg::COUNT],
@@ -382,10 +386,26 @@ impl<'a> Run<'a> {
                 let value = match number {
                     GET_PRANDOM_U32 => u64::from(self.random.next_u32()),
                     GET_SMP_PROCESSOR_ID => 0,
+                    _ if super::PACKET_HELPERS.contains(&number) => {
+                        let [from, kind] = [self.number(Reg::R2)?, self.number(Reg::R3)?];
+                        let packet = Packet::whole(&self.packet, &Metadata::UNKNOWN);
+                        super::packet_helper(number, &packet, from, kind)
+                    }
                     _ => return Err(Fault::NotHere),
                 };
                 self.regs[1..=5].fill(None);
                 self.set(Reg::R0, Value::number(value));
+            }
+            Insn::PacketAbs { size, imm } => {
+                if !self.load_packet(imm, size) {
+                    return Ok(self.leave());
+                }
+            }
+            Insn::PacketInd { size, src, imm } => {
+                let index = self.number(src)? as i32;
+                if !self.load_packet(index.wrapping_add(imm), size) {
+                    return Ok(self.leave());
+                }
             }
             Insn::Exit => {
                 self.get(Reg::R0)?;
@@ -394,6 +414,31 @@ impl<'a> Run<'a> {
             _ => return Err(Fault::NotHere),
         }
         Ok(Some(next))
+    }
+
+    /// Loads from the packet into `r0`; false if the bytes are not there, and then `r0` is
+    /// what the function returns.
+    fn load_packet(&mut self, offset: i32, size: Size) -> bool {
+        let packet = Packet::whole(&self.packet, &Metadata::UNKNOWN);
+        let bytes = packet.bytes_at_offset(offset, size.bytes() as usize);
+        let big_endian = |bytes: &[u8]| {
+            bytes
+                .iter()
+                .fold(0, |value, &byte| value << 8 | u64::from(byte))
+        };
+        let value = bytes.map(big_endian);
+        self.regs[1..=5].fill(None);
+        self.set(Reg::R0, Value::number(value.unwrap_or(0)));
+        value.is_some()
+    }
+
+    /// The value of a register that holds a number.
+    fn number(&self, reg: Reg) -> Result<u64, Fault> {
+        let value = self.get(reg)?;
+        match value.origin.is_number() {
+            true => Ok(value.bits),
+            false => Err(Fault::TellsPlaces),
+        }
     }
 
     fn get(&self, reg: Reg) -> Result<Value, Fault> {

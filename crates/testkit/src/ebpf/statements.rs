@@ -448,6 +448,13 @@ impl Scope<'_, '_> {
         if self.pinned & 0x3f != 0 {
             return self.compute_any();
         }
+        if self.dialect == Dialect::Engines {
+            match self.choices.below(4) {
+                0 => return self.packet_load(),
+                1 => return self.packet_helper_call(),
+                _ => {}
+            }
+        }
         let number = self.choices.pick(super::HELPERS);
         self.emit(Insn::Call(Callee::Helper(number)));
         self.after_call();
@@ -460,6 +467,47 @@ impl Scope<'_, '_> {
             }
             Dialect::Engines => self.keep_result(),
         }
+    }
+
+    /// A packet load, mostly inside the packet: outside, the function returns 0.
+    fn packet_load(&mut self) {
+        /// Less than any memory has, so than any packet.
+        const INSIDE: u32 = 64;
+        let size = self.choices.pick(&[Size::B, Size::H, Size::W]);
+        let imm = match self.choices.one_in(12) {
+            true => self.choices.immediate(),
+            false => self.choices.below(INSIDE) as i32,
+        };
+        if self.choices.one_in(2) {
+            self.emit(Insn::PacketAbs { size, imm });
+        } else {
+            let [src] = self.numbers::<1>(0);
+            if !self.choices.one_in(8) {
+                let mask = Operand::Imm(INSIDE as i32 - 1);
+                self.compute(src, alu(AluOp::And, Width::W64, src, mask));
+            }
+            self.emit(Insn::PacketInd { size, src, imm });
+        }
+        self.after_call();
+        self.keep_result();
+    }
+
+    /// A call of a helper with several arguments.
+    fn packet_helper_call(&mut self) {
+        for number in 1..=3 {
+            self.pass(reg(number), Param::Scalar);
+            self.pinned |= 1 << number;
+        }
+        for (number, mask) in [(2, 0xfc), (3, 3)] {
+            let dst = reg(number);
+            let mask = Operand::Imm(mask);
+            self.compute(dst, alu(AluOp::And, Width::W64, dst, mask));
+        }
+        let number = self.choices.pick(super::PACKET_HELPERS);
+        self.emit(Insn::Call(Callee::Helper(number)));
+        self.pinned &= !0x3f;
+        self.after_call();
+        self.keep_result();
     }
 
     /// What registers hold after a call.
