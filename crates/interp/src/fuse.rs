@@ -1,7 +1,7 @@
-//! Which instructions become one operation.
+//! Recognition of instruction sequences that become one operation.
 //!
-//! A sequence is fused only where no jump leads into its middle. Trees of
-//! comparisons are another matter ([`lower::trees`]).
+//! A sequence is fused only if no jump leads into its middle. Comparison trees are found in
+//! [`lower::trees`].
 
 use isa::ebpf::{AluOp, Cond, Insn, Operand, Reg, Size, Width};
 use lower::jumps::{Arrivals, jump_target};

@@ -1,31 +1,20 @@
-//! The threaded interpreter.
+//! The interpreters: a threaded one for lowered programs, and [`checked`] for any
+//! instructions.
 //!
-//! A program is compiled to an array of operations (`op::Op`), each of which
-//! carries the function that performs it and its operands, decoded. Such a
-//! function ends by calling the next one in tail position, which an optimising
-//! compiler makes a jump: there is no central loop, every operation has its own
-//! indirect jump (so the processor predicts each from its own history), and what
-//! all share stays in registers. Where tail calls are not to be had (see
-//! build.rs) the same functions return the next operation to a plain loop.
+//! The threaded interpreter compiles a program to an array of operations (`op::Op`), each
+//! with the function that performs it and its decoded operands. Such a function ends by
+//! calling the next one in tail position, which the compiler turns into a jump: every
+//! operation has its own indirect jump, which the processor predicts by its own history, and
+//! the state of the run stays in registers. Where tail calls are not certain (build.rs) the
+//! functions return the next operation to a loop.
 //!
-//! What was learnt by measuring:
-//! - `r0` travels in a machine register; the others live in the machine. Filters
-//!   do most of their work in `r0`.
-//! - A branch that tests and falls through costs a third of a nanosecond; one
-//!   that selects its target, ten times that.
-//! - Most of the cost is the number of operations, so common sequences are one
-//!   operation (`fuse`), and a chain of comparisons of one register
-//!   with constants is a table look-up.
-//! - The rest of the cost of compiled programs is values that go to memory and
-//!   come back at once. Two operations of which the second uses the result of the
-//!   first share a function that keeps it in a register (`ops/pairs.rs`): loops
-//!   run a third faster for it.
-//! - A local call is a call of the host, which predicts its way back.
+//! `r0` is passed in a machine register; the other registers are in the machine. Common
+//! sequences are one operation (`fuse.rs`), chains of comparisons are table lookups, and two
+//! operations of which the second uses the result of the first share a function that keeps
+//! it in a register (`ops/pairs.rs`). Local calls are calls of the host.
 //!
-//! A budget bounds how many backward jumps a run takes: it is paid where such a
-//! jump is taken, in the jump's own operation. A deadline is looked at when a slice
-//! of it is used up (`vm::Meter`). [`checked`] is the other
-//! interpreter, for programs that nobody vouches for.
+//! A budget limits the backward jumps of a run; the deadline is checked when a slice of it
+//! is used up (`vm::Meter`).
 
 pub mod checked;
 mod code;

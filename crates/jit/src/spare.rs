@@ -1,8 +1,4 @@
-//! What a thread's last compilation worked in, for its next one.
-//!
-//! Most programs are small: making and freeing four vectors took a twentieth of the
-//! time from bytes to native code. Vectors that are taken together are kept
-//! together, since each look at a thread's own takes time, too.
+//! Vectors that a thread keeps from one compilation to the next.
 
 use std::cell::Cell;
 

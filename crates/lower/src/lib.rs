@@ -1,15 +1,12 @@
-//! From evidence that a program is safe to code that an engine can run.
+//! Lowering: from evidence that a program is safe to code that engines run unchecked.
 //!
-//! Engines run a [`Lowered`] without checking what its evidence already says, so
-//! the only ways to make one are the constructors here, each of which takes the
-//! evidence itself: the classic checker, which proves that every jump stays
-//! inside and every scratch word is in range (and the conversion makes no other
-//! memory access than to its own context and stack); or the word of a host, whose
-//! program is looked at for its form ([`Malformed`]).
+//! A [`Lowered`] can only be made of the evidence itself: the classic checker, which proves
+//! that every jump stays inside and every scratch word is in range (the conversion adds only
+//! accesses to its own context and stack); or the caller's assertion of safety, after a check
+//! of the program's structure ([`Malformed`]).
 //!
-//! What more than one engine wants to know of a program is found here too: where
-//! jumps lead ([`jumps`]), trees of comparisons ([`trees`]), and what a run must
-//! set up ([`Requirements`]).
+//! Analyses that several engines need are here too: jump targets ([`jumps`]), comparison
+//! trees ([`trees`]), and what a run must set up ([`Requirements`]).
 #![forbid(unsafe_code)]
 
 pub mod jumps;

@@ -1,14 +1,11 @@
-//! Scratch words of classic programs, kept in registers.
+//! Register promotion of the scratch words of classic programs.
 //!
-//! The conversion gives `M[i]` four bytes of the stack. A program that uses few of
-//! them, as nearly all do, leaves registers unused, and a word in one costs less to
-//! read and to write on every engine: a store becomes a move to its register, a
-//! load a move from it, each in its slot. The words that are named most come first.
+//! The conversion gives `M[i]` four bytes of the stack. Words move to registers that the
+//! program does not use, the most used ones first: a store becomes a move to the register,
+//! a load a move from it, each in its slot. Only loads and stores of whole words may name
+//! them, which is checked.
 //!
-//! Nothing else can see a word: only loads and stores of whole words name them,
-//! which is looked at here.
-//!
-//! Cost: one pass over the program, two more where there are words.
+//! Cost: one pass over the program, two more if it has scratch words.
 
 use isa::ebpf::{AluOp, Insn, Operand, Reg, RegSet, Size, Width};
 

@@ -1,17 +1,12 @@
-//! Whether a program has the form that engines rest on.
+//! The check of a program's structure.
 //!
-//! A host's word ([`vm::Unchecked`]) is about what a program does; its form is
-//! looked at here, so that an engine never sees a malformed program: every slot
-//! is an instruction with its fields in order, jumps stay in their function and
-//! lead to instructions, calls lead to functions, no function runs off its end,
-//! the frame pointer is never written, and calls neither recurse nor nest deeper
-//! than there are frames.
+//! Engines rest on the structure of programs whose safety the caller asserts, so it is
+//! checked here: every slot is a valid instruction, jumps stay in their function and lead to
+//! instructions, calls lead to functions, no function falls off its end, the frame pointer
+//! is never written, and calls neither recurse nor exceed the frames.
 //!
-//! A function is what stands from the entry or the target of a call to the next
-//! one, as Linux cuts programs. Cost: linear; one pass looks at every slot, what
-//! follows looks at jumps and calls alone, but where there are calls another pass
-//! numbers the functions. To sort and search them took a sixth more time for a
-//! program of many small ones.
+//! A function extends from the entry or the target of a call to the next one, as in Linux.
+//! Cost: linear: one pass over the slots; the other checks visit jumps and calls only.
 
 use std::fmt;
 

@@ -1,17 +1,13 @@
-//! Trees of comparisons: one 32-bit register against constants, again and again, as
-//! rule lists and `switch` compile to.
+//! Comparison trees: one 32-bit register compared with constants, as rule lists and `switch`
+//! compile to.
 //!
-//! A rule list is a chain of comparisons for equality (`if w0 == 1 goto a; if w0 != 2
-//! goto b; …; b: if w0 == 3 …`). Where there are many values, compilers divide them
-//! first (`if w0 s> 7 goto upper; if w0 s> 3 goto …`), so that comparisons make a
-//! tree, with a chain of few at the end of every path. A tree is followed from its
-//! first comparison through every edge on which nothing is done but to jump, with
-//! the range of values that gets there. What other code also leads to, or an edge
-//! with values that are no single range, ends it.
+//! A rule list is a chain of comparisons for equality. With many values compilers divide
+//! them first (`if w0 s> 7 goto upper; if w0 s> 3 goto …`), which makes a tree with short
+//! chains at its leaves. A tree is followed from its first comparison along every edge on
+//! which control only jumps, with the range of values that takes it. It ends where other
+//! code leads into it, or where an edge has values that are no single range.
 //!
-//! Every slot belongs to at most one tree and is looked at twice at most, so the work
-//! is linear. Whoever makes code of a tree may look the value up instead of comparing
-//! again and again.
+//! Every slot belongs to at most one tree and is visited at most twice: linear.
 
 mod follow;
 

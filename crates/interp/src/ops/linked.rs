@@ -1,9 +1,8 @@
-//! Operations that know what follows them.
+//! Operations that go straight on with the next one.
 //!
-//! Packet filters are loads and comparisons in a few fixed orders. Where the next
-//! operation in the array is one of these, an operation need not look up what to
-//! do there: its function is replaced by one that goes straight on. The next
-//! operation stays as it is, with its operands, so jumps to it need no care.
+//! If the next operation in the array is of a certain kind, the function of an operation is
+//! replaced by one that performs both without a dispatch. The next operation keeps its place
+//! and operands, so jumps to it stay valid.
 
 use isa::ebpf::{Cond, Size};
 

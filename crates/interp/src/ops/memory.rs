@@ -1,4 +1,4 @@
-//! Loads and stores at addresses that the program's evidence vouches for.
+//! Loads and stores at addresses whose validity the program's evidence upholds.
 
 use std::marker::PhantomData;
 use std::ptr;

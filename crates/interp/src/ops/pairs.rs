@@ -1,13 +1,9 @@
-//! Two operations of compiled programs in one function.
+//! Pairs of operations in one function.
 //!
-//! A register that lives in memory costs a program most where the next
-//! instruction needs it: the value goes to the cache and back. Where the next
-//! operation in the array is one of these, an operation hands it its result in a
-//! machine register ([`Last`]) and goes straight on. As in `linked`, the next
-//! operation stays as it is, so jumps to it need no care.
-//!
-//! Most pairs are of stored registers: a first result in `r0` travels anyway. Which
-//! pairs there are was chosen by how often compilers make them.
+//! A register in memory costs most where the next instruction needs it. If the next
+//! operation in the array is the second of a pair, the first one passes its result in a
+//! machine register ([`Last`]) and goes straight on. As in `linked`, the next operation keeps
+//! its place and operands.
 
 use isa::ebpf::{AluOp, Cond, Operand, Reg, Size, Width};
 

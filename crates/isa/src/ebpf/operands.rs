@@ -1,13 +1,12 @@
-//! Which registers an instruction reads and writes, which memory it touches,
-//! and where control goes next: what a liveness pass, a control-flow graph or
-//! a register allocator asks of an instruction without knowing its operation.
+//! Registers read and written, memory accesses and control flow of an instruction: what a
+//! liveness pass, a control-flow graph or a register allocator needs without knowing the
+//! operation.
 //!
-//! Registers are the most that the encoding says: a call reads all five argument
-//! registers here, and whoever knows the callee's prototype narrows that.
+//! The sets are those that the encoding implies: a call reads all five argument registers
+//! here; the callee's prototype narrows that.
 //!
-//! The table says the same of every row, and a test holds both together. What is
-//! here asks the instruction alone, in groups that are few branches: 2 ns where
-//! the way over its row, which has to be found first, costs 10.
+//! The table says the same of every row, and a test compares both; the functions here decide
+//! by the instruction alone, without finding its row.
 
 use super::insn::{AluOp, AtomicOp, Insn, Operand, Reg, Size};
 use std::fmt;

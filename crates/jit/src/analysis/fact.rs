@@ -1,4 +1,4 @@
-//! What is known of one slot.
+//! The result of the analysis for one slot.
 
 use isa::ebpf::Reg;
 

@@ -1,20 +1,17 @@
-//! What compilers write in several instructions because BPF has no single one.
+//! Rewrites of several instructions that BPF compilers emit for one operation.
 //!
-//! Two shifts of one value by constants that meet again in an `or` are a
-//! rotation. Wherever two registers are joined, the shifts are looked for
-//! backward, in straight-line code, and the value that they shift is followed
-//! through copies to where it was made.
+//! Rotations: two shifts of one value by constants that an `or` joins. For each operation
+//! that may join them the shifts are searched backward in straight-line code, and the value
+//! that they shift is followed through copies to its definition.
 //!
-//! A rewrite never needs a register that the program did not give it. Often the
-//! whole value is still in one, and is rotated from there; the shifts are left out
-//! as dead where nothing else reads them. Where it was shifted in place, that
-//! shift is left out, if nothing else reads its result, so that the register still
-//! holds the whole value when the rotation is made in it.
+//! A rewrite needs no further register. If a register still holds the whole value, the
+//! rotation reads it, and the shifts are dead where nothing else reads them. If the value
+//! was shifted in place, that shift is left out, provided that nothing else reads its
+//! result, so that the register still holds the value at the rotation.
 //!
-//! Capture filters compute the length of a header again and again
-//! (`header_length.rs`).
+//! Common header lengths of packet filters are in `header_length.rs`.
 //!
-//! Cost: linear: each search looks at no more than [`REACH`] instructions.
+//! Cost: linear: a search looks at no more than [`REACH`] instructions.
 
 mod header_length;
 

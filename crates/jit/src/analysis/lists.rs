@@ -1,5 +1,4 @@
-//! What the scan notes for those that come after it, so that they need not look at
-//! every slot again.
+//! Slots that the scan records for later passes, so that these need not visit every slot.
 
 use crate::spare::bytes_of;
 

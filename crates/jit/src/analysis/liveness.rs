@@ -1,14 +1,12 @@
-//! Which values are still live, carried backward from their uses.
+//! Liveness of register halves: backward propagation, iterated to a fixpoint.
 //!
-//! A first pass over every slot takes it that nothing is live where jumps lead
-//! backward ([`propagate`]; the scan does the same as it goes). Then each jump is asked
-//! again, the last one first: where it wants more than it did, that alone is carried
-//! on from there for as long as it makes a difference ([`iterate`]). So what follows the
-//! first pass only costs what a loop carries from one round to the next.
+//! The first pass assumes that nothing is live at the targets of back edges
+//! ([`propagate`]; the scan does the same as it goes). Then the jumps are visited in
+//! descending order: where more is live at a target than was assumed, the difference is
+//! propagated from the jump backward until it is empty ([`iterate`]).
 //!
-//! Cost: linear. One or two rounds of jumps iterate what compilers make; a function
-//! that takes more than [`MOST_PASSES`] gets the safe answer that everything is
-//! live where jumps lead backward.
+//! Cost: linear: after [`MOST_PASSES`] passes over the jumps of a function, everything is
+//! assumed to be live at the targets of its back edges, which is safe.
 
 use lower::Function;
 

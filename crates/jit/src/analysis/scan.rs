@@ -1,10 +1,9 @@
-//! The pass backward that looks at every instruction.
+//! The backward pass over all slots.
 //!
-//! It asks each instruction once of what kind it is, and notes what it reads and
-//! writes, what is live after it, where it jumps, what its function uses, and where
-//! there may be a selection or the end of an idiom. Backward, because then what is
-//! live where a jump leads is known, but for jumps backward, which `liveness.rs`
-//! asks again. In the order of control there would have to be two passes.
+//! It records for each instruction what it reads and writes, its live-out set, its jump
+//! target, what its function uses, and where a conditional move or a rewrite may be. Going
+//! backward, the live-in set of every forward jump's target is known; back edges are left
+//! to `liveness.rs`.
 
 use std::mem;
 

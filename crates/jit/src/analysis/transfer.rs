@@ -1,5 +1,5 @@
-//! What an instruction does to live values: which halves of registers it reads
-//! and writes, and what of that depends on how much of its result is live.
+//! The transfer function of an instruction for liveness: which register halves it reads and
+//! writes, and which reads depend on how much of the result is live.
 
 use isa::ebpf::facts;
 use isa::ebpf::{AluOp, ByteOrder, Callee, Insn, Operand, Reg, Size, Width};

@@ -1,4 +1,4 @@
-//! What a function uses, which decides about its frame.
+//! The registers, stack and services that a function uses, which decide on its frame.
 
 use isa::ebpf::{AluOp, Callee, Insn, Operand, Reg};
 use spec::calls::GET_SMP_PROCESSOR_ID;

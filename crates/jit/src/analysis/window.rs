@@ -1,12 +1,9 @@
-//! Which values of a tree of comparisons a table holds.
+//! The values of a comparison tree that a table covers, and whether a table pays.
 //!
-//! A table takes two bytes for each value, and a comparison about six; a look-up waits
-//! for a load, and its jump is as hard to predict as all of the tree's together.
-//! So a tree becomes a table where the values that it tells apart lie close together,
-//! and where it has many leaves, or few leaves for many values. A program of two
-//! switches, of 16 and of 64 random values, takes 0.60 of the time by tables and 0.61
-//! of the bytes; a parser with seven states, whose tree is well predicted, took a
-//! tenth more.
+//! A table takes one or two bytes for each value, a comparison about six; a lookup waits for
+//! a load, and its indirect jump is as hard to predict as all branches of the tree together.
+//! So a tree becomes a table if the values that it distinguishes are close together and it
+//! has many leaves, or few leaves for many values.
 
 use std::iter;
 

@@ -1,12 +1,12 @@
-//! Sums that are only addresses, and loads that are only operands.
+//! Address folding: sums that only serve as addresses, and loads that only serve as operands.
 //!
-//! A program has no address of two registers: it adds them and then loads or
-//! stores through the sum. Where every use of the sum is such an access, and both
-//! registers stay as they are until the last one, the sum is not made: accesses
-//! take both registers. A load whose value only goes into one operation a little
-//! later is likewise left to that operation, which takes its operand from memory.
+//! BPF has no addressing mode with two registers: programs add them and access memory
+//! through the sum. If every use of the sum is such an access, and both summands keep their
+//! values until the last one, the sum is not computed and the accesses use base and index. A
+//! load whose value is the operand of one operation shortly after it becomes the memory
+//! operand of that operation.
 //!
-//! Cost: a look at no more than [`REACH`] instructions for each sum and load.
+//! Cost: each search looks at no more than [`REACH`] instructions.
 
 use isa::ebpf::{AluOp, Insn, Operand, Reg, Size};
 

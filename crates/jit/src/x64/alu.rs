@@ -1,7 +1,7 @@
-//! Arithmetic and constants.
+//! Instruction selection for arithmetic and constants.
 //!
-//! What is written is as narrow as what is wanted of the result: the low half's form
-//! is shorter and zeroes the upper half, which also replaces most masks.
+//! Operations are as narrow as what is live of the result: the 32-bit form is shorter and
+//! zeroes the upper half, which also replaces most masks.
 
 use isa::ebpf::facts::Halves;
 use isa::ebpf::{AluOp, Insn, Operand, Reg, Size, Width};

@@ -1,13 +1,12 @@
-//! Constants of strangers, kept out of the code.
+//! Constant blinding for untrusted programs.
 //!
-//! Whoever writes a program writes its constants, and so bytes of the machine code
-//! that others may one day be tricked into jumping to. With keys, every constant
-//! of more than a byte is split in two that only chance knows: one is loaded, the
-//! other is added by an address computation, which leaves the flags alone.
-//! Comparisons are fused with nothing then, and trees are compared one by one.
+//! The author of a program chooses its constants, and so bytes of the machine code that an
+//! attacker may jump to. With keys, every constant of more than a byte is split into two
+//! random parts: one is loaded, the other is added by `lea`, which preserves the flags.
+//! Comparisons are not fused then, and comparison trees are not replaced.
 //!
-//! What shows is the 16-bit offsets of loads and stores, and what the frame pointer is
-//! compared with, which no verifier lets through.
+//! The 16-bit offsets of loads and stores remain visible, and constants that are compared
+//! with the frame pointer, which no verifier accepts.
 
 use isa::ebpf::{AluOp, Imm64, Insn, Operand, Reg, Width};
 

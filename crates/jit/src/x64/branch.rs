@@ -1,5 +1,4 @@
-//! Branches: a comparison and a jump in one, or a jump alone where the flags
-//! already say it.
+//! Branches: comparison and jump, or a jump on the flags of the operation before.
 
 use isa::ebpf::{AluOp, Cond, Insn, Operand, Reg, Width};
 

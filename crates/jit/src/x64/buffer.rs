@@ -1,17 +1,14 @@
-//! Machine code as it grows: bytes, and gaps whose length is not known yet.
+//! A buffer of machine code with branch relaxation.
 //!
-//! A jump is two bytes or five to six, depending on a distance that depends on
-//! other jumps. So code is written with every gap at its least length, and a place
-//! in the code is a number of bytes and a number of gaps before it. When all is
-//! written, [`Buffer::relax_branches`] makes those jumps long that do not reach, until none
-//! is left: the least fixed point, since a jump that grows only moves others apart.
-//! [`Buffer::write`] then copies the pieces between those that grew to where they
-//! will run, and fills the gaps.
+//! A jump has two bytes or five to six, depending on its distance, which depends on other
+//! jumps. Code is written with every gap (a jump, a distance, an alignment) at its least
+//! length; a position is a number of bytes and a number of gaps before it. When the code is
+//! complete, [`Buffer::relax_branches`] lengthens the jumps that do not reach until all do:
+//! the least fixpoint, since a longer jump only moves others apart. [`Buffer::write`] then
+//! copies the pieces between the gaps to their destination and fills the gaps.
 //!
-//! Cost: settling looks at each gap once, and a few times more at jumps that others
-//! may still move out of reach (each round makes at least one jump long; after
-//! [`MOST_ROUNDS`] all that remain become long, so the time is linear in the
-//! program); writing is one copy.
+//! Cost: linear: each gap is visited once, and jumps that may still go out of reach at most
+//! [`MOST_ROUNDS`] times; then the remaining ones become long.
 
 use std::mem;
 use std::ops::Range;

@@ -1,18 +1,15 @@
-//! DeadlineChecks at the run's deadline, where a host asks for them.
+//! Deadline checks.
 //!
-//! A run that goes on for long goes round a loop or calls functions. So each round
-//! takes a tick from a number in the environment: at the head of a loop, whichever
-//! jump leads back to it, and where a local call arrives. There no flags are
-//! wanted, and every value is in its register. When no tick is left, a function of
-//! the host looks at the clock and gives new ones, or says that the time is up:
-//! the run then ends from whatever depth of calls, by the stack pointer that the
-//! entry noted. The functions in between restore nothing, so an entry that calls
-//! any saves all that a function keeps for its caller.
+//! A long run iterates a loop or calls functions. Each iteration (at the loop header,
+//! whichever back edge is taken) and each local call uses a unit of fuel, which a run gets
+//! in its native context. There no flags are live, and every value is in its register. When
+//! the fuel is used up, a function of the host reads the clock and refuels, or leaves the
+//! fuel negative: the run then ends from any call depth by restoring the stack pointer that
+//! the entry saved. The functions in between restore nothing, so an entry that calls any
+//! saves all callee-saved registers.
 //!
-//! Cost: counting in memory takes a nanosecond, for each round waits for the store
-//! of the one before. So a loop of a function that calls nothing counts in a
-//! register where one is free, which costs a third of that at most and often
-//! nothing; and a function that is short and calls nothing takes no tick.
+//! A loop of a function without calls counts in a register if one is free, others count in
+//! memory; a short function without calls and loops is not counted.
 
 use isa::ebpf::{Size, Width};
 use lower::{Function, Lowered};

@@ -1,20 +1,19 @@
-//! Where a function keeps its values: which machine register stands for which
-//! register of the program, where the stack is, what has to be saved.
+//! Register assignment and the stack frame of a function.
 //!
-//! Arguments travel as the platform passes them, so a call moves nothing:
+//! Arguments are in the registers of the platform's calling convention, so calls move
+//! nothing:
 //!
 //! | program | machine | |
 //! |---|---|---|
 //! | `r0` | `rax` | the result |
-//! | `r1` to `r5` | `rdi`, `rsi`, `rdx`, `rcx`, `r8` | arguments, lost by calls |
-//! | `r6` to `r9` | `rbx`, `rbp`, `r13`, `r14`, `r15` | kept by calls, saved where used |
-//! | | `r11` | scratch of the generator |
-//! | | `r12` | the run's [`Env`](crate::native::NativeContext), where it is wanted |
+//! | `r1` to `r5` | `rdi`, `rsi`, `rdx`, `rcx`, `r8` | arguments, caller-saved |
+//! | `r6` to `r9` | `rbx`, `rbp`, `r13`, `r14`, `r15` | callee-saved, saved where used |
+//! | | `r11` | scratch register of the generator |
+//! | | `r12` | the [`NativeContext`](crate::native::NativeContext), where it is used |
 //!
-//! A function that calls nothing keeps nothing for others: its `r6` to `r9` go
-//! to registers that need not be saved while there are any, its stack may lie
-//! below the stack pointer (the 128 bytes that signals leave alone), and a
-//! packet's address and length stay where the entry gets them.
+//! In a leaf function, `r6` to `r9` are assigned to caller-saved registers while there are
+//! any, a stack of up to 128 bytes lies in the red zone, and the packet's address and length
+//! stay in the registers in which the entry receives them.
 
 use isa::ebpf::Reg;
 use std::ops::Deref;

@@ -1,15 +1,9 @@
-//! The walk over a program that writes its code.
+//! Code generation: one forward pass over the program with a peephole window.
 //!
-//! Instructions are written one after the other, as they stand; each looks at
-//! those that follow it where one machine instruction can do for several
-//! (`peek`: nothing jumps into the middle). What is known on the way is kept for
-//! straight-line code: how many low bits of a register may be set, and which
-//! register the flags speak of.
-//!
-//! Loop heads are not aligned: to 32 bytes, no workload of the benchmark ran faster
-//! by more than 1 %, and their code grew by up to 15 %. Nor are rounds written twice:
-//! W4a took a quarter less by hand on Golden Cove, and its image was larger than the
-//! kernel's.
+//! Each instruction looks ahead at those that follow it where one machine instruction can
+//! replace several (`peek`: no jump leads into the middle). In straight-line code the
+//! generator tracks how many low bits of each register may be set, and which register the
+//! flags describe.
 
 use std::mem;
 

@@ -1,10 +1,8 @@
-//! Trees of comparisons of one register with constants, as a look-up.
+//! Comparison trees as lookups.
 //!
-//! Where the constants lie close together, a table says for each value which leaf it
-//! leads to: a byte, and a comparison for each leaf (rule lists have many constants
-//! and few targets), or how far it is to jump where there are many. Elsewhere the
-//! constants are searched by halves. A chain of 200 comparisons takes 2 ns by table
-//! and 4 by search, where one after the other takes 30.
+//! If the constants are close together, a table maps each value to its leaf: a byte that is
+//! then compared (rule lists have many constants and few targets), or a distance to jump.
+//! Otherwise the constants are searched by a balanced tree of comparisons.
 
 use std::ops::Range;
 

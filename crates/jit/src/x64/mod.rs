@@ -1,11 +1,10 @@
 //! The x86-64 backend.
 //!
-//! `generator.rs` walks over the program; `alu.rs`,
-//! `copy.rs`, `shift.rs`, `byte_order.rs`, `divide.rs`, `address.rs`, `memory.rs`,
-//! `packet.rs`, `branch.rs`, `merge.rs`, `look_up.rs` and `call.rs` write instructions of
-//! their kinds; `deadline.rs` writes the looks at a deadline; `frame.rs` decides where
-//! values live; `asm.rs` has a method for each machine instruction, which `encode.rs` puts
-//! together into `buffer.rs`.
+//! `generator.rs` walks over the program; `alu.rs`, `copy.rs`, `shift.rs`, `byte_order.rs`,
+//! `divide.rs`, `address.rs`, `memory.rs`, `packet.rs`, `branch.rs`, `merge.rs`,
+//! `look_up.rs` and `call.rs` select machine instructions; `deadline.rs` adds deadline
+//! checks and `blinding.rs` constant blinding; `frame.rs` assigns registers; `asm.rs` has a
+//! method for each machine instruction, which `encode.rs` encodes into `buffer.rs`.
 
 mod address;
 mod alu;

@@ -1,14 +1,13 @@
-//! Packet loads: bounds, byte order, and what lies beyond the data.
+//! Packet loads: bounds checks, byte order, and offsets outside the data.
 //!
-//! A load beyond the data ends the program with 0, so after one load the bytes
-//! before its end are known to be there, and need not be asked for again. Where a
-//! program loads at several constants, its code is written twice: once for
-//! packets that are as long as its loads want (all but the shortest), without
-//! any check, and once with them. In the first, tests are merged (`merge.rs`).
+//! A load outside the data returns 0, so behind a load the bytes up to its end are proven to
+//! be there and are not checked again. A filter with several loads at constants is compiled
+//! twice: for packets that are long enough for these loads, without checks, and with checks.
+//! In the first version branches are merged (`merge.rs`).
 //!
-//! Linux gives negative offsets a meaning (from the network or the link-layer
-//! header); those loads leave the code for a function of the host, by a stub that
-//! saves what the host's code may change.
+//! Linux gives negative offsets a meaning (relative to the network or the link-layer
+//! header): those loads call a function of the host through a stub that preserves all
+//! registers.
 
 use isa::ebpf::{Cond, Insn, Operand, Reg, Size, Width};
 use lower::Function;

@@ -58,7 +58,7 @@ impl Generator<'_> {
             _ => return None,
         };
         let fits = back.dst == dst && back.width == width && (count..64).contains(&by);
-        (fits && by < all(width).into()).then_some(Extension {
+        (fits && by < all(width).into()).then(|| Extension {
             from,
             sign,
             width,

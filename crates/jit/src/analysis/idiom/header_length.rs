@@ -1,12 +1,11 @@
-//! Lengths of headers that a register already holds.
+//! Common subexpression elimination for the length of the IPv4 header.
 //!
-//! A capture filter names a field behind the IPv4 header by `4*([14]&0xf)`, once
-//! for each field: a packet load, a mask, a shift and a copy to the index register.
-//! A packet does not change while a filter looks at it. So where that register
-//! holds what the same load gave, whichever way control came, nothing is left to do
-//! but to give `r0` its copy, which is seldom live.
+//! A capture filter computes `4*([14]&0xf)` for each field behind the header: a packet
+//! load, a mask, a shift and a copy to the index register. The packet does not change
+//! during a run. Where the register holds that value on every path, only the copy to `r0`
+//! is left, which is mostly dead.
 //!
-//! Cost: one pass over the program, where it has two such loads and no loops.
+//! Cost: one pass over the program, if it has two such loads and no loops.
 
 use isa::ebpf::{AluOp, Insn, Operand, Reg, Size, Width};
 
