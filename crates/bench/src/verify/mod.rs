@@ -1,0 +1,352 @@
+//! `bench verify`: verification beside the running kernel's.
+//!
+//! The kernel's figure is the one that it states itself (log level 4), through
+//! veristat of the kernel's tree: it ends after rewriting and, for programs with
+//! subprograms, includes compiling them. Ours is the whole of `verifier::verify`.
+//! Both are the least of several rounds; logs, BTF loading and map creation are in
+//! neither.
+
+mod families;
+mod programs;
+mod veristat;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use beebox::verifier::{self, Options as VerifyOptions, Verdict};
+use program::Program;
+use spec::Kernel;
+use spec::programs::ProgramType;
+use spec::registry::Registry;
+use sys::process;
+
+use crate::report::{Report, Target, Unit};
+use crate::{Bench, Failure, Options, Progress};
+use families::FAMILIES;
+use programs::Named;
+use veristat::Answers;
+
+/// The benchmark.
+pub(crate) const BENCH: Bench = Bench {
+    name: "verify",
+    about: "verification of the kernel's selftests and of growing programs beside the kernel's",
+    workloads: Vec::new,
+    sample: |_| Ok(Report::default()),
+    rest,
+    part,
+};
+
+// The verifiers, as tables name them.
+const BEEBOX: &str = "beebox";
+const KERNEL: &str = "kernel";
+
+/// The part that verifies everything once, for its peak memory.
+const MEMORY: &str = "memory";
+
+/// Kernel time in microseconds from which a program counts for a figure.
+const SLOW: f64 = 100.0;
+const VERY_SLOW: f64 = 1_000.0;
+
+fn rest(
+    options: &Options,
+    progress: &mut Progress<'_>,
+    report: &mut Report,
+) -> Result<(), Failure> {
+    report.baselines.push(KERNEL.to_owned());
+    let found = programs::selftests().and_then(|objects| Ok((objects, veristat::find()?)));
+    let (mut objects, veristat) = match found {
+        Ok(found) => found,
+        Err(absent) => {
+            report.notes.push(format!("not measured: {absent}"));
+            return Ok(());
+        }
+    };
+    objects.extend(programs::own());
+    let rounds = if options.quick { 2 } else { 5 };
+    progress("the kernel's times");
+    let answers = veristat::ask(&veristat, &objects, rounds)?;
+    let kernel = running_kernel()?;
+    let registry = registry_of(&kernel)?;
+    let mut all = Vec::new();
+    for object in &objects {
+        progress(&format!("linking {}", object.display()));
+        all.extend(programs::of_object(object, &kernel)?);
+    }
+    let times = measure_all(&all, &registry, rounds, progress);
+    compare(&all, &times, &answers, report);
+    measure_stress(&all, &registry, &answers, rounds, report);
+    measure_jobs(&all, &registry, progress, report);
+    measure_families(&registry, rounds, progress, report)?;
+    measure_memory(options, progress, report)
+}
+
+fn running_kernel() -> Result<Kernel, Failure> {
+    let failed = |error| Failure::System("reading the running kernel's types", error);
+    sys::kernel::running().map_err(failed)
+}
+
+fn registry_of(kernel: &Kernel) -> Result<Registry, Failure> {
+    match kernel.btf() {
+        Some(btf) => Ok(profile::linux_6_18_registry(btf)),
+        None => Err(Failure::Process {
+            purpose: "reading the running kernel's types",
+            said: "it has no BTF".to_owned(),
+        }),
+    }
+}
+
+/// Time of each program in microseconds; `None` where we do not judge.
+fn measure_all(
+    all: &[Named],
+    registry: &Registry,
+    rounds: u32,
+    progress: &mut Progress<'_>,
+) -> Vec<Option<(bool, f64)>> {
+    let measure = |named: &Named| {
+        progress(&named.name.1);
+        let (answer, micros) =
+            programs::time(&named.program, registry, &VerifyOptions::default(), rounds);
+        match answer.verdict {
+            Verdict::Accepted => Some((true, micros)),
+            Verdict::Refused(_) => Some((false, micros)),
+            Verdict::Unsupported(_) | Verdict::Bug(_) => None,
+        }
+    };
+    all.iter().map(measure).collect()
+}
+
+/// Ratios over the programs that both accept.
+fn compare(
+    all: &[Named],
+    times: &[Option<(bool, f64)>],
+    answers: &Answers,
+    report: &mut Report,
+) {
+    let mut pairs: HashMap<&(String, String), (f64, f64)> = HashMap::new();
+    for (named, time) in all.iter().zip(times) {
+        let (Some((true, ours)), Some(answer)) = (time, answers.get(&named.name)) else {
+            continue;
+        };
+        if answer.accepted {
+            // The kernel states whole microseconds.
+            pairs.insert(&named.name, (*ours, answer.micros.max(1.0)));
+        }
+    }
+    let sum = |of: fn(&(f64, f64)) -> f64| pairs.values().map(of).sum::<f64>();
+    let (ours, theirs) = (sum(|pair| pair.0), sum(|pair| pair.1));
+    let workload = "programs that both accept";
+    report.add_row(workload, BEEBOX, Unit::Micros, ours);
+    report.add_row(workload, KERNEL, Unit::Micros, theirs);
+    report.notes.push(format!(
+        "{} programs are accepted by both verifiers",
+        pairs.len()
+    ));
+    report.add_figure(
+        "accepted_vs_kernel",
+        "time over the kernel's, all programs that both accept",
+        ours / theirs,
+        Some(Target::AtMost(0.5)),
+    );
+    let ratios = |least: f64| -> Vec<(f64, &(String, String))> {
+        let slow = pairs.iter().filter(|(_, pair)| pair.1 >= least);
+        slow.map(|(name, pair)| (pair.0 / pair.1, *name)).collect()
+    };
+    let slow = ratios(SLOW);
+    if !slow.is_empty() {
+        let logarithms: f64 = slow.iter().map(|(ratio, _)| ratio.ln()).sum();
+        report.add_figure(
+            "slow_geomean_vs_kernel",
+            "time over the kernel's, geometric mean of the programs that take it 100 µs or more",
+            (logarithms / slow.len() as f64).exp(),
+            Some(Target::AtMost(0.5)),
+        );
+    }
+    let worst = ratios(VERY_SLOW)
+        .into_iter()
+        .max_by(|a, b| a.0.total_cmp(&b.0));
+    if let Some((ratio, (file, program))) = worst {
+        report.notes.push(format!("slowest beside the kernel: {file} {program}"));
+        report.add_figure(
+            "slow_worst_vs_kernel",
+            "time over the kernel's, worst of the programs that take it a millisecond or more",
+            ratio,
+            Some(Target::AtMost(1.2)),
+        );
+    }
+}
+
+/// The program with many precision requests on a long history.
+fn measure_stress(
+    all: &[Named],
+    registry: &Registry,
+    answers: &Answers,
+    rounds: u32,
+    report: &mut Report,
+) {
+    let Some(named) = all.iter().find(|named| programs::STRESS.ends_with(&named.name.0)) else {
+        return;
+    };
+    let workload = "precision requests on a long history";
+    for (engine, precision_skip) in [(BEEBOX, true), ("beebox, no precision-skip", false)] {
+        let options = VerifyOptions {
+            precision_skip,
+            ..VerifyOptions::default()
+        };
+        let (_, micros) = programs::time(&named.program, registry, &options, rounds);
+        report.add_row(workload, engine, Unit::Micros, micros);
+    }
+    if let Some(answer) = answers.get(&named.name) {
+        report.add_row(workload, KERNEL, Unit::Micros, answer.micros);
+    }
+    if let Some(speed_up) = report.speed_up(workload, BEEBOX, KERNEL, Unit::Micros) {
+        report.add_figure(
+            "stress_vs_kernel",
+            "time over the kernel's, the program with repeated precision requests",
+            1.0 / speed_up,
+            Some(Target::AtMost(0.5)),
+        );
+    }
+}
+
+/// All programs by one thread and by two.
+fn measure_jobs(
+    all: &[Named],
+    registry: &Registry,
+    progress: &mut Progress<'_>,
+    report: &mut Report,
+) {
+    let mut seconds = [f64::INFINITY; 2];
+    for _ in 0..2 {
+        for (threads, least) in [1, 2].into_iter().zip(&mut seconds) {
+            progress(&format!("all programs by {threads} threads"));
+            let start = Instant::now();
+            verify_in_parallel(all, registry, threads);
+            *least = least.min(start.elapsed().as_secs_f64());
+        }
+    }
+    report.add_row("all programs", "1 thread", Unit::Seconds, seconds[0]);
+    report.add_row("all programs", "2 threads", Unit::Seconds, seconds[1]);
+    report.add_figure(
+        "two_jobs_vs_one",
+        "throughput of two threads over one, all programs",
+        seconds[0] / seconds[1],
+        Some(Target::AtLeast(1.8)),
+    );
+}
+
+fn verify_in_parallel(all: &[Named], registry: &Registry, threads: usize) {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        while let Some(named) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+            verifier::verify(&named.program, registry, &VerifyOptions::default());
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(work);
+        }
+    });
+}
+
+/// How time grows in each family, here and in the kernel.
+fn measure_families(
+    registry: &Registry,
+    rounds: u32,
+    progress: &mut Progress<'_>,
+    report: &mut Report,
+) -> Result<(), Failure> {
+    for family in FAMILIES {
+        for size in family.sizes {
+            let workload = format!("{}, {size}", family.name);
+            progress(&workload);
+            let insns = family.program(size);
+            let program = Program::builder(ProgramType::SchedCls, insns.clone())
+                .license("Dual MIT/GPL")
+                .build()
+                .map_err(|error| Failure::Process {
+                    purpose: "building a generated program",
+                    said: error.to_string(),
+                })?;
+            let (answer, micros) =
+                programs::time(&program, registry, &VerifyOptions::default(), rounds);
+            if answer.verdict != Verdict::Accepted {
+                return Err(Failure::Process {
+                    purpose: "verifying a generated program",
+                    said: format!("{workload}: {:?}", answer.verdict),
+                });
+            }
+            report.add_row(&workload, BEEBOX, Unit::Micros, micros);
+            if let Some(micros) = kernel_time(&insns, rounds) {
+                report.add_row(&workload, KERNEL, Unit::Micros, micros);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Least verification time that the kernel states, in microseconds.
+fn kernel_time(insns: &[isa::ebpf::RawInsn], rounds: u32) -> Option<f64> {
+    use sys::bpf::{Load, LogLevel, load};
+    let request = Load::new(sys::bpf::ProgramType::SchedCls, insns).with_log(LogLevel::Statistics);
+    let mut least: Option<f64> = None;
+    for _ in 0..rounds {
+        let (_, log) = load(&request).ok()?;
+        let stated = log.lines().find_map(|line| line.strip_prefix("verification time "))?;
+        let micros: f64 = stated.split_whitespace().next()?.parse().ok()?;
+        least = Some(least.map_or(micros, |least| least.min(micros)));
+    }
+    least
+}
+
+fn measure_memory(
+    options: &Options,
+    progress: &mut Progress<'_>,
+    report: &mut Report,
+) -> Result<(), Failure> {
+    progress("peak memory");
+    let mut command = options.part(BENCH.name, &[MEMORY]);
+    let usage = process::measure(&mut command)
+        .map_err(|error| Failure::System("measuring memory", error))?;
+    if !usage.status.success() {
+        return Err(Failure::Process {
+            purpose: "measuring memory",
+            said: format!("{command:?} ended with {}", usage.status),
+        });
+    }
+    let megabytes = usage.peak_memory as f64 / 1e6;
+    report.add_row("all programs, one process", BEEBOX, Unit::Megabytes, megabytes);
+    report.add_figure(
+        "peak_mb",
+        "peak memory of a process that links and verifies every program, in MB",
+        megabytes,
+        Some(Target::AtMost(200.0)),
+    );
+    Ok(())
+}
+
+fn part(words: &[&str]) -> Option<Result<(), Failure>> {
+    (words == [MEMORY]).then(verify_everything)
+}
+
+/// Links and verifies every program, an object at a time, and every family.
+fn verify_everything() -> Result<(), Failure> {
+    let kernel = running_kernel()?;
+    let registry = registry_of(&kernel)?;
+    let mut objects = programs::selftests().unwrap_or_default();
+    objects.extend(programs::own());
+    for object in &objects {
+        for named in programs::of_object(object, &kernel)? {
+            verifier::verify(&named.program, &registry, &VerifyOptions::default());
+        }
+    }
+    for family in FAMILIES {
+        for size in family.sizes {
+            let program = Program::builder(ProgramType::SchedCls, family.program(size)).build();
+            if let Ok(program) = program {
+                verifier::verify(&program, &registry, &VerifyOptions::default());
+            }
+        }
+    }
+    Ok(())
+}

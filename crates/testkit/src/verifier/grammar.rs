@@ -1,0 +1,569 @@
+//! A grammar of programs about half of which a verifier accepts.
+//!
+//! Programs are text that the assembler reads. Statements know loosely what each
+//! register holds, and use it well most of the time: bounds checks, null checks and
+//! initialisation are left out now and then, and any register is used for anything
+//! rarely. Programs have branches that join, bounded loops, spills, variable stack
+//! offsets, packet and map accesses, helper calls and subprograms.
+
+use std::fmt::Write as _;
+
+use crate::ebpf::Choices;
+
+/// Bytes of a value of the array map, which is map 0 of every program.
+pub const VALUE_SIZE: u32 = 48;
+/// Entries of the array map.
+pub const ENTRIES: u32 = 4;
+
+/// A program type that the grammar writes for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// `struct __sk_buff` with direct packet access.
+    SchedCls,
+    /// `struct xdp_md`.
+    Xdp,
+    /// `struct __sk_buff`, packets by legacy loads only.
+    SocketFilter,
+}
+
+impl Target {
+    /// Offsets of `data` and `data_end` in the context.
+    fn packet_fields(self) -> (u32, u32) {
+        match self {
+            Target::Xdp => (0, 4),
+            Target::SchedCls | Target::SocketFilter => (76, 80),
+        }
+    }
+
+    /// Scalar fields of the context that can be read, mostly.
+    fn fields(self) -> &'static [u32] {
+        match self {
+            Target::Xdp => &[12, 16, 20, 24],
+            Target::SchedCls | Target::SocketFilter => &[0, 4, 8, 16, 24, 32, 40, 48, 60, 72, 144],
+        }
+    }
+}
+
+/// What a register holds, as far as the grammar cares.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Holds {
+    Nothing,
+    Number,
+    /// A number within 0..=15.
+    Small,
+    Context,
+    Packet,
+    Value,
+    ValueOrNull,
+    Stack,
+}
+
+/// Makes the text of one program.
+pub struct Grammar<'c, 'b> {
+    choices: &'c mut Choices<'b>,
+    target: Target,
+    text: String,
+    holds: [Holds; 10],
+    written: u64,
+    labels: u32,
+    subprograms: u32,
+    depth: u32,
+}
+
+/// Sizes of accesses, with the type's spelling.
+const SIZES: &[(u32, &str)] = &[(1, "u8"), (2, "u16"), (4, "u32"), (8, "u64")];
+const SIGNED: &[&str] = &["s8", "s16", "s32"];
+const COMPARISONS: &[&str] = &["==", "!=", "<", "<=", ">", ">=", "s<", "s<=", "s>", "s>=", "&"];
+const ARITHMETIC: &[&str] = &["+=", "-=", "*=", "&=", "|=", "^=", "<<=", ">>=", "s>>=", "/=", "%="];
+
+/// The text of a program.
+pub fn program(choices: &mut Choices<'_>, target: Target) -> String {
+    let mut grammar = Grammar {
+        choices,
+        target,
+        text: String::new(),
+        holds: [Holds::Nothing; 10],
+        written: 0,
+        labels: 0,
+        subprograms: 0,
+        depth: 0,
+    };
+    grammar.main();
+    grammar.text
+}
+
+impl Grammar<'_, '_> {
+    fn main(&mut self) {
+        self.line("r6 = r1");
+        self.holds[1] = Holds::Context;
+        self.holds[6] = Holds::Context;
+        let statements = 3 + self.choices.below(22);
+        self.statements(statements);
+        self.finish();
+        for number in 0..self.subprograms {
+            let _ = writeln!(self.text, "sub{number}:");
+            self.holds = [Holds::Nothing; 10];
+            self.holds[1] = Holds::Number;
+            self.holds[2] = Holds::Number;
+            self.written = 0;
+            self.depth = 2;
+            let statements = 1 + self.choices.below(6);
+            self.statements(statements);
+            self.finish();
+        }
+    }
+
+    fn finish(&mut self) {
+        match self.choices.below(12) {
+            0 => {
+                let from = self.any_register();
+                self.line(&format!("r0 = {from}"));
+            }
+            1 if self.holds[0] == Holds::Number => {}
+            _ => {
+                let value = self.choices.below(3);
+                self.line(&format!("r0 = {value}"));
+            }
+        }
+        self.line("exit");
+    }
+
+    fn line(&mut self, text: &str) {
+        self.text.push_str(text);
+        self.text.push('\n');
+    }
+
+    fn label(&mut self) -> u32 {
+        self.labels += 1;
+        self.labels
+    }
+
+    fn statements(&mut self, count: u32) {
+        for _ in 0..count {
+            self.statement();
+        }
+    }
+
+    fn statement(&mut self) {
+        match self.choices.below(100) {
+            0..14 => self.number(),
+            14..32 => self.arithmetic(),
+            32..44 => self.stack_access(),
+            44..50 => self.variable_stack_access(),
+            50..64 => self.branch(),
+            64..69 => self.bounded_loop(),
+            69..77 => self.packet_access(),
+            77..86 => self.map_access(),
+            86..92 => self.helper(),
+            92..96 => self.subprogram_call(),
+            96..98 => self.move_pointer(),
+            _ => self.anything(),
+        }
+    }
+
+    /// A register that holds this, or any one if there is none or rarely.
+    fn register(&mut self, wanted: &[Holds]) -> String {
+        let fitting: Vec<usize> = (0..10).filter(|&r| wanted.contains(&self.holds[r])).collect();
+        if fitting.is_empty() || self.choices.one_in(60) {
+            return self.any_register();
+        }
+        format!("r{}", self.choices.pick(&fitting))
+    }
+
+    fn any_register(&mut self) -> String {
+        format!("r{}", self.choices.below(11))
+    }
+
+    /// A register to write; the context in r6 is mostly kept.
+    fn target_register(&mut self) -> usize {
+        match self.choices.below(10) {
+            0 => 6,
+            other => [0, 1, 2, 3, 4, 5, 7, 8, 9][other as usize - 1],
+        }
+    }
+
+    fn constant(&mut self) -> i32 {
+        match self.choices.below(6) {
+            0 => self.choices.between(-2, 2),
+            1 => self.choices.between(0, 16),
+            2 => 1i32.wrapping_shl(self.choices.below(32)).wrapping_sub(1),
+            3 => self.choices.between(-64, 64),
+            4 => self.choices.bits() as i32,
+            _ => self.choices.between(0, 255),
+        }
+    }
+
+    fn number(&mut self) {
+        let to = self.target_register();
+        match self.choices.below(5) {
+            0 => {
+                let value = self.constant();
+                self.line(&format!("r{to} = {value}"));
+            }
+            1 => {
+                let value = self.choices.bits();
+                self.line(&format!("r{to} = {:#x} ll", value >> self.choices.below(60)));
+            }
+            2 => {
+                self.line("call 7");
+                self.clobber();
+                self.line(&format!("r{to} = r0"));
+            }
+            _ => {
+                let context = self.register(&[Holds::Context]);
+                let field = match self.choices.one_in(20) {
+                    true => self.choices.below(200),
+                    false => self.choices.pick(self.target.fields()),
+                };
+                let size = match self.choices.one_in(8) {
+                    true => self.choices.pick(SIZES).1,
+                    false => "u32",
+                };
+                self.line(&format!("r{to} = *({size} *)({context} + {field})"));
+            }
+        }
+        self.holds[to] = Holds::Number;
+        if self.choices.one_in(3) {
+            self.line(&format!("r{to} &= 15"));
+            self.holds[to] = Holds::Small;
+        }
+    }
+
+    fn arithmetic(&mut self) {
+        let to = self.register(&[Holds::Number, Holds::Small]);
+        let op = self.choices.pick(ARITHMETIC);
+        let narrow = self.choices.one_in(3);
+        let to_name = match narrow {
+            true => to.replace('r', "w"),
+            false => to.clone(),
+        };
+        let shift = op.contains("<<") || op.contains(">>");
+        match self.choices.below(8) {
+            0..4 => {
+                let value = match (shift, self.constant()) {
+                    (true, value) => value.rem_euclid(if narrow { 32 } else { 64 }),
+                    (false, 0) if op == "/=" || op == "%=" => 3,
+                    (false, value) => value,
+                };
+                self.line(&format!("{to_name} {op} {value}"));
+            }
+            4..7 => {
+                let from = self.register(&[Holds::Number, Holds::Small]);
+                let from = if narrow { from.replace('r', "w") } else { from };
+                self.line(&format!("{to_name} {op} {from}"));
+            }
+            _ => {
+                let from = self.register(&[Holds::Number, Holds::Small]);
+                let text = match self.choices.below(4) {
+                    0 => format!("{to_name} = -{to_name}"),
+                    1 => format!("{to} = (s{}){from}", [8, 16, 32][self.choices.below(3) as usize]),
+                    2 => format!("{} = {}", to.replace('r', "w"), from.replace('r', "w")),
+                    _ => format!("{to} = be{} {to}", [16, 32, 64][self.choices.below(3) as usize]),
+                };
+                self.line(&text);
+            }
+        }
+        if let Some(number) = to[1..].parse::<usize>().ok().filter(|&r| r < 10)
+            && self.holds[number] == Holds::Small
+        {
+            self.holds[number] = Holds::Number;
+        }
+    }
+
+    fn stack_access(&mut self) {
+        let (size, spelling) = self.choices.pick(SIZES);
+        let slot = match self.choices.one_in(20) {
+            true => self.choices.below(600),
+            false => 8 * (1 + self.choices.below(8)),
+        };
+        let offset = match self.choices.one_in(5) {
+            true => slot.saturating_sub(self.choices.below(8)),
+            false => slot - (8 - size).min(slot) * self.choices.below(2),
+        };
+        if self.choices.percent(55) {
+            self.written |= 1 << (slot / 8).min(63);
+            if self.choices.one_in(3) {
+                let value = self.constant();
+                self.line(&format!("*({spelling} *)(r10 - {offset}) = {value}"));
+            } else {
+                let from = self.register(&[
+                    Holds::Number,
+                    Holds::Small,
+                    Holds::Context,
+                    Holds::Value,
+                    Holds::ValueOrNull,
+                    Holds::Packet,
+                ]);
+                let spelling = if self.choices.percent(60) { "u64" } else { spelling };
+                self.line(&format!("*({spelling} *)(r10 - {slot}) = {from}"));
+            }
+        } else {
+            let to = self.target_register();
+            let spelling = match self.choices.one_in(8) {
+                true => self.choices.pick(SIGNED),
+                false => spelling,
+            };
+            self.line(&format!("r{to} = *({spelling} *)(r10 - {offset})"));
+            self.holds[to] = Holds::Number;
+        }
+    }
+
+    fn variable_stack_access(&mut self) {
+        let index = self.register(&[Holds::Small, Holds::Number]);
+        let base = 16 + 8 * self.choices.below(6);
+        self.line("r5 = r10");
+        self.line(&format!("r5 += -{base}"));
+        self.line(&format!("r5 += {index}"));
+        self.holds[5] = Holds::Stack;
+        let (_, spelling) = self.choices.pick(SIZES);
+        if self.choices.percent(50) {
+            self.line(&format!("*({spelling} *)(r5 + 0) = 7"));
+        } else {
+            self.line(&format!("r4 = *({spelling} *)(r5 + 0)"));
+            self.holds[4] = Holds::Number;
+        }
+    }
+
+    fn condition(&mut self) -> String {
+        let left = self.register(&[Holds::Number, Holds::Small]);
+        let op = self.choices.pick(COMPARISONS);
+        let narrow = self.choices.one_in(4);
+        let width = |name: String| match narrow {
+            true => name.replace('r', "w"),
+            false => name,
+        };
+        let right = match self.choices.percent(60) {
+            true => self.constant().to_string(),
+            false => {
+                let register = self.register(&[Holds::Number, Holds::Small]);
+                width(register)
+            }
+        };
+        format!("if {} {op} {right}", width(left))
+    }
+
+    fn branch(&mut self) {
+        if self.depth > 3 {
+            return self.number();
+        }
+        let (other, end) = (self.label(), self.label());
+        let condition = self.condition();
+        self.line(&format!("{condition} goto l{other}"));
+        let before = self.holds;
+        self.depth += 1;
+        let statements = 1 + self.choices.below(3);
+        self.statements(statements);
+        let after = self.holds;
+        self.holds = before;
+        if self.choices.percent(50) {
+            self.line(&format!("goto l{end}"));
+            self.line(&format!("l{other}:"));
+            self.statements(statements);
+            self.line(&format!("l{end}:"));
+        } else {
+            self.line(&format!("l{other}:"));
+        }
+        self.depth -= 1;
+        if !self.choices.one_in(30) {
+            for (holds, other) in self.holds.iter_mut().zip(after) {
+                if *holds != other {
+                    *holds = Holds::Nothing;
+                }
+            }
+        }
+    }
+
+    fn bounded_loop(&mut self) {
+        if self.depth > 1 {
+            return self.arithmetic();
+        }
+        let head = self.label();
+        let rounds = 1 + self.choices.below(12);
+        let counter = 7 + self.choices.below(3) as usize;
+        self.line(&format!("r{counter} = 0"));
+        self.line(&format!("l{head}:"));
+        self.depth += 2;
+        self.holds[counter] = Holds::Nothing;
+        let before = self.holds;
+        let statements = 1 + self.choices.below(3);
+        self.statements(statements);
+        self.depth -= 2;
+        for (holds, other) in self.holds.iter_mut().zip(before) {
+            if *holds != other {
+                *holds = Holds::Nothing;
+            }
+        }
+        self.line(&format!("r{counter} += 1"));
+        let limit = match self.choices.one_in(6) {
+            true => self.register(&[Holds::Small]),
+            false => rounds.to_string(),
+        };
+        self.line(&format!("if r{counter} < {limit} goto l{head}"));
+        self.holds[counter] = Holds::Number;
+    }
+
+    fn packet_access(&mut self) {
+        let (data, end) = self.target.packet_fields();
+        let out = self.label();
+        let length = 1 + self.choices.below(40);
+        let context = self.register(&[Holds::Context]);
+        self.line(&format!("r2 = *(u32 *)({context} + {data})"));
+        self.line(&format!("r3 = *(u32 *)({context} + {end})"));
+        let variable = self.choices.one_in(3);
+        if variable {
+            let index = self.register(&[Holds::Small]);
+            self.line(&format!("r2 += {index}"));
+        }
+        self.line("r4 = r2");
+        self.line(&format!("r4 += {length}"));
+        if !self.choices.one_in(12) {
+            let condition = self.choices.pick(&[">", ">=", ">"]);
+            self.line(&format!("if r4 {condition} r3 goto l{out}"));
+        }
+        let (size, spelling) = self.choices.pick(SIZES);
+        let last = (length + u32::from(self.choices.one_in(15))).saturating_sub(size);
+        let at = self.choices.below(last + 1);
+        if self.choices.percent(75) {
+            self.line(&format!("r5 = *({spelling} *)(r2 + {at})"));
+        } else {
+            self.line(&format!("*({spelling} *)(r2 + {at}) = 1"));
+        }
+        self.line(&format!("l{out}:"));
+        for register in 2..6 {
+            self.holds[register] = Holds::Nothing;
+        }
+        self.holds[2] = Holds::Packet;
+    }
+
+    fn map_access(&mut self) {
+        let key = self.register(&[Holds::Number, Holds::Small]);
+        match self.choices.percent(50) {
+            true => {
+                let entry = self.choices.below(ENTRIES + 1);
+                self.line(&format!("*(u32 *)(r10 - 4) = {entry}"));
+            }
+            false => self.line(&format!("*(u32 *)(r10 - 4) = {}", key.replace('w', "r"))),
+        }
+        self.line("r2 = r10");
+        self.line("r2 += -4");
+        self.line(MAP_LOAD);
+        self.line("call 1");
+        self.clobber();
+        self.holds[0] = Holds::ValueOrNull;
+        let out = self.label();
+        let keep = self.choices.one_in(3).then(|| 7 + self.choices.below(3) as usize);
+        if let Some(keep) = keep {
+            self.line(&format!("r{keep} = r0"));
+            self.holds[keep] = Holds::ValueOrNull;
+        }
+        if !self.choices.one_in(12) {
+            self.line(&format!("if r0 == 0 goto l{out}"));
+        }
+        if self.choices.one_in(2) {
+            let index = self.register(&[Holds::Small, Holds::Small, Holds::Number]);
+            self.line(&format!("r0 += {index}"));
+        }
+        let (size, spelling) = self.choices.pick(SIZES);
+        let at = self.choices.below(VALUE_SIZE - size - 14) & !(size - 1);
+        match self.choices.below(4) {
+            0 => self.line(&format!("*({spelling} *)(r0 + {at}) = 3")),
+            1 => self.line(&format!("lock *(u64 *)(r0 + {}) += r10", at & !7)),
+            _ => {
+                self.line(&format!("r8 = *({spelling} *)(r0 + {at})"));
+                self.line(&format!("r0 = r8"));
+            }
+        }
+        self.line(&format!("l{out}:"));
+        self.holds[0] = Holds::Nothing;
+        self.holds[8] = Holds::Nothing;
+    }
+
+    fn clobber(&mut self) {
+        self.holds[..6].fill(Holds::Nothing);
+        self.holds[0] = Holds::Number;
+    }
+
+    fn helper(&mut self) {
+        match self.choices.below(4) {
+            0 => {
+                // skb_load_bytes(context, offset, to, length)
+                let length = 4 + 4 * self.choices.below(8);
+                let context = self.register(&[Holds::Context]);
+                self.line(&format!("r1 = {context}"));
+                let offset = self.register(&[Holds::Number, Holds::Small]);
+                self.line(&format!("r2 = {offset}"));
+                self.line("r3 = r10");
+                self.line(&format!("r3 += -{length}"));
+                match self.choices.one_in(3) {
+                    true => {
+                        let length = self.register(&[Holds::Small, Holds::Number]);
+                        self.line(&format!("r4 = {length}"));
+                    }
+                    false => self.line(&format!("r4 = {length}")),
+                }
+                self.line("call 26");
+            }
+            1 => {
+                // csum_diff(from, from_size, to, to_size, seed)
+                self.line("r1 = r10");
+                self.line("r1 += -16");
+                let size = 4 * self.choices.below(6);
+                self.line(&format!("r2 = {size}"));
+                self.line("r3 = 0");
+                self.line("r4 = 0");
+                self.line("r5 = 0");
+                self.line("call 28");
+            }
+            2 => self.line("call 5"),
+            _ => self.line("call 8"),
+        }
+        self.clobber();
+    }
+
+    fn subprogram_call(&mut self) {
+        if self.depth > 1 {
+            return self.helper();
+        }
+        let number = match self.subprograms {
+            0 => 0,
+            count => self.choices.below(count + 1),
+        };
+        self.subprograms = self.subprograms.max(number + 1);
+        let first = self.register(&[Holds::Number, Holds::Small]);
+        let second = self.register(&[Holds::Number, Holds::Small]);
+        self.line(&format!("r1 = {first}"));
+        self.line(&format!("r2 = {second}"));
+        self.line(&format!("call sub{number}"));
+        self.clobber();
+    }
+
+    fn move_pointer(&mut self) {
+        let from = self.register(&[Holds::Value, Holds::ValueOrNull, Holds::Packet, Holds::Stack]);
+        let to = self.target_register();
+        self.line(&format!("r{to} = {from}"));
+        if self.choices.one_in(2) {
+            let value = self.constant();
+            self.line(&format!("r{to} += {value}"));
+        }
+        self.holds[to] = Holds::Nothing;
+    }
+
+    fn anything(&mut self) {
+        let (to, from) = (self.any_register(), self.any_register());
+        let (_, spelling) = self.choices.pick(SIZES);
+        let offset = self.choices.between(-40, 40);
+        let text = match self.choices.below(6) {
+            0 => format!("{to} = *({spelling} *)({from} {offset:+})"),
+            1 => format!("*({spelling} *)({to} {offset:+}) = {from}"),
+            2 => format!("{to} += {from}"),
+            3 => format!("{to} = {from}"),
+            4 => format!("{to} -= {from}"),
+            _ => format!("lock *(u64 *)({to} {offset:+}) += {from}"),
+        };
+        self.line(&text);
+    }
+}
+
+/// Load of the array map's address into r1; the assembler has no name for maps, so the
+/// slots stand as bits: `BPF_PSEUDO_MAP_IDX`, map 0.
+const MAP_LOAD: &str = ".8byte 0x0000000000005118\n.8byte 0";
