@@ -30,6 +30,7 @@ mod report;
 mod scratch;
 mod step;
 mod traffic;
+mod verify;
 
 pub use engines::Unreadable;
 pub use failure::Failure;
@@ -62,7 +63,7 @@ pub struct Bench {
 }
 
 /// All benchmarks.
-pub const BENCHES: &[Bench] = &[classic::BENCH, engines::BENCH, load::BENCH];
+pub const BENCHES: &[Bench] = &[classic::BENCH, engines::BENCH, load::BENCH, verify::BENCH];
 
 /// How to measure.
 #[derive(Clone, Debug)]

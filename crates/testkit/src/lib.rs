@@ -10,6 +10,7 @@
 //! - [`numbers`] compares the verifier's numeric domain with the kernel's;
 //! - [`captures`] makes captures of any size from a seed;
 //! - [`corpus`] is programs of others, for counting;
+//! - [`verifier`] compares our verifier with the kernel's on generated programs;
 //! - [`engines`] compares two engines with each other, fast.
 #![deny(unsafe_code)]
 
@@ -26,4 +27,5 @@ pub mod objects;
 pub mod reach;
 pub mod registry;
 pub mod shrink;
+pub mod verifier;
 pub mod witness;

@@ -13,6 +13,7 @@ mod oracle;
 mod performance;
 mod profile;
 mod seccomp;
+mod soak;
 mod verifier;
 
 use std::error::Error;
@@ -69,7 +70,11 @@ usage: cargo xtask CHORE
   profile      keep of the running kernel (6.18) what objects ask for, types and
                configuration, for machines without them (crates/profile/data)
   seccomp      analyse 10,000 generated seccomp filters and write their time and memory
-               into docs/seccomp.md (a minute; compiles with --release)";
+               into docs/seccomp.md (a minute; compiles with --release)
+  soak verifier [PROGRAMS [SEED]]
+               compare verdict, counts and last line of generated programs with the
+               running kernel's verifier, 200,000 or so many from a seed on, and print
+               what differs, reduced (as root; best compiled with --release)";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -107,6 +112,7 @@ fn main() -> ExitCode {
         ["performance"] => performance::measure(),
         ["profile"] => profile::take(),
         ["seccomp"] => seccomp::measure(),
+        ["soak", "verifier", ref numbers @ ..] => soak::compare_verifiers(numbers),
         // The two below are our own programs inside the namespaces.
         [capture::DNS_SERVER] => capture::serve_dns(),
         [capture::FRAME_SENDER, interface] => capture::send_frames(interface),

@@ -117,12 +117,7 @@ fn measure_all(
 }
 
 /// Ratios over the programs that both accept.
-fn compare(
-    all: &[Named],
-    times: &[Option<(bool, f64)>],
-    answers: &Answers,
-    report: &mut Report,
-) {
+fn compare(all: &[Named], times: &[Option<(bool, f64)>], answers: &Answers, report: &mut Report) {
     let mut pairs: HashMap<&(String, String), (f64, f64)> = HashMap::new();
     for (named, time) in all.iter().zip(times) {
         let (Some((true, ours)), Some(answer)) = (time, answers.get(&named.name)) else {
@@ -166,7 +161,9 @@ fn compare(
         .into_iter()
         .max_by(|a, b| a.0.total_cmp(&b.0));
     if let Some((ratio, (file, program))) = worst {
-        report.notes.push(format!("slowest beside the kernel: {file} {program}"));
+        report
+            .notes
+            .push(format!("slowest beside the kernel: {file} {program}"));
         report.add_figure(
             "slow_worst_vs_kernel",
             "time over the kernel's, worst of the programs that take it a millisecond or more",
@@ -184,7 +181,10 @@ fn measure_stress(
     rounds: u32,
     report: &mut Report,
 ) {
-    let Some(named) = all.iter().find(|named| programs::STRESS.ends_with(&named.name.0)) else {
+    let Some(named) = all
+        .iter()
+        .find(|named| programs::STRESS.ends_with(&named.name.0))
+    else {
         return;
     };
     let workload = "precision requests on a long history";
@@ -292,7 +292,9 @@ fn kernel_time(insns: &[isa::ebpf::RawInsn], rounds: u32) -> Option<f64> {
     let mut least: Option<f64> = None;
     for _ in 0..rounds {
         let (_, log) = load(&request).ok()?;
-        let stated = log.lines().find_map(|line| line.strip_prefix("verification time "))?;
+        let stated = log
+            .lines()
+            .find_map(|line| line.strip_prefix("verification time "))?;
         let micros: f64 = stated.split_whitespace().next()?.parse().ok()?;
         least = Some(least.map_or(micros, |least| least.min(micros)));
     }
@@ -315,7 +317,12 @@ fn measure_memory(
         });
     }
     let megabytes = usage.peak_memory as f64 / 1e6;
-    report.add_row("all programs, one process", BEEBOX, Unit::Megabytes, megabytes);
+    report.add_row(
+        "all programs, one process",
+        BEEBOX,
+        Unit::Megabytes,
+        megabytes,
+    );
     report.add_figure(
         "peak_mb",
         "peak memory of a process that links and verifies every program, in MB",

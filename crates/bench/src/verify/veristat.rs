@@ -15,10 +15,6 @@ pub(super) struct Answer {
     pub(super) accepted: bool,
     /// Least verification time of all rounds, in microseconds.
     pub(super) micros: f64,
-    /// Instructions that the kernel processed.
-    pub(super) insns: u64,
-    /// States that the kernel made.
-    pub(super) states: u64,
 }
 
 /// Answers by file name and program name.
@@ -36,12 +32,14 @@ pub(super) fn ask(veristat: &Path, objects: &[PathBuf], rounds: u32) -> Result<A
     for _ in 0..rounds {
         let output = Command::new(veristat)
             .args(["-o", "csv", "-q", "-e"])
-            .arg("file,prog,verdict,duration,insns,states")
+            .arg("file,prog,verdict,duration")
             .args(objects)
             .output()
             .map_err(|error| Failure::System(PURPOSE, error))?;
         let text = String::from_utf8_lossy(&output.stdout);
-        let mut lines = text.lines().skip_while(|line| !line.starts_with("file_name"));
+        let mut lines = text
+            .lines()
+            .skip_while(|line| !line.starts_with("file_name"));
         if lines.next().is_none() {
             let said = String::from_utf8_lossy(&output.stderr);
             return Err(Failure::Process {
@@ -64,17 +62,7 @@ fn read(line: &str) -> Option<((String, String), Answer)> {
     let program = (cells.next()?.to_owned(), cells.next()?.to_owned());
     let accepted = cells.next()? == "success";
     let micros = cells.next()?.parse().ok()?;
-    let insns = cells.next()?.parse().ok()?;
-    let states = cells.next()?.parse().ok()?;
-    Some((
-        program,
-        Answer {
-            accepted,
-            micros,
-            insns,
-            states,
-        },
-    ))
+    Some((program, Answer { accepted, micros }))
 }
 
 #[cfg(test)]
@@ -83,10 +71,10 @@ mod tests {
 
     #[test]
     fn a_line_is_one_program() {
-        let (program, answer) = read("a.bpf.o,count,success,37,120,8").expect("a program");
+        let (program, answer) = read("a.bpf.o,count,success,37").expect("a program");
         assert_eq!(program, ("a.bpf.o".to_owned(), "count".to_owned()));
         assert!(answer.accepted);
-        assert_eq!((answer.micros, answer.insns, answer.states), (37.0, 120, 8));
+        assert_eq!(answer.micros, 37.0);
         assert!(read("").is_none());
     }
 }

@@ -140,7 +140,10 @@ impl Judges<'_> {
             .build()
             .map_err(|error| error.to_string())?;
         let done = verify(&program, self.registry, &Options::default());
-        let counts = Some((done.statistics.insns_processed, done.statistics.total_states));
+        let counts = Some((
+            done.statistics.insns_processed,
+            done.statistics.total_states,
+        ));
         match done.verdict {
             Verdict::Accepted => Ok(Answer {
                 accepted: true,

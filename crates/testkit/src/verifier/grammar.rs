@@ -73,8 +73,12 @@ pub struct Grammar<'c, 'b> {
 /// Sizes of accesses, with the type's spelling.
 const SIZES: &[(u32, &str)] = &[(1, "u8"), (2, "u16"), (4, "u32"), (8, "u64")];
 const SIGNED: &[&str] = &["s8", "s16", "s32"];
-const COMPARISONS: &[&str] = &["==", "!=", "<", "<=", ">", ">=", "s<", "s<=", "s>", "s>=", "&"];
-const ARITHMETIC: &[&str] = &["+=", "-=", "*=", "&=", "|=", "^=", "<<=", ">>=", "s>>=", "/=", "%="];
+const COMPARISONS: &[&str] = &[
+    "==", "!=", "<", "<=", ">", ">=", "s<", "s<=", "s>", "s>=", "&",
+];
+const ARITHMETIC: &[&str] = &[
+    "+=", "-=", "*=", "&=", "|=", "^=", "<<=", ">>=", "s>>=", "/=", "%=",
+];
 
 /// The text of a program.
 pub fn program(choices: &mut Choices<'_>, target: Target) -> String {
@@ -163,7 +167,9 @@ impl Grammar<'_, '_> {
 
     /// A register that holds this, or any one if there is none or rarely.
     fn register(&mut self, wanted: &[Holds]) -> String {
-        let fitting: Vec<usize> = (0..10).filter(|&r| wanted.contains(&self.holds[r])).collect();
+        let fitting: Vec<usize> = (0..10)
+            .filter(|&r| wanted.contains(&self.holds[r]))
+            .collect();
         if fitting.is_empty() || self.choices.one_in(60) {
             return self.any_register();
         }
@@ -202,7 +208,8 @@ impl Grammar<'_, '_> {
             }
             1 => {
                 let value = self.choices.bits();
-                self.line(&format!("r{to} = {:#x} ll", value >> self.choices.below(60)));
+                let value = value >> self.choices.below(60);
+                self.line(&format!("r{to} = {value:#x} ll"));
             }
             2 => {
                 self.line("call 7");
@@ -256,9 +263,15 @@ impl Grammar<'_, '_> {
                 let from = self.register(&[Holds::Number, Holds::Small]);
                 let text = match self.choices.below(4) {
                     0 => format!("{to_name} = -{to_name}"),
-                    1 => format!("{to} = (s{}){from}", [8, 16, 32][self.choices.below(3) as usize]),
+                    1 => format!(
+                        "{to} = (s{}){from}",
+                        [8, 16, 32][self.choices.below(3) as usize]
+                    ),
                     2 => format!("{} = {}", to.replace('r', "w"), from.replace('r', "w")),
-                    _ => format!("{to} = be{} {to}", [16, 32, 64][self.choices.below(3) as usize]),
+                    _ => format!(
+                        "{to} = be{} {to}",
+                        [16, 32, 64][self.choices.below(3) as usize]
+                    ),
                 };
                 self.line(&text);
             }
@@ -294,7 +307,11 @@ impl Grammar<'_, '_> {
                     Holds::ValueOrNull,
                     Holds::Packet,
                 ]);
-                let spelling = if self.choices.percent(60) { "u64" } else { spelling };
+                let spelling = if self.choices.percent(60) {
+                    "u64"
+                } else {
+                    spelling
+                };
                 self.line(&format!("*({spelling} *)(r10 - {slot}) = {from}"));
             }
         } else {
@@ -451,7 +468,10 @@ impl Grammar<'_, '_> {
         self.clobber();
         self.holds[0] = Holds::ValueOrNull;
         let out = self.label();
-        let keep = self.choices.one_in(3).then(|| 7 + self.choices.below(3) as usize);
+        let keep = self
+            .choices
+            .one_in(3)
+            .then(|| 7 + self.choices.below(3) as usize);
         if let Some(keep) = keep {
             self.line(&format!("r{keep} = r0"));
             self.holds[keep] = Holds::ValueOrNull;
@@ -538,7 +558,12 @@ impl Grammar<'_, '_> {
     }
 
     fn move_pointer(&mut self) {
-        let from = self.register(&[Holds::Value, Holds::ValueOrNull, Holds::Packet, Holds::Stack]);
+        let from = self.register(&[
+            Holds::Value,
+            Holds::ValueOrNull,
+            Holds::Packet,
+            Holds::Stack,
+        ]);
         let to = self.target_register();
         self.line(&format!("r{to} = {from}"));
         if self.choices.one_in(2) {
