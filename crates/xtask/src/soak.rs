@@ -19,7 +19,7 @@ pub(crate) fn compare_verifiers(numbers: &[&str]) -> Outcome {
     let kernel = sys::kernel::running()?;
     let types = kernel.btf().ok_or("the running kernel has no BTF")?;
     let registry = profile::linux_6_18_registry(types);
-    let tally = compare_generated(&registry, seed..seed + programs, |at, tally| {
+    let tally = compare_generated(&kernel, &registry, seed..seed + programs, |at, tally| {
         if at % 10_000 == 9_999 {
             eprintln!("{} compared: {:?}", tally.compared(), tally.agreements);
         }
@@ -38,6 +38,11 @@ pub(crate) fn compare_verifiers(numbers: &[&str]) -> Outcome {
             Ok(ours) => println!("  beebox  {ours}\n"),
             Err(unsupported) => println!("  beebox  unsupported: {unsupported}\n"),
         }
+    }
+    let mut reasons: Vec<_> = tally.reasons.iter().collect();
+    reasons.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    for (reason, count) in reasons.iter().take(40) {
+        println!("{count:8}  {reason}");
     }
     println!(
         "{} programs, {} accepted by the kernel, {} without an answer: {:?}",

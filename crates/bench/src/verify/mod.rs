@@ -8,23 +8,23 @@
 
 mod families;
 mod programs;
+mod target;
 mod veristat;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use beebox::verifier::{self, Options as VerifyOptions, Verdict};
+use beebox::verifier::{Options as VerifyOptions, Verdict};
 use program::Program;
-use spec::Kernel;
 use spec::programs::ProgramType;
-use spec::registry::Registry;
 use sys::process;
 
-use crate::report::{Report, Target, Unit};
+use crate::report::{Report, Target as Goal, Unit};
 use crate::{Bench, Failure, Options, Progress};
 use families::FAMILIES;
 use programs::Named;
+use target::Target;
 use veristat::Answers;
 
 /// The benchmark.
@@ -66,47 +66,31 @@ fn rest(
     let rounds = if options.quick { 2 } else { 5 };
     progress("the kernel's times");
     let answers = veristat::ask(&veristat, &objects, rounds)?;
-    let kernel = running_kernel()?;
-    let registry = registry_of(&kernel)?;
+    let target = Target::running()?;
     let mut all = Vec::new();
     for object in &objects {
         progress(&format!("linking {}", object.display()));
-        all.extend(programs::of_object(object, &kernel)?);
+        all.extend(programs::of_object(object, &target)?);
     }
-    let times = measure_all(&all, &registry, rounds, progress);
+    let times = measure_all(&all, &target, rounds, progress);
     compare(&all, &times, &answers, report);
-    measure_stress(&all, &registry, &answers, rounds, report);
-    measure_jobs(&all, &registry, progress, report);
-    measure_families(&registry, rounds, progress, report)?;
+    measure_stress(&all, &target, &answers, rounds, report);
+    measure_jobs(&all, &target, progress, report);
+    measure_families(&target, rounds, progress, report)?;
     measure_memory(options, progress, report)
-}
-
-fn running_kernel() -> Result<Kernel, Failure> {
-    let failed = |error| Failure::System("reading the running kernel's types", error);
-    sys::kernel::running().map_err(failed)
-}
-
-fn registry_of(kernel: &Kernel) -> Result<Registry, Failure> {
-    match kernel.btf() {
-        Some(btf) => Ok(profile::linux_6_18_registry(btf)),
-        None => Err(Failure::Process {
-            purpose: "reading the running kernel's types",
-            said: "it has no BTF".to_owned(),
-        }),
-    }
 }
 
 /// Time of each program in microseconds; `None` where we do not judge.
 fn measure_all(
     all: &[Named],
-    registry: &Registry,
+    target: &Target,
     rounds: u32,
     progress: &mut Progress<'_>,
 ) -> Vec<Option<(bool, f64)>> {
     let measure = |named: &Named| {
         progress(&named.name.1);
         let (answer, micros) =
-            programs::time(&named.program, registry, &VerifyOptions::default(), rounds);
+            programs::time(&named.program, target, &VerifyOptions::default(), rounds);
         match answer.verdict {
             Verdict::Accepted => Some((true, micros)),
             Verdict::Refused(_) => Some((false, micros)),
@@ -141,7 +125,7 @@ fn compare(all: &[Named], times: &[Option<(bool, f64)>], answers: &Answers, repo
         "accepted_vs_kernel",
         "time over the kernel's, all programs that both accept",
         ours / theirs,
-        Some(Target::AtMost(0.5)),
+        Some(Goal::AtMost(0.5)),
     );
     let ratios = |least: f64| -> Vec<(f64, &(String, String))> {
         let slow = pairs.iter().filter(|(_, pair)| pair.1 >= least);
@@ -154,7 +138,7 @@ fn compare(all: &[Named], times: &[Option<(bool, f64)>], answers: &Answers, repo
             "slow_geomean_vs_kernel",
             "time over the kernel's, geometric mean of the programs that take it 100 µs or more",
             (logarithms / slow.len() as f64).exp(),
-            Some(Target::AtMost(0.5)),
+            Some(Goal::AtMost(0.5)),
         );
     }
     let worst = ratios(VERY_SLOW)
@@ -168,7 +152,7 @@ fn compare(all: &[Named], times: &[Option<(bool, f64)>], answers: &Answers, repo
             "slow_worst_vs_kernel",
             "time over the kernel's, worst of the programs that take it a millisecond or more",
             ratio,
-            Some(Target::AtMost(1.2)),
+            Some(Goal::AtMost(1.2)),
         );
     }
 }
@@ -176,7 +160,7 @@ fn compare(all: &[Named], times: &[Option<(bool, f64)>], answers: &Answers, repo
 /// The program with many precision requests on a long history.
 fn measure_stress(
     all: &[Named],
-    registry: &Registry,
+    target: &Target,
     answers: &Answers,
     rounds: u32,
     report: &mut Report,
@@ -193,7 +177,7 @@ fn measure_stress(
             precision_skip,
             ..VerifyOptions::default()
         };
-        let (_, micros) = programs::time(&named.program, registry, &options, rounds);
+        let (_, micros) = programs::time(&named.program, target, &options, rounds);
         report.add_row(workload, engine, Unit::Micros, micros);
     }
     if let Some(answer) = answers.get(&named.name) {
@@ -204,24 +188,19 @@ fn measure_stress(
             "stress_vs_kernel",
             "time over the kernel's, the program with repeated precision requests",
             1.0 / speed_up,
-            Some(Target::AtMost(0.5)),
+            Some(Goal::AtMost(0.5)),
         );
     }
 }
 
 /// All programs by one thread and by two.
-fn measure_jobs(
-    all: &[Named],
-    registry: &Registry,
-    progress: &mut Progress<'_>,
-    report: &mut Report,
-) {
+fn measure_jobs(all: &[Named], target: &Target, progress: &mut Progress<'_>, report: &mut Report) {
     let mut seconds = [f64::INFINITY; 2];
     for _ in 0..2 {
         for (threads, least) in [1, 2].into_iter().zip(&mut seconds) {
             progress(&format!("all programs by {threads} threads"));
             let start = Instant::now();
-            verify_in_parallel(all, registry, threads);
+            verify_in_parallel(all, target, threads);
             *least = least.min(start.elapsed().as_secs_f64());
         }
     }
@@ -231,15 +210,15 @@ fn measure_jobs(
         "two_jobs_vs_one",
         "throughput of two threads over one, all programs",
         seconds[0] / seconds[1],
-        Some(Target::AtLeast(1.8)),
+        Some(Goal::AtLeast(1.8)),
     );
 }
 
-fn verify_in_parallel(all: &[Named], registry: &Registry, threads: usize) {
+fn verify_in_parallel(all: &[Named], target: &Target, threads: usize) {
     let next = AtomicUsize::new(0);
     let work = || {
         while let Some(named) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
-            verifier::verify(&named.program, registry, &VerifyOptions::default());
+            target.verify(&named.program, &VerifyOptions::default());
         }
     };
     std::thread::scope(|scope| {
@@ -251,7 +230,7 @@ fn verify_in_parallel(all: &[Named], registry: &Registry, threads: usize) {
 
 /// How time grows in each family, here and in the kernel.
 fn measure_families(
-    registry: &Registry,
+    target: &Target,
     rounds: u32,
     progress: &mut Progress<'_>,
     report: &mut Report,
@@ -269,7 +248,7 @@ fn measure_families(
                     said: error.to_string(),
                 })?;
             let (answer, micros) =
-                programs::time(&program, registry, &VerifyOptions::default(), rounds);
+                programs::time(&program, target, &VerifyOptions::default(), rounds);
             if answer.verdict != Verdict::Accepted {
                 return Err(Failure::Process {
                     purpose: "verifying a generated program",
@@ -327,7 +306,7 @@ fn measure_memory(
         "peak_mb",
         "peak memory of a process that links and verifies every program, in MB",
         megabytes,
-        Some(Target::AtMost(200.0)),
+        Some(Goal::AtMost(200.0)),
     );
     Ok(())
 }
@@ -338,20 +317,19 @@ fn part(words: &[&str]) -> Option<Result<(), Failure>> {
 
 /// Links and verifies every program, an object at a time, and every family.
 fn verify_everything() -> Result<(), Failure> {
-    let kernel = running_kernel()?;
-    let registry = registry_of(&kernel)?;
+    let target = Target::running()?;
     let mut objects = programs::selftests().unwrap_or_default();
     objects.extend(programs::own());
     for object in &objects {
-        for named in programs::of_object(object, &kernel)? {
-            verifier::verify(&named.program, &registry, &VerifyOptions::default());
+        for named in programs::of_object(object, &target)? {
+            target.verify(&named.program, &VerifyOptions::default());
         }
     }
     for family in FAMILIES {
         for size in family.sizes {
             let program = Program::builder(ProgramType::SchedCls, family.program(size)).build();
             if let Ok(program) = program {
-                verifier::verify(&program, &registry, &VerifyOptions::default());
+                target.verify(&program, &VerifyOptions::default());
             }
         }
     }

@@ -5,12 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use beebox::verifier::{self, Options, Verification};
+use beebox::verifier::{Options, Verification};
 use beebox::verify::{LoadRules, load_each};
 use program::Program;
-use spec::Kernel;
-use spec::registry::Registry;
 
+use super::target::Target;
 use crate::Failure;
 
 /// Selftests whose programs are measured apart: one program takes longer than all
@@ -50,7 +49,7 @@ pub(super) const STRESS: &str = "crates/bench/objects/verify/backtracking.bpf.o"
 
 /// The programs of an object that link for the kernel; an object that does not open
 /// has none.
-pub(super) fn of_object(path: &Path, kernel: &Kernel) -> Result<Vec<Named>, Failure> {
+pub(super) fn of_object(path: &Path, target: &Target) -> Result<Vec<Named>, Failure> {
     let bytes =
         fs::read(path).map_err(|error| Failure::System("reading an object to verify", error))?;
     let file = path.file_name().unwrap_or_default().to_string_lossy();
@@ -60,7 +59,7 @@ pub(super) fn of_object(path: &Path, kernel: &Kernel) -> Result<Vec<Named>, Fail
     let _ = load_each(
         &bytes,
         &file,
-        kernel,
+        &target.kernel,
         rules,
         &|_| true,
         &|_| {},
@@ -77,7 +76,7 @@ pub(super) fn of_object(path: &Path, kernel: &Kernel) -> Result<Vec<Named>, Fail
 /// Verifies a program several times: the answer and the least time in microseconds.
 pub(super) fn time(
     program: &Program,
-    registry: &Registry,
+    kernel: &Target,
     options: &Options,
     rounds: u32,
 ) -> (Verification, f64) {
@@ -85,7 +84,7 @@ pub(super) fn time(
     let mut answer = None;
     for _ in 0..rounds.max(1) {
         let start = Instant::now();
-        answer = Some(verifier::verify(program, registry, options));
+        answer = Some(kernel.verify(program, options));
         least = least.min(start.elapsed().as_secs_f64() * 1e6);
     }
     (answer.expect("at least one round"), least)

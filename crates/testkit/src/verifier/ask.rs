@@ -5,6 +5,7 @@ use std::fmt;
 
 use isa::ebpf::{RawInsn, assemble, encode};
 use program::{MapDef, MapParams, Program};
+use spec::Kernel;
 use spec::maps::MapKind;
 use spec::programs::ProgramType;
 use spec::registry::Registry;
@@ -59,14 +60,15 @@ pub enum Agreement {
 
 /// Both verifiers, with the map that generated programs use.
 pub struct Judges<'a> {
+    kernel: &'a Kernel,
     registry: &'a Registry,
     map: Map,
     log: Vec<u8>,
 }
 
-impl Judges<'_> {
-    /// Judges over a registry; fails where the kernel creates no map for us.
-    pub fn new(registry: &Registry) -> Result<Judges<'_>, String> {
+impl<'a> Judges<'a> {
+    /// Judges for a kernel; fails where the kernel creates no map for us.
+    pub fn new(kernel: &'a Kernel, registry: &'a Registry) -> Result<Judges<'a>, String> {
         let request = MapRequest {
             kind: MapKind::Array.number(),
             key_size: 4,
@@ -76,6 +78,7 @@ impl Judges<'_> {
         };
         let map = Map::create(&request).map_err(|errno| format!("no map: {errno}"))?;
         Ok(Judges {
+            kernel,
             registry,
             map,
             log: Vec::with_capacity(LOG_BYTES),
@@ -125,7 +128,7 @@ impl Judges<'_> {
     /// Our answer; `Err` says what we do not judge, or what broke.
     pub fn ours(&self, target: Target, insns: &[RawInsn]) -> Result<Answer, String> {
         let map = MapDef::new(
-            "values",
+            "",
             MapParams {
                 map_type: MapKind::Array.number(),
                 key_size: 4,
@@ -139,7 +142,7 @@ impl Judges<'_> {
             .license("Dual MIT/GPL")
             .build()
             .map_err(|error| error.to_string())?;
-        let done = verify(&program, self.registry, &Options::default());
+        let done = verify(&program, self.kernel, self.registry, &Options::default());
         let counts = Some((
             done.statistics.insns_processed,
             done.statistics.total_states,

@@ -38,8 +38,8 @@ impl Target {
     /// Scalar fields of the context that can be read, mostly.
     fn fields(self) -> &'static [u32] {
         match self {
-            Target::Xdp => &[12, 16, 20, 24],
-            Target::SchedCls | Target::SocketFilter => &[0, 4, 8, 16, 24, 32, 40, 48, 60, 72, 144],
+            Target::Xdp => &[12, 16],
+            Target::SchedCls | Target::SocketFilter => &[0, 4, 8, 16, 24, 32, 40, 48, 56, 68],
         }
     }
 }
@@ -53,7 +53,6 @@ enum Holds {
     Small,
     Context,
     Packet,
-    Value,
     ValueOrNull,
     Stack,
 }
@@ -64,15 +63,16 @@ pub struct Grammar<'c, 'b> {
     target: Target,
     text: String,
     holds: [Holds; 10],
-    written: u64,
+    /// What 8-byte slots of the stack hold, slot n at r10 - 8n.
+    slots: [Holds; 12],
     labels: u32,
     subprograms: u32,
     depth: u32,
+    in_loop: bool,
 }
 
 /// Sizes of accesses, with the type's spelling.
 const SIZES: &[(u32, &str)] = &[(1, "u8"), (2, "u16"), (4, "u32"), (8, "u64")];
-const SIGNED: &[&str] = &["s8", "s16", "s32"];
 const COMPARISONS: &[&str] = &[
     "==", "!=", "<", "<=", ">", ">=", "s<", "s<=", "s>", "s>=", "&",
 ];
@@ -87,10 +87,11 @@ pub fn program(choices: &mut Choices<'_>, target: Target) -> String {
         target,
         text: String::new(),
         holds: [Holds::Nothing; 10],
-        written: 0,
+        slots: [Holds::Nothing; 12],
         labels: 0,
         subprograms: 0,
         depth: 0,
+        in_loop: false,
     };
     grammar.main();
     grammar.text
@@ -101,15 +102,19 @@ impl Grammar<'_, '_> {
         self.line("r6 = r1");
         self.holds[1] = Holds::Context;
         self.holds[6] = Holds::Context;
+        self.line("r7 = 5");
+        self.holds[7] = Holds::Small;
         let statements = 3 + self.choices.below(22);
         self.statements(statements);
         self.finish();
         for number in 0..self.subprograms {
             let _ = writeln!(self.text, "sub{number}:");
+            self.line("r6 = r1");
             self.holds = [Holds::Nothing; 10];
-            self.holds[1] = Holds::Number;
+            self.holds[1] = Holds::Context;
+            self.holds[6] = Holds::Context;
             self.holds[2] = Holds::Number;
-            self.written = 0;
+            self.slots = [Holds::Nothing; 12];
             self.depth = 2;
             let statements = 1 + self.choices.below(6);
             self.statements(statements);
@@ -120,7 +125,7 @@ impl Grammar<'_, '_> {
     fn finish(&mut self) {
         match self.choices.below(12) {
             0 => {
-                let from = self.any_register();
+                let from = self.register(&[Holds::Number, Holds::Small]);
                 self.line(&format!("r0 = {from}"));
             }
             1 if self.holds[0] == Holds::Number => {}
@@ -149,7 +154,9 @@ impl Grammar<'_, '_> {
     }
 
     fn statement(&mut self) {
-        match self.choices.below(100) {
+        // In loops what registers hold has to be the same in every round.
+        let limit = if self.in_loop { 50 } else { 100 };
+        match self.choices.below(limit) {
             0..14 => self.number(),
             14..32 => self.arithmetic(),
             32..44 => self.stack_access(),
@@ -160,20 +167,32 @@ impl Grammar<'_, '_> {
             77..86 => self.map_access(),
             86..92 => self.helper(),
             92..96 => self.subprogram_call(),
-            96..98 => self.move_pointer(),
-            _ => self.anything(),
+            96..99 => self.move_pointer(),
+            _ if self.choices.one_in(2) => self.anything(),
+            _ => self.number(),
         }
     }
 
-    /// A register that holds this, or any one if there is none or rarely.
+    /// A register that holds this; rarely any one. Where there is none, a number is
+    /// made, or the register that mostly holds the context is taken.
     fn register(&mut self, wanted: &[Holds]) -> String {
+        if self.choices.one_in(250) {
+            return self.any_register();
+        }
         let fitting: Vec<usize> = (0..10)
             .filter(|&r| wanted.contains(&self.holds[r]))
             .collect();
-        if fitting.is_empty() || self.choices.one_in(60) {
-            return self.any_register();
+        if !fitting.is_empty() {
+            return format!("r{}", self.choices.pick(&fitting));
         }
-        format!("r{}", self.choices.pick(&fitting))
+        if wanted.contains(&Holds::Small) || wanted.contains(&Holds::Number) {
+            let to = 7 + self.choices.below(3) as usize;
+            let value = self.choices.below(16);
+            self.line(&format!("r{to} = {value}"));
+            self.holds[to] = Holds::Small;
+            return format!("r{to}");
+        }
+        "r6".to_owned()
     }
 
     fn any_register(&mut self) -> String {
@@ -182,9 +201,9 @@ impl Grammar<'_, '_> {
 
     /// A register to write; the context in r6 is mostly kept.
     fn target_register(&mut self) -> usize {
-        match self.choices.below(10) {
-            0 => 6,
-            other => [0, 1, 2, 3, 4, 5, 7, 8, 9][other as usize - 1],
+        match self.choices.one_in(60) {
+            true => 6,
+            false => self.choices.pick(&[0, 1, 2, 3, 4, 5, 7, 8, 9]),
         }
     }
 
@@ -218,11 +237,11 @@ impl Grammar<'_, '_> {
             }
             _ => {
                 let context = self.register(&[Holds::Context]);
-                let field = match self.choices.one_in(20) {
+                let field = match self.choices.one_in(100) {
                     true => self.choices.below(200),
                     false => self.choices.pick(self.target.fields()),
                 };
-                let size = match self.choices.one_in(8) {
+                let size = match self.choices.one_in(60) {
                     true => self.choices.pick(SIZES).1,
                     false => "u32",
                 };
@@ -285,40 +304,44 @@ impl Grammar<'_, '_> {
 
     fn stack_access(&mut self) {
         let (size, spelling) = self.choices.pick(SIZES);
-        let slot = match self.choices.one_in(20) {
+        let slot = 1 + self.choices.below(10);
+        let part = self.choices.below(8 / size);
+        let offset = match self.choices.one_in(60) {
             true => self.choices.below(600),
-            false => 8 * (1 + self.choices.below(8)),
+            false => 8 * slot - size * part,
         };
-        let offset = match self.choices.one_in(5) {
-            true => slot.saturating_sub(self.choices.below(8)),
-            false => slot - (8 - size).min(slot) * self.choices.below(2),
-        };
-        if self.choices.percent(55) {
-            self.written |= 1 << (slot / 8).min(63);
+        let held = self.slots[slot as usize];
+        if self.choices.percent(55) || held == Holds::Nothing {
             if self.choices.one_in(3) {
                 let value = self.constant();
                 self.line(&format!("*({spelling} *)(r10 - {offset}) = {value}"));
+                self.slots[slot as usize] = Holds::Number;
+            } else if self.choices.one_in(2) {
+                let from = self.register(&[Holds::Number, Holds::Small]);
+                self.line(&format!("*({spelling} *)(r10 - {offset}) = {from}"));
+                self.slots[slot as usize] = Holds::Number;
             } else {
-                let from = self.register(&[
-                    Holds::Number,
-                    Holds::Small,
-                    Holds::Context,
-                    Holds::Value,
-                    Holds::ValueOrNull,
-                    Holds::Packet,
-                ]);
-                let spelling = if self.choices.percent(60) {
-                    "u64"
-                } else {
-                    spelling
-                };
-                self.line(&format!("*({spelling} *)(r10 - {slot}) = {from}"));
+                let any: Vec<usize> = (0..10)
+                    .filter(|&r| self.holds[r] != Holds::Nothing)
+                    .collect();
+                if any.is_empty() {
+                    return self.number();
+                }
+                let from = self.choices.pick(&any);
+                self.line(&format!("*(u64 *)(r10 - {}) = r{from}", 8 * slot));
+                self.slots[slot as usize] = self.holds[from];
             }
-        } else {
-            let to = self.target_register();
-            let spelling = match self.choices.one_in(8) {
-                true => self.choices.pick(SIGNED),
-                false => spelling,
+            return;
+        }
+        let to = self.target_register();
+        if self.choices.one_in(2) {
+            self.line(&format!("r{to} = *(u64 *)(r10 - {})", 8 * slot));
+            self.holds[to] = held;
+        } else if matches!(held, Holds::Number | Holds::Small) {
+            let signed = size < 8 && self.choices.one_in(6);
+            let spelling = match signed {
+                true => spelling.replace('u', "s"),
+                false => spelling.to_owned(),
             };
             self.line(&format!("r{to} = *({spelling} *)(r10 - {offset})"));
             self.holds[to] = Holds::Number;
@@ -326,13 +349,20 @@ impl Grammar<'_, '_> {
     }
 
     fn variable_stack_access(&mut self) {
-        let index = self.register(&[Holds::Small, Holds::Number]);
+        let index = self.register(&[Holds::Small]);
         let base = 16 + 8 * self.choices.below(6);
         self.line("r5 = r10");
         self.line(&format!("r5 += -{base}"));
         self.line(&format!("r5 += {index}"));
         self.holds[5] = Holds::Stack;
-        let (_, spelling) = self.choices.pick(SIZES);
+        let spelling = match self.choices.one_in(40) {
+            true => "u64",
+            false => "u8",
+        };
+        self.slots = self.slots.map(|held| match held {
+            Holds::Nothing => held,
+            _ => Holds::Number,
+        });
         if self.choices.percent(50) {
             self.line(&format!("*({spelling} *)(r5 + 0) = 7"));
         } else {
@@ -366,12 +396,12 @@ impl Grammar<'_, '_> {
         let (other, end) = (self.label(), self.label());
         let condition = self.condition();
         self.line(&format!("{condition} goto l{other}"));
-        let before = self.holds;
+        let (before, slots_before) = (self.holds, self.slots);
         self.depth += 1;
         let statements = 1 + self.choices.below(3);
         self.statements(statements);
-        let after = self.holds;
-        self.holds = before;
+        let (after, slots_after) = (self.holds, self.slots);
+        (self.holds, self.slots) = (before, slots_before);
         if self.choices.percent(50) {
             self.line(&format!("goto l{end}"));
             self.line(&format!("l{other}:"));
@@ -385,6 +415,11 @@ impl Grammar<'_, '_> {
             for (holds, other) in self.holds.iter_mut().zip(after) {
                 if *holds != other {
                     *holds = Holds::Nothing;
+                }
+            }
+            for (held, other) in self.slots.iter_mut().zip(slots_after) {
+                if *held != other {
+                    *held = Holds::Nothing;
                 }
             }
         }
@@ -401,9 +436,21 @@ impl Grammar<'_, '_> {
         self.line(&format!("l{head}:"));
         self.depth += 2;
         self.holds[counter] = Holds::Nothing;
+        let is_pointer = |holds: Holds| !matches!(holds, Holds::Number | Holds::Small);
+        for (register, holds) in self.holds.iter_mut().enumerate() {
+            if register != 6 && is_pointer(*holds) {
+                *holds = Holds::Nothing;
+            }
+        }
+        self.slots = self.slots.map(|held| match is_pointer(held) {
+            true => Holds::Nothing,
+            false => held,
+        });
         let before = self.holds;
+        self.in_loop = true;
         let statements = 1 + self.choices.below(3);
         self.statements(statements);
+        self.in_loop = false;
         self.depth -= 2;
         for (holds, other) in self.holds.iter_mut().zip(before) {
             if *holds != other {
@@ -412,17 +459,20 @@ impl Grammar<'_, '_> {
         }
         self.line(&format!("r{counter} += 1"));
         let limit = match self.choices.one_in(6) {
-            true => self.register(&[Holds::Small]),
-            false => rounds.to_string(),
+            true if self.holds[7] == Holds::Small && counter != 7 => "r7".to_owned(),
+            _ => rounds.to_string(),
         };
         self.line(&format!("if r{counter} < {limit} goto l{head}"));
         self.holds[counter] = Holds::Number;
     }
 
     fn packet_access(&mut self) {
+        if self.target == Target::SocketFilter {
+            return self.number();
+        }
         let (data, end) = self.target.packet_fields();
         let out = self.label();
-        let length = 1 + self.choices.below(40);
+        let length = 8 + self.choices.below(40);
         let context = self.register(&[Holds::Context]);
         self.line(&format!("r2 = *(u32 *)({context} + {data})"));
         self.line(&format!("r3 = *(u32 *)({context} + {end})"));
@@ -433,12 +483,12 @@ impl Grammar<'_, '_> {
         }
         self.line("r4 = r2");
         self.line(&format!("r4 += {length}"));
-        if !self.choices.one_in(12) {
+        if !self.choices.one_in(50) {
             let condition = self.choices.pick(&[">", ">=", ">"]);
             self.line(&format!("if r4 {condition} r3 goto l{out}"));
         }
         let (size, spelling) = self.choices.pick(SIZES);
-        let last = (length + u32::from(self.choices.one_in(15))).saturating_sub(size);
+        let last = (length + u32::from(self.choices.one_in(60))).saturating_sub(size);
         let at = self.choices.below(last + 1);
         if self.choices.percent(75) {
             self.line(&format!("r5 = *({spelling} *)(r2 + {at})"));
@@ -476,18 +526,24 @@ impl Grammar<'_, '_> {
             self.line(&format!("r{keep} = r0"));
             self.holds[keep] = Holds::ValueOrNull;
         }
-        if !self.choices.one_in(12) {
+        if !self.choices.one_in(50) {
             self.line(&format!("if r0 == 0 goto l{out}"));
         }
-        if self.choices.one_in(2) {
-            let index = self.register(&[Holds::Small, Holds::Small, Holds::Number]);
-            self.line(&format!("r0 += {index}"));
+        let is_variable = self.choices.one_in(2);
+        if is_variable {
+            let index = self.register(&[Holds::Small]);
+            if index != "r0" {
+                self.line(&format!("r0 += {index}"));
+            }
         }
-        let (size, spelling) = self.choices.pick(SIZES);
+        let (size, spelling) = match is_variable && !self.choices.one_in(40) {
+            true => SIZES[0],
+            false => self.choices.pick(SIZES),
+        };
         let at = self.choices.below(VALUE_SIZE - size - 14) & !(size - 1);
         match self.choices.below(4) {
             0 => self.line(&format!("*({spelling} *)(r0 + {at}) = 3")),
-            1 => self.line(&format!("lock *(u64 *)(r0 + {}) += r10", at & !7)),
+            1 if !is_variable => self.line(&format!("lock *(u64 *)(r0 + {}) += r7", at & !7)),
             _ => {
                 self.line(&format!("r8 = *({spelling} *)(r0 + {at})"));
                 self.line(&format!("r0 = r8"));
@@ -504,8 +560,8 @@ impl Grammar<'_, '_> {
     }
 
     fn helper(&mut self) {
-        match self.choices.below(4) {
-            0 => {
+        match (self.choices.below(4), self.target) {
+            (0, Target::SchedCls | Target::SocketFilter) => {
                 // skb_load_bytes(context, offset, to, length)
                 let length = 4 + 4 * self.choices.below(8);
                 let context = self.register(&[Holds::Context]);
@@ -516,14 +572,14 @@ impl Grammar<'_, '_> {
                 self.line(&format!("r3 += -{length}"));
                 match self.choices.one_in(3) {
                     true => {
-                        let length = self.register(&[Holds::Small, Holds::Number]);
+                        let length = self.register(&[Holds::Small]);
                         self.line(&format!("r4 = {length}"));
                     }
                     false => self.line(&format!("r4 = {length}")),
                 }
                 self.line("call 26");
             }
-            1 => {
+            (1, Target::SchedCls) => {
                 // csum_diff(from, from_size, to, to_size, seed)
                 self.line("r1 = r10");
                 self.line("r1 += -16");
@@ -534,7 +590,7 @@ impl Grammar<'_, '_> {
                 self.line("r5 = 0");
                 self.line("call 28");
             }
-            2 => self.line("call 5"),
+            (2, _) => self.line("call 5"),
             _ => self.line("call 8"),
         }
         self.clobber();
@@ -549,25 +605,22 @@ impl Grammar<'_, '_> {
             count => self.choices.below(count + 1),
         };
         self.subprograms = self.subprograms.max(number + 1);
-        let first = self.register(&[Holds::Number, Holds::Small]);
-        let second = self.register(&[Holds::Number, Holds::Small]);
-        self.line(&format!("r1 = {first}"));
-        self.line(&format!("r2 = {second}"));
+        let context = self.register(&[Holds::Context]);
+        let number_to_pass = self.register(&[Holds::Number, Holds::Small]);
+        self.line(&format!("r2 = {number_to_pass}"));
+        if context != "r2" {
+            self.line(&format!("r1 = {context}"));
+        }
         self.line(&format!("call sub{number}"));
         self.clobber();
     }
 
     fn move_pointer(&mut self) {
-        let from = self.register(&[
-            Holds::Value,
-            Holds::ValueOrNull,
-            Holds::Packet,
-            Holds::Stack,
-        ]);
+        let from = self.register(&[Holds::ValueOrNull, Holds::Packet, Holds::Stack]);
         let to = self.target_register();
         self.line(&format!("r{to} = {from}"));
-        if self.choices.one_in(2) {
-            let value = self.constant();
+        if self.choices.one_in(3) {
+            let value = self.choices.between(-8, 8);
             self.line(&format!("r{to} += {value}"));
         }
         self.holds[to] = Holds::Nothing;

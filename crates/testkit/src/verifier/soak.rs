@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use spec::Kernel;
 use spec::registry::Registry;
 
 use super::ask::{Agreement, Comparison, Judges, assembled};
@@ -33,6 +34,8 @@ pub struct Tally {
     pub agreements: BTreeMap<Agreement, u64>,
     /// Programs that the kernel accepts.
     pub accepted: u64,
+    /// Programs that the kernel refuses, by its reason with every number as `N`.
+    pub reasons: BTreeMap<String, u64>,
     /// Programs whose log does not fit.
     pub unanswered: u64,
     /// What differs, the first ones.
@@ -53,11 +56,12 @@ impl Tally {
 
 /// Compares the programs of these seeds; fails where the kernel cannot be asked.
 pub fn compare_generated(
+    kernel: &Kernel,
     registry: &Registry,
     seeds: Range<u64>,
     mut progress: impl FnMut(u64, &Tally),
 ) -> Result<Tally, String> {
-    let mut judges = Judges::new(registry)?;
+    let mut judges = Judges::new(kernel, registry)?;
     let mut tally = Tally::default();
     for seed in seeds {
         let mut choices = Choices::from_seed(seed);
@@ -73,6 +77,10 @@ pub fn compare_generated(
             continue;
         };
         tally.accepted += u64::from(comparison.kernel.accepted);
+        if !comparison.kernel.accepted {
+            let reason = without_numbers(&comparison.kernel.reason);
+            *tally.reasons.entry(reason).or_default() += 1;
+        }
         let agreement = comparison.agreement;
         *tally.agreements.entry(agreement).or_default() += 1;
         if agreement != Agreement::Equal && tally.differences.len() < KEPT {
@@ -82,6 +90,19 @@ pub fn compare_generated(
         progress(seed, &tally);
     }
     Ok(tally)
+}
+
+/// A reason with every run of digits as `N`.
+fn without_numbers(reason: &str) -> String {
+    let mut text = String::with_capacity(reason.len());
+    for letter in reason.chars() {
+        match letter.is_ascii_digit() {
+            true if text.ends_with('N') => {}
+            true => text.push('N'),
+            false => text.push(letter),
+        }
+    }
+    text
 }
 
 /// Takes out lines as long as the answers differ in the same way.

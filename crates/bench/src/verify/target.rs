@@ -1,0 +1,35 @@
+//! The running kernel, as programs are linked and verified for it.
+
+use beebox::verifier::{self, Options, Verification};
+use program::Program;
+use spec::Kernel;
+use spec::registry::Registry;
+
+use crate::Failure;
+
+/// The running kernel with the registry of Linux 6.18.
+pub(super) struct Target {
+    pub(super) kernel: Kernel,
+    registry: Registry,
+}
+
+impl Target {
+    /// Reads the running kernel's types.
+    pub(super) fn running() -> Result<Target, Failure> {
+        const PURPOSE: &str = "reading the running kernel's types";
+        let kernel = sys::kernel::running().map_err(|error| Failure::System(PURPOSE, error))?;
+        let Some(btf) = kernel.btf() else {
+            return Err(Failure::Process {
+                purpose: PURPOSE,
+                said: "it has no BTF".to_owned(),
+            });
+        };
+        let registry = profile::linux_6_18_registry(btf);
+        Ok(Target { kernel, registry })
+    }
+
+    /// Verifies a program for this kernel.
+    pub(super) fn verify(&self, program: &Program, options: &Options) -> Verification {
+        verifier::verify(program, &self.kernel, &self.registry, options)
+    }
+}
