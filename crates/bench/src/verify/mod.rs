@@ -15,10 +15,10 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use beebox::verifier::{Options as VerifyOptions, Verdict};
 use program::Program;
 use spec::programs::ProgramType;
 use sys::process;
+use verifier::{Options as VerifyOptions, Verdict};
 
 use crate::report::{Report, Target as Goal, Unit};
 use crate::{Bench, Failure, Options, Progress};

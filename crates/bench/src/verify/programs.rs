@@ -5,9 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use beebox::verifier::{Options, Verification};
 use beebox::verify::{LoadRules, load_each};
 use program::Program;
+use verifier::{Options, Verification};
 
 use super::target::Target;
 use crate::Failure;

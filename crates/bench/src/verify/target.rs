@@ -1,9 +1,9 @@
 //! The running kernel, as programs are linked and verified for it.
 
-use beebox::verifier::{self, Options, Verification};
 use program::Program;
 use spec::Kernel;
 use spec::registry::Registry;
+use verifier::{Options, Verification};
 
 use crate::Failure;
 

@@ -9,7 +9,7 @@ use spec::Kernel;
 use spec::maps::MapKind;
 use spec::programs::ProgramType;
 use spec::registry::Registry;
-use sys::bpf::{Map, MapRequest, Question, question};
+use sys::bpf::{Map, MapRequest, ProgLoad, prog_load};
 use verifier::{Options, Verdict, verify};
 
 use super::grammar::{ENTRIES, Target, VALUE_SIZE};
@@ -70,7 +70,7 @@ impl<'a> Judges<'a> {
     /// Judges for a kernel; fails where the kernel creates no map for us.
     pub fn new(kernel: &'a Kernel, registry: &'a Registry) -> Result<Judges<'a>, String> {
         let request = MapRequest {
-            kind: MapKind::Array.number(),
+            map_type: MapKind::Array.number(),
             key_size: 4,
             value_size: VALUE_SIZE,
             max_entries: ENTRIES,
@@ -94,16 +94,12 @@ impl<'a> Judges<'a> {
                 insns[at].imm = self.map.descriptor() as i32;
             }
         }
-        let asked = Question {
-            program_type: kind(target).number(),
-            attach_type: 0,
-            attach_btf_id: 0,
-            insns: &insns,
-            flags: 0,
-            license: c"Dual MIT/GPL",
+        let request = ProgLoad {
             log_level: 1,
+            log_size: LOG_BYTES,
+            ..ProgLoad::new(kind(target).number(), &insns)
         };
-        let result = question(&asked, &mut self.log);
+        let result = prog_load(&request, &mut self.log).result;
         let log = String::from_utf8_lossy(&self.log);
         let counts = log.lines().rev().find_map(read_counts);
         let reason = log
