@@ -1,7 +1,7 @@
 //! Generated programs get from our verifier what the running kernel's says: verdict,
 //! counts and the last line of the log.
 
-use testkit::verifier::{Agreement, compare_generated};
+use beebox_testkit::verifier::{Agreement, compare_generated};
 
 #[test]
 fn generated_programs_get_the_kernels_answer() {
