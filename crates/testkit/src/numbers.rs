@@ -5,9 +5,13 @@
 //! instruction changes. Each such value is a case: the same operation on the operands
 //! that the log gave before must yield the same value, bit for bit, in all nine
 //! components. Comparisons give a case for each operand and outcome.
+//!
+//! [`compare_logs`] compares the whole logs of the same programs, which have paths, pruning
+//! and precision tracking in them.
 
 mod log;
 mod program;
+mod whole;
 
 use std::fmt;
 
@@ -16,6 +20,7 @@ use sys::bpf::{Load, LogLevel, ProgramType, load};
 use verifier::domain::{Scalar, refine_same, refine_synced};
 
 pub use log::parse_value;
+pub use whole::{Logs, compare_logs};
 
 /// What a comparison found.
 #[derive(Clone, Debug, Default)]
@@ -229,8 +234,6 @@ impl Replay<'_> {
         let (mut x, mut y) = (a, b);
         if src == Operand::Reg(dst) {
             refine_same(cond, outcome, width, &mut x);
-            x.sync();
-            x.sync();
             y = x;
         } else {
             refine_synced(cond, outcome, width, &mut x, &mut y);

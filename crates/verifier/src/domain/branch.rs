@@ -112,12 +112,14 @@ pub fn refine_synced(cond: Cond, outcome: bool, width: Width, a: &mut Scalar, b:
     b.sync();
 }
 
-/// Narrows a value by a comparison with itself, as the kernel does: it takes the
-/// register for two and writes both results to it.
+/// Narrows and synchronises a value by a comparison with itself, as the kernel does: it
+/// takes the register for two, writes both results to it and synchronises it twice.
 pub fn refine_same(cond: Cond, outcome: bool, width: Width, a: &mut Scalar) {
     let mut pair = [*a, *a];
     refine_at(cond, outcome, width, &mut pair, 0, 0);
     *a = pair[0];
+    a.sync();
+    a.sync();
 }
 
 /// The comparisons that refinement distinguishes: greater becomes less with the

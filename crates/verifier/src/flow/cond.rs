@@ -185,9 +185,16 @@ fn refine_both(
             refine_synced(cond, false, width, &mut passed.0, &mut passed.1);
             refine_synced(cond, true, width, &mut taken.0, &mut taken.1);
         }
+        let is_same = src_number == Some(dst);
         check_bounds(walk, &mut taken.0, "true_reg1")?;
+        if is_same {
+            taken.1 = taken.0;
+        }
         check_bounds(walk, &mut taken.1, "true_reg2")?;
         check_bounds(walk, &mut passed.0, "false_reg1")?;
+        if is_same {
+            passed.1 = passed.0;
+        }
         check_bounds(walk, &mut passed.1, "false_reg2")?;
         for (state, (new_dst, new_src)) in [(&mut walk.state, passed), (&mut *other, taken)] {
             if state.reg(dst).num != new_dst {
