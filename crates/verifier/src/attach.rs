@@ -2,6 +2,7 @@
 //! freplace programs attach to (`check_attach_btf_id`).
 
 use btf::{Btf, Kind, Shape, Type};
+use isa::ebpf::{Callee, Insn};
 use program::AttachTarget;
 use spec::programs::{LoadFlags, ProgramType};
 
@@ -83,6 +84,13 @@ fn may_sleep(kind: ProgramType, attach: u32) -> bool {
     }
 }
 
+/// Operations that the kernel refuses to have as programs, by structure
+/// (`bpf_struct_ops::check_member`).
+const UNSUPPORTED_OPERATIONS: &[(&str, &str)] = &[("tcp_congestion_ops", "get_info")];
+
+/// `check_struct_ops_btf_id`. Which helpers such programs have depends on the
+/// structure, and the kernel cannot be asked for all: programs that call any are left
+/// unjudged.
 fn check_struct_ops(env: &Env<'_>, check: &mut Check<'_>) -> Result<()> {
     if !env.program.is_gpl_compatible() {
         return Err(refuse!(
@@ -92,7 +100,76 @@ fn check_struct_ops(env: &Env<'_>, check: &mut Check<'_>) -> Result<()> {
             "struct ops programs must have a GPL compatible license"
         ));
     }
-    Ok(())
+    let member = env.program.attach_target().and_then(|target| target.member);
+    let structure = env.context.attach_target.unwrap_or_default();
+    if let (Some(types), Some(member)) = (env.vmlinux, member)
+        && let Some(name) = member_name(types, structure, member)
+        && UNSUPPORTED_OPERATIONS.contains(&(structure, name.as_str()))
+    {
+        return Err(refuse!(
+            check,
+            ENOTSUPP,
+            AttachTarget,
+            "attach to unsupported member {name} of struct {structure}"
+        ));
+    }
+    if structure == "bpf_dummy_ops" && env.program.flags().has(LoadFlags::SLEEPABLE) {
+        return Err(Stop::unsupported("sleepable member of bpf_dummy_ops"));
+    }
+    let calls_helper = |insn: &Insn| matches!(insn, Insn::Call(Callee::Helper(_)));
+    match env.insns.iter().any(calls_helper) {
+        true => Err(Stop::unsupported("helpers of struct_ops programs")),
+        false => Ok(()),
+    }
+}
+
+fn member_name(types: &Btf<'_>, structure: &str, member: u32) -> Option<String> {
+    let ty = types.find(Kind::Struct, structure)?;
+    let member = ty.as_composite()?.member(member as usize)?;
+    Some(types.string(member.name).to_string_lossy().into_owned())
+}
+
+/// What the attach target says of a program's return value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Returned {
+    /// The program type and attach type decide.
+    ByProgramType,
+    /// Nothing is returned.
+    Nothing,
+    /// Any value may be returned.
+    Any,
+    /// It is not judged yet.
+    Unknown,
+}
+
+/// What the attach target of a struct_ops or LSM program says of its return value.
+pub fn returned(env: &Env<'_>) -> Returned {
+    match env.context.kind {
+        ProgramType::StructOps => of_member(env).unwrap_or(Returned::Unknown),
+        ProgramType::Lsm => Returned::Unknown,
+        _ => Returned::ByProgramType,
+    }
+}
+
+fn of_member(env: &Env<'_>) -> Option<Returned> {
+    let types = env.vmlinux?;
+    let target = env.program.attach_target()?;
+    let operations = types.get(target.btf_id)?.as_composite()?;
+    let member = operations.member(target.member? as usize)?;
+    let Shape::Ptr(function) = types.get(types.skip_modifiers(member.ty)?)?.shape() else {
+        return None;
+    };
+    let Shape::Proto(proto) = types.get(types.skip_modifiers(function)?)?.shape() else {
+        return None;
+    };
+    if proto.returns.is_void() {
+        return Some(Returned::Nothing);
+    }
+    let returned = types.get(types.skip_modifiers(proto.returns)?)?;
+    match returned.kind() {
+        Kind::Ptr => Some(Returned::Unknown),
+        _ => Some(Returned::Any),
+    }
 }
 
 /// Checks a target in the kernel (`bpf_check_attach_target`, `check_attach_btf_id`).

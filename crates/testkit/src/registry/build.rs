@@ -215,7 +215,7 @@ fn helper_set(
         set.push(HelperEntry {
             id,
             proto: proto as u32,
-            capability: source::capability(id, subject.kind),
+            capability: source::capability(id),
         });
     }
     set

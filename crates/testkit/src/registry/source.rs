@@ -160,10 +160,69 @@ const SK_LOOKUP_TCP: u32 = 84;
 const SK_LOOKUP_UDP: u32 = 85;
 const SKC_LOOKUP_TCP: u32 = 99;
 
-/// What a program needs beside the right to load it, by `bpf_base_func_proto`.
-pub fn capability(id: u32, _kind: ProgramType) -> Capability {
-    let _ = id;
-    Capability::None
+/// Helpers that programs without CAP_BPF have not (`bpf_base_func_proto`).
+const WITH_CAP_BPF: &[&str] = &[
+    "bpf_spin_lock",
+    "bpf_spin_unlock",
+    "bpf_jiffies64",
+    "bpf_per_cpu_ptr",
+    "bpf_this_cpu_ptr",
+    "bpf_timer_init",
+    "bpf_timer_set_callback",
+    "bpf_timer_start",
+    "bpf_timer_cancel",
+    "bpf_kptr_xchg",
+    "bpf_for_each_map_elem",
+    "bpf_loop",
+    "bpf_user_ringbuf_drain",
+    "bpf_ringbuf_reserve_dynptr",
+    "bpf_ringbuf_submit_dynptr",
+    "bpf_ringbuf_discard_dynptr",
+    "bpf_dynptr_from_mem",
+    "bpf_dynptr_read",
+    "bpf_dynptr_write",
+    "bpf_dynptr_data",
+    "bpf_cgrp_storage_get",
+    "bpf_cgrp_storage_delete",
+    "bpf_get_current_cgroup_id",
+    "bpf_get_current_ancestor_cgroup_id",
+    "bpf_current_task_under_cgroup",
+    "bpf_task_storage_get",
+    "bpf_task_storage_delete",
+];
+
+/// Helpers that programs without CAP_PERFMON have not.
+const WITH_CAP_PERFMON: &[&str] = &[
+    "bpf_trace_printk",
+    "bpf_get_current_task",
+    "bpf_get_current_task_btf",
+    "bpf_get_current_comm",
+    "bpf_probe_read_user",
+    "bpf_probe_read_kernel",
+    "bpf_probe_read_user_str",
+    "bpf_probe_read_kernel_str",
+    "bpf_copy_from_user",
+    "bpf_copy_from_user_task",
+    "bpf_snprintf_btf",
+    "bpf_snprintf",
+    "bpf_task_pt_regs",
+    "bpf_trace_vprintk",
+    "bpf_perf_event_read_value",
+    "bpf_perf_event_read",
+    "bpf_send_signal",
+    "bpf_send_signal_thread",
+    "bpf_get_task_stack",
+    "bpf_get_branch_snapshot",
+];
+
+/// What a program needs beside the right to load it.
+pub fn capability(id: u32) -> Capability {
+    let helper = i32::try_from(id).ok().and_then(spec::helpers::helper);
+    match helper.map(|helper| helper.name) {
+        Some(name) if WITH_CAP_BPF.contains(&name) => Capability::Bpf,
+        Some(name) if WITH_CAP_PERFMON.contains(&name) => Capability::Perfmon,
+        _ => Capability::None,
+    }
 }
 
 /// Kinds of programs that the running kernel does not verify.

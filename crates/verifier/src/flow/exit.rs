@@ -3,6 +3,7 @@
 use isa::ebpf::Reg;
 use spec::programs::ProgramType;
 
+use crate::attach::Returned;
 use crate::call::check_resource_leak;
 use crate::explore::{find_prev_entry, widen_imprecise_scalars};
 use crate::state::{RegKind, RegState};
@@ -86,8 +87,13 @@ fn check_return_code(walk: &mut Walk<'_>) -> Result<()> {
     let in_async = frame.in_async_callback_fn;
     let async_range = frame.callback_ret_range;
     let kind = walk.env.context.kind;
-    if (!is_subprog || in_exception) && matches!(kind, ProgramType::Lsm | ProgramType::StructOps) {
-        return Err(Stop::unsupported("return values by prototype"));
+    let returned = crate::attach::returned(walk.env);
+    if !is_subprog || in_exception {
+        match returned {
+            Returned::Nothing => return Ok(()),
+            Returned::Unknown => return Err(Stop::unsupported("return values by prototype")),
+            Returned::Any | Returned::ByProgramType => {}
+        }
     }
     walk.check_reg_arg(Reg::R0, RegArg::Src)?;
     let r0 = *walk.reg(Reg::R0);
@@ -112,6 +118,9 @@ fn check_return_code(walk: &mut Walk<'_>) -> Result<()> {
                 "At subprogram exit the register R0 is not a scalar value ({name})"
             ));
         }
+        return Ok(());
+    }
+    if returned == Returned::Any {
         return Ok(());
     }
     let range = match kind {
