@@ -17,6 +17,7 @@ use isa::classic::{
     AD_OFFSET, AluOp, Extension, Insn, MAX_INSNS, MEMORY_WORDS, Operand, Size, SockFilter,
 };
 use spec::context::SECCOMP_DATA_SIZE;
+use std::fmt;
 use std::sync::OnceLock;
 
 use crate::screen;
@@ -131,6 +132,21 @@ pub struct Refusal {
     /// The error number that the kernel answers with (22 EINVAL, 12 ENOMEM).
     pub errno: i32,
 }
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.at {
+            Some(at) => write!(
+                f,
+                "instruction {at} breaks a rule: {}",
+                self.rule.sentence()
+            ),
+            None => write!(f, "the program breaks a rule: {}", self.rule.sentence()),
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}
 
 impl Refusal {
     const fn checker(rule: Rule, at: Option<usize>) -> Refusal {

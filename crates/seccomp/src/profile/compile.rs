@@ -5,6 +5,8 @@
 //! then the arguments of the call's rules. Comparisons of 64-bit arguments are
 //! exact: the high half decides unless it is equal.
 
+use std::fmt;
+
 use isa::classic::{Cond, MAX_INSNS, SockFilter};
 
 use super::code::{Decision, Graph, Test};
@@ -38,6 +40,18 @@ pub struct Compiled {
 /// The code is longer than Linux takes; says how long, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLong(pub Option<usize>);
+
+impl fmt::Display for TooLong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(len) => write!(f, "the filter has {len} instructions"),
+            None => write!(f, "the filter has too many instructions"),
+        }?;
+        write!(f, ": Linux takes {MAX_INSNS}")
+    }
+}
+
+impl std::error::Error for TooLong {}
 
 /// What libseccomp does on architectures that a filter is not for.
 const FOREIGN: Action = Action::KillThread;

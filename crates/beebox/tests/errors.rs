@@ -1,0 +1,35 @@
+//! Every error type of the library implements `Error`.
+
+use std::convert::Infallible;
+use std::error::Error;
+
+use beebox::captures::{CaptureError, Stop};
+use beebox::{btf, kernel, object, program, raw, seccomp, text};
+
+fn is_error<E: Error>() {}
+
+#[test]
+fn errors_implement_error() {
+    is_error::<beebox::FilterError>();
+    is_error::<beebox::JumpLimitExceeded>();
+    is_error::<beebox::Refusal>();
+    is_error::<beebox::UnknownEngine>();
+    is_error::<text::ReadError>();
+    is_error::<CaptureError>();
+    is_error::<Stop<Infallible>>();
+    is_error::<Stop<beebox::FilterError>>();
+    is_error::<seccomp::TooComplex>();
+    is_error::<seccomp::ExpectationError>();
+    is_error::<seccomp::profile::ProfileError>();
+    is_error::<seccomp::profile::TooLong>();
+    is_error::<raw::ReadError>();
+    is_error::<raw::ElfError>();
+    is_error::<raw::NoRoom>();
+    is_error::<raw::Trap>();
+    is_error::<object::Error>();
+    is_error::<program::InvalidProgram>();
+    is_error::<btf::ParseError>();
+    is_error::<btf::DumpError>();
+    is_error::<btf::DedupError>();
+    is_error::<<kernel::KernelVersion as std::str::FromStr>::Err>();
+}
