@@ -1,3 +1,5 @@
+//! Reading and writing of cases, and what errors say.
+
 use super::*;
 
 const TEXT: &str = r#"# counts

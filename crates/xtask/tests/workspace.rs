@@ -1,7 +1,7 @@
-//! The invariants of the house, as ARCHITECTURE.md states them: which room may
-//! know which, where unsafe code may live, who may print, how long a file may be.
-//! They are read off `cargo metadata` and the tree, so a change that breaks one
-//! fails here, with the file named.
+//! The invariants of the workspace, as ARCHITECTURE.md states them: which crate may
+//! depend on which, where unsafe code may live, which crates print, how long a file may
+//! be. They are read from `cargo metadata` and the tree; a change that breaks one fails
+//! here, with the file named.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,104 +10,236 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// The layers, from the bottom; an arrow only ever points down.
-const LAYERS: &[&[&str]] = &[
-    &["isa", "packet", "btf"],
-    &["spec", "capture"],
-    &["classic", "vm", "program", "profile"],
-    &["lower", "object", "verifier"],
-    &["interp", "jit", "seccomp"],
-    &["beebox"],
-    &["report"],
-    &["cli"],
+/// The layers, from the bottom, and every dependency of each crate. A dependency is on
+/// a lower layer, and is here exactly if the crate's manifest has it: what is missing
+/// in either place fails.
+const LAYERS: &[&[(&str, &[&str])]] = &[
+    &[("isa", &[]), ("btf", &[]), ("packet", &[])],
+    &[("spec", &["btf", "isa"]), ("capture", &["packet"])],
+    &[
+        ("program", &["btf", "isa", "spec"]),
+        ("profile", &["btf", "spec"]),
+        ("classic", &["isa", "packet", "spec"]),
+        ("vm", &["isa", "packet", "spec"]),
+    ],
+    &[
+        ("object", &["btf", "isa", "program", "spec"]),
+        ("verifier", &["btf", "isa", "program", "spec"]),
+        ("seccomp", &["classic", "isa", "spec"]),
+        ("lower", &["classic", "isa", "spec", "vm"]),
+    ],
+    &[
+        (
+            "interp",
+            &["classic", "isa", "lower", "packet", "spec", "vm"],
+        ),
+        ("jit", &["classic", "isa", "lower", "packet", "spec", "vm"]),
+    ],
+    &[("report", &["btf", "classic", "object", "seccomp", "spec"])],
+    &[(
+        "beebox",
+        &[
+            "btf", "capture", "classic", "interp", "isa", "jit", "lower", "object", "packet",
+            "program", "seccomp", "spec", "sys", "verifier", "vm",
+        ],
+    )],
+    &[(
+        "cli",
+        &[
+            "beebox", "btf", "classic", "interp", "isa", "jit", "lower", "profile", "report",
+            "spec", "sys", "vm",
+        ],
+    )],
 ];
 
-/// Rooms beside the layers, with the rooms beside that each may know. The
-/// layers know none of them, but for the command, and the library that maps
-/// files through the doors to the host.
+/// Crates beside the layers, with every dependency of each. Of these, the layers depend
+/// on `sys` alone, and only `beebox` and `cli` do.
 const BESIDE: &[(&str, &[&str])] = &[
-    ("sys", &[]),
     ("oracle", &[]),
-    ("testkit", &["sys", "oracle"]),
-    ("bench", &["sys", "testkit", "oracle"]),
-    ("fuzz", &["testkit"]),
-    ("xtask", &["bench", "testkit", "sys", "oracle"]),
+    ("sys", &["btf", "isa", "spec"]),
+    (
+        "testkit",
+        &[
+            "btf", "capture", "classic", "interp", "isa", "jit", "lower", "object", "oracle",
+            "packet", "program", "seccomp", "spec", "sys", "verifier", "vm",
+        ],
+    ),
+    (
+        "bench",
+        &[
+            "beebox", "btf", "classic", "interp", "isa", "jit", "lower", "oracle", "packet",
+            "spec", "sys", "testkit", "vm",
+        ],
+    ),
+    (
+        "fuzz",
+        &[
+            "beebox", "btf", "capture", "classic", "interp", "isa", "object", "packet", "program",
+            "seccomp", "spec", "testkit",
+        ],
+    ),
+    (
+        "xtask",
+        &[
+            "beebox", "btf", "oracle", "profile", "spec", "sys", "testkit", "verifier",
+        ],
+    ),
 ];
-const LAYERS_KNOW: &[(&str, &[&str])] = &[("cli", &["sys"]), ("beebox", &["sys"])];
+
+/// Crates of the layers that depend on one beside them.
+const ON_SYS: &[&str] = &["beebox", "cli"];
 
 /// Where unsafe code may live.
 const UNSAFE: &[&str] = &["vm", "interp", "jit", "sys"];
 
-/// Who may, in one place, vouch for programs: the command passes on its user's
-/// word, the benchmarks know theirs, and the generator's are safe as they are made.
-const VOUCHES: &[(&str, &str)] = &[
-    ("cli", "crates/cli/src/run/trusted.rs"),
-    ("bench", "crates/bench/src/engines/unproved.rs"),
-    ("testkit", "crates/testkit/src/corpus.rs"),
-    ("testkit", "crates/testkit/src/ebpf/engines.rs"),
+/// Crates that assert that programs are safe, and where: the command for its user, the
+/// benchmarks for their own, the tests for what is safe by construction or was accepted by
+/// a kernel.
+const ASSUMES_SAFE: &[(&str, &[&str])] = &[
+    ("cli", &["crates/cli/src/run/trusted.rs"]),
+    ("bench", &["crates/bench/src/engines/unproved.rs"]),
+    (
+        "testkit",
+        &[
+            "crates/testkit/src/corpus.rs",
+            "crates/testkit/src/ebpf/engines.rs",
+        ],
+    ),
 ];
 
-/// Who may print.
+/// Crates that print.
 const PRINTS: &[&str] = &["cli", "xtask", "bench", "fuzz", "testkit"];
 
 /// Lines of a source file; tables and tests aside.
 const LONGEST_FILE: usize = 1000;
 
 #[test]
-fn arrows_only_point_down() {
+fn dependencies_are_those_that_are_listed() {
     let mut faults = Faults::default();
-    let beside = |room: &str| BESIDE.iter().find(|(name, _)| *name == room);
-    for (room, dependencies) in dependencies() {
-        for dependency in dependencies {
-            let allowed = match (layer(&room), layer(&dependency)) {
-                (Some(from), Some(to)) => to < from,
-                (Some(_), None) => LAYERS_KNOW
-                    .iter()
-                    .any(|(name, knows)| *name == room && knows.contains(&&*dependency)),
-                // System interfaces know instructions, BTF and the description of kernels.
-                (None, Some(to)) => room != "sys" || to <= 1,
-                (None, None) => {
-                    beside(&room).is_some_and(|(_, knows)| knows.contains(&&*dependency))
-                }
-            };
-            faults.note(allowed, || format!("{room} may not depend on {dependency}"));
+    let listed: BTreeMap<&str, &[&str]> = LAYERS
+        .iter()
+        .flat_map(|layer| layer.iter())
+        .chain(BESIDE)
+        .copied()
+        .collect();
+    for (name, dependencies) in dependencies() {
+        let listed: BTreeSet<String> = listed
+            .get(&*name)
+            .map(|listed| listed.iter().map(|it| it.to_string()).collect())
+            .unwrap_or_default();
+        for dependency in dependencies.difference(&listed) {
+            faults.note(false, || format!("{name} may not depend on {dependency}"));
+        }
+        for dependency in listed.difference(&dependencies) {
+            faults.note(false, || {
+                format!("{name} is listed as depending on {dependency}, and does not")
+            });
         }
     }
 }
 
 #[test]
-fn every_room_has_its_place_and_is_described() {
+fn dependencies_point_down() {
+    let mut faults = Faults::default();
+    for (level, layer) in LAYERS.iter().enumerate() {
+        for (name, dependencies) in *layer {
+            for dependency in *dependencies {
+                let is_below = match layer_of(dependency) {
+                    Some(below) => below < level,
+                    None => *dependency == "sys" && ON_SYS.contains(name),
+                };
+                faults.note(is_below, || format!("{name} is not above {dependency}"));
+            }
+        }
+    }
+    // The verifier knows no implementation.
+    let implementations = ["vm", "lower", "interp", "jit", "sys"];
+    for name in ["verifier", "object", "program", "spec"] {
+        let all = reachable(name);
+        let known = implementations.iter().find(|it| all.contains(**it));
+        faults.note(known.is_none(), || {
+            format!("{name} reaches {}", known.unwrap_or(&""))
+        });
+    }
+    // Built-in kernel data stay out of the library.
+    for name in ["object", "verifier", "beebox"] {
+        faults.note(!reachable(name).contains("profile"), || {
+            format!("{name} carries the built-in kernel data")
+        });
+    }
+}
+
+/// Every crate that a crate depends on, directly or not.
+fn reachable(name: &str) -> BTreeSet<&'static str> {
+    let all = || LAYERS.iter().flat_map(|layer| layer.iter()).chain(BESIDE);
+    let mut found = BTreeSet::new();
+    let mut pending: Vec<&str> = vec![name];
+    while let Some(name) = pending.pop() {
+        let own = all().find(|(known, _)| *known == name);
+        for dependency in own
+            .map(|(_, dependencies)| *dependencies)
+            .unwrap_or_default()
+        {
+            if found.insert(*dependency) {
+                pending.push(dependency);
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn every_crate_has_its_place_and_is_described() {
     let architecture = read("ARCHITECTURE.md");
     let placed: BTreeSet<String> = LAYERS
         .iter()
         .flat_map(|layer| layer.iter())
-        .chain(BESIDE.iter().map(|(room, _)| room))
-        .map(|room| room.to_string())
+        .chain(BESIDE)
+        .map(|(name, _)| name.to_string())
         .collect();
-    let rooms: BTreeSet<String> = dependencies().into_keys().collect();
-    assert_eq!(placed, rooms, "the tables of this test and the crates");
-    for room in rooms {
+    let crates: BTreeSet<String> = dependencies().into_keys().collect();
+    assert_eq!(placed, crates, "the tables of this test and the crates");
+    for name in crates {
         assert!(
-            architecture.contains(&format!("`{room}`")),
-            "ARCHITECTURE.md has no `{room}`"
+            architecture.contains(&format!("`{name}`")),
+            "ARCHITECTURE.md has no `{name}`"
         );
     }
 }
 
 #[test]
-fn every_outside_crate_has_a_reason() {
+fn every_outside_crate_has_a_reason_where_it_is_used() {
     let mut faults = Faults::default();
     let architecture = read("ARCHITECTURE.md");
-    let (_, reasons) = architecture.split_once("## Crates from outside").unwrap();
+    let (_, table) = architecture.split_once("## Crates from outside").unwrap();
+    let mut stated = BTreeSet::new();
+    for row in table.lines().filter(|line| line.starts_with("| `")) {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let names = cells[1].split(" (").next().unwrap();
+        for name in names.split(", ").map(|name| name.trim_matches('`')) {
+            let places = cells[2].replace("tests of ", "").replace(" and ", ", ");
+            let places = places.split(", ").map(str::to_owned);
+            stated.extend(places.map(|place| (name.to_owned(), place)));
+        }
+    }
+    let mut used = BTreeSet::new();
     for package in packages() {
         for dependency in package["dependencies"].as_array().unwrap() {
             if dependency["path"].is_null() {
-                let name = dependency["name"].as_str().unwrap();
-                faults.note(reasons.contains(&format!("`{name}`")), || {
-                    format!("ARCHITECTURE.md gives no reason for the crate {name}")
-                });
+                let name = dependency["name"].as_str().unwrap().to_owned();
+                used.insert((name, crate_name(&package)));
             }
         }
+    }
+    for (name, place) in used.difference(&stated) {
+        faults.note(false, || {
+            format!("ARCHITECTURE.md gives no reason for {name} in {place}")
+        });
+    }
+    for (name, place) in stated.difference(&used) {
+        faults.note(false, || {
+            format!("ARCHITECTURE.md lists {name} for {place}, which does not use it")
+        });
     }
 }
 
@@ -162,18 +294,18 @@ fn no_cargo_feature_changes_behaviour() {
 }
 
 #[test]
-fn unsafe_code_has_an_address() {
+fn unsafe_code_is_where_it_may_be() {
     let mut faults = Faults::default();
     for package in packages() {
-        let room = room(&package);
+        let name = crate_name(&package);
         for target in package["targets"].as_array().unwrap() {
             let kind = target["kind"][0].as_str().unwrap();
             let path = Path::new(target["src_path"].as_str().unwrap());
-            if !matches!(kind, "lib" | "bin") || UNSAFE.contains(&&*room) {
+            if !matches!(kind, "lib" | "bin") || UNSAFE.contains(&&*name) {
                 continue;
             }
             let source = fs::read_to_string(path).unwrap();
-            let lint = match VOUCHES.iter().any(|(vouches, _)| room == *vouches) {
+            let lint = match ASSUMES_SAFE.iter().any(|(known, _)| name == *known) {
                 true => "#![deny(unsafe_code)]",
                 false => "#![forbid(unsafe_code)]",
             };
@@ -182,24 +314,26 @@ fn unsafe_code_has_an_address() {
             });
         }
     }
-    for (vouches, _) in VOUCHES {
-        let places = VOUCHES.iter().filter(|(room, _)| room == vouches);
-        let places: Vec<&Path> = places.map(|(_, place)| Path::new(*place)).collect();
+    for (name, places) in ASSUMES_SAFE {
         let allowances: Vec<PathBuf> = sources()
             .into_iter()
-            .filter(|(room, _, source)| room == vouches && source.contains("allow(unsafe_code"))
+            .filter(|(of, _, source)| of == name && source.contains("allow(unsafe_code"))
             .map(|(_, path, _)| path)
             .collect();
-        assert_eq!(allowances, places, "where {vouches} asserts safety");
+        assert_eq!(
+            allowances,
+            places.iter().map(PathBuf::from).collect::<Vec<_>>(),
+            "{name} asserts safety where it is listed"
+        );
     }
 }
 
 #[test]
-fn only_the_command_and_the_chores_print() {
+fn only_commands_and_tests_print() {
     let mut faults = Faults::default();
-    for (room, path, source) in sources() {
+    for (name, path, source) in sources() {
         // What a build script prints is read by cargo.
-        if PRINTS.contains(&&*room) || is_test(&path) || path.ends_with("build.rs") {
+        if PRINTS.contains(&&*name) || is_test(&path) || path.ends_with("build.rs") {
             continue;
         }
         for (number, line) in without_tests(&source).lines().enumerate() {
@@ -215,7 +349,7 @@ fn only_the_command_and_the_chores_print() {
 }
 
 #[test]
-fn files_end_in_time_and_begin_with_why() {
+fn files_are_short_and_have_a_header() {
     let mut faults = Faults::default();
     for (_, path, source) in sources() {
         let is_table = path.components().any(|part| part.as_os_str() == "tables")
@@ -225,20 +359,22 @@ fn files_end_in_time_and_begin_with_why() {
             format!("{} has {lines} lines", path.display())
         });
         faults.note(source.starts_with("//!"), || {
-            format!("{} does not say why it is there", path.display())
+            format!("{} has no module header", path.display())
         });
     }
 }
 
 #[test]
-fn no_file_is_a_drawer_for_odds_and_ends() {
+fn no_file_is_called_utils() {
     let mut faults = Faults::default();
     for (_, path, _) in sources() {
         for part in path.iter().map(|part| part.to_string_lossy()) {
             let name = part.trim_end_matches(".rs");
             // Helpers are what programs call, here.
-            let is_drawer = ["util", "utils", "misc", "common"].contains(&name);
-            faults.note(!is_drawer, || format!("{}: a drawer", path.display()));
+            let is_catch_all = ["util", "utils", "misc", "common"].contains(&name);
+            faults.note(!is_catch_all, || {
+                format!("{}: a catch-all name", path.display())
+            });
         }
     }
 }
@@ -260,7 +396,7 @@ fn no_path_of_somebodys_machine_is_written_down() {
         let Ok(text) = fs::read_to_string(&path) else {
             continue;
         };
-        let is_this_file = path.ends_with("tests/house.rs");
+        let is_this_file = path.ends_with("tests/workspace.rs");
         for (number, line) in text.lines().enumerate() {
             let found = homes.iter().find(|home| line.contains(**home));
             faults.note(found.is_none() || is_this_file, || {
@@ -355,8 +491,9 @@ fn read(name: &str) -> String {
     fs::read_to_string(root().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-fn layer(room: &str) -> Option<usize> {
-    LAYERS.iter().position(|layer| layer.contains(&room))
+fn layer_of(name: &str) -> Option<usize> {
+    let is_in = |layer: &&[(&str, &[&str])]| layer.iter().any(|(known, _)| *known == name);
+    LAYERS.iter().position(|layer| is_in(&layer))
 }
 
 fn packages() -> Vec<Value> {
@@ -377,7 +514,7 @@ fn packages() -> Vec<Value> {
     metadata["packages"].as_array().unwrap().clone()
 }
 
-/// A room is known inside the house by its short name.
+/// The short name of a crate of the workspace.
 fn short(package: &str) -> String {
     package
         .strip_prefix("beebox-")
@@ -385,11 +522,11 @@ fn short(package: &str) -> String {
         .to_owned()
 }
 
-fn room(package: &Value) -> String {
+fn crate_name(package: &Value) -> String {
     short(package["name"].as_str().unwrap())
 }
 
-/// The rooms, each with the rooms that its product (not its tests) depends on.
+/// The crates, each with those that its product (not its tests) depends on.
 fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
     packages()
         .iter()
@@ -398,12 +535,12 @@ fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
             let inside = inside
                 .filter(|dependency| dependency["path"].is_string() && dependency["kind"].is_null())
                 .map(|dependency| short(dependency["name"].as_str().unwrap()));
-            (room(package), inside.collect())
+            (crate_name(package), inside.collect())
         })
         .collect()
 }
 
-/// Every Rust file of the rooms: its room, its path from the root, its text.
+/// Every Rust file of the crates: its crate, its path from the root, its text.
 fn sources() -> Vec<(String, PathBuf, String)> {
     let root = root();
     files(&root.join("crates"))
@@ -412,8 +549,8 @@ fn sources() -> Vec<(String, PathBuf, String)> {
         .map(|path| {
             let text = fs::read_to_string(&path).unwrap();
             let path = path.strip_prefix(&root).unwrap().to_path_buf();
-            let room = path.iter().nth(1).unwrap().to_string_lossy().into_owned();
-            (room, path, text)
+            let name = path.iter().nth(1).unwrap().to_string_lossy().into_owned();
+            (name, path, text)
         })
         .collect()
 }
