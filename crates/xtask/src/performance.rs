@@ -30,6 +30,11 @@ value is the fastest of many short samples, taken in turns, in each of several n
 processes: the median of the processes counts, and the spread is the distance of
 their quartiles. A ratio of the summary is formed in each process, and the median
 is taken of the ratios. Of whole processes the fastest of several turns counts.
+
+`cargo build --release` uses thin link-time optimisation; `--profile dist`, for packages,
+full. Both filter a capture of 300 MB in the same time: 0.023 to 0.038 s and 0.020 to
+0.039 s of user time in seven runs each. The executable has 43 MB and 34 MB with line
+tables.
 ";
 
 /// The benchmarks, each with what a reader must know of it.
