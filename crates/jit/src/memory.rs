@@ -7,9 +7,8 @@
 //! # How code gets there
 //!
 //! A region is mapped twice: one view can be read and run, the other, at an
-//! address that only the pool knows, can be written. The alternatives were
-//! measured, in microseconds for an image of 1 KiB in a virtual machine, whose
-//! page tables are slow to change (`tests/install_cost.rs` measures what is built):
+//! address that only the pool knows, can be written. The alternatives, in microseconds
+//! for an image of 1 KiB in a virtual machine (`tests/install_cost.rs`):
 //!
 //! | how | alone | beside a thread that runs code of the region |
 //! |---|---|---|
@@ -391,8 +390,7 @@ impl Inner {
         let wipe = || {
             let _ = self.write(region, part, |bytes| bytes.fill(TRAP));
         };
-        // Others wait for what is quick. To lock twice took a twentieth of the time
-        // from bytes to native code for a small program.
+        // Short writes are made under the lock that is held.
         if region.write.is_some() && part.len <= self.page {
             wipe();
         } else {

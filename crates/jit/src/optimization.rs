@@ -66,6 +66,8 @@ optimizations! {
     ScaledIndex = "scaled indices";
     /// A shift to the left and one back become an extension.
     Extension = "shifts that extend";
+    /// A multiplication by a small constant becomes `lea` or a shift.
+    Multiplication = "multiplication by shift or lea";
     /// A comparison with 0 uses the flags of the operation before it.
     FlagReuse = "flags of the operation before";
     /// A branch over a jump becomes the inverted branch.

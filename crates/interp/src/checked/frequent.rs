@@ -2,8 +2,7 @@
 //! engine's match.
 //!
 //! In such an arm operation, width and operands are constants, so it comes down to
-//! a few machine instructions; a match on the decoded instruction would decide
-//! about each of them again, which was measured to take three times as long.
+//! a few machine instructions.
 
 use isa::ebpf::{Insn, Op};
 

@@ -23,10 +23,9 @@
 //! | address-space casts | between spaces 0 and 1 the low 32 bits, as Linux does it without the user's base address |
 //! | maps, BTF ids, kernel functions | a trap that says what is missing |
 //!
-//! Cost: 2 to 3 ns an instruction in loops of arithmetic, branches and memory
-//! accesses (one match on a table of the frequent rows, and for an access one
-//! comparison with the region that the same base register met last); a call and its
-//! return about 30 ns, most of which goes into zeros for the new frame.
+//! Cost of an instruction: one match on a table of the frequent rows, and for an access
+//! one comparison with the region that the same base register accessed last. A call zeroes
+//! the new frame.
 #![forbid(unsafe_code)]
 
 mod calls;

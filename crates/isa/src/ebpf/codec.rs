@@ -184,8 +184,8 @@ pub fn decode(slots: &[RawInsn]) -> Vec<Insn> {
     decode_slots(slots, |slot| slot)
 }
 
-/// The instructions in a program's bytes, as [`decode`] of [`from_bytes`] and without
-/// the slots in between, which take a tenth of the time.
+/// The instructions in a program's bytes, as [`decode`] of [`from_bytes`] without the
+/// intermediate buffer.
 pub fn decode_bytes(bytes: &[u8]) -> Result<Vec<Insn>, PartialSlot> {
     Ok(decode_slots(chunks(bytes)?, RawInsn::from_le_bytes))
 }

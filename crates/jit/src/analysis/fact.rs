@@ -5,7 +5,7 @@ use isa::ebpf::Reg;
 use super::Rewrite;
 use super::transfer::{Halves, Transfer};
 
-/// What makes a slot more than the next of its kind, as a set.
+/// A set of properties of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Marks(u16);
 
@@ -18,11 +18,11 @@ impl Marks {
     const REWRITTEN: Marks = Marks(16);
     pub(super) const LOOK_UP: Marks = Marks(32);
     pub(super) const ABSORBED: Marks = Marks(64);
-    /// Control may go where its jump leads.
+    /// It may jump.
     pub(super) const JUMPS: Marks = Marks(128);
-    /// Control does not go on to the next slot.
+    /// It does not fall through.
     pub(super) const STOPS: Marks = Marks(256);
-    /// Control may leave it for elsewhere than the next slot.
+    /// It may jump or does not fall through.
     pub(super) const LEAVES: Marks = Marks::JUMPS.union(Marks::STOPS);
 
     pub(super) const fn union(self, other: Marks) -> Marks {
@@ -39,20 +39,20 @@ impl Marks {
     }
 }
 
-/// What is known of one slot.
+/// The result of the analysis for one slot.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fact {
     pub(super) transfer: Transfer,
-    /// What is live after it.
+    /// Its live-out set.
     pub(crate) after: Halves,
-    /// Where a jump leads; for what is done in another way, the position in
+    /// The target of a jump; of a rewritten slot, the position in
     /// [`Analysis::rewrites`].
     link: u32,
     pub(super) marks: Marks,
 }
 
 impl Fact {
-    /// Of a slot that no instruction stands in.
+    /// The fact of a slot before the scan.
     pub(super) const NONE: Fact = Fact {
         transfer: Transfer::pure(Halves::NONE, Halves::NONE),
         after: Halves::NONE,
@@ -60,8 +60,8 @@ impl Fact {
         marks: Marks::NONE,
     };
 
-    /// Notes an instruction from which control goes to the next slot, and what is
-    /// live after it; what then is before it.
+    /// Records an instruction that falls through and its live-out set; returns its
+    /// live-in set.
     #[inline(always)]
     pub(super) fn note(&mut self, transfer: Transfer, after: Halves) -> Halves {
         self.transfer = transfer;
@@ -74,14 +74,14 @@ impl Fact {
         before.unwrap_or(after)
     }
 
-    /// Notes how control goes on from an instruction, and nothing else.
+    /// Records the control flow of an instruction.
     #[inline(always)]
     pub(super) fn leave(&mut self, marks: Marks, target: usize) {
         self.marks = marks;
         self.link = target as u32;
     }
 
-    /// Notes the rest of such an instruction, which is done in any case.
+    /// Records the rest of such an instruction, which is never dead.
     #[inline(always)]
     pub(super) fn note_leaving(&mut self, transfer: Transfer, after: Halves) -> Halves {
         self.transfer = transfer;
@@ -89,13 +89,13 @@ impl Fact {
         transfer.propagate(after).unwrap_or(after)
     }
 
-    /// Adds to what makes it more than the next of its kind.
+    /// Adds properties.
     #[inline(always)]
     pub(super) fn mark(&mut self, marks: Marks) {
         self.marks = self.marks.union(marks);
     }
 
-    /// Notes what is live after it; what then is before it.
+    /// Sets the live-out set; returns the live-in set.
     #[inline(always)]
     pub(super) fn set_live_out(&mut self, after: Halves) -> Halves {
         self.after = after;
@@ -104,8 +104,7 @@ impl Fact {
         before.unwrap_or(after)
     }
 
-    /// Notes that this is live after it, too; what is before it that was not, and
-    /// perhaps more that was.
+    /// Adds to the live-out set; returns a superset of what that adds to the live-in set.
     #[inline(always)]
     pub(super) fn add_live_out(&mut self, more: Halves) -> Halves {
         self.after = self.after.union(more);
@@ -118,7 +117,7 @@ impl Fact {
         }
     }
 
-    /// Notes that it is done in another way.
+    /// Replaces the instruction.
     pub(super) fn rewrite(&mut self, rewrite: Rewrite, rewrites: &mut Vec<Rewrite>) {
         self.link = rewrites.len() as u32;
         self.transfer = rewrite.transfer();
@@ -126,25 +125,24 @@ impl Fact {
         rewrites.push(rewrite);
     }
 
-    /// Its way to be done, if that is another than it is written.
+    /// The replacement of the instruction, if it has one.
     pub(super) fn rewritten(&self, rewrites: &[Rewrite]) -> Option<Rewrite> {
         self.is_rewritten().then(|| rewrites[self.link as usize])
     }
 
-    /// Whether control may leave it for elsewhere than the next slot.
+    /// True if it may jump or does not fall through.
     #[inline(always)]
     pub(super) fn leaves(&self) -> bool {
         self.marks.overlap(Marks::LEAVES)
     }
 
-    /// Whether control does not go on to the next slot.
+    /// True if it does not fall through.
     #[inline(always)]
     pub(super) fn stops(&self) -> bool {
         self.marks.overlap(Marks::STOPS)
     }
 
-    /// Whether it is written as it stands, for those only that come from the slot
-    /// before it.
+    /// True if it is translated as it stands, and only reached from the slot before it.
     #[inline(always)]
     pub(crate) fn is_plain(&self) -> bool {
         const OTHERWISE: Marks = Marks::TARGET
@@ -154,15 +152,14 @@ impl Fact {
         !self.marks.overlap(OTHERWISE)
     }
 
-    /// Whether nothing is to be done before it is written as it stands.
+    /// True if it is translated as it stands and nothing needs to precede it.
     #[inline(always)]
     pub(crate) fn is_unmarked(&self) -> bool {
         const MARKED: Marks = Marks(!Marks::SELECTION.union(Marks::LEAVES).0);
         !self.marks.overlap(MARKED)
     }
 
-    /// Whether nothing but what is done for those that jump here is to be done before
-    /// it is written as it stands.
+    /// True if it is translated as it stands, perhaps as a jump target or loop header.
     #[inline(always)]
     pub(crate) fn is_only_entered(&self) -> bool {
         const ENTERED: Marks = Marks::TARGET.union(Marks::LOOP);
@@ -170,73 +167,72 @@ impl Fact {
         !self.marks.overlap(Marks(!KNOWN.0))
     }
 
-    /// Whether a jump leads here, other than one that is a selection, or a call.
+    /// True if a jump other than a selection, or a call, leads here.
     #[inline(always)]
     pub(crate) fn is_target(&self) -> bool {
         self.marks.overlap(Marks::TARGET)
     }
 
-    /// Whether a jump backward leads here.
+    /// True if a back edge leads here.
     pub(crate) fn is_loop(&self) -> bool {
         self.marks.overlap(Marks::LOOP)
     }
 
-    /// Whether it is a branch over a single move: the move is done or not, without
-    /// a jump.
+    /// True if it is a branch over a single move that becomes a conditional move.
     pub(crate) fn is_selection(&self) -> bool {
         self.marks.overlap(Marks::SELECTION)
     }
 
-    /// Whether its result is not live.
+    /// True if its result is dead.
     #[inline(always)]
     pub(crate) fn is_dead(&self) -> bool {
         self.marks.overlap(Marks::DEAD)
     }
 
-    /// Whether it is done otherwise than it is written.
+    /// True if it is replaced by a [`Rewrite`].
     pub(crate) fn is_rewritten(&self) -> bool {
         self.marks.overlap(Marks::REWRITTEN)
     }
 
-    /// Whether a look-up that does for a tree of comparisons begins here.
+    /// True if a comparison tree that becomes a lookup starts here.
     pub(crate) fn is_look_up(&self) -> bool {
         self.marks.overlap(Marks::LOOK_UP)
     }
 
-    /// Whether a look-up before it does what it does whenever control gets here.
+    /// True if this comparison is subsumed by a dominating lookup.
     pub(crate) fn is_absorbed(&self) -> bool {
         self.marks.overlap(Marks::ABSORBED)
     }
 
-    /// What is live before it.
+    /// Its live-in set.
     #[inline(always)]
     pub(crate) fn before(&self) -> Halves {
         self.transfer.propagate(self.after).unwrap_or(self.after)
     }
 
-    /// Whether it reads any part of the register.
+    /// True if it reads any part of the register.
     #[inline(always)]
     pub(crate) fn reads(&self, reg: Reg) -> bool {
         self.transfer.uses(reg)
     }
 
-    /// What it writes.
+    /// The register halves that it writes.
     pub(crate) fn written(&self) -> Halves {
         self.transfer.written()
     }
 
-    /// Whether it writes the register.
+    /// True if it writes the register.
     #[inline(always)]
     pub(crate) fn writes(&self, reg: Reg) -> bool {
         self.transfer.writes(reg)
     }
 
-    /// Whether control may leave it for elsewhere and for the next slot.
+    /// True if it may jump and may fall through.
     pub(crate) fn branches(&self) -> bool {
         self.marks.0 & Marks::LEAVES.0 == Marks::JUMPS.0
     }
 
-    /// Where it jumps, always or sometimes.
+    /// Its jump target.
     #[inline(always)]
     pub(crate) fn jump(&self) -> Option<usize> {
         self.marks

@@ -14,11 +14,11 @@ use super::fact::{Fact, Marks};
 use super::transfer::Halves;
 use super::usage::Usage;
 
-/// Passes after which a function gets the safe answer.
+/// Passes after which everything is assumed to be live at back edges.
 const MOST_PASSES: usize = 8;
 
-/// Notes for every slot of a function what is live after it, if this is live
-/// wherever a jump leads backward.
+/// Computes the live-out set of every slot of a function, with `behind` live at the
+/// targets of back edges.
 pub(super) fn propagate(function: Function, behind: Halves, facts: &mut [Fact]) {
     let mut live = Halves::EFFECT;
     for at in (function.start..function.end).rev() {
@@ -69,8 +69,8 @@ pub(super) fn propagate_change(first: usize, last: usize, facts: &mut [Fact]) ->
     }
 }
 
-/// Makes up for what [`propagate`] left out where it took it that nothing is live,
-/// given all jumps, the last one first.
+/// Iterates to the fixpoint after [`propagate`] with nothing live at back edges; `jumps` in
+/// descending order.
 pub(super) fn iterate(functions: &[Function], usage: &[Usage], jumps: &[u32], facts: &mut [Fact]) {
     let mut before = jumps;
     for (&function, usage) in functions.iter().zip(usage).rev() {
@@ -96,8 +96,8 @@ fn iterate_loops(function: Function, jumps: &[u32], facts: &mut [Fact]) {
     propagate(function, Halves::ALL, facts);
 }
 
-/// Has each jump propagate what is live where it leads; says whether that made a
-/// difference to where a jump backward leads.
+/// Propagates from the target of each jump; true if the live-in set of a loop header
+/// changed.
 fn propagate_from_jumps(jumps: &[u32], facts: &mut [Fact]) -> bool {
     let mut changed = false;
     for &jump in jumps {
@@ -110,13 +110,10 @@ fn propagate_from_jumps(jumps: &[u32], facts: &mut [Fact]) -> bool {
     changed
 }
 
-/// Has more live after the last of some slots, which jumps, and wherever control
-/// comes to it from slot to slot; says whether that made a difference to where a jump
-/// backward leads. Slots are looked at one by one: blocks are short, so that to know
-/// what each writes, and to add the rest everywhere in it, takes longer. So does asking
-/// the jumps on the way for what they want more, so that one walk does for both.
+/// Adds to the live-out set of the last of some slots, which jumps, and propagates the
+/// difference along fall-through edges; true if the live-in set of a loop header changed.
 fn propagate_more(facts: &mut [Fact], more: Halves) -> bool {
-    /// Few slots have one of these, which are looked at apart.
+    /// Properties that few slots have.
     const RARE: Marks = Marks::LOOP.union(Marks::STOPS);
     let Some((jump, before)) = facts.split_last_mut() else {
         return false;

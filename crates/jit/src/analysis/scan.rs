@@ -285,10 +285,9 @@ fn jumps_after_all(slot: usize, facts: &mut [Fact]) {
 }
 
 /// Whether a branch leads over nothing but a move to a register, which is how
-/// compilers write a choice between two values. They choose so where they expect
-/// no pattern in the choice, so there is no jump to predict. Where the same is asked
-/// again soon after, there is one anyway, and what is chosen need not wait for what
-/// is compared: a binary search then takes 0.87 of the time.
+/// compilers write a choice between two values if they expect no pattern in it. If the same
+/// comparison follows soon after, it stays a branch: its outcome must be predicted anyway,
+/// and the chosen value need not wait for the comparison.
 fn is_selection(insns: &[Insn], slot: usize) -> bool {
     let target = slot + 2;
     if !leads_over_move(insns, slot, target) {

@@ -5,14 +5,14 @@ use isa::ebpf::facts;
 use isa::ebpf::{AluOp, ByteOrder, Callee, Insn, Operand, Reg, Size, Width};
 use spec::calls::GET_SMP_PROCESSOR_ID;
 
-/// Halves of registers: bit `n` for the low half of register `n`, bit `16 + n`
-/// for its upper half. What is live somewhere holds [`Halves::EFFECT`] as well.
+/// A set of register halves: bit `n` for the low half of register `n`, bit `16 + n` for
+/// its upper half. Live sets always contain [`Halves::EFFECT`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Halves(u32);
 
 impl Halves {
     pub(crate) const NONE: Halves = Halves(0);
-    /// What is live everywhere: what an instruction does besides writing registers.
+    /// Effects other than register writes, which are always live.
     pub(super) const EFFECT: Halves = Halves(1 << 31);
     pub(super) const ALL: Halves = Halves(0x07ff_07ff).union(Halves::EFFECT);
     const UPPER: Halves = Halves(0x07ff_0000);
@@ -44,17 +44,17 @@ impl Halves {
         self.0 & other.0 != 0
     }
 
-    /// Whether any part of the register is live.
+    /// True if the set has any half of the register.
     pub(crate) const fn has(self, reg: Reg) -> bool {
         self.overlaps(Halves::both(reg))
     }
 
-    /// Whether the upper half of the register is live.
+    /// True if the set has the upper half of the register.
     pub(crate) const fn has_upper(self, reg: Reg) -> bool {
         self.overlaps(Halves::upper(reg))
     }
 
-    /// Of which registers they are: bit `n` for register `n`.
+    /// The registers of which the set has a half: bit `n` for register `n`.
     pub(crate) const fn regs(self) -> u16 {
         (self.0 | self.0 >> 16) as u16 & 0x7ff
     }
@@ -66,7 +66,7 @@ impl Halves {
         }
     }
 
-    /// What an operation of this width takes of a register.
+    /// The halves of a register that an operation of this width reads.
     const fn of(reg: Reg, width: Width) -> Halves {
         let halves = match width {
             Width::W32 => 0x1,
@@ -75,7 +75,7 @@ impl Halves {
         Halves(halves << reg.number())
     }
 
-    /// What a store of this size reads of its operand.
+    /// The halves that a store of this size reads of its operand.
     const fn stored(size: Size, operand: Operand) -> Halves {
         let width = match size {
             Size::DW => Width::W64,
@@ -124,18 +124,17 @@ impl Reads {
     }
 }
 
-/// What an instruction does to live values.
+/// The transfer function of an instruction.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Transfer {
-    /// Together with [`Halves::EFFECT`] where that is written.
+    /// Contains [`Halves::EFFECT`] if `writes` does.
     reads: Reads,
-    /// Together with [`Halves::EFFECT`], where it is not left out if nothing it
-    /// writes is live.
+    /// Contains [`Halves::EFFECT`] if the instruction is never dead.
     writes: Halves,
 }
 
 impl Transfer {
-    /// An instruction that only computes.
+    /// An instruction without effects other than register writes.
     pub(crate) const fn pure(reads: Halves, writes: Halves) -> Transfer {
         Transfer {
             reads: Reads::of(reads, Halves::NONE),
@@ -176,12 +175,12 @@ impl Transfer {
         self.writes
     }
 
-    /// Whether it reads the register.
+    /// True if it reads any half of the register.
     pub(crate) fn uses(self, reg: Reg) -> bool {
         self.read().has(reg)
     }
 
-    /// Whether it writes the register.
+    /// True if it writes the register.
     pub(crate) fn writes(self, reg: Reg) -> bool {
         self.writes.has(reg)
     }
@@ -236,7 +235,7 @@ impl Transfer {
         Transfer::effect(dst.union(Halves::operand(src, width)), Halves::NONE)
     }
 
-    /// An instruction that does more than to write registers.
+    /// An instruction with effects.
     const fn effect(reads: Halves, writes: Halves) -> Transfer {
         Transfer::pure(reads.union(Halves::EFFECT), writes.union(Halves::EFFECT))
     }
@@ -250,7 +249,7 @@ impl Transfer {
         }
     }
 
-    /// `result` is what is live where the function ends.
+    /// The transfer function of an instruction; `result` is live at the end of functions.
     pub(super) fn of(insn: Insn, result: Halves) -> Transfer {
         let compute = |dst: Reg, reads: Halves| Transfer::pure(reads, Halves::both(dst));
         let effect = Transfer::effect;
@@ -317,8 +316,7 @@ impl Transfer {
         }
     }
 
-    /// What is live before an instruction, given what is live after it; `None`
-    /// where the instruction is not.
+    /// The live-in set for a live-out set; `None` if the instruction is dead.
     #[inline(always)]
     pub(super) const fn propagate(self, after: Halves) -> Option<Halves> {
         let made = after.0 & self.writes.0;
@@ -333,8 +331,8 @@ impl Transfer {
     }
 }
 
-/// Which halves of its operands' registers an arithmetic operation reads, as masks: so
-/// one shift by a register's number, which is slow, does for what is read and written.
+/// The halves that an arithmetic operation reads of its operands, as masks over all
+/// registers.
 #[derive(Clone, Copy)]
 struct Masks {
     dst: Reads,

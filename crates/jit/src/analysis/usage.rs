@@ -5,7 +5,7 @@ use spec::calls::GET_SMP_PROCESSOR_ID;
 
 use super::transfer::{Halves, Reads, Transfer};
 
-/// What a function uses.
+/// The registers, stack and services that a function uses.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Usage {
     /// Bit `n`: register `n` is read or written.
@@ -19,8 +19,7 @@ pub(crate) struct Usage {
     pub(crate) may_goto: bool,
     /// Jumps backward.
     pub(crate) loops: bool,
-    /// Divisions by a register, and atomics that need a loop of their own: code
-    /// that wants more scratch registers than the others.
+    /// Divisions, and atomics that need a loop: code that needs further scratch registers.
     pub(crate) complex: bool,
     /// The lowest offset from `r10` that is accessed, where it stays there.
     pub(crate) lowest_stack: i16,
@@ -36,7 +35,7 @@ impl Usage {
     }
 }
 
-/// What a function uses, as far as it was looked at.
+/// The usage of a function during the scan.
 #[derive(Default)]
 pub(super) struct Tally {
     /// Registers that are read otherwise than by an access; and the others in use.

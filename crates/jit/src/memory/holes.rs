@@ -6,9 +6,8 @@
 //! putting cost the logarithm of the number of holes, and no hole has a free
 //! neighbour, so `n` programs leave at most `n + r` holes in `r` regions.
 //!
-//! The hole that was made last stands apart. Where a program goes and one of its
-//! size comes, or the other way round, only that changes; to change the trees each
-//! time took a fifth of the time from bytes to native code for a small program.
+//! The hole that was made last is kept apart, so that replacing a program by one of the
+//! same size leaves the trees unchanged.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -6,7 +6,8 @@
 use isa::ebpf::facts::Halves;
 use isa::ebpf::{AluOp, Insn, Operand, Reg, Size, Width};
 
-use super::asm::{Alu, Unary};
+use super::asm::{Alu, Shift, Unary};
+use super::copy::short_sum;
 use super::frame::SCRATCH;
 use super::generator::{Generator, bits};
 use super::reg::{Gpr, Mem};
@@ -401,6 +402,25 @@ impl Generator<'_> {
                 return;
             }
             1 => return self.change_nothing(width, reg),
+            3 | 5 | 9 if self.uses(Optimization::Multiplication) => {
+                self.applies(Optimization::Multiplication);
+                let scale = (imm - 1).trailing_zeros() as u8;
+                let product = Mem {
+                    base: dst,
+                    index: Some((dst, scale)),
+                    disp: 0,
+                };
+                self.buf.lea(width, dst, short_sum(product));
+            }
+            _ if imm > 0 && imm.count_ones() == 1 && self.uses(Optimization::Multiplication) => {
+                self.applies(Optimization::Multiplication);
+                let count = imm.trailing_zeros() as u8;
+                self.buf.shift(Shift::Shl, width, dst, count);
+                self.set_flags(reg, width);
+                let known = self.known(reg).saturating_add(count);
+                self.know(reg, known.min(most));
+                return;
+            }
             _ => self.buf.multiply_imm(width, dst, dst, imm),
         }
         self.know(reg, most);

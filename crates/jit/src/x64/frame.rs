@@ -25,9 +25,9 @@ use crate::analysis::Usage;
 
 /// Scratch of the generator, never assigned.
 pub(super) const SCRATCH: Gpr = Gpr::R11;
-/// The run's environment, in functions that want it and may call.
+/// The native context in functions that use it and may call.
 pub(super) const CONTEXT: Gpr = Gpr::R12;
-/// Where the entry gets the packet's address, its length and the environment.
+/// Where the entry receives the packet's address, its length and the native context.
 pub(super) const ENTRY_DATA: Gpr = Gpr::RDX;
 pub(super) const ENTRY_LEN: Gpr = Gpr::RCX;
 pub(super) const ENTRY_CONTEXT: Gpr = Gpr::R8;
@@ -39,18 +39,17 @@ const ARGUMENTS: [(Reg, Gpr); 5] = [
     (Reg::R4, Gpr::RCX),
     (Reg::R5, Gpr::R8),
 ];
-/// Registers that a function must leave as they were, in the order of use: the
-/// first two need no prefix byte.
+/// Callee-saved registers in the order of assignment: the first two need no prefix byte.
 const CALLEE_SAVED: [Gpr; 6] = [Gpr::RBX, Gpr::RBP, Gpr::R14, Gpr::R15, Gpr::R13, Gpr::R12];
 /// Bytes below the stack pointer that nothing else touches.
 const RED_ZONE: i32 = 128;
 
-/// What the code generator wants of a function beside what its instructions say.
+/// What the code generator requires of a frame beside the function's usage.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Demand {
-    /// The host calls the function; others find the environment in [`CONTEXT`].
+    /// The host calls the function; in others the native context is in [`CONTEXT`].
     pub(super) is_entry: bool,
-    /// The environment is used, in an entry also by a function that it calls.
+    /// The native context is used, in an entry also by a function that it calls.
     pub(super) env: bool,
     /// There are calls that no instruction shows (packet loads beyond the data).
     pub(super) hidden_calls: bool,
@@ -80,7 +79,7 @@ pub(super) struct Frame {
     pub(super) may_goto: Option<i32>,
     /// The packet's address and length, where they are in registers.
     pub(super) packet: Option<(Gpr, Gpr)>,
-    /// The environment's register, where it is wanted.
+    /// The register of the native context, if it is used.
     pub(super) env: Option<Gpr>,
     /// The register in which the function counts rounds; others count in memory.
     pub(super) fuel: Option<Gpr>,

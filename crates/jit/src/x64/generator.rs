@@ -26,8 +26,7 @@ use crate::analysis::{Analysis, Fact, Halves, Rewrite, Usage};
 use crate::backend::Request;
 use crate::{Applied, Optimization, Optimizations};
 
-/// The flags say how a register compares with 0, or nothing. One byte: every
-/// instruction moves it.
+/// The register whose comparison with 0 the flags describe, if any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Flags(u8);
 
@@ -101,15 +100,15 @@ pub(super) struct Generator<'a> {
     pub(super) return_zero: Option<Label>,
     /// The label of slot 0: a second version of the code has labels of its own.
     pub(super) version: Label,
-    /// Bytes of the packet that are there.
+    /// Proven packet length in bytes.
     pub(super) proven_len: u32,
-    /// Those that are there from the beginning of this version.
+    /// Packet length that is proven from the start of this version.
     pub(super) proven_len_always: u32,
-    /// From which slot on tests may be merged.
+    /// The slot from which on branches may be merged.
     pub(super) merges_from: usize,
     /// Whether the program is a filter of packets.
     pub(super) filters_packets: bool,
-    /// The tests that are being asked together, in such a filter.
+    /// The branches that are being merged.
     pub(super) merged: Option<Merged>,
     /// A sum that is not made.
     pub(super) sum: Option<Sum>,
@@ -244,8 +243,7 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// Whether backward jumps draw on a budget. Programs that a host or a
-    /// verifier vouches for end by themselves.
+    /// True if backward jumps are limited by a budget, because termination is not proven.
     pub(super) fn has_budget(&self) -> bool {
         !self.program.evidence().proves_termination()
     }
