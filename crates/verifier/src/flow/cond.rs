@@ -130,8 +130,7 @@ fn fork(
     }
     let idx = walk.insn_idx;
     walk.push_branch(target, idx)?;
-    let result = refine_both(walk, cond, width, (dst, dst_reg), (src, src_reg), linked);
-    result
+    refine_both(walk, cond, width, (dst, dst_reg), (src, src_reg), linked)
 }
 
 /// Requests carried to compared or linked scalars do not cover what a later request

@@ -215,7 +215,7 @@ impl Walk<'_> {
         let each = match named {
             Some(&(kind, _, size, align)) => {
                 let is_kernels = matches!(ty.shape(), Shape::Struct(of) if of.size == size);
-                if !is_kernels || offset % align != 0 {
+                if !is_kernels || !offset.is_multiple_of(align) {
                     return;
                 }
                 self.push(kind, offset, size, TypeId::VOID);
@@ -226,7 +226,7 @@ impl Walk<'_> {
                 self.btf.size_of(id).unwrap_or(0)
             }
             None => match self.pointer(id) {
-                Some((kind, target)) if offset % 8 == 0 => {
+                Some((kind, target)) if offset.is_multiple_of(8) => {
                     self.push(kind, offset, 8, target);
                     8
                 }
