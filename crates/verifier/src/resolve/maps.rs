@@ -62,7 +62,10 @@ impl Map {
     }
 
     /// Name that the kernel has.
-    #[expect(clippy::misnamed_getters, reason = "the verifier knows the kernel's name only")]
+    #[expect(
+        clippy::misnamed_getters,
+        reason = "the verifier knows the kernel's name only"
+    )]
     pub fn name(&self) -> &str {
         &self.def.kernel_name
     }
