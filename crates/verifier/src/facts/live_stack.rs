@@ -96,7 +96,9 @@ impl Instance {
         let index = self.relative(insn);
         let visited = self.visited[index];
         for (frame, &slots) in written.iter().enumerate().take(self.depth() + 1) {
-            if slots == 0 && !visited {
+            // Nothing written, now or before: the most frequent case.
+            let wrote = |marks: &Marks| marks.must_write as u32 != 0;
+            if slots == 0 && !(visited && self.frames[frame].get(index).is_some_and(wrote)) {
                 continue;
             }
             let marks = self.marks_mut(frame, insn);
