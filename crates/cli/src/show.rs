@@ -66,7 +66,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             if trial
                 .programs
                 .iter()
-                .any(|program| program.refusal().is_some()) =>
+                .any(|program| program.refusal().is_some() && !program.is_undecided()) =>
         {
             Answer::No
         }

@@ -11,6 +11,7 @@ use spec::programs::{AttachType, ProgramType, Traits};
 use crate::error::Blame;
 use crate::programs::Code;
 use spec::Kernel;
+use spec::kernel::{KernelField, Source};
 
 /// The longest name of a type that is looked for, in bytes.
 const LONGEST_NAME: usize = 127;
@@ -33,6 +34,12 @@ pub enum AttachFault {
     TooLong,
     /// The kernel and its modules have nothing of that name.
     NotFound {
+        /// The name.
+        name: String,
+    },
+    /// The built-in types of the kernel, which are a part of its types, have nothing of
+    /// that name: the kernel itself may have it.
+    NotBuiltIn {
         /// The name.
         name: String,
     },
@@ -71,6 +78,11 @@ impl fmt::Display for AttachFault {
             }
             AttachFault::TooLong => write!(f, "the name of what to attach to is too long"),
             AttachFault::NotFound { name } => write!(f, "the kernel has no {name} to attach to"),
+            AttachFault::NotBuiltIn { name } => write!(
+                f,
+                "undecided: the built-in types leave out {name}, which it attaches to; the \
+                 kernel's own types decide (--btf FILE, --kernel running)"
+            ),
             AttachFault::NoModule { name } => write!(f, "the kernel has no module {name}"),
             AttachFault::NoKernelTypes => {
                 write!(f, "the types of the kernel are needed and not there")
@@ -86,6 +98,7 @@ impl AttachFault {
             AttachFault::NotFound { .. }
             | AttachFault::NoModule { .. }
             | AttachFault::NoKernelTypes => Blame::Target,
+            AttachFault::NotBuiltIn { .. } => Blame::Beebox,
             _ => Blame::User,
         }
     }
@@ -93,7 +106,7 @@ impl AttachFault {
     /// The number of the error with which libbpf ends.
     pub fn errno(&self) -> i32 {
         match self {
-            AttachFault::NotFound { .. } => 3,
+            AttachFault::NotFound { .. } | AttachFault::NotBuiltIn { .. } => 3,
             AttachFault::TooLong => 36,
             AttachFault::NoKernelTypes => 2,
             _ => 22,
@@ -203,7 +216,12 @@ fn find(
         }
     }
     let name = String::from_utf8_lossy(name).into_owned();
-    Err(AttachFault::NotFound { name })
+    Err(match kernel.source(KernelField::Btf) {
+        Source::BuiltIn(_) => AttachFault::NotBuiltIn { name },
+        Source::Running | Source::File(_) | Source::Given | Source::Assumed => {
+            AttachFault::NotFound { name }
+        }
+    })
 }
 
 #[cfg(test)]
@@ -212,7 +230,7 @@ mod tests {
     use std::sync::Arc;
 
     use btf::{Builder, Func, Linkage, TypeId};
-    use spec::kernel::{Module, Source};
+    use spec::kernel::Module;
 
     /// Types with functions of these names, and a tracepoint's.
     fn types(functions: &[&str]) -> Vec<u8> {
@@ -262,6 +280,18 @@ mod tests {
         let name = "hook".to_owned();
         let missing = Err(AttachFault::NotFound { name });
         assert_eq!(found("hook", AttachType::TraceFexit), missing);
+    }
+
+    #[test]
+    fn what_built_in_types_leave_out_is_undecided() {
+        let btf = Arc::new(Btf::parse(types(&["known"])).expect("types"));
+        let kernel = Kernel::default().with_btf(btf, Source::BuiltIn("a part"));
+        let attach = Some(AttachType::TraceFentry);
+        assert!(find(b"known", attach, &kernel).is_ok());
+        let fault = find(b"unknown", attach, &kernel).unwrap_err();
+        let name = "unknown".to_owned();
+        assert_eq!(fault, AttachFault::NotBuiltIn { name });
+        assert_eq!(fault.blame(), Blame::Beebox);
     }
 
     #[test]

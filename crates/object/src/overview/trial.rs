@@ -9,7 +9,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::error::Error;
+use crate::attach::AttachFault;
+use crate::error::{Error, Problem};
 use crate::linked::{LinkedProgram, UnloadableProgram};
 use crate::object::Object;
 use crate::programs::ProgramId;
@@ -56,6 +57,13 @@ impl ProgramTrial {
             TrialOutcome::Unloadable(program) => Some(&program.error),
             TrialOutcome::Refused(error) => Some(error),
         }
+    }
+
+    /// True if the built-in description of a kernel leaves out what the program attaches
+    /// to, so that it is open whether that kernel can load it.
+    pub fn is_undecided(&self) -> bool {
+        let fault = self.refusal().map(|error| error.problem());
+        matches!(fault, Some(Problem::Attach(AttachFault::NotBuiltIn { .. })))
     }
 
     /// Relocations that name what the kernel lacks: the kernel refuses the program if

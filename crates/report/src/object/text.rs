@@ -321,6 +321,17 @@ fn trial(shown: &Shown<'_, '_>, text: &mut String) {
         "  {fine} of {} linked, all references resolved",
         count(all, "program")
     );
+    let undecided = trial
+        .programs
+        .iter()
+        .filter(|program| program.is_undecided());
+    if let undecided @ 1.. = undecided.count() {
+        let _ = writeln!(
+            text,
+            "  {} undecided: the built-in description leaves out what they attach to (--btf FILE decides)",
+            count(undecided, "program")
+        );
+    }
 }
 
 fn sizes(shown: &Shown<'_, '_>, text: &mut String) {
