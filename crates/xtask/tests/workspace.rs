@@ -68,7 +68,7 @@ const BESIDE: &[(&str, &[&str])] = &[
         "bench",
         &[
             "beebox", "btf", "classic", "interp", "isa", "jit", "lower", "oracle", "packet",
-            "spec", "sys", "testkit", "vm",
+            "profile", "program", "spec", "sys", "testkit", "verifier", "vm",
         ],
     ),
     (
