@@ -1,4 +1,4 @@
-//! The verifier's cases: our answer is the one that the kernel gave when the case was
+//! Programs that kernels once accepted wrongly, each with the fix it is about: our answer is the one that the kernel gave when the case was
 //! recorded, and the one that the running kernel gives.
 //!
 //! `BEEBOX_WRITE` in the environment records the running kernel's answers instead.
@@ -43,7 +43,7 @@ fn kernels(program: &Program) -> Result<Answer, String> {
             key_size: params.key_size,
             value_size: params.value_size,
             max_entries: params.max_entries,
-            flags: params.flags,
+            flags: params.flags.0,
             ..MapRequest::default()
         };
         maps.push(Map::create(&request).map_err(|errno| format!("no map: {errno}"))?);
@@ -60,7 +60,10 @@ fn kernels(program: &Program) -> Result<Answer, String> {
         Err(errno) if errno == sys::Errno::EPERM => Err("bpf(2) is not allowed".to_owned()),
         Err(errno) => {
             let log = String::from_utf8_lossy(&log).into_owned();
-            let last = log.lines().rev().find(|line| !line.starts_with("processed "));
+            let last = log
+                .lines()
+                .rev()
+                .find(|line| !line.starts_with("processed "));
             Ok((Some(errno.0), last.map(str::to_owned).into_iter().collect()))
         }
     }
@@ -78,7 +81,11 @@ fn with_answer(text: &str, answer: &Answer) -> String {
         None => "accepted".to_owned(),
         Some(errno) => format!("refused {errno}"),
     };
-    let lines: String = answer.1.iter().map(|line| format!("    .log {line:?}\n")).collect();
+    let lines: String = answer
+        .1
+        .iter()
+        .map(|line| format!("    .log {line:?}\n"))
+        .collect();
     let block = format!(".kernel {release:?} {verdict}\n{lines}.end\n");
     let mut plain = String::new();
     let mut skipping = false;
@@ -113,7 +120,10 @@ fn programs_that_once_were_accepted_wrongly_get_the_kernels_answer() {
         } else {
             assert_eq!(case.answers.len(), 1, "{name}: one answer is recorded");
             if recorded(&case.answers[0]) != ours {
-                differ.push(format!("{name}: recorded {:?}, ours {ours:?}", case.answers));
+                differ.push(format!(
+                    "{name}: recorded {:?}, ours {ours:?}",
+                    case.answers
+                ));
             }
         }
         if let Some(kernels) = oracle::found("cases of the verifier", kernels)
