@@ -4,7 +4,7 @@ use spec::programs::ProgramType;
 
 use crate::state::ReferenceKind;
 use crate::walk::Walk;
-use crate::{Result, Stop, refuse, verbose};
+use crate::{Result, refuse, verbose};
 use isa::ebpf::Reg;
 
 /// Checks that no lock, section or reference is held (`check_resource_leak`); `what`
@@ -23,7 +23,7 @@ pub fn check_resource_leak(
             "{what} cannot be used inside bpf_spin_lock-ed region"
         ));
     }
-    if check_references(walk, is_exception).is_err() {
+    if has_leaked(walk, is_exception) {
         return Err(refuse!(
             walk,
             EINVAL,
@@ -53,11 +53,11 @@ pub fn check_resource_leak(
     }
 }
 
-/// Checks that no acquired reference is left, and logs those that are
-/// (`check_reference_leak`). Functions that return to a caller may keep them.
-pub fn check_references(walk: &mut Walk<'_>, is_exception: bool) -> std::result::Result<(), u32> {
+/// True if an acquired reference is left; logs those that are (`check_reference_leak`).
+/// Functions that return to a caller may keep them.
+fn has_leaked(walk: &mut Walk<'_>, is_exception: bool) -> bool {
     if !is_exception && walk.frame().frameno != 0 {
-        return Ok(());
+        return false;
     }
     let returned = match walk.env.program.kind() {
         ProgramType::StructOps if !is_exception => walk.reg(Reg::R0).ref_obj_id,
@@ -74,13 +74,5 @@ pub fn check_references(walk: &mut Walk<'_>, is_exception: bool) -> std::result:
     for (id, insn) in &leaked {
         verbose!(walk, "Unreleased reference id={id} alloc_insn={insn}\n");
     }
-    match leaked.len() {
-        0 => Ok(()),
-        count => Err(count as u32),
-    }
-}
-
-/// The refusal of a prefixed check; kept apart so that callers may add to it.
-pub fn is_refusal(stop: &Stop) -> bool {
-    matches!(stop, Stop::Refused(_))
+    !leaked.is_empty()
 }

@@ -25,7 +25,7 @@ pub(super) fn check_spin_lock(walk: &mut Walk<'_>, ptr: Reg, is_lock: bool) -> R
     };
     let env = walk.env;
     let info = &env.maps[map];
-    let name = info.name();
+    let name = info.kernel_name();
     if !info.has_btf() {
         return Err(refuse!(
             walk,
@@ -106,7 +106,7 @@ pub(super) fn check_timer(walk: &mut Walk<'_>, ptr: Reg) -> Result<(MapRef, u32)
     };
     let env = walk.env;
     let info = &env.maps[map];
-    let name = info.name();
+    let name = info.kernel_name();
     if !info.has_btf() {
         return Err(refuse!(
             walk,

@@ -219,8 +219,8 @@ fn write_attributes(env: &Env<'_>, list: &mut List<'_>, reg: &RegState) {
 fn write_map(env: &Env<'_>, list: &mut List<'_>, map: MapRef) {
     let is_inner = map.0 as usize >= env.program.maps().len();
     let map = &env.maps[map];
-    if !is_inner && !map.name().is_empty() {
-        list.item(format_args!("map={}", map.name()));
+    if !is_inner && !map.kernel_name().is_empty() {
+        list.item(format_args!("map={}", map.kernel_name()));
     }
     list.item(format_args!(
         "ks={},vs={}",

@@ -62,11 +62,7 @@ impl Map {
     }
 
     /// Name that the kernel has.
-    #[expect(
-        clippy::misnamed_getters,
-        reason = "the verifier knows the kernel's name only"
-    )]
-    pub fn name(&self) -> &str {
+    pub fn kernel_name(&self) -> &str {
         &self.def.kernel_name
     }
 
