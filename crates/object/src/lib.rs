@@ -1,11 +1,11 @@
-//! Objects: from what clang makes of a BPF program (`.bpf.o`) to programs and maps as
-//! a loader hands them to a kernel, with no kernel, no root and no libbpf.
+//! The BPF object loader: from ELF files as clang writes them (`.bpf.o`) to programs and
+//! map definitions as libbpf hands them to a kernel, without kernel, root or libbpf.
 //!
-//! [`Object::open`] reads a file: sections, programs, maps, variables, types, and what
-//! is expected of a kernel. Whoever opened it may change what is loaded, how large maps
-//! are and what variables start with. [`Object::link`] then makes [`Linked`] programs
-//! for a [`Kernel`](spec::Kernel): instructions with every reference in place, the functions that
-//! they call, types and source lines, and maps as they are to be created.
+//! [`Object::open`] reads sections, programs, maps, global variables, BTF and extern
+//! symbols. The caller may then change what is loaded, the sizes of maps and the values of
+//! globals. [`Object::link`] relocates for a [`Kernel`](spec::Kernel) and returns
+//! [`Linked`] programs: instructions with their subprogs, func_info, line_info, and map
+//! definitions with initial contents.
 //!
 //! ```
 //! use beebox_object::Object;

@@ -1,6 +1,7 @@
-//! What the rooms below may know of the world above: the layout of program
-//! contexts, the numbers and names of helpers, program types and map kinds, since
-//! when Linux has each, and ports to the outside. Definitions only.
+//! The vocabulary that verifier, loader and engines share: program types, attach types,
+//! map kinds, helpers and context layouts by Linux's numbers and names, the release that
+//! introduced each, the description of a kernel ([`Kernel`]), the registry of what the
+//! verifier must know of it, and ports for clock and randomness. Definitions only.
 #![forbid(unsafe_code)]
 
 pub mod calls;
