@@ -32,7 +32,7 @@ pub struct Compressor<W: Write>(Form<W>);
 
 enum Form<W: Write> {
     Plain(W),
-    Gzip(GzEncoder<W>),
+    Gzip(Box<GzEncoder<W>>),
     Zstandard { inner: W, content: Vec<u8> },
 }
 
@@ -41,7 +41,10 @@ impl<W: Write> Compressor<W> {
     pub fn new(inner: W, compression: Compression) -> Compressor<W> {
         Compressor(match compression {
             Compression::None => Form::Plain(inner),
-            Compression::Gzip => Form::Gzip(GzEncoder::new(inner, flate2::Compression::default())),
+            Compression::Gzip => {
+                let level = flate2::Compression::default();
+                Form::Gzip(Box::new(GzEncoder::new(inner, level)))
+            }
             Compression::Zstandard => Form::Zstandard {
                 inner,
                 content: Vec::new(),

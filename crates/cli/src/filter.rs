@@ -214,7 +214,6 @@ fn filter_all(inputs: Vec<NamedInput>, programs: &Chosen, args: &Args) -> Result
     if let Some(warning) = programs.link_type_warning() {
         eprintln!("beebox: warning: {warning}");
     }
-    drop(output);
     let written = target.map_or(Ok(()), output::Target::finish);
     let written = written.map_err(|error| output::failure(args.output.as_deref(), &error));
     let summary = Summary {

@@ -58,7 +58,7 @@ fn rounds(count: u32) -> String {
 }
 
 fn programs() -> Vec<(String, Program)> {
-    let families: [(&str, fn(u32) -> String); 4] = [
+    let families: [Family; 4] = [
         ("branches", branches),
         ("spills", spills),
         ("calls", calls),
@@ -117,6 +117,9 @@ fn counts(done: &Verification) -> [u32; 4] {
         of.peak_states,
     ]
 }
+
+/// Name, and the text of the program of a size.
+type Family = (&'static str, fn(u32) -> String);
 
 #[test]
 fn counts_are_the_running_kernels() {

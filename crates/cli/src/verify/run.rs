@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
@@ -17,6 +17,9 @@ use super::row::{Row, Verdict};
 use super::spec::Filters;
 use crate::answer::Failure;
 use crate::object_input::ObjectFile;
+
+/// Results of the programs of a file.
+type FileResult = Result<Vec<Row>, Failure>;
 
 /// Bytes of stack of a thread that verifies.
 const THREAD_STACK: usize = 64 << 20;
@@ -62,19 +65,16 @@ pub(super) fn verify(job: &Job<'_>, kernel: &Kernel) -> Result<Results, Failure>
         return Ok(all);
     }
     let next = AtomicUsize::new(0);
-    let results: Vec<Mutex<Option<Result<Vec<Row>, Failure>>>> =
-        job.files.iter().map(|_| Mutex::new(None)).collect();
+    let results: Vec<OnceLock<FileResult>> = job.files.iter().map(|_| OnceLock::new()).collect();
     std::thread::scope(|scope| {
         for _ in 0..job.threads.min(job.files.len()) {
             let work = || {
-                while let Some(file) = job.files.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let at = job.files.iter().position(|other| std::ptr::eq(other, file));
-                    let rows = verify_file(job, file, kernel, registry);
-                    if let Some(slot) = at.and_then(|at| results.get(at))
-                        && let Ok(mut slot) = slot.lock()
-                    {
-                        *slot = Some(rows);
-                    }
+                let take = || next.fetch_add(1, Ordering::Relaxed);
+                while let Some((file, result)) = {
+                    let at = take();
+                    job.files.get(at).zip(results.get(at))
+                } {
+                    result.get_or_init(|| verify_file(job, file, kernel, registry));
                 }
             };
             let thread = std::thread::Builder::new().stack_size(THREAD_STACK);
@@ -83,7 +83,7 @@ pub(super) fn verify(job: &Job<'_>, kernel: &Kernel) -> Result<Results, Failure>
         }
     });
     for result in results {
-        let result = result.into_inner().ok().flatten();
+        let result = result.into_inner();
         all.add(result.unwrap_or_else(|| Err(Failure::new("no thread could be started"))));
     }
     Ok(all)

@@ -71,7 +71,7 @@ pub(super) fn generate(seed: u64) -> Vec<RawInsn> {
             }
         }
         for _ in 0..LENGTH {
-            let kinds = if seed % 2 == 0 { 12 } else { 14 };
+            let kinds = if seed.is_multiple_of(2) { 12 } else { 14 };
             push_operation(&mut random, kinds, &mut insns, &mut jumps);
         }
     }

@@ -43,7 +43,9 @@ pub fn expect_offset(layout: &Layout, offset: i16) -> Vec<FieldRule> {
     };
     let offset = offset as u32;
     let of_offset = rules.iter().filter(|rule| {
-        rule.first <= offset && offset <= rule.last && (offset - rule.first) % rule.step == 0
+        rule.first <= offset
+            && offset <= rule.last
+            && (offset - rule.first).is_multiple_of(rule.step)
     });
     let alone = of_offset.map(|rule| FieldRule {
         first: offset,

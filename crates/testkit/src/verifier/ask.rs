@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use isa::ebpf::{RawInsn, assemble, encode};
+use isa::ebpf::{PseudoLoad, RawInsn, assemble, encode};
 use program::{MapDef, MapParams, Program};
 use spec::Kernel;
 use spec::maps::MapKind;
@@ -88,10 +88,10 @@ impl<'a> Judges<'a> {
     /// The kernel's answer; `None` where its log does not fit.
     pub fn kernel(&mut self, target: Target, insns: &[RawInsn]) -> Option<Answer> {
         let mut insns = insns.to_vec();
-        for at in 0..insns.len() {
-            if insns[at].code == 0x18 && insns[at].regs >> 4 == 5 && insns[at].imm == 0 {
-                insns[at].regs = insns[at].regs & 15 | 1 << 4;
-                insns[at].imm = self.map.descriptor() as i32;
+        for insn in &mut insns {
+            if insn.pseudo_load() == Some(PseudoLoad::MapIdx) && insn.imm == 0 {
+                insn.set_src(PseudoLoad::MapFd as u8);
+                insn.imm = self.map.descriptor() as i32;
             }
         }
         let request = ProgLoad {

@@ -546,7 +546,7 @@ impl Grammar<'_, '_> {
             1 if !is_variable => self.line(&format!("lock *(u64 *)(r0 + {}) += r7", at & !7)),
             _ => {
                 self.line(&format!("r8 = *({spelling} *)(r0 + {at})"));
-                self.line(&format!("r0 = r8"));
+                self.line("r0 = r8");
             }
         }
         self.line(&format!("l{out}:"));
