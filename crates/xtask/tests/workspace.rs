@@ -493,7 +493,7 @@ fn read(name: &str) -> String {
 
 fn layer_of(name: &str) -> Option<usize> {
     let is_in = |layer: &&[(&str, &[&str])]| layer.iter().any(|(known, _)| *known == name);
-    LAYERS.iter().position(|layer| is_in(layer))
+    LAYERS.iter().position(is_in)
 }
 
 fn packages() -> Vec<Value> {
