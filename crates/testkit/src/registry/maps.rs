@@ -1,8 +1,10 @@
 //! Map kinds: which helpers take them (`check_map_func_compatibility`), which
 //! programs that sleep use them (`check_map_prog_compatibility`), whose values may
 //! be addressed directly, which special fields values may have (`map_check_btf`).
-//! Read from the source of Linux 6.18; the comparison with the running kernel asks
-//! about each pair of kind and helper.
+//!
+//! Read from the source of Linux 6.18. The comparison of the registry with the running
+//! kernel does not ask about kinds of maps: only the verdicts of whole programs test this
+//! table.
 
 use std::collections::{BTreeMap, BTreeSet};
 
