@@ -33,6 +33,17 @@ pub(crate) const FOR_LINKING: &[KernelField] = &[
     KernelField::Features,
 ];
 
+/// Fields that decide what verification comes to.
+pub(crate) const FOR_VERIFYING: &[KernelField] = &[
+    KernelField::Version,
+    KernelField::Btf,
+    KernelField::Modules,
+    KernelField::Config,
+    KernelField::Symbols,
+    KernelField::Features,
+    KernelField::Registry,
+];
+
 /// The kernel that answers are given for.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Kernel")]

@@ -27,7 +27,12 @@ impl ObjectFile {
         let mut start = Vec::new();
         let file = File::open(path).map_err(failed)?;
         file.take(8).read_to_end(&mut start).map_err(failed)?;
-        Ok(start.starts_with(b"\x7fELF") || start == b"!<arch>\n")
+        Ok(starts_as_object(&start))
+    }
+
+    /// True if it is an ELF file, or an archive of such.
+    pub(crate) fn is_object(&self) -> bool {
+        starts_as_object(&self.bytes)
     }
 
     pub(crate) fn read(path: &Path) -> Result<ObjectFile, Failure> {
@@ -58,6 +63,10 @@ impl ObjectFile {
         };
         Object::open_with(&self.bytes, &options).map_err(|error| refused(error, None))
     }
+}
+
+fn starts_as_object(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"\x7fELF") || bytes.starts_with(b"!<arch>\n")
 }
 
 /// A refusal for people, with the source line that it is about. What the kernel lacks

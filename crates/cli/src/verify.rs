@@ -1,18 +1,20 @@
 //! `beebox verify`.
 
 mod compare;
+mod recorded;
 mod row;
 mod run;
+mod single;
 mod spec;
 mod table;
 
 use std::path::PathBuf;
 
-use ::spec::programs::LoadFlags;
+use ::spec::programs::{LoadFlags, ProgramType};
 use beebox::verify::Options;
 
 use crate::answer::{Answer, Failure};
-use crate::kernel_input::KernelArgs;
+use crate::kernel_input::{FOR_VERIFYING, KernelArgs, assumed};
 use crate::program_output::{print, write_output};
 use row::{Row, Verdict};
 use spec::{Emit, Filters};
@@ -22,12 +24,15 @@ use spec::{Emit, Filters};
 /// Every program of the objects is loaded alone, as libbpf loads it when nothing else
 /// is wanted, and verified: accepted, or refused with the kernel's reason. What a
 /// program uses that cannot be judged yet is `unsupported`, never a verdict. No kernel
-/// and no root is needed.
+/// and no root is needed. A text case (`beebox dis --format case`) is one program; with
+/// --type so are instructions alone. Answers of kernels that a case records are compared
+/// with ours.
 #[derive(clap::Args)]
 #[command(
     arg_required_else_help = true,
     after_help = "\
-Exit codes: 0 all accepted, 1 a program is refused, 2 a program could not be judged.
+Exit codes: 0 all accepted, 1 a program is refused, 2 a program could not be judged,
+a file could not be read, or an answer recorded in a case is not ours.
 
 Examples:
   beebox verify prog.bpf.o                        a line for each program
@@ -35,12 +40,20 @@ Examples:
   beebox verify *.o --format csv > new.csv        veristat's columns, and the reason
   beebox verify *.o --compare old.csv             what changed
   beebox verify *.o -e file,prog,insns -s insns -n 10
-  beebox verify -C old.csv new.csv                compare two files of results"
+  beebox verify -C old.csv new.csv                compare two files of results
+  beebox verify found.case                        a program as text
+  beebox verify --type xdp prog.s                 instructions alone"
 )]
 pub(crate) struct Args {
-    /// Objects; with -C two files of results, with -R one
-    #[arg(value_name = "FILE.o", required = true)]
+    /// Objects, text cases, or with --type instructions; with -C two files of results,
+    /// with -R one
+    #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
+
+    /// Read files that are neither objects nor cases as the instructions of a program of
+    /// this type: bytes, bytes in hexadecimal, or text in LLVM's assembly language
+    #[arg(long = "type", value_name = "TYPE", value_parser = program_type)]
+    kind: Option<ProgramType>,
 
     /// Only programs of this name
     #[arg(long, value_name = "NAME")]
@@ -132,6 +145,13 @@ fn number(text: &str) -> Result<u32, String> {
     parsed.map_err(|error| error.to_string())
 }
 
+fn program_type(name: &str) -> Result<ProgramType, String> {
+    ProgramType::from_name(name).ok_or_else(|| {
+        let names: Vec<&str> = ProgramType::ALL.iter().map(|kind| kind.name()).collect();
+        format!("expected one of {}", names.join(", "))
+    })
+}
+
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     let filters = Filters::read(&args.filter)?;
     let emit = Emit::read(&args.emit, &args.sort)?;
@@ -168,11 +188,17 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
                 log_level: args.log,
                 ..Options::default()
             },
+            kind: args.kind,
             globals: run::globals(&args.globals)?,
             threads: args.jobs.max(1),
         };
-        let results = run::verify(&job, &args.kernel.read()?)?;
+        let kernel = args.kernel.read()?;
+        let results = run::verify(&job, &kernel)?;
+        if let Some(note) = assumed(&kernel, FOR_VERIFYING) {
+            eprintln!("beebox: verified for {}, {note}", kernel.name());
+        }
         failures = results.failures;
+        failures.extend(results.rows.iter().flat_map(recorded::differences));
         results.rows
     };
     rows.retain(|row| filters.keep_results(row));

@@ -129,3 +129,120 @@ fn several_objects_at_a_time_give_the_same() {
     assert_eq!(alone.stdout, parallel.stdout);
     assert_eq!(alone.status.code(), parallel.status.code());
 }
+
+/// A case of ours that a kernel refused.
+const CASE: &str = "examples/verify/missing-null-check.case";
+
+fn error(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Writes a file and verifies it.
+fn verify_text(name: &str, text: &str, arguments: &[&str]) -> Output {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join(name);
+    fs::write(&path, text).unwrap();
+    verify(&[&[path.to_str().unwrap()], arguments].concat())
+}
+
+#[test]
+fn cases_are_verified_and_compared_with_their_answers() {
+    let case = fs::read_to_string(root().join(CASE)).unwrap();
+    let output = verify(&[CASE]);
+    assert_eq!(output.status.code(), Some(1));
+    let agrees = "missing-null-check.case: agrees with the recorded answer of 6.18.44\n";
+    assert!(text(&output).contains(agrees), "{}", text(&output));
+    assert_eq!(error(&output), "");
+    // A line of the log that the reason does not have.
+    let line = "    .log \"4: (85) call bpf_map_lookup_elem#1\"\n.end\n.subprog";
+    let other_line = verify_text("a.case", &case.replace(".end\n.subprog", line), &[]);
+    assert_eq!(other_line.status.code(), Some(2), "{}", text(&other_line));
+    let line = line.replace(
+        "\"4: (85) call bpf_map_lookup_elem#1\"",
+        "\"0: R1=ctx() R10=fp0\"",
+    );
+    let log_line = verify_text("a.case", &case.replace(".end\n.subprog", &line), &[]);
+    assert_eq!(log_line.status.code(), Some(1), "{}", error(&log_line));
+    // Other answers, told by the first directive instead of the name.
+    for answer in ["accepted", "refused 22"] {
+        let changed = case.replace("refused 13", answer);
+        let output = verify_text("a.txt", &changed, &[]);
+        assert_eq!(output.status.code(), Some(2));
+        let differs = "beebox: a.txt: differs from the recorded answer of 6.18.44: ";
+        assert!(error(&output).starts_with(differs), "{}", error(&output));
+    }
+    // An answer of another series, and a question that the answer is not about.
+    let older = verify_text("a.case", &case.replace("6.18.44", "5.15.0"), &[]);
+    assert_eq!(older.status.code(), Some(1));
+    assert!(text(&older).contains("not compared with the recorded answer of 5.15.0"));
+    let flags = verify(&[CASE, "-t"]);
+    assert!(!text(&flags).contains("recorded"), "{}", text(&flags));
+    let json = verify(&[CASE, "--format", "json"]);
+    let recorded = r#""recorded":[{"release":"6.18.44","agrees":"yes"}]"#;
+    let plain = text(&json).split_whitespace().collect::<String>();
+    assert!(plain.contains(recorded), "{plain}");
+}
+
+#[test]
+fn instructions_alone_are_verified_as_a_type() {
+    let accepted = verify_text("a.s", "r0 = 2\nexit\n", &["--type", "xdp"]);
+    assert_eq!(accepted.status.code(), Some(0), "{}", error(&accepted));
+    assert!(text(&accepted).contains("1 accepted, 0 refused"));
+    let hex = "b7 00 00 00 02 00 00 00 95 00 00 00 00 00 00 00\n";
+    let accepted = verify_text("a.hex", hex, &["--type", "xdp"]);
+    assert_eq!(accepted.status.code(), Some(0), "{}", error(&accepted));
+    let refused = verify_text("a.s", "exit\n", &["--type", "xdp"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(text(&refused).contains("R0 !read_ok"));
+    let reserved = verify_text("a.hex", &hex.replace("95 00", "95 01"), &["--type", "xdp"]);
+    assert!(
+        text(&reserved).contains("BPF_EXIT uses reserved fields"),
+        "{}",
+        text(&reserved)
+    );
+    let wrong = verify(&["--type", "nonsense", SHAPES]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(error(&wrong).contains("socket_filter"));
+}
+
+#[test]
+fn errors_name_file_line_and_expectation() {
+    for (name, content, expected) in [
+        (
+            "a.case",
+            ".program count\n",
+            "a.case: line 1: expected a name in quotes",
+        ),
+        (
+            "a.case",
+            "# x\n.type nonsense\n",
+            "a.case: line 2: expected a program type",
+        ),
+        (
+            "a.case",
+            ".type xdp\n    r0 = r77\n",
+            "a.case: line 2, column ",
+        ),
+        ("a.case", "exit\n", "a.case: no program type is stated"),
+        ("a.s", "exit\n", "an object, a text case"),
+    ] {
+        let output = verify_text(name, content, &[]);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(error(&output).contains(expected), "{}", error(&output));
+    }
+    let output = verify_text("a.s", "exit\nr0 = r77\n", &["--type", "xdp"]);
+    assert!(
+        error(&output).contains("a.s: line 2, column "),
+        "{}",
+        error(&output)
+    );
+}
+
+#[test]
+fn what_is_assumed_of_the_kernel_is_named() {
+    assert_eq!(error(&verify(&[SHAPES])), "");
+    let output = verify(&[SHAPES, "--btf", SHAPES]);
+    let assumed = ", assumed as in Linux 6.18: version, modules, configuration, ";
+    assert!(error(&output).contains(assumed), "{}", error(&output));
+    assert_eq!(error(&output).lines().count(), 1);
+}

@@ -17,10 +17,15 @@ const LONGEST_TEXT: u64 = 64 << 20;
 /// Reads a program in any form.
 pub(crate) fn read(input: &ProgramInput) -> Result<Vec<Insn>, Failure> {
     let file = input.read_file(LONGEST_TEXT)?;
-    let program = read_program(&file, Some(Form::detect(&file))).map_err(|error| {
-        let failure = Failure::new(&error).within(input.name());
+    parse(&input.name(), &file)
+}
+
+/// Parses the bytes of a program in any form. `name` is that of the input.
+pub(crate) fn parse(name: &str, file: &[u8]) -> Result<Vec<Insn>, Failure> {
+    let program = read_program(file, Some(Form::detect(file))).map_err(|error| {
+        let failure = Failure::new(&error).within(name);
         let lines = match &error {
-            ReadError::Asm(error) => excerpt(&file, error.line, error.column),
+            ReadError::Asm(error) => excerpt(file, error.line, error.column),
             _ => None,
         };
         match lines {

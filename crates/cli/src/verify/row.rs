@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use super::recorded::Agreement;
 use super::spec::{Column, Emit};
 use crate::answer::Failure;
 use crate::program_input::read_at_most;
@@ -62,6 +63,12 @@ pub(super) struct Row {
     pub(super) stack: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) log: String,
+    /// The error number of a refusal.
+    #[serde(skip)]
+    pub(super) errno: Option<i32>,
+    /// Comparison with the answers that a text case records.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) recorded: Vec<Agreement>,
 }
 
 impl Row {
@@ -87,6 +94,8 @@ impl Row {
             duration_us: 0,
             stack: String::new(),
             log: String::new(),
+            errno: None,
+            recorded: Vec::new(),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Verification of all programs of several objects, in parallel by object.
+//! Verification of all programs of several files, in parallel by file.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -11,10 +11,12 @@ use beebox::verify::{self, Options, Verification};
 use beebox::verify::{LoadRules, Loaded, load_each};
 use beebox::{Kernel, program};
 use program::Program;
+use spec::programs::ProgramType;
 use spec::registry::Registry;
 
 use super::row::{Row, Verdict};
 use super::spec::Filters;
+use super::{recorded, single};
 use crate::answer::Failure;
 use crate::object_input::ObjectFile;
 
@@ -31,6 +33,8 @@ pub(super) struct Job<'a> {
     pub(super) filters: &'a Filters,
     pub(super) rules: LoadRules,
     pub(super) options: Options,
+    /// The program type of files that hold instructions alone.
+    pub(super) kind: Option<ProgramType>,
     pub(super) globals: Vec<(String, i128)>,
     pub(super) threads: usize,
 }
@@ -104,6 +108,18 @@ fn verify_file(
         let is_named = job.programs.is_empty() || job.programs.iter().any(|name| name == prog);
         is_named && job.filters.keep(&name, prog)
     };
+    if let Some(single) = single::read(&file, job.kind, job.rules.flags)? {
+        let loaded = single.loaded(&name);
+        if !is_chosen(&loaded.name) {
+            return Ok(Vec::new());
+        }
+        let mut row = verify_one(&name, &loaded, job, kernel, registry);
+        if let Ok(program) = &loaded.program {
+            let log = || log_of(program, kernel, registry);
+            row.recorded = recorded::compare(&single.answers, &row, kernel, &log);
+        }
+        return Ok(vec![row]);
+    }
     let change = |object: &mut Object<'_>| set_globals(object, &job.globals);
     let mut rows = Vec::new();
     let mut verify = |loaded: Loaded| rows.push(verify_one(&name, &loaded, job, kernel, registry));
@@ -116,7 +132,13 @@ fn verify_file(
         &change,
         &mut verify,
     )
-    .map_err(|error| crate::object_input::refused(error, Some(kernel)))?;
+    .map_err(|error| {
+        let failure = crate::object_input::refused(error, Some(kernel));
+        match file.is_object() {
+            true => failure,
+            false => failure.hint(single::EXPECTED),
+        }
+    })?;
     Ok(rows)
 }
 
@@ -168,6 +190,16 @@ fn verify_program(
     })
 }
 
+/// The log of every instruction of every path; empty if there is none.
+fn log_of(program: &Program, kernel: &Kernel, registry: &Registry) -> String {
+    let options = Options {
+        log_level: 2,
+        ..Options::default()
+    };
+    let done = verify_program(program, kernel, registry, &options);
+    done.map(|done| done.log).unwrap_or_default()
+}
+
 fn fill(row: &mut Row, done: Verification) {
     let counts = done.statistics;
     row.total_insns = counts.insns_processed.into();
@@ -182,7 +214,10 @@ fn fill(row: &mut Row, done: Verification) {
     row.log = done.log;
     (row.verdict, row.reason) = match done.verdict {
         verify::Verdict::Accepted => (Verdict::Success, String::new()),
-        verify::Verdict::Refused(refusal) => (Verdict::Failure, refusal.message),
+        verify::Verdict::Refused(refusal) => {
+            row.errno = Some(refusal.errno);
+            (Verdict::Failure, refusal.message)
+        }
         verify::Verdict::Unsupported(what) => (Verdict::Unsupported, what),
         verify::Verdict::Bug(what) => (Verdict::Unsupported, format!("bug: {what}")),
     };

@@ -26,6 +26,13 @@ pub(super) fn table(rows: &[Row], emit: &Emit) -> String {
         cells.push(columns.iter().map(|&column| row.text(column)).collect());
     }
     push_columns(&mut text, columns, &cells);
+    for row in rows {
+        text.extend(
+            row.recorded
+                .iter()
+                .map(|agreement| format!("{}: {agreement}\n", row.file_name)),
+        );
+    }
     let count = |verdict| rows.iter().filter(|row| row.verdict == verdict).count();
     let _ = writeln!(
         text,

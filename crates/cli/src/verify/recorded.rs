@@ -1,0 +1,110 @@
+//! Comparison of our answer with those that a text case records.
+//!
+//! Answers of another series of kernels than the one answered for are named, not
+//! compared. The others agree if the error number is the same and every recorded line of
+//! the log is one of ours. What a test run returned is no question to a verifier.
+
+use std::fmt;
+
+use beebox::Kernel;
+use beebox::kernel::KernelVersion;
+use beebox::program::case::KernelAnswer;
+use serde::Serialize;
+
+use super::row::{Row, Verdict};
+use crate::answer::Failure;
+
+/// How our answer compares with a recorded one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Agreement {
+    /// Release of the kernel that gave the recorded answer.
+    release: String,
+    /// The result.
+    agrees: Outcome,
+    /// What the kernel answered, where it is not ours.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answered: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Outcome {
+    Yes,
+    No,
+    /// Another series of kernels, or a program that is not judged.
+    NotCompared,
+}
+
+impl fmt::Display for Agreement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let release = &self.release;
+        match (self.agrees, &self.answered) {
+            (Outcome::Yes, _) => write!(f, "agrees with the recorded answer of {release}"),
+            (Outcome::NotCompared, _) => {
+                write!(f, "not compared with the recorded answer of {release}")
+            }
+            (Outcome::No, Some(answered)) => {
+                write!(
+                    f,
+                    "differs from the recorded answer of {release}: {answered}"
+                )
+            }
+            (Outcome::No, None) => write!(f, "differs from the recorded answer of {release}"),
+        }
+    }
+}
+
+/// Compares each answer with a row. `log` computes our whole log; it is asked for only
+/// where the reason does not have the recorded lines.
+pub(super) fn compare(
+    answers: &[KernelAnswer],
+    row: &Row,
+    kernel: &Kernel,
+    log: &dyn Fn() -> String,
+) -> Vec<Agreement> {
+    let series = |version: KernelVersion| (version.major, version.minor);
+    let compare = |answer: &KernelAnswer| {
+        let recorded: Option<KernelVersion> = answer.release.parse().ok();
+        let is_ours = recorded.map(series) == kernel.version().map(series);
+        let agrees = match row.verdict {
+            _ if !is_ours => Outcome::NotCompared,
+            Verdict::Unsupported => Outcome::NotCompared,
+            _ if row.errno == answer.errno && has_lines(answer, row, log) => Outcome::Yes,
+            _ => Outcome::No,
+        };
+        Agreement {
+            release: answer.release.clone(),
+            agrees,
+            answered: (agrees == Outcome::No).then(|| in_words(answer)),
+        }
+    };
+    answers.iter().map(compare).collect()
+}
+
+fn has_lines(answer: &KernelAnswer, row: &Row, log: &dyn Fn() -> String) -> bool {
+    let has = |text: &str| {
+        let mut recorded = answer.log.iter();
+        recorded.all(|line| text.lines().any(|ours| ours == line))
+    };
+    has(&row.reason) || has(&log())
+}
+
+fn in_words(answer: &KernelAnswer) -> String {
+    let verdict = match answer.errno {
+        None => "accepted".to_owned(),
+        Some(errno) => format!("refused with error {errno}"),
+    };
+    match answer.log.is_empty() {
+        true => verdict,
+        false => format!("{verdict}, {}", answer.log.join(" / ")),
+    }
+}
+
+/// A failure for each recorded answer that is not ours.
+pub(super) fn differences(row: &Row) -> impl Iterator<Item = Failure> + '_ {
+    let differ = row
+        .recorded
+        .iter()
+        .filter(|agreement| agreement.agrees == Outcome::No);
+    differ.map(|agreement| Failure::new(agreement).within(&row.file_name))
+}
