@@ -6,6 +6,8 @@
 //! something external is missing, undefined symbols become weak, so that only what
 //! uses them is refused; maps of kinds that the kernel lacks are left out.
 
+mod cost;
+
 use std::borrow::Cow;
 
 use btf::{Btf, Kind, Shape};
@@ -15,9 +17,11 @@ use spec::Kernel;
 use spec::maps::MapKind;
 use spec::programs::{LoadFlags, ProgramType};
 
+pub use cost::{FunctionCost, LineCost, cost_by_function, cost_by_line};
 pub use spec::registry::Registry;
 pub use verifier::{
-    Options, Refusal, RefusalKind, Statistics, Stress, Verdict, Verification, verify,
+    Cost, InsnCost, Options, Refusal, RefusalKind, Statistics, Stress, SubprogCost, Verdict,
+    Verification, verify,
 };
 
 /// How programs are loaded.

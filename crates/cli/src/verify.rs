@@ -1,6 +1,7 @@
 //! `beebox verify`.
 
 mod compare;
+mod cost;
 mod recorded;
 mod row;
 mod run;
@@ -66,6 +67,11 @@ pub(crate) struct Args {
     /// instruction, 4 statistics
     #[arg(short = 'l', long = "log", value_name = "LEVEL", default_value_t = 0)]
     log: u32,
+
+    /// What verification costs: instructions processed and states by function and source
+    /// line, worst first (table and json)
+    #[arg(long, conflicts_with_all = ["compare", "compare_files", "replay"])]
+    cost: bool,
 
     /// How to print the results
     #[arg(long, value_name = "FORMAT", default_value = "table")]
@@ -164,6 +170,9 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         print(&text)?;
         return Ok(Answer::Yes);
     }
+    if args.cost && matches!(args.format, Format::Csv | Format::Veristat) {
+        return Err(Failure::new("--cost is printed as table or json"));
+    }
     let mut failures = Vec::new();
     let mut rows = if args.replay {
         let [file] = &args.files[..] else {
@@ -186,6 +195,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             },
             options: Options {
                 log_level: args.log,
+                collect_cost: args.cost,
                 ..Options::default()
             },
             kind: args.kind,

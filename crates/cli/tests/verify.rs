@@ -246,3 +246,33 @@ fn what_is_assumed_of_the_kernel_is_named() {
     assert!(error(&output).contains(assumed), "{}", error(&output));
     assert_eq!(error(&output).lines().count(), 1);
 }
+
+#[test]
+fn costs_by_line_and_by_function_sum_to_the_counts() {
+    let file = "examples/traffic/traffic.bpf.o";
+    let output = verify(&[file, "--cost", "--format", "json"]);
+    let mut seen = 0;
+    for line in text(&output).lines() {
+        let row: serde_json::Value = serde_json::from_str(line).unwrap();
+        for count in ["insns", "states"] {
+            for part in ["lines", "functions"] {
+                let parts = row["cost"][part].as_array().unwrap();
+                let counts: Vec<u64> = parts.iter().map(|p| p[count].as_u64().unwrap()).collect();
+                assert_eq!(
+                    counts.iter().sum::<u64>(),
+                    row[format!("total_{count}")].as_u64().unwrap(),
+                    "{count} of {part}: {line}"
+                );
+                assert!(count == "states" || counts.is_sorted_by(|a, b| a >= b));
+            }
+        }
+        assert!(row["cost"]["lines"][0]["line"].as_u64().unwrap() > 0);
+        seen += 1;
+    }
+    assert_eq!(seen, 2);
+    let shown = text(&verify(&[file, "--cost", "--prog", "exec"]));
+    assert!(shown.contains("source line\n"), "{shown}");
+    assert!(shown.contains("traffic.bpf.c:"), "{shown}");
+    let output = verify(&[file, "--cost", "--format", "csv"]);
+    assert_eq!(output.status.code(), Some(2));
+}

@@ -26,6 +26,7 @@
 pub mod alu;
 pub mod attach;
 pub mod call;
+mod cost;
 pub mod domain;
 pub mod env;
 pub mod explore;
@@ -42,6 +43,7 @@ mod verdict;
 mod verify;
 pub mod walk;
 
+pub use cost::{Cost, InsnCost, SubprogCost};
 pub use options::{Options, Stress};
 pub use verdict::{Refusal, RefusalKind, Result, Statistics, Stop, Verdict, Verification, errno};
 pub use verify::verify;

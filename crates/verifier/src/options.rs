@@ -7,8 +7,8 @@ pub struct Options {
     pub log_level: u32,
     /// Skip precision requests for what is precise or already requested.
     pub precision_skip: bool,
-    /// Collect what is known at each instruction, for the compiler and for explanations.
-    pub collect_facts: bool,
+    /// Count what each instruction costs ([`Cost`](crate::Cost)).
+    pub collect_cost: bool,
     /// Switches that must not change the verdict.
     pub stress: Stress,
 }
@@ -18,7 +18,7 @@ impl Default for Options {
         Options {
             log_level: 0,
             precision_skip: true,
-            collect_facts: false,
+            collect_cost: false,
             stress: Stress::default(),
         }
     }

@@ -174,6 +174,8 @@ pub struct Verification {
     pub duration_us: u64,
     /// Stack depth in bytes by subprogram.
     pub stack_depth: Vec<u32>,
+    /// What each instruction costs, if that was asked for and the walk began.
+    pub cost: Option<crate::Cost>,
     /// The log as the kernel writes it at the asked level; empty at level 0.
     pub log: String,
 }

@@ -9,6 +9,7 @@ use spec::programs::LoadFlags;
 use spec::registry::{ProgramContext, Registry};
 
 use crate::attach;
+use crate::cost::{Cost, InsnCost, SubprogCost};
 use crate::env::Env;
 use crate::explore::{Explorer, check_function};
 use crate::facts::{self, Facts, LiveStack, SubprogFacts};
@@ -66,6 +67,7 @@ pub fn verify(
         precision: Default::default(),
         stack_depth: Vec::new(),
         duration_us: 0,
+        cost: None,
         log: String::new(),
     };
     let mut facts = Facts::default();
@@ -93,15 +95,34 @@ pub fn verify(
         cur_history: None,
         seen_direct_write: false,
     };
+    if options.collect_cost {
+        walk.explorer.cost = vec![InsnCost::default(); env.insns.len()];
+    }
     if let Err(stop) = check_program(&mut walk) {
         verification.verdict = stop.into();
     }
     verification.statistics = walk.explorer.statistics;
     verification.precision = walk.explorer.precision;
+    verification.cost = options.collect_cost.then(|| take_cost(&mut walk));
     let is_accepted = verification.verdict == Verdict::Accepted;
     verification.stack_depth = stack_depths(&walk, is_accepted);
     finish(&mut verification, walk.sink, begin);
     verification
+}
+
+/// What was counted by instruction, with the subprograms that hold them.
+fn take_cost(walk: &mut Walk<'_>) -> Cost {
+    let subprogs = walk.facts.subprogs.iter().zip(&walk.subprogs);
+    let subprogs = subprogs.map(|(facts, aux)| SubprogCost {
+        name: facts.name.clone(),
+        start: facts.start,
+        end: facts.end,
+        stack_depth: aux.stack_depth,
+    });
+    Cost {
+        subprogs: subprogs.collect(),
+        insns: std::mem::take(&mut walk.explorer.cost),
+    }
 }
 
 /// The passes before the walk.

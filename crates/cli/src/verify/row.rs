@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use super::cost::ProgramCost;
 use super::recorded::Agreement;
 use super::spec::{Column, Emit};
 use crate::answer::Failure;
@@ -69,6 +70,9 @@ pub(super) struct Row {
     /// Comparison with the answers that a text case records.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) recorded: Vec<Agreement>,
+    /// What verification costs, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) cost: Option<ProgramCost>,
 }
 
 impl Row {
@@ -96,6 +100,7 @@ impl Row {
             log: String::new(),
             errno: None,
             recorded: Vec::new(),
+            cost: None,
         }
     }
 

@@ -14,6 +14,7 @@ use program::Program;
 use spec::programs::ProgramType;
 use spec::registry::Registry;
 
+use super::cost::ProgramCost;
 use super::row::{Row, Verdict};
 use super::spec::Filters;
 use super::{recorded, single};
@@ -166,7 +167,11 @@ fn verify_one(
             row.duration = duration.as_micros() as u64;
             row.duration_us = row.duration;
             match done {
-                Ok(done) => fill(&mut row, done),
+                Ok(mut done) => {
+                    let cost = done.cost.take();
+                    row.cost = cost.map(|cost| ProgramCost::new(program, &cost));
+                    fill(&mut row, done);
+                }
                 Err(bug) => row.reason = bug,
             }
         }

@@ -1,4 +1,4 @@
-//! Results for people, and the logs behind them.
+//! Results for people, with logs and costs in front.
 
 use std::fmt::Write as _;
 
@@ -18,6 +18,12 @@ pub(super) fn table(rows: &[Row], emit: &Emit) -> String {
             row.verdict.name(),
             row.log
         );
+    }
+    for row in rows {
+        if let Some(cost) = &row.cost {
+            let _ = writeln!(text, "{}/{}", row.file_name, row.prog_name);
+            cost.write(&mut text);
+        }
     }
     let columns = emit.columns().unwrap_or(Column::SHOWN);
     let headings = columns.iter().map(|column| column.heading().to_owned());

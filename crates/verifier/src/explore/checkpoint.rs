@@ -56,6 +56,8 @@ pub struct Explorer {
     pub(super) ids: IdMap,
     /// Counts for the statistics.
     pub statistics: Statistics,
+    /// By instruction, what it costs; empty unless asked for.
+    pub cost: Vec<crate::InsnCost>,
     /// Counts of precision tracking.
     pub precision: crate::precise::PrecisionCounts,
     /// Jumps, calls and exits walked over.

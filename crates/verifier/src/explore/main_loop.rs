@@ -46,6 +46,9 @@ fn explore(walk: &mut Walk<'_>) -> Result<()> {
                 "invalid insn idx {insn_idx} insn_cnt {count}"
             ));
         }
+        if let Some(cost) = walk.explorer.cost.get_mut(insn_idx as usize) {
+            cost.processed += 1;
+        }
         let statistics = &mut walk.explorer.statistics;
         statistics.insns_processed += 1;
         if statistics.insns_processed > MAX_INSNS {

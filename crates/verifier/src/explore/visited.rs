@@ -248,6 +248,9 @@ fn add_checkpoint(walk: &mut Walk<'_>, bucket: usize) {
     let insn_idx = walk.insn_idx;
     let explorer = &mut walk.explorer;
     explorer.statistics.total_states += 1;
+    if let Some(cost) = explorer.cost.get_mut(insn_idx as usize) {
+        cost.states += 1;
+    }
     explorer.kept = explorer.kept.wrapping_add(1);
     explorer.update_peak();
     explorer.jmps_at_checkpoint = explorer.jmps_processed;
