@@ -31,7 +31,7 @@ pub(super) const FAMILIES: &[Family] = &[
     },
     Family {
         name: "branches on one value that join again",
-        sizes: [200, 2_000],
+        sizes: [100, 1_000],
         text: branches,
     },
     Family {
