@@ -374,7 +374,7 @@ mod tests {
                 r#"{"defaultAction":"SCMP_ACT_ALLOW","syscalls":[{"names":["read"],
                 "action":"SCMP_ACT_ERRNO","args":[{"index":6,"op":"SCMP_CMP_EQ","value":1}]}]}"#
             ),
-            "syscalls[0].args[0].index: 6 is no argument: a call has 0 to 5"
+            "syscalls[0].args[0].index: no argument 6: a system call has arguments 0 to 5"
         );
         assert_eq!(
             fault(r#"{"defaultAction":"SCMP_ACT_ALLOW","syscalls":[{"names":"read"}]}"#),
