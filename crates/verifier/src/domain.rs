@@ -3,7 +3,7 @@
 //! A [`Scalar`] is the reduced product of a [`Tnum`] (known bits) and four
 //! ranges (signed and unsigned, of the whole value and of its low half).
 //! Transfer functions ([`Scalar::alu`], [`Scalar::neg`], [`Scalar::byte_order`],
-//! [`Scalar::sign_extended`] …) over-approximate what the machine computes;
+//! [`Scalar::sign_extend64`] …) over-approximate what the machine computes;
 //! [`Scalar::sync`] is the reduction; [`decide`] and [`refine`] are the
 //! conditions of branches.
 //!

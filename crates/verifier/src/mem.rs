@@ -1,8 +1,8 @@
 //! Loads, stores, atomics and legacy packet loads.
 //!
-//! One file per kind of pointer. [`check_mem_access`] is the one way to memory: it
+//! One file per kind of pointer. `check_mem_access` is the one way to memory: it
 //! checks alignment first, then dispatches on the kind of pointer, then narrows what a
-//! load of less than eight bytes yields. Helpers' buffers take [`helper_mem`].
+//! load of less than eight bytes yields. Helpers' buffers take `helper_mem`.
 //!
 //! | file | contents |
 //! |---|---|
