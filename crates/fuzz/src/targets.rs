@@ -15,6 +15,7 @@ mod object;
 mod seccomp_analysis;
 mod seccomp_expectations;
 mod seccomp_profile;
+mod verifier;
 
 use std::cell::RefCell;
 
@@ -39,6 +40,7 @@ pub(crate) const ALL: &[Target] = &[
     core::TARGET,
     linker::TARGET,
     object::TARGET,
+    verifier::TARGET,
 ];
 
 /// Instructions made of any bytes: the longest program that Linux takes, and one

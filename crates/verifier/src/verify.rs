@@ -17,8 +17,11 @@ use crate::log::{self, Sink};
 use crate::options::Options;
 use crate::resolve::{self, Maps};
 use crate::state::{Frame, MAIN_CALLSITE, State};
-use crate::verdict::{Result, Stop, Verdict, Verification};
+use crate::verdict::{RefusalKind, Result, Stop, Verdict, Verification, errno};
 use crate::walk::{SubprogAux, Walk};
+
+/// Instructions of a program at most (kernel: `BPF_COMPLEXITY_LIMIT_INSNS`).
+const MOST_INSNS: usize = 1_000_000;
 
 /// Verifies a program for a kernel. What BTF does not say of the kernel is in the
 /// registry, whose ids are those of the kernel's BTF.
@@ -125,11 +128,27 @@ fn take_cost(walk: &mut Walk<'_>) -> Cost {
     }
 }
 
+/// The kernel's check of the number of instructions, which it makes before it verifies:
+/// its log stays empty.
+fn check_size(env: &Env<'_>) -> Result<()> {
+    let count = env.insns.len();
+    if (1..=MOST_INSNS).contains(&count) {
+        return Ok(());
+    }
+    Err(Stop::refusal(
+        errno::E2BIG,
+        RefusalKind::Limit,
+        None,
+        format_args!("program of {count} instructions: 1 to {MOST_INSNS} are allowed"),
+    ))
+}
+
 /// The passes before the walk.
 fn compute_facts(env: &Env<'_>, sink: &mut Sink, facts: &mut Facts) -> Result<()> {
     if !env.bpf_capable || !env.allow_ptr_leaks {
         return Err(Stop::unsupported("verification without privilege"));
     }
+    check_size(env)?;
     *facts = facts::find_subprogs(env, sink)?;
     resolve::resolve_insns(env, sink)?;
     facts::check_cfg(env, sink, facts)?;

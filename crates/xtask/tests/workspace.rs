@@ -74,8 +74,8 @@ const BESIDE: &[(&str, &[&str])] = &[
     (
         "fuzz",
         &[
-            "beebox", "btf", "capture", "classic", "interp", "isa", "object", "packet", "program",
-            "seccomp", "spec", "testkit",
+            "beebox", "btf", "capture", "classic", "interp", "isa", "object", "packet", "profile",
+            "program", "seccomp", "spec", "testkit", "verifier",
         ],
     ),
     (
