@@ -209,6 +209,11 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         }
         failures = results.failures;
         failures.extend(results.rows.iter().flat_map(recorded::differences));
+        failures.extend(absent_programs(
+            &args.prog,
+            &results.rows,
+            failures.is_empty(),
+        ));
         results.rows
     };
     rows.retain(|row| filters.keep_results(row));
@@ -223,6 +228,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         return answer;
     }
     match args.format {
+        Format::Table if rows.is_empty() && answer.is_err() => {}
         Format::Table => print(&table::table(&rows, &emit))?,
         Format::Csv => write_output(row::csv(&rows, &emit, true).as_bytes(), None)?,
         Format::Veristat => write_output(row::csv(&rows, &emit, false).as_bytes(), None)?,
@@ -232,6 +238,19 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         }
     }
     answer
+}
+
+/// A failure for each program that was asked for by name and is in none of the files, if
+/// all of these were read.
+fn absent_programs(names: &[String], rows: &[Row], all_read: bool) -> Vec<Failure> {
+    let is_absent = |name: &&String| all_read && !rows.iter().any(|row| row.prog_name == **name);
+    let absent = names.iter().filter(is_absent);
+    absent
+        .map(|name| {
+            Failure::new(format_args!("no program is called {name:?}"))
+                .hint("`beebox show FILE.o` lists the programs of an object")
+        })
+        .collect()
 }
 
 /// The answer for all: files that cannot be opened come before programs that are

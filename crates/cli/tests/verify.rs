@@ -276,3 +276,14 @@ fn costs_by_line_and_by_function_sum_to_the_counts() {
     let output = verify(&[file, "--cost", "--format", "csv"]);
     assert_eq!(output.status.code(), Some(2));
 }
+
+#[test]
+fn programs_and_files_that_are_absent_are_named() {
+    let output = verify(&[SHAPES, "--prog", "nosuch"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(error(&output).contains("no program is called \"nosuch\""));
+    assert_eq!(text(&output), "");
+    let output = verify(&["nosuch.o"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(text(&output), "");
+}
