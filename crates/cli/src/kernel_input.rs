@@ -2,7 +2,7 @@
 //!
 //! A kernel is built in, running, a file (BTF, or a kernel image with BTF) or a
 //! directory with what is known of one. Single facts can be given beside it. What
-//! nobody says is assumed to be as in Linux 6.18, and the output names it.
+//! no source states is assumed to be as in Linux 6.18, and the output names it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -105,7 +105,7 @@ impl KernelArgs {
     }
 }
 
-/// The facts of a kernel among these fields that nobody stated, in one line; `None` if
+/// The facts of a kernel among these fields that no source states, in one line; `None` if
 /// there are none.
 pub(crate) fn assumed(kernel: &Kernel, fields: &[KernelField]) -> Option<String> {
     let assumed = kernel.assumptions().filter(|field| fields.contains(field));

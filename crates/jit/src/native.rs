@@ -225,7 +225,7 @@ impl Native {
     }
 
     /// Pieces of the code in ascending order, each with the slot that it comes from;
-    /// `None` for prologues and for what stands behind the functions. A slot may have
+    /// `None` for prologues and for the bytes after the last function. A slot may have
     /// several pieces (a filter's code may be written twice), or none (where it is part of
     /// another instruction or dead). Empty without [`Options::map`].
     pub fn map(&self) -> impl Iterator<Item = (Option<usize>, Range<usize>)> {

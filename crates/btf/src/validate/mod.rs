@@ -22,7 +22,7 @@ use crate::Btf;
 use blob::Blob;
 
 /// Checks a blob as the kernel with this BTF would. Without it, structures that a map
-/// may not own for want of a destructor are not recognised.
+/// may not own, as they have no destructor, are not recognised.
 pub fn validate(bytes: &[u8], kernel: Option<&Btf<'_>>) -> Result<(), Refusal> {
     let mut blob = Blob::open(bytes)?;
     records::check_records(&mut blob)?;

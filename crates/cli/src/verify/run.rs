@@ -57,7 +57,7 @@ impl Results {
     }
 }
 
-/// Verifies every program that is wanted.
+/// Verifies every selected program.
 pub(super) fn verify(job: &Job<'_>, kernel: &Kernel) -> Result<Results, Failure> {
     let registry = kernel.registry().ok_or_else(|| {
         Failure::new("helpers and contexts of the kernel are unknown").within(kernel.name())

@@ -213,7 +213,7 @@ impl Filters {
         Ok(())
     }
 
-    /// True if the program is wanted by its name. A glob without a slash stands for
+    /// True if the program is selected by its name. A glob without a slash stands for
     /// files and for programs.
     pub(super) fn keep(&self, file: &str, prog: &str) -> bool {
         let takes = |(file_glob, prog_glob): &(String, String)| match prog_glob.is_empty() {
