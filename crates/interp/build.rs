@@ -1,10 +1,10 @@
-//! Chooses the form of the interpreter: threaded where the compiler surely turns a call
-//! in tail position into a jump (LLVM does so at optimisation levels 2 and 3, if no
-//! address of a local variable escapes before the call), a loop everywhere else, where
-//! the stack would grow with the run: at other levels, with debug assertions (their
-//! checks of pointers take addresses), in Miri, with sanitizers and coverage. The
-//! workspace builds this crate at level 2 without debug assertions in the profiles `dev`
-//! and `test`, so that tests run the threaded form.
+//! Selects the form of the interpreter: threaded where tail calls are certain to become
+//! jumps (LLVM guarantees that at optimisation levels 2 and 3 if no address of a local
+//! variable escapes before the call), a dispatch loop everywhere else, where the stack
+//! would grow with the run: at other levels, with debug assertions (their pointer checks
+//! take addresses), in Miri, with sanitizers and coverage. The workspace builds this crate
+//! at level 2 without debug assertions in the profiles `dev` and `test`, so that tests run
+//! the threaded form.
 
 fn main() {
     println!("cargo::rustc-check-cfg=cfg(threaded)");

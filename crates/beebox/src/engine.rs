@@ -4,8 +4,8 @@ use std::error::Error;
 use std::fmt;
 use std::str::FromStr;
 
-use classic::{Checked, Program, Semantics, convert};
-use interp::Code;
+use classic::{Checked, PlainProgram, Semantics, convert};
+use interp::ThreadedProgram;
 use jit::memory::Pool;
 use jit::perf;
 use jit::{Native, OnPackets, Options};
@@ -70,8 +70,8 @@ impl Error for UnknownEngine {}
 
 /// A program in the form that its engine runs.
 pub(crate) enum Prepared {
-    Classic(Program),
-    Interp(Code),
+    Classic(PlainProgram),
+    Interp(ThreadedProgram),
     Jit(Native),
 }
 
@@ -85,7 +85,7 @@ impl Prepared {
         pool: &Pool,
     ) -> Prepared {
         if engine == Engine::Classic {
-            return Prepared::Classic(Program::prepare(program, semantics));
+            return Prepared::Classic(PlainProgram::prepare(program, semantics));
         }
         let lowered = Lowered::from_classic(convert(program, semantics));
         if engine == Engine::Jit
@@ -93,7 +93,7 @@ impl Prepared {
         {
             return Prepared::Jit(code);
         }
-        let code = Code::compile(&lowered)
+        let code = ThreadedProgram::compile(&lowered)
             .expect("the interpreter performs every instruction that conversion makes");
         Prepared::Interp(code)
     }
@@ -107,9 +107,9 @@ impl Prepared {
     }
 
     /// The native code under a name, if there is any.
-    pub(crate) fn native_code<'a>(&'a self, name: &'a str) -> Option<perf::Code<'a>> {
+    pub(crate) fn native_code<'a>(&'a self, name: &'a str) -> Option<perf::CodeRegion<'a>> {
         match self {
-            Prepared::Jit(code) => Some(perf::Code::of(name, code)),
+            Prepared::Jit(code) => Some(perf::CodeRegion::of(name, code)),
             Prepared::Classic(_) | Prepared::Interp(_) => None,
         }
     }

@@ -40,6 +40,17 @@ pub enum FilterError {
     OutOfMemory,
 }
 
+/// Most characters of an expression in a message.
+const SHOWN: usize = 200;
+
+/// The start of a text that may be a whole file.
+fn start_of(text: &str) -> String {
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
 impl fmt::Display for FilterError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -63,7 +74,7 @@ impl fmt::Display for FilterError {
                 reasons.join("; ")
             ),
             FilterError::Expression { text, message } => {
-                write!(f, "libpcap refuses {text:?}: {message}")
+                write!(f, "libpcap refuses {:?}: {message}", start_of(text))
             }
             FilterError::LinkType(message) => {
                 write!(f, "libpcap does not know this link type: {message}")

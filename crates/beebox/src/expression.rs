@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use capture::{ByteOrder, Interface, LinkType, PcapHeader, Resolution};
 use isa::classic::SockFilter;
-use sys::libpcap::{Libpcap, Refused};
+use sys::libpcap::{CompileError, Libpcap};
 
 use crate::captures::Programs;
 use crate::error::FilterError;
@@ -34,6 +34,7 @@ pub struct Expression {
     libpcap: Libpcap,
     text: String,
     settings: FilterBuilder,
+    optimizes: bool,
     on_compile: Option<Box<OnCompile>>,
     compiled: Link,
 }
@@ -67,9 +68,17 @@ impl Expression {
             libpcap,
             text: text.to_owned(),
             settings,
+            optimizes: true,
             on_compile: None,
             compiled: Link::new(),
         })
+    }
+
+    /// Sets whether libpcap optimizes what it compiles [default: yes]. Its optimizer takes
+    /// minutes and gigabytes for expressions with thousands of terms.
+    pub fn optimize(mut self, optimizes: bool) -> Expression {
+        self.optimizes = optimizes;
+        self
     }
 
     /// Calls a function with each filter once, when it was compiled and before it runs.
@@ -100,15 +109,17 @@ impl Expression {
 
     fn instructions(&self, interface: &Interface) -> Result<Vec<SockFilter>, FilterError> {
         let header = PcapHeader::new(*interface);
-        let compiled = self.libpcap.compile(header.raw(), &self.text);
+        let compiled = self
+            .libpcap
+            .compile(header.raw(), &self.text, self.optimizes);
         compiled.map_err(|refused| match refused {
-            Refused::Expression(message) => FilterError::Expression {
+            CompileError::Expression(message) => FilterError::Expression {
                 text: self.text.clone(),
                 message,
             },
-            Refused::Header(message) => FilterError::LinkType(message),
-            Refused::Nul => FilterError::Nul,
-            Refused::OutOfMemory => FilterError::OutOfMemory,
+            CompileError::Header(message) => FilterError::LinkType(message),
+            CompileError::Nul => FilterError::Nul,
+            CompileError::OutOfMemory => FilterError::OutOfMemory,
         })
     }
 

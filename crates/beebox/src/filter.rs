@@ -6,11 +6,11 @@
 //! ([`Expression`]).
 
 use classic::run::Step;
-use classic::{Checked, JumpLimitExceeded, Program, Rules, Semantics, check};
+use classic::{Checked, JumpLimitExceeded, PlainProgram, Rules, Semantics, check};
 use isa::classic::SockFilter;
 use jit::OnPackets;
 use jit::memory::Pool;
-use jit::perf::Code;
+use jit::perf::CodeRegion;
 use packet::Packet;
 use spec::SplitMix;
 use vm::{Machine, Outcome};
@@ -77,7 +77,7 @@ impl Filter {
 
     /// The native code under a name, for a profiler; `None` where another engine runs
     /// the filter.
-    pub fn native_code<'a>(&'a self, name: &'a str) -> Option<Code<'a>> {
+    pub fn native_code<'a>(&'a self, name: &'a str) -> Option<CodeRegion<'a>> {
         self.prepared.native_code(name)
     }
 
@@ -88,7 +88,7 @@ impl Filter {
         packet: &Packet<'_>,
         report: &mut dyn FnMut(Step),
     ) -> Result<u32, JumpLimitExceeded> {
-        let program = Program::prepare(&self.checked, self.semantics);
+        let program = PlainProgram::prepare(&self.checked, self.semantics);
         program.trace(packet, &mut SplitMix::new(SEED), report)
     }
 

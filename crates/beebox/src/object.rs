@@ -15,12 +15,13 @@ pub use ::object::maps::{
 pub use ::object::overview::{
     Need, Overview, ProgramOverview, ProgramTrial, Site, Thing, Trial, TrialOutcome, oldest,
 };
-pub use ::object::programs::{CodeFault, Codes};
+pub use ::object::programs::{ProgramDefFault, ProgramDefs};
 pub use ::object::sections::{Role, SectionFault, Sections};
 pub use ::object::{
-    AttachFault, Blame, Code, ContainerFault, ContainerKind, DatasecFault, Embedded, Error, Linked,
-    LinkedProgram, Object, OpenOptions, Place, Problem, ProgramFault, ProgramId, Reference,
-    Referent, RelocationFault, SourceLine, TypesFault, UnloadableProgram, objects_in, reference_at,
+    AttachFault, Blame, BtfFault, ContainerFault, ContainerKind, DatasecFault, Embedded, Error,
+    Linked, LinkedProgram, Object, OpenOptions, Place, Problem, ProgramDef, ProgramFault,
+    ProgramId, Reference, Referent, RelocationFault, SourceLine, UnloadableProgram, objects_in,
+    reference_at,
 };
 
 /// Tables of an ELF file.

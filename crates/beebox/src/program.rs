@@ -3,7 +3,7 @@
 pub use ::program::case;
 pub use ::program::{
     AttachTarget, Entry, ExternId, ExternResolution, ExternSymbol, ExternSymbolKind, FuncInfo,
-    Image, InitialContents, InvalidProgram, KernelType, LineInfo, MAX_INSNS, MapDef, MapId,
+    Image, InitialContents, InvalidProgram, KernelTypeId, LineInfo, MAX_INSNS, MapDef, MapId,
     MapParams, PAGE_SIZE, Program, ProgramBuilder, ProgramId, ProgramRef, Subprog,
 };
 pub use isa::ebpf::{Insn, RawInsn};

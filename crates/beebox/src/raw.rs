@@ -1,6 +1,6 @@
 //! Unverified eBPF, run safely.
 //!
-//! A [`Program`] is any sequence of instructions. The checked interpreter runs it with the
+//! A [`CheckedProgram`] is any sequence of instructions. The checked interpreter runs it with the
 //! caller's [`Memory`]: every access is checked, instructions and time are bounded, and a
 //! [`Trap`] says which instruction accessed which address and why that failed. A program
 //! can't corrupt the process, and two runs with the same input are equal.
@@ -51,8 +51,8 @@ mod form;
 pub use elf::{ElfError, elf_program};
 pub use form::{Form, ReadError, parse_hex, read_program};
 pub use interp::checked::{
-    Access, BadAccess, CallFault, Calls, DEADLINE_INTERVAL, Entry, FRAME_BYTES, Finish, Flaw,
-    Limits, MAX_FRAMES, MOST_FRAMES, Memory, Missing, Moment, NoRoom, Observer, Permission,
-    Program, Reason, RegionId, RegionPlace, RunContext, Trap,
+    Access, AccessError, BadAccess, CallFault, Calls, CheckedProgram, DEADLINE_INTERVAL, Entry,
+    FRAME_BYTES, Finish, Limits, MAX_FRAMES, MOST_FRAMES, Memory, Missing, Moment, NoRoom,
+    Observer, Permission, Reason, RegionId, RegionInfo, RunContext, Trap,
 };
 pub use spec::{Clock, Random, SplitMix};

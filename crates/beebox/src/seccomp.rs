@@ -17,9 +17,9 @@ use crate::error::FilterError;
 
 pub use ::seccomp::profile;
 pub use ::seccomp::{
-    Action, Arch, Case, Condition, Contrast, Difference, Expectation, ExpectationError, Finding,
-    Group, MAX_ERRNO, Miss, Others, Table, TooComplex, Word, X32_BIT, calls, combine, decide,
-    errno, number_text, read_expectations,
+    Action, Arch, ByteOrder, Case, Condition, Contrast, Difference, Expectation, ExpectationError,
+    Finding, Group, MAX_ERRNO, Miss, Others, Table, TooComplex, Word, X32_BIT, annotate, calls,
+    combine, constants, decide, errno, number_text, read_expectations,
 };
 pub use classic::SeccompData;
 
@@ -68,6 +68,11 @@ impl SeccompFilter {
         self.prepared.engine()
     }
 
+    /// Byte order of the machine that it is for.
+    pub fn byte_order(&self) -> ByteOrder {
+        self.filter.byte_order()
+    }
+
     /// A runner for one thread.
     pub fn runner(&self) -> SeccompRunner<'_> {
         SeccompRunner {
@@ -99,6 +104,7 @@ impl SeccompFilter {
 #[derive(Clone, Default)]
 pub struct SeccompBuilder {
     engine: Engine,
+    order: Option<ByteOrder>,
     pool: Option<Pool>,
 }
 
@@ -106,6 +112,12 @@ impl SeccompBuilder {
     /// Sets what runs the filter [default: native code].
     pub fn engine(mut self, engine: Engine) -> SeccompBuilder {
         self.engine = engine;
+        self
+    }
+
+    /// Sets the byte order of the machine that the filter is for [default: little-endian].
+    pub fn byte_order(mut self, order: ByteOrder) -> SeccompBuilder {
+        self.order = Some(order);
         self
     }
 
@@ -118,9 +130,12 @@ impl SeccompBuilder {
 
     /// Checks instructions and prepares them for the engine.
     pub fn build(&self, program: &[SockFilter]) -> Result<SeccompFilter, FilterError> {
-        let filter = ::seccomp::Filter::new(program).map_err(|refusal| FilterError::Rule {
-            refusal,
-            program: program.to_vec(),
+        let order = self.order.unwrap_or(ByteOrder::Little);
+        let filter = ::seccomp::Filter::for_machine(program, order).map_err(|refusal| {
+            FilterError::Rule {
+                refusal,
+                program: program.to_vec(),
+            }
         })?;
         let pool = self.pool.clone().unwrap_or_default();
         let prepared = Prepared::new(
@@ -148,6 +163,10 @@ impl SeccompRunner<'_> {
     /// The filter's return value (`SECCOMP_RET_…` and its data) for one system call.
     #[inline]
     pub fn run(&mut self, call: &SeccompData) -> u32 {
+        let call = &match self.filter.filter.byte_order() {
+            ByteOrder::Little => *call,
+            ByteOrder::Big => call.with_halves_exchanged(),
+        };
         match &self.filter.prepared {
             Prepared::Classic(program) => program
                 .run_seccomp(call)
@@ -228,6 +247,11 @@ impl Analysis {
     /// The actions of every call of an architecture, with their conditions.
     pub fn table(&mut self, arch: Arch) -> Result<Table, TooComplex> {
         self.inner.table(arch)
+    }
+
+    /// The actions of one number of an architecture, with their conditions.
+    pub fn cases_of(&mut self, arch: Arch, nr: u32) -> Result<Vec<Case>, TooComplex> {
+        self.inner.cases_of(arch, nr)
     }
 
     /// The actions on architectures without a name in [`Arch`].

@@ -37,9 +37,9 @@ pub enum Failure {
     System(&'static str, io::Error),
     /// A process of ours failed, with what it said.
     Process {
-        /// What it was started for.
+        /// Purpose of the command.
         purpose: &'static str,
-        /// What it wrote to standard error, or how it ended.
+        /// Its standard error, or its exit status.
         said: String,
     },
 }

@@ -1,4 +1,4 @@
-//! The same measurement in several new processes.
+//! Repetition of a measurement in several new processes.
 //!
 //! Where the loader and the allocator put code, stack and data changes the speed
 //! of a loop by some per cent, and stays the same for the life of a process. So

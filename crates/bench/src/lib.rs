@@ -47,9 +47,9 @@ pub type Progress<'a> = dyn FnMut(&str) + 'a;
 
 /// A benchmark.
 pub struct Bench {
-    /// Its name.
+    /// Name of the benchmark.
     pub name: &'static str,
-    /// What it measures, in one line.
+    /// Description in one line.
     pub about: &'static str,
     /// The workloads that can be measured alone.
     workloads: fn() -> Vec<&'static str>,
@@ -57,15 +57,14 @@ pub struct Bench {
     sample: fn(&Options) -> Result<Report, Failure>,
     /// Measures the rest.
     rest: fn(&Options, &mut Progress<'_>, &mut Report) -> Result<(), Failure>,
-    /// Does a part of `rest` in a process of its own; `None` if the words name no
-    /// part.
+    /// Runs a part in this process; `None` if the words name no part.
     part: fn(&[&str]) -> Option<Result<(), Failure>>,
 }
 
 /// All benchmarks.
 pub const BENCHES: &[Bench] = &[classic::BENCH, engines::BENCH, load::BENCH, verify::BENCH];
 
-/// How to measure.
+/// Options of a measurement.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Take fewer samples, and skip what takes minutes.
@@ -95,7 +94,7 @@ impl Options {
         if self.quick { 3 } else { 9 }
     }
 
-    /// What runs a part of a benchmark in a new process.
+    /// Starts a part of a benchmark in a new process.
     fn part(&self, bench: &str, words: &[&str]) -> Command {
         let mut command = Command::new(&self.bench);
         command.arg(bench);
@@ -134,8 +133,8 @@ impl Bench {
         Ok(report)
     }
 
-    /// Does a part of the benchmark, in a process that [`run`](Self::run)
-    /// started; what to print.
+    /// Runs a part of the benchmark in a process that [`run`](Self::run) started; returns
+    /// its output.
     pub fn part(&self, options: &Options, words: &[&str]) -> Result<String, Failure> {
         if words == [SAMPLE] {
             let report = (self.sample)(options)?;

@@ -1,4 +1,4 @@
-//! What machine a benchmark ran on, without its name.
+//! Description of the machine, without its host name.
 
 use std::fs;
 use std::thread;

@@ -1,8 +1,8 @@
 //! The `beebox-bench` command: one benchmark, measured and printed.
 //!
-//! Options are read here, the measuring is in the library. The command measures in
-//! new processes of its own executable, and some benchmarks measure the `beebox`
-//! command as a whole; [`command_to_measure`] finds it.
+//! This file parses options; the library measures. The command measures in new processes of
+//! its own executable, and some benchmarks measure the `beebox` command as a whole;
+//! [`command_to_measure`] finds it.
 #![deny(unsafe_code)]
 
 use std::env;
@@ -29,7 +29,7 @@ Examples:
 Exit codes: 0 measured, 2 could not measure."
 )]
 struct Args {
-    /// What to measure
+    /// Benchmark to run
     #[arg(value_name = "BENCHMARK", value_parser = names())]
     name: String,
 
@@ -50,9 +50,9 @@ struct Args {
     #[arg(long, value_name = "FILE")]
     beebox: Option<PathBuf>,
 
-    /// Format of the report
+    /// ReportFormat of the report
     #[arg(long, value_enum, default_value = "text")]
-    format: Format,
+    format: ReportFormat,
 
     /// Do a part of the work, for the process that measures
     #[arg(long, hide = true, num_args = 1..)]
@@ -60,7 +60,7 @@ struct Args {
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
-enum Format {
+enum ReportFormat {
     Text,
     Json,
     Markdown,
@@ -106,9 +106,9 @@ fn run(args: Args) -> Result<(), String> {
         let report = bench.run(&options, &mut |what| line.show(what));
         line.clear();
         let form = match args.format {
-            Format::Text => Form::Text,
-            Format::Json => Form::Json,
-            Format::Markdown => Form::Markdown,
+            ReportFormat::Text => Form::Text,
+            ReportFormat::Json => Form::Json,
+            ReportFormat::Markdown => Form::Markdown,
         };
         render(&report.map_err(text)?, form)
     };

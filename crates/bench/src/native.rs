@@ -1,11 +1,10 @@
-//! The same logic written by hand in Rust: what a filter costs without any
-//! machine between it and the processor.
+//! Hand-written Rust with the logic of the filters, as the baseline without an engine.
 //!
 //! The functions are never inlined, as a filter is chosen at run time.
 
 use packet::Packet;
 
-/// What libpcap's programs return for a match.
+/// Return value of libpcap's programs for a match.
 const MATCH: u32 = 262_144;
 
 const IPV4: u16 = 0x0800;

@@ -116,7 +116,7 @@ pub(crate) fn compiled(program: &[u8]) -> Result<Option<EbpfVmMbuff<'_>>, Unfit>
 ///
 /// # Panics
 ///
-/// Where a constant has its highest bit set: of a whole register that is another one.
+/// Constants with the highest bit set, whose sign extension differs.
 pub(crate) fn with_whole_jumps(program: &[Insn]) -> Vec<RawInsn> {
     let whole = program.iter().map(|&insn| match insn {
         Insn::Jump {
@@ -142,7 +142,7 @@ pub(crate) fn with_whole_jumps(program: &[Insn]) -> Vec<RawInsn> {
     ebpf::encode(&whole).expect("no jump has become longer")
 }
 
-/// What the program returns for these bytes.
+/// The program's result for these bytes.
 #[inline(always)]
 pub(crate) fn answer(machine: &EbpfVmMbuff<'_>, bytes: &[u8]) -> u32 {
     machine

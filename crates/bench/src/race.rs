@@ -14,8 +14,7 @@ use std::fmt;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// What can take part: any function from an item to an answer, or what keeps
-/// its own time.
+/// A contestant: a function from an item to an answer, or one that measures its own time.
 pub trait Contender<T> {
     /// The answer to one item.
     fn answer(&mut self, item: &T) -> u32;
@@ -152,11 +151,11 @@ impl<'a, T> Race<'a, T> {
     }
 }
 
-/// How long a sample is: long enough for the clock, short enough to lie between
-/// two interruptions.
+/// Duration of a sample: long enough for the clock, short enough to fit between two
+/// interrupts.
 const SAMPLE: Duration = Duration::from_micros(300);
 
-/// How long it takes to compute something, which is then forgotten.
+/// Time to compute a value, which is discarded.
 #[inline(always)]
 pub fn timed<R>(work: impl FnOnce() -> R) -> Duration {
     let start = Instant::now();
@@ -164,9 +163,8 @@ pub fn timed<R>(work: impl FnOnce() -> R) -> Duration {
     start.elapsed()
 }
 
-/// How often to repeat what `pass` repeats and times, at least once, so that it
-/// fills a sample. An interruption of the machine does not pass for long work:
-/// the fastest of a few passes counts here too.
+/// Number of repetitions (at least 1) that fill a sample, by the fastest of a few passes,
+/// so that interrupts do not count as work.
 pub fn rounds_in_a_sample(mut pass: impl FnMut(u32) -> Duration) -> u32 {
     let mut rounds = 1;
     loop {

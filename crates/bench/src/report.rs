@@ -1,4 +1,4 @@
-//! What a benchmark found, as data.
+//! Results of a benchmark, as data.
 //!
 //! A [`Report`] holds rows (one figure of one engine on one workload) and a
 //! summary (the few figures that answer "is it fast enough?"). Every benchmark
@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a value counts.
+/// Unit of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Unit {
     /// Nanoseconds for each run of the program.
@@ -24,7 +24,7 @@ pub enum Unit {
     /// Microseconds for each thousand instructions of a program.
     #[serde(rename = "µs/1000 insns")]
     MicrosPerThousandInsns,
-    /// What one engine needs over what another needs.
+    /// Ratio of the times of two engines.
     #[serde(rename = "×")]
     Ratio,
     /// Bytes of native code for each instruction.
@@ -69,7 +69,7 @@ impl Unit {
         }
     }
 
-    /// Whether more is better.
+    /// True if more is better.
     pub const fn is_rate(self) -> bool {
         matches!(self, Unit::MillionRunsPerSecond)
     }
@@ -111,15 +111,15 @@ impl From<f64> for Measured {
 /// One figure of one engine on one workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// What was run.
+    /// Workload.
     pub workload: String,
-    /// What ran it.
+    /// Engine.
     pub engine: String,
-    /// How fast (or how large).
+    /// Measured value.
     pub value: f64,
-    /// What the value counts.
+    /// Unit of the value.
     pub unit: Unit,
-    /// How far repeated measurements lie apart, as a part of the value.
+    /// Spread of repeated measurements, relative to the value.
     pub spread: f64,
 }
 
@@ -133,7 +133,7 @@ impl Row {
     }
 }
 
-/// What a figure of the summary should be.
+/// Target of a figure of the summary.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Target {
     /// This much or more.
@@ -143,7 +143,7 @@ pub enum Target {
 }
 
 impl Target {
-    /// Whether a value is as it should be.
+    /// True if a value meets the target.
     pub fn is_met(self, value: f64) -> bool {
         match self {
             Target::AtLeast(least) => value >= least,
@@ -157,20 +157,20 @@ impl Target {
 pub struct Figure {
     /// By what name programs find it.
     pub name: String,
-    /// What it says, in words.
+    /// Description.
     pub meaning: String,
     /// The figure.
     pub value: f64,
-    /// How far repeated measurements lie apart, as a part of the value.
+    /// Spread of repeated measurements, relative to the value.
     pub spread: f64,
-    /// What it should be.
+    /// Target.
     pub target: Option<Target>,
 }
 
-/// What a benchmark found.
+/// Report of a benchmark.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// What machine it ran on; filled in once, by whoever prints.
+    /// Machine; set when the report is printed.
     pub machine: String,
     /// Engines to which the others are compared, the preferred one first.
     pub baselines: Vec<String>,
@@ -180,7 +180,7 @@ pub struct Report {
     pub rows: Vec<Row>,
     /// The figures that count.
     pub summary: Vec<Figure>,
-    /// What a reader must know: how the work was made, what was left out and why.
+    /// Notes: how workloads were made, what was omitted and why.
     pub notes: Vec<String>,
 }
 
@@ -229,7 +229,7 @@ impl Report {
             .map(|row| row.value)
     }
 
-    /// How many times as fast `engine` is as `other` on a workload.
+    /// Speed of `engine` relative to `other` on a workload.
     pub fn speed_up(&self, workload: &str, engine: &str, other: &str, unit: Unit) -> Option<f64> {
         let mine = self.value(workload, engine, unit)?;
         let theirs = self.value(workload, other, unit)?;

@@ -9,25 +9,25 @@ use isa::ebpf::{Insn, Operand, Reg, Size, eval};
 /// Bytes of stack below the frame pointer.
 const STACK: usize = 512;
 
-/// Where the stepper puts the context and the end of the stack.
+/// Addresses of the context and of the end of the stack.
 const CONTEXT: u64 = 0x1000;
 const FRAME: u64 = 0x10_0000;
 
-/// What a run of a converted program executed.
+/// Counts of a run of a converted program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Count {
     /// Instructions.
     pub(crate) insns: u32,
-    /// Those of them that load more than a byte of the packet.
+    /// Packet loads of more than a byte.
     pub(crate) wide_packet_loads: u32,
-    /// What it returned.
+    /// Return value.
     pub(crate) result: u32,
 }
 
 /// Something that conversion does not make of the benchmark's programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotCounted {
-    /// Where it stands.
+    /// Slot.
     pub slot: usize,
     /// The instruction, if the program did not just run out.
     pub insn: Option<Insn>,
@@ -140,7 +140,7 @@ impl Run<'_> {
         Some(0)
     }
 
-    /// Says whether the load lay inside the packet.
+    /// Executes a packet load; true if it is within the packet.
     fn load_packet(&mut self, insn: Insn) -> bool {
         let (size, index, imm) = match insn {
             Insn::PacketAbs { size, imm } => (size, 0, imm),

@@ -18,7 +18,7 @@
 
 use spec::SplitMix;
 
-/// How many frames the large set has.
+/// Number of frames of the large set.
 pub(crate) const MANY: usize = 16_384;
 
 const SNAPSHOT_LENGTH: usize = 128;
@@ -40,12 +40,11 @@ struct Record {
 /// One frame.
 #[derive(Clone, Copy)]
 pub(crate) struct Frame<'a> {
-    /// What was captured.
+    /// The captured bytes.
     pub(crate) data: &'a [u8],
     /// Its length on the wire.
     pub(crate) wire_len: u32,
-    /// The captured bytes and seven more that lie behind them, for engines that
-    /// demand eight readable bytes wherever they load one.
+    /// The captured bytes and seven more, for engines that load eight bytes for one.
     pub(crate) with_slack: &'a [u8],
 }
 

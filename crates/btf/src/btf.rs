@@ -1,12 +1,10 @@
-//! The types of a program, a kernel or a module, read where they stand.
+//! A BTF blob, read in place.
 //!
-//! What is kept is the blob as it came (borrowed or owned) and two bytes for each
-//! type; indexes by name are made when somebody asks.
+//! The blob is borrowed or owned; two bytes for each type index it. Indexes by name are
+//! built on first use.
 //!
-//! The types of a module continue those of its kernel: numbers and offsets of
-//! strings go on where the kernel's end. Such a blob keeps its base, and every
-//! question about a smaller number or offset is passed on, so whoever asks need
-//! not know.
+//! Split BTF (the BTF of a module) continues the type ids and string offsets of its base,
+//! which it keeps: lookups of smaller ids and offsets go to the base.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -20,37 +18,36 @@ use crate::wire::{HEADER_SIZE, Record};
 use crate::write::write_blob;
 use crate::{Name, StrOffset, Type, TypeId};
 
-/// The types of a program, a kernel or a module.
+/// BTF of a program, a kernel or a module.
 pub struct Btf<'a> {
     pub(crate) blob: Cow<'a, [u8]>,
-    /// Where the blob's own types and strings are.
+    /// Offsets of the types and strings of the blob itself.
     pub(crate) index: Index,
     base: Option<Base<'a>>,
     pub(crate) names: NameIndexes,
     pub(crate) pointer_size: OnceLock<u32>,
 }
 
-/// What the types of a module continue.
+/// Base of split BTF.
 struct Base<'a> {
     btf: Arc<Btf<'a>>,
-    /// The number of the first type that is the module's own.
+    /// Id of the first type of the module itself.
     first: usize,
-    /// The offset of the first string that is.
+    /// Offset of the first string of the module itself.
     first_string: usize,
 }
 
 impl<'a> Btf<'a> {
-    /// Reads a blob: the contents of a section `.BTF`, or of
-    /// `/sys/kernel/btf/vmlinux`. The bytes are kept as they are, so borrowing
-    /// them (from a mapping, say) costs no memory but the index of types.
+    /// Parses a blob: the contents of a section `.BTF` or of `/sys/kernel/btf/vmlinux`.
+    /// The bytes are borrowed or owned as given; only the index of types takes memory.
     pub fn parse(blob: impl Into<Cow<'a, [u8]>>) -> Result<Btf<'a>, ParseError> {
         let blob = blob.into();
         let index = Index::new(&blob, None)?;
         Ok(Btf::from_parts(blob, index, None))
     }
 
-    /// Reads the blob of a module, which continues the types of its kernel: the
-    /// contents of a file in `/sys/kernel/btf`.
+    /// Parses split BTF on that of a kernel: the contents of a module's file in
+    /// `/sys/kernel/btf`.
     pub fn parse_module(
         blob: impl Into<Cow<'a, [u8]>>,
         kernel: Arc<Btf<'a>>,
@@ -75,7 +72,7 @@ impl<'a> Btf<'a> {
         }
     }
 
-    /// The same types, with bytes of their own.
+    /// Converts into BTF that owns its bytes.
     pub fn into_owned(self) -> Btf<'static> {
         let base = self.base.map(|base| Base {
             btf: Arc::new(match Arc::try_unwrap(base.btf) {
@@ -89,12 +86,12 @@ impl<'a> Btf<'a> {
         Btf::from_parts(blob, self.index, base)
     }
 
-    /// Copy of the types with bytes of its own.
+    /// Copy that owns its bytes.
     pub fn to_owned(&self) -> Btf<'static> {
         self.duplicate()
     }
 
-    /// The same types once more.
+    /// Copy of blob and index.
     fn duplicate(&self) -> Btf<'static> {
         let base = self.base.as_ref().map(|base| Base {
             btf: Arc::new(base.btf.duplicate()),
@@ -105,8 +102,7 @@ impl<'a> Btf<'a> {
         Btf::from_parts(blob, self.index.clone(), base)
     }
 
-    /// Lets the blob stand alone: the types and strings of its base come into it,
-    /// and keep their numbers and offsets.
+    /// Merges the base into the blob; ids and offsets are unchanged.
     pub(crate) fn stand_alone(&mut self) {
         if self.base.is_none() {
             return;
@@ -123,7 +119,7 @@ impl<'a> Btf<'a> {
         *self = Btf::from_parts(blob.into(), index, None);
     }
 
-    /// Where all types start in a blob whose types start at `from`.
+    /// Start of every type in a blob whose types start at `from`.
     fn starts_behind(&self, from: usize) -> Starts {
         let (base, own) = match self.base() {
             Some(base) => (base.starts_behind(from), from + base.all_types().len()),
@@ -137,40 +133,40 @@ impl<'a> Btf<'a> {
         base.iter().chain(moved).collect()
     }
 
-    /// Forgets what was found out about types that have changed since.
+    /// Drops the indexes by name after a change of types.
     pub(crate) fn forget_indexes(&mut self) {
         self.names = NameIndexes::default();
         self.pointer_size = OnceLock::new();
     }
 
-    /// The bytes that it was read from, all of them.
+    /// Bytes of the blob, without the base.
     pub fn as_bytes(&self) -> &[u8] {
         &self.blob
     }
 
-    /// The types that it continues, if it is a module's.
+    /// Base of split BTF.
     pub fn base(&self) -> Option<&Btf<'a>> {
         self.base.as_ref().map(|base| &*base.btf)
     }
 
-    /// How many types there are, `void` and those of the base counted.
+    /// Number of types, `void` and those of the base included.
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
         self.first() + self.index.starts.len()
     }
 
-    /// The number of the first type of the blob itself.
+    /// Id of the first type of the blob itself.
     fn first(&self) -> usize {
         self.base.as_ref().map_or(0, |base| base.first)
     }
 
-    /// The type with this number; `void` is one.
+    /// Type with this id; id 0 is `void`.
     pub fn get(&self, id: TypeId) -> Option<Type<'_>> {
         (id.index() < self.len()).then(|| self.at(id))
     }
 
-    /// The type that another type of this blob refers to; parsing saw that it is
-    /// there, so for numbers from elsewhere it is `void` at worst.
+    /// Type with an id that occurs in this blob, which parsing has checked; `void` for
+    /// other ids beyond the end.
     #[inline]
     pub fn at(&self, id: TypeId) -> Type<'_> {
         if let Some(base) = &self.base {
@@ -188,18 +184,18 @@ impl<'a> Btf<'a> {
         Type::at(self, id, start as usize)
     }
 
-    /// All types but `void`, by number; those of the base come first.
+    /// All types but `void`, by id, those of the base first.
     pub fn types(&self) -> impl Iterator<Item = Type<'_>> + Clone {
         (1..self.len() as u32).map(|id| self.at(TypeId(id)))
     }
 
-    /// The types that are not the base's, by number, without `void`.
+    /// Types without those of the base, by id, without `void`.
     pub fn own_types(&self) -> impl Iterator<Item = Type<'_>> + Clone {
         let first = self.first().max(1) as u32;
         (first..self.len() as u32).map(|id| self.at(TypeId(id)))
     }
 
-    /// The types that are not the base's, as far as an index by name needs them.
+    /// Types without those of the base, with the fields of an index by name.
     pub(crate) fn own_names(&self) -> impl Iterator<Item = (TypeId, Kind, StrOffset)> {
         let first = self.first();
         let starts = self.index.starts.iter().enumerate();
@@ -213,7 +209,7 @@ impl<'a> Btf<'a> {
             })
     }
 
-    /// The string that starts there, empty beyond the end.
+    /// String at this offset; empty beyond the end.
     #[inline]
     pub fn string(&self, offset: StrOffset) -> Name<'_> {
         let mut own = offset.0 as usize;
@@ -226,18 +222,18 @@ impl<'a> Btf<'a> {
         Name::new(until_nul(self.strings().get(own..).unwrap_or_default()))
     }
 
-    /// The section of types, without the base's.
+    /// Type section, without the base's.
     pub(crate) fn type_section(&self) -> &[u8] {
         &self.blob[self.index.types.0..self.index.types.1]
     }
 
-    /// The section of strings, without the base's.
+    /// String section, without the base's.
     pub fn strings(&self) -> &[u8] {
         let (start, len) = self.index.strings;
         &self.blob[start..start + len]
     }
 
-    /// The types of the base, then the blob's own.
+    /// Type sections of the base and the blob.
     pub(crate) fn all_types(&self) -> Cow<'_, [u8]> {
         match self.base() {
             Some(base) => [&base.all_types(), self.type_section()].concat().into(),
@@ -245,7 +241,7 @@ impl<'a> Btf<'a> {
         }
     }
 
-    /// The strings of the base, then the blob's own.
+    /// String sections of the base and the blob.
     pub(crate) fn all_strings(&self) -> Cow<'_, [u8]> {
         match self.base() {
             Some(base) => [&base.all_strings(), self.strings()].concat().into(),
@@ -253,13 +249,13 @@ impl<'a> Btf<'a> {
         }
     }
 
-    /// The offset behind the last string.
+    /// Offset after the last string.
     pub(crate) fn strings_end(&self) -> usize {
         self.base.as_ref().map_or(0, |base| base.first_string) + self.index.strings.1
     }
 }
 
-/// Equality of the bytes, those of the base included.
+/// Equality of the bytes, base included.
 impl PartialEq for Btf<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.blob == other.blob && self.base() == other.base()
@@ -275,12 +271,12 @@ impl fmt::Debug for Btf<'_> {
     }
 }
 
-/// What stands before the first NUL.
+/// Bytes before the first NUL.
 #[inline]
 fn until_nul(bytes: &[u8]) -> &[u8] {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
     let mut len = 0;
-    // Subtracting one from each byte borrows from the first that is 0.
+    // Subtracting one from each byte borrows at the first zero byte.
     while let Some(chunk) = bytes.get(len..).and_then(|rest| rest.first_chunk::<8>()) {
         let word = u64::from_le_bytes(*chunk);
         let nuls = word.wrapping_sub(ONES) & !word & ONES << 7;

@@ -1,11 +1,11 @@
-//! A blob as text, type by type and number by number, as `bpftool btf dump
-//! format raw` prints it.
+//! Text of a blob in the form of `bpftool btf dump format raw`.
 
 use std::io::Write as _;
 
-use crate::{Btf, Encoding, Forward, Linkage, Shape, StrOffset, Type};
+use crate::{Btf, FwdKind, Shape, StrOffset, Type};
 
-/// All types of a blob, without those of its base. Names stand as they are, so it is bytes.
+/// Text of all types of a blob, without those of its base. Names are copied unchanged, so
+/// the result is bytes.
 pub fn dump_raw(btf: &Btf<'_>) -> Vec<u8> {
     let mut dump = RawDump {
         btf,
@@ -17,7 +17,7 @@ pub fn dump_raw(btf: &Btf<'_>) -> Vec<u8> {
     dump.out
 }
 
-/// One type of a blob, without what ends the line.
+/// Text of one type, without the final newline.
 pub fn dump_raw_type(ty: Type<'_>) -> Vec<u8> {
     let mut dump = RawDump {
         btf: ty.btf(),
@@ -33,7 +33,7 @@ struct RawDump<'b> {
     out: Vec<u8>,
 }
 
-/// Appends formatted text; writing to memory can't fail.
+/// Appends formatted text; writing to memory does not fail.
 macro_rules! put {
     ($dump:expr, $($format:tt)*) => {
         let _ = write!($dump.out, $($format)*);
@@ -64,7 +64,7 @@ impl RawDump<'_> {
                     int.size,
                     int.offset,
                     int.bits,
-                    encoding(int.encoding)
+                    int.encoding.name()
                 );
             }
             Shape::Ptr(to)
@@ -118,10 +118,10 @@ impl RawDump<'_> {
                     }
                 }
             }
-            Shape::Fwd(Forward::Struct) => {
+            Shape::Fwd(FwdKind::Struct) => {
                 put!(self, " fwd_kind=struct");
             }
-            Shape::Fwd(Forward::Union) => {
+            Shape::Fwd(FwdKind::Union) => {
                 put!(self, " fwd_kind=union");
             }
             Shape::Func(func) => {
@@ -129,7 +129,7 @@ impl RawDump<'_> {
                     self,
                     " type_id={} linkage={}",
                     func.proto,
-                    linkage(func.linkage)
+                    func.linkage.name()
                 );
             }
             Shape::Proto(proto) => {
@@ -141,12 +141,7 @@ impl RawDump<'_> {
                 }
             }
             Shape::Var(var) => {
-                put!(
-                    self,
-                    " type_id={}, linkage={}",
-                    var.ty,
-                    linkage(var.linkage)
-                );
+                put!(self, " type_id={}, linkage={}", var.ty, var.linkage.name());
             }
             Shape::Datasec(section) => {
                 put!(self, " size={} vlen={count}", section.size);
@@ -177,24 +172,5 @@ impl RawDump<'_> {
             }
         }
         self.out.push(b'\n');
-    }
-}
-
-fn encoding(encoding: Encoding) -> &'static str {
-    match encoding {
-        Encoding::NONE => "(none)",
-        Encoding::SIGNED => "SIGNED",
-        Encoding::CHAR => "CHAR",
-        Encoding::BOOL => "BOOL",
-        _ => "UNKN",
-    }
-}
-
-fn linkage(linkage: Linkage) -> &'static str {
-    match linkage {
-        Linkage::STATIC => "static",
-        Linkage::GLOBAL => "global",
-        Linkage::EXTERN => "extern",
-        _ => "(unknown)",
     }
 }

@@ -1,18 +1,17 @@
-//! Changes to a blob that has been read: what loaders do to the types of an object
-//! before a kernel gets them.
+//! Changes to parsed BTF, as loaders make them to the types of an object before the
+//! kernel gets them.
 //!
-//! Numbers, sizes and linkages change where they stand, so everything else keeps
-//! its bytes, its number and its place. What is new comes behind what there is;
-//! only then is the blob written anew, header and all that the header does not
-//! count kept. A blob that is borrowed is copied at the first change.
+//! Ids, sizes and linkages are changed in place, so other bytes are unchanged. Additions
+//! are appended and rewrite the blob, header included. A borrowed blob is copied at the
+//! first change.
 
 use crate::kind::Kind;
 use crate::starts::Starts;
 use crate::wire::{HEADER_SIZE, PARAM_SIZE, PLACED_SIZE, RECORD_SIZE, Record, word};
-use crate::{Btf, Builder, Linkage, Placed, StrOffset, TypeId};
+use crate::{Btf, Builder, Linkage, StrOffset, TypeId, VarSecinfo};
 
 impl Btf<'_> {
-    /// Gives a function or variable another linkage. Other types stay as they are.
+    /// Sets the linkage of a function or variable; no effect on other types.
     pub fn set_linkage(&mut self, id: TypeId, linkage: Linkage) {
         let Some((start, record)) = self.record(id) else {
             return;
@@ -27,9 +26,8 @@ impl Btf<'_> {
         }
     }
 
-    /// Lets a pointer, modifier, function, variable or tag refer to another type,
-    /// which has to be there, and a prototype where a function refers to it. Types
-    /// that refer to none stay as they are.
+    /// Sets the type that a pointer, modifier, function, variable or tag refers to. It
+    /// must exist, and be a prototype for a function. No effect on other types.
     pub fn set_referred(&mut self, id: TypeId, to: TypeId) {
         let fits = match self.at(id).kind() {
             Kind::Func => self.at(to).kind() == Kind::FuncProto,
@@ -40,8 +38,8 @@ impl Btf<'_> {
         }
     }
 
-    /// Gives parameter number `index` of a prototype another name, a string that
-    /// has to be there. Without such a parameter nothing happens.
+    /// Sets the name of a parameter of a prototype to an existing string. No effect if
+    /// there is no such parameter.
     pub fn set_param_name(&mut self, id: TypeId, index: usize, name: StrOffset) {
         if self.at(id).kind() == Kind::FuncProto
             && index < self.at(id).count()
@@ -52,9 +50,9 @@ impl Btf<'_> {
         }
     }
 
-    /// Says how many bytes a section has and where its variables are. There have
-    /// to be as many as before, of types that exist; else nothing happens.
-    pub fn set_section(&mut self, id: TypeId, size: u32, vars: &[Placed]) {
+    /// Sets the size of a data section and the offsets of its variables. No effect unless
+    /// there are as many as before, of existing types.
+    pub fn set_section(&mut self, id: TypeId, size: u32, vars: &[VarSecinfo]) {
         let ty = self.at(id);
         let is_sound = ty.kind() == Kind::Datasec
             && ty.count() == vars.len()
@@ -70,9 +68,8 @@ impl Btf<'_> {
         }
     }
 
-    /// Adds types and strings behind those that there are; the offsets and numbers
-    /// of these stay good. What is added may only refer to what is there or was
-    /// added before it.
+    /// Appends types and strings; existing ids and offsets remain valid. Additions may
+    /// refer only to existing types and to earlier additions.
     pub fn append<R>(&mut self, add: impl FnOnce(&mut Builder) -> R) -> R {
         self.stand_alone();
         let mut builder = Builder::behind(self);
@@ -91,7 +88,7 @@ impl Btf<'_> {
         let mut blob = Vec::with_capacity(header + old.len() + added.len() + strings.len());
         blob.extend_from_slice(&self.blob[..header]);
         blob.extend_from_slice(old);
-        // The types may have moved: they follow the header now.
+        // The types follow the header, which may have moved.
         let moved = self.index.types.0 - header;
         let starts = self.index.starts.iter();
         let mut starts: Starts = starts
@@ -160,7 +157,7 @@ mod tests {
             },
         );
         let name = builder.string(".ksyms");
-        let placed = Placed {
+        let placed = VarSecinfo {
             var,
             offset: 0,
             size: 0,
@@ -188,7 +185,7 @@ mod tests {
         let mut btf = Btf::parse(&blob[..]).unwrap();
         btf.set_linkage(TypeId(2), Linkage::GLOBAL);
         btf.set_linkage(TypeId(5), Linkage::GLOBAL);
-        let placed = Placed {
+        let placed = VarSecinfo {
             var: TypeId(2),
             offset: 8,
             size: 4,
@@ -213,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_changes_nothing() {
+    fn invalid_edits_change_nothing() {
         let blob = sample();
         let mut btf = Btf::parse(&blob[..]).unwrap();
         btf.set_linkage(TypeId(1), Linkage::GLOBAL);
@@ -224,7 +221,7 @@ mod tests {
         btf.set_param_name(TypeId(4), 1, StrOffset(1));
         btf.set_param_name(TypeId(4), 0, StrOffset(1 << 20));
         btf.set_section(TypeId(3), 12, &[]);
-        let nowhere = Placed {
+        let nowhere = VarSecinfo {
             var: TypeId(77),
             offset: 0,
             size: 0,

@@ -1,18 +1,17 @@
-//! What a BTF blob is indexed by: types by number, strings by offset. Each has
-//! its own type, so that one can't be taken for the other.
+//! Type ids, string offsets and names, as distinct types.
 
 use std::borrow::Cow;
 use std::fmt;
 
-/// The number of a type; 0 is `void`, which no record describes.
+/// Type id; 0 is `void`, which has no record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TypeId(pub u32);
 
 impl TypeId {
-    /// No type at all.
+    /// Type id of `void`.
     pub const VOID: TypeId = TypeId(0);
 
-    /// Is it `void`?
+    /// True for `void`.
     pub fn is_void(self) -> bool {
         self == TypeId::VOID
     }
@@ -28,43 +27,42 @@ impl fmt::Display for TypeId {
     }
 }
 
-/// Where a string starts, in bytes from the start of the string section; 0 is
-/// the empty string, which says "no name".
+/// Offset of a string in bytes from the start of the string section; 0 is the empty
+/// string, which means no name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StrOffset(pub u32);
 
 impl StrOffset {
-    /// The empty string.
+    /// Offset of the empty string.
     pub const EMPTY: StrOffset = StrOffset(0);
 }
 
-/// A string of a BTF blob, without its final NUL. Nearly always it is ASCII, but
-/// nothing in the format says so.
+/// A string of a BTF blob, without its final NUL. Any bytes, in practice ASCII.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Name<'b>(&'b [u8]);
 
 impl<'b> Name<'b> {
-    /// Bytes as a name.
+    /// Name of these bytes.
     pub fn new(bytes: &'b [u8]) -> Name<'b> {
         Name(bytes)
     }
 
-    /// Its bytes.
+    /// Bytes of the name.
     pub fn as_bytes(self) -> &'b [u8] {
         self.0
     }
 
-    /// Does it say "no name"?
+    /// True for the empty name.
     pub fn is_empty(self) -> bool {
         self.0.is_empty()
     }
 
-    /// As text, if it is text.
+    /// The name as text, if it is UTF-8.
     pub fn to_str(self) -> Option<&'b str> {
         std::str::from_utf8(self.0).ok()
     }
 
-    /// As text; what is none is replaced.
+    /// The name as text; invalid UTF-8 is replaced.
     pub fn to_string_lossy(self) -> Cow<'b, str> {
         String::from_utf8_lossy(self.0)
     }

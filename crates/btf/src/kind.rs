@@ -1,14 +1,14 @@
-//! The nineteen kinds of types, by number and name.
+//! The nineteen kinds of types (BTF_KIND_*), by number and name.
 
 use crate::wire::{MEMBER_SIZE, PARAM_SIZE, PLACED_SIZE, VALUE_SIZE, VALUE64_SIZE};
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident = $number:literal, $text:literal, $fixed:expr, $each:expr;)*) => {
-        /// What kind of type a record describes.
+        /// Kind of a type (BTF_KIND_*).
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
         pub enum Kind {
-            /// What type number 0 is; no record has this kind.
+            /// Kind of type id 0, which has no record.
             Void = 0,
             $($(#[$doc])* $name = $number,)*
         }
@@ -17,7 +17,7 @@ macro_rules! kinds {
             /// Every kind of record, by number.
             pub const ALL: &'static [Kind] = &[$(Kind::$name,)*];
 
-            /// The kind of record with this number.
+            /// Kind with this number.
             pub fn from_number(number: u32) -> Option<Kind> {
                 match number {
                     $($number => Some(Kind::$name),)*
@@ -25,7 +25,7 @@ macro_rules! kinds {
                 }
             }
 
-            /// Its name in dumps and in the kernel's log.
+            /// Name in dumps and in the kernel's log.
             pub fn name(self) -> &'static str {
                 match self {
                     Kind::Void => "UNKNOWN",
@@ -33,8 +33,8 @@ macro_rules! kinds {
                 }
             }
 
-            /// Bytes that follow the record: some for the kind, some for each of
-            /// the things that it counts.
+            /// Size in bytes of the data after the record: fixed size, and size for each
+            /// counted item.
             pub(crate) const fn tail(self) -> (usize, usize) {
                 match self {
                     Kind::Void => (0, 0),
@@ -45,9 +45,9 @@ macro_rules! kinds {
     };
 }
 
-// Number, name, bytes that follow, bytes for each thing counted.
+// Number, name, fixed size after the record, size of each counted item.
 kinds! {
-    /// An integer, a character or a truth value.
+    /// Integer, character or boolean.
     Int = 1, "INT", 4, 0;
     /// A pointer.
     Ptr = 2, "PTR", 0, 0;
@@ -59,9 +59,9 @@ kinds! {
     Union = 5, "UNION", 0, MEMBER_SIZE;
     /// An enumeration whose values have at most 32 bits.
     Enum = 6, "ENUM", 0, VALUE_SIZE;
-    /// A structure or union of which only the name is known.
+    /// Forward declaration of a structure or union.
     Fwd = 7, "FWD", 0, 0;
-    /// Another name for a type.
+    /// Typedef.
     Typedef = 8, "TYPEDEF", 0, 0;
     /// `volatile`.
     Volatile = 9, "VOLATILE", 0, 0;
@@ -69,9 +69,9 @@ kinds! {
     Const = 10, "CONST", 0, 0;
     /// `restrict`.
     Restrict = 11, "RESTRICT", 0, 0;
-    /// A function: a name for a prototype.
+    /// Function: a name for a prototype.
     Func = 12, "FUNC", 0, 0;
-    /// What a function takes and returns.
+    /// Function prototype.
     FuncProto = 13, "FUNC_PROTO", 0, PARAM_SIZE;
     /// A variable.
     Var = 14, "VAR", 4, 0;
@@ -88,8 +88,8 @@ kinds! {
 }
 
 impl Kind {
-    /// Does the record hold a size rather than a type? So it is for what has a
-    /// size of its own.
+    /// True if the record contains a size instead of a type: the kinds with a size of
+    /// their own.
     pub fn has_size(self) -> bool {
         matches!(
             self,
@@ -103,7 +103,7 @@ impl Kind {
         )
     }
 
-    /// Does it only say something about another type, whose size it has?
+    /// True for typedefs and qualifiers, which have the size of another type.
     pub fn is_modifier(self) -> bool {
         matches!(
             self,
@@ -111,7 +111,7 @@ impl Kind {
         )
     }
 
-    /// Is it a struct or a union?
+    /// True for structures and unions.
     pub fn is_composite(self) -> bool {
         matches!(self, Kind::Struct | Kind::Union)
     }

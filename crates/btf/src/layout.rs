@@ -1,17 +1,16 @@
-//! How large a type is, and how it is aligned.
+//! Size and alignment of types.
 //!
-//! A blob can hold types that contain themselves, so every walk has an end: 32
-//! types for sizes, as the kernel and libbpf have it, and a mark on types whose
-//! alignment is being computed.
+//! Malformed blobs have types that contain themselves, so every walk is bounded: 32 types
+//! for sizes, as in the kernel and libbpf, and a mark on types whose alignment is being
+//! computed.
 
 use crate::{Btf, Kind, Shape, TypeId};
 
-/// The most types that are followed to find a size.
+/// Maximum number of types followed for a size.
 const MAX_DEPTH: usize = 32;
 
 impl Btf<'_> {
-    /// Bytes of a pointer, as far as the blob tells: by its `long`. 8 where it
-    /// has none.
+    /// Size of a pointer in bytes, taken from the size of `long`; 8 if the blob has none.
     pub fn pointer_size(&self) -> u32 {
         *self.pointer_size.get_or_init(|| self.find_pointer_size())
     }
@@ -35,7 +34,7 @@ impl Btf<'_> {
             .unwrap_or(8)
     }
 
-    /// Bytes of a type; `None` for what has no size, or more than 32 bits of it.
+    /// Size of a type in bytes; `None` for types without size, or beyond 32 bits.
     pub fn size_of(&self, id: TypeId) -> Option<u32> {
         let mut id = id;
         let mut count = 1u32;
@@ -67,7 +66,7 @@ impl Btf<'_> {
         None
     }
 
-    /// The type below the modifiers; `None` if they have no end.
+    /// Type below the modifiers; `None` if they form a cycle.
     pub fn skip_modifiers(&self, id: TypeId) -> Option<TypeId> {
         let mut id = id;
         for _ in 0..self.len() {
@@ -80,14 +79,14 @@ impl Btf<'_> {
         None
     }
 
-    /// Bytes that the type must be aligned to; `None` for what has no size, or
-    /// contains itself. A structure that breaks the rules was packed: 1.
+    /// Alignment of a type in bytes; `None` for types without size or that contain
+    /// themselves; 1 for a packed structure.
     pub fn align_of(&self, id: TypeId) -> Option<u32> {
         Alignments::new(self).of(id)
     }
 }
 
-/// Alignments of many types, each computed once.
+/// Memoised alignments of types.
 pub(crate) struct Alignments<'b> {
     btf: &'b Btf<'b>,
     known: Vec<Known>,
@@ -97,13 +96,13 @@ pub(crate) struct Alignments<'b> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Known {
     No,
-    /// It is being computed.
+    /// Being computed.
     Soon,
     None,
     Bytes(u32),
 }
 
-/// The deepest nesting that is followed.
+/// Maximum depth of nesting.
 const MAX_NESTING: usize = 512;
 
 impl<'b> Alignments<'b> {
@@ -161,7 +160,7 @@ impl<'b> Alignments<'b> {
         }
     }
 
-    /// Must the structure have been packed?
+    /// True if the structure is packed: its members or size violate its alignment.
     pub(crate) fn is_packed(&mut self, id: TypeId) -> bool {
         let Some(composite) = self.btf.get(id).and_then(|ty| ty.as_composite()) else {
             return false;
@@ -180,7 +179,7 @@ impl<'b> Alignments<'b> {
 }
 
 impl Kind {
-    /// `volatile`, `const`, `restrict`, a type tag: what C writes beside a type.
+    /// True for `volatile`, `const`, `restrict` and type tags.
     pub(crate) fn is_qualifier(self) -> bool {
         self.is_modifier() && self != Kind::Typedef
     }

@@ -1,18 +1,14 @@
-//! BPF type format (BTF): what types a program and a kernel have.
+//! BTF (BPF type format): the types of programs and kernels.
 //!
-//! A blob is kept as it came, with two bytes of index for each type, and
-//! everything is read where it stands: [`Btf`], its [`Type`]s and their
-//! [`Shape`]s. From there
+//! A blob is kept as it is, borrowed or owned, with an index of two bytes for each type;
+//! [`Btf`], its [`Type`]s and their [`Shape`]s are read in place.
 //!
-//! - [`Builder`] writes blobs, [`dedup`] makes one type of those that several
-//!   objects describe;
+//! - [`Builder`] writes blobs, [`dedup`] merges equal types;
 //! - [`dump_c`] and [`dump_raw`] print types as bpftool does;
-//! - [`diff`](mod@diff) says what changed from one blob to another;
-//! - [`core`](mod@core) answers what an object asks about the types of a kernel;
-//! - [`ext`] is what an object says about its instructions: functions, lines,
-//!   relocations;
-//! - [`validate`] is the check that Linux makes before it takes a blob, with its
-//!   error numbers and its log.
+//! - [`diff`](mod@diff) compares two blobs;
+//! - [`core`](mod@core) resolves CO-RE relocations;
+//! - [`ext`] is `.BTF.ext`: func_info, line_info and CO-RE relocations;
+//! - [`validate`] is Linux's check of a blob, with its error numbers and its log.
 //!
 //! ```
 //! use beebox_btf::{Btf, Builder, Encoding, Int, Kind, Member, StrOffset, dump_raw};
@@ -37,6 +33,7 @@
 #![forbid(unsafe_code)]
 
 mod btf;
+mod context;
 pub mod core;
 mod dedup;
 pub mod diff;
@@ -45,6 +42,7 @@ mod dump_raw;
 mod edit;
 pub mod ext;
 mod ids;
+mod kfunc_param;
 mod kind;
 mod layout;
 mod lookup;
@@ -62,10 +60,11 @@ pub use dump_c::{CDump, COptions, DumpError, dump_c};
 pub use dump_raw::{dump_raw, dump_raw_type};
 pub use ext::BtfExt;
 pub use ids::{Name, StrOffset, TypeId};
+pub use kfunc_param::ParamSuffix;
 pub use kind::Kind;
 pub use parse::ParseError;
 pub use types::{
-    Array, Composite, Datasec, DeclTag, Encoding, Enum, Forward, Func, Int, Linkage, Member, Param,
-    Placed, Proto, Shape, Type, Value, Var,
+    Array, Composite, Datasec, DeclTag, Encoding, Enum, Func, FwdKind, Int, Linkage, Member, Param,
+    Proto, Shape, Type, Value, Var, VarSecinfo,
 };
 pub use write::Builder;

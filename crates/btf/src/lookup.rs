@@ -1,18 +1,17 @@
-//! Types by name.
+//! Lookup of types by name.
 //!
-//! An index is made the first time that somebody asks: the numbers of named types,
-//! those of one bucket after the other, by a hash of the name without its flavour
-//! (so that it serves relocations, too). There are as many buckets as names or up to
-//! twice as many, so a question looks at one or two types. Functions, which are most
-//! of a kernel's names and which few ask for, have an index of their own. Making one
-//! costs a walk over its names; it takes eight to twelve bytes for each.
+//! An index is built on first use: a hash table of the ids of named types, keyed by the
+//! name without its flavour suffix, so that it serves CO-RE relocations too. It has one
+//! to two buckets for each name, so lookups take constant expected time. Functions, most
+//! of a kernel's names and rarely looked up, have an index of their own. Building is
+//! linear in the names and takes eight to twelve bytes for each.
 
 use std::sync::OnceLock;
 
 use crate::core::essential_name;
 use crate::{Btf, Kind, StrOffset, Type, TypeId};
 
-/// The indexes of a blob, each made when it is needed.
+/// Indexes of a blob by name, each built on first use.
 #[derive(Default)]
 pub(crate) struct NameIndexes {
     functions: OnceLock<NameIndex>,
@@ -21,18 +20,18 @@ pub(crate) struct NameIndexes {
 
 /// Named types, by hash of their names.
 struct NameIndex {
-    /// Where each bucket ends in `ids`, and the next begins; a power of two of them.
+    /// End of each bucket in `ids`; a power of two of them.
     ends: Vec<u32>,
     ids: Vec<TypeId>,
 }
 
 impl<'a> Btf<'a> {
-    /// The first type of this kind and name.
+    /// First type with this kind and name.
     pub fn find<'b>(&'b self, kind: Kind, name: &'b str) -> Option<Type<'b>> {
         self.find_all(kind, name.as_bytes()).next()
     }
 
-    /// All types of this kind and name, by number.
+    /// All types with this kind and name, by id.
     pub fn find_all<'b>(
         &'b self,
         kind: Kind,
@@ -45,7 +44,7 @@ impl<'a> Btf<'a> {
             .filter(move |ty| ty.kind() == kind && ty.name().as_bytes() == name)
     }
 
-    /// The types of one kind, by number.
+    /// Types of one kind, by id.
     pub fn of_kind<'b>(&'b self, kind: Kind) -> impl Iterator<Item = Type<'b>> + 'b {
         let in_one =
             move |btf: &'b Btf<'a>| btf.own_names().filter(move |(_, other, _)| *other == kind);
@@ -53,14 +52,14 @@ impl<'a> Btf<'a> {
         all.map(|(id, ..)| self.at(id))
     }
 
-    /// The types that list the variables of sections, by number.
+    /// Data sections, by id.
     pub fn datasecs(&self) -> impl Iterator<Item = Type<'_>> {
         let ids = self.lineage().flat_map(|btf| &btf.index.datasecs);
         ids.map(|&id| self.at(id))
     }
 
-    /// The types that are not the base's and have this name or a flavour of it, by
-    /// number: functions or what is none, as `kind` is.
+    /// Types of the blob itself with this name or a flavour of it, by id: functions if
+    /// `kind` is one, else the other kinds.
     pub(crate) fn find_flavours<'b>(
         &'b self,
         kind: Kind,
@@ -70,7 +69,7 @@ impl<'a> Btf<'a> {
             .filter(move |ty| essential_name(ty.name().as_bytes()) == name)
     }
 
-    /// What it continues, from the first, and itself.
+    /// Bases of the blob, from the first, then the blob itself.
     fn lineage(&self) -> impl Iterator<Item = &Btf<'a>> {
         let bases: Vec<_> = std::iter::successors(self.base(), |btf| btf.base()).collect();
         bases.into_iter().rev().chain([self])
@@ -101,7 +100,7 @@ impl NameIndex {
         for (hash, _) in &named {
             ends[(hash & mask) as usize] += 1;
         }
-        // From counts to where each bucket starts; filling it moves that to its end.
+        // Turns counts into starts of buckets; filling moves each start to its end.
         let mut start = 0;
         for end in &mut ends {
             start += std::mem::replace(end, start);
@@ -122,8 +121,8 @@ impl NameIndex {
     }
 }
 
-/// Eight bytes at a time. Whoever makes names collide has short chains to gain
-/// nothing from but slowness of his own.
+/// Hash of eight bytes at a time. It is not collision-resistant: an input with colliding
+/// names only makes its own lookups slower.
 fn hash(name: &[u8]) -> u32 {
     let mix =
         |hash: u64, word: u64| (hash.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);

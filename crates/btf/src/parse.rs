@@ -1,10 +1,9 @@
-//! From bytes to the index of a [`Btf`]: one pass that finds where each type starts
-//! and looks whether everything that is referred to is there.
+//! Parser of BTF: one pass that finds the start of each type and checks that references
+//! and names are in range.
 //!
-//! References and names are not checked one by one: the pass keeps the largest of
-//! each, and only when one is too large is the culprit searched for. The checks are
-//! those that every reader needs, no more: what Linux asks of a blob before it
-//! takes it is [`validate`](crate::validate).
+//! The pass tracks the maximum type id and the maximum string offset; only if one is out
+//! of range does a second pass find the culprit. These are the checks that every reader
+//! needs; Linux's check is [`validate`](crate::validate). Linear in the blob.
 
 use std::fmt;
 
@@ -16,60 +15,60 @@ use crate::wire::{
 };
 use crate::{Btf, StrOffset, TypeId};
 
-/// What is wrong with a blob that can't be read.
+/// Malformed blob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ParseError {
-    /// It is too short to hold a header.
+    /// The blob is shorter than a header.
     NoHeader,
-    /// It starts with something else.
+    /// The magic number is wrong.
     NotBtf {
-        /// The first two bytes, little-endian.
+        /// First two bytes, little-endian.
         magic: u16,
     },
-    /// It is for machines of the other byte order.
+    /// The blob has the other byte order.
     ForeignByteOrder,
-    /// The header says that it is longer than the blob.
+    /// The header states more bytes than the blob has.
     HeaderCut {
-        /// What it says, in bytes.
+        /// Stated length of the header in bytes.
         len: u32,
     },
-    /// The sections do not stand one after the other inside the blob.
+    /// Types and strings are not consecutive sections inside the blob.
     Sections,
-    /// The types do not start at a multiple of four bytes.
+    /// The type section is not aligned to four bytes.
     Misaligned,
-    /// The strings do not start and end with a NUL, or are too many.
+    /// The strings do not start and end with a NUL, or exceed the maximum.
     Strings,
-    /// A type of a kind that nobody knows.
+    /// A type has an unknown kind.
     UnknownKind {
-        /// Which type.
+        /// Type id.
         id: TypeId,
-        /// The kind that it says it has.
+        /// Number of the kind.
         kind: u32,
     },
-    /// The last type ends before it is complete.
+    /// The last type is truncated.
     Cut {
-        /// Which type.
+        /// Type id.
         id: TypeId,
     },
-    /// A name, its own or a member's, starts beyond the strings.
+    /// The name of a type, member, enumerator or parameter is beyond the strings.
     NoString {
-        /// Which type.
+        /// Type id.
         id: TypeId,
-        /// Where the name should start.
+        /// Offset of the name.
         offset: StrOffset,
     },
-    /// It refers to a type that does not exist.
+    /// A type refers to a missing type.
     NoType {
-        /// Which type.
+        /// Type id.
         id: TypeId,
-        /// The type referred to.
+        /// Missing type id.
         to: TypeId,
     },
-    /// It is a function, but what it refers to is no prototype.
+    /// A function refers to a type that is no prototype.
     NoPrototype {
-        /// Which type.
+        /// Type id.
         id: TypeId,
-        /// The type referred to.
+        /// Type id of the reference.
         to: TypeId,
     },
 }
@@ -81,34 +80,31 @@ impl fmt::Display for ParseError {
             ParseError::NotBtf { magic } => {
                 write!(
                     f,
-                    "no BTF: it starts with 0x{magic:04x} instead of 0x{MAGIC:04x}"
+                    "no BTF: magic number is 0x{magic:04x} instead of 0x{MAGIC:04x}"
                 )
             }
-            ParseError::ForeignByteOrder => write!(f, "BTF of a big-endian machine"),
+            ParseError::ForeignByteOrder => write!(f, "BTF is big-endian, not little-endian"),
             ParseError::HeaderCut { len } => {
-                write!(f, "the header says it has {len} bytes, more than there are")
+                write!(f, "header states {len} bytes, more than the blob has")
             }
             ParseError::Sections => {
-                write!(
-                    f,
-                    "types and strings do not follow each other inside the blob"
-                )
+                write!(f, "types and strings are not consecutive inside the blob")
             }
-            ParseError::Misaligned => write!(f, "the types are not aligned to 4 bytes"),
-            ParseError::Strings => write!(f, "the strings do not start and end with a NUL"),
+            ParseError::Misaligned => write!(f, "type section is not aligned to 4 bytes"),
+            ParseError::Strings => write!(f, "string section does not start and end with a NUL"),
             ParseError::UnknownKind { id, kind } => {
-                write!(f, "type {id} has kind {kind}, which is unknown")
+                write!(f, "type {id} has unknown kind {kind}")
             }
-            ParseError::Cut { id } => write!(f, "type {id} ends too early"),
+            ParseError::Cut { id } => write!(f, "type {id} is truncated"),
             ParseError::NoString { id, offset } => {
                 write!(
                     f,
-                    "type {id} has a name at {}, beyond the strings",
+                    "type {id} has a name at offset {}, beyond the strings",
                     offset.0
                 )
             }
             ParseError::NoType { id, to } => {
-                write!(f, "type {id} refers to type {to}, which does not exist")
+                write!(f, "type {id} refers to missing type {to}")
             }
             ParseError::NoPrototype { id, to } => {
                 write!(
@@ -122,23 +118,21 @@ impl fmt::Display for ParseError {
 
 impl std::error::Error for ParseError {}
 
-/// Where things are in a blob.
+/// Index of a blob.
 #[derive(Clone)]
 pub(crate) struct Index {
-    /// Where the types start and end.
+    /// Start and end of the types.
     pub(crate) types: (usize, usize),
-    /// Where the strings start, and how many bytes they are.
+    /// Start and length of the strings.
     pub(crate) strings: (usize, usize),
-    /// Where each type starts, from the first that is the blob's own. `void`, which
-    /// stands nowhere, has 0.
+    /// Start of each type of the blob itself; 0 for `void`, which has no record.
     pub(crate) starts: Starts,
-    /// The types that describe sections: there are few, and loaders want them again
-    /// and again.
+    /// Ids of the data sections, which loaders look up repeatedly.
     pub(crate) datasecs: Vec<TypeId>,
 }
 
 impl Index {
-    /// Looks at a blob that continues `base`, or stands alone.
+    /// Index of a blob, split BTF on `base` or without a base.
     pub(crate) fn new(blob: &[u8], base: Option<&Btf<'_>>) -> Result<Index, ParseError> {
         let (types, strings) = sections(blob, base.is_some())?;
         let pass = Pass {
@@ -197,23 +191,22 @@ fn sections(blob: &[u8], has_base: bool) -> Result<Sections, ParseError> {
     Ok(((types, types + header.type_len as usize), strings))
 }
 
-/// One pass over the types of a blob.
+/// Pass over the types of a blob.
 struct Pass<'p> {
-    /// The blob up to where its types end.
+    /// Blob up to the end of its types.
     blob: &'p [u8],
     base: Option<&'p Btf<'p>>,
-    /// The number of the first type here: 0, which is `void`, without a base.
+    /// Id of the first type here: 0, which is `void`, without a base.
     first: usize,
-    /// Where the strings end, the base's counted.
+    /// End of the strings, base included.
     strings: usize,
 }
 
 impl Pass<'_> {
-    /// Finds where the types start, the first of them at `from`, and which of them
-    /// describe sections.
+    /// Start of each type, the first at `from`, and the ids of data sections.
     fn starts(&self, from: usize) -> Result<(Starts, Vec<TypeId>), ParseError> {
         let blob = self.blob;
-        // A type takes 12 bytes at least and 25 on average.
+        // A type takes at least 12 bytes, 25 on average.
         let mut starts = Starts::with_capacity((blob.len() - from) / 24 + 2);
         if self.base.is_none() {
             starts.push(0);
@@ -264,7 +257,7 @@ impl Pass<'_> {
         Ok((starts, datasecs))
     }
 
-    /// Is a type a prototype, as far as types were seen?
+    /// True if a type seen so far is a prototype.
     #[inline]
     fn is_prototype(&self, id: TypeId, seen: &Prototypes) -> bool {
         match id.index().checked_sub(self.first) {
@@ -275,7 +268,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Which type is the first to name or refer to what does not exist.
+    /// Error of the first type with a name or reference out of range.
     #[cold]
     fn check_reach(&self, starts: &Starts) -> Result<(), ParseError> {
         let ids = (self.first as u32..).map(TypeId);
@@ -302,8 +295,8 @@ impl Pass<'_> {
     }
 }
 
-/// Which types are prototypes, one bit each: functions refer to them, most of a
-/// kernel's types are functions, and what they refer to is far away in the blob.
+/// Bit set of the prototypes, since most types of a kernel are functions, and the
+/// prototypes that they refer to are far away in the blob.
 #[derive(Default)]
 struct Prototypes(Vec<u64>);
 
@@ -324,7 +317,7 @@ impl Prototypes {
     }
 }
 
-/// The largest string offset and the largest type number that were seen.
+/// Maximum string offset and maximum type id seen.
 #[derive(Default)]
 struct Furthest {
     name: u32,
@@ -353,7 +346,7 @@ impl Furthest {
         }
     }
 
-    /// What starts with a name and a type.
+    /// Updates the maxima with items that start with a name and a type.
     #[inline(always)]
     fn see_pairs<const SIZE: usize>(&mut self, tail: &[u8]) {
         for pair in tail.chunks_exact(SIZE) {
@@ -362,7 +355,7 @@ impl Furthest {
         }
     }
 
-    /// What starts with a name.
+    /// Updates the maxima with items that start with a name.
     #[inline(always)]
     fn see_names<const SIZE: usize>(&mut self, tail: &[u8]) {
         for value in tail.chunks_exact(SIZE) {

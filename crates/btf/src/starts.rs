@@ -1,33 +1,31 @@
-//! Where each type of a blob starts, in two bytes each.
+//! Compact array of the start offsets of types, two bytes each.
 //!
-//! A kernel has more than a hundred thousand types, and whoever asks for one by its
-//! number needs its place at once. Types stand one behind the other, at distances of
-//! multiples of four bytes; so each is kept as how many words it starts behind the
-//! first of its block. Where 16 bits do not hold that (types with tens of thousands
-//! of members, headers of odd length), all places of the blob are kept in full
-//! instead.
+//! A kernel has more than a hundred thousand types, looked up by id. Starts ascend in
+//! multiples of four bytes, so each is stored as its distance in words from the first of
+//! its block. If a distance exceeds 16 bits (types with tens of thousands of members,
+//! headers of odd length), all starts of the blob are stored in full.
 
-/// Types in a block: few enough that they are far from 256 KB, and as many as most
-/// objects have.
+/// Number of types in a block: its types take far less than 256 KB, and most objects have
+/// one block.
 const BLOCK: usize = 128;
-/// The bits of a distance in bytes that are kept.
+/// Maximum distance in bytes that is stored in 16 bits.
 const KEPT: u32 = (u16::MAX as u32) * 4;
 
-/// Places in a blob, in bytes, each behind the one before.
+/// Ascending offsets in a blob, in bytes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Starts {
-    /// How far behind the first of its block each is, in words.
+    /// Distance of each from the first of its block, in words.
     behind: Vec<u16>,
-    /// Where the blocks start, from the second; the first counts from 0.
+    /// Starts of the blocks after the first, which starts at 0.
     firsts: Vec<u32>,
-    /// Where the last block starts.
+    /// Start of the last block.
     first: u32,
-    /// All places, if there is one that does not fit; nothing else is kept then.
+    /// All offsets, if one distance does not fit; the other fields are unused then.
     full: Vec<u32>,
 }
 
 impl Starts {
-    /// Nothing yet, with room for so many.
+    /// Empty array with this capacity.
     pub(crate) fn with_capacity(places: usize) -> Starts {
         Starts {
             behind: Vec::with_capacity(places),
@@ -35,12 +33,12 @@ impl Starts {
         }
     }
 
-    /// How many there are.
+    /// Number of offsets.
     pub(crate) fn len(&self) -> usize {
         self.behind.len() + self.full.len()
     }
 
-    /// Place number `index`.
+    /// Offset with this index.
     #[inline]
     pub(crate) fn get(&self, index: usize) -> Option<u32> {
         let Some(&words) = self.behind.get(index) else {
@@ -51,12 +49,12 @@ impl Starts {
         Some(first + u32::from(words) * 4)
     }
 
-    /// All of them.
+    /// All offsets.
     pub(crate) fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         (0..self.len()).map(|index| self.get(index).unwrap_or(0))
     }
 
-    /// Adds a place, which is not before those that are there.
+    /// Appends an offset, which is not less than the last.
     #[inline]
     pub(crate) fn push(&mut self, at: u32) {
         let behind = at - self.first;
@@ -67,7 +65,7 @@ impl Starts {
         }
     }
 
-    /// Adds the first of a block, or what does not fit.
+    /// Appends the first offset of a block, or one that does not fit.
     #[inline(never)]
     fn push_first(&mut self, at: u32) {
         let is_first = self.behind.len().is_multiple_of(BLOCK);
@@ -118,13 +116,13 @@ mod tests {
         for count in [1, 127, 128, 129, 256, 257, 1000] {
             check(&near[..count], true);
         }
-        // The last word that fits, and the first that does not.
+        // The last distance that fits, and the first that does not.
         check(&[0, 24, 65_535 * 4], true);
         check(&[0, 24, 65_536 * 4, 65_536 * 4 + 12], false);
         check(&[65_536 * 4], false);
-        // Behind a header of odd length, after `void`.
+        // After a header of odd length, after `void`.
         check(&[0, 25, 37, 53], false);
-        // Between blocks, any distance will do; in a later one, all are kept.
+        // Between blocks any distance fits; inside a later block, all are stored in full.
         let mut places = near[..128].to_vec();
         places.extend([1 << 30, (1 << 30) + 12]);
         check(&places, true);

@@ -1,24 +1,24 @@
-//! Strings in the making: each text once, found again by its hash. The table
-//! holds offsets only; the texts are in the section itself.
+//! String section that grows, with each string once: an open-addressing hash table of
+//! offsets into the section.
 
 use crate::StrOffset;
 
-/// A free place of the table.
+/// Marker of a free slot.
 const FREE: u32 = u32::MAX;
-/// The smallest table.
+/// Minimum number of slots.
 const SMALLEST: usize = 64;
 
-/// A section of strings that grows.
+/// A string section that grows.
 #[derive(Clone, Debug)]
 pub(crate) struct Strings {
     section: Vec<u8>,
-    /// Offsets, by hash of the text, at the next free place (a power of two).
+    /// Offsets by hash of the string, linear probing; the size is a power of two.
     table: Vec<u32>,
     count: usize,
 }
 
 impl Strings {
-    /// Only the empty string.
+    /// Section with the empty string only.
     pub(crate) fn new() -> Strings {
         let mut strings = Strings {
             section: Vec::new(),
@@ -29,7 +29,7 @@ impl Strings {
         strings
     }
 
-    /// The strings of a section; of equal ones the first is found.
+    /// Section with the strings of a blob; of equal ones the first is found.
     pub(crate) fn of(section: &[u8]) -> Strings {
         let mut strings = Strings {
             section: section.to_vec(),
@@ -51,7 +51,7 @@ impl Strings {
         &self.section
     }
 
-    /// The offset of a text without NULs, added if it is new.
+    /// Offset of a string without NULs, added if it is new.
     pub(crate) fn add(&mut self, text: &[u8]) -> StrOffset {
         let place = self.place(text);
         if self.table[place] == FREE {
@@ -83,7 +83,7 @@ impl Strings {
         &rest[..len.unwrap_or(rest.len())]
     }
 
-    /// Where a text is, or should be.
+    /// Slot of a string, or the free slot for it.
     fn place(&self, text: &[u8]) -> usize {
         let mask = self.table.len() - 1;
         let mut place = hash(text) as usize & mask;

@@ -1,5 +1,4 @@
-//! A type as it stands in a blob, read where it is: nothing is copied but the
-//! twelve bytes that every type starts with.
+//! Types of a blob, read in place: only the record of twelve bytes is decoded in advance.
 
 use crate::kind::Kind;
 use crate::wire::{
@@ -8,7 +7,7 @@ use crate::wire::{
 };
 use crate::{Btf, Name, StrOffset, TypeId};
 
-/// One type of a blob.
+/// A type of a blob.
 #[derive(Clone, Copy)]
 pub struct Type<'b> {
     btf: &'b Btf<'b>,
@@ -17,26 +16,26 @@ pub struct Type<'b> {
     tail: &'b [u8],
 }
 
-/// What a type is, with what belongs to its kind.
+/// Kind of a type with the data of its kind.
 #[derive(Clone, Copy)]
 pub enum Shape<'b> {
     /// No type.
     Void,
     /// An integer.
     Int(Int),
-    /// A pointer to this type.
+    /// Pointer to this type.
     Ptr(TypeId),
-    /// An array.
+    /// Array.
     Array(Array),
-    /// A structure.
+    /// Structure.
     Struct(Composite<'b>),
-    /// A union.
+    /// Union.
     Union(Composite<'b>),
-    /// An enumeration, of either kind.
+    /// Enumeration, of 32 or 64 bits.
     Enum(Enum<'b>),
-    /// Only the name of a structure or union.
-    Fwd(Forward),
-    /// Another name for this type.
+    /// FwdKind declaration of a structure or union.
+    Fwd(FwdKind),
+    /// Typedef of this type.
     Typedef(TypeId),
     /// `volatile` of this type.
     Volatile(TypeId),
@@ -52,47 +51,58 @@ pub enum Shape<'b> {
     Var(Var),
     /// A section.
     Datasec(Datasec<'b>),
-    /// A floating-point number of so many bytes.
+    /// Floating-point number of this size in bytes.
     Float(u32),
-    /// What a declaration is tagged with; the name is the tag.
+    /// Declaration tag; the name is the tag.
     DeclTag(DeclTag),
-    /// This type, tagged; the name is the tag.
+    /// Type tag on this type; the name is the tag.
     TypeTag(TypeId),
 }
 
 /// An integer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Int {
-    /// Bytes.
+    /// Size in bytes.
     pub size: u32,
-    /// Bits of the value.
+    /// Number of bits of the value.
     pub bits: u32,
-    /// Bits before the value (compilers have stopped using it).
+    /// Offset of the value in bits; 0 from current compilers.
     pub offset: u32,
-    /// What the bits say.
+    /// Encoding of the value.
     pub encoding: Encoding,
 }
 
-/// What the bits of an integer say: any of these, in practice one at most.
+/// Encoding of an integer: BTF_INT_* bits, in practice at most one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Encoding(pub u8);
 
 impl Encoding {
-    /// An unsigned number.
+    /// Unsigned number.
     pub const NONE: Encoding = Encoding(0);
-    /// A signed number.
+    /// Signed number.
     pub const SIGNED: Encoding = Encoding(1);
-    /// A character.
+    /// Character.
     pub const CHAR: Encoding = Encoding(2);
-    /// A truth value.
+    /// Boolean.
     pub const BOOL: Encoding = Encoding(4);
 
-    /// Is it a signed number?
+    /// Name in listings: `SIGNED`, `CHAR`, `BOOL`, `(none)`, or `UNKN` for a combination.
+    pub fn name(self) -> &'static str {
+        match self {
+            Encoding::NONE => "(none)",
+            Encoding::SIGNED => "SIGNED",
+            Encoding::CHAR => "CHAR",
+            Encoding::BOOL => "BOOL",
+            _ => "UNKN",
+        }
+    }
+
+    /// True for a signed number.
     pub fn is_signed(self) -> bool {
         self.0 & 1 != 0
     }
 
-    /// Is it a truth value?
+    /// True for a boolean.
     pub fn is_bool(self) -> bool {
         self.0 & 4 != 0
     }
@@ -101,18 +111,18 @@ impl Encoding {
 /// An array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Array {
-    /// The type of its elements.
+    /// Type of the elements.
     pub element: TypeId,
-    /// The type of its index.
+    /// Type of the index.
     pub index: TypeId,
-    /// How many elements it has.
+    /// Number of elements.
     pub count: u32,
 }
 
 /// A structure or union.
 #[derive(Clone, Copy)]
 pub struct Composite<'b> {
-    /// Bytes.
+    /// Size in bytes.
     pub size: u32,
     bitfields: bool,
     tail: &'b [u8],
@@ -121,126 +131,135 @@ pub struct Composite<'b> {
 /// A member of a structure or union.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Member {
-    /// Its name, empty for an anonymous one.
+    /// Name; empty for an anonymous member.
     pub name: StrOffset,
-    /// Its type.
+    /// Type.
     pub ty: TypeId,
-    /// Bits from the start of the structure.
+    /// Offset in bits from the start of the structure.
     pub bit_offset: u32,
-    /// Bits of a bit field; 0 for any other member, and for bit fields of old
-    /// compilers, whose integers say how many bits they have.
+    /// Width of a bit field in bits; 0 for other members, and for bit fields without
+    /// `kind_flag`, whose width is that of their integer.
     pub bits: u32,
 }
 
 /// An enumeration.
 #[derive(Clone, Copy)]
 pub struct Enum<'b> {
-    /// Bytes.
+    /// Size in bytes.
     pub size: u32,
-    /// Are the values signed?
+    /// True if the values are signed.
     pub signed: bool,
-    /// Does it have room for 64 bits of each value?
+    /// True for ENUM64.
     pub wide: bool,
     tail: &'b [u8],
 }
 
-/// A value of an enumeration.
+/// An enumerator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Value {
-    /// Its name.
+    /// Name.
     pub name: StrOffset,
-    /// The value; a signed one of 32 bits is extended by its sign.
+    /// Value; a signed one of 32 bits is sign-extended.
     pub value: u64,
 }
 
-/// What a name without a type stands for.
+/// Kind of a forward declaration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Forward {
+pub enum FwdKind {
     /// A structure.
     Struct,
     /// A union.
     Union,
 }
 
-/// Who may see a function or variable. The numbers are those of the format; one
-/// that it does not define is kept.
+/// Linkage of a function or variable. Unknown numbers are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Linkage(pub u32);
 
 impl Linkage {
-    /// Its own file.
+    /// Visible in its own file.
     pub const STATIC: Linkage = Linkage(0);
-    /// Everybody.
+    /// Visible everywhere.
     pub const GLOBAL: Linkage = Linkage(1);
-    /// It is defined elsewhere.
+    /// Defined elsewhere.
     pub const EXTERN: Linkage = Linkage(2);
+
+    /// Name in listings: `static`, `global`, `extern`, or `(unknown)`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Linkage::STATIC => "static",
+            Linkage::GLOBAL => "global",
+            Linkage::EXTERN => "extern",
+            _ => "(unknown)",
+        }
+    }
 }
 
 /// A function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Func {
-    /// Its prototype.
+    /// Prototype.
     pub proto: TypeId,
-    /// Who may call it.
+    /// Linkage.
     pub linkage: Linkage,
 }
 
-/// A prototype.
+/// A function prototype.
 #[derive(Clone, Copy)]
 pub struct Proto<'b> {
-    /// What is returned.
+    /// Return type.
     pub returns: TypeId,
     tail: &'b [u8],
 }
 
-/// A parameter. One of type `void` at the end stands for "and any others".
+/// A parameter. A last one of type `void` without name stands for variable arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Param {
-    /// Its name.
+    /// Name.
     pub name: StrOffset,
-    /// Its type.
+    /// Type.
     pub ty: TypeId,
 }
 
 /// A variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Var {
-    /// Its type.
+    /// Type.
     pub ty: TypeId,
-    /// Who may see it.
+    /// Linkage.
     pub linkage: Linkage,
 }
 
-/// A section.
+/// A data section.
 #[derive(Clone, Copy)]
 pub struct Datasec<'b> {
-    /// Bytes; compilers leave 0.
+    /// Size in bytes; compilers leave 0.
     pub size: u32,
     tail: &'b [u8],
 }
 
-/// A variable's place in its section.
+/// Variable in a data section (`struct btf_var_secinfo`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Placed {
-    /// The variable, or a function of another file.
+pub struct VarSecinfo {
+    /// Variable, or function of another file.
     pub var: TypeId,
-    /// Bytes from the start of the section.
+    /// Offset in bytes from the start of the section.
     pub offset: u32,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u32,
 }
 
-/// What is tagged.
+/// Target of a declaration tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DeclTag {
-    /// The type.
+    /// Tagged type.
     pub target: TypeId,
-    /// Which of its members or parameters; -1 for the type itself.
+    /// Index of the tagged member or parameter; -1 for the type itself.
     pub component: i32,
 }
 
 impl<'b> Type<'b> {
-    /// The type whose record starts at `start`; 0 stands for `void`.
+    /// Type whose record starts at `start`; 0 is `void`.
     #[inline]
     pub(crate) fn at(btf: &'b Btf<'b>, id: TypeId, start: usize) -> Type<'b> {
         let (record, tail) = if start == 0 {
@@ -263,38 +282,38 @@ impl<'b> Type<'b> {
         }
     }
 
-    /// Its number.
+    /// Type id.
     pub fn id(&self) -> TypeId {
         self.id
     }
 
-    /// Its kind.
+    /// Kind.
     #[inline]
     pub fn kind(&self) -> Kind {
         Kind::from_number(self.record.kind()).unwrap_or(Kind::Void)
     }
 
-    /// Its name; empty where there is none.
+    /// Name; empty for anonymous types.
     pub fn name(&self) -> Name<'b> {
         self.btf.string(self.name_offset())
     }
 
-    /// Where its name starts.
+    /// Offset of the name.
     pub fn name_offset(&self) -> StrOffset {
         StrOffset(self.record.name)
     }
 
-    /// The blob that it belongs to.
+    /// Blob that contains the type.
     pub fn btf(&self) -> &'b Btf<'b> {
         self.btf
     }
 
-    /// How many members, values, parameters or variables it has.
+    /// Number of members, enumerators, parameters or variables (vlen).
     pub fn count(&self) -> usize {
         self.record.count()
     }
 
-    /// The flag of the record, whose meaning the kind decides.
+    /// `kind_flag`, whose meaning depends on the kind.
     pub fn flag(&self) -> bool {
         self.record.flag()
     }
@@ -307,7 +326,7 @@ impl<'b> Type<'b> {
         self.tail
     }
 
-    /// What it is.
+    /// Data of the type by kind.
     pub fn shape(&self) -> Shape<'b> {
         let to = TypeId(self.record.payload);
         let size = self.record.payload;
@@ -329,8 +348,8 @@ impl<'b> Type<'b> {
                 wide: self.kind() == Kind::Enum64,
                 tail,
             }),
-            Kind::Fwd if self.flag() => Shape::Fwd(Forward::Union),
-            Kind::Fwd => Shape::Fwd(Forward::Struct),
+            Kind::Fwd if self.flag() => Shape::Fwd(FwdKind::Union),
+            Kind::Fwd => Shape::Fwd(FwdKind::Struct),
             Kind::Typedef => Shape::Typedef(to),
             Kind::Volatile => Shape::Volatile(to),
             Kind::Const => Shape::Const(to),
@@ -354,13 +373,13 @@ impl<'b> Type<'b> {
         }
     }
 
-    /// The structure or union that it is.
+    /// Structure or union; `None` for other kinds.
     pub fn as_composite(&self) -> Option<Composite<'b>> {
         self.kind().is_composite().then(|| self.composite())
     }
 
-    /// The type that a pointer, modifier, function, variable or declaration tag
-    /// is about, or that a prototype returns.
+    /// Type that a pointer, modifier, function, variable or declaration tag refers to, or
+    /// return type of a prototype.
     pub fn referred(&self) -> Option<TypeId> {
         let refers =
             !self.kind().has_size() && !matches!(self.kind(), Kind::Void | Kind::Array | Kind::Fwd);
@@ -393,7 +412,7 @@ impl std::fmt::Debug for Type<'_> {
 }
 
 impl<'b> Composite<'b> {
-    /// Its members, in order.
+    /// Members, in order.
     pub fn members(
         self,
     ) -> impl DoubleEndedIterator<Item = Member> + ExactSizeIterator + Clone + 'b {
@@ -402,7 +421,7 @@ impl<'b> Composite<'b> {
             .map(move |raw| self.read(raw))
     }
 
-    /// Member number `index`.
+    /// Member with this index.
     pub fn member(self, index: usize) -> Option<Member> {
         let from = index.checked_mul(MEMBER_SIZE)?;
         Some(self.read(self.tail.get(from..from + MEMBER_SIZE)?))
@@ -424,7 +443,7 @@ impl<'b> Composite<'b> {
 }
 
 impl<'b> Enum<'b> {
-    /// Its values, in order.
+    /// Enumerators, in order.
     pub fn values(self) -> impl DoubleEndedIterator<Item = Value> + ExactSizeIterator + Clone + 'b {
         let each = if self.wide { VALUE64_SIZE } else { VALUE_SIZE };
         self.tail.chunks_exact(each).map(move |raw| {
@@ -443,7 +462,7 @@ impl<'b> Enum<'b> {
 }
 
 impl<'b> Proto<'b> {
-    /// Its parameters, in order.
+    /// Parameters, in order.
     pub fn params(self) -> impl DoubleEndedIterator<Item = Param> + ExactSizeIterator + Clone + 'b {
         self.tail.chunks_exact(PARAM_SIZE).map(|raw| Param {
             name: StrOffset(word(raw, 0)),
@@ -453,9 +472,11 @@ impl<'b> Proto<'b> {
 }
 
 impl<'b> Datasec<'b> {
-    /// Where its variables are, in order.
-    pub fn vars(self) -> impl DoubleEndedIterator<Item = Placed> + ExactSizeIterator + Clone + 'b {
-        self.tail.chunks_exact(PLACED_SIZE).map(|raw| Placed {
+    /// Variables, in order.
+    pub fn vars(
+        self,
+    ) -> impl DoubleEndedIterator<Item = VarSecinfo> + ExactSizeIterator + Clone + 'b {
+        self.tail.chunks_exact(PLACED_SIZE).map(|raw| VarSecinfo {
             var: TypeId(word(raw, 0)),
             offset: word(raw, 4),
             size: word(raw, 8),

@@ -1,29 +1,28 @@
-//! How BTF stands in memory: the header, the record that each type starts with,
-//! and what follows it. Everything is little-endian, four bytes to a word
-//! (Documentation/bpf/btf.rst of Linux has the format in words).
+//! Binary format of BTF: header, type record and the data after it. Little-endian words
+//! of four bytes (Documentation/bpf/btf.rst of Linux).
 
-/// The first two bytes of a blob.
+/// Magic number, the first two bytes of a blob.
 pub(crate) const MAGIC: u16 = 0xeb9f;
-/// The only version there is.
+/// The only version.
 pub(crate) const VERSION: u8 = 1;
-/// Bytes of the header that every reader knows.
+/// Size of the header in bytes.
 pub(crate) const HEADER_SIZE: usize = 24;
-/// Bytes of the record that each type starts with.
+/// Size of a type record in bytes.
 pub(crate) const RECORD_SIZE: usize = 12;
-/// The largest offset of a string.
+/// Maximum string offset.
 pub(crate) const MAX_NAME_OFFSET: u32 = 0x00ff_ffff;
-/// The largest number of a type.
+/// Maximum type id.
 pub(crate) const MAX_TYPE: u32 = 0x000f_ffff;
 
-/// Bytes of a member of a struct or union: name, type, offset.
+/// Size of a member of a structure or union: name, type, offset.
 pub(crate) const MEMBER_SIZE: usize = 12;
-/// Bytes of a value of an enum: name, value.
+/// Size of an enumerator: name, value.
 pub(crate) const VALUE_SIZE: usize = 8;
-/// Bytes of a value of an enum of 64 bits: name, low half, high half.
+/// Size of an enumerator of 64 bits: name, low half, high half.
 pub(crate) const VALUE64_SIZE: usize = 12;
-/// Bytes of a parameter: name, type.
+/// Size of a parameter: name, type.
 pub(crate) const PARAM_SIZE: usize = 8;
-/// Bytes of a variable in its section: type, offset, size.
+/// Size of a variable of a data section: type, offset, size.
 pub(crate) const PLACED_SIZE: usize = 12;
 
 /// The little-endian word at `at`; 0 beyond the end.
@@ -35,13 +34,13 @@ pub(crate) fn word(bytes: &[u8], at: usize) -> u32 {
     }
 }
 
-/// The header; fields that a short one leaves out are 0.
+/// Header; fields beyond the end of a short one are 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) magic: u16,
     pub(crate) version: u8,
     pub(crate) flags: u8,
-    /// Bytes of the header itself, which the offsets below count from the end of.
+    /// Size of the header in bytes; the offsets below are relative to its end.
     pub(crate) len: u32,
     pub(crate) type_off: u32,
     pub(crate) type_len: u32,
@@ -50,7 +49,7 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    /// Reads what there is of it.
+    /// Reads the fields that are present.
     pub(crate) fn read(bytes: &[u8]) -> Header {
         let mut copy = [0; HEADER_SIZE];
         let len = bytes.len().min(HEADER_SIZE);
@@ -68,12 +67,12 @@ impl Header {
     }
 }
 
-/// What each type starts with.
+/// Type record (`struct btf_type`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Record {
     pub(crate) name: u32,
     pub(crate) info: u32,
-    /// The size in bytes or the type referred to, as the kind says.
+    /// Size in bytes or type id, depending on the kind.
     pub(crate) payload: u32,
 }
 
@@ -90,30 +89,30 @@ impl Record {
         }
     }
 
-    /// The number of the kind.
+    /// Number of the kind.
     #[inline(always)]
     pub(crate) fn kind(self) -> u32 {
         self.info >> 24 & 0x7f
     }
 
-    /// How many members, values, parameters or variables follow.
+    /// Number of members, enumerators, parameters or variables (vlen).
     #[inline(always)]
     pub(crate) fn count(self) -> usize {
         (self.info & 0x00ff_ffff) as usize
     }
 
-    /// The flag whose meaning the kind decides.
+    /// `kind_flag`, whose meaning depends on the kind.
     pub(crate) fn flag(self) -> bool {
         self.info >> 31 != 0
     }
 }
 
-/// The flag, kind and count of an info word.
+/// Info word of a kind, count and flag.
 pub(crate) fn info(kind: u32, count: u32, flag: bool) -> u32 {
     u32::from(flag) << 31 | kind << 24 | count
 }
 
-/// The word that follows an integer: encoding, offset and size in bits.
+/// Word after an integer: encoding, offset and size in bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct IntWord(pub(crate) u32);
 

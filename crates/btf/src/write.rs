@@ -1,16 +1,15 @@
-//! From types to bytes: a [`Builder`] to which types are added one by one, each
-//! getting the next number. It can start from the types of a blob; without
-//! additions it then gives the same bytes.
+//! Writer of BTF: a [`Builder`] to which types are added, each with the next id. It may
+//! start with the types of a blob; without additions it reproduces the bytes.
 
 use crate::kind::Kind;
 use crate::strings::Strings;
 use crate::wire::{HEADER_SIZE, MAGIC, VERSION, info};
 use crate::{
-    Array, Btf, DeclTag, Forward, Func, Int, Member, Param, Placed, StrOffset, Type, TypeId, Value,
-    Var,
+    Array, Btf, DeclTag, Func, FwdKind, Int, Member, Param, StrOffset, Type, TypeId, Value, Var,
+    VarSecinfo,
 };
 
-/// Types in the making.
+/// Builder of a BTF blob.
 #[derive(Clone, Debug)]
 pub struct Builder {
     types: Vec<u8>,
@@ -25,7 +24,7 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// No types yet.
+    /// Empty builder.
     pub fn new() -> Builder {
         Builder {
             types: Vec::new(),
@@ -34,8 +33,8 @@ impl Builder {
         }
     }
 
-    /// The strings of a blob, but none of its types: offsets into that blob are
-    /// good here.
+    /// Builder with the strings of a blob and none of its types: string offsets of that
+    /// blob are valid.
     pub fn with_strings_of(btf: &Btf<'_>) -> Builder {
         Builder {
             types: Vec::new(),
@@ -44,40 +43,39 @@ impl Builder {
         }
     }
 
-    /// All types and strings of a blob, with their numbers and offsets.
+    /// Builder with all types and strings of a blob, with their ids and offsets.
     pub fn with_types_of(btf: &Btf<'_>) -> Builder {
         let mut builder = Builder::behind(btf);
         builder.types = btf.all_types().into_owned();
         builder
     }
 
-    /// Nothing yet of what is to come behind the types of a blob: the numbers of
-    /// these are taken, its strings are there.
+    /// Builder of additions to a blob: ids continue those of the blob, its strings are
+    /// present.
     pub(crate) fn behind(btf: &Btf<'_>) -> Builder {
         let mut builder = Builder::with_strings_of(btf);
         builder.next = btf.len() as u32;
         builder
     }
 
-    /// The types that were added, and all strings.
+    /// Added types, and all strings.
     pub(crate) fn parts(&self) -> (&[u8], &[u8]) {
         (&self.types, self.strings.as_bytes())
     }
 
-    /// The offset of a string, which is added if it is new. What follows a NUL is
-    /// left out.
+    /// Offset of a string, added if it is new. A NUL and what follows it are cut off.
     pub fn string(&mut self, text: impl AsRef<[u8]>) -> StrOffset {
         let text = text.as_ref();
         let text = text.split(|&byte| byte == 0).next().unwrap_or_default();
         self.strings.add(text)
     }
 
-    /// How many types there are, `void` counted: the number of the next one.
+    /// Id of the next type: the number of types, `void` included.
     pub fn next_id(&self) -> TypeId {
         TypeId(self.next)
     }
 
-    /// The blob.
+    /// Bytes of the blob.
     pub fn finish(&self) -> Vec<u8> {
         write_blob(&self.types, self.strings.as_bytes())
     }
@@ -90,7 +88,7 @@ impl Builder {
         id
     }
 
-    /// Adds a pointer, a typedef, one of the other modifiers, or a type tag.
+    /// Adds a pointer, typedef, other modifier or type tag.
     pub fn reference(&mut self, kind: Kind, name: StrOffset, to: TypeId) -> TypeId {
         self.record(name, kind, 0, false, to.0)
     }
@@ -102,8 +100,8 @@ impl Builder {
         id
     }
 
-    /// Adds a structure or union of `size` bytes. With a bit field among the
-    /// members, offsets have 24 bits and no more.
+    /// Adds a structure or union of `size` bytes. With a bit field among the members, bit
+    /// offsets are cut to 24 bits.
     pub fn composite(
         &mut self,
         kind: Kind,
@@ -120,7 +118,7 @@ impl Builder {
         id
     }
 
-    /// Adds an enumeration of `size` bytes with at most 32 bits for each value.
+    /// Adds an enumeration of `size` bytes with values of 32 bits.
     pub fn enumeration(
         &mut self,
         name: StrOffset,
@@ -135,7 +133,7 @@ impl Builder {
         id
     }
 
-    /// Adds an enumeration of `size` bytes with up to 64 bits for each value.
+    /// Adds an enumeration of `size` bytes with values of 64 bits.
     pub fn enumeration64(
         &mut self,
         name: StrOffset,
@@ -150,9 +148,9 @@ impl Builder {
         id
     }
 
-    /// Adds the name of a structure or union.
-    pub fn forward(&mut self, name: StrOffset, forward: Forward) -> TypeId {
-        self.record(name, Kind::Fwd, 0, forward == Forward::Union, 0)
+    /// Adds a forward declaration.
+    pub fn forward(&mut self, name: StrOffset, forward: FwdKind) -> TypeId {
+        self.record(name, Kind::Fwd, 0, forward == FwdKind::Union, 0)
     }
 
     /// Adds a function.
@@ -178,8 +176,8 @@ impl Builder {
         id
     }
 
-    /// Adds a section of `size` bytes.
-    pub fn datasec(&mut self, name: StrOffset, size: u32, vars: &[Placed]) -> TypeId {
+    /// Adds a data section of `size` bytes.
+    pub fn datasec(&mut self, name: StrOffset, size: u32, vars: &[VarSecinfo]) -> TypeId {
         let id = self.record(name, Kind::Datasec, vars.len(), false, size);
         for placed in vars {
             self.words([placed.var.0, placed.offset, placed.size]);
@@ -192,15 +190,14 @@ impl Builder {
         self.record(name, Kind::Float, 0, false, size)
     }
 
-    /// Adds a tag of a declaration.
+    /// Adds a declaration tag.
     pub fn decl_tag(&mut self, text: StrOffset, tag: DeclTag) -> TypeId {
         let id = self.record(text, Kind::DeclTag, 0, false, tag.target.0);
         self.words([tag.component as u32]);
         id
     }
 
-    /// Adds a type of another blob. `map` says which type here each type that it
-    /// refers to is.
+    /// Adds a copy of a type of another blob. `map` translates the ids that it refers to.
     pub fn copy(&mut self, ty: Type<'_>, mut map: impl FnMut(TypeId) -> TypeId) -> TypeId {
         let id = TypeId(self.next);
         self.next += 1;
@@ -230,7 +227,7 @@ impl Builder {
         id
     }
 
-    /// Adds a type as it stands, name and all.
+    /// Adds a type as raw words.
     pub(crate) fn add_words(&mut self, words: &[u32]) {
         self.next += 1;
         for word in words {
@@ -259,7 +256,7 @@ impl Builder {
     }
 }
 
-/// A blob of these types and strings.
+/// Blob of these types and strings.
 pub(crate) fn write_blob(types: &[u8], strings: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(HEADER_SIZE + types.len() + strings.len());
     out.extend_from_slice(&MAGIC.to_le_bytes());
@@ -273,7 +270,7 @@ pub(crate) fn write_blob(types: &[u8], strings: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Which words of what follows a record are names, and which are types.
+/// Indices of the words after a record that are names, and that are type ids.
 pub(crate) fn parts(kind: Kind) -> (&'static [usize], &'static [usize]) {
     match kind {
         Kind::Array => (&[], &[0, 1]),

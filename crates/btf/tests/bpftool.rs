@@ -1,9 +1,9 @@
-//! Both dumps against bpftool's, byte for byte: of the running kernel's types,
-//! and of every object in a directory.
+//! Both dumps compared with bpftool's, byte for byte: of the running kernel's BTF and of
+//! every object in a directory.
 //!
-//! bpftool changes what it prints from one release to the next; this is release
-//! 7.8, as built with the selftests. `BEEBOX_BPFTOOL` names another place, `BEEBOX_OBJECTS` the directory (of files that
-//! hold a bare section `.BTF`, or of anything that bpftool reads as such).
+//! bpftool's output changes between releases; this is release 7.8, built with the
+//! selftests. `BEEBOX_BPFTOOL` is another path of it, `BEEBOX_OBJECTS` the directory, of
+//! raw BTF or other files that bpftool reads.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,7 +11,7 @@ use std::{env, fs};
 
 use beebox_btf::{Btf, COptions, dump_c, dump_raw};
 
-/// The release whose text ours is.
+/// Release of bpftool whose output is reproduced.
 const RELEASE: &str = "v7.8";
 
 fn bpftool() -> Result<PathBuf, String> {

@@ -1,11 +1,11 @@
-//! Corners of CO-RE that compilers' objects do not reach: types that were made by
-//! hand. What libbpf says about real objects is compared in the room that opens them.
+//! CO-RE relocations that compilers do not emit, on types made by hand. Real objects are
+//! compared with libbpf in the tests of `object`.
 
 use beebox_btf::core::{Access, CoreError, Path, Resolution, Resolver, essential_name};
-use beebox_btf::ext::{CoreKind, CoreQuestion};
+use beebox_btf::ext::{CoreKind, CoreSpec};
 use beebox_btf::{Array, Btf, Builder, Encoding, Int, Kind, Member, StrOffset, TypeId, Value};
 
-/// Types in the making, with an integer of four bytes.
+/// Builder of types, with an integer of four bytes.
 struct Draft {
     builder: Builder,
     int: TypeId,
@@ -19,7 +19,7 @@ impl Draft {
         Draft { builder, int }
     }
 
-    /// A structure of 64 bytes: names, types, and where they start in bits.
+    /// A structure or union of 64 bytes: names, types and bit offsets of members.
     fn composite(&mut self, kind: Kind, name: &str, members: &[(&str, TypeId, u32)]) -> TypeId {
         let members: Vec<Member> = members
             .iter()
@@ -47,9 +47,9 @@ impl Draft {
         })
     }
 
-    fn relo(&mut self, ty: TypeId, access: &str, kind: CoreKind) -> CoreQuestion {
+    fn relo(&mut self, ty: TypeId, access: &str, kind: CoreKind) -> CoreSpec {
         let access = self.builder.string(access);
-        CoreQuestion { ty, access, kind }
+        CoreSpec { ty, access, kind }
     }
 
     fn finish(&self) -> Btf<'static> {
@@ -67,8 +67,8 @@ fn int(size: u32) -> Int {
     }
 }
 
-/// One relocation, answered.
-fn resolve(local: &Draft, target: &Draft, relo: &CoreQuestion) -> Result<Resolution, CoreError> {
+/// Result of one relocation.
+fn resolve(local: &Draft, target: &Draft, relo: &CoreSpec) -> Result<Resolution, CoreError> {
     Resolver::new(&local.finish(), &target.finish()).resolve(relo)
 }
 
@@ -80,8 +80,8 @@ fn value(expected: u64, value: u64) -> Result<Resolution, CoreError> {
     })
 }
 
-/// A structure with one member, and the question where that is.
-fn asker(ty: fn(&mut Draft) -> TypeId, access: &str) -> (Draft, CoreQuestion) {
+/// A structure with one member, and a relocation of its offset.
+fn asker(ty: fn(&mut Draft) -> TypeId, access: &str) -> (Draft, CoreSpec) {
     let mut local = Draft::new();
     let member = ty(&mut local);
     let root = local.structure("thing", &[("field", member, 32)]);
@@ -111,7 +111,7 @@ fn flexible_arrays_end_their_structure() {
 }
 
 #[test]
-fn members_are_found_below_what_has_no_name() {
+fn members_are_found_in_anonymous_structures() {
     let (local, relo) = asker(plain, "0:0");
     let mut target = Draft::new();
     let inner = target.structure("", &[("other", target.int, 0), ("field", target.int, 40)]);
@@ -181,7 +181,7 @@ fn values_of_32_bits_are_signed_numbers() {
 }
 
 #[test]
-fn ways_that_lead_nowhere_are_errors() {
+fn invalid_access_strings_are_errors() {
     let (mut local, relo) = asker(plain, "0:0");
     let target = Draft::new();
     let number = relo.ty;
@@ -211,7 +211,7 @@ fn ways_that_lead_nowhere_are_errors() {
         Err(CoreError::UnknownKind { kind })
     );
     let id = TypeId(99);
-    let relo = CoreQuestion { ty: id, ..relo };
+    let relo = CoreSpec { ty: id, ..relo };
     assert_eq!(
         resolve(&local, &target, &relo),
         Err(CoreError::NoType { id })
@@ -224,7 +224,7 @@ fn ways_that_lead_nowhere_are_errors() {
         resolve(&local, &target, &relo),
         Err(CoreError::Anonymous { id })
     );
-    // The number of a type without a name can be asked for nevertheless.
+    // The id of an anonymous type can be relocated.
     let relo = local.relo(id, "0", CoreKind::TYPE_ID_LOCAL);
     let number = Resolution::Value {
         expected: None,
@@ -235,7 +235,7 @@ fn ways_that_lead_nowhere_are_errors() {
 }
 
 #[test]
-fn types_without_an_end_are_refused() {
+fn recursive_types_are_refused() {
     // A typedef of itself.
     let (local, relo) = asker(plain, "0:0");
     let mut target = Draft::new();
@@ -245,14 +245,14 @@ fn types_without_an_end_are_refused() {
         .reference(Kind::Typedef, StrOffset::EMPTY, itself);
     target.structure("thing", &[("field", itself, 0)]);
     assert_eq!(resolve(&local, &target, &relo), Err(CoreError::Endless));
-    // A structure that contains itself, without a name.
+    // An anonymous structure that contains itself.
     let mut target = Draft::new();
     let itself = target.builder.next_id();
     target.structure("thing", &[("", itself, 0)]);
     let refused = resolve(&local, &target, &relo);
     assert_eq!(refused, Err(CoreError::TooDeep));
     assert_eq!(CoreError::TooDeep.errno(), 7);
-    // Forty structures, each with the one before twice.
+    // Forty structures, each with the previous one twice.
     let mut target = Draft::new();
     let mut inner = target.int;
     for _ in 0..40 {
@@ -263,13 +263,13 @@ fn types_without_an_end_are_refused() {
 }
 
 #[test]
-fn all_relocations_together_take_bounded_work() {
+fn total_work_is_bounded() {
     let mut local = Draft::new();
     let root = local.structure("thing", &[("field", local.int, 0)]);
     let roots: Vec<TypeId> = (0..100)
         .map(|at| local.structure(&format!("thing___{at}"), &[("field", local.int, 0)]))
         .collect();
-    let relos: Vec<CoreQuestion> = roots
+    let relos: Vec<CoreSpec> = roots
         .into_iter()
         .map(|root| local.relo(root, "0:0", CoreKind::FIELD_EXISTS))
         .collect();
@@ -289,6 +289,6 @@ fn all_relocations_together_take_bounded_work() {
 }
 
 #[test]
-fn names_lose_their_flavour() {
+fn flavours_are_ignored() {
     assert_eq!(essential_name(b"task_struct___v2"), b"task_struct");
 }

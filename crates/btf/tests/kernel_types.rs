@@ -1,5 +1,4 @@
-//! The types of the running kernel, where it shows them: a hundred thousand types
-//! of every kind that no test could make up.
+//! BTF of the running kernel: a hundred thousand types of every kind.
 
 use std::fs;
 
@@ -7,7 +6,7 @@ use beebox_btf::diff::diff;
 use beebox_btf::validate::validate;
 use beebox_btf::{Btf, Builder, Kind, Shape, dedup, dump_raw};
 
-/// The blob; `None` where the kernel shows none.
+/// BTF blob; `None` if the kernel has none.
 fn blob() -> Option<Vec<u8>> {
     let blob = fs::read("/sys/kernel/btf/vmlinux");
     oracle::found("types of the running kernel", blob)
@@ -27,7 +26,7 @@ fn reading_and_writing_changes_nothing() {
 }
 
 #[test]
-fn what_is_read_can_be_built_again_from_its_parts() {
+fn rebuilding_from_parsed_types_reproduces_the_blob() {
     let Some(blob) = blob() else { return };
     let btf = Btf::parse(&blob[..]).unwrap();
     let mut builder = Builder::with_strings_of(&btf);
@@ -69,15 +68,15 @@ fn what_is_read_can_be_built_again_from_its_parts() {
             Shape::DeclTag(tag) => builder.decl_tag(name, tag),
         };
     }
-    // A structure whose flag says that it has bit fields need not have one, so
-    // what is compared is what they say.
+    // A structure with `kind_flag` need not have bit fields, so the decoded members are
+    // compared.
     let built = builder.finish();
     let built = Btf::parse(&built[..]).unwrap();
     assert_eq!(dump_raw(&built), dump_raw(&btf));
 }
 
 #[test]
-fn linux_would_take_it_and_nothing_in_it_is_double() {
+fn kernel_btf_is_valid_and_deduplicated() {
     let Some(blob) = blob() else { return };
     assert_eq!(validate(&blob, None), Ok(()));
     let btf = Btf::parse(&blob[..]).unwrap();

@@ -1,11 +1,11 @@
-//! Types of several sources made one, and told apart.
+//! Deduplication, and differences of BTF.
 
 use beebox_btf::diff::{Change, describe, diff};
 use beebox_btf::ext::{
-    BtfExt, CoreKind, CoreQuestion, CoreRelo, ExtBuilder, ExtFault, FuncInfo, LineInfo,
+    BtfExt, CoreKind, CoreRelo, CoreSpec, ExtBuilder, ExtFault, ExtFuncInfo, ExtLineInfo,
 };
 use beebox_btf::{
-    Array, Btf, Builder, Encoding, Forward, Func, Int, Kind, Linkage, Member, Param, StrOffset,
+    Array, Btf, Builder, Encoding, Func, FwdKind, Int, Kind, Linkage, Member, Param, StrOffset,
     TypeId, Value, dedup, dedup_types,
 };
 
@@ -33,7 +33,7 @@ fn member(builder: &mut Builder, name: &str, ty: TypeId, bit_offset: u32) -> Mem
     }
 }
 
-/// `struct name { long first; struct name *next; }`, with an `int` of its own.
+/// `struct name { long first; struct name *next; }`, with its own `int`.
 fn list(builder: &mut Builder, name: &str) -> TypeId {
     let long = int(builder, "long", 8);
     let next = TypeId(builder.next_id().0 + 1);
@@ -47,13 +47,13 @@ fn list(builder: &mut Builder, name: &str) -> TypeId {
 }
 
 #[test]
-fn what_is_the_same_becomes_one_type() {
+fn equal_types_are_merged() {
     let mut builder = Builder::new();
     let first = list(&mut builder, "list");
     let second = list(&mut builder, "list");
     let other = list(&mut builder, "other");
     let name = builder.string("list");
-    let declared = builder.forward(name, Forward::Struct);
+    let declared = builder.forward(name, FwdKind::Struct);
     let blob = builder.finish();
     let btf = Btf::parse(&blob[..]).unwrap();
 
@@ -64,7 +64,7 @@ fn what_is_the_same_becomes_one_type() {
     assert_eq!(first, declared);
     assert_ne!(first, other);
     let merged = Btf::parse(&merged.btf[..]).unwrap();
-    // void, long, two structures with a pointer each
+    // void, long, two structures with a pointer each.
     assert_eq!(merged.len(), 6);
     assert_eq!(merged.find_all(Kind::Struct, b"list").count(), 1);
 }
@@ -90,7 +90,7 @@ fn strings_can_stay_where_they_are() {
 }
 
 #[test]
-fn a_definition_takes_the_place_of_a_declared_enumeration() {
+fn a_definition_resolves_a_forward_declared_enumeration() {
     let mut builder = Builder::new();
     let name = builder.string("e");
     let declared = builder.enumeration(name, 4, false, &[]);
@@ -109,7 +109,7 @@ fn a_definition_takes_the_place_of_a_declared_enumeration() {
 }
 
 #[test]
-fn what_instructions_say_follows_the_types() {
+fn btf_ext_follows_the_merged_types() {
     let mut builder = Builder::new();
     list(&mut builder, "list");
     let second = list(&mut builder, "list");
@@ -124,20 +124,20 @@ fn what_instructions_say_follows_the_types() {
     let mut ext = ExtBuilder::new();
     let relo = CoreRelo {
         offset: 8,
-        question: CoreQuestion {
+        spec: CoreSpec {
             ty: second,
             access,
             kind: CoreKind::FIELD_BYTE_OFFSET,
         },
     };
-    let line = LineInfo {
+    let line = ExtLineInfo {
         offset: 0,
         file: name,
         text,
         line: 70_000,
         column: 9,
     };
-    ext.function(section, FuncInfo { offset: 0, func });
+    ext.function(section, ExtFuncInfo { offset: 0, func });
     ext.line(section, line);
     ext.relocation(section, relo);
     let (blob, ext) = (builder.finish(), ext.finish());
@@ -154,20 +154,20 @@ fn what_instructions_say_follows_the_types() {
     let group = ext.relocations().next().unwrap();
     let relo = group.records().next().unwrap();
     assert_eq!(btf.string(group.section), "socket");
-    assert_eq!(btf.string(relo.question.access), "0:1");
-    assert_eq!(btf.at(relo.question.ty).name(), "list");
+    assert_eq!(btf.string(relo.spec.access), "0:1");
+    assert_eq!(btf.at(relo.spec.ty).name(), "list");
     let info = ext.functions().next().unwrap().records().next().unwrap();
     assert_eq!(btf.at(info.func).name(), "main");
 }
 
 #[test]
-fn what_does_not_fit_the_types_is_found() {
+fn btf_ext_that_mismatches_the_types_is_refused() {
     let mut builder = Builder::new();
     let ty = int(&mut builder, "int", 4);
     let blob = builder.finish();
     let btf = Btf::parse(&blob[..]).unwrap();
     let mut ext = ExtBuilder::new();
-    let info = FuncInfo {
+    let info = ExtFuncInfo {
         offset: 0,
         func: ty,
     };
@@ -175,7 +175,7 @@ fn what_does_not_fit_the_types_is_found() {
     let check = |ext: &ExtBuilder| BtfExt::parse(ext.finish()).unwrap().check(&btf);
     assert_eq!(check(&ext), Err(ExtFault::NoFunction { id: ty }));
     let mut ext = ExtBuilder::new();
-    let line = LineInfo {
+    let line = ExtLineInfo {
         offset: 4,
         file: NONE,
         text: NONE,
@@ -187,7 +187,7 @@ fn what_does_not_fit_the_types_is_found() {
 }
 
 #[test]
-fn differences_are_those_that_programs_feel() {
+fn differences_are_those_that_break_programs() {
     let build = |size: u32, at: u32, value: u64| {
         let mut builder = Builder::new();
         let long = int(&mut builder, "long", 8);

@@ -1,21 +1,21 @@
-//! The types of modules, which continue those of their kernel.
+//! Split BTF of modules.
 
 use std::sync::Arc;
 
 use beebox_btf::core::{Access, Resolution, Resolver};
-use beebox_btf::ext::{CoreKind, CoreQuestion};
+use beebox_btf::ext::{CoreKind, CoreSpec};
 use beebox_btf::{
     Btf, Builder, Encoding, Func, Int, Kind, Linkage, Member, Param, ParseError, TypeId, dump_raw,
 };
 
-/// Bytes of a header.
+/// Size of a header in bytes.
 const HEADER: usize = 24;
 
 fn word(blob: &[u8], at: usize) -> usize {
     u32::from_le_bytes(blob[at..at + 4].try_into().unwrap()) as usize
 }
 
-/// What a blob has behind the types and strings of another.
+/// Split BTF: the types and strings of `whole` after those of `kernel`.
 fn cut(whole: &[u8], kernel: &[u8]) -> Vec<u8> {
     let types = &whole[HEADER + word(kernel, 12)..HEADER + word(whole, 12)];
     let strings = &whole[HEADER + word(whole, 12) + word(kernel, 20)..];
@@ -52,7 +52,7 @@ fn add_struct(builder: &mut Builder, name: &str, member: &str, ty: TypeId, at: u
     builder.composite(Kind::Struct, name, at + 4, &members)
 }
 
-/// A kernel, and the same with what a module adds.
+/// BTF of a kernel, and the same with the types of a module.
 fn kernel_and_whole() -> (Vec<u8>, Vec<u8>) {
     let mut builder = Builder::new();
     let int = add_int(&mut builder);
@@ -80,7 +80,7 @@ fn kernel_and_module() -> (Arc<Btf<'static>>, Btf<'static>) {
 }
 
 #[test]
-fn a_module_continues_numbers_and_strings() {
+fn split_btf_continues_ids_and_strings() {
     let (kernel, module) = kernel_and_module();
     let whole = Btf::parse(kernel_and_whole().1).unwrap();
     assert_eq!(module.len(), whole.len());
@@ -100,7 +100,7 @@ fn a_module_continues_numbers_and_strings() {
 }
 
 #[test]
-fn whoever_writes_a_module_gets_all_of_it() {
+fn writing_split_btf_includes_its_base() {
     let (_, module) = kernel_and_module();
     let whole = Btf::parse(kernel_and_whole().1).unwrap();
     assert_eq!(Builder::with_types_of(&module).finish(), whole.as_bytes());
@@ -112,7 +112,7 @@ fn whoever_writes_a_module_gets_all_of_it() {
 }
 
 #[test]
-fn relocations_ask_modules_where_the_kernel_knows_no_such_name() {
+fn relocations_search_modules_if_the_kernel_lacks_the_name() {
     let (kernel, module) = kernel_and_module();
     let mut builder = Builder::new();
     let int = add_int(&mut builder);
@@ -120,7 +120,7 @@ fn relocations_ask_modules_where_the_kernel_knows_no_such_name() {
     let gadget = add_struct(&mut builder, "gadget", "number", int, 0);
     let access = builder.string("0:0");
     let local = Btf::parse(builder.finish()).unwrap();
-    let question = |ty| CoreQuestion {
+    let question = |ty| CoreSpec {
         ty,
         access,
         kind: CoreKind::FIELD_BYTE_OFFSET,
@@ -143,7 +143,7 @@ fn references_beyond_both_are_refused() {
     let (kernel, whole) = kernel_and_whole();
     let mut blob = cut(&whole, &kernel);
     let kernel = Arc::new(Btf::parse(kernel).unwrap());
-    // The type of the member of the first structure.
+    // Type of the member of the first structure.
     let at = HEADER + 12 + 4;
     assert_eq!(word(&blob, at), 1);
     blob[at] = 7;

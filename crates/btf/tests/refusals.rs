@@ -1,12 +1,12 @@
-//! Why Linux refuses blobs, with its answers recorded (6.18): error number and
-//! log. `testkit` asks the running kernel about many more.
+//! Refusals of BTF by Linux 6.18, recorded: error number and log. `testkit` compares many
+//! more with the running kernel.
 
 use beebox_btf::validate::{FieldFault, Reason, kernel_log, validate};
 use beebox_btf::{Array, Builder, DeclTag, Encoding, Int, Kind, Member, StrOffset, TypeId};
 
 const NONE: StrOffset = StrOffset::EMPTY;
 
-/// A blob that starts with `[1] INT int`.
+/// Blob that starts with `[1] INT int`.
 fn with_int() -> Builder {
     let mut builder = Builder::new();
     let name = builder.string("int");
@@ -31,7 +31,7 @@ fn member(ty: u32, bit_offset: u32) -> Member {
     }
 }
 
-/// The error number, and the last line of the log.
+/// Error number, and the last line of the log.
 fn refused(blob: &[u8]) -> (i32, String) {
     let refusal = validate(blob, None).expect_err("Linux refuses it");
     let log = String::from_utf8(kernel_log(blob, Some(&refusal))).unwrap();
@@ -105,7 +105,7 @@ fn types_that_contain_themselves() {
 }
 
 #[test]
-fn what_can_not_be_inside() {
+fn invalid_members_and_elements() {
     let mut builder = with_int();
     builder.array(Array {
         element: TypeId(3),
@@ -124,7 +124,7 @@ fn what_can_not_be_inside() {
 }
 
 #[test]
-fn fields_that_the_kernel_manages() {
+fn special_fields() {
     let mut builder = with_int();
     let name = builder.string("bpf_list_head");
     let head = builder.composite(Kind::Struct, name, 16, &[]);

@@ -1,10 +1,10 @@
-//! Differences that are only in how compilers write a type are no changes.
+//! Different spellings of one type by compilers are no difference.
 
 use beebox_btf::diff::diff;
 use beebox_btf::{Array, Btf, Builder, Encoding, Int, Kind, Member, TypeId};
 
-/// `struct s { unsigned long a; const char b[0]; }` as one compiler writes it: the
-/// name of the integer, and whether array and element are both `const`.
+/// BTF of `struct s { unsigned long a; const char b[0]; }`: the spelling of the integer,
+/// and true if both array and element are `const`.
 fn blob(long: &str, both_const: bool) -> Btf<'static> {
     let mut builder = Builder::new();
     let int = |builder: &mut Builder, name: &str, size: u32| {

@@ -1,33 +1,59 @@
-//! Compressed output, chosen by the suffix of a file's name.
+//! Compressed output, selected by the suffix of a file name.
 //!
-//! gzip is written as one member. Zstandard is written as frames of at most
-//! [`FRAME`] bytes of content, one after the other, so that memory stays bounded;
-//! readers take a sequence of frames for one stream.
+//! gzip is written as one member. Zstandard is written as consecutive frames of at most
+//! [`FRAME`] bytes of content, which bounds memory; decoders read consecutive frames as
+//! one stream.
 
 use std::io::{self, Write};
 use std::path::Path;
+use std::{error, fmt};
 
 use flate2::write::GzEncoder;
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 
-use crate::Compression;
-
 /// Bytes of content of a Zstandard frame.
 const FRAME: usize = 1 << 20;
 
-impl Compression {
+/// Compression of an output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutputCompression {
+    /// Uncompressed.
+    None,
+    /// gzip, one member.
+    Gzip,
+    /// Zstandard.
+    Zstandard,
+}
+
+/// The suffix of a compression that is read but not written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadOnlySuffix(pub &'static str);
+
+impl fmt::Display for ReadOnlySuffix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "captures in .{} are read, but not written", self.0)
+    }
+}
+
+impl error::Error for ReadOnlySuffix {}
+
+impl OutputCompression {
     /// The compression that the suffix of a name stands for: `.gz`, `.zst` or none.
-    pub fn of_name(name: &Path) -> Compression {
-        match name.extension().and_then(|suffix| suffix.to_str()) {
-            Some("gz") => Compression::Gzip,
-            Some("zst") => Compression::Zstandard,
-            _ => Compression::None,
+    pub fn of_name(name: &Path) -> Result<OutputCompression, ReadOnlySuffix> {
+        let suffix = name.extension().and_then(|suffix| suffix.to_str());
+        match suffix {
+            Some("gz") => Ok(OutputCompression::Gzip),
+            Some("zst") => Ok(OutputCompression::Zstandard),
+            Some("xz") => Err(ReadOnlySuffix("xz")),
+            Some("lz4") => Err(ReadOnlySuffix("lz4")),
+            Some("bz2") => Err(ReadOnlySuffix("bz2")),
+            _ => Ok(OutputCompression::None),
         }
     }
 }
 
-/// A writer that compresses. [`finish`](Compressor::finish) writes the end; without it
-/// the output is truncated.
+/// Compressing writer. [`finish`](Compressor::finish) ends the stream; without it the
+/// output is truncated.
 pub struct Compressor<W: Write>(Form<W>);
 
 enum Form<W: Write> {
@@ -37,22 +63,22 @@ enum Form<W: Write> {
 }
 
 impl<W: Write> Compressor<W> {
-    /// A writer that compresses what it is given and passes it on.
-    pub fn new(inner: W, compression: Compression) -> Compressor<W> {
+    /// Compressing writer to `inner`.
+    pub fn new(inner: W, compression: OutputCompression) -> Compressor<W> {
         Compressor(match compression {
-            Compression::None => Form::Plain(inner),
-            Compression::Gzip => {
+            OutputCompression::None => Form::Plain(inner),
+            OutputCompression::Gzip => {
                 let level = flate2::Compression::default();
                 Form::Gzip(Box::new(GzEncoder::new(inner, level)))
             }
-            Compression::Zstandard => Form::Zstandard {
+            OutputCompression::Zstandard => Form::Zstandard {
                 inner,
                 content: Vec::new(),
             },
         })
     }
 
-    /// Writes what remains, and the end of the compressed stream.
+    /// Writes the remaining bytes and the end of the compressed stream.
     pub fn finish(self) -> io::Result<()> {
         match self.0 {
             Form::Plain(mut inner) => inner.flush(),
@@ -82,12 +108,12 @@ impl<W: Write> Write for Compressor<W> {
             Form::Plain(inner) => inner.write(bytes),
             Form::Gzip(encoder) => encoder.write(bytes),
             Form::Zstandard { inner, content } => {
-                let taken = bytes.len().min(FRAME - content.len());
-                content.extend_from_slice(&bytes[..taken]);
+                let len = bytes.len().min(FRAME - content.len());
+                content.extend_from_slice(&bytes[..len]);
                 if content.len() == FRAME {
                     write_frame(inner, content)?;
                 }
-                Ok(taken)
+                Ok(len)
             }
         }
     }
@@ -107,30 +133,80 @@ impl<W: Write> Write for Compressor<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Compression;
     use std::io::Read;
 
     #[test]
-    fn what_is_compressed_is_read_back() -> io::Result<()> {
+    fn compressed_output_decompresses_to_the_input() -> io::Result<()> {
         let content: Vec<u8> = (0..3_000_000u32)
             .map(|at| (at.wrapping_mul(at) >> 9) as u8)
             .collect();
-        for (name, compression) in [
-            ("out.pcap", Compression::None),
-            ("out.pcap.gz", Compression::Gzip),
-            ("out.zst", Compression::Zstandard),
+        for (name, compression, detected) in [
+            ("out.pcap", OutputCompression::None, Compression::None),
+            ("out.pcap.gz", OutputCompression::Gzip, Compression::Gzip),
+            (
+                "out.zst",
+                OutputCompression::Zstandard,
+                Compression::Zstandard,
+            ),
         ] {
-            assert_eq!(Compression::of_name(Path::new(name)), compression);
+            assert_eq!(OutputCompression::of_name(Path::new(name)), Ok(compression));
             let mut bytes = Vec::new();
             let mut compressor = Compressor::new(&mut bytes, compression);
             for part in content.chunks(70_001) {
                 compressor.write_all(part)?;
             }
             compressor.finish()?;
-            assert_eq!(Compression::detect(&bytes), compression);
+            assert_eq!(Compression::detect(&bytes), detected);
             let mut back = Vec::new();
             crate::decompress(&bytes[..])?.read_to_end(&mut back)?;
             assert!(back == content, "{name}");
         }
         Ok(())
+    }
+
+    /// Counts what it is given.
+    #[derive(Default)]
+    struct Counter(usize);
+
+    impl Write for Counter {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn output_is_passed_on_before_its_end() -> io::Result<()> {
+        let mut counter = Counter::default();
+        let mut compressor = Compressor::new(&mut counter, OutputCompression::Zstandard);
+        let mut random = 1u32;
+        for round in 1..=16 {
+            let mut portion = vec![0; FRAME];
+            for byte in &mut portion {
+                random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                *byte = (random >> 24) as u8;
+            }
+            compressor.write_all(&portion)?;
+            let Form::Zstandard { inner, content } = &compressor.0 else {
+                unreachable!("as asked for");
+            };
+            assert!(content.len() < FRAME && content.capacity() <= 2 * FRAME);
+            assert!(inner.0 >= round * FRAME, "{} after {round}", inner.0);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn read_only_compressions_are_refused() {
+        for suffix in ["xz", "lz4", "bz2"] {
+            let name = format!("out.pcap.{suffix}");
+            let refused = OutputCompression::of_name(Path::new(&name));
+            assert_eq!(refused, Err(ReadOnlySuffix(suffix)));
+        }
     }
 }

@@ -1,37 +1,57 @@
-//! Compressed captures, told by content.
+//! Decompression of captures, recognised by content.
 
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 
+use bzip2::bufread::MultiBzDecoder;
+use lz4_flex::frame::FrameDecoder as Lz4Decoder;
+use lzma_rust2::XzReader;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
-/// How a capture is compressed.
+/// Compression of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
-    /// Not at all.
+    /// Uncompressed.
     None,
-    /// gzip, of any number of members.
+    /// gzip, any number of members.
     Gzip,
-    /// Zstandard, of any number of frames.
+    /// Zstandard, any number of frames.
     Zstandard,
+    /// xz, of any number of streams.
+    Xz,
+    /// LZ4, of any number of frames.
+    Lz4,
+    /// bzip2, of any number of streams.
+    Bzip2,
 }
 
+/// KiB that an xz stream may ask for: four times the dictionary of `xz -9`.
+const XZ_MEMORY: u32 = 256 << 10;
+
 impl Compression {
-    /// Tells by the first bytes.
+    /// Bytes at the start of a source that tell how it is compressed.
+    pub const MAGIC: usize = 6;
+
+    /// Compression of data that start with these bytes, by its magic number.
     pub fn detect(start: &[u8]) -> Compression {
         match start {
             [0x1f, 0x8b, ..] => Compression::Gzip,
+            // A skippable frame can start both Zstandard and LZ4; zstd writes some.
             [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
                 Compression::Zstandard
             }
+            [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Compression::Xz,
+            // The frame format, and the legacy one.
+            [0x04, 0x22, 0x4d, 0x18, ..] | [0x02, 0x21, 0x4c, 0x18, ..] => Compression::Lz4,
+            [b'B', b'Z', b'h', b'1'..=b'9', ..] => Compression::Bzip2,
             _ => Compression::None,
         }
     }
 }
 
-/// The decompressed bytes of a source, whose first bytes decide how.
+/// Reader of the decompressed bytes of a source. The first bytes decide the compression.
 pub fn decompress<'a>(mut source: impl Read + Send + 'a) -> io::Result<Box<dyn Read + Send + 'a>> {
-    let mut start = [0; 4];
+    let mut start = [0; Compression::MAGIC];
     let mut len = 0;
     while len < start.len() {
         match source.read(&mut start[len..]) {
@@ -46,6 +66,9 @@ pub fn decompress<'a>(mut source: impl Read + Send + 'a) -> io::Result<Box<dyn R
         Compression::None => Box::new(whole),
         Compression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(buffered(whole))),
         Compression::Zstandard => Box::new(Frames::new(buffered(whole))),
+        Compression::Xz => Box::new(XzReader::new_mem_limit(buffered(whole), true, XZ_MEMORY)),
+        Compression::Lz4 => Box::new(Lz4Frames(Lz4Decoder::new(buffered(whole)))),
+        Compression::Bzip2 => Box::new(MultiBzDecoder::new(buffered(whole))),
     })
 }
 
@@ -53,19 +76,34 @@ fn buffered<R: Read>(source: R) -> BufReader<R> {
     BufReader::with_capacity(128 << 10, source)
 }
 
-/// Zstandard frames one after the other, skippable ones left out.
+/// LZ4 frames one after the other.
+struct Lz4Frames<R: BufRead>(Lz4Decoder<R>);
+
+impl<R: BufRead> Read for Lz4Frames<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        loop {
+            // The decoder ends with each frame.
+            let count = self.0.read(into)?;
+            if count > 0 || into.is_empty() || self.0.get_mut().fill_buf()?.is_empty() {
+                return Ok(count);
+            }
+        }
+    }
+}
+
+/// Reader of consecutive Zstandard frames without the skippable ones.
 struct Frames<R> {
     source: R,
     decoder: FrameDecoder,
-    /// The decoder is inside a frame.
+    /// True if the decoder is inside a frame.
     within: bool,
-    /// What is said when all that was decoded is delivered.
+    /// Error to return after the decoded bytes.
     fault: Option<io::Error>,
 }
 
-/// A last block without content, and a checksum. The decoder holds back as much
-/// as later blocks may refer to, until it sees the last one; where a source ends
-/// too soon, this stands in for it.
+/// Empty last block and checksum. The decoder withholds the window that later blocks may
+/// refer to until it sees the last block; after a truncated source this is decoded
+/// instead, so that everything decoded is returned.
 const END_OF_FRAME: [u8; 7] = [1, 0, 0, 0, 0, 0, 0];
 
 impl<R: BufRead> Frames<R> {
@@ -78,7 +116,7 @@ impl<R: BufRead> Frames<R> {
         }
     }
 
-    /// Goes to the next frame with content; false at the end of the source.
+    /// Enters the next frame with content; false at the end of the source.
     fn enter(&mut self) -> io::Result<bool> {
         loop {
             if self.source.fill_buf()?.is_empty() {
@@ -120,7 +158,7 @@ impl<R: BufRead> Frames<R> {
         Err(error)
     }
 
-    /// Leaves a frame that is decoded as far as it goes.
+    /// Leaves a decoded frame: returns the pending error, or checks the checksum.
     fn leave(&mut self) -> io::Result<()> {
         if let Some(fault) = self.fault.take() {
             return Err(fault);
@@ -130,7 +168,7 @@ impl<R: BufRead> Frames<R> {
         if stated.is_some() && stated != self.decoder.get_calculated_checksum() {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
-                "the checksum of a Zstandard frame is wrong",
+                "Zstandard frame has a wrong checksum",
             ));
         }
         Ok(())

@@ -1,44 +1,43 @@
-//! What can be wrong with a capture, as data.
+//! Errors of captures.
 
 use std::{error, fmt, io};
 
-/// Why a capture could not be read on. Everything before it was delivered.
+/// Error that ended the reading of a capture, after everything before it was read.
 #[derive(Debug)]
 pub enum Error {
-    /// The bytes could not be had (or could not be decompressed).
+    /// The source could not be read or decompressed.
     Io {
-        /// Where, in the (decompressed) capture.
+        /// Offset in bytes in the decompressed capture.
         offset: u64,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
-    /// The bytes are no capture, or a damaged one.
+    /// The bytes are not a capture, or a damaged one.
     Fault(Fault),
 }
 
-/// A fault in a capture.
+/// Malformed item of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Packets that were delivered before it.
+    /// Number of packets before the fault.
     pub packets: u64,
-    /// Where the record or block with the fault starts, in the (decompressed)
-    /// capture.
+    /// Offset in bytes of the malformed record or block in the decompressed capture.
     pub offset: u64,
-    /// What is wrong.
+    /// Kind of fault.
     pub problem: Problem,
 }
 
-/// What is wrong.
+/// Kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Problem {
-    /// There is not one byte.
+    /// The capture has no byte.
     Empty,
-    /// It starts like no capture format.
+    /// The capture starts with neither format's magic number.
     UnknownFormat {
-        /// Its first bytes (0 where there are none).
+        /// First bytes of the capture; missing ones are 0.
         magic: [u8; 4],
     },
-    /// A version that is not known.
+    /// The version of the format is unsupported.
     UnsupportedVersion {
         /// Major version.
         major: u16,
@@ -47,64 +46,64 @@ pub enum Problem {
     },
     /// The capture ends inside a header, record or block.
     Truncated {
-        /// Bytes from `offset` that it takes.
+        /// Size in bytes of the header, record or block, from the offset of the fault.
         needed: u64,
-        /// Bytes that there are.
+        /// Bytes that remain there.
         present: u64,
     },
-    /// More captured bytes than any packet of that link type has.
+    /// The captured length exceeds the maximum of the link type.
     CapturedTooLong {
-        /// Captured length.
+        /// Captured length in bytes.
         captured: u32,
-        /// The most there can be.
+        /// Maximum in bytes.
         limit: u32,
     },
-    /// A block's length is under 12 or no multiple of 4.
+    /// The length of a block is less than 12 or not a multiple of 4.
     BlockLength {
-        /// The length.
+        /// Stated length in bytes.
         length: u32,
     },
-    /// A block is longer than any sane one.
+    /// The length of a block exceeds the maximum.
     BlockTooLong {
-        /// The length.
+        /// Stated length in bytes.
         length: u32,
-        /// The most there can be.
+        /// Maximum in bytes.
         limit: u32,
     },
-    /// The length after a block is not the one before it.
+    /// The two lengths of a block differ.
     BlockTrailer {
-        /// Length before.
+        /// Length at its start.
         length: u32,
-        /// Length after.
+        /// Length at its end.
         trailer: u32,
     },
-    /// A block is too short for what its type holds, or its packet or options
-    /// reach beyond it.
+    /// A block is shorter than its type requires, or its packet or options reach beyond
+    /// it.
     BlockTooShort {
-        /// The block's type.
+        /// Block type.
         kind: u32,
-        /// Its length.
+        /// Stated length in bytes.
         length: u32,
     },
-    /// A section's byte-order magic is neither way round.
+    /// The byte-order magic of a section is invalid.
     ByteOrderMagic {
-        /// The magic.
+        /// Bytes of the magic.
         magic: [u8; 4],
     },
-    /// A packet came by an interface that was not described.
+    /// A packet refers to an undescribed interface.
     UnknownInterface {
-        /// The interface.
+        /// Number of the interface.
         interface: u32,
-        /// Interfaces described so far in the section.
+        /// Number of interfaces described so far in the section.
         described: u32,
     },
     /// A section describes more interfaces than are supported.
     TooManyInterfaces {
-        /// The most there can be.
+        /// Maximum number.
         limit: u32,
     },
-    /// A time resolution that 64 bits can't hold, or an option that names one
-    /// with the wrong length.
+    /// The time resolution exceeds 64 bits, or the option of a time resolution or offset
+    /// has a wrong length.
     TimeResolution,
 }
 
@@ -148,57 +147,57 @@ impl fmt::Display for Fault {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Problem::Empty => f.write_str("there is nothing in it"),
+            Problem::Empty => f.write_str("the capture is empty"),
             Problem::UnknownFormat {
                 magic: [a, b, c, d],
             } => write!(
                 f,
-                "it is neither pcap nor pcapng: it starts with the bytes {a:02x} {b:02x} {c:02x} {d:02x}"
+                "neither pcap nor pcapng: first bytes {a:02x} {b:02x} {c:02x} {d:02x}"
             ),
             Problem::UnsupportedVersion { major, minor } => {
-                write!(f, "version {major}.{minor} of the format is not known")
+                write!(f, "version {major}.{minor} of the format is unsupported")
             }
             Problem::Truncated { needed, present } => write!(
                 f,
-                "it ends inside a record or block: {needed} bytes are wanted, {present} are there"
+                "the capture is truncated: the record needs {needed} bytes, {present} remain"
             ),
             Problem::CapturedTooLong { captured, limit } => write!(
                 f,
-                "a captured length of {captured} bytes, where no packet has more than {limit}"
+                "captured length of {captured} bytes exceeds the maximum of the link type, {limit}"
             ),
             Problem::BlockLength { length } => write!(
                 f,
-                "a block of {length} bytes, where blocks have 12 or more, in multiples of 4"
+                "block length {length} is less than 12 or not a multiple of 4"
             ),
             Problem::BlockTooLong { length, limit } => {
-                write!(f, "a block of {length} bytes, where the limit is {limit}")
+                write!(f, "block length {length} exceeds the maximum, {limit}")
             }
             Problem::BlockTrailer { length, trailer } => write!(
                 f,
-                "a block that states {length} bytes at its start and {trailer} at its end"
+                "block length is {length} at its start and {trailer} at its end"
             ),
             Problem::BlockTooShort { kind, length } => write!(
                 f,
-                "a block of type {kind:#x} and {length} bytes is too short for what it should hold"
+                "block of type {kind:#x} is too short for its contents: {length} bytes"
             ),
             Problem::ByteOrderMagic {
                 magic: [a, b, c, d],
             } => write!(
                 f,
-                "a section with the byte-order magic {a:02x} {b:02x} {c:02x} {d:02x}"
+                "section has an invalid byte-order magic: {a:02x} {b:02x} {c:02x} {d:02x}"
             ),
             Problem::UnknownInterface {
                 interface,
                 described,
             } => write!(
                 f,
-                "a packet of interface {interface}, where the section describes {described}"
+                "packet refers to interface {interface}, and the section describes {described}"
             ),
             Problem::TooManyInterfaces { limit } => {
-                write!(f, "a section with more than {limit} interfaces")
+                write!(f, "section describes more than {limit} interfaces")
             }
             Problem::TimeResolution => {
-                f.write_str("an interface with a time resolution or offset that can't be")
+                f.write_str("interface has an invalid time resolution or offset")
             }
         }
     }

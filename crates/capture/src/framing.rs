@@ -1,12 +1,11 @@
-//! Where records end: the part that is common to both formats.
+//! Framing: the boundaries of records, common to both formats.
 
 use crate::Interface;
 use crate::fault::Problem;
 use crate::pcap::PcapHeader;
 use crate::pcapng::Sections;
 
-/// Everything that was learnt about a capture up to some record: enough to go
-/// on from there in another place.
+/// State of a capture before a record, sufficient to resume reading there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Framing(pub(crate) Kind);
 
@@ -16,44 +15,44 @@ pub(crate) enum Kind {
     Pcapng(Sections),
 }
 
-/// The two formats.
+/// Format of a capture file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// pcap: one header, then packets of one interface.
+    /// pcap: this file header, then packets of one interface.
     Pcap(PcapHeader),
-    /// pcapng: blocks.
+    /// pcapng: sections of blocks.
     Pcapng,
 }
 
-/// Where the parts of a packet's record or block stand, from its first byte.
+/// Offsets and lengths of a packet in its record or block, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
     /// Length of the whole record.
     pub(crate) len: u32,
-    /// Where the captured bytes start.
+    /// Offset of the captured bytes.
     pub(crate) data_at: u32,
-    /// How many there are, cut to the capture's snapshot length.
+    /// Number of captured bytes, cut to the capture's snapshot length.
     pub(crate) data_len: u32,
     /// Length on the wire.
     pub(crate) wire_len: u32,
-    /// By which interface it came.
+    /// Number of the receiving interface.
     pub(crate) interface: u32,
 }
 
-/// What stands next in a capture.
+/// Next item of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     Packet(Frame),
-    /// A pcapng block that is no packet.
+    /// A pcapng block without a packet.
     Block {
         len: u32,
     },
-    /// More than the given bytes is needed to tell: so many.
+    /// The item is incomplete: this many bytes are needed.
     Need(u32),
 }
 
 impl Framing {
-    /// What stands at the start of `bytes`; `bytes` may be the start of more.
+    /// Item at the start of `bytes`, which may be the start of more.
     #[inline(always)]
     pub(crate) fn step(&mut self, bytes: &[u8]) -> Result<Step, Problem> {
         match &mut self.0 {
@@ -62,8 +61,8 @@ impl Framing {
         }
     }
 
-    /// Length of the record or block that starts `bytes`, as it states it; `None`
-    /// when they do not show it.
+    /// Stated length of the record or block at the start of `bytes`; `None` if they are
+    /// too short.
     pub(crate) fn record_len(&self, bytes: &[u8]) -> Option<u64> {
         match &self.0 {
             Kind::Pcap(header) => header.record_len(bytes),
@@ -71,7 +70,7 @@ impl Framing {
         }
     }
 
-    /// The interfaces known so far (of the current section).
+    /// Interfaces described so far in the current section.
     #[inline]
     pub fn interfaces(&self) -> &[Interface] {
         match &self.0 {
@@ -80,7 +79,7 @@ impl Framing {
         }
     }
 
-    /// Which format it is.
+    /// Format of the capture.
     pub fn format(&self) -> Format {
         match &self.0 {
             Kind::Pcap(header) => Format::Pcap(*header),

@@ -1,33 +1,46 @@
-//! Where packets came by, and the clock that stamped them.
+//! Interfaces of captures and their timestamps.
 
 use crate::{ByteOrder, LinkType};
 
 /// One interface of a capture. A pcap file has exactly one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// What its packets start with.
+    /// Link type of the packets.
     pub link_type: LinkType,
-    /// The most bytes kept of a packet, as the file states it (0: no limit).
+    /// Snapshot length that the file states: maximum captured bytes of a packet; 0 is no
+    /// limit.
     pub snaplen: u32,
-    /// Unit of its timestamps.
+    /// Unit of timestamps.
     pub resolution: Resolution,
-    /// Seconds to add to its timestamps.
+    /// Seconds to add to timestamps.
     pub time_offset: i64,
     /// Byte order of the file or section that describes it.
     pub order: ByteOrder,
 }
 
+impl Interface {
+    /// An Ethernet interface without a snapshot limit that counts microseconds,
+    /// described in little-endian order: what an empty capture is written for.
+    pub const UNKNOWN: Interface = Interface {
+        link_type: LinkType::ETHERNET,
+        snaplen: LinkType::ETHERNET.max_captured(),
+        resolution: Resolution::MICROSECONDS,
+        time_offset: 0,
+        order: ByteOrder::Little,
+    };
+}
+
 /// Unit of timestamps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resolution {
-    /// 10 to the minus so many seconds; at most 19.
+    /// 10⁻ⁿ seconds; n is at most 19.
     Decimal(u8),
-    /// 2 to the minus so many seconds; at most 63.
+    /// 2⁻ⁿ seconds; n is at most 63.
     Binary(u8),
 }
 
 impl Resolution {
-    /// Microseconds: what both formats mean unless they say otherwise.
+    /// Microseconds, the default of both formats.
     pub const MICROSECONDS: Resolution = Resolution::Decimal(6);
     /// Nanoseconds.
     pub const NANOSECONDS: Resolution = Resolution::Decimal(9);
@@ -40,7 +53,7 @@ impl Resolution {
         }
     }
 
-    /// As pcapng's `if_tsresol` writes it.
+    /// Value of pcapng's `if_tsresol`.
     pub fn encode(self) -> u8 {
         match self {
             Resolution::Decimal(digits) => digits,
@@ -48,7 +61,7 @@ impl Resolution {
         }
     }
 
-    /// From pcapng's `if_tsresol`; `None` when 64 bits can't hold it.
+    /// Resolution of a value of pcapng's `if_tsresol`; `None` if it exceeds 64 bits.
     pub fn decode(byte: u8) -> Option<Resolution> {
         match byte {
             0..=19 => Some(Resolution::Decimal(byte)),
@@ -58,17 +71,17 @@ impl Resolution {
     }
 }
 
-/// When a packet was captured.
+/// Time of capture of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Timestamp {
     /// Seconds since 1970.
     pub seconds: i64,
-    /// And nanoseconds; what is finer is dropped.
+    /// Nanoseconds of the second; finer resolutions are truncated.
     pub nanoseconds: u32,
 }
 
 impl Timestamp {
-    /// A count of units since 1970.
+    /// Timestamp of a count of the interface's units since 1970.
     pub fn from_units(units: u64, interface: &Interface) -> Timestamp {
         let per_second = interface.resolution.per_second();
         let fraction = u128::from(units % per_second) * 1_000_000_000 / u128::from(per_second);

@@ -1,66 +1,88 @@
-//! Link types: names, limits, and what a link-layer header says about a packet.
+//! Link types: names, limits, and packet metadata from link-layer headers.
+
+mod names;
+
+use std::fmt;
 
 use packet::{Device, Metadata};
 
 use crate::Interface;
+use names::NAMES;
 
-/// What the packets of an interface start with: a LINKTYPE number as capture
-/// files hold it.
+/// Link type: the link-layer header of packets, as a LINKTYPE number of capture files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkType(pub u32);
 
-macro_rules! link_types {
-    ($( $constant:ident = $number:literal, $name:literal, $description:literal; )*) => {
-        impl LinkType {
-            $(
-                #[doc = $description]
-                pub const $constant: LinkType = LinkType($number);
-            )*
+impl LinkType {
+    /// BSD loopback: an address family in the byte order of the capturing host.
+    pub const NULL: LinkType = LinkType(0);
+    /// Ethernet.
+    pub const ETHERNET: LinkType = LinkType(1);
+    /// PPP, with or without HDLC framing.
+    pub const PPP: LinkType = LinkType(9);
+    /// PPP in HDLC-like framing.
+    pub const PPP_HDLC: LinkType = LinkType(50);
+    /// IPv4 or IPv6, by the version in the packet.
+    pub const RAW: LinkType = LinkType(101);
+    /// OpenBSD loopback: an address family in network byte order.
+    pub const LOOP: LinkType = LinkType(108);
+    /// Linux cooked capture.
+    pub const LINUX_SLL: LinkType = LinkType(113);
+    /// IPv4.
+    pub const IPV4: LinkType = LinkType(228);
+    /// IPv6.
+    pub const IPV6: LinkType = LinkType(229);
+    /// D-Bus messages.
+    pub const DBUS: LinkType = LinkType(231);
+    /// Windows USB.
+    pub const USBPCAP: LinkType = LinkType(249);
+    /// Linux cooked capture, second version.
+    pub const LINUX_SLL2: LinkType = LinkType(276);
+    /// Elektrobit automotive capture.
+    pub const EBHSCR: LinkType = LinkType(279);
 
-            /// Its name, where it is one of the common ones.
-            pub fn name(self) -> Option<&'static str> {
-                match self.0 {
-                    $( $number => Some($name), )*
-                    _ => None,
-                }
-            }
+    /// libpcap's name, where it has one.
+    pub fn name(self) -> Option<&'static str> {
+        let place = NAMES.binary_search_by_key(&self.0, |&(number, _)| number);
+        place.ok().map(|place| NAMES[place].1)
+    }
 
-            /// The link type with that name, in either case.
-            pub fn named(name: &str) -> Option<LinkType> {
-                [$( ($name, $number) ),*]
-                    .into_iter()
-                    .find(|(known, _)| known.eq_ignore_ascii_case(name))
-                    .map(|(_, number)| LinkType(number))
-            }
-        }
-    };
+    /// The link type with that name, in either case, with or without `DLT_` or
+    /// `LINKTYPE_`.
+    pub fn named(name: &str) -> Option<LinkType> {
+        let upper = name.to_ascii_uppercase();
+        let bare = ["DLT_", "LINKTYPE_"]
+            .iter()
+            .find_map(|prefix| upper.strip_prefix(prefix))
+            .unwrap_or(&upper);
+        let mut all = LinkType::all();
+        all.find_map(|(link_type, known)| (known == bare).then_some(link_type))
+    }
+
+    /// Every link type that libpcap names, with its name, by number. Of two numbers for one
+    /// link type only the one that libpcap writes.
+    pub fn all() -> impl Iterator<Item = (LinkType, &'static str)> {
+        let is_last = |at: usize| NAMES[at + 1..].iter().all(|other| other.1 != NAMES[at].1);
+        let rows = NAMES.iter().enumerate();
+        rows.filter(move |&(at, _)| is_last(at))
+            .map(|(_, &(number, name))| (LinkType(number), name))
+    }
 }
 
-link_types! {
-    NULL = 0, "NULL", "BSD loopback: an address family in the byte order of the capturing host.";
-    ETHERNET = 1, "EN10MB", "Ethernet.";
-    PPP = 9, "PPP", "PPP, with or without HDLC framing.";
-    PPP_HDLC = 50, "PPP_SERIAL", "PPP in HDLC-like framing.";
-    RAW = 101, "RAW", "IPv4 or IPv6, by the version in the packet.";
-    IEEE802_11 = 105, "IEEE802_11", "IEEE 802.11.";
-    LOOP = 108, "LOOP", "OpenBSD loopback: an address family in network byte order.";
-    LINUX_SLL = 113, "LINUX_SLL", "Linux cooked capture.";
-    RADIOTAP = 127, "IEEE802_11_RADIO", "IEEE 802.11 after a radiotap header.";
-    USB_LINUX = 189, "USB_LINUX", "Linux USB.";
-    USB_LINUX_MMAPPED = 220, "USB_LINUX_MMAPPED", "Linux USB with padding.";
-    IPV4 = 228, "IPV4", "IPv4.";
-    IPV6 = 229, "IPV6", "IPv6.";
-    DBUS = 231, "DBUS", "D-Bus messages.";
-    NFLOG = 239, "NFLOG", "Linux netfilter log.";
-    USBPCAP = 249, "USBPCAP", "Windows USB.";
-    LINUX_SLL2 = 276, "LINUX_SLL2", "Linux cooked capture, second version.";
-    EBHSCR = 279, "EBHSCR", "Elektrobit automotive capture.";
+impl fmt::Display for LinkType {
+    /// The name, or the number where there is none.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name() {
+            Some(name) => f.write_str(name),
+            None => write!(f, "link type {}", self.0),
+        }
+    }
 }
 
 impl LinkType {
     /// The most captured bytes that a packet can have. libpcap's limits: more
     /// is taken for damage.
-    pub fn max_captured(self) -> u32 {
+    pub const fn max_captured(self) -> u32 {
         match self {
             LinkType::DBUS | LinkType::USBPCAP => 128 << 20,
             LinkType::EBHSCR => 8 << 20,
@@ -83,11 +105,11 @@ const TO_US: u8 = 0;
 const BROADCAST: u8 = 1;
 const MULTICAST: u8 = 2;
 
-/// What Linux would have known about a captured packet, as far as its link-layer
-/// header tells: the data stays as captured (the link-layer header at offset 0,
-/// VLAN tags in place, no tag beside the packet), and the device is number
-/// `id + 1` unless the header names another.
-pub fn describe(interface: &Interface, id: u32, data: &[u8]) -> Metadata {
+/// Metadata that Linux had about a captured packet, as far as its link-layer header
+/// shows them. The data are as captured: link-layer header at offset 0, VLAN tags in the
+/// packet and none beside it. The device has ifindex `id + 1` unless the header states
+/// one.
+pub fn packet_metadata(interface: &Interface, id: u32, data: &[u8]) -> Metadata {
     let header = match interface.link_type {
         LinkType::ETHERNET => ethernet(data),
         LinkType::LINUX_SLL => cooked(data),
@@ -102,7 +124,7 @@ pub fn describe(interface: &Interface, id: u32, data: &[u8]) -> Metadata {
         LinkType::PPP | LinkType::PPP_HDLC => ppp(data),
         _ => Some(LinkHeader::of_len(0)),
     };
-    // A header that is cut short says nothing.
+    // A truncated header gives no metadata.
     let header = header.unwrap_or(LinkHeader::of_len(0));
     Metadata {
         protocol: header.protocol,
@@ -256,6 +278,19 @@ mod tests {
     ];
 
     #[test]
+    fn names_lead_to_the_number_that_libpcap_writes() {
+        assert!(NAMES.is_sorted_by_key(|&(number, ..)| number));
+        for (link_type, name) in LinkType::all() {
+            assert_eq!(link_type.name(), Some(name));
+            assert_eq!(LinkType::named(name), Some(link_type), "{name}");
+        }
+        assert_eq!(LinkType(12).name(), Some("RAW"));
+        assert_eq!(LinkType::named("raw"), Some(LinkType::RAW));
+        assert_eq!(LinkType::named("DLT_EN10MB"), Some(LinkType::ETHERNET));
+        assert_eq!(LinkType(65_000).to_string(), "link type 65000");
+    }
+
+    #[test]
     fn the_link_header_tells_what_the_system_would_know() {
         for &(link_type, order, hex, expected) in CASES {
             let interface = Interface {
@@ -268,7 +303,7 @@ mod tests {
             let data: Vec<u8> = (0..hex.len() / 2)
                 .map(|i| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).unwrap())
                 .collect();
-            let meta = describe(&interface, 0, &data);
+            let meta = packet_metadata(&interface, 0, &data);
             let device = meta.device.unwrap();
             let found = [
                 i64::from(meta.protocol),

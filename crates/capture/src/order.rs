@@ -1,6 +1,6 @@
 //! Byte orders.
 
-/// The byte order of a file or section.
+/// Byte order of a file or section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum ByteOrder {
@@ -9,14 +9,14 @@ pub enum ByteOrder {
 }
 
 impl ByteOrder {
-    /// The order of the machine.
+    /// Byte order of the host.
     pub const NATIVE: ByteOrder = if cfg!(target_endian = "little") {
         ByteOrder::Little
     } else {
         ByteOrder::Big
     };
 
-    /// Two bytes at `at`, which the caller knows to be there.
+    /// 16-bit number at offset `at`. Panics if it is out of range.
     #[inline]
     pub fn u16(self, bytes: &[u8], at: usize) -> u16 {
         let bytes = [bytes[at], bytes[at + 1]];
@@ -26,7 +26,7 @@ impl ByteOrder {
         }
     }
 
-    /// Four bytes at `at`, which the caller knows to be there.
+    /// 32-bit number at offset `at`. Panics if it is out of range.
     #[inline]
     pub fn u32(self, bytes: &[u8], at: usize) -> u32 {
         let bytes = bytes[at..at + 4].try_into().expect("four bytes");
@@ -36,7 +36,7 @@ impl ByteOrder {
         }
     }
 
-    /// Eight bytes at `at`, which the caller knows to be there.
+    /// 64-bit number at offset `at`. Panics if it is out of range.
     pub fn u64(self, bytes: &[u8], at: usize) -> u64 {
         let bytes = bytes[at..at + 8].try_into().expect("eight bytes");
         match self {
@@ -45,7 +45,7 @@ impl ByteOrder {
         }
     }
 
-    /// The bytes of a 16-bit number.
+    /// Bytes of a 16-bit number.
     pub fn put_u16(self, value: u16) -> [u8; 2] {
         match self {
             ByteOrder::Little => value.to_le_bytes(),
@@ -53,7 +53,7 @@ impl ByteOrder {
         }
     }
 
-    /// The bytes of a 32-bit number.
+    /// Bytes of a 32-bit number.
     pub fn put_u32(self, value: u32) -> [u8; 4] {
         match self {
             ByteOrder::Little => value.to_le_bytes(),

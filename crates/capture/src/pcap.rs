@@ -1,43 +1,42 @@
 //! The pcap format: a file header of 24 bytes, then records.
 //!
-//! The magic number tells byte order, time resolution and record layout; old
-//! versions had the two lengths of a record the other way round.
+//! The magic number states byte order, time resolution and record layout. Old versions
+//! have the two lengths of a record in reverse order.
 
 use crate::fault::Problem;
 use crate::framing::{Frame, Step};
 use crate::{ByteOrder, Interface, LinkType, Resolution, Timestamp};
 
-/// Bytes of the file header.
+/// Size of the file header in bytes.
 pub(crate) const FILE_HEADER: usize = 24;
-/// Bytes of a standard record header.
+/// Size of a standard record header in bytes.
 const RECORD_HEADER: u32 = 16;
 
-/// A file header, decoded.
+/// Decoded pcap file header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PcapHeader {
-    /// What it says about all packets.
+    /// Interface of all packets.
     pub interface: Interface,
-    /// How records are laid out.
+    /// Layout of records.
     pub layout: Layout,
     lengths: Lengths,
-    /// Bytes of a record's header.
+    /// Size of a record header in bytes.
     record_header: u32,
-    /// No packet has more captured bytes.
+    /// Maximum captured length; a longer one is a fault.
     limit: u32,
-    /// Captured bytes beyond this are not shown: `snaplen`, unless that is 0 or
-    /// absurd.
+    /// Captured bytes beyond this are cut: `snaplen`, unless that is 0 or beyond 2³¹.
     cut: u32,
-    /// As it stands in the file.
+    /// Bytes of the header in the file.
     raw: [u8; FILE_HEADER],
 }
 
-/// How records are laid out.
+/// Layout of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// A header of 16 bytes: seconds, fraction, captured and wire length.
+    /// Header of 16 bytes: seconds, fraction, captured and wire length.
     Standard,
-    /// The same and 8 bytes more (interface, protocol, packet type), as some
-    /// old Linux systems wrote.
+    /// Header of 24 bytes: the standard one, then interface, protocol and packet type, as
+    /// some old Linux systems wrote it.
     Extended,
 }
 
@@ -50,12 +49,12 @@ impl Layout {
     }
 }
 
-/// Which length of a record stands first.
+/// Order of the two lengths of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lengths {
     CapturedFirst,
     WireFirst,
-    /// Version 2.3 was written either way: the larger is the wire length.
+    /// Version 2.3 has either order: the larger is the wire length.
     Either,
 }
 
@@ -64,7 +63,8 @@ const NANOSECONDS: u32 = 0xa1b2_3c4d;
 const EXTENDED: u32 = 0xa1b2_cd34;
 
 impl PcapHeader {
-    /// Byte order and meaning of a magic number; `None` when it is not pcap's.
+    /// Byte order, time resolution and layout of a magic number; `None` if it is not
+    /// pcap's.
     fn magic(magic: [u8; 4]) -> Option<(ByteOrder, Resolution, Layout)> {
         [ByteOrder::Little, ByteOrder::Big]
             .into_iter()
@@ -94,12 +94,12 @@ impl PcapHeader {
             (major, minor) => return Err(Problem::UnsupportedVersion { major, minor }),
         };
         let snaplen = order.u32(&raw, 16);
-        // The upper bits say whether, and how long, a frame check sequence is.
+        // The upper bits state the length of the frame check sequence.
         let link_type = LinkType(order.u32(&raw, 20) & 0x03ff_ffff);
         let limit = link_type.max_captured();
         let cut = match snaplen {
             0 | 0x8000_0000.. => limit,
-            // A faked Ethernet header may have come on top of the limit.
+            // A synthesised Ethernet header may exceed the limit.
             _ if layout == Layout::Extended && link_type == LinkType::ETHERNET => snaplen + 14,
             _ => snaplen,
         };
@@ -120,7 +120,7 @@ impl PcapHeader {
         })
     }
 
-    /// A standard header of today.
+    /// Standard header of version 2.4.
     pub fn new(interface: Interface) -> PcapHeader {
         let order = interface.order;
         let magic = match interface.resolution {
@@ -133,15 +133,15 @@ impl PcapHeader {
         raw[6..8].copy_from_slice(&order.put_u16(4));
         raw[16..20].copy_from_slice(&order.put_u32(interface.snaplen));
         raw[20..24].copy_from_slice(&order.put_u32(interface.link_type.0));
-        Self::decode(raw).expect("a header of today decodes")
+        Self::decode(raw).expect("a header of version 2.4 decodes")
     }
 
-    /// The header as it stands, or would stand, in a file.
+    /// Bytes of the header in a file.
     pub fn raw(&self) -> &[u8; FILE_HEADER] {
         &self.raw
     }
 
-    /// The same header with another snapshot length.
+    /// Copy of the header with another snapshot length.
     pub fn with_snaplen(mut self, snaplen: u32) -> PcapHeader {
         self.raw[16..20].copy_from_slice(&self.interface.order.put_u32(snaplen));
         Self::decode(self.raw).expect("only the snapshot length changed")
@@ -150,7 +150,7 @@ impl PcapHeader {
     #[inline(always)]
     pub(crate) fn step(&self, bytes: &[u8]) -> Result<Step, Problem> {
         let header = self.record_header;
-        // The first makes what follows free of bounds checks.
+        // The constant bound removes the bounds checks below.
         if bytes.len() < RECORD_HEADER as usize || bytes.len() < header as usize {
             return Ok(Step::Need(header));
         }
@@ -177,32 +177,37 @@ impl PcapHeader {
         }))
     }
 
-    /// The two lengths of a record in the order in which they stand.
+    /// The two lengths of a record in file order.
     #[inline(always)]
     fn stored_lengths(&self, record: &[u8]) -> (u32, u32) {
         let order = self.interface.order;
         (order.u32(record, 8), order.u32(record, 12))
     }
 
-    /// Seconds and fraction of a record, as they stand.
+    /// Seconds and fraction of a second of a record, in units of the file.
     pub(crate) fn stored_time(&self, record: &[u8]) -> (u32, u32) {
         let order = self.interface.order;
         (order.u32(record, 0), order.u32(record, 4))
+    }
+
+    /// The time of a record in the units of the file.
+    pub(crate) fn units(&self, record: &[u8]) -> u64 {
+        let (seconds, fraction) = self.stored_time(record);
+        u64::from(seconds) * self.interface.resolution.per_second() + u64::from(fraction)
     }
 
     pub(crate) fn timestamp(&self, record: &[u8]) -> Timestamp {
         let (seconds, fraction) = self.stored_time(record);
         let unit = 1_000_000_000 / self.interface.resolution.per_second();
         let nanoseconds = u64::from(fraction) * unit;
-        // Fractions of a second and more are kept as they are meant.
+        // A fraction may exceed a second.
         Timestamp {
             seconds: i64::from(seconds) + (nanoseconds / 1_000_000_000) as i64,
             nanoseconds: (nanoseconds % 1_000_000_000) as u32,
         }
     }
 
-    /// True when a record as it stands in a file with this header can stand in
-    /// a file with the other.
+    /// True if the bytes of a record mean the same in files with these headers.
     pub(crate) fn shares_records_with(&self, other: &PcapHeader) -> bool {
         self.interface.order == other.interface.order
             && self.interface.resolution == other.interface.resolution
@@ -210,8 +215,8 @@ impl PcapHeader {
             && self.lengths == other.lengths
     }
 
-    /// True when `record` could be one: what [`first_record`](crate::first_record)
-    /// looks for.
+    /// True if a record may start at `record`, for
+    /// [`first_record`](crate::first_record).
     pub(crate) fn is_plausible(&self, record: &[u8]) -> bool {
         let (first, second) = self.stored_lengths(record);
         let (captured, wire_len) = match self.lengths {
@@ -227,7 +232,7 @@ impl PcapHeader {
             && wire_len < 1 << 24
     }
 
-    /// Where a record has its captured length.
+    /// Offset of the captured length in a record.
     pub(crate) fn captured_length_at(&self, record: &[u8]) -> usize {
         let (first, second) = self.stored_lengths(record);
         match self.lengths {
@@ -243,7 +248,7 @@ impl PcapHeader {
         }
     }
 
-    /// Length of the record that starts `bytes`, if they show it.
+    /// Stated length of the record at the start of `bytes`; `None` if they are too short.
     pub(crate) fn record_len(&self, bytes: &[u8]) -> Option<u64> {
         let header = self.record_header;
         let record = bytes.get(..header as usize)?;

@@ -1,17 +1,15 @@
-//! The pcapng format: sections of blocks, each block with its length at both
-//! ends, so that what is not known can be passed over.
+//! The pcapng format: sections of blocks, each block with its length at both ends.
 //!
-//! A section has its own byte order and its own interfaces. Four kinds of block
-//! matter here: the section header, the interface description, and packets in
-//! their three forms (enhanced, simple, obsolete); all others are handed out as
-//! they stand. What a file describes without end is bounded: interfaces are
-//! those of the current section, and no more than [`MAX_INTERFACES`].
+//! A section has its own byte order and interfaces. Section headers, interface
+//! descriptions and packets (enhanced, simple and obsolete) are decoded; other blocks are
+//! returned as bytes. Only the interfaces of the current section are kept, at most
+//! [`MAX_INTERFACES`].
 
 use crate::fault::Problem;
 use crate::framing::{Frame, Step};
 use crate::{ByteOrder, Interface, LinkType, Resolution, Timestamp};
 
-/// Section header (the same both ways round).
+/// Section header; a palindrome, the same in both byte orders.
 pub(crate) const SECTION: u32 = 0x0a0d_0d0a;
 /// Interface description.
 pub(crate) const INTERFACE: u32 = 1;
@@ -22,32 +20,32 @@ pub(crate) const SIMPLE_PACKET: u32 = 3;
 /// Enhanced packet.
 pub(crate) const ENHANCED_PACKET: u32 = 6;
 
-/// What a section's byte-order field holds in its own order.
+/// Byte-order magic of a section, in its own byte order.
 pub(crate) const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
 
 /// Type and length at the start of a block, length at its end.
 const BLOCK_FRAME: u32 = 12;
-/// Where a block's own content starts.
+/// Offset of the body of a block.
 pub(crate) const BODY: usize = 8;
-/// Where the packet starts in an enhanced (or obsolete) packet block.
+/// Offset of the packet in an enhanced or obsolete packet block.
 pub(crate) const ENHANCED_DATA: usize = 28;
-/// Where the packet starts in a simple packet block.
+/// Offset of the packet in a simple packet block.
 pub(crate) const SIMPLE_DATA: usize = 12;
 
-/// The longest block that is taken for sane (libpcap's limit too), unless the
-/// packets of some interface can be longer.
+/// Maximum length of a block in bytes (libpcap's limit), unless the packets of an
+/// interface can be longer.
 const MAX_BLOCK: u32 = 16 << 20;
-/// Room for options beside such a long packet.
+/// Bytes for the options beside such a long packet.
 const MAX_OPTIONS: u32 = 128 << 10;
 
-/// Interfaces that a section may describe.
+/// Maximum number of interfaces of a section.
 pub(crate) const MAX_INTERFACES: usize = 1 << 16;
 
-const OPTION_END: u16 = 0;
+pub(crate) const OPTION_END: u16 = 0;
 const OPTION_TIME_RESOLUTION: u16 = 9;
 const OPTION_TIME_OFFSET: u16 = 14;
 
-/// What the blocks so far have told.
+/// State of a pcapng file: byte order and interfaces of the current section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sections {
     order: ByteOrder,
@@ -57,7 +55,7 @@ pub(crate) struct Sections {
 }
 
 impl Sections {
-    /// Before the first section header.
+    /// State before the first section header.
     pub(crate) fn new() -> Sections {
         Sections {
             order: ByteOrder::Little,
@@ -75,40 +73,40 @@ impl Sections {
         if bytes.len() < BLOCK_FRAME as usize {
             return Ok(Step::Need(BLOCK_FRAME));
         }
-        match self.sane_enhanced(bytes) {
+        match self.enhanced_block_len(bytes) {
             Some(len) => self.packet(ENHANCED_PACKET, len, bytes),
             None => self.other(bytes),
         }
     }
 
-    /// The packet that `bytes` start with, if it is of the common kind.
+    /// Packet at the start of `bytes`, if it is a complete, valid enhanced packet block.
     #[inline(always)]
-    pub(crate) fn common_packet(&self, bytes: &[u8]) -> Option<Frame> {
+    pub(crate) fn enhanced_packet(&self, bytes: &[u8]) -> Option<Frame> {
         if bytes.len() < BLOCK_FRAME as usize {
             return None;
         }
-        let len = self.sane_enhanced(bytes)?;
+        let len = self.enhanced_block_len(bytes)?;
         match self.packet(ENHANCED_PACKET, len, bytes) {
             Ok(Step::Packet(frame)) => Some(frame),
             _ => None,
         }
     }
 
-    /// The length of the whole and sane enhanced packet block that `bytes`, at
-    /// least a block's frame, start with.
+    /// Length of the enhanced packet block at the start of `bytes`, if it is complete and
+    /// valid. `bytes` has at least [`BLOCK_FRAME`] bytes.
     #[inline(always)]
-    fn sane_enhanced(&self, bytes: &[u8]) -> Option<u32> {
+    fn enhanced_block_len(&self, bytes: &[u8]) -> Option<u32> {
         let order = self.order;
         let (kind, len) = (order.u32(bytes, 0), order.u32(bytes, 4));
-        let is_sane = kind == ENHANCED_PACKET
+        let is_valid = kind == ENHANCED_PACKET
             && len as usize <= bytes.len()
             && len >= ENHANCED_DATA as u32 + 4
             && len.is_multiple_of(4)
             && order.u32(bytes, len as usize - 4) == len;
-        is_sane.then_some(len)
+        is_valid.then_some(len)
     }
 
-    /// Any block but a sane enhanced packet.
+    /// Steps over any block but a valid enhanced packet.
     #[cold]
     fn other(&mut self, bytes: &[u8]) -> Result<Step, Problem> {
         let kind = self.order.u32(bytes, 0);
@@ -140,7 +138,7 @@ impl Sections {
         Ok(Step::Block { len: length })
     }
 
-    /// A packet block of one of the three kinds, `length` bytes, all there.
+    /// Decodes a complete packet block of `length` bytes, of one of the three types.
     #[inline(always)]
     fn packet(&self, kind: u32, length: u32, block: &[u8]) -> Result<Step, Problem> {
         let order = self.order;
@@ -245,18 +243,32 @@ impl Sections {
         Ok(())
     }
 
-    /// When the packet of a block was captured; a simple packet does not tell.
+    /// Time of capture of the packet of a block; `None` for a simple packet.
     pub(crate) fn timestamp(&self, block: &[u8], frame: &Frame) -> Option<Timestamp> {
+        let interface = self.interfaces.get(frame.interface as usize)?;
+        Some(Timestamp::from_units(self.units(block)?, interface))
+    }
+
+    /// The same in the units of the interface.
+    pub(crate) fn units(&self, block: &[u8]) -> Option<u64> {
         if self.order.u32(block, 0) == SIMPLE_PACKET {
             return None;
         }
         let high = u64::from(self.order.u32(block, BODY + 4));
         let low = u64::from(self.order.u32(block, BODY + 8));
-        let interface = self.interfaces.get(frame.interface as usize)?;
-        Some(Timestamp::from_units(high << 32 | low, interface))
+        Some(high << 32 | low)
     }
 
-    /// Length of the block that starts `bytes`, if they show it.
+    /// The options of a packet block.
+    pub(crate) fn packet_options<'a>(&self, block: &'a [u8], frame: &Frame) -> &'a [u8] {
+        let end = frame.data_at as usize + (frame.data_len as usize).next_multiple_of(4);
+        match self.order.u32(block, 0) {
+            SIMPLE_PACKET => &[],
+            _ => block.get(end..block.len() - 4).unwrap_or(&[]),
+        }
+    }
+
+    /// Stated length of the block at the start of `bytes`; `None` if they are too short.
     pub(crate) fn block_len(&self, bytes: &[u8]) -> Option<u64> {
         let head = bytes.get(..BLOCK_FRAME as usize)?;
         let order = match self.order.u32(head, 0) {
@@ -266,14 +278,12 @@ impl Sections {
         Some(u64::from(order.u32(head, 4)))
     }
 
-    /// True when `bytes` could start with a block: what
-    /// [`first_record`](crate::first_record) looks for. Its end may lie beyond
-    /// them.
+    /// True if a block may start at `bytes`, for [`first_record`](crate::first_record).
+    /// Its end may be beyond them.
     pub(crate) fn is_plausible(&self, bytes: &[u8]) -> bool {
         let order = self.order;
         let (kind, len) = (order.u32(bytes, 0), order.u32(bytes, 4));
-        // Registered types are small numbers, or have the upper bit set for
-        // local use.
+        // Registered types are small numbers; those of local use have the upper bit set.
         let known = kind < 0x1000 || kind == SECTION || kind >= 0x8000_0000;
         if !known || len < BLOCK_FRAME || !len.is_multiple_of(4) || len > self.max_block {
             return false;
@@ -283,7 +293,7 @@ impl Sections {
     }
 }
 
-/// Byte order that a section header states.
+/// Byte order of a section header, by its byte-order magic.
 fn section_order(bytes: &[u8]) -> Result<ByteOrder, Problem> {
     [ByteOrder::Little, ByteOrder::Big]
         .into_iter()
@@ -293,15 +303,15 @@ fn section_order(bytes: &[u8]) -> Result<ByteOrder, Problem> {
         })
 }
 
-/// The options of a block: code and value; `None` once, at the end, when they
-/// reach beyond the block.
-struct Options<'a> {
+/// Iterator over the options of a block: code and value. Yields `None` once, at the end,
+/// if an option reaches beyond the block.
+pub(crate) struct Options<'a> {
     order: ByteOrder,
     rest: &'a [u8],
 }
 
 impl<'a> Options<'a> {
-    fn new(order: ByteOrder, rest: &'a [u8]) -> Options<'a> {
+    pub(crate) fn new(order: ByteOrder, rest: &'a [u8]) -> Options<'a> {
         Options { order, rest }
     }
 }

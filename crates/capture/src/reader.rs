@@ -1,4 +1,4 @@
-//! Reading a capture from its start, or from any record whose place is known.
+//! Reader of captures, from the start or from the offset of any record.
 
 use std::fmt;
 use std::io::Read;
@@ -11,9 +11,9 @@ use crate::framing::{Frame, Framing, Kind, Step};
 use crate::pcap::{self, PcapHeader};
 use crate::pcapng::{self, Sections};
 use crate::window::Window;
-use crate::{Interface, Timestamp};
+use crate::{ByteOrder, Interface, Timestamp};
 
-/// A capture being read.
+/// Reader of a capture: a lending iterator over its packets and blocks.
 #[derive(Debug)]
 pub struct Reader<R> {
     window: Window<R>,
@@ -21,36 +21,36 @@ pub struct Reader<R> {
     packets: u64,
 }
 
-/// What stands in a capture.
+/// An item of a capture.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// A packet.
     Packet(Record<'a>),
-    /// Any other block of a pcapng file.
+    /// A block of a pcapng file without a packet.
     Block(Block<'a>),
 }
 
-/// What a filter needs of a packet.
+/// Fields of a packet that filters without metadata read.
 #[derive(Clone, Copy, Debug)]
-pub struct Common<'a> {
-    /// The captured bytes.
+pub struct PacketData<'a> {
+    /// Captured bytes.
     pub data: &'a [u8],
-    /// Length on the wire.
+    /// Length on the wire in bytes.
     pub wire_len: u32,
-    /// Number of the interface it came by, within its section.
+    /// Number of the receiving interface within its section.
     pub interface: u32,
 }
 
-/// What was passed over.
+/// Count of skipped packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Passed {
+pub struct Skipped {
     /// Packets.
     pub packets: u64,
-    /// Their captured bytes.
+    /// Captured bytes of the packets.
     pub bytes: u64,
 }
 
-/// A packet as it stands in a capture.
+/// A packet with its record (pcap) or block (pcapng).
 #[derive(Clone, Copy)]
 pub struct Record<'a> {
     pub(crate) raw: &'a [u8],
@@ -58,22 +58,22 @@ pub struct Record<'a> {
     pub(crate) framing: &'a Framing,
 }
 
-/// A block without a packet.
+/// A pcapng block without a packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Block<'a> {
-    /// All its bytes.
+    /// All bytes of the block.
     pub raw: &'a [u8],
     pub(crate) framing: &'a Framing,
 }
 
 impl<R: Read> Reader<R> {
-    /// Starts with the first bytes of a capture, decompressed.
+    /// Reader of a decompressed capture; reads its file header.
     pub fn new(source: R) -> Result<Reader<R>, Error> {
         Self::start(Window::new(source, 0))
     }
 
-    /// Starts with the first bytes of a capture in a mapped file.
-    pub fn over(mapping: Arc<Mmap>) -> Result<Reader<R>, Error> {
+    /// Reader of a capture in a mapped file; reads its file header.
+    pub fn from_mapping(mapping: Arc<Mmap>) -> Result<Reader<R>, Error> {
         Self::start(Window::over(mapping, 0))
     }
 
@@ -95,7 +95,7 @@ impl<R: Read> Reader<R> {
             if !reader.fill(pcap::FILE_HEADER)? {
                 return Err(reader.truncated(pcap::FILE_HEADER as u64));
             }
-            let raw = reader.window.take(pcap::FILE_HEADER);
+            let raw = reader.window.consume(pcap::FILE_HEADER);
             let raw = raw.try_into().expect("as many bytes as a file header has");
             match PcapHeader::decode(raw) {
                 Ok(header) => reader.framing = Framing(Kind::Pcap(header)),
@@ -113,8 +113,8 @@ impl<R: Read> Reader<R> {
         Ok(reader)
     }
 
-    /// Starts with a source whose next byte is the start of a record at
-    /// `offset`, knowing what is known there.
+    /// Reader of a source whose next byte is the start of a record at `offset` of the
+    /// capture. `framing` is the state of the capture there.
     pub fn resume(source: R, offset: u64, framing: Framing) -> Reader<R> {
         Reader {
             window: Window::new(source, offset),
@@ -123,9 +123,9 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// Starts in a mapped file with the record at `offset`, knowing what is
-    /// known there.
-    pub fn resume_over(mapping: Arc<Mmap>, offset: u64, framing: Framing) -> Reader<R> {
+    /// Reader of a mapped file from the record at `offset`. `framing` is the state of the
+    /// capture there.
+    pub fn resume_mapping(mapping: Arc<Mmap>, offset: u64, framing: Framing) -> Reader<R> {
         Reader {
             window: Window::over(mapping, offset),
             framing,
@@ -133,15 +133,15 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// Goes on, in the same buffer, with a source whose next byte is the start
-    /// of a record at `offset`; packets are counted from 0 again.
+    /// Replaces the source by one whose next byte is the start of a record at `offset`,
+    /// and reuses the buffer. Packets are counted from 0 again.
     pub fn restart(&mut self, source: R, offset: u64, framing: Framing) {
         self.window.restart(source, offset);
         self.framing = framing;
         self.packets = 0;
     }
 
-    /// The next packet or block; `None` at the end.
+    /// Next packet or block; `None` at the end.
     #[inline(always)]
     #[allow(clippy::should_implement_trait)] // it lends
     pub fn next(&mut self) -> Result<Option<Event<'_>>, Error> {
@@ -160,55 +160,52 @@ impl<R: Read> Reader<R> {
             Step::Packet(frame) => {
                 self.packets += 1;
                 Event::Packet(Record {
-                    raw: self.window.take(frame.len as usize),
+                    raw: self.window.consume(frame.len as usize),
                     frame,
                     framing: &self.framing,
                 })
             }
             Step::Block { len } => Event::Block(Block {
-                raw: self.window.take(len as usize),
+                raw: self.window.consume(len as usize),
                 framing: &self.framing,
             }),
-            Step::Need(_) => unreachable!("the loop goes on until there is enough"),
+            Step::Need(_) => unreachable!("the loop continues until the item is complete"),
         }))
     }
 
-    /// Passes over packets that start before `end`, at most `most`, for as long as
-    /// `drops` says so; counts them and their captured bytes. It stops early at
-    /// whatever is not a common packet already at hand: [`next`](Self::next)
-    /// goes on from there.
+    /// Skips consecutive packets that start before `end`, at most `limit`, while `drops`
+    /// returns true; returns their count. Stops early at a block without a packet, at a
+    /// rare form of packet and at the end of the buffered bytes: [`next`](Self::next)
+    /// continues there.
     ///
-    /// `drops` is given all bytes from the packet on that are at hand. What it
-    /// does is compiled into the loop, which keeps its own state in registers: for
-    /// the many packets that a filter drops, this halves what is done beside
-    /// filtering.
+    /// `drops` gets all buffered bytes from the start of the record, and the packet.
     #[inline(always)]
-    pub fn pass_over(
+    pub fn skip_packets(
         &mut self,
         end: u64,
-        most: u64,
-        drops: impl FnMut(&[u8], Common<'_>) -> bool,
-    ) -> Passed {
+        limit: u64,
+        drops: impl FnMut(&[u8], PacketData<'_>) -> bool,
+    ) -> Skipped {
         let ahead = self.window.ahead();
         let before_end = usize::try_from(end.saturating_sub(self.window.offset()));
         let end = before_end.map_or(ahead.len(), |end| end.min(ahead.len()));
-        let (at, passed) = match &self.framing.0 {
+        let (at, skipped) = match &self.framing.0 {
             Kind::Pcap(header) => {
-                pass_over(ahead, end, most, drops, |bytes| match header.step(bytes) {
+                skip_packets(ahead, end, limit, drops, |bytes| match header.step(bytes) {
                     Ok(Step::Packet(frame)) => Some(frame),
                     _ => None,
                 })
             }
-            Kind::Pcapng(sections) => pass_over(ahead, end, most, drops, |bytes| {
-                sections.common_packet(bytes)
+            Kind::Pcapng(sections) => skip_packets(ahead, end, limit, drops, |bytes| {
+                sections.enhanced_packet(bytes)
             }),
         };
-        self.window.take(at);
-        self.packets += passed.packets;
-        passed
+        self.window.consume(at);
+        self.packets += skipped.packets;
+        skipped
     }
 
-    /// Gets `needed` bytes; false when the capture ends cleanly instead.
+    /// Buffers `needed` bytes; false if the capture ends before the next item.
     #[cold]
     fn advance(&mut self, needed: u32) -> Result<bool, Error> {
         if self.fill(needed as usize)? {
@@ -244,77 +241,77 @@ impl<R: Read> Reader<R> {
         })
     }
 
-    /// The first interface of the capture, from which nothing was read yet;
-    /// `None` when no packet can follow, or not soon.
+    /// First interface of a capture whose items are unread; `None` if it has none before
+    /// the first packet or in the first MiB.
     pub fn first_interface(&mut self) -> Result<Option<Interface>, Error> {
-        /// Bytes that may precede its description.
-        const SOON: usize = 1 << 20;
+        /// Maximum number of bytes before its description.
+        const LIMIT: usize = 1 << 20;
         let mut framing = self.framing.clone();
         let mut at = 0;
-        while framing.interfaces().is_empty() && at < SOON {
+        while framing.interfaces().is_empty() && at < LIMIT {
             match framing.step(&self.window.ahead()[at..]) {
                 Ok(Step::Block { len }) => at += len as usize,
                 Ok(Step::Need(needed)) if self.fill(at + needed as usize)? => {}
-                // Whatever is wrong comes to light where it is read.
+                // A fault is reported by `next`.
                 Ok(Step::Need(_) | Step::Packet(_)) | Err(_) => break,
             }
         }
         Ok(framing.interfaces().first().copied())
     }
 
-    /// True when the next record or block can be had without reading.
+    /// True if the next record or block is buffered completely.
     pub fn has_next_buffered(&self) -> bool {
         let ahead = self.window.ahead();
         let len = self.framing.record_len(ahead);
         len.is_some_and(|len| len as usize <= ahead.len())
     }
 
-    /// What is known about the capture here.
+    /// State of the capture before the next record.
     pub fn framing(&self) -> &Framing {
         &self.framing
     }
 
-    /// Where the next record or block starts.
+    /// Offset in bytes of the next record or block in the decompressed capture.
     pub fn offset(&self) -> u64 {
         self.window.offset()
     }
 
-    /// Packets delivered so far: the number of the last one, counted from 1.
+    /// Number of packets read so far.
     pub fn packets(&self) -> u64 {
         self.packets
     }
 
-    /// The mapping that is read; `None` where a source is.
+    /// Mapping that is read; `None` for a stream.
     pub fn mapping(&self) -> Option<&Mmap> {
         self.window.mapping()
     }
 
-    /// Bytes that were read and not yet delivered, at least `wanted` of them
-    /// unless the capture ends before.
-    pub fn peek(&mut self, wanted: usize) -> Result<&[u8], Error> {
-        if self.window.ahead().len() < wanted {
-            self.fill(wanted)?;
+    /// Buffered bytes from the next record, at least `len` unless the capture ends
+    /// before.
+    pub fn peek(&mut self, len: usize) -> Result<&[u8], Error> {
+        if self.window.ahead().len() < len {
+            self.fill(len)?;
         }
         Ok(self.window.ahead())
     }
 
-    /// Passes over bytes that [`peek`](Self::peek) showed.
+    /// Skips bytes that [`peek`](Self::peek) returned.
     pub fn skip(&mut self, len: usize) {
         let len = len.min(self.window.ahead().len());
-        self.window.take(len);
+        self.window.consume(len);
     }
 }
 
 #[inline(always)]
-fn pass_over(
+fn skip_packets(
     ahead: &[u8],
     end: usize,
-    most: u64,
-    mut drops: impl FnMut(&[u8], Common<'_>) -> bool,
+    limit: u64,
+    mut drops: impl FnMut(&[u8], PacketData<'_>) -> bool,
     frame: impl Fn(&[u8]) -> Option<Frame>,
-) -> (usize, Passed) {
-    let (mut at, mut passed) = (0, Passed::default());
-    while at < end && passed.packets < most {
+) -> (usize, Skipped) {
+    let (mut at, mut skipped) = (0, Skipped::default());
+    while at < end && skipped.packets < limit {
         let rest = &ahead[at..];
         let Some(frame) = frame(rest) else { break };
         let start = frame.data_at as usize;
@@ -322,7 +319,7 @@ fn pass_over(
         let (wire_len, interface) = (frame.wire_len, frame.interface);
         if !drops(
             rest,
-            Common {
+            PacketData {
                 data,
                 wire_len,
                 interface,
@@ -331,47 +328,66 @@ fn pass_over(
             break;
         }
         at += frame.len as usize;
-        passed.packets += 1;
-        passed.bytes += data.len() as u64;
+        skipped.packets += 1;
+        skipped.bytes += data.len() as u64;
     }
-    (at, passed)
+    (at, skipped)
 }
 
 impl<'a> Record<'a> {
-    /// The captured bytes.
+    /// Captured bytes.
     #[inline(always)]
     pub fn data(&self) -> &'a [u8] {
         let start = self.frame.data_at as usize;
         &self.raw[start..start + self.frame.data_len as usize]
     }
 
-    /// Length on the wire.
+    /// Length on the wire in bytes.
     #[inline(always)]
     pub fn wire_len(&self) -> u32 {
         self.frame.wire_len
     }
 
-    /// The record or block as it stands in the file, header included.
+    /// Bytes of the record or block in the file, header included.
     pub fn raw(&self) -> &'a [u8] {
         self.raw
     }
 
-    /// Number of the interface it came by, within its section.
+    /// Number of the receiving interface within its section.
     #[inline(always)]
     pub fn interface_id(&self) -> u32 {
         self.frame.interface
     }
 
-    /// The interface it came by.
+    /// Receiving interface.
     pub fn interface(&self) -> &'a Interface {
         &self.framing.interfaces()[self.frame.interface as usize]
     }
 
-    /// When it was captured; simple packet blocks do not tell.
+    /// Time of capture; `None` for simple packet blocks, which have none.
     pub fn timestamp(&self) -> Option<Timestamp> {
         match &self.framing.0 {
             Kind::Pcap(header) => Some(header.timestamp(self.raw)),
             Kind::Pcapng(sections) => sections.timestamp(self.raw, &self.frame),
+        }
+    }
+
+    /// The same in the units of its interface, without the interface's time offset.
+    pub(crate) fn units(&self) -> Option<u64> {
+        match &self.framing.0 {
+            Kind::Pcap(header) => Some(header.units(self.raw)),
+            Kind::Pcapng(sections) => sections.units(self.raw),
+        }
+    }
+
+    /// Its options as they stand in the block, and their byte order; `None` in pcap.
+    pub(crate) fn options(&self) -> Option<(ByteOrder, &'a [u8])> {
+        match &self.framing.0 {
+            Kind::Pcap(_) => None,
+            Kind::Pcapng(sections) => Some((
+                sections.order(),
+                sections.packet_options(self.raw, &self.frame),
+            )),
         }
     }
 }
@@ -388,12 +404,12 @@ impl fmt::Debug for Record<'_> {
 }
 
 impl Block<'_> {
-    /// Its type, and true when it changes how later blocks are read.
+    /// True for section headers and interface descriptions, which later blocks depend on.
     pub fn is_structural(&self) -> bool {
         matches!(self.kind(), pcapng::SECTION | pcapng::INTERFACE)
     }
 
-    /// Its type.
+    /// Block type.
     pub fn kind(&self) -> u32 {
         match &self.framing.0 {
             Kind::Pcap(_) => 0,

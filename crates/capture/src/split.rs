@@ -1,25 +1,22 @@
-//! Finding a record somewhere in the middle of a capture.
+//! Heuristic search for the start of a record in the middle of a capture, to split it.
 //!
-//! Neither format marks where records start, so this guesses: a place is taken
-//! when a chain of plausible records starts there. A guess can be wrong; whoever
-//! splits a capture compares it with where the part before really ended, and
-//! reads the part again from there when it differs. So a good guess only saves
-//! time.
+//! Neither format marks the start of records, so the search accepts the first offset at
+//! which a chain of plausible records starts. The result may be wrong: the caller
+//! compares it with the end of the preceding part and reads the part again if they
+//! differ.
 //!
-//! Cost: a byte-wise search over one record's length in general, some four
-//! steps of a chain per byte at worst.
+//! Linear in the distance to the record: a few steps of a chain for each byte.
 
 use crate::framing::{Framing, Kind};
 
-/// Records that must follow one another for a place to be taken.
+/// Number of consecutive plausible records that are required.
 const CHAIN: usize = 12;
 
-/// Seconds between two of them.
-const GAP: u32 = 7 * 24 * 3600;
+/// Maximum time between two of them in seconds.
+const MAX_GAP: u32 = 7 * 24 * 3600;
 
-/// Offset in `bytes` at which a record (or block) of such a capture probably
-/// starts. A chain that reaches the end of `bytes` sooner is taken when it has
-/// two links.
+/// Offset in `bytes` at which a record or block of this capture probably starts. A
+/// shorter chain that reaches the end of `bytes` needs two records.
 pub fn first_record(framing: &Framing, bytes: &[u8]) -> Option<usize> {
     (0..bytes.len()).find(|&at| is_chain(framing, &bytes[at..]))
 }
@@ -34,7 +31,7 @@ fn is_chain(framing: &Framing, bytes: &[u8]) -> bool {
         let is_plausible = match &framing.0 {
             Kind::Pcap(header) => {
                 let (seconds, _) = header.stored_time(rest);
-                let follows = before.is_none_or(|before| seconds.abs_diff(before) <= GAP);
+                let follows = before.is_none_or(|before| seconds.abs_diff(before) <= MAX_GAP);
                 before = Some(seconds);
                 follows && header.is_plausible(rest)
             }

@@ -1,33 +1,31 @@
-//! The window through which a capture is read: over a stream, or over a mapping.
+//! Sliding window over a capture: a stream or a mapped file.
 //!
-//! Over a stream it is one buffer that slides along: what was consumed is
-//! overwritten, what is left of a record moves to the front. It starts at
-//! 256 KiB, which stays in a core's second-level cache, so that the walk over
-//! freshly read packets costs little (at the very first, when only the format is
-//! asked, 4 KiB); it grows only for a record that is longer, and only as its
-//! bytes arrive, so that a length made up by an enemy costs no memory.
+//! Over a stream it is one buffer: consumed bytes are overwritten, the rest of a partial
+//! record moves to the front. The buffer has 256 KiB, to stay in a second-level cache
+//! (4 KiB before the format is known). It grows for a longer record only, and only as
+//! its bytes arrive, so that an attacker's length alone takes no memory.
 //!
-//! Over a mapping all bytes are there from the start, and nothing is copied.
+//! Over a mapping all bytes are present, and nothing is copied.
 
 use std::io::{self, Read};
 use std::sync::Arc;
 
 use memmap2::Mmap;
 
-/// Bytes asked from the source at once.
+/// Maximum size of a read in bytes.
 const CHUNK: usize = 256 << 10;
 
-/// Bytes asked at first, to see what the source is.
+/// Size of the first read in bytes, enough to recognise the format.
 const START: usize = 4 << 10;
 
 #[derive(Debug)]
 pub(crate) struct Window<R> {
     bytes: Bytes<R>,
-    /// First byte not consumed.
+    /// Index of the first unconsumed byte.
     start: usize,
-    /// End of what was read.
+    /// End of the bytes read.
     end: usize,
-    /// Offset of the first byte in the source.
+    /// Offset of `bytes` in the source.
     base: u64,
 }
 
@@ -38,7 +36,7 @@ enum Bytes<R> {
 }
 
 impl<R> Window<R> {
-    /// A window on a source whose next byte is at `offset`.
+    /// Window over a source whose next byte is at `offset`.
     pub(crate) fn new(source: R, offset: u64) -> Window<R> {
         Window {
             bytes: Bytes::Buffer {
@@ -51,7 +49,7 @@ impl<R> Window<R> {
         }
     }
 
-    /// A window on a mapped file from `offset` on.
+    /// Window over a mapped file from `offset`.
     pub(crate) fn over(mapping: Arc<Mmap>, offset: u64) -> Window<R> {
         let end = mapping.len();
         Window {
@@ -70,7 +68,7 @@ impl<R> Window<R> {
         }
     }
 
-    /// What was read and not consumed.
+    /// Bytes that are read and not consumed.
     #[inline(always)]
     pub(crate) fn ahead(&self) -> &[u8] {
         &self.bytes()[self.start..self.end]
@@ -85,13 +83,13 @@ impl<R> Window<R> {
     /// Consumes the next `len` bytes, which [`ahead`](Self::ahead) has, and
     /// returns them.
     #[inline(always)]
-    pub(crate) fn take(&mut self, len: usize) -> &[u8] {
+    pub(crate) fn consume(&mut self, len: usize) -> &[u8] {
         let from = self.start;
         self.start += len;
         &self.bytes()[from..self.start]
     }
 
-    /// The mapping, if there is one.
+    /// Mapping, if the window is over one.
     pub(crate) fn mapping(&self) -> Option<&Mmap> {
         match &self.bytes {
             Bytes::Buffer { .. } => None,
@@ -99,8 +97,7 @@ impl<R> Window<R> {
         }
     }
 
-    /// Goes on with another source whose next byte is at `offset`, in the same
-    /// buffer if there is one.
+    /// Replaces the source by one whose next byte is at `offset`; reuses the buffer.
     pub(crate) fn restart(&mut self, source: R, offset: u64) {
         match &mut self.bytes {
             Bytes::Buffer { source: old, .. } => *old = source,
@@ -113,8 +110,7 @@ impl<R> Window<R> {
 }
 
 impl<R: Read> Window<R> {
-    /// Reads on until `needed` bytes are ahead; false when the source ends
-    /// before that.
+    /// Reads until `needed` bytes are ahead; false if the source ends before.
     #[cold]
     #[inline(never)]
     pub(crate) fn fill(&mut self, needed: usize) -> io::Result<bool> {

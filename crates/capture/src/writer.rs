@@ -1,54 +1,98 @@
-//! Writing what was read.
+//! Encoder of captures.
 //!
-//! A record that goes into a file of its own kind is copied as it stands, so it
-//! keeps its bytes, time, interface, options and comments; so is every pcapng
-//! block that holds no packet. Only three things are ever rewritten: a captured
-//! length that is cut, the snapshot length that announces it, and the length of
-//! a section (some of whose packets are left out; it becomes "not known").
-//! Captures that can't share one pcap file make sections of a pcapng file.
+//! Records are copied unchanged to a file of the same format, with time, interface,
+//! options and comments, as are pcapng blocks without a packet. Three fields are
+//! rewritten: captured length and snapshot length where packets are cut, and the section
+//! length, which becomes unspecified because packets may be omitted. Captures that one
+//! pcap file cannot contain become sections of a pcapng file. Packets of a pcapng file that go into
+//! a pcap file keep bytes, lengths and time.
+
+use std::{error, fmt};
 
 use crate::framing::{Format, Framing, Kind};
 use crate::pcap::PcapHeader;
 use crate::pcapng::{self, BODY};
-use crate::{Block, ByteOrder, Record, Resolution};
+use crate::{Block, ByteOrder, Interface, LinkType, Record, Resolution};
 
-/// What is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
-    /// A pcap file with this header.
-    Pcap(PcapHeader),
-    /// A pcapng file.
-    Pcapng,
-}
+impl Format {
+    /// A pcap file for the packets of these interfaces, in the byte order of the first.
+    /// It counts nanoseconds if one of them counts finer than microseconds.
+    pub fn pcap_of(interfaces: &[Interface]) -> Result<Format, OtherLinkType> {
+        let Some(first) = interfaces.first() else {
+            return Ok(Format::Pcap(PcapHeader::new(Interface::UNKNOWN)));
+        };
+        let mut joined = *first;
+        joined.resolution = Resolution::MICROSECONDS;
+        joined.time_offset = 0;
+        joined.snaplen = 0;
+        for interface in interfaces {
+            check_link_type(first.link_type, interface.link_type)?;
+            if interface.resolution.per_second() > Resolution::MICROSECONDS.per_second() {
+                joined.resolution = Resolution::NANOSECONDS;
+            }
+            let snaplen = match interface.snaplen {
+                0 => interface.link_type.max_captured(),
+                snaplen => snaplen,
+            };
+            joined.snaplen = joined.snaplen.max(snaplen);
+        }
+        Ok(Format::Pcap(PcapHeader::new(joined)))
+    }
 
-impl Shape {
-    /// The shape that holds all of these captures, one after the other, without
-    /// loss: pcap when all of them are pcap with one link type, pcapng
-    /// otherwise.
-    pub fn holding(captures: &[Format]) -> Shape {
-        let mut shape = None;
+    /// Format that can contain all of these captures, one after the other, without loss:
+    /// pcap if all are pcap with one link type, else pcapng.
+    pub fn common(captures: &[Format]) -> Format {
+        let mut common = None;
         for capture in captures {
             let Format::Pcap(header) = capture else {
-                return Shape::Pcapng;
+                return Format::Pcapng;
             };
-            shape = Some(match shape {
+            common = Some(match common {
                 None => *header,
-                Some(so_far) => match join(&so_far, header) {
-                    Some(joined) => joined,
-                    None => return Shape::Pcapng,
+                Some(so_far) => match common_header(&so_far, header) {
+                    Some(header) => header,
+                    None => return Format::Pcapng,
                 },
             });
         }
-        shape.map_or(Shape::Pcapng, Shape::Pcap)
+        common.map_or(Format::Pcapng, Format::Pcap)
     }
 }
 
-/// A header under which the records of both can stand.
-fn join(a: &PcapHeader, b: &PcapHeader) -> Option<PcapHeader> {
+/// A packet of another link type than that of the pcap file it should go into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OtherLinkType {
+    /// The link type of the file.
+    pub file: LinkType,
+    /// The link type of the packet.
+    pub packet: LinkType,
+}
+
+impl fmt::Display for OtherLinkType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let OtherLinkType { file, packet } = self;
+        write!(
+            f,
+            "link type {packet} does not fit a pcap file of link type {file}"
+        )
+    }
+}
+
+impl error::Error for OtherLinkType {}
+
+fn check_link_type(file: LinkType, packet: LinkType) -> Result<(), OtherLinkType> {
+    match file == packet {
+        true => Ok(()),
+        false => Err(OtherLinkType { file, packet }),
+    }
+}
+
+/// File header that fits the records of both files; `None` if their link types differ.
+fn common_header(a: &PcapHeader, b: &PcapHeader) -> Option<PcapHeader> {
     if a.interface.link_type != b.interface.link_type {
         return None;
     }
-    // 0 stands for "no limit".
+    // 0 means no limit.
     let snaplen = match (a.interface.snaplen, b.interface.snaplen) {
         (0, _) | (_, 0) => 0,
         (a, b) => a.max(b),
@@ -67,87 +111,76 @@ fn join(a: &PcapHeader, b: &PcapHeader) -> Option<PcapHeader> {
     Some(PcapHeader::new(interface))
 }
 
-/// Turns what was read from one capture into the bytes to write.
+/// Encoder of the items of one capture into an output format.
 #[derive(Clone, Copy, Debug)]
 pub struct Encoder {
-    shape: Shape,
-    /// Captured bytes that are kept of a packet.
+    format: Format,
+    /// Maximum number of captured bytes written of a packet.
     keep: u32,
-    /// Records of the capture can be copied as they stand.
+    /// True if records of the capture are copied unchanged.
     verbatim: bool,
 }
 
 impl Encoder {
-    /// For the records of a capture, of which at most `snaplen` bytes are kept. As in
-    /// the formats themselves, 0 is no limit.
-    pub fn new(shape: Shape, capture: Format, snaplen: Option<u32>) -> Encoder {
+    /// Encoder of records of a capture into `format`. At most `snaplen` bytes of a packet
+    /// are written; 0 is no limit, as in the file formats.
+    pub fn new(format: Format, capture: Format, snaplen: Option<u32>) -> Encoder {
         Encoder {
-            shape,
+            format,
             keep: snaplen.filter(|&len| len != 0).unwrap_or(u32::MAX),
-            verbatim: match (shape, capture) {
-                (Shape::Pcapng, Format::Pcapng) => true,
-                (Shape::Pcap(to), Format::Pcap(from)) => to.shares_records_with(&from),
+            verbatim: match (format, capture) {
+                (Format::Pcapng, Format::Pcapng) => true,
+                (Format::Pcap(to), Format::Pcap(from)) => to.shares_records_with(&from),
                 _ => false,
             },
         }
     }
 
-    /// What a file of this shape starts with.
+    /// Writes the file header, if the format has one.
     pub fn start_file(&self, out: &mut Vec<u8>) {
-        if let Shape::Pcap(header) = &self.shape {
-            let snaplen = self.announced(header.interface.snaplen);
+        if let Format::Pcap(header) = &self.format {
+            let snaplen = self.stated_snaplen(header.interface.snaplen);
             out.extend_from_slice(header.with_snaplen(snaplen).raw());
         }
     }
 
-    /// What the records of a capture start with.
+    /// Writes the blocks before the records of a capture: section header and interface
+    /// description of a pcap capture in a pcapng file, else nothing.
     pub fn start_capture(&self, framing: &Framing, out: &mut Vec<u8>) {
-        if let (Shape::Pcapng, Kind::Pcap(header)) = (&self.shape, &framing.0) {
-            let order = header.interface.order;
-            let mut body = order.put_u32(pcapng::BYTE_ORDER_MAGIC).to_vec();
-            body.extend_from_slice(&order.put_u16(1));
-            body.extend_from_slice(&order.put_u16(0));
-            body.extend_from_slice(&[0xff; 8]);
-            put_block(order, pcapng::SECTION, &[&body], out);
-
+        if let (Format::Pcapng, Kind::Pcap(header)) = (&self.format, &framing.0) {
             let interface = &header.interface;
-            let mut body = order.put_u16(interface.link_type.0 as u16).to_vec();
-            body.extend_from_slice(&[0; 2]);
-            body.extend_from_slice(&order.put_u32(self.announced(interface.snaplen)));
-            // if_tsresol, one byte long, and the end of options.
-            body.extend_from_slice(&order.put_u16(9));
-            body.extend_from_slice(&order.put_u16(1));
-            body.extend_from_slice(&[interface.resolution.encode(), 0, 0, 0]);
-            body.extend_from_slice(&[0; 4]);
-            put_block(order, pcapng::INTERFACE, &[&body], out);
+            put_section(interface.order, out);
+            put_interface(
+                interface.order,
+                interface,
+                self.stated_snaplen(interface.snaplen),
+                out,
+            );
         }
     }
 
-    /// The snapshot length that a file announces.
-    fn announced(&self, snaplen: u32) -> u32 {
-        match (snaplen, self.keep) {
-            (snaplen, u32::MAX) => snaplen,
-            (0, keep) => keep,
-            (snaplen, keep) => snaplen.min(keep),
-        }
+    /// Snapshot length that the output states.
+    fn stated_snaplen(&self, snaplen: u32) -> u32 {
+        stated_snaplen(snaplen, self.keep)
     }
 
-    /// A packet.
+    /// Writes a packet.
     #[inline]
-    pub fn put_packet(&self, record: &Record<'_>, out: &mut Vec<u8>) {
+    pub fn put_packet(&self, record: &Record<'_>, out: &mut Vec<u8>) -> Result<(), OtherLinkType> {
         if self.verbatim && record.frame.data_len <= self.keep && !is_cut_on_reading(record) {
             out.extend_from_slice(record.raw);
+            Ok(())
         } else {
-            self.put_rewritten(record, out);
+            self.put_rewritten(record, out)
         }
     }
 
     #[cold]
-    fn put_rewritten(&self, record: &Record<'_>, out: &mut Vec<u8>) {
+    fn put_rewritten(&self, record: &Record<'_>, out: &mut Vec<u8>) -> Result<(), OtherLinkType> {
         let kept = record.data().len().min(self.keep as usize);
         let data = &record.data()[..kept];
-        match (&self.shape, &record.framing.0) {
-            (Shape::Pcap(_), Kind::Pcap(from)) if self.verbatim => {
+        match (&self.format, &record.framing.0) {
+            (Format::Pcap(_), Kind::Pcap(from)) if self.verbatim => {
                 let header = &record.raw[..record.frame.data_at as usize];
                 let start = out.len();
                 out.extend_from_slice(header);
@@ -156,15 +189,16 @@ impl Encoder {
                 out[at..at + 4].copy_from_slice(&captured);
                 out.extend_from_slice(data);
             }
-            (Shape::Pcap(to), _) => put_pcap_record(to, record, data, out),
-            (Shape::Pcapng, Kind::Pcapng(sections)) => {
+            (Format::Pcap(to), _) => {
+                check_link_type(to.interface.link_type, record.interface().link_type)?;
+                put_pcap_record(to, record, data, out);
+            }
+            (Format::Pcapng, Kind::Pcapng(sections)) => {
                 put_cut_block(sections.order(), record, data, out);
             }
-            (Shape::Pcapng, Kind::Pcap(from)) => {
+            (Format::Pcapng, Kind::Pcap(from)) => {
                 let order = from.interface.order;
-                let (seconds, fraction) = from.stored_time(record.raw);
-                let per_second = from.interface.resolution.per_second();
-                let units = u64::from(seconds) * per_second + u64::from(fraction);
+                let units = from.units(record.raw);
                 let head = [
                     0,
                     (units >> 32) as u32,
@@ -176,25 +210,26 @@ impl Encoder {
                 put_block(order, pcapng::ENHANCED_PACKET, &[&head, data], out);
             }
         }
+        Ok(())
     }
 
-    /// A block without a packet; left out where pcap has no place for it.
+    /// Writes a block without a packet; a pcap file omits it.
     pub fn put_block(&self, block: &Block<'_>, out: &mut Vec<u8>) {
         let Kind::Pcapng(sections) = &block.framing.0 else {
             return;
         };
-        if self.shape != Shape::Pcapng {
+        if self.format != Format::Pcapng {
             return;
         }
         let order = sections.order();
         let start = out.len();
         out.extend_from_slice(block.raw);
         match block.kind() {
-            // A section's length, "not known" being all ones.
+            // Section length: all ones is unspecified.
             pcapng::SECTION => out[start + 16..start + 24].fill(0xff),
             pcapng::INTERFACE => {
                 let at = start + BODY + 4;
-                let snaplen = self.announced(order.u32(block.raw, BODY + 4));
+                let snaplen = self.stated_snaplen(order.u32(block.raw, BODY + 4));
                 out[at..at + 4].copy_from_slice(&order.put_u32(snaplen));
             }
             _ => {}
@@ -202,13 +237,49 @@ impl Encoder {
     }
 }
 
-/// True when a pcap record holds more than its file's snapshot length.
+/// The snapshot length of an interface of whose packets `keep` bytes are kept.
+pub(crate) fn stated_snaplen(snaplen: u32, keep: u32) -> u32 {
+    match (snaplen, keep) {
+        (snaplen, u32::MAX) => snaplen,
+        (0, keep) => keep,
+        (snaplen, keep) => snaplen.min(keep),
+    }
+}
+
+/// A pcapng section header; the section's length is "not known".
+pub(crate) fn put_section(order: ByteOrder, out: &mut Vec<u8>) {
+    let mut body = order.put_u32(pcapng::BYTE_ORDER_MAGIC).to_vec();
+    body.extend_from_slice(&order.put_u16(1));
+    body.extend_from_slice(&order.put_u16(0));
+    body.extend_from_slice(&[0xff; 8]);
+    put_block(order, pcapng::SECTION, &[&body], out);
+}
+
+/// A pcapng interface description with a time resolution.
+pub(crate) fn put_interface(
+    order: ByteOrder,
+    interface: &Interface,
+    snaplen: u32,
+    out: &mut Vec<u8>,
+) {
+    let mut body = order.put_u16(interface.link_type.0 as u16).to_vec();
+    body.extend_from_slice(&[0; 2]);
+    body.extend_from_slice(&order.put_u32(snaplen));
+    // if_tsresol, one byte long, and the end of options.
+    body.extend_from_slice(&order.put_u16(9));
+    body.extend_from_slice(&order.put_u16(1));
+    body.extend_from_slice(&[interface.resolution.encode(), 0, 0, 0]);
+    body.extend_from_slice(&[0; 4]);
+    put_block(order, pcapng::INTERFACE, &[&body], out);
+}
+
+/// True if a pcap record contains more than the snapshot length of its file.
 fn is_cut_on_reading(record: &Record<'_>) -> bool {
     matches!(record.framing.0, Kind::Pcap(_))
         && record.frame.data_at + record.frame.data_len != record.frame.len
 }
 
-/// A pcap record, made anew.
+/// Writes a pcap record with a new header.
 fn put_pcap_record(to: &PcapHeader, record: &Record<'_>, data: &[u8], out: &mut Vec<u8>) {
     let order = to.interface.order;
     let (seconds, nanoseconds) = record
@@ -225,7 +296,7 @@ fn put_pcap_record(to: &PcapHeader, record: &Record<'_>, data: &[u8], out: &mut 
     out.extend_from_slice(data);
 }
 
-/// A pcapng packet block with less of its packet.
+/// Writes a pcapng packet block with a cut packet.
 fn put_cut_block(order: ByteOrder, record: &Record<'_>, data: &[u8], out: &mut Vec<u8>) {
     let raw = record.raw;
     let kind = order.u32(raw, 0);
@@ -235,15 +306,14 @@ fn put_cut_block(order: ByteOrder, record: &Record<'_>, data: &[u8], out: &mut V
     }
     let mut head = raw[BODY..data_at].to_vec();
     head[12..16].copy_from_slice(&order.put_u32(data.len() as u32));
-    let options = data_at + (record.frame.data_len as usize).next_multiple_of(4);
-    let options = raw.get(options..raw.len() - 4).unwrap_or(&[]);
+    let (_, options) = record.options().unwrap_or((order, &[]));
     let padding = [0; 3];
     let padding = &padding[..data.len().next_multiple_of(4) - data.len()];
     put_block(order, kind, &[&head, data, padding, options], out);
 }
 
-/// A block around its content, padded.
-fn put_block(order: ByteOrder, kind: u32, content: &[&[u8]], out: &mut Vec<u8>) {
+/// Writes a block with this content and padding.
+pub(crate) fn put_block(order: ByteOrder, kind: u32, content: &[&[u8]], out: &mut Vec<u8>) {
     let len: usize = content.iter().map(|part| part.len()).sum();
     let padded = len.next_multiple_of(4);
     let total = order.put_u32(padded as u32 + 12);

@@ -1,12 +1,11 @@
-//! Each corner of both formats: what the reader makes of it, and what the encoder
-//! makes of that.
+//! Reading and encoding of each feature of both formats.
 
 use beebox_capture::{
     ByteOrder, Encoder, Error, Event, Fault, Format, Interface, LinkType, Problem, Reader,
-    Resolution, Shape, Timestamp, decompress,
+    Resolution, Timestamp, decompress,
 };
 
-/// Bytes of a capture, written piece by piece in one byte order.
+/// Builder of the bytes of a capture in one byte order.
 struct Bytes {
     order: ByteOrder,
     bytes: Vec<u8>,
@@ -48,7 +47,7 @@ impl Bytes {
         start.u32s(&[0, 0, snaplen, 1])
     }
 
-    /// A block around its content, padded.
+    /// Appends a block with this content and padding.
     fn block(self, kind: u32, content: &Bytes) -> Bytes {
         let len = content.bytes.len().next_multiple_of(4);
         let padding = vec![0; len - content.bytes.len()];
@@ -96,7 +95,7 @@ impl Bytes {
     }
 }
 
-/// What a packet was read as.
+/// Fields of a packet that was read.
 #[derive(Clone, Debug, PartialEq)]
 struct Seen {
     data: Vec<u8>,
@@ -118,7 +117,7 @@ impl Seen {
     }
 }
 
-/// All packets, and the fault if there is one.
+/// All packets of a capture, and its fault, if any.
 fn read(bytes: &[u8]) -> (Vec<Seen>, Option<Fault>) {
     let mut seen = Vec::new();
     let fault = |error| match error {
@@ -150,18 +149,18 @@ fn read(bytes: &[u8]) -> (Vec<Seen>, Option<Fault>) {
     }
 }
 
-/// Everything that was read, written again.
-fn copy(bytes: &[u8], shape: Option<Shape>, snaplen: Option<u32>) -> Vec<u8> {
+/// Copy of a capture in this format.
+fn copy(bytes: &[u8], output: Option<Format>, snaplen: Option<u32>) -> Vec<u8> {
     let mut reader = Reader::new(bytes).unwrap();
     let format = reader.framing().format();
-    let shape = shape.unwrap_or_else(|| Shape::holding(&[format]));
-    let encoder = Encoder::new(shape, format, snaplen);
+    let output = output.unwrap_or_else(|| Format::common(&[format]));
+    let encoder = Encoder::new(output, format, snaplen);
     let mut out = Vec::new();
     encoder.start_file(&mut out);
     encoder.start_capture(reader.framing(), &mut out);
     while let Some(event) = reader.next().unwrap() {
         match event {
-            Event::Packet(record) => encoder.put_packet(&record, &mut out),
+            Event::Packet(record) => encoder.put_packet(&record, &mut out).unwrap(),
             Event::Block(block) => encoder.put_block(&block, &mut out),
         }
     }
@@ -195,7 +194,7 @@ fn pcap_in_every_byte_order_and_resolution_and_layout() {
 }
 
 #[test]
-fn old_pcap_versions_have_the_lengths_the_other_way_round() {
+fn old_pcap_versions_have_the_lengths_in_reverse_order() {
     for order in ORDERS {
         for (version, lengths) in [
             ((2, 2), [60, 3]),
@@ -238,7 +237,7 @@ fn packets_longer_than_the_files_snapshot_length_are_cut() {
         read(&copy(&file, None, None)).0,
         vec![Seen::new(&[1, 2], 60, (7, 5_000))]
     );
-    // No limit, and an absurd one.
+    // No limit, and one beyond 2^31.
     for snaplen in [0, u32::MAX] {
         let file = Bytes::pcap(ByteOrder::Little, MICRO, (2, 4), snaplen)
             .u32s(&[7, 5, 3, 60])
@@ -251,7 +250,7 @@ fn packets_longer_than_the_files_snapshot_length_are_cut() {
 }
 
 #[test]
-fn the_bits_for_a_frame_check_sequence_are_no_link_type() {
+fn the_frame_check_sequence_bits_are_not_part_of_the_link_type() {
     let mut file = Bytes::pcap(ByteOrder::Big, MICRO, (2, 4), 100).bytes;
     file[20] = 0x44;
     let reader = Reader::new(&file[..]).unwrap();
@@ -361,7 +360,7 @@ fn a_stated_section_length_becomes_unknown() {
 }
 
 #[test]
-fn cutting_keeps_wire_length_time_and_options_and_announces_the_limit() {
+fn cutting_keeps_wire_length_time_and_options_and_states_the_limit() {
     for order in ORDERS {
         let cut = copy(&pcapng(order).bytes, None, Some(2));
         let mut expected = pcapng_packets();
@@ -381,7 +380,7 @@ fn cutting_keeps_wire_length_time_and_options_and_announces_the_limit() {
 }
 
 #[test]
-fn a_limit_of_nothing_is_none() {
+fn a_snapshot_length_of_zero_is_no_limit() {
     for order in ORDERS {
         let whole = copy(&pcapng(order).bytes, None, None);
         assert_eq!(copy(&pcapng(order).bytes, None, Some(0)), whole);
@@ -389,7 +388,7 @@ fn a_limit_of_nothing_is_none() {
 }
 
 #[test]
-fn captures_that_differ_share_a_file_that_can_hold_both() {
+fn different_captures_have_a_common_format() {
     let order = ByteOrder::Little;
     let pcap = |order, magic, link_type| {
         let mut header = Bytes::pcap(order, magic, (2, 4), 100).bytes;
@@ -409,15 +408,15 @@ fn captures_that_differ_share_a_file_that_can_hold_both() {
     let blocks = pcapng(order).bytes;
 
     assert_eq!(
-        Shape::holding(&[format(&micro), format(&raw)]),
-        Shape::Pcapng
+        Format::common(&[format(&micro), format(&raw)]),
+        Format::Pcapng
     );
     assert_eq!(
-        Shape::holding(&[format(&micro), format(&blocks)]),
-        Shape::Pcapng
+        Format::common(&[format(&micro), format(&blocks)]),
+        Format::Pcapng
     );
-    let both = Shape::holding(&[format(&micro), format(&nano)]);
-    let Shape::Pcap(header) = both else {
+    let both = Format::common(&[format(&micro), format(&nano)]);
+    let Format::Pcap(header) = both else {
         panic!("one pcap file holds both")
     };
     assert_eq!(header.interface.resolution, Resolution::NANOSECONDS);
@@ -429,19 +428,19 @@ fn captures_that_differ_share_a_file_that_can_hold_both() {
         );
         // As a section of a pcapng file.
         assert_eq!(
-            read(&copy(file, Some(Shape::Pcapng), None)),
+            read(&copy(file, Some(Format::Pcapng), None)),
             (expected, None)
         );
     }
     assert_eq!(
-        read(&copy(&raw, Some(Shape::Pcapng), None)).0[0].link_type,
+        read(&copy(&raw, Some(Format::Pcapng), None)).0[0].link_type,
         101
     );
     assert!(matches!(format(&blocks), Format::Pcapng));
 }
 
 #[test]
-fn every_truncation_delivers_what_came_before_and_says_where_it_ends() {
+fn every_truncation_is_a_fault_after_the_complete_packets() {
     for whole in [
         Bytes::pcap(ByteOrder::Big, MICRO, (2, 4), 100)
             .u32s(&[7, 5, 3, 60])
@@ -470,7 +469,7 @@ fn every_truncation_delivers_what_came_before_and_says_where_it_ends() {
 }
 
 #[test]
-fn damaged_lengths_are_faults_where_they_stand() {
+fn damaged_lengths_are_faults_at_their_offset() {
     let order = ByteOrder::Little;
     let pcap = Bytes::pcap(order, MICRO, (2, 4), 100)
         .u32s(&[7, 5, 1, 1])
@@ -553,7 +552,7 @@ fn damaged_lengths_are_faults_where_they_stand() {
             length: 16
         }
     );
-    // An option that reaches beyond its block; resolutions that can't be.
+    // An option that reaches beyond its block; invalid resolutions.
     assert_eq!(
         after(&[1, 24, 1, 0, 0x0008_0002, 24]),
         Problem::BlockTooShort {
@@ -582,7 +581,7 @@ fn damaged_lengths_are_faults_where_they_stand() {
 }
 
 #[test]
-fn what_is_no_capture_is_told_by_its_first_bytes() {
+fn an_unknown_magic_number_is_a_fault() {
     for start in [&b"GET / HTTP"[..], b"\x1f\x8b", b"\0"] {
         let fault = read(start).1.unwrap();
         assert!(
@@ -593,7 +592,7 @@ fn what_is_no_capture_is_told_by_its_first_bytes() {
 }
 
 #[test]
-fn a_long_packet_makes_the_window_grow_and_no_more() {
+fn the_window_grows_for_a_long_packet_only() {
     let data = vec![7; 262_144];
     let mut file = Bytes::pcap(ByteOrder::Little, MICRO, (2, 4), 0);
     for _ in 0..20 {
@@ -615,7 +614,7 @@ const ZSTANDARD: &[u8] = b"\x28\xb5\x2f\xfd\x24\x07\x39\0\0capture\xa1\x81\xa1\x
 const SKIPPABLE: &[u8] = b"\x52\x2a\x4d\x18\x03\0\0\0abc";
 
 #[test]
-fn compressed_sources_are_told_by_content_and_may_have_several_parts() {
+fn compression_is_detected_and_may_have_several_parts() {
     use std::io::Read;
     let plain = |parts: &[&[u8]]| {
         let bytes = parts.concat();
@@ -640,7 +639,7 @@ fn compressed_sources_are_told_by_content_and_may_have_several_parts() {
 }
 
 #[test]
-fn the_header_that_is_made_for_an_interface_reads_back() {
+fn a_header_made_for_an_interface_decodes_to_it() {
     for order in ORDERS {
         for resolution in [Resolution::MICROSECONDS, Resolution::NANOSECONDS] {
             let interface = Interface {
@@ -662,7 +661,7 @@ fn the_header_that_is_made_for_an_interface_reads_back() {
 const ZSTANDARD_START: &[u8] = b"\x28\xb5\x2f\xfd\xa4\xc0\x45\x04\x00\x7c\x00\x00\x38\x63\x61\x70\x74\x75\x72\x65\x01\x00\xf6\xff\xca\x8b\x11\x4c\x00\x00\x08\x75";
 
 #[test]
-fn what_was_decoded_before_a_source_ends_is_delivered() {
+fn bytes_decoded_before_a_truncation_are_returned() {
     use std::io::Read;
     let mut source = decompress(ZSTANDARD_START).unwrap();
     let mut text = Vec::new();

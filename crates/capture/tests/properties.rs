@@ -1,20 +1,19 @@
-//! Whatever the bytes, reading ends, does not panic, and takes no memory that the
-//! bytes do not pay for; and what was read can be found again.
+//! Properties of reading arbitrary bytes: it ends without panic in memory proportional to
+//! the input, and records are found from any offset.
 
-use beebox_capture::{Encoder, Event, Reader, Shape, decompress, describe, first_record};
+use beebox_capture::{Encoder, Event, Format, Reader, decompress, first_record, packet_metadata};
 use proptest::prelude::*;
 
-/// Reads to the end, uses everything that a record offers, and writes it in both
-/// shapes.
+/// Reads to the end, calls every accessor of a record, and writes it in both formats.
 fn exercise(bytes: &[u8]) {
     let Ok(mut reader) = Reader::new(bytes) else {
         return;
     };
     let first = reader.first_interface();
     let format = reader.framing().format();
-    let same = Shape::holding(&[format]);
+    let same = Format::common(&[format]);
     let cut = Encoder::new(same, format, Some(5));
-    let blocks = Encoder::new(Shape::Pcapng, format, None);
+    let blocks = Encoder::new(Format::Pcapng, format, None);
     let framing = reader.framing().clone();
     let (mut out, mut records, mut at) = (Vec::new(), 0u64, reader.offset());
     loop {
@@ -28,9 +27,9 @@ fn exercise(bytes: &[u8]) {
                 records += 1;
                 let _ = (record.timestamp(), format!("{record:?}"));
                 assert!(record.data().len() <= record.raw().len());
-                describe(record.interface(), record.interface_id(), record.data());
-                cut.put_packet(record, &mut out);
-                blocks.put_packet(record, &mut out);
+                packet_metadata(record.interface(), record.interface_id(), record.data());
+                cut.put_packet(record, &mut out).unwrap();
+                blocks.put_packet(record, &mut out).unwrap();
                 record.raw().len()
             }
             Event::Block(block) => {
@@ -51,7 +50,7 @@ fn exercise(bytes: &[u8]) {
     let _ = (first, first_record(&framing, bytes));
 }
 
-/// Files that start as captures do, so that more than the first test is reached.
+/// Starts of captures with a valid magic number.
 fn plausible_start() -> impl Strategy<Value = Vec<u8>> {
     let pcap = |magic: [u8; 4], little: bool| {
         let mut header = magic.to_vec();
@@ -78,7 +77,7 @@ fn plausible_start() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// Words that lengths and types are made of, and some that they are not.
+/// 32-bit words: plausible lengths and types, and others.
 fn word() -> impl Strategy<Value = u32> {
     prop_oneof![
         4 => 0u32..8,
@@ -117,7 +116,7 @@ proptest! {
         }
     }
 
-    /// Splitting starts from a guess; on sane captures it is right.
+    /// The heuristic for the first record is exact for plain captures.
     #[test]
     fn a_record_is_found_from_anywhere(
         lens in proptest::collection::vec(20u32..1500, 30..60),
@@ -135,7 +134,7 @@ proptest! {
         }
         let reader = Reader::new(&file[..]).unwrap();
         let expected = starts.iter().copied().find(|&start| start >= from);
-        // Near the end there may be too little to tell.
+        // Near the end, too few records remain for a decision.
         if let Some(expected) = expected && starts.len() - starts.iter().position(|&s| s == expected).unwrap() > 12 {
             prop_assert_eq!(first_record(reader.framing(), &file[from..]), Some(expected - from));
         }

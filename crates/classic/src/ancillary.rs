@@ -1,18 +1,17 @@
-//! What ancillary loads give: values that Linux knows about a packet beside its
-//! bytes.
+//! Ancillary loads: packet metadata that Linux makes available to filters.
 //!
-//! Facts from net/core/filter.c of Linux 6.18, confirmed by asking the kernel
-//! (docs/classic-oracle.md). The converted program and the plain interpreter
-//! both take their answers from here or are compared with it.
+//! Source: net/core/filter.c of Linux 6.18, confirmed by the running kernel
+//! (docs/classic-oracle.md). The plain interpreter uses these functions, and converted
+//! programs are compared with them.
 
 use isa::classic::Extension;
 use packet::Packet;
 use spec::Random;
 
-/// What an extension does to the accumulator.
+/// Result of an ancillary load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ancillary {
-    /// It loads this value.
+    /// The value for the accumulator.
     Value(u32),
     /// The packet has no device: the program ends with the accumulator.
     NoDevice,

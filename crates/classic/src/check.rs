@@ -1,15 +1,14 @@
-//! The checker: which programs may run, and why the others may not.
+//! The checker of classic programs.
 //!
-//! The rules are those of Linux 6.18 (`bpf_check_classic` and, for seccomp,
-//! `seccomp_check_filter` after it; facts, not code). Their order is part of the
-//! answer, because the first fault found is the one reported:
+//! The rules and their order are those of Linux 6.18 (`bpf_check_classic` and, for seccomp,
+//! `seccomp_check_filter`), because the first violation is reported:
 //!
 //! 1. the length;
 //! 2. each instruction from first to last, its opcode before its operands;
 //! 3. the last instruction;
-//! 4. scratch memory: one forward walk that carries the set of words written on
-//!    every way to an instruction (jumps only lead forward, so one walk is enough);
-//! 5. for seccomp, each instruction again: what seccomp has no use for.
+//! 4. scratch memory: a forward must-analysis of the words written on every path to an
+//!    instruction (jumps only lead forward, so one pass suffices);
+//! 5. for seccomp, each instruction again: opcodes and offsets that seccomp rejects.
 //!
 //! O(n) time; two bytes for each instruction of space.
 
@@ -22,24 +21,24 @@ use std::sync::OnceLock;
 
 use crate::screen;
 
-/// Whose rules.
+/// The rules of a kind of filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rules {
     /// `SO_ATTACH_FILTER`.
     Socket,
     /// seccomp(2).
     Seccomp,
-    /// A filter on a capture, which no kernel sees: as for sockets, but of any
-    /// length, with backward `ja` (libpcap's `protochain` makes them), scratch
-    /// memory that starts as zero, and loads at any offset.
+    /// A capture filter in user space: as for sockets, but of any length, with backward
+    /// `ja` (libpcap's `protochain` emits them), zeroed scratch memory, and loads at any
+    /// offset.
     Capture,
 }
 
-/// A program that obeys its rules.
+/// A program that the checker accepted.
 #[derive(Clone, Debug)]
 pub struct Checked {
     program: Vec<SockFilter>,
-    /// Decoded when first asked for: conversion decodes as it goes.
+    /// Decoded on first use; conversion decodes by itself.
     insns: OnceLock<Vec<Insn>>,
     rules: Rules,
 }
@@ -51,18 +50,18 @@ impl Checked {
             .get_or_init(|| self.program.iter().map(|&raw| Insn::decode(raw)).collect())
     }
 
-    /// The instructions as they were given.
+    /// The encoded instructions.
     pub fn program(&self) -> &[SockFilter] {
         &self.program
     }
 
-    /// The rules it obeys.
+    /// The rules by which it was checked.
     pub fn rules(&self) -> Rules {
         self.rules
     }
 }
 
-/// Which part of the kernel refuses.
+/// Part of the kernel that rejects the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stage {
     /// The checker (EINVAL).
@@ -73,24 +72,23 @@ pub enum Stage {
     Memory,
 }
 
-/// The rules in one table: the name, and the sentence that both documents it
-/// and tells a user which one a program breaks.
+/// The table of rules: the name, and the sentence that documents it and is shown to users.
 macro_rules! rules {
     ($( $variant:ident => $sentence:literal; )*) => {
-        /// The rule that is broken.
+        /// The violated rule.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Rule { $( #[doc = $sentence] $variant, )* }
 
         impl Rule {
-            /// All of them, in the order in which they are looked at.
+            /// All rules, in the order in which they are checked.
             pub const ALL: &[Rule] = &[ $( Rule::$variant ),* ];
 
-            /// The rule in words: one sentence.
+            /// The rule as a sentence.
             pub const fn sentence(self) -> &'static str {
                 match self { $( Rule::$variant => $sentence, )* }
             }
 
-            /// Its name.
+            /// Name of the rule.
             pub const fn name(self) -> &'static str {
                 match self { $( Rule::$variant => stringify!($variant), )* }
             }
@@ -108,28 +106,28 @@ rules! {
     JumpOutOfRange => "A jump must land on an instruction of the program.";
     UnknownExtension => "An absolute load at or above offset 0xfffff000 must name one of Linux's extensions.";
     NoReturn => "The last instruction must be a return.";
-    MemoryNotWritten => "A word of scratch memory must be written on every way to the instruction that reads it.";
+    MemoryNotWritten => "A word of scratch memory must be written on every path to the instruction that reads it.";
     SeccompOffset => "A seccomp filter loads aligned words inside struct seccomp_data, offsets 0 to 60.";
     SeccompOpcode => "A seccomp filter has no use for this instruction: it may load only whole words at constant offsets, and may not take a remainder.";
     ConvertedJumpTooFar => "A jump of the program that the kernel converts to must fit 16 bits; the program is too large around it.";
     MemoryLimit => "The converted program must fit the memory that the kernel grants to filters.";
 }
 
-/// The operating system's number for "invalid argument".
+/// Error number "invalid argument".
 pub const EINVAL: i32 = 22;
-/// The operating system's number for "out of memory".
+/// Error number "out of memory".
 pub const ENOMEM: i32 = 12;
 
-/// Why a program may not run.
+/// The reason why a program is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// Which part of the kernel refuses.
+    /// Part of the kernel that rejects the program.
     pub stage: Stage,
-    /// The rule that is broken.
+    /// The violated rule.
     pub rule: Rule,
-    /// The instruction that breaks it, where one does.
+    /// Index of the instruction, if one violates it.
     pub at: Option<usize>,
-    /// The error number that the kernel answers with (22 EINVAL, 12 ENOMEM).
+    /// The error number that the kernel returns (22 EINVAL, 12 ENOMEM).
     pub errno: i32,
 }
 
@@ -167,7 +165,7 @@ pub fn check(program: &[SockFilter], rules: Rules) -> Result<Checked, Refusal> {
     if program.len() > MAX_INSNS && rules != Rules::Capture {
         return Err(Refusal::checker(Rule::TooLong, None));
     }
-    // The words of scratch memory that are read.
+    // Words of scratch memory that are read.
     let mut read = 0;
     for (at, &raw) in program.iter().enumerate() {
         if !screen::passes(raw, at, program.len()) {
@@ -199,7 +197,7 @@ pub fn check(program: &[SockFilter], rules: Rules) -> Result<Checked, Refusal> {
     Ok(checked)
 }
 
-/// What one instruction must obey wherever it stands.
+/// Checks the rules of an instruction that do not depend on other instructions.
 pub(crate) fn check_insn(insn: Insn, at: usize, len: usize, rules: Rules) -> Result<(), Rule> {
     let inside = |skipped: usize| at + 1 + skipped < len;
     let (holds, rule) = match insn {
@@ -233,11 +231,10 @@ pub(crate) fn check_insn(insn: Insn, at: usize, len: usize, rules: Rules) -> Res
     if holds { Ok(()) } else { Err(rule) }
 }
 
-/// Refuses a read of a word of scratch memory that some way to it has not
-/// written. Linux's walk is kept exactly, down to unreachable code: after a jump
-/// every word counts as written until a mask says otherwise, after a return the
-/// words written before it do. The program is known to obey the other rules, and to read
-/// the words `read`.
+/// Rejects a read of a word of scratch memory that is not written on every path. Equals
+/// Linux's analysis also in unreachable code: after a jump every word counts as written
+/// until a mask is merged, after a return the words written before it do. The program obeys
+/// the other rules and reads the words `read`.
 fn check_memory_written(program: &[SockFilter], read: u16) -> Result<(), Refusal> {
     const ALL: u16 = u16::MAX;
     let mut masks = vec![ALL; program.len()];
@@ -253,12 +250,12 @@ fn check_memory_written(program: &[SockFilter], read: u16) -> Result<(), Refusal
         }
         written |= word & uses.write;
         if uses.jumps {
-            // What is written before the first jump is so ever after.
+            // Words written before the first jump stay written.
             if !jumped && read & !written == 0 {
                 return Ok(());
             }
             jumped = true;
-            // What falls through is not carried by way of memory, which takes longer.
+            // The mask of fall-through edges.
             let targets = screen::targets(raw, at);
             for target in targets {
                 masks[if target == at + 1 { at } else { target }] &= written;
@@ -273,7 +270,7 @@ fn check_memory_written(program: &[SockFilter], read: u16) -> Result<(), Refusal
     Ok(())
 }
 
-/// The word of scratch memory that an instruction names, if it names one.
+/// The word of scratch memory in an instruction's operand.
 #[inline(always)]
 fn word(raw: SockFilter) -> u16 {
     1 << (raw.k % MEMORY_WORDS)
@@ -348,9 +345,9 @@ mod tests {
     }
 
     #[test]
-    fn the_first_fault_in_the_order_of_the_kernel_is_reported() {
-        // Operands are looked at before the end, the end before memory, and
-        // seccomp's own rules last.
+    fn the_first_violation_in_the_order_of_the_kernel_is_reported() {
+        // Operands are checked before the end, the end before memory, and seccomp's rules
+        // last.
         let program = [insn(0x28, 0), insn(0x60, 0), insn(0x64, 32)];
         let first = |n: usize| broken(&program[..n], Rules::Seccomp);
         assert_eq!(first(3), Some((Rule::ShiftTooFar, Some(2))));
@@ -363,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn captures_may_be_longer_jump_back_and_read_memory_at_once() {
+    fn capture_rules_allow_long_programs_backward_jumps_and_unwritten_memory() {
         let program = [
             insn(0x60, 3),
             insn(0x05, (-2i32) as u32),

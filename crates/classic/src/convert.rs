@@ -6,21 +6,20 @@
 //! | classic | internal |
 //! |---|---|
 //! | `A` | `r0`, so that a return needs no move |
-//! | `X` | `r7`, which calls and packet loads keep |
+//! | `X` | `r7`, which is callee-saved |
 //! | `M[i]` | four bytes of the stack at `r10 - 64 + 4 * i` |
-//! | packet | `r6` holds the context, as legacy packet loads demand |
+//! | packet | `r6` holds the context, as legacy packet loads require |
 //! | `jt`/`jf` | one branch that falls through, inverted where that saves one |
 //! | ancillary loads | context loads, or calls (`spec::calls`) |
 //!
-//! One pass from the last instruction to the first (`code.rs`) writes the code. It
-//! knows which of `A`, `X` and `M[]` are read later (`liveness.rs`), so that no code
-//! is made for values that no one reads (`ldx 4*([14]&0xf)` needs no copy of `A` when a
-//! load follows, as it nearly always does), and where each target is. What most
-//! opcodes become stands in a table (`forms.rs`). Code that nothing reaches is left
-//! out.
+//! A backward pass (`code.rs`) emits the code. Liveness of `A`, `X` and `M[]`
+//! (`liveness.rs`) and the offsets of all targets are known at each instruction, so that no
+//! code is emitted for dead values (`ldx 4*([14]&0xf)` needs no copy of `A` when a load
+//! follows). A table has the templates of most opcodes (`forms.rs`). Unreachable code is
+//! removed.
 //!
-//! Cost: linear in the program's length; programs with backward jumps (capture rules
-//! only) are first looked at again where something changed, at most once for each
+//! Cost: linear in the program's length. For programs with backward jumps (capture rules
+//! only) liveness is first iterated to a fixpoint with a work list, at most once for each
 //! place at each instruction.
 
 use isa::ebpf::Insn;
@@ -33,13 +32,13 @@ mod insns;
 mod liveness;
 mod special;
 
-use code::Code;
+use code::EmittedCode;
 use special::Special;
 
 /// A converted program.
 #[derive(Clone, Debug)]
 pub struct Converted {
-    code: Code,
+    code: EmittedCode,
     rules: Rules,
     semantics: Semantics,
 }
@@ -50,8 +49,7 @@ impl Converted {
         &self.code.insns
     }
 
-    /// For each slot the classic instruction it comes from; `None` for the
-    /// prologue.
+    /// The classic instruction of each slot; `None` for the prologue.
     pub fn origin(&self) -> Vec<Option<usize>> {
         let mut origin = vec![None; self.code.insns.len()];
         for (index, slots) in self.code.ranges().enumerate() {
@@ -60,24 +58,24 @@ impl Converted {
         origin
     }
 
-    /// The program itself.
+    /// The instructions.
     pub fn into_insns(self) -> Vec<Insn> {
         self.code.insns
     }
 
-    /// The rules that the classic program was checked by.
+    /// The rules by which the classic program was checked.
     pub fn rules(&self) -> Rules {
         self.rules
     }
 
-    /// The semantics that it was converted for.
+    /// The semantics of the conversion.
     pub fn semantics(&self) -> Semantics {
         self.semantics
     }
 }
 
-/// Converts a checked program. Seccomp filters know one semantics only, and
-/// `semantics` does not matter for them.
+/// Converts a checked program. `semantics` is ignored for seccomp filters, which have only
+/// one.
 pub fn convert(program: &Checked, semantics: Semantics) -> Converted {
     let special = Special {
         rules: program.rules(),
@@ -103,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_no_one_reads_cost_no_code() {
+    fn dead_values_need_no_code() {
         // ldx 4*([14]&0xf); ldh [x + 14]; jeq #22; ret #1; ret #0
         let program = [
             SockFilter::new(0xb1, 0, 0, 14),
@@ -113,13 +111,13 @@ mod tests {
             SockFilter::new(0x06, 0, 0, 0),
         ];
         let insns = converted(&program, Rules::Socket, Semantics::Kernel);
-        // The context, five for the header, the load, one branch, two returns:
-        // A and X need no zero, A no copy.
+        // The context, five for the header, the load, one branch, two returns: A and X need
+        // no initialisation, A no copy.
         assert_eq!(insns.len(), 1 + 4 + 1 + 1 + 4);
     }
 
     #[test]
-    fn code_that_nothing_reaches_is_left_out() {
+    fn unreachable_code_is_removed() {
         let ret = |k| SockFilter::new(0x06, 0, 0, k);
         let over_one = SockFilter::new(0x05, 0, 0, 1);
         // ja over a return, which another return follows; and more returns at the end.
@@ -142,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comparison_that_the_next_one_implies_is_left_out() {
+    fn a_comparison_implied_by_the_next_one_is_removed() {
         let ret = |k| SockFilter::new(0x06, 0, 0, k);
         let jeq = |jt, jf, k| SockFilter::new(0x15, jt, jf, k);
         let load = SockFilter::new(0x28, 0, 0, 12);
@@ -163,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn jumps_beyond_sixteen_bits_take_the_long_form() {
+    fn jumps_beyond_16_bits_use_gotol() {
         // jeq over a ja over many loads.
         let loads = 40_000;
         let mut program = vec![

@@ -1,33 +1,31 @@
-//! What stands between a checked program and a running one in the kernel: its
-//! own conversion to eBPF, and the memory that the result may take.
+//! The kernel's limits on checked programs: the length of its own conversion to eBPF, and
+//! the memory of the result.
 //!
-//! Beebox converts differently (see [`convert`](crate::convert())), so this is a
-//! model of the other conversion, precise to the instruction: how many eBPF
-//! instructions Linux 6.18 makes of each classic one, and where the jumps among
-//! them stand. It answers two questions that the checker cannot:
+//! Beebox converts differently (see [`convert`](crate::convert())), so this is a model of
+//! Linux's conversion: the number of eBPF instructions that Linux 6.18 emits for each
+//! classic one, and the positions of jumps among them. It decides two errors that the
+//! checker does not report:
 //!
-//! - Do the converted jumps fit 16 bits? If not, EINVAL. Linux converts twice,
-//!   and in the first round it takes every target to be address 0, as it does not
-//!   know it yet; so a jump that stands beyond address 32,767 is refused however
-//!   short it is, and this model refuses it too.
-//! - Does the converted program fit the memory granted? If not, ENOMEM. A socket
-//!   charges it against `net.core.optmem_max`; seccomp counts the instructions of
-//!   all filters on the path.
+//! - EINVAL if a converted jump exceeds 16 bits. Linux converts in two passes, and the
+//!   first one assumes address 0 for every target; so a jump at an address above 32,767 is
+//!   rejected, whatever its distance, and the model rejects it too.
+//! - ENOMEM if the converted program exceeds the memory limit. A socket charges it against
+//!   `net.core.optmem_max`; seccomp counts the instructions of all filters of a task.
 //!
-//! The lengths were measured by bisecting `optmem_max` against the running kernel
-//! (the test `lengths_of_conversion` in the testkit repeats it). They hold with
-//! `net.core.bpf_jit_harden` 0 only: hardening makes programs longer. O(n).
+//! The lengths were measured by bisecting `optmem_max` against the running kernel (the test
+//! `lengths_of_conversion` in the testkit repeats it). They hold with
+//! `net.core.bpf_jit_harden` 0 only: hardening makes programs longer. Cost: linear.
 
 use crate::check::{EINVAL, ENOMEM};
 use crate::{Checked, Refusal, Rule, Rules, Stage};
 use isa::classic::{AluOp, Cond, Extension, Insn, Operand, Size};
 
-/// Instructions of a converted program.
+/// Length of a converted program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConvertedLen(u32);
 
 impl ConvertedLen {
-    /// How many.
+    /// Number of instructions.
     pub const fn insns(self) -> u32 {
         self.0
     }
@@ -41,17 +39,17 @@ impl ConvertedLen {
 /// Bytes of the kernel's `struct bpf_prog` before its instructions.
 const PROGRAM_HEADER_BYTES: u32 = 96;
 
-/// Where `net.core.optmem_max` stands unless somebody changed it.
+/// Default of `net.core.optmem_max` in bytes.
 pub const DEFAULT_OPTMEM_MAX: u32 = 131_072;
 
-/// Converted instructions that all seccomp filters of a process may have
-/// together, where each one but the newest counts for four more.
+/// Largest total length of a process's seccomp filters; each filter but the newest counts
+/// for four more instructions.
 pub const SECCOMP_MAX_INSNS: u32 = 32_768;
 
 const SECCOMP_FILTER_PENALTY: u32 = 4;
 
-/// Would the kernel's conversion succeed, and how long would its result be? A
-/// capture filter is taken as one for a socket.
+/// The length of the kernel's conversion, or the reason why it fails. A capture filter is
+/// treated as a socket filter.
 pub fn check_conversion(checked: &Checked) -> Result<ConvertedLen, Refusal> {
     let insns = checked.insns();
     let rules = checked.rules();
@@ -89,14 +87,13 @@ pub fn check_conversion(checked: &Checked) -> Result<ConvertedLen, Refusal> {
     Ok(ConvertedLen(next))
 }
 
-/// Does a socket with this limit, which has been charged that much already, take
-/// the program?
+/// Checks the memory limit of a socket that already has a charge.
 pub fn check_socket_memory(
     len: ConvertedLen,
     optmem_max: u32,
     already_charged: u32,
 ) -> Result<(), Refusal> {
-    // The charge for the filter that is being replaced still counts.
+    // The charge of the filter that is being replaced still counts.
     if u64::from(len.bytes()) + u64::from(already_charged) < u64::from(optmem_max) {
         Ok(())
     } else {
@@ -104,7 +101,7 @@ pub fn check_socket_memory(
     }
 }
 
-/// Does a process with these filters take one more?
+/// Checks the limit of a process with these filters for one more.
 pub fn check_seccomp_memory(
     len: ConvertedLen,
     installed: impl IntoIterator<Item = ConvertedLen>,
@@ -127,8 +124,8 @@ const MEMORY: Refusal = Refusal {
     errno: ENOMEM,
 };
 
-/// Instructions ahead of the first converted one: clear A and X, keep the
-/// context; programs that load from the packet also keep where it is.
+/// Length of the prologue: clear A and X, save the context; programs with packet loads also
+/// save the packet pointers.
 fn prologue_len(insns: &[Insn], rules: Rules) -> u32 {
     let loads_packet = |insn: &Insn| match *insn {
         Insn::LoadAbs { k, .. } => rules != Rules::Seccomp && Extension::from_offset(k).is_none(),
@@ -138,7 +135,7 @@ fn prologue_len(insns: &[Insn], rules: Rules) -> u32 {
     if insns.iter().any(loads_packet) { 7 } else { 3 }
 }
 
-/// Instructions that one is converted to.
+/// Number of instructions that an instruction is converted to.
 fn converted_len(insn: Insn, rules: Rules) -> u32 {
     match insn {
         Insn::LoadAbs { .. } if rules == Rules::Seccomp => 1,
@@ -178,8 +175,8 @@ fn converted_len(insn: Insn, rules: Rules) -> u32 {
 /// A load by a call: four arguments, the call, and an exit on failure.
 const LOAD_CALL_LEN: u32 = 8;
 
-/// A load at a constant offset: at one from the start of the packet, an attempt
-/// to read the linear part comes before the call.
+/// A load at a constant offset; for offsets from the start of the packet, a read of the
+/// linear data precedes the call.
 fn load_len(size: Size, k: u32) -> u32 {
     if (k as i32) < 0 {
         return LOAD_CALL_LEN;
@@ -210,14 +207,14 @@ fn extension_len(extension: Extension) -> u32 {
 
 /// A jump of the converted program.
 struct ConvertedJump {
-    /// Which of the instructions that its origin is converted to.
+    /// Index among the instructions of its origin.
     position: i64,
     /// Classic instructions between its origin and its target.
     skipped: usize,
 }
 
-/// The jumps that an instruction is converted to: one where the other way is the
-/// next instruction and the condition has an opposite, else two.
+/// The jumps of a converted instruction: one if the other successor is the next instruction
+/// and the condition has an inverse, otherwise two.
 fn converted_jumps(insn: Insn) -> [Option<ConvertedJump>; 2] {
     let jump = |position, skipped| Some(ConvertedJump { position, skipped });
     match insn {
@@ -237,7 +234,7 @@ fn converted_jumps(insn: Insn) -> [Option<ConvertedJump>; 2] {
     }
 }
 
-/// eBPF compares with a signed constant; others go through a register.
+/// True if the constant exceeds a signed immediate and needs a register.
 fn needs_wide_constant(src: Operand) -> bool {
     matches!(src, Operand::K(k) if (k as i32) < 0)
 }
@@ -275,21 +272,21 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_far_behind_is_refused_however_short() {
+    fn a_short_jump_at_a_high_address_is_refused() {
         let jump_behind = |loads: usize| {
             let mut program = vec![Insn::LoadXMsh(0); loads];
             program.extend([Insn::Goto(0), Insn::RetA]);
             converted(&program, Rules::Socket)
         };
         // 18 instructions for each load, 7 before them.
-        assert!(jump_behind(1820).is_ok(), "the jump stands at 32,767");
-        let refusal = jump_behind(1821).expect_err("the jump stands at 32,785");
+        assert!(jump_behind(1820).is_ok(), "the jump is at 32,767");
+        let refusal = jump_behind(1821).expect_err("the jump is at 32,785");
         assert_eq!((refusal.stage, refusal.errno), (Stage::Conversion, EINVAL));
         assert_eq!(refusal.at, Some(1821));
     }
 
     #[test]
-    fn memory_ends_where_the_limit_stands() {
+    fn memory_limits_are_exact() {
         let len = converted(&[Insn::RetA], Rules::Socket).expect("no jumps");
         assert!(check_socket_memory(len, 129, 0).is_ok());
         let refusal = check_socket_memory(len, 128, 0).expect_err("one byte too many");

@@ -1,15 +1,13 @@
 //! The plain interpreter: a switch over classic instructions, without conversion.
 //!
-//! It is the engine `classic` of the benchmarks and the oracle for every other
-//! engine, so it stays close to the definition. A program is prepared once, into
-//! eight bytes an instruction whose opcode already says where a load goes, and
-//! run with one loop that exists once for each kind of input: [`Semantics`]'s two
-//! readings of a packet, and seccomp's data. A load and the comparison behind it are
-//! one case of the switch: most of what filters do.
+//! It is the reference for every other engine, so it stays close to the definition. A
+//! program is prepared once, to eight bytes per instruction with resolved opcodes. The loop
+//! is generic over the input: packets under either [`Semantics`], and seccomp data. A load
+//! and the comparison after it are one case of the switch.
 //!
-//! A run reads nothing outside the packet: every load is one checked slice. It
-//! ends: jumps lead forward, except backward `ja` in programs checked by
-//! [`Rules::Capture`](crate::Rules), of which a run may take [`BACKWARD_JUMPS`].
+//! Every load is bounds-checked. Runs terminate: jumps lead forward, except backward `ja`
+//! in programs checked by [`Rules::Capture`](crate::Rules), which are limited to
+//! [`BACKWARD_JUMPS`] per run.
 
 mod input;
 mod op;
@@ -27,15 +25,14 @@ use spec::Random;
 use crate::ancillary::Ancillary;
 use crate::{Checked, SeccompData, Semantics};
 use input::{Call, Captured, InKernel, Input};
-use op::{Code, Op};
+use op::{Op, OpKind};
 use trace::{Observer, Tracer, Unobserved};
 
-/// Backward jumps that a run may take. libpcap's loops (`protochain`) take one a
-/// header, and no header is shorter than eight bytes, so this is enough for half
-/// a megabyte of headers.
+/// Largest number of backward jumps of a run. libpcap's loops (`protochain`) need one per
+/// header of at least eight bytes.
 pub const BACKWARD_JUMPS: u64 = 1 << 16;
 
-/// The run took more than [`BACKWARD_JUMPS`] backward jumps and was stopped.
+/// The error of a run that exceeded [`BACKWARD_JUMPS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JumpLimitExceeded;
 
@@ -50,20 +47,20 @@ impl fmt::Display for JumpLimitExceeded {
 
 impl std::error::Error for JumpLimitExceeded {}
 
-/// A checked program, prepared for the plain interpreter.
+/// A program prepared for the plain interpreter.
 #[derive(Clone, Debug)]
-pub struct Program {
+pub struct PlainProgram {
     ops: Vec<Op>,
     semantics: Semantics,
 }
 
-impl Program {
-    /// Prepares a program to run on packets with the given semantics, or on
-    /// seccomp's data (which are the same with both).
-    pub fn prepare(checked: &Checked, semantics: Semantics) -> Program {
+impl PlainProgram {
+    /// Prepares a program for packets with the given semantics, or for seccomp data, where
+    /// the semantics do not differ.
+    pub fn prepare(checked: &Checked, semantics: Semantics) -> PlainProgram {
         let ops = checked.insns().iter().enumerate();
-        Program {
-            ops: op::join(
+        PlainProgram {
+            ops: op::fuse(
                 ops.map(|(at, &insn)| Op::new(insn, at, semantics))
                     .collect(),
             ),
@@ -71,14 +68,14 @@ impl Program {
         }
     }
 
-    /// Runs on a packet: the value returned.
+    /// Runs on a packet; returns the filter's result.
     #[inline]
     pub fn run(
         &self,
         packet: &Packet<'_>,
         random: &mut dyn Random,
     ) -> Result<u32, JumpLimitExceeded> {
-        self.observed(packet, random, &mut Unobserved)
+        self.run_observed(packet, random, &mut Unobserved)
     }
 
     /// Runs on a packet and reports every executed instruction.
@@ -89,16 +86,16 @@ impl Program {
         report: &mut dyn FnMut(Step),
     ) -> Result<u32, JumpLimitExceeded> {
         let mut tracer = Tracer::new(report);
-        let outcome = self.observed(packet, random, &mut tracer);
+        let outcome = self.run_observed(packet, random, &mut tracer);
         tracer.finish(outcome)
     }
 
-    /// Runs on a system call's data: the value returned.
+    /// Runs on seccomp data; returns the filter's result.
     pub fn run_seccomp(&self, data: &SeccompData) -> Result<u32, JumpLimitExceeded> {
         run(&self.ops, Call(data), &mut Unobserved)
     }
 
-    /// Runs on a system call's data and reports every executed instruction.
+    /// Runs on seccomp data and reports every executed instruction.
     pub fn trace_seccomp(
         &self,
         data: &SeccompData,
@@ -110,7 +107,7 @@ impl Program {
     }
 
     #[inline]
-    fn observed<O: Observer>(
+    fn run_observed<O: Observer>(
         &self,
         packet: &Packet<'_>,
         random: &mut dyn Random,
@@ -139,13 +136,8 @@ impl Program {
     }
 }
 
-/// The loop. Registers and scratch memory start as zero: Linux never lets a
-/// program read a word before it is written, libpcap clears them.
-// Not inlined: the loop wants all registers, its callers need few. Where it comes to
-// lie decides much: the same instructions took 18 % longer in a build that put the 35
-// bytes from its head to the indirect jump across two lines of 64 bytes (Zen 4). Hence
-// the cases of two instructions: what goes through the head half as often depends on
-// its place half as much.
+/// The interpreter loop. Registers and scratch memory are zeroed, as in libpcap; Linux
+/// rejects programs that read unwritten words.
 #[inline(never)]
 fn run<I: Input, O: Observer>(
     ops: &[Op],
@@ -178,8 +170,8 @@ fn run<I: Input, O: Observer>(
         let op = &ops[pc];
         pc += 1;
         let k = op.k;
-        /// A branch and not a selection: the processor then predicts where the
-        /// run goes on, and need not wait for the offset to be loaded.
+        /// A branch instead of a conditional move, so that the next instruction is
+        /// predicted.
         macro_rules! skip {
             ($field:ident if $holds:expr) => { skip!(op.$field if $holds) };
             ($op:ident.$field:ident if $holds:expr) => {
@@ -192,7 +184,7 @@ fn run<I: Input, O: Observer>(
                 pc += usize::from(if $holds { op.jt } else { op.jf })
             };
         }
-        /// A load of that type, and the next instruction, which compares it.
+        /// A load of a type, and the comparison at the next instruction.
         macro_rules! load_then {
             ($type:ty, $bytes:expr, $next:ident.$field:ident if $holds:expr) => {{
                 a = <$type>::from_be_bytes(load!($bytes)).into();
@@ -203,95 +195,95 @@ fn run<I: Input, O: Observer>(
             }};
         }
         match op.code {
-            Code::LoadW => a = u32::from_be_bytes(load!(input.bytes(k))),
-            Code::LoadH => a = u16::from_be_bytes(load!(input.bytes(k))).into(),
-            Code::LoadB => a = u8::from_be_bytes(load!(input.bytes(k))).into(),
-            Code::LoadIndW => a = u32::from_be_bytes(load!(input.indirect(x, k))),
-            Code::LoadIndH => a = u16::from_be_bytes(load!(input.indirect(x, k))).into(),
-            Code::LoadIndB => a = u8::from_be_bytes(load!(input.indirect(x, k))).into(),
-            Code::LoadNegW => a = u32::from_be_bytes(load!(input.header(k))),
-            Code::LoadNegH => a = u16::from_be_bytes(load!(input.header(k))).into(),
-            Code::LoadNegB => a = u8::from_be_bytes(load!(input.header(k))).into(),
-            Code::MshNeg => x = ip_header_len(load!(input.header(k))),
-            Code::Ancillary => match input.ancillary(k, a, x) {
+            OpKind::LoadW => a = u32::from_be_bytes(load!(input.bytes(k))),
+            OpKind::LoadH => a = u16::from_be_bytes(load!(input.bytes(k))).into(),
+            OpKind::LoadB => a = u8::from_be_bytes(load!(input.bytes(k))).into(),
+            OpKind::LoadIndW => a = u32::from_be_bytes(load!(input.indirect(x, k))),
+            OpKind::LoadIndH => a = u16::from_be_bytes(load!(input.indirect(x, k))).into(),
+            OpKind::LoadIndB => a = u8::from_be_bytes(load!(input.indirect(x, k))).into(),
+            OpKind::LoadNegW => a = u32::from_be_bytes(load!(input.header(k))),
+            OpKind::LoadNegH => a = u16::from_be_bytes(load!(input.header(k))).into(),
+            OpKind::LoadNegB => a = u8::from_be_bytes(load!(input.header(k))).into(),
+            OpKind::MshNeg => x = ip_header_len(load!(input.header(k))),
+            OpKind::Ancillary => match input.ancillary(k, a, x) {
                 Ancillary::Value(value) => a = value,
                 Ancillary::NoDevice => return Ok(a),
             },
-            Code::LoadLen => a = input.len(),
-            Code::LoadImm => a = k,
-            Code::LoadMem => a = memory[word(k)],
-            Code::LoadXImm => x = k,
-            Code::LoadXMem => x = memory[word(k)],
-            Code::LoadXLen => x = input.len(),
-            Code::LoadXMsh => x = ip_header_len(load!(input.bytes(k))),
-            Code::Store => memory[word(k)] = a,
-            Code::StoreX => memory[word(k)] = x,
-            Code::AddK => a = a.wrapping_add(k),
-            Code::SubK => a = a.wrapping_sub(k),
-            Code::MulK => a = a.wrapping_mul(k),
-            Code::DivK => a = load!(a.checked_div(k)),
-            Code::OrK => a |= k,
-            Code::AndK => a &= k,
-            Code::LshK => a = a.wrapping_shl(k),
-            Code::RshK => a = a.wrapping_shr(k),
-            Code::ModK => a = load!(a.checked_rem(k)),
-            Code::XorK => a ^= k,
-            Code::AddX => a = a.wrapping_add(x),
-            Code::SubX => a = a.wrapping_sub(x),
-            Code::MulX => a = a.wrapping_mul(x),
-            Code::DivX => a = load!(a.checked_div(x)),
-            Code::OrX => a |= x,
-            Code::AndX => a &= x,
-            Code::LshX => a = shift(a, x, u32::wrapping_shl),
-            Code::RshX => a = shift(a, x, u32::wrapping_shr),
-            Code::ModX => a = load!(a.checked_rem(x)),
-            Code::XorX => a ^= x,
-            Code::Neg => a = a.wrapping_neg(),
-            Code::Forward => pc = k as usize,
-            Code::Back => {
+            OpKind::LoadLen => a = input.len(),
+            OpKind::LoadImm => a = k,
+            OpKind::LoadMem => a = memory[word(k)],
+            OpKind::LoadXImm => x = k,
+            OpKind::LoadXMem => x = memory[word(k)],
+            OpKind::LoadXLen => x = input.len(),
+            OpKind::LoadXMsh => x = ip_header_len(load!(input.bytes(k))),
+            OpKind::Store => memory[word(k)] = a,
+            OpKind::StoreX => memory[word(k)] = x,
+            OpKind::AddK => a = a.wrapping_add(k),
+            OpKind::SubK => a = a.wrapping_sub(k),
+            OpKind::MulK => a = a.wrapping_mul(k),
+            OpKind::DivK => a = load!(a.checked_div(k)),
+            OpKind::OrK => a |= k,
+            OpKind::AndK => a &= k,
+            OpKind::LshK => a = a.wrapping_shl(k),
+            OpKind::RshK => a = a.wrapping_shr(k),
+            OpKind::ModK => a = load!(a.checked_rem(k)),
+            OpKind::XorK => a ^= k,
+            OpKind::AddX => a = a.wrapping_add(x),
+            OpKind::SubX => a = a.wrapping_sub(x),
+            OpKind::MulX => a = a.wrapping_mul(x),
+            OpKind::DivX => a = load!(a.checked_div(x)),
+            OpKind::OrX => a |= x,
+            OpKind::AndX => a &= x,
+            OpKind::LshX => a = shift(a, x, u32::wrapping_shl),
+            OpKind::RshX => a = shift(a, x, u32::wrapping_shr),
+            OpKind::ModX => a = load!(a.checked_rem(x)),
+            OpKind::XorX => a ^= x,
+            OpKind::Neg => a = a.wrapping_neg(),
+            OpKind::Forward => pc = k as usize,
+            OpKind::Back => {
                 backward_jumps += 1;
                 if backward_jumps > BACKWARD_JUMPS {
                     return Err(JumpLimitExceeded);
                 }
                 pc = k as usize;
             }
-            Code::EqK => skip!(jt if a == k),
-            Code::GtK => skip!(jt if a > k),
-            Code::GeK => skip!(jt if a >= k),
-            Code::SetK => skip!(jt if a & k != 0),
-            Code::NeK => skip!(jf if a != k),
-            Code::LeK => skip!(jf if a <= k),
-            Code::LtK => skip!(jf if a < k),
-            Code::ClearK => skip!(jf if a & k == 0),
-            Code::EqKElse => skip!(a == k),
-            Code::GtKElse => skip!(a > k),
-            Code::GeKElse => skip!(a >= k),
-            Code::SetKElse => skip!(a & k != 0),
-            Code::EqX => skip!(jt if a == x),
-            Code::GtX => skip!(jt if a > x),
-            Code::GeX => skip!(jt if a >= x),
-            Code::SetX => skip!(jt if a & x != 0),
-            Code::NeX => skip!(jf if a != x),
-            Code::LeX => skip!(jf if a <= x),
-            Code::LtX => skip!(jf if a < x),
-            Code::ClearX => skip!(jf if a & x == 0),
-            Code::EqXElse => skip!(a == x),
-            Code::GtXElse => skip!(a > x),
-            Code::GeXElse => skip!(a >= x),
-            Code::SetXElse => skip!(a & x != 0),
-            Code::LoadWEqK => load_then!(u32, input.bytes(k), next.jt if a == next.k),
-            Code::LoadWNeK => load_then!(u32, input.bytes(k), next.jf if a != next.k),
-            Code::LoadHEqK => load_then!(u16, input.bytes(k), next.jt if a == next.k),
-            Code::LoadHNeK => load_then!(u16, input.bytes(k), next.jf if a != next.k),
-            Code::LoadHSetK => load_then!(u16, input.bytes(k), next.jt if a & next.k != 0),
-            Code::LoadBEqK => load_then!(u8, input.bytes(k), next.jt if a == next.k),
-            Code::LoadBNeK => load_then!(u8, input.bytes(k), next.jf if a != next.k),
-            Code::LoadIndHEqK => load_then!(u16, input.indirect(x, k), next.jt if a == next.k),
-            Code::LoadIndHNeK => load_then!(u16, input.indirect(x, k), next.jf if a != next.k),
-            Code::RetK => return Ok(k),
-            Code::RetA => return Ok(a),
-            Code::Tax => x = a,
-            Code::Txa => a = x,
+            OpKind::EqK => skip!(jt if a == k),
+            OpKind::GtK => skip!(jt if a > k),
+            OpKind::GeK => skip!(jt if a >= k),
+            OpKind::SetK => skip!(jt if a & k != 0),
+            OpKind::NeK => skip!(jf if a != k),
+            OpKind::LeK => skip!(jf if a <= k),
+            OpKind::LtK => skip!(jf if a < k),
+            OpKind::ClearK => skip!(jf if a & k == 0),
+            OpKind::EqKElse => skip!(a == k),
+            OpKind::GtKElse => skip!(a > k),
+            OpKind::GeKElse => skip!(a >= k),
+            OpKind::SetKElse => skip!(a & k != 0),
+            OpKind::EqX => skip!(jt if a == x),
+            OpKind::GtX => skip!(jt if a > x),
+            OpKind::GeX => skip!(jt if a >= x),
+            OpKind::SetX => skip!(jt if a & x != 0),
+            OpKind::NeX => skip!(jf if a != x),
+            OpKind::LeX => skip!(jf if a <= x),
+            OpKind::LtX => skip!(jf if a < x),
+            OpKind::ClearX => skip!(jf if a & x == 0),
+            OpKind::EqXElse => skip!(a == x),
+            OpKind::GtXElse => skip!(a > x),
+            OpKind::GeXElse => skip!(a >= x),
+            OpKind::SetXElse => skip!(a & x != 0),
+            OpKind::LoadWEqK => load_then!(u32, input.bytes(k), next.jt if a == next.k),
+            OpKind::LoadWNeK => load_then!(u32, input.bytes(k), next.jf if a != next.k),
+            OpKind::LoadHEqK => load_then!(u16, input.bytes(k), next.jt if a == next.k),
+            OpKind::LoadHNeK => load_then!(u16, input.bytes(k), next.jf if a != next.k),
+            OpKind::LoadHSetK => load_then!(u16, input.bytes(k), next.jt if a & next.k != 0),
+            OpKind::LoadBEqK => load_then!(u8, input.bytes(k), next.jt if a == next.k),
+            OpKind::LoadBNeK => load_then!(u8, input.bytes(k), next.jf if a != next.k),
+            OpKind::LoadIndHEqK => load_then!(u16, input.indirect(x, k), next.jt if a == next.k),
+            OpKind::LoadIndHNeK => load_then!(u16, input.indirect(x, k), next.jf if a != next.k),
+            OpKind::RetK => return Ok(k),
+            OpKind::RetA => return Ok(a),
+            OpKind::Tax => x = a,
+            OpKind::Txa => a = x,
         }
     }
 }
@@ -309,13 +301,13 @@ mod tests {
     use packet::Metadata;
     use spec::SplitMix;
 
-    fn prepared(program: &[(u16, u8, u8, u32)], semantics: Semantics) -> Program {
+    fn prepared(program: &[(u16, u8, u8, u32)], semantics: Semantics) -> PlainProgram {
         let program: Vec<_> = program
             .iter()
             .map(|&(code, jt, jf, k)| SockFilter::new(code, jt, jf, k))
             .collect();
         let checked = check(&program, Rules::Capture).expect("the test's program is valid");
-        Program::prepare(&checked, semantics)
+        PlainProgram::prepare(&checked, semantics)
     }
 
     fn run_on(program: &[(u16, u8, u8, u32)], semantics: Semantics, data: &[u8]) -> u32 {
@@ -328,7 +320,7 @@ mod tests {
     const RET_A: (u16, u8, u8, u32) = (0x16, 0, 0, 0);
 
     #[test]
-    fn the_two_semantics_differ_where_they_are_said_to() {
+    fn the_two_semantics_differ_as_documented() {
         let both = |program: &[(u16, u8, u8, u32)]| {
             [Semantics::Capture, Semantics::Kernel].map(|s| run_on(program, s, &[1, 2, 3, 4, 5]))
         };
@@ -349,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_never_ends_is_stopped() {
+    fn an_endless_run_is_stopped() {
         let endless = prepared(
             &[(0x05, 0, 0, u32::MAX), (0x06, 0, 0, 1)],
             Semantics::Capture,
@@ -360,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_shows_each_instruction_with_what_it_left() {
+    fn a_trace_shows_the_registers_after_each_instruction() {
         let program = prepared(
             &[
                 (0x30, 0, 0, 1),

@@ -1,41 +1,39 @@
-//! Passes most instructions at a glance.
+//! A fast path of the checker: a table that accepts most instructions.
 //!
-//! Programs of people mix instructions so that a processor cannot guess which
-//! comes next, and every `match` on one costs a misprediction, several times the
-//! rest of the work. So the checker first compares an instruction's fields with
-//! what its opcode allows, from a table and without a branch of its own; only
-//! what does not fit is looked at rule by rule.
+//! The checker first compares the fields of an instruction with the ranges that its opcode
+//! allows, without a match on the opcode; instructions that do not fit are checked rule by
+//! rule.
 //!
-//! The table derives from the instruction set. It may be stricter than the rules
-//! (then they decide), never laxer: a test holds every opcode against them.
+//! Invariant: the table accepts no instruction that the rules reject; a test compares every
+//! opcode. It may reject instructions that the rules accept.
 
 use isa::classic::{AD_OFFSET, AluOp, Insn, MEMORY_WORDS, Operand, Size, SockFilter};
 use spec::context::SECCOMP_DATA_SIZE;
 
-/// What the fields of one opcode may be.
+/// Ranges of the fields of an opcode.
 #[derive(Clone, Copy)]
 struct Limits {
     /// The constant lies between `least` and `least + span`.
     least: u32,
     span: u32,
-    /// All ones where `jt` and `jf` are jumps, else zero.
+    /// All ones if `jt` and `jf` are jumps, otherwise zero.
     branch: u32,
-    /// All ones where the constant is a jump, else zero.
+    /// All ones if the constant is a jump, otherwise zero.
     goto: u32,
-    /// How far a jump over nothing leads, 0 where nothing jumps; beyond any program
-    /// where no instruction has the opcode.
+    /// Distance of a jump with offset 0; 0 for opcodes that do not jump, and larger than
+    /// any program for unknown opcodes.
     step: u64,
     memory: MemoryUse,
 }
 
-/// What instructions of one opcode do to the set of written words of memory.
+/// Effect of an opcode on the set of written words of scratch memory.
 #[derive(Clone, Copy)]
 pub(crate) struct MemoryUse {
-    /// All ones where they read the word `k`, else zero.
+    /// All ones if it reads the word `k`, otherwise zero.
     pub(crate) read: u16,
-    /// All ones where they write it, else zero.
+    /// All ones if it writes the word `k`, otherwise zero.
     pub(crate) write: u16,
-    /// Whether they jump.
+    /// True if it jumps.
     pub(crate) jumps: bool,
 }
 
@@ -79,8 +77,7 @@ impl Limits {
         limits
     }
 
-    /// Where the jump of an instruction at `at` leads that leads farthest; `at` where
-    /// nothing jumps.
+    /// The farthest jump target of an instruction at `at`; `at` if it does not jump.
     #[inline(always)]
     fn farthest(&self, raw: SockFilter, at: usize) -> u64 {
         let skipped = u32::from(raw.jt.max(raw.jf)) & self.branch | raw.k & self.goto;
@@ -108,7 +105,7 @@ fn limits(raw: SockFilter) -> &'static Limits {
     &TABLE[usize::from(raw.code as u8)]
 }
 
-/// Whether an instruction surely obeys the rules that hold wherever it stands.
+/// True if an instruction obeys the rules that do not depend on other instructions.
 #[inline(always)]
 pub(crate) fn passes(raw: SockFilter, at: usize, len: usize) -> bool {
     let limits = limits(raw);
@@ -117,14 +114,13 @@ pub(crate) fn passes(raw: SockFilter, at: usize, len: usize) -> bool {
         & (limits.farthest(raw, at) < len as u64)
 }
 
-/// What an instruction that is known does to scratch memory.
+/// Effect of a valid instruction on scratch memory.
 #[inline(always)]
 pub(crate) fn memory_use(raw: SockFilter) -> MemoryUse {
     limits(raw).memory
 }
 
-/// Where a jump leads, which stays within the program: twice where it has but one
-/// target.
+/// Targets of a valid jump, the same twice if it has only one.
 #[inline(always)]
 pub(crate) fn targets(raw: SockFilter, at: usize) -> [usize; 2] {
     let limits = limits(raw);
@@ -132,13 +128,13 @@ pub(crate) fn targets(raw: SockFilter, at: usize) -> [usize; 2] {
     [raw.jt, raw.jf].map(|skip| at + 1 + (u32::from(skip) & limits.branch | goto) as usize)
 }
 
-/// What seccomp takes of one opcode.
+/// Ranges that seccomp accepts of an opcode.
 #[derive(Clone, Copy)]
 struct SeccompLimits {
-    /// Whether it takes it at all.
+    /// True if seccomp accepts the opcode.
     taken: bool,
     greatest: u32,
-    /// Bits that the constant must not have.
+    /// Bits that must be 0 in the constant.
     unaligned: u32,
 }
 
@@ -166,7 +162,7 @@ impl SeccompLimits {
 
 static SECCOMP: [SeccompLimits; 256] = of_every_opcode!(SeccompLimits);
 
-/// Whether seccomp surely has a use for an instruction that is known.
+/// True if a valid instruction obeys seccomp's rules.
 #[inline(always)]
 pub(crate) fn passes_seccomp(raw: SockFilter) -> bool {
     let limits = &SECCOMP[usize::from(raw.code as u8)];
@@ -179,7 +175,7 @@ mod tests {
     use crate::Rules;
     use crate::check::{check_insn, check_seccomp_insn};
 
-    /// Constants at every border that a rule has.
+    /// Constants at the limits of every rule.
     fn constants() -> impl Iterator<Item = u32> {
         let borders = [0, 1, 3, 4, 15, 16, 31, 32, 60, 63, 64, AD_OFFSET, u32::MAX];
         borders
@@ -188,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_passes_obeys_the_rules() {
+    fn accepted_instructions_obey_the_rules() {
         for code in (0..=0x1ff).chain([0x1000, 0xffff]) {
             for k in constants() {
                 for (jt, jf) in [(0, 0), (1, 0), (0, 1), (8, 9), (255, 255)] {
@@ -209,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn common_instructions_pass() {
+    fn common_instructions_are_accepted() {
         for (code, jt, jf, k) in [
             (0x28, 0, 0, 12),
             (0x15, 1, 2, 0x800),

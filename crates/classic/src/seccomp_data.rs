@@ -1,4 +1,4 @@
-//! What a seccomp filter sees of a system call.
+//! The input of seccomp filters.
 
 use spec::context::SECCOMP_DATA_SIZE;
 
@@ -16,9 +16,8 @@ pub struct SeccompData {
 }
 
 impl SeccompData {
-    /// The four-byte word at `offset`, as a little-endian machine lays the
-    /// structure out (every architecture that Beebox names system calls for is
-    /// one); `None` when `offset` is unaligned or beyond.
+    /// The four-byte word at `offset` in the layout of a little-endian machine (all
+    /// supported architectures are); `None` if `offset` is unaligned or outside.
     #[inline]
     pub const fn word(&self, offset: u32) -> Option<u32> {
         if !offset.is_multiple_of(4) {
@@ -33,7 +32,7 @@ impl SeccompData {
         Some((wide >> (offset % 8 * 8)) as u32)
     }
 
-    /// The structure as it lies in the memory of a little-endian machine.
+    /// The structure in the layout of a little-endian machine.
     #[inline]
     pub fn to_bytes(&self) -> [u8; SECCOMP_DATA_SIZE] {
         let mut bytes = [0; SECCOMP_DATA_SIZE];
@@ -44,5 +43,17 @@ impl SeccompData {
             chunk.copy_from_slice(&arg.to_le_bytes());
         }
         bytes
+    }
+
+    /// The data whose words lie on a little-endian machine where those of `self` lie on a
+    /// big-endian one: the halves of 64-bit fields change places.
+    pub const fn with_halves_exchanged(mut self) -> SeccompData {
+        self.instruction_pointer = self.instruction_pointer.rotate_left(32);
+        let mut at = 0;
+        while at < self.args.len() {
+            self.args[at] = self.args[at].rotate_left(32);
+            at += 1;
+        }
+        self
     }
 }

@@ -1,8 +1,8 @@
-//! A program that can't be read: the message says where and what was expected.
+//! Errors of readers: positions and expectations.
 
 use beebox_classic::text::{ByteOrder, Form, MAX_BYTES, read};
 
-/// Reads in a form and gives the message.
+/// Reads an input in a form; returns the message.
 fn message(input: impl AsRef<[u8]>, form: Option<Form>) -> String {
     match read(input.as_ref(), form) {
         Ok(program) => panic!("{} instructions were read", program.len()),
@@ -94,11 +94,11 @@ fn assembly_errors_say_line_column_and_what_was_expected() {
         ),
         (
             "\tjmp nowhere\n\tret #0",
-            "line 1, column 6: no label 'nowhere:' in the program",
+            "line 1, column 6: label 'nowhere' is not defined",
         ),
         (
             "aa: ld #1\naa: ret a",
-            "line 2, column 1: label 'aa' stands already on line 1",
+            "line 2, column 1: label 'aa' is already defined on line 1",
         ),
         (
             "aa: ld #1\njeq #1, aa\nret a",
@@ -118,7 +118,7 @@ fn assembly_errors_say_line_column_and_what_was_expected() {
         ),
         (
             "ld #1 /* no end",
-            "line 1, column 7: expected an instruction, found a comment that is never closed",
+            "line 1, column 7: expected an instruction, found an unterminated comment",
         ),
         (
             "ld #1\n$",
@@ -275,7 +275,7 @@ fn raw_errors_say_which_byte() {
     let raw = Some(Form::Raw(ByteOrder::Little));
     assert_eq!(
         message([0u8; 13], raw),
-        "byte 8: the last instruction is cut off: 5 of its 8 bytes are there"
+        "byte 8: the last instruction is truncated: it has 5 of 8 bytes"
     );
     assert_eq!(
         message(vec![0u8; 8 * ((1 << 20) + 1)], raw),
@@ -292,11 +292,8 @@ fn what_is_no_program_is_named() {
     let none = "not a classic program in any form: neither a sock_filter array \
                 nor tcpdump -d, -dd, -ddd, bpf_asm's one line or its source";
     let cases: [(&[u8], &str); 9] = [
-        (b"", "no instructions: the input is empty"),
-        (
-            b" \n\t ; only a comment\n",
-            "no instructions: the input is empty",
-        ),
+        (b"", "the input is empty"),
+        (b" \n\t ; only a comment\n", "the input is empty"),
         (
             b"\x7fELF\x02\x01",
             "this is an ELF object, not a classic program",

@@ -16,7 +16,7 @@ pub(crate) struct FormatArgs {
     #[arg(long, value_enum, default_value = "text")]
     format: AnswerFormat,
 
-    /// The same as --format json
+    /// Same as --format json
     #[arg(short, long, conflicts_with = "format")]
     json: bool,
 }

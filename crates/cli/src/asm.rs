@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use crate::answer::{Answer, Failure};
 use crate::dis::ebpf;
-use crate::program_input::{FormName, ProgramInput};
-use crate::program_output::{Format, format_program, write_output};
+use crate::program_input::{ClassicForm, ProgramInput};
+use crate::program_output::{ProgramFormat, format_program, write_output};
 
 /// Assemble a filter or an eBPF program: from any form to any binary or text form
 ///
@@ -26,13 +26,13 @@ pub(crate) struct Args {
     #[command(flatten)]
     input: ProgramInput,
 
-    /// Where to write [default: standard output]
+    /// Output file [default: standard output]
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
 
-    /// What to write [default: raw with -o, else oneline, or hex with --ebpf]
+    /// Output format [default: raw with -o, else oneline, or hex with --ebpf]
     #[arg(long, value_name = "FORMAT")]
-    format: Option<Format>,
+    format: Option<ProgramFormat>,
 
     /// FILE holds eBPF instructions: text in LLVM's assembly language, bytes, bytes in
     /// hexadecimal, or an object
@@ -42,9 +42,9 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     let default = match (&args.output, args.ebpf) {
-        (Some(_), _) => Format::Form(FormName::Raw),
-        (None, false) => Format::Form(FormName::Oneline),
-        (None, true) => Format::Hex,
+        (Some(_), _) => ProgramFormat::Form(ClassicForm::Raw),
+        (None, false) => ProgramFormat::Form(ClassicForm::Oneline),
+        (None, true) => ProgramFormat::Hex,
     };
     let format = args.format.unwrap_or(default);
     let bytes = match args.ebpf {

@@ -13,8 +13,8 @@ use crate::answer::{Answer, Failure};
 
 /// Show, print and compare the types of programs and kernels
 ///
-/// A FILE is BTF as it stands in memory (as in /sys/kernel/btf), or an ELF file
-/// with a section .BTF, such as a BPF object or a kernel image.
+/// A FILE is raw BTF (as in /sys/kernel/btf), or an ELF file with a section .BTF, such as a
+/// BPF object or a kernel image.
 #[derive(clap::Args)]
 #[command(arg_required_else_help = true)]
 pub(crate) struct Args {

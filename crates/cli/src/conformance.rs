@@ -2,7 +2,9 @@
 
 use std::io::{self, Read};
 
-use beebox::raw::{self, Calls, Entry, Limits, Memory, Program, ReadError, RunContext, SplitMix};
+use beebox::raw::{
+    self, Calls, CheckedProgram, Entry, Limits, Memory, ReadError, RunContext, SplitMix,
+};
 
 use crate::answer::{Answer, Failure};
 use crate::run::trusted::{self, Engine};
@@ -48,7 +50,7 @@ pub(crate) struct Args {
     #[arg(long)]
     debug: bool,
 
-    /// What runs the program
+    /// Engine
     #[arg(long, value_enum, default_value = "checked")]
     engine: Engine,
 
@@ -57,7 +59,7 @@ pub(crate) struct Args {
     trust: bool,
 }
 
-/// What the clock of helpers shows: the suite only wants it to be told.
+/// Time of the clock helpers; the suite only requires that they succeed.
 const TIME: u64 = 1;
 
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
@@ -69,7 +71,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     let bytes = bytes.map_err(|error| wrong("the program", error))?;
     let program = match args.elf {
         true => raw::elf_program(&bytes, None),
-        false => Program::from_bytes(&bytes).map_err(ReadError::from),
+        false => CheckedProgram::from_bytes(&bytes).map_err(ReadError::from),
     };
     let program = program.map_err(|error| wrong("the program", error))?;
     let memory = raw::parse_hex(args.memory.as_deref().unwrap_or_default());
@@ -98,7 +100,10 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     }
 }
 
-fn run_checked(program: &Program, bytes: &mut [u8]) -> Result<Result<u64, raw::Trap>, Failure> {
+fn run_checked(
+    program: &CheckedProgram,
+    bytes: &mut [u8],
+) -> Result<Result<u64, raw::Trap>, Failure> {
     let mut entry = Entry::default();
     let mut memory = Memory::new();
     if !bytes.is_empty() {

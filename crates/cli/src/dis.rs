@@ -5,6 +5,7 @@ pub(crate) mod ebpf;
 mod native;
 mod object;
 mod slot;
+mod written;
 
 use clap::ArgGroup;
 use classic::{Rules, Semantics, convert};
@@ -17,7 +18,7 @@ use crate::answer::{Answer, Failure};
 use crate::kernel_input::KernelArgs;
 use crate::object_input::ObjectFile;
 use crate::program_input::{ProgramInput, check_program};
-use crate::program_output::{Format, format_program, write_output};
+use crate::program_output::{ProgramFormat, format_program, write_output};
 
 /// Disassemble a filter or an eBPF program, and show its native code
 ///
@@ -45,11 +46,11 @@ pub(crate) struct Args {
     #[command(flatten)]
     input: ProgramInput,
 
-    /// What to print
+    /// Output format
     #[arg(long, value_name = "FORMAT", default_value = "d")]
-    format: Format,
+    format: ProgramFormat,
 
-    /// The same as --format json
+    /// Same as --format json
     #[arg(short, long, conflicts_with = "format")]
     json: bool,
 
@@ -81,7 +82,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", default_value = "this", requires = "jit")]
     processor: Processor,
 
-    /// How the filter runs, which decides how it is converted
+    /// Semantics of the filter, which determine its conversion
     #[arg(
         long,
         value_name = "NAME",
@@ -138,7 +139,7 @@ impl SemanticsName {
 
 pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
     if args.json {
-        args.format = Format::Json;
+        args.format = ProgramFormat::Json;
     }
     if !args.ebpf
         && let Some(file) = args.input.read_object()?
@@ -190,7 +191,7 @@ fn show_converted(program: &[SockFilter], args: &Args) -> Result<Vec<u8>, Failur
     let (rules, semantics) = args.semantics.rules();
     let converted = convert(&check_program(program, rules)?, semantics);
     match args.format {
-        Format::Json => Ok(converted::json(program, &converted)),
+        ProgramFormat::Json => Ok(converted::json(program, &converted)),
         format if format.is_listing() => Ok(converted::listing(program, &converted).into_bytes()),
         _ => Err(only_listing("converted")),
     }
@@ -217,11 +218,11 @@ fn show_sides(
     classic: Option<&[SockFilter]>,
     slots: Vec<slot::Slot>,
     draft: &Draft,
-    format: Format,
+    format: ProgramFormat,
 ) -> Result<Vec<u8>, Failure> {
     let sides = native::Sides::of(classic, slots, draft);
     match format {
-        Format::Json => Ok(native::json(&sides)),
+        ProgramFormat::Json => Ok(native::json(&sides)),
         format if format.is_listing() => Ok(native::listing(&sides).into_bytes()),
         _ => Err(only_listing("native")),
     }

@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use beebox::Kernel;
-use beebox::kernel::{self, KernelConfig, KernelField, KernelVersion, Module, Source, SymbolTable};
+use beebox::kernel::{
+    self, Features, KernelConfig, KernelField, KernelVersion, Module, Source, SymbolTable,
+};
 use btf::Btf;
 
 use crate::answer::Failure;
@@ -68,6 +70,15 @@ pub(crate) struct KernelArgs {
     /// BTF of a module of the kernel; the file is called like the module
     #[arg(long, value_name = "FILE")]
     module_btf: Vec<PathBuf>,
+
+    /// BTF that CO-RE relocations go by, in place of the kernel's and its modules'
+    /// (libbpf's btf_custom_path)
+    #[arg(long, value_name = "FILE")]
+    core_btf: Option<PathBuf>,
+
+    /// Declare a named feature of the kernel, as syscall-wrapper=off
+    #[arg(long, value_name = "NAME=on|off", value_parser = feature)]
+    feature: Vec<(String, bool)>,
 }
 
 impl KernelArgs {
@@ -78,16 +89,18 @@ impl KernelArgs {
             || self.kconfig.is_some()
             || self.kernel_version.is_some()
             || !self.module_btf.is_empty()
+            || self.core_btf.is_some()
+            || !self.feature.is_empty()
     }
 
     /// The kernel that the options name.
     pub(crate) fn read(&self) -> Result<Kernel, Failure> {
         let mut kernel = match (self.kernel.as_deref(), self.btf.as_deref()) {
-            (Some("6.18"), _) => profile::linux_6_18(),
+            (Some("6.18"), _) => kernel_data::linux_6_18(),
             (Some("running"), _) => running()?,
             (Some(path), _) => of_path(Path::new(path))?,
-            (None, Some(btf)) => profile::linux_6_18().assumed_for(name(btf)),
-            (None, None) => profile::linux_6_18(),
+            (None, Some(btf)) => kernel_data::linux_6_18().assumed_for(name(btf)),
+            (None, None) => kernel_data::linux_6_18(),
         };
         if let Some(path) = &self.btf {
             kernel = with_btf(kernel, path)?;
@@ -101,7 +114,31 @@ impl KernelArgs {
         if !self.module_btf.is_empty() {
             kernel = with_modules(kernel, &self.module_btf)?;
         }
+        if let Some(path) = &self.core_btf {
+            kernel = kernel.with_core_btf(Arc::new(Types::read(path)?.btf));
+        }
+        if !self.feature.is_empty() {
+            let mut features = kernel.features();
+            for (name, is_there) in &self.feature {
+                features = features.with(name, *is_there).unwrap_or(features);
+            }
+            kernel = kernel.with_features(features, Source::Given);
+        }
         Ok(kernel)
+    }
+}
+
+/// Reads `NAME=on` or `NAME=off` with the name of a feature.
+fn feature(text: &str) -> Result<(String, bool), String> {
+    let (name, value) = text.split_once('=').unwrap_or((text, ""));
+    if Features::LINUX_6_18.with(name, true).is_none() {
+        let names = Features::NAMES.join(", ");
+        return Err(format!("no feature is called {name:?}; there are {names}"));
+    }
+    match value {
+        "on" => Ok((name.to_owned(), true)),
+        "off" => Ok((name.to_owned(), false)),
+        _ => Err(format!("write {name}=on or {name}=off")),
     }
 }
 
@@ -116,7 +153,7 @@ pub(crate) fn assumed(kernel: &Kernel, fields: &[KernelField]) -> Option<String>
     }
 }
 
-/// What the built-in kernel was built with and without, for answers that depend on it.
+/// Build options of the built-in kernel, for answers that depend on them.
 pub(crate) fn built_in_hint(kernel: &Kernel) -> Option<String> {
     let Source::BuiltIn(name) = kernel.source(KernelField::Config) else {
         return None;
@@ -126,7 +163,7 @@ pub(crate) fn built_in_hint(kernel: &Kernel) -> Option<String> {
     Some(format!(
         "the built-in {name} is {} by {}, configured without {}; \
          --kernel running or --kernel FILE names another",
-        profile::RELEASE,
+        kernel_data::RELEASE,
         compiler.unwrap_or("an unknown compiler"),
         left_out.join(", ")
     ))
@@ -152,7 +189,7 @@ fn running() -> Result<Kernel, Failure> {
     let version = kernel.version();
     let is_same = version.is_some_and(|version| (version.major, version.minor) == (6, 18));
     let source = match is_same {
-        true => profile::SOURCE,
+        true => kernel_data::SOURCE,
         false => Source::Assumed,
     };
     Ok(with_registry(kernel, source))
@@ -163,13 +200,25 @@ fn with_registry(kernel: Kernel, source: Source) -> Kernel {
     let Some(btf) = kernel.btf().cloned() else {
         return kernel;
     };
-    let make = move || profile::linux_6_18_registry(&btf);
+    let make = move || kernel_data::linux_6_18_registry(&btf);
     kernel.with_registry(Box::new(make), source)
 }
 
 fn of_path(path: &Path) -> Result<Kernel, Failure> {
-    let failed = |error| Failure::of_file(path, &error);
-    let kernel = profile::linux_6_18().assumed_for(name(path));
+    let failed = |error| {
+        let word = path.to_string_lossy();
+        match word.parse::<KernelVersion>() {
+            Ok(_) if !path.exists() => Failure::new(format_args!(
+                "--kernel {word}: no kernel {word} is built in, only 6.18"
+            ))
+            .hint(format_args!(
+                "--kernel FILE with the BTF of Linux {word} (its /sys/kernel/btf/vmlinux), \
+                 --kernel running, or --kernel-version {word} to change the version alone"
+            )),
+            _ => Failure::of_file(path, &error),
+        }
+    };
+    let kernel = kernel_data::linux_6_18().assumed_for(name(path));
     if !fs::metadata(path).map_err(failed)?.is_dir() {
         return with_btf(kernel, path);
     }

@@ -32,7 +32,7 @@ Examples:
   beebox link -o small.bpf.o prog.bpf.o        one object: its debug sections go"
 )]
 pub(crate) struct Args {
-    /// Where to write the linked object (`-` is standard output)
+    /// Output file of the linked object (`-` is standard output)
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
 

@@ -21,7 +21,7 @@ pub(crate) struct ObjectFile {
 }
 
 impl ObjectFile {
-    /// Is the file that stands there an ELF file, or an archive of such?
+    /// True if the file is an ELF file, or an archive of ELF files.
     pub(crate) fn is_at(path: &Path) -> Result<bool, Failure> {
         let failed = |error| Failure::of_file(path, &error);
         let mut start = Vec::new();

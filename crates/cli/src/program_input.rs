@@ -1,5 +1,5 @@
-//! Where a command's classic program comes from: a file or standard input in
-//! any form, or an expression that libpcap compiles.
+//! Input of classic programs: a file or standard input in any form, or an expression that
+//! libpcap compiles.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
@@ -22,15 +22,19 @@ pub(crate) struct ProgramInput {
 
     /// The form of FILE [default: detected]
     #[arg(long, value_name = "FORM", conflicts_with = "expression")]
-    form: Option<FormName>,
+    form: Option<ClassicForm>,
 
     /// Instead of FILE an expression as tcpdump takes it, compiled by the
     /// system's libpcap
     #[arg(short, long, value_name = "EXPR")]
     expression: Option<String>,
 
-    /// The link type that EXPR is compiled for: EN10MB, RAW, LINUX_SLL, … or a
-    /// number
+    /// Leave out libpcap's optimizer
+    #[arg(short = 'O', long, requires = "expression")]
+    no_optimize: bool,
+
+    /// The link type that EXPR is compiled for: EN10MB, RAW, LINUX_SLL, … (`beebox
+    /// filter -L` lists them) or a number
     #[arg(long, value_name = "NAME", default_value = "EN10MB")]
     #[arg(requires = "expression", conflicts_with = "file")]
     #[arg(value_parser = parse_link_type)]
@@ -71,9 +75,9 @@ impl ProgramInput {
     /// Reads the program.
     pub(crate) fn read(&self) -> Result<Vec<SockFilter>, Failure> {
         if let Some(expression) = &self.expression {
-            return compile(expression, self.linktype, self.snaplen);
+            return compile(expression, self.linktype, self.snaplen, !self.no_optimize);
         }
-        let form = self.form.map(FormName::form);
+        let form = self.form.map(ClassicForm::form);
         match &self.file {
             Some(path) => parse_program(path, &read_bytes(path)?, form, true),
             None if io::stdin().is_terminal() => Err(Failure::new("no program is given")
@@ -90,7 +94,7 @@ fn parse_link_type(name: &str) -> Result<LinkType, String> {
     let numbered = || name.parse().ok().map(LinkType);
     LinkType::named(name)
         .or_else(numbered)
-        .ok_or_else(|| "no link type has that name (numbers are taken as well)".to_owned())
+        .ok_or_else(|| "no link type has that name: `beebox filter -L` lists them".to_owned())
 }
 
 /// Compiles an expression as for a capture with that link type.
@@ -98,9 +102,10 @@ fn compile(
     expression: &str,
     link_type: LinkType,
     snaplen: u32,
+    optimizes: bool,
 ) -> Result<Vec<SockFilter>, Failure> {
-    let compiled =
-        Expression::new(expression).and_then(|expression| expression.program(link_type, snaplen));
+    let compiled = Expression::new(expression)
+        .and_then(|expression| expression.optimize(optimizes).program(link_type, snaplen));
     compiled.map_err(|error| filter_failure(&error))
 }
 
@@ -118,7 +123,7 @@ pub(crate) fn filter_failure(error: &FilterError) -> Failure {
 
 /// Names of the forms on the command line.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum FormName {
+pub(crate) enum ClassicForm {
     /// struct sock_filter array, byte order of this machine
     Raw,
     /// struct sock_filter array, little-endian
@@ -137,25 +142,19 @@ pub(crate) enum FormName {
     Asm,
 }
 
-impl FormName {
+impl ClassicForm {
     pub(crate) fn form(self) -> Form {
         match self {
-            FormName::Raw => Form::Raw(ByteOrder::NATIVE),
-            FormName::RawLe => Form::Raw(ByteOrder::Little),
-            FormName::RawBe => Form::Raw(ByteOrder::Big),
-            FormName::D => Form::Dump,
-            FormName::Dd => Form::CArray,
-            FormName::Ddd => Form::Decimal,
-            FormName::Oneline => Form::OneLine,
-            FormName::Asm => Form::Asm,
+            ClassicForm::Raw => Form::Raw(ByteOrder::NATIVE),
+            ClassicForm::RawLe => Form::Raw(ByteOrder::Little),
+            ClassicForm::RawBe => Form::Raw(ByteOrder::Big),
+            ClassicForm::D => Form::Dump,
+            ClassicForm::Dd => Form::CArray,
+            ClassicForm::Ddd => Form::Decimal,
+            ClassicForm::Oneline => Form::OneLine,
+            ClassicForm::Asm => Form::Asm,
         }
     }
-}
-
-/// Reads a program from a file, or from standard input if the path is `-`; its form is
-/// detected.
-pub(crate) fn read_program(path: &Path) -> Result<Vec<SockFilter>, Failure> {
-    parse_program(path, &read_bytes(path)?, None, false)
 }
 
 /// Reads a program from the bytes of a file, in a form or in the one that is detected.

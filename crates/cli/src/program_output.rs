@@ -1,4 +1,4 @@
-//! How a command writes a program.
+//! Output forms of classic programs.
 
 use std::fs;
 use std::io::{self, IsTerminal, Write};
@@ -9,12 +9,12 @@ use isa::classic::SockFilter;
 use serde::Serialize;
 
 use crate::answer::Failure;
-use crate::program_input::FormName;
+use crate::program_input::ClassicForm;
 
 /// The forms that a program is read in, those of eBPF programs only, and JSON.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Format {
-    Form(FormName),
+pub(crate) enum ProgramFormat {
+    Form(ClassicForm),
     /// eBPF only.
     Hex,
     /// eBPF only.
@@ -24,48 +24,48 @@ pub(crate) enum Format {
     Json,
 }
 
-impl Format {
-    /// Whether it is the listing of `tcpdump -d`.
+impl ProgramFormat {
+    /// True for the listing of `tcpdump -d`.
     pub(crate) fn is_listing(self) -> bool {
-        self == Format::Form(FormName::D)
+        self == ProgramFormat::Form(ClassicForm::D)
     }
 }
 
-impl clap::ValueEnum for Format {
-    fn value_variants<'a>() -> &'a [Format] {
-        const ALL: &[Format] = &[
-            Format::Form(FormName::Raw),
-            Format::Form(FormName::RawLe),
-            Format::Form(FormName::RawBe),
-            Format::Form(FormName::D),
-            Format::Form(FormName::Dd),
-            Format::Form(FormName::Ddd),
-            Format::Form(FormName::Oneline),
-            Format::Form(FormName::Asm),
-            Format::Hex,
-            Format::Log,
-            Format::Case,
-            Format::Json,
+impl clap::ValueEnum for ProgramFormat {
+    fn value_variants<'a>() -> &'a [ProgramFormat] {
+        const ALL: &[ProgramFormat] = &[
+            ProgramFormat::Form(ClassicForm::Raw),
+            ProgramFormat::Form(ClassicForm::RawLe),
+            ProgramFormat::Form(ClassicForm::RawBe),
+            ProgramFormat::Form(ClassicForm::D),
+            ProgramFormat::Form(ClassicForm::Dd),
+            ProgramFormat::Form(ClassicForm::Ddd),
+            ProgramFormat::Form(ClassicForm::Oneline),
+            ProgramFormat::Form(ClassicForm::Asm),
+            ProgramFormat::Hex,
+            ProgramFormat::Log,
+            ProgramFormat::Case,
+            ProgramFormat::Json,
         ];
         ALL
     }
 
     fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
         match self {
-            Format::Form(form) => form.to_possible_value(),
-            Format::Hex => Some(
+            ProgramFormat::Form(form) => form.to_possible_value(),
+            ProgramFormat::Hex => Some(
                 clap::builder::PossibleValue::new("hex")
                     .help("bytes in hexadecimal, a line for each slot (eBPF)"),
             ),
-            Format::Log => Some(
+            ProgramFormat::Log => Some(
                 clap::builder::PossibleValue::new("log")
                     .help("text as the log of Linux's verifier has it (eBPF)"),
             ),
-            Format::Case => Some(
+            ProgramFormat::Case => Some(
                 clap::builder::PossibleValue::new("case")
                     .help("text with maps, BTF and source lines, for bug reports (objects)"),
             ),
-            Format::Json => Some(
+            ProgramFormat::Json => Some(
                 clap::builder::PossibleValue::new("json")
                     .help("fields and text of every instruction, for scripts"),
             ),
@@ -114,13 +114,16 @@ struct ProgramRecord {
 }
 
 /// A classic program in a format.
-pub(crate) fn format_program(program: &[SockFilter], format: Format) -> Result<Vec<u8>, Failure> {
+pub(crate) fn format_program(
+    program: &[SockFilter],
+    format: ProgramFormat,
+) -> Result<Vec<u8>, Failure> {
     match format {
-        Format::Form(form) => Ok(text::write(program, form.form())),
-        Format::Json => Ok(json(&ProgramRecord {
+        ProgramFormat::Form(form) => Ok(text::write(program, form.form())),
+        ProgramFormat::Json => Ok(json(&ProgramRecord {
             insns: records(program),
         })),
-        Format::Hex | Format::Log | Format::Case => {
+        ProgramFormat::Hex | ProgramFormat::Log | ProgramFormat::Case => {
             Err(Failure::new("only eBPF programs have that form")
                 .hint("--ebpf reads the program as eBPF"))
         }

@@ -9,7 +9,9 @@ pub(crate) mod trusted;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use beebox::raw::{Calls, Entry, Finish, Limits, Memory, Program, RunContext, SplitMix, Trap};
+use beebox::raw::{
+    Calls, CheckedProgram, Entry, Finish, Limits, Memory, RunContext, SplitMix, Trap,
+};
 use beebox::{Metadata, Packet};
 
 use crate::answer::{Answer, Failure};
@@ -51,7 +53,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     program: RawProgram,
 
-    /// What runs the program
+    /// Engine
     #[arg(long, value_enum, default_value = "checked")]
     engine: Engine,
 
@@ -64,8 +66,7 @@ pub(crate) struct Args {
     #[arg(long = "mem", value_name = "[ro:][NAME=]SOURCE", value_parser = memory::parse_region)]
     memory: Vec<memory::Given>,
 
-    /// What a register from r1 to r5 holds at the start, instead of what --mem
-    /// puts there
+    /// Initial value of a register from r1 to r5, instead of that of --mem
     #[arg(long = "reg", value_name = "rN=VALUE", value_parser = parse_register)]
     registers: Vec<(usize, u64)>,
 
@@ -102,11 +103,11 @@ pub(crate) struct Args {
     #[arg(long)]
     trace: bool,
 
-    /// Print the memory as it is at the end
+    /// Print the memory after the run
     #[arg(long)]
     dump_mem: bool,
 
-    /// Write the first --mem as it is at the end to a file
+    /// Write the first --mem to a file after the run
     #[arg(short, long, value_name = "OUT", requires = "memory")]
     output: Option<PathBuf>,
 
@@ -136,7 +137,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     })
 }
 
-/// What a run left behind.
+/// Result of a run.
 enum Ran {
     /// All that the checked interpreter tells, and the lines of the trace.
     Checked { finish: Box<Finish>, trace: String },
@@ -153,7 +154,11 @@ impl Ran {
     }
 }
 
-fn run_checked(args: &Args, program: &Program, regions: &mut Regions) -> Result<Ran, Failure> {
+fn run_checked(
+    args: &Args,
+    program: &CheckedProgram,
+    regions: &mut Regions,
+) -> Result<Ran, Failure> {
     let packet = args.packet.as_ref().map(Source::read).transpose()?;
     let packet = packet
         .as_ref()
@@ -187,7 +192,7 @@ fn run_checked(args: &Args, program: &Program, regions: &mut Regions) -> Result<
 fn run_trusted(
     args: &Args,
     engine: Engine,
-    program: &Program,
+    program: &CheckedProgram,
     regions: &mut Regions,
 ) -> Result<Ran, Failure> {
     trusted::check_trust(args.trust)?;
@@ -210,7 +215,7 @@ fn run_trusted(
     trusted::run(engine, program, memory, random, clock, args.timeout).map(Ran::Trusted)
 }
 
-/// What the clock of helpers shows: a fixed time, or that since now.
+/// Clock of the time helpers: a fixed time, or the time since the start.
 fn clock(time: Option<u64>) -> impl Fn() -> u64 + Clone + Send + 'static {
     let began = Instant::now();
     move || time.unwrap_or_else(|| began.elapsed().as_nanos() as u64)

@@ -4,6 +4,8 @@ mod assert;
 mod check;
 mod compile;
 mod diff;
+mod dis;
+mod dump;
 mod eval;
 mod input;
 mod table;
@@ -17,8 +19,8 @@ use crate::answer::{Answer, Failure};
 ///
 /// A filter is a file of `struct sock_filter` records (as libseccomp's
 /// seccomp_export_bpf writes them), any of the text forms that `beebox asm`
-/// reads, or a container profile in JSON (OCI or Docker), which is compiled on
-/// the way. Several FILEs are filters of one process in the order of their
+/// reads, or a container profile in JSON (OCI or Docker) or YAML (Kubernetes), which is
+/// compiled on the way. Several FILEs are filters of one process in the order of their
 /// installation.
 #[derive(clap::Args)]
 #[command(arg_required_else_help = true)]
@@ -35,6 +37,8 @@ enum Command {
     Diff(diff::Args),
     Assert(assert::Args),
     Compile(compile::Args),
+    Dump(dump::Args),
+    Dis(dis::Args),
 }
 
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
@@ -45,6 +49,8 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         Command::Diff(args) => diff::run(args),
         Command::Assert(args) => assert::run(args),
         Command::Compile(args) => compile::run(args),
+        Command::Dump(args) => dump::run(args),
+        Command::Dis(args) => dis::run(args),
     }
 }
 

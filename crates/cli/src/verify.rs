@@ -2,12 +2,16 @@
 
 mod compare;
 mod cost;
+mod filter;
+mod globals;
+mod joined;
 mod recorded;
 mod row;
 mod run;
 mod single;
 mod spec;
 mod table;
+mod top_lines;
 
 use std::path::PathBuf;
 
@@ -17,8 +21,10 @@ use beebox::verify::Options;
 use crate::answer::{Answer, Failure};
 use crate::kernel_input::{FOR_VERIFYING, KernelArgs, assumed};
 use crate::program_output::{print, write_output};
+use filter::Filters;
+use joined::Joined;
 use row::{Row, Verdict};
-use spec::{Emit, Filters};
+use spec::Emit;
 
 /// Verify BPF programs as Linux 6.18 does
 ///
@@ -37,7 +43,10 @@ a file could not be read, or an answer recorded in a case is not ours.
 
 Examples:
   beebox verify prog.bpf.o                        a line for each program
-  beebox verify prog.bpf.o --prog handle --log 1  why it is refused
+  beebox verify prog.bpf.o --explain              why programs are refused, and what to do
+  beebox verify prog.bpf.o --prog handle --log 1  the kernel's log of the refusal
+  beebox verify prog.bpf.o --cost                 where verification spends instructions
+  beebox verify prog.bpf.o --cost=folded | inferno-flamegraph > cost.svg
   beebox verify *.o --format csv > new.csv        veristat's columns, and the reason
   beebox verify *.o --compare old.csv             what changed
   beebox verify *.o -e file,prog,insns -s insns -n 10
@@ -68,14 +77,27 @@ pub(crate) struct Args {
     #[arg(short = 'l', long = "log", value_name = "LEVEL", default_value_t = 0)]
     log: u32,
 
-    /// What verification costs: instructions processed and states by function and source
-    /// line, worst first (table and json)
+    /// Explain refusals: the source line, where the value came from, the path that leads
+    /// there, what was needed and the usual edit (table and json)
     #[arg(long, conflicts_with_all = ["compare", "compare_files", "replay"])]
-    cost: bool,
+    explain: bool,
 
-    /// How to print the results
+    /// Print costs: processed instructions and states by function, call chain and source
+    /// line, worst first, and the deepest stack (table and json); `--cost=folded`
+    /// prints folded stacks for a flame graph
+    #[arg(
+        long,
+        value_name = "FORM",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "table",
+        conflicts_with_all = ["compare", "compare_files", "replay"]
+    )]
+    cost: Option<CostForm>,
+
+    /// Output format
     #[arg(long, value_name = "FORMAT", default_value = "table")]
-    format: Format,
+    format: VerifyFormat,
 
     /// Print what differs from these results (CSV of veristat or of this command)
     #[arg(long, value_name = "OLD.csv")]
@@ -89,15 +111,22 @@ pub(crate) struct Args {
     #[arg(short = 'R', conflicts_with = "compare_files")]
     replay: bool,
 
+    /// List the N source lines of each program that its log names most often (table and
+    /// json)
+    #[arg(short = 'S', long, value_name = "N")]
+    top_src_lines: Option<usize>,
+
     /// Columns to print, by veristat's names
     #[arg(short = 'e', long, value_name = "SPEC")]
     emit: Vec<String>,
 
-    /// Columns to sort by; `^` behind a name ascends, `v` descends
+    /// Columns to sort by; `^` after a name ascends, `v` descends; with -C also the values
+    /// NAME_a, NAME_b, NAME_diff, NAME_pct, and between bars absolute ones
     #[arg(short = 's', long, value_name = "SPEC")]
     sort: Vec<String>,
 
-    /// FILE/PROG globs, with `!` to leave out, or conditions such as `insns>=1000`
+    /// FILE/PROG globs, with `!` to leave out, or conditions such as `insns>=1000`; @FILE
+    /// holds one on each line
     #[arg(short = 'f', long, value_name = "FILTER")]
     filter: Vec<String>,
 
@@ -113,7 +142,8 @@ pub(crate) struct Args {
     #[arg(short = 'r', long)]
     test_reg_invariants: bool,
 
-    /// Set a global variable before loading, as `NAME = VALUE`
+    /// Set a global variable before loading, as `limit = 10` or `ports[2].low = FAST`;
+    /// @FILE holds one on each line
     #[arg(short = 'G', long = "set-global-vars", value_name = "GLOBAL")]
     globals: Vec<String>,
 
@@ -121,10 +151,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "BITS", value_parser = number)]
     flags: Option<u32>,
 
-    /// Load flags that test_prog_flags declaration tags ask for, as the kernel's
-    /// selftests have them
+    /// Obey declaration tags of the kernel's selftests: test_prog_flags, and test_btf_path
+    /// with a file beside the object
     #[arg(long)]
-    test_flags: bool,
+    test_tags: bool,
 
     /// Verify so many programs at the same time
     #[arg(short = 'j', long, value_name = "N", default_value_t = 1)]
@@ -132,14 +162,22 @@ pub(crate) struct Args {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
+enum CostForm {
+    /// Tables in front of the results
+    Table,
+    /// Folded stacks and nothing else, as flamegraph.pl and inferno read them
+    Folded,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum VerifyFormat {
     /// Columns for people
     Table,
     /// veristat's sixteen columns, the reason and the duration
     Csv,
     /// One record for each program
     Json,
-    /// What `veristat -C` reads: its columns only, no program that is unsupported
+    /// Input of `veristat -C`: its columns only, without unsupported programs
     Veristat,
 }
 
@@ -166,12 +204,23 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             return Err(Failure::new("-C compares two files of results"));
         };
         let (old, new) = (row::read_csv(old)?, row::read_csv(new)?);
-        let text = compare::table(&old, &new, &emit);
-        print(&text)?;
+        let joined = Joined::new([&old, &new], &emit, &filters, args.top);
+        match args.format {
+            VerifyFormat::Table => print(&joined.table())?,
+            VerifyFormat::Csv => write_output(joined.csv().as_bytes(), None)?,
+            VerifyFormat::Json | VerifyFormat::Veristat => {
+                return Err(Failure::new(
+                    "two files of results are compared as table or csv",
+                ));
+            }
+        }
         return Ok(Answer::Yes);
     }
-    if args.cost && matches!(args.format, Format::Csv | Format::Veristat) {
+    if args.cost.is_some() && matches!(args.format, VerifyFormat::Csv | VerifyFormat::Veristat) {
         return Err(Failure::new("--cost is printed as table or json"));
+    }
+    if args.explain && matches!(args.format, VerifyFormat::Csv | VerifyFormat::Veristat) {
+        return Err(Failure::new("--explain is printed as table or json"));
     }
     let mut failures = Vec::new();
     let mut rows = if args.replay {
@@ -189,17 +238,17 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             files: &args.files,
             programs: &args.prog,
             filters: &filters,
-            rules: beebox::verify::LoadRules {
-                flags,
-                test_flags: args.test_flags,
-            },
+            flags,
+            test_tags: args.test_tags,
             options: Options {
                 log_level: args.log,
-                collect_cost: args.cost,
+                collect_cost: args.cost.is_some(),
                 ..Options::default()
             },
+            explains: args.explain,
             kind: args.kind,
-            globals: run::globals(&args.globals)?,
+            globals: globals::read(&args.globals)?,
+            top_lines: args.top_src_lines,
             threads: args.jobs.max(1),
         };
         let kernel = args.kernel.read()?;
@@ -227,12 +276,18 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         print(&text)?;
         return answer;
     }
+    if args.cost == Some(CostForm::Folded) {
+        let costs = rows.iter().filter_map(|row| row.cost.as_ref());
+        let stacks: String = costs.map(|cost| cost.folded.as_str()).collect();
+        write_output(stacks.as_bytes(), None)?;
+        return answer;
+    }
     match args.format {
-        Format::Table if rows.is_empty() && answer.is_err() => {}
-        Format::Table => print(&table::table(&rows, &emit))?,
-        Format::Csv => write_output(row::csv(&rows, &emit, true).as_bytes(), None)?,
-        Format::Veristat => write_output(row::csv(&rows, &emit, false).as_bytes(), None)?,
-        Format::Json => {
+        VerifyFormat::Table if rows.is_empty() && answer.is_err() => {}
+        VerifyFormat::Table => print(&table::table(&rows, &emit))?,
+        VerifyFormat::Csv => write_output(row::csv(&rows, &emit, true).as_bytes(), None)?,
+        VerifyFormat::Veristat => write_output(row::csv(&rows, &emit, false).as_bytes(), None)?,
+        VerifyFormat::Json => {
             let lines: Vec<u8> = rows.iter().flat_map(row::json).collect();
             write_output(&lines, None)?;
         }
@@ -240,8 +295,8 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     answer
 }
 
-/// A failure for each program that was asked for by name and is in none of the files, if
-/// all of these were read.
+/// A failure for each program selected by name that is in none of the files, if all files
+/// were read.
 fn absent_programs(names: &[String], rows: &[Row], all_read: bool) -> Vec<Failure> {
     let is_absent = |name: &&String| all_read && !rows.iter().any(|row| row.prog_name == **name);
     let absent = names.iter().filter(is_absent);

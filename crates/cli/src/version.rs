@@ -10,7 +10,7 @@ pub(crate) fn long() -> &'static str {
             None => String::new(),
         };
         let release = env!("CARGO_PKG_VERSION");
-        let kernel = profile::RELEASE;
+        let kernel = kernel_data::RELEASE;
         format!("{release}{commit}\nbuilt-in kernels: Linux 6.18 ({kernel})")
     });
     &TEXT

@@ -156,10 +156,10 @@ fn conversion_follows_the_rules() {
 }
 
 #[test]
-fn what_can_not_be_read_is_shown_with_its_place() {
+fn unreadable_programs_are_shown_with_positions() {
     assert_eq!(
         failure(&["asm"], "ldh [12]\n\tjeq #1, drp\nret #0"),
-        "beebox: standard input: line 2, column 10: no label 'drp:' in the program\n     \
+        "beebox: standard input: line 2, column 10: label 'drp' is not defined\n     \
          2 |  jeq #1, drp\n       |          ^\n"
     );
     let long = format!("300,{}6 0 x 0,", "6 0 0 0,".repeat(299));
@@ -179,7 +179,7 @@ fn what_can_not_be_read_is_shown_with_its_place() {
 }
 
 #[test]
-fn what_can_not_be_done_is_said() {
+fn unsupported_conversions_are_errors() {
     let cases: [(&[&str], &str, &str); 7] = [
         (
             &["dis", "/nowhere/filter.bpf"],
@@ -187,12 +187,12 @@ fn what_can_not_be_done_is_said() {
             "/nowhere/filter.bpf: No such file",
         ),
         (&["dis", "/"], "", "/: Is a directory"),
-        (&["dis"], "", "no instructions: the input is empty"),
+        (&["dis"], "", "the input is empty"),
         (&["dis"], "\x7fELF", "this is an ELF object"),
         (
             &["dis", "--form", "raw"],
             "1234",
-            "the last instruction is cut off",
+            "the last instruction is truncated",
         ),
         (
             &["asm", "-o", "/nowhere/out.bpf"],
@@ -347,7 +347,7 @@ fn ebpf_is_assembled_and_listed() {
 
 #[test]
 fn every_form_of_ebpf_leads_to_every_other() {
-    let forms = ["raw", "raw-le", "hex", "d", "asm"];
+    let forms = ["raw", "raw-le", "hex", "d", "asm", "dd", "log", "json"];
     for from in forms {
         let input = stdout(&["asm", "--ebpf", "--format", from], EBPF);
         for to in forms {
@@ -359,12 +359,12 @@ fn every_form_of_ebpf_leads_to_every_other() {
 }
 
 #[test]
-fn what_is_no_ebpf_is_shown_with_its_place() {
+fn errors_in_ebpf_text_have_positions() {
     let said = failure(&["asm", "--ebpf"], "r0 = 0\nr0 ?= 1\nexit\n");
     assert!(said.contains("line 2, column 4"), "{said}");
     assert!(said.contains("r0 ?= 1"), "{said}");
     let said = failure(&["dis", "--ebpf"], [0x95, 0, 0]);
-    assert!(said.contains("3 bytes are no whole number"), "{said}");
+    assert!(said.contains("3 bytes are not a whole number"), "{said}");
     let said = failure(&["dis", "--ebpf", "--format", "ddd"], EBPF);
     assert!(said.contains("no such form"), "{said}");
     let said = failure(&["dis", "--format", "log"], ARP);

@@ -91,10 +91,10 @@ fn differences() {
 }
 
 #[test]
-fn what_is_no_btf_is_said_so() {
+fn files_without_btf_are_errors() {
     let error = failure(&["dump", "shapes.bpf.c"]);
     assert!(
-        error.contains("shapes.bpf.c: no BTF: it starts with 0x7974"),
+        error.contains("shapes.bpf.c: no BTF: magic number is 0x7974"),
         "{error}"
     );
     let error = failure(&["show", env!("CARGO_BIN_EXE_beebox")]);
@@ -113,4 +113,42 @@ fn an_unknown_type_is_no_answer() {
     assert!(stderr.contains("--type pair"), "{stderr}");
     let known = ["diff", "shapes.bpf.o", "shapes.bpf.o", "--type", "pair"];
     assert!(text(&known).starts_with("0 types changed"));
+}
+
+#[test]
+fn json_is_that_of_bpftool() {
+    let bpftool = oracle::selftest_path("7.2/tools/bpftool");
+    let Some(bpftool) = oracle::found("JSON of types by bpftool", bpftool) else {
+        return;
+    };
+    let example =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/traffic/traffic.bpf.o");
+    let files = [PathBuf::from("/sys/kernel/btf/vmlinux"), example];
+    let mut compared = 0;
+    for file in files.iter().filter(|file| file.exists()) {
+        let types = |command: &mut Command| -> Vec<serde_json::Value> {
+            let output = command.arg(file).output().expect("the command starts");
+            let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+            json["types"].as_array().unwrap().clone()
+        };
+        let theirs = types(Command::new(&bpftool).args(["-j", "btf", "dump", "file"]));
+        let beebox = env!("CARGO_BIN_EXE_beebox");
+        let ours = types(Command::new(beebox).args(["btf", "dump", "-j"]));
+        assert_eq!(theirs.len(), ours.len(), "{}", file.display());
+        for (mut theirs, ours) in theirs.into_iter().zip(&ours) {
+            // bpftool extends unsigned values of 32 bits by their sign.
+            let is_narrow = theirs["kind"] == "ENUM" && theirs["encoding"] == "UNSIGNED";
+            let values = theirs.get_mut("values").filter(|_| is_narrow);
+            for value in values
+                .and_then(|values| values.as_array_mut())
+                .into_iter()
+                .flatten()
+            {
+                value["val"] = (value["val"].as_u64().unwrap() & 0xffff_ffff).into();
+            }
+            assert_eq!(&theirs, ours, "{}", file.display());
+        }
+        compared += ours.len();
+    }
+    assert!(compared > 20, "{compared} types");
 }

@@ -47,7 +47,7 @@ fn repository() -> PathBuf {
     root.canonicalize().expect("the repository")
 }
 
-/// What stands after each opening fence, and the lines up to the closing one.
+/// The info string of each fence, and the lines of its block.
 fn fenced_blocks(text: &str) -> Vec<(&str, String)> {
     let mut blocks = Vec::new();
     let mut lines = text.lines();

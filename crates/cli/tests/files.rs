@@ -37,7 +37,7 @@ fn every_command_says_what_to_try_instead_of_a_missing_file() {
     assert!(told.ends_with(&wanted), "{told}");
 }
 
-/// What a command that can't answer says.
+/// Message of a command that fails.
 fn told(words: &[&str]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_beebox"))
         .args(words)

@@ -82,7 +82,7 @@ impl Desk {
         answer
     }
 
-    /// How many packets of `day.pcap` the filter keeps.
+    /// Number of packets of `day.pcap` that the filter keeps.
     fn matching(&self) -> usize {
         packets(&self.get("day.pcap"))
             .iter()
@@ -242,7 +242,7 @@ fn a_truncated_capture_gives_what_it_has_and_then_the_place() {
     // The count of what was there is still given.
     let (code, count, stderr) = desk.run(&["-F", "tcp.ddd", "cut.pcap", "--count"]);
     assert!(
-        code == 2 && count.ends_with(b"\n") && stderr.contains("ends inside"),
+        code == 2 && count.ends_with(b"\n") && stderr.contains("truncated"),
         "{stderr}"
     );
 }
@@ -391,7 +391,7 @@ const MISTAKES: &[(&[&str], &str)] = &[
         &["-F", "tcp.ddd", "day.pcap", "-w", "no/such/place"],
         "no/such/place: No such file",
     ),
-    (&["-F", "tcp.ddd", "empty"], "nothing in it"),
+    (&["-F", "tcp.ddd", "empty"], "the capture is empty"),
     (
         &["-F", "tcp.ddd", "day.pcap", "--engine", "steam"],
         "no engine has the name",
@@ -425,7 +425,7 @@ fn captures_are_named_as_in_tcpdump() {
         (code, all),
         (0, format!("{}\n", desk.matching()).into_bytes())
     );
-    // The expression without quotes, or behind the capture.
+    // The expression without quotes, or after the capture.
     for words in [
         &["ip", "proto", "6", "day.pcap"][..],
         &["day.pcap", "ip proto 6"],

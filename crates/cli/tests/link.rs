@@ -54,12 +54,12 @@ fn nothing_is_written_when_files_do_not_fit() {
     refused(
         &["-o", name, "main.bpf.o", "wide.bpf.o"],
         1,
-        "beebox: wide.bpf.o, sample_every: main.bpf.o means something else by it",
+        "beebox: wide.bpf.o, sample_every: type is incompatible with main.bpf.o",
     );
     refused(
         &["-o", name, "count.bpf.o", "wide.bpf.o"],
         1,
-        "it is defined in count.bpf.o too",
+        "symbol is defined in count.bpf.o too",
     );
     refused(
         &["-o", name, "main.bpf.c"],

@@ -1,5 +1,4 @@
-//! `beebox dis --jit`: nothing of the native code is left out, and it stands where
-//! it belongs.
+//! `beebox dis --jit`: the listing is complete and in the right order.
 
 use std::process::{Command, Output};
 

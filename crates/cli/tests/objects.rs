@@ -56,6 +56,53 @@ fn an_object_fits_on_a_screen() {
 }
 
 #[test]
+fn several_objects_are_shown_one_after_the_other() {
+    let file = example();
+    let text = printed(&["show", &file, &file]);
+    let titles = text
+        .lines()
+        .filter(|line| line.starts_with("traffic.bpf.o: "));
+    assert_eq!(titles.count(), 2, "{text}");
+    let lines = printed(&["show", &file, &file, "-j"]);
+    let objects: Vec<Value> = lines
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(objects.len(), 2);
+    assert_eq!(objects[0], objects[1]);
+    let output = beebox(&["show", &file, "absent.bpf.o"]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("absent.bpf.o: "), "{said}");
+}
+
+#[test]
+fn needs_are_held_to_a_release() {
+    let fits = beebox(&["show", &example(), "--needs-at-most", "5.8"]);
+    assert_eq!(fits.status.code(), Some(0));
+    assert_eq!(
+        String::from_utf8_lossy(&fits.stdout),
+        "traffic.bpf.o: needs Linux 5.8\n"
+    );
+    let newer = beebox(&["show", &example(), "--needs-at-most", "5.4"]);
+    assert_eq!(newer.status.code(), Some(1));
+    let text = String::from_utf8_lossy(&newer.stdout).into_owned();
+    assert!(
+        text.starts_with("traffic.bpf.o: needs Linux 5.8, newer than 5.4\n"),
+        "{text}"
+    );
+    assert!(text.contains("helper bpf_ringbuf_reserve"), "{text}");
+    assert!(!text.contains("bpf_map_lookup_elem"), "{text}");
+    let wrong = beebox(&["show", &example(), "--needs-at-most", "new"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&wrong.stderr).into_owned();
+    assert!(
+        said.contains("\"new\" is no release of Linux: write two numbers, as 5.15"),
+        "{said}"
+    );
+}
+
+#[test]
 fn json_has_everything() {
     let shown = as_json(&["show", &example(), "--link"]);
     assert_eq!(shown["linux"], "5.8");
@@ -179,7 +226,7 @@ fn native_code_stands_beside_its_source_line() {
     assert!(record["programs"][0]["native"]["bytes"].as_u64().unwrap() > 20);
 }
 
-/// What is said of a file, by both commands, with exit code 2.
+/// Message of both commands for a file, with exit code 2.
 fn refused(name: &str, bytes: Option<&[u8]>, message: &str) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join(name);

@@ -1,4 +1,4 @@
-//! What packages install: version, completion scripts and man pages.
+//! Files for packages: version, completion scripts and man pages.
 
 use std::fs;
 use std::process::{Command, Output};

@@ -158,13 +158,13 @@ fn limits_end_a_run() {
     let (code, text) = run(&["--budget", "1000"], "goto -1");
     assert_eq!(code, 1);
     assert!(
-        text.starts_with("trap: 1000 instructions were performed"),
+        text.starts_with("trap: the limit of 1000 instructions"),
         "{text}"
     );
     let endless = ["--budget", "18446744073709551615", "--timeout", "0.05"];
     let (code, text) = run(&endless, "goto -1");
     assert_eq!(code, 1);
-    assert!(text.starts_with("trap: the time is up"), "{text}");
+    assert!(text.starts_with("trap: the deadline has passed"), "{text}");
     assert_eq!(run(&["--frames", "1"], "call pc+1; exit; exit").0, 1);
     assert_eq!(
         run(
@@ -228,7 +228,7 @@ fn wrong_inputs_are_told_apart() {
         (
             &[],
             "95 00 00",
-            "3 bytes are no whole number of eight-byte instructions",
+            "3 bytes are not a whole number of eight-byte instructions",
         ),
         (
             &["--form", "hex"],

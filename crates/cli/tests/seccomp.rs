@@ -158,3 +158,358 @@ fn a_filter_beyond_the_budget_names_an_instruction() {
         assert!(code == 0 && !stdout.is_empty(), "{stderr}");
     }
 }
+
+/// Refuses ptrace on x86_64 and allows everything else: two findings at least.
+const PTRACE: &str = "\
+       ld [4]
+       jne #0xc000003e, kill
+       ld [0]
+       jeq #101, refuse
+       ret #0x7fff0000
+refuse: ret #0x00050001
+kill:  ret #0x80000000
+";
+
+#[test]
+fn findings_are_denied_on_request_and_read_by_programs() {
+    let directory = with_file("ptrace.asm", PTRACE);
+    fs::write(directory.path().join("kill.asm"), "ret #0x80000000\n").expect("a file of ours");
+    let code = |words: &[&str]| run(directory.path(), words).0;
+    assert_eq!(code(&["check", "ptrace.asm"]), 0);
+    assert_eq!(code(&["check", "ptrace.asm", "--deny-findings"]), 1);
+    assert_eq!(code(&["check", "kill.asm", "--deny-findings"]), 0);
+    let (code, stdout, _) = run(
+        directory.path(),
+        &["check", "ptrace.asm", "--format", "json"],
+    );
+    let answer: serde_json::Value = serde_json::from_str(&stdout).expect("JSON");
+    assert_eq!(code, 0);
+    assert_eq!(answer["filters"][0]["accepted"], true);
+    let names = answer["findings"].as_array().expect("a list").iter();
+    let names: Vec<_> = names.filter_map(|one| one["name"].as_str()).collect();
+    assert!(names.contains(&"default-allow"), "{names:?}");
+}
+
+#[test]
+fn stacks_are_compared_and_asserted() {
+    let directory = with_file("ptrace.asm", PTRACE);
+    let mount = PTRACE.replace("#101", "#165");
+    fs::write(directory.path().join("mount.asm"), mount).expect("a file of ours");
+    let both = PTRACE.replace("jeq #101, refuse", "jeq #101, refuse\njeq #165, refuse");
+    fs::write(directory.path().join("both.asm"), both).expect("a file of ours");
+    let list = "x86_64 ptrace -> ERRNO(EPERM)\nx86_64 mount -> ERRNO(EPERM)\n";
+    fs::write(directory.path().join("list"), list).expect("a file of ours");
+    let code = |words: &[&str]| run(directory.path(), words);
+    let stack = ["diff", "ptrace.asm", "mount.asm", "--against", "both.asm"];
+    assert_eq!(code(&stack).0, 0, "{:?}", code(&stack));
+    assert_eq!(code(&["diff", "ptrace.asm", "both.asm"]).0, 1);
+    let (exit, _, stderr) = code(&["diff", "ptrace.asm", "mount.asm", "both.asm"]);
+    assert!(exit == 2 && stderr.contains("--against"), "{stderr}");
+    assert_eq!(code(&["assert", "ptrace.asm", "mount.asm", "list"]).0, 0);
+    assert_eq!(code(&["assert", "ptrace.asm", "list"]).0, 1);
+    let (exit, _, stderr) = code(&["assert", "list"]);
+    assert!(exit == 2 && stderr.contains("EXPECTATIONS"), "{stderr}");
+}
+
+#[test]
+fn a_table_shows_conditions_first_and_the_default_last() {
+    let directory = with_file("profile.json", PROFILE);
+    let conditional = PROFILE.replace(
+        "{\"names\": [\"read\"]",
+        "{\"names\": [\"socket\"], \"action\": \"SCMP_ACT_ALLOW\", \"args\": [
+            {\"index\": 0, \"op\": \"SCMP_CMP_EQ\", \"value\": 2}]},
+        {\"names\": [\"read\"]",
+    );
+    fs::write(directory.path().join("profile.json"), conditional).expect("a file of ours");
+    let table = |words: &[&str]| {
+        let words = [
+            &[
+                "table",
+                "profile.json",
+                "--machine",
+                "x86_64",
+                "--cap",
+                "none",
+            ],
+            words,
+        ];
+        run(directory.path(), &words.concat())
+    };
+    let (_, stdout, _) = table(&["--arch", "x86_64"]);
+    let place = |text: &str| {
+        let found = stdout.find(text);
+        found.unwrap_or_else(|| panic!("{text:?} is not in {stdout}"))
+    };
+    assert!(place("by argument") < place("ALLOW  1 call"), "{stdout}");
+    assert!(place("ALLOW  1 call") < place("by default"), "{stdout}");
+    assert!(
+        !stdout.contains("ptrace") && !stdout.contains('*'),
+        "{stdout}"
+    );
+    let (_, stdout, _) = table(&["--arch", "x86_64", "--all"]);
+    assert!(stdout.contains("ptrace"), "{stdout}");
+    let (_, stdout, _) = table(&["--syscall", "socket", "--syscall", "-1"]);
+    assert_eq!(
+        stdout,
+        "x86_64 socket\n  ALLOW           arg0 == 2\n  ERRNO(1 EPERM)  otherwise\n\
+         x86_64 0xffffffff\n  ERRNO(1 EPERM)  always\n"
+    );
+    let (code, _, stderr) = table(&["--syscall", "sockte"]);
+    assert!(code == 2 && stderr.contains("--syscall socket"), "{stderr}");
+}
+
+#[test]
+fn negative_numbers_need_no_equals_sign() {
+    let directory = with_file("ptrace.asm", PTRACE);
+    let words = ["eval", "ptrace.asm", "--arch", "x86_64", "--syscall", "-1"];
+    assert_eq!(run(directory.path(), &words).1, "ALLOW\n");
+}
+
+/// Installs the filter in the file that its argument names, and waits.
+const SANDBOXED: &str = "
+import ctypes, sys, time
+code = open(sys.argv[1], 'rb').read()
+class Program(ctypes.Structure):
+    _fields_ = [('len', ctypes.c_ushort), ('filter', ctypes.c_char_p)]
+libc = ctypes.CDLL(None)
+assert libc.prctl(38, 1, 0, 0, 0) == 0
+for _ in range(2):
+    assert libc.prctl(22, 2, ctypes.byref(Program(len(code) // 8, code)), 0, 0) == 0
+print('ready', flush=True)
+time.sleep(60)
+";
+
+#[test]
+fn the_filters_of_a_process_are_dumped_compared_and_asserted() {
+    use std::io::Read;
+    let directory = with_file("ptrace.asm", PTRACE);
+    let in_directory = |name: &str| directory.path().join(name);
+    fs::write(in_directory("list"), "x86_64 ptrace -> ERRNO(EPERM)\n").expect("a file of ours");
+    let assembled = Command::new(env!("CARGO_BIN_EXE_beebox"))
+        .args(["asm", "ptrace.asm", "-o", "ptrace.bpf"])
+        .current_dir(directory.path())
+        .status();
+    assert!(assembled.is_ok_and(|status| status.success()));
+    let child = Command::new("python3")
+        .args(["-c", SANDBOXED, "ptrace.bpf"])
+        .current_dir(directory.path())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn();
+    let Ok(mut child) = child else {
+        oracle::skip("filters of a process", "no python3");
+        return;
+    };
+    let mut ready = [0; 5];
+    let started = child
+        .stdout
+        .as_mut()
+        .expect("a pipe")
+        .read_exact(&mut ready);
+    let pid = child.id().to_string();
+    let (code, stdout, stderr) = run(directory.path(), &["dump", "--pid", &pid]);
+    let answers = || {
+        let answer = |words: &[&str]| run(directory.path(), words);
+        let dump = answer(&["dump", "--pid", &pid, "-o", "of-process"]);
+        let one = answer(&["dump", "--pid", &pid, "--filter", "2"]);
+        let diff = answer(&["diff", "--pid", &pid, "ptrace.asm"]);
+        let list = answer(&["assert", "--pid", &pid, "list"]);
+        [dump, one, diff, list].map(|(code, ..)| code)
+    };
+    let codes = (code == 0).then(answers);
+    child.kill().expect("a child of ours");
+    child.wait().expect("a child of ours");
+    let Some(codes) = codes.filter(|_| started.is_ok()) else {
+        oracle::skip("filters of a process", stderr.trim());
+        return;
+    };
+    assert_eq!(stdout.matches("ld       [4]").count(), 2, "{stdout}");
+    assert_eq!(codes, [0, 2, 0, 0]);
+    let code = fs::read(in_directory("ptrace.bpf")).expect("assembled");
+    for name in ["of-process.0", "of-process.1"] {
+        assert_eq!(
+            fs::read(in_directory(name)).expect("dumped"),
+            code,
+            "{name}"
+        );
+    }
+}
+
+/// Profiles written by hand with every key, action and comparison of the OCI
+/// specification.
+const EVERY_KEY: &str = include_str!("data/seccomp/every-key.json");
+const EVERY_KEY_IN_YAML: &str = include_str!("data/seccomp/every-key.yaml");
+
+#[test]
+fn every_key_of_the_specification_has_its_effect() {
+    let directory = with_file("profile.json", EVERY_KEY);
+    fs::write(directory.path().join("profile.yaml"), EVERY_KEY_IN_YAML).expect("a file of ours");
+    let list = "\
+        x86_64, i386 read -> ALLOW\nx86_64 ptrace -> KILL_THREAD\n\
+        x86_64 kexec_load -> KILL_PROCESS\nx86_64 reboot -> KILL_THREAD\n\
+        x86_64 swapon -> TRAP\ni386 chroot -> ERRNO(EACCES)\nx86_64 mount -> USER_NOTIF\n\
+        x86_64 unshare -> TRACE(5)\ni386 syslog -> LOG\n\
+        x86_64 socket(arg0 = 16) -> ERRNO(ENOSYS)\nx86_64 socket(arg0 != 16) -> ALLOW\n\
+        x86_64 dup(arg0 < 3) -> ALLOW\nx86_64 dup(arg0 >= 3) -> ERRNO(ENOSYS)\n\
+        x86_64 fsync(arg0 <= 3) -> ALLOW\nx86_64 fsync(arg0 > 3) -> ERRNO(ENOSYS)\n\
+        i386 personality(arg0 = 8) -> ALLOW\ni386 personality(arg0 != 8) -> ERRNO(ENOSYS)\n\
+        x86_64 fchdir(arg0 >= 3) -> ALLOW\nx86_64 fchdir(arg0 < 3) -> ERRNO(ENOSYS)\n\
+        x86_64 fdatasync(arg0 > 3) -> ALLOW\nx86_64 fdatasync(arg0 <= 3) -> ERRNO(ENOSYS)\n\
+        x86_64 clone(arg0 & 0x10000000 = 0) -> ALLOW\n\
+        x86_64 clone(arg0 & 0x10000000 != 0) -> ERRNO(ENOSYS)\n\
+        x86_64 getpid -> ERRNO(ENOSYS)\nother * -> KILL_THREAD\n";
+    fs::write(directory.path().join("list"), list).expect("a file of ours");
+    for profile in ["profile.json", "profile.yaml"] {
+        let words = ["assert", profile, "list", "--machine", "x86_64"];
+        let (code, stdout, stderr) = run(directory.path(), &words);
+        assert_eq!(
+            (code, stdout.as_str()),
+            (0, "25 of 25 expectations hold\n"),
+            "{stderr}"
+        );
+    }
+    let words = [
+        "diff",
+        "profile.json",
+        "profile.yaml",
+        "--machine",
+        "x86_64",
+    ];
+    assert_eq!(run(directory.path(), &words).0, 0);
+    let faulty = EVERY_KEY_IN_YAML.replace("syscalls:", "sycalls:");
+    fs::write(directory.path().join("profile.yaml"), faulty).expect("a file of ours");
+    let (code, _, stderr) = run(directory.path(), &["check", "profile.yaml"]);
+    assert!(
+        code == 2 && stderr.contains("spec: unknown key \"sycalls\""),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn rules_without_effect_are_findings() {
+    let rules = |second: &str| {
+        format!(
+            r#"{{"defaultAction": "SCMP_ACT_KILL", "syscalls": [
+                {{"names": ["socket"], "action": "SCMP_ACT_ALLOW"}}, {second}]}}"#
+        )
+    };
+    let conditional = r#"{"names": ["socket", "bind"], "action": "SCMP_ACT_ERRNO",
+        "args": [{"index": 0, "op": "SCMP_CMP_EQ", "value": 16}]}"#;
+    let directory = with_file("profile.json", &rules(conditional));
+    let check = || {
+        let words = [
+            "check",
+            "profile.json",
+            "--machine",
+            "x86_64",
+            "--deny-findings",
+        ];
+        run(directory.path(), &words)
+    };
+    let expected = "rule-without-effect: profile.json: syscalls[1] has no effect on socket: \
+                    syscalls[0] decides it (ALLOW)";
+    let (code, stdout, _) = check();
+    assert_eq!(code, 1);
+    let found = stdout
+        .lines()
+        .filter(|line| line.starts_with("rule-without-effect"));
+    assert_eq!(found.collect::<Vec<_>>(), [expected], "{stdout}");
+    // A rule with the default action, too.
+    let killed = conditional.replace("SCMP_ACT_ERRNO", "SCMP_ACT_KILL");
+    fs::write(directory.path().join("profile.json"), rules(&killed)).expect("a file of ours");
+    assert!(check().1.contains(expected));
+    let other = conditional.replace("\"socket\", ", "");
+    fs::write(directory.path().join("profile.json"), rules(&other)).expect("a file of ours");
+    assert!(!check().1.contains("rule-without-effect"));
+}
+
+#[test]
+fn arguments_have_the_names_of_constants() {
+    let profile = PROFILE.replace(
+        "{\"names\": [\"read\"]",
+        "{\"names\": [\"unshare\"], \"action\": \"SCMP_ACT_ALLOW\", \"args\": [
+            {\"index\": 0, \"op\": \"SCMP_CMP_EQ\", \"value\": 268566528}]},
+        {\"names\": [\"read\"]",
+    );
+    let directory = with_file("profile.json", &profile);
+    let eval = |argument: &str| {
+        let words = [
+            "eval",
+            "profile.json",
+            "--machine",
+            "x86_64",
+            "--cap",
+            "none",
+        ];
+        let call = ["--syscall", "unshare", "--arg", argument];
+        run(directory.path(), &[&words[..], &call].concat())
+    };
+    assert_eq!(eval("0=CLONE_NEWUSER|CLONE_NEWNS").1, "ALLOW\n");
+    assert_eq!(eval("0=CLONE_NEWUSER").1, "ERRNO(1 EPERM)\n");
+    let (code, _, stderr) = eval("0=CLONE_NEWUSR");
+    assert!(code == 2 && stderr.contains("CLONE_NEWUSER"), "{stderr}");
+}
+
+#[test]
+fn big_endian_machines_have_the_halves_of_arguments_exchanged() {
+    let profile = PROFILE
+        .replace("SCMP_ARCH_X86_64", "SCMP_ARCH_S390X")
+        .replace(
+            "{\"names\": [\"read\"]",
+            "{\"names\": [\"ioctl\"], \"action\": \"SCMP_ACT_ALLOW\", \"args\": [
+            {\"index\": 1, \"op\": \"SCMP_CMP_EQ\", \"value\": 4294967298}]},
+        {\"names\": [\"read\"]",
+        );
+    let directory = with_file("profile.json", &profile);
+    for machine in ["s390x", "mips64", "ppc64le", "mipsel64", "loongarch64"] {
+        let options = ["--machine", machine, "--cap", "none"];
+        let answer = |words: &[&str]| run(directory.path(), &[words, &options].concat()).1;
+        let call = ["eval", "profile.json", "--syscall", "ioctl", "--arg"];
+        assert_eq!(answer(&[&call[..], &["1=0x100000002"]].concat()), "ALLOW\n");
+        let swapped = answer(&[&call[..], &["1=0x200000001"]].concat());
+        assert_eq!(swapped, "ERRNO(1 EPERM)\n", "{machine}");
+        let table = answer(&[
+            "table",
+            "profile.json",
+            "--arch",
+            machine,
+            "--syscall",
+            "ioctl",
+        ]);
+        assert!(
+            table.contains("ALLOW           arg1 == 0x1_0000_0002"),
+            "{table}"
+        );
+        let words = ["compile", "profile.json", "-o", "code"];
+        run(directory.path(), &[&words[..], &options].concat());
+        let code = fs::read(directory.path().join("code")).expect("compiled");
+        // The first instruction loads the architecture: ld [4].
+        let is_big = matches!(machine, "s390x" | "mips64");
+        assert_eq!(code[..2] == [0, 0x20], is_big, "{machine}");
+        assert_eq!(
+            answer(&[&["eval", "code"], &call[2..], &["1=0x100000002"]].concat()),
+            "ALLOW\n"
+        );
+    }
+}
+
+#[test]
+fn a_listing_names_calls_architectures_and_actions() {
+    let directory = with_file("ptrace.asm", PTRACE);
+    let (code, stdout, _) = run(directory.path(), &["dis", "ptrace.asm"]);
+    let comments: Vec<&str> = stdout
+        .lines()
+        .map(|line| line.get(49..).unwrap_or(""))
+        .collect();
+    assert_eq!(code, 0);
+    let expected = [
+        "arch",
+        "x86_64",
+        "nr",
+        "ptrace",
+        "ALLOW",
+        "ERRNO(1 EPERM)",
+        "KILL_PROCESS",
+    ];
+    assert_eq!(comments, expected, "{stdout}");
+}

@@ -53,8 +53,8 @@ fn csv_has_veristats_columns_and_ours() {
         lines.next(),
         Some(
             "file_name,prog_name,verdict,duration,total_insns,total_states,peak_states,\
-             max_states_per_insn,max_mark_read_len,prog_size,prog_size_jited,stack_depth,\
-             max_stack_depth,prog_type,attach_type,mem_peak,reason,duration_us"
+             max_states_per_insn,max_mark_read_len,prog_size,prog_size_jited,prog_type,\
+             attach_type,stack_depth,max_stack_depth,mem_peak,reason,duration_us"
         )
     );
     let row = lines.next().unwrap();
@@ -163,7 +163,7 @@ fn cases_are_verified_and_compared_with_their_answers() {
     );
     let log_line = verify_text("a.case", &case.replace(".end\n.subprog", &line), &[]);
     assert_eq!(log_line.status.code(), Some(1), "{}", error(&log_line));
-    // Other answers, told by the first directive instead of the name.
+    // Other answers, selected by the first directive instead of the name.
     for answer in ["accepted", "refused 22"] {
         let changed = case.replace("refused 13", answer);
         let output = verify_text("a.txt", &changed, &[]);
@@ -223,7 +223,7 @@ fn errors_name_file_line_and_expectation() {
             ".type xdp\n    r0 = r77\n",
             "a.case: line 2, column ",
         ),
-        ("a.case", "exit\n", "a.case: no program type is stated"),
+        ("a.case", "exit\n", "a.case: program type is missing"),
         ("a.s", "exit\n", "an object, a text case"),
     ] {
         let output = verify_text(name, content, &[]);
@@ -277,6 +277,65 @@ fn costs_by_line_and_by_function_sum_to_the_counts() {
     assert_eq!(output.status.code(), Some(2));
 }
 
+const EXPLAINED: &str = "crates/testkit/cases/explain";
+
+#[test]
+fn folded_stacks_sum_to_the_instructions_and_name_calls() {
+    let file = format!("{EXPLAINED}/c/stack-deep.bpf.o");
+    let folded = text(&verify(&[&file, "--cost=folded"]));
+    let mut sum = 0;
+    for line in folded.lines() {
+        let (stack, count) = line.rsplit_once(' ').expect("a count");
+        assert!(stack.starts_with("stack_deep;"), "{line}");
+        sum += count.parse::<u64>().expect("a number");
+    }
+    let output = verify(&[&file, "--cost", "--format", "json"]);
+    let row: serde_json::Value = serde_json::from_str(&text(&output)).unwrap();
+    assert_eq!(row["total_insns"].as_u64(), Some(sum));
+    let called = "stack_deep;stack_deep (stack-deep.bpf.c:20);last (stack-deep.bpf.c:";
+    assert!(folded.contains(called), "{folded}");
+    let chains = row["cost"]["chains"].as_array().unwrap();
+    let counts = chains.iter().map(|chain| chain["insns"].as_u64().unwrap());
+    assert_eq!(counts.sum::<u64>(), sum);
+    let deepest: Vec<_> = row["cost"]["deepest_stack"].as_array().unwrap().to_vec();
+    let named = deepest
+        .iter()
+        .map(|link| (link["function"].as_str().unwrap(), &link["bytes"]));
+    let named: Vec<_> = named
+        .map(|(name, bytes)| (name, bytes.as_u64().unwrap()))
+        .collect();
+    assert_eq!(named, [("stack_deep", 320), ("last", 240)]);
+    let shown = text(&verify(&[&file, "--cost"]));
+    let deepest = "deepest stack: 560 bytes, stack_deep 320 → last 240\n";
+    assert!(shown.contains(deepest), "{shown}");
+    assert!(shown.contains("stack_deep → last\n"), "{shown}");
+}
+
+#[test]
+fn refusals_are_explained_as_text_and_as_data() {
+    let file = format!("{EXPLAINED}/c/null-check.bpf.o");
+    let shown = text(&verify(&[&file, "--explain"]));
+    let expected = std::fs::read_to_string(root().join(format!("{EXPLAINED}/c/null-check.txt")));
+    assert!(shown.contains(&expected.unwrap()), "{shown}");
+    let output = verify(&[&file, "--explain", "--format", "json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let row: serde_json::Value = serde_json::from_str(&text(&output)).unwrap();
+    let explanation = &row["explanation"];
+    assert_eq!(explanation["cause"], "maybe-null");
+    assert_eq!(explanation["class"], "maybe-null");
+    assert_eq!(explanation["place"]["line"], 18);
+    assert_eq!(explanation["origin"][0]["place"]["line"], 17);
+    let accepted = verify(&[
+        "examples/traffic/traffic.bpf.o",
+        "--explain",
+        "--format",
+        "json",
+    ]);
+    assert!(!text(&accepted).contains("explanation"));
+    let output = verify(&[&file, "--explain", "--format", "csv"]);
+    assert_eq!(output.status.code(), Some(2));
+}
+
 #[test]
 fn programs_and_files_that_are_absent_are_named() {
     let output = verify(&[SHAPES, "--prog", "nosuch"]);
@@ -286,4 +345,182 @@ fn programs_and_files_that_are_absent_are_named() {
     let output = verify(&["nosuch.o"]);
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(text(&output), "");
+}
+
+#[test]
+fn types_for_relocations_come_from_a_file_of_their_own() {
+    const OBJECTS: &str = "crates/beebox/tests/loader";
+    let alone = format!("{OBJECTS}/alone.o");
+    let moved = format!("{OBJECTS}/moved.o");
+    let offset = |more: &[&str]| {
+        let arguments = [&[&*alone, "--prog", "tagged", "--log", "2"], more].concat();
+        let log = text(&verify(&arguments));
+        log.contains("0: (b7) r0 = 24 ")
+    };
+    assert!(!offset(&[]));
+    assert!(offset(&["--core-btf", &moved]));
+    assert!(offset(&["--test-tags"]));
+}
+
+#[test]
+fn features_of_the_kernel_are_set_by_name() {
+    let output = verify(&[SHAPES, "--feature", "syscall-wrapper=off"]);
+    assert_eq!(output.status.code(), Some(0));
+    let output = verify(&[SHAPES, "--feature", "syscall_wrapper=off"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(error(&output).contains("syscall-wrapper"), "{output:?}");
+    let output = verify(&[SHAPES, "--feature", "jit=no"]);
+    assert!(
+        error(&output).contains("write jit=on or jit=off"),
+        "{output:?}"
+    );
+}
+
+#[test]
+fn btf_that_linux_refuses_is_named() {
+    let output = verify(&["crates/beebox/tests/loader/unnamed.o"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(
+        error(&output).contains("unnamed.o: Linux refuses its BTF (error 22: "),
+        "{output:?}"
+    );
+}
+
+#[test]
+fn files_of_results_are_compared_as_by_veristat() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str, rows: &str| {
+        let path = directory.path().join(name);
+        fs::write(
+            &path,
+            format!("file_name,prog_name,verdict,total_insns\n{rows}"),
+        )
+        .unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let old = file("old.csv", "a.o,x,success,100\na.o,y,success,10\n");
+    let new = file("new.csv", "a.o,x,success,90\na.o,y,failure,15\n");
+    let compared = verify(&[
+        "-C",
+        &old,
+        &new,
+        "-e",
+        "prog,verdict,insns",
+        "--format",
+        "csv",
+    ]);
+    assert_eq!(
+        text(&compared),
+        "prog_name,verdict_base,verdict_comp,verdict_diff,total_insns_base,total_insns_comp,\
+         total_insns_diff\n\
+         x,success,success,MATCH,100,90,-10 (-10.00%)\n\
+         y,success,failure,MISMATCH,10,15,+5 (+50.00%)\n"
+    );
+    let changed = verify(&[
+        "-C",
+        &old,
+        &new,
+        "-f",
+        "verdict_diff=mismatch",
+        "-s",
+        "|insns_pct|",
+    ]);
+    assert!(text(&changed).contains("a.o   y "), "{}", text(&changed));
+    assert!(!text(&changed).contains("a.o   x "), "{}", text(&changed));
+    let one = verify(&["-C", &old]);
+    assert_eq!(one.status.code(), Some(2));
+    assert!(error(&one).contains("two files"), "{}", error(&one));
+}
+
+#[test]
+fn frequent_source_lines_are_listed() {
+    let output = verify(&[SHAPES, "-S", "2"]);
+    let text = text(&output);
+    let lines: Vec<&str> = text.lines().take(3).collect();
+    assert_eq!(lines[0], "Top source lines (filter):");
+    assert!(lines[1].contains("(shapes.bpf.c:"), "{text}");
+    assert!(!text.contains("0: R1=ctx()"), "{text}");
+}
+
+#[test]
+fn globals_are_set_by_path_and_wrong_ones_are_named() {
+    const OBJECT: &str = "crates/cli/tests/data/globals.bpf.o";
+    let verdict = |globals: &[&str]| {
+        let mut arguments = vec![OBJECT, "-e", "verdict"];
+        for global in globals {
+            arguments.extend(["-G", global]);
+        }
+        verify(&arguments)
+    };
+    // The program reads beyond a map value unless all three are as here.
+    let right = ["limit = 7", "config.ports[FAST].low = 0x10", "mode=FAST"];
+    assert_eq!(verdict(&right).status.code(), Some(0));
+    assert_eq!(verdict(&right[..2]).status.code(), Some(1));
+    for (global, fact) in [
+        ("absent = 1", "the object has no such variable"),
+        ("limit = 300", "300 does not fit: it holds 0 to 255"),
+        ("config.high = 1", "no member is called \"high\""),
+        ("config.ports[2].low = 1", "no element 2: the array has 2"),
+        ("config = 1", "only numbers and enumerations are set"),
+        ("mode = SLOWER", "no enumerator is called \"SLOWER\""),
+        ("limit = FAST", "it is a number, not an enumeration"),
+        ("limit", "is no assignment"),
+    ] {
+        let output = verdict(&[global]);
+        assert_eq!(output.status.code(), Some(2), "{global}");
+        assert!(
+            error(&output).contains(fact),
+            "{global}: {}",
+            error(&output)
+        );
+    }
+}
+
+#[test]
+fn wrong_inputs_name_object_place_fact_and_remedy() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str, bytes: &[u8]| {
+        let path = directory.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let object = fs::read(root().join(SHAPES)).unwrap();
+    let cut = file("cut.o", &object[..object.len() / 2]);
+    let note = file("note.txt", b"not a program");
+    let results = file("old.csv", b"file_name,prog_name,total_insns\na.o,x,many\n");
+    for (arguments, fact, remedy) in [
+        (
+            vec![SHAPES, "--kernel", "5.15"],
+            "--kernel 5.15: no kernel 5.15 is built in, only 6.18",
+            "--kernel FILE with the BTF of Linux 5.15",
+        ),
+        (vec![&*cut], "cut.o: ", ""),
+        (vec![&*note], "note.txt: ", "--type TYPE"),
+        (
+            vec!["-R", &*results],
+            "old.csv: line 2: \"many\" in column total_insns is no number",
+            "",
+        ),
+        (
+            vec![SHAPES, "-f", "insn>1"],
+            "filter \"insn>1\": no value is called \"insn\"",
+            "insns>=1000",
+        ),
+        (
+            vec![SHAPES, "-s", "size"],
+            "no column is called \"size\"",
+            "prog_size",
+        ),
+        (
+            vec![SHAPES, "--prog", "filtr"],
+            "no program is called \"filtr\"",
+            "beebox show",
+        ),
+    ] {
+        let output = verify(&arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        let said = error(&output);
+        assert!(said.contains(fact), "{arguments:?}: {said}");
+        assert!(said.contains(remedy), "{arguments:?}: {said}");
+    }
 }

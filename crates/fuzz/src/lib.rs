@@ -25,7 +25,7 @@ pub use mutate::Mutator;
 pub struct Target {
     /// The name on the command line, and of the directory of seeds.
     pub name: &'static str,
-    /// What must hold, in a line.
+    /// The checked property, in one line.
     pub promise: &'static str,
     /// Words of the language that the target reads, for the mutator.
     pub words: &'static [&'static str],
@@ -48,7 +48,7 @@ impl Target {
         (target.run)(input);
     }
 
-    /// Where its seeds are.
+    /// Location of its seeds.
     pub fn seed_directory(&self) -> PathBuf {
         PathBuf::from(env!("CARGO_MANIFEST_DIR"))
             .join("seeds")
@@ -56,8 +56,8 @@ impl Target {
     }
 }
 
-/// What an input made the target do, in short: inputs with the same signature
-/// are taken to be alike, and only one of them is kept to mutate further.
+/// Signature of an input's behaviour: of inputs with the same signature, only one is kept
+/// for mutation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Signature(u64);
 

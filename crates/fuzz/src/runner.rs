@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use crate::{Mutator, Signature, Target};
 
-/// No honest input takes longer than this in an unoptimised build.
+/// Time limit of an input in an unoptimised build.
 pub const SLOW: Duration = Duration::from_secs(5);
 /// Inputs kept beside the seeds.
 const KEPT: usize = 4096;
 
-/// What a run did.
+/// Result of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tally {
     /// Seeds it started from.
@@ -29,20 +29,20 @@ pub struct Tally {
 pub struct Broken {
     /// The input.
     pub input: Vec<u8>,
-    /// How.
+    /// Description.
     pub how: How,
 }
 
-/// How an input breaks its target.
+/// Failure of a target on an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
     /// The target panicked (its message is on standard error).
     Panicked,
-    /// It took this long.
+    /// It exceeded the time limit.
     Slow(Duration),
 }
 
-/// When to stop.
+/// Limits of a fuzzing run.
 #[derive(Clone, Copy, Debug)]
 pub enum Until {
     /// After so much time.

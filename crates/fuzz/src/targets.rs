@@ -58,8 +58,8 @@ fn instructions(bytes: &[u8]) -> Vec<SockFilter> {
     bytes.chunks_exact(8).take(MOST).map(instruction).collect()
 }
 
-/// Asks every engine; they are made once for each thread, since each has memory
-/// for native code.
+/// Runs every engine; they are created once per thread, because each has memory for native
+/// code.
 fn with_engines<T>(ask: impl FnOnce(&mut Engines) -> T) -> T {
     thread_local! {
         static ENGINES: RefCell<Engines> = RefCell::new(Engines::all());

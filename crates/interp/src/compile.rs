@@ -1,10 +1,10 @@
-//! From a lowered program to operations: one pass, linear in its length.
+//! Compilation of a lowered program to operations: one pass, linear in its length.
 
 use std::sync::Arc;
 
 use isa::ebpf::{AluOp, Callee, Cond, Imm64, Insn, Operand, Reg, Size, Width};
 use lower::PacketRules;
-use lower::jumps::{Arrivals, jump_target};
+use lower::jumps::{IncomingJumps, jump_target};
 use lower::trees::{Piece, Test, Tree, Trees};
 use vm::find_call;
 
@@ -17,20 +17,20 @@ use crate::ops::pairs::Half;
 use crate::ops::{alu, atomic, branch, control, memory};
 use crate::{Applied, Fusion, Fusions};
 
-/// An instruction that the interpreter does not perform yet.
+/// An instruction that the interpreter does not support.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unsupported {
-    /// Where it stands.
+    /// Slot of the instruction.
     pub slot: usize,
-    /// What it is.
+    /// The instruction.
     pub insn: Insn,
 }
 
 /// The operations of a program.
 pub(crate) struct Compiled {
     pub ops: Box<[Op]>,
-    /// The tables that operations hold the addresses of: shared, because those
-    /// would not survive the move of a box.
+    /// Lookup tables, whose addresses operations hold; shared, because moving a box would
+    /// invalidate them.
     pub tables: Arc<[Table]>,
     /// The fusions that were applied.
     pub applied: Applied,
@@ -46,7 +46,7 @@ pub(crate) fn compile(
     Ok(builder.finish())
 }
 
-/// Where a target must be written once every slot has its operation.
+/// The field of an operation or table that a target is written to.
 enum Field {
     First,
     Second,
@@ -56,26 +56,26 @@ enum Field {
 
 struct Patch {
     op: u32,
-    /// The slot that is meant.
+    /// Slot of the target.
     target: u32,
     field: Field,
 }
 
 struct Builder<'a> {
     insns: &'a [Insn],
-    arrivals: Arrivals,
+    incoming_jumps: IncomingJumps,
     trees: Trees,
     rules: PacketRules,
     ops: Vec<Op>,
-    /// What each operation is.
+    /// Kind of each operation.
     kinds: Vec<Kind>,
-    /// The operations whose function may depend on what follows.
+    /// Operations that may be linked with the next one.
     leads: Vec<u32>,
     tables: Vec<Table>,
-    /// The operation that looks up each of them.
+    /// The operation that uses each table.
     lookups: Vec<usize>,
     patches: Vec<Patch>,
-    /// For each slot the operation that performs it.
+    /// Index of the operation of each slot.
     op_of: Vec<u32>,
     fusions: Fusions,
     applied: Applied,
@@ -85,15 +85,15 @@ impl<'a> Builder<'a> {
     fn new(insns: &'a [Insn], rules: PacketRules, fusions: Fusions) -> Builder<'a> {
         assert!(
             insns.len() <= Distance::LONGEST_PROGRAM,
-            "no memory holds a program of gigabytes"
+            "a program has fewer slots than a distance can span"
         );
-        let arrivals = Arrivals::of(insns);
+        let incoming_jumps = IncomingJumps::of(insns);
         Builder {
             insns,
-            trees: Trees::find(insns, &arrivals, None, |tree| {
+            trees: Trees::find(insns, &incoming_jumps, None, |tree| {
                 tree.is_chain() && fusions.contains(Fusion::Table)
             }),
-            arrivals,
+            incoming_jumps,
             rules,
             ops: Vec::with_capacity(insns.len()),
             kinds: Vec::with_capacity(insns.len()),
@@ -107,21 +107,21 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// What a fusion makes of the slots at hand, if it may be used; it is counted.
-    fn fuse<T>(&mut self, fusion: Fusion, made: impl FnOnce(&Self) -> Option<T>) -> Option<T> {
+    /// Applies a fusion and counts it, if it is enabled and matches.
+    fn fuse<T>(&mut self, fusion: Fusion, fused: impl FnOnce(&Self) -> Option<T>) -> Option<T> {
         if !self.fusions.contains(fusion) {
             return None;
         }
-        let made = made(self)?;
+        let fused = fused(self)?;
         self.applied.add(fusion);
-        Some(made)
+        Some(fused)
     }
 
     fn build(&mut self) -> Result<(), Unsupported> {
         let mut slot = self.prologue();
         while slot < self.insns.len() {
             self.op_of[slot] = self.ops.len() as u32;
-            slot += if self.trees.absorb(slot) {
+            slot += if self.trees.is_subsumed(slot) {
                 1
             } else {
                 self.operation(slot)?
@@ -130,7 +130,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Skips `r6 = r1`, which every run sets up by itself.
+    /// Skips a leading `r6 = r1`, which every run sets up.
     fn prologue(&self) -> usize {
         const KEEP_CONTEXT: Insn = Insn::Alu {
             op: AluOp::Mov,
@@ -138,12 +138,12 @@ impl<'a> Builder<'a> {
             dst: Reg::R6,
             src: Operand::Reg(Reg::R1),
         };
-        usize::from(self.insns[0] == KEEP_CONTEXT && !self.arrivals.any(0))
+        usize::from(self.insns[0] == KEEP_CONTEXT && !self.incoming_jumps.is_target(0))
     }
 
-    /// Makes the operation for `slot`; says how many slots it performs.
+    /// Compiles the operation at `slot`; returns the number of slots.
     fn operation(&mut self, slot: usize) -> Result<usize, Unsupported> {
-        let constant = |this: &Self| fuse::constant_return(this.insns, &this.arrivals, slot);
+        let constant = |this: &Self| fuse::constant_return(this.insns, &this.incoming_jumps, slot);
         if let Some(imm) = self.fuse(Fusion::ConstantReturn, constant) {
             self.push(control::exit_with(imm), Kind::Other);
             return Ok(2);
@@ -152,14 +152,14 @@ impl<'a> Builder<'a> {
             Insn::PacketAbs { size, imm } => self.load(slot, size, None, imm),
             Insn::PacketInd { size, src, imm } => self.load(slot, size, Some(src), imm),
             Insn::Jump { .. } => self.jump(slot),
-            _ => return self.plain(slot),
+            _ => return self.single_or_arithmetic(slot),
         })
     }
 
-    /// Apart, so that the instructions of packet filters are told by three
-    /// comparisons, which processors predict better than a jump by a table.
+    /// Compiles an instruction other than packet loads and branches; returns the number of
+    /// slots.
     #[inline(never)]
-    fn plain(&mut self, slot: usize) -> Result<usize, Unsupported> {
+    fn single_or_arithmetic(&mut self, slot: usize) -> Result<usize, Unsupported> {
         Ok(match self.insns[slot] {
             Insn::Alu {
                 op,
@@ -190,7 +190,9 @@ impl<'a> Builder<'a> {
                 2
             }
             insn => {
-                let op = self.single(insn, slot).ok_or(Unsupported { slot, insn })?;
+                let op = self
+                    .simple_operation(insn, slot)
+                    .ok_or(Unsupported { slot, insn })?;
                 self.push(op, Kind::Other);
                 1
             }
@@ -210,7 +212,7 @@ impl<'a> Builder<'a> {
         }
         let header_length = |this: &Self| {
             let is_byte = fuse::is_byte_load(this.insns[slot]);
-            let length = || fuse::header_length(this.insns, &this.arrivals, slot);
+            let length = || fuse::header_length(this.insns, &this.incoming_jumps, slot);
             is_byte.then(length).flatten()
         };
         if let Some(dst) = self.fuse(Fusion::HeaderLength, header_length) {
@@ -222,8 +224,8 @@ impl<'a> Builder<'a> {
             return 4;
         }
         let test = |this: &Self| {
-            fuse::test_after(this.insns, &this.arrivals, slot, Reg::R0)
-                .filter(|_| !this.trees.starts(slot + 1))
+            fuse::test_after(this.insns, &this.incoming_jumps, slot, Reg::R0)
+                .filter(|_| !this.trees.is_root(slot + 1))
         };
         if let Some(test) = self.fuse(Fusion::PacketTest, test) {
             self.patch_later(Field::First, test.target);
@@ -240,14 +242,14 @@ impl<'a> Builder<'a> {
     }
 
     fn jump(&mut self, slot: usize) -> usize {
-        if self.trees.starts(slot) {
+        if self.trees.is_root(slot) {
             self.applied.add(Fusion::Table);
             self.switch(slot);
             return 1;
         }
-        let alone = self.trees.shares(slot);
+        let alone = self.trees.is_shared(slot);
         let inverted = |this: &Self| {
-            fuse::inverted_branch(this.insns, &this.arrivals, slot).filter(|_| !alone)
+            fuse::inverted_branch(this.insns, &this.incoming_jumps, slot).filter(|_| !alone)
         };
         if let Some((cond, target)) = self.fuse(Fusion::BranchInversion, inverted) {
             self.branch(slot, cond, target);
@@ -259,10 +261,10 @@ impl<'a> Builder<'a> {
             }
             return 1;
         };
-        // What begins with the next test is looked up as a whole.
+        // A chain that starts at the next test is looked up as a whole.
         let second = |this: &Self| {
-            fuse::test_after(this.insns, &this.arrivals, slot, test.dst)
-                .filter(|_| !alone && !this.trees.starts(slot + 1))
+            fuse::test_after(this.insns, &this.incoming_jumps, slot, test.dst)
+                .filter(|_| !alone && !this.trees.is_root(slot + 1))
         };
         let Some(second) = self.fuse(Fusion::TestPair, second) else {
             if test.dst != Reg::R0 {
@@ -291,14 +293,14 @@ impl<'a> Builder<'a> {
 
     #[inline(always)]
     fn push(&mut self, op: Op, kind: Kind) {
-        if kind.leads() {
+        if kind.may_lead() {
             self.leads.push(self.ops.len() as u32);
         }
         self.ops.push(op);
         self.kinds.push(kind);
     }
 
-    /// Arithmetic. A copy and an operation on it are one operation.
+    /// Compiles arithmetic; a copy and an operation on it become one operation.
     fn arithmetic(
         &mut self,
         slot: usize,
@@ -309,13 +311,13 @@ impl<'a> Builder<'a> {
     ) -> usize {
         let changed = |this: &Self| match (op, src) {
             (AluOp::Mov, Operand::Reg(lhs)) => {
-                let change = fuse::changed_copy(this.insns, &this.arrivals, slot)?;
-                let made = alu::ternary(change.op, change.width, dst, lhs, change.src)?;
-                Some((lhs, change, made))
+                let change = fuse::changed_copy(this.insns, &this.incoming_jumps, slot)?;
+                let fused = alu::ternary(change.op, change.width, dst, lhs, change.src)?;
+                Some((lhs, change, fused))
             }
             _ => None,
         };
-        if let Some((lhs, change, made)) = self.fuse(Fusion::ThreeOperands, changed) {
+        if let Some((lhs, change, fused)) = self.fuse(Fusion::ThreeOperands, changed) {
             let half = Half::Binary {
                 op: change.op,
                 width: change.width,
@@ -323,7 +325,7 @@ impl<'a> Builder<'a> {
                 lhs,
                 src: change.src.into(),
             };
-            self.push(made, Kind::Half(half));
+            self.push(fused, Kind::Half(half));
             return 2;
         }
         let half = Half::Binary {
@@ -337,7 +339,7 @@ impl<'a> Builder<'a> {
         1
     }
 
-    /// The branch at `slot`, with this condition and target.
+    /// Compiles the branch at `slot` with a condition and a target.
     fn branch(&mut self, slot: usize, cond: Cond, target: usize) {
         let Insn::Jump {
             width, dst, src, ..
@@ -358,9 +360,9 @@ impl<'a> Builder<'a> {
         self.push(op, Kind::Half(half));
     }
 
-    /// A table for the chain of comparisons that begins at `slot`.
+    /// Compiles the comparison chain at `slot` to a table lookup.
     fn switch(&mut self, slot: usize) {
-        let Some(tree) = self.trees.starting_at(slot) else {
+        let Some(tree) = self.trees.with_root(slot) else {
             return;
         };
         let Tree { dst, keys, .. } = tree;
@@ -393,8 +395,8 @@ impl<'a> Builder<'a> {
         self.push(branch::switch(dst, dense), Kind::Other);
     }
 
-    /// One instruction, one operation; `None` when it is not performed yet.
-    fn single(&mut self, insn: Insn, slot: usize) -> Option<Op> {
+    /// Compiles an instruction to an operation of its own; `None` if it is not supported.
+    fn simple_operation(&mut self, insn: Insn, slot: usize) -> Option<Op> {
         Some(match insn {
             Insn::Neg { width, dst } => alu::negate(width, dst),
             Insn::MovSx {
@@ -442,7 +444,7 @@ impl<'a> Builder<'a> {
                 control::call_local()
             }
             Insn::Exit => control::exit(),
-            // Those of `operation`, and what no lowered program has.
+            // Compiled by `operation`, or not in lowered programs.
             Insn::Alu { .. }
             | Insn::Jump { .. }
             | Insn::Load { .. }
@@ -457,20 +459,20 @@ impl<'a> Builder<'a> {
         })
     }
 
-    /// The next operation to be pushed jumps where the instruction at `slot`
-    /// does; whether that is backward.
+    /// Patches the next operation with the jump target of the instruction at `slot`; true
+    /// if the jump is backward.
     fn patch_target(&mut self, slot: usize) -> bool {
         let target = self.target(slot);
         self.patch_later(Field::First, target);
         target <= slot
     }
 
-    /// Where the jump at `slot` leads.
+    /// The target of the jump at `slot`.
     fn target(&self, slot: usize) -> usize {
         jump_target(self.insns[slot], slot).unwrap_or(usize::MAX)
     }
 
-    /// The next operation to be pushed has a target.
+    /// Records that the next operation has a target, which [`Builder::finish`] writes.
     fn patch_later(&mut self, field: Field, target: usize) {
         self.patches.push(Patch {
             op: self.ops.len() as u32,
@@ -479,8 +481,7 @@ impl<'a> Builder<'a> {
         });
     }
 
-    /// Fills in what was not known while operations were made, and links each to
-    /// the next where that is worth it.
+    /// Writes the targets, and links operations with the next one where a fusion applies.
     fn finish(mut self) -> Compiled {
         for &lead in &self.leads {
             let lead = lead as usize;

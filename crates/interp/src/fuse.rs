@@ -4,11 +4,11 @@
 //! [`lower::trees`].
 
 use isa::ebpf::{AluOp, Cond, Insn, Operand, Reg, Size, Width};
-use lower::jumps::{Arrivals, jump_target};
+use lower::jumps::{IncomingJumps, jump_target};
 use lower::trees::Test;
 
 /// `w0 = imm; exit`.
-pub(crate) fn constant_return(insns: &[Insn], at: &Arrivals, slot: usize) -> Option<i32> {
+pub(crate) fn constant_return(insns: &[Insn], at: &IncomingJumps, slot: usize) -> Option<i32> {
     match insns[slot..] {
         [mov, Insn::Exit, ..] if at.none_within(slot, 1) => mov_imm(mov, Reg::R0),
         _ => None,
@@ -27,8 +27,8 @@ fn mov_imm(insn: Insn, to: Reg) -> Option<i32> {
     }
 }
 
-/// What follows a packet load: `w0 &= 15; w0 <<= 2; wN = w0` gives `N`.
-pub(crate) fn header_length(insns: &[Insn], at: &Arrivals, slot: usize) -> Option<Reg> {
+/// `w0 &= 15; w0 <<= 2; wN = w0` after a packet load; returns `wN`.
+pub(crate) fn header_length(insns: &[Insn], at: &IncomingJumps, slot: usize) -> Option<Reg> {
     const MASK: Insn = w0(AluOp::And, 15);
     const SHIFT: Insn = w0(AluOp::Lsh, 2);
     match insns[slot + 1..] {
@@ -54,26 +54,31 @@ const fn w0(op: AluOp, imm: i32) -> Insn {
     }
 }
 
-/// The test directly after `slot`, if only `slot` leads to it.
-pub(crate) fn test_after(insns: &[Insn], at: &Arrivals, slot: usize, dst: Reg) -> Option<Test> {
+/// The test after `slot`, if `slot` is its only predecessor.
+pub(crate) fn test_after(
+    insns: &[Insn],
+    at: &IncomingJumps,
+    slot: usize,
+    dst: Reg,
+) -> Option<Test> {
     let test = Test::at(insns, slot + 1)?;
-    (test.dst == dst && !at.any(slot + 1)).then_some(test)
+    (test.dst == dst && !at.is_target(slot + 1)).then_some(test)
 }
 
-/// Whether the slot is a byte-sized packet load at a constant.
+/// True for a one-byte packet load at a constant offset.
 pub(crate) fn is_byte_load(insn: Insn) -> bool {
     matches!(insn, Insn::PacketAbs { size: Size::B, .. })
 }
 
-/// What happens to a copy.
+/// The operation on a copy.
 pub(crate) struct Change {
     pub op: AluOp,
     pub width: Width,
     pub src: Operand,
 }
 
-/// `dst = lhs; dst op= src`: what the second does, with `lhs` as left operand.
-pub(crate) fn changed_copy(insns: &[Insn], at: &Arrivals, slot: usize) -> Option<Change> {
+/// `dst = lhs; dst op= src`; returns the second operation, with `lhs` as left operand.
+pub(crate) fn changed_copy(insns: &[Insn], at: &IncomingJumps, slot: usize) -> Option<Change> {
     let [
         Insn::Alu {
             op: AluOp::Mov,
@@ -92,9 +97,9 @@ pub(crate) fn changed_copy(insns: &[Insn], at: &Arrivals, slot: usize) -> Option
     else {
         return None;
     };
-    // If the move zeroes the upper half, the operation must zero it too.
+    // A 32-bit move zeroes the upper half, so the operation must be 32-bit too.
     let whole = moved == Width::W64 || width == Width::W32;
-    if changed != dst || lhs == dst || !whole || at.any(slot + 1) {
+    if changed != dst || lhs == dst || !whole || at.is_target(slot + 1) {
         return None;
     }
     let src = match src {
@@ -104,8 +109,12 @@ pub(crate) fn changed_copy(insns: &[Insn], at: &Arrivals, slot: usize) -> Option
     Some(Change { op, width, src })
 }
 
-/// `if … goto +1; goto target`: the opposite condition and the target.
-pub(crate) fn inverted_branch(insns: &[Insn], at: &Arrivals, slot: usize) -> Option<(Cond, usize)> {
+/// `if … goto +1; goto target`; returns the inverted condition and the target.
+pub(crate) fn inverted_branch(
+    insns: &[Insn],
+    at: &IncomingJumps,
+    slot: usize,
+) -> Option<(Cond, usize)> {
     let [
         Insn::Jump { cond, off: 1, .. },
         goto @ (Insn::Goto { .. } | Insn::GotoLong { .. }),
@@ -114,13 +123,13 @@ pub(crate) fn inverted_branch(insns: &[Insn], at: &Arrivals, slot: usize) -> Opt
     else {
         return None;
     };
-    if at.any(slot + 1) {
+    if at.is_target(slot + 1) {
         return None;
     }
-    Some((opposite(cond)?, jump_target(goto, slot + 1)?))
+    Some((inverted(cond)?, jump_target(goto, slot + 1)?))
 }
 
-fn opposite(cond: Cond) -> Option<Cond> {
+fn inverted(cond: Cond) -> Option<Cond> {
     Some(match cond {
         Cond::Eq => Cond::Ne,
         Cond::Ne => Cond::Eq,

@@ -1,13 +1,12 @@
-//! The fusions of the interpreter: their names, sets of them, and counts of how often
-//! each was applied.
+//! The fusions of the interpreter: names, sets, and counts of their applications.
 //!
-//! A fusion makes one operation of several instructions, or has one operation go
-//! straight on with the next one; either saves dispatches. Every fusion is optional.
-//! `cargo xtask optimizations` counts what each saves (docs/performance.md).
+//! A fusion compiles several instructions to one operation (superinstruction), or links an
+//! operation with the next one without a dispatch. Every fusion is optional. `cargo xtask
+//! optimizations` counts the dispatches that each saves (docs/performance.md).
 
 macro_rules! fusions {
     ($($(#[$doc:meta])* $name:ident = $saved:literal $text:literal;)*) => {
-        /// A fusion that can be left out.
+        /// A fusion, which can be disabled.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum Fusion {
@@ -18,14 +17,14 @@ macro_rules! fusions {
             /// All fusions.
             pub const ALL: &[Fusion] = &[$(Fusion::$name,)*];
 
-            /// What it fuses, in a few words.
+            /// Short description.
             pub const fn title(self) -> &'static str {
                 match self {
                     $(Fusion::$name => $text,)*
                 }
             }
 
-            /// How many dispatches it saves where it is executed.
+            /// Number of dispatches that it saves per execution.
             pub const fn saved(self) -> u32 {
                 match self {
                     $(Fusion::$name => $saved,)*
@@ -48,18 +47,18 @@ fusions! {
     TestPair = 1 "two comparisons of one register";
     /// A packet load and a comparison of its value.
     PacketTest = 1 "packet load and comparison";
-    /// A packet load that makes the length of an IPv4 header.
+    /// A packet load and the computation of the IPv4 header length.
     HeaderLength = 3 "IPv4 header length";
     /// A packet load with a comparison, and one or two more comparisons.
     PacketTests = 1 "packet load and several comparisons";
-    /// The length of an IPv4 header, and one or two loads behind the header with
+    /// The length of an IPv4 header, and one or two loads after the header with
     /// comparisons.
     PortTests = 1 "IPv4 header length and ports";
     /// A constant in `r0`, and a branch.
     ResultAndBranch = 1 "constant in r0 and branch";
     /// Two moves.
     MovePair = 1 "two moves";
-    /// An operation, and one that takes its result as second operand.
+    /// An operation, and one that uses its result as second operand.
     OperationOnResult = 1 "operation on a result";
     /// Two operations on one register.
     RepeatedOperation = 1 "two operations on one register";
@@ -80,12 +79,12 @@ pub struct Fusions(u32);
 const _: () = assert!(Fusion::ALL.len() <= 32);
 
 impl Fusions {
-    /// All of them.
+    /// All fusions.
     pub const ALL: Fusions = Fusions(u32::MAX >> (32 - Fusion::ALL.len()));
-    /// None: every instruction is an operation of its own.
+    /// The empty set: every instruction is an operation of its own.
     pub const NONE: Fusions = Fusions(0);
 
-    /// This set without one of them.
+    /// The set without a fusion.
     #[must_use]
     pub const fn without(self, fusion: Fusion) -> Fusions {
         Fusions(self.0 & !(1 << fusion as u8))
@@ -103,14 +102,14 @@ impl Default for Fusions {
     }
 }
 
-/// How often each fusion was applied to a program.
+/// Number of times that each fusion was applied to a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Applied([u32; Fusion::ALL.len()]);
 
 impl Applied {
     pub(crate) const NONE: Applied = Applied([0; Fusion::ALL.len()]);
 
-    /// How often the fusion was applied.
+    /// Number of times that the fusion was applied.
     pub const fn count(&self, fusion: Fusion) -> u32 {
         self.0[fusion as usize]
     }

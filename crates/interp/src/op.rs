@@ -1,27 +1,25 @@
-//! The operation: what a compiled program is an array of, and what travels from
-//! one to the next.
+//! Operations of threaded code, and the state that is passed between their handlers.
 //!
-//! An operation is a type ([`Operation`]); [`step`] makes its function. What the
-//! function gets is a [`Run`], which is taken apart into six arguments so that it
-//! stays in registers, and every way on ([`Run::next`], [`Run::jump`]) is a call
-//! in tail position.
+//! An operation is a type ([`Operation`]); [`step`] is its handler. A handler receives a
+//! [`Run`] as six arguments, so that it stays in registers, and every continuation
+//! ([`Run::next`], [`Run::jump`]) is a tail call.
 
 use vm::{FRAME_BYTES, MAY_GOTO_LOOPS, Machine, Meter, RunContext};
 
-/// What a function of an operation returns: the result, or (in the loop form) the
-/// operation to go on with, null at the end.
+/// Return value of a handler: the result or, in the loop form, the next operation, null at
+/// the end.
 #[cfg(threaded)]
 pub(crate) type Flow = u64;
 #[cfg(not(threaded))]
 pub(crate) type Flow = *const Op;
 
-/// Performs one operation and goes on: the fields of a [`Run`], all in registers
-/// on x86-64 and aarch64.
+/// A handler: performs one operation and continues. The arguments are the fields of a
+/// [`Run`], all in registers on x86-64 and aarch64.
 ///
 /// # Safety
-/// The operation lies in the array of a [`Code`](crate::Code) made from a
-/// lowered program, and all pointers are those that `Code::run` set up: the
-/// program's evidence then upholds every access that its operations make.
+/// The operation lies in the array of a [`ThreadedProgram`](crate::ThreadedProgram)
+/// compiled from a lowered program, and all pointers are those that `ThreadedProgram::run`
+/// set up: the program's evidence then covers every access of its operations.
 pub(crate) type Step =
     unsafe fn(*const Op, *mut Machine, *const u8, usize, u64, *mut RunContext<'static>) -> Flow;
 
@@ -30,13 +28,13 @@ pub(crate) type Step =
 #[repr(C)]
 pub(crate) struct Op {
     pub run: Step,
-    /// Immediate, or offset of a packet load.
+    /// Immediate, or constant offset of a packet load.
     pub a: u32,
-    /// Second immediate: what a fused comparison compares with.
+    /// Second immediate: the constant of a fused comparison.
     pub b: u32,
-    /// Target of the (first) branch, from this operation.
+    /// Target of the first branch, relative to this operation.
     pub t: Distance,
-    /// Target of the second branch, likewise.
+    /// Target of the second branch, relative to this operation.
     pub u: Distance,
     pub dst: u8,
     pub src: u8,
@@ -74,7 +72,7 @@ impl Op {
         }
     }
 
-    /// `a` as an immediate: sign-extended.
+    /// `a` as a sign-extended immediate.
     #[inline(always)]
     pub(crate) const fn imm(&self) -> u64 {
         self.a as i32 as i64 as u64
@@ -83,8 +81,7 @@ impl Op {
 
 const _: () = assert!(size_of::<Op>() == 32);
 
-/// How far it is from one operation to another, in words: what a processor scales
-/// by itself.
+/// Distance between two operations in 8-byte words, which addressing modes can scale.
 #[derive(Clone, Copy)]
 pub(crate) struct Distance(i32);
 
@@ -92,26 +89,26 @@ impl Distance {
     const WORD: usize = size_of::<u64>();
     const OP: i32 = (size_of::<Op>() / Distance::WORD) as i32;
 
-    /// To the operation itself.
+    /// The distance to the operation itself.
     pub(crate) const NONE: Distance = Distance(0);
     const ONE: Distance = Distance(Distance::OP);
 
-    /// Operations that a program may have, so that every distance fits.
+    /// Largest number of operations for which every distance fits.
     pub(crate) const LONGEST_PROGRAM: usize = (i32::MAX / Distance::OP) as usize;
 
-    /// From one operation to another, by their places in a program.
+    /// The distance between two operations, by their indexes.
     pub(crate) const fn between(from: usize, to: usize) -> Distance {
         Distance((to as i32 - from as i32) * Distance::OP)
     }
 }
 
-/// What an operation does.
+/// Semantics of an operation.
 pub(crate) trait Operation {
-    /// Does it and goes on.
+    /// Performs the operation and continues.
     fn perform(run: Run) -> Flow;
 }
 
-/// The function of an operation.
+/// The handler of an operation.
 ///
 /// # Safety
 /// See [`Step`].
@@ -134,31 +131,30 @@ pub(crate) unsafe fn step<O: Operation>(
     })
 }
 
-/// A run at one of its operations.
+/// The state of a run at an operation.
 ///
-/// Only [`step`] and `Code::run` make one, on their callers' word: `op` lies in
-/// the array of the program, `m` is the machine of the run, `data` is readable
-/// for `len` bytes, and `cx` is the run context that the caller passed. What the
-/// safe functions here rest on is that, and that the compiler of the program
-/// gives operations the numbers of registers and the distances of operations.
+/// Invariants, which the callers of [`step`] and `ThreadedProgram::run` uphold: `op` lies
+/// in the array of the program, `m` is the machine of the run, `data` is readable for `len`
+/// bytes, and `cx` is the run context that the caller passed. The safe functions below rest
+/// on them, and on the compiler, which gives operations valid register numbers and
+/// distances.
 pub(crate) struct Run {
     op: *const Op,
     m: *mut Machine,
     data: *const u8,
     len: usize,
-    /// `r0`, which travels; the other registers live in the machine.
+    /// `r0`; the other registers are in the machine.
     pub r0: u64,
-    /// What the operation before computed, where this one is part of the same
-    /// function.
+    /// Result of the previous operation, if both share a handler.
     pub last: u64,
     cx: *mut RunContext<'static>,
 }
 
 impl Run {
-    /// A run at the first operation of a program.
+    /// The state at the first operation of a program.
     ///
     /// # Safety
-    /// As the type says.
+    /// The invariants of the type hold.
     #[inline(always)]
     pub(crate) unsafe fn new(
         op: *const Op,
@@ -180,31 +176,31 @@ impl Run {
     /// The operation.
     #[inline(always)]
     pub(crate) fn op(&self) -> &Op {
-        // SAFETY: the promise of the type.
+        // SAFETY: an invariant of the type.
         unsafe { &*self.op }
     }
 
     /// A register of the machine, by its number.
     #[inline(always)]
     pub(crate) fn register(&self, number: u8) -> u64 {
-        // SAFETY: the promise of the type, and the number is a register's.
-        unsafe { *self.place(number) }
+        // SAFETY: an invariant of the type, and the number is that of a register.
+        unsafe { *self.register_address(number) }
     }
 
     /// Sets a register of the machine.
     #[inline(always)]
     pub(crate) fn set_register(&mut self, number: u8, value: u64) {
         // SAFETY: as in `register`.
-        unsafe { *self.place(number) = value }
+        unsafe { *self.register_address(number) = value }
     }
 
     #[inline(always)]
-    unsafe fn place(&self, number: u8) -> *mut u64 {
+    unsafe fn register_address(&self, number: u8) -> *mut u64 {
         // SAFETY: passed on to the caller.
         unsafe { (&raw mut (*self.m).regs).cast::<u64>().add(number as usize) }
     }
 
-    /// The packet's bytes: where they start and how many there are.
+    /// Address and length of the packet's bytes.
     #[inline(always)]
     pub(crate) fn data(&self) -> (*const u8, usize) {
         (self.data, self.len)
@@ -213,50 +209,49 @@ impl Run {
     /// The run context.
     #[inline(always)]
     pub(crate) fn cx(&mut self) -> &mut RunContext<'static> {
-        // SAFETY: the promise of the type; the run is the only one who uses it.
+        // SAFETY: an invariant of the type; only the run uses it.
         unsafe { &mut *self.cx }
     }
 
-    /// How long the run may go on.
+    /// The limits of the run.
     #[inline(always)]
     pub(crate) fn meter(&mut self) -> &mut Meter {
-        // SAFETY: the promise of the type; nothing else refers to it.
+        // SAFETY: an invariant of the type; nothing else refers to it.
         unsafe { &mut (*self.m).meter }
     }
 
-    /// How often `may_goto` still falls through.
+    /// Remaining fall-throughs of `may_goto`.
     #[inline(always)]
     pub(crate) fn may_goto(&mut self) -> &mut u64 {
-        // SAFETY: the promise of the type; nothing else refers to it.
+        // SAFETY: an invariant of the type; nothing else refers to it.
         unsafe { &mut (*self.m).may_goto }
     }
 
-    /// Calls the function of the program that stands at this distance:
-    /// with a frame and loops of its own, and `r6` to `r9` as they were when it
-    /// returns.
+    /// Calls the function at a distance: with a frame and a `may_goto` counter of its own,
+    /// and with `r6` to `r10` restored when it returns.
     #[inline(always)]
     pub(crate) fn call(&mut self, distance: Distance) {
-        const KEPT: [u8; 4] = [6, 7, 8, 9];
+        const CALLEE_SAVED: [u8; 4] = [6, 7, 8, 9];
         const FRAME_POINTER: u8 = 10;
-        let kept = KEPT.map(|number| self.register(number));
+        let saved = CALLEE_SAVED.map(|number| self.register(number));
         let frame = self.register(FRAME_POINTER);
         self.set_register(FRAME_POINTER, frame.wrapping_sub(FRAME_BYTES as u64));
         let loops = std::mem::replace(self.may_goto(), MAY_GOTO_LOOPS);
         self.r0 = Run { ..*self }.moved(distance).complete();
         *self.may_goto() = loops;
         self.set_register(FRAME_POINTER, frame);
-        for (number, value) in KEPT.into_iter().zip(kept) {
+        for (number, value) in CALLEE_SAVED.into_iter().zip(saved) {
             self.set_register(number, value);
         }
     }
 
-    /// At the next operation, where that is known to be a certain one.
+    /// The state at the next operation, whose type is known statically.
     #[inline(always)]
     pub(crate) fn forward(self) -> Run {
         self.moved(Distance::ONE)
     }
 
-    /// At the operation at this distance.
+    /// The state at the operation at a distance.
     #[inline(always)]
     fn moved(self, distance: Distance) -> Run {
         let words = self.op.cast::<u64>().wrapping_offset(distance.0 as isize);
@@ -266,23 +261,23 @@ impl Run {
         }
     }
 
-    /// Goes on with the next operation.
+    /// Continues with the next operation.
     #[inline(always)]
     pub(crate) fn next(self) -> Flow {
         self.jump(Distance::ONE)
     }
 
-    /// Goes on with the operation at this distance.
+    /// Continues with the operation at a distance.
     #[inline(always)]
     pub(crate) fn jump(self, distance: Distance) -> Flow {
         self.moved(distance).dispatch()
     }
 
-    /// Goes on with what the operation says it is.
+    /// Calls the handler of the operation.
     #[cfg(threaded)]
     #[inline(always)]
     fn dispatch(self) -> Flow {
-        // SAFETY: the promise of the type is what a `Step` asks for.
+        // SAFETY: the invariants of the type are the requirements of `Step`.
         unsafe { ((*self.op).run)(self.op, self.m, self.data, self.len, self.r0, self.cx) }
     }
 
@@ -307,15 +302,15 @@ impl Run {
         std::ptr::null()
     }
 
-    /// Goes on as another, rare operation by a tail call: done in place, it would
-    /// have the common one save registers.
+    /// Continues as another operation by a tail call, out of line: the fast path then saves
+    /// no registers.
     #[inline(always)]
-    pub(crate) fn turn_to<O: Operation>(self) -> Flow {
-        // SAFETY: the promise of the type is what a `Step` asks for.
-        unsafe { rare::<O>(self.op, self.m, self.data, self.len, self.r0, self.cx) }
+    pub(crate) fn continue_as<O: Operation>(self) -> Flow {
+        // SAFETY: the invariants of the type are the requirements of `Step`.
+        unsafe { step_out_of_line::<O>(self.op, self.m, self.data, self.len, self.r0, self.cx) }
     }
 
-    /// Runs to the end of the function and gives its result.
+    /// Runs to the end of the function and returns its result.
     #[cfg(threaded)]
     #[inline(always)]
     pub(crate) fn complete(self) -> u64 {
@@ -327,7 +322,7 @@ impl Run {
     pub(crate) fn complete(self) -> u64 {
         let mut op = self.op;
         let mut r0 = self.r0;
-        // SAFETY: every operation but the last returns one of its array.
+        // SAFETY: every operation but the last returns an operation of its array.
         unsafe {
             while !op.is_null() {
                 op = ((*op).run)(op, self.m, self.data, self.len, r0, self.cx);
@@ -338,10 +333,10 @@ impl Run {
     }
 }
 
-/// As [`step`], apart from the operation that turns to it.
+/// As [`step`], out of line.
 #[cold]
 #[inline(never)]
-unsafe fn rare<O: Operation>(
+unsafe fn step_out_of_line<O: Operation>(
     op: *const Op,
     m: *mut Machine,
     data: *const u8,
@@ -353,7 +348,7 @@ unsafe fn rare<O: Operation>(
     unsafe { step::<O>(op, m, data, len, r0, cx) }
 }
 
-/// Whatever the operation says it is.
+/// The operation that dispatches to the handler of the next one.
 pub(crate) struct Dispatch;
 
 impl Operation for Dispatch {

@@ -1,14 +1,12 @@
-//! What a BPF instruction is.
+//! The BPF instruction sets.
 //!
-//! Two instruction sets live here, each as one table of rows from which
-//! everything else derives: [`ebpf`] (RFC 9669 and what Linux 6.18 executes
-//! beyond it) and [`classic`] (the 1992 machine that capture filters and
-//! seccomp still speak, with Linux's ancillary loads).
+//! Each instruction set is a table of rows from which everything else derives: [`ebpf`]
+//! (RFC 9669 and the extensions of Linux 6.18) and [`classic`] (the instruction set of
+//! capture filters and seccomp filters, with Linux's ancillary loads).
 //!
-//! This crate knows no program: it decodes, encodes and names single
-//! instructions and says what each one means. Decoding never fails as a whole;
-//! a bad instruction becomes an `Invalid` value that says what is wrong with it,
-//! and whoever judges a program decides when that matters.
+//! The crate decodes, encodes, prints and evaluates single instructions. Decoding never
+//! fails as a whole: an invalid instruction becomes an `Invalid` value with its fault, and
+//! each user decides when that matters.
 #![forbid(unsafe_code)]
 
 pub mod classic;

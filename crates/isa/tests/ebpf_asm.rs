@@ -1,7 +1,9 @@
-//! The assembler: the inverse of printing, labels, and errors that say where.
+//! The assembler: inverse of printing, labels, positions of errors.
 
 use beebox_isa::ebpf::table::ROWS;
-use beebox_isa::ebpf::{AsmProblem, Insn, RawInsn, assemble, decode, encode, from_bytes, to_bytes};
+use beebox_isa::ebpf::{
+    AsmProblem, Callee, Imm64, Insn, RawInsn, assemble, decode, encode, from_bytes, to_bytes,
+};
 use proptest::prelude::*;
 
 const LLVM: &str = include_str!("llvm/text.txt");
@@ -15,7 +17,7 @@ fn bytes_of(hex: &str) -> Vec<u8> {
 
 fn assembled(text: &str) -> Vec<u8> {
     let insns = assemble(text).unwrap_or_else(|error| panic!("{text:?}: {error}"));
-    to_bytes(&encode(&insns).expect("what was assembled has an encoding"))
+    to_bytes(&encode(&insns).expect("assembled instructions have an encoding"))
 }
 
 /// The program as text, one instruction a line.
@@ -24,7 +26,7 @@ fn printed(insns: &[Insn]) -> String {
 }
 
 #[test]
-fn llvm_s_text_assembles_to_llvm_s_bytes() {
+fn llvm_text_assembles_to_llvm_bytes() {
     let mut compared = 0;
     for line in LLVM.lines().filter(|line| !line.starts_with('#')) {
         let (hex, text) = line.split_once(' ').expect("bytes and text");
@@ -36,7 +38,7 @@ fn llvm_s_text_assembles_to_llvm_s_bytes() {
 
 #[test]
 fn instructions_print_as_llvm_prints_them() {
-    // Each with how many lines it has, and whether it names 32-bit registers.
+    // Each with its number of lines and the form of register names.
     for (version, least, halves) in [
         ("19.1.7 -mcpu=v1", 500, false),
         ("19.1.7 -mcpu=v4", 300, true),
@@ -86,7 +88,7 @@ fn every_row_assembles_from_its_text() {
 
 proptest! {
     #[test]
-    fn whatever_the_bits_printing_and_assembling_give_them_back(
+    fn printing_and_assembling_is_the_identity(
         slots in prop::collection::vec(
             (any::<u8>(), any::<u8>(), any::<i16>(), any::<i32>(), any::<[bool; 4]>()),
             0..40,
@@ -103,7 +105,7 @@ proptest! {
             })
             .collect();
         let insns = decode(&slots);
-        let back = encode(&insns).expect("what was decoded has an encoding");
+        let back = encode(&insns).expect("decoded instructions have an encoding");
         let normal: Vec<RawInsn> = slots
             .iter()
             .map(|slot| if slot.code == 0x95 && slot.regs == 0 && slot.imm == 0 {
@@ -117,12 +119,12 @@ proptest! {
     }
 
     #[test]
-    fn no_text_makes_the_assembler_panic(text in "[ -~\n]{0,80}") {
+    fn no_text_panics(text in "[ -~\n]{0,80}") {
         let _ = assemble(&text);
     }
 
     #[test]
-    fn no_change_of_a_good_line_makes_it_panic(
+    fn no_mutated_line_panics(
         line in 0usize..700, at in 0usize..60, with in "[ -~\u{e9}]{0,3}",
     ) {
         let text = LLVM.lines().filter(|l| !l.starts_with('#')).nth(line).expect("a line");
@@ -131,6 +133,113 @@ proptest! {
         text.replace_range(at..at + 1, &with);
         let _ = assemble(&text);
     }
+}
+
+/// Instructions of which the log has the same text: a 64-bit immediate with a meaning, and
+/// kernel functions, whose names it prints as those of helpers.
+fn is_ambiguous_in_log(insn: &Insn) -> bool {
+    match insn {
+        Insn::LoadImm64 { imm, .. } => !matches!(imm, Imm64::Value(_)),
+        Insn::Call(Callee::Helper(_) | Callee::Kfunc { .. }) => true,
+        _ => false,
+    }
+}
+
+#[test]
+fn the_log_of_the_verifier_reads_back() {
+    let numbers = [0, 1, -1, 7, -300];
+    let mut compared = 0;
+    for code in 0..=255u8 {
+        for regs in [0x00, 0x12, 0x70, 0x07] {
+            for (off, imm) in numbers
+                .iter()
+                .flat_map(|off| numbers.map(|imm| (*off as i16, imm)))
+            {
+                let slot = RawInsn {
+                    code,
+                    regs,
+                    off,
+                    imm,
+                };
+                let high = RawInsn {
+                    code: 0,
+                    regs: 0,
+                    off: 0,
+                    imm: 3,
+                };
+                let slots = if code == 0x18 {
+                    vec![slot, high]
+                } else {
+                    vec![slot]
+                };
+                let insns = decode(&slots);
+                let names = |_| Some("bpf_name");
+                let is_plain = !matches!(insns[0], Insn::Invalid { .. } | Insn::Exit);
+                if !is_plain || is_ambiguous_in_log(&insns[0]) {
+                    continue;
+                }
+                let text = format!("12: {}", insns[0].kernel_form(&names));
+                assert_eq!(assemble(&text), Ok(insns), "{text}");
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 500, "{compared}");
+    let log = "0: (85) call bpf_get_prandom_u32#7\n1: (95) exit\n";
+    let texts: Vec<String> = assemble(log).unwrap().iter().map(Insn::to_string).collect();
+    assert_eq!(texts, ["call 7", "exit"]);
+    let error = assemble("0: (07) r0 -= 1").expect_err("another operation");
+    assert_eq!((error.line, error.column), (1, 12));
+}
+
+#[test]
+fn the_output_of_clang_reads_back() {
+    let text = "
+\t.text
+\t.file\t\"sum.c\"
+\t.section\txdp,\"ax\",@progbits
+\t.globl\tsum                             # -- Begin function sum
+\t.p2align\t3
+\t.type\tsum,@function
+sum:                                    # @sum
+.Lsum$local:
+\t.loc\t0 3 5 prologue_end                # sum.c:3:5
+\tr2 = *(u32 *)(r1 + 0)
+LBB0_1:                                 # =>This Inner Loop Header: Depth=1
+\tif r2 == 0 goto LBB0_2
+\tr2 += -1
+\tgoto LBB0_1
+LBB0_2:
+\tr0 = r2
+\texit
+.Lfunc_end0:
+\t.size\tsum, .Lfunc_end0-sum
+                                        # -- End function
+\t.section\t.BTF,\"\",@progbits
+\t.short\t60319                           # 0xeb9f
+\t.byte\t1
+\t.addrsig
+";
+    let expected = [
+        "r2 = *(u32 *)(r1 + 0)",
+        "if r2 == 0 goto +2",
+        "r2 += -1",
+        "goto -3",
+        "r0 = r2",
+        "exit",
+    ];
+    let insns = assemble(text).expect("what clang -S writes");
+    let texts: Vec<String> = insns.iter().map(Insn::to_string).collect();
+    assert_eq!(texts, expected);
+    let two = "\t.text\nexit\n\t.section\ttc,\"ax\",@progbits\nexit\n";
+    let error = assemble(two).expect_err("two sections");
+    assert_eq!(error.line, 4);
+    assert!(
+        error
+            .to_string()
+            .contains("section tc after those of section .text"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -186,7 +295,7 @@ fn refused(text: &str, line: usize, column: usize, says: &str) {
 }
 
 #[test]
-fn errors_say_where_and_what_was_expected() {
+fn errors_have_position_and_expectation() {
     refused("r0 = 1\n  r11 = 2", 2, 3, "found `r11`");
     refused("r0 =", 1, 5, "found the end of the statement");
     refused(
@@ -208,7 +317,7 @@ fn errors_say_where_and_what_was_expected() {
         "a: exit\na: exit",
         2,
         1,
-        "label `a` stands already on line 1",
+        "label `a` is already defined on line 1",
     );
     refused("if r1 == 1 goto 5", 1, 17, "a label or a signed distance");
     refused(

@@ -1,4 +1,4 @@
-//! What each operation computes, against what Linux computed.
+//! The evaluator against recorded results of Linux.
 
 use beebox_isa::ebpf::{Insn, Operand, RawInsn, eval};
 
@@ -28,7 +28,7 @@ fn computed(insn: Insn, dst: u64, src: u64) -> u64 {
 }
 
 #[test]
-fn operations_give_what_linux_gives() {
+fn operations_match_linux() {
     let mut seen = 0;
     for line in ANSWERS.lines().filter(|line| !line.starts_with('#')) {
         let (question, answer) = line.split_once(" -> ").expect("an answer");
@@ -70,7 +70,7 @@ fn operations_give_what_linux_gives() {
 }
 
 #[test]
-fn the_corners_of_division_and_shift() {
+fn edge_cases_of_division_and_shift() {
     use beebox_isa::ebpf::{AluOp::*, Width::*};
     const MIN: u64 = i64::MIN as u64;
     const MIN32: u64 = i32::MIN as u32 as u64;

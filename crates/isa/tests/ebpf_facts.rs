@@ -1,4 +1,4 @@
-//! The algebraic facts of arithmetic hold for what `eval` computes.
+//! The algebraic facts of arithmetic against `eval`.
 
 use beebox_isa::ebpf::facts::Halves;
 use beebox_isa::ebpf::{AluOp, Width, eval};
@@ -26,7 +26,7 @@ fn compute(op: AluOp, a: u64, b: u64) -> u64 {
 }
 
 #[test]
-fn operations_stand_in_the_order_of_their_discriminants() {
+fn operations_are_in_the_order_of_their_discriminants() {
     for (index, op) in AluOp::ALL.into_iter().enumerate() {
         assert_eq!(op as usize, index);
     }
@@ -65,7 +65,7 @@ fn check(op: AluOp, halves: Halves, [low, upper]: [[bool; 2]; 2]) {
 }
 
 #[test]
-fn halves_that_operations_read_are_those_that_matter() {
+fn operations_depend_on_the_halves_that_they_read() {
     for op in AluOp::ALL {
         let (mut dst, mut src) = ([[false; 2]; 2], [[false; 2]; 2]);
         for fixed in VALUES {

@@ -1,4 +1,4 @@
-//! Which slots Linux takes for an instruction, and how its log prints them.
+//! Valid slots and the text of Linux's verifier log.
 
 use beebox_isa::ebpf::{Callee, Fault, Group, Insn, decode, encode, from_bytes};
 
@@ -33,7 +33,7 @@ fn answers() -> impl Iterator<Item = Answer<'static>> {
 }
 
 #[test]
-fn faults_are_those_that_linux_finds() {
+fn faults_match_linux() {
     let mut wrong = Vec::new();
     for Answer {
         insn,
@@ -47,14 +47,14 @@ fn faults_are_those_that_linux_finds() {
             _ => None,
         };
         let later = insn.row().is_some_and(|row| row.group == Group::Later);
-        // Loads of an unknown mode are the one class where Linux speaks of
-        // fields although no mode of that opcode exists.
+        // For loads of an unknown mode, Linux reports fields although the opcode is
+        // unknown.
         let load_mode = bytes[0] & 7 == 1 && fault == Some(Fault::UnknownOpcode);
         let agrees = match verdict.trim_end_matches('!') {
             "unknown" => fault == Some(Fault::UnknownOpcode) || later,
             "reserved" => fault == Some(Fault::ReservedField) || load_mode,
             "register" => fault == Some(Fault::RegisterOutOfRange),
-            // Linux may stop at something else before it looks at registers.
+            // Linux may report another error before it checks registers.
             "fields" => matches!(fault, None | Some(Fault::RegisterOutOfRange)),
             other => panic!("unknown verdict {other}"),
         };
@@ -67,10 +67,9 @@ fn faults_are_those_that_linux_finds() {
     assert!(wrong.is_empty(), "{}:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Refused slots for which Linux's log has words that no row has: atomics of
-/// one and two bytes, 32-bit moves from 32 bits, per-CPU addresses, the slot of
-/// `may_goto` as a conditional branch, and a broken 64-bit immediate (of which
-/// the invalid value holds the first slot only).
+/// Invalid slots that Linux's log prints by no row: atomics of one and two bytes, 32-bit
+/// moves from 32 bits, per-CPU addresses, the slot of `may_goto` as a conditional branch,
+/// and a broken 64-bit immediate (of which the invalid value holds the first slot only).
 fn has_its_own_text(bytes: &[u8]) -> bool {
     let off = i16::from_le_bytes([bytes[2], bytes[3]]);
     match bytes[0] {
@@ -82,7 +81,7 @@ fn has_its_own_text(bytes: &[u8]) -> bool {
 }
 
 #[test]
-fn the_log_form_is_that_of_linux() {
+fn the_log_form_matches_linux() {
     let mut wrong = Vec::new();
     let mut compared = 0;
     for Answer {
@@ -93,7 +92,7 @@ fn the_log_form_is_that_of_linux() {
         if matches!(insn, Insn::Invalid { .. }) && has_its_own_text(&bytes) {
             continue;
         }
-        // Names of helpers are another table's business.
+        // Names of helpers are tested elsewhere.
         let name = text
             .strip_prefix("(85) call ")
             .and_then(|rest| rest.split('#').next());
@@ -110,7 +109,7 @@ fn the_log_form_is_that_of_linux() {
 }
 
 #[test]
-fn what_linux_admits_encodes_to_itself() {
+fn valid_slots_encode_to_themselves() {
     for Answer {
         insn,
         bytes,
@@ -118,7 +117,7 @@ fn what_linux_admits_encodes_to_itself() {
         ..
     } in answers()
     {
-        // Linux doesn't look at the offset of `exit`.
+        // Linux ignores the offset of `exit`.
         if verdict != "fields" || insn == Insn::Exit {
             continue;
         }

@@ -1,7 +1,6 @@
-//! Both directions of text against LLVM's own tools: every row of the table, and
-//! whole objects, with every release that is installed. Without any, objects are
-//! compared with what is recorded of them (`llvm/objects.txt`, which `cargo xtask
-//! listing` writes).
+//! Printing and assembling against LLVM's tools: every row of the table, and whole objects,
+//! with every installed release. Without LLVM, objects are compared with recorded listings
+//! (`llvm/objects.txt`, written by `cargo xtask listing`).
 
 use beebox_isa::ebpf::table::ROWS;
 use beebox_isa::ebpf::{
@@ -16,7 +15,7 @@ use std::{env, fs};
 const RECORDED: &str = include_str!("llvm/objects.txt");
 const SOURCE: &str = "every.c";
 
-/// Processor versions, and whether their text names 32-bit registers.
+/// Processor versions; true if their text names 32-bit registers.
 const PROCESSORS: [(&str, bool); 4] = [("v1", false), ("v2", false), ("v3", true), ("v4", true)];
 
 /// Instructions in the form for a processor.
@@ -49,7 +48,7 @@ fn releases(program: &str) -> Vec<(u32, PathBuf)> {
     found
 }
 
-/// What a program prints for this input.
+/// Output of a program for an input.
 fn output(program: &Path, args: &[&str], input: &str) -> String {
     let mut child = Command::new(program)
         .args(args)
@@ -74,7 +73,7 @@ fn output(program: &Path, args: &[&str], input: &str) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// Each instruction that llvm-mc printed, and its bytes.
+/// Instructions printed by llvm-mc, with their bytes.
 fn encodings(listing: &str) -> impl Iterator<Item = (&str, Vec<u8>)> {
     listing.lines().filter_map(|line| {
         let (text, rest) = line.split_once("encoding: [")?;
@@ -85,8 +84,8 @@ fn encodings(listing: &str) -> impl Iterator<Item = (&str, Vec<u8>)> {
     })
 }
 
-/// The slots of every row with operands from all corners of their ranges, but for
-/// what LLVM of that release has no text for.
+/// Slots of every row with operands at the limits of their ranges, without those that this
+/// LLVM release cannot print.
 fn slots_of_rows(release: u32) -> Vec<Vec<RawInsn>> {
     let operands = [
         (1, 2, 4, 5),
@@ -151,7 +150,7 @@ fn rows_print_as_llvm_prints_them() {
             for slots in rows {
                 let insn = decode(&slots)[0];
                 let ours = text(insn, halves);
-                // Without 32-bit registers LLVM does not know these.
+                // LLVM has these only with 32-bit registers.
                 let narrow = match insn {
                     Insn::Atomic { op, size, .. } => {
                         size.bytes() < 8 && op != AtomicOp::Add { fetch: false }
@@ -165,7 +164,7 @@ fn rows_print_as_llvm_prints_them() {
                     continue;
                 }
                 let theirs = printed.get(&to_bytes(&slots));
-                let theirs = theirs.map(|text| in_our_words(text, &slots));
+                let theirs = theirs.map(|text| in_our_form(text, &slots));
                 assert_eq!(Some(ours), theirs, "{release} {processor} {slots:x?}");
             }
         }
@@ -200,15 +199,15 @@ fn llvm_encodes_the_text_of_rows_as_we_do() {
     }
 }
 
-/// A section of an object: its slots, and what llvm-objdump says of each.
+/// A section of an object: its slots and their listing.
 struct Section {
     slots: Vec<RawInsn>,
     /// The index of the first slot of each instruction, and its text.
     lines: Vec<(usize, String)>,
 }
 
-/// LLVM's text of an instruction, with what we say otherwise.
-fn in_our_words(text: &str, slots: &[RawInsn]) -> String {
+/// LLVM's text of an instruction in our form, where it differs.
+fn in_our_form(text: &str, slots: &[RawInsn]) -> String {
     let text = match text.rsplit_once(" <") {
         Some((text, label)) if label.ends_with('>') => text,
         _ => text,
@@ -251,7 +250,7 @@ fn sections(listing: &str) -> Vec<Section> {
             .map(|byte| u8::from_str_radix(byte, 16).expect("a byte"))
             .collect();
         let slots = from_bytes(&bytes).expect("whole slots");
-        let text = in_our_words(text.trim_end(), &slots);
+        let text = in_our_form(text.trim_end(), &slots);
         section.lines.push((section.slots.len(), text));
         section.slots.extend(slots);
     }
@@ -287,8 +286,8 @@ fn objdump(program: &Path, processor: &str, object: &Path) -> String {
     )
 }
 
-/// Our source compiled for each processor version: its name, whether its text names
-/// 32-bit registers, and the object.
+/// The test source compiled for each processor version: name, true if its text names 32-bit
+/// registers, object.
 fn objects() -> Vec<(&'static str, bool, PathBuf)> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/llvm");
     let mut objects = Vec::new();

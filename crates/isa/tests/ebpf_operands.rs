@@ -1,4 +1,4 @@
-//! Which registers and memory an instruction uses, and where it goes next.
+//! Registers, memory accesses and control flow of instructions.
 
 use beebox_isa::ebpf::table::ROWS;
 use beebox_isa::ebpf::{Access, Effect, Flow, Insn, RawInsn, Reg, RegSet, Size, assemble, decode};
@@ -20,7 +20,7 @@ fn only(text: &str) -> Insn {
 }
 
 #[test]
-fn registers_are_read_and_written_as_linux_sees_it() {
+fn registers_match_linux() {
     let frame_pointer = RegSet::of(Reg::R10);
     let mut compared = 0;
     for line in ANSWERS.lines().filter(|line| !line.starts_with('#')) {
@@ -45,7 +45,7 @@ fn registers_are_read_and_written_as_linux_sees_it() {
 }
 
 #[test]
-fn accesses_are_those_of_the_text() {
+fn accesses_match_the_text() {
     let access = |text: &str| only(text).access();
     let at = |base, off, size, reads, writes| {
         Some(Access {
@@ -102,7 +102,7 @@ fn the_text_shows_an_access_exactly_where_there_is_one() {
 }
 
 #[test]
-fn control_goes_where_the_text_says() {
+fn control_flow_matches_the_text() {
     let flow = |text: &str| only(text).flow();
     assert_eq!(flow("r1 += 1"), Flow::Next);
     assert_eq!(flow("r0 = *(u8 *)skb[14]"), Flow::Next);
@@ -120,7 +120,7 @@ fn control_goes_where_the_text_says() {
 }
 
 #[test]
-fn instructions_say_what_their_rows_say() {
+fn instructions_match_their_rows() {
     for row in ROWS {
         for (dst, src) in (0..=10).flat_map(|dst| (0..=10).map(move |src| (dst, src))) {
             let raw = row.slot(dst, src, -9, 70_000);
@@ -164,7 +164,7 @@ fn instructions_say_what_their_rows_say() {
 }
 
 #[test]
-fn calls_use_and_destroy_the_argument_registers() {
+fn calls_read_and_clobber_the_argument_registers() {
     for row in ROWS.iter().filter(|row| row.effect == Effect::Call) {
         let insn = Insn::decode_one(row.slot(7, 0, 0, 1), None);
         let callee = if row.op.row().llvm.starts_with("callx") {

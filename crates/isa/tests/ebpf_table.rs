@@ -1,5 +1,5 @@
-//! The table against itself: every derivation of a row is the inverse of
-//! another, and no slot is claimed twice.
+//! Consistency of the instruction table: derivations are inverses, and no two rows admit
+//! the same slot.
 
 use beebox_isa::ebpf::table::ROWS;
 use beebox_isa::ebpf::{
@@ -53,14 +53,14 @@ fn with_second(row: &Row, raw: RawInsn) -> Vec<RawInsn> {
 }
 
 #[test]
-fn rows_stand_in_the_order_of_their_names() {
+fn rows_are_in_the_order_of_their_names() {
     for (index, row) in ROWS.iter().enumerate() {
         assert_eq!(row.op as usize, index);
     }
 }
 
 #[test]
-fn every_slot_of_a_row_decodes_to_that_row_and_back() {
+fn every_slot_of_a_row_round_trips() {
     for row in ROWS {
         for raw in samples(row) {
             let slots = with_second(row, raw);
@@ -141,7 +141,7 @@ fn a_broken_64_bit_immediate_keeps_its_bits() {
         (vec![first, second], vec![whole, Insn::Imm64High]),
         (vec![first, exit], vec![broken(first), Insn::Exit]),
         (vec![first], vec![broken(first)]),
-        // Its fields are bad, so its second slot belongs to nothing.
+        // Its fields are invalid, so its second slot is invalid too.
         (
             vec![RawInsn { off: 1, ..first }, second],
             vec![
@@ -180,7 +180,7 @@ fn a_broken_64_bit_immediate_keeps_its_bits() {
 }
 
 #[test]
-fn a_value_that_no_slot_holds_has_no_encoding() {
+fn values_without_a_slot_have_no_encoding() {
     let wide_source = Insn::MovSx {
         width: Width::W32,
         from: Size::W,
@@ -196,12 +196,12 @@ fn a_value_that_no_slot_holds_has_no_encoding() {
         assert_eq!(insn.encode(), None);
         assert_eq!(encode(&[Insn::Exit, insn]), Err(NoEncoding { index: 1 }));
     }
-    // The second slot of an immediate is nothing without the first.
+    // The second slot of an immediate has no encoding by itself.
     assert_eq!(encode(&[Insn::Imm64High]), Ok(vec![RawInsn::default()]));
 }
 
 #[test]
-fn bytes_that_are_no_whole_slots_are_refused() {
+fn partial_slots_are_refused() {
     assert_eq!(from_bytes(&[0x95; 12]), Err(PartialSlot { len: 12 }));
     assert_eq!(decode_bytes(&[0x95; 12]), Err(PartialSlot { len: 12 }));
     assert_eq!(from_bytes(&[]), Ok(vec![]));

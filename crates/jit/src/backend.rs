@@ -11,7 +11,7 @@ pub(crate) use crate::x64::X64 as Host;
 /// A code generator. The rest of the crate does not depend on the processor.
 pub(crate) trait Backend {
     /// Code that was generated and has no address yet.
-    type Code<'a>: Code;
+    type Code<'a>: GeneratedCode;
 
     /// Generates the code of a program and passes it to `then`.
     fn compile<R>(
@@ -22,32 +22,32 @@ pub(crate) trait Backend {
     ) -> R;
 }
 
-/// What a code generator is to do.
+/// Options of one code generation.
 pub(crate) struct Request {
-    /// Notes what [`Code::places`] returns.
+    /// Records the code map that [`GeneratedCode::code_map`] returns.
     pub(crate) map: bool,
     /// Adds deadline checks.
     pub(crate) deadline: bool,
-    /// Blinds the program's constants with numbers from here.
-    pub(crate) keys: Option<SplitMix>,
+    /// Random numbers for constant blinding; without them, constants are not blinded.
+    pub(crate) blinding_keys: Option<SplitMix>,
     /// The optimizations to use.
     pub(crate) optimizations: Optimizations,
 }
 
 impl Request {
     /// The request for these options.
-    pub(crate) fn new(options: &Options, keys: Option<SplitMix>) -> Request {
+    pub(crate) fn new(options: &Options, blinding_keys: Option<SplitMix>) -> Request {
         Request {
             map: options.map,
             deadline: options.deadline,
-            keys,
+            blinding_keys,
             optimizations: options.optimizations,
         }
     }
 }
 
 /// Generated code.
-pub(crate) trait Code {
+pub(crate) trait GeneratedCode {
     /// Its length in bytes.
     fn len(&self) -> usize;
 
@@ -60,10 +60,10 @@ pub(crate) trait Code {
     /// Writes the code into memory of exactly its length, at any address.
     fn write(&self, out: &mut [u8]);
 
-    /// The slot and the offset of each piece of the code, in ascending order of offset;
-    /// `u32::MAX` for a piece that comes from no slot.
-    fn places(&self) -> Vec<(u32, u32)>;
+    /// Slot and offset of each piece of the code, in ascending order of offset; slot
+    /// `u32::MAX` for pieces that belong to none.
+    fn code_map(&self) -> Vec<(u32, u32)>;
 
-    /// How often each optimization was applied.
+    /// Number of times that each optimization was applied.
     fn applied(&self) -> Applied;
 }

@@ -1,4 +1,4 @@
-//! Native code for inspection.
+//! Native code for inspection, without executable memory.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use lower::{Lowered, Malformed};
 use vm::Unchecked;
 
 use crate::Applied;
-use crate::backend::{Backend, Code, Host, Request};
+use crate::backend::{Backend, GeneratedCode, Host, Request};
 use crate::native::{Options, pieces};
 
 /// The code that [`Native::compile`](crate::Native::compile) would install, as it is at
@@ -16,7 +16,7 @@ use crate::native::{Options, pieces};
 pub struct Draft {
     bytes: Vec<u8>,
     entry: usize,
-    places: Vec<(u32, u32)>,
+    code_map: Vec<(u32, u32)>,
     applied: Applied,
 }
 
@@ -33,13 +33,13 @@ impl Draft {
             Draft {
                 bytes,
                 entry: code.entry(),
-                places: code.places(),
+                code_map: code.code_map(),
                 applied: code.applied(),
             }
         })
     }
 
-    /// Compiles instructions that need not be safe.
+    /// Compiles instructions without evidence of safety; the code is never run.
     pub fn of_insns(insns: Vec<Insn>, options: &Options) -> Result<Draft, Malformed> {
         // SAFETY: the assertion is about runs, and there are none: neither the program
         // nor its lowered form leaves this function.
@@ -57,13 +57,13 @@ impl Draft {
         self.entry
     }
 
-    /// How often each optimization was applied.
+    /// Number of times that each optimization was applied.
     pub fn applied(&self) -> &Applied {
         &self.applied
     }
 
     /// Pieces of the code in ascending order; see [`Native::map`](crate::Native::map).
     pub fn map(&self) -> impl Iterator<Item = (Option<usize>, Range<usize>)> {
-        pieces(&self.places, self.bytes.len())
+        pieces(&self.code_map, self.bytes.len())
     }
 }

@@ -13,8 +13,6 @@ pub mod memory;
 mod native;
 mod optimization;
 pub mod perf;
-#[cfg(target_arch = "x86_64")]
-mod spare;
 mod x64;
 
 pub use draft::Draft;

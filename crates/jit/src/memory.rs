@@ -1,48 +1,38 @@
 //! Executable memory, shared by many programs.
 //!
-//! A [`Pool`] holds regions of pages; an [`Image`] is a part of one, of whole
-//! cache lines, and goes back when it is dropped. What is free holds `int3`, so a
-//! wild jump traps. No address is ever writable and executable at once.
+//! An allocator for native code. A [`Pool`] holds regions of pages; an [`Image`] is a block
+//! of whole cache lines in a region and is freed when it is dropped. Free memory is filled
+//! with `int3`, so that a wild jump traps. No address is ever writable and executable at
+//! once (W^X).
 //!
-//! # How code gets there
+//! # Writing code
 //!
-//! A region is mapped twice: one view can be read and run, the other, at an
-//! address that only the pool knows, can be written. The alternatives, in microseconds
-//! for an image of 1 KiB in a virtual machine (`tests/install_cost.rs`):
+//! Every region is mapped twice: an executable view, and a writable view at an address that
+//! only the pool knows ([`Writing::PersistentView`]). An image is then installed without a
+//! system call, and programs share pages while other threads run code of the same pages,
+//! which a change of protection by `mprotect` would not allow. [`Writing::TemporaryView`]
+//! maps the writable view only while an image is written; [`Writing::OwnPages`] gives each
+//! image pages of its own.
 //!
-//! | how | alone | beside a thread that runs code of the region |
-//! |---|---|---|
-//! | two views, both kept | 0.07 | 0.1 |
-//! | a descriptor of the pages, written with `pwrite` | 0.6 | 1.7 |
-//! | a second view for the time of the installation | 6–9 | 22 |
-//! | `mprotect` back and forth, one page for all | 8 | 22: and the thread is killed |
-//! | new pages for each image, then `mprotect` | 12–20 | 30 |
-//! | a new copy of the page, moved over the old one | 22 | 50 |
 //!
-//! A filter of 20 instructions compiles in about a microsecond, so only the first
-//! is not most of the cost, and the usual one, a switch of protection, can't let
-//! programs share pages at all: nobody may run what is being written. A writable
-//! view at an unknown address is what engines with two views do; a host that wants
-//! none has [`Writing::PassingView`].
 //!
-//! The pages are shared anonymous memory and `mremap` makes the second view. A
-//! memfd costs the same, but needs a descriptor and falls under the host's limits
-//! on descriptors and file sizes (which kill), and profilers don't look into it.
+//! The pages are shared anonymous memory, and `mremap` with an old size of 0 makes the
+//! second view. A memfd would need a descriptor and count against the limits of descriptors
+//! and file sizes.
 //!
 //! # Forks
 //!
-//! Both views see the same memory, and a forked child would go on sharing it: each
-//! process would overwrite programs of the other. So a child has neither view; a
-//! program that it inherited ends it by SIGSEGV, what it drops does nothing, what
-//! it installs goes to new regions. A host that compiles first and forks then takes
-//! [`Writing::OwnPages`], which is also what is used where the system makes no
-//! second view.
+//! A forked child would share the pages with its parent, and each would overwrite code of
+//! the other. So both views are `MADV_DONTFORK`: in a child, running an inherited program
+//! raises SIGSEGV, dropping one does nothing, and new images go to new regions. A process
+//! that compiles before it forks uses [`Writing::OwnPages`], which is also the fallback
+//! where the system makes no second view.
 //!
 //! # Other threads
 //!
-//! A part is written while nobody runs it, and x86 keeps what a processor fetches
-//! coherent with what another one stores, by physical address. The store that
-//! hands the image to another thread is the one that makes it visible.
+//! A block is written while no thread runs it. x86 keeps instruction fetch coherent with
+//! stores by physical address, so the synchronisation that hands the image to another
+//! thread also publishes the code.
 
 mod error;
 mod holes;
@@ -57,43 +47,43 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use error::MemoryError;
-use holes::{GRANULE, Part};
-use pages::{Access, Pages, Passing, page_size};
+use holes::{Block, GRANULE};
+use pages::{Access, Pages, TemporaryPages, page_size};
 use regions::{Region, Regions};
 use spec::Random;
 
-/// What traps: `int3`.
+/// The trap instruction, `int3`.
 const TRAP: u8 = 0xcc;
 
-/// How far from its target the start of a region may be, so that all of it is in
-/// reach of 32-bit displacements, with 64 MiB for what is linked beside the target.
+/// Largest distance between the target and the start of a region: within reach of 32-bit
+/// displacements, less 64 MiB for what is linked beside the target.
 const REACH: usize = (2 << 30) - (64 << 20);
 
-/// The largest image: all of it can be reached by a 32-bit displacement.
+/// Size of the largest image: within reach of 32-bit displacements.
 const LARGEST_IMAGE: usize = 1 << 30;
 
-/// How code is written to memory that can be run.
+/// The way in which code is written to executable memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Writing {
-    /// Through a second view of the region that is kept: the fastest by far.
+    /// Through a second, writable view of the region that stays mapped: the fastest.
     #[default]
-    KeptView,
-    /// Through a second view of the pages that are written, which is there only
-    /// while an image is installed or freed.
-    PassingView,
-    /// In pages of its own for each image, which then lose the permission to be
-    /// written. Children made by `fork` keep such images.
+    PersistentView,
+    /// Through a second, writable view that is mapped only while an image is installed or
+    /// freed.
+    TemporaryView,
+    /// In pages of its own for each image, made executable by `mprotect` when they are
+    /// written. Children made by `fork` inherit such images.
     OwnPages,
 }
 
-/// What a host decides about executable memory.
+/// Options of a pool.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// How code is written.
+    /// The way in which code is written.
     pub writing: Writing,
-    /// Regions lie within 2 GiB of this address where there is room, so that code
-    /// can call it and what is linked beside it directly. By default it is the
-    /// code of this library.
+    /// Address near which regions are mapped, within 2 GiB where there is room, so that
+    /// code can call what is linked there directly. The default is the code of this
+    /// library.
     pub near: Option<usize>,
 }
 
@@ -107,85 +97,81 @@ impl Default for Options {
     }
 }
 
-/// Where an image goes.
+/// Placement of an image.
 pub enum Placement<'a> {
-    /// To the smallest hole that has room.
+    /// The smallest hole that fits.
     BestFit,
-    /// To any place with room, and a new region to any address: for hosts that run
-    /// programs of strangers, who then can't know where their code is.
+    /// A random hole and offset, and a random address for new regions: for untrusted
+    /// programs, whose authors then cannot predict the address of their code.
     Random(&'a mut dyn Random),
 }
 
-/// Executable memory, for any number of programs and threads. Clones are the same
-/// pool; the memory goes back to the system with the last clone and image, but for
-/// one small region already when nothing is in it.
+/// Executable memory for any number of programs and threads. Clones share the pool. Regions
+/// are unmapped when they are empty, one small one excepted, and all of them with the last
+/// clone and image.
 #[derive(Clone)]
 pub struct Pool(Arc<Inner>);
 
 struct Inner {
     options: Options,
     page: usize,
-    /// The lowest address that was mapped near the host's target; the next pages
-    /// are tried below it.
+    /// Lowest address that was mapped near the target; the next mapping is tried below it.
     frontier: AtomicUsize,
     regions: Mutex<Regions>,
 }
 
-/// Code in executable memory. It is freed when this is dropped, so whoever runs it
-/// keeps this for as long.
+/// Code in executable memory. Dropping it frees the memory, so it must outlive every run.
 pub struct Image {
     pool: Arc<Inner>,
-    home: Home,
+    location: Location,
     start: *const u8,
     len: usize,
 }
 
-enum Home {
-    Shared(Address),
+enum Location {
+    Shared(RegionId),
     Own(Pages),
 }
 
-/// The region of that number, in the era of that number.
+/// Index of a region, and the generation in which it was mapped.
 #[derive(Clone, Copy)]
-struct Address {
+struct RegionId {
     region: u32,
-    era: u32,
+    generation: u32,
 }
 
-/// What was taken for an image that is still to be written: freed however that ends. An
-/// image itself would lie in memory for that and be moved out of it piece by piece,
-/// for which processors wait.
-struct Taken<'a> {
+/// A block for an image that is still to be written; dropping it frees the block.
+struct Reservation<'a> {
     pool: &'a Inner,
-    address: Address,
+    address: RegionId,
     start: *const u8,
     len: usize,
 }
 
-impl Drop for Taken<'_> {
+impl Drop for Reservation<'_> {
     fn drop(&mut self) {
         self.pool.free(self.address, self.start, self.len);
     }
 }
 
-/// Bytes of a region that an image takes.
+/// Bytes of a region that an image of `size` bytes occupies.
 fn reserved(size: usize) -> usize {
     size.max(1).next_multiple_of(GRANULE)
 }
 
-// SAFETY: the bytes behind `start` don't change while the image lives, and what
-// it does when it is dropped is under the pool's lock or its own part's business.
+// SAFETY: the bytes at `start` do not change while the image lives, and dropping it takes
+// the pool's lock or touches pages of its own.
 unsafe impl Send for Image {}
 // SAFETY: as above.
 unsafe impl Sync for Image {}
 
 impl Pool {
-    /// An empty pool. It takes memory when it is first used.
+    /// An empty pool with default options. Memory is mapped on first use.
     pub fn new() -> Pool {
         Pool::with(Options::default())
     }
 
-    /// An empty pool of another kind.
+    /// An empty pool with these options.
     pub fn with(options: Options) -> Pool {
         Pool(Arc::new(Inner {
             options,
@@ -195,9 +181,8 @@ impl Pool {
         }))
     }
 
-    /// Makes an image of `size` bytes at a multiple of `align`. `write` gets the
-    /// bytes, all `int3`, and the address at which they will run; what it writes
-    /// is what [`Image::bytes`] shows afterwards.
+    /// Installs an image of `size` bytes, aligned to `align`. `write` receives the bytes,
+    /// all `int3`, and the address at which they will run.
     pub fn install(
         &self,
         size: usize,
@@ -207,7 +192,7 @@ impl Pool {
         self.install_at(Placement::BestFit, size, align, write)
     }
 
-    /// The same, with a say in where it goes.
+    /// As [`Pool::install`], at a given placement.
     pub fn install_at(
         &self,
         mut placement: Placement<'_>,
@@ -224,39 +209,39 @@ impl Pool {
         }
         let shared = match pool.options.writing {
             Writing::OwnPages => None,
-            Writing::KeptView | Writing::PassingView => {
+            Writing::PersistentView | Writing::TemporaryView => {
                 pool.regions()
                     .take(pool, reserved(size), align, &mut placement)?
             }
         };
-        let Some((region, part, era)) = shared else {
+        let Some((region, block, generation)) = shared else {
             return self.install_own(&mut placement, size, write);
         };
-        // SAFETY: the part lies in the region.
-        let start: *const u8 = unsafe { region.run.start().add(part.offset) };
-        let address = Address {
-            region: part.region,
-            era,
+        // SAFETY: the block lies in the region.
+        let start: *const u8 = unsafe { region.run.start().add(block.offset) };
+        let address = RegionId {
+            region: block.region,
+            generation,
         };
-        let taken = Taken {
+        let reservation = Reservation {
             pool,
             address,
             start,
             len: size,
         };
-        pool.write(region, part, |bytes| {
+        pool.write(region, block, |bytes| {
             write(&mut bytes[..size], start as u64)
         })?;
-        mem::forget(taken);
+        mem::forget(reservation);
         Ok(Image {
             pool: pool.clone(),
-            home: Home::Shared(address),
+            location: Location::Shared(address),
             start,
             len: size,
         })
     }
 
-    /// Makes an image in pages of its own.
+    /// Installs an image in pages of its own.
     fn install_own(
         &self,
         placement: &mut Placement<'_>,
@@ -268,12 +253,11 @@ impl Pool {
         let pages = pool.map(placement, len, false)?;
         let image = Image {
             pool: pool.clone(),
-            home: Home::Own(pages),
+            location: Location::Own(pages),
             start: pages.start(),
             len: size,
         };
-        // SAFETY: new private pages that can be written and that only this function
-        // knows.
+        // SAFETY: new private writable pages; there is no other reference to them.
         let bytes = unsafe { slice::from_raw_parts_mut(pages.start(), len) };
         bytes.fill(TRAP);
         write(&mut bytes[..size], pages.start() as u64);
@@ -297,14 +281,14 @@ impl fmt::Debug for Pool {
 
 impl Inner {
     fn regions(&self) -> MutexGuard<'_, Regions> {
-        // What is done under the lock leaves them whole at every step that can
-        // panic (allocation).
+        // The regions are consistent at every point that can panic (allocation), so
+        // poisoning is harmless.
         let mut regions = self.regions.lock().unwrap_or_else(PoisonError::into_inner);
-        regions.begin_anew_in_a_child();
+        regions.reset_after_fork();
         regions
     }
 
-    /// New pages where the host wants them.
+    /// Maps new pages according to the placement.
     fn map(
         &self,
         placement: &mut Placement<'_>,
@@ -313,8 +297,8 @@ impl Inner {
     ) -> Result<Pages, MemoryError> {
         match placement {
             Placement::Random(random) => {
-                // Any page of the lower 64 TiB, all of which are user space; the
-                // system takes another place where there is no room.
+                // A page of the lower 64 TiB, which are user space; the kernel chooses
+                // another address if it is occupied.
                 let draw = u64::from(random.next_u32()) << 32 | u64::from(random.next_u32());
                 let hint = (draw % (1 << 46)) as usize & !(self.page - 1);
                 Pages::map(len, is_shared, Some(hint))
@@ -326,20 +310,20 @@ impl Inner {
         }
     }
 
-    /// New pages in reach of an address if there is room, else anywhere.
+    /// Maps new pages within reach of an address if there is room, else anywhere.
     fn map_near(&self, target: usize, len: usize, is_shared: bool) -> Result<Pages, MemoryError> {
         const STEP: usize = 32 << 20;
         let is_near = |start: usize| {
             start.abs_diff(target) < REACH && start.saturating_add(len).abs_diff(target) < REACH
         };
-        // Programs have room below them, and their heap above.
+        // Below a program is free address space, above it is the heap.
         let beside = self.frontier.load(Relaxed).wrapping_sub(len);
         let base = target & !(STEP - 1);
         let below = (1..=8).map(|steps| base.wrapping_sub(steps * STEP));
         let above = (8..=16).map(|steps| base.wrapping_add(steps * STEP));
         let hints = iter::once(beside).chain(below).chain(above);
         for hint in hints.filter(|&hint| is_near(hint)) {
-            let pages = Passing(Pages::map(len, is_shared, Some(hint))?);
+            let pages = TemporaryPages(Pages::map(len, is_shared, Some(hint))?);
             let start = pages.0.start() as usize;
             if is_near(start) {
                 self.frontier.store(start, Relaxed);
@@ -349,56 +333,56 @@ impl Inner {
         Pages::map(len, is_shared, None)
     }
 
-    /// Lets `write` have the bytes of a part, which is free or not yet handed out.
+    /// Passes the writable bytes of a block to `write`; no image uses the block.
     fn write(
         &self,
         region: Region,
-        part: Part,
+        block: Block,
         write: impl FnOnce(&mut [u8]),
     ) -> Result<(), MemoryError> {
         if let Some(view) = region.write {
-            // SAFETY: the part lies in the region, whose view stays while a part is
-            // out; nobody else has this part or runs it.
-            write(unsafe { slice::from_raw_parts_mut(view.start().add(part.offset), part.len) });
+            // SAFETY: the block lies in the region, whose view stays mapped while a block
+            // is allocated; no image uses the block and no thread runs it.
+            write(unsafe { slice::from_raw_parts_mut(view.start().add(block.offset), block.len) });
             return Ok(());
         }
-        let first = part.offset & !(self.page - 1);
-        let end = (part.offset + part.len).next_multiple_of(self.page);
-        let view = Passing(region.run.alias(first, end - first)?);
-        // SAFETY: a new view that nobody else knows, so nobody runs code there.
+        let first = block.offset & !(self.page - 1);
+        let end = (block.offset + block.len).next_multiple_of(self.page);
+        let view = TemporaryPages(region.run.alias(first, end - first)?);
+        // SAFETY: a new view; no thread runs code through it.
         unsafe { view.0.protect(Access::Write)? };
-        let offset = part.offset - first;
-        // SAFETY: the view holds the pages of the part, which nobody else has or
+        let offset = block.offset - first;
+        // SAFETY: the view maps the pages of the block, which no image uses and no thread
         // runs.
-        write(unsafe { slice::from_raw_parts_mut(view.0.start().add(offset), part.len) });
+        write(unsafe { slice::from_raw_parts_mut(view.0.start().add(offset), block.len) });
         Ok(())
     }
 
-    /// Takes back what an image of `len` bytes has of a region.
-    fn free(&self, address: Address, start: *const u8, len: usize) {
+    /// Frees the block of an image of `len` bytes.
+    fn free(&self, address: RegionId, start: *const u8, len: usize) {
         let mut regions = self.regions();
-        if !regions.are_of(address.era) {
+        if !regions.is_of(address.generation) {
             return;
         }
         let region = regions.region(address.region);
-        let part = Part {
+        let block = Block {
             region: address.region,
             offset: start.addr() - region.run.start().addr(),
             len: reserved(len),
         };
-        // Where that fails, the dead code stays until the part is used again.
+        // On failure the dead code stays until the block is used again.
         let wipe = || {
-            let _ = self.write(region, part, |bytes| bytes.fill(TRAP));
+            let _ = self.write(region, block, |bytes| bytes.fill(TRAP));
         };
-        // Short writes are made under the lock that is held.
-        if region.write.is_some() && part.len <= self.page {
+        // Short writes are made under the lock.
+        if region.write.is_some() && block.len <= self.page {
             wipe();
         } else {
             drop(regions);
             wipe();
             regions = self.regions();
         }
-        regions.put(part);
+        regions.put(block);
     }
 }
 
@@ -406,42 +390,41 @@ impl Drop for Inner {
     fn drop(&mut self) {
         let regions = self.regions.get_mut();
         let regions = regions.unwrap_or_else(PoisonError::into_inner);
-        regions.begin_anew_in_a_child();
-        // SAFETY: there is no image any more, since each keeps its pool.
-        unsafe { regions.give_back_all() };
+        regions.reset_after_fork();
+        // SAFETY: there is no image left, since each image holds its pool.
+        unsafe { regions.unmap_all() };
     }
 }
 
 impl Image {
-    /// Where it runs.
+    /// The address at which it runs.
     pub fn address(&self) -> *const u8 {
         self.start
     }
 
-    /// How many bytes it has.
+    /// Length in bytes.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether it has none.
+    /// True if the length is 0.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// What is there.
+    /// The bytes of the image.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: the image can be read, and nobody writes it while it lives.
+        // SAFETY: the image is readable and is not written while it lives.
         unsafe { slice::from_raw_parts(self.start, self.len) }
     }
 }
 
 impl Drop for Image {
     fn drop(&mut self) {
-        match self.home {
-            Home::Shared(address) => self.pool.free(address, self.start, self.len),
-            // SAFETY: the pages were mapped for this image, and children inherit
-            // them.
-            Home::Own(pages) => unsafe { pages.unmap() },
+        match self.location {
+            Location::Shared(address) => self.pool.free(address, self.start, self.len),
+            // SAFETY: the pages were mapped for this image only, and children inherit them.
+            Location::Own(pages) => unsafe { pages.unmap() },
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A program as native code, and its runs.
+//! A program as native code, and its entry points.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -11,29 +11,29 @@ use spec::context::SECCOMP_DATA_SIZE;
 use spec::{Random, SplitMix};
 use vm::{Deadline, Machine, Outcome, PacketRules, RunContext};
 
-use crate::backend::{Backend, Code, Host, Request};
+use crate::backend::{Backend, GeneratedCode, Host, Request};
 use crate::memory::{Image, MemoryError, Placement, Pool};
 
 #[cfg(test)]
 mod tests;
 
-/// What native code may use of a run beside its arguments. Native code reads the fields
-/// at the offsets below.
+/// State of a run that native code accesses beside its arguments, at the offsets below.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct NativeContext {
-    /// A [`RunContext`].
+    /// Pointer to a [`RunContext`].
     run_context: *mut (),
-    /// The packet's bytes, and how many there are.
+    /// Address and length of the packet's bytes.
     data: *const u8,
     len: usize,
-    /// Backward jumps that are left; negative once the limit is exceeded.
+    /// Remaining backward jumps; negative once the limit is exceeded.
     budget: i64,
-    /// Rounds until the next deadline check; negative once the deadline has passed.
+    /// Fuel: loop iterations and calls until the next deadline check; negative once the
+    /// deadline has passed.
     fuel: i64,
-    /// The entry's stack pointer, where the run may end in a function that it calls.
+    /// Stack pointer of the entry function, if the run may end in a callee.
     stack: u64,
-    /// The processor's number.
+    /// Processor id.
     processor: u32,
     deadline: Option<Deadline>,
 }
@@ -48,9 +48,9 @@ impl NativeContext {
     pub(crate) const PROCESSOR: usize = mem::offset_of!(NativeContext, processor);
 }
 
-/// Called by native code when its fuel is used up: refuels it, or leaves the fuel negative
-/// if the deadline has passed. The frames of native code that end the run then own
-/// nothing that must be dropped.
+/// Called by native code when its fuel is used up: sets new fuel, or leaves it negative if
+/// the deadline has passed. The run then ends without unwinding, because frames of native
+/// code own nothing that must be dropped.
 pub(crate) extern "C" fn check_deadline(context: &mut NativeContext) {
     context.fuel = match context.deadline {
         Some(deadline) if deadline.has_passed() => -1,
@@ -58,51 +58,51 @@ pub(crate) extern "C" fn check_deadline(context: &mut NativeContext) {
     };
 }
 
-/// Rounds until the next deadline check.
+/// Fuel until the next deadline check.
 fn fuel(deadline: Option<Deadline>) -> i64 {
-    deadline.map_or(i64::MAX, |deadline| deadline.rounds().into())
+    deadline.map_or(i64::MAX, |deadline| deadline.interval().into())
 }
 
-/// The entry point of native code: `r1`, `r2`, the packet's bytes and their number, the
-/// native context (null if the code does not use it); the result is `r0`.
+/// Signature of native code: `r1`, `r2`, address and length of the packet, the native
+/// context (null if the code does not use it); returns `r0`.
 type Entry = unsafe extern "C" fn(u64, u64, *const u8, usize, *mut NativeContext) -> u64;
 
-/// How a program is compiled.
+/// Options of a compilation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     /// The processor's extensions that the code may use.
     pub features: crate::Features,
-    /// Keeps what [`Native::map`] returns.
+    /// Keeps the code map for [`Native::map`].
     pub map: bool,
     /// The optimizations to use; all by default.
     pub optimizations: crate::Optimizations,
-    /// Adds deadline checks, which [`Native::run_memory_until`] needs. Loops and local
-    /// calls then count rounds (docs/native-code.md says what that costs).
+    /// Adds deadline checks, which [`Native::run_memory_until`] needs: loops and local
+    /// calls then consume fuel (docs/native-code.md has the cost).
     pub deadline: bool,
 }
 
-/// Why there is no native code.
+/// Errors of a compilation.
 #[derive(Debug)]
 pub enum CompileError {
-    /// There is no executable memory for it.
+    /// Executable memory could not be allocated.
     Memory(MemoryError),
 }
 
 impl fmt::Display for CompileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            CompileError::Memory(error) => write!(f, "no memory for native code: {error}"),
+            CompileError::Memory(error) => write!(f, "native code: {error}"),
         }
     }
 }
 
 impl std::error::Error for CompileError {}
 
-/// What a run of the program passes to the code.
+/// The arguments that a run passes to the code.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Arguments {
-    /// A native context and what belongs to the kind of program.
-    Everything,
+    /// A native context, and the arguments of the program's kind.
+    Full,
     /// A packet's bytes; the code uses neither the context nor a native context.
     Packet,
     /// The context of a seccomp filter.
@@ -118,12 +118,12 @@ impl Arguments {
             Evidence::Classic(Rules::Seccomp) => Arguments::Seccomp,
             Evidence::Classic(Rules::Socket | Rules::Capture) => {
                 match uses_context || requirements.context {
-                    true => Arguments::Everything,
+                    true => Arguments::Full,
                     false => Arguments::Packet,
                 }
             }
             Evidence::CallerAsserted => match uses_context {
-                true => Arguments::Everything,
+                true => Arguments::Full,
                 false => Arguments::Memory,
             },
         }
@@ -142,8 +142,8 @@ pub struct Native {
     checks_deadline: bool,
     evidence: Evidence,
     rules: PacketRules,
-    /// Where pieces of the code begin, with their slots; empty if not asked for.
-    places: Vec<(u32, u32)>,
+    /// The code map: slots and offsets of pieces; empty without [`Options::map`].
+    code_map: Vec<(u32, u32)>,
 }
 
 impl Native {
@@ -159,16 +159,17 @@ impl Native {
         })
     }
 
-    /// As [`Native::compile`], for untrusted programs: the program's constants are
-    /// blinded, and the code lies at a random address. Such code is longer and slower.
+    /// As [`Native::compile`], for untrusted programs: constants are blinded, and the code
+    /// is placed at a random address. Hardened code is longer and slower.
     pub fn compile_hardened(
         program: &Lowered,
         options: &Options,
         pool: &Pool,
         random: &mut dyn Random,
     ) -> Result<Native, CompileError> {
-        let keys = SplitMix::new(u64::from(random.next_u32()) << 32 | u64::from(random.next_u32()));
-        let request = Request::new(options, Some(keys));
+        let blinding_keys =
+            SplitMix::new(u64::from(random.next_u32()) << 32 | u64::from(random.next_u32()));
+        let request = Request::new(options, Some(blinding_keys));
         Host::new(options.features).compile(program, request, |code| {
             Native::install(program, options, code, pool, Placement::Random(random))
         })
@@ -177,14 +178,14 @@ impl Native {
     fn install(
         program: &Lowered,
         options: &Options,
-        code: impl Code,
+        code: impl GeneratedCode,
         pool: &Pool,
         placement: Placement<'_>,
     ) -> Result<Native, CompileError> {
         let evidence = program.evidence();
         let uses_context = code.uses_context();
         let requirements = match evidence {
-            // Runs of these do not depend on them.
+            // Runs of eBPF programs do not depend on them.
             Evidence::CallerAsserted => Requirements::default(),
             Evidence::Classic(_) => {
                 Requirements::of(program.insns(), program.packet_rules(), evidence)
@@ -205,8 +206,8 @@ impl Native {
             checks_deadline: options.deadline,
             evidence,
             rules: program.packet_rules(),
-            places: if options.map {
-                code.places()
+            code_map: if options.map {
+                code.code_map()
             } else {
                 Vec::new()
             },
@@ -229,11 +230,11 @@ impl Native {
     /// several pieces (a filter's code may be written twice), or none (where it is part of
     /// another instruction or dead). Empty without [`Options::map`].
     pub fn map(&self) -> impl Iterator<Item = (Option<usize>, Range<usize>)> {
-        pieces(&self.places, self.image.bytes().len())
+        pieces(&self.code_map, self.image.bytes().len())
     }
 
-    /// A handle that runs the program on memory; `None` if the program uses anything
-    /// else, or is a classic filter.
+    /// A handle that runs the program on memory; `None` if the program uses a native
+    /// context or is a classic filter.
     #[inline]
     pub fn on_memory(&self) -> Option<OnMemory<'_>> {
         (self.arguments == Arguments::Memory).then_some(OnMemory {
@@ -242,8 +243,8 @@ impl Native {
         })
     }
 
-    /// A handle that runs a packet filter on bytes; `None` if the filter uses anything
-    /// else, or is no packet filter.
+    /// A handle that runs a packet filter on bytes; `None` if the filter uses more than the
+    /// bytes, or is no packet filter.
     #[inline]
     pub fn on_packets(&self) -> Option<OnPackets<'_>> {
         (self.arguments == Arguments::Packet).then_some(OnPackets {
@@ -267,12 +268,12 @@ impl Native {
         if let Some(filter) = self.on_packets() {
             return Outcome::Returned(filter.run(packet.data()).into());
         }
-        self.run_described(machine, packet, random, budget)
+        self.run_with_skb(machine, packet, random, budget)
     }
 
     /// Runs a packet filter that uses its context or the native context.
     #[inline(never)]
-    fn run_described(
+    fn run_with_skb(
         &self,
         machine: &mut Machine,
         packet: &Packet<'_>,
@@ -296,9 +297,9 @@ impl Native {
                     random,
                     clock,
                 };
-                self.run_in(context, 0, data, &mut cx, budget, None)
+                self.run_with_context(context, 0, data, &mut cx, budget, None)
             } else {
-                self.run_alone(context, 0, data)
+                self.run_without_context(context, 0, data)
             }
         }
     }
@@ -315,11 +316,11 @@ impl Native {
         // SAFETY: the program is a seccomp filter, whose checker bounds every load
         // to the 64 bytes at `r1`. It has no loops, no calls and no packet loads,
         // which would use the native context.
-        unsafe { self.run_alone(context, 0, &[]) }
+        unsafe { self.run_without_context(context, 0, &[]) }
     }
 
-    /// Runs a program whose safety the caller asserts on memory: `r1` is its address,
-    /// `r2` its length. It sees an empty packet.
+    /// Runs an eBPF program on memory: `r1` is its address, `r2` its length. Packet loads
+    /// find an empty packet.
     ///
     /// # Panics
     /// If the program is a classic filter.
@@ -336,8 +337,8 @@ impl Native {
         }
     }
 
-    /// As [`Native::run_memory`], with a packet for packet loads and helpers, and perhaps
-    /// a deadline.
+    /// As [`Native::run_memory`], with a packet for packet loads and helpers, and an
+    /// optional deadline.
     ///
     /// # Panics
     /// If the program is a classic filter, or there is a deadline and the program was
@@ -402,9 +403,9 @@ impl Native {
                     random,
                     clock: machine.clock.get(),
                 };
-                self.run_in(address, len, packet.data(), &mut cx, u64::MAX, deadline)
+                self.run_with_context(address, len, packet.data(), &mut cx, u64::MAX, deadline)
             } else {
-                self.run_alone(address, len, packet.data())
+                self.run_without_context(address, len, packet.data())
             }
         }
     }
@@ -412,21 +413,22 @@ impl Native {
     /// Runs a program that does not use the native context.
     ///
     /// # Safety
-    /// It does not; `r1` and `r2` are what the program's evidence says of them.
+    /// The program does not use the native context; `r1` and `r2` are as its evidence
+    /// requires.
     #[inline]
-    unsafe fn run_alone(&self, r1: u64, r2: u64, data: &[u8]) -> Outcome {
+    unsafe fn run_without_context(&self, r1: u64, r2: u64, data: &[u8]) -> Outcome {
         debug_assert!(!self.uses_context);
         let context = std::ptr::null_mut();
-        // SAFETY: the code was made from a lowered program, whose evidence upholds
-        // what it does; the rest is passed on to the caller.
+        // SAFETY: the code was compiled from a lowered program, whose evidence covers its
+        // accesses; the rest is upheld by the caller.
         Outcome::Returned(unsafe { (self.entry)(r1, r2, data.as_ptr(), data.len(), context) })
     }
 
     /// Runs a program that uses the native context.
     ///
     /// # Safety
-    /// `r1` and `r2` are what the program's evidence says of them.
-    unsafe fn run_in(
+    /// `r1` and `r2` are as the program's evidence requires.
+    unsafe fn run_with_context(
         &self,
         r1: u64,
         r2: u64,
@@ -447,7 +449,7 @@ impl Native {
             processor,
             deadline,
         };
-        // SAFETY: as in `run_alone`; the native context outlives the call.
+        // SAFETY: as in `run_without_context`; the native context outlives the call.
         let r0 = unsafe { (self.entry)(r1, r2, data.as_ptr(), data.len(), &raw mut context) };
         if context.budget < 0 {
             Outcome::BudgetExhausted
@@ -459,17 +461,17 @@ impl Native {
     }
 }
 
-/// The packet of runs without one.
+/// The empty packet of runs without a packet.
 const NO_PACKET: Packet<'static> = Packet::whole(&[], &Metadata::UNKNOWN);
 
-/// The pieces of `len` bytes of code that begin at these places.
+/// The pieces of `len` bytes of code for a code map.
 pub(crate) fn pieces(
-    places: &[(u32, u32)],
+    code_map: &[(u32, u32)],
     len: usize,
 ) -> impl Iterator<Item = (Option<usize>, Range<usize>)> {
-    let ends = places.iter().skip(1).map(|place| place.1 as usize);
+    let ends = code_map.iter().skip(1).map(|place| place.1 as usize);
     let ends = ends.chain([len]);
-    places.iter().zip(ends).map(|(&(slot, start), end)| {
+    code_map.iter().zip(ends).map(|(&(slot, start), end)| {
         let slot = (slot != u32::MAX).then_some(slot as usize);
         (slot, start as usize..end)
     })

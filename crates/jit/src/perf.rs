@@ -1,15 +1,13 @@
-//! What Linux's profiler wants to know of native code: which program has which
-//! addresses, and which line of what each instruction comes from.
+//! Interfaces to Linux's profiler, perf: symbols and source lines of native code.
 //!
-//! There are two ways to tell it, and a host that wants neither pays nothing:
+//! There are two interfaces:
 //!
-//! * [`SymbolMap`] appends a line for each program to `/tmp/perf-PID.map`, which
-//!   `perf report` reads as it is. It knows names only, and a name stays when the
-//!   program is gone, so it suits programs that live as long as the process.
-//! * [`JitDump`] writes `jit-PID.dump`, with the code itself, the time at which it
-//!   came, and lines. `perf record -k mono`, then `perf inject --jit` makes an
-//!   object file of each program, so that `perf annotate` works and addresses may
-//!   be used again.
+//! * [`SymbolMap`] appends a line for each program to `/tmp/perf-PID.map`, which `perf
+//!   report` reads directly. It has names only and never removes one, so it suits programs
+//!   that live as long as the process.
+//! * [`JitDump`] writes `jit-PID.dump` with the code, its load time and its lines. After
+//!   `perf record -k mono`, `perf inject --jit` makes an object file of each program, so
+//!   that `perf annotate` works and addresses may be reused.
 //!
 //! The formats are those of `tools/perf/Documentation/jit-interface.txt` and
 //! `jitdump-specification.txt` of the Linux tree.
@@ -22,23 +20,23 @@ pub use map::SymbolMap;
 
 use crate::Native;
 
-/// Native code, as the profiler shall know it.
+/// Native code with its symbol and lines.
 #[derive(Clone, Copy, Debug)]
-pub struct Code<'a> {
-    /// What it is called.
+pub struct CodeRegion<'a> {
+    /// Symbol name.
     pub name: &'a str,
-    /// Where it runs.
+    /// Address of the first byte.
     pub address: u64,
-    /// Its bytes.
+    /// The machine code.
     pub bytes: &'a [u8],
-    /// Where its lines begin, in ascending order; empty where nothing is known.
+    /// Source lines in ascending order of offset; may be empty.
     pub lines: &'a [Line<'a>],
 }
 
-impl<'a> Code<'a> {
-    /// A program's code, by name only.
-    pub fn of(name: &'a str, native: &'a Native) -> Code<'a> {
-        Code {
+impl<'a> CodeRegion<'a> {
+    /// The code of a program, without lines.
+    pub fn of(name: &'a str, native: &'a Native) -> CodeRegion<'a> {
+        CodeRegion {
             name,
             address: native.address(),
             bytes: native.image(),
@@ -47,18 +45,18 @@ impl<'a> Code<'a> {
     }
 }
 
-/// From this byte of the code on, it comes from this line.
+/// A source line and the offset at which its code begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line<'a> {
-    /// Bytes from the start of the code.
+    /// Offset in bytes from the start of the code.
     pub offset: usize,
-    /// The file that the line is in.
+    /// File of the line.
     pub file: &'a str,
-    /// Its number, from 1.
+    /// Line number, from 1.
     pub line: u32,
 }
 
-/// The name without what would end it in either format.
+/// The name with control characters replaced, which would end it in either format.
 fn plain(name: &str) -> String {
     let plain = |symbol: char| if symbol.is_control() { '?' } else { symbol };
     name.chars().map(plain).collect()

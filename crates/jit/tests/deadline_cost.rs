@@ -1,5 +1,5 @@
-//! What looks at a deadline cost:
-//! `cargo test -p beebox-jit --release --test deadline_cost -- --nocapture`.
+//! The cost of deadline checks: `cargo test -p beebox-jit --release --test deadline_cost --
+//! --nocapture`.
 
 #![cfg(target_arch = "x86_64")]
 
@@ -13,7 +13,7 @@ use spec::SplitMix;
 use vm::{Deadline, Machine, Outcome, Unchecked};
 
 const LEN: usize = 1 << 16;
-/// The shortest time of so many runs is what a run takes.
+/// Number of runs; the shortest time counts.
 const RUNS: u32 = 300;
 
 fn compile(pool: &Pool, text: &str, deadline: bool) -> Native {
@@ -35,7 +35,7 @@ fn timed(run: impl FnOnce() -> Outcome) -> (Outcome, f64) {
 }
 
 #[test]
-fn looks_change_no_result() {
+fn deadline_checks_change_no_result() {
     let sum = "r0 = 0\nr2 += r1\n\
         again: r3 = *(u64 *)(r1 + 0)\nr0 += r3\nr1 += 8\nif r1 < r2 goto again\nexit";
     let copy = "r0 = 0\nr2 += r1\n\
@@ -57,15 +57,15 @@ fn looks_change_no_result() {
         ("sum of words", sum, LEN / 8),
         ("change of words", copy, LEN / 8),
         ("checksum", checksum, LEN / 2),
-        ("sum of eight words a round", &unrolled, LEN / 64),
+        ("sum of eight words per iteration", &unrolled, LEN / 64),
         ("a call a round", calls, LEN / 8),
     ];
     let pool = Pool::new();
     let mut memory: Vec<u8> = (0..LEN).map(|at| (at * at / 7) as u8).collect();
-    println!("ns a round: as it is, with looks and no deadline, with a deadline");
+    println!("ns per iteration: without checks, with checks and no deadline, with a deadline");
     for (name, text, rounds) in loops {
         let plain = compile(&pool, text, false);
-        let looking = compile(&pool, text, true);
+        let checked = compile(&pool, text, true);
         let far = Deadline::at(Instant::now() + Duration::from_secs(3600));
         let machine = &mut Machine::new();
         let random = &mut SplitMix::new(0);
@@ -76,8 +76,8 @@ fn looks_change_no_result() {
                 memory.copy_from_slice(&before);
                 timed(|| match kind {
                     0 => plain.run_memory(machine, &mut memory, random),
-                    1 => looking.run_memory(machine, &mut memory, random),
-                    _ => looking.run_memory_until(machine, &mut memory, random, far),
+                    1 => checked.run_memory(machine, &mut memory, random),
+                    _ => checked.run_memory_until(machine, &mut memory, random, far),
                 })
             });
             assert_eq!([runs[1].0, runs[2].0], [runs[0].0; 2], "{name}");
@@ -85,7 +85,7 @@ fn looks_change_no_result() {
                 *best = best.min(run.1);
             }
         }
-        let [plain, looking, until] = best.map(|ns| ns / rounds as f64);
-        println!("{name:28} {plain:6.3} {looking:6.3} {until:6.3}");
+        let [plain, checked, until] = best.map(|ns| ns / rounds as f64);
+        println!("{name:28} {plain:6.3} {checked:6.3} {until:6.3}");
     }
 }

@@ -1,6 +1,6 @@
-//! Whole programs read back: another disassembler goes over the code from its
-//! first byte to its last and finds nothing but instructions that the assembler
-//! has, jumps that land on instructions, and references to data behind the code.
+//! Native code of whole programs, decoded by an independent disassembler: only instructions
+//! of the assembler, jumps to instruction boundaries, and references to data after the
+//! code.
 
 #![cfg(target_arch = "x86_64")]
 
@@ -16,7 +16,7 @@ use lower::Lowered;
 use testkit::ebpf::{Choices, Dialect, Entry, Generator};
 use testkit::generate;
 
-/// What needs an extension of the processor.
+/// Instructions that need a processor extension.
 const EXTENSIONS: &[Mnemonic] = &[
     Mnemonic::Movbe,
     Mnemonic::Popcnt,
@@ -30,7 +30,7 @@ const EXTENSIONS: &[Mnemonic] = &[
     Mnemonic::Mulx,
 ];
 
-/// What code may do beside: nothing here traps, halts, or speaks to the system.
+/// Other instructions that code may contain: none traps, halts or enters the kernel.
 const PLAIN: &[Mnemonic] = &[
     Mnemonic::Adc,
     Mnemonic::Add,
@@ -113,7 +113,7 @@ const PLAIN: &[Mnemonic] = &[
     Mnemonic::Xor,
 ];
 
-/// With a processor's extensions, with none, and with looks at a deadline.
+/// Options with all processor extensions, with none, and with deadline checks.
 fn all_options() -> [Options; 3] {
     let kinds = [
         (Features::detect(), false),
@@ -127,12 +127,12 @@ fn all_options() -> [Options; 3] {
     })
 }
 
-/// Goes over a program's code; where it ends and data begins.
+/// Checks a program's code; returns the offset at which data begins.
 fn check_code(draft: &Draft, options: &Options) -> usize {
     let code = draft.bytes();
     let decoder = Decoder::with_ip(64, code, 0, DecoderOptions::NONE);
     let mut insns = Vec::new();
-    // Behind the code lie tables, and the addresses that it calls.
+    // After the code are tables, and the addresses of host functions.
     let mut end = code.len();
     for insn in decoder {
         if insn.ip() as usize >= end {
@@ -153,7 +153,7 @@ fn check_code(draft: &Draft, options: &Options) -> usize {
     let last = insns.last().expect("a program has code");
     assert!(
         last.next_ip() as usize <= end,
-        "code runs into what lies behind it"
+        "code ends with an unconditional transfer of control"
     );
     let starts: BTreeSet<usize> = insns.iter().map(|insn| insn.ip() as usize).collect();
     for insn in &insns {
@@ -178,8 +178,8 @@ fn check_insn(insn: &Instruction, starts: &BTreeSet<usize>, options: &Options) {
         let target = insn.near_branch64() as usize;
         assert!(starts.contains(&target), "at {at:#x} to {target:#x}");
     }
-    // The stack pointer only ever moves by constants, or back to where the entry
-    // noted it when a deadline has passed.
+    // The stack pointer only changes by constants, or is restored to that of the entry when
+    // a deadline has passed.
     let moves_stack = insn.op_count() > 0
         && insn.op0_kind() == OpKind::Register
         && matches!(insn.op0_register(), Register::RSP | Register::ESP);
@@ -201,7 +201,7 @@ fn check_insn(insn: &Instruction, starts: &BTreeSet<usize>, options: &Options) {
     );
 }
 
-/// The pieces follow each other and begin where instructions do, or in the table.
+/// Checks that pieces are contiguous and begin at instruction boundaries or in the table.
 fn check_map(
     pieces: impl Iterator<Item = (Option<usize>, Range<usize>)>,
     starts: &BTreeSet<usize>,
@@ -226,7 +226,7 @@ fn generated_ebpf_programs() {
         let program = generator.program(&mut Choices::from_seed(seed));
         let insns: Vec<Insn> = program.code(Entry::Memory);
         for options in all_options() {
-            // A function that nobody calls is no function of its own.
+            // A function without callers is no function of its own.
             let Ok(draft) = Draft::of_insns(insns.clone(), &options) else {
                 continue;
             };
@@ -265,7 +265,7 @@ fn generated_classic_programs() {
             for options in all_options() {
                 let draft = Draft::of(&program, &options);
                 let end = check_code(&draft, &options);
-                // Code does not depend on where it is; tables of targets do.
+                // Code is position-independent; tables of addresses are not.
                 let native = Native::compile(&program, &options, &pool).unwrap();
                 assert_eq!(native.image()[..end], draft.bytes()[..end]);
                 assert_eq!(native.image().len(), draft.bytes().len());

@@ -1,6 +1,6 @@
-//! Divisions and remainders give what plain arithmetic gives: by every small constant
-//! and by large ones, in every register and from another, of dividends whose upper bits
-//! are known and not, with constants in sight and hidden; and by registers.
+//! Divisions and remainders against plain arithmetic: by small and large constants, in
+//! every register and with a separate source, with and without known significant bits of
+//! the dividend, with and without constant blinding; and by registers.
 
 #![cfg(target_arch = "x86_64")]
 
@@ -15,7 +15,7 @@ use vm::{Machine, Outcome, Unchecked};
 const OPS: [AluOp; 4] = [AluOp::Div, AluOp::Mod, AluOp::SDiv, AluOp::SMod];
 const WIDTHS: [Width; 2] = [Width::W32, Width::W64];
 const SIZES: [Size; 4] = [Size::B, Size::H, Size::W, Size::DW];
-/// Two numbers, the result, and what the registers hold.
+/// Two operands, the result, and the registers.
 const MEMORY: usize = 8 * 13;
 
 fn reg(number: usize) -> Reg {
@@ -35,8 +35,8 @@ fn alu(op: AluOp, width: Width, dst: Reg, src: Operand) -> Insn {
     }
 }
 
-/// What the instruction set says of it.
-fn meant(op: AluOp, width: Width, a: u64, b: u64) -> u64 {
+/// The result that the instruction set defines.
+fn expected_result(op: AluOp, width: Width, a: u64, b: u64) -> u64 {
     let (a, b) = match (width, op) {
         (Width::W64, _) => (a, b),
         (Width::W32, AluOp::Div | AluOp::Mod) => (a & 0xffff_ffff, b & 0xffff_ffff),
@@ -62,19 +62,19 @@ struct Case {
     op: AluOp,
     width: Width,
     dst: usize,
-    /// Where the dividend comes from, perhaps `dst`.
+    /// Register of the dividend; may be `dst`.
     from: usize,
-    /// As how many bytes it is loaded.
+    /// Size of the load of the dividend.
     size: Size,
     divisor: Operand,
-    /// Put between what loads the operands and the division.
+    /// Instructions between the loads of the operands and the division.
     before: Option<Insn>,
-    /// All registers are wanted afterwards.
+    /// All registers are live afterwards.
     shows: bool,
 }
 
 impl Case {
-    /// Other registers hold numbers of their own, one of them the memory's address.
+    /// The register of the memory's address; the others hold distinct numbers.
     fn base(&self) -> usize {
         let taken =
             |at: usize| at == self.dst || at == self.from || self.divisor == Operand::Reg(reg(at));
@@ -120,7 +120,7 @@ impl Case {
         insns
     }
 
-    /// The memory after it ran.
+    /// The memory after the run.
     fn expected(&self, dividend: u64, divisor: u64) -> [u64; MEMORY / 8] {
         let mut memory = [0; MEMORY / 8];
         (memory[0], memory[1]) = (dividend, divisor);
@@ -150,7 +150,7 @@ impl Case {
             true => dividend,
             false => divisor,
         };
-        regs[self.dst] = meant(self.op, self.width, dividend, by);
+        regs[self.dst] = expected_result(self.op, self.width, dividend, by);
         memory[2] = regs[self.dst];
         if self.shows {
             for at in (0..10).filter(|&at| at != self.base()) {
@@ -177,7 +177,7 @@ impl Bench {
         }
     }
 
-    fn check(&mut self, case: &Case, hidden: bool, features: Features, numbers: &[(u64, u64)]) {
+    fn check(&mut self, case: &Case, blinded: bool, features: Features, numbers: &[(u64, u64)]) {
         // SAFETY: it accesses the memory that it is given by constant offsets.
         let trusted = unsafe { Unchecked::assume_safe(case.program()) };
         let lowered = Lowered::from_unchecked(trusted).unwrap();
@@ -185,7 +185,7 @@ impl Bench {
             features,
             ..Options::default()
         };
-        let native = match hidden {
+        let native = match blinded {
             true => {
                 Native::compile_hardened(&lowered, &options, &self.pool, &mut self.random).unwrap()
             }
@@ -211,7 +211,7 @@ fn wide(random: &mut SplitMix) -> u64 {
     u64::from(random.next_u32()) << 32 | u64::from(random.next_u32())
 }
 
-/// At the ends of what types hold, and around multiples of the divisor.
+/// Dividends at the limits of the types and around multiples of the divisor.
 fn dividends(divisor: i32, random: &mut SplitMix) -> Vec<u64> {
     let divisor = divisor as i64 as u64;
     let mut around = vec![
@@ -251,7 +251,7 @@ fn divisors(random: &mut SplitMix) -> Vec<i32> {
 }
 
 #[test]
-fn by_constants() {
+fn divisions_by_constants() {
     let mut bench = Bench::new();
     let random = &mut SplitMix::new(3);
     let mut turn = 0;
@@ -260,7 +260,7 @@ fn by_constants() {
             .into_iter()
             .map(|dividend| (dividend, 0))
             .collect();
-        // A few in all registers, the others in some in turn.
+        // A few divisors in all registers, the others in some registers in turn.
         let all = matches!(divisor, 3 | 7 | 10 | 1000 | -10 | 1_000_000_007);
         for (op, width) in OPS
             .into_iter()
@@ -281,8 +281,8 @@ fn by_constants() {
                         before: None,
                         shows: all || turn % 3 > 0,
                     };
-                    for hidden in [false, true] {
-                        bench.check(&case, hidden, Features::detect(), &numbers);
+                    for blinded in [false, true] {
+                        bench.check(&case, blinded, Features::detect(), &numbers);
                     }
                     if size == Size::DW {
                         bench.check(&case, false, Features::PLAIN, &numbers);
@@ -294,7 +294,7 @@ fn by_constants() {
 }
 
 #[test]
-fn by_registers() {
+fn divisions_by_registers() {
     let mut bench = Bench::new();
     let edges = [
         0,
@@ -343,13 +343,13 @@ fn by_registers() {
     }
 }
 
-fn count(text: &str, meant: &[Mnemonic]) -> usize {
+fn count(text: &str, expected_result: &[Mnemonic]) -> usize {
     let insns = assemble(text).unwrap_or_else(|error| panic!("{error:?}\n{text}"));
     let draft = Draft::of_insns(insns, &Options::default()).unwrap();
     let decoder = Decoder::with_ip(64, draft.bytes(), 0, DecoderOptions::NONE);
     let insns = decoder.into_iter();
     insns
-        .filter(|insn| meant.contains(&insn.mnemonic()))
+        .filter(|insn| expected_result.contains(&insn.mnemonic()))
         .count()
 }
 
@@ -370,9 +370,9 @@ fn reciprocals_replace_unsigned_32_bit_division() {
     assert_eq!(divisions("w0 s%= 10"), 1);
 }
 
-/// Whoever chooses a small divisor does not choose the bytes of its reciprocal.
+/// The reciprocal of a small divisor is blinded.
 #[test]
-fn reciprocals_are_hidden() {
+fn reciprocals_are_blinded() {
     let pool = Pool::new();
     let options = Options::default();
     let reciprocal = 0xcccc_cccd_u32.to_le_bytes();
@@ -386,8 +386,8 @@ fn reciprocals_are_hidden() {
         assert!(shows(plain), "{text}");
         for seed in 0..50 {
             let random = &mut SplitMix::new(seed);
-            let hidden = Native::compile_hardened(&lowered, &options, &pool, random).unwrap();
-            assert!(!shows(hidden), "{text}");
+            let blinded = Native::compile_hardened(&lowered, &options, &pool, random).unwrap();
+            assert!(!shows(blinded), "{text}");
         }
     }
 }

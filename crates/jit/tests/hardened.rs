@@ -1,9 +1,9 @@
-//! Filters whose constants are hidden answer as the plain interpreter does, and show
-//! none.
+//! Hardened filters return what the plain interpreter returns, and their code contains no
+//! constant of the program.
 
 use beebox_jit::memory::Pool;
 use beebox_jit::{Native, Options};
-use classic::{Program, Rules, Semantics, check, convert};
+use classic::{PlainProgram, Rules, Semantics, check, convert};
 use isa::classic::SockFilter;
 use isa::ebpf::assemble;
 use lower::Lowered;
@@ -21,7 +21,7 @@ fn compare(semantics: Semantics) {
         check(program, Rules::Socket).expect("generated programs are valid")
     };
     let plain = |program: &[SockFilter], packets: &[Packet<'_>], values: &mut Vec<u32>| {
-        let program = Program::prepare(&checked(program), semantics);
+        let program = PlainProgram::prepare(&checked(program), semantics);
         values.extend(packets.iter().map(|packet| {
             let value = program.run(packet, &mut SplitMix::new(7));
             value.expect("socket filters have no loops")
@@ -49,37 +49,37 @@ fn compare(semantics: Semantics) {
 }
 
 #[test]
-fn with_the_semantics_of_captures() {
+fn hardened_filters_agree_with_capture_semantics() {
     compare(Semantics::Capture);
 }
 
 #[test]
-fn with_the_semantics_of_the_kernel() {
+fn hardened_filters_agree_with_kernel_semantics() {
     compare(Semantics::Kernel);
 }
 
-/// A constant that nothing else makes; as an offset of a load it is negative.
-const OF_A_STRANGER: u32 = 0x9317_c3e9;
-/// The same where an offset is not.
-const LARGE: u32 = 0x1317_c3e9;
-/// Times that chance hides each program's.
+/// A constant that occurs nowhere else; as an offset of a load it is negative.
+const DISTINCT: u32 = 0x9317_c3e9;
+/// A constant that occurs nowhere else; as an offset it is positive.
+const DISTINCT_POSITIVE: u32 = 0x1317_c3e9;
+/// Number of times that each program is compiled.
 const TIMES: u64 = 50;
 
-/// Whether some bytes of the code are the constant, in either order.
-fn shows(native: &Native, constant: u32) -> bool {
+/// True if the code contains the bytes of the constant, in either order.
+fn contains(native: &Native, constant: u32) -> bool {
     let holds = |bytes: [u8; 4]| native.image().windows(4).any(|at| at == bytes);
     holds(constant.to_le_bytes()) || holds(constant.to_be_bytes())
 }
 
 #[test]
-fn neither_half_of_a_long_constant_shows() {
-    let long = u64::from(OF_A_STRANGER) << 32 | u64::from(LARGE);
-    let high = u64::from(OF_A_STRANGER) << 32;
+fn both_halves_of_a_64_bit_constant_are_blinded() {
+    let long = u64::from(DISTINCT) << 32 | u64::from(DISTINCT_POSITIVE);
+    let high = u64::from(DISTINCT) << 32;
     for value in [
         long,
         high,
-        u64::from(LARGE),
-        u64::from(OF_A_STRANGER),
+        u64::from(DISTINCT_POSITIVE),
+        u64::from(DISTINCT),
         !long,
     ] {
         let text = format!("r0 = {value:#x} ll; exit");
@@ -93,7 +93,11 @@ fn neither_half_of_a_long_constant_shows() {
             let native = Native::compile_hardened(&lowered, &options, &pool, random);
             let native = native.expect("it compiles");
             for half in halves.into_iter().filter(|&half| half != 0) {
-                assert!(!shows(&native, half), "{value:#x}: {:x?}", native.image());
+                assert!(
+                    !contains(&native, half),
+                    "{value:#x}: {:x?}",
+                    native.image()
+                );
             }
             let outcome = native.run_memory(&mut Machine::new(), &mut [], &mut SplitMix::new(0));
             assert_eq!(outcome, Outcome::Returned(value));
@@ -102,7 +106,7 @@ fn neither_half_of_a_long_constant_shows() {
 }
 
 #[test]
-fn no_constant_of_a_stranger_shows() {
+fn no_constant_of_the_program_is_in_the_code() {
     let insn = |code, k| SockFilter::new(code, 0, 0, k);
     let ret_a = insn(0x16, 0);
     let jump = |code, k| {
@@ -113,27 +117,27 @@ fn no_constant_of_a_stranger_shows() {
             insn(0x06, 1),
         ]
     };
-    let mut programs = vec![vec![insn(0x06, OF_A_STRANGER)]];
+    let mut programs = vec![vec![insn(0x06, DISTINCT)]];
     // Comparisons, also with a half of a packet.
-    programs.extend([0x15, 0x25, 0x35, 0x45].map(|code| jump(code, OF_A_STRANGER)));
+    programs.extend([0x15, 0x25, 0x35, 0x45].map(|code| jump(code, DISTINCT)));
     // Arithmetic with what was loaded.
     let alu = [0x04, 0x14, 0x24, 0x34, 0x44, 0x54, 0x94, 0xa4];
-    programs.extend(alu.map(|code| vec![insn(0x30, 2), insn(code, OF_A_STRANGER), ret_a]));
+    programs.extend(alu.map(|code| vec![insn(0x30, 2), insn(code, DISTINCT), ret_a]));
     // Into A, X and scratch memory.
     programs.push(vec![
-        insn(0x00, OF_A_STRANGER),
+        insn(0x00, DISTINCT),
         insn(0x02, 3),
         insn(0x60, 3),
         ret_a,
     ]);
     programs.push(vec![
         insn(0x20, 2),
-        insn(0x01, OF_A_STRANGER),
+        insn(0x01, DISTINCT),
         insn(0x0c, 0),
         ret_a,
     ]);
     // Loads of every size, also by X and of a header's length.
-    for offset in [OF_A_STRANGER, LARGE] {
+    for offset in [DISTINCT, DISTINCT_POSITIVE] {
         for code in [0x20, 0x28, 0x30] {
             programs.push(vec![insn(code, offset), ret_a]);
             programs.push(vec![insn(0xb1, 2), insn(code + 0x20, offset), ret_a]);
@@ -147,15 +151,16 @@ fn no_constant_of_a_stranger_shows() {
     {
         let checked = check(program, Rules::Socket).expect("the program is valid");
         let lowered = Lowered::from_classic(convert(&checked, semantics));
-        let shows = |native: &Native| shows(native, OF_A_STRANGER) || shows(native, LARGE);
+        let contains =
+            |native: &Native| contains(native, DISTINCT) || contains(native, DISTINCT_POSITIVE);
         let (pool, options) = (Pool::new(), Options::default());
         let plain = Native::compile(&lowered, &options, &pool).expect("it compiles");
-        shown += u32::from(shows(&plain));
+        shown += u32::from(contains(&plain));
         for seed in 0..TIMES {
             let random = &mut SplitMix::new(seed);
             let native = Native::compile_hardened(&lowered, &options, &pool, random);
             let native = native.expect("it compiles");
-            assert!(!shows(&native), "{semantics:?}: {program:x?}");
+            assert!(!contains(&native), "{semantics:?}: {program:x?}");
         }
     }
     assert!(shown >= 40, "{shown} would show their constants");

@@ -1,12 +1,12 @@
-//! What it costs to put code into executable memory and to free it again:
-//! `cargo test -p beebox-jit --release --test install_cost -- --nocapture`.
+//! The cost of installing and freeing executable memory: `cargo test -p beebox-jit
+//! --release --test install_cost -- --nocapture`.
 
 use std::time::Instant;
 
 use beebox_jit::memory::{Options, Pool, Writing};
 
-/// Nanoseconds to install an image of `size` bytes and drop it, in a pool where
-/// others live.
+/// Nanoseconds to install an image of `size` bytes and drop it, in a pool with other
+/// images.
 fn cost(pool: &Pool, code: &[u8], rounds: u32) -> f64 {
     let install = || pool.install(code.len(), 16, |bytes, _| bytes.copy_from_slice(code));
     let _others: Vec<_> = (0..100).map(|_| install().unwrap()).collect();
@@ -20,7 +20,7 @@ fn cost(pool: &Pool, code: &[u8], rounds: u32) -> f64 {
     best.fold(f64::INFINITY, f64::min)
 }
 
-/// The same, in a new pool each time.
+/// Nanoseconds to install and drop an image in a new pool.
 fn cost_alone(options: Options, code: &[u8], rounds: u32) -> f64 {
     let start = Instant::now();
     for _ in 0..rounds {
@@ -32,7 +32,7 @@ fn cost_alone(options: Options, code: &[u8], rounds: u32) -> f64 {
 }
 
 #[test]
-fn a_kept_view_is_the_cheapest() {
+fn a_persistent_view_is_the_cheapest() {
     println!("ns to install and free an image, by size in bytes");
     for size in [128, 1024, 4096, 65536] {
         let code = vec![0x90; size];
@@ -43,10 +43,12 @@ fn a_kept_view_is_the_cheapest() {
             };
             cost(&Pool::with(options), &code, 500)
         };
-        let kept = of(Writing::KeptView);
-        let passing = of(Writing::PassingView);
+        let kept = of(Writing::PersistentView);
+        let passing = of(Writing::TemporaryView);
         let own = of(Writing::OwnPages);
-        println!("{size:6}: kept view {kept:7.0}, passing view {passing:7.0}, own pages {own:7.0}");
+        println!(
+            "{size:6}: persistent view {kept:7.0}, temporary view {passing:7.0}, own pages {own:7.0}"
+        );
         assert!(kept < passing && kept < own);
         let alone = cost_alone(Options::default(), &code, 500);
         println!("{:6}  in a new pool each: {alone:7.0}", "");

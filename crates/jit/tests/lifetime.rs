@@ -1,5 +1,5 @@
-//! How long native code lives, with many threads: it is there while somebody runs
-//! it or may, and gone after that. One test, for it looks at the whole process.
+//! Lifetime of native code with several threads: it is mapped while it is borrowed, and
+//! unmapped afterwards. One test, because it inspects the whole process.
 
 #![cfg(target_arch = "x86_64")]
 
@@ -15,7 +15,7 @@ use lower::Lowered;
 use spec::SplitMix;
 use vm::{Machine, Outcome, Unchecked};
 
-/// A program that goes round `rounds` times and returns that plus `value`.
+/// A program that iterates `rounds` times and returns that plus `value`.
 fn compile(pool: &Pool, rounds: u32, value: u32) -> Native {
     let source = format!(
         "r0 = {value} ll\nr3 = {rounds} ll\nagain: r0 += 1\nr3 += -1\nif r3 != 0 goto again\nexit"
@@ -38,7 +38,7 @@ fn run(native: &Native) -> u64 {
     }
 }
 
-/// Whether there is code that could be run at an address.
+/// True if an address is mapped executable.
 fn is_code(address: u64) -> bool {
     let maps = fs::read_to_string("/proc/self/maps").unwrap();
     maps.lines().any(|line| {
@@ -50,7 +50,7 @@ fn is_code(address: u64) -> bool {
 }
 
 #[test]
-fn code_lives_as_long_as_it_is_used() {
+fn code_is_mapped_while_it_is_used() {
     a_dropped_program_lives_on_in_its_run();
     programs_come_and_go_under_running_threads();
 }
@@ -93,7 +93,7 @@ fn programs_come_and_go_under_running_threads() {
                 while !done.load(Relaxed) {
                     let place = random.next_u64() as usize % SHELF;
                     let (value, native) = shelf[place].read().unwrap().clone();
-                    // Whoever made it may drop it now.
+                    // The thread that compiled it may drop it now.
                     assert_eq!(run(&native), u64::from(value) + 3);
                     runs.fetch_add(1, Relaxed);
                 }
@@ -126,7 +126,7 @@ fn programs_come_and_go_under_running_threads() {
         done.store(true, Relaxed);
     });
     assert!(runs.into_inner() > 1000);
-    // Space is used again: so many programs share few pages.
+    // Freed memory is reused: so many programs share few pages.
     let mut pages: Vec<u64> = addresses.iter().map(|address| address / 4096).collect();
     pages.sort_unstable();
     pages.dedup();

@@ -1,5 +1,5 @@
-//! What the profiler is told of native code: the format, read back, and where
-//! `perf` is there and may count, what it makes of it.
+//! The interfaces to perf: the files are read back and, if `perf` is installed and may
+//! count, given to it.
 
 use std::borrow::BorrowMut;
 use std::env;
@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use beebox_jit::memory::{Image, Pool};
-use beebox_jit::perf::{Code, JitDump, Line, SymbolMap};
+use beebox_jit::perf::{CodeRegion, JitDump, Line, SymbolMap};
 use beebox_jit::{Native, Options};
 use isa::ebpf::assemble;
 use lower::Lowered;
@@ -42,8 +42,8 @@ fn image() -> Image {
     made.expect("there is memory")
 }
 
-fn code<'a>(name: &'a str, image: &'a Image, lines: &'a [Line<'a>]) -> Code<'a> {
-    Code {
+fn code<'a>(name: &'a str, image: &'a Image, lines: &'a [Line<'a>]) -> CodeRegion<'a> {
+    CodeRegion {
         name,
         address: image.address() as u64,
         bytes: image.bytes(),
@@ -78,7 +78,7 @@ impl Reader<'_> {
 }
 
 #[test]
-fn a_dump_says_what_was_added() {
+fn a_dump_contains_what_was_added() {
     let directory = tempfile::tempdir().unwrap();
     let image = image();
     let dump = JitDump::create(directory.path()).unwrap();
@@ -148,10 +148,10 @@ fn a_dump_replaces_that_of_an_earlier_process() {
     assert!(JitDump::create(&directory.path().join("nowhere")).is_err());
 }
 
-/// Set in the process that is profiled: the directory of its dump.
+/// Set in the profiled process: the directory of its dump.
 const PROFILED: &str = "BEEBOX_TEST_PROFILED";
 
-/// Where in it that process says where its map is.
+/// File in that directory with the path of the process's map.
 const MAP: &str = "map";
 
 #[test]
@@ -173,24 +173,24 @@ fn the_profiler_names_the_program() {
             && fs::metadata(recorded).is_ok_and(|data| data.len() > 0)
     });
     if !is_there {
-        println!("not tested: perf is not there or may not count: {output:?}");
+        println!("not tested: perf is not installed or may not count: {output:?}");
         return;
     }
 
-    // As it is, by the map.
+    // By the perf map.
     let report = run(perf(&["report", "--stdio", "-i", recorded]));
     let map = fs::read_to_string(directory.path().join(MAP)).unwrap();
     fs::remove_file(map).unwrap();
     assert!(report.contains("mapped_loop"), "{report}");
 
-    // With the dump put in.
+    // By the jitdump.
     let injected = directory.path().join("perf.jit.data");
     let injected = injected.to_str().unwrap();
     run(perf(&["inject", "--jit", "-i", recorded, "-o", injected]).current_dir(&directory));
     let report = run(perf(&["report", "--stdio", "-i", injected]));
     assert!(report.contains("dumped_loop"), "{report}");
     assert!(report.contains("program_loop"), "{report}");
-    // What is hot, by the lines of the instructions that it comes from.
+    // The hot instructions, by source line.
     let lines = run(perf(&[
         "report",
         "--stdio",
@@ -204,7 +204,7 @@ fn the_profiler_names_the_program() {
     assert!(hot.is_some_and(in_loop), "{lines}");
 }
 
-/// A loop as a program: all of its time is in the third and fourth slot.
+/// A loop that spends all of its time in the third and fourth slot.
 fn program() -> Lowered {
     let source = "r0 = 0\nr3 = 0x10000000\nagain: r0 += r3\nr3 += -1\nif r3 != 0 goto again\nexit";
     let insns = assemble(source).unwrap();
@@ -221,8 +221,8 @@ fn be_profiled(directory: &Path) {
     map.add(&code("mapped_loop", &mapped, &[])).unwrap();
     dump.add(&code("dumped_loop", &dumped, &LINES)).unwrap();
     for image in [&mapped, &dumped] {
-        // SAFETY: the code counts down a register that calls may change and
-        // returns, by the platform's convention; the image lives during the call.
+        // SAFETY: the code counts down a caller-saved register and returns, by the
+        // platform's convention; the image lives during the call.
         let count: extern "C" fn() -> u32 = unsafe { std::mem::transmute(image.address()) };
         assert_eq!(count(), 0);
     }

@@ -1,9 +1,9 @@
-//! Where jumps lead, and which slots they lead to.
+//! Jump targets.
 
 use isa::ebpf::Insn;
 
-/// Where a jump at `slot` leads; `None` for what does not jump, and for a target
-/// before the program.
+/// The target of a jump at `slot`; `None` for other instructions and for targets before the
+/// program.
 pub fn jump_target(insn: Insn, slot: usize) -> Option<usize> {
     let distance = match insn {
         Insn::Jump { off, .. } | Insn::Goto { off } | Insn::MayGoto { off } => i64::from(off),
@@ -13,7 +13,7 @@ pub fn jump_target(insn: Insn, slot: usize) -> Option<usize> {
     usize::try_from(slot as i64 + 1 + distance).ok()
 }
 
-/// Whether control can go from this instruction to the next slot.
+/// True if the instruction falls through to the next slot.
 pub fn falls_through(insn: Insn) -> bool {
     !matches!(
         insn,
@@ -21,17 +21,16 @@ pub fn falls_through(insn: Insn) -> bool {
     )
 }
 
-/// Where the jumps of a program stand, and how often each slot is jumped to.
-/// Calls are not counted.
+/// The jumps of a program, and the number of jumps to each slot. Calls are not counted.
 #[derive(Clone, Debug)]
-pub struct Arrivals {
+pub struct IncomingJumps {
     counts: Vec<u32>,
     jumps: Vec<u32>,
 }
 
-impl Arrivals {
-    /// Counts the arrivals in a program.
-    pub fn of(insns: &[Insn]) -> Arrivals {
+impl IncomingJumps {
+    /// Finds and counts the jumps of a program.
+    pub fn of(insns: &[Insn]) -> IncomingJumps {
         let mut jumps = Vec::with_capacity(insns.len());
         for (slot, insn) in (0..).zip(insns) {
             if let Insn::Jump { .. }
@@ -42,12 +41,11 @@ impl Arrivals {
                 jumps.push(slot);
             }
         }
-        Arrivals::of_jumps(insns, jumps)
+        IncomingJumps::of_jumps(insns, jumps)
     }
 
-    /// Counts the arrivals in a program whose jumps stand at these slots, in ascending
-    /// order, and nowhere else.
-    pub fn of_jumps(insns: &[Insn], jumps: Vec<u32>) -> Arrivals {
+    /// Counts the jumps of a program, given the slots of all jumps in ascending order.
+    pub fn of_jumps(insns: &[Insn], jumps: Vec<u32>) -> IncomingJumps {
         let mut counts = vec![0; insns.len()];
         for &slot in &jumps {
             let slot = slot as usize;
@@ -56,7 +54,7 @@ impl Arrivals {
                 *count += 1;
             }
         }
-        Arrivals { counts, jumps }
+        IncomingJumps { counts, jumps }
     }
 
     /// The slots of the jumps, in ascending order.
@@ -64,23 +62,23 @@ impl Arrivals {
         self.jumps.iter().map(|&slot| slot as usize)
     }
 
-    /// How many jumps there are.
+    /// Number of jumps.
     pub(crate) fn jump_count(&self) -> usize {
         self.jumps.len()
     }
 
-    /// How many jumps lead there.
+    /// Number of jumps to a slot.
     pub fn count(&self, slot: usize) -> u32 {
         self.counts[slot]
     }
 
-    /// Whether some jump leads there.
-    pub fn any(&self, slot: usize) -> bool {
+    /// True if the slot is a jump target.
+    pub fn is_target(&self, slot: usize) -> bool {
         self.counts[slot] != 0
     }
 
-    /// Whether `count` slots after `slot` are only reached by falling through.
+    /// True if none of the `count` slots after `slot` is a jump target.
     pub fn none_within(&self, slot: usize, count: usize) -> bool {
-        (slot + 1..=slot + count).all(|slot| !self.any(slot))
+        (slot + 1..=slot + count).all(|slot| !self.is_target(slot))
     }
 }

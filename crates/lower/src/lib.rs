@@ -1,12 +1,12 @@
 //! Lowering: from evidence that a program is safe to code that engines run unchecked.
 //!
-//! A [`Lowered`] can only be made of the evidence itself: the classic checker, which proves
-//! that every jump stays inside and every scratch word is in range (the conversion adds only
-//! accesses to its own context and stack); or the caller's assertion of safety, after a check
-//! of the program's structure ([`Malformed`]).
+//! A [`Lowered`] is constructed from evidence only: the classic checker, which proves that
+//! jumps and scratch words are in range (the conversion adds only accesses to its own
+//! context and stack); or the caller's assertion of safety, after a check of the program's
+//! structure ([`Malformed`]).
 //!
 //! Analyses that several engines need are here too: jump targets ([`jumps`]), comparison
-//! trees ([`trees`]), and what a run must set up ([`Requirements`]).
+//! trees ([`trees`]), and the state that a run must set up ([`Requirements`]).
 #![forbid(unsafe_code)]
 
 pub mod jumps;
@@ -15,7 +15,7 @@ mod scratch;
 mod structure;
 pub mod trees;
 
-pub use requirements::{Requirements, may_lie_elsewhere};
+pub use requirements::{Requirements, may_succeed_outside};
 pub use structure::{Function, MAX_SLOTS, Malformed, Problem};
 pub use vm::PacketRules;
 
@@ -23,32 +23,32 @@ use classic::{Converted, Rules, Semantics};
 use isa::ebpf::Insn;
 use vm::Unchecked;
 
-/// Why a program may run unchecked.
+/// Evidence that a program is safe to run unchecked.
 ///
-/// It cannot be compared, so that every place that depends on it matches it
-/// exhaustively: a new kind of evidence does not compile until each has decided.
+/// It does not implement `PartialEq`, so that every use is an exhaustive match that a new
+/// kind of evidence must extend.
 #[derive(Clone, Copy, Debug)]
 pub enum Evidence {
-    /// The classic checker passed it by these rules, and our conversion made
-    /// the code.
+    /// Classic: accepted by the checker under these rules, and converted by
+    /// `classic::convert`.
     Classic(Rules),
-    /// The caller asserts that it is safe ([`Unchecked`]).
+    /// eBPF: the caller asserts safety ([`Unchecked`]).
     CallerAsserted,
 }
 
-/// What a program runs on.
+/// Input of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Input {
     /// A packet.
     Packet,
-    /// The description of a system call.
+    /// A system call (`struct seccomp_data`).
     SystemCall,
     /// Memory whose address is in `r1` and whose length is in `r2`.
     Memory,
 }
 
 impl Evidence {
-    /// What programs with this evidence run on.
+    /// Input of programs with this evidence.
     pub const fn input(self) -> Input {
         match self {
             Evidence::Classic(Rules::Socket | Rules::Capture) => Input::Packet,
@@ -57,8 +57,7 @@ impl Evidence {
         }
     }
 
-    /// True if it is evidence that the program terminates. Of others, engines limit the
-    /// backward jumps.
+    /// True if the evidence proves termination; otherwise engines limit the backward jumps.
     pub const fn proves_termination(self) -> bool {
         match self {
             // Capture filters may loop.
@@ -70,8 +69,7 @@ impl Evidence {
 
 /// A program that an engine can run.
 ///
-/// What every engine makes of one, beside what each instruction computes
-/// (`isa::ebpf::eval`):
+/// Semantics beside those of single instructions (`isa::ebpf::eval`):
 /// - a local call gives the callee a frame of its own, 512 bytes below its `r10`,
 ///   and the caller finds its `r6` to `r9` again;
 /// - a packet load beyond the packet returns 0 from the function it stands in, as
@@ -90,8 +88,7 @@ pub struct Lowered {
 }
 
 impl Lowered {
-    /// Lowers a converted classic program. Its scratch words move to registers that
-    /// it does not use.
+    /// Lowers a converted classic program. Scratch words are promoted to unused registers.
     pub fn from_classic(program: Converted) -> Lowered {
         let evidence = Evidence::Classic(program.rules());
         let packet_rules = match program.semantics() {
@@ -99,7 +96,7 @@ impl Lowered {
             Semantics::Kernel => PacketRules::Kernel,
         };
         let mut insns = program.into_insns();
-        scratch::keep_in_registers(&mut insns);
+        scratch::promote(&mut insns);
         Lowered {
             evidence,
             packet_rules,
@@ -111,8 +108,8 @@ impl Lowered {
         }
     }
 
-    /// Lowers a program that a host vouches for, if its form is in order. Its
-    /// packet loads are Linux's.
+    /// Lowers an eBPF program whose safety the caller asserts, if its structure is valid.
+    /// Packet loads follow Linux's rules.
     pub fn from_unchecked(program: Unchecked) -> Result<Lowered, Malformed> {
         let functions = structure::check_structure(program.insns())?;
         Ok(Lowered {
@@ -123,22 +120,22 @@ impl Lowered {
         })
     }
 
-    /// The code, one element per slot.
+    /// The instructions, one for each slot.
     pub fn insns(&self) -> &[Insn] {
         &self.insns
     }
 
-    /// Its functions in the order of their slots; the first is the entry.
+    /// The functions in the order of their slots; the first is the entry.
     pub fn functions(&self) -> &[Function] {
         &self.functions
     }
 
-    /// Why it may run.
+    /// The evidence of safety.
     pub fn evidence(&self) -> Evidence {
         self.evidence
     }
 
-    /// What its packet loads mean beyond the packet.
+    /// The meaning of packet loads outside the packet.
     pub fn packet_rules(&self) -> PacketRules {
         self.packet_rules
     }

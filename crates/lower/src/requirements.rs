@@ -1,5 +1,5 @@
-//! What a run must set up for a program beside its registers and a packet's bytes, so that
-//! engines set up nothing else. One pass over the program.
+//! The state that a run must set up for a program beside its registers and a packet's
+//! bytes. One pass over the program.
 
 use isa::ebpf::{Callee, Insn, Reg};
 use spec::context::LEN;
@@ -7,7 +7,7 @@ use spec::context::LEN;
 use crate::jumps::jump_target;
 use crate::{Evidence, PacketRules};
 
-/// What a run must set up for a program.
+/// The state that a run must set up for a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Requirements {
     /// The context in `r1`.
@@ -16,10 +16,10 @@ pub struct Requirements {
     pub metadata: bool,
     /// A stack, and a frame pointer to it.
     pub stack: bool,
-    /// Limits: the program jumps backward, or calls functions of its own.
+    /// Limits: the program has backward jumps or local calls.
     pub limits: bool,
-    /// The run context: the program calls helpers, or has packet loads that may refer to
-    /// something else than the packet's bytes.
+    /// The run context: the program calls helpers, or has packet loads that may succeed
+    /// outside the packet's bytes.
     pub run_context: bool,
 }
 
@@ -57,13 +57,15 @@ impl Requirements {
             Insn::Call(Callee::Local(_)) | Insn::CallReg { .. } | Insn::MayGoto { .. } => {
                 self.limits = true;
             }
-            // Helpers of converted programs take the context as argument.
+            // Helpers of converted programs receive the context.
             Insn::Call(Callee::Helper(_) | Callee::Kfunc { .. }) => {
                 (self.run_context, self.context) = (true, true);
             }
-            Insn::PacketAbs { imm, .. } => self.run_context |= may_lie_elsewhere(rules, None, imm),
+            Insn::PacketAbs { imm, .. } => {
+                self.run_context |= may_succeed_outside(rules, None, imm)
+            }
             Insn::PacketInd { src, imm, .. } => {
-                self.run_context |= may_lie_elsewhere(rules, Some(src), imm);
+                self.run_context |= may_succeed_outside(rules, Some(src), imm);
             }
             Insn::Jump { .. } | Insn::Goto { .. } | Insn::GotoLong { .. } => {
                 self.limits |= jump_target(insn, slot).is_some_and(|target| target <= slot);
@@ -82,10 +84,10 @@ impl Requirements {
     }
 }
 
-/// True if a packet load at a constant, or at a register and a constant, may refer to
-/// something outside the packet's bytes: Linux's rules define negative offsets, and sums
-/// that wrap around.
-pub fn may_lie_elsewhere(rules: PacketRules, index: Option<Reg>, imm: i32) -> bool {
+/// True if a packet load at a constant, or at a register and a constant, may succeed
+/// outside the packet's bytes: Linux's rules define negative offsets, and sums that wrap
+/// around.
+pub fn may_succeed_outside(rules: PacketRules, index: Option<Reg>, imm: i32) -> bool {
     match rules {
         PacketRules::Kernel => index.is_some() || imm < 0,
         PacketRules::Capture => false,
@@ -158,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn only_linux_rules_define_loads_beyond_the_packet() {
+    fn only_linux_rules_define_loads_outside_the_packet() {
         let uses_run_context = |text, rules| requirements(text, rules).run_context;
         for (text, by_linux) in [
             ("r0 = *(u8 *)skb[3]\nexit", false),

@@ -1,19 +1,18 @@
 //! Register promotion of the scratch words of classic programs.
 //!
-//! The conversion gives `M[i]` four bytes of the stack. Words move to registers that the
-//! program does not use, the most used ones first: a store becomes a move to the register,
-//! a load a move from it, each in its slot. Only loads and stores of whole words may name
-//! them, which is checked.
+//! The conversion gives `M[i]` four bytes of the stack. The most used words are promoted to
+//! unused registers: a store becomes a move to the register, a load a move from it, each in
+//! its slot. The promotion applies only if every access is a load or store of a whole word.
 //!
 //! Cost: one pass over the program, two more if it has scratch words.
 
 use isa::ebpf::{AluOp, Insn, Operand, Reg, RegSet, Size, Width};
 
-/// Registers that may be free, in the order of their use. What calls and packet
-/// loads take away counts as used by them.
+/// Registers that may be free, in the order of assignment. Calls and packet loads use the
+/// registers that they clobber.
 const CANDIDATES: [Reg; 6] = [Reg::R9, Reg::R8, Reg::R5, Reg::R4, Reg::R3, Reg::R2];
 
-/// Words that there are.
+/// Number of words.
 const WORDS: usize = 16;
 
 /// An access to a word.
@@ -23,8 +22,8 @@ enum Access {
     Store(Operand),
 }
 
-/// Puts scratch words into registers that the program does not use.
-pub(crate) fn keep_in_registers(insns: &mut [Insn]) {
+/// Promotes scratch words to unused registers.
+pub(crate) fn promote(insns: &mut [Insn]) {
     if !insns.iter().any(|insn| matches!(insn, Insn::Store { .. })) {
         return;
     }
@@ -33,18 +32,18 @@ pub(crate) fn keep_in_registers(insns: &mut [Insn]) {
     };
     let mut words: Vec<usize> = (0..WORDS).filter(|&word| counts[word] > 0).collect();
     words.sort_by_key(|&word| std::cmp::Reverse(counts[word]));
-    let mut homes = [None; WORDS];
+    let mut regs = [None; WORDS];
     let free = CANDIDATES.into_iter().filter(|&reg| !used.contains(reg));
     for (word, reg) in words.into_iter().zip(free) {
-        homes[word] = Some(reg);
+        regs[word] = Some(reg);
     }
     for insn in insns {
         if let Some((word, access)) = access(*insn)
-            && let Some(home) = homes[word]
+            && let Some(reg) = regs[word]
         {
             let (dst, src) = match access {
-                Access::Load(dst) => (dst, Operand::Reg(home)),
-                Access::Store(src) => (home, src),
+                Access::Load(dst) => (dst, Operand::Reg(reg)),
+                Access::Store(src) => (reg, src),
             };
             *insn = Insn::Alu {
                 op: AluOp::Mov,
@@ -56,8 +55,8 @@ pub(crate) fn keep_in_registers(insns: &mut [Insn]) {
     }
 }
 
-/// How often each word is named, and the registers in use; `None` if the frame
-/// pointer is used for anything else.
+/// The number of accesses to each word, and the registers in use; `None` if the frame
+/// pointer has other uses.
 fn count(insns: &[Insn]) -> Option<([u32; WORDS], RegSet)> {
     let mut counts = [0; WORDS];
     let mut used = RegSet::EMPTY;
@@ -77,7 +76,7 @@ fn count(insns: &[Insn]) -> Option<([u32; WORDS], RegSet)> {
     (!used.contains(Reg::R10)).then_some((counts, used))
 }
 
-/// The word that an instruction names, and what it does to it.
+/// The word that an instruction accesses, and the access.
 fn access(insn: Insn) -> Option<(usize, Access)> {
     let (off, access) = match insn {
         Insn::Load {
@@ -105,35 +104,35 @@ mod tests {
     use super::*;
     use isa::ebpf::assemble;
 
-    fn kept(text: &str) -> String {
+    fn promoted(text: &str) -> String {
         let mut insns = assemble(text).expect(text);
-        keep_in_registers(&mut insns);
+        promote(&mut insns);
         insns.iter().map(|insn| insn.to_string() + "; ").collect()
     }
 
     #[test]
-    fn words_move_to_registers_that_are_free() {
+    fn words_are_promoted_to_free_registers() {
         let text = "*(u32 *)(r10 - 64) = 5\n*(u32 *)(r10 - 4) = r0\n\
                     w0 = *(u32 *)(r10 - 4)\nw7 = *(u32 *)(r10 - 64)\nr9 = *(u32 *)(r10 - 4)\nexit";
-        // Named twice, thrice; r9 is used.
+        // Two and three accesses; r9 is in use.
         assert_eq!(
-            kept(text),
+            promoted(text),
             "w5 = 5; w8 = w0; w0 = w8; w7 = w5; w9 = w8; exit; "
         );
     }
 
     #[test]
-    fn packet_loads_take_registers_away() {
+    fn packet_loads_clobber_registers() {
         let text = "r0 = *(u16 *)skb[12]\n*(u32 *)(r10 - 4) = r0\n*(u32 *)(r10 - 8) = 1\n\
                     *(u32 *)(r10 - 12) = 1\nr0 = *(u32 *)(r10 - 12)\nr0 = *(u32 *)(r10 - 8)\nexit";
         assert_eq!(
-            kept(text),
+            promoted(text),
             "r0 = *(u16 *)skb[12]; *(u32 *)(r10 - 4) = r0; w8 = 1; w9 = 1; w0 = w9; w0 = w8; exit; "
         );
     }
 
     #[test]
-    fn a_frame_pointer_that_is_used_otherwise_keeps_the_words_in_memory() {
+    fn other_uses_of_the_frame_pointer_prevent_promotion() {
         for text in [
             "*(u32 *)(r10 - 4) = 1\nr1 = r10\nexit",
             "*(u32 *)(r10 - 4) = 1\nr0 = *(u8 *)(r10 - 4)\nexit",
@@ -145,7 +144,7 @@ mod tests {
                 .iter()
                 .map(|insn| insn.to_string() + "; ")
                 .collect();
-            assert_eq!(kept(text), as_it_is);
+            assert_eq!(promoted(text), as_it_is);
         }
     }
 }

@@ -1,9 +1,9 @@
 //! The check of a program's structure.
 //!
-//! Engines rest on the structure of programs whose safety the caller asserts, so it is
-//! checked here: every slot is a valid instruction, jumps stay in their function and lead to
-//! instructions, calls lead to functions, no function falls off its end, the frame pointer
-//! is never written, and calls neither recurse nor exceed the frames.
+//! Engines rely on the structure of programs whose safety the caller asserts: every slot is
+//! a valid instruction, jumps target instructions of their function, calls target
+//! functions, no function falls off its end, the frame pointer is never written, and calls
+//! neither recurse nor exceed the frames.
 //!
 //! A function extends from the entry or the target of a call to the next one, as in Linux.
 //! Cost: linear: one pass over the slots; the other checks visit jumps and calls only.
@@ -15,66 +15,65 @@ use vm::{MAX_FRAMES, find_call};
 
 use crate::jumps::falls_through;
 
-/// Slots that a program may have (`BPF_COMPLEXITY_LIMIT_INSNS`).
+/// Largest number of slots of a program (`BPF_COMPLEXITY_LIMIT_INSNS`).
 pub const MAX_SLOTS: usize = 1_000_000;
 
-/// A function of a program: the slots from `start` up to `end`.
+/// A function of a program: the slots `start..end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Function {
-    /// Its first slot, where calls lead.
+    /// First slot, the target of calls.
     pub start: usize,
-    /// The slot after its last one.
+    /// Slot after the last one.
     pub end: usize,
 }
 
-/// A program that no engine can run, and where.
+/// A structural error of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed {
-    /// The slot at fault.
+    /// Slot of the error.
     pub slot: usize,
-    /// What is wrong there.
+    /// Description of the error.
     pub problem: Problem,
 }
 
-/// What can be wrong with a program's form.
+/// Kind of a structural error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Problem {
-    /// It has no instruction.
+    /// The program has no instructions.
     Empty,
-    /// It has more than [`MAX_SLOTS`] slots.
+    /// The program has more than [`MAX_SLOTS`] slots.
     TooLong,
-    /// The slot is no instruction.
+    /// The slot is no valid instruction.
     Invalid(Fault),
-    /// The instruction has a value that no slot can hold.
+    /// The instruction has no encoding.
     NoEncoding,
-    /// The second slot of a 64-bit immediate is missing, or stands alone.
+    /// The second slot of a 64-bit immediate is missing, or has no first slot.
     BrokenImm64,
-    /// A jump or a call leads out of the program.
+    /// A jump or call out of the program.
     TargetOutside,
-    /// A jump or a call leads to the second slot of a 64-bit immediate.
+    /// A jump or call to the second slot of a 64-bit immediate.
     TargetInsideImm64,
-    /// A jump leads to another function.
+    /// A jump to another function.
     TargetInOtherFunction,
-    /// The last instruction of a function goes on behind it.
+    /// The last instruction of a function falls through.
     FallsOffEnd,
-    /// It writes `r10`.
+    /// A write to `r10`.
     WritesFramePointer,
-    /// No helper has this number.
+    /// An unknown helper.
     UnknownHelper(i32),
-    /// A cast between other address spaces than 0 and 1.
+    /// A cast between address spaces other than 0 and 1.
     UnknownAddressSpace(AddrSpaceCast),
-    /// It refers to what is only known after linking: a map, a variable, a
-    /// function's address, a kernel function.
+    /// A reference that needs linking: a map, a variable, a function's address, a kfunc.
     Unlinked,
-    /// An indirect jump or call; Linux 6.18 has none either.
+    /// An indirect jump or call, which Linux 6.18 does not have either.
     Indirect,
-    /// A function calls itself, directly or by way of others.
+    /// A function calls itself, directly or indirectly.
     Recursion,
-    /// More functions would be under way at once than there are frames.
+    /// The call depth exceeds the number of frames.
     TooDeep,
 }
 
-/// Checks the form of a program and finds its functions, the entry first.
+/// Checks the structure of a program; returns its functions, the entry first.
 pub(crate) fn check_structure(insns: &[Insn]) -> Result<Vec<Function>, Malformed> {
     if insns.is_empty() {
         return Err(Problem::Empty.at(0));
@@ -82,34 +81,34 @@ pub(crate) fn check_structure(insns: &[Insn]) -> Result<Vec<Function>, Malformed
     if insns.len() > MAX_SLOTS {
         return Err(Problem::TooLong.at(MAX_SLOTS));
     }
-    let ways = check_slots(insns)?;
-    let (functions, numbers) = functions(insns, &ways.calls)?;
-    check_flow(insns, &functions, &ways.jumps)?;
-    if !ways.calls.is_empty() {
-        check_depth(&functions, &numbers, &ways.calls)?;
+    let transfers = check_slots(insns)?;
+    let (functions, numbers) = functions(insns, &transfers.calls)?;
+    check_flow(insns, &functions, &transfers.jumps)?;
+    if !transfers.calls.is_empty() {
+        check_depth(&functions, &numbers, &transfers.calls)?;
     }
     Ok(functions)
 }
 
-/// Where control leaves the order of slots, in ascending order.
-struct Ways {
-    jumps: Vec<Way>,
-    /// Of functions of the program.
-    calls: Vec<Way>,
+/// The jumps and local calls of a program, in ascending order of slot.
+struct Transfers {
+    jumps: Vec<Transfer>,
+    /// Local calls.
+    calls: Vec<Transfer>,
 }
 
-/// A jump or a call.
+/// A jump or local call.
 #[derive(Clone, Copy)]
-struct Way {
+struct Transfer {
     slot: u32,
-    /// Slots after the next one.
+    /// Distance in slots from the next one.
     distance: i32,
 }
 
-impl Way {
-    fn new(slot: usize, distance: i32) -> Way {
+impl Transfer {
+    fn new(slot: usize, distance: i32) -> Transfer {
         let slot = slot as u32;
-        Way { slot, distance }
+        Transfer { slot, distance }
     }
 
     fn slot(self) -> usize {
@@ -130,50 +129,49 @@ impl Problem {
     }
 }
 
-/// Looks at every slot; where they lead.
+/// Checks every slot; returns the jumps and calls.
 #[inline(never)]
-fn check_slots(insns: &[Insn]) -> Result<Ways, Malformed> {
-    let mut ways = Ways {
+fn check_slots(insns: &[Insn]) -> Result<Transfers, Malformed> {
+    let mut transfers = Transfers {
         jumps: Vec::with_capacity(insns.len() / 4 + 1),
         calls: Vec::new(),
     };
     for (slot, insn) in insns.iter().enumerate() {
-        // Slots can hold every value of the frequent kinds (a test holds that).
+        // Every value of the frequent kinds has an encoding (tested).
         match *insn {
             Insn::Alu { dst, .. }
             | Insn::Load {
                 signed: false, dst, ..
             } if dst != Reg::R10 => {}
             Insn::Store { .. } => {}
-            Insn::Jump { off, .. } => ways.jumps.push(Way::new(slot, off.into())),
-            _ => check_slot(insns, slot, &mut ways).map_err(|problem| problem.at(slot))?,
+            Insn::Jump { off, .. } => transfers.jumps.push(Transfer::new(slot, off.into())),
+            _ => check_slot(insns, slot, &mut transfers).map_err(|problem| problem.at(slot))?,
         }
     }
-    Ok(ways)
+    Ok(transfers)
 }
 
-/// What can be said of an instruction without the others but its neighbours;
-/// notes where it leads.
+/// Checks an instruction by itself and its neighbours; records its target.
 #[inline(never)]
-fn check_slot(insns: &[Insn], slot: usize, ways: &mut Ways) -> Result<(), Problem> {
+fn check_slot(insns: &[Insn], slot: usize, transfers: &mut Transfers) -> Result<(), Problem> {
     match insns[slot] {
         Insn::Exit => {}
         Insn::Goto { off } | Insn::MayGoto { off } => {
-            ways.jumps.push(Way::new(slot, off.into()));
+            transfers.jumps.push(Transfer::new(slot, off.into()));
         }
-        Insn::GotoLong { off } => ways.jumps.push(Way::new(slot, off)),
+        Insn::GotoLong { off } => transfers.jumps.push(Transfer::new(slot, off)),
         Insn::Call(Callee::Local(off)) => {
-            if ways.calls.is_empty() {
-                ways.calls.reserve(insns.len() / 4 + 1);
+            if transfers.calls.is_empty() {
+                transfers.calls.reserve(insns.len() / 4 + 1);
             }
-            ways.calls.push(Way::new(slot, off));
+            transfers.calls.push(Transfer::new(slot, off));
         }
-        insn => return check_rare(insns, slot, insn),
+        insn => return check_infrequent(insns, slot, insn),
     }
     Ok(())
 }
 
-fn check_rare(insns: &[Insn], slot: usize, insn: Insn) -> Result<(), Problem> {
+fn check_infrequent(insns: &[Insn], slot: usize, insn: Insn) -> Result<(), Problem> {
     const NEAR_TO_FAR: AddrSpaceCast = AddrSpaceCast { to: 1, from: 0 };
     const FAR_TO_NEAR: AddrSpaceCast = AddrSpaceCast { to: 0, from: 1 };
     match insn {
@@ -213,9 +211,9 @@ fn check_rare(insns: &[Insn], slot: usize, insn: Insn) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Cuts the program where calls lead to; the number of the function that starts at a
-/// slot, for each slot where one does. Without calls nobody asks for that.
-fn functions(insns: &[Insn], calls: &[Way]) -> Result<(Vec<Function>, Vec<u32>), Malformed> {
+/// Splits the program at the targets of calls; returns the functions and, if there are
+/// calls, the index of the function that starts at each slot.
+fn functions(insns: &[Insn], calls: &[Transfer]) -> Result<(Vec<Function>, Vec<u32>), Malformed> {
     if calls.is_empty() {
         let end = insns.len();
         return Ok((vec![Function { start: 0, end }], Vec::new()));
@@ -240,17 +238,17 @@ fn functions(insns: &[Insn], calls: &[Way]) -> Result<(Vec<Function>, Vec<u32>),
     Ok((functions, numbers))
 }
 
-fn check_target(insns: &[Insn], way: Way) -> Result<usize, Malformed> {
-    let target = usize::try_from(way.target()).ok();
+fn check_target(insns: &[Insn], transfer: Transfer) -> Result<usize, Malformed> {
+    let target = usize::try_from(transfer.target()).ok();
     match target.and_then(|target| Some((target, insns.get(target)?))) {
-        None => Err(Problem::TargetOutside.at(way.slot())),
-        Some((_, Insn::Imm64High)) => Err(Problem::TargetInsideImm64.at(way.slot())),
+        None => Err(Problem::TargetOutside.at(transfer.slot())),
+        Some((_, Insn::Imm64High)) => Err(Problem::TargetInsideImm64.at(transfer.slot())),
         Some((target, _)) => Ok(target),
     }
 }
 
-/// Jumps stay in their function, and no function's end is run over.
-fn check_flow(insns: &[Insn], functions: &[Function], jumps: &[Way]) -> Result<(), Malformed> {
+/// Checks that jumps stay in their function and that no function falls through its end.
+fn check_flow(insns: &[Insn], functions: &[Function], jumps: &[Transfer]) -> Result<(), Malformed> {
     let mut jumps = jumps.iter().peekable();
     for &Function { start, end } in functions {
         while let Some(&jump) = jumps.next_if(|jump| jump.slot() < end) {
@@ -266,24 +264,28 @@ fn check_flow(insns: &[Insn], functions: &[Function], jumps: &[Way]) -> Result<(
     Ok(())
 }
 
-/// How far the walk over a function's calls has come, with the frames that it needs by
-/// what was seen, its own among them.
+/// State of the depth-first search at a function, with the frames that it needs so far,
+/// including its own.
 #[derive(Clone, Copy)]
-enum Walk {
+enum Progress {
     New,
-    UnderWay(usize),
+    Active(usize),
     Done(usize),
 }
 
-/// The walk over a function's calls, and which of all calls are still to be followed.
+/// A function in the depth-first search: its state and the calls that remain.
 struct Visit {
-    walk: Walk,
+    progress: Progress,
     next: usize,
     end: usize,
 }
 
-/// Calls do not recurse and fit into the frames, whichever way control goes.
-fn check_depth(functions: &[Function], numbers: &[u32], calls: &[Way]) -> Result<(), Malformed> {
+/// Checks that calls do not recurse and do not exceed the frames (depth-first search).
+fn check_depth(
+    functions: &[Function],
+    numbers: &[u32],
+    calls: &[Transfer],
+) -> Result<(), Malformed> {
     let mut visits = Vec::with_capacity(functions.len());
     let mut end = 0;
     for function in functions {
@@ -294,42 +296,46 @@ fn check_depth(functions: &[Function], numbers: &[u32], calls: &[Way]) -> Result
         {
             end += 1;
         }
-        let walk = Walk::New;
-        visits.push(Visit { walk, next, end });
+        let progress = Progress::New;
+        visits.push(Visit {
+            progress,
+            next,
+            end,
+        });
     }
-    // Functions under way.
+    // The current path.
     let mut path = Vec::with_capacity(MAX_FRAMES);
     for entry in 0..functions.len() {
-        if let Walk::New = visits[entry].walk {
-            visits[entry].walk = Walk::UnderWay(1);
+        if let Progress::New = visits[entry].progress {
+            visits[entry].progress = Progress::Active(1);
             path.push(entry);
         }
         while let Some(&function) = path.last() {
             let visit = &mut visits[function];
             if visit.next == visit.end {
-                if let Walk::UnderWay(frames) = visit.walk {
-                    visit.walk = Walk::Done(frames);
+                if let Progress::Active(frames) = visit.progress {
+                    visit.progress = Progress::Done(frames);
                 }
                 path.pop();
                 continue;
             }
             let call = calls[visit.next];
-            // Every target is a start.
+            // Every target is the start of a function.
             let callee = numbers[call.target() as usize] as usize;
-            match visits[callee].walk {
-                Walk::UnderWay(_) => return Err(Problem::Recursion.at(call.slot())),
-                Walk::Done(frames) if frames == MAX_FRAMES => {
+            match visits[callee].progress {
+                Progress::Active(_) => return Err(Problem::Recursion.at(call.slot())),
+                Progress::Done(frames) if frames == MAX_FRAMES => {
                     return Err(Problem::TooDeep.at(call.slot()));
                 }
-                Walk::Done(frames) => {
+                Progress::Done(frames) => {
                     let visit = &mut visits[function];
-                    if let Walk::UnderWay(needs) = &mut visit.walk {
+                    if let Progress::Active(needs) = &mut visit.progress {
                         *needs = (*needs).max(frames + 1);
                     }
                     visit.next += 1;
                 }
-                Walk::New => {
-                    visits[callee].walk = Walk::UnderWay(1);
+                Progress::New => {
+                    visits[callee].progress = Progress::Active(1);
                     path.push(callee);
                 }
             }
@@ -347,32 +353,39 @@ impl fmt::Display for Malformed {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Problem::Empty => f.write_str("there is no instruction"),
-            Problem::TooLong => write!(f, "there are more than {MAX_SLOTS} slots"),
+            Problem::Empty => f.write_str("the program has no instructions"),
+            Problem::TooLong => write!(f, "the program has more than {MAX_SLOTS} slots"),
             Problem::Invalid(fault) => f.write_str(match fault {
                 Fault::UnknownOpcode => "no instruction has this opcode",
                 Fault::ReservedField => "a field has a reserved value",
-                Fault::RegisterOutOfRange => "there is no register of that number",
+                Fault::RegisterOutOfRange => "a register number is above 10",
                 Fault::BrokenImm64 => "the second slot of the 64-bit immediate is missing",
             }),
-            Problem::NoEncoding => f.write_str("no slot can hold this instruction"),
+            Problem::NoEncoding => f.write_str("the instruction has no encoding"),
             Problem::BrokenImm64 => {
-                f.write_str("the two slots of a 64-bit immediate are not together")
+                f.write_str("the two slots of a 64-bit immediate are not adjacent")
             }
-            Problem::TargetOutside => f.write_str("it leads out of the program"),
-            Problem::TargetInsideImm64 => f.write_str("it leads into a 64-bit immediate"),
-            Problem::TargetInOtherFunction => f.write_str("it jumps to another function"),
-            Problem::FallsOffEnd => f.write_str("the function goes on behind its end"),
-            Problem::WritesFramePointer => f.write_str("it writes r10, the frame pointer"),
-            Problem::UnknownHelper(number) => write!(f, "no helper has the number {number}"),
+            Problem::TargetOutside => f.write_str("the target is outside the program"),
+            Problem::TargetInsideImm64 => {
+                f.write_str("the target is the second slot of a 64-bit immediate")
+            }
+            Problem::TargetInOtherFunction => f.write_str("the target is in another function"),
+            Problem::FallsOffEnd => f.write_str("the function falls through its end"),
+            Problem::WritesFramePointer => {
+                f.write_str("the instruction writes r10, the frame pointer")
+            }
+            Problem::UnknownHelper(number) => write!(f, "unknown helper {number}"),
             Problem::UnknownAddressSpace(AddrSpaceCast { to, from }) => {
-                write!(f, "there is no cast from address space {from} to {to}")
+                write!(
+                    f,
+                    "the cast from address space {from} to {to} is not supported"
+                )
             }
-            Problem::Unlinked => f.write_str("it refers to something that is not linked"),
+            Problem::Unlinked => f.write_str("the instruction has an unresolved reference"),
             Problem::Indirect => f.write_str("indirect jumps and calls are not supported"),
-            Problem::Recursion => f.write_str("the function calls itself by this call"),
+            Problem::Recursion => f.write_str("the call is recursive"),
             Problem::TooDeep => {
-                write!(f, "this call can be more than {MAX_FRAMES} functions deep")
+                write!(f, "the call depth exceeds {MAX_FRAMES} frames")
             }
         }
     }

@@ -1,23 +1,23 @@
 //! Comparison trees: one 32-bit register compared with constants, as rule lists and `switch`
 //! compile to.
 //!
-//! A rule list is a chain of comparisons for equality. With many values compilers divide
-//! them first (`if w0 s> 7 goto upper; if w0 s> 3 goto …`), which makes a tree with short
-//! chains at its leaves. A tree is followed from its first comparison along every edge on
-//! which control only jumps, with the range of values that takes it. It ends where other
-//! code leads into it, or where an edge has values that are no single range.
+//! A rule list is a chain of comparisons for equality. For many values compilers emit a
+//! binary search first (`if w0 s> 7 goto upper; if w0 s> 3 goto …`), which makes a tree
+//! with short chains at its leaves. A tree is followed from its root along all edges
+//! between comparisons and jumps, with the range of values on each edge. It ends where
+//! other code jumps into it, or where the values of an edge are no single range.
 //!
-//! Every slot belongs to at most one tree and is visited at most twice: linear.
+//! Every slot belongs to at most one tree and is visited at most twice. Cost: linear.
 
 mod follow;
 
 use isa::ebpf::{Cond, Insn, Operand, Reg, Width};
 
 use crate::Function;
-use crate::jumps::{Arrivals, jump_target};
-use follow::Follower;
+use crate::jumps::{IncomingJumps, jump_target};
+use follow::TreeBuilder;
 
-/// Trees from this many comparisons on are worth a look-up.
+/// Smallest number of comparisons of a tree.
 pub const SMALLEST: usize = 4;
 
 /// A branch of a 32-bit register on a constant.
@@ -29,17 +29,17 @@ pub struct Test {
     pub dst: Reg,
     /// The constant.
     pub imm: i32,
-    /// The slot where it leads when the condition holds.
+    /// Target slot if the condition holds.
     pub target: usize,
 }
 
 impl Test {
-    /// The branch at `slot`, if it is such and leads forward.
+    /// The forward branch of this kind at `slot`.
     pub fn at(insns: &[Insn], slot: usize) -> Option<Test> {
         Test::either_way(insns, slot).filter(|test| test.target > slot)
     }
 
-    /// The same, wherever it leads.
+    /// The branch of this kind at `slot`, forward or backward.
     fn either_way(insns: &[Insn], slot: usize) -> Option<Test> {
         let insn = *insns.get(slot)?;
         match insn {
@@ -59,8 +59,8 @@ impl Test {
         }
     }
 
-    /// Where values go that equal the constant, and all others, if that is what it
-    /// asks. A branch to the next slot decides nothing.
+    /// The targets of the equal value and of all others, for a comparison for equality.
+    /// `None` for a branch to the next slot, which distinguishes nothing.
     fn equality(self, slot: usize) -> Option<(usize, usize)> {
         let next = slot + 1;
         match self.cond {
@@ -72,7 +72,7 @@ impl Test {
     }
 }
 
-/// The order in which a tree divides values.
+/// The order of values in a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// From 0 to `u32::MAX`.
@@ -82,8 +82,8 @@ pub enum Order {
 }
 
 impl Order {
-    /// How many values come before this one; and the value before which there are so
-    /// many.
+    /// The rank of a value; also the value of a rank, because the function is its own
+    /// inverse.
     pub fn rank(self, value: u32) -> u32 {
         match self {
             Order::Unsigned => value,
@@ -91,7 +91,7 @@ impl Order {
         }
     }
 
-    /// The order that a condition goes by, if it divides values.
+    /// The order of a relational condition.
     fn of(cond: Cond) -> Option<Order> {
         match cond {
             Cond::Gt | Cond::Ge | Cond::Lt | Cond::Le => Some(Order::Unsigned),
@@ -101,43 +101,42 @@ impl Order {
     }
 }
 
-/// Values from one rank to the next one that is mentioned.
+/// A range of values, up to the next piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// The rank of the first value.
     pub from: u32,
-    /// The slot where they lead.
+    /// Target slot.
     pub target: u32,
 }
 
-/// A tree of comparisons of one register.
+/// A comparison tree on one register.
 #[derive(Clone, Copy, Debug)]
 pub struct Tree<'a> {
-    /// The register, of which the low half is compared.
+    /// The register, whose low half is compared.
     pub dst: Reg,
-    /// Where its first comparison stands.
+    /// Slot of the root.
     pub start: usize,
-    /// How many comparisons it has.
+    /// Number of comparisons.
     pub tests: usize,
-    /// Whether it goes on somewhere where a jump leads backward.
-    pub goes_back: bool,
-    /// By what ranks are counted.
+    /// True if the tree contains a backward jump.
+    pub has_back_edge: bool,
+    /// Order of the ranks.
     pub order: Order,
-    /// Single values that lead elsewhere than others of their range, in ascending
-    /// order of rank.
+    /// Single values with a target of their own, in ascending order of rank.
     pub keys: &'a [Piece],
-    /// Where all others lead, in ascending order of rank; the first begins with 0.
+    /// Ranges of all other values, in ascending order of rank; the first may_be_root with 0.
     pub ranges: &'a [Piece],
 }
 
 impl Tree<'_> {
-    /// Whether it compares for equality only.
+    /// True if all comparisons are for equality.
     pub fn is_chain(&self) -> bool {
         self.ranges.len() == 1
     }
 
-    /// Where values lead, in ascending order of rank; the first begins with 0, and
-    /// no two neighbours lead to the same slot.
+    /// All pieces in ascending order of rank; the first may_be_root with 0, and adjacent pieces
+    /// have different targets.
     pub fn pieces(&self) -> Vec<Piece> {
         let mut pieces: Vec<Piece> = Vec::with_capacity(2 * self.keys.len() + self.ranges.len());
         let mut put = |from, target| {
@@ -164,30 +163,28 @@ impl Tree<'_> {
     }
 }
 
-/// What a slot has to do with trees.
+/// Role of a slot in comparison trees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     None,
-    /// A comparison for equality of a tree that was not wanted: it may still be one
-    /// of a chain.
-    Tried,
-    /// Of a tree that was not wanted.
-    Left,
-    /// A tree begins here.
-    Start,
-    /// A comparison or jump that is also reached by other ways than its tree, and so
-    /// needs code of its own.
+    /// A comparison for equality in a rejected tree; it may still be part of a chain.
+    Candidate,
+    /// Part of a rejected tree.
+    Rejected,
+    /// The root of a tree.
+    Root,
+    /// A comparison or jump that is also reached by other paths, so that its own code is
+    /// needed.
     Shared,
-    /// A comparison or jump that is only reached through its tree, from the start.
-    Absorbed,
+    /// A comparison or jump that is only reached jump_destination its tree.
+    Subsumed,
 }
 
-/// Whether a tree could begin at this slot: most programs have none, and whoever
-/// asks this of their jumps need not look for them in earnest.
+/// True if a tree may have its root at this slot: a quick check before the search.
 #[inline]
-pub fn begins(insns: &[Insn], slot: usize) -> bool {
+pub fn may_be_root(insns: &[Insn], slot: usize) -> bool {
     match insns[slot] {
-        // The frame pointer is no number that code compares with constants.
+        // The frame pointer is not compared with constants.
         Insn::Jump {
             width: Width::W32,
             dst,
@@ -198,7 +195,7 @@ pub fn begins(insns: &[Insn], slot: usize) -> bool {
     }
 }
 
-/// Whether the low half of the register is compared with a constant at a slot.
+/// True if the low half of the register is compared with a constant at a slot.
 fn compares(insns: &[Insn], slot: usize, dst: Reg) -> bool {
     match insns.get(slot) {
         Some(Insn::Jump {
@@ -211,8 +208,8 @@ fn compares(insns: &[Insn], slot: usize, dst: Reg) -> bool {
     }
 }
 
-/// Where control goes from a slot by a jump that is always taken, if it holds one.
-fn through(insns: &[Insn], slot: usize) -> usize {
+/// The target of an unconditional jump at a slot; for other instructions, the slot itself.
+fn jump_destination(insns: &[Insn], slot: usize) -> usize {
     match insns.get(slot) {
         Some(&jump @ (Insn::Goto { .. } | Insn::GotoLong { .. })) => {
             jump_target(jump, slot).unwrap_or(slot)
@@ -221,8 +218,7 @@ fn through(insns: &[Insn], slot: usize) -> usize {
     }
 }
 
-/// Whether there are comparisons enough for a tree from a slot on. Behind most there is
-/// something else.
+/// True if enough comparisons for a tree follow from a slot on.
 fn has_enough(insns: &[Insn], slot: usize, dst: Reg) -> bool {
     let (mut at, mut count) = (slot, 0);
     while let Some(&Insn::Jump {
@@ -249,19 +245,19 @@ fn has_enough(insns: &[Insn], slot: usize, dst: Reg) -> bool {
         if count >= SMALLEST {
             return true;
         }
-        at = through(insns, at);
+        at = jump_destination(insns, at);
     }
     false
 }
 
-/// All trees of a program that are wanted.
+/// The accepted trees of a program.
 #[derive(Clone, Debug, Default)]
 pub struct Trees {
-    /// In ascending order of the first slot.
+    /// Trees in ascending order of the root.
     trees: Vec<Found>,
     keys: Vec<Piece>,
     ranges: Vec<Piece>,
-    /// What each slot is; empty when there is no tree.
+    /// Role of each slot; empty if there is no tree.
     parts: Vec<Part>,
 }
 
@@ -270,50 +266,49 @@ struct Found {
     dst: Reg,
     start: u32,
     tests: u32,
-    goes_back: bool,
+    has_back_edge: bool,
     order: Order,
     keys: (u32, u32),
     ranges: (u32, u32),
 }
 
 impl Trees {
-    /// Finds the trees of a program: linear in its length. Where its functions are
-    /// given, also those that jump backward. Of a tree that is not wanted, chains
-    /// may be.
+    /// Finds the trees of a program that `is_profitable` accepts; chains of a rejected tree
+    /// may still be accepted. With `functions`, trees may contain backward jumps. Linear.
     pub fn find(
         insns: &[Insn],
-        arrivals: &Arrivals,
+        incoming_jumps: &IncomingJumps,
         functions: Option<&[Function]>,
-        is_wanted: impl Fn(&Tree<'_>) -> bool,
+        is_profitable: impl Fn(&Tree<'_>) -> bool,
     ) -> Trees {
         let mut trees = Trees::default();
-        let mut follower = Follower::new(insns, arrivals, functions);
-        // Perhaps a tree goes on there that begins further down.
+        let mut builder = TreeBuilder::new(insns, incoming_jumps, functions);
+        // Possible continuations of a tree whose root follows later.
         let mut later: Vec<usize> = Vec::new();
-        for slot in arrivals.jumps() {
-            if !trees.is_free(slot) || !begins(insns, slot) {
+        for slot in incoming_jumps.jumps() {
+            if !trees.is_free(slot) || !may_be_root(insns, slot) {
                 continue;
             }
             match functions {
-                Some(_) if follower.may_go_on(slot) => later.push(slot),
-                _ => follower.follow(&mut trees, slot, &is_wanted),
+                Some(_) if builder.may_continue(slot) => later.push(slot),
+                _ => builder.build(&mut trees, slot, &is_profitable),
             }
         }
         for slot in later {
-            follower.follow(&mut trees, slot, &is_wanted);
+            builder.build(&mut trees, slot, &is_profitable);
         }
         trees.trees.sort_unstable_by_key(|tree| tree.start);
         trees
     }
 
-    /// All of them, in ascending order of the first slot.
+    /// All trees, in ascending order of the root.
     pub fn iter(&self) -> impl Iterator<Item = Tree<'_>> {
         self.trees.iter().map(|found| self.tree(*found))
     }
 
-    /// The tree that begins at this slot.
-    pub fn starting_at(&self, slot: usize) -> Option<Tree<'_>> {
-        if !self.starts(slot) {
+    /// The tree with its root at a slot.
+    pub fn with_root(&self, slot: usize) -> Option<Tree<'_>> {
+        if !self.is_root(slot) {
             return None;
         }
         let index = self
@@ -322,9 +317,9 @@ impl Trees {
         Some(self.tree(self.trees[index]))
     }
 
-    /// The slots that belong to one, in ascending order.
+    /// The slots of all trees, in ascending order.
     pub fn slots(&self) -> impl Iterator<Item = usize> {
-        let belongs = |part: &Part| matches!(part, Part::Start | Part::Shared | Part::Absorbed);
+        let belongs = |part: &Part| matches!(part, Part::Root | Part::Shared | Part::Subsumed);
         let parts = self.parts.iter().enumerate();
         parts.filter_map(move |(slot, part)| belongs(part).then_some(slot))
     }
@@ -334,34 +329,33 @@ impl Trees {
             dst: found.dst,
             start: found.start as usize,
             tests: found.tests as usize,
-            goes_back: found.goes_back,
+            has_back_edge: found.has_back_edge,
             order: found.order,
             keys: &self.keys[found.keys.0 as usize..found.keys.1 as usize],
             ranges: &self.ranges[found.ranges.0 as usize..found.ranges.1 as usize],
         }
     }
 
-    /// Whether a tree begins at this slot.
-    pub fn starts(&self, slot: usize) -> bool {
-        self.part(slot) == Part::Start
+    /// True if the slot is the root of a tree.
+    pub fn is_root(&self, slot: usize) -> bool {
+        self.part(slot) == Part::Root
     }
 
-    /// Whether what stands at the slot is done by its tree whenever control gets
-    /// there, so that it needs no code of its own.
-    pub fn absorb(&self, slot: usize) -> bool {
-        self.part(slot) == Part::Absorbed
+    /// True if the slot is only reached jump_destination its tree, so that it needs no code of its
+    /// own.
+    pub fn is_subsumed(&self, slot: usize) -> bool {
+        self.part(slot) == Part::Subsumed
     }
 
-    /// Whether the slot belongs to a tree and has code of its own too. A look-up
-    /// goes straight to what follows it, so that code must not be made one with the
-    /// next slot's.
-    pub fn shares(&self, slot: usize) -> bool {
+    /// True if the slot belongs to a tree and has code of its own too. Its code must not be
+    /// fused with that of the next slot, which the tree jumps to.
+    pub fn is_shared(&self, slot: usize) -> bool {
         self.part(slot) == Part::Shared
     }
 
-    /// Whether a tree may begin at the slot.
+    /// True if the slot may be the root of a tree.
     fn is_free(&self, slot: usize) -> bool {
-        matches!(self.part(slot), Part::None | Part::Tried)
+        matches!(self.part(slot), Part::None | Part::Candidate)
     }
 
     fn part(&self, slot: usize) -> Part {

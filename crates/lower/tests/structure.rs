@@ -1,4 +1,4 @@
-//! Every fault of form is found where it stands, and nothing else is refused.
+//! Every structural error is reported at its slot, and valid programs are accepted.
 
 use beebox_lower::{Function, Lowered, MAX_SLOTS, Malformed, Problem};
 use isa::ebpf::{AddrSpaceCast, ByteOrder, Fault, Insn, RawInsn, Reg, Size, assemble, decode};
@@ -27,7 +27,7 @@ fn nested(count: usize) -> Vec<Insn> {
 }
 
 #[test]
-fn functions_are_cut_where_calls_lead() {
+fn functions_start_at_the_targets_of_calls() {
     let text = "call f\ncall g\nexit\nf:\nr0 = 1 ll\nexit\ng:\ncall f\ngoto -2";
     let functions = lower(assemble(text).expect(text)).expect(text);
     let cut: Vec<_> = functions.iter().map(|f| (f.start, f.end)).collect();
@@ -35,7 +35,7 @@ fn functions_are_cut_where_calls_lead() {
 }
 
 #[test]
-fn a_program_has_a_length() {
+fn empty_and_long_programs_are_refused() {
     assert_eq!(fault(vec![]), (0, Problem::Empty));
     let mut insns = vec![Insn::Goto { off: 0 }; MAX_SLOTS];
     insns[MAX_SLOTS - 1] = Insn::Exit;
@@ -45,7 +45,7 @@ fn a_program_has_a_length() {
 }
 
 #[test]
-fn every_slot_is_an_instruction() {
+fn invalid_slots_are_refused() {
     let unknown = RawInsn {
         code: 0xff,
         ..RawInsn::default()
@@ -62,7 +62,7 @@ fn every_slot_is_an_instruction() {
 }
 
 #[test]
-fn the_slots_of_an_immediate_stand_together() {
+fn both_slots_of_an_immediate_are_required() {
     let [first, second] = assemble("r1 = 1 ll").expect("it is")[..] else {
         panic!("two slots")
     };
@@ -76,7 +76,7 @@ fn the_slots_of_an_immediate_stand_together() {
 }
 
 #[test]
-fn jumps_and_calls_lead_to_instructions() {
+fn targets_must_be_instructions_of_the_function() {
     for jump in [
         "goto +1",
         "goto -2",
@@ -110,7 +110,7 @@ fn jumps_and_calls_lead_to_instructions() {
 }
 
 #[test]
-fn functions_end() {
+fn functions_must_not_fall_through() {
     assert_eq!(fault_of("r0 = 0"), (0, Problem::FallsOffEnd));
     assert_eq!(fault_of("r0 = 0 ll"), (1, Problem::FallsOffEnd));
     assert_eq!(fault_of("if r1 == 0 goto -1"), (0, Problem::FallsOffEnd));
@@ -120,7 +120,7 @@ fn functions_end() {
 }
 
 #[test]
-fn the_frame_pointer_stays() {
+fn writes_to_the_frame_pointer_are_refused() {
     for write in [
         "r10 = 1",
         "r10 += 8",
@@ -140,7 +140,7 @@ fn the_frame_pointer_stays() {
 }
 
 #[test]
-fn what_no_engine_can_reach_is_refused() {
+fn unresolved_references_are_refused() {
     assert_eq!(
         fault_of("call 999999\nexit"),
         (0, Problem::UnknownHelper(999_999))
@@ -171,31 +171,31 @@ fn what_no_engine_can_reach_is_refused() {
 }
 
 #[test]
-fn calls_fit_into_the_frames() {
+fn call_depth_is_limited() {
     assert!(lower(nested(8)).is_ok());
     assert_eq!(fault(nested(9)), (0, Problem::TooDeep));
-    // Two ways to the same function: the deeper one counts.
+    // Two paths to the same function: the deeper one counts.
     let text = "call g\n".to_owned() + "call pc+1\nexit\n".repeat(7).as_str() + "g:\nexit";
     assert!(lower(assemble(&text).expect(&text)).is_ok());
 }
 
 #[test]
-fn calls_do_not_recurse() {
+fn recursion_is_refused() {
     assert_eq!(fault_of("call pc-1\nexit"), (0, Problem::Recursion));
     assert_eq!(
         fault_of("call f\nexit\nf:\ncall g\nexit\ng:\ncall f\nexit"),
         (4, Problem::Recursion)
     );
-    // Nobody calls them but they themselves.
+    // Functions that only call each other.
     assert_eq!(
         fault_of("exit\nf:\ncall g\nexit\ng:\ncall f\nexit"),
         (3, Problem::Recursion)
     );
 }
 
-/// The check asks only the other kinds whether a slot can hold their values.
+/// The check skips the encoding of the frequent kinds.
 #[test]
-fn slots_hold_every_value_of_the_frequent_kinds() {
+fn every_value_of_the_frequent_kinds_has_an_encoding() {
     use isa::ebpf::{AluOp::*, Cond, Operand, Width};
     let (dst, base, off) = (Reg::R1, Reg::R2, -1);
     let mut insns = vec![Insn::Exit, Insn::Goto { off }, Insn::MayGoto { off }];

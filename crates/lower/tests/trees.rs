@@ -1,14 +1,14 @@
-//! Trees of comparisons lead every value where its comparisons do, one by one.
+//! Comparison trees against stepwise execution of their comparisons.
 
 use beebox_lower::Function;
-use beebox_lower::jumps::{Arrivals, falls_through, jump_target};
+use beebox_lower::jumps::{IncomingJumps, falls_through, jump_target};
 use beebox_lower::trees::{Tree, Trees};
 use isa::ebpf::eval;
 use isa::ebpf::{AluOp, Cond, Insn, Operand, Reg, Width, assemble};
 use spec::{Random, SplitMix};
 
-/// A program of many comparisons of few registers with few constants, with jumps
-/// that mostly lead forward.
+/// A program of many comparisons of few registers with few constants, with mostly forward
+/// jumps.
 fn program(random: &mut SplitMix) -> Vec<Insn> {
     let mut below = |count: u32| random.next_u32() % count;
     let len = 6 + below(40) as i32;
@@ -54,7 +54,7 @@ fn program(random: &mut SplitMix) -> Vec<Insn> {
     insns
 }
 
-/// Where control goes from a comparison of the register with this value, or a jump.
+/// The successor of a comparison of the register with a value, or of a jump.
 fn step(insns: &[Insn], slot: usize, reg: Reg, value: u32) -> Option<usize> {
     match insns[slot] {
         Insn::Goto { .. } => jump_target(insns[slot], slot),
@@ -99,7 +99,8 @@ fn check_values(insns: &[Insn], tree: &Tree<'_>) {
                 steps <= insns.len(),
                 "{value} gets to {expected}: {insns:?}"
             );
-            at = step(insns, at, tree.dst, value).expect("only comparisons lead to the leaf");
+            at = step(insns, at, tree.dst, value)
+                .expect("a path of comparisons and jumps to the leaf");
             if at == expected {
                 break;
             }
@@ -112,28 +113,28 @@ fn check_values(insns: &[Insn], tree: &Tree<'_>) {
     }
 }
 
-/// Nothing leads to what has no code but what has none either, from the look-up on.
+/// Checks that subsumed slots are only reached from roots and subsumed slots.
 fn check_parts(insns: &[Insn], trees: &Trees, functions: &[Function]) {
-    let led = |slot: usize| trees.starts(slot) || trees.absorb(slot);
+    let led = |slot: usize| trees.is_root(slot) || trees.is_subsumed(slot);
     for (slot, &insn) in insns.iter().enumerate() {
         let next = falls_through(insn).then_some(slot + 1);
         for to in [next, jump_target(insn, slot)].into_iter().flatten() {
-            if trees.absorb(to) {
+            if trees.is_subsumed(to) {
                 assert!(led(slot), "{slot} leads to {to}: {insns:?}");
             }
         }
         let is_entry = functions.iter().any(|function| function.start == slot);
-        assert!(!(is_entry && trees.absorb(slot)), "{slot}: {insns:?}");
+        assert!(!(is_entry && trees.is_subsumed(slot)), "{slot}: {insns:?}");
     }
     for tree in trees.iter() {
         for piece in tree.pieces() {
-            assert!(!trees.absorb(piece.target as usize), "{insns:?}");
+            assert!(!trees.is_subsumed(piece.target as usize), "{insns:?}");
         }
     }
 }
 
 #[test]
-fn every_value_gets_where_its_comparisons_lead() {
+fn every_value_reaches_its_target() {
     let mut random = SplitMix::new(1);
     let (mut count, mut branched, mut backward, mut shared) = (0, 0, 0, 0);
     for round in 0..if cfg!(miri) { 20 } else { 100_000 } {
@@ -141,10 +142,10 @@ fn every_value_gets_where_its_comparisons_lead() {
         let middle = 1 + random.next_u32() as usize % (insns.len() - 1);
         let functions = [(0, middle), (middle, insns.len())];
         let functions = functions.map(|(start, end)| Function { start, end });
-        let arrivals = Arrivals::of(&insns);
+        let incoming_jumps = IncomingJumps::of(&insns);
         let given = (round % 2 == 0).then_some(&functions[..]);
         let wanted = round % 3;
-        let trees = Trees::find(&insns, &arrivals, given, |tree| match wanted {
+        let trees = Trees::find(&insns, &incoming_jumps, given, |tree| match wanted {
             0 => true,
             1 => tree.is_chain(),
             _ => tree.tests % 2 == 0,
@@ -158,9 +159,9 @@ fn every_value_gets_where_its_comparisons_lead() {
             check_values(&insns, &tree);
             count += 1;
             branched += u32::from(!tree.is_chain());
-            backward += u32::from(tree.goes_back);
+            backward += u32::from(tree.has_back_edge);
         }
-        shared += trees.slots().filter(|&slot| trees.shares(slot)).count();
+        shared += trees.slots().filter(|&slot| trees.is_shared(slot)).count();
     }
     if !cfg!(miri) {
         let counts = [count, branched, backward, shared as u32];
@@ -169,17 +170,17 @@ fn every_value_gets_where_its_comparisons_lead() {
 }
 
 #[test]
-fn a_switch_is_one_tree_without_code_of_its_own() {
+fn a_switch_is_one_tree_of_subsumed_slots() {
     let text = "if w1 s> 3 goto upper; if w1 s> 1 goto two; if w1 == 0 goto a; if w1 == 1 goto b
         goto out; two: if w1 == 2 goto a; if w1 == 3 goto b; goto out
         upper: if w1 == 4 goto a; if w1 == 5 goto b; goto out
         a: r0 = 1; exit; b: r0 = 2; exit; out: r0 = 3; exit";
     let insns = assemble(text).expect("it is well-formed");
-    let trees = Trees::find(&insns, &Arrivals::of(&insns), None, |_| true);
-    let tree = trees.starting_at(0).expect("it is a tree");
+    let trees = Trees::find(&insns, &IncomingJumps::of(&insns), None, |_| true);
+    let tree = trees.with_root(0).expect("it is a tree");
     assert_eq!((trees.iter().count(), tree.tests), (1, 8));
     assert_eq!(trees.slots().count(), 11);
-    assert!((1..11).all(|slot| trees.absorb(slot)));
+    assert!((1..11).all(|slot| trees.is_subsumed(slot)));
     for value in 0..8 {
         let expected = match value {
             6.. => 15,

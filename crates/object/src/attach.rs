@@ -1,54 +1,53 @@
-//! What a program attaches to, if that must be known when it is loaded: a function,
-//! hook or tracepoint of the kernel, found among its types by the name behind the
-//! slash of the section.
+//! Attach targets that are resolved at load time: a function, hook or tracepoint of the
+//! kernel, looked up in its BTF by the name after the slash of the section.
 
 use std::fmt;
 
 use btf::{Btf, Kind};
 use program::AttachTarget;
-use spec::programs::{AttachType, ProgramType, Traits};
+use spec::programs::{AttachType, ProgramType, SectionFlags};
 
 use crate::error::Blame;
-use crate::programs::Code;
+use crate::programs::ProgramDef;
 use spec::Kernel;
 use spec::kernel::{KernelField, Source};
 
-/// The longest name of a type that is looked for, in bytes.
-const LONGEST_NAME: usize = 127;
+/// Maximum length of a looked-up type name in bytes.
+const MAX_NAME: usize = 127;
 
-/// Why a program can't be loaded, though it was linked.
+/// Reason why a linked program cannot be loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AttachFault {
-    /// Its section says no type, and nobody else did.
+    /// The section implies no program type, and the caller set none.
     NoType {
-        /// The section.
+        /// Section name.
         section: String,
     },
-    /// It is a function for a table of the kernel, and no table has it.
+    /// A struct_ops program to which no struct_ops map refers.
     Unused,
-    /// What to attach to is neither in the section's name nor given.
+    /// The attach target is neither in the section name nor set.
     NoTarget,
-    /// It takes the place of a function of another program, which is not given.
+    /// A freplace program whose target program is not set.
     NoProgram,
-    /// The name is too long for any type.
+    /// The name exceeds the maximum length.
     TooLong,
-    /// The kernel and its modules have nothing of that name.
+    /// The kernel and its modules lack the attach target.
     NotFound {
-        /// The name.
+        /// Name.
         name: String,
     },
-    /// The built-in types of the kernel, which are a part of its types, have nothing of
-    /// that name: the kernel itself may have it.
+    /// The built-in BTF, a subset of the kernel's, lacks the attach target; the kernel
+    /// may have it.
     NotBuiltIn {
-        /// The name.
+        /// Name.
         name: String,
     },
-    /// There is no such module.
+    /// The module is missing.
     NoModule {
-        /// Its name.
+        /// Name.
         name: String,
     },
-    /// The types of the kernel are not there.
+    /// The BTF of the kernel is unknown.
     NoKernelTypes,
 }
 
@@ -57,26 +56,20 @@ impl fmt::Display for AttachFault {
         match self {
             AttachFault::NoType { section } => write!(
                 f,
-                "the section name {section:?} says no program type, and none was given"
+                "section name {section:?} implies no program type, and none is set"
             ),
             AttachFault::Unused => {
-                write!(
-                    f,
-                    "a SEC(\"struct_ops\") function that no map of .struct_ops has"
-                )
+                write!(f, "struct_ops program to which no struct_ops map refers")
             }
             AttachFault::NoTarget => write!(
                 f,
-                "the section names nothing to attach to (SEC(\"fentry/FUNCTION\")), \
-                 and nothing was given"
+                "section name has no attach target (SEC(\"fentry/FUNCTION\")), \
+                 and none is set"
             ),
             AttachFault::NoProgram => {
-                write!(
-                    f,
-                    "it replaces a function of another program, which was not given"
-                )
+                write!(f, "freplace program has no target program")
             }
-            AttachFault::TooLong => write!(f, "the name of what to attach to is too long"),
+            AttachFault::TooLong => write!(f, "name of the attach target is too long"),
             AttachFault::NotFound { name } => write!(f, "the kernel has no {name} to attach to"),
             AttachFault::NotBuiltIn { name } => write!(
                 f,
@@ -85,14 +78,14 @@ impl fmt::Display for AttachFault {
             ),
             AttachFault::NoModule { name } => write!(f, "the kernel has no module {name}"),
             AttachFault::NoKernelTypes => {
-                write!(f, "the types of the kernel are needed and not there")
+                write!(f, "BTF of the kernel is required and unknown")
             }
         }
     }
 }
 
 impl AttachFault {
-    /// Whose fault it is.
+    /// Party that can fix it.
     pub fn blame(&self) -> Blame {
         match self {
             AttachFault::NotFound { .. }
@@ -103,7 +96,7 @@ impl AttachFault {
         }
     }
 
-    /// The number of the error with which libbpf ends.
+    /// Error number of libbpf.
     pub fn errno(&self) -> i32 {
         match self {
             AttachFault::NotFound { .. } | AttachFault::NotBuiltIn { .. } => 3,
@@ -117,9 +110,9 @@ impl AttachFault {
 /// Program type, attach type and attach target of a program.
 pub(crate) type Attachment = (ProgramType, Option<AttachType>, Option<AttachTarget>);
 
-/// Finds out what a program attaches to. `given` is what is known already.
+/// Resolves the attach target of a program. `given` is the part set by the caller.
 pub(crate) fn attachment(
-    code: &Code<'_>,
+    code: &ProgramDef<'_>,
     given: Option<AttachTarget>,
     kernel: &Kernel,
 ) -> Result<Attachment, AttachFault> {
@@ -131,20 +124,20 @@ pub(crate) fn attachment(
     if kind == ProgramType::StructOps && given.is_none() {
         return Err(AttachFault::Unused);
     }
-    let traits = code.rule.map_or(Traits::NONE, |rule| rule.traits);
-    let attach = match traits.has(Traits::USDT) && kernel.features().uprobe_multi {
+    let traits = code.rule.map_or(SectionFlags::NONE, |rule| rule.flags);
+    let attach = match traits.has(SectionFlags::USDT) && kernel.features().uprobe_multi {
         true => Some(AttachType::TraceUprobeMulti),
         false => code.attach,
     };
     let name = section.as_bytes().iter().position(|&byte| byte == b'/');
     let name = name.map(|slash| &section.as_bytes()[slash + 1..]);
-    let point = if traits.has(Traits::BY_TYPE) && given.is_none() {
+    let point = if traits.has(SectionFlags::ATTACH_BTF) && given.is_none() {
         let name = name.ok_or(AttachFault::NoTarget)?;
         if kind == ProgramType::Ext {
             return Err(AttachFault::NoProgram);
         }
         Some(find(name, attach, kernel)?)
-    } else if code.rule.is_some() && attach.is_some_and(AttachType::is_for_many) {
+    } else if code.rule.is_some() && attach.is_some_and(AttachType::is_multi) {
         let module = name.and_then(|name| split_module(name).0);
         let module = module
             .map(|module| module_named(module, kernel))
@@ -159,7 +152,7 @@ pub(crate) fn attachment(
     Ok((kind, attach, point))
 }
 
-/// The module that a name starts with, up to a colon, and the rest.
+/// Module prefix of a name, before a colon, and the rest.
 fn split_module(name: &[u8]) -> (Option<&[u8]>, &[u8]) {
     match name.iter().position(|&byte| byte == b':') {
         Some(colon) => (Some(&name[..colon]), &name[colon + 1..]),
@@ -178,8 +171,8 @@ fn module_named(name: &[u8], kernel: &Kernel) -> Result<u16, AttachFault> {
         })
 }
 
-/// Finds what a name stands for: in the kernel unless a module is named, then in
-/// the modules whose names start as the one named.
+/// Resolves a name to a BTF id: in vmlinux unless a module is stated, then in the modules
+/// whose name starts with the stated one.
 fn find(
     name: &[u8],
     attach: Option<AttachType>,
@@ -193,7 +186,7 @@ fn find(
         _ => ("", Kind::Func),
     };
     let full = [prefix.as_bytes(), bare].concat();
-    if full.len() > LONGEST_NAME {
+    if full.len() > MAX_NAME {
         return Err(AttachFault::TooLong);
     }
     let within = |types: &Btf<'_>| types.find_all(kind, &full).next().map(|ty| ty.id());
@@ -232,7 +225,7 @@ mod tests {
     use btf::{Builder, Func, Linkage, TypeId};
     use spec::kernel::Module;
 
-    /// Types with functions of these names, and a tracepoint's.
+    /// BTF with functions of these names and a tracepoint.
     fn types(functions: &[&str]) -> Vec<u8> {
         let mut builder = Builder::new();
         let proto = builder.proto(TypeId::VOID, &[]);
@@ -283,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_built_in_types_leave_out_is_undecided() {
+    fn targets_missing_in_built_in_btf_are_undecided() {
         let btf = Arc::new(Btf::parse(types(&["known"])).expect("types"));
         let kernel = Kernel::default().with_btf(btf, Source::BuiltIn("a part"));
         let attach = Some(AttachType::TraceFentry);
@@ -303,9 +296,9 @@ mod tests {
         assert_eq!(fentry("net_b:both"), Some((2, 2)));
         assert_eq!(fentry("vmlinux:both"), Some((2, 0)));
         assert_eq!(fentry("net_a:in_second"), None);
-        // As libbpf compares: a module by how its name starts.
+        // libbpf compares only the start of the module's name.
         assert_eq!(fentry("net:in_second"), Some((4, 2)));
-        let long = "x".repeat(LONGEST_NAME + 1);
+        let long = "x".repeat(MAX_NAME + 1);
         assert_eq!(
             found(&long, AttachType::TraceFentry),
             Err(AttachFault::TooLong)

@@ -1,71 +1,70 @@
-//! Files that are no objects, and objects inside other files.
+//! Files that are not objects, and objects embedded in other files.
 //!
-//! People hand over what they have: an archive of objects, a program with an object
-//! in its data (as skeletons have them), a compressed object, LLVM's bitcode. Such a
-//! file is refused by what it is, with the objects in it named by place, and
-//! [`objects_in`] gives them to whoever wants to open one.
+//! Recognises archives, executables with objects in their data (skeletons), compressed
+//! files, LLVM bitcode and others by content; the error names the kind of file and the
+//! offsets of embedded objects. [`objects_in`] returns these.
 //!
-//! Cost: one pass over the file, and only if it is no object.
+//! One pass over the file, only if it is not an object.
 
 use std::fmt;
 
 use crate::error::{Blame, FORMAT};
 
-/// What starts an ELF file of 64 bits and little-endian byte order.
+/// Start of a 64-bit little-endian ELF file.
 const ELF: &[u8] = b"\x7fELF\x02\x01\x01";
 const ARCHIVE: &[u8] = b"!<arch>\n";
-/// Bytes of the header of an archive's member.
+/// Size of the header of an archive member in bytes.
 const MEMBER: usize = 60;
-/// Bytes of an ELF file's header.
+/// Size of an ELF header in bytes.
 const HEADER: usize = 64;
 
-/// An object inside another file.
+/// An object embedded in another file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Embedded {
-    /// Its name, if the file around it gives it one.
+    /// Name, if the containing file states one.
     pub name: Option<String>,
-    /// Where it starts, in bytes.
+    /// Offset in bytes.
     pub offset: usize,
-    /// Bytes.
+    /// Size in bytes.
     pub len: usize,
 }
 
-/// A file that is no object.
+/// A file that is not an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContainerFault {
-    /// What it is.
+    /// Kind of file.
     pub kind: ContainerKind,
-    /// The objects in it.
+    /// Embedded objects.
     pub objects: Vec<Embedded>,
 }
 
-/// What a file is that is no object.
+/// Kind of a file that is not an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContainerKind {
-    /// Nothing is in it.
+    /// Empty file.
     Empty,
-    /// It is compressed, so.
+    /// Compressed file, with the name of the compression.
     Compressed(&'static str),
     /// An archive of files.
     Archive,
-    /// An archive that only names its files.
+    /// Thin archive, which refers to its files.
     ThinArchive,
-    /// LLVM's bitcode: compiled half way.
+    /// LLVM bitcode.
     Bitcode,
-    /// Types alone, as in `/sys/kernel/btf`.
+    /// Raw BTF, as in `/sys/kernel/btf`.
     Types,
-    /// A program or library, or an object for another processor.
+    /// Executable, library, or object for another processor.
     Elf,
-    /// Packets that were captured (pcap or pcapng).
+    /// Packet capture (pcap or pcapng).
     Capture,
-    /// Text, source code perhaps.
+    /// Text, possibly source code.
     Text,
-    /// Who knows.
+    /// Unknown.
     Unknown,
 }
 
 impl ContainerKind {
-    /// What a file seems to be.
+    /// Kind of a file, by its first bytes.
     pub fn of(file: &[u8]) -> ContainerKind {
         const STARTS: &[(&[u8], ContainerKind)] = &[
             (b"\x7fELF", ContainerKind::Elf),
@@ -99,7 +98,7 @@ impl ContainerKind {
 }
 
 impl ContainerFault {
-    /// What is wrong with a file that is no object.
+    /// Fault of a file that is not an object.
     pub(crate) fn of(file: &[u8]) -> ContainerFault {
         ContainerFault {
             kind: ContainerKind::of(file),
@@ -107,12 +106,12 @@ impl ContainerFault {
         }
     }
 
-    /// Whose fault it is.
+    /// Party that can fix it.
     pub fn blame(&self) -> Blame {
         Blame::User
     }
 
-    /// The number of the error with which libbpf ends.
+    /// Error number of libbpf.
     pub fn errno(&self) -> i32 {
         FORMAT
     }
@@ -123,22 +122,25 @@ impl fmt::Display for ContainerFault {
         match self.kind {
             ContainerKind::Empty => write!(f, "the file is empty")?,
             ContainerKind::Compressed(how) => {
-                write!(f, "the file is compressed ({how}): unpack it first")?;
+                write!(f, "the file is compressed ({how}): decompress it first")?;
             }
             ContainerKind::Archive => write!(f, "this is an archive, no object")?,
             ContainerKind::ThinArchive => {
-                write!(f, "this is a thin archive: it names objects and has none")?;
+                write!(
+                    f,
+                    "this is a thin archive, which refers to objects and contains none"
+                )?;
             }
             ContainerKind::Bitcode => write!(
                 f,
                 "this is LLVM bitcode: compile without -flto and -emit-llvm, or with llc -march=bpf"
             )?,
-            ContainerKind::Types => write!(f, "these are types (BTF) alone, no object")?,
+            ContainerKind::Types => write!(f, "this is raw BTF, no object")?,
             ContainerKind::Elf => write!(f, "this is an ELF file, but no object for BPF")?,
             ContainerKind::Capture => {
                 write!(
                     f,
-                    "this is a capture of packets, no object: beebox filter reads it"
+                    "this is a packet capture, no object: beebox filter reads it"
                 )?;
             }
             ContainerKind::Text => {
@@ -165,7 +167,7 @@ impl fmt::Display for ContainerFault {
     }
 }
 
-/// The objects inside a file: members of an archive, or in the data of a program.
+/// Objects embedded in a file: members of an archive, or in the data of an executable.
 pub fn objects_in(file: &[u8]) -> Vec<Embedded> {
     match file.starts_with(ARCHIVE) {
         true => members(file),
@@ -173,7 +175,7 @@ pub fn objects_in(file: &[u8]) -> Vec<Embedded> {
     }
 }
 
-/// The members of an archive that are objects.
+/// Members of an archive that are objects.
 fn members(file: &[u8]) -> Vec<Embedded> {
     let mut found = Vec::new();
     let mut long_names: &[u8] = &[];
@@ -216,7 +218,7 @@ fn members(file: &[u8]) -> Vec<Embedded> {
     found
 }
 
-/// Objects anywhere in a file.
+/// Objects at any offset of a file.
 fn scattered(file: &[u8]) -> Vec<Embedded> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -237,8 +239,8 @@ fn scattered(file: &[u8]) -> Vec<Embedded> {
     found
 }
 
-/// How many bytes the object has that starts here; `None` if there is none, or if
-/// it ends beyond the bytes.
+/// Size in bytes of the object at the start of `bytes`; `None` if there is none, or if it
+/// ends beyond them.
 fn size_of_object(bytes: &[u8]) -> Option<usize> {
     let header = bytes
         .get(..HEADER)
@@ -248,8 +250,8 @@ fn size_of_object(bytes: &[u8]) -> Option<usize> {
     if half(16) != relocatable || half(18) != bpf {
         return None;
     }
-    // The table of sections is the last thing in every object that is written
-    // today; sections behind it would not be found by anybody who cuts it out.
+    // The section table is at the end of every object that current compilers write; bytes
+    // after it are not part of the result.
     let table = u64::from_le_bytes(*header[40..48].first_chunk()?);
     let len = table.checked_add(u64::from(half(58)) * u64::from(half(60)))?;
     let len = usize::try_from(len).ok()?;
@@ -262,7 +264,7 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    /// A header of an object, with `tail` bytes up to the end of its table.
+    /// Header of an object, with `tail` bytes up to the end of its section table.
     fn object(tail: usize) -> Vec<u8> {
         let mut bytes = vec![0; HEADER + tail];
         bytes[..ELF.len()].copy_from_slice(ELF);
@@ -284,7 +286,7 @@ mod tests {
             "pcap-nano-big",
             "pcapng-big",
         ] {
-            // Two bytes for the fuzzer stand in front.
+            // Two bytes for the fuzzer precede it.
             let file = &fs::read(captures.join(name)).unwrap()[2..];
             assert_eq!(ContainerKind::of(file), ContainerKind::Capture, "{name}");
         }
@@ -332,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_beyond_the_file_is_no_object() {
+    fn an_object_that_ends_beyond_the_file_is_not_found() {
         let whole = object(64);
         assert_eq!(objects_in(&whole[..whole.len() - 1]), []);
         assert_eq!(objects_in(b"!<arch>\nx"), []);

@@ -1,43 +1,42 @@
-//! What a compiler leaves open in the types of sections: their sizes, and where the
-//! variables are in them. The file knows, so the loader fills it in.
+//! Completion of DATASECs: sizes and offsets of variables, which compilers leave 0, are
+//! filled in from the ELF file.
 //!
-//! A variable that is hidden (for its own module only) becomes static, which
-//! decides whether user space may map its section. The sections of externs have
-//! their places from [`externs`](crate::externs); here their variables are only put
-//! in order.
+//! Hidden variables become static, which decides whether user space may mmap the map. The
+//! DATASECs of externs get their offsets from [`externs`](crate::externs); here their
+//! variables are only sorted.
 //!
-//! Cost: the symbols sorted by name once, then a look-up for each variable.
+//! Sorts the symbols by name once, then one binary search for each variable.
 
 use std::fmt;
 
-use btf::{Btf, Kind, Linkage, Placed, Shape, TypeId};
+use btf::{Btf, Kind, Linkage, Shape, TypeId, VarSecinfo};
 
 use crate::elf::{Binding, Elf, Symbol, SymbolKind};
 use crate::error::{Blame, Error};
 
-/// The section of values of the kernel's configuration.
+/// DATASEC of kconfig externs.
 pub(crate) const KCONFIG: &str = ".kconfig";
-/// The section of what the kernel has.
+/// DATASEC of ksym externs.
 pub(crate) const KSYMS: &str = ".ksyms";
 
-/// What is wrong with the description of a section.
+/// Fault of a DATASEC.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DatasecFault {
-    /// The file has no such section, or it is empty.
+    /// The file lacks the section, or it is empty.
     NoSection,
-    /// It lists something that is no variable.
+    /// The DATASEC lists a type that is not a variable.
     NotVariable(Kind),
-    /// It lists a variable that the file does not have.
+    /// The DATASEC lists a variable that the file lacks.
     NoSymbol(String),
 }
 
 impl DatasecFault {
-    /// Whose fault it is.
+    /// Party that can fix it.
     pub fn blame(&self) -> Blame {
         Blame::File
     }
 
-    /// The number of the error that Linux's loader gives (`errno.h`).
+    /// Error number of libbpf.
     pub fn errno(&self) -> i32 {
         match self {
             DatasecFault::NotVariable(_) => 22,
@@ -49,18 +48,20 @@ impl DatasecFault {
 impl fmt::Display for DatasecFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            DatasecFault::NoSection => write!(f, "the types describe it, but the file has none"),
+            DatasecFault::NoSection => {
+                write!(f, "BTF describes the section, and the file lacks it")
+            }
             DatasecFault::NotVariable(kind) => {
-                write!(f, "its types list a {} among the variables", kind.name())
+                write!(f, "DATASEC lists a {} instead of a variable", kind.name())
             }
             DatasecFault::NoSymbol(name) => {
-                write!(f, "its types list `{name}`, which the file does not have")
+                write!(f, "DATASEC lists `{name}`, which the file lacks")
             }
         }
     }
 }
 
-/// Fills in sizes and places.
+/// Sets sizes and offsets of all DATASECs.
 pub(crate) fn complete(elf: &Elf<'_>, btf: &mut Btf<'_>) -> Result<(), Error> {
     let sections: Vec<TypeId> = btf.datasecs().map(|ty| ty.id()).collect();
     if sections.is_empty() {
@@ -78,10 +79,10 @@ pub(crate) fn complete(elf: &Elf<'_>, btf: &mut Btf<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// What a section should say.
+/// Planned change of a DATASEC.
 struct Plan {
     size: u32,
-    places: Vec<Placed>,
+    places: Vec<VarSecinfo>,
     /// Variables that become static.
     hidden: Vec<TypeId>,
 }
@@ -105,7 +106,7 @@ impl Plan {
     }
 
     fn fill(&mut self, btf: &Btf<'_>, names: &Names<'_>, name: &[u8]) -> Result<(), DatasecFault> {
-        // Linkers have filled in sizes and places already.
+        // Linkers have set sizes and offsets already.
         let is_open = self.size == 0;
         if is_open {
             self.size = names.sections.first(name).map_or(0, |size| size as u32);
@@ -134,11 +135,11 @@ impl Plan {
     }
 }
 
-/// What a file has, by name.
+/// Symbols and sections of a file by name.
 struct Names<'e> {
-    /// The variables that others can see.
+    /// Visible variables.
     variables: ByName<'e, &'e Symbol>,
-    /// The bytes of sections.
+    /// Sizes of sections in bytes.
     sections: ByName<'e, u64>,
 }
 
@@ -159,8 +160,8 @@ impl<'e> Names<'e> {
     }
 }
 
-/// Things by name, found by halving: most objects have too few for a table. Shorter
-/// names come first, so that names are seldom looked at.
+/// Map by name: a sorted array with binary search, ordered by length first to reduce
+/// comparisons.
 struct ByName<'e, T>(Vec<(&'e [u8], T)>);
 
 impl<'e, T: Copy> ByName<'e, T> {
@@ -169,7 +170,7 @@ impl<'e, T: Copy> ByName<'e, T> {
         ByName(named)
     }
 
-    /// Of several of a name the first counts.
+    /// First item with this name.
     fn first(&self, name: &[u8]) -> Option<T> {
         let before = |other: &[u8]| (other.len(), other) < (name.len(), name);
         let at = self.0.partition_point(|(other, _)| before(other));

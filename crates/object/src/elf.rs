@@ -1,13 +1,12 @@
-//! The file as plain tables: sections, symbols, relocations.
+//! Tables of the ELF file: sections, symbols, relocations.
 //!
-//! Everything later reads these tables and never the file. They are made in one
-//! pass, borrow the file's bytes, and keep what is wrong with a section until
-//! somebody asks for that section: compilers leave debug sections that nobody
-//! needs, and a damaged one of those is no reason to refuse the programs.
+//! Later steps read these tables only. They are made in one pass and borrow the bytes of
+//! the file. Faults of a section are reported when the section is read, because damaged
+//! debug sections do not affect programs.
 //!
-//! Cost: one allocation for each table, none for each entry.
+//! One allocation for each table.
 
-use std::fmt;
+mod fault;
 
 use btf::Name;
 use elf_file::elf::{
@@ -21,141 +20,144 @@ use elf_file::elf::{
 use elf_file::read::elf::{FileHeader, Rel, SectionHeader, Sym};
 use elf_file::{LittleEndian, pod};
 
-use crate::error::{Blame, ENDIAN, Error, FORMAT};
+use crate::error::Error;
 
-/// The number of a section in its file; 0 is none.
+pub use fault::ElfFault;
+
+/// Index of a section in its file; 0 is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SectionId(pub u32);
 
-/// The number of a symbol in its file; 0 is none.
+/// Index of a symbol in its file; 0 is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SymbolId(pub u32);
 
-/// A file's tables.
+/// Tables of an ELF file.
 #[derive(Clone, Debug)]
 pub struct Elf<'a> {
-    /// The machine that the header states: BPF's number, or 0.
+    /// Machine of the header: EM_BPF, or 0.
     machine: u16,
     sections: Vec<Section<'a>>,
     symbols: Vec<Symbol>,
-    /// The section of the symbols.
+    /// Symbol table.
     symbol_table: SectionId,
-    /// The text that names of symbols are in.
+    /// String table of symbol names.
     symbol_names: Option<&'a [u8]>,
 }
 
 /// A section.
 #[derive(Clone, Copy, Debug)]
 pub struct Section<'a> {
-    /// Its number.
+    /// Section index.
     pub id: SectionId,
-    /// Its name.
+    /// Name.
     pub name: Name<'a>,
-    /// What it holds.
+    /// Kind of contents.
     pub kind: SectionKind,
-    /// Its flags, as the file has them.
+    /// Flags (`sh_flags`).
     pub flags: u64,
-    /// Do its bytes hold instructions?
+    /// True if the section contains instructions (SHF_EXECINSTR).
     pub executable: bool,
-    /// Are its bytes compressed?
+    /// True if the bytes are compressed.
     pub compressed: bool,
-    /// Bytes; a section without contents has a size too.
+    /// Size in bytes, also of a section without bytes in the file.
     pub size: u64,
-    /// The section that it belongs to: the names of symbols, the symbols of
+    /// Linked section (`sh_link`): string table of a symbol table, symbol table of
     /// relocations.
     pub link: SectionId,
-    /// The section that relocations are for.
+    /// Section that relocations apply to (`sh_info`).
     pub target: SectionId,
-    /// Bytes of each entry, for tables.
+    /// Size of an entry in bytes, for tables.
     pub entry_size: u64,
-    /// The alignment that it asks for, in bytes.
+    /// Alignment in bytes.
     pub align: u64,
-    /// Where it starts in the file, in bytes.
+    /// Offset in the file in bytes.
     pub offset: u64,
-    /// `None` if it reaches beyond the file.
+    /// Bytes; `None` if they reach beyond the file.
     data: Option<&'a [u8]>,
-    /// Bytes of each entry, by the kind of section, whatever it says itself.
+    /// Size of an entry in bytes implied by the kind of section, independent of
+    /// `entry_size`.
     unit: u64,
 }
 
-/// What a section holds.
+/// Kind of section contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SectionKind {
-    /// Bytes of the program.
+    /// Bytes of the program (SHT_PROGBITS).
     Bytes,
-    /// Zeros, which the file does not hold.
+    /// Zeros without bytes in the file (SHT_NOBITS).
     Zeros,
-    /// Relocations without addends.
+    /// Relocations without addends (SHT_REL).
     Relocations,
-    /// Names.
+    /// String table (SHT_STRTAB).
     Names,
-    /// Symbols.
+    /// Symbol table (SHT_SYMTAB).
     Symbols,
-    /// Which symbols have an address that matters (LLVM's).
+    /// LLVM's table of address-significant symbols.
     AddressSignificance,
-    /// Anything else, by the number that the file gives.
+    /// Another section type.
     Other(u32),
 }
 
 /// A symbol.
 #[derive(Clone, Copy, Debug)]
 pub struct Symbol {
-    /// Its number.
+    /// Symbol index.
     pub id: SymbolId,
-    /// Where it is.
+    /// Section or special index.
     pub place: SymbolPlace,
-    /// Bytes from the start of its section.
+    /// Offset in bytes from the start of its section.
     pub value: u64,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Who sees it.
+    /// Binding.
     pub binding: Binding,
-    /// What it is.
+    /// Symbol type.
     pub kind: SymbolKind,
-    /// Is a global one meant for its own module only?
+    /// True for hidden and internal visibility.
     pub hidden: bool,
-    /// Binding and kind in one byte, as the file has them (`st_info`).
+    /// Binding and type (`st_info`).
     pub info: u8,
-    /// Visibility and what else is there, as the file has it (`st_other`).
+    /// Visibility (`st_other`).
     pub other: u8,
-    /// Where its name starts; 0 is no name.
+    /// Offset of the name; 0 is no name.
     pub name_offset: u32,
 }
 
-/// Where a symbol is.
+/// Section of a symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SymbolPlace {
-    /// Nowhere in this file.
+    /// Undefined.
     Undefined,
-    /// In a section; nobody has looked whether there is one of that number.
+    /// A section; it may be missing.
     Section(SectionId),
-    /// One of the numbers with a meaning of their own (absolute, common, ...).
+    /// A special index (absolute, common, ...).
     Special(u16),
 }
 
-/// Who sees a symbol.
+/// Binding of a symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Binding {
-    /// Its own file.
+    /// Local to its file.
     Local,
-    /// Everybody.
+    /// Global.
     Global,
-    /// Everybody, and another definition may take its place.
+    /// Weak: another definition may override it.
     Weak,
     /// Another number.
     Other(u8),
 }
 
-/// What a symbol is.
+/// Symbol type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SymbolKind {
-    /// Nobody said.
+    /// Unspecified.
     None,
-    /// A variable.
+    /// Variable (STT_OBJECT).
     Variable,
-    /// A function.
+    /// Function.
     Function,
-    /// The section itself.
+    /// Section.
     Section,
     /// Another number.
     Other(u8),
@@ -164,165 +166,12 @@ pub enum SymbolKind {
 /// A relocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Relocation {
-    /// Bytes from the start of the section that it is for.
+    /// Offset in bytes from the start of the relocated section.
     pub offset: u64,
-    /// The symbol that it refers to.
+    /// Symbol.
     pub symbol: SymbolId,
-    /// Its type (`R_BPF_64_64` and so on).
+    /// Relocation type (`R_BPF_64_64` and so on).
     pub kind: u32,
-}
-
-/// What is wrong with the file as a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ElfFault {
-    /// It is no ELF file.
-    NotElf,
-    /// It is for machines with another size of address.
-    Not64Bit,
-    /// The byte order is neither of the two.
-    UnknownByteOrder,
-    /// It is for machines of the other byte order.
-    ForeignByteOrder,
-    /// It is no relocatable file.
-    NotRelocatable {
-        /// The type that the header states.
-        kind: u16,
-    },
-    /// It is for another processor.
-    WrongMachine {
-        /// The machine that the header states.
-        machine: u16,
-    },
-    /// The header or a table that it points to is damaged; the reader's words.
-    Damaged(String),
-    /// There is no table of symbols: the file was stripped.
-    NoSymbols,
-    /// There is more than one table of symbols.
-    SeveralSymbolTables,
-    /// The symbols have no names, or their entries an unknown size.
-    BadSymbolTable,
-    /// A section starts or ends beyond the file.
-    SectionCut,
-    /// A section of a kind that holds entries ends within one.
-    EntryCut {
-        /// Bytes of the section.
-        size: u64,
-        /// Bytes of an entry.
-        entry: u64,
-    },
-    /// The name of a section or symbol is not where the file says.
-    NoName,
-    /// A table of relocations has entries of an unknown size, or is for a section
-    /// that does not exist.
-    BadRelocations,
-    /// A relocation is for no instruction.
-    RelocationOffset {
-        /// Where it points, in bytes from the start of the section.
-        offset: u64,
-    },
-    /// A relocation refers to a symbol that does not exist.
-    NoSuchSymbol {
-        /// Its number.
-        symbol: u32,
-    },
-    /// A symbol is in a section that does not exist.
-    NoSuchSection {
-        /// Its number.
-        section: u32,
-    },
-}
-
-impl ElfFault {
-    /// Is it another kind of file, rather than a damaged object?
-    pub(crate) fn is_about_kind(&self) -> bool {
-        matches!(
-            self,
-            ElfFault::NotElf
-                | ElfFault::Not64Bit
-                | ElfFault::NotRelocatable { .. }
-                | ElfFault::WrongMachine { .. }
-        )
-    }
-
-    /// Whose fault it is.
-    pub fn blame(&self) -> Blame {
-        Blame::File
-    }
-
-    /// The number of the error with which libbpf ends.
-    pub fn errno(&self) -> i32 {
-        match self {
-            ElfFault::NoSymbols => 2,
-            ElfFault::ForeignByteOrder => ENDIAN,
-            _ => FORMAT,
-        }
-    }
-}
-
-impl fmt::Display for ElfFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ElfFault::NotElf => write!(f, "this is no ELF file"),
-            ElfFault::Not64Bit => write!(f, "this is no 64-bit ELF file"),
-            ElfFault::UnknownByteOrder => write!(f, "an ELF file of an unknown byte order"),
-            ElfFault::ForeignByteOrder => write!(
-                f,
-                "this object is for big-endian machines: compile it with -target bpfel"
-            ),
-            ElfFault::NotRelocatable { kind: 2 | 3 } => {
-                write!(f, "this is a program or shared library, no object file")
-            }
-            ElfFault::NotRelocatable { kind } => write!(f, "an ELF file of type {kind}, no object"),
-            ElfFault::WrongMachine { machine } => write!(
-                f,
-                "this object is for {}, not for BPF: compile it with -target bpf",
-                machine_name(*machine)
-            ),
-            ElfFault::Damaged(what) => write!(f, "the ELF file is damaged: {what}"),
-            ElfFault::NoSymbols => write!(
-                f,
-                "there is no symbol table: was the file stripped? (llvm-strip -g keeps it)"
-            ),
-            ElfFault::SeveralSymbolTables => write!(f, "there are several symbol tables"),
-            ElfFault::BadSymbolTable => write!(f, "the symbol table is damaged"),
-            ElfFault::SectionCut => write!(f, "the section reaches beyond the end of the file"),
-            ElfFault::EntryCut { size, entry } => {
-                write!(
-                    f,
-                    "its {size} bytes are no whole number of entries of {entry}"
-                )
-            }
-            ElfFault::NoName => write!(f, "a name is not where the file says"),
-            ElfFault::BadRelocations => write!(f, "the table of relocations is damaged"),
-            ElfFault::RelocationOffset { offset } => {
-                write!(f, "a relocation for no instruction, at offset {offset:#x}")
-            }
-            ElfFault::NoSuchSymbol { symbol } => {
-                write!(
-                    f,
-                    "a relocation refers to symbol {symbol}, which does not exist"
-                )
-            }
-            ElfFault::NoSuchSection { section } => {
-                write!(f, "a symbol is in section {section}, which does not exist")
-            }
-        }
-    }
-}
-
-fn machine_name(machine: u16) -> String {
-    match machine {
-        3 => "x86".into(),
-        8 => "MIPS".into(),
-        21 => "PowerPC".into(),
-        22 => "S/390".into(),
-        40 => "Arm".into(),
-        62 => "x86-64".into(),
-        183 => "Arm64".into(),
-        243 => "RISC-V".into(),
-        258 => "LoongArch".into(),
-        other => format!("machine {other}"),
-    }
 }
 
 type Header = FileHeader64<LittleEndian>;
@@ -334,17 +183,17 @@ type RawRelocation = elf_file::elf::Rel64<LittleEndian>;
 const ADDRESS_SIGNIFICANCE: u32 = 0x6fff_4c03;
 
 impl<'a> Elf<'a> {
-    /// Reads a file: a relocatable one for BPF, of this byte order.
+    /// Parses a relocatable ELF file for BPF of this byte order.
     pub fn parse(file: &'a [u8]) -> Result<Elf<'a>, Error> {
         let damaged = |error: elf_file::read::Error| ElfFault::Damaged(error.to_string());
         let header = check_header(file)?;
         let count = header.shnum(LittleEndian, file).map_err(damaged)?;
-        // Nobody looks at the size that the header states for an entry.
+        // The entry size in the header is ignored.
         let table = usize::try_from(header.e_shoff(LittleEndian)).ok();
         let table = table
             .and_then(|start| file.get(start..))
             .unwrap_or_default();
-        let cut = |()| ElfFault::Damaged("the table of sections is cut".into());
+        let cut = |()| ElfFault::Damaged("section table is truncated".into());
         let (raw, _) = pod::slice_from_bytes::<RawSection>(table, count as usize).map_err(cut)?;
         let names = header
             .shstrndx(LittleEndian, file)
@@ -354,9 +203,9 @@ impl<'a> Elf<'a> {
                 let data = section.data(LittleEndian, file).ok()?;
                 Some((section.sh_type(LittleEndian), data))
             });
-        let nameless = || ElfFault::Damaged("the sections have no names".into());
+        let nameless = || ElfFault::Damaged("section names are missing".into());
         let (kind, names) = names.ok_or_else(nameless)?;
-        // That there are no symbols is said first: it is what a user can mend.
+        // A missing symbol table is reported first, since the user can fix it.
         let is_symbols = |section: &RawSection| section.sh_type(LittleEndian) == SHT_SYMTAB;
         if !raw.iter().any(is_symbols) {
             return Err(ElfFault::NoSymbols.into());
@@ -409,32 +258,32 @@ impl<'a> Elf<'a> {
         Ok(())
     }
 
-    /// Does the header name BPF as its machine? Old compilers left the machine out.
+    /// True if the header states BPF as its machine; old compilers state 0.
     pub fn names_machine(&self) -> bool {
         self.machine == EM_BPF.0
     }
 
-    /// The sections, number 0 included, which is none.
+    /// Sections, index 0 included, which is none.
     pub fn sections(&self) -> &[Section<'a>] {
         &self.sections
     }
 
-    /// The symbols, number 0 included, which is none.
+    /// Symbols, index 0 included, which is none.
     pub fn symbols(&self) -> &[Symbol] {
         &self.symbols
     }
 
-    /// The section that the symbols are in.
+    /// Symbol table.
     pub fn symbol_table(&self) -> SectionId {
         self.symbol_table
     }
 
-    /// The section of that number.
+    /// Section with this index.
     pub fn section(&self, id: SectionId) -> Option<&Section<'a>> {
         self.sections.get(id.0 as usize)
     }
 
-    /// The first section of that name.
+    /// First section with this name.
     pub fn section_named(&self, name: &[u8]) -> Option<&Section<'a>> {
         self.sections
             .iter()
@@ -442,18 +291,17 @@ impl<'a> Elf<'a> {
             .find(|section| section.name.as_bytes() == name)
     }
 
-    /// The symbol of that number.
+    /// Symbol with this index.
     pub fn symbol(&self, id: SymbolId) -> Option<&Symbol> {
         self.symbols.get(id.0 as usize)
     }
 
-    /// The name of a symbol, empty if it has none; `None` if it is not where the
-    /// file says.
+    /// Name of a symbol, empty if it has none; `None` if it is out of range.
     pub fn symbol_name(&self, symbol: &Symbol) -> Option<Name<'a>> {
         text_at(self.symbol_names?, symbol.name_offset)
     }
 
-    /// What to call a symbol: a section's has no name of its own.
+    /// Name of a symbol for messages: that of its section for a section symbol.
     pub fn display_name(&self, symbol: &Symbol) -> Name<'a> {
         match symbol.place {
             SymbolPlace::Section(id)
@@ -467,7 +315,7 @@ impl<'a> Elf<'a> {
         }
     }
 
-    /// The relocations in a section, in the order of the file.
+    /// Relocations of a section, in file order.
     pub fn relocations(
         &self,
         section: &Section<'a>,
@@ -483,7 +331,7 @@ impl<'a> Elf<'a> {
         }))
     }
 
-    /// The relocations in a section, each with the symbol that it refers to.
+    /// Relocations of a section, each with its symbol.
     pub fn references(
         &self,
         section: &Section<'a>,
@@ -523,7 +371,7 @@ fn check_header(file: &[u8]) -> Result<&Header, ElfFault> {
     if kind != ET_REL.0 {
         return Err(ElfFault::NotRelocatable { kind });
     }
-    // Old compilers left the machine out.
+    // Old compilers state machine 0.
     if machine != EM_BPF.0 && machine != EM_NONE.0 {
         return Err(ElfFault::WrongMachine { machine });
     }
@@ -571,7 +419,7 @@ impl<'a> Section<'a> {
         })
     }
 
-    /// Its bytes; none if the file holds none of them.
+    /// Bytes of the section; empty if it has none in the file.
     pub fn data(&self) -> Result<&'a [u8], ElfFault> {
         let is_whole = self.unit == 1 || self.size.is_multiple_of(self.unit);
         if !is_whole && self.kind != SectionKind::Zeros {
@@ -584,7 +432,7 @@ impl<'a> Section<'a> {
     }
 }
 
-/// Bytes of each entry of a section, by its kind; 1 where it is just bytes.
+/// Size in bytes of an entry of a section by its type; 1 for plain bytes.
 fn unit(raw: &RawSection) -> u64 {
     match raw.sh_type(LittleEndian) {
         SHT_SYMTAB | SHT_DYNSYM | SHT_RELA => 24,
@@ -630,14 +478,14 @@ impl Symbol {
         }
     }
 
-    /// Does it stand for something that another file or the kernel has?
+    /// True for an extern symbol, defined by another file or the kernel.
     pub fn is_extern(&self) -> bool {
         self.place == SymbolPlace::Undefined
             && matches!(self.binding, Binding::Global | Binding::Weak)
             && self.kind == SymbolKind::None
     }
 
-    /// The number of its section as the file has it, special numbers too.
+    /// Section index as in the file, special indices included.
     pub fn section_number(&self) -> u32 {
         match self.place {
             SymbolPlace::Undefined => 0,
@@ -646,7 +494,7 @@ impl Symbol {
         }
     }
 
-    /// The section that it is in, if it is in one.
+    /// Section of the symbol, if it is in one.
     pub fn section(&self) -> Option<SectionId> {
         match self.place {
             SymbolPlace::Section(id) => Some(id),
@@ -655,13 +503,14 @@ impl Symbol {
     }
 }
 
-/// The longest name, in bytes: many symbols may share one, and each reads it.
-const LONGEST_NAME: usize = 4096;
+/// Maximum length of a name in bytes, which bounds the time for many symbols with one
+/// long name.
+const MAX_NAME: usize = 4096;
 
-/// The text that starts there and ends with a NUL.
+/// NUL-terminated string at this offset.
 fn text_at(section: &[u8], offset: u32) -> Option<Name<'_>> {
     let rest = section.get(offset as usize..)?;
-    let rest = &rest[..rest.len().min(LONGEST_NAME + 1)];
+    let rest = &rest[..rest.len().min(MAX_NAME + 1)];
     let len = rest.iter().position(|&byte| byte == 0)?;
     Some(Name::new(&rest[..len]))
 }

@@ -1,8 +1,8 @@
-//! What can go wrong between a file and linked programs: what, where, whose fault.
+//! Errors of opening and linking.
 //!
-//! Each room has an enumeration of its own faults; [`Problem`] joins them, and
-//! [`Place`] says where in the file it was, as far as is known: section, symbol,
-//! program, instruction, source line.
+//! Each module has an enumeration of its faults; [`Problem`] unites them. [`Place`] is
+//! the place in the file, as far as it is known: section, symbol, program, instruction,
+//! source line.
 
 use std::fmt;
 
@@ -14,19 +14,19 @@ use crate::externs::ExternFault;
 use crate::linked::ProgramFault;
 use crate::linker::LinkFault;
 use crate::maps::{MapFault, StructOpsFault};
-use crate::programs::CodeFault;
+use crate::programs::ProgramDefFault;
 use crate::relocate::RelocationFault;
 use crate::sections::SectionFault;
-use crate::types::TypesFault;
+use crate::types::BtfFault;
 
-/// libbpf's numbers: the file is not what it should be.
+/// LIBBPF_ERRNO__FORMAT: the file has a wrong format.
 pub(crate) const FORMAT: i32 = 4001;
-/// The file is of the other byte order.
+/// LIBBPF_ERRNO__ENDIAN: the file has the other byte order.
 pub(crate) const ENDIAN: i32 = 4003;
-/// A relocation can't be done.
+/// LIBBPF_ERRNO__RELOC: a relocation failed.
 pub(crate) const RELOC: i32 = 4005;
 
-/// A refusal.
+/// Error with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error(Box<Parts>);
 
@@ -36,51 +36,51 @@ struct Parts {
     place: Place,
 }
 
-/// Where it is; what is not known is left out.
+/// Place of an error; unknown parts are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
-    /// The file, as its opener calls it.
+    /// File, as named by the caller.
     pub file: Option<String>,
-    /// The section.
+    /// Section.
     pub section: Option<String>,
-    /// The symbol: a function, a map, a variable.
+    /// Symbol: a function, map or variable.
     pub symbol: Option<String>,
-    /// The program that was being linked.
+    /// Program that was being linked.
     pub program: Option<String>,
-    /// The instruction, in slots from the start of the section.
+    /// Index of the instruction slot in its section.
     pub instruction: Option<usize>,
-    /// The source line.
+    /// Source line.
     pub line: Option<SourceLine>,
 }
 
-/// A line of the source, as `.BTF.ext` tells it.
+/// Source line of `.BTF.ext`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceLine {
-    /// The file.
+    /// File name.
     pub file: String,
-    /// The line, from 1.
+    /// Line number from 1.
     pub line: u32,
-    /// The column, from 1.
+    /// Column from 1.
     pub column: u32,
-    /// The text.
+    /// Text of the line.
     pub text: String,
 }
 
-/// Whose fault it is.
+/// Party that can fix an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Blame {
-    /// The file is damaged, or its compiler made something that no loader takes.
+    /// The file is damaged, or the compiler emitted something unsupported.
     File,
-    /// The program asks for what it can't have, or was given wrong options.
+    /// The source or the options are wrong.
     User,
-    /// The kernel that it is linked for lacks something.
+    /// The kernel lacks something.
     Target,
-    /// Linux's loader takes it; Beebox does not.
+    /// libbpf accepts it; Beebox does not support it.
     Beebox,
 }
 
 impl Error {
-    /// Something is wrong, nobody knows where yet.
+    /// Error without a place.
     pub fn new(problem: impl Into<Problem>) -> Error {
         Error(Box::new(Parts {
             problem: problem.into(),
@@ -88,52 +88,52 @@ impl Error {
         }))
     }
 
-    /// What is wrong.
+    /// Problem.
     pub fn problem(&self) -> &Problem {
         &self.0.problem
     }
 
-    /// Where.
+    /// Place.
     pub fn place(&self) -> &Place {
         &self.0.place
     }
 
-    /// Whose fault it is.
+    /// Party that can fix the error.
     pub fn blame(&self) -> Blame {
         self.0.problem.blame()
     }
 
-    /// The same, in this file.
+    /// Adds the file.
     #[must_use]
     pub fn in_file(self, name: impl fmt::Display) -> Error {
         self.with(|place| place.file = place.file.take().or_else(|| Some(name.to_string())))
     }
 
-    /// The same, in this section.
+    /// Adds the section.
     #[must_use]
     pub fn in_section(self, name: impl fmt::Display) -> Error {
         self.with(|place| place.section = place.section.take().or_else(|| Some(name.to_string())))
     }
 
-    /// The same, about this symbol.
+    /// Adds the symbol.
     #[must_use]
     pub fn about(self, symbol: impl fmt::Display) -> Error {
         self.with(|place| place.symbol = place.symbol.take().or_else(|| Some(symbol.to_string())))
     }
 
-    /// The same, while this program was linked.
+    /// Adds the program that was being linked.
     #[must_use]
     pub fn in_program(self, name: impl fmt::Display) -> Error {
         self.with(|place| place.program = place.program.take().or_else(|| Some(name.to_string())))
     }
 
-    /// The same, at this slot of the section.
+    /// Adds the slot in the section.
     #[must_use]
     pub fn at(self, slot: usize) -> Error {
         self.with(|place| place.instruction = place.instruction.or(Some(slot)))
     }
 
-    /// The same, on this line of the source.
+    /// Adds the source line.
     #[must_use]
     pub fn on_line(self, line: Option<SourceLine>) -> Error {
         self.with(|place| place.line = place.line.take().or(line))
@@ -145,11 +145,10 @@ impl Error {
     }
 }
 
-/// Each room's faults are problems, and know whose they are and what libbpf calls
-/// them.
+/// Defines [`Problem`] over the faults of the modules.
 macro_rules! problems {
     ($($(#[$about:meta])* $variant:ident($fault:ty),)*) => {
-        /// What is wrong.
+        /// Problem of an error, by module.
         #[derive(Clone, Debug, PartialEq, Eq)]
         #[non_exhaustive]
         pub enum Problem {
@@ -157,15 +156,15 @@ macro_rules! problems {
         }
 
         impl Problem {
-            /// Whose fault it is.
+            /// Party that can fix it.
             pub fn blame(&self) -> Blame {
                 match self {
                     $(Problem::$variant(fault) => fault.blame(),)*
                 }
             }
 
-            /// The number of the error with which libbpf 7.2 ends: the system's, or
-            /// from 4000 on its own (`enum libbpf_errno`).
+            /// Error number of libbpf 7.2: a system error number, or one of `enum
+            /// libbpf_errno` from 4000.
             pub fn errno(&self) -> i32 {
                 match self {
                     $(Problem::$variant(fault) => fault.errno(),)*
@@ -190,31 +189,31 @@ macro_rules! problems {
 }
 
 problems! {
-    /// The file as a file.
+    /// ELF file.
     Elf(ElfFault),
-    /// A file that is no object.
+    /// File of another kind.
     Container(ContainerFault),
-    /// What a section holds.
+    /// Contents of a section.
     Section(SectionFault),
-    /// The types.
-    Types(TypesFault),
-    /// A program as a piece of its section.
-    Code(CodeFault),
-    /// The types of a section.
+    /// BTF or BTF.ext.
+    Btf(BtfFault),
+    /// Boundaries of a program in its section.
+    ProgramDef(ProgramDefFault),
+    /// DATASEC in BTF.
     Datasec(DatasecFault),
-    /// A map.
+    /// Map.
     Map(MapFault),
-    /// A table of functions for the kernel.
+    /// struct_ops.
     StructOps(StructOpsFault),
-    /// Something that is expected of the kernel.
+    /// Extern.
     Extern(ExternFault),
-    /// Files that are to be one.
+    /// Static linking.
     Linker(LinkFault),
-    /// What an instruction refers to.
+    /// Relocation of an instruction.
     Relocation(RelocationFault),
-    /// What a program attaches to.
+    /// Attach target.
     Attach(AttachFault),
-    /// A program as a whole.
+    /// Program as a whole.
     Program(ProgramFault),
 }
 

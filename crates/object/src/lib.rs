@@ -1,11 +1,11 @@
-//! The BPF object loader: from ELF files as clang writes them (`.bpf.o`) to programs and
-//! map definitions as libbpf hands them to a kernel, without kernel, root or libbpf.
+//! The BPF object loader: links ELF objects of clang (`.bpf.o`) into programs and map
+//! definitions as libbpf does, without kernel, privilege or libbpf.
 //!
-//! [`Object::open`] reads sections, programs, maps, global variables, BTF and extern
-//! symbols. The caller may then change what is loaded, the sizes of maps and the values of
-//! globals. [`Object::link`] relocates for a [`Kernel`](spec::Kernel) and returns
-//! [`Linked`] programs: instructions with their subprogs, func_info, line_info, and map
-//! definitions with initial contents.
+//! [`Object::open`] parses sections, programs, maps, global variables, BTF and extern
+//! symbols. The caller may then change which programs are loaded, the sizes of maps and
+//! the values of globals. [`Object::link`] relocates for a [`Kernel`](spec::Kernel) and
+//! returns [`Linked`] programs: instructions with subprogs, func_info and line_info, and
+//! map definitions with initial contents.
 //!
 //! ```
 //! use beebox_object::Object;
@@ -30,24 +30,24 @@
 //! # Ok::<(), beebox_object::Error>(())
 //! ```
 //!
-//! What is made is what libbpf 7.2 makes, instruction for instruction, and what libbpf
-//! refuses is refused, by the same class of error ([`Problem::errno`]). An [`Error`]
-//! says what is wrong, where (section, symbol, instruction, source line) and whose
-//! fault it is.
+//! Programs and maps equal those of libbpf 7.2, instruction for instruction, and what
+//! libbpf refuses is refused with the same class of error ([`Problem::errno`]). An
+//! [`Error`] states the problem, its place (section, symbol, instruction, source line)
+//! and who can fix it ([`Blame`]).
 //!
-//! | file | what it does |
+//! | file | contents |
 //! |---|---|
-//! | `elf` | the file as plain tables |
-//! | `sections`, `programs` | what sections are for; programs and functions in them |
-//! | `types`, `datasec` | the types, and what compilers leave out of them |
-//! | `externs/` | what is expected of a kernel: configuration, symbols, functions |
-//! | `maps/` | declared maps, variables, tables of functions |
-//! | `relocate/` | references of instructions, from the file to the finished program |
-//! | `attach` | what a program attaches to |
-//! | `object`, `linked` | the whole, opened and linked, step by step in libbpf's order |
-//! | `overview/` | what an object contains and needs, without linking it |
-//! | `linker/` | several objects made into one |
-//! | `container` | files that are no objects, and objects inside them |
+//! | `elf` | tables of the ELF file |
+//! | `sections`, `programs` | classification of sections; programs and functions in them |
+//! | `types`, `datasec` | BTF and BTF.ext; completion of DATASECs |
+//! | `externs/` | extern symbols: kconfig, ksyms, kfuncs |
+//! | `maps/` | declared maps, global variables, struct_ops |
+//! | `relocate/` | relocations of instructions, CO-RE, subprogs, func_info and line_info |
+//! | `attach` | program type, attach type and attach target |
+//! | `object`, `linked` | opening and linking, in libbpf's order |
+//! | `overview/` | contents and requirements of an object, without linking |
+//! | `linker/` | static linking of several objects into one |
+//! | `container` | files that are not objects, and objects embedded in them |
 #![forbid(unsafe_code)]
 
 mod attach;
@@ -74,8 +74,8 @@ pub use datasec::DatasecFault;
 pub use error::{Blame, Error, Place, Problem, SourceLine};
 pub use linked::{Linked, LinkedProgram, ProgramFault, UnloadableProgram, reference_at};
 pub use object::{Object, OpenOptions};
-pub use programs::{Code, ProgramId};
+pub use programs::{ProgramDef, ProgramId};
 pub use reference::{CORE_POISON, KFUNC_POISON, MAP_POISON, Reference, Referent};
 pub use relocate::RelocationFault;
-pub use types::TypesFault;
+pub use types::BtfFault;
 pub use weak::weaken;

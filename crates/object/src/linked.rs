@@ -1,4 +1,4 @@
-//! Programs and maps as a loader hands them to a kernel.
+//! Linking: programs and maps as libbpf loads them into a kernel.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::error::{Blame, Error};
 use crate::externs::ResolvedExterns;
 use crate::maps::{Bindings, Creation, LinkedMap, jump_table};
 use crate::object::Object;
-use crate::programs::{Code, Codes, ProgramId};
+use crate::programs::{ProgramDef, ProgramDefs, ProgramId};
 use crate::reference::Reference;
 use crate::relocate::assemble::{Assembler, Assembly};
 use crate::relocate::callback::Callbacks;
@@ -25,70 +25,69 @@ use crate::relocate::info::Info;
 use crate::relocate::patches::Goal;
 use spec::Kernel;
 
-/// An object that was linked for a kernel.
+/// An object linked for a kernel.
 #[derive(Clone, Debug)]
 pub struct Linked {
-    /// The programs that can be loaded, in the object's order.
+    /// Loadable programs, in the object's order.
     pub programs: Vec<LinkedProgram>,
-    /// The programs whose instructions were linked but that cannot be loaded: what they
-    /// attach to is missing, say.
+    /// Programs that are linked and cannot be loaded, for example because their attach
+    /// target is missing.
     pub unloadable: Vec<UnloadableProgram>,
-    /// The maps by number, behind them those of jump tables. The programs have the
-    /// same.
+    /// Maps by index, followed by those of jump tables. The programs have the same.
     pub maps: Vec<LinkedMap>,
-    /// What the externs turned out to be.
+    /// Resolution of the externs.
     pub externs: ResolvedExterns,
 }
 
 /// A linked program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkedProgram {
-    /// Its index in the object.
+    /// Index in the object.
     pub id: ProgramId,
     /// The program.
     pub program: Program,
-    /// The relocations that wrote its instructions, by instruction.
+    /// References by instruction: the relocations that wrote them.
     pub references: Vec<Reference>,
 }
 
-/// A program that was linked and cannot be loaded.
+/// A program that is linked and cannot be loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnloadableProgram {
-    /// Its index in the object.
+    /// Index in the object.
     pub id: ProgramId,
-    /// Why it cannot be loaded.
+    /// Reason why it cannot be loaded.
     pub error: Error,
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// The name of its section, without a leading question mark.
+    /// Name of the section, without a leading `?`.
     pub section: String,
-    /// Its type, if that is known.
+    /// Program type, if known.
     pub kind: Option<ProgramType>,
-    /// Its attach type, if one is stated.
+    /// Attach type, if stated.
     pub attach_type: Option<AttachType>,
-    /// Its load flags.
+    /// Load flags.
     pub flags: LoadFlags,
-    /// Its instructions.
+    /// Instructions.
     pub insns: Vec<RawInsn>,
-    /// Its subprogs, by start.
+    /// Subprogs, sorted by start.
     pub subprogs: Vec<Subprog>,
-    /// Its line_info records.
+    /// line_info records.
     pub line_info: Vec<LineInfo>,
-    /// The relocations that wrote its instructions, by instruction.
+    /// References by instruction: the relocations that wrote them.
     pub references: Vec<Reference>,
 }
 
-/// Why the parts of a program do not make one.
+/// Violated invariant of a linked program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramFault(pub InvalidProgram);
 
 impl ProgramFault {
-    /// Whose fault it is.
+    /// Party that can fix it.
     pub fn blame(&self) -> Blame {
         Blame::User
     }
 
-    /// Error number of an invalid argument.
+    /// Error number: EINVAL.
     pub fn errno(&self) -> i32 {
         22
     }
@@ -101,13 +100,13 @@ impl fmt::Display for ProgramFault {
 }
 
 impl LinkedProgram {
-    /// The relocation that wrote an instruction.
+    /// Reference of an instruction.
     pub fn reference_at(&self, insn: u32) -> Option<&Reference> {
         reference_at(&self.references, insn)
     }
 }
 
-/// The reference of an instruction, among references by instruction.
+/// Reference of an instruction in references sorted by instruction.
 pub fn reference_at(references: &[Reference], insn: u32) -> Option<&Reference> {
     let at = references.partition_point(|reference| reference.slot < insn);
     references
@@ -115,19 +114,19 @@ pub fn reference_at(references: &[Reference], insn: u32) -> Option<&Reference> {
         .filter(|reference| reference.slot == insn)
 }
 
-/// Links everything that is to be loaded, in libbpf's order.
+/// Links all programs to be loaded, in libbpf's order.
 pub(crate) fn link(object: &Object<'_>, kernel: &Kernel) -> Result<Linked, Error> {
     let (codes, maps) = (&object.codes, &object.maps);
-    let externs = match &object.types {
+    let externs = match &object.btf {
         Some(types) => object
             .externs
             .resolve(types, kernel, object.config.as_deref())?,
         None => ResolvedExterns::default(),
     };
-    let bindings = maps.bind_to_kernel(object.types.as_ref(), codes, kernel)?;
+    let bindings = maps.bind_to_kernel(object.btf.as_ref(), codes, kernel)?;
     let loaded = Loaded::of(codes, &bindings);
     let mut code = Copies::of(codes, &loaded)?;
-    let info = match (&object.types, &object.types_of_code) {
+    let info = match (&object.btf, &object.btf_ext) {
         (Some(types), Some(ext)) => {
             code.relocate(&object.elf, codes, &loaded, (types, ext), kernel)?;
             Info::of(&object.elf, types, ext)
@@ -135,7 +134,7 @@ pub(crate) fn link(object: &Object<'_>, kernel: &Kernel) -> Result<Linked, Error
         _ => Info::default(),
     };
     mark_addresses(object, &loaded, &mut code);
-    let callbacks = object.types.as_ref().map(Callbacks::of).unwrap_or_default();
+    let callbacks = object.btf.as_ref().map(Callbacks::of).unwrap_or_default();
     let mut assembler = Assembler::new(
         codes,
         &mut code,
@@ -167,7 +166,7 @@ pub(crate) fn link(object: &Object<'_>, kernel: &Kernel) -> Result<Linked, Error
         maps,
         codes,
         file: object.file,
-        has_btf: object.types.is_some(),
+        has_btf: object.btf.is_some(),
         kernel,
         externs: &externs,
         bindings: &bindings,
@@ -180,7 +179,7 @@ pub(crate) fn link(object: &Object<'_>, kernel: &Kernel) -> Result<Linked, Error
         bindings: &bindings,
         license: object.license.as_str().into(),
         maps: maps.iter().map(|map| map.def.clone()).collect(),
-        btf: object.shared_types(),
+        btf: object.shared_btf(),
         externs: object.externs.symbols(&externs).into(),
         modules: kernel.modules().iter().map(|it| it.name.clone()).collect(),
         programs: Vec::with_capacity(assemblies.len()),
@@ -197,15 +196,16 @@ pub(crate) fn link(object: &Object<'_>, kernel: &Kernel) -> Result<Linked, Error
     })
 }
 
-/// Which programs and functions are loaded.
+/// Set of the programs and functions that are loaded.
 pub(crate) struct Loaded(Vec<bool>);
 
 impl Loaded {
-    /// A function for tables of the kernel goes with the tables that have it;
-    /// everything else is as the user said.
-    fn of(codes: &Codes<'_>, bindings: &Bindings) -> Loaded {
-        let is_loaded =
-            |(id, code): (ProgramId, &Code<'_>)| bindings.autoload(id).unwrap_or(code.autoload);
+    /// A struct_ops program is loaded with a struct_ops map that refers to it; other
+    /// programs by their autoload.
+    fn of(codes: &ProgramDefs<'_>, bindings: &Bindings) -> Loaded {
+        let is_loaded = |(id, code): (ProgramId, &ProgramDef<'_>)| {
+            bindings.autoload(id).unwrap_or(code.autoload)
+        };
         Loaded(codes.iter().map(is_loaded).collect())
     }
 
@@ -216,8 +216,8 @@ impl Loaded {
     }
 }
 
-/// Loads of addresses of functions are marked as such, so that the assembler finds
-/// them without a look at every load's relocation.
+/// Marks ld_imm64 instructions that load function addresses, so that the assembler
+/// recognises them without their relocations.
 fn mark_addresses(object: &Object<'_>, loaded: &Loaded, code: &mut Copies) {
     for (id, _) in object.codes.iter().filter(|(id, _)| loaded.has(*id)) {
         for patch in object.patches.of(id) {
@@ -229,7 +229,7 @@ fn mark_addresses(object: &Object<'_>, loaded: &Loaded, code: &mut Copies) {
     }
 }
 
-/// From instructions to programs.
+/// Last step of linking: from instructions to programs.
 struct Finishing<'o, 'a> {
     object: &'o Object<'a>,
     kernel: &'o Kernel,

@@ -1,4 +1,4 @@
-//! An object that was read, and what its user may change before it is linked.
+//! An opened object and the settings that may change before linking.
 
 use std::sync::{Arc, OnceLock};
 
@@ -11,53 +11,51 @@ use crate::error::{Error, Problem, SourceLine};
 use crate::externs::Externs;
 use crate::linked::{Linked, link};
 use crate::maps::{Maps, Source};
-use crate::programs::{Code, Codes, ProgramId};
+use crate::programs::{ProgramDef, ProgramDefs, ProgramId};
 use crate::relocate::info::Info;
 use crate::relocate::patches::{Patches, Reader};
 use crate::sections::{Role, Sections};
 use crate::types::read_types;
 use spec::Kernel;
 
-/// The longest licence, in bytes.
-const LONGEST_LICENSE: usize = 63;
-/// The longest name of an object, in bytes.
-const LONGEST_NAME: usize = 15;
+/// Maximum length of the licence in bytes.
+const MAX_LICENSE: usize = 63;
+/// Maximum length of the name of an object in bytes.
+const MAX_NAME: usize = 15;
 
-/// How an object is opened.
+/// Options of opening an object.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OpenOptions<'o> {
-    /// What the object is called: its name is a part of the names of some of its
-    /// maps. Of a path, what follows the last slash counts, up to the first dot.
+    /// Name or path of the object; part of the names of its global data maps. Of a path,
+    /// the last component counts, up to the first dot.
     pub name: Option<&'o str>,
-    /// Pass over attributes of maps that nobody knows.
+    /// True to ignore unknown attributes of maps (`relaxed_maps`).
     pub relaxed_maps: bool,
-    /// Where maps that ask for it are pinned; `/sys/fs/bpf` if not said.
+    /// Directory in which maps are pinned; `/sys/fs/bpf` by default.
     pub pin_root: Option<&'o str>,
-    /// Configuration that goes before the kernel's own: lines `CONFIG_NAME=value`.
+    /// Kernel configuration that overrides the kernel's own: lines `CONFIG_NAME=value`.
     pub config: Option<&'o str>,
 }
 
-/// An object: programs, maps, types, and what they need of a kernel.
-///
-/// It borrows the bytes of its file.
+/// An opened object: programs, maps, BTF and externs. It borrows the bytes of its file.
 #[derive(Debug)]
 pub struct Object<'a> {
-    /// The bytes of the file.
+    /// Bytes of the file.
     pub(crate) file: &'a [u8],
     pub(crate) name: String,
     pub(crate) elf: Elf<'a>,
     pub(crate) sections: Sections,
-    pub(crate) types: Option<Btf<'a>>,
-    pub(crate) types_of_code: Option<BtfExt<'a>>,
+    pub(crate) btf: Option<Btf<'a>>,
+    pub(crate) btf_ext: Option<BtfExt<'a>>,
     pub(crate) license: String,
     pub(crate) kernel_version: Option<u32>,
-    pub(crate) codes: Codes<'a>,
+    pub(crate) codes: ProgramDefs<'a>,
     pub(crate) externs: Externs,
     pub(crate) maps: Maps<'a>,
     pub(crate) patches: Patches,
     pub(crate) config: Option<String>,
-    /// The types as programs share them, once one was linked.
-    pub(crate) shared_types: OnceLock<Arc<Btf<'static>>>,
+    /// BTF shared by linked programs, set by the first link.
+    pub(crate) shared_btf: OnceLock<Arc<Btf<'static>>>,
 }
 
 impl<'a> Object<'a> {
@@ -66,7 +64,7 @@ impl<'a> Object<'a> {
         Object::open_with(file, &OpenOptions::default())
     }
 
-    /// Opens an object file as these options say.
+    /// Opens an object file with options.
     pub fn open_with(file: &'a [u8], options: &OpenOptions<'_>) -> Result<Object<'a>, Error> {
         let opened = Object::read(file, options);
         opened.map_err(|error| match options.name {
@@ -75,16 +73,15 @@ impl<'a> Object<'a> {
         })
     }
 
-    /// The steps are in libbpf's order, so that of several faults the same one is
-    /// found first.
+    /// Steps in libbpf's order, so that the first of several faults is the same.
     fn read(file: &'a [u8], options: &OpenOptions<'_>) -> Result<Object<'a>, Error> {
         let elf = Elf::parse(file).map_err(|error| match error.problem() {
             Problem::Elf(fault) if fault.is_about_kind() => ContainerFault::of(file).into(),
             _ => error,
         })?;
         let sections = Sections::of(&elf)?;
-        let codes = Codes::of(&elf, &sections)?;
-        let (mut types, types_of_code) = read_types(&elf, &sections)?;
+        let codes = ProgramDefs::of(&elf, &sections)?;
+        let (mut types, btf_ext) = read_types(&elf, &sections)?;
         let externs = Externs::collect(&elf, types.as_mut())?;
         if let Some(types) = &mut types {
             datasec::complete(&elf, types)?;
@@ -109,14 +106,14 @@ impl<'a> Object<'a> {
             kernel_version: kernel_version(&elf, &sections),
             elf,
             sections,
-            types,
-            types_of_code,
+            btf: types,
+            btf_ext,
             codes,
             externs,
             maps,
             patches: Patches::default(),
             config: options.config.map(str::to_owned),
-            shared_types: OnceLock::new(),
+            shared_btf: OnceLock::new(),
         };
         let read = object.read_relocations();
         read.map_err(|error| object.with_line(error))?;
@@ -129,7 +126,7 @@ impl<'a> Object<'a> {
             let Some(table) = self.elf.section(table) else {
                 continue;
             };
-            let types = self.types.as_ref();
+            let types = self.btf.as_ref();
             if self.sections.role(table.target) == Role::StructOps {
                 self.maps
                     .bind_struct_ops(&self.elf, types, &self.codes, table)?;
@@ -151,72 +148,72 @@ impl<'a> Object<'a> {
         Ok(())
     }
 
-    /// Its name.
+    /// Name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The licence that it states, empty if it states none.
+    /// Licence; empty if none is stated.
     pub fn license(&self) -> &str {
         &self.license
     }
 
-    /// The kernel version that it states.
+    /// Kernel version of the section `version`.
     pub fn kernel_version(&self) -> Option<u32> {
         self.kernel_version
     }
 
-    /// The file's tables.
+    /// Tables of the file.
     pub fn elf(&self) -> &Elf<'a> {
         &self.elf
     }
 
-    /// What its sections are for.
+    /// Sections by role.
     pub fn sections(&self) -> &Sections {
         &self.sections
     }
 
-    /// Its types, as a kernel will get them.
-    pub fn types(&self) -> Option<&Btf<'a>> {
-        self.types.as_ref()
+    /// BTF, completed for the kernel.
+    pub fn btf(&self) -> Option<&Btf<'a>> {
+        self.btf.as_ref()
     }
 
-    /// Its types in memory of their own, shared by the programs that are linked.
-    pub(crate) fn shared_types(&self) -> Option<Arc<Btf<'static>>> {
-        let types = self.types.as_ref()?;
-        let shared = self.shared_types.get_or_init(|| Arc::new(types.to_owned()));
+    /// Owned BTF, shared by linked programs.
+    pub(crate) fn shared_btf(&self) -> Option<Arc<Btf<'static>>> {
+        let types = self.btf.as_ref()?;
+        let shared = self.shared_btf.get_or_init(|| Arc::new(types.to_owned()));
         Some(shared.clone())
     }
 
-    /// What its instructions have to do with its types.
-    pub fn types_of_code(&self) -> Option<&BtfExt<'a>> {
-        self.types_of_code.as_ref()
+    /// `.BTF.ext`.
+    pub fn btf_ext(&self) -> Option<&BtfExt<'a>> {
+        self.btf_ext.as_ref()
     }
 
-    /// Its programs, without the functions that they call.
-    pub fn programs(&self) -> impl Iterator<Item = (ProgramId, &Code<'a>)> {
+    /// Programs, without the functions that they call.
+    pub fn programs(&self) -> impl Iterator<Item = (ProgramId, &ProgramDef<'a>)> {
         self.codes.programs()
     }
 
-    /// Its programs and the functions that they call.
-    pub fn codes(&self) -> &Codes<'a> {
+    /// Programs and functions.
+    pub fn program_defs(&self) -> &ProgramDefs<'a> {
         &self.codes
     }
 
-    /// The program of that name.
-    pub fn program(&self, name: &str) -> Option<&Code<'a>> {
+    /// Program with this name.
+    pub fn program(&self, name: &str) -> Option<&ProgramDef<'a>> {
         let id = self.codes.program_named(name.as_bytes())?;
         self.codes.get(id)
     }
 
-    /// The program of that name, to change what it is and whether it is loaded.
-    pub fn program_mut(&mut self, name: &str) -> Option<&mut Code<'a>> {
+    /// Mutable program with this name, to change its type and autoload.
+    pub fn program_mut(&mut self, name: &str) -> Option<&mut ProgramDef<'a>> {
         let id = self.codes.program_named(name.as_bytes())?;
         self.codes.get_mut(id)
     }
 
-    /// Says of each program whether it is to be loaded.
-    pub fn set_autoload(&mut self, mut choose: impl FnMut(&Code<'a>) -> bool) {
+    /// Sets autoload of each program.
+    pub fn set_autoload(&mut self, mut choose: impl FnMut(&ProgramDef<'a>) -> bool) {
         for id in 0..self.codes.len() as u32 {
             if let Some(code) = self.codes.get_mut(ProgramId(id))
                 && !code.is_function
@@ -226,29 +223,29 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// Its maps.
+    /// Maps.
     pub fn maps(&self) -> &Maps<'a> {
         &self.maps
     }
 
-    /// Its maps, to change sizes, contents and whether they are created.
+    /// Mutable maps, to change sizes, contents and autocreate.
     pub fn maps_mut(&mut self) -> &mut Maps<'a> {
         &mut self.maps
     }
 
-    /// What it expects of the kernel.
+    /// Externs.
     pub fn externs(&self) -> &Externs {
         &self.externs
     }
 
-    /// Links what is to be loaded for this kernel.
+    /// Links the programs to be loaded for this kernel.
     pub fn link(&self, kernel: &Kernel) -> Result<Linked, Error> {
         link(self, kernel).map_err(|error| self.with_line(error))
     }
 
-    /// The source line of a slot of a section.
+    /// Source line of a slot of a section.
     pub fn line(&self, section: SectionId, slot: usize) -> Option<SourceLine> {
-        let (types, ext) = (self.types.as_ref()?, self.types_of_code.as_ref()?);
+        let (types, ext) = (self.btf.as_ref()?, self.btf_ext.as_ref()?);
         let line = Info::of(&self.elf, types, ext).line(section, slot)?;
         Some(SourceLine {
             file: types.string(line.file).to_string(),
@@ -258,12 +255,12 @@ impl<'a> Object<'a> {
         })
     }
 
-    /// The same error, with the line of the instruction that it is about.
+    /// Adds the source line of the instruction to an error.
     fn with_line(&self, error: Error) -> Error {
         let place = error.place();
         let line = place.instruction.and_then(|slot| {
             let name = place.program.as_deref()?;
-            let named = |code: &Code<'_>| code.name.as_bytes() == name.as_bytes();
+            let named = |code: &ProgramDef<'_>| code.name.as_bytes() == name.as_bytes();
             let (_, code) = self.codes.iter().find(|(_, code)| named(code))?;
             self.line(code.section, slot)
         });
@@ -271,11 +268,11 @@ impl<'a> Object<'a> {
     }
 }
 
-/// What follows the last slash, up to the first dot, as far as a kernel takes it.
+/// Last component of a path, up to the first dot, cut to the kernel's length.
 fn short_name(path: &str) -> String {
     let file = path.rsplit('/').next().unwrap_or(path);
     let stem = file.split('.').next().unwrap_or(file);
-    let mut end = stem.len().min(LONGEST_NAME);
+    let mut end = stem.len().min(MAX_NAME);
     while !stem.is_char_boundary(end) {
         end -= 1;
     }
@@ -291,7 +288,7 @@ fn license(elf: &Elf<'_>, sections: &Sections) -> String {
         .iter()
         .position(|&byte| byte == 0)
         .unwrap_or(bytes.len());
-    String::from_utf8_lossy(&bytes[..end.min(LONGEST_LICENSE)]).into_owned()
+    String::from_utf8_lossy(&bytes[..end.min(MAX_LICENSE)]).into_owned()
 }
 
 fn kernel_version(elf: &Elf<'_>, sections: &Sections) -> Option<u32> {
@@ -300,9 +297,9 @@ fn kernel_version(elf: &Elf<'_>, sections: &Sections) -> Option<u32> {
     Some(u32::from_le_bytes(*bytes))
 }
 
-/// Global functions that are hidden become static ones to the kernel, which then
-/// judges them together with their callers.
-fn hide_functions(codes: &Codes<'_>, types: &mut Btf<'_>) {
+/// Makes hidden global functions static, so that the kernel verifies them together with
+/// their callers.
+fn hide_functions(codes: &ProgramDefs<'_>, types: &mut Btf<'_>) {
     for (_, code) in codes
         .iter()
         .filter(|(_, code)| code.is_function && code.is_hidden)

@@ -1,9 +1,10 @@
-//! Programs and functions: a section of instructions, cut where its symbols say.
+//! Programs and functions of an object: executable sections, cut at their function
+//! symbols.
 //!
-//! Each function symbol in a section of instructions is one [`Code`]: a program, or,
-//! in `.text`, a function that programs call. They stand by section and place, as
-//! libbpf keeps them, so that the one that a slot belongs to is found by halving.
-//! Instructions stay in the file until somebody links them.
+//! Each function symbol in an executable section is a [`ProgramDef`]: a program, or in
+//! `.text` a function that programs call. They are sorted by section and offset, as in
+//! libbpf, so that a binary search finds the one that contains a slot. Instructions stay
+//! in the file until linking.
 
 use std::fmt;
 
@@ -11,115 +12,115 @@ use btf::Name;
 use isa::ebpf::RawInsn;
 use program::AttachTarget;
 pub use program::ProgramId;
-use spec::programs::{AttachType, LoadFlags, ProgramType, SectionRule};
+use spec::programs::{AttachType, LoadFlags, ProgramType, SectionDef};
 
 use crate::elf::{Binding, Elf, ElfFault, Section, SectionId, Symbol, SymbolKind};
 use crate::error::{Blame, Error, FORMAT};
 use crate::sections::{Role, Sections};
 
-/// A program, or a function that programs call.
+/// A program, or a function that programs call (libbpf's `struct bpf_program`).
 #[derive(Clone, Debug)]
-pub struct Code<'a> {
-    /// Its name.
+pub struct ProgramDef<'a> {
+    /// Name.
     pub name: Name<'a>,
-    /// The section that it is in.
+    /// Section.
     pub section: SectionId,
-    /// The name of the section, without a question mark before it.
+    /// Name of the section, without a leading `?`.
     pub section_name: Name<'a>,
-    /// Its first slot, from the start of the section.
+    /// Index of the first slot in the section.
     pub start: usize,
-    /// Its instructions as they stand in the file.
+    /// Instructions in the file.
     pub(crate) slots: &'a [[u8; 8]],
-    /// Is it a function that programs call?
+    /// True for a function that programs call.
     pub is_function: bool,
-    /// Can other files call it?
+    /// True if the symbol is global.
     pub is_global: bool,
-    /// Is it global, but for its own module only? The kernel then gets to know it
-    /// as a static function.
+    /// True if the symbol is global with hidden visibility; the kernel gets it as a
+    /// static function.
     pub is_hidden: bool,
-    /// Is it to be loaded?
+    /// True if the program is loaded.
     pub autoload: bool,
-    /// What the name of the section says; `None` if nobody knows it, or if the
-    /// user gave the program another type.
-    pub rule: Option<&'static SectionRule>,
-    /// Its type.
+    /// Section definition; `None` if the section name is unknown, or if the caller set
+    /// the program type.
+    pub rule: Option<&'static SectionDef>,
+    /// Program type.
     pub kind: Option<ProgramType>,
-    /// Where it attaches, if that is to be said.
+    /// Expected attach type, if one is stated.
     pub attach: Option<AttachType>,
-    /// What the user asks of the kernel; what the section says comes to it.
+    /// Load flags set by the caller, in addition to those of the section.
     pub flags: LoadFlags,
-    /// What it attaches to, if the user says so.
+    /// Attach target set by the caller.
     pub attach_target: Option<AttachTarget>,
 }
 
-/// What is wrong with a program as a piece of a section.
+/// Fault of the boundaries of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CodeFault {
-    /// It ends behind the end of its section.
+pub enum ProgramDefFault {
+    /// The program ends beyond its section.
     BeyondSection {
-        /// Where it starts, in bytes.
+        /// Offset of its start in bytes.
         offset: u64,
-        /// Bytes.
+        /// Size in bytes.
         size: u64,
     },
-    /// It is static, and not in `.text`.
+    /// The function is static outside `.text`.
     StaticProgram,
-    /// It is empty, or does not consist of whole instructions.
+    /// The function is empty, or not a whole number of instructions.
     Misshapen {
-        /// Where it starts, in bytes.
+        /// Offset of its start in bytes.
         offset: u64,
-        /// Bytes.
+        /// Size in bytes.
         size: u64,
     },
 }
 
-impl CodeFault {
-    /// Whose fault it is.
+impl ProgramDefFault {
+    /// Party that can fix it.
     pub fn blame(&self) -> Blame {
         match self {
-            CodeFault::StaticProgram => Blame::User,
+            ProgramDefFault::StaticProgram => Blame::User,
             _ => Blame::File,
         }
     }
 
-    /// The number of the error with which libbpf ends.
+    /// Error number of libbpf.
     pub fn errno(&self) -> i32 {
         match self {
-            CodeFault::BeyondSection { .. } => FORMAT,
-            CodeFault::StaticProgram => 95,
-            CodeFault::Misshapen { .. } => 22,
+            ProgramDefFault::BeyondSection { .. } => FORMAT,
+            ProgramDefFault::StaticProgram => 95,
+            ProgramDefFault::Misshapen { .. } => 22,
         }
     }
 }
 
-impl fmt::Display for CodeFault {
+impl fmt::Display for ProgramDefFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            CodeFault::BeyondSection { offset, size } => write!(
+            ProgramDefFault::BeyondSection { offset, size } => write!(
                 f,
-                "it has {size} bytes from {offset} on and ends behind its section"
+                "{size} bytes at offset {offset} reach beyond the section"
             ),
-            CodeFault::StaticProgram => write!(
+            ProgramDefFault::StaticProgram => write!(
                 f,
-                "a static function outside .text: drop its SEC() or its `static`"
+                "static function outside .text: remove its SEC() or its `static`"
             ),
-            CodeFault::Misshapen { offset, size } => write!(
+            ProgramDefFault::Misshapen { offset, size } => write!(
                 f,
-                "{size} bytes from {offset} on are no whole number of instructions"
+                "{size} bytes at offset {offset} are not a whole number of instructions"
             ),
         }
     }
 }
 
-/// All programs and functions of an object, by section and place.
+/// Programs and functions of an object, by section and offset.
 #[derive(Clone, Debug, Default)]
-pub struct Codes<'a> {
-    all: Vec<Code<'a>>,
+pub struct ProgramDefs<'a> {
+    all: Vec<ProgramDef<'a>>,
 }
 
-impl<'a> Codes<'a> {
-    /// Cuts the sections of instructions.
-    pub fn of(elf: &Elf<'a>, sections: &Sections) -> Result<Codes<'a>, Error> {
+impl<'a> ProgramDefs<'a> {
+    /// Cuts the executable sections into programs.
+    pub fn of(elf: &Elf<'a>, sections: &Sections) -> Result<ProgramDefs<'a>, Error> {
         let mut functions: Vec<(&Symbol, SectionId)> = elf
             .symbols()
             .iter()
@@ -127,7 +128,7 @@ impl<'a> Codes<'a> {
             .filter_map(|symbol| Some((symbol, symbol.section()?)))
             .filter(|(_, section)| sections.role(*section) == Role::Code)
             .collect();
-        // The order decides which fault is found first.
+        // The order decides which fault is reported first, as in libbpf.
         functions.sort_by_key(|(_, section)| *section);
         let mut all = Vec::with_capacity(functions.len());
         for (symbol, id) in functions {
@@ -135,50 +136,50 @@ impl<'a> Codes<'a> {
                 continue;
             };
             let is_function = sections.text == Some(id);
-            let code = Code::cut(elf, symbol, section, is_function);
+            let code = ProgramDef::cut(elf, symbol, section, is_function);
             all.push(code.map_err(|error| error.in_section(section.name))?);
         }
         all.sort_by_key(|code| (code.section, code.start));
-        Ok(Codes { all })
+        Ok(ProgramDefs { all })
     }
 
-    /// Every program and function, by number.
-    pub fn iter(&self) -> impl Iterator<Item = (ProgramId, &Code<'a>)> {
+    /// Every program and function, by index.
+    pub fn iter(&self) -> impl Iterator<Item = (ProgramId, &ProgramDef<'a>)> {
         self.all
             .iter()
             .zip(0..)
             .map(|(code, id)| (ProgramId(id), code))
     }
 
-    /// The programs, without the functions that they call.
-    pub fn programs(&self) -> impl Iterator<Item = (ProgramId, &Code<'a>)> {
+    /// Programs, without the functions that they call.
+    pub fn programs(&self) -> impl Iterator<Item = (ProgramId, &ProgramDef<'a>)> {
         self.iter().filter(|(_, code)| !code.is_function)
     }
 
-    /// How many there are.
+    /// Number of programs and functions.
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// The one of this number.
-    pub fn get(&self, id: ProgramId) -> Option<&Code<'a>> {
+    /// Program or function with this index.
+    pub fn get(&self, id: ProgramId) -> Option<&ProgramDef<'a>> {
         self.all.get(id.0 as usize)
     }
 
-    /// The one of this number, to change.
-    pub fn get_mut(&mut self, id: ProgramId) -> Option<&mut Code<'a>> {
+    /// Mutable program or function with this index.
+    pub fn get_mut(&mut self, id: ProgramId) -> Option<&mut ProgramDef<'a>> {
         self.all.get_mut(id.0 as usize)
     }
 
-    /// The program of this name; functions that programs call are no programs.
+    /// Program with this name, not a function.
     pub fn program_named(&self, name: &[u8]) -> Option<ProgramId> {
-        let named = |(_, code): &(ProgramId, &Code<'a>)| code.name.as_bytes() == name;
+        let named = |(_, code): &(ProgramId, &ProgramDef<'a>)| code.name.as_bytes() == name;
         self.programs().find(named).map(|(id, _)| id)
     }
 
-    /// Up to where slots from its start on belong to this one, counted from the start
-    /// of its section: where it ends, or another starts.
+    /// End of the slots of a program, from the start of its section: its end, or the
+    /// start of another program.
     pub(crate) fn own_end(&self, id: ProgramId) -> usize {
         let Some([code, rest @ ..]) = self.all.get(id.0 as usize..) else {
             return 0;
@@ -188,7 +189,7 @@ impl<'a> Codes<'a> {
         next.map_or(end, |next| end.min(next.start))
     }
 
-    /// The one that a slot of a section belongs to.
+    /// Program or function that contains a slot of a section.
     pub fn at(&self, section: SectionId, slot: usize) -> Option<ProgramId> {
         let after = self
             .all
@@ -200,15 +201,15 @@ impl<'a> Codes<'a> {
     }
 }
 
-impl<'a> Code<'a> {
+impl<'a> ProgramDef<'a> {
     fn cut(
         elf: &Elf<'a>,
         symbol: &Symbol,
         section: &Section<'a>,
         is_function: bool,
-    ) -> Result<Code<'a>, Error> {
+    ) -> Result<ProgramDef<'a>, Error> {
         let name = elf.symbol_name(symbol).ok_or(ElfFault::NoName)?;
-        Code::cut_named(name, symbol, section, is_function)
+        ProgramDef::cut_named(name, symbol, section, is_function)
             .map_err(|fault| Error::from(fault).about(name))
     }
 
@@ -217,26 +218,26 @@ impl<'a> Code<'a> {
         symbol: &Symbol,
         section: &Section<'a>,
         is_function: bool,
-    ) -> Result<Code<'a>, CodeFault> {
+    ) -> Result<ProgramDef<'a>, ProgramDefFault> {
         let (offset, size) = (symbol.value, symbol.size);
-        let beyond = CodeFault::BeyondSection { offset, size };
+        let beyond = ProgramDefFault::BeyondSection { offset, size };
         let data = section.data().map_err(|_| beyond)?;
         let end = offset.checked_add(size).ok_or(beyond)?;
         let bytes = data.get(offset as usize..end as usize).ok_or(beyond)?;
         let is_global = symbol.binding != Binding::Local;
         if !is_function && !is_global {
-            return Err(CodeFault::StaticProgram);
+            return Err(ProgramDefFault::StaticProgram);
         }
         let (slots, rest) = bytes.as_chunks::<8>();
         if slots.is_empty() || !rest.is_empty() || !offset.is_multiple_of(8) {
-            return Err(CodeFault::Misshapen { offset, size });
+            return Err(ProgramDefFault::Misshapen { offset, size });
         }
         let stated = section.name.as_bytes();
         let section_name = stated.strip_prefix(b"?");
         let autoload = section_name.is_none();
         let section_name = Name::new(section_name.unwrap_or(stated));
-        let rule = section_name.to_str().and_then(SectionRule::find);
-        Ok(Code {
+        let rule = section_name.to_str().and_then(SectionDef::find);
+        Ok(ProgramDef {
             name,
             section: section.id,
             section_name,
@@ -254,27 +255,26 @@ impl<'a> Code<'a> {
         })
     }
 
-    /// How many slots it has.
+    /// Number of slots.
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// Its instructions as they stand in the file, nothing relocated.
+    /// Instructions in the file, not relocated.
     pub fn slots(&self) -> impl ExactSizeIterator<Item = RawInsn> + '_ {
         self.slots
             .iter()
             .map(|bytes| RawInsn::from_le_bytes(*bytes))
     }
 
-    /// What its section asks of the kernel.
+    /// Load flags of its section.
     pub fn section_flags(&self) -> LoadFlags {
         self.rule
-            .map_or_else(LoadFlags::default, |rule| rule.traits.load_flags())
+            .map_or_else(LoadFlags::default, |rule| rule.flags.load_flags())
     }
 
-    /// Gives it another type. What its section says about attaching and flags
-    /// counts no longer then.
+    /// Sets the program type. Attach type and load flags of the section no longer apply.
     pub fn set_kind(&mut self, kind: ProgramType) {
         if self.kind != Some(kind) {
             self.kind = Some(kind);

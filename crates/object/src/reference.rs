@@ -1,81 +1,78 @@
-//! References: which relocation wrote an instruction, by instruction. The program
-//! itself says what it refers to; this is kept beside it, for people and for reports
-//! about what a kernel lacks.
+//! References: the relocation that wrote an instruction, by instruction. Kept beside the
+//! program for reports; the program itself is defined by its instructions alone.
 
 use btf::TypeId;
-use btf::ext::CoreQuestion;
+use btf::ext::CoreSpec;
 use program::{ExternId, MapId};
 
-/// A slot that refers to something.
+/// Reference of an instruction slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reference {
-    /// The slot, from the start of the program.
+    /// Slot index from the start of the program.
     pub slot: u32,
-    /// What it refers to.
+    /// Referenced object.
     pub to: Referent,
 }
 
-/// What a slot refers to.
+/// Object that a slot refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Referent {
-    /// A map.
+    /// Map.
     Map(MapId),
-    /// A byte of a map's first value: a global variable.
+    /// Global variable: a byte of the first value of a map.
     Value {
-        /// The map.
+        /// Map.
         map: MapId,
-        /// Bytes from the start of its value.
+        /// Offset in bytes in the value.
         offset: u32,
     },
-    /// A map that is not to be created: the slots call a helper that no kernel has
-    /// ([`MAP_POISON`] plus the number), so that only a program that gets there
-    /// fails.
+    /// Map that is not created: the slots are a call of a non-existent helper
+    /// ([`MAP_POISON`] plus the index), so that the program is refused only if the call
+    /// is reachable.
     MissingMap(MapId),
-    /// A call of another function of this program.
+    /// Call of a subprog of this program.
     Call {
-        /// The slot where it starts.
+        /// First slot of the subprog.
         start: u32,
     },
-    /// The address of another function of this program.
+    /// Address of a subprog of this program.
     FunctionAddress {
-        /// The slot where it starts.
+        /// First slot of the subprog.
         start: u32,
     },
-    /// A call of a function of the kernel.
+    /// Call of a kfunc.
     Kfunc {
-        /// Which.
+        /// Extern.
         function: ExternId,
-        /// Its number in the types of the kernel or module.
+        /// BTF id in vmlinux or the module.
         id: TypeId,
-        /// The number of the module that it is of, from 1; 0 is the kernel itself.
+        /// Module number from 1; 0 is vmlinux.
         module: u16,
     },
-    /// A call of a function that the kernel lacks and the program can do without:
-    /// the slot calls a helper that no kernel has ([`KFUNC_POISON`] plus the number).
+    /// Call of a missing weak kfunc: the slot is a call of a non-existent helper
+    /// ([`KFUNC_POISON`] plus the index).
     MissingKfunc(ExternId),
-    /// A variable or function of the kernel by its number in the types.
+    /// Variable or function of the kernel by BTF id (typed ksym).
     Typed {
-        /// Which.
+        /// Extern.
         object: ExternId,
-        /// Its number in the types of the kernel or module.
+        /// BTF id in vmlinux or the module.
         id: TypeId,
-        /// The number of the module that it is of, from 1; 0 is the kernel itself.
+        /// Module number from 1; 0 is vmlinux.
         module: u16,
     },
-    /// The address of a kernel symbol as a plain number, in the slots; 0 where it
-    /// has none and the program can do without.
+    /// Address of a kernel symbol (typeless ksym); 0 if it is weak and missing.
     Address(ExternId),
-    /// A number that depends on the layout of the kernel's types.
-    Core(CoreQuestion),
-    /// Such a number that could not be found: the slots call a helper that no
-    /// kernel has ([`CORE_POISON`]).
-    MissingCore(CoreQuestion),
+    /// Result of a CO-RE relocation.
+    Core(CoreSpec),
+    /// Failed CO-RE relocation: the slots are a call of a non-existent helper
+    /// ([`CORE_POISON`]).
+    MissingCore(CoreSpec),
 }
 
-/// The helper number of a call in place of a relocation that fits nothing.
+/// Helper number of a call that replaces a failed CO-RE relocation.
 pub const CORE_POISON: i32 = 0xbad_2310;
-/// The helper number of a call in place of a missing map, less the map's number.
+/// Helper number of a call that replaces a missing map, minus the index of the map.
 pub const MAP_POISON: i32 = 2_001_000_000;
-/// The helper number of a call in place of a missing kernel function, less its
-/// number among the externs.
+/// Helper number of a call that replaces a missing kfunc, minus the index of the extern.
 pub const KFUNC_POISON: i32 = 2_002_000_000;

@@ -1,84 +1,84 @@
-//! What each section of the file is for, by its name and kind.
+//! Classification of sections by name and type.
 //!
-//! The names are conventions of clang and libbpf: `license`, `version`, `.maps`,
-//! `.BTF`, `.data*`, `.rodata*`, `.bss*`, `.struct_ops*`, `.addr_space.1`,
-//! `.jumptables`; a section with instructions is one of programs, `.text` that of
-//! functions that programs call. What has no meaning here is passed over.
+//! The names are conventions of clang and libbpf: `license`, `version`, `.maps`, `.BTF`,
+//! `.data*`, `.rodata*`, `.bss*`, `.struct_ops*`, `.addr_space.1`, `.jumptables`; an
+//! executable section contains programs, `.text` the functions that programs call. Other
+//! sections are ignored.
 
 use std::fmt;
 
 use crate::elf::{Elf, Section, SectionId, SectionKind};
 use crate::error::{Blame, Error, FORMAT};
 
-/// The sections of an object that mean something.
+/// Sections of an object by role.
 #[derive(Clone, Debug, Default)]
 pub struct Sections {
-    /// What each section is, by number.
+    /// Role of each section, by index.
     roles: Vec<Role>,
-    /// The functions that programs call.
+    /// `.text`: functions that programs call.
     pub text: Option<SectionId>,
-    /// The definitions of maps.
+    /// `.maps`: map definitions.
     pub maps: Option<SectionId>,
-    /// The licence.
+    /// `license`.
     pub license: Option<SectionId>,
-    /// The kernel version.
+    /// `version`: the kernel version.
     pub version: Option<SectionId>,
-    /// The types.
-    pub types: Option<SectionId>,
-    /// What instructions have to do with types.
-    pub types_of_code: Option<SectionId>,
+    /// `.BTF`.
+    pub btf: Option<SectionId>,
+    /// `.BTF.ext`.
+    pub btf_ext: Option<SectionId>,
     /// Variables in an arena.
     pub arena: Option<SectionId>,
-    /// Tables of places to jump to.
+    /// `.jumptables`: jump tables.
     pub jump_tables: Option<SectionId>,
-    /// Relocations that matter, in the order of the file.
+    /// Relocation sections that are applied, in file order.
     pub relocations: Vec<SectionId>,
 }
 
-/// What a section is.
+/// Role of a section.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Role {
-    /// Nothing to us, or something of which there is only one.
+    /// Ignored, or a unique section.
     #[default]
     Other,
     /// Instructions.
     Code,
-    /// Variables with a value.
+    /// Initialised variables.
     Data,
     /// Constants.
     Constants,
-    /// Variables that start as zero.
+    /// Zero-initialised variables.
     Zeros,
-    /// Tables of functions for the kernel.
+    /// struct_ops.
     StructOps,
 }
 
-/// What is wrong with the sections as a whole.
+/// Fault of the sections as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SectionFault {
-    /// Maps in the old way, as structures in a section `maps`.
-    OldMaps,
-    /// The version is no four bytes.
+    /// Legacy map definitions in a section `maps`.
+    LegacyMaps,
+    /// The `version` does not have four bytes.
     Version,
-    /// The licence has no bytes.
+    /// The `license` has no bytes.
     License,
-    /// A section of types is not of the kind that holds bytes.
+    /// A BTF section is not SHT_PROGBITS.
     TypesKind,
 }
 
 impl SectionFault {
-    /// Whose fault it is.
+    /// Party that can fix it.
     pub fn blame(&self) -> Blame {
         match self {
-            SectionFault::OldMaps => Blame::User,
+            SectionFault::LegacyMaps => Blame::User,
             _ => Blame::File,
         }
     }
 
-    /// The number of the error with which libbpf ends.
+    /// Error number of libbpf.
     pub fn errno(&self) -> i32 {
         match self {
-            SectionFault::OldMaps => 95,
+            SectionFault::LegacyMaps => 95,
             _ => FORMAT,
         }
     }
@@ -87,20 +87,20 @@ impl SectionFault {
 impl fmt::Display for SectionFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            SectionFault::OldMaps => write!(
+            SectionFault::LegacyMaps => write!(
                 f,
-                "maps are defined in the old way, in a section \"maps\", which libbpf dropped \
+                "legacy map definitions in a section \"maps\", which libbpf dropped \
                  with version 1.0: define them in SEC(\".maps\") with __uint and __type"
             ),
-            SectionFault::Version => write!(f, "the kernel version is no number of 32 bits"),
-            SectionFault::License => write!(f, "the licence is missing"),
-            SectionFault::TypesKind => write!(f, "a section of types without bytes"),
+            SectionFault::Version => write!(f, "section version does not have 4 bytes"),
+            SectionFault::License => write!(f, "section license is empty"),
+            SectionFault::TypesKind => write!(f, "BTF section has no bytes in the file"),
         }
     }
 }
 
 impl Sections {
-    /// Finds out what each section is for.
+    /// Classifies the sections of a file.
     pub fn of(elf: &Elf<'_>) -> Result<Sections, Error> {
         let mut found = Sections {
             roles: vec![Role::Other; elf.sections().len()],
@@ -109,14 +109,14 @@ impl Sections {
         for section in elf.sections().iter().skip(1) {
             if !is_ignored(section) {
                 found
-                    .take(elf, section)
+                    .classify(elf, section)
                     .map_err(|error| error.in_section(section.name))?;
             }
         }
         Ok(found)
     }
 
-    fn take(&mut self, elf: &Elf<'_>, section: &Section<'_>) -> Result<(), Error> {
+    fn classify(&mut self, elf: &Elf<'_>, section: &Section<'_>) -> Result<(), Error> {
         let data = section.data()?;
         let id = Some(section.id);
         match (section.name.as_bytes(), section.kind) {
@@ -128,16 +128,16 @@ impl Sections {
             }
             (b"version", _) if data.len() != 4 => return Err(SectionFault::Version.into()),
             (b"version", _) => self.version = id,
-            (b"maps", _) => return Err(SectionFault::OldMaps.into()),
+            (b"maps", _) => return Err(SectionFault::LegacyMaps.into()),
             (b".maps", _) => self.maps = id,
             (b".BTF" | b".BTF.ext", kind) if kind != SectionKind::Bytes => {
                 return Err(SectionFault::TypesKind.into());
             }
-            (b".BTF", _) => self.types = id,
-            (b".BTF.ext", _) => self.types_of_code = id,
+            (b".BTF", _) => self.btf = id,
+            (b".BTF.ext", _) => self.btf_ext = id,
             (_, SectionKind::Symbols) => {}
             (name, SectionKind::Bytes) if !data.is_empty() => {
-                self.take_bytes(section, name);
+                self.classify_bytes(section, name);
             }
             (name, SectionKind::Relocations) => {
                 if section.entry_size != 16 || elf.section(section.target).is_none() {
@@ -156,7 +156,7 @@ impl Sections {
         Ok(())
     }
 
-    fn take_bytes(&mut self, section: &Section<'_>, name: &[u8]) {
+    fn classify_bytes(&mut self, section: &Section<'_>, name: &[u8]) {
         let role = match name {
             _ if section.executable => {
                 if name == b".text" {
@@ -180,12 +180,12 @@ impl Sections {
         self.roles[section.id.0 as usize] = role;
     }
 
-    /// What the section of that number is.
+    /// Role of the section with this index.
     pub fn role(&self, id: SectionId) -> Role {
         self.roles.get(id.0 as usize).copied().unwrap_or_default()
     }
 
-    /// The sections with this role, by number.
+    /// Sections with this role, by index.
     pub fn with_role(&self, role: Role) -> impl Iterator<Item = SectionId> + '_ {
         let all = self.roles.iter().zip(0..);
         all.filter(move |(its, _)| **its == role)
@@ -193,7 +193,7 @@ impl Sections {
     }
 }
 
-/// Sections that no loader looks into, so that damage there does not matter.
+/// True for sections that libbpf ignores, where damage does not matter.
 fn is_ignored(section: &Section<'_>) -> bool {
     let name = section.name.as_bytes();
     let relocated = name.strip_prefix(b".rel").unwrap_or_default();
@@ -207,7 +207,7 @@ fn is_ignored(section: &Section<'_>) -> bool {
         || matches!(relocated, b".BTF" | b".BTF.ext")
 }
 
-/// Is it that name, or that name, a dot and more?
+/// True for this name, and for this name followed by a dot.
 fn is_or_starts(name: &[u8], stem: &[u8]) -> bool {
     name.strip_prefix(stem)
         .is_some_and(|rest| rest.is_empty() || rest[0] == b'.')
@@ -218,7 +218,7 @@ fn is_struct_ops(name: &[u8]) -> bool {
     matches!(name, b".struct_ops" | b".struct_ops.link")
 }
 
-/// Relocations of values, not of instructions, that loaders know.
+/// True for sections whose values, not instructions, are relocated.
 fn has_relocated_values(name: &[u8]) -> bool {
     let of = name.strip_prefix(b".rel").unwrap_or_default();
     of == b".maps" || is_struct_ops(of)

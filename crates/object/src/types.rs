@@ -1,7 +1,7 @@
-//! The types of an object, and what its instructions have to do with them.
+//! BTF and BTF.ext of an object.
 //!
-//! A damaged section of types is a fault only where types are needed: maps, tables
-//! of functions and what the kernel has are described by them alone.
+//! A damaged BTF section is an error only if BTF is required: by maps, struct_ops and
+//! typed externs.
 
 use std::fmt;
 
@@ -12,64 +12,64 @@ use crate::elf::{Elf, SectionId};
 use crate::error::{Blame, Error};
 use crate::sections::{Role, Sections};
 
-/// What is wrong with the types.
+/// Fault of BTF.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TypesFault {
-    /// They are needed and missing.
+pub enum BtfFault {
+    /// BTF is required and missing.
     Missing,
-    /// `.BTF` can't be read.
+    /// `.BTF` is malformed.
     Btf(ParseError),
-    /// `.BTF.ext` can't be read.
+    /// `.BTF.ext` is malformed.
     Ext(ExtError),
 }
 
-impl TypesFault {
-    /// Whose fault it is.
+impl BtfFault {
+    /// Party that can fix it.
     pub fn blame(&self) -> Blame {
         Blame::File
     }
 
-    /// The number of the error with which libbpf ends.
+    /// Error number of libbpf.
     pub fn errno(&self) -> i32 {
         match self {
-            TypesFault::Missing => 2,
-            TypesFault::Btf(ParseError::ForeignByteOrder) => 95,
-            TypesFault::Btf(_) | TypesFault::Ext(_) => 22,
+            BtfFault::Missing => 2,
+            BtfFault::Btf(ParseError::ForeignByteOrder) => 95,
+            BtfFault::Btf(_) | BtfFault::Ext(_) => 22,
         }
     }
 }
 
-impl fmt::Display for TypesFault {
+impl fmt::Display for BtfFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            TypesFault::Missing => write!(
+            BtfFault::Missing => write!(
                 f,
-                "the maps need types, and there is no section .BTF: compile with -g"
+                "maps require BTF, and section .BTF is missing: compile with -g"
             ),
-            TypesFault::Btf(error) => error.fmt(f),
-            TypesFault::Ext(error) => error.fmt(f),
+            BtfFault::Btf(error) => error.fmt(f),
+            BtfFault::Ext(error) => error.fmt(f),
         }
     }
 }
 
-/// The types of an object and of its instructions.
+/// BTF and BTF.ext.
 type Types<'a> = (Option<Btf<'a>>, Option<BtfExt<'a>>);
 
-/// Reads both sections. What can't be read and is not needed is left out.
+/// Reads both sections. A malformed section that is not required is omitted.
 pub(crate) fn read_types<'a>(elf: &Elf<'a>, sections: &Sections) -> Result<Types<'a>, Error> {
     let is_needed = sections.maps.is_some() || sections.with_role(Role::StructOps).next().is_some();
-    let types = bytes(elf, sections.types).map(Btf::parse);
+    let types = bytes(elf, sections.btf).map(Btf::parse);
     let types = match types {
         Some(Ok(types)) => types,
         Some(Err(error)) if is_needed => {
-            return Err(Error::new(TypesFault::Btf(error)).in_section(".BTF"));
+            return Err(Error::new(BtfFault::Btf(error)).in_section(".BTF"));
         }
-        None if is_needed => return Err(TypesFault::Missing.into()),
+        None if is_needed => return Err(BtfFault::Missing.into()),
         _ => return Ok((None, None)),
     };
-    match bytes(elf, sections.types_of_code).map(BtfExt::parse) {
+    match bytes(elf, sections.btf_ext).map(BtfExt::parse) {
         Some(Err(error)) if is_needed => {
-            Err(Error::new(TypesFault::Ext(error)).in_section(".BTF.ext"))
+            Err(Error::new(BtfFault::Ext(error)).in_section(".BTF.ext"))
         }
         Some(Ok(ext)) => Ok((Some(types), Some(ext))),
         _ => Ok((Some(types), None)),

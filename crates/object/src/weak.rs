@@ -1,18 +1,17 @@
-//! Objects that can do without what a kernel lacks: undefined global symbols become
-//! weak, so that only the programs that use a missing function or variable are
-//! affected. The cost is linear in the number of symbols.
+//! Weakening of externs: undefined global symbols become weak, so that only the programs
+//! that use a missing function or variable fail. Linear in the number of symbols.
 
-/// Bytes of a section header and of a symbol (ELF, 64 bits).
+/// Size of a section header and of a symbol in bytes (ELF64).
 const SECTION: usize = 64;
 const SYMBOL: usize = 24;
-/// The type of the section of symbols.
+/// Section type SHT_SYMTAB.
 const SYMBOLS: u32 = 2;
-/// The bindings, in the high half of a symbol's `info`.
+/// Bindings, in the upper half of `st_info`.
 const GLOBAL: u8 = 1;
 const WEAK: u8 = 2;
 
-/// Makes undefined global symbols weak; leaves alone what is no little-endian ELF
-/// file of 64 bits, and tables that reach beyond it.
+/// Makes undefined global symbols weak. No effect on files that are not little-endian
+/// ELF64, and on tables that reach beyond the file.
 pub fn weaken(file: &mut [u8]) {
     if !file.starts_with(b"\x7fELF\x02\x01") {
         return;
@@ -74,7 +73,7 @@ mod tests {
         file[header + 4] = 2;
         file[header + 24..header + 26].copy_from_slice(&(symbols as u16).to_le_bytes());
         file[header + 32] = 4 * SYMBOL as u8;
-        // The first does not count; then global, local and defined.
+        // The first symbol is null; then global, local and defined.
         for (index, info, section) in [(0, 0x12, 0), (1, 0x12, 0), (2, 0x02, 0), (3, 0x12, 5)] {
             file[symbols + index * SYMBOL + 4] = info;
             file[symbols + index * SYMBOL + 6] = section;
@@ -83,7 +82,7 @@ mod tests {
         weaken(&mut weakened);
         file[symbols + SYMBOL + 4] = 0x22;
         assert_eq!(weakened, file);
-        // Cut files are left alone.
+        // Truncated files are unchanged.
         for length in 0..file.len() {
             weaken(&mut file[..length].to_vec());
         }

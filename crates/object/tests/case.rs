@@ -1,4 +1,4 @@
-//! Programs of objects as text cases: what is written is read back as the same program.
+//! Text cases of linked programs: reading a written case yields the same program.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,18 +11,18 @@ use program::case::Case;
 use spec::Kernel;
 use spec::kernel::{Source, SymbolAddress, Symbols};
 
-/// The sets of the selftests' objects.
+/// Sets of the selftests' objects.
 const SETS: &[&str] = &["7.2/obj-v3", "7.2/obj-v4"];
 
-/// Programs of an object that are written with their BTF; the others share it.
+/// Number of programs of an object that are written with their BTF; the others share it.
 const WITH_BTF: usize = 2;
 
 fn kernel() -> Kernel {
     let symbols = Symbols::new(|_| SymbolAddress::At(0xffff_ffff_8100_0000));
-    profile::linux_6_18().with_symbols(symbols, Source::Given)
+    kernel_data::linux_6_18().with_symbols(symbols, Source::Given)
 }
 
-/// Everything of a program but the places of strings in its BTF.
+/// All parts of a program but the string offsets of its BTF.
 fn parts(program: &Program) -> String {
     let text = |offset| {
         let btf = program.btf();
@@ -60,7 +60,7 @@ fn check(program: &Program, about: &str) {
     assert!(dump(again) == dump(program), "{about}: BTF");
 }
 
-/// Writes and reads the programs of an object that can be linked; how many.
+/// Writes and reads the linkable programs of an object; returns their number.
 fn check_object(path: &Path, kernel: &Kernel) -> io::Result<usize> {
     let file = fs::read(path)?;
     let Ok(mut object) = Object::open(&file) else {

@@ -1,10 +1,10 @@
-//! CO-RE relocations against libbpf's answers, field by field.
+//! CO-RE relocations compared with libbpf, field by field.
 //!
-//! `core/questions.o` asks everything that can be asked, `core/targets/*.o` are
-//! kernels that moved, renamed, resized and lost what it asks about;
-//! `core/answers/*.txt` are what libbpf of the kernel's own tests said, kept for
-//! machines without it (`BEEBOX_WRITE=1` asks again). Where that libbpf is, it is
-//! asked about these, about the running kernel, and about every object of those
+//! `core/questions.o` has relocations of every kind; `core/targets/*.o` are kernels with
+//! moved, renamed, resized and removed fields; `core/answers/*.txt` are libbpf's recorded
+//! results, for machines without it (`BEEBOX_WRITE=1` records them again). Where that
+//! libbpf is built, it is run on these, on the running kernel and on every object of the
+//! kernel's own tests; otherwise those tests are skipped.
 //! tests, too; where it is not, the tests say so and pass.
 
 use std::fmt::Write as _;
@@ -21,7 +21,7 @@ fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/core")
 }
 
-/// The files of a directory that end so, in order.
+/// Files of a directory with this ending, sorted.
 fn files(directory: &Path, ending: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).unwrap_or_else(|why| panic!("{directory:?}: {why}"));
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
@@ -30,7 +30,7 @@ fn files(directory: &Path, ending: &str) -> Vec<PathBuf> {
     files
 }
 
-/// Types, and what is said about instructions.
+/// BTF and BTF.ext.
 struct Types {
     btf: Btf<'static>,
     ext: Option<BtfExt<'static>>,
@@ -50,7 +50,7 @@ fn read(path: &Path) -> Option<Types> {
     })
 }
 
-/// Our answers, in the form of `testkit/libbpf/relocations.c`.
+/// Our results, in the form of `testkit/libbpf/relocations.c`.
 fn answers(object: &Path, target: &Btf<'_>) -> Vec<String> {
     let Some(Types {
         btf,
@@ -64,7 +64,7 @@ fn answers(object: &Path, target: &Btf<'_>) -> Vec<String> {
     for group in ext.relocations() {
         for relo in group.records() {
             let mut line = format!("{}+{}: ", btf.string(group.section), relo.offset);
-            match resolver.resolve(&relo.question) {
+            match resolver.resolve(&relo.spec) {
                 Err(why) => write!(line, "error {}", why.errno()),
                 Ok(Resolution::Poison) => write!(line, "poison"),
                 Ok(Resolution::Value {
@@ -82,21 +82,21 @@ fn answers(object: &Path, target: &Btf<'_>) -> Vec<String> {
                 }
             }
             .unwrap();
-            let text = resolver.describe(&relo.question).unwrap_or_default();
+            let text = resolver.describe(&relo.spec).unwrap_or_default();
             lines.push(format!("{line} | {text}"));
         }
     }
     lines
 }
 
-/// libbpf's answers for many objects.
+/// libbpf's results for many objects.
 struct Libbpf {
     program: PathBuf,
     objects: PathBuf,
 }
 
 impl Libbpf {
-    /// The program that asks it, if it is here; built once.
+    /// Program that runs libbpf, if its sources are present; built once.
     fn find() -> Option<&'static Libbpf> {
         static BUILT: OnceLock<Option<Libbpf>> = OnceLock::new();
         BUILT.get_or_init(Libbpf::build).as_ref()
@@ -128,7 +128,7 @@ impl Libbpf {
         })
     }
 
-    /// Its answers for each object.
+    /// Results for each object.
     fn answers(&self, target: &Path, objects: &[PathBuf]) -> Vec<Vec<String>> {
         let output = Command::new(&self.program)
             .arg(target)
@@ -153,7 +153,7 @@ impl Libbpf {
         answers
     }
 
-    /// Compares all relocations of the objects; how many there were.
+    /// Compares all relocations of the objects; returns their number.
     fn compare(&self, target: &Path, objects: &[PathBuf]) -> usize {
         let types = read(target).expect("types of the target");
         let mut count = 0;
@@ -171,7 +171,7 @@ impl Libbpf {
 }
 
 #[test]
-fn answers_are_those_that_libbpf_gave() {
+fn results_are_the_recorded_ones_of_libbpf() {
     let questions = directory().join("questions.o");
     let targets = files(&directory().join("targets"), ".o");
     assert_eq!(targets.len(), 6);
@@ -199,7 +199,7 @@ fn answers_are_those_that_libbpf_gave() {
 }
 
 #[test]
-fn every_object_of_the_kernels_tests_gets_libbpfs_answers() {
+fn every_selftest_object_gets_libbpfs_results() {
     let Some(libbpf) = Libbpf::find() else {
         return;
     };

@@ -1,5 +1,5 @@
-//! What a few bytes could ask for has an end: objects made by hand whose programs
-//! would be far larger than their file.
+//! Limits: objects made by hand whose linked programs would be far larger than their
+//! file.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,18 +8,17 @@ use beebox_object::{Blame, Error, Object, Problem, RelocationFault};
 use spec::Kernel;
 use spec::kernel::Source;
 
-/// A section: name, type, flags, link, info, bytes of an entry, bytes.
+/// Section: name, type, flags, link, info, entry size, bytes.
 type Section = (&'static str, u32, u64, u32, u32, u64, Vec<u8>);
 
 const BYTES: u32 = 1;
 const SYMBOLS: u32 = 2;
 const NAMES: u32 = 3;
 const RELOCATIONS: u32 = 9;
-/// In memory, with instructions.
+/// SHF_ALLOC and SHF_EXECINSTR.
 const CODE: u64 = 6;
 
-/// The bytes of an object for BPF with these sections; the last is that of the
-/// sections' names.
+/// Bytes of a BPF object with these sections; the last is the section-name table.
 fn elf(mut sections: Vec<Section>) -> Vec<u8> {
     sections.insert(0, ("", 0, 0, 0, 0, 0, Vec::new()));
     let mut names = Vec::new();
@@ -59,7 +58,7 @@ fn elf(mut sections: Vec<Section>) -> Vec<u8> {
     file
 }
 
-/// A global function of a section.
+/// Global function symbol of a section.
 fn function(section: u16, start: u64, size: u64) -> Vec<u8> {
     let mut symbol = 1u32.to_le_bytes().to_vec();
     symbol.extend([0x12, 0]);
@@ -69,7 +68,7 @@ fn function(section: u16, start: u64, size: u64) -> Vec<u8> {
     symbol
 }
 
-/// The table of symbols, whose names are in the section behind it.
+/// Symbol table, and the string table after it.
 fn symbols(own: u32, functions: impl IntoIterator<Item = Vec<u8>>) -> [Section; 2] {
     let mut table = vec![0; 24];
     functions
@@ -104,7 +103,7 @@ fn check_too_large(file: &[u8]) {
 
 const EXIT: [u8; 8] = [0x95, 0, 0, 0, 0, 0, 0, 0];
 
-/// Many programs that are the same bytes of one section.
+/// Many programs over the same bytes of one section.
 fn overlapping(programs: usize, slots: usize) -> Vec<u8> {
     let code = EXIT.repeat(slots);
     let each = function(1, 0, code.len() as u64);
@@ -153,7 +152,7 @@ fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-/// An `int`, and these names.
+/// BTF with an `int` and these names.
 fn types(names: &str) -> Vec<u8> {
     let types = words(&[1, 1 << 24, 4, 0x0100_0020]);
     let mut blob = words(&[0x0001_eb9f, 24, 0, types.len() as u32]);
@@ -163,8 +162,8 @@ fn types(names: &str) -> Vec<u8> {
     blob
 }
 
-/// Programs of one instruction, each of which asks whether there is an `int`, the last
-/// one first; what else is asked, the first one asks.
+/// Programs of one instruction with a `type_exists` relocation of `int`, in reverse
+/// order; the first one has the other relocations.
 fn asking(programs: u32, questions: u32) -> Vec<u8> {
     const EXISTS: u32 = 8;
     let names = "\0int\x000\0socket\0";

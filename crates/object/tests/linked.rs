@@ -1,8 +1,7 @@
-//! The objects beside this file, linked and written out: what each program is, its
-//! instructions, what they refer to, its functions and lines. The texts were compared
-//! with what libbpf 7.2 hands to a kernel when they were written down.
+//! The objects beside this file, linked and printed: programs, instructions, references,
+//! functions and lines. The texts were compared with libbpf 7.2 when they were recorded.
 //!
-//! `BLESS=1 cargo test -p beebox-object --test linked` writes them again.
+//! `BLESS=1 cargo test -p beebox-object --test linked` records them again.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -30,13 +29,13 @@ fn open<'a>(name: &str, file: &'a [u8]) -> Result<Object<'a>, Error> {
     Object::open_with(file, &options)
 }
 
-/// Links an object for the kernel whose types `kernel` has.
+/// Links an object for a kernel with the BTF of `kernel`.
 fn linked(name: &str, kernel: &str, features: Features) -> String {
     let (file, kernel) = (bytes(name), bytes(kernel));
     let mut object = open(name, &file).expect(name);
     object.set_autoload(|_| true);
     let kernel = Object::open(&kernel).expect("a kernel");
-    let types = kernel.types().expect("types").to_owned();
+    let types = kernel.btf().expect("types").to_owned();
     let symbols = Symbols::new(|name| match name {
         "symbol" => SymbolAddress::At(0xffff_ffff_8123_4567),
         _ => SymbolAddress::Missing,
@@ -89,7 +88,7 @@ fn write_program(
             writeln!(text, "{}: type {ty:?}", function.name)?;
         }
         for line in program.line_info().iter().filter(|line| line.insn == at) {
-            let types = object.types().expect("lines need types");
+            let types = object.btf().expect("lines need types");
             let source = types.string(line.text).to_string();
             writeln!(text, "  ; {}:{} {}", line.line, line.column, source.trim())?;
         }
@@ -130,7 +129,7 @@ fn check(name: &str, found: &str) {
 }
 
 #[test]
-fn every_object_links_as_written_down() {
+fn every_object_links_as_recorded() {
     for name in [
         "calls",
         "variables",
@@ -148,7 +147,7 @@ fn every_object_links_as_written_down() {
 }
 
 #[test]
-fn a_kernel_with_other_types_gets_other_numbers() {
+fn core_relocations_depend_on_the_kernel() {
     check(
         "core-moved.txt",
         &linked("core.o", "moved.o", Features::LINUX_6_18),
@@ -156,7 +155,7 @@ fn a_kernel_with_other_types_gets_other_numbers() {
 }
 
 #[test]
-fn variables_of_an_arena_stand_at_its_end_where_that_can_be() {
+fn arena_globals_are_at_its_end_if_the_kernel_supports_it() {
     let features = Features {
         wide_offsets: true,
         ..Features::LINUX_6_18
@@ -168,7 +167,7 @@ fn variables_of_an_arena_stand_at_its_end_where_that_can_be() {
 }
 
 #[test]
-fn what_is_refused_says_what_where_and_whose_fault() {
+fn errors_state_problem_place_and_blame() {
     let mut found = String::new();
     let mut objects = files(&directory().join("refused"));
     objects.retain(|file| has_extension(file, &["o"]));
@@ -184,7 +183,7 @@ fn what_is_refused_says_what_where_and_whose_fault() {
 }
 
 #[test]
-fn without_the_kernels_types_only_what_needs_them_is_refused() {
+fn without_kernel_btf_only_dependent_programs_are_refused() {
     let target = Kernel::default();
     let file = bytes("calls.o");
     let object = open("calls.o", &file).unwrap();
@@ -208,7 +207,7 @@ fn has_extension(file: &Path, wanted: &[&str]) -> bool {
 }
 
 #[test]
-fn damaged_objects_are_refused_or_linked_but_nothing_breaks() {
+fn damaged_objects_are_refused_or_linked_without_a_panic() {
     let target = Kernel::default();
     let mut random = 0x9e37_79b9_7f4a_7c15u64;
     let mut below = |limit: usize| {
@@ -241,5 +240,5 @@ fn damaged_objects_are_refused_or_linked_but_nothing_breaks() {
             }
         }
     }
-    assert!(linked > 100, "damage that nobody sees is common: {linked}");
+    assert!(linked > 100, "undetected damage is common: {linked}");
 }

@@ -1,11 +1,10 @@
-//! Linking, against libbpf's linker.
+//! Static linking compared with libbpf's linker.
 //!
-//! `linker/user.o`, `first.o`, `second.o` and `third.o` use all that linking is about,
-//! and `linked.o` is what bpftool 7.8 (libbpf of Linux 7.2) made of them. The files in
-//! `linker/refused` do not fit `second.o`; each says on its first line what is
-//! said about it. Where that bpftool is, it is asked again, and about every object
-//! of the kernel's own tests and random sets of them; where it is absent, those tests
-//! are skipped.
+//! `linker/user.o`, `first.o`, `second.o` and `third.o` use every feature of linking, and
+//! `linked.o` is the output of bpftool 7.8 (libbpf of Linux 7.2). The files in
+//! `linker/refused` are incompatible with `second.o`; the first line of each is the
+//! expected error. Where that bpftool is built, it links these again, every object of the
+//! kernel's own tests and random sets of them; otherwise those tests are skipped.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,14 +14,14 @@ use beebox_object::elf::{Elf, Section, SectionId};
 use beebox_object::linker::{LinkFault, Linker, SectionMismatch};
 use beebox_object::{Blame, Error, Problem};
 
-/// What `linked.o` is made of.
+/// Inputs of `linked.o`.
 const FILES: [&str; 4] = ["user.o", "first.o", "second.o", "third.o"];
 
 fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/linker")
 }
 
-/// The files of a directory that end so, in order.
+/// Files of a directory with this ending, sorted.
 fn files(directory: &Path, ending: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).unwrap_or_else(|why| panic!("{directory:?}: {why}"));
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
@@ -49,7 +48,7 @@ fn link_bytes(object: &[u8]) -> Vec<u8> {
     linker.finish().unwrap()
 }
 
-/// Files of ours, by name.
+/// Own files, by name.
 fn ours(names: &[&str]) -> Vec<PathBuf> {
     names.iter().map(|name| directory().join(name)).collect()
 }
@@ -61,16 +60,16 @@ fn the_linked_object_is_that_of_libbpf() {
 }
 
 #[test]
-fn an_object_that_was_linked_stays_as_it_is() {
+fn linking_a_linked_object_reproduces_it() {
     let first = link(&ours(&["first.o"])).unwrap();
     assert!(link_bytes(&first) == first);
-    // Where several were joined, strings that nobody uses are left over once.
+    // After linking several files, unused strings remain once.
     let linked = link_bytes(&read(&directory().join("linked.o")));
     assert!(link_bytes(&linked) == linked);
 }
 
 #[test]
-fn what_does_not_fit_is_refused_with_the_reason() {
+fn incompatible_files_are_refused_with_the_reason() {
     let before = directory().join("second.o");
     let sources = files(&directory().join("refused"), ".c");
     assert!(sources.len() > 10);
@@ -90,7 +89,7 @@ fn what_does_not_fit_is_refused_with_the_reason() {
 fn files_that_are_no_objects_are_refused() {
     let first = read(&directory().join("first.o"));
     let refused = |bytes: &[u8]| match Linker::new().add("it", bytes) {
-        Ok(_) => panic!("it was taken"),
+        Ok(_) => panic!("it is accepted"),
         Err(error) => error,
     };
     let changed = |at: usize, byte: u8| {
@@ -102,14 +101,17 @@ fn files_that_are_no_objects_are_refused() {
         (refused(b""), "it: this is no ELF file"),
         (refused(b"int main(void) {}"), "it: this is no ELF file"),
         (changed(4, 1), "it: this is no 64-bit ELF file"),
-        (changed(5, 2), "it: an ELF file of type 256, no object"),
+        (
+            changed(5, 2),
+            "it: ELF file has type 256: this is no object file",
+        ),
         (
             refused(&big_endian(&first)),
             "it: this object is for big-endian machines: compile it with -target bpfel",
         ),
         (
             changed(16, 2),
-            "it: this is a program or shared library, no object file",
+            "it: this is an executable or shared library, no object file",
         ),
         (
             changed(18, 62),
@@ -123,7 +125,7 @@ fn files_that_are_no_objects_are_refused() {
     assert_eq!(error.problem(), &Problem::Linker(LinkFault::NoInput));
 }
 
-/// The object with a header of the other byte order.
+/// The object with a big-endian header.
 fn big_endian(object: &[u8]) -> Vec<u8> {
     let mut bytes = object.to_vec();
     bytes[5] = 2;
@@ -132,7 +134,7 @@ fn big_endian(object: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn whose_fault_it_is() {
+fn errors_name_the_party_to_blame() {
     let with_second = |name: &str| link(&ours(&["second.o", name])).unwrap_err();
     for name in ["twice", "size", "terms", "untyped", "extern", "pointer"] {
         let name = format!("refused/{name}.o");
@@ -144,7 +146,8 @@ fn whose_fault_it_is() {
     assert_eq!(error.place().section.as_deref(), Some("license"));
 }
 
-/// No prefix of an object, and no object with a byte changed, does any harm.
+/// Prefixes of an object and objects with one changed byte are linked or refused without
+/// a panic.
 #[test]
 fn damaged_objects_do_no_harm() {
     let first = read(&directory().join("first.o"));
@@ -170,7 +173,7 @@ fn damaged_objects_do_no_harm() {
     }
 }
 
-/// Symbols whose names are the ends of one long text.
+/// Symbols whose names are suffixes of one long string.
 #[test]
 fn names_that_share_their_bytes_take_no_memory() {
     let mut object = read(&directory().join("third.o"));
@@ -195,7 +198,7 @@ fn names_that_share_their_bytes_take_no_memory() {
     let local = |name: u32| {
         let mut symbol = [0; 24];
         symbol[..4].copy_from_slice(&name.to_le_bytes());
-        // An absolute one.
+        // An absolute symbol.
         symbol[6..8].copy_from_slice(&[0xf1, 0xff]);
         symbol
     };
@@ -206,7 +209,7 @@ fn names_that_share_their_bytes_take_no_memory() {
     assert_eq!(error.problem(), &Problem::Linker(LinkFault::TooMuchText));
 }
 
-/// libbpf's linker, as bpftool of the kernel's tests offers it.
+/// libbpf's linker in bpftool of the kernel's tests.
 struct Bpftool {
     program: PathBuf,
     objects: PathBuf,
@@ -214,7 +217,7 @@ struct Bpftool {
 }
 
 impl Bpftool {
-    /// `name` keeps the outputs of tests apart.
+    /// `name` distinguishes the outputs of tests.
     fn find(name: &str) -> Option<Bpftool> {
         let program = oracle::selftest_path("7.2/tools/bpftool");
         let program = oracle::found("objects linked by bpftool", program)?;
@@ -226,7 +229,7 @@ impl Bpftool {
         })
     }
 
-    /// The linked object, or the number of the error.
+    /// The linked object, or the error number.
     fn link(&self, files: &[PathBuf]) -> Result<Vec<u8>, i32> {
         let output = Command::new(&self.program)
             .args(["gen", "object"])
@@ -245,7 +248,7 @@ impl Bpftool {
         Err(number.unwrap_or_else(|| panic!("bpftool says: {text}")))
     }
 
-    /// Do both link these files, to the same bytes, or refuse them alike?
+    /// True if both link the files to the same bytes; false if both refuse them.
     fn compare(&self, files: &[PathBuf]) -> Result<bool, String> {
         let number = |error: &Error| match error.problem() {
             Problem::Linker(fault) => fault.errno(),
@@ -261,7 +264,7 @@ impl Bpftool {
     }
 }
 
-/// All orders of some files.
+/// Permutations of some files.
 fn orders(files: &[PathBuf]) -> Vec<Vec<PathBuf>> {
     let Some((last, others)) = files.split_last() else {
         return vec![Vec::new()];
@@ -279,7 +282,7 @@ fn orders(files: &[PathBuf]) -> Vec<Vec<PathBuf>> {
 }
 
 #[test]
-fn what_libbpf_said_is_what_it_says() {
+fn recorded_output_is_that_of_libbpf() {
     let Some(bpftool) = Bpftool::find("linker-ours") else {
         return;
     };
@@ -321,7 +324,7 @@ fn every_object_is_linked_as_libbpf_does() {
     );
 }
 
-/// The sets that the kernel's tests link, as their build notes them.
+/// Sets of objects that the kernel's tests link, from their build.
 fn sets(bpftool: &Bpftool) -> Vec<(PathBuf, Vec<PathBuf>)> {
     let notes = fs::read_to_string(bpftool.objects.join("build.json")).unwrap();
     let names = |text: &str| -> Vec<PathBuf> {
@@ -347,7 +350,7 @@ fn the_sets_of_the_tests_are_linked_as_their_build_did() {
         return;
     };
     let mut sets = sets(&bpftool);
-    // Of some, the build keeps only what was linked.
+    // Of some sets, the build keeps only the linked object.
     sets.retain(|(_, files)| files.iter().all(|file| file.exists()));
     assert!(sets.len() >= 4, "{}", sets.len());
     for (kept, files) in &sets {
@@ -385,7 +388,7 @@ fn random_sets_are_linked_as_libbpf_does() {
     assert!(differences.is_empty(), "{differences:#?}");
 }
 
-/// Numbers from a seed (SplitMix64).
+/// Random numbers from a seed (SplitMix64).
 struct Random(u64);
 
 impl Random {

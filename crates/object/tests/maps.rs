@@ -1,8 +1,8 @@
-//! Maps, variables and externs of `maps/everything.o`, as opened and as a kernel is
-//! asked for them. The text beside it and the numbers here were compared with what
-//! libbpf 7.2 hands to a kernel when they were written down.
+//! Maps, global variables and externs of `maps/everything.o`, as opened and as map
+//! definitions. The text beside it and the numbers here were compared with libbpf 7.2
+//! when they were recorded.
 //!
-//! `BLESS=1 cargo test -p beebox-object --test maps` writes the text again.
+//! `BLESS=1 cargo test -p beebox-object --test maps` records the text again.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -42,7 +42,7 @@ fn everything() -> Vec<u8> {
 fn kernel() -> Arc<Btf<'static>> {
     let bytes = fs::read(file("kernel.o")).expect("a committed object");
     let object = Object::open(&bytes).expect("a kernel");
-    let types = object.types().expect("types").as_bytes();
+    let types = object.btf().expect("types").as_bytes();
     Arc::new(Btf::parse(types.to_vec()).expect("types"))
 }
 
@@ -90,7 +90,7 @@ fn map_fault(error: Error) -> MapFault {
 }
 
 #[test]
-fn a_kernel_is_asked_for_what_libbpf_asks_for() {
+fn map_definitions_are_those_of_libbpf() {
     let bytes = everything();
     let object = open(&bytes);
     let linked = link(&object).expect("a kernel that has it all");
@@ -180,17 +180,17 @@ fn write_contents(text: &mut String, object: &Object<'_>, map: &MapDef, indent: 
 }
 
 #[test]
-fn types_become_what_libbpf_makes_of_them() {
+fn btf_for_the_kernel_is_that_of_libbpf() {
     let bytes = everything();
     let object = open(&bytes);
-    let types = object.types().unwrap().as_bytes();
+    let types = object.btf().unwrap().as_bytes();
     assert_eq!(
         (types.len(), fnv(types)),
         (4675, 16_822_985_814_284_587_570)
     );
 }
 
-/// Fowler, Noll and Vo's hash (1a), by which libbpf's blob was noted.
+/// FNV-1a hash, by which libbpf's blob was recorded.
 fn fnv(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -198,7 +198,7 @@ fn fnv(bytes: &[u8]) -> u64 {
 }
 
 #[test]
-fn programs_of_tables_attach_to_members_of_the_kernels_table() {
+fn struct_ops_programs_attach_to_members_of_the_kernel_type() {
     let bytes = everything();
     let linked = link(&open(&bytes)).unwrap();
     let points = linked.programs.iter().filter_map(|linked| {
@@ -214,7 +214,7 @@ fn programs_of_tables_attach_to_members_of_the_kernels_table() {
 }
 
 #[test]
-fn programs_are_loaded_with_the_tables_that_have_them() {
+fn struct_ops_programs_are_loaded_with_their_maps() {
     let bytes = everything();
     let loaded = |object: &Object<'_>| -> Vec<String> {
         let programs = link(object).unwrap().programs;
@@ -226,26 +226,26 @@ fn programs_are_loaded_with_the_tables_that_have_them() {
     };
     let mut object = open(&bytes);
     assert_eq!(loaded(&object), ["start_machine", "stop_machine"]);
-    // The second table has the first function only.
+    // The second struct_ops has the first function only.
     for (table, is_created) in [("machine", false), ("idle_machine", true)] {
         let id = object.maps().named(table).unwrap();
         object.maps_mut().get_mut(id).unwrap().autocreate = is_created;
     }
     assert_eq!(loaded(&object), ["start_machine"]);
-    // A function that the user takes out of its table goes with nothing.
+    // A program that the caller removes from its struct_ops is not loaded.
     let mut object = open(&bytes);
     let id = object.maps().named("machine").unwrap();
     let table = object.maps().get(id).unwrap().struct_ops().unwrap();
-    let stop = table.member(object.types().unwrap(), "stop").unwrap();
-    assert_eq!(table.member(object.types().unwrap(), "pause"), None);
+    let stop = table.member(object.btf().unwrap(), "stop").unwrap();
+    assert_eq!(table.member(object.btf().unwrap(), "pause"), None);
     assert!(table.program(stop).is_some());
     let map = object.maps_mut().get_mut(id).unwrap();
     map.struct_ops_mut().unwrap().set_program(stop, None);
     assert_eq!(loaded(&object), ["start_machine"]);
 }
 
-/// The kernel with its table made anew from these members: a name, and the name
-/// of an integer type or none for a pointer to functions.
+/// The kernel with a struct_ops type of these members: a name, and the name of an integer
+/// type or `None` for a function pointer.
 fn other_kernel(members: &[(&str, Option<&str>)]) -> Arc<Btf<'static>> {
     let kernel = kernel();
     let table = kernel.find(Kind::Struct, "machine_ops").unwrap();
@@ -259,7 +259,7 @@ fn other_kernel(members: &[(&str, Option<&str>)]) -> Arc<Btf<'static>> {
         .collect();
     let mut builder = Builder::with_types_of(&kernel);
     let mut renamed: Vec<u8> = builder.finish();
-    // The old one goes by another name, of the same length.
+    // The original type is renamed to a name of the same length.
     let name = b"\0machine_ops\0";
     let at = renamed
         .windows(name.len())
@@ -300,7 +300,7 @@ fn other_kernel(members: &[(&str, Option<&str>)]) -> Arc<Btf<'static>> {
 }
 
 #[test]
-fn tables_that_do_not_fit_are_refused() {
+fn incompatible_struct_ops_are_refused() {
     let bytes = everything();
     let word = Some("unsigned int");
     let fault = |members: &[(&str, Option<&str>)]| {
@@ -335,7 +335,7 @@ fn tables_that_do_not_fit_are_refused() {
 }
 
 #[test]
-fn values_of_the_configuration_have_to_fit() {
+fn kconfig_values_must_fit() {
     let bytes = everything();
     let kernel = kernel();
     let fault = |config: &str| {
@@ -383,7 +383,7 @@ fn values_of_the_configuration_have_to_fit() {
 }
 
 #[test]
-fn a_given_configuration_goes_before_the_kernels() {
+fn a_given_configuration_overrides_the_kernels() {
     let bytes = everything();
     let options = OpenOptions {
         config: Some("CONFIG_NUMBER=077\nCONFIG_LETTER=65\n"),
@@ -411,7 +411,7 @@ fn a_given_configuration_goes_before_the_kernels() {
 }
 
 #[test]
-fn what_the_kernel_lacks_is_missed_unless_it_is_weak() {
+fn missing_externs_are_errors_unless_weak() {
     let bytes = everything();
     let object = open(&bytes);
     let linked = link(&object).unwrap();
@@ -431,7 +431,7 @@ fn what_the_kernel_lacks_is_missed_unless_it_is_weak() {
         found("kernel_function"),
         typed(id(Kind::Func, "kernel_function"))
     );
-    // It is there, but takes another number of arguments.
+    // The kernel has it with another number of parameters.
     assert_eq!(found("other_prototype"), ExternResolution::Missing);
     assert_eq!(found("flavoured___one"), typed(id(Kind::Func, "flavoured")));
     assert_eq!(found("CONFIG_WIDE"), ExternResolution::Kconfig);
@@ -443,7 +443,7 @@ fn what_the_kernel_lacks_is_missed_unless_it_is_weak() {
         target(&kernel).with_symbols(Symbols::new(find), Source::Given)
     };
     assert_eq!(fault(with(nothing)), ExternFault::Unresolved);
-    // A variable that has a symbol but no type gets a type that no kernel takes.
+    // A variable with a symbol and without BTF gets type id 0, which the kernel refuses.
     let all = |_: &str| SymbolAddress::At(1);
     let linked = object.link(&with(all)).unwrap();
     let (id, _) = object.externs().named("absent_typed_symbol").unwrap();
@@ -503,10 +503,10 @@ fn variables_are_read_and_set_by_name() {
     assert_eq!(fault(short), expected);
     let unknown = object.write_global("nothing", &[1]);
     assert_eq!(fault(unknown), MapFault::NoSuchVariable("nothing".into()));
-    // The kernel's configuration is not the user's to set.
+    // kconfig externs are not writable.
     let config = object.write_global("CONFIG_LETTER", &[1]);
     assert_eq!(fault(config), MapFault::NoContents);
-    // What was set is what a kernel gets.
+    // Written values are in the map definitions.
     let linked = link(&object).unwrap();
     let rodata = object.maps().named("everythi.rodata").unwrap();
     let InitialContents::Value { image, .. } = &linked.maps[rodata.0 as usize].def.contents else {
@@ -516,7 +516,7 @@ fn variables_are_read_and_set_by_name() {
 }
 
 #[test]
-fn sizes_and_contents_are_the_users() {
+fn sizes_and_contents_can_be_set() {
     let bytes = everything();
     let mut object = open(&bytes);
     let maps = object.maps_mut();
@@ -552,18 +552,18 @@ fn sizes_and_contents_are_the_users() {
 }
 
 #[test]
-fn the_last_array_of_a_section_takes_what_is_given() {
+fn the_last_array_of_a_section_is_resized() {
     let bytes = everything();
     let mut object = open(&bytes);
     let id = object.maps().named(".data.pairs").unwrap();
     object.set_value_size(id, 80).unwrap();
     let section = object.maps().get(id).unwrap().params().value_type;
-    let types = object.types().unwrap();
+    let types = object.btf().unwrap();
     assert_eq!(types.size_of(section), Some(80));
     let global = object.global("pairs").unwrap();
     assert_eq!((types.size_of(global.ty), global.size), (Some(80), 80));
     assert_eq!(object.read_global("pairs").unwrap()[..4], [1, 0, 0, 0]);
-    // A size that leaves half an element takes the types away.
+    // A size with half an element removes the BTF.
     object.set_value_size(id, 81).unwrap();
     let params = object.maps().get(id).unwrap().params();
     let expected = (81, TypeId::VOID);
@@ -574,7 +574,7 @@ fn the_last_array_of_a_section_takes_what_is_given() {
 }
 
 #[test]
-fn globals_of_an_arena_stand_at_its_end_where_kernels_reach_so_far() {
+fn arena_globals_are_at_its_end_if_the_kernel_supports_it() {
     let bytes = everything();
     let object = open(&bytes);
     let kernel = kernel();
@@ -600,7 +600,7 @@ fn globals_of_an_arena_stand_at_its_end_where_kernels_reach_so_far() {
 fn hidden_variables_are_static_to_the_kernel() {
     let bytes = everything();
     let object = open(&bytes);
-    let types = object.types().unwrap();
+    let types = object.btf().unwrap();
     let Shape::Var(var) = types.find(Kind::Var, "shy").unwrap().shape() else {
         panic!("a variable");
     };

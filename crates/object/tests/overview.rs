@@ -1,4 +1,4 @@
-//! What an object needs, on examples and on programs that are written here.
+//! Overviews of example objects and of programs assembled here.
 
 use std::fs;
 use std::path::Path;
@@ -43,7 +43,7 @@ fn everything_that_is_used_is_needed() {
     assert!(of_count.contains(&Thing::Feature(Feature::LocalCalls)));
     assert!(of_count.contains(&Thing::Feature(Feature::GlobalData)));
     assert!(!of_count.contains(&Thing::Feature(Feature::Loops)));
-    // Loaders leave out this one where the kernel does not know it.
+    // libbpf omits this attach type where the kernel lacks it.
     assert!(!of_count.contains(&Thing::AttachType(AttachType::Xdp)));
 
     let of_exec = things(&exec.needs);

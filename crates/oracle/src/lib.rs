@@ -1,12 +1,12 @@
-//! Decides whether a test that compares with an outside oracle runs.
+//! Test oracles: runs, skips or fails a test that compares with something outside the
+//! source tree.
 //!
-//! An oracle is anything that a machine may lack: the running kernel, a library,
-//! a program, the built selftests. A test asks for it through [`found`] (or
-//! reports its absence with [`skip`]). Where it is absent, the test is skipped:
-//! one line goes to standard error, past the test harness's capture, and is
-//! appended to the file named by `BEEBOX_SKIPPED`, so that a run can be
-//! summarised. With `CI=true` and `BEEBOX_ORACLE=required` an absent oracle
-//! fails the test instead.
+//! An oracle is anything that a machine may lack: the running kernel, a library, a
+//! program, the built selftests. A test obtains it by [`found`], or reports its absence
+//! by [`skip`]. A test without its oracle is skipped: one line goes to standard error,
+//! bypassing the capture of the test harness, and is appended to the file named by
+//! `BEEBOX_SKIPPED`, for the summary of a run. With `CI=true` and
+//! `BEEBOX_ORACLE=required` an absent oracle fails the test instead.
 //!
 //! Comparisons on generated input take their seeds from [`seeds`]; the selftests
 //! are found through [`selftests`].
@@ -48,7 +48,7 @@ pub fn found<T, E: Display>(what: &str, oracle: Result<T, E>) -> Option<T> {
 pub fn skip(what: &str, why: impl Display) {
     let line = format!("skipped: {what}: {why}\n");
     assert!(!is_required(), "required comparison {line}");
-    // Written, not printed: the harness drops what a passing test prints.
+    // `eprintln!` would be captured and dropped by the harness if the test passes.
     let _ = io::stderr().write_all(line.as_bytes());
     if let Some(path) = env::var_os("BEEBOX_SKIPPED") {
         let file = OpenOptions::new().create(true).append(true).open(path);
@@ -57,10 +57,10 @@ pub fn skip(what: &str, why: impl Display) {
 }
 
 /// Seeds of a comparison on generated input: `BEEBOX_ORACLE_PROGRAMS` of them
-/// (`default` if unset), from `BEEBOX_ORACLE_SEED` on (0 if unset).
+/// (`default` if unset), starting with `BEEBOX_ORACLE_SEED` (0 if unset).
 ///
 /// # Panics
-/// If one of the two is set to something that is not a number.
+/// If one of the variables is set and not a number.
 pub fn seeds(default: u64) -> Range<u64> {
     let start = number("BEEBOX_ORACLE_SEED").unwrap_or(0);
     start..start + number("BEEBOX_ORACLE_PROGRAMS").unwrap_or(default)
@@ -81,7 +81,7 @@ pub fn selftests() -> PathBuf {
     }
 }
 
-/// A path below [`selftests`], or why there is none.
+/// Path below [`selftests`]; the error names the path and the reason.
 pub fn selftest_path(path: &str) -> Result<PathBuf, String> {
     let path = selftests().join(path);
     match fs::metadata(&path) {
@@ -90,8 +90,8 @@ pub fn selftest_path(path: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// A program of the system, found by running it with `--version`, or why it
-/// cannot be run.
+/// Command of an installed program, probed with `--version`; the error names the program
+/// and the reason.
 pub fn program(name: &str) -> Result<std::process::Command, String> {
     let probe = std::process::Command::new(name).arg("--version").output();
     match probe {

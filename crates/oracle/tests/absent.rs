@@ -1,10 +1,10 @@
-//! An absent oracle is skipped and counted, or fails where it is required. The
-//! environment decides, so each case is this test binary run again.
+//! A test without its oracle is skipped and counted, or fails where the oracle is
+//! required. Both depend on the environment, so each case runs this binary again.
 
 use std::process::{Command, Output};
 use std::{env, fs, process};
 
-/// Runs the ignored test below in an environment of its own.
+/// Runs the ignored test below with these variables.
 fn run(variables: &[(&str, &str)]) -> Output {
     let mut command = Command::new(env::current_exe().expect("this test"));
     command.args(["--ignored", "--exact", "one_absent_oracle"]);

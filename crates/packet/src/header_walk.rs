@@ -1,19 +1,18 @@
-//! Where a packet's payload starts: the walk over its headers that Linux makes
-//! for the ancillary load `poff`.
+//! The payload offset of a packet: the header walk of Linux's flow dissector, for the
+//! ancillary load `poff`.
 //!
-//! The walk starts at the network header with the packet's protocol (that of the
-//! stripped VLAN tag first, if there is one), goes inside tunnels, and adds the
-//! length of the transport header it ends at. It gives up with 0 where a header
-//! that it must read is cut off or makes no sense, and stops content where it
-//! knows a protocol but not how to look inside. Facts from
-//! net/core/flow_dissector.c of Linux 6.18, confirmed by asking the kernel.
+//! The walk starts at the network header with the packet's protocol (that of the stripped
+//! VLAN tag first, if there is one), enters tunnels, and adds the length of the last
+//! transport header. The result is 0 if a header is truncated or invalid; the walk ends
+//! early at a known protocol without a dissector. Source: net/core/flow_dissector.c of
+//! Linux 6.18, confirmed by the running kernel.
 //!
 //! Each step moves forward or counts against a limit of 15 headers, so the walk
 //! ends on any input. O(1).
 
 use crate::Packet;
 
-/// Headers that the walk looks inside at most, tags and extensions included.
+/// Largest number of headers, including tags and extensions (`MAX_FLOW_DISSECT_HDRS`).
 const MAX_HEADERS: u32 = 15;
 
 mod ethertype {
@@ -63,8 +62,8 @@ mod ppp {
     pub(super) const MPLS_MULTICAST: u16 = 0x0283;
 }
 
-/// Offset of the payload from the start of the packet's data; 0 when the headers
-/// cannot be followed.
+/// Offset of the payload from the start of the packet's data; 0 if a header is truncated,
+/// invalid or unknown.
 pub fn payload_offset(packet: &Packet<'_>) -> u32 {
     let meta = packet.meta();
     let mut walk = Walk {
@@ -85,19 +84,19 @@ pub fn payload_offset(packet: &Packet<'_>) -> u32 {
     }
 }
 
-/// What to do after a header.
+/// Next step after a header.
 enum Next {
-    /// Look at the network protocol in `protocol`.
+    /// Dissect the network protocol in `protocol`.
     Network,
-    /// Look at the transport protocol in `transport`.
+    /// Dissect the transport protocol in `transport`.
     Transport,
-    /// Stop here, content.
+    /// Stop successfully.
     Done,
 }
 
 struct Walk<'a, 'p> {
     packet: &'a Packet<'p>,
-    /// Where the next header starts, from the start of the data.
+    /// Offset of the next header from the start of the data.
     at: i64,
     protocol: u16,
     transport: u8,
@@ -108,11 +107,11 @@ struct Walk<'a, 'p> {
 }
 
 impl<'p> Walk<'_, 'p> {
-    /// Follows the headers to the transport header; `None` gives up.
+    /// Walks the headers to the transport header; `None` on an error.
     fn network(&mut self) -> Option<()> {
         let mut next = Next::Network;
         loop {
-            let may_go_on = match next {
+            let continues = match next {
                 Next::Network => {
                     next = self.network_header()?;
                     !matches!(next, Next::Network) || self.count_header()
@@ -123,7 +122,7 @@ impl<'p> Walk<'_, 'p> {
                 }
                 Next::Done => false,
             };
-            if !may_go_on {
+            if !continues {
                 return Some(());
             }
         }
@@ -306,9 +305,9 @@ impl<'p> Walk<'_, 'p> {
         Some(Next::Network)
     }
 
-    /// The end of the transport header that the walk stands at.
+    /// The end of the current transport header.
     fn payload(&self) -> u32 {
-        // Linux keeps this offset, and compares it with the length, in 16 bits.
+        // Linux stores and compares this offset in 16 bits.
         let start = u32::from((self.at as u16).min(self.packet.data().len() as u16));
         if self.later_fragment {
             return start;
@@ -329,7 +328,7 @@ impl<'p> Walk<'_, 'p> {
             }
     }
 
-    /// `N` bytes, `skipped` bytes into the header that the walk stands at.
+    /// `N` bytes of the current header, `skipped` bytes from its start.
     fn header<const N: usize>(&self, skipped: i64) -> Option<&'p [u8; N]> {
         self.packet.bytes(self.at + skipped, N)?.try_into().ok()
     }
@@ -346,7 +345,7 @@ mod tests {
 
     const ETHERNET: [u8; 14] = [0; 14];
 
-    /// The payload offset of what follows an Ethernet header.
+    /// Payload offset of a frame of these parts after an Ethernet header.
     fn offset(protocol: u16, parts: &[&[u8]]) -> u32 {
         let frame = [&ETHERNET[..], &parts.concat()].concat();
         let meta = Metadata {
@@ -372,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn transport_headers_are_passed() {
+    fn transport_headers_are_skipped() {
         let tcp = |words: u8| {
             let mut header = [0; 60];
             header[12] = words << 4;
@@ -424,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_has_no_payload() {
+    fn invalid_headers_have_no_payload() {
         assert_eq!(offset(0x1234, &[&[0; 60]]), 0, "unknown protocol");
         assert_eq!(offset(0x0800, &[&[0x44; 60]]), 0, "short IPv4 header");
         assert_eq!(offset(0x0800, &[&ipv4(17, 0)[..19]]), 0, "cut off");

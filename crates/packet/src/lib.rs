@@ -1,5 +1,5 @@
-//! What a packet is to a filter: bytes, a captured and a wire length, where its
-//! headers start, and what the system knows about it.
+//! Packets as filters see them: bytes, captured and wire length, header offsets, and
+//! metadata of the device.
 #![forbid(unsafe_code)]
 
 mod header_walk;
@@ -8,15 +8,14 @@ mod netlink;
 pub use header_walk::payload_offset;
 pub use netlink::{netlink_attribute, netlink_nested_attribute};
 
-/// Everything about a packet that is not in its bytes. One value usually serves
-/// many packets, so packets borrow it.
+/// Metadata of a packet. Packets borrow it, because one value usually serves many packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Metadata {
     /// Link-layer protocol (an EtherType), host byte order.
     pub protocol: u16,
     /// Packet type: 0 to us, 1 broadcast, 2 multicast, 3 other host, 4 outgoing.
     pub pkt_type: u8,
-    /// The device it came by; `None` for packets without one (AF_UNIX).
+    /// The receiving device; `None` for packets without one (AF_UNIX).
     pub device: Option<Device>,
     /// Firewall mark.
     pub mark: u32,
@@ -28,17 +27,16 @@ pub struct Metadata {
     pub cpu: u32,
     /// The VLAN tag that the device stripped.
     pub vlan: Option<VlanTag>,
-    /// Where the link-layer header starts, from the start of the data (negative:
-    /// before it); `None` if it was never set.
+    /// Offset of the link-layer header from the start of the data (may be negative); `None`
+    /// if it is not set.
     pub link_header: Option<i32>,
-    /// Where the network header starts, from the start of the data.
+    /// Offset of the network header from the start of the data.
     pub network_header: i32,
 }
 
 impl Metadata {
-    /// A packet that nothing is known about: no device, no link-layer header,
-    /// network header at its start. This is what a datagram on an AF_UNIX
-    /// socket looks like.
+    /// Metadata of a packet without a device: no link-layer header, network header at its
+    /// start, as of a datagram on an AF_UNIX socket.
     pub const UNKNOWN: Metadata = Metadata {
         protocol: 0,
         pkt_type: 0,
@@ -62,7 +60,7 @@ pub struct Device {
     pub hatype: u16,
 }
 
-/// A VLAN tag that travels beside the packet.
+/// A VLAN tag stripped from the packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VlanTag {
     /// Protocol, host byte order (0x8100 or 0x88a8).
@@ -71,20 +69,19 @@ pub struct VlanTag {
     pub tci: u16,
 }
 
-/// One packet, borrowed.
+/// A borrowed packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<'a> {
     buffer: &'a [u8],
-    /// Where the data starts in the buffer; what stands before it (a link-layer
-    /// header that the socket does not see) is readable through negative
-    /// offsets only.
+    /// Offset of the data in the buffer; bytes before it (a link-layer header that the
+    /// socket does not see) are readable by negative offsets only.
     start: usize,
     wire_len: u32,
     meta: &'a Metadata,
 }
 
 impl<'a> Packet<'a> {
-    /// A captured packet: `data` was kept of `wire_len` bytes.
+    /// A captured packet: `data` of `wire_len` bytes on the wire.
     pub const fn captured(data: &'a [u8], wire_len: u32, meta: &'a Metadata) -> Packet<'a> {
         Packet {
             buffer: data,
@@ -122,34 +119,34 @@ impl<'a> Packet<'a> {
         &self.buffer[self.start..]
     }
 
-    /// Length on the wire, at least that of the data in a sane capture.
+    /// Length on the wire, in a valid capture at least that of the data.
     pub const fn wire_len(&self) -> u32 {
         self.wire_len
     }
 
-    /// What is known about it.
+    /// Metadata of the packet.
     pub const fn meta(&self) -> &'a Metadata {
         self.meta
     }
 
-    /// The VLAN tag that the device stripped. Linux takes one whose protocol and
-    /// control information are both zero for none.
+    /// The VLAN tag that the device stripped. As in Linux, a tag whose protocol and control
+    /// information are both zero is none.
     pub fn stripped_tag(&self) -> Option<VlanTag> {
         self.meta
             .vlan
             .filter(|tag| tag.protocol != 0 || tag.tci != 0)
     }
 
-    /// `len` bytes at `offset` from the start of the data, which may be
-    /// negative to reach before it; `None` unless all of them are there.
+    /// `len` bytes at `offset` from the start of the data, which may be negative; `None`
+    /// unless all of them exist.
     pub fn bytes(&self, offset: i64, len: usize) -> Option<&'a [u8]> {
         let start = usize::try_from(self.start as i64 + offset).ok()?;
         self.buffer.get(start..start.checked_add(len)?)
     }
 
-    /// What Linux finds at the offset of a packet load, a signed number whose
-    /// negative areas count from a header: from -0x100000 on from the network
-    /// header, below that from -0x200000 on from the link-layer header.
+    /// `len` bytes at the offset of a packet load by Linux's rules: offsets from -0x100000
+    /// (`SKF_NET_OFF`) on are relative to the network header, those from -0x200000
+    /// (`SKF_LL_OFF`) on to the link-layer header.
     pub fn bytes_at_offset(&self, offset: i32, len: usize) -> Option<&'a [u8]> {
         const NETWORK: i32 = -0x10_0000;
         const LINK: i32 = -0x20_0000;

@@ -1,5 +1,5 @@
-//! Netlink attributes in a packet: a header of length and type in host order,
-//! then the value, padded to four bytes. Linux's ancillary loads search them.
+//! Search for netlink attributes in a packet, for Linux's ancillary loads. An attribute is
+//! a header of length and type in host order, then the value, padded to four bytes.
 
 /// Bytes of a netlink attribute's header: length, then type, in host order.
 const ATTRIBUTE_HEADER: u32 = 4;
@@ -19,7 +19,6 @@ pub fn netlink_attribute(data: &[u8], from: u32, kind: u32) -> u32 {
 /// 0 when there is none.
 pub fn netlink_nested_attribute(data: &[u8], at: u32, kind: u32) -> u32 {
     match attribute_header(data, at) {
-        // A length below that of a header leaves no room inside.
         Some((len, _)) if at as usize + usize::from(len) <= data.len() => find_attribute(
             data,
             at.saturating_add(ATTRIBUTE_HEADER),

@@ -1,8 +1,8 @@
-//! Construction of programs, and the rules that every program obeys.
+//! Construction of programs and the invariants that every program satisfies.
 //!
-//! The rules are those that make a program self-contained: what refers to something by
-//! index refers to something that is there. Whether the program is a good one is for a
-//! verifier to say, so instructions, func_info and line_info are taken as they are.
+//! Every index of a map or module is in range, subprogs start in ascending order within
+//! the program, and texts have no NUL byte. Instructions, func_info and line_info are
+//! unchecked: checking them is the verifier's part.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,45 +15,45 @@ use crate::externs::ExternSymbol;
 use crate::map_def::{Entry, InitialContents, MapDef};
 use crate::program::{AttachTarget, FuncInfo, LineInfo, Program, Subprog};
 
-/// Most instructions of a program: sixteen times what Linux takes.
+/// Maximum number of instruction slots: sixteen times Linux's limit.
 pub const MAX_INSNS: usize = 1 << 24;
 
-/// A program that is being made.
+/// Builder of a [`Program`].
 #[derive(Clone, Debug)]
 pub struct ProgramBuilder {
     pub(crate) program: Program,
 }
 
-/// Why no program can be made.
+/// Violated invariant of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InvalidProgram {
-    /// There are more than [`MAX_INSNS`] instructions.
+    /// The program has more than [`MAX_INSNS`] instructions.
     TooLong {
-        /// Instructions.
+        /// Number of instruction slots.
         len: usize,
     },
-    /// A subprog starts behind the last instruction, or not behind the one before it.
+    /// A subprog starts beyond the last instruction, or not after the previous subprog.
     SubprogStart {
-        /// Its name.
+        /// Name of the subprog.
         name: String,
-        /// Index of the instruction.
+        /// Index of its first instruction.
         start: u32,
     },
-    /// The contents of a map name a map that is not there.
+    /// The initial contents of a map refer to a missing map.
     NoSuchMap {
-        /// The map that holds it.
+        /// Name of the outer map.
         map: String,
         /// Index of the missing map.
         index: u32,
     },
-    /// The attach target or an extern is of a module that is not there.
+    /// The attach target or an extern refers to a missing module.
     NoSuchModule {
         /// Number of the module.
         module: u16,
     },
     /// A name or the licence contains a NUL byte.
     NulByte {
-        /// The text.
+        /// The name or licence.
         text: String,
     },
 }
@@ -64,21 +64,25 @@ impl fmt::Display for InvalidProgram {
             InvalidProgram::TooLong { len } => {
                 write!(
                     f,
-                    "program of {len} instructions: at most {MAX_INSNS} are taken"
+                    "program has {len} instructions: at most {MAX_INSNS} are accepted"
                 )
             }
             InvalidProgram::SubprogStart { name, start } => write!(
                 f,
-                "subprog {name}: its start, instruction {start}, is out of order or range"
+                "subprog {name}: start at instruction {start} is out of order or range"
             ),
             InvalidProgram::NoSuchMap { map, index } => {
                 write!(
                     f,
-                    "map {map}: its contents name map {index}, which does not exist"
+                    "map {map}: initial contents refer to missing map {index}"
                 )
             }
             InvalidProgram::NoSuchModule { module } => {
-                write!(f, "module {module} is referred to and does not exist")
+                write!(
+                    f,
+                    "module {module}: the attach target or an extern refers to it, and the \
+                     program has no such module"
+                )
             }
             InvalidProgram::NulByte { text } => write!(f, "text {text:?} contains a NUL byte"),
         }
@@ -88,7 +92,7 @@ impl fmt::Display for InvalidProgram {
 impl std::error::Error for InvalidProgram {}
 
 impl ProgramBuilder {
-    /// A program of this type with these instructions and nothing else.
+    /// Builder of a program of this type with these instructions, otherwise empty.
     pub fn new(kind: ProgramType, insns: Vec<RawInsn>) -> ProgramBuilder {
         ProgramBuilder {
             program: Program {
@@ -148,8 +152,8 @@ impl ProgramBuilder {
         self.with(|program| program.attach_type = attach_type)
     }
 
-    /// Sets the number that the load states as expected attach type, where it is not
-    /// that of the attach type or of a struct_ops member.
+    /// Sets `expected_attach_type` where it is neither the number of the attach type nor
+    /// the index of a struct_ops member.
     #[must_use]
     pub fn expected_attach_type(self, number: u32) -> ProgramBuilder {
         self.with(|program| program.expected_attach_type = Some(number))
@@ -161,13 +165,13 @@ impl ProgramBuilder {
         self.with(|program| program.flags = flags)
     }
 
-    /// Sets what it attaches to.
+    /// Sets the attach target.
     #[must_use]
     pub fn attach_target(self, target: Option<AttachTarget>) -> ProgramBuilder {
         self.with(|program| program.attach_target = target)
     }
 
-    /// Sets the subprogs, by start.
+    /// Sets the subprogs, sorted by start.
     #[must_use]
     pub fn subprogs(self, subprogs: Vec<Subprog>) -> ProgramBuilder {
         self.with(|program| program.subprogs = subprogs)
@@ -203,7 +207,7 @@ impl ProgramBuilder {
         self.with(|program| program.externs = externs.into())
     }
 
-    /// Sets the names of the kernel modules that are referred to by number.
+    /// Sets the names of the kernel modules, which are referred to by number.
     #[must_use]
     pub fn modules(self, modules: impl Into<Arc<[String]>>) -> ProgramBuilder {
         self.with(|program| program.modules = modules.into())
@@ -215,13 +219,13 @@ impl ProgramBuilder {
         self.with(|program| program.license = license.into())
     }
 
-    /// Sets the kernel version that the load states.
+    /// Sets `kern_version`.
     #[must_use]
     pub fn kernel_version(self, version: u32) -> ProgramBuilder {
         self.with(|program| program.kernel_version = version)
     }
 
-    /// The program, if it obeys the rules.
+    /// Checks the invariants and returns the program.
     pub fn build(self) -> Result<Program, InvalidProgram> {
         let program = self.program;
         check_texts(&program)?;
@@ -308,11 +312,14 @@ mod tests {
     }
 
     fn fault(builder: ProgramBuilder) -> String {
-        builder.build().expect_err("a rule is broken").to_string()
+        builder
+            .build()
+            .expect_err("an invariant is violated")
+            .to_string()
     }
 
     #[test]
-    fn what_is_referred_to_exists() {
+    fn references_to_missing_things_are_refused() {
         let subprogs = |starts: &[u32]| {
             let subprog = |&start| Subprog {
                 name: format!("at{start}"),
@@ -326,10 +333,7 @@ mod tests {
         let mut outer = MapDef::new("outer", MapParams::default());
         outer.contents = InitialContents::Entries(vec![(0, Entry::Map(MapId(1)))]);
         let error = fault(exits(1).maps(vec![Arc::new(outer)]));
-        assert_eq!(
-            error,
-            "map outer: its contents name map 1, which does not exist"
-        );
+        assert_eq!(error, "map outer: initial contents refer to missing map 1");
         let target = AttachTarget {
             btf_id: TypeId(1),
             module: 1,

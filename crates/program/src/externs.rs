@@ -1,5 +1,4 @@
-//! Extern symbols: names that an object expects of the kernel (`__ksym`, `__kconfig`),
-//! their types, and what they resolved to.
+//! Extern symbols (`__ksym`, `__kconfig`): names, types and resolution.
 
 use btf::TypeId;
 
@@ -14,20 +13,20 @@ pub struct ExternSymbol {
     pub name: String,
     /// BTF id of the variable or function, in the program's BTF.
     pub type_id: TypeId,
-    /// True if it may be missing.
+    /// True if the symbol is weak: it may be missing.
     pub is_weak: bool,
     /// Kind of symbol.
     pub kind: ExternSymbolKind,
-    /// What it resolved to.
+    /// Resolution in the kernel.
     pub resolution: ExternResolution,
 }
 
 /// Kind of an extern symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExternSymbolKind {
-    /// A value of the kernel's configuration, in the map of such values.
+    /// A value of the kernel's configuration, in the map `.kconfig`.
     Kconfig,
-    /// A symbol without a type, used by its address.
+    /// A typeless ksym, used by its address.
     Address,
     /// A kernel variable of this type in the program's BTF.
     Variable(TypeId),
@@ -35,13 +34,13 @@ pub enum ExternSymbolKind {
     Kfunc(TypeId),
 }
 
-/// What an extern symbol resolved to.
+/// Resolution of an extern symbol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ExternResolution {
-    /// Nothing: the kernel lacks it and the symbol is weak.
+    /// Unresolved: the symbol is weak and the kernel lacks it.
     #[default]
     Missing,
-    /// A value in the map of configuration values.
+    /// A value in the map `.kconfig`.
     Kconfig,
     /// An address.
     Address(u64),
@@ -49,14 +48,15 @@ pub enum ExternResolution {
     Btf {
         /// BTF id.
         id: TypeId,
-        /// Module that has the id: 0 is vmlinux, n is entry n - 1 of the program's
-        /// modules.
+        /// Module whose BTF contains the id: 0 is vmlinux, n is entry n - 1 of the
+        /// program's modules.
         module: u16,
     },
 }
 
 impl ExternSymbol {
-    /// Number of the module that has the symbol; `None` if it resolved to no BTF id.
+    /// Number of the module that defines the symbol; `None` if it did not resolve to a
+    /// BTF id.
     pub fn module(&self) -> Option<u16> {
         match self.resolution {
             ExternResolution::Btf { module, .. } => Some(module),

@@ -1,23 +1,24 @@
-//! Initial contents of a map: bytes of a stated size, of which only those up to the
-//! last that is set take memory. Bytes that nothing changed stay where they were read
-//! from: a file may state gigabytes of zeros, or a thousand sections that share bytes.
+//! Sparse initial contents of a map: bytes of a stated size, of which only those up to
+//! the last written byte take memory. Unwritten images borrow or share the bytes of the
+//! file (copy on write), because a file may state gigabytes of zeros, or many sections
+//! with the same bytes.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Bytes of a stated size; those behind the last that is set are zero.
+/// Bytes of a stated size; those after the last written byte are zero.
 #[derive(Clone, Default)]
 pub struct Image<'a> {
     size: u32,
     bytes: Cow<'a, [u8]>,
-    /// In place of `bytes`: a part of bytes that several images share.
+    /// Range of bytes shared between images; replaces `bytes`.
     shared: Option<(Arc<[u8]>, Range<usize>)>,
 }
 
 impl<'a> Image<'a> {
-    /// Zeros.
+    /// Image of zeros.
     pub fn zeros(size: u32) -> Image<'a> {
         Image {
             size,
@@ -25,7 +26,7 @@ impl<'a> Image<'a> {
         }
     }
 
-    /// These bytes, cut or followed by zeros up to the size.
+    /// Image of these bytes, cut or padded with zeros to the size.
     pub fn new(bytes: &'a [u8], size: u32) -> Image<'a> {
         let len = bytes.len().min(size as usize);
         Image {
@@ -40,7 +41,7 @@ impl<'a> Image<'a> {
         self.size
     }
 
-    /// The bytes up to the last that was set; zeros follow.
+    /// Bytes up to the last written one; zeros follow up to the size.
     pub fn start(&self) -> &[u8] {
         match &self.shared {
             None => &self.bytes,
@@ -48,7 +49,7 @@ impl<'a> Image<'a> {
         }
     }
 
-    /// The bytes, if they still stand where the image was made from.
+    /// Borrowed bytes that the image was made from, if nothing was written.
     pub fn borrowed(&self) -> Option<&'a [u8]> {
         match (&self.bytes, &self.shared) {
             (Cow::Borrowed(bytes), None) => Some(bytes),
@@ -56,14 +57,14 @@ impl<'a> Image<'a> {
         }
     }
 
-    /// All bytes.
+    /// All bytes, zeros included.
     pub fn to_vec(&self) -> Vec<u8> {
         let mut all = self.start().to_vec();
         all.resize(self.size as usize, 0);
         all
     }
 
-    /// Copies the bytes from an offset on; zeros beyond the end.
+    /// Reads bytes from an offset; zeros beyond the end.
     pub fn read(&self, offset: u32, into: &mut [u8]) {
         into.fill(0);
         let known = self.start().get(offset as usize..).unwrap_or_default();
@@ -71,7 +72,8 @@ impl<'a> Image<'a> {
         into[..len].copy_from_slice(&known[..len]);
     }
 
-    /// Sets bytes; returns `false` and sets nothing if they reach beyond the end.
+    /// Writes bytes at an offset; returns `false` and writes nothing if they reach beyond
+    /// the end.
     pub fn write(&mut self, offset: u32, bytes: &[u8]) -> bool {
         let Some(end) = (offset as usize).checked_add(bytes.len()) else {
             return false;
@@ -87,7 +89,7 @@ impl<'a> Image<'a> {
         true
     }
 
-    /// Changes the size; what is cut off is lost.
+    /// Changes the size: truncates, or pads with zeros.
     pub fn resize(&mut self, size: u32) {
         self.size = size;
         if self.start().len() > size as usize {
@@ -95,7 +97,7 @@ impl<'a> Image<'a> {
         }
     }
 
-    /// The same bytes in memory of their own.
+    /// Copy without the borrow; shared bytes remain shared.
     pub fn to_owned(&self) -> Image<'static> {
         let bytes = match &self.shared {
             None => Cow::Owned(self.bytes.to_vec()),
@@ -108,7 +110,7 @@ impl<'a> Image<'a> {
         }
     }
 
-    /// An image of the same size whose bytes are a part of shared ones.
+    /// Image of the same size whose bytes are a range of shared ones.
     pub fn in_shared(&self, all: &Arc<[u8]>, part: Range<usize>) -> Image<'static> {
         Image {
             size: self.size,
@@ -125,7 +127,7 @@ impl<'a> Image<'a> {
     }
 }
 
-/// Equality of size and bytes, wherever they are kept.
+/// Equality of size and bytes, independent of their storage.
 impl PartialEq for Image<'_> {
     fn eq(&self, other: &Self) -> bool {
         let (mine, theirs) = (self.start(), other.start());
@@ -163,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_written_beyond_the_end() {
+    fn writes_beyond_the_end_are_refused() {
         let mut image = Image::new(&[1, 2, 3, 4], 3);
         assert!(!image.write(2, &[7, 7]));
         assert!(image.write(2, &[7]));

@@ -1,23 +1,23 @@
-//! The loadable program: everything that `BPF_PROG_LOAD` says of a program, owned and
-//! self-contained, for a verifier, an engine or a kernel.
+//! The loadable program: all inputs of `BPF_PROG_LOAD`, owned and self-contained, for a
+//! verifier, an engine or a kernel.
 //!
-//! A [`Program`] is made by a [`ProgramBuilder`] and does not change afterwards. The
-//! instructions are the only truth about what the program refers to: a 64-bit load with
-//! source `BPF_PSEUDO_MAP_IDX` or `BPF_PSEUDO_MAP_IDX_VALUE` names an entry of
-//! [`Program::maps`], a kfunc call or a load with source `BPF_PSEUDO_BTF_ID` names a
-//! BTF id of vmlinux or of an entry of [`Program::modules`]. Which relocation wrote an
-//! instruction is known to the loader alone.
+//! A [`Program`] is made by a [`ProgramBuilder`] and immutable afterwards. The
+//! instructions alone define what the program refers to: an ld_imm64 with source
+//! `BPF_PSEUDO_MAP_IDX` or `BPF_PSEUDO_MAP_IDX_VALUE` refers to an entry of
+//! [`Program::maps`]; a kfunc call, or an ld_imm64 with source `BPF_PSEUDO_BTF_ID`, to a
+//! BTF id of vmlinux or of an entry of [`Program::modules`]. Relocations are the
+//! loader's: a program has none.
 //!
-//! This crate knows no file format and resolves nothing.
+//! This crate reads no object files and resolves no names.
 //!
 //! | file | contents |
 //! |---|---|
 //! | `program` | the program and its accessors |
-//! | `builder` | construction, and the rules that every program obeys |
+//! | `builder` | construction and the invariants of programs |
 //! | `map_def` | map definitions and their initial contents |
-//! | `image` | bytes of which only the set ones take memory |
-//! | `externs` | extern symbols and what they resolved to |
-//! | `case` | programs as text, with the answers of kernels |
+//! | `image` | initial contents as sparse bytes |
+//! | `externs` | extern symbols and their resolution |
+//! | `case` | text form of programs, with recorded answers of kernels |
 #![forbid(unsafe_code)]
 
 mod builder;
@@ -31,6 +31,7 @@ pub use builder::{InvalidProgram, MAX_INSNS, ProgramBuilder};
 pub use externs::{ExternId, ExternResolution, ExternSymbol, ExternSymbolKind};
 pub use image::Image;
 pub use map_def::{
-    Entry, InitialContents, KernelType, MapDef, MapId, MapParams, PAGE_SIZE, ProgramId, ProgramRef,
+    Entry, InitialContents, KernelTypeId, MapDef, MapId, MapParams, PAGE_SIZE, ProgramId,
+    ProgramRef,
 };
 pub use program::{AttachTarget, FuncInfo, LineInfo, Program, Subprog};

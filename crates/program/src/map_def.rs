@@ -1,5 +1,4 @@
-//! Map definitions: what `BPF_MAP_CREATE` is asked for, and what the map holds before a
-//! program runs.
+//! Map definitions: the parameters of `BPF_MAP_CREATE` and the initial contents.
 
 use std::sync::Arc;
 
@@ -8,7 +7,7 @@ use spec::maps::{MAX_NAME, MapFlags, MapKind};
 
 use crate::image::Image;
 
-/// Bytes of a page of memory.
+/// Size of a memory page in bytes.
 pub const PAGE_SIZE: u32 = 4096;
 
 /// Index of a map in [`Program::maps`](crate::Program::maps).
@@ -19,26 +18,26 @@ pub struct MapId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProgramId(pub u32);
 
-/// Parameters of `BPF_MAP_CREATE` that are numbers.
+/// Numeric parameters of `BPF_MAP_CREATE`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MapParams {
-    /// Map type (`enum bpf_map_type`), which may be one that is not known.
+    /// Map type (`enum bpf_map_type`), possibly unknown.
     pub map_type: u32,
-    /// Bytes of a key.
+    /// Size of a key in bytes.
     pub key_size: u32,
-    /// Bytes of a value.
+    /// Size of a value in bytes.
     pub value_size: u32,
-    /// Most entries; bytes of a ring buffer, pages of an arena.
+    /// Maximum number of entries; bytes of a ring buffer, pages of an arena.
     pub max_entries: u32,
     /// Flags.
     pub flags: MapFlags,
     /// `map_extra`: address of an arena, number of hash functions of a Bloom filter.
     pub extra: u64,
-    /// NUMA node, if the flags say that there is one.
+    /// NUMA node; used if BPF_F_NUMA_NODE is set.
     pub numa_node: u32,
-    /// BTF id of the key; `void` if none is stated.
+    /// BTF id of the key; [`TypeId::VOID`] if none is stated.
     pub key_type: TypeId,
-    /// BTF id of the value; `void` if none is stated.
+    /// BTF id of the value; [`TypeId::VOID`] if none is stated.
     pub value_type: TypeId,
 }
 
@@ -48,8 +47,8 @@ impl MapParams {
         MapKind::from_number(self.map_type)
     }
 
-    /// Sets the most entries. A ring buffer gets the next size that Linux takes: a
-    /// power of two of pages.
+    /// Sets the maximum number of entries. The size of a ring buffer is rounded up to one
+    /// that Linux accepts: a power of two of pages.
     pub fn set_max_entries(&mut self, entries: u32) {
         self.max_entries = match self.kind() {
             Some(kind) if kind.is_ring() => ring_size(entries),
@@ -58,8 +57,8 @@ impl MapParams {
     }
 }
 
-/// The smallest power of two of pages that holds so many bytes. 0 stays 0, and what is
-/// too large stays as it is and is refused when the map is created.
+/// Smallest power of two of pages that has at least `bytes` bytes. 0 and sizes whose
+/// power of two overflows are unchanged; map creation refuses them.
 fn ring_size(bytes: u32) -> u32 {
     match bytes.div_ceil(PAGE_SIZE).checked_next_power_of_two() {
         Some(pages) if bytes != 0 => pages.checked_mul(PAGE_SIZE).unwrap_or(bytes),
@@ -72,17 +71,17 @@ fn ring_size(bytes: u32) -> u32 {
 pub struct MapDef {
     /// Name in the object.
     pub name: String,
-    /// Name that the kernel gets: at most 15 bytes.
+    /// Name in the kernel: at most 15 bytes.
     pub kernel_name: String,
-    /// Parameters of its creation.
+    /// Parameters of `BPF_MAP_CREATE`.
     pub params: MapParams,
-    /// True if the program's BTF describes its key and value.
+    /// True if the program's BTF describes key and value.
     pub has_btf: bool,
     /// Type of the value in the kernel's BTF, for struct_ops.
-    pub kernel_value: Option<KernelType>,
-    /// Definition of the maps that it holds.
+    pub kernel_value: Option<KernelTypeId>,
+    /// Definition of the inner maps of a map of maps.
     pub inner: Option<Arc<MapDef>>,
-    /// Index of the network device that it is for; 0 for none.
+    /// Index of the network device of an offloaded map; 0 for none.
     pub ifindex: u32,
     /// Initial contents.
     pub contents: InitialContents,
@@ -90,46 +89,48 @@ pub struct MapDef {
 
 /// A type of the kernel's BTF.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KernelType {
+pub struct KernelTypeId {
     /// BTF id.
     pub id: TypeId,
-    /// Module that has the id: 0 is vmlinux, n is entry n - 1 of the program's modules.
+    /// Module whose BTF contains the id: 0 is vmlinux, n is entry n - 1 of the program's
+    /// modules.
     pub module: u16,
 }
 
 /// Initial contents of a map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InitialContents {
-    /// Maps or programs by key; programs are put in when all are loaded. Most maps hold
-    /// none.
+    /// Maps or programs by key, empty for most maps. Programs are inserted after all are
+    /// loaded.
     Entries(Vec<(u32, Entry)>),
     /// The value at key 0: global variables.
     Value {
-        /// Its bytes.
+        /// Bytes of the value.
         image: Image<'static>,
-        /// True if the map is frozen afterwards, so that nothing changes it.
+        /// True if the map is frozen afterwards: neither programs nor user space write to
+        /// it.
         frozen: bool,
     },
     /// Memory of an arena.
     Arena {
-        /// Its bytes.
+        /// Bytes of the memory.
         image: Image<'static>,
         /// Bytes from the start of the arena.
         offset: u64,
     },
     /// A struct_ops value at key 0.
     StructOps {
-        /// Its bytes, function pointers zero.
+        /// Bytes of the value, function pointers zero.
         image: Image<'static>,
-        /// Programs by byte offset in the value.
+        /// Programs of the function pointers, by byte offset in the value.
         programs: Vec<(u32, ProgramRef)>,
     },
-    /// Targets of indirect jumps, by key: indices of instructions. The map is frozen
+    /// Jump table: target instructions of indirect jumps, by key. The map is frozen
     /// afterwards.
     JumpTable(Vec<u32>),
 }
 
-/// What a map holds at a key.
+/// Element of a map of maps or of programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
     /// A map.
@@ -138,17 +139,17 @@ pub enum Entry {
     Program(ProgramRef),
 }
 
-/// Another program of the same object.
+/// Reference to a program of the same object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramRef {
-    /// Its index.
+    /// Index of the program.
     pub id: ProgramId,
-    /// Its name.
+    /// Name of the program.
     pub name: String,
 }
 
 impl MapDef {
-    /// A definition with this name and these parameters, empty and without BTF.
+    /// Definition with this name and these parameters, empty and without BTF.
     pub fn new(name: impl Into<String>, params: MapParams) -> MapDef {
         let name = name.into();
         MapDef {
@@ -168,7 +169,7 @@ impl MapDef {
         self.params.kind()
     }
 
-    /// Bytes of the value at key 0 that global variables start with.
+    /// Initial value at key 0 of a map of global variables.
     pub fn initial_value(&self) -> Option<&Image<'static>> {
         match &self.contents {
             InitialContents::Value { image, .. } => Some(image),
@@ -179,7 +180,7 @@ impl MapDef {
         }
     }
 
-    /// True if nothing, neither a program nor user space, changes its contents.
+    /// True if the map is frozen: neither programs nor user space write to it.
     pub fn is_frozen(&self) -> bool {
         match &self.contents {
             InitialContents::Value { frozen, .. } => *frozen,
@@ -191,7 +192,7 @@ impl MapDef {
     }
 }
 
-/// The part of a name that the kernel takes, cut at a character.
+/// Prefix of a name that fits into the kernel's, cut at a character boundary.
 pub(crate) fn kernel_name(name: &str) -> &str {
     let mut end = MAX_NAME.min(name.len());
     while !name.is_char_boundary(end) {

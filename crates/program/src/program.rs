@@ -1,6 +1,6 @@
 //! The program and its accessors.
 //!
-//! Cost: accessors are constant; look-ups by instruction are binary searches.
+//! Accessors take constant time; lookups by instruction are binary searches.
 
 use std::fmt;
 use std::sync::Arc;
@@ -35,45 +35,48 @@ pub struct Program {
     pub(crate) kernel_version: u32,
 }
 
-/// What a program attaches to, as far as that is known when it is loaded.
+/// Attach target of a program, as far as it is known at load time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AttachTarget {
     /// BTF id (`attach_btf_id`); 0 if only the module or the program is known.
     pub btf_id: TypeId,
-    /// Module that has the id: 0 is vmlinux, n is entry n - 1 of [`Program::modules`].
+    /// Module whose BTF contains the id: 0 is vmlinux, n is entry n - 1 of
+    /// [`Program::modules`].
     pub module: u16,
-    /// Index of the member of a struct_ops type that the program implements.
+    /// Index of the struct_ops member that the program implements.
     pub member: Option<u32>,
-    /// Program whose function is replaced (freplace) or traced; the id is of its BTF.
+    /// Program whose function is replaced (freplace) or traced; the id is in its BTF.
     pub program: Option<Arc<Program>>,
 }
 
-/// A subprog: a function in the instructions.
+/// A subprog: a function in the instructions of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subprog {
     /// Name of the function.
     pub name: String,
-    /// Index of its first instruction.
+    /// Index of the first instruction.
     pub start: u32,
 }
 
-/// Type of the function that starts at an instruction (`struct bpf_func_info`).
+/// func_info record: type of the function that starts at an instruction
+/// (`struct bpf_func_info`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FuncInfo {
     /// Index of the instruction.
     pub insn: u32,
-    /// BTF id of the function, in the program's BTF.
+    /// BTF id of the function in the program's BTF.
     pub type_id: TypeId,
 }
 
-/// Source line of the instructions from an index on (`struct bpf_line_info`).
+/// line_info record: source line of the instructions up to the next record
+/// (`struct bpf_line_info`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineInfo {
     /// Index of the first instruction.
     pub insn: u32,
-    /// Name of the file, in the strings of the program's BTF.
+    /// File name in the strings of the program's BTF.
     pub file: StrOffset,
-    /// Text of the line, in the strings of the program's BTF.
+    /// Text of the line in the strings of the program's BTF.
     pub text: StrOffset,
     /// Line number from 1; 22 bits.
     pub line: u32,
@@ -87,13 +90,13 @@ impl Program {
         ProgramBuilder::new(kind, insns)
     }
 
-    /// Name of the main function; empty if it has none.
+    /// Name of the main function; empty if unnamed.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Name of the ELF section, without a leading question mark; empty if the program
-    /// comes from no object.
+    /// Name of the ELF section, without a leading `?`; empty if the program is not from
+    /// an object.
     pub fn section(&self) -> &str {
         &self.section
     }
@@ -103,13 +106,13 @@ impl Program {
         self.kind
     }
 
-    /// Attach type, if one is stated and known by name.
+    /// Expected attach type, if one is stated and known by name.
     pub fn attach_type(&self) -> Option<AttachType> {
         self.attach_type
     }
 
-    /// Number that `BPF_PROG_LOAD` gets as expected attach type: that of the attach
-    /// type, or the index of a struct_ops member; 0 if nothing is stated.
+    /// Value of `expected_attach_type` in `BPF_PROG_LOAD`: the number of the attach type,
+    /// or the index of a struct_ops member; 0 if neither is stated.
     pub fn expected_attach_type(&self) -> u32 {
         let member = self.attach_target.as_ref().and_then(|target| target.member);
         self.expected_attach_type
@@ -122,38 +125,38 @@ impl Program {
         self.flags
     }
 
-    /// What it attaches to, if that is known when it is loaded.
+    /// Attach target, if it is known at load time.
     pub fn attach_target(&self) -> Option<&AttachTarget> {
         self.attach_target.as_ref()
     }
 
-    /// Instructions: the main function first, then the other subprogs.
+    /// Instruction slots: the main function first, then the other subprogs.
     pub fn insns(&self) -> &[RawInsn] {
         &self.insns
     }
 
-    /// The instructions decoded, one for each slot.
+    /// Decoded instructions, one for each slot.
     pub fn decode(&self) -> Vec<Insn> {
         decode(&self.insns)
     }
 
-    /// The instructions with file descriptors in place of map indices, as
-    /// `BPF_PROG_LOAD` takes them without an array of descriptors.
+    /// Instructions with file descriptors in place of map indices, the form that
+    /// `BPF_PROG_LOAD` takes without `fd_array`.
     pub fn insns_with_map_fds(&self, mut descriptor: impl FnMut(MapId) -> i32) -> Vec<RawInsn> {
         let mut insns = self.insns.clone();
-        for (at, map, pseudo) in self.map_loads() {
+        for (index, map, pseudo) in self.map_loads() {
             let with_fd = match pseudo {
                 PseudoLoad::MapIdx => PseudoLoad::MapFd,
                 _ => PseudoLoad::MapValue,
             };
-            insns[at].set_src(with_fd.number());
-            insns[at].imm = descriptor(map);
+            insns[index].set_src(with_fd.number());
+            insns[index].imm = descriptor(map);
         }
         insns
     }
 
-    /// Loads of the address or value of a map in [`Program::maps`], by index of the
-    /// instruction.
+    /// ld_imm64 instructions that load the address or value of a map in
+    /// [`Program::maps`], with their indices.
     pub fn map_loads(&self) -> impl Iterator<Item = (usize, MapId, PseudoLoad)> + '_ {
         let mut at = 0;
         std::iter::from_fn(move || {
@@ -186,18 +189,17 @@ impl Program {
         used
     }
 
-    /// Subprogs by start; empty if no names are known. The first is the main function.
+    /// Subprogs sorted by start, the main function first; empty if no names are known.
     pub fn subprogs(&self) -> &[Subprog] {
         &self.subprogs
     }
 
-    /// Map definitions; instructions refer to them by index. There may be some that no
-    /// instruction refers to.
+    /// Map definitions, referred to by index. Some may be unreferenced.
     pub fn maps(&self) -> &[Arc<MapDef>] {
         &self.maps
     }
 
-    /// The map of this index.
+    /// Map with this index.
     pub fn map(&self, id: MapId) -> Option<&Arc<MapDef>> {
         self.maps.get(id.0 as usize)
     }
@@ -207,17 +209,17 @@ impl Program {
         self.btf.as_ref()
     }
 
-    /// func_info records, as they are handed to the kernel.
+    /// func_info records in their order in `BPF_PROG_LOAD`.
     pub fn func_info(&self) -> &[FuncInfo] {
         &self.func_info
     }
 
-    /// line_info records, as they are handed to the kernel.
+    /// line_info records in their order in `BPF_PROG_LOAD`.
     pub fn line_info(&self) -> &[LineInfo] {
         &self.line_info
     }
 
-    /// Extern symbols of the program's object and what they resolved to.
+    /// Extern symbols of the program's object, resolved.
     pub fn externs(&self) -> &[ExternSymbol] {
         &self.externs
     }
@@ -233,8 +235,8 @@ impl Program {
         &self.license
     }
 
-    /// True if the licence lets the program call helpers that are GPL only
-    /// (`include/linux/license.h`).
+    /// True if the licence is GPL-compatible (`include/linux/license.h`), which GPL-only
+    /// helpers require.
     pub fn is_gpl_compatible(&self) -> bool {
         matches!(
             &*self.license,
@@ -247,12 +249,12 @@ impl Program {
         )
     }
 
-    /// Kernel version that the load states, as `LINUX_VERSION_CODE`; 0 if none.
+    /// Value of `kern_version`, as `LINUX_VERSION_CODE`; 0 if none is stated.
     pub fn kernel_version(&self) -> u32 {
         self.kernel_version
     }
 
-    /// The subprog that an instruction belongs to.
+    /// Subprog that contains an instruction.
     pub fn subprog_at(&self, insn: u32) -> Option<&Subprog> {
         let after = self
             .subprogs
@@ -260,13 +262,13 @@ impl Program {
         self.subprogs.get(after.checked_sub(1)?)
     }
 
-    /// The source line of an instruction.
+    /// Source line of an instruction.
     pub fn line_at(&self, insn: u32) -> Option<&LineInfo> {
         let after = self.line_info.partition_point(|line| line.insn <= insn);
         self.line_info.get(after.checked_sub(1)?)
     }
 
-    /// Builder with everything that this program has, to make a changed one.
+    /// Builder with the contents of this program, to make a changed one.
     pub fn to_builder(&self) -> ProgramBuilder {
         ProgramBuilder {
             program: self.clone(),
@@ -317,7 +319,7 @@ mod tests {
             slot(0, 0, 0),
             slot(0x18, 0x63, 1),
             slot(0, 0, 24),
-            // No such map, then a plain number whose second slot looks like a load.
+            // A missing map, then a plain constant whose second slot resembles a load.
             slot(0x18, 0x51, 7),
             slot(0, 0, 0),
             slot(0x18, 0x01, 2),
@@ -338,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instruction_belongs_to_what_starts_before_it() {
+    fn subprog_and_line_are_those_that_start_before_the_instruction() {
         let subprog = |name: &str, start| Subprog {
             name: name.to_owned(),
             start,

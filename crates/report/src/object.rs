@@ -1,4 +1,4 @@
-//! What an object contains, for people in one screen and for programs in full.
+//! Renderers of objects: a one-screen text, and JSON with all data.
 //!
 //! Words are those that people know from elsewhere: types of programs and maps and
 //! the columns of maps are bpftool's, `insns` is veristat's.
@@ -11,21 +11,21 @@ use std::fmt;
 
 use btf::Kind;
 use btf::core::Path;
-use btf::ext::CoreQuestion;
+use btf::ext::CoreSpec;
 use object::overview::{Need, Overview, Site, Trial};
 use object::sections::Role;
 use object::{Object, Referent, SourceLine};
 use spec::Kernel;
 
 pub use json::object_json;
-pub use text::object_text;
+pub use text::{needs_newer_text, object_text};
 
 /// The kernel that an object was linked for.
 #[derive(Clone, Debug)]
 pub struct LinkedFor<'s> {
     /// The kernel.
     pub kernel: &'s Kernel,
-    /// What of it is assumed, if anything.
+    /// Assumptions about the kernel.
     pub assumed: Option<String>,
 }
 
@@ -38,11 +38,11 @@ pub struct Shown<'s, 'a> {
     pub size: usize,
     /// The object in it.
     pub object: &'s Object<'a>,
-    /// What it contains.
+    /// Contents of the object.
     pub overview: &'s Overview,
-    /// What linking came to, and for what kernel.
+    /// Result of linking, and the target kernel.
     pub trial: Option<(&'s LinkedFor<'s>, &'s Trial)>,
-    /// Is nothing to be left out?
+    /// True to print all rows.
     pub all: bool,
 }
 
@@ -67,7 +67,7 @@ fn latest<'n>(needs: impl Iterator<Item = &'n Need>) -> Option<&'n Need> {
         })
 }
 
-/// Where something is first used.
+/// First use.
 struct Place {
     /// The program or function.
     code: String,
@@ -78,7 +78,7 @@ struct Place {
 
 impl Place {
     fn of(object: &Object<'_>, site: Site) -> Option<Place> {
-        let code = object.codes().get(site.code)?;
+        let code = object.program_defs().get(site.code)?;
         Some(Place {
             code: code.name.to_string(),
             slot: site.slot,
@@ -102,14 +102,12 @@ fn base(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// How many relocations ask the same, by what they ask.
+/// Number of relocations by kind.
 fn relocations(object: &Object<'_>) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
-    let groups = object.types_of_code().into_iter();
+    let groups = object.btf_ext().into_iter();
     for relo in groups.flat_map(|ext| ext.relocations().flat_map(|group| group.records())) {
-        *counts
-            .entry(relocation(object, &relo.question))
-            .or_default() += 1;
+        *counts.entry(relocation(object, &relo.spec)).or_default() += 1;
     }
     counts
 }
@@ -117,7 +115,7 @@ fn relocations(object: &Object<'_>) -> BTreeMap<String, usize> {
 /// Types by kind, in words of C.
 fn kinds(object: &Object<'_>) -> BTreeMap<&'static str, usize> {
     let mut counts = BTreeMap::new();
-    for ty in object.types().into_iter().flat_map(|types| types.types()) {
+    for ty in object.btf().into_iter().flat_map(|types| types.types()) {
         let word = match ty.kind() {
             Kind::Struct => "struct",
             Kind::Union => "union",
@@ -133,15 +131,15 @@ fn kinds(object: &Object<'_>) -> BTreeMap<&'static str, usize> {
     counts
 }
 
-/// What takes bytes in the file.
+/// Sizes of the file's sections.
 #[derive(Default)]
 struct Sizes {
     instructions: u64,
     data: u64,
-    /// Not in the file.
+    /// Not part of the file.
     zeros: u64,
     types: u64,
-    types_of_code: u64,
+    btf_ext: u64,
     debug: u64,
 }
 
@@ -155,8 +153,8 @@ impl Sizes {
                 Role::Code => &mut sizes.instructions,
                 Role::Data | Role::Constants | Role::StructOps => &mut sizes.data,
                 Role::Zeros => &mut sizes.zeros,
-                Role::Other if Some(section.id) == known.types => &mut sizes.types,
-                Role::Other if Some(section.id) == known.types_of_code => &mut sizes.types_of_code,
+                Role::Other if Some(section.id) == known.btf => &mut sizes.types,
+                Role::Other if Some(section.id) == known.btf_ext => &mut sizes.btf_ext,
                 Role::Other if name.starts_with(".debug") || name.starts_with(".rel.debug") => {
                     &mut sizes.debug
                 }
@@ -168,10 +166,10 @@ impl Sizes {
     }
 }
 
-/// What a missing reference is, in words.
+/// Description of a missing reference.
 fn missing(object: &Object<'_>, to: Referent) -> String {
     match to {
-        Referent::MissingCore(question) => relocation(object, &question),
+        Referent::MissingCore(spec) => relocation(object, &spec),
         Referent::MissingKfunc(id) => {
             let wanted = object.externs().get(id);
             let name = wanted.map(|wanted| wanted.name.as_str());
@@ -185,11 +183,11 @@ fn missing(object: &Object<'_>, to: Referent) -> String {
     }
 }
 
-/// What a relocation asks, and of what.
-fn relocation(object: &Object<'_>, question: &CoreQuestion) -> String {
-    let kind = question.kind.name().unwrap_or("unknown");
-    let types = object.types();
-    let path = types.and_then(|types| Path::parse(types, question).ok());
+/// Description of a relocation.
+fn relocation(object: &Object<'_>, spec: &CoreSpec) -> String {
+    let kind = spec.kind.name().unwrap_or("unknown");
+    let types = object.btf();
+    let path = types.and_then(|types| Path::parse(types, spec).ok());
     let label = path.map_or_else(|| "?".to_owned(), |path| path.label());
     format!("{label} ({kind})")
 }

@@ -1,4 +1,4 @@
-//! What seccomp filters do: tables and differences, as text and as JSON.
+//! Renderers of seccomp tables and differences, as text and as JSON.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 /// Columns that lists are wrapped to.
 const WIDTH: usize = 80;
 
-/// The colour of an action: let through, asked about, refused, deadly.
+/// The colour of an action: allowed, delegated, denied, fatal.
 fn style(action: Action) -> Style {
     match action.effect() {
         Action::Allow => AnsiColor::Green.on_default(),
@@ -39,55 +39,84 @@ fn case_action(case: &Case) -> String {
     }
 }
 
-/// The table of one architecture, for people.
-pub fn table_text(table: &Table) -> String {
+/// The table of one architecture, for people: calls with conditions first, the default
+/// last. `all` lists the calls of the default too.
+pub fn table_text(table: &Table, all: bool) -> String {
     let mut text = String::new();
     let title = format!("{} (arch {:#010x})", table.arch, table.arch.audit());
     let _ = writeln!(text, "{}", heading(&title));
-    let mut conditional = false;
-    for group in &table.groups {
-        if let [case] = &group.cases[..] {
-            unconditional(&mut text, group, case);
-        } else {
-            if !conditional {
-                let _ = writeln!(text, "\n  {}", heading("by argument"));
-                conditional = true;
-            }
-            let names: Vec<&str> = group.calls.iter().map(|&(_, name)| name).collect();
-            wrap(&mut text, "    ", &names);
-            cases(&mut text, "      ", &group.cases);
-        }
+    let is_conditional = |group: &&Group| group.cases.len() > 1;
+    let (conditional, unconditional): (Vec<_>, Vec<_>) = table
+        .groups
+        .iter()
+        .filter(|group| !group.is_default)
+        .partition(is_conditional);
+    if !conditional.is_empty() {
+        let _ = writeln!(text, "\n  {}", heading("by argument"));
+    }
+    for group in conditional {
+        let names: Vec<&str> = group.calls.iter().map(|&(_, name)| name).collect();
+        wrap(&mut text, "    ", &names);
+        cases(&mut text, "      ", &group.cases);
+    }
+    for group in unconditional {
+        let _ = write!(text, "\n  {}", cases_heading(&group.cases));
+        let _ = writeln!(text, "  {}", number_of_calls(group));
+        names_of(&mut text, group);
     }
     let _ = writeln!(text, "\n  {}", heading("numbers without a name"));
     others(&mut text, "    ", &table.others, "every number");
+    for group in table.groups.iter().filter(|group| group.is_default) {
+        let _ = writeln!(text, "\n  {}", heading("by default"));
+        let count = number_of_calls(group);
+        let hint = if all { "" } else { " (--all lists them)" };
+        match &group.cases[..] {
+            [_] => {
+                let _ = writeln!(text, "    {}  {count}{hint}", cases_heading(&group.cases));
+            }
+            several => {
+                let _ = writeln!(text, "    {count}{hint}");
+                cases(&mut text, "      ", several);
+            }
+        }
+        if all {
+            names_of(&mut text, group);
+        }
+    }
     text
 }
 
-fn unconditional(text: &mut String, group: &Group, case: &Case) {
-    let style = style(case.action);
-    let action = case_action(case);
-    let count = group.calls.len();
-    let calls = if count == 1 { "call" } else { "calls" };
-    let _ = write!(text, "\n  {style}{action}{style:#}  {count} {calls}");
-    if group.is_default {
-        let ruled = count - group.without_rule.len();
-        let _ = write!(text, ", by default");
-        if ruled > 0 {
-            let _ = write!(text, " ({ruled} of them looked for by number, marked *)");
-        }
-    }
-    text.push('\n');
-    let mark = |&(nr, name): &(u32, &str)| {
-        let ruled = group.is_default && !group.without_rule.contains(&(nr, name));
-        if ruled {
-            format!("{name}*")
-        } else {
-            name.to_owned()
-        }
+/// The cases of one call, for people.
+pub fn call_cases_text(arch: Arch, nr: u32, list: &[Case]) -> String {
+    let name = match calls::name(arch, nr) {
+        Some(name) => name.to_owned(),
+        None => seccomp::number_text(nr.into()),
     };
-    let mut names: Vec<String> = group.calls.iter().map(mark).collect();
-    names.sort();
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut text = format!("{}\n", heading(&format!("{arch} {name}")));
+    cases(&mut text, "  ", list);
+    text
+}
+
+/// The action of a group whose calls all get the same.
+fn cases_heading(cases: &[Case]) -> String {
+    let Some(case) = cases.first() else {
+        return String::new();
+    };
+    let style = style(case.action);
+    format!("{style}{}{style:#}", case_action(case))
+}
+
+fn number_of_calls(group: &Group) -> String {
+    match group.calls.len() {
+        1 => "1 call".to_owned(),
+        count => format!("{count} calls"),
+    }
+}
+
+/// The names of a group's calls in alphabetical order.
+fn names_of(text: &mut String, group: &Group) {
+    let mut names: Vec<&str> = group.calls.iter().map(|&(_, name)| name).collect();
+    names.sort_unstable();
     wrap(text, "    ", &names);
 }
 
@@ -109,7 +138,7 @@ fn cases(text: &mut String, indent: &str, cases: &[Case]) {
     }
 }
 
-/// What happens to architectures without a name.
+/// Cases of unsupported architectures.
 pub fn foreign_text(list: &[Others]) -> String {
     let mut text = heading("other architectures");
     text.push('\n');
@@ -160,7 +189,7 @@ fn wrap(text: &mut String, indent: &str, words: &[&str]) {
     }
 }
 
-/// A call as `beebox seccomp eval` would be asked about it.
+/// A call as arguments of `beebox seccomp eval`.
 pub fn call_text(data: &SeccompData) -> String {
     let arch = arch_of(data);
     let nr = data.nr as u32;
@@ -195,7 +224,7 @@ pub fn arch_of(data: &SeccompData) -> Option<Arch> {
     })
 }
 
-/// Where two filters differ, for people.
+/// Differences of two filters as text.
 pub fn differences_text(list: &[Difference], names: [&str; 2]) -> String {
     let mut text = String::new();
     let mut arch = None;
@@ -254,7 +283,6 @@ pub fn table_json(table: &Table) -> Value {
                 "name": name,
                 "nr": nr,
                 "default": group.is_default,
-                "rule": !group.without_rule.contains(&(nr, name)),
                 "cases": group.cases.iter().map(case_json).collect::<Vec<_>>(),
             }));
         }
@@ -268,7 +296,23 @@ pub fn table_json(table: &Table) -> Value {
     })
 }
 
-/// What happens to numbers or architectures without a name, for programs.
+/// The cases of single calls of one architecture, for programs.
+pub fn call_cases_json(arch: Arch, list: &[(u32, Vec<Case>)]) -> Value {
+    let calls = list.iter().map(|(nr, cases)| {
+        json!({
+            "name": calls::name(arch, *nr),
+            "nr": nr,
+            "cases": cases.iter().map(case_json).collect::<Vec<_>>(),
+        })
+    });
+    json!({
+        "arch": arch.name(),
+        "audit_arch": arch.audit(),
+        "calls": calls.collect::<Vec<_>>(),
+    })
+}
+
+/// Cases of unnamed numbers or unsupported architectures as JSON.
 pub fn others_json(list: &[Others]) -> Value {
     let others = list.iter().map(|others| {
         json!({
@@ -309,7 +353,7 @@ pub fn call_json(data: &SeccompData) -> Value {
     })
 }
 
-/// Where two filters differ, for programs.
+/// Differences of two filters as JSON.
 pub fn differences_json(list: &[Difference]) -> Value {
     let differences = list.iter().map(|difference| {
         let contrasts = difference.contrasts.iter().map(|contrast| {

@@ -1,10 +1,9 @@
-//! What a filter answers, and which answer wins.
+//! Actions of seccomp filters and their precedence.
 //!
-//! A filter returns 32 bits: the action in the upper half, data in the lower.
-//! Linux compares actions as signed numbers and takes the least; among equal
-//! ones the filter that was installed last gives the data. An action that it
-//! does not know kills the process, but takes part in the comparison by its
-//! number, and error numbers above 4095 count as 4095.
+//! A filter returns 32 bits: the action in the upper half, data in the lower half. Linux
+//! compares actions as signed numbers and applies the least; among equal ones the data are
+//! those of the filter that was installed last. An unknown action kills the process, but is
+//! compared by its number, and error numbers above 4095 are capped to 4095.
 
 use std::fmt;
 
@@ -13,31 +12,31 @@ use crate::errno;
 /// Largest error number that a call can return (`MAX_ERRNO`).
 pub const MAX_ERRNO: u16 = 4095;
 
-/// What the kernel does with a system call.
+/// The kernel's treatment of a system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
-    /// The process dies.
+    /// The process is killed.
     KillProcess,
-    /// The thread dies.
+    /// The thread is killed.
     KillThread,
     /// SIGSYS with this `si_errno`.
     Trap(u16),
-    /// The call fails with this error number (0: it seems to succeed).
+    /// The call fails with this error number (0: it returns 0).
     Errno(u16),
-    /// A supervisor decides; without one, ENOSYS.
+    /// Handled by a user-space supervisor (user notification); without one, ENOSYS.
     UserNotif,
-    /// The tracer decides and reads this message; without one, ENOSYS.
+    /// Handled by the ptrace tracer, which reads this message; without one, ENOSYS.
     Trace(u16),
-    /// Runs and is logged.
+    /// The call is executed and logged.
     Log,
-    /// Runs.
+    /// The call is executed.
     Allow,
-    /// An action that the kernel does not know: the process dies.
+    /// An unknown action: the process is killed.
     Unknown(u32),
 }
 
 impl Action {
-    /// What the kernel makes of a filter's return value.
+    /// The action of a filter's return value.
     pub const fn from_return(value: u32) -> Action {
         let data = value as u16;
         match value >> 16 {
@@ -54,7 +53,7 @@ impl Action {
         }
     }
 
-    /// A return value that means this action.
+    /// A return value with this action.
     pub const fn to_return(self) -> u32 {
         match self {
             Action::KillProcess => 0x8000_0000,
@@ -69,7 +68,7 @@ impl Action {
         }
     }
 
-    /// What it amounts to: an unknown action kills the process.
+    /// The action that takes effect: an unknown action kills the process.
     pub const fn effect(self) -> Action {
         match self {
             Action::Unknown(_) => Action::KillProcess,
@@ -92,12 +91,12 @@ impl Action {
         }
     }
 
-    /// Whether the call runs without anybody's leave.
-    pub const fn lets_through(self) -> bool {
+    /// True if the call is executed without a supervisor or tracer.
+    pub const fn allows(self) -> bool {
         matches!(self, Action::Allow | Action::Log)
     }
 
-    /// How strict: the least rank wins among filters.
+    /// Precedence: the least rank is applied.
     pub const fn rank(self) -> i32 {
         (self.to_return() & 0xffff_0000) as i32
     }
@@ -118,7 +117,7 @@ impl fmt::Display for Action {
     }
 }
 
-/// The kernel's answer when `newer` was installed after those that gave `older`.
+/// The return value that the kernel applies, where `newer` is that of a later filter.
 pub const fn combine(older: u32, newer: u32) -> u32 {
     if Action::from_return(newer).rank() <= Action::from_return(older).rank() {
         newer
@@ -127,8 +126,8 @@ pub const fn combine(older: u32, newer: u32) -> u32 {
     }
 }
 
-/// The kernel's answer from the return values of all filters, in the order of
-/// their installation; no filter allows.
+/// The action that the kernel applies, from the return values of all filters in the order
+/// of their installation; without filters, `ALLOW`.
 pub fn decide(returns: impl IntoIterator<Item = u32>) -> Action {
     let value = returns.into_iter().reduce(combine);
     Action::from_return(value.unwrap_or(Action::Allow.to_return()))
@@ -139,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_action_leads_back() {
+    fn actions_round_trip() {
         for value in [
             0x8000_0000u32,
             0,
@@ -158,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn the_strictest_wins_and_the_last_gives_the_data() {
+    fn the_least_action_applies_with_the_data_of_the_last_filter() {
         assert_eq!(decide([0x5_0001, 0x5_0002]), Action::Errno(2));
         assert_eq!(decide([0x5_0001, 0x7fff_0000]), Action::Errno(1));
         assert_eq!(decide([0x3_0000, 0x5_0002]), Action::Trap(0));

@@ -1,14 +1,15 @@
-//! The architectures whose system calls have names here, and what a filter sees
-//! of each: its audit number, the width of its arguments, and for x32 the bit
-//! that sets its numbers apart from x86_64's.
+//! The supported architectures: audit number, width of arguments and, for x32, the bit that
+//! distinguishes its system call numbers from those of x86_64.
 
 use std::fmt;
+
+pub use classic::text::ByteOrder;
 
 /// Set in every x32 system call number (`__X32_SYSCALL_BIT`).
 pub const X32_BIT: u32 = 0x4000_0000;
 
-/// One system call interface. `X32` shares x86_64's audit number: a filter can
-/// tell them apart by [`X32_BIT`] only.
+/// A system call interface. `X32` has the audit number of x86_64: a filter can distinguish
+/// them by [`X32_BIT`] only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Arch {
     /// 64-bit x86.
@@ -23,10 +24,20 @@ pub enum Arch {
     Arm,
     /// 64-bit RISC-V.
     Riscv64,
+    /// 64-bit Z (big-endian).
+    S390x,
+    /// 64-bit Power, little-endian.
+    Ppc64le,
+    /// 64-bit MIPS (n64), big-endian.
+    Mips64,
+    /// 64-bit MIPS (n64), little-endian.
+    Mipsel64,
+    /// 64-bit LoongArch.
+    Loongarch64,
 }
 
 impl Arch {
-    /// All of them, in the order of the table's columns.
+    /// All values, in the order of the table's columns.
     pub const ALL: &[Arch] = &[
         Arch::X86_64,
         Arch::I386,
@@ -34,9 +45,14 @@ impl Arch {
         Arch::Aarch64,
         Arch::Arm,
         Arch::Riscv64,
+        Arch::S390x,
+        Arch::Ppc64le,
+        Arch::Mips64,
+        Arch::Mipsel64,
+        Arch::Loongarch64,
     ];
 
-    /// What `seccomp_data.arch` holds (`AUDIT_ARCH_*`).
+    /// Value of `seccomp_data.arch` (`AUDIT_ARCH_*`).
     pub const fn audit(self) -> u32 {
         match self {
             Arch::X86_64 | Arch::X32 => 0xc000_003e,
@@ -44,6 +60,11 @@ impl Arch {
             Arch::Aarch64 => 0xc000_00b7,
             Arch::Arm => 0x4000_0028,
             Arch::Riscv64 => 0xc000_00f3,
+            Arch::S390x => 0x8000_0016,
+            Arch::Ppc64le => 0xc000_0015,
+            Arch::Mips64 => 0x8000_0008,
+            Arch::Mipsel64 => 0xc000_0008,
+            Arch::Loongarch64 => 0xc000_0102,
         }
     }
 
@@ -56,6 +77,11 @@ impl Arch {
             Arch::Aarch64 => "aarch64",
             Arch::Arm => "arm",
             Arch::Riscv64 => "riscv64",
+            Arch::S390x => "s390x",
+            Arch::Ppc64le => "ppc64le",
+            Arch::Mips64 => "mips64",
+            Arch::Mipsel64 => "mipsel64",
+            Arch::Loongarch64 => "loongarch64",
         }
     }
 
@@ -68,6 +94,11 @@ impl Arch {
             Arch::Aarch64 => "SCMP_ARCH_AARCH64",
             Arch::Arm => "SCMP_ARCH_ARM",
             Arch::Riscv64 => "SCMP_ARCH_RISCV64",
+            Arch::S390x => "SCMP_ARCH_S390X",
+            Arch::Ppc64le => "SCMP_ARCH_PPC64LE",
+            Arch::Mips64 => "SCMP_ARCH_MIPS64",
+            Arch::Mipsel64 => "SCMP_ARCH_MIPSEL64",
+            Arch::Loongarch64 => "SCMP_ARCH_LOONGARCH64",
         }
     }
 
@@ -80,10 +111,15 @@ impl Arch {
             Arch::Aarch64 => "arm64",
             Arch::Arm => "arm",
             Arch::Riscv64 => "riscv64",
+            Arch::S390x => "s390x",
+            Arch::Ppc64le => "ppc64le",
+            Arch::Mips64 => "mips64",
+            Arch::Mipsel64 => "mipsel64",
+            Arch::Loongarch64 => "loongarch64",
         }
     }
 
-    /// The architecture by any of the names in use.
+    /// Looks up an architecture by any of its names.
     pub fn from_name(name: &str) -> Option<Arch> {
         let name = name.to_ascii_lowercase();
         let known = Arch::ALL.iter().copied().find(|arch| {
@@ -95,27 +131,53 @@ impl Arch {
             "x86-64" | "x64" | "scmp_arch_amd64" => Some(Arch::X86_64),
             "i486" | "i586" | "i686" | "386" => Some(Arch::I386),
             "armv7l" | "armhf" | "armel" => Some(Arch::Arm),
+            "powerpc64le" | "ppc64el" => Some(Arch::Ppc64le),
+            "mips64le" | "mips64el" => Some(Arch::Mipsel64),
+            "loong64" => Some(Arch::Loongarch64),
             _ => None,
         })
     }
 
-    /// The architecture that this program was built for, where it is known here.
+    /// The architecture of this process, if it is supported.
     pub fn native() -> Option<Arch> {
-        Arch::from_name(std::env::consts::ARCH)
+        let is_little = cfg!(target_endian = "little");
+        match (std::env::consts::ARCH, is_little) {
+            ("mips64", true) => Some(Arch::Mipsel64),
+            ("powerpc64", true) => Some(Arch::Ppc64le),
+            ("powerpc64", false) => None,
+            (name, _) => Arch::from_name(name),
+        }
     }
 
-    /// Whether argument registers have 32 bits, so that the upper half of every
-    /// argument that a filter sees is zero.
+    /// Byte order of the machine. It decides at which offset a filter finds which half of
+    /// an argument.
+    pub const fn byte_order(self) -> ByteOrder {
+        match self {
+            Arch::S390x | Arch::Mips64 => ByteOrder::Big,
+            _ => ByteOrder::Little,
+        }
+    }
+
+    /// The heading of its column in the table of calls.
+    pub(crate) const fn column(self) -> &'static str {
+        match self {
+            Arch::Mipsel64 => Arch::Mips64.name(),
+            other => other.name(),
+        }
+    }
+
+    /// True if argument registers have 32 bits, so that the upper half of every argument is
+    /// zero.
     pub const fn has_narrow_arguments(self) -> bool {
         matches!(self, Arch::I386 | Arch::Arm)
     }
 
-    /// Whether another interface shares this audit number.
+    /// True if another interface has this audit number too.
     pub const fn has_x32_twin(self) -> bool {
         matches!(self, Arch::X86_64 | Arch::X32)
     }
 
-    /// The number that a filter sees for call `number` of the table.
+    /// Offset of system call numbers as filters see them.
     pub const fn bias(self) -> u32 {
         match self {
             Arch::X32 => X32_BIT,
@@ -135,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_leads_back() {
+    fn names_round_trip() {
         for &arch in Arch::ALL {
             for name in [arch.name(), arch.profile_name(), arch.docker_name()] {
                 assert_eq!(Arch::from_name(name), Some(arch), "{name}");

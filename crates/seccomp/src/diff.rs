@@ -1,8 +1,8 @@
-//! Where two stacks of filters differ, and with which calls to show it.
+//! Differences between two stacks of filters, with example calls.
 //!
-//! Both are run symbolically in one space; their outcomes are paired, and what
-//! remains is the function from calls to pairs of different outcomes. It is read
-//! off like a [table](crate::Table). Every example was run on both.
+//! Both are executed symbolically in one diagram; the result is the function from calls to
+//! pairs of different outcomes, which is printed like a [table](crate::Table). Every
+//! example is verified by running both.
 
 use classic::SeccompData;
 
@@ -20,35 +20,34 @@ use crate::table::{Analysis, QUESTION_STEPS, with_efforts};
 /// A condition under which two stacks differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contrast {
-    /// What the first does. Data that it computes are those of the example.
+    /// Action of the first stack; computed data are those of the example.
     pub first: Action,
-    /// What the second does.
+    /// Action of the second stack.
     pub second: Action,
-    /// For which instruction pointers and arguments.
+    /// Condition on instruction pointer and arguments.
     pub when: Condition,
-    /// A call that shows it. Without one it is not decided whether the
-    /// condition can hold.
+    /// An example call. Without one, the satisfiability of the condition is undecided.
     pub example: Option<SeccompData>,
 }
 
-/// Calls that differ in the same way.
+/// Calls with the same difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// The architecture; `None` for those without a name here.
+    /// The architecture; `None` for unsupported ones.
     pub arch: Option<Arch>,
     /// Number and name of each call.
     pub calls: Vec<(u32, &'static str)>,
-    /// Numbers (or architectures) without a name, in words.
+    /// Set of unnamed numbers (or architectures), as text.
     pub others: Option<String>,
-    /// Whether these are all that have no name.
+    /// True if these are all unnamed ones.
     pub is_all_others: bool,
-    /// How they differ, when.
+    /// Differences by condition.
     pub contrasts: Vec<Contrast>,
 }
 
-/// Where two stacks of filters differ.
+/// The differences between two stacks of filters.
 ///
-/// The time is bounded as that of [`Analysis::new`] and one question.
+/// The time is bounded as that of [`Analysis::new`] and one query.
 pub fn diff(first: &Stack, second: &Stack) -> Result<Vec<Difference>, TooComplex> {
     let ((one, two), mut space) = with_efforts(|space| {
         let one = Analysis::in_space(first, space)?.outcome;
@@ -69,7 +68,7 @@ pub fn diff(first: &Stack, second: &Stack) -> Result<Vec<Difference>, TooComplex
 struct Comparison<'a> {
     first: &'a Stack,
     second: &'a Stack,
-    /// Different outcomes met so far; their leaves are their places plus one.
+    /// Pairs of different outcomes; a leaf is the index plus one.
     pairs: Vec<(Outcome, Outcome)>,
     space: Space,
 }
@@ -137,7 +136,7 @@ impl Comparison<'_> {
         Ok(())
     }
 
-    /// The leaf of a pair for every call whose outcomes differ, else `FALSE`.
+    /// The function from calls to leaves of pairs, `FALSE` for equal outcomes.
     fn pair(&mut self, one: Ref, two: Ref) -> Result<Ref, OverBudget> {
         let (outcomes, pairs) = (&self.space.outcomes, &mut self.pairs);
         let mut paired = self.space.diagram.pair(one, two, &mut |one, two| {
@@ -152,7 +151,7 @@ impl Comparison<'_> {
             });
             place as u32 + 1
         })?;
-        // Computed data may happen to be the same.
+        // Computed data may be equal.
         for (place, (one, two)) in self.pairs.clone().into_iter().enumerate() {
             let (Some(one), Some(two)) = (self.data_of(one, two), self.data_of(two, one)) else {
                 continue;
@@ -169,8 +168,8 @@ impl Comparison<'_> {
         Ok(paired)
     }
 
-    /// The data of an outcome as a computed word, where it and another are the
-    /// same action and one of them has computed data.
+    /// The data of an outcome as a word, if two outcomes have the same action and one of
+    /// them computes its data.
     fn data_of(
         &mut self,
         outcome: Outcome,
@@ -216,7 +215,7 @@ impl Comparison<'_> {
                 first = self.first.run(data).effect();
                 second = self.second.run(data).effect();
                 debug_assert_ne!(first, second, "symbolic and plain run disagree: {data:?}");
-                // Only what was shown by running both counts as shown.
+                // Only examples verified by running both are reported.
                 example = example.filter(|_| first != second);
             }
             contrasts.push(Contrast {

@@ -1,5 +1,5 @@
-//! Error numbers by name, as every architecture named here has them
-//! (Linux's generic `asm-generic/errno.h`).
+//! Error numbers by name, the same on every supported architecture (Linux's generic
+//! `asm-generic/errno.h`).
 
 /// The name of an error number.
 pub fn name(number: u16) -> Option<&'static str> {

@@ -1,5 +1,5 @@
-//! Expectations: a list of calls and what must happen to them, proven for every
-//! argument that a line leaves open.
+//! Expectations: a list of calls with required actions, which are proven for all arguments
+//! that a line leaves open.
 //!
 //! ```text
 //! # one expectation a line; a comment goes to the end of the line
@@ -14,11 +14,10 @@
 //! other * -> KILL_THREAD
 //! ```
 //!
-//! Architectures are given by name, separated by commas: `any` is all there can
-//! be, `other` all without a name here. A call is a name, a number, `*` (every
-//! number) or `unnamed` (every number that has no name). Actions are those of
-//! seccomp(2); without data any data will do, `KILL` is either kind, and `not`
-//! inverts.
+//! Architectures are names, separated by commas: `any` is all of them, `other` all
+//! unsupported ones. A call is a name, a number, `*` (every number) or `unnamed` (every
+//! number without a name). Actions are those of seccomp(2); without data any data matches,
+//! `KILL` matches either kind, and `not` negates.
 
 mod read;
 
@@ -92,12 +91,12 @@ struct Expected {
     data: Option<u16>,
 }
 
-/// An expectation that the filters do not meet.
+/// A violated expectation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Miss {
-    /// What happens instead.
+    /// The action instead.
     pub found: Action,
-    /// A call that shows it; without one it is not decided whether there is.
+    /// An example call; without one, the violation is undecided.
     pub example: Option<SeccompData>,
 }
 
@@ -118,15 +117,14 @@ impl Expected {
         (name && data) != self.negated
     }
 
-    /// Whether the answer is the same whatever the action's data are.
+    /// True if the data of the action do not matter.
     fn ignores_data(&self) -> bool {
         self.data.is_none()
     }
 }
 
 impl Analysis {
-    /// Whether the filters meet an expectation; if not, how they miss it.
-    /// `stack` is what was analysed.
+    /// Checks an expectation; returns a violation. `stack` is the analysed stack.
     pub fn check(
         &mut self,
         wanted: &Expectation,
@@ -178,7 +176,7 @@ impl Analysis {
         Ok(undecided)
     }
 
-    /// The calls that an expectation speaks of.
+    /// The set of calls of an expectation.
     fn scope(&mut self, wanted: &Expectation) -> Result<Ref, OverBudget> {
         let mut arguments = Ref::TRUE;
         for condition in &wanted.conditions {
@@ -213,7 +211,7 @@ impl Analysis {
             (CallSet::Every, None) => return Ok(Ref::TRUE),
             (CallSet::Every, Some(arch)) => return self.space.number_range(arch),
             (CallSet::Unnamed, Some(arch)) => return self.space.unnamed_numbers(arch),
-            // Where nothing has a name, everything is unnamed.
+            // On unsupported architectures every number is unnamed.
             (CallSet::Unnamed, None) => return Ok(Ref::TRUE),
             (CallSet::Number(number), _) => *number | arch.map_or(0, Arch::bias),
             (CallSet::Named(name), Some(arch)) => calls::number(arch, name).unwrap_or(u32::MAX),

@@ -1,32 +1,45 @@
-//! Filters as the kernel has them: checked, and stacked in the order of their
-//! installation.
+//! Checked filters, and stacks of them in the order of installation.
 
 use classic::kernel_limits::{ConvertedLen, check_conversion, check_seccomp_memory};
 use classic::run::Step;
-use classic::{Checked, Program, Refusal, Rules, SeccompData, Semantics};
+use classic::{Checked, PlainProgram, Refusal, Rules, SeccompData, Semantics};
 use isa::classic::SockFilter;
 
 use crate::action::{Action, decide};
+use crate::arch::ByteOrder;
 
-/// A filter that the kernel would install.
+/// A filter that the kernel accepts.
 #[derive(Clone, Debug)]
 pub struct Filter {
     checked: Checked,
     converted: ConvertedLen,
-    program: Program,
+    program: PlainProgram,
+    order: ByteOrder,
 }
 
 impl Filter {
-    /// Takes a program if the kernel would, on its own.
+    /// Checks a program by the kernel's rules for a single filter.
     pub fn new(program: &[SockFilter]) -> Result<Filter, Refusal> {
+        Filter::for_machine(program, ByteOrder::Little)
+    }
+
+    /// The same for a machine of a byte order, which decides at which offsets the program
+    /// finds the halves of arguments.
+    pub fn for_machine(program: &[SockFilter], order: ByteOrder) -> Result<Filter, Refusal> {
         let checked = classic::check(program, Rules::Seccomp)?;
         let converted = check_conversion(&checked)?;
         check_seccomp_memory(converted, [])?;
         Ok(Filter {
-            program: Program::prepare(&checked, Semantics::Kernel),
+            program: PlainProgram::prepare(&checked, Semantics::Kernel),
             checked,
             converted,
+            order,
         })
+    }
+
+    /// Byte order of the machine that it is for.
+    pub fn byte_order(&self) -> ByteOrder {
+        self.order
     }
 
     /// The checked program.
@@ -34,15 +47,21 @@ impl Filter {
         &self.checked
     }
 
-    /// What the filter returns for a system call.
+    /// Runs the filter on a system call; returns its return value.
     pub fn run(&self, data: &SeccompData) -> u32 {
         self.trace(data, &mut |_| ())
     }
 
-    /// What it returns, reporting every instruction on the way.
+    /// As [`run`](Self::run), reporting every executed instruction.
     pub fn trace(&self, data: &SeccompData, report: &mut dyn FnMut(Step)) -> u32 {
-        // It ends: seccomp filters have no backward jumps.
-        self.program.trace_seccomp(data, report).unwrap_or_default()
+        let data = match self.order {
+            ByteOrder::Little => *data,
+            ByteOrder::Big => data.with_halves_exchanged(),
+        };
+        // Seccomp filters terminate: they have no backward jumps.
+        self.program
+            .trace_seccomp(&data, report)
+            .unwrap_or_default()
     }
 }
 
@@ -58,8 +77,8 @@ impl Stack {
         &self.filters
     }
 
-    /// Installs one more, if the kernel would: all filters of a process share a
-    /// limit on the length of what they are converted to.
+    /// Adds a filter, if the total length of the converted filters stays within the
+    /// kernel's limit.
     pub fn install(&mut self, filter: Filter) -> Result<(), Refusal> {
         let installed = self.filters.iter().map(|filter| filter.converted);
         check_seccomp_memory(filter.converted, installed)?;

@@ -6,15 +6,17 @@
 //!                                  diff: two stacks ──► differences, each with a call
 //! ```
 //!
-//! Symbolic execution turns a filter into one decision diagram over the bits of
-//! `struct seccomp_data`; every answer is read off it, in text that means the
-//! diagram exactly. Time and memory have a budget; where it is exceeded the
-//! answer is [`TooComplex`], which names an instruction.
+//! Symbolic execution computes a decision diagram over the bits of `struct seccomp_data`;
+//! tables, differences and proofs are queries on it, and printed conditions are exact. Time
+//! and memory are limited; beyond the limit the result is [`TooComplex`], which names an
+//! instruction.
 #![forbid(unsafe_code)]
 
 mod action;
+mod annotate;
 mod arch;
 pub mod calls;
+pub mod constants;
 mod diff;
 pub mod errno;
 mod expect;
@@ -26,7 +28,8 @@ mod table;
 mod word;
 
 pub use action::{Action, MAX_ERRNO, combine, decide};
-pub use arch::{Arch, X32_BIT};
+pub use annotate::annotate;
+pub use arch::{Arch, ByteOrder, X32_BIT};
 pub use diff::{Contrast, Difference, diff};
 pub use expect::{Expectation, ExpectationError, Miss, read_expectations};
 pub use filter::{Filter, Stack};

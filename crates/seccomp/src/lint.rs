@@ -1,8 +1,8 @@
-//! Common mistakes, found by name.
+//! Lints: common mistakes in filters.
 //!
-//! Each finding is a question put to the symbolic outcome of the filters, not a
-//! pattern in their code, so it holds however the code is written; where one can
-//! be shown by a call, it carries the call.
+//! Findings are queries on the symbolic outcome of the filters, not patterns in their code,
+//! so they do not depend on how the code is written. Where possible they have an example
+//! call.
 
 use classic::SeccompData;
 use isa::classic::Insn;
@@ -17,26 +17,25 @@ use crate::symbolic::solver::Verdict;
 use crate::symbolic::value::{ARCH, NR, high_half};
 use crate::table::Analysis;
 
-/// A mistake.
+/// A finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finding {
-    /// What happens does not depend on the architecture, so a call made by
-    /// another architecture's convention is taken for the one of that number.
+    /// The action does not depend on the architecture, so a call by another architecture's
+    /// convention is treated as the call of that number.
     NoArchCheck,
-    /// Calls of architectures that the filters do not look at are let through.
+    /// Calls of architectures that the filters do not test are allowed.
     ForeignArchAllowed {
-        /// A call that is.
+        /// An example call.
         example: Option<SeccompData>,
     },
-    /// Refused x86_64 calls are let through under their x32 numbers.
+    /// Denied x86_64 calls are allowed under their x32 numbers.
     X32Allowed {
         /// Their names.
         calls: Vec<&'static str>,
-        /// A call that is let through.
+        /// An allowed call.
         example: Option<SeccompData>,
     },
-    /// Numbers without a name, those of calls of later kernels among them, are
-    /// allowed.
+    /// Unnamed numbers, including calls of later kernels, are allowed.
     DefaultAllow {
         /// Architecture.
         arch: Arch,
@@ -45,59 +44,59 @@ pub enum Finding {
         /// A call of such a number.
         example: Option<SeccompData>,
     },
-    /// A condition on a 64-bit argument looks at its low half only.
+    /// A condition on a 64-bit argument tests its low half only.
     LowHalfOnly {
-        /// On which architecture.
+        /// Architecture.
         arch: Arch,
-        /// Which call.
+        /// System call.
         call: &'static str,
-        /// Which argument.
+        /// Argument index.
         arg: u8,
     },
-    /// The kernel ignores the upper half of this argument, the filter does not:
-    /// with bits set there, a refused call is let through.
+    /// The kernel ignores the upper half of this argument, the filter does not: with bits
+    /// set there, a denied call is allowed.
     UpperHalfEvades {
-        /// On which architecture.
+        /// Architecture.
         arch: Arch,
-        /// Which call.
+        /// System call.
         call: &'static str,
-        /// Which argument.
+        /// Argument index.
         arg: u8,
-        /// A call that is let through.
+        /// An allowed call.
         example: Option<SeccompData>,
     },
-    /// A rule refuses a call, at least for some arguments, but another call that
-    /// can do the same is let through.
+    /// A rule denies a call, at least for some arguments, but another call with the same
+    /// effect is allowed.
     SiblingAllowed {
-        /// On which architecture.
+        /// Architecture.
         arch: Arch,
-        /// What is refused.
+        /// The denied call.
         refused: &'static str,
-        /// What is let through.
+        /// The allowed call.
         allowed: &'static str,
     },
-    /// Instructions that no system call reaches.
+    /// Unreachable instructions.
     Unreachable {
-        /// Of which filter, in the order of installation.
+        /// Index of the filter in the order of installation.
         filter: usize,
-        /// Which.
+        /// Indexes of the instructions.
         insns: Vec<usize>,
     },
     /// A return value whose action the kernel does not know: it kills the
     /// process.
     UnknownAction {
-        /// Of which filter.
+        /// Index of the filter.
         filter: usize,
-        /// Which instruction.
+        /// Index of the instruction.
         insn: usize,
         /// The value.
         value: u32,
     },
     /// An error number that the kernel caps to 4095.
     ErrnoTooLarge {
-        /// Of which filter.
+        /// Index of the filter.
         filter: usize,
-        /// Which instruction.
+        /// Index of the instruction.
         insn: usize,
         /// The number.
         errno: u16,
@@ -105,7 +104,7 @@ pub enum Finding {
 }
 
 impl Analysis {
-    /// Mistakes in the filters that were analysed as `stack`.
+    /// The findings in the filters of the analysed `stack`.
     pub fn findings(&mut self, stack: &Stack) -> Result<Vec<Finding>, TooComplex> {
         self.within_budget(|analysis| analysis.all_findings(stack))
     }
@@ -138,23 +137,23 @@ impl Analysis {
         Ok(found)
     }
 
-    fn always_lets_through(&mut self, f: Ref) -> Result<bool, OverBudget> {
+    fn always_allows(&mut self, f: Ref) -> Result<bool, OverBudget> {
         let leaves = self.space.diagram.exits(f, LEAF_LEVEL)?;
-        Ok(leaves.iter().all(|&leaf| self.leaf_lets_through(leaf)))
+        Ok(leaves.iter().all(|&leaf| self.leaf_allows(leaf)))
     }
 
-    fn leaf_lets_through(&self, leaf: Ref) -> bool {
-        // Leaf 0 stands for no call at all.
+    fn leaf_allows(&self, leaf: Ref) -> bool {
+        // Leaf 0 is the empty set of calls.
         leaf.value()
-            .is_some_and(|leaf| leaf > 1 && self.space.outcomes.at(leaf).action().lets_through())
+            .is_some_and(|leaf| leaf > 1 && self.space.outcomes.at(leaf).action().allows())
     }
 
-    /// For which calls a function lets through.
-    fn let_through(&mut self, f: Ref) -> Result<Ref, OverBudget> {
+    /// The set of calls that a function allows.
+    fn allowed_calls(&mut self, f: Ref) -> Result<Ref, OverBudget> {
         let outcomes = &self.space.outcomes;
         self.space.diagram.map(f, LEAF_LEVEL, &mut |leaf| {
             let leaf = leaf.value().unwrap_or_default();
-            Ref::of(leaf > 1 && outcomes.at(leaf).action().lets_through())
+            Ref::of(leaf > 1 && outcomes.at(leaf).action().allows())
         })
     }
 
@@ -166,9 +165,8 @@ impl Analysis {
         })
     }
 
-    /// Finds the unnamed numbers that are allowed whatever the arguments are. That
-    /// other unnamed numbers are refused (those with the x32 bit, in filters made
-    /// by libseccomp) does not matter.
+    /// Finds the unnamed numbers that are allowed for all arguments. Other unnamed numbers
+    /// may be denied (those with the x32 bit, in filters of libseccomp).
     fn find_default_allow(
         &mut self,
         arch: Arch,
@@ -178,7 +176,7 @@ impl Analysis {
         let unnamed = self.space.unnamed_numbers(arch)?;
         let mut allowed = Ref::FALSE;
         for (set, rest) in self.space.unnamed(outcome, arch)? {
-            if self.always_lets_through(rest)? {
+            if self.always_allows(rest)? {
                 allowed = self.space.diagram.or(allowed, set)?;
             }
         }
@@ -202,8 +200,8 @@ impl Analysis {
 
     fn find_foreign(&mut self, found: &mut Vec<Finding>) -> Result<(), OverBudget> {
         for (set, rest) in self.foreign()? {
-            let let_through = self.let_through(rest)?;
-            let condition = self.space.diagram.and(set, let_through)?;
+            let allowed_calls = self.allowed_calls(rest)?;
+            let condition = self.space.diagram.and(set, allowed_calls)?;
             if let Some(example) = self.shown(condition)? {
                 found.push(Finding::ForeignArchAllowed { example });
                 return Ok(());
@@ -221,10 +219,10 @@ impl Analysis {
             };
             let native = self.of_call(Arch::X86_64, nr)?;
             let other = self.of_call(Arch::X32, twin)?;
-            let native = self.let_through(native)?;
-            let other = self.let_through(other)?;
+            let native = self.allowed_calls(native)?;
+            let other = self.allowed_calls(other)?;
             let mut evades = self.space.diagram.minus(other, native)?;
-            // x32 programs have 32-bit arguments; upper halves are another story.
+            // x32 programs have 32-bit arguments; upper halves are a finding of their own.
             for arg in 0..6 {
                 evades = self.space.diagram.restrict(evades, high_half(arg), 0)?;
             }
@@ -268,8 +266,8 @@ impl Analysis {
                     }
                     continue;
                 }
-                // Tests of single bits need no upper half; comparisons of the
-                // number (which look at its top bits, and more than one) do.
+                // Tests of single bits need no upper half; comparisons of the value, which
+                // depend on several high bits, do.
                 let bits = support.iter().filter(|bit| low.contains(bit));
                 let compared =
                     bits.clone().count() > 1 && bits.clone().any(|&bit| bit == low.start);
@@ -289,9 +287,9 @@ impl Analysis {
         arg: u8,
     ) -> Result<Option<Option<SeccompData>>, OverBudget> {
         let as_seen = self.space.diagram.restrict(outcome, high_half(arg), 0)?;
-        let honest = self.let_through(as_seen)?;
-        let let_through = self.let_through(outcome)?;
-        let evades = self.space.diagram.minus(let_through, honest)?;
+        let honest = self.allowed_calls(as_seen)?;
+        let allowed_calls = self.allowed_calls(outcome)?;
+        let evades = self.space.diagram.minus(allowed_calls, honest)?;
         let context = self.space.context(arch, Some(nr))?;
         let evades = self.space.diagram.and(context, evades)?;
         self.shown(evades)
@@ -306,9 +304,9 @@ impl Analysis {
             };
             let first = self.of_call(arch, first)?;
             let second = self.of_call(arch, second)?;
-            // What the default refuses was not refused on purpose.
-            let refuses = first != default && !self.always_lets_through(first)?;
-            if refuses && self.always_lets_through(second)? {
+            // A call denied by the default was not denied on purpose.
+            let refuses = first != default && !self.always_allows(first)?;
+            if refuses && self.always_allows(second)? {
                 found.push(Finding::SiblingAllowed {
                     arch,
                     refused,
@@ -351,9 +349,9 @@ impl Analysis {
     }
 }
 
-/// Calls that do what an older one does, past the conditions on that one's
-/// arguments: those of `clone3` and `openat2` lie in memory, where no filter
-/// sees them, and io_uring makes calls that no filter is asked about.
+/// Calls that bypass conditions on an older call's arguments: the arguments of `clone3` and
+/// `openat2` are in memory, which filters cannot read, and operations of io_uring are not
+/// filtered.
 const SIBLINGS: &[(&str, &str)] = &[
     ("clone", "clone3"),
     ("open", "openat"),
@@ -368,8 +366,8 @@ const SIBLINGS: &[(&str, &str)] = &[
     ("openat", "io_uring_setup"),
 ];
 
-/// Whether the kernel takes an argument as 32 bits, whatever stands above (from
-/// the parameters of its `SYSCALL_DEFINE`s: int, unsigned int, mode_t, ids).
+/// True if the kernel truncates an argument to 32 bits (by the parameters of its
+/// `SYSCALL_DEFINE`s: int, unsigned int, mode_t, ids).
 fn is_32_bit(call: &str, arg: u8) -> bool {
     let args: &[u8] = match call {
         "socket" | "socketpair" => &[0, 1, 2],

@@ -1,10 +1,9 @@
-//! What filters do with every system call of every architecture.
+//! Tables: the actions of filters for all system calls of an architecture.
 //!
-//! The filters are run symbolically once; the table of an architecture is then
-//! read off by fixing architecture and number and grouping the calls whose rest
-//! (a function of instruction pointer and arguments) is the same.
+//! The filters are executed symbolically once; for each architecture, calls with the same
+//! cofactor (a function of instruction pointer and arguments) are grouped.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::ops::Range;
 
 use classic::SeccompData;
@@ -29,77 +28,71 @@ use crate::word::Word;
 /// Calls by number and name.
 type Calls = Vec<(u32, &'static str)>;
 
-/// Filters that were run symbolically, ready to be asked.
+/// The symbolic result of filters, for queries.
 pub struct Analysis {
     pub(crate) space: Space,
     /// The effect of all filters together.
     pub(crate) outcome: Ref,
-    /// The same for single architectures, as far as asked for.
+    /// The same restricted to single architectures, computed on demand.
     by_arch: HashMap<Arch, Ref>,
     /// Instructions that no system call reaches, for each filter.
     unreachable: Vec<Vec<usize>>,
-    /// For each filter and instruction, the calls that reach it.
+    /// Path condition of each instruction of each filter.
     reached: Vec<Vec<Ref>>,
-    /// Numbers that some filter compares the system call number with, and for
-    /// which calls.
-    numbers: Vec<(u32, Ref)>,
 }
 
-/// What happens to a call, where it does.
+/// An action and its condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Case {
-    /// The action; with computed data, these are given as an expression.
+    /// The action, without computed data.
     pub action: Action,
-    /// The expression that gives the action's data, where they are computed.
+    /// Expression of computed data.
     pub data: Option<String>,
-    /// For which instruction pointers and arguments.
+    /// Condition on instruction pointer and arguments.
     pub when: Condition,
-    /// A call that it happens to, where one could be found.
+    /// An example call, if one was found.
     pub example: Option<SeccompData>,
 }
 
-/// Calls that are all treated alike.
+/// Calls with the same cases.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
     /// Number and name of each.
     pub calls: Vec<(u32, &'static str)>,
-    /// What happens, when; together these are all calls. The default, or else
-    /// the condition that is hardest to read, comes last.
+    /// Cases, which cover all calls. The default, or the least readable condition, is last.
     pub cases: Vec<Case>,
-    /// Whether this is what happens to most numbers without a name.
+    /// True if most unnamed numbers have these cases.
     pub is_default: bool,
-    /// Those of the calls that no rule names: only the default reaches them.
-    pub without_rule: Vec<(u32, &'static str)>,
 }
 
-/// Numbers, or architectures, without a name that are all treated alike.
+/// Unnamed numbers or architectures with the same cases.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Others {
-    /// Which, in words.
+    /// The set, as text.
     pub which: String,
-    /// Whether these are all that have no name.
+    /// True if these are all unnamed ones.
     pub is_all: bool,
-    /// What happens, when.
+    /// Cases.
     pub cases: Vec<Case>,
 }
 
-/// Everything about one architecture.
+/// The table of an architecture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
-    /// Which.
+    /// The architecture.
     pub arch: Arch,
-    /// Its calls.
+    /// Calls.
     pub groups: Vec<Group>,
-    /// The numbers that have no name there.
+    /// Its unnamed numbers.
     pub others: Vec<Others>,
 }
 
 impl Analysis {
     /// Executes filters symbolically.
     ///
-    /// The time is bounded: an optimised build answers, or fails with
-    /// [`TooComplex`], within two seconds and 200 MB, and so does each question to
-    /// the analysis (docs/seccomp.md has the measurement).
+    /// Time and memory are bounded: an optimised build succeeds or fails with
+    /// [`TooComplex`] within two seconds and 200 MB, and so does each query
+    /// (docs/seccomp.md has the measurement).
     pub fn new(stack: &Stack) -> Result<Analysis, TooComplex> {
         let mut analysis = with_efforts(|space| Analysis::in_space(stack, space))
             .map(|(parts, space)| parts.into_analysis(space))?;
@@ -112,21 +105,19 @@ impl Analysis {
         let mut parts = Parts {
             outcome: total,
             reached: Vec::new(),
-            numbers: Vec::new(),
         };
         for (place, filter) in stack.filters().iter().enumerate() {
-            let behaviour = space.explore(place, filter.checked())?;
+            let behaviour = space.explore(place, filter)?;
             let combined = space.combine(total, behaviour.outcome);
             total = combined.map_err(|OverBudget| space.too_complex())?;
             parts.reached.push(behaviour.reached);
-            parts.numbers.extend(behaviour.numbers);
         }
         let effect = space.effect(total);
         parts.outcome = effect.map_err(|OverBudget| space.too_complex())?;
         Ok(parts)
     }
 
-    /// Asks a question within the budget of one.
+    /// Runs a query within its budget.
     pub(crate) fn within_budget<T>(
         &mut self,
         question: impl FnOnce(&mut Analysis) -> Result<T, OverBudget>,
@@ -135,8 +126,8 @@ impl Analysis {
         question(self).map_err(|OverBudget| self.space.too_complex())
     }
 
-    /// Decides which instructions no system call reaches. Those that a sample of
-    /// calls reaches need no question to the solver.
+    /// Finds unreachable instructions. Those that a sample of calls reaches need no query
+    /// of the solver.
     fn find_unreachable(&mut self, stack: &Stack) {
         self.space.diagram.set_budget(REACHABILITY_STEPS);
         let sample = sample(stack);
@@ -159,14 +150,12 @@ impl Analysis {
         }
     }
 
-    /// For each filter, the instructions that no system call of any architecture
-    /// reaches.
+    /// The unreachable instructions of each filter.
     pub fn unreachable(&self) -> &[Vec<usize>] {
         &self.unreachable
     }
 
-    /// The architectures that the filters single out: those to which something
-    /// else happens than to architectures without a name here.
+    /// The architectures that the filters distinguish from unsupported ones.
     pub fn architectures(&mut self) -> Result<Vec<Arch>, TooComplex> {
         self.within_budget(Analysis::singled_out)
     }
@@ -187,8 +176,7 @@ impl Analysis {
         Ok(found)
     }
 
-    /// What happens to calls of architectures without a name here: for each set
-    /// of architectures treated alike, the set and what happens.
+    /// Sets of unsupported architectures with their outcomes.
     pub(crate) fn foreign(&mut self) -> Result<Vec<(Ref, Ref)>, OverBudget> {
         let mut foreign = Ref::TRUE;
         for &arch in Arch::ALL {
@@ -203,7 +191,7 @@ impl Analysis {
         self.space.classes(rest, ARCH)
     }
 
-    /// What happens on architectures without a name here, in words.
+    /// The cases of unsupported architectures.
     pub fn foreign_architectures(&mut self) -> Result<Vec<Others>, TooComplex> {
         self.within_budget(Analysis::others)
     }
@@ -221,7 +209,7 @@ impl Analysis {
         Ok(others)
     }
 
-    /// Whether numbers with the x32 bit get anything but one and the same action.
+    /// True if numbers with the x32 bit have different actions.
     fn x32_matters(&mut self, outcome: Ref) -> Result<bool, OverBudget> {
         let range = self.space.number_range(Arch::X32)?;
         let rest = self.space.diagram.choose(range, outcome, Ref::FALSE)?;
@@ -233,7 +221,7 @@ impl Analysis {
         self.space.diagram.restrict(self.outcome, ARCH, audit)
     }
 
-    /// The outcome of an architecture's calls, as a function of the rest.
+    /// The outcome of an architecture's calls, as a function of the other words.
     pub(crate) fn of_arch(&mut self, arch: Arch) -> Result<Ref, OverBudget> {
         if let Some(&outcome) = self.by_arch.get(&arch) {
             return Ok(outcome);
@@ -250,14 +238,22 @@ impl Analysis {
         self.space.diagram.restrict(outcome, NR, u64::from(nr))
     }
 
-    /// What happens to most numbers of an architecture that have no name.
+    /// The outcome of most unnamed numbers of an architecture. Numbers from [`X32_BIT`] on,
+    /// which filters of libseccomp deny, count for x32 only.
     pub(crate) fn default_of(&mut self, arch: Arch) -> Result<Ref, OverBudget> {
         let outcome = self.of_arch(arch)?;
         let others = self.space.unnamed(outcome, arch)?;
+        let last = if arch == Arch::X32 {
+            u32::MAX
+        } else {
+            X32_BIT - 1
+        };
+        let range = field(NR).interval(&mut self.space.diagram, 0, last.into())?;
         let mut most = (0, Ref::FALSE);
         for (set, rest) in others {
+            let set = self.space.diagram.and(set, range)?;
             let count = field(NR).count(&mut self.space.diagram, set)?;
-            // The last of equal ones.
+            // The last of equal maxima.
             if count >= most.0 {
                 most = (count, rest);
             }
@@ -265,41 +261,38 @@ impl Analysis {
         Ok(most.1)
     }
 
-    /// The numbers that the filters compare an architecture's call number with.
-    fn ruled_numbers(&mut self, arch: Arch) -> Result<BTreeSet<u32>, OverBudget> {
-        let mut ruled = BTreeSet::new();
-        for &(number, condition) in &self.numbers {
-            if self.space.of_arch(condition, arch)? != Ref::FALSE {
-                ruled.insert(number);
-            }
-        }
-        Ok(ruled)
-    }
-
     /// The table of one architecture.
     pub fn table(&mut self, arch: Arch) -> Result<Table, TooComplex> {
         self.within_budget(|analysis| analysis.table_of(arch))
+    }
+
+    /// The cases of one number of an architecture, named or not. The default, or the least
+    /// readable condition, is last.
+    pub fn cases_of(&mut self, arch: Arch, nr: u32) -> Result<Vec<Case>, TooComplex> {
+        self.within_budget(|analysis| {
+            let default = analysis.default_of(arch)?;
+            let rest = analysis.of_call(arch, nr)?;
+            let context = analysis.space.context(arch, Some(nr))?;
+            let narrow = arch.has_narrow_arguments();
+            analysis.space.cases(rest, narrow, context, default)
+        })
     }
 
     fn table_of(&mut self, arch: Arch) -> Result<Table, OverBudget> {
         let narrow = arch.has_narrow_arguments();
         let outcome = self.of_arch(arch)?;
         let default = self.default_of(arch)?;
-        let ruled = self.ruled_numbers(arch)?;
         let mut groups = Vec::new();
         for (calls, rest) in self.space.calls_by_rest(outcome, arch)? {
             let is_default = rest == default;
-            let unruled = |&&(nr, _): &&(u32, _)| is_default && !ruled.contains(&nr);
             let context = self.space.context(arch, calls.first().map(|&(nr, _)| nr))?;
             groups.push(Group {
-                without_rule: calls.iter().filter(unruled).copied().collect(),
                 calls,
                 cases: self.space.cases(rest, narrow, context, default)?,
                 is_default,
             });
         }
-        // What is decided without looking further comes first, the largest group
-        // before the others.
+        // Unconditional groups first, larger groups before smaller ones.
         groups.sort_by_key(|group| (group.cases.len() > 1, std::cmp::Reverse(group.calls.len())));
         let mut others = Vec::new();
         let unnamed = self.space.unnamed(outcome, arch)?;
@@ -320,8 +313,8 @@ impl Analysis {
     }
 }
 
-/// The steps of an exploration and of one operation, in the order in which they
-/// are tried: the more operations are named, the less the whole costs.
+/// Budgets in the order in which they are tried: the more operations are named, the cheaper
+/// the exploration.
 const EFFORTS: &[Effort] = &[
     Effort {
         steps: 1_500_000,
@@ -337,7 +330,7 @@ const EFFORTS: &[Effort] = &[
     },
 ];
 
-/// Steps of a question to an analysis.
+/// Steps of a query.
 pub(crate) const QUESTION_STEPS: u64 = 12_000_000;
 
 /// Steps to decide which instructions are reached.
@@ -358,10 +351,10 @@ pub(crate) fn with_efforts<T>(
     Err(failed)
 }
 
-/// Calls of a sample.
+/// Number of calls of a sample.
 const SAMPLE: usize = 256;
 
-/// Calls whose words are near the constants of the filters, always the same.
+/// Calls whose words are near the constants of the filters, from a fixed seed.
 fn sample(stack: &Stack) -> Vec<SeccompData> {
     let mut random = SplitMix::new(0);
     let programs = stack.filters().iter().map(Filter::checked);
@@ -407,11 +400,10 @@ fn sample(stack: &Stack) -> Vec<SeccompData> {
     (0..SAMPLE).map(|_| call()).collect()
 }
 
-/// What an analysis holds beside the space that it may share.
+/// State of an analysis without the shared space.
 pub(crate) struct Parts {
     pub(crate) outcome: Ref,
     reached: Vec<Vec<Ref>>,
-    numbers: Vec<(u32, Ref)>,
 }
 
 impl Parts {
@@ -422,7 +414,6 @@ impl Parts {
             by_arch: HashMap::new(),
             unreachable: Vec::new(),
             reached: self.reached,
-            numbers: self.numbers,
         }
     }
 }
@@ -446,8 +437,7 @@ impl Space {
         }
     }
 
-    /// A function with the architecture fixed, and with it what is known of its
-    /// arguments.
+    /// The cofactor of an architecture, including zero upper halves of its arguments.
     pub(crate) fn of_arch(&mut self, f: Ref, arch: Arch) -> Result<Ref, OverBudget> {
         let mut f = self.diagram.restrict(f, ARCH, u64::from(arch.audit()))?;
         if arch.has_narrow_arguments() {
@@ -458,7 +448,7 @@ impl Space {
         Ok(f)
     }
 
-    /// The architectures without a name here, by what a function does there.
+    /// Sets of unsupported architectures by cofactor.
     pub(crate) fn foreign(&mut self, f: Ref) -> Result<Vec<(Ref, Ref)>, OverBudget> {
         let mut foreign = Ref::TRUE;
         for &arch in Arch::ALL {
@@ -470,7 +460,7 @@ impl Space {
         self.classes(rest, ARCH)
     }
 
-    /// The values of a field by what they lead to, other than `FALSE`.
+    /// Sets of values of a field by cofactor, without `FALSE`.
     pub(crate) fn classes(
         &mut self,
         f: Ref,
@@ -486,7 +476,7 @@ impl Space {
         Ok(classes)
     }
 
-    /// The numbers of an architecture that have no name.
+    /// The unnamed numbers of an architecture.
     pub(crate) fn unnamed_numbers(&mut self, arch: Arch) -> Result<Ref, OverBudget> {
         let mut unnamed = self.number_range(arch)?;
         for (nr, _) in calls::all(arch) {
@@ -496,7 +486,7 @@ impl Space {
         Ok(unnamed)
     }
 
-    /// The numbers of an architecture that have no name, by what happens.
+    /// Sets of unnamed numbers of an architecture by outcome.
     pub(crate) fn unnamed(
         &mut self,
         outcome: Ref,
@@ -507,7 +497,7 @@ impl Space {
         self.classes(rest, NR)
     }
 
-    /// The calls of an architecture, those together whose rest is the same.
+    /// The calls of an architecture, grouped by cofactor.
     pub(crate) fn calls_by_rest(
         &mut self,
         f: Ref,
@@ -526,8 +516,7 @@ impl Space {
         Ok(groups)
     }
 
-    /// The truth that a call belongs to an architecture, and perhaps has a
-    /// number.
+    /// The condition that a call belongs to an architecture, and optionally has a number.
     pub(crate) fn context(&mut self, arch: Arch, nr: Option<u32>) -> Result<Ref, OverBudget> {
         let diagram = &mut self.diagram;
         let mut context = Ref::TRUE;
@@ -546,8 +535,8 @@ impl Space {
         diagram.and(audit, context)
     }
 
-    /// What happens, when: `f` is the outcome of the calls of a `context`. The
-    /// default, or else what is hardest to read, comes last.
+    /// The cases of an outcome function `f` for the calls of a `context`. The default, or
+    /// the least readable condition, is last.
     pub(crate) fn cases(
         &mut self,
         f: Ref,
@@ -582,7 +571,7 @@ impl Space {
         Ok(cases)
     }
 
-    /// Whether the data of an outcome that computes them are a number.
+    /// The condition that computed data equal a number.
     pub(crate) fn data_is(&mut self, outcome: Outcome, number: u16) -> Result<Ref, OverBudget> {
         let Outcome::Computed { data, .. } = outcome else {
             return Ok(Ref::FALSE);
@@ -592,7 +581,7 @@ impl Space {
             .compare(&mut self.diagram, Cond::Eq, data, number)
     }
 
-    /// The expression behind an action's data, where they are computed.
+    /// The text of the expression of computed data.
     pub(crate) fn data_text(&mut self, outcome: Outcome) -> Result<Option<String>, OverBudget> {
         match outcome {
             Outcome::Return(_) => Ok(None),

@@ -5,14 +5,16 @@ use std::fmt;
 use classic::SeccompData;
 use spec::context::SECCOMP_DATA_SIZE;
 
-/// One aligned word of `struct seccomp_data` on a little-endian machine (all
-/// architectures named here are): number, architecture, then instruction
-/// pointer and arguments, each with its low half first.
+use crate::arch::ByteOrder;
+
+/// One aligned word of `struct seccomp_data`: number, architecture, then instruction
+/// pointer and arguments, each with its low half first. On a big-endian machine the high
+/// half stands first in memory ([`Word::at`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Word(u8);
 
 impl Word {
-    /// How many there are.
+    /// Number of entries.
     pub const COUNT: usize = SECCOMP_DATA_SIZE / 4;
     /// The system call number.
     pub const NR: Word = Word(0);
@@ -28,6 +30,22 @@ impl Word {
         }
     }
 
+    /// The word at a byte offset on a machine of a byte order.
+    pub const fn at(offset: u32, order: ByteOrder) -> Option<Word> {
+        match (Word::at_offset(offset), order) {
+            (Some(Word(at @ 2..)), ByteOrder::Big) => Some(Word(at ^ 1)),
+            (word, _) => word,
+        }
+    }
+
+    /// Its byte offset on a machine of a byte order.
+    pub const fn offset_in(self, order: ByteOrder) -> u32 {
+        match (self.0, order) {
+            (2.., ByteOrder::Big) => (self.0 ^ 1) as u32 * 4,
+            _ => self.offset(),
+        }
+    }
+
     /// The low half of an argument (0 to 5).
     pub const fn arg_low(index: u8) -> Word {
         assert!(index < 6);
@@ -40,7 +58,7 @@ impl Word {
         Word(5 + 2 * index)
     }
 
-    /// Its place, 0 to 15.
+    /// Index, 0 to 15.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
@@ -55,7 +73,7 @@ impl Word {
         data.word(self.offset()).unwrap_or(0)
     }
 
-    /// Gives it a value.
+    /// Sets its value in a system call's data.
     pub fn set(self, data: &mut SeccompData, value: u32) {
         let wide = match self.0 {
             0 => return data.nr = value as i32,

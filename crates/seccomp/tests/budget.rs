@@ -1,5 +1,5 @@
-//! The analysis keeps its budget: any filter gets its table, or an error that
-//! names an instruction, in bounded time and memory.
+//! The budget of the analysis: any filter gets its table, or an error that names an
+//! instruction, in bounded time and memory.
 //!
 //! Programs are generated from fixed seeds, in kinds of rising difficulty. The
 //! ignored test measures 10,000 of them (`BEEBOX_PROGRAMS` sets another number)
@@ -17,14 +17,14 @@ use isa::classic::SockFilter;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
-/// What an optimised build may take.
+/// Limits of an optimised build.
 const MAX_TIME: Duration = Duration::from_secs(2);
 const MAX_KILOBYTES: u64 = 200 * 1024;
 
 /// A kind of generated programs.
 struct Kind {
     name: &'static str,
-    /// Its part of all programs, in percent.
+    /// Share of all programs in percent.
     percent: u64,
     generate: fn(&mut TestRunner) -> Vec<SockFilter>,
 }
@@ -103,7 +103,7 @@ fn a_filter_gets_its_table_or_an_error_that_names_an_instruction() {
 #[test]
 fn an_error_names_the_instruction_where_the_analysis_stopped() {
     use isa::classic::{AluOp, Insn, Operand, Size};
-    // Conditions on sums and products of all words, each kept for the next.
+    // Conditions on sums and products of all words, each used by the next.
     let mut insns = Vec::new();
     for round in 0..200u32 {
         insns.extend([
@@ -146,7 +146,7 @@ fn an_error_names_the_instruction_where_the_analysis_stopped() {
     assert!(began.elapsed() < Duration::from_secs(60));
 }
 
-/// The time that this thread ran, where the system says it.
+/// CPU time of this thread, if the system reports it.
 fn processor_time() -> Option<Duration> {
     let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     let nanoseconds = text.split_whitespace().next()?.parse().ok()?;
@@ -195,7 +195,7 @@ fn measure() {
             };
             found.programs += 1;
             match answer {
-                // What is left out of an expression is written as an ellipsis.
+                // Abbreviated expressions contain an ellipsis.
                 Ok(table) if format!("{table:?}").contains('…') => found.shortened += 1,
                 Ok(_) => found.exact += 1,
                 Err(_) => found.refused += 1,

@@ -1,7 +1,6 @@
-//! What is printed, read back: on random filters, the conditions of the table
-//! are parsed from their text and evaluated for random calls; exactly one case
-//! must hold, and its action must be what running the filters gives. The same
-//! for differences.
+//! Printed tables, read back: on random filters, the conditions of the table are parsed
+//! from their text and evaluated for random calls; exactly one case must hold, and its
+//! action must equal that of running the filters. The same for differences.
 
 mod formula;
 mod programs;
@@ -32,7 +31,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn tables_say_what_filters_do(
+    fn tables_match_filters(
         programs in proptest::collection::vec(filter(), 1..3),
         seeds in proptest::collection::vec(any::<[u64; 8]>(), 60),
         arch in interesting_arch(),
@@ -72,7 +71,7 @@ proptest! {
     }
 
     #[test]
-    fn differences_are_all_there_are(
+    fn differences_are_complete(
         first in filter(),
         second in filter(),
         seeds in proptest::collection::vec(any::<[u64; 8]>(), 60),
@@ -84,7 +83,7 @@ proptest! {
             stack
         };
         let (one, two) = (stack(&programs[0]), stack(&programs[1]));
-        // What is too much for the diagrams is said to be, and counted here.
+        // Filters that are too complex are counted.
         let found = diff(&one, &two);
         prop_assume!(found.is_ok());
         let found = found.unwrap();

@@ -1,5 +1,5 @@
-//! Compiled profiles: both shapes do the same, and what libseccomp's own code
-//! for the same profile does, as recorded from it.
+//! Compiled profiles: both shapes are equivalent to each other and to libseccomp's recorded
+//! code for the same profile.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -37,7 +37,7 @@ fn compiled(profile: &Profile, machine: &Machine, shape: Shape) -> Stack {
     stack(&compile(profile, machine, shape).unwrap().program)
 }
 
-/// What a filter does with every call of the three x86 interfaces, a line each.
+/// The action of every call of the three x86 interfaces, one per line.
 fn summary(stack: &Stack) -> String {
     let mut analysis = Analysis::new(stack).unwrap();
     let mut text = String::new();
@@ -68,9 +68,8 @@ fn summary(stack: &Stack) -> String {
     text
 }
 
-/// What libseccomp's filter for the profile does: as it was recorded, or with
-/// `FILTER=libseccomp.bpf` (seccomp_export_bpf's for the profile as runc reads it)
-/// as that file says, which is then recorded.
+/// The summary of libseccomp's filter for the profile: recorded, or with
+/// `FILTER=libseccomp.bpf` (exported by seccomp_export_bpf) computed and recorded.
 fn libseccomps_summary() -> String {
     let Some(filter) = std::env::var_os("FILTER") else {
         return std::fs::read_to_string(recorded()).unwrap();
@@ -82,7 +81,7 @@ fn libseccomps_summary() -> String {
 }
 
 #[test]
-fn a_profile_becomes_what_libseccomp_makes_of_it() {
+fn a_profile_matches_libseccomp() {
     let profile = Profile::read(&std::fs::read(example("web-server.json")).unwrap()).unwrap();
     let machine = machine(Arch::X86_64, &["CAP_SYS_PTRACE"], Version::NEWEST);
     let recorded = libseccomps_summary();
@@ -96,7 +95,7 @@ fn a_profile_becomes_what_libseccomp_makes_of_it() {
 }
 
 #[test]
-fn both_shapes_do_the_same_on_every_machine() {
+fn both_shapes_are_equivalent_on_every_machine() {
     let profile = Profile::read(&std::fs::read(example("web-server.json")).unwrap()).unwrap();
     for &arch in &[
         Arch::X86_64,
@@ -160,7 +159,7 @@ proptest! {
     })]
 
     #[test]
-    fn both_shapes_do_the_same_with_any_rules(rules in proptest::collection::vec(rule(), 1..8)) {
+    fn both_shapes_are_equivalent_for_random_rules(rules in proptest::collection::vec(rule(), 1..8)) {
         let profile = serde_json::json!({
             "defaultAction": "SCMP_ACT_ERRNO",
             "architectures": ["SCMP_ARCH_X86_64", "SCMP_ARCH_X86", "SCMP_ARCH_X32"],
@@ -176,7 +175,8 @@ proptest! {
 
 #[test]
 fn a_long_profile_reaches_over_long_distances() {
-    // Every call has a condition of its own: bodies lie far from the numbers.
+    // Every call has a condition of its own: bodies are far from the comparisons of
+    // numbers.
     let rules: Vec<_> = beebox_seccomp::calls::all(Arch::X86_64)
         .map(|(nr, name)| {
             serde_json::json!({
@@ -205,7 +205,7 @@ fn a_long_profile_reaches_over_long_distances() {
         };
         for (value, runs) in [(edge, false), (edge + 1, true), (u64::MAX, true)] {
             call.args[1] = value;
-            assert_eq!(tree.run(&call).lets_through(), runs, "{call:?}");
+            assert_eq!(tree.run(&call).allows(), runs, "{call:?}");
         }
     }
 }

@@ -1,9 +1,9 @@
-//! Numbers of calls: helpers of Linux that need nothing but ports to the outside,
-//! and the calls that converted classic filters make.
+//! Helper numbers that engines implement: helpers that need only a clock or random
+//! numbers, and the calls of converted classic filters.
 //!
-//! Of the latter, two are ordinary helpers. The others stand for functions that
-//! the kernel's own conversion calls by address and that no eBPF program can
-//! name; they live in a private range above every helper number.
+//! Two calls of converted filters are ordinary helpers. The others are functions that
+//! the kernel's conversion calls by address and that eBPF programs cannot call; they
+//! have numbers of a private range above all helpers.
 
 use crate::helpers;
 
@@ -17,15 +17,15 @@ pub const KTIME_GET_COARSE_NS: i32 = helper("bpf_ktime_get_coarse_ns");
 pub const GET_PRANDOM_U32: i32 = helper("bpf_get_prandom_u32");
 /// `u32 bpf_get_smp_processor_id(void)`: a helper of Linux.
 pub const GET_SMP_PROCESSOR_ID: i32 = helper("bpf_get_smp_processor_id");
-/// `u32 payload_offset(ctx)`: offset of the payload found by a header walk.
+/// `u32 payload_offset(ctx)`: offset of the payload, found by a header walk.
 pub const PAYLOAD_OFFSET: i32 = 0x7fff_0000;
-/// `u32 netlink_attribute(ctx, u32 from, u32 kind)`: its offset, 0 if absent.
+/// `u32 netlink_attribute(ctx, u32 from, u32 kind)`: offset of the attribute, 0 if absent.
 pub const NETLINK_ATTRIBUTE: i32 = 0x7fff_0001;
-/// `u32 netlink_nested_attribute(ctx, u32 at, u32 kind)`: its offset, 0 if absent.
+/// `u32 netlink_nested_attribute(ctx, u32 at, u32 kind)`: offset of the nested attribute,
+/// 0 if absent.
 pub const NETLINK_NESTED_ATTRIBUTE: i32 = 0x7fff_0002;
 
-/// A name for listings; `None` when the number is neither a helper's nor one of
-/// these.
+/// Name of a helper or private call for listings; `None` for other numbers.
 pub const fn name(number: i32) -> Option<&'static str> {
     Some(match number {
         PAYLOAD_OFFSET => "payload_offset",
@@ -38,7 +38,7 @@ pub const fn name(number: i32) -> Option<&'static str> {
     })
 }
 
-/// The number of a helper that is named here; a wrong name does not compile.
+/// Number of a helper by name; a wrong name does not compile.
 const fn helper(name: &str) -> i32 {
     match helpers::number(name) {
         Some(number) => number,

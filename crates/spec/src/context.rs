@@ -1,22 +1,22 @@
 //! Layout of the context that a program receives in `r1`.
 //!
-//! A socket filter sees `struct __sk_buff` (`include/uapi/linux/bpf.h`). Three
-//! values that classic ancillary loads need have no field there; they follow
-//! behind it, where no program of a user can point.
+//! The context of a socket filter is `struct __sk_buff` (`include/uapi/linux/bpf.h`).
+//! Three private fields follow it, for ancillary loads of classic programs; eBPF programs
+//! cannot access them.
 
 /// A four-byte field of the socket-filter context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Field {
-    /// Bytes from the start of the context.
+    /// Offset in bytes from the start of the context.
     pub offset: i16,
-    /// Its name in C.
+    /// Name in C.
     pub name: &'static str,
 }
 
 macro_rules! fields {
     ($( $constant:ident = $offset:literal, $name:literal, $doc:literal; )*) => {
         $( #[doc = $doc] pub const $constant: Field = Field { offset: $offset, name: $name }; )*
-        /// Every field that filters read, in order of offset.
+        /// Fields that filters read, by offset.
         pub const SK_BUFF: &[Field] = &[ $( $constant ),* ];
     };
 }
@@ -37,9 +37,9 @@ fields! {
     CPU = 200, "cpu", "CPU that runs the filter (behind `__sk_buff`).";
 }
 
-/// Bytes of the socket-filter context, our three fields included.
+/// Size of the socket-filter context in bytes, private fields included.
 pub const SK_BUFF_SIZE: usize = 208;
 
-/// Bytes of `struct seccomp_data`: number, architecture, instruction pointer
-/// and six arguments.
+/// Size of `struct seccomp_data` in bytes: number, architecture, instruction pointer and
+/// six arguments.
 pub const SECCOMP_DATA_SIZE: usize = 64;

@@ -1,22 +1,21 @@
-//! The helper functions of Linux: their numbers, names and first releases.
+//! Helper functions of Linux: numbers, names and first releases.
 //!
-//! One row a helper, in the order of their numbers, which is the order in which
-//! they came: `enum bpf_func_id` of `include/uapi/linux/bpf.h` only grows at its
-//! end. Linux 7.2 has the same helpers as 6.2; new functions come as kfuncs since
-//! ([`crate::since::kfunc`]).
+//! One row for each helper, by number. `enum bpf_func_id` (`include/uapi/linux/bpf.h`)
+//! only grows at its end, so numbers are in order of introduction. Linux 7.2 has the
+//! same helpers as 6.2; newer functions are kfuncs ([`crate::since::kfunc`]).
 
-use crate::since::{Release, Since, Source};
+use crate::since::{IntroducedBy, Release, Since};
 
-/// A function of the kernel that programs call by its number.
+/// A helper: a function of the kernel that programs call by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Helper {
-    /// Its name, `bpf_` in front.
+    /// Name, with the prefix `bpf_`.
     pub name: &'static str,
-    /// What brought it.
+    /// Release that introduced the helper.
     pub since: Since,
 }
 
-/// The helper with that number; none has number 0.
+/// Helper with this number; number 0 is no helper.
 pub const fn helper(number: i32) -> Option<&'static Helper> {
     if number >= 1 && (number as usize) <= HELPERS.len() {
         Some(&HELPERS[number as usize - 1])
@@ -25,8 +24,7 @@ pub const fn helper(number: i32) -> Option<&'static Helper> {
     }
 }
 
-/// The number of the helper of that name. The calls of the rooms below are found
-/// with it while they are compiled.
+/// Number of the helper with this name; evaluated at compile time for constants.
 pub const fn number(name: &str) -> Option<i32> {
     let mut at = 0;
     while at < HELPERS.len() {
@@ -38,7 +36,7 @@ pub const fn number(name: &str) -> Option<i32> {
     None
 }
 
-/// Every helper with its number, from 1 on.
+/// Every helper with its number, starting with 1.
 pub fn all() -> impl Iterator<Item = (i32, &'static Helper)> {
     (1..).zip(&HELPERS)
 }
@@ -61,7 +59,7 @@ const fn is_same(one: &str, other: &str) -> bool {
 const fn row(name: &'static str, major: u8, minor: u8, commit: &'static str) -> Helper {
     let since = Since {
         release: Release { major, minor },
-        source: Source::Commit(commit),
+        source: IntroducedBy::Commit(commit),
     };
     Helper { name, since }
 }

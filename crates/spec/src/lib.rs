@@ -1,11 +1,12 @@
-//! The vocabulary that verifier, loader and engines share: program types, attach types,
-//! map kinds, helpers and context layouts by Linux's numbers and names, the release that
-//! introduced each, the description of a kernel ([`Kernel`]), the registry of what the
-//! verifier must know of it, and ports for clock and randomness. Definitions only.
+//! Definitions that verifier, loader and engines share: program types, attach types, map
+//! kinds, helpers and context layouts by Linux's numbers and names; the release that
+//! introduced each; the description of a kernel ([`Kernel`]); the registry of helper
+//! prototypes, context accesses and kfuncs; traits for clock and random numbers.
 #![forbid(unsafe_code)]
 
 pub mod calls;
 pub mod context;
+mod errno;
 pub mod helpers;
 pub mod kernel;
 pub mod maps;
@@ -14,5 +15,6 @@ pub mod programs;
 pub mod registry;
 pub mod since;
 
+pub use errno::Errno;
 pub use kernel::Kernel;
 pub use ports::{Clock, Random, SplitMix};

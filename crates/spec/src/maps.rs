@@ -1,12 +1,9 @@
-//! Map kinds and the flags of their creation: numbers and names
-//! (`include/uapi/linux/bpf.h`; the names are those that bpftool prints).
-//!
-//! One table says what there is to know of a kind before any map exists; what a
-//! kind does belongs to whoever implements it.
+//! Map kinds (`enum bpf_map_type`) and flags of `BPF_MAP_CREATE`: numbers and names
+//! (`include/uapi/linux/bpf.h`; names of kinds are bpftool's).
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $number:literal, $name:literal;)*) => {
-        /// What kind of map it is.
+        /// Kind of map (`enum bpf_map_type`).
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u32)]
         pub enum MapKind {
@@ -17,7 +14,7 @@ macro_rules! kinds {
             /// Every kind, by number.
             pub const ALL: &'static [MapKind] = &[$(MapKind::$kind,)*];
 
-            /// The kind with this number.
+            /// Kind with this number.
             pub const fn from_number(number: u32) -> Option<MapKind> {
                 Some(match number {
                     $($number => MapKind::$kind,)*
@@ -25,7 +22,7 @@ macro_rules! kinds {
                 })
             }
 
-            /// Its name in listings.
+            /// Name in bpftool's listings.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(MapKind::$kind => $name,)*
@@ -37,27 +34,27 @@ macro_rules! kinds {
 
 // Number and name.
 kinds! {
-    /// Keys to values, by hash.
+    /// Hash table.
     Hash = 1, "hash";
-    /// Values by index, all of them there from the start.
+    /// Array: preallocated values by index.
     Array = 2, "array";
     /// Programs by index, for tail calls.
     ProgArray = 3, "prog_array";
-    /// Perf events by index, mostly one for each CPU.
+    /// Perf events by index, usually by CPU.
     PerfEventArray = 4, "perf_event_array";
-    /// A hash with one value for each CPU.
+    /// Hash table with a value for each CPU.
     PercpuHash = 5, "percpu_hash";
-    /// An array with one value for each CPU.
+    /// Array with a value for each CPU.
     PercpuArray = 6, "percpu_array";
     /// Stack traces by identifier.
     StackTrace = 7, "stack_trace";
     /// Control groups by index.
     CgroupArray = 8, "cgroup_array";
-    /// A hash that forgets what was not used for longest.
+    /// LRU hash: evicts the least recently used entry when it is full.
     LruHash = 9, "lru_hash";
-    /// The same with one value for each CPU.
+    /// LRU hash with a value for each CPU.
     LruPercpuHash = 10, "lru_percpu_hash";
-    /// Values by the longest prefix that matches.
+    /// Trie: values by longest matching prefix.
     LpmTrie = 11, "lpm_trie";
     /// Maps by index.
     ArrayOfMaps = 12, "array_of_maps";
@@ -73,61 +70,61 @@ kinds! {
     Xskmap = 17, "xskmap";
     /// Sockets by key.
     Sockhash = 18, "sockhash";
-    /// One value for each control group and attached program.
+    /// A value for each control group and attached program.
     CgroupStorage = 19, "cgroup_storage";
     /// Sockets of a reuseport group by index.
     ReuseportSockarray = 20, "reuseport_sockarray";
-    /// One value for each control group, attached program and CPU.
+    /// A value for each control group, attached program and CPU.
     PercpuCgroupStorage = 21, "percpu_cgroup_storage";
-    /// First in, first out; no keys.
+    /// FIFO queue; no keys.
     Queue = 22, "queue";
-    /// Last in, first out; no keys.
+    /// LIFO stack; no keys.
     Stack = 23, "stack";
-    /// One value for each socket.
+    /// Local storage of sockets.
     SkStorage = 24, "sk_storage";
     /// Network devices by key, to redirect to.
     DevmapHash = 25, "devmap_hash";
-    /// A table of functions of the kernel, filled with programs.
+    /// struct_ops: a kernel structure whose function pointers are programs.
     StructOps = 26, "struct_ops";
-    /// Records from programs to user space, through shared memory.
+    /// Ring buffer: records from programs to user space.
     Ringbuf = 27, "ringbuf";
-    /// One value for each inode.
+    /// Local storage of inodes.
     InodeStorage = 28, "inode_storage";
-    /// One value for each task.
+    /// Local storage of tasks.
     TaskStorage = 29, "task_storage";
-    /// A set that may say yes by mistake, never no.
+    /// Bloom filter: a set with false positives.
     BloomFilter = 30, "bloom_filter";
-    /// Records from user space to programs, through shared memory.
+    /// User ring buffer: records from user space to programs.
     UserRingbuf = 31, "user_ringbuf";
-    /// One value for each control group.
+    /// Local storage of control groups.
     CgrpStorage = 32, "cgrp_storage";
-    /// Sparse memory that programs and user space share.
+    /// Arena: sparse memory shared by programs and user space.
     Arena = 33, "arena";
-    /// Places in a program, for indirect jumps.
+    /// Instruction array: targets of indirect jumps.
     InsnArray = 34, "insn_array";
-    /// A hash that grows with what is in it.
+    /// Resizable hash table.
     Rhash = 35, "rhash";
 }
 
 impl MapKind {
-    /// Its number.
+    /// Number in `enum bpf_map_type`.
     pub const fn number(self) -> u32 {
         self as u32
     }
 
-    /// Are its values maps?
-    pub const fn holds_maps(self) -> bool {
+    /// True for maps of maps.
+    pub const fn is_map_of_maps(self) -> bool {
         matches!(self, MapKind::ArrayOfMaps | MapKind::HashOfMaps)
     }
 
-    /// Is it a ring buffer, whose number of entries is its size in bytes?
+    /// True for ring buffers, whose `max_entries` is a size in bytes.
     pub const fn is_ring(self) -> bool {
         matches!(self, MapKind::Ringbuf | MapKind::UserRingbuf)
     }
 
-    /// May keys and values be described by types? Loaders leave them out where
-    /// the kernel has no use for them: 6.18 refuses them for several of these.
-    pub const fn takes_types(self) -> bool {
+    /// True if BTF may describe keys and values. libbpf omits it for the other kinds, as
+    /// the kernel refuses it for several of them.
+    pub const fn supports_btf(self) -> bool {
         !matches!(
             self,
             MapKind::PerfEventArray
@@ -148,7 +145,7 @@ impl MapKind {
     }
 }
 
-/// Flags of a map's creation.
+/// Flags of `BPF_MAP_CREATE` (`map_flags`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct MapFlags(pub u32);
 
@@ -157,7 +154,7 @@ macro_rules! flags {
         impl MapFlags {
             $($(#[$doc])* pub const $flag: MapFlags = MapFlags(1 << $bit);)*
 
-            /// Every flag with its name in C, from the lowest bit on.
+            /// Every flag with its name in C, by bit.
             pub const ALL: &'static [(MapFlags, &'static str)] =
                 &[$((MapFlags::$flag, $name),)*];
         }
@@ -165,61 +162,61 @@ macro_rules! flags {
 }
 
 flags! {
-    /// Take memory for entries when they come, not at the start.
+    /// Entries are allocated on insertion.
     NO_PREALLOC = 0, "BPF_F_NO_PREALLOC";
-    /// Each CPU has a list of its own of what was used last.
+    /// Each CPU has an LRU list of its own.
     NO_COMMON_LRU = 1, "BPF_F_NO_COMMON_LRU";
-    /// The NUMA node of the definition counts.
+    /// The map is allocated on the stated NUMA node.
     NUMA_NODE = 2, "BPF_F_NUMA_NODE";
-    /// System calls may only read.
+    /// System calls only read.
     RDONLY = 3, "BPF_F_RDONLY";
-    /// System calls may only write.
+    /// System calls only write.
     WRONLY = 4, "BPF_F_WRONLY";
-    /// Keep build identifiers and offsets, not addresses.
+    /// Stack traces contain build ids and offsets instead of addresses.
     STACK_BUILD_ID = 5, "BPF_F_STACK_BUILD_ID";
-    /// No random seed of the hash: for tests.
+    /// The hash seed is zero (for tests).
     ZERO_SEED = 6, "BPF_F_ZERO_SEED";
-    /// Programs may only read.
+    /// Programs only read.
     RDONLY_PROG = 7, "BPF_F_RDONLY_PROG";
-    /// Programs may only write.
+    /// Programs only write.
     WRONLY_PROG = 8, "BPF_F_WRONLY_PROG";
-    /// A new socket gets a copy of its listener's value.
+    /// A new socket inherits a copy of its listener's value.
     CLONE = 9, "BPF_F_CLONE";
-    /// User space may map it into memory.
+    /// User space may mmap the map.
     MMAPABLE = 10, "BPF_F_MMAPABLE";
-    /// Perf events stay when the file is closed.
+    /// Perf events persist when the file descriptor is closed.
     PRESERVE_ELEMS = 11, "BPF_F_PRESERVE_ELEMS";
-    /// As an inner map it may have any number of entries.
+    /// Inner maps may have any number of entries.
     INNER_MAP = 12, "BPF_F_INNER_MAP";
-    /// A link registers it.
+    /// A link registers the struct_ops map.
     LINK = 13, "BPF_F_LINK";
-    /// The path of a pin starts at a directory that is given as a file.
+    /// The path of a pin is relative to a directory file descriptor.
     PATH_FD = 14, "BPF_F_PATH_FD";
-    /// The value's type is of a module.
+    /// The BTF id of the struct_ops value is of a module's BTF.
     VTYPE_BTF_OBJ_FD = 15, "BPF_F_VTYPE_BTF_OBJ_FD";
-    /// A token grants the right to create it.
+    /// A BPF token grants the privilege.
     TOKEN_FD = 16, "BPF_F_TOKEN_FD";
-    /// User space gets a signal where an arena has no page.
+    /// User space gets SIGSEGV on an unallocated page of the arena.
     SEGV_ON_FAULT = 17, "BPF_F_SEGV_ON_FAULT";
-    /// Pointers into an arena stay as programs see them.
+    /// Arena pointers are stored without conversion to user addresses.
     NO_USER_CONV = 18, "BPF_F_NO_USER_CONV";
     /// New records overwrite old ones.
     RB_OVERWRITE = 19, "BPF_F_RB_OVERWRITE";
 }
 
 impl MapFlags {
-    /// Are all of these set?
+    /// True if all of these flags are set.
     pub const fn has(self, flags: MapFlags) -> bool {
         self.0 & flags.0 == flags.0
     }
 
-    /// These too.
+    /// Union of both.
     #[must_use]
     pub const fn with(self, flags: MapFlags) -> MapFlags {
         MapFlags(self.0 | flags.0)
     }
 
-    /// The names of those that are set and have one.
+    /// Names of the known flags that are set.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         let set = MapFlags::ALL
             .iter()
@@ -227,7 +224,7 @@ impl MapFlags {
         set.map(|&(_, name)| name)
     }
 
-    /// Bits that no flag has.
+    /// Set bits that are no known flag.
     pub fn unknown(self) -> u32 {
         MapFlags::ALL
             .iter()
@@ -235,8 +232,8 @@ impl MapFlags {
     }
 }
 
-/// Bytes of a name that the kernel keeps, without the final NUL
-/// (`BPF_OBJ_NAME_LEN`).
+/// Maximum length in bytes of a name in the kernel, without the final NUL
+/// (`BPF_OBJ_NAME_LEN` - 1).
 pub const MAX_NAME: usize = 15;
 
 #[cfg(test)]
@@ -254,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_are_told_apart_from_other_bits() {
+    fn unknown_bits_are_those_of_no_flag() {
         for (bit, (flag, _)) in MapFlags::ALL.iter().enumerate() {
             assert_eq!(flag.0, 1 << bit);
         }

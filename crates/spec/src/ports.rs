@@ -1,15 +1,15 @@
-//! Ports: what a run may ask of the outside world. Callers supply them, so a
-//! run repeats exactly when they do.
+//! Clock and random numbers of a run, as traits. Callers supply the implementations, so a
+//! run with deterministic ones is reproducible.
 
 /// A source of random numbers.
 pub trait Random {
-    /// The next number.
+    /// Next 32 random bits.
     fn next_u32(&mut self) -> u32;
 }
 
-/// A clock that does not go back.
+/// A monotonic clock.
 pub trait Clock {
-    /// Nanoseconds since a moment that stays the same.
+    /// Nanoseconds since a fixed moment.
     fn nanoseconds(&mut self) -> u64;
 }
 
@@ -19,18 +19,17 @@ impl<F: FnMut() -> u64> Clock for F {
     }
 }
 
-/// A small deterministic source (the SplitMix64 generator), for callers that
-/// want repeatable runs.
+/// SplitMix64: a small deterministic generator of random numbers, for reproducible runs.
 #[derive(Clone, Debug)]
 pub struct SplitMix(u64);
 
 impl SplitMix {
-    /// A source that starts at `seed`.
+    /// Generator with this seed.
     pub const fn new(seed: u64) -> SplitMix {
         SplitMix(seed)
     }
 
-    /// The next 64 bits.
+    /// Next 64 random bits.
     pub const fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;

@@ -1,16 +1,14 @@
-//! Since when Linux has what programs use: the first mainline release of each
-//! helper ([`crate::helpers`]), kernel function, map kind, flag, program type,
-//! attach type and [`Feature`].
+//! First mainline release of each helper ([`crate::helpers`]), kfunc, map kind, flag,
+//! program type, attach type and [`Feature`].
 //!
-//! Every row names where its number comes from: the commit that brought the thing,
-//! in Linux's own repository, or the header that first has it. The numbers were
-//! compared where several sources have them: the headers of the kernel as they
-//! stand in each release of iproute2 (4.1 to 7.1) and strace (7.2), the feature
-//! tables of docs.ebpf.io and of bcc (`docs/kernel-versions.md`). A distribution's
-//! kernel may have things earlier; the table says nothing of that.
+//! Every row names its source: the commit in Linux's repository that introduced it, or
+//! the header that has it first. Rows were compared with the kernel headers in each
+//! release of iproute2 (4.1 to 7.1) and strace (7.2), and with the feature tables of
+//! docs.ebpf.io and bcc (`docs/kernel-versions.md`). Backports of distributions are not
+//! included.
 //!
-//! Nothing here is the whole truth about one program: a later verifier accepts more
-//! than an earlier one. What the table says is what a kernel must at least be.
+//! The releases are a lower bound for a program: a later verifier accepts more than an
+//! earlier one.
 
 mod features;
 mod instructions;
@@ -26,9 +24,9 @@ pub use kfuncs::kfunc;
 /// A mainline release of Linux.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Release {
-    /// The number before the dot.
+    /// Number before the dot.
     pub major: u8,
-    /// The number behind it.
+    /// Number after the dot.
     pub minor: u8,
 }
 
@@ -38,29 +36,60 @@ impl fmt::Display for Release {
     }
 }
 
-/// When something came, and how that is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Since {
-    /// The first release that has it.
-    pub release: Release,
-    /// What says so.
-    pub source: Source,
+/// The text is no release.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadRelease(String);
+
+impl fmt::Display for BadRelease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:?} is no release of Linux: write two numbers, as 5.15",
+            self.0
+        )
+    }
 }
 
-/// What says when something came.
+impl std::error::Error for BadRelease {}
+
+impl std::str::FromStr for Release {
+    type Err = BadRelease;
+
+    /// Reads `MAJOR.MINOR`.
+    fn from_str(text: &str) -> Result<Release, BadRelease> {
+        let (major, minor) = text
+            .split_once('.')
+            .ok_or_else(|| BadRelease(text.into()))?;
+        match (major.parse(), minor.parse()) {
+            (Ok(major), Ok(minor)) => Ok(Release { major, minor }),
+            _ => Err(BadRelease(text.into())),
+        }
+    }
+}
+
+/// First release with a feature, and the source of that fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// The commit that brought it, by the first twelve digits of its name.
+pub struct Since {
+    /// First release.
+    pub release: Release,
+    /// IntroducedBy of the fact.
+    pub source: IntroducedBy,
+}
+
+/// Source of a first release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IntroducedBy {
+    /// Commit that introduced the feature, by the first twelve digits of its hash.
     Commit(&'static str),
-    /// `include/uapi/linux/bpf.h` of that release, which is the first with it.
+    /// First release whose `include/uapi/linux/bpf.h` has it.
     Header,
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for IntroducedBy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Source::Commit(name) => write!(f, "commit {name}"),
-            Source::Header => f.write_str("include/uapi/linux/bpf.h"),
+            IntroducedBy::Commit(name) => write!(f, "commit {name}"),
+            IntroducedBy::Header => f.write_str("include/uapi/linux/bpf.h"),
         }
     }
 }
@@ -69,14 +98,14 @@ impl Since {
     const fn commit(major: u8, minor: u8, name: &'static str) -> Since {
         Since {
             release: Release { major, minor },
-            source: Source::Commit(name),
+            source: IntroducedBy::Commit(name),
         }
     }
 
     const fn header(major: u8, minor: u8) -> Since {
         Since {
             release: Release { major, minor },
-            source: Source::Header,
+            source: IntroducedBy::Header,
         }
     }
 }

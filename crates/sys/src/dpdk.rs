@@ -1,9 +1,9 @@
 //! DPDK's librte_bpf, loaded at run time: its interpreter and its compiler, for
 //! benchmarks.
 //!
-//! It works without DPDK's environment (huge pages, cores, devices): a program is
-//! mapped memory, and a packet is a structure that anybody can fill in. It has its
-//! own verifier, which refuses loops and 32-bit jumps.
+//! librte_bpf works without DPDK's environment abstraction layer (huge pages, cores,
+//! devices): a program is mapped memory, a packet a plain structure. Its verifier
+//! rejects loops and 32-bit jumps.
 
 use std::ffi::{c_int, c_void};
 use std::ptr::{self, NonNull};
@@ -11,19 +11,19 @@ use std::ptr::{self, NonNull};
 use isa::ebpf::RawInsn;
 use libloading::Library;
 
-/// The names under which it is installed, newest first: the releases since 2022,
-/// which lay packets out alike.
+/// File names of librte_bpf, newest first: the releases since 2022, whose `rte_mbuf`
+/// has one layout.
 const NAMES: &[&str] = &["librte_bpf.so.25", "librte_bpf.so.24", "librte_bpf.so.23"];
 
-/// `RTE_BPF_ARG_PTR_MBUF`: programs are given a packet.
+/// `RTE_BPF_ARG_PTR_MBUF`: the argument of programs is a packet.
 const PACKET: c_int = 0x11;
 
-/// Bytes that a packet's buffer may have at most.
-const LONGEST: usize = u16::MAX as usize;
+/// Maximum size of a packet buffer in bytes.
+const MAX_BUFFER: usize = u16::MAX as usize;
 
 type Run = unsafe extern "C" fn(*mut c_void) -> u64;
 
-/// The functions that are used, as librte_bpf declares them.
+/// librte_bpf, loaded: the functions that are used, as its header declares them.
 pub struct Dpdk {
     load: unsafe extern "C" fn(*const Parameters) -> *mut c_void,
     get_jit: unsafe extern "C" fn(*const c_void, *mut Native) -> c_int,
@@ -78,8 +78,8 @@ const _: () = assert!(size_of::<Packet>() == 128);
 impl Dpdk {
     /// Loads the library; `None` where it is not installed.
     pub fn load() -> Option<Dpdk> {
-        // SAFETY: the names are librte_bpf's, which only registers what it logs
-        // when it is loaded, and these are its functions as its header has them.
+        // SAFETY: the names are librte_bpf's, whose initialisers only register log
+        // types, and the function types are those of its header.
         unsafe {
             let library = NAMES.iter().find_map(|name| Library::new(*name).ok())?;
             Some(Dpdk {
@@ -92,11 +92,11 @@ impl Dpdk {
         }
     }
 
-    /// Loads a program that runs on packets; `None` if it is refused, if it accesses
-    /// other memory than its stack and the packet (by packet loads), or if it calls
-    /// helpers.
-    pub fn program(&self, program: &[RawInsn]) -> Option<Program<'_>> {
-        if !program.iter().all(is_of_a_filter) {
+    /// Loads a program that runs on packets; `None` if librte_bpf rejects it, if it
+    /// accesses other memory than its stack and the packet (by packet loads), or if it
+    /// calls helpers.
+    pub fn program(&self, program: &[RawInsn]) -> Option<DpdkProgram<'_>> {
+        if !program.iter().all(is_filter_insn) {
             return None;
         }
         let parameters = Parameters {
@@ -107,16 +107,16 @@ impl Dpdk {
             argument: Argument {
                 kind: PACKET,
                 size: size_of::<Packet>(),
-                buffer_size: LONGEST,
+                buffer_size: MAX_BUFFER,
             },
         };
-        // SAFETY: so many instructions, laid out as the kernel's `struct bpf_insn`,
+        // SAFETY: `len` instructions with the layout of the kernel's `struct bpf_insn`
         // start at the pointer; the function copies them.
         let loaded = NonNull::new(unsafe { (self.load)(&raw const parameters) })?;
         let mut native = Native { run: None, size: 0 };
         // SAFETY: the program was just loaded, and the function fills in `native`.
         let answer = unsafe { (self.get_jit)(loaded.as_ptr(), &raw mut native) };
-        Some(Program {
+        Some(DpdkProgram {
             dpdk: self,
             loaded,
             native: native.run.filter(|_| answer == 0),
@@ -125,21 +125,21 @@ impl Dpdk {
     }
 }
 
-/// True if an instruction accesses the stack and the packet only.
-fn is_of_a_filter(slot: &RawInsn) -> bool {
-    const FRAME: u8 = 10;
+/// True if an instruction accesses only the stack and the packet.
+fn is_filter_insn(slot: &RawInsn) -> bool {
+    const FRAME_POINTER: u8 = 10;
     const CALL: u8 = 8;
     match slot.code & 7 {
-        // Loads through a register, then stores of both kinds.
-        1 => slot.regs >> 4 == FRAME,
-        2 | 3 => slot.regs & 15 == FRAME,
+        // LDX loads; then ST and STX stores.
+        1 => slot.regs >> 4 == FRAME_POINTER,
+        2 | 3 => slot.regs & 15 == FRAME_POINTER,
         5 => slot.code >> 4 != CALL,
         _ => true,
     }
 }
 
-/// A program that librte_bpf has verified.
-pub struct Program<'d> {
+/// A program that librte_bpf loaded and verified.
+pub struct DpdkProgram<'d> {
     dpdk: &'d Dpdk,
     loaded: NonNull<c_void>,
     native: Option<Run>,
@@ -147,25 +147,26 @@ pub struct Program<'d> {
     packet: Box<Packet>,
 }
 
-impl Program<'_> {
-    /// True if it has native code.
+impl DpdkProgram<'_> {
+    /// True if the program has native code.
     pub fn is_compiled(&self) -> bool {
         self.native.is_some()
     }
 
-    /// Interprets it on a packet; `None` if that is too long.
+    /// Interprets the program on a packet; `None` if the packet is longer than 65,535
+    /// bytes.
     #[inline]
     pub fn interpret(&mut self, data: &[u8]) -> Option<u64> {
         self.packet.set(data)?;
         let packet = (&raw mut *self.packet).cast();
-        // SAFETY: the library is loaded (we borrow it) and its verifier took the
-        // program, which reads the packet only with checks of its length
-        // (`is_of_a_filter`).
+        // SAFETY: the library is loaded (`self` borrows it) and its verifier accepted
+        // the program, which accesses the packet only by bounds-checked packet loads
+        // (`is_filter_insn`).
         Some(unsafe { (self.dpdk.exec)(self.loaded.as_ptr(), packet) })
     }
 
-    /// Runs its native code on a packet; `None` if there is none or the packet is
-    /// too long.
+    /// Runs the native code on a packet; `None` if there is no native code or the packet
+    /// is longer than 65,535 bytes.
     #[inline]
     pub fn run(&mut self, data: &[u8]) -> Option<u64> {
         let run = self.native?;
@@ -175,9 +176,9 @@ impl Program<'_> {
     }
 }
 
-impl Drop for Program<'_> {
+impl Drop for DpdkProgram<'_> {
     fn drop(&mut self) {
-        // SAFETY: it was loaded by this library and nothing refers to it any more.
+        // SAFETY: this library loaded the program, and nothing else refers to it.
         unsafe { (self.dpdk.destroy)(self.loaded.as_ptr()) }
     }
 }
@@ -194,7 +195,7 @@ impl Packet {
         _rest: [0; 86],
     };
 
-    /// Copies bytes into it; `None` if they are too many.
+    /// Makes the packet refer to these bytes; `None` if they are more than 65,535.
     #[inline]
     fn set(&mut self, data: &[u8]) -> Option<()> {
         self.len = data.len().try_into().ok()?;
@@ -227,12 +228,12 @@ mod tests {
                 assert_eq!(program.run(packet), Some(answer));
             }
         }
-        assert_eq!(program.interpret(&vec![0; LONGEST + 1]), None);
+        assert_eq!(program.interpret(&vec![0; MAX_BUFFER + 1]), None);
     }
 
     #[test]
-    fn what_no_filter_does_is_not_handed_over() {
-        let all_of = |text| slots(text).iter().all(is_of_a_filter);
+    fn programs_that_access_other_memory_are_rejected() {
+        let all_of = |text| slots(text).iter().all(is_filter_insn);
         assert!(all_of(
             "*(u32 *)(r10 - 4) = r0\nr0 = *(u32 *)(r10 - 4)\nexit\n"
         ));

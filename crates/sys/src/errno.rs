@@ -18,7 +18,7 @@ impl Errno {
         Errno::from(io::Error::last_os_error())
     }
 
-    /// The result of a call that returns -1 on failure.
+    /// Result of a call that returns -1 on failure.
     pub(crate) fn check(answer: libc::c_int) -> Result<libc::c_int, Errno> {
         if answer < 0 {
             Err(Errno::last())
@@ -27,7 +27,7 @@ impl Errno {
         }
     }
 
-    /// The same for calls that return a count.
+    /// Result of a call that returns a count, or -1 on failure.
     pub(crate) fn check_len(answer: libc::ssize_t) -> Result<usize, Errno> {
         usize::try_from(answer).map_err(|_| Errno::last())
     }

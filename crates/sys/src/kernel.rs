@@ -1,8 +1,8 @@
 //! The running kernel as a [`Kernel`]: BTF, modules, configuration, version, CPUs and
 //! the privileges of this process.
 //!
-//! Nothing needs root. Addresses of symbols are zero to those who may not see them, and
-//! `/proc/kallsyms` is read when the first is asked for.
+//! No privilege is needed. The kernel shows symbol addresses as zero without it;
+//! `/proc/kallsyms` is read at the first symbol lookup.
 
 use std::fs;
 use std::io::{self, Read};
@@ -22,8 +22,8 @@ use crate::mapping::KernelFile;
 /// Directory of the BTF of the kernel and its modules.
 const BTF: &str = "/sys/kernel/btf";
 
-/// The longest configuration that is read, in bytes.
-const LONGEST_CONFIG: u64 = 16 << 20;
+/// Maximum size of the configuration text in bytes.
+const MAX_CONFIG_SIZE: u64 = 16 << 20;
 
 /// Release of the running kernel (`uname -r`).
 pub fn release() -> io::Result<String> {
@@ -31,8 +31,8 @@ pub fn release() -> io::Result<String> {
     Ok(release.trim().to_owned())
 }
 
-/// The running kernel. A kernel without BTF is an error, one that hides its
-/// configuration is not.
+/// Description of the running kernel. A kernel without BTF is an error; its
+/// configuration is left unknown where it cannot be read.
 pub fn running() -> io::Result<Kernel> {
     let btf = Arc::new(btf()?);
     let release = release()?;
@@ -73,9 +73,8 @@ pub fn running() -> io::Result<Kernel> {
     Ok(kernel)
 }
 
-/// BTF of the running kernel. It does not change as long as the kernel runs, so that
-/// this process has its bytes once; where they can be mapped they take none of its
-/// memory.
+/// BTF of the running kernel. The bytes are read or mapped once in a process, since
+/// they do not change while the kernel runs; a mapping takes no memory of the process.
 pub fn btf() -> io::Result<Btf<'static>> {
     static BYTES: OnceLock<KernelFile> = OnceLock::new();
     let bytes = match BYTES.get() {
@@ -92,7 +91,7 @@ fn invalid(error: impl std::error::Error + Send + Sync + 'static) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, error)
 }
 
-/// The modules that have BTF, by name. Those that are unloaded meanwhile are left out.
+/// Loaded modules with BTF, sorted by name; without those unloaded during the call.
 fn modules(kernel: &Arc<Btf<'static>>) -> io::Result<Vec<Module>> {
     let mut modules = Vec::new();
     for entry in fs::read_dir(BTF)? {
@@ -123,7 +122,7 @@ fn symbols() -> Symbols {
 }
 
 fn page_size() -> u32 {
-    // SAFETY: the call reads a number and touches no memory of ours.
+    // SAFETY: the call returns a number and accesses no memory of the process.
     let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     u32::try_from(size).unwrap_or(4096)
 }
@@ -147,27 +146,27 @@ fn privileges() -> Option<Privileges> {
     })
 }
 
-/// The configuration, from where distributions put it or from the kernel itself.
+/// Kernel configuration from `/boot/config-RELEASE` or `/proc/config.gz`.
 fn config(release: &str) -> Option<KernelConfig> {
     let text = fs::read_to_string(format!("/boot/config-{release}"));
     let text = text.or_else(|_| {
         let file = fs::File::open("/proc/config.gz")?;
         let mut text = String::new();
-        let mut plain = GzDecoder::new(file).take(LONGEST_CONFIG);
+        let mut plain = GzDecoder::new(file).take(MAX_CONFIG_SIZE);
         plain.read_to_string(&mut text).map(|_| text)
     });
     text.ok().map(KernelConfig::new)
 }
 
-/// The version as programs see it. Distributions keep a release's name while its last
-/// number moves on, so what they note elsewhere goes first.
+/// Kernel version as programs see it (`LINUX_VERSION_CODE`). Ubuntu and Debian state the
+/// upstream version elsewhere, because their release name keeps an older patch level.
 fn version(release: &str) -> Option<KernelVersion> {
-    let noted = |path| fs::read_to_string(path).ok();
-    let ubuntu = noted("/proc/version_signature");
+    let read = |path| fs::read_to_string(path).ok();
+    let ubuntu = read("/proc/version_signature");
     let ubuntu = ubuntu
         .as_deref()
         .and_then(|text| text.split_whitespace().nth(2));
-    let built = noted("/proc/sys/kernel/version");
+    let built = read("/proc/sys/kernel/version");
     let debian = built
         .as_deref()
         .and_then(|text| Some(text.split_once("Debian ")?.1));

@@ -1,16 +1,17 @@
-//! System interfaces: sockets, bpf(2), seccomp(2), ptrace(2), mappings, and libpcap, libbpf
-//! and librte_bpf loaded at run time.
+//! System interfaces: sockets, bpf(2), seccomp(2), ptrace(2), mappings, and libpcap,
+//! libseccomp, libbpf and librte_bpf loaded at run time.
 //!
-//! Each function makes one request of the system and returns data; [`Errno`] is the
-//! system's error number.
+//! Each function makes one request to the system and returns data or an [`Errno`].
 
 pub mod bpf;
+pub mod capabilities;
 pub mod dpdk;
 mod errno;
 pub mod kernel;
 pub mod libbpf;
 pub mod libpcap;
 pub mod library;
+pub mod libseccomp;
 pub mod mapping;
 pub mod network;
 pub mod process;

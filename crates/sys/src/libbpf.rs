@@ -1,9 +1,9 @@
-//! libbpf, loaded at run time, for benchmarks beside it.
+//! libbpf, loaded at run time, for benchmarks.
 //!
-//! Parsing type information and opening an object are libbpf's own work. Loading
-//! an object ends in bpf(2), so [`Opened::load`] is only there for a libbpf that
-//! was built with a stand-in for the kernel, which says so by a symbol of its own
-//! (`beebox_stand_in`): nothing reaches the running kernel.
+//! libbpf parses BTF and opens objects in user space, but loads them by bpf(2).
+//! [`OpenObject::load`] therefore requires a libbpf that was built with a stand-in for
+//! the kernel, recognised by the symbol `beebox_stand_in`, so that nothing reaches the
+//! running kernel.
 
 use std::error::Error;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -16,10 +16,10 @@ use libloading::Library;
 
 use crate::Errno;
 
-/// The system's libbpf.
+/// File name of the system's libbpf.
 pub const SYSTEM: &str = "libbpf.so.1";
 
-/// The functions that are used, as libbpf's headers declare them.
+/// libbpf, loaded: the functions that are used, as its headers declare them.
 pub struct Libbpf {
     version: unsafe extern "C" fn() -> *const c_char,
     btf_parse: unsafe extern "C" fn(*const c_char, *mut c_void) -> *mut c_void,
@@ -31,12 +31,12 @@ pub struct Libbpf {
     close: unsafe extern "C" fn(*mut c_void),
     next_program: unsafe extern "C" fn(*const c_void, *mut c_void) -> *mut c_void,
     program_length: unsafe extern "C" fn(*const c_void) -> usize,
-    stands_in: bool,
+    has_stand_in: bool,
     /// Keeps the functions loaded.
     _library: Library,
 }
 
-/// libbpf can't be loaded, with the loader's message.
+/// Error of loading libbpf: the message of the dynamic linker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Absent(pub String);
 
@@ -49,8 +49,8 @@ impl fmt::Display for Absent {
 impl Error for Absent {}
 
 impl Libbpf {
-    /// Loads this file, or the library that the system has under that name. Its
-    /// messages are switched off.
+    /// Loads this file, or the system's library of that name. Disables libbpf's messages
+    /// (`libbpf_set_print`).
     pub fn load(file: &Path) -> Result<Libbpf, Absent> {
         let words = |error: libloading::Error| {
             let said = error
@@ -58,9 +58,9 @@ impl Libbpf {
                 .map_or(String::new(), |said| format!(": {said}"));
             Absent(format!("{}: {error}{said}", file.display()))
         };
-        // SAFETY: loading a library runs its initialisers; libbpf has none that
-        // ask for anything. The types given to its functions are those that its
-        // public headers declare since 1.0.
+        // SAFETY: loading a library runs its initialisers; libbpf's have no
+        // requirements. The types given to its functions are those that its public
+        // headers declare since 1.0.
         unsafe {
             let library = Library::new(file).map_err(words)?;
             let silence = *library
@@ -85,45 +85,45 @@ impl Libbpf {
                 close: function!("bpf_object__close"),
                 next_program: function!("bpf_object__next_program"),
                 program_length: function!("bpf_program__insn_cnt"),
-                stands_in: library.get::<*const c_char>(b"beebox_stand_in\0").is_ok(),
+                has_stand_in: library.get::<*const c_char>(b"beebox_stand_in\0").is_ok(),
                 _library: library,
             })
         }
     }
 
-    /// Its version string.
+    /// Version string of the library.
     pub fn version(&self) -> String {
         // SAFETY: the function takes nothing and returns a static C string.
         let version = unsafe { CStr::from_ptr((self.version)()) };
         version.to_string_lossy().into_owned()
     }
 
-    /// True if it was built with a stand-in for the kernel, so that it can load objects.
+    /// True if the library was built with a stand-in for the kernel and can load objects.
     pub fn has_stand_in(&self) -> bool {
-        self.stands_in
+        self.has_stand_in
     }
 
-    /// Reads and parses the BTF of a file; returns the number of types, including
+    /// Parses the BTF of a file (`btf__parse`); returns the number of types, including
     /// `void`.
     pub fn parse_btf_file(&self, file: &Path) -> Result<u32, Errno> {
         let name = CString::new(file.as_os_str().as_bytes()).map_err(|_| Errno(libc::ENOENT))?;
-        // SAFETY: the name is a C string that outlives the call; a place for
+        // SAFETY: the name is a C string that outlives the call; the output for
         // `.BTF.ext` may be null.
         let btf = unsafe { (self.btf_parse)(name.as_ptr(), std::ptr::null_mut()) };
         self.count_and_free(btf)
     }
 
-    /// Parses BTF; returns the number of types, including `void`.
+    /// Parses BTF (`btf__new`); returns the number of types, including `void`.
     pub fn parse_btf(&self, bytes: &[u8]) -> Result<u32, Errno> {
         let length = u32::try_from(bytes.len()).map_err(|_| Errno(libc::E2BIG))?;
-        // SAFETY: libbpf copies so many bytes, which are readable.
+        // SAFETY: libbpf copies `length` bytes, which are readable.
         let btf = unsafe { (self.btf_new)(bytes.as_ptr().cast(), length) };
         self.count_and_free(btf)
     }
 
     fn count_and_free(&self, btf: *mut c_void) -> Result<u32, Errno> {
         let btf = NonNull::new(btf).ok_or_else(Errno::last)?;
-        // SAFETY: libbpf made it, nobody else has it, and it is freed once.
+        // SAFETY: libbpf returned it, this function owns it, and it is freed once.
         unsafe {
             let count = (self.btf_count)(btf.as_ptr());
             (self.btf_free)(btf.as_ptr());
@@ -131,13 +131,13 @@ impl Libbpf {
         }
     }
 
-    /// Opens an object.
-    pub fn open<'l>(&'l self, bytes: &'l [u8]) -> Result<Opened<'l>, Errno> {
-        // SAFETY: so many bytes are readable for as long as the object is open,
-        // and options may be null.
+    /// Opens an object (`bpf_object__open_mem`).
+    pub fn open<'l>(&'l self, bytes: &'l [u8]) -> Result<OpenObject<'l>, Errno> {
+        // SAFETY: the bytes are readable for as long as the object is open, and
+        // options may be null.
         let object = unsafe { (self.open)(bytes.as_ptr().cast(), bytes.len(), std::ptr::null()) };
         match NonNull::new(object) {
-            Some(object) => Ok(Opened {
+            Some(object) => Ok(OpenObject {
                 libbpf: self,
                 object,
             }),
@@ -152,14 +152,14 @@ impl fmt::Debug for Libbpf {
     }
 }
 
-/// An open object.
-pub struct Opened<'l> {
+/// An open object (`struct bpf_object`).
+pub struct OpenObject<'l> {
     libbpf: &'l Libbpf,
     object: NonNull<c_void>,
 }
 
-impl Opened<'_> {
-    /// The number of instruction slots of all programs.
+impl OpenObject<'_> {
+    /// Number of instruction slots of all programs.
     pub fn slots(&self) -> usize {
         let mut program = std::ptr::null_mut();
         let mut sum = 0;
@@ -175,12 +175,12 @@ impl Opened<'_> {
         }
     }
 
-    /// Links and loads the object, once. Fails for a libbpf without a stand-in.
+    /// Links and loads the object, once. ENOSYS for a libbpf without a stand-in.
     pub fn load(&mut self) -> Result<(), Errno> {
-        if !self.libbpf.stands_in {
+        if !self.libbpf.has_stand_in {
             return Err(Errno(libc::ENOSYS));
         }
-        // SAFETY: the object is open. A second call is refused by libbpf.
+        // SAFETY: the object is open. libbpf rejects a second call.
         match unsafe { (self.libbpf.load)(self.object.as_ptr()) } {
             0 => Ok(()),
             error => Err(Errno(-error)),
@@ -188,16 +188,16 @@ impl Opened<'_> {
     }
 }
 
-impl Drop for Opened<'_> {
+impl Drop for OpenObject<'_> {
     fn drop(&mut self) {
         // SAFETY: the object is open and is closed once.
         unsafe { (self.libbpf.close)(self.object.as_ptr()) };
     }
 }
 
-impl fmt::Debug for Opened<'_> {
+impl fmt::Debug for OpenObject<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Opened").finish_non_exhaustive()
+        f.debug_struct("OpenObject").finish_non_exhaustive()
     }
 }
 
@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_there_is_said_in_words() {
+    fn a_missing_library_is_an_error_with_its_name() {
         let absent = Libbpf::load(Path::new("/nonexistent/libbpf.so"));
         let said = absent.expect_err("there is no such file").to_string();
         assert!(said.contains("/nonexistent/libbpf.so"), "{said}");

@@ -20,28 +20,31 @@ use libloading::Library;
 
 pub use interpreter::Interpreter;
 
-/// The names under which libpcap is installed, best first: Debian's, then that
-/// of other distributions.
+/// File names of libpcap in order of preference: Debian's, then that of other
+/// distributions.
 const NAMES: &[&str] = &["libpcap.so.0.8", "libpcap.so.1"];
 
-/// Bytes of a pcap file header.
+/// Size of a pcap file header in bytes.
 pub const FILE_HEADER: usize = 24;
 
-/// What tcpdump passes as netmask when it reads a file.
+/// Netmask that tcpdump passes when it reads a file: unknown.
 const NETMASK: c_uint = 0;
 
-/// Bytes of libpcap's error buffer (`PCAP_ERRBUF_SIZE`).
+/// Size of libpcap's error buffer in bytes (`PCAP_ERRBUF_SIZE`).
 const ERROR_BUFFER: usize = 256;
 
 /// Serialises calls: libpcap is loaded once in a process, so the lock is global.
 static IN_USE: Mutex<()> = Mutex::new(());
 
-/// The functions that are used, as libpcap declares them.
+/// libpcap, loaded: the functions that are used, as its header declares them.
 pub struct Libpcap {
     fopen_offline: unsafe extern "C" fn(*mut libc::FILE, *mut c_char) -> *mut c_void,
-    compile: unsafe extern "C" fn(*mut c_void, *mut Program, *const c_char, c_int, c_uint) -> c_int,
+    datalink: unsafe extern "C" fn(*mut c_void) -> c_int,
+    datalink_val_to_name: unsafe extern "C" fn(c_int) -> *const c_char,
+    compile:
+        unsafe extern "C" fn(*mut c_void, *mut BpfProgram, *const c_char, c_int, c_uint) -> c_int,
     geterr: unsafe extern "C" fn(*mut c_void) -> *const c_char,
-    freecode: unsafe extern "C" fn(*mut Program),
+    freecode: unsafe extern "C" fn(*mut BpfProgram),
     close: unsafe extern "C" fn(*mut c_void),
     lib_version: unsafe extern "C" fn() -> *const c_char,
     validate: interpreter::Validate,
@@ -52,24 +55,24 @@ pub struct Libpcap {
 
 /// `struct bpf_program`.
 #[repr(C)]
-struct Program {
+struct BpfProgram {
     len: c_uint,
     insns: *mut SockFilter,
 }
 
-/// libpcap can't be loaded.
+/// Error of loading libpcap.
 #[derive(Debug)]
 pub struct Absent {
-    /// The loader's message for each name that was tried.
+    /// Message of the dynamic linker for each name tried.
     pub reasons: Vec<String>,
 }
 
-/// Why libpcap did not compile an expression.
+/// Error of compiling an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refused {
-    /// The file header is refused, with libpcap's message.
+pub enum CompileError {
+    /// libpcap rejects the file header with this message.
     Header(String),
-    /// The expression is refused, with libpcap's message.
+    /// libpcap rejects the expression with this message.
     Expression(String),
     /// The expression has a NUL character.
     Nul,
@@ -98,6 +101,8 @@ impl Libpcap {
             let library = Library::new(name)?;
             Ok(Libpcap {
                 fopen_offline: *library.get(b"pcap_fopen_offline\0")?,
+                datalink: *library.get(b"pcap_datalink\0")?,
+                datalink_val_to_name: *library.get(b"pcap_datalink_val_to_name\0")?,
                 compile: *library.get(b"pcap_compile\0")?,
                 geterr: *library.get(b"pcap_geterr\0")?,
                 freecode: *library.get(b"pcap_freecode\0")?,
@@ -110,34 +115,50 @@ impl Libpcap {
         }
     }
 
-    /// Its version string.
+    /// Version string of the library.
     pub fn version(&self) -> String {
         // SAFETY: the function takes nothing and returns a static C string.
         unsafe { text((self.lib_version)()) }
     }
 
+    /// Name of the link type that libpcap reads from a pcap file header; `None` if it has
+    /// none.
+    pub fn link_type_name(
+        &self,
+        header: &[u8; FILE_HEADER],
+    ) -> Result<Option<String>, CompileError> {
+        let _one_at_a_time = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
+        let capture = Capture::open(self, header)?;
+        // SAFETY: the handle is open.
+        let number = unsafe { (self.datalink)(capture.handle.as_ptr()) };
+        // SAFETY: the name is null or a static C string.
+        let name = unsafe { text((self.datalink_val_to_name)(number)) };
+        Ok(Some(name).filter(|name| !name.is_empty()))
+    }
+
     /// Compiles an expression for the packets of a capture file that starts
-    /// with this pcap file header, with the optimiser on.
+    /// with this pcap file header, through libpcap's optimizer or not.
     pub fn compile(
         &self,
         header: &[u8; FILE_HEADER],
         expression: &str,
-    ) -> Result<Vec<SockFilter>, Refused> {
-        let expression = CString::new(expression).map_err(|_| Refused::Nul)?;
+        optimizes: bool,
+    ) -> Result<Vec<SockFilter>, CompileError> {
+        let expression = CString::new(expression).map_err(|_| CompileError::Nul)?;
         let _one_at_a_time = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
         let capture = Capture::open(self, header)?;
-        let mut program = Program {
+        let mut program = BpfProgram {
             len: 0,
             insns: std::ptr::null_mut(),
         };
-        // SAFETY: the handle is open, the program is ours to fill, and the
-        // expression is a C string that outlives the call.
+        // SAFETY: the handle is open, the program is writable, and the expression is
+        // a C string that outlives the call.
         let status = unsafe {
             (self.compile)(
                 capture.handle.as_ptr(),
                 &mut program,
                 expression.as_ptr(),
-                1,
+                c_int::from(optimizes),
                 NETMASK,
             )
         };
@@ -145,11 +166,11 @@ impl Libpcap {
             // SAFETY: the handle is open; the message is copied before it
             // closes.
             let message = unsafe { text((self.geterr)(capture.handle.as_ptr())) };
-            return Err(Refused::Expression(message));
+            return Err(CompileError::Expression(message));
         }
         let insns = match NonNull::new(program.insns) {
-            // SAFETY: libpcap says that `len` instructions, laid out as
-            // `SockFilter` is, start there.
+            // SAFETY: a successful compilation makes `insns` the address of `len`
+            // instructions with the layout of `SockFilter`.
             Some(insns) => unsafe {
                 std::slice::from_raw_parts(insns.as_ptr(), program.len as usize).to_vec()
             },
@@ -175,8 +196,8 @@ struct Capture<'l> {
 }
 
 impl<'l> Capture<'l> {
-    /// The header is read here and not needed later.
-    fn open(libpcap: &'l Libpcap, header: &[u8; FILE_HEADER]) -> Result<Capture<'l>, Refused> {
+    /// Opens a capture of this header, which is read during the call only.
+    fn open(libpcap: &'l Libpcap, header: &[u8; FILE_HEADER]) -> Result<Capture<'l>, CompileError> {
         // SAFETY: the buffer is readable for its length, and a stream opened
         // with "r" does not write to it. It outlives every read: libpcap reads
         // the header now and packets never, and what closes the stream later
@@ -189,11 +210,11 @@ impl<'l> Capture<'l> {
             )
         };
         if file.is_null() {
-            return Err(Refused::OutOfMemory);
+            return Err(CompileError::OutOfMemory);
         }
         let mut message = [0 as c_char; ERROR_BUFFER];
         // SAFETY: the stream is open, and the buffer has the size that libpcap
-        // asks for.
+        // requires.
         let handle = unsafe { (libpcap.fopen_offline)(file, message.as_mut_ptr()) };
         match NonNull::new(handle) {
             Some(handle) => Ok(Capture { libpcap, handle }),
@@ -202,7 +223,7 @@ impl<'l> Capture<'l> {
                 // message is a C string in our buffer.
                 unsafe {
                     libc::fclose(file);
-                    Err(Refused::Header(text(message.as_ptr())))
+                    Err(CompileError::Header(text(message.as_ptr())))
                 }
             }
         }
@@ -253,9 +274,9 @@ mod tests {
     #[test]
     fn an_expression_compiles_for_the_link_type_of_the_header() {
         let Some(libpcap) = libpcap() else { return };
-        let raw = libpcap.compile(&header(101), "ip").unwrap();
+        let raw = libpcap.compile(&header(101), "ip", true).unwrap();
         assert_eq!(raw[0], SockFilter::new(0x30, 0, 0, 0), "the version nibble");
-        let ethernet = libpcap.compile(&header(1), "ip").unwrap();
+        let ethernet = libpcap.compile(&header(1), "ip", true).unwrap();
         assert_eq!(
             ethernet[0],
             SockFilter::new(0x28, 0, 0, 12),
@@ -272,30 +293,36 @@ mod tests {
     fn refusals_carry_the_words_of_libpcap() {
         let Some(libpcap) = libpcap() else { return };
         for expression in ["port", "ip and and", "vlan 5000"] {
-            match libpcap.compile(&header(1), expression) {
-                Err(Refused::Expression(message)) => assert!(!message.is_empty()),
+            match libpcap.compile(&header(1), expression, true) {
+                Err(CompileError::Expression(message)) => assert!(!message.is_empty()),
                 other => panic!("{expression}: {other:?}"),
             }
         }
-        assert_eq!(libpcap.compile(&header(1), "ip\0"), Err(Refused::Nul));
+        assert_eq!(
+            libpcap.compile(&header(1), "ip\0", true),
+            Err(CompileError::Nul)
+        );
         let mut archaic = header(1);
         archaic[4] = 1;
         assert!(matches!(
-            libpcap.compile(&archaic, "ip"),
-            Err(Refused::Header(_))
+            libpcap.compile(&archaic, "ip", true),
+            Err(CompileError::Header(_))
         ));
     }
 
     #[test]
     fn calls_from_many_threads_do_not_disturb_one_another() {
         let Some(libpcap) = libpcap() else { return };
-        let alone = libpcap.compile(&header(1), "tcp port 22").unwrap();
+        let alone = libpcap.compile(&header(1), "tcp port 22", true).unwrap();
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..50 {
-                        assert_eq!(libpcap.compile(&header(1), "tcp port 22").unwrap(), alone);
-                        libpcap.compile(&header(1), "tcp port").unwrap_err();
+                        assert_eq!(
+                            libpcap.compile(&header(1), "tcp port 22", true).unwrap(),
+                            alone
+                        );
+                        libpcap.compile(&header(1), "tcp port", true).unwrap_err();
                     }
                 });
             }

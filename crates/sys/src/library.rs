@@ -18,17 +18,17 @@ pub struct Entry {
     _library: Library,
 }
 
-/// The library or the function can't be loaded, with the loader's message.
+/// Error of loading a library or a function: the message of the dynamic linker.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NotLoaded(pub String);
+pub struct LoadError(pub String);
 
-impl fmt::Display for NotLoaded {
+impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
 }
 
-impl Error for NotLoaded {}
+impl Error for LoadError {}
 
 impl Entry {
     /// Loads a shared object and finds the function in it.
@@ -36,15 +36,16 @@ impl Entry {
     /// # Safety
     /// Loading and unloading the file is safe, and `symbol` is a C function that takes
     /// a pointer and returns a `uint32_t`.
-    pub unsafe fn load(file: &Path, symbol: &str) -> Result<Entry, NotLoaded> {
-        // What the system says is the source of the error, if anything.
+    pub unsafe fn load(file: &Path, symbol: &str) -> Result<Entry, LoadError> {
+        // The system's message, if any, is the source of the error.
         let words = |error: libloading::Error| {
             let said = error
                 .source()
                 .map_or(String::new(), |said| format!(": {said}"));
-            NotLoaded(format!("{}: {error}{said}", file.display()))
+            LoadError(format!("{}: {error}{said}", file.display()))
         };
-        let name = CString::new(symbol).map_err(|_| NotLoaded(format!("a NUL in {symbol:?}")))?;
+        let name = CString::new(symbol)
+            .map_err(|_| LoadError(format!("symbol {symbol:?} contains a NUL byte")))?;
         // SAFETY: the caller asserts that loading is safe and that the type is right.
         unsafe {
             let library = Library::new(file).map_err(words)?;
@@ -74,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_there_is_said_in_words() {
+    fn a_missing_library_is_an_error_with_its_name() {
         // SAFETY: there is no such file, so nothing is loaded.
         let absent = unsafe { Entry::load(Path::new("/nonexistent/x.so"), "entry") };
         let said = absent.expect_err("there is no such file").to_string();

@@ -13,12 +13,12 @@ use memmap2::{Mmap, MmapOptions, UncheckedAdvice};
 /// missing part; writing to it changes what is read. No signal handler is installed:
 /// signals belong to the embedding program.
 pub fn map(file: &File) -> io::Result<Mmap> {
-    // SAFETY: the bytes are only ever read as bytes, by code that believes
-    // nothing it has not just checked; `Mmap` unmaps them when it is dropped.
+    // SAFETY: the bytes are only read as bytes, by code that checks each value after it
+    // is read; `Mmap` unmaps them when it is dropped.
     unsafe { Mmap::map(file) }
 }
 
-/// The bytes of a file of the kernel, such as those in `/sys/kernel/btf`.
+/// Bytes of a kernel file, such as those in `/sys/kernel/btf`.
 #[derive(Debug)]
 pub enum KernelFile {
     /// A mapping of the kernel's memory.
@@ -28,12 +28,12 @@ pub enum KernelFile {
 }
 
 impl KernelFile {
-    /// Maps a file that the kernel never changes, such as its BTF, or reads it where it
-    /// can't be mapped (kernels before 6.16).
+    /// Maps a file that the kernel never changes, such as its BTF; reads it where it
+    /// cannot be mapped (kernels before 6.16).
     pub fn open(path: impl AsRef<Path>) -> io::Result<KernelFile> {
         let path = path.as_ref();
         let file = File::open(path)?;
-        // Shared mappings are refused, as somebody could ask to write to them later.
+        // The kernel refuses shared mappings, which mprotect could make writable.
         // SAFETY: as in `map`.
         match unsafe { MmapOptions::new().map_copy_read_only(&file) } {
             Ok(mapping) => Ok(KernelFile::Mapped(mapping)),
@@ -53,27 +53,26 @@ impl Deref for KernelFile {
     }
 }
 
-/// Releases the resident pages of a part (`MADV_DONTNEED`), so that resident memory does
-/// not grow with the file. The part can be read again.
+/// Releases the resident pages of a range (`MADV_DONTNEED`), so that resident memory does
+/// not grow with the file. The range remains readable.
 pub fn release(mapping: &Mmap, part: Range<usize>) {
     let part = part.start.min(mapping.len())..part.end.min(mapping.len());
     if part.is_empty() {
         return;
     }
-    // SAFETY: the mapping is of a file, shared and never written through, so what
-    // is dropped are page-table entries only; the bytes stay the file's. That it
-    // may fail only concerns memory.
+    // SAFETY: the mapping is of a file, shared and never written through, so the call
+    // drops page-table entries and no contents. A failure only costs memory.
     let _ = unsafe {
         mapping.unchecked_advise_range(UncheckedAdvice::DontNeed, part.start, part.len())
     };
 }
 
-/// Bytes of a cache line.
+/// Size of a cache line in bytes.
 const LINE: usize = 64;
 
-/// Prefetches `lines` cache lines from `distance` bytes into `bytes` on.
+/// Prefetches `lines` cache lines from offset `distance` of `bytes`.
 #[inline(always)]
-pub fn fetch_ahead(bytes: &[u8], distance: usize, lines: usize) {
+pub fn prefetch(bytes: &[u8], distance: usize, lines: usize) {
     let Some(part) = bytes.get(distance..distance + lines * LINE) else {
         return;
     };
@@ -81,8 +80,7 @@ pub fn fetch_ahead(bytes: &[u8], distance: usize, lines: usize) {
     for line in 0..lines {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         let at = part[line * LINE..].as_ptr();
-        // SAFETY: a prefetch accesses nothing that the program could observe, and
-        // the address lies in `bytes`.
+        // SAFETY: a prefetch has no observable effect, and the address is in `bytes`.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
     }
     #[cfg(not(target_arch = "x86_64"))]
@@ -94,13 +92,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_mapped_is_what_is_read() {
+    fn mapped_bytes_are_those_of_the_file() {
         let types = Path::new("/sys/kernel/btf/vmlinux");
         if types.exists() {
             let file = KernelFile::open(types).unwrap();
             assert!(*file == *fs::read(types).unwrap());
         }
-        // Nothing of /proc can be mapped.
+        // Files of /proc cannot be mapped.
         let file = KernelFile::open("/proc/version").unwrap();
         assert!(matches!(&file, KernelFile::Copied(text) if text.starts_with(b"Linux")));
         assert!(KernelFile::open("/no/such/file").is_err());

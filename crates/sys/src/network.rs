@@ -1,5 +1,5 @@
-//! A new network namespace with a veth pair. The network of the calling process stays
-//! as it is.
+//! A new network namespace with a veth pair. The network of other threads and processes
+//! is unchanged.
 
 use crate::Errno;
 use std::ffi::CStr;
@@ -8,16 +8,16 @@ use std::marker::PhantomData;
 use std::mem::size_of;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// A network namespace that the thread which entered it stays in until it ends.
+/// A network namespace that the calling thread entered and keeps until it ends.
 #[derive(Debug)]
 pub struct OwnNamespace {
-    /// A namespace is a thread's, so the value stays on it.
+    /// Makes the value neither `Send` nor `Sync`: a namespace belongs to a thread.
     thread: PhantomData<*const ()>,
 }
 
 impl OwnNamespace {
-    /// Moves the calling thread alone into a new, empty network namespace. It can't
-    /// leave, so use a thread of its own. Needs CAP_SYS_ADMIN.
+    /// Moves the calling thread into a new, empty network namespace. The thread cannot
+    /// leave it, so use a dedicated thread. Needs CAP_SYS_ADMIN.
     pub fn enter() -> Result<OwnNamespace, Errno> {
         // SAFETY: unshare takes no pointers, and a network namespace holds none
         // of the process's memory.
@@ -27,7 +27,7 @@ impl OwnNamespace {
         })
     }
 
-    /// Sets its `net.core.optmem_max`.
+    /// Sets `net.core.optmem_max` of the namespace.
     pub fn set_optmem_max(&self, bytes: u32) -> Result<(), Errno> {
         write_setting("/proc/sys/net/core/optmem_max", bytes)
     }
@@ -36,7 +36,7 @@ impl OwnNamespace {
     /// first has [`TX_QUEUES`] queues, so packets that leave it get a flow hash.
     pub fn create_ethernet_pair(&self) -> Result<[Interface; 2], Errno> {
         const NAMES: [&CStr; 2] = [c"bee0", c"bee1"];
-        // A kernel without IPv6 has no such setting, and keeps silent anyway.
+        // A kernel without IPv6 has no such setting and sends no router solicitations.
         match write_setting("/proc/sys/net/ipv6/conf/default/disable_ipv6", 1) {
             Ok(()) | Err(Errno(libc::ENOENT)) => {}
             Err(errno) => return Err(errno),
@@ -56,25 +56,25 @@ fn write_setting(path: &str, value: u32) -> Result<(), Errno> {
 }
 
 /// Pins the calling thread to one CPU, which programs then see as their CPU number.
-pub fn stay_on_cpu(cpu: u32) -> Result<(), Errno> {
+pub fn pin_to_cpu(cpu: u32) -> Result<(), Errno> {
     // SAFETY: all zeros is the empty set.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: the set is ours; CPU_SET ignores numbers beyond it.
+    // SAFETY: the set is a local; CPU_SET ignores numbers beyond it.
     unsafe { libc::CPU_SET(cpu as usize, &mut set) };
     // SAFETY: the set's address and size are given; the kernel only reads.
     Errno::check(unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) })?;
     Ok(())
 }
 
-/// Queues of the first device of a pair.
+/// Number of transmit queues of the first device of a pair.
 pub const TX_QUEUES: u32 = 4;
 
 /// One end of a veth pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// Its index.
+    /// Interface index.
     pub ifindex: u32,
-    /// Its hardware address.
+    /// Hardware address.
     pub address: [u8; 6],
 }
 
@@ -82,11 +82,11 @@ fn control_socket() -> Result<OwnedFd, Errno> {
     let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC;
     // SAFETY: socket takes no pointers.
     let fd = Errno::check(unsafe { libc::socket(libc::AF_UNIX, kind, 0) })?;
-    // SAFETY: socket just made the descriptor, and nobody else owns it.
+    // SAFETY: socket just made the descriptor, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// An interface request with the name set.
+/// Interface request (`struct ifreq`) for this name.
 fn request_for(name: &CStr) -> libc::ifreq {
     // SAFETY: all zeros is a valid value of this plain structure.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
@@ -97,25 +97,25 @@ fn request_for(name: &CStr) -> libc::ifreq {
     request
 }
 
-fn ask(control: &OwnedFd, what: libc::c_ulong, request: &mut libc::ifreq) -> Result<(), Errno> {
-    // SAFETY: the requests below all read and write one ifreq, which is ours.
-    Errno::check(unsafe { libc::ioctl(control.as_raw_fd(), what as _, &raw mut *request) })?;
+fn ioctl(control: &OwnedFd, code: libc::c_ulong, request: &mut libc::ifreq) -> Result<(), Errno> {
+    // SAFETY: the requests below all read and write one ifreq, which is writable.
+    Errno::check(unsafe { libc::ioctl(control.as_raw_fd(), code as _, &raw mut *request) })?;
     Ok(())
 }
 
 fn bring_up(control: &OwnedFd, name: &CStr) -> Result<(), Errno> {
     let mut request = request_for(name);
     request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
-    ask(control, libc::SIOCSIFFLAGS as libc::c_ulong, &mut request)
+    ioctl(control, libc::SIOCSIFFLAGS as libc::c_ulong, &mut request)
 }
 
 fn describe(control: &OwnedFd, name: &CStr) -> Result<Interface, Errno> {
     let mut request = request_for(name);
-    ask(control, libc::SIOCGIFINDEX as libc::c_ulong, &mut request)?;
+    ioctl(control, libc::SIOCGIFINDEX as libc::c_ulong, &mut request)?;
     // SAFETY: SIOCGIFINDEX filled in this member.
     let ifindex = unsafe { request.ifr_ifru.ifru_ifindex } as u32;
     let mut request = request_for(name);
-    ask(control, libc::SIOCGIFHWADDR as libc::c_ulong, &mut request)?;
+    ioctl(control, libc::SIOCGIFHWADDR as libc::c_ulong, &mut request)?;
     // SAFETY: SIOCGIFHWADDR filled in this member.
     let hardware = unsafe { request.ifr_ifru.ifru_hwaddr }.sa_data;
     let mut address = [0; 6];
@@ -130,7 +130,7 @@ fn request_pair([name, peer]: [&CStr; 2]) -> Result<(), Errno> {
     const IFLA_INFO_KIND: u16 = 1;
     const IFLA_INFO_DATA: u16 = 2;
     const VETH_INFO_PEER: u16 = 1;
-    const LINK_HEADER: [u8; 16] = [0; 16]; // struct ifinfomsg, nothing asked
+    const LINK_HEADER: [u8; 16] = [0; 16]; // struct ifinfomsg, all zero
     let name_of = |name: &CStr| attribute(libc::IFLA_IFNAME, name.to_bytes_with_nul());
     let peer = [&LINK_HEADER[..], &name_of(peer)].concat();
     let data = attribute(IFLA_INFO_DATA, &attribute(VETH_INFO_PEER, &peer));
@@ -169,13 +169,13 @@ fn netlink_request(message: &[u8]) -> Result<(), Errno> {
     let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
     // SAFETY: socket takes no pointers.
     let fd = Errno::check(unsafe { libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE) })?;
-    // SAFETY: socket just made the descriptor, and nobody else owns it.
+    // SAFETY: socket just made the descriptor, and nothing else owns it.
     let socket = unsafe { OwnedFd::from_raw_fd(fd) };
     // SAFETY: pointer and length are those of a slice that the kernel only reads.
     let sent = unsafe { libc::send(fd, message.as_ptr().cast(), message.len(), 0) };
     Errno::check_len(sent)?;
     let mut answer = [0u8; 4096];
-    // SAFETY: pointer and length are those of an array that is ours to write.
+    // SAFETY: pointer and length are those of a writable array.
     let len = unsafe {
         libc::recv(
             socket.as_raw_fd(),

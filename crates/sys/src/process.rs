@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 /// Exit status, output and resources of a child process.
 #[derive(Clone, Debug)]
 pub struct Usage {
-    /// Its exit status.
+    /// Exit status.
     pub status: ExitStatus,
-    /// What it wrote to standard output.
+    /// Bytes written to standard output.
     pub stdout: Vec<u8>,
     /// Time from its start to its end.
     pub wall: Duration,
@@ -23,7 +23,7 @@ pub struct Usage {
     pub peak_memory: u64,
 }
 
-/// Runs a command to its end, without input and with its messages discarded.
+/// Runs a command to its end, without input and with standard error discarded.
 pub fn measure(command: &mut Command) -> io::Result<Usage> {
     command
         .stdin(Stdio::null())
@@ -38,8 +38,8 @@ pub fn measure(command: &mut Command) -> io::Result<Usage> {
     let pid = child.id() as libc::pid_t;
     let mut status = 0;
     let mut usage = MaybeUninit::<libc::rusage>::uninit();
-    // SAFETY: both pointers are to room of the right type. The child is ours and
-    // is waited for here only: `Child` does not wait when it is dropped.
+    // SAFETY: both pointers are to storage of the right type. The child belongs to this
+    // function and is waited for here only: `Child` does not wait when it is dropped.
     let waited = unsafe { libc::wait4(pid, &raw mut status, 0, usage.as_mut_ptr()) };
     if waited != pid {
         return Err(io::Error::last_os_error());
@@ -59,8 +59,7 @@ pub fn measure(command: &mut Command) -> io::Result<Usage> {
 pub fn free_space(directory: &Path) -> io::Result<u64> {
     let directory = CString::new(directory.as_os_str().as_bytes())?;
     let mut found = MaybeUninit::<libc::statvfs>::uninit();
-    // SAFETY: the path is a C string, and the pointer is to room of the right
-    // type.
+    // SAFETY: the path is a C string, and the pointer is to storage of the right type.
     if unsafe { libc::statvfs(directory.as_ptr(), found.as_mut_ptr()) } != 0 {
         return Err(io::Error::last_os_error());
     }

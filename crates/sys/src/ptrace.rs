@@ -8,11 +8,11 @@ use isa::classic::SockFilter;
 /// `PTRACE_SECCOMP_GET_FILTER` (linux/ptrace.h), not named by libc.
 const GET_FILTER: libc::c_uint = 0x420c;
 
-/// The filters of a process's main thread in the order of their installation.
+/// Seccomp filters of the main thread of a process, in the order of their installation.
 ///
-/// The process is stopped while they are read. This needs ptrace access to the process
-/// and CAP_SYS_ADMIN, and the caller must not be under a filter itself. EINVAL: the
-/// process has no filter.
+/// Stops the process while it reads them. Needs ptrace access to the process and
+/// CAP_SYS_ADMIN; the caller must not be under a filter itself. EINVAL: the process has
+/// no filter.
 pub fn seccomp_filters(pid: i32) -> Result<Vec<Vec<SockFilter>>, Errno> {
     let stopped = Stopped::new(pid)?;
     let mut filters = Vec::new();
@@ -27,7 +27,7 @@ pub fn seccomp_filters(pid: i32) -> Result<Vec<Vec<SockFilter>>, Errno> {
     Ok(filters)
 }
 
-/// A traced and stopped process. Dropping it detaches.
+/// A traced and stopped process; detached when dropped.
 struct Stopped {
     pid: i32,
 }
@@ -35,7 +35,7 @@ struct Stopped {
 impl Stopped {
     fn new(pid: i32) -> Result<Stopped, Errno> {
         request(libc::PTRACE_SEIZE, pid, 0, ptr::null_mut())?;
-        // From here on it is ours to let go.
+        // From here on, dropping `stopped` detaches.
         let seized = Stopped { pid };
         request(libc::PTRACE_INTERRUPT, pid, 0, ptr::null_mut())?;
         let mut status = 0;
@@ -44,7 +44,7 @@ impl Stopped {
         if libc::WIFSTOPPED(status) {
             Ok(seized)
         } else {
-            // It died meanwhile.
+            // The process ended before it stopped.
             Err(Errno(libc::ESRCH))
         }
     }
@@ -61,7 +61,7 @@ impl Stopped {
 
 impl Drop for Stopped {
     fn drop(&mut self) {
-        // A process that died needs no letting go.
+        // Detaching fails if the process ended, which needs no action.
         let _ = request(libc::PTRACE_DETACH, self.pid, 0, ptr::null_mut());
     }
 }
@@ -72,9 +72,9 @@ fn request(
     address: usize,
     data: *mut libc::c_void,
 ) -> Result<usize, Errno> {
-    // SAFETY: of the requests made here only GET_FILTER writes to `data`, and
-    // writes as many records as it answered before: those that the caller made
-    // room for (a filter does not change while its process stands still).
+    // SAFETY: of the requests made here only GET_FILTER writes to `data`, and it writes
+    // as many records as it returned before, for which the caller allocated memory (a
+    // filter does not change while its process is stopped).
     let answer = unsafe { libc::ptrace(what, pid, address, data) };
     usize::try_from(answer).map_err(|_| Errno::last())
 }
@@ -86,7 +86,7 @@ mod tests {
     use std::process::{Command, Stdio};
 
     #[test]
-    fn a_process_without_filters_or_none_says_so() {
+    fn a_process_without_filters_and_a_missing_process_are_errors() {
         assert_eq!(seccomp_filters(i32::MAX).unwrap_err(), Errno(libc::ESRCH));
         let mut child = Command::new("cat")
             .stdin(Stdio::piped())
@@ -94,10 +94,10 @@ mod tests {
             .spawn()
             .unwrap();
         let answer = seccomp_filters(child.id() as i32);
-        // EACCES or EPERM where we may not ask.
+        // EACCES or EPERM without the privilege.
         let answers = [libc::EINVAL, libc::EACCES, libc::EPERM];
         assert!(answers.contains(&answer.unwrap_err().0));
-        // It runs on.
+        // The process continues.
         child.stdin.as_mut().unwrap().write_all(b"x").unwrap();
         let mut echo = [0; 1];
         child

@@ -1,5 +1,5 @@
-//! seccomp(2) in a child process: which filters the kernel installs, and what it then
-//! does with system calls.
+//! seccomp(2) in a child process: installs filters, makes system calls and reports their
+//! outcomes.
 //!
 //! The child reports through shared memory, because the filters under test may forbid
 //! every system call. After fork it takes no lock of the parent and does not allocate.
@@ -10,7 +10,7 @@ use std::ptr;
 use std::slice;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-/// The convention of a system call.
+/// System call convention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Convention {
     /// `syscall` on x86-64 (with bit 30 of the number: x32).
@@ -19,23 +19,23 @@ pub enum Convention {
     I386,
 }
 
-/// One system call to try.
+/// System call to make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// Its convention.
+    /// System call convention.
     pub convention: Convention,
-    /// Its number.
+    /// System call number.
     pub nr: i32,
-    /// Its arguments.
+    /// Arguments.
     pub args: [u64; 6],
 }
 
-/// The outcome of a system call.
+/// Outcome of a system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It returned this; errors are negative.
+    /// The call returned this value; errors are negative.
     Returned(i64),
-    /// SIGSYS came instead, with these fields.
+    /// The call raised SIGSYS with these fields.
     Trapped {
         /// `si_errno`: the filter's data.
         data: i32,
@@ -44,31 +44,30 @@ pub enum Outcome {
         /// `si_arch`.
         arch: u32,
     },
-    /// The process died of this signal.
+    /// The call killed the process.
     Killed {
-        /// The signal's number.
+        /// Number of the signal.
         signal: i32,
     },
-    /// The process was dead already.
+    /// The process was dead before the call.
     NotMade,
 }
 
-/// The kernel's answer.
+/// Results of the filters and outcomes of the calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// The result for each filter. Filters after the death of the process are
-    /// missing.
+    /// Result of installing each filter, up to the death of the process.
     pub installed: Vec<Result<(), Errno>>,
-    /// The outcome of each call.
+    /// Outcome of each call.
     pub outcomes: Vec<Outcome>,
 }
 
-/// Installs filters one after the other in a child process (going on after one
-/// that is refused), then makes the calls, until one of them kills it.
+/// Installs filters one after the other in a child process, continuing after a rejected
+/// one, then makes the calls until one of them kills the child.
 ///
-/// The filters have to let the child exit and return from a signal handler:
-/// `exit_group` and `rt_sigreturn`.
-pub fn ask(filters: &[&[SockFilter]], calls: &[Call]) -> Result<Answer, Errno> {
+/// The filters must allow `exit_group` and `rt_sigreturn`, which the child needs to exit
+/// and to return from its signal handler.
+pub fn run(filters: &[&[SockFilter]], calls: &[Call]) -> Result<Answer, Errno> {
     let board = Board::new(filters.len(), calls.len())?;
     // SAFETY: the child runs `child` only, which allocates nothing and takes no
     // lock, so the state of the parent's other threads does not matter to it.
@@ -82,7 +81,7 @@ pub fn ask(filters: &[&[SockFilter]], calls: &[Call]) -> Result<Answer, Errno> {
     Ok(board.answer(status))
 }
 
-/// The instruction pointer that filters see in a call of this convention.
+/// Instruction pointer that filters see in a call of this convention.
 pub fn instruction_pointer(convention: Convention) -> u64 {
     // A number that no architecture uses: the kernel answers ENOSYS.
     let call = Call {
@@ -186,7 +185,7 @@ impl Board {
 impl Drop for Board {
     fn drop(&mut self) {
         let len = Board::len(self.filters, self.calls) * size_of::<AtomicU64>();
-        // SAFETY: this is the mapping that `new` made, and `self` its only owner.
+        // SAFETY: `new` made this mapping, and `self` is its only owner.
         unsafe { libc::munmap(self.words.cast(), len) };
     }
 }
@@ -214,7 +213,7 @@ fn child(board: &Board, filters: &[&[SockFilter]], calls: &[Call]) -> ! {
             words[0].store(RETURNED, Ordering::SeqCst);
         }
     }
-    // SAFETY: ends the process without running anything of the parent's.
+    // SAFETY: ends the process without running exit handlers of the parent.
     unsafe { libc::_exit(0) }
 }
 
@@ -225,9 +224,9 @@ fn prepare_to_trap() {
         rlim_cur: 0,
         rlim_max: 0,
     };
-    // SAFETY: the limit is read only; prctl with this option takes no pointers;
+    // SAFETY: the limit is only read; prctl with this option takes no pointers;
     // the action is a zeroed plain structure with a handler of the signature that
-    // SA_SIGINFO asks for. What fails here shows in what follows.
+    // SA_SIGINFO requires. Failures appear as failures of the installations.
     unsafe {
         libc::setrlimit(libc::RLIMIT_CORE, &none);
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
@@ -289,7 +288,7 @@ fn install(filter: &[SockFilter]) -> Result<(), Errno> {
     Errno::check(answer as libc::c_int).map(|_| ())
 }
 
-/// Makes a system call: what it returned, and the address behind its instruction.
+/// Makes a system call; returns its value and the address of the next instruction.
 #[cfg(target_arch = "x86_64")]
 #[inline(never)]
 fn make(call: &Call) -> (i64, u64) {
@@ -298,8 +297,8 @@ fn make(call: &Call) -> (i64, u64) {
     let (value, ip): (i64, u64);
     let [a, b, c, d, e, f] = call.args;
     match call.convention {
-        // SAFETY: callers ask for numbers of their choice on purpose, in a child
-        // or beyond every system call; the clobbers are those of `syscall`.
+        // SAFETY: the number is either made in a child process on purpose or beyond
+        // every system call; the clobbers are those of `syscall`.
         Convention::X86_64 => unsafe {
             asm!(
                 "lea r12, [rip + 2f]",
@@ -317,8 +316,8 @@ fn make(call: &Call) -> (i64, u64) {
                 out("r11") _,
             );
         },
-        // SAFETY: as above; `int 0x80` clears r8 to r11. rbx and rbp can't be
-        // operands, so they travel in others and are restored.
+        // SAFETY: as above; `int 0x80` clears r8 to r11. rbx and rbp cannot be
+        // operands, so they are passed in r13 and r14, saved and restored.
         Convention::I386 => unsafe {
             asm!(
                 "push rbp",
@@ -348,7 +347,7 @@ fn make(call: &Call) -> (i64, u64) {
     (value, ip)
 }
 
-/// Not implemented for other architectures: every call fails with ENOSYS.
+/// Fails with ENOSYS: system calls are implemented for x86-64 only.
 #[cfg(not(target_arch = "x86_64"))]
 fn make(_: &Call) -> (i64, u64) {
     (-i64::from(libc::ENOSYS), 0)

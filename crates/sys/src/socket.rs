@@ -6,8 +6,7 @@ use isa::classic::SockFilter;
 use std::mem::size_of;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
-/// Two connected AF_UNIX datagram sockets: what one sends, the other receives
-/// through its filter.
+/// Two connected AF_UNIX datagram sockets; the receiving one may have a filter.
 #[derive(Debug)]
 pub struct DatagramPair {
     sender: OwnedFd,
@@ -15,13 +14,13 @@ pub struct DatagramPair {
 }
 
 impl DatagramPair {
-    /// A new pair for datagrams of up to `largest` bytes.
+    /// Creates a pair for datagrams of up to `largest` bytes.
     pub fn new(largest: usize) -> Result<DatagramPair, Errno> {
         let mut fds: [RawFd; 2] = [-1; 2];
         let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC;
         // SAFETY: `fds` is an array of two descriptors, as socketpair requires.
         Errno::check(unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, fds.as_mut_ptr()) })?;
-        // SAFETY: socketpair just made both descriptors, and nobody else owns them.
+        // SAFETY: socketpair just made both descriptors, and nothing else owns them.
         let (sender, receiver) =
             unsafe { (OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])) };
         // Twice the payload covers the kernel's bookkeeping.
@@ -42,15 +41,15 @@ impl DatagramPair {
         set_int(&self.receiver, libc::SO_DETACH_FILTER, 0)
     }
 
-    /// Sends one datagram and receives it: returns its length, with its bytes in
-    /// `received`; `None` if the filter dropped it.
+    /// Sends one datagram and receives it into `received`; returns its length, `None` if
+    /// the filter dropped it.
     pub fn pass(&self, datagram: &[u8], received: &mut [u8]) -> Result<Option<usize>, Errno> {
         send(&self.sender, datagram)?;
         receive(&self.receiver, received)
     }
 }
 
-/// The layer at which a packet socket delivers.
+/// Layer at which a packet socket delivers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketLayer {
     /// Whole frames (SOCK_RAW).
@@ -66,7 +65,7 @@ pub struct PacketSocket {
 }
 
 impl PacketSocket {
-    /// Opens one for every protocol. Needs CAP_NET_RAW.
+    /// Opens a packet socket for every protocol. Needs CAP_NET_RAW.
     pub fn open(ifindex: u32, layer: PacketLayer) -> Result<PacketSocket, Errno> {
         const EVERY_PROTOCOL: u16 = (libc::ETH_P_ALL as u16).to_be();
         let kind = match layer {
@@ -77,7 +76,7 @@ impl PacketSocket {
         // Protocol 0 receives nothing until bind names a device.
         // SAFETY: socket takes no pointers.
         let fd = Errno::check(unsafe { libc::socket(libc::AF_PACKET, kind, 0) })?;
-        // SAFETY: socket just made the descriptor, and nobody else owns it.
+        // SAFETY: socket just made the descriptor, and nothing else owns it.
         let socket = unsafe { OwnedFd::from_raw_fd(fd) };
         // SAFETY: all zeros is a valid value of this plain structure.
         let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
@@ -100,7 +99,7 @@ impl PacketSocket {
         attach(&self.socket, program)
     }
 
-    /// Sets the firewall mark of packets that it sends.
+    /// Sets the firewall mark (SO_MARK) of sent packets.
     pub fn set_mark(&self, mark: u32) -> Result<(), Errno> {
         set_int(&self.socket, libc::SO_MARK, mark as libc::c_int)
     }
@@ -110,15 +109,14 @@ impl PacketSocket {
         send(&self.socket, frame)
     }
 
-    /// Receives one packet: returns its length, with its bytes in `received`; `None` if
-    /// there is none.
+    /// Receives one packet into `received`; returns its length, `None` if there is none.
     pub fn receive(&self, received: &mut [u8]) -> Result<Option<usize>, Errno> {
         receive(&self.socket, received)
     }
 }
 
 fn attach(socket: &OwnedFd, program: &[SockFilter]) -> Result<(), Errno> {
-    // A length beyond 16 bits can't be asked; the kernel refuses all above 4,096.
+    // The length has 16 bits; the kernel rejects programs longer than 4,096.
     let len = u16::try_from(program.len()).map_err(|_| Errno(libc::EINVAL))?;
     let request = libc::sock_fprog {
         len,
@@ -160,7 +158,7 @@ fn send(socket: &OwnedFd, bytes: &[u8]) -> Result<(), Errno> {
 }
 
 fn receive(socket: &OwnedFd, bytes: &mut [u8]) -> Result<Option<usize>, Errno> {
-    // SAFETY: pointer and length are those of a slice that is ours to write.
+    // SAFETY: pointer and length are those of a writable slice.
     let received = unsafe {
         libc::recv(
             socket.as_raw_fd(),

@@ -1,22 +1,21 @@
 //! bpf(2), where this process may call it.
 
 use beebox_sys::Errno;
-use beebox_sys::bpf::{
-    Load, LogLevel, Map, MapRequest, ProgLoad, ProgramType, Refused, TestRun, load, prog_load,
-};
+use beebox_sys::bpf::{LoadError, LogLevel, Map, MapRequest, ProgLoad, TestRun};
 use isa::ebpf::{RawInsn, assemble, encode};
+use spec::programs::ProgramType;
 
 fn slots(text: &str) -> Vec<RawInsn> {
     encode(&assemble(text).expect(text)).expect(text)
 }
 
-/// Whether the door is shut to this process, which is said.
-fn is_shut(refused: &Refused) -> bool {
-    let shut = [Errno(libc::EPERM), Errno(libc::ENOSYS)].contains(&refused.errno);
-    if shut {
-        eprintln!("SKIPPED: bpf(2) answers {}", refused.errno);
+/// True if this process may not call bpf(2); reports the skipped test.
+fn is_skipped(error: &LoadError) -> bool {
+    let is_unavailable = error.is_unavailable();
+    if is_unavailable {
+        oracle::skip("bpf(2)", error.errno);
     }
-    shut
+    is_unavailable
 }
 
 #[test]
@@ -36,10 +35,10 @@ fn a_program_is_loaded_run_and_read_back() {
         w0 = 0
         exit";
     let program = slots(text);
-    let request = Load::new(ProgramType::Xdp, &program).with_log(LogLevel::Everything);
-    let (program, log) = match load(&request) {
+    let request = ProgLoad::new(ProgramType::Xdp.number(), &program).with_log(LogLevel::LEVEL2);
+    let (program, log) = match request.load() {
         Ok(loaded) => loaded,
-        Err(refused) if is_shut(&refused) => return,
+        Err(refused) if is_skipped(&refused) => return,
         Err(refused) => panic!("{refused}\n{}", refused.log),
     };
     assert!(log.contains("processed "), "{log}");
@@ -65,10 +64,11 @@ fn a_program_is_loaded_run_and_read_back() {
 #[test]
 fn a_refusal_comes_with_the_reason() {
     let program = slots("r0 = r5\nexit");
-    let request = Load::new(ProgramType::SocketFilter, &program).with_log(LogLevel::Path);
-    match load(&request) {
-        Ok(_) => panic!("taken"),
-        Err(refused) if is_shut(&refused) => (),
+    let request =
+        ProgLoad::new(ProgramType::SocketFilter.number(), &program).with_log(LogLevel::LEVEL1);
+    match request.load() {
+        Ok(_) => panic!("the kernel accepts the program"),
+        Err(refused) if is_skipped(&refused) => (),
         Err(refused) => {
             assert_eq!(refused.errno, Errno(libc::EACCES));
             assert_eq!(refused.reason(), "R5 !read_ok");
@@ -77,7 +77,7 @@ fn a_refusal_comes_with_the_reason() {
     }
 }
 
-/// A hash of numbers to numbers, where this process may make one.
+/// A hash map of numbers; `None` where this process may not create one.
 fn hash(entries: u32) -> Option<Map> {
     let request = MapRequest {
         map_type: 1,
@@ -90,7 +90,7 @@ fn hash(entries: u32) -> Option<Map> {
     match Map::create(&request) {
         Ok(map) => Some(map),
         Err(errno @ (Errno(libc::EPERM) | Errno(libc::ENOSYS))) => {
-            eprintln!("SKIPPED: bpf(2) answers {errno}");
+            oracle::skip("maps of bpf(2)", errno);
             None
         }
         Err(errno) => panic!("{errno}"),
@@ -172,13 +172,13 @@ fn a_program_refers_to_maps_by_index() {
     let request = ProgLoad {
         name: "by_index",
         fd_array: &descriptors,
-        log_level: 2,
+        log_level: LogLevel::LEVEL2,
         log_size: 1 << 16,
         ..ProgLoad::new(1, &program)
     };
     let mut log = Vec::new();
-    let answer = prog_load(&request, &mut log);
-    let program = answer.result.expect("the kernel takes it");
+    let answer = request.load_into(&mut log);
+    let program = answer.result.expect("the kernel accepts it");
     let log = String::from_utf8_lossy(&log);
     assert!(log.contains("processed 7 insns"), "{log}");
     assert_eq!(answer.log_true_size as usize, log.len() + 1);
@@ -190,7 +190,7 @@ fn a_program_refers_to_maps_by_index() {
         ..request
     };
     let mut log = Vec::new();
-    let refused = prog_load(&none, &mut log).result.map(drop);
+    let refused = none.load_into(&mut log).result.map(drop);
     assert_eq!(refused, Err(Errno(libc::EPROTO)));
     let log = String::from_utf8_lossy(&log);
     assert!(log.contains("fd_idx without fd_array"), "{log}");

@@ -21,7 +21,7 @@ use spec::{Random, SplitMix};
 
 pub use frame::Link;
 
-/// What the packets of a capture are.
+/// Kind of the packets of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mix {
     /// Ordinary traffic, 276 bytes on average.
@@ -38,7 +38,7 @@ const POOL: usize = 1 << 15;
 /// Bytes kept of a packet, as tcpdump has it.
 pub const SNAPLEN: u32 = 262_144;
 
-/// Distinct packets of a mix, as they stand behind a link-layer header.
+/// Distinct packets of a mix, without link-layer header.
 pub fn packets(mix: Mix, link: Link, count: usize, seed: u64) -> Vec<Vec<u8>> {
     let mut random = SplitMix::new(seed);
     let mut packets = Vec::with_capacity(count);

@@ -8,7 +8,7 @@
 //! - Container profiles (`profiles/*.json` beside the selftests), in both shapes that
 //!   our compiler knows, for the architectures that they name.
 //!
-//! What is not on the machine is left out, and the part says so.
+//! Parts that are not on the machine are omitted and reported.
 
 pub mod page;
 
@@ -30,7 +30,7 @@ use crate::objects::selftests::Set;
 /// The selftests that belong to the corpus.
 const SETS: &[&str] = &["v3", "v4"];
 
-/// What a map's address looks like.
+/// Stand-in for a map's address.
 const ADDRESS: u64 = 0xffff_8881_0203_0400;
 
 /// Filter expressions that people write, from the manuals of tcpdump and pcap-filter
@@ -104,7 +104,7 @@ const EXPRESSIONS: &[&str] = &[
 
 /// Programs of one source.
 pub struct Part {
-    /// Where they come from.
+    /// Source of the programs.
     pub title: String,
     /// The programs, ready for an engine's compiler. They are not to be run.
     pub programs: Vec<Lowered>,
@@ -124,7 +124,7 @@ impl Part {
         }
     }
 
-    /// How many instructions all programs have.
+    /// Total number of instructions.
     pub fn insns(&self) -> usize {
         self.programs
             .iter()
@@ -171,7 +171,7 @@ fn selftests(name: &str) -> Part {
     part
 }
 
-/// The functions of an object, each as a program of its own.
+/// The functions of an object, each as a program.
 fn functions(file: &[u8]) -> Vec<Vec<Insn>> {
     let Ok(elf) = Elf::parse(file) else {
         return Vec::new();
@@ -221,8 +221,7 @@ fn linked(insn: Insn) -> Insn {
 /// A program for an engine's compiler.
 #[allow(unsafe_code)]
 fn lowered(insns: Vec<Insn>) -> Option<Lowered> {
-    // SAFETY: what is promised is promised of runs, and nobody runs the programs of a
-    // corpus: their calls and addresses are stand-ins.
+    // SAFETY: programs of a corpus are never run: their calls and addresses are stand-ins.
     let program = unsafe { Unchecked::assume_safe(insns) };
     Lowered::from_unchecked(program).ok()
 }
@@ -258,7 +257,7 @@ fn expressions() -> Part {
         absent: None,
     };
     for expression in EXPRESSIONS {
-        let program = libpcap.compile(&HEADER, expression);
+        let program = libpcap.compile(&HEADER, expression, true);
         match program
             .ok()
             .and_then(|program| filter(&program, Rules::Capture))

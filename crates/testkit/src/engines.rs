@@ -23,9 +23,9 @@ pub struct EngineDifference {
     pub packet: Vec<u8>,
     /// Its length on the wire.
     pub wire_len: u32,
-    /// What else is known of it.
+    /// Further data.
     pub meta: Metadata,
-    /// What the engines answered.
+    /// Results of the engines.
     pub values: [u32; 2],
 }
 
@@ -114,7 +114,7 @@ pub fn compare_engines(
     (pairs, None)
 }
 
-/// What may be known of a packet.
+/// Metadata of a packet.
 fn metadata(generator: &mut Generator) -> Metadata {
     if generator.one_in(4) {
         return Metadata::UNKNOWN;

@@ -65,9 +65,9 @@ pub(crate) fn frame(generator: &mut Generator, largest: usize) -> Vec<u8> {
 }
 
 enum Next {
-    /// A network protocol, whose Ethernet type stands before it.
+    /// A network protocol, after its EtherType.
     Ethertype,
-    /// What an IP header carries; its protocol number goes here.
+    /// Payload of an IP header, with its protocol number.
     IpProtocol {
         field: usize,
     },

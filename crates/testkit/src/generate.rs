@@ -18,13 +18,13 @@ use isa::classic::{
 };
 use spec::SplitMix;
 
-/// What a program is for.
+/// Purpose of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     /// A socket, or a capture: everything.
     Socket,
-    /// The same, but nothing depends on the numbers that `#rand` gives, because
-    /// the two sides of the comparison draw different ones.
+    /// As above, without dependence on `#rand`, because both sides of a comparison draw
+    /// different numbers.
     SocketWithoutChance,
     /// A system call's data.
     Seccomp,
@@ -141,8 +141,7 @@ impl Generator {
         insns.into_iter().map(Insn::encode).collect()
     }
 
-    /// A program whose conversion in the kernel is so long that jumps stand and
-    /// end around the border of 16 bits.
+    /// A program whose conversion in the kernel has jumps around the limit of 16 bits.
     pub fn program_at_the_border(&mut self) -> Vec<SockFilter> {
         let mut insns = Vec::new();
         let mut address: u32 = 7;
@@ -254,7 +253,7 @@ impl Generator {
         }
     }
 
-    /// One valid instruction with `room` instructions behind it.
+    /// A valid instruction with `room` instructions after it.
     fn insn(&mut self, dialect: Dialect, room: usize, written: u16) -> Insn {
         let seccomp = dialect == Dialect::Seccomp;
         match self.below(128) {
@@ -382,7 +381,7 @@ impl Generator {
         Insn::Alu { op, src }
     }
 
-    /// A conditional jump with `room` instructions behind it, one at least.
+    /// A conditional jump with `room` (at least one) instructions after it.
     fn jump(&mut self, room: usize) -> Insn {
         let cond = self.pick(&[Cond::Eq, Cond::Gt, Cond::Ge, Cond::Set]);
         let src = if self.one_in(4) {
@@ -403,7 +402,7 @@ impl Generator {
         }
     }
 
-    /// How many of the `room` instructions behind to skip.
+    /// Number of skipped instructions of the `room` after it.
     fn skip(&mut self, room: usize, most: u32) -> u32 {
         let limit = (room as u32).min(most.saturating_add(1)).max(1);
         match self.below(8) {

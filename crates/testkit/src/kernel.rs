@@ -1,4 +1,4 @@
-//! The running kernel as oracle: can it be asked, and did it differ.
+//! The running kernel as oracle: availability, and differences.
 //!
 //! Every comparison works on inputs from a range of seeds, so that a difference
 //! names the seed that shows it. It runs on a thread of its own in a network
@@ -29,15 +29,14 @@ pub const KERNEL: &str = "6.18";
 /// Differences after which a comparison stops.
 const ENOUGH: usize = 5;
 
-/// Why the kernel can't be asked.
+/// Reason why the kernel cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unavailable {
-    /// It is not Linux, or not the Linux that we model; this is what it calls
-    /// itself.
+    /// Not Linux, or not the modelled release; its name.
     OtherKernel(String),
     /// A door is shut.
     Refused {
-        /// Which.
+        /// The system call.
         door: &'static str,
         /// With what error.
         errno: Errno,
@@ -70,8 +69,7 @@ pub fn kernel_release() -> Result<String, Unavailable> {
     }
 }
 
-/// Runs something on a new thread, in a network namespace of its own and on one
-/// CPU (number 0).
+/// Runs a function on a new thread, in a network namespace of its own and on CPU 0.
 pub fn in_own_namespace<T: Send>(
     ask: impl FnOnce(&OwnNamespace) -> Result<T, Unavailable> + Send,
 ) -> Result<T, Unavailable> {
@@ -79,7 +77,7 @@ pub fn in_own_namespace<T: Send>(
     thread::scope(|scope| {
         let asked = scope.spawn(|| {
             let namespace = OwnNamespace::enter().map_err(shut("network namespace"))?;
-            sys::network::stay_on_cpu(0).map_err(shut("CPU affinity"))?;
+            sys::network::pin_to_cpu(0).map_err(shut("CPU affinity"))?;
             ask(&namespace)
         });
         match asked.join() {
@@ -93,16 +91,16 @@ fn shut(door: &'static str) -> impl Fn(Errno) -> Unavailable {
     move |errno| Unavailable::Refused { door, errno }
 }
 
-/// What a comparison found.
+/// Result of a comparison.
 #[derive(Clone, Debug, Default)]
 pub struct Comparison {
-    /// Programs asked about.
+    /// Number of compared programs.
     pub programs: u64,
     /// Inputs that accepted programs ran on.
     pub runs: u64,
-    /// What was reached.
+    /// Coverage.
     pub reached: Reached,
-    /// Where the kernel answered differently.
+    /// Differences.
     pub differences: Vec<Difference>,
 }
 
@@ -127,11 +125,11 @@ pub struct Difference {
     pub seed: u64,
     /// The program, shrunk where that was possible.
     pub program: Vec<SockFilter>,
-    /// How they differ.
+    /// Difference.
     pub how: Disagreement,
 }
 
-/// How the kernel and the model differ.
+/// A difference between the kernel and the model.
 #[derive(Clone, Debug)]
 pub enum Disagreement {
     /// On whether the program may run.
@@ -145,9 +143,9 @@ pub enum Disagreement {
     Result {
         /// The input, as its comparison describes it.
         input: String,
-        /// What the kernel did.
+        /// The kernel's result.
         kernel: String,
-        /// What the model says.
+        /// The model's result.
         model: String,
     },
 }

@@ -22,6 +22,7 @@ pub mod engines;
 mod frames;
 pub mod generate;
 pub mod kernel;
+pub mod maps;
 pub mod numbers;
 pub mod objects;
 pub mod reach;

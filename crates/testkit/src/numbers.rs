@@ -16,13 +16,14 @@ mod whole;
 use std::fmt;
 
 use isa::ebpf::{Insn, Operand, Reg, Width, decode};
-use sys::bpf::{Load, LogLevel, ProgramType, load};
+use spec::programs::ProgramType;
+use sys::bpf::{LogLevel, ProgLoad};
 use verifier::domain::{Scalar, refine_same, refine_synced};
 
 pub use log::parse_value;
 pub use whole::{Logs, compare_logs};
 
-/// What a comparison found.
+/// Result of a comparison.
 #[derive(Clone, Debug, Default)]
 pub struct Comparison {
     /// Programs loaded.
@@ -70,10 +71,12 @@ pub fn compare(seeds: impl Iterator<Item = u64>) -> Result<Comparison, String> {
     let mut comparison = Comparison::default();
     for seed in seeds {
         let insns = program::generate(seed);
-        let mut request = Load::new(ProgramType::SocketFilter, &insns);
-        request.log_level = LogLevel::Everything;
-        request.log_bytes = 1 << 22;
-        let (_program, text) = load(&request).map_err(|refused| refused.to_string())?;
+        let request = ProgLoad {
+            log_level: LogLevel::LEVEL2,
+            log_size: 1 << 22,
+            ..ProgLoad::new(ProgramType::SocketFilter.number(), &insns)
+        };
+        let (_program, text) = request.load().map_err(|error| error.to_string())?;
         comparison.programs += 1;
         let mut replay = Replay {
             seed,

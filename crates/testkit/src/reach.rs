@@ -1,5 +1,5 @@
-//! What a comparison has reached: instructions, extensions, areas of loads,
-//! lengths of jumps, ends of runs and rules of the checker, each with a count.
+//! Coverage of a comparison: instructions, extensions, areas of loads, jump lengths, ends
+//! of runs and rules of the checker, each with a count.
 //!
 //! Instructions count when they are executed, not when they are written, so the
 //! counts come from traces of the plain interpreter.
@@ -30,7 +30,7 @@ pub struct Reached {
     accepted: u64,
 }
 
-/// Where a packet load points.
+/// Area of a packet load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Area {
     Packet,
@@ -40,7 +40,7 @@ enum Area {
     Nowhere,
 }
 
-/// What ended a run.
+/// End of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum End {
     Constant,
@@ -164,8 +164,7 @@ impl Reached {
             .collect()
     }
 
-    /// How many of the 256 lengths of a conditional jump were taken, where it was
-    /// true and where it was false.
+    /// Number of jump lengths (of 256) that were taken by true and by false branches.
     pub fn jump_lengths(&self) -> (usize, usize) {
         (self.taken[0].len(), self.taken[1].len())
     }

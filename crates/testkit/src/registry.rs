@@ -1,14 +1,21 @@
 //! The tables of [`spec::registry`], asked of the running kernel.
 //!
-//! [`memory`] reads prototypes of helpers and sets of kfuncs out of the kernel's
-//! read-only data; [`ask`] loads one small program for each question; [`build`](mod@build)
-//! makes a registry of the answers, [`source`] adds what cannot be asked, and
+//! [`memory`] reads prototypes of helpers out of the kernel's read-only data, [`tables`]
+//! sets of BTF ids and other tables; [`ask`] loads one small program for each question,
+//! [`targets`] asks about tracepoints and iterators; [`build`](mod@build)
+//! makes a registry of the answers, [`maps`], [`fields`] and [`privilege`] ask about map
+//! kinds, special fields and capabilities, [`source`] adds what cannot be asked, and
 //! [`compare`](mod@compare) compares a registry with the kernel.
 
 pub mod ask;
 pub mod build;
 pub mod compare;
+pub mod fields;
 pub mod layout;
+mod map_requests;
 pub mod maps;
 pub mod memory;
+pub mod privilege;
 pub mod source;
+pub mod tables;
+pub mod targets;

@@ -1,5 +1,4 @@
-//! Makes a program that shows something as small as it can be while it still
-//! shows it.
+//! Reduces a program while a predicate still holds (delta debugging).
 //!
 //! Instructions are taken out one at a time, from the end, with the jumps across
 //! them shortened; then constants are tried at 0, at 1 and halved. Rounds go on

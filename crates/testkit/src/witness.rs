@@ -1,4 +1,4 @@
-//! Makes whole return values visible where only a yes or no can be seen.
+//! Programs that expose whole return values where only accept or reject is observable.
 //!
 //! A datagram arrives cut to the filter's return value, so of a large value only
 //! "at least the length" shows. A witness is the program with its returns led to
@@ -9,7 +9,7 @@
 
 use isa::classic::{Cond, Insn, Operand, Size, SockFilter};
 
-/// How a ladder tells inputs apart, and what it answers.
+/// Classification of inputs by a ladder, and its results.
 #[derive(Clone, Copy, Debug)]
 pub struct Ladder {
     /// Loads the number that tells inputs apart.

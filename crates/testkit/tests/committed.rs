@@ -36,7 +36,7 @@ const SPECIAL: &[Special] = &[
         options: &["-DMANY"],
     },
 ];
-/// What was linked of others; its own test makes it anew.
+/// Objects linked from others, which a test of their own rebuilds.
 const LINKED: &[&str] = &["linker/linked.o"];
 
 fn repository() -> PathBuf {
@@ -72,7 +72,7 @@ fn committed() -> Vec<PathBuf> {
     committed
 }
 
-/// The source of an object, and what else the compiler is told.
+/// The source of an object, with compiler options.
 fn made_of(object: &Path) -> (PathBuf, &'static [&'static str]) {
     if let Some(special) = SPECIAL
         .iter()

@@ -1,5 +1,5 @@
-//! What generated eBPF programs promise (they are safe, together they reach
-//! everything), and that every engine computes what the reference evaluator does.
+//! Properties of generated eBPF programs (safety, coverage), and the comparison of every
+//! engine with the reference evaluator.
 //!
 //! `BEEBOX_PROGRAMS` says how many programs the engines are compared on, and
 //! `BEEBOX_SEED` where the seeds start. A long comparison says how far it has

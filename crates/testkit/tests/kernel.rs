@@ -1,13 +1,12 @@
 //! The models against the running kernel.
 //!
-//! Each test asks about a bounded number of programs, generated from
-//! `oracle::seeds`.
+//! Each test compares a bounded number of programs, generated from `oracle::seeds`.
 
 use beebox_testkit::kernel::page::{SECCOMP_RULES, SOCKET_RULES};
 use beebox_testkit::kernel::{self, Comparison, Unavailable};
 use oracle::seeds;
 
-/// The comparison; `None` where the kernel can't be asked.
+/// The comparison; `None` if the kernel cannot be used.
 fn answered(what: &str, answer: Result<Comparison, Unavailable>) -> Option<Comparison> {
     let comparison = oracle::found(what, answer)?;
     eprintln!(

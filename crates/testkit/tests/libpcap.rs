@@ -2,7 +2,7 @@
 
 use beebox_testkit::engines::compare_engines;
 use beebox_testkit::generate::Dialect;
-use classic::{Program, Rules, Semantics, check};
+use classic::{PlainProgram, Rules, Semantics, check};
 use isa::classic::SockFilter;
 use packet::Packet;
 use spec::SplitMix;
@@ -16,7 +16,7 @@ fn capture_semantics_are_those_of_libpcap() {
     };
     let ours = |program: &[SockFilter], packets: &[Packet<'_>], values: &mut Vec<u32>| {
         let checked = check(program, Rules::Capture).expect("generated programs are valid");
-        let prepared = Program::prepare(&checked, Semantics::Capture);
+        let prepared = PlainProgram::prepare(&checked, Semantics::Capture);
         let run = |packet| prepared.run(packet, &mut SplitMix::new(0));
         values.extend(packets.iter().map(|packet| run(packet).expect("no loops")));
     };

@@ -7,9 +7,10 @@ use beebox_testkit::ebpf::{Choices, Dialect, Entry, Generator};
 use beebox_testkit::kernel::kernel_release;
 use isa::ebpf::{Callee, Insn, encode};
 use spec::calls;
+use spec::programs::ProgramType;
 use std::collections::BTreeSet;
 use sys::Errno;
-use sys::bpf::{Load, LogLevel, ProgramType, load};
+use sys::bpf::{LogLevel, ProgLoad};
 
 const PROGRAMS: u64 = 400;
 /// Bytes for a log of all that the verifier walks.
@@ -44,17 +45,17 @@ fn the_log_of_whole_programs_is_ours() {
         let program = generator.program(&mut Choices::from_seed(seed));
         let insns = program.code(Entry::Xdp);
         let slots = encode(&insns).expect("what is generated has an encoding");
-        let request = Load {
-            log_level: LogLevel::Everything,
-            log_bytes: LOG_BYTES,
-            ..Load::new(ProgramType::Xdp, &slots)
+        let request = ProgLoad {
+            log_level: LogLevel::LEVEL2,
+            log_size: LOG_BYTES,
+            ..ProgLoad::new(ProgramType::Xdp.number(), &slots)
         };
-        let log = match load(&request) {
+        let log = match request.load() {
             Ok((_, log)) => log,
             Err(refused) if refused.errno == Errno::EPERM => {
                 return oracle::skip(what, refused);
             }
-            // What it looked at until then is compared all the same.
+            // The instructions before that are compared.
             Err(refused) => refused.log,
         };
         for (index, text) in log.lines().filter_map(printed) {

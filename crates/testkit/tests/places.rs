@@ -1,5 +1,5 @@
-//! What the reference evaluator calls safe has one outcome wherever memory and stack
-//! lie.
+//! Programs that the reference evaluator accepts have one result for all addresses of
+//! memory and stack.
 
 use beebox_testkit::ebpf::reach::Reach;
 use beebox_testkit::ebpf::reference::{self, Addresses, Fault, Limits};

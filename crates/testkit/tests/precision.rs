@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use isa::ebpf::{assemble, encode};
 use program::Program;
 use spec::programs::ProgramType;
-use sys::bpf::{Load, LogLevel, load};
+use sys::bpf::{LogLevel, ProgLoad};
 use verifier::{Options, Stress, Verdict, Verification, verify};
 
 const RANDOM: &str = "call 7\n";
@@ -80,16 +80,16 @@ fn programs() -> Vec<(String, Program)> {
 }
 
 fn run(program: &Program, options: &Options) -> Verification {
-    let kernel = profile::linux_6_18();
+    let kernel = kernel_data::linux_6_18();
     let registry = kernel.registry().expect("a registry");
     verify(program, &kernel, registry, options)
 }
 
 /// The kernel's instruction, state and peak counts, and whether it accepts.
 fn ask(program: &Program) -> Result<(bool, [u32; 4]), String> {
-    let request = Load::new(sys::bpf::ProgramType::SocketFilter, program.insns())
-        .with_log(LogLevel::Statistics);
-    let (accepted, log) = match load(&request) {
+    let request = ProgLoad::new(ProgramType::SocketFilter.number(), program.insns())
+        .with_log(LogLevel::STATS);
+    let (accepted, log) = match request.load() {
         Ok((_, log)) => (true, log),
         Err(refused) if refused.log.contains("processed ") => (false, refused.log),
         Err(refused) => return Err(format!("{:?}", refused.errno)),
@@ -201,7 +201,7 @@ fn stress_changes_no_verdict() {
                 },
             )
             .verdict;
-            let is_limit = matches!(&verdict, Verdict::Refused(refusal) if refusal.kind == verifier::RefusalKind::Limit);
+            let is_limit = matches!(&verdict, Verdict::Refused(refusal) if refusal.kind == verifier::RefusalKind::Complexity);
             assert!(
                 is_limit || verdict == plain,
                 "{name}: {verdict:?} with {stress:?}, {plain:?} without"

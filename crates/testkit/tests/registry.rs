@@ -19,7 +19,7 @@ fn the_registry_is_the_running_kernels() {
         return;
     };
     let types = Btf::parse(types).expect("the kernel's own types");
-    let registry = profile::linux_6_18_registry(&types);
+    let registry = kernel_data::linux_6_18_registry(&types);
     let comparison = compare(&registry, EVERY).map_err(|error| error.to_string());
     let Some(comparison) = oracle::found(what, comparison) else {
         return;
@@ -31,6 +31,12 @@ fn the_registry_is_the_running_kernels() {
         "helpers of program types",
         "context accesses",
         "return ranges",
+        "capabilities of helpers",
+        "fields refused by program type",
+        "changes of sockmaps",
+        "arguments of tracepoints",
+        "targets of iterators",
+        "arguments of iterators",
         "kfuncs of program types",
     ] {
         assert!(kinds.contains(&kind), "nothing compared of {kind}");

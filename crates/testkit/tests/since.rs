@@ -13,7 +13,7 @@ use spec::maps::{MapFlags, MapKind};
 use spec::programs::{AttachType, ProgramType};
 use spec::since::{Release, kfunc};
 use sys::Errno;
-use sys::bpf::{Load, LogLevel, load};
+use sys::bpf::{LogLevel, ProgLoad};
 
 /// The release of the running kernel.
 fn running() -> Option<Release> {
@@ -26,15 +26,12 @@ fn running() -> Option<Release> {
     })
 }
 
-/// What the verifier calls the helper, if it answers at all.
+/// The verifier's name of a helper, if it answers.
 fn name_in_log(number: i32) -> Option<String> {
     let slots = encode(&[Insn::Call(Callee::Helper(number)), Insn::Exit]).ok()?;
-    let request = Load {
-        log_level: LogLevel::Everything,
-        log_bytes: 1 << 16,
-        ..Load::new(sys::bpf::ProgramType::SocketFilter, &slots)
-    };
-    let log = match load(&request) {
+    let request =
+        ProgLoad::new(ProgramType::SocketFilter.number(), &slots).with_log(LogLevel::LEVEL2);
+    let log = match request.load() {
         Ok((_, log)) => log,
         Err(refused) if refused.errno == Errno::EPERM => return None,
         Err(refused) => refused.log,
@@ -98,7 +95,7 @@ fn every_function_that_the_running_kernel_offers_has_a_row() {
     assert!(count > 100, "{count} functions");
 }
 
-/// The numbers of an enumeration of the header, by name behind the prefix.
+/// The values of an enumeration of the header, by name without prefix.
 fn enumeration(header: &str, prefix: &str, begin: &str) -> BTreeMap<String, u32> {
     let (_, body) = header.split_once(begin).expect("the header has it");
     let (body, _) = body.split_once("};").expect("it ends");

@@ -1,11 +1,12 @@
-//! Which slots are instructions: random ones, with fields that are mostly at the
-//! borders of some rule, judged by the running kernel and by the table.
+//! Validity of random slots, with fields at the limits of rules, by the running kernel and
+//! by the table.
 
 use beebox_testkit::kernel::kernel_release;
 use isa::ebpf::{Fault, Group, Insn, RawInsn, Row, decode};
 use spec::SplitMix;
+use spec::programs::ProgramType;
 use std::collections::BTreeMap;
-use sys::bpf::{Load, LogLevel, ProgramType, load};
+use sys::bpf::{LogLevel, ProgLoad};
 
 const SLOTS: u64 = 20_000;
 
@@ -16,22 +17,23 @@ const IMMS: &[i32] = &[
     0x110, -1, 0x10000,
 ];
 
-/// What the kernel says of a slot.
+/// The kernel's answer for a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Verdict {
     UnknownOpcode,
     ReservedField,
     RegisterOutOfRange,
     Accepted,
-    /// It stopped at something that is none of the slot's form.
+    /// The kernel stopped at an error unrelated to the slot's form.
     SomethingElse,
 }
 
 impl Verdict {
     /// The verdict on a program whose only doubtful slot it is.
     fn of(program: &[RawInsn]) -> Verdict {
-        let request = Load::new(ProgramType::SocketFilter, program).with_log(LogLevel::Path);
-        let Err(refused) = load(&request) else {
+        let request =
+            ProgLoad::new(ProgramType::SocketFilter.number(), program).with_log(LogLevel::LEVEL1);
+        let Err(refused) = request.load() else {
             return Verdict::Accepted;
         };
         let reason = refused.reason();
@@ -54,7 +56,7 @@ impl Verdict {
         }
     }
 
-    /// Whether the table may say this of the slot.
+    /// True if the table's answer is allowed for the slot.
     fn agrees(self, raw: RawInsn, insn: Insn) -> bool {
         let fault = match insn {
             Insn::Invalid { fault, .. } => Some(fault),

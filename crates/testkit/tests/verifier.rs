@@ -1,28 +1,71 @@
-//! Generated programs get from our verifier what the running kernel's says: verdict,
-//! counts and the last line of the log.
+//! Generated programs, and programs with one instruction changed, get from our verifier
+//! what the running kernel's says: verdict, counts and the last line of the log.
 
-use beebox_testkit::verifier::{Agreement, compare_generated};
+use beebox_testkit::ebpf::Choices;
+use beebox_testkit::verifier::{
+    Agreement, Judges, Tally, compare_generated, compare_mutations, generated_case,
+};
+use program::case::Case;
 
-#[test]
-fn generated_programs_get_the_kernels_answer() {
-    const WHAT: &str = "generated programs and the running kernel's verifier";
-    let kernel = sys::kernel::running();
-    let Some(kernel) = oracle::found(WHAT, kernel) else {
-        return;
-    };
-    let types = kernel.btf().ok_or("it has no BTF");
-    let Some(types) = oracle::found(WHAT, types) else {
-        return;
-    };
-    let registry = profile::linux_6_18_registry(types);
-    let tally = compare_generated(&kernel, &registry, oracle::seeds(400), |_, _| ());
-    let Some(tally) = oracle::found(WHAT, tally) else {
-        return;
-    };
+const ORACLE: &str = "the running kernel's verifier";
+
+/// Runs a comparison, if there is a kernel to compare with.
+fn with_judges(compare: impl FnOnce(&mut Judges<'_>) -> Tally) -> Option<Tally> {
+    let kernel = oracle::found(ORACLE, sys::kernel::running())?;
+    let types = oracle::found(ORACLE, kernel.btf().ok_or("it has no BTF"))?;
+    let registry = kernel_data::linux_6_18_registry(types);
+    let mut judges = Judges::new(&kernel, &registry);
+    let exit = Case::parse(".type socket_filter\nr0 = 0\nexit").expect("a case");
+    oracle::found(ORACLE, judges.kernel(&exit.program))?;
+    Some(compare(&mut judges))
+}
+
+/// Every answer is equal, or one that we do not give.
+fn assert_agreement(tally: &Tally) {
     for difference in &tally.differences {
         eprintln!("{difference:#?}");
     }
-    let accepted = 100 * tally.accepted / tally.compared().max(1);
-    assert!((30..80).contains(&accepted), "{accepted} % are accepted");
-    assert_eq!(tally.count(Agreement::Equal), tally.compared());
+    assert_eq!(tally.differing(), 0, "{:?}", tally.agreements);
+}
+
+#[test]
+fn generated_programs_get_the_kernels_answer() {
+    let compared = with_judges(|judges| {
+        let seeds = oracle::seeds(400);
+        compare_generated(judges, seeds, |_, _| false).expect("programs")
+    });
+    let Some(tally) = compared else {
+        return;
+    };
+    assert_agreement(&tally);
+    assert_eq!(
+        tally.count(Agreement::Unsupported),
+        0,
+        "{:?}",
+        tally.unsupported
+    );
+    let accepted = 100 * tally.accepted() / tally.compared().max(1);
+    assert!((35..75).contains(&accepted), "{accepted} % are accepted");
+}
+
+#[test]
+fn mutations_get_the_kernels_answer() {
+    let compared = with_judges(|judges| {
+        let mut tally = Tally::default();
+        for seed in oracle::seeds(60) {
+            let mut choices = Choices::from_seed(seed);
+            let program = Case::parse(&generated_case(seed).1)
+                .expect("a case")
+                .program;
+            let name = format!("seed {seed}");
+            compare_mutations(judges, &mut tally, &mut choices, &name, &program, 10);
+        }
+        tally
+    });
+    let Some(tally) = compared else {
+        return;
+    };
+    assert_agreement(&tally);
+    assert!(tally.compared() > 300, "only {}", tally.compared());
+    assert_eq!(tally.kinds.len(), 7, "{:?}", tally.kinds);
 }

@@ -4,7 +4,7 @@
 use isa::ebpf::{RawInsn, assemble, encode};
 use program::Program;
 use spec::programs::ProgramType;
-use sys::bpf::{ProgLoad, prog_load};
+use sys::bpf::{LogLevel, ProgLoad};
 use verifier::{Options, Verdict, verify};
 
 /// A program and the kernel's answer.
@@ -55,7 +55,7 @@ impl Case {
 
 #[test]
 fn answers_are_those_of_linux_6_18() {
-    let kernel = profile::linux_6_18();
+    let kernel = kernel_data::linux_6_18();
     let cases = cases();
     assert!(cases.len() >= 35, "only {} cases", cases.len());
     for case in cases {
@@ -70,11 +70,11 @@ fn recorded_answers_are_those_of_the_running_kernel() {
     for case in cases() {
         let slots = case.slots();
         let request = ProgLoad {
-            log_level: 1,
+            log_level: LogLevel::LEVEL1,
             log_size: 1 << 16,
             ..ProgLoad::new(case.kind.number(), &slots)
         };
-        let answer = match prog_load(&request, &mut log).result {
+        let answer = match request.load_into(&mut log).result {
             Ok(_) => "accepted".to_owned(),
             Err(errno) if log.is_empty() => {
                 oracle::skip("the verifier of the running kernel", errno);

@@ -12,7 +12,7 @@ mod moves;
 mod pointer;
 mod scalar;
 
-use isa::ebpf::{AluOp, ByteOrder, Insn, Operand, Reg, Size, Width};
+use isa::ebpf::{AddrSpaceCast, AluOp, ByteOrder, Insn, Operand, Reg, Size, Width};
 
 use crate::state::{RegKind, RegState};
 use crate::walk::{RegArg, Walk};
@@ -69,7 +69,7 @@ pub fn check_alu_op(walk: &mut Walk<'_>, insn: Insn) -> Result<()> {
             dst
         }
         Insn::Cast { cast, dst, src } => {
-            check_cast(walk, (cast.from, cast.to), src)?;
+            check_cast(walk, cast, src)?;
             dst
         }
         _ => return Err(Stop::Bug("no arithmetic instruction".into())),
@@ -175,13 +175,14 @@ fn adjust(walk: &mut Walk<'_>, op: AluOp, width: Width, dst: Reg, src: Operand) 
     if !dst_reg.is_scalar() {
         return pointer::check(walk, op, width, dst, (&dst_reg, &src_reg), false);
     }
-    scalar::check(walk, op, width, dst, &src_reg)
+    scalar::check(walk, op, width, dst, src, &src_reg)
 }
 
-/// A cast between address spaces, which only programs with an arena make.
-fn check_cast(walk: &mut Walk<'_>, (from, to): (u16, u16), src: Reg) -> Result<()> {
+/// Checks that a cast is one between the arena and the kernel's address space, in a
+/// program with an arena.
+pub(crate) fn check_address_spaces(walk: &mut Walk<'_>, cast: AddrSpaceCast) -> Result<()> {
     const ARENA: u32 = 33;
-    if !matches!((from, to), (1, 0) | (0, 1)) {
+    if !matches!((cast.from, cast.to), (1, 0) | (0, 1)) {
         return Err(refuse!(
             walk,
             EINVAL,
@@ -203,6 +204,12 @@ fn check_cast(walk: &mut Walk<'_>, (from, to): (u16, u16), src: Reg) -> Result<(
             "addr_space_cast insn can only be used in a program that has an associated arena"
         ));
     }
+    Ok(())
+}
+
+/// Checks a cast between address spaces.
+fn check_cast(walk: &mut Walk<'_>, cast: AddrSpaceCast, src: Reg) -> Result<()> {
+    check_address_spaces(walk, cast)?;
     walk.check_reg_arg(src, RegArg::Src)?;
     Err(Stop::unsupported("arena"))
 }

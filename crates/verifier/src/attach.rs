@@ -264,7 +264,15 @@ fn check_function(env: &Env<'_>, check: &mut Check<'_>, name: &str) -> Result<()
     if is_lsm {
         return check_lsm_hook(env, check, name);
     }
-    if matches!(attach, TRACE_FEXIT | MODIFY_RETURN) && lists.attach_denied.contains(name) {
+    if lists.attach_denied.contains(name) {
+        return Err(refuse!(
+            check,
+            EINVAL,
+            AttachTarget,
+            "Attaching tracing programs to function '{name}' is rejected."
+        ));
+    }
+    if matches!(attach, TRACE_FEXIT | MODIFY_RETURN) && lists.noreturn.contains(name) {
         return Err(refuse!(
             check,
             EINVAL,

@@ -15,7 +15,7 @@
 //! | `callback` | frames of callbacks |
 //! | `prototype` | arguments of subprograms by BTF |
 //! | `format` | format strings |
-//! | `kfunc` | kernel functions |
+//! | `kfunc` | kernel functions: order of the checks, arguments, the value in r0 |
 
 pub(crate) mod args;
 mod callback;
@@ -27,7 +27,7 @@ mod helper;
 mod kfunc;
 pub mod leak;
 mod lock;
-mod prototype;
+pub(crate) mod prototype;
 pub mod reference;
 mod returns;
 mod subprog;

@@ -18,6 +18,7 @@ mod alu;
 mod branch;
 mod scalar;
 mod tnum;
+mod union;
 
 pub use branch::{decide, refine, refine_same, refine_synced};
 pub use scalar::{Scalar, Violation};

@@ -3,6 +3,7 @@
 use btf::{Btf, Linkage, Shape, TypeId};
 use isa::ebpf::Insn;
 use program::Program;
+use spec::kernel::Symbols;
 use spec::registry::{ProgramContext, Registry};
 
 use crate::mem::type_walk::begins_with;
@@ -38,6 +39,8 @@ pub struct Env<'a> {
     pub maps: Maps,
     /// Types of the kernel.
     pub vmlinux: Option<&'a Btf<'static>>,
+    /// Symbols of the kernel, if they are stated.
+    pub symbols: Option<&'a Symbols>,
     /// Number of CPUs that the kernel may have.
     pub cpus: u32,
 }

@@ -22,6 +22,7 @@ mod visited;
 mod widen;
 
 pub use checkpoint::{Checkpoint, Explorer, Pending};
+pub(crate) use ids::IdMap;
 pub use main_loop::check_function;
 pub use widen::{find_prev_entry, widen_imprecise_scalars};
 
@@ -44,6 +45,7 @@ pub fn push_branch<'w>(
         insn_idx,
         prev_insn_idx: prev_insn_idx as i32,
         log_position: walk.sink.position(),
+        trace_position: walk.sink.traced(),
     };
     push_pending(walk, pending)
 }
@@ -61,6 +63,7 @@ pub fn push_state<'w>(
         insn_idx,
         prev_insn_idx: prev_insn_idx as i32,
         log_position: walk.sink.position(),
+        trace_position: walk.sink.traced(),
     };
     push_pending(walk, pending)
 }
@@ -73,7 +76,7 @@ fn push_pending<'w>(walk: &'w mut Walk<'_>, pending: Pending) -> Result<&'w mut 
         return Err(refuse!(
             walk,
             EFAULT,
-            Limit,
+            Complexity,
             "The sequence of {waiting} jumps is too complex."
         ));
     }

@@ -22,6 +22,7 @@ mod btf_info;
 pub mod calls;
 mod cfg;
 mod fastcall;
+mod func_model;
 mod live_regs;
 mod live_stack;
 mod order;

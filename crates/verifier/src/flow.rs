@@ -11,6 +11,7 @@ mod linked;
 mod null;
 mod packet;
 
+pub(crate) use exit::check_thrown;
 pub use exit::{check_exit, prepare_func_exit};
 pub use null::mark_ptr_or_null_regs;
 pub(crate) use null::{is_trusted, mark_not_null};
@@ -19,7 +20,7 @@ use isa::ebpf::Insn;
 
 use crate::explore::{find_prev_entry, widen_imprecise_scalars};
 use crate::walk::{Outcome, Walk};
-use crate::{Result, Stop};
+use crate::{Result, Stop, errno};
 
 /// Checks a jump or exit.
 pub fn check_flow(walk: &mut Walk<'_>, insn: Insn) -> Result<Outcome> {
@@ -36,7 +37,8 @@ pub fn check_flow(walk: &mut Walk<'_>, insn: Insn) -> Result<Outcome> {
         Insn::GotoLong { off } => Ok(Outcome::Jump(next.wrapping_add(off) as u32)),
         Insn::MayGoto { off } => may_goto(walk, off),
         Insn::Exit => check_exit(walk),
-        _ => Err(Stop::unsupported("indirect jump or call")),
+        // Indirect jumps and calls are unknown opcodes to Linux 6.18.
+        _ => Err(Stop::Bug("no instruction of control flow".into())),
     }
 }
 
@@ -47,7 +49,8 @@ fn may_goto(walk: &mut Walk<'_>, off: i16) -> Result<Outcome> {
         let above = walk.explorer.state(parent);
         find_prev_entry(&walk.explorer, &walk.state, above, idx)
     });
-    walk.push_branch(idx + 1, idx)?;
+    let branch = walk.push_branch(idx + 1, idx);
+    branch.map_err(|stop| stop.with_errno(errno::ENOMEM))?;
     let last_id = walk.id_gen;
     walk.explorer.change_last_pending(|explorer, state| {
         state.may_goto_depth += 1;

@@ -20,6 +20,8 @@
 //! | [`alu`], [`mem`], [`flow`], [`call`], [`resolve`] | one check per kind of instruction |
 //! | [`explore`] | order of the walk, pruning, loops |
 //! | [`precise`] | backtracking |
+//! | `insn_facts`, `recorded` | facts for a compiler, states for the soundness oracle |
+//! | [`reason`] | explanations of refusals |
 //! | [`log`] | the log's text |
 #![forbid(unsafe_code)]
 
@@ -32,18 +34,28 @@ pub mod env;
 pub mod explore;
 pub mod facts;
 pub mod flow;
+mod insn_facts;
 #[macro_use]
 pub mod log;
 pub mod mem;
 mod options;
 pub mod precise;
+pub mod reason;
+mod recorded;
 pub mod resolve;
+mod rewrite;
 pub mod state;
 mod verdict;
 mod verify;
 pub mod walk;
 
-pub use cost::{Cost, InsnCost, SubprogCost};
+pub use cost::{ChainCost, Cost, InsnCost, SubprogCost};
+pub use domain::{Scalar, Tnum};
+pub use insn_facts::{
+    Branch, CallFact, InsnFact, OffsetRange, PacketCheck, Pointer, PointerKind, ProgramFacts, Value,
+};
 pub use options::{Options, Stress};
+pub use recorded::{RecordedState, RecordedStates};
+pub use state::MapRef;
 pub use verdict::{Refusal, RefusalKind, Result, Statistics, Stop, Verdict, Verification, errno};
-pub use verify::verify;
+pub use verify::{explain, verify, verify_recorded};

@@ -22,6 +22,9 @@ mod statistics;
 
 use std::fmt;
 
+use crate::reason::Trace;
+use crate::state::State;
+
 pub use insn::{verbose_insn, verbose_linfo};
 pub use lists::{RegList, SlotList};
 pub use reg::{TnumText, reg_type_str};
@@ -43,6 +46,8 @@ pub struct Sink {
     insn_end: usize,
     /// Bytes of the line of the instruction printed last.
     insn_width: usize,
+    /// The current path, if an explanation is asked for.
+    trace: Option<Box<Trace>>,
 }
 
 impl Sink {
@@ -52,6 +57,56 @@ impl Sink {
             level,
             ..Sink::default()
         }
+    }
+
+    /// An empty log that keeps what the instruction at hand writes, and records the path.
+    pub fn tracing() -> Sink {
+        const STATISTICS: u32 = 4;
+        Sink {
+            trace: Some(Box::default()),
+            ..Sink::new(STATISTICS)
+        }
+    }
+
+    /// True if every instruction of the walk is logged or recorded.
+    #[inline]
+    pub fn observes(&self) -> bool {
+        self.level & 3 != 0 || self.trace.is_some()
+    }
+
+    /// Records that the walk stands at the instruction of `state`, and drops what the
+    /// instruction before it wrote.
+    pub fn record(&mut self, state: &State) {
+        if let Some(trace) = &mut self.trace {
+            self.text.clear();
+            trace.push(state);
+        }
+    }
+
+    /// Steps recorded.
+    pub fn traced(&self) -> usize {
+        self.trace.as_ref().map_or(0, |trace| trace.len())
+    }
+
+    /// Drops the steps behind the first `steps`, where another path branches off.
+    pub fn rewind_trace(&mut self, steps: usize) {
+        if let Some(trace) = &mut self.trace {
+            trace.truncate(steps);
+        }
+    }
+
+    /// Records the instruction that the walk stands at, if a refusal before its check ended
+    /// the path; `loops` if it is the refusal of a loop.
+    pub fn end_trace(&mut self, state: &State, loops: bool) {
+        if let Some(trace) = &mut self.trace {
+            trace.end(state, loops);
+        }
+    }
+
+    /// The recorded path and what the last instruction wrote.
+    pub(crate) fn take_trace(&mut self) -> Option<(Trace, String)> {
+        let trace = self.trace.take()?;
+        Some((*trace, std::mem::take(&mut self.text)))
     }
 
     /// True at any level that writes.
@@ -126,11 +181,12 @@ macro_rules! verbose {
 }
 
 /// A [`Stop`](crate::Stop) that refuses the program: `refuse!(walk, EACCES, Stack,
-/// "text {}", value)`. Writes the text and a newline to the log.
+/// "text {}", value)`. Writes the text and a newline to the log; nothing if the text is
+/// empty, as the kernel refuses some programs without a word.
 #[macro_export]
 macro_rules! refuse {
     ($walk:expr, $errno:ident, $kind:ident, $($text:tt)*) => {{
-        if $walk.sink.is_on() {
+        if $walk.sink.is_on() && format_args!($($text)*).as_str() != Some("") {
             $walk.sink.write(format_args!($($text)*));
             $walk.sink.write(format_args!("\n"));
         }

@@ -44,7 +44,7 @@ use crate::state::{RegKind, RegState, TypeFlags};
 use crate::walk::{RegArg, Walk};
 
 pub(crate) use align::check_ptr_alignment;
-pub use packet::check_ld_abs;
+pub use packet::{check_ld_abs, check_skb_loads};
 
 use names::type_name;
 use registers::set_unknown;
@@ -99,29 +99,13 @@ pub fn check_mem_insn(walk: &mut Walk<'_>, insn: Insn) -> Result<()> {
             size,
             base,
             off,
-            src: Operand::Reg(src),
-        } => check_store(walk, size.bytes(), base, off, src, false),
-        Insn::Store {
-            size,
-            base,
-            off,
-            src: Operand::Imm(_),
+            src,
         } => {
-            walk.check_reg_arg(base, RegArg::Src)?;
-            let code = walk.reg(base).type_code();
-            check_mem_access(
-                walk,
-                MemAccess {
-                    ptr: base,
-                    off: off.into(),
-                    size: size.bytes(),
-                    access: Access::Write,
-                    value: None,
-                    strict: false,
-                    signed: false,
-                },
-            )?;
-            save_ptr_type(walk, code, false)
+            let value = match src {
+                Operand::Reg(src) => Some(src),
+                Operand::Imm(_) => None,
+            };
+            check_store(walk, size.bytes(), base, off, value, false)
         }
         _ => atomic::check_atomic(walk, insn),
     }
@@ -157,16 +141,19 @@ fn check_load(
     save_ptr_type(walk, code, allow_trust_mismatch)
 }
 
-/// Checks a store of a register (`check_store_reg`).
+/// Checks a store of a register, or of an immediate if there is no `value`
+/// (`check_store_reg`).
 fn check_store(
     walk: &mut Walk<'_>,
     size: u32,
     base: Reg,
     off: i16,
-    src: Reg,
+    value: Option<Reg>,
     strict: bool,
 ) -> Result<()> {
-    walk.check_reg_arg(src, RegArg::Src)?;
+    if let Some(value) = value {
+        walk.check_reg_arg(value, RegArg::Src)?;
+    }
     walk.check_reg_arg(base, RegArg::Src)?;
     let code = walk.reg(base).type_code();
     check_mem_access(
@@ -176,7 +163,7 @@ fn check_store(
             off: off.into(),
             size,
             access: Access::Write,
-            value: Some(src),
+            value,
             strict,
             signed: false,
         },

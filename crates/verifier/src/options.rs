@@ -9,6 +9,8 @@ pub struct Options {
     pub precision_skip: bool,
     /// Count what each instruction costs ([`Cost`](crate::Cost)).
     pub collect_cost: bool,
+    /// Collect facts for a compiler ([`ProgramFacts`](crate::ProgramFacts)).
+    pub collect_facts: bool,
     /// Switches that must not change the verdict.
     pub stress: Stress,
 }
@@ -19,6 +21,7 @@ impl Default for Options {
             log_level: 0,
             precision_skip: true,
             collect_cost: false,
+            collect_facts: false,
             stress: Stress::default(),
         }
     }

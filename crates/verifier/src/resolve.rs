@@ -8,7 +8,7 @@ mod btf_var;
 mod fields;
 mod maps;
 
-use isa::ebpf::{Imm64, Insn, RawInsn, Row};
+use isa::ebpf::{Group, Imm64, Insn, RawInsn, Row};
 
 pub use fields::{Field, FieldKind, Record};
 pub use maps::{Map, Maps};
@@ -62,7 +62,7 @@ pub fn resolve_insns(env: &Env<'_>, sink: &mut Sink) -> Result<()> {
             index += 2;
             continue;
         }
-        if Row::with_code(insn.code).next().is_none() {
+        if Row::with_code(insn.code).all(|row| row.group == Group::Later) {
             return Err(refuse!(
                 walk,
                 EINVAL,

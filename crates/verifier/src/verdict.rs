@@ -28,8 +28,12 @@ pub mod errno {
 pub enum RefusalKind {
     /// The instruction is malformed or unknown.
     Encoding,
-    /// Subprograms, jumps out of range, unreachable code, back edges.
+    /// Subprograms and jumps out of range.
     ControlFlow,
+    /// Instructions that no path reaches.
+    Unreachable,
+    /// A loop where none is allowed.
+    BackEdge,
     /// BTF, func_info or line_info of the program.
     Btf,
     /// A register is read before it is written.
@@ -66,7 +70,13 @@ pub enum RefusalKind {
     ReturnValue,
     /// An infinite loop.
     Loop,
-    /// A limit of instructions, jumps, stack, frames, maps.
+    /// Too many instructions or branches to walk over.
+    Complexity,
+    /// Too much stack along a call chain.
+    StackSize,
+    /// Too many frames on a call chain.
+    CallDepth,
+    /// Another limit: subprograms, maps, size.
     Limit,
     /// Map kinds and map use.
     Map,
@@ -127,6 +137,15 @@ impl Stop {
         }))
     }
 
+    /// The same with another error number, if it is a refusal.
+    #[must_use]
+    pub fn with_errno(mut self, errno: i32) -> Stop {
+        if let Stop::Refused(refusal) = &mut self {
+            refusal.errno = errno;
+        }
+        self
+    }
+
     /// Verification cannot judge this program yet.
     pub fn unsupported(what: impl Into<String>) -> Stop {
         Stop::Unsupported(what.into())
@@ -176,6 +195,8 @@ pub struct Verification {
     pub stack_depth: Vec<u32>,
     /// What each instruction costs, if that was asked for and the walk began.
     pub cost: Option<crate::Cost>,
+    /// Facts for a compiler, if they were asked for and the program is accepted.
+    pub facts: Option<crate::ProgramFacts>,
     /// The log as the kernel writes it at the asked level; empty at level 0.
     pub log: String,
 }

@@ -9,13 +9,17 @@ use spec::programs::LoadFlags;
 use spec::registry::{ProgramContext, Registry};
 
 use crate::attach;
-use crate::cost::{Cost, InsnCost, SubprogCost};
+use crate::cost::{Cost, CostCounter};
 use crate::env::Env;
 use crate::explore::{Explorer, check_function};
 use crate::facts::{self, Facts, LiveStack, SubprogFacts};
+use crate::insn_facts::Collector;
 use crate::log::{self, Sink};
 use crate::options::Options;
+use crate::reason::{self, Ending, Explanation};
+use crate::recorded::{RecordedStates, Recorder};
 use crate::resolve::{self, Maps};
+use crate::rewrite;
 use crate::state::{Frame, MAIN_CALLSITE, State};
 use crate::verdict::{RefusalKind, Result, Stop, Verdict, Verification, errno};
 use crate::walk::{SubprogAux, Walk};
@@ -31,7 +35,74 @@ pub fn verify(
     registry: &Registry,
     options: &Options,
 ) -> Verification {
+    run(program, kernel, registry, options, Extras::default()).verification
+}
+
+/// As [`verify`], and keeps the state before each visit of an instruction. There are no
+/// states if the walk does not begin, or if there are more than `limit`.
+pub fn verify_recorded(
+    program: &Program,
+    kernel: &Kernel,
+    registry: &Registry,
+    options: &Options,
+    limit: usize,
+) -> (Verification, Option<RecordedStates>) {
+    let extras = Extras {
+        recorder: Some(Recorder::new(limit)),
+        ..Extras::default()
+    };
+    let done = run(program, kernel, registry, options, extras);
+    (done.verification, done.states)
+}
+
+/// Explains why a program is refused; `None` if it is not. The program is verified again,
+/// by the same options but for the log.
+pub fn explain(
+    program: &Program,
+    kernel: &Kernel,
+    registry: &Registry,
+    options: &Options,
+) -> Option<Explanation> {
+    let options = Options {
+        collect_cost: true,
+        collect_facts: false,
+        ..options.clone()
+    };
+    let extras = Extras {
+        traces: true,
+        ..Extras::default()
+    };
+    run(program, kernel, registry, &options, extras).explanation
+}
+
+/// Outputs of a verification beside its result; each is off by default.
+#[derive(Default)]
+struct Extras {
+    /// Keeps states.
+    recorder: Option<Recorder>,
+    /// Records the path, to explain a refusal.
+    traces: bool,
+}
+
+/// A verification with its extras.
+struct Done {
+    verification: Verification,
+    states: Option<RecordedStates>,
+    explanation: Option<Explanation>,
+}
+
+fn run(
+    program: &Program,
+    kernel: &Kernel,
+    registry: &Registry,
+    options: &Options,
+    extras: Extras,
+) -> Done {
     let begin = Instant::now();
+    let mut sink = match extras.traces {
+        true => Sink::tracing(),
+        false => Sink::new(options.log_level),
+    };
     let vmlinux = kernel.btf().map(|btf| &**btf);
     let privileges = kernel.privileges();
     let attach_target = program
@@ -61,9 +132,9 @@ pub fn verify(
         test_reg_invariants: flags.has(LoadFlags::TEST_REG_INVARIANTS),
         maps: Maps::new(program),
         vmlinux,
+        symbols: kernel.symbols(),
         cpus: kernel.cpus(),
     };
-    let mut sink = Sink::new(options.log_level);
     let mut verification = Verification {
         verdict: Verdict::Accepted,
         statistics: Default::default(),
@@ -71,6 +142,7 @@ pub fn verify(
         stack_depth: Vec::new(),
         duration_us: 0,
         cost: None,
+        facts: None,
         log: String::new(),
     };
     let mut facts = Facts::default();
@@ -79,8 +151,17 @@ pub fn verify(
         Err(stop) => {
             verification.verdict = stop.into();
             verification.stack_depth = vec![0; facts.subprogs.len().max(1)];
+            let explanation = extras.traces.then(|| {
+                let cost = CostCounter::default().finish(&env, &facts, &[]);
+                explain_refusal(&env, &facts, &cost, &mut sink, &verification)
+            });
+            let explanation = explanation.flatten();
             finish(&mut verification, sink, begin);
-            return verification;
+            return Done {
+                verification,
+                states: None,
+                explanation,
+            };
         }
     };
     let mut walk = Walk {
@@ -98,34 +179,64 @@ pub fn verify(
         cur_history: None,
         seen_direct_write: false,
     };
+    walk.explorer.recorder = extras.recorder.map(Box::new);
+    if options.collect_facts {
+        walk.explorer.collector = Some(Box::new(Collector::new(env.insns.len())));
+    }
     if options.collect_cost {
-        walk.explorer.cost = vec![InsnCost::default(); env.insns.len()];
+        walk.explorer.cost = Some(Box::new(CostCounter::new(env.insns.len())));
     }
     if let Err(stop) = check_program(&mut walk) {
         verification.verdict = stop.into();
     }
     verification.statistics = walk.explorer.statistics;
     verification.precision = walk.explorer.precision;
-    verification.cost = options.collect_cost.then(|| take_cost(&mut walk));
+    let counter = walk.explorer.cost.take();
+    let cost = counter.map(|counter| counter.finish(&env, &facts, &walk.subprogs));
     let is_accepted = verification.verdict == Verdict::Accepted;
+    verification.facts = (walk.explorer.collector.take())
+        .filter(|_| is_accepted)
+        .map(|collector| collector.finish(&env, &facts));
     verification.stack_depth = stack_depths(&walk, is_accepted);
+    let states = (walk.explorer.recorder.take())
+        .and_then(|recorder| recorder.finish(&facts, &mut walk.live));
+    let mut explanation = None;
+    if let Some(cost) = &cost {
+        let verdict = &verification.verdict;
+        let loops =
+            matches!(verdict, Verdict::Refused(refusal) if refusal.kind == RefusalKind::Loop);
+        walk.sink.end_trace(&walk.state, loops);
+        explanation = explain_refusal(&env, &facts, cost, &mut walk.sink, &verification);
+    }
+    verification.cost = cost;
     finish(&mut verification, walk.sink, begin);
-    verification
+    Done {
+        verification,
+        states,
+        explanation,
+    }
 }
 
-/// What was counted by instruction, with the subprograms that hold them.
-fn take_cost(walk: &mut Walk<'_>) -> Cost {
-    let subprogs = walk.facts.subprogs.iter().zip(&walk.subprogs);
-    let subprogs = subprogs.map(|(facts, aux)| SubprogCost {
-        name: facts.name.clone(),
-        start: facts.start,
-        end: facts.end,
-        stack_depth: aux.stack_depth,
-    });
-    Cost {
-        subprogs: subprogs.collect(),
-        insns: std::mem::take(&mut walk.explorer.cost),
-    }
+/// Explains the refusal of a verification whose path was recorded.
+fn explain_refusal(
+    env: &Env<'_>,
+    facts: &Facts,
+    cost: &Cost,
+    sink: &mut Sink,
+    verification: &Verification,
+) -> Option<Explanation> {
+    let (trace, log) = sink.take_trace()?;
+    let Verdict::Refused(refusal) = &verification.verdict else {
+        return None;
+    };
+    Some(reason::explain(Ending {
+        env,
+        facts,
+        cost,
+        trace,
+        log,
+        refusal,
+    }))
 }
 
 /// The kernel's check of the number of instructions, which it makes before it verifies:
@@ -165,7 +276,7 @@ fn check_program(walk: &mut Walk<'_>) -> Result<()> {
     drop_fastcall_spills(walk);
     facts::check_max_stack_depth(walk.env, walk.facts, &mut walk.sink, &mut walk.subprogs)?;
     add_rewritten_stack(walk);
-    Ok(())
+    rewrite::check(walk)
 }
 
 /// Spills around calls of the `bpf_fastcall` contract are removed, and with them the

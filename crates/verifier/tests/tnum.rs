@@ -70,7 +70,7 @@ fn subtraction_is_sound() {
 fn multiplication_is_sound() {
     // The union of both cases of an unknown bit is not monotone in the kernel
     // either, so soundness is checked by members.
-    let all = tnums(5);
+    let all = tnums(6);
     for &a in &all {
         for &b in &all {
             let product = a.mul(b);
@@ -184,7 +184,7 @@ fn ranges_have_their_members() {
 
 #[test]
 fn set_operations_are_those_of_sets() {
-    let all = tnums(5);
+    let all = tnums(6);
     for &a in &all {
         for &b in &all {
             let inside = members(b).all(|x| a.has(x));
@@ -193,7 +193,7 @@ fn set_operations_are_those_of_sets() {
             assert_eq!(a.overlaps(b), common, "{a:x?} {b:x?}");
             let (meet, join) = (a.intersect(b), a.union(b));
             if common {
-                for x in 0..32 {
+                for x in 0..64 {
                     assert_eq!(meet.has(x), a.has(x) && b.has(x), "{a:x?} {b:x?} {x}");
                 }
             }

@@ -4,35 +4,35 @@ use std::time::Instant;
 
 /// The time at which a run ends at the latest.
 ///
-/// A run reads the clock once every [`rounds`](Deadline::rounds) rounds. A round is an
-/// iteration of a loop or a local call of a function that is not short. So a run ends at
-/// most that many rounds after the deadline, and a run of fewer rounds always completes.
+/// A run reads the clock once every [`interval`](Deadline::interval) units of fuel. A loop
+/// iteration or a local call of a function that is not short consumes a unit. So a run ends
+/// at most one interval after the deadline, and a run that consumes less always completes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deadline {
     at: Instant,
-    rounds: u32,
+    interval: u32,
 }
 
 impl Deadline {
-    /// Rounds between two deadline checks by default.
-    pub const ROUNDS: u32 = 4096;
+    /// Default interval of deadline checks, in units of fuel.
+    pub const DEFAULT_INTERVAL: u32 = 4096;
 
     /// A deadline at this time.
     pub fn at(at: Instant) -> Deadline {
-        let rounds = Deadline::ROUNDS;
-        Deadline { at, rounds }
+        let interval = Deadline::DEFAULT_INTERVAL;
+        Deadline { at, interval }
     }
 
-    /// The same deadline with a check every so many rounds, at least 1.
+    /// The deadline with another interval of checks, at least 1.
     #[must_use]
-    pub fn checking_every(self, rounds: u32) -> Deadline {
-        let rounds = rounds.max(1);
-        Deadline { rounds, ..self }
+    pub fn checking_every(self, interval: u32) -> Deadline {
+        let interval = interval.max(1);
+        Deadline { interval, ..self }
     }
 
-    /// Rounds between two deadline checks, at least 1.
-    pub fn rounds(self) -> u32 {
-        self.rounds
+    /// Units of fuel between two deadline checks, at least 1.
+    pub fn interval(self) -> u32 {
+        self.interval
     }
 
     /// Reads the clock; true if the deadline has passed.

@@ -12,23 +12,23 @@ pub const MAX_FRAMES: usize = 8;
 /// Bytes of stack in a frame (Linux: `MAX_BPF_STACK`).
 pub const FRAME_BYTES: usize = 512;
 
-/// How often `may_goto` falls through in one activation of a function (Linux:
-/// `BPF_MAX_LOOPS`); the next one jumps.
+/// Number of fall-throughs of `may_goto` in one activation of a function (Linux:
+/// `BPF_MAX_LOOPS`).
 pub const MAY_GOTO_LOOPS: u64 = 8 * 1024 * 1024;
 
-/// How a run ended.
+/// Result of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The program returned this.
     Returned(u64),
-    /// It exceeded its limit of backward jumps.
+    /// The limit of backward jumps was exceeded.
     BudgetExhausted,
     /// The run's [`Deadline`](crate::Deadline) passed before it returned. What it
     /// wrote until then is written.
     DeadlinePassed,
 }
 
-/// What a run uses beside the machine: the packet and the host's services.
+/// Inputs and host services of a run beside the machine.
 pub struct RunContext<'a> {
     /// The packet that packet loads and helpers read.
     pub packet: &'a Packet<'a>,
@@ -60,7 +60,7 @@ pub struct Machine {
     pub regs: [u64; Reg::COUNT],
     /// The limits of the run.
     pub meter: Meter,
-    /// How often `may_goto` still falls through in the current activation.
+    /// Remaining fall-throughs of `may_goto` in the current activation.
     pub may_goto: u64,
     /// The context of socket filters.
     pub skb: SkBuff,

@@ -1,13 +1,13 @@
 //! The limits of a run: a number of backward jumps, and a deadline.
 //!
-//! Engines count down and call a cold function when the count is exhausted, so a round
-//! costs one subtraction whatever the limits are. With a deadline the count is given out
-//! in slices, and the clock is read between two of them. Local calls count for the
+//! Engines count down and call a cold function when the count is exhausted, so a backward
+//! jump costs one subtraction whatever the limits are. With a deadline the count is given
+//! out in slices, and the clock is read between two of them. Local calls count for the
 //! deadline only: eight frames deep, they can take long without a loop.
 
 use crate::{Deadline, Outcome};
 
-/// How many rounds a run may still take.
+/// Remaining backward jumps and calls of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Meter {
     /// Backward jumps until [`Meter::renew_jumps`] must be called; negative once the run
@@ -22,7 +22,7 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// A meter without any rounds.
+    /// An exhausted meter.
     pub const EMPTY: Meter = Meter {
         jumps: 0,
         calls: 0,
@@ -34,11 +34,11 @@ impl Meter {
     /// The meter of a run of at most `budget` backward jumps, until a deadline.
     #[inline(always)]
     pub fn new(budget: u64, deadline: Option<Deadline>) -> Meter {
-        let rounds = rounds(deadline);
-        let jumps = budget.min(rounds as u64);
+        let fuel = fuel(deadline);
+        let jumps = budget.min(fuel as u64);
         Meter {
             jumps: jumps as i64,
-            calls: rounds,
+            calls: fuel,
             reserve: budget - jumps,
             deadline,
             over: None,
@@ -54,7 +54,7 @@ impl Meter {
         if self.has_passed() {
             return self.end(Outcome::DeadlinePassed);
         }
-        let jumps = self.reserve.min(rounds(self.deadline) as u64);
+        let jumps = self.reserve.min(fuel(self.deadline) as u64);
         self.reserve -= jumps;
         self.jumps = jumps as i64 - 1;
         true
@@ -66,7 +66,7 @@ impl Meter {
         if self.has_passed() {
             return self.end(Outcome::DeadlinePassed);
         }
-        self.calls = rounds(self.deadline) - 1;
+        self.calls = fuel(self.deadline) - 1;
         true
     }
 
@@ -96,8 +96,8 @@ impl Meter {
     }
 }
 
-/// Rounds until the next deadline check, at least 1.
+/// Units of fuel until the next deadline check, at least 1.
 #[inline(always)]
-fn rounds(deadline: Option<Deadline>) -> i64 {
-    deadline.map_or(i64::MAX, |deadline| deadline.rounds().into())
+fn fuel(deadline: Option<Deadline>) -> i64 {
+    deadline.map_or(i64::MAX, |deadline| deadline.interval().into())
 }

@@ -14,7 +14,7 @@ pub enum PacketRules {
 }
 
 /// Loads `N` bytes (1, 2 or 4) at `offset` of `len` bytes at `data`, in network byte
-/// order; `None` if they lie outside, where [`load_packet_beyond`] decides.
+/// order; `None` if they lie outside, where [`load_packet_outside`] decides.
 ///
 /// # Safety
 /// `data` is readable for `len` bytes.
@@ -39,7 +39,7 @@ pub unsafe fn load_packet<const N: usize>(data: *const u8, len: usize, offset: u
 /// Completes a packet load whose `offset` (an index register plus a constant, each 32
 /// bits, unsigned) lies outside the data; `None` ends the program.
 #[cold]
-pub fn load_packet_beyond(
+pub fn load_packet_outside(
     packet: &Packet<'_>,
     rules: PacketRules,
     offset: u64,

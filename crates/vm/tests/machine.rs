@@ -1,11 +1,11 @@
-//! The stack behind the frame pointer, packet loads at every edge, calls.
+//! The stack below the frame pointer, packet loads at every edge, calls.
 
 use std::ptr::with_exposed_provenance_mut;
 use std::time::{Duration, Instant};
 
 use beebox_vm::{
     Deadline, FRAME_BYTES, MAX_FRAMES, Machine, Meter, Outcome, PacketRules, RunContext, find_call,
-    load_packet, load_packet_beyond,
+    load_packet, load_packet_outside,
 };
 use packet::{Metadata, Packet};
 use spec::calls::{GET_PRANDOM_U32, GET_SMP_PROCESSOR_ID, KTIME_GET_NS, PAYLOAD_OFFSET};
@@ -71,11 +71,11 @@ fn only_linux_looks_before_the_packet() {
     let packet = Packet::whole(&bytes, &meta);
     // The link-layer header, two bytes into it.
     let offset = u64::from(-0x20_0000_i32 as u32) + 2;
-    let load = |rules, size| load_packet_beyond(&packet, rules, offset, size);
+    let load = |rules, size| load_packet_outside(&packet, rules, offset, size);
     assert_eq!(load(PacketRules::Capture, 2), None);
     assert_eq!(load(PacketRules::Kernel, 2), Some(0x0607));
     assert_eq!(
-        load_packet_beyond(&packet, PacketRules::Kernel, 31, 2),
+        load_packet_outside(&packet, PacketRules::Kernel, 31, 2),
         None
     );
 }

@@ -1,4 +1,4 @@
-//! Takes the sample capture from real programs.
+//! Records the sample capture from real programs.
 //!
 //! Two network namespaces joined by a veth pair are two hosts on an Ethernet.
 //! The right one runs servers (ssh, HTTP, our own DNS); the left one runs their
@@ -34,7 +34,7 @@ pub(crate) const DNS_SERVER: &str = "capture-dns-server";
 /// The hidden chore that sends the frames no program would send.
 pub(crate) const FRAME_SENDER: &str = "capture-frame-sender";
 
-/// What the capture is made with, and the Debian package it is in.
+/// Programs that the capture needs, with their Debian packages.
 const TOOLS: &[(&str, &str)] = &[
     ("ip", "iproute2"),
     ("ss", "iproute2"),
@@ -61,7 +61,7 @@ const FILTERS: &[(&str, &str)] = &[
 /// Room for a whole capture in the repository.
 const SIZE_LIMIT: u64 = 300_000;
 
-/// Takes the capture and compiles the filters.
+/// Records the capture and compiles the filters.
 pub(crate) fn take() -> Outcome {
     check_tools()?;
     let examples = examples_directory();
@@ -163,7 +163,7 @@ fn talk(hosts: &Hosts, scratch: &Path) -> Outcome {
     dig(hosts::RIGHT_V4, &["www.example.test", "AAAA"])?;
     dig(hosts::RIGHT_V4, &["absent.example.test", "A"])?;
     dig(hosts::RIGHT_V6, &["www.example.test", "AAAA"])?;
-    // Too long for 512 bytes: truncated over UDP, asked again over TCP.
+    // Longer than 512 bytes: truncated over UDP, repeated over TCP.
     dig(hosts::RIGHT_V4, &["+noedns", "long.example.test", "TXT"])?;
     dig(hosts::RIGHT_V6, &["+tcp", "www.example.test", "A"])?;
 
@@ -227,7 +227,7 @@ fn ssh(from: &Host, scratch: &Path, host: &str, command: &str) -> Outcome {
     from.run(&ssh, Expect::Success)
 }
 
-/// What a client is expected to say with its exit code.
+/// Expected exit status of a client.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Expect {
     Success,
@@ -386,7 +386,7 @@ struct Background(Child);
 
 impl Drop for Background {
     fn drop(&mut self) {
-        // It may have ended already; there is nobody left to tell.
+        // It may have exited already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -409,7 +409,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Asks `ready` until it says yes; not for longer than five seconds.
+/// Polls `ready` until it is true, for at most five seconds.
 fn wait_until(what: &str, mut ready: impl FnMut() -> Outcome<bool>) -> Outcome {
     let start = Instant::now();
     while !ready()? {

@@ -55,7 +55,7 @@ pub(crate) fn record() -> Outcome {
     Ok(())
 }
 
-/// What a program writes to standard output, if it succeeds.
+/// Standard output of a program, if it succeeds.
 fn said_by(command: &mut Command) -> Outcome<String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command

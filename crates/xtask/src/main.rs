@@ -4,6 +4,7 @@
 
 mod capture;
 mod conformance;
+mod kernel_data;
 mod listing;
 mod man;
 mod nightly;
@@ -11,7 +12,7 @@ mod objects;
 mod optimizations;
 mod oracle;
 mod performance;
-mod profile;
+
 mod seccomp;
 mod soak;
 mod verifier;
@@ -19,7 +20,7 @@ mod verifier;
 use std::error::Error;
 use std::process::ExitCode;
 
-/// How a chore ends.
+/// Result of a chore.
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
 const USAGE: &str = "\
@@ -33,6 +34,8 @@ usage: cargo xtask CHORE
                (as root; needs tcpdump, ssh, curl, python3, dig, ping, ethtool)
   conformance  run every case of every instruction on every engine, and write
                docs/conformance.md
+  kernel-data  extract types, configuration and registry of the running kernel (6.18)
+               into crates/kernel-data/data, for machines without that kernel
   listing      record how LLVM lists crates/isa/tests/llvm/every.c, for machines without
                it (needs clang-19 and llvm-19)
   man          write the man pages of the command and completion scripts to target/man
@@ -45,6 +48,9 @@ usage: cargo xtask CHORE
                `oracle ebpf N` for another number of programs for the engines), and
                docs/btf-oracle.md (`oracle btf`); as root, best compiled with --release;
                minutes, and half an hour
+  oracle maps [OPERATIONS]
+                 replays operations on maps of each kind, 100,000 by default, here and in
+                 the running kernel, and prints a table
   oracle numbers [CASES]
                compare a million values, or so many, of the verifier's numeric domain with
                those in the running kernel's logs
@@ -57,24 +63,43 @@ usage: cargo xtask CHORE
   oracle registry
                compare every entry of the built-in registry that can be asked about with
                the running kernel, and write the table in docs/verifier.md (half a minute)
-  oracle verifier [--set 7.2/v3]... [--programs FILE]
+  oracle log [--set 7.2/v3]... [--programs FILE] [--only TEXT] [--list]
+               compare the whole logs of the kernel's own tests with those of the running
+               kernel, and write the table in docs/verifier.md (as root; needs the
+               selftests; `--programs` takes those in a list of names)
+  oracle verifier [--set 7.2/v3]... [--programs FILE] [--truth DIRECTORY] [--only TEXT]
+                  [--list]
                verify the programs of the kernel's own tests, compare with what the kernel
-               answered, and write the table in docs/verifier.md (needs the selftests and
-               their recorded answers; `--programs` splits them by a list of names)
+               answered, print what differs, and write the table in docs/verifier.md (needs
+               the selftests and their recorded answers, beside them or in a directory;
+               `--programs` splits them by a list of names, `--list` names those that are
+               not answered)
   optimizations
                count what each optimization of the compiler does for programs of others,
                and write the table in docs/performance.md (needs the selftests, libpcap
                and container profiles; says what is absent)
-  performance  run the benchmarks and write docs/performance.md (minutes, on a
+  performance [BENCHMARK]...
+               run the benchmarks, or those that are named (engines, classic, load,
+               verify), and write their sections of docs/performance.md (minutes, on a
                machine that does nothing else; needs tcpdump)
-  profile      keep of the running kernel (6.18) what objects ask for, types and
-               configuration, for machines without them (crates/profile/data)
   seccomp      analyse 10,000 generated seccomp filters and write their time and memory
                into docs/seccomp.md (a minute; compiles with --release)
-  soak verifier [PROGRAMS [SEED]]
+  soak soundness [PROGRAMS [SEED]]
+               run generated programs that the verifier accepts, so many from a seed on,
+               with 100 inputs each, and hold every instruction to the states and facts of
+               the verification; without numbers 10,000 and the programs of the kernel's own
+               tests, and write the tables in docs/verifier.md (best compiled with
+               --release)
+  soak verifier [PROGRAMS [SEED]] [--seconds N]
                compare verdict, counts and last line of generated programs with the
-               running kernel's verifier, 200,000 or so many from a seed on, and print
-               what differs, reduced (as root; best compiled with --release)";
+               running kernel's verifier, 200,000 or so many from a seed on or for so
+               long, and print what differs, reduced (as root; best compiled with
+               --release)
+  soak mutations [MUTATIONS [SEED]] [--seconds N]
+               the same of programs of the selftests and of our own with one instruction
+               changed (needs the selftests; says so where they are absent)
+  soak program SEED
+               print the program that is generated from a seed, as a case";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -100,6 +125,11 @@ fn main() -> ExitCode {
             Ok(programs) => oracle::ask_about_ebpf(programs),
             Err(_) => Err(format!("{programs:?} is no number of programs").into()),
         },
+        ["oracle", "maps"] => oracle::ask_about_maps(oracle::MAP_OPERATIONS),
+        ["oracle", "maps", operations] => match operations.parse() {
+            Ok(operations) => oracle::ask_about_maps(operations),
+            Err(_) => Err(format!("{operations:?} is no number of operations").into()),
+        },
         ["oracle", "numbers"] => oracle::ask_about_numbers(oracle::NUMBER_CASES),
         ["oracle", "numbers", cases] => match cases.parse() {
             Ok(cases) => oracle::ask_about_numbers(cases),
@@ -107,12 +137,16 @@ fn main() -> ExitCode {
         },
         ["oracle", "objects", ref options @ ..] => objects::compare(options),
         ["oracle", "registry"] => verifier::ask_about_registry(),
+        ["oracle", "log", ref options @ ..] => verifier::compare_logs(options),
         ["oracle", "verifier", ref options @ ..] => verifier::score(options),
         ["oracle", "btf"] => oracle::ask_about_btf(oracle::BTF_SEEDS),
-        ["performance"] => performance::measure(),
-        ["profile"] => profile::take(),
+        ["performance", ref names @ ..] => performance::measure(names),
+        ["kernel-data"] => kernel_data::extract(),
         ["seccomp"] => seccomp::measure(),
-        ["soak", "verifier", ref numbers @ ..] => soak::compare_verifiers(numbers),
+        ["soak", "soundness", ref numbers @ ..] => verifier::check_soundness(numbers),
+        ["soak", "verifier", ref words @ ..] => soak::compare_verifiers(words),
+        ["soak", "program", seed] => soak::print_generated(seed),
+        ["soak", "mutations", ref words @ ..] => soak::compare_mutated(words),
         // The two below are our own programs inside the namespaces.
         [capture::DNS_SERVER] => capture::serve_dns(),
         [capture::FRAME_SENDER, interface] => capture::send_frames(interface),

@@ -3,8 +3,8 @@
 //! touch, and Miri on the unsafe code of the machine and the interpreter, which
 //! sees whatever Rust leaves undefined.
 //!
-//! Where there is no nightly Rust, or no Miri in it, they say that they were
-//! skipped. Each builds into a directory of its own.
+//! Without nightly Rust or Miri, they report that they were skipped. Each builds into a
+//! directory of its own.
 
 use std::env;
 use std::path::{Path, PathBuf};

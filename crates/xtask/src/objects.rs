@@ -1,4 +1,4 @@
-//! Asks libbpf about the objects of the kernel's own tests.
+//! Compares the loader with libbpf on the objects of the kernel's selftests.
 
 use std::fs;
 use std::io::{self, IsTerminal};
@@ -10,7 +10,7 @@ use testkit::objects::selftests::{SETS, Set};
 
 use crate::Outcome;
 
-/// What to compare, and how to tell it.
+/// Options of a comparison.
 #[derive(Default)]
 struct Options {
     sets: Vec<&'static Set>,
@@ -41,7 +41,7 @@ impl Options {
         Ok(options)
     }
 
-    /// Whether this run can speak for everything.
+    /// True if this run covers everything.
     fn is_whole(&self) -> bool {
         self.only.is_none() && self.sets.len() == SETS.len()
     }
@@ -92,7 +92,7 @@ pub(crate) fn compare(words: &[&str]) -> Outcome {
     }
 }
 
-/// How far it is, on a terminal.
+/// Progress on a terminal.
 fn show(set: &Set, done: usize, all: usize) {
     const CELLS: usize = 40;
     if io::stderr().is_terminal() {

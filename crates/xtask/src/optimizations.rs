@@ -19,7 +19,7 @@ and container profiles for two architectures. A count is how often the compiler 
 optimization; the bytes are those that the code has more without it. An optimization that
 adds bytes saves time: branches that cannot be predicted, or bounds checks. Every
 optimization can be left out (`jit::Options::optimizations`,
-`interp::Code::compile_with`), and the differential test runs with each one left out in
+`interp::ThreadedProgram::compile_with`), and the differential test runs with each one left out in
 turn.
 
 Not among them, because programs of others hardly use them (times in the build for cpu v3,

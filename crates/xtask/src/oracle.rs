@@ -1,10 +1,11 @@
-//! Asks the running kernel about generated programs, and keeps what it answered:
-//! the pages of counts, and the cases that hold where it can't be asked.
+//! Compares generated programs with the running kernel, and records its answers: pages of
+//! counts, and cases for machines without that kernel.
 
 use std::fs;
 use std::path::Path;
 
 use testkit::kernel::{cases, page};
+use testkit::maps;
 
 use crate::Outcome;
 
@@ -21,8 +22,40 @@ pub(crate) const ENGINE_PROGRAMS: u64 = 10_000_000;
 /// Seeds for blobs of types, eight blobs each.
 pub(crate) const BTF_SEEDS: u64 = 25_000;
 
+/// Operations on maps of each kind.
+pub(crate) const MAP_OPERATIONS: u64 = 100_000;
+
 /// Values for the verifier's numeric domain.
 pub(crate) const NUMBER_CASES: u64 = 1_000_000;
+
+/// Compares maps: their creation, and so many operations on each kind.
+pub(crate) fn ask_about_maps(operations: u64) -> Outcome {
+    let absent = |errno| format!("not asked: {errno}");
+    let mut results = vec![(
+        "creation",
+        maps::compare_creation(0..operations / 50).map_err(absent)?,
+    )];
+    for kind in maps::KINDS {
+        let comparison = maps::compare_operations(kind, 1, operations).map_err(absent)?;
+        results.push((kind.name(), comparison));
+    }
+    println!("| map | operations | succeed | differences |\n|---|---:|---:|---:|");
+    for (name, comparison) in &results {
+        let (operations, successes) = (comparison.operations, comparison.successes);
+        let differences = comparison.differences.len();
+        println!("| {name} | {operations} | {successes} | {differences} |");
+    }
+    let mut differences = results
+        .iter()
+        .flat_map(|(_, comparison)| &comparison.differences);
+    for difference in differences.clone().take(20) {
+        eprintln!("{difference}");
+    }
+    match differences.next() {
+        None => Ok(()),
+        Some(_) => Err("maps differ from the kernel's".into()),
+    }
+}
 
 /// Compares blobs of types, and writes docs/btf-oracle.md.
 pub(crate) fn ask_about_btf(seeds: u64) -> Outcome {

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// What must be there, and at least how often.
+/// Required kinds of packets, with smallest counts.
 const PROMISED: &[(&str, usize)] = &[
     ("arp", 2),
     ("icmp", 8),

@@ -18,7 +18,7 @@ const LAYERS: &[&[(&str, &[&str])]] = &[
     &[("spec", &["btf", "isa"]), ("capture", &["packet"])],
     &[
         ("program", &["btf", "isa", "spec"]),
-        ("profile", &["btf", "spec"]),
+        ("kernel-data", &["btf", "spec"]),
         ("classic", &["isa", "packet", "spec"]),
         ("vm", &["isa", "packet", "spec"]),
     ],
@@ -34,8 +34,12 @@ const LAYERS: &[&[(&str, &[&str])]] = &[
             &["classic", "isa", "lower", "packet", "spec", "vm"],
         ),
         ("jit", &["classic", "isa", "lower", "packet", "spec", "vm"]),
+        ("kernel", &["program", "spec", "vm"]),
     ],
-    &[("report", &["btf", "classic", "object", "seccomp", "spec"])],
+    &[(
+        "report",
+        &["btf", "classic", "object", "seccomp", "spec", "verifier"],
+    )],
     &[(
         "beebox",
         &[
@@ -46,8 +50,18 @@ const LAYERS: &[&[(&str, &[&str])]] = &[
     &[(
         "cli",
         &[
-            "beebox", "btf", "classic", "interp", "isa", "jit", "lower", "profile", "report",
-            "spec", "sys", "vm",
+            "beebox",
+            "btf",
+            "classic",
+            "interp",
+            "isa",
+            "jit",
+            "lower",
+            "kernel-data",
+            "report",
+            "spec",
+            "sys",
+            "vm",
         ],
     )],
 ];
@@ -60,28 +74,61 @@ const BESIDE: &[(&str, &[&str])] = &[
     (
         "testkit",
         &[
-            "btf", "capture", "classic", "interp", "isa", "jit", "lower", "object", "oracle",
-            "packet", "program", "seccomp", "spec", "sys", "verifier", "vm",
+            "btf", "capture", "classic", "interp", "isa", "jit", "kernel", "lower", "object",
+            "oracle", "packet", "program", "seccomp", "spec", "sys", "verifier", "vm",
         ],
     ),
     (
         "bench",
         &[
-            "beebox", "btf", "classic", "interp", "isa", "jit", "lower", "oracle", "packet",
-            "profile", "program", "spec", "sys", "testkit", "verifier", "vm",
+            "beebox",
+            "btf",
+            "classic",
+            "interp",
+            "isa",
+            "jit",
+            "lower",
+            "oracle",
+            "packet",
+            "kernel-data",
+            "program",
+            "spec",
+            "sys",
+            "testkit",
+            "verifier",
+            "vm",
         ],
     ),
     (
         "fuzz",
         &[
-            "beebox", "btf", "capture", "classic", "interp", "isa", "object", "packet", "profile",
-            "program", "seccomp", "spec", "testkit", "verifier",
+            "beebox",
+            "btf",
+            "capture",
+            "classic",
+            "interp",
+            "isa",
+            "object",
+            "packet",
+            "kernel-data",
+            "program",
+            "seccomp",
+            "spec",
+            "testkit",
+            "verifier",
         ],
     ),
     (
         "xtask",
         &[
-            "beebox", "btf", "oracle", "profile", "spec", "sys", "testkit", "verifier",
+            "beebox",
+            "btf",
+            "oracle",
+            "kernel-data",
+            "spec",
+            "sys",
+            "testkit",
+            "verifier",
         ],
     ),
 ];
@@ -89,7 +136,7 @@ const BESIDE: &[(&str, &[&str])] = &[
 /// Crates of the layers that depend on one beside them.
 const ON_SYS: &[&str] = &["beebox", "cli"];
 
-/// Where unsafe code may live.
+/// Crates with unsafe code.
 const UNSAFE: &[&str] = &["vm", "interp", "jit", "sys"];
 
 /// Crates that assert that programs are safe, and where: the command for its user, the
@@ -161,9 +208,9 @@ fn dependencies_point_down() {
             format!("{name} reaches {}", known.unwrap_or(&""))
         });
     }
-    // Built-in kernel data stay out of the library.
+    // The library does not contain the built-in kernel data.
     for name in ["object", "verifier", "beebox"] {
-        faults.note(!reachable(name).contains("profile"), || {
+        faults.note(!reachable(name).contains("kernel-data"), || {
             format!("{name} carries the built-in kernel data")
         });
     }
@@ -382,8 +429,8 @@ fn no_file_is_called_utils() {
 #[test]
 fn no_path_of_somebodys_machine_is_written_down() {
     let mut faults = Faults::default();
-    // Where machines keep people's homes and checkouts. Where this checkout lies
-    // and who runs the test does not matter.
+    // Directories of homes and checkouts on common machines; the location of this checkout
+    // does not matter.
     let homes = [
         "/home/",
         "/Users/",
@@ -463,7 +510,7 @@ fn every_page_can_be_reached() {
     }
 }
 
-/// What is wrong, all of it; a test that ends with any fails.
+/// All violations; a test with any fails.
 #[derive(Default)]
 struct Faults(Vec<String>);
 
@@ -560,7 +607,7 @@ fn is_test(path: &Path) -> bool {
         .any(|part| part == "tests" || part == "tests.rs")
 }
 
-/// A source up to its unit tests, which stand at its end.
+/// A source without its unit tests, which are at its end.
 fn without_tests(source: &str) -> &str {
     source.split("#[cfg(test)]\nmod ").next().unwrap()
 }

@@ -30,7 +30,7 @@ impl Input {
         let metadata = file.metadata().map_err(failed)?;
         let is_whole_file = metadata.is_file() && file.stream_position().is_ok_and(|at| at == 0);
         if is_whole_file {
-            let mut start = [0; 4];
+            let mut start = [0; Compression::MAGIC];
             let known = file.read_at(&mut start, 0).map_err(failed)?;
             if Compression::detect(&start[..known]) == Compression::None {
                 let file = WholeFile::new(file, metadata.len());
@@ -132,7 +132,7 @@ impl WholeFile {
 
     fn reader(&self) -> Result<Reader<Source>, Error> {
         match &self.bytes {
-            Bytes::Mapped(mapping) => Reader::over(mapping.clone()),
+            Bytes::Mapped(mapping) => Reader::from_mapping(mapping.clone()),
             Bytes::Read(file) => {
                 Reader::new(Source::File(FileRange::new(file.clone(), 0, u64::MAX)))
             }
@@ -149,7 +149,7 @@ impl WholeFile {
     ) -> &'r mut Reader<Source> {
         match &self.bytes {
             Bytes::Mapped(mapping) => {
-                reader.insert(Reader::resume_over(mapping.clone(), at, framing))
+                reader.insert(Reader::resume_mapping(mapping.clone(), at, framing))
             }
             Bytes::Read(file) => {
                 let source = Source::File(FileRange::new(file.clone(), at, end));

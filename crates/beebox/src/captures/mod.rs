@@ -11,6 +11,7 @@
 //! matching packets of a few segments; it does not grow with the capture.
 
 mod input;
+mod merge;
 mod parallel;
 mod programs;
 mod scan;
@@ -20,16 +21,18 @@ mod tests;
 use std::error::Error;
 use std::fmt;
 use std::io::{self, Write};
+use std::ops::AddAssign;
 
 use capture::Encoder;
 
 pub use capture::{
-    Block, ByteOrder, Common, Compression, Compressor, Error as CaptureError, Event, Fault, Format,
-    Interface, Layout, LinkType, PcapHeader, Problem, Record, Resolution, Shape, Timestamp,
-    describe,
+    Block, ByteOrder, Compressor, Error as CaptureError, Event, Fault, Format, Interface, Layout,
+    LinkType, OtherLinkType, OutputCompression, PacketData, PcapHeader, Problem, Record,
+    Resolution, Timestamp, packet_metadata,
 };
 
 pub use input::Input;
+pub use merge::{Merged, merge};
 pub use programs::Programs;
 
 use scan::{Drain, Scan};
@@ -73,8 +76,8 @@ pub struct Tally {
     pub matched_bytes: u64,
 }
 
-impl Tally {
-    fn add(&mut self, other: &Tally) {
+impl AddAssign for Tally {
+    fn add_assign(&mut self, other: Tally) {
         self.packets += other.packets;
         self.bytes += other.bytes;
         self.matched += other.matched;
@@ -99,6 +102,13 @@ pub enum Stop<E> {
         /// Its number, from 1.
         packet: u64,
     },
+    /// A packet that matches does not fit the pcap file that is written.
+    LinkType {
+        /// Its number, from 1.
+        packet: u64,
+        /// The link types of packet and file.
+        mismatch: OtherLinkType,
+    },
     /// Packets that match could not be written.
     Output(io::Error),
 }
@@ -108,7 +118,9 @@ impl<E> Stop<E> {
     fn after(mut self, packets: u64) -> Stop<E> {
         match &mut self {
             Stop::Capture(capture::Error::Fault(fault)) => fault.packets += packets,
-            Stop::Program { packet, .. } | Stop::JumpLimit { packet } => *packet += packets,
+            Stop::Program { packet, .. }
+            | Stop::JumpLimit { packet }
+            | Stop::LinkType { packet, .. } => *packet += packets,
             Stop::Capture(capture::Error::Io { .. }) | Stop::Output(_) => {}
         }
         self
@@ -124,6 +136,7 @@ impl<E: fmt::Display> fmt::Display for Stop<E> {
             Stop::JumpLimit { packet } => {
                 write!(f, "packet {packet}: {}", classic::JumpLimitExceeded)
             }
+            Stop::LinkType { packet, mismatch } => write!(f, "packet {packet}: {mismatch}"),
             Stop::Output(error) => write!(f, "writing the packets that match: {error}"),
         }
     }
@@ -135,6 +148,7 @@ impl<E: Error + 'static> Error for Stop<E> {
             Stop::Capture(error) => Some(error),
             Stop::Program { refusal, .. } => Some(refusal),
             Stop::JumpLimit { .. } => None,
+            Stop::LinkType { mismatch, .. } => Some(mismatch),
             Stop::Output(error) => Some(error),
         }
     }
@@ -142,8 +156,8 @@ impl<E: Error + 'static> Error for Stop<E> {
 
 /// Where packets that match are written.
 pub struct Output<'w> {
-    /// The format.
-    pub shape: Shape,
+    /// Format of the file.
+    pub format: Format,
     /// The file, which [`start_file`](Self::start_file) has begun.
     pub file: &'w mut (dyn Write + 'w),
 }
@@ -151,12 +165,8 @@ pub struct Output<'w> {
 impl Output<'_> {
     /// Writes the file header; once, before the first capture.
     pub fn start_file(&mut self, options: &Options) -> io::Result<()> {
-        let Shape::Pcap(header) = self.shape else {
-            return Ok(());
-        };
-        let format = capture::Format::Pcap(header);
         let mut start = Vec::new();
-        Encoder::new(self.shape, format, options.snaplen).start_file(&mut start);
+        Encoder::new(self.format, self.format, options.snaplen).start_file(&mut start);
         self.file.write_all(&start)
     }
 }
@@ -176,7 +186,7 @@ pub fn copy<P: Programs>(
 ) -> Result<Tally, Stop<P::Refusal>> {
     let options = Options::default();
     let mut output = Output {
-        shape: Shape::holding(&[input.format()]),
+        format: Format::common(&[input.format()]),
         file: &mut to,
     };
     output.start_file(&options).map_err(Stop::Output)?;
@@ -207,7 +217,7 @@ fn filter_in_segments<P: Programs>(
 ) -> (Tally, Result<(), Stop<P::Refusal>>) {
     let encoder = output
         .as_ref()
-        .map(|output| Encoder::new(output.shape, input.format(), options.snaplen));
+        .map(|output| Encoder::new(output.format, input.format(), options.snaplen));
     let mut scan = Scan::new(programs, encoder, input.is_mapped());
     scan.start_capture(input.reader.framing());
     let file = output.map(|output| &mut *output.file as &mut dyn Write);

@@ -238,7 +238,7 @@ impl<P: Programs> Merger<'_, '_, P> {
             } else if is_right {
                 drain.write(&mut kept).map_err(Stop::Output)?;
                 let before = tally.packets;
-                tally.add(&scanned.tally);
+                *tally += scanned.tally;
                 scanned.result.map_err(|stop| stop.after(before))?;
                 (offset, framing) = (scanned.next, scanned.after);
             } else {
@@ -286,7 +286,7 @@ impl<P: Programs> Merger<'_, '_, P> {
         let (again, result) = self.scan.run(reader, end, limit, Some(drain));
         let reached = (reader.offset(), reader.framing().clone());
         let before = tally.packets;
-        tally.add(&again);
+        *tally += again;
         result.map_err(|stop| stop.after(before))?;
         drain.write(&mut self.scan.kept).map_err(Stop::Output)?;
         Ok(reached)

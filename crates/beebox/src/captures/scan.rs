@@ -3,7 +3,9 @@
 use std::io::{self, Write};
 use std::ptr;
 
-use capture::{Block, Encoder, Event, Framing, Passed, Reader, Record, describe};
+use capture::{
+    Block, Encoder, Event, Framing, OtherLinkType, Reader, Record, Skipped, packet_metadata,
+};
 use classic::{JumpLimitExceeded, Semantics};
 use packet::{Metadata, Packet};
 
@@ -20,7 +22,7 @@ const FETCH_DISTANCE: usize = 3072;
 const FETCH_LINES: usize = 5;
 
 /// Packets between two reports of progress; a power of two.
-const REPORT: u64 = 1 << 14;
+pub(super) const REPORT: u64 = 1 << 14;
 
 /// Seed of the random numbers that a filter may load.
 const SEED: u64 = 1;
@@ -135,7 +137,7 @@ impl<'p, P: Programs> Scan<'p, P> {
         self.runners.forget_interfaces();
         while reader.offset() < end && tally.matched < limit {
             let most = REPORT - tally.packets % REPORT;
-            let (passed, known) = self.runners.pass_over(reader, end, most, self.mapped);
+            let (passed, known) = self.runners.skip_packets(reader, end, most, self.mapped);
             tally.packets += passed.packets;
             tally.bytes += passed.bytes;
             if known || passed.packets < most {
@@ -160,7 +162,12 @@ impl<'p, P: Programs> Scan<'p, P> {
                         };
                         match keeps {
                             Ok(false) => {}
-                            Ok(true) => self.keep(&record, &mut tally),
+                            Ok(true) => {
+                                if let Err(mismatch) = self.keep(&record, &mut tally) {
+                                    let packet = tally.packets;
+                                    return (tally, Err(Stop::LinkType { packet, mismatch }));
+                                }
+                            }
                             Err(refused) => return (tally, Err(refused.at(tally.packets))),
                         }
                     }
@@ -185,12 +192,13 @@ impl<'p, P: Programs> Scan<'p, P> {
 
     // A call, so that the loop keeps its registers for packets that do not match.
     #[inline(never)]
-    fn keep(&mut self, record: &Record<'_>, tally: &mut Tally) {
+    fn keep(&mut self, record: &Record<'_>, tally: &mut Tally) -> Result<(), OtherLinkType> {
+        if let Some(encoder) = &self.encoder {
+            encoder.put_packet(record, &mut self.kept)?;
+        }
         tally.matched += 1;
         tally.matched_bytes += record.data().len() as u64;
-        if let Some(encoder) = &self.encoder {
-            encoder.put_packet(record, &mut self.kept);
-        }
+        Ok(())
     }
 
     #[cold]
@@ -205,19 +213,19 @@ impl<'p, P: Programs> Scan<'p, P> {
 }
 
 /// The scanned part of a mapped capture that is still resident.
-struct Resident {
+pub(super) struct Resident {
     from: u64,
 }
 
 impl Resident {
-    fn from(reader: &Reader<Source>) -> Resident {
+    pub(super) fn from(reader: &Reader<Source>) -> Resident {
         Resident {
             from: reader.offset(),
         }
     }
 
     /// Releases it, except the current page.
-    fn release(&mut self, reader: &Reader<Source>) {
+    pub(super) fn release(&mut self, reader: &Reader<Source>) {
         const PAGE: u64 = 4096;
         let to = reader.offset() / PAGE * PAGE;
         if let Some(mapping) = reader.mapping()
@@ -230,7 +238,7 @@ impl Resident {
 }
 
 /// The filters of the interfaces, each with its runner of this thread.
-struct Runners<'p, P> {
+pub(super) struct Runners<'p, P> {
     programs: &'p P,
     runners: Vec<InterfaceRunner<'p>>,
     /// Index into `runners`, by interface; `UNKNOWN` until its first packet.
@@ -245,13 +253,13 @@ struct InterfaceRunner<'p> {
 const UNKNOWN: usize = usize::MAX;
 
 /// Why a filter has no result.
-enum Refused<E> {
+pub(super) enum Refused<E> {
     Program(E),
     JumpLimit,
 }
 
 impl<E> Refused<E> {
-    fn at(self, packet: u64) -> Stop<E> {
+    pub(super) fn at(self, packet: u64) -> Stop<E> {
         match self {
             Refused::Program(refusal) => Stop::Program { packet, refusal },
             Refused::JumpLimit => Stop::JumpLimit { packet },
@@ -260,7 +268,7 @@ impl<E> Refused<E> {
 }
 
 impl<'p, P: Programs> Runners<'p, P> {
-    fn new(programs: &'p P) -> Runners<'p, P> {
+    pub(super) fn new(programs: &'p P) -> Runners<'p, P> {
         Runners {
             programs,
             runners: Vec::new(),
@@ -269,31 +277,31 @@ impl<'p, P: Programs> Runners<'p, P> {
     }
 
     /// Forgets which filter an interface has: interfaces may have changed.
-    fn forget_interfaces(&mut self) {
+    pub(super) fn forget_interfaces(&mut self) {
         self.by_interface.clear();
     }
 
     /// Skips packets of one interface that its filter drops; true if it stopped at one
     /// that the filter keeps. Not for kernel semantics, which need the record's metadata.
     #[inline(never)]
-    fn pass_over(
+    fn skip_packets(
         &mut self,
         reader: &mut Reader<Source>,
         end: u64,
         most: u64,
         mapped: bool,
-    ) -> (Passed, bool) {
+    ) -> (Skipped, bool) {
         let Some(id) = self.by_interface.iter().position(|&index| index != UNKNOWN) else {
-            return (Passed::default(), false);
+            return (Skipped::default(), false);
         };
         let chosen = &mut self.runners[self.by_interface[id]];
         if chosen.filter.semantics() == Semantics::Kernel {
-            return (Passed::default(), false);
+            return (Skipped::default(), false);
         }
         let mut keeps = false;
-        let passed = reader.pass_over(end, most, |rest, packet| {
+        let passed = reader.skip_packets(end, most, |rest, packet| {
             if mapped {
-                sys::mapping::fetch_ahead(rest, FETCH_DISTANCE, FETCH_LINES);
+                sys::mapping::prefetch(rest, FETCH_DISTANCE, FETCH_LINES);
             }
             if packet.interface as usize != id {
                 return false;
@@ -313,7 +321,7 @@ impl<'p, P: Programs> Runners<'p, P> {
     }
 
     #[inline(always)]
-    fn keeps(&mut self, record: &Record<'_>) -> Result<bool, Refused<P::Refusal>> {
+    pub(super) fn keeps(&mut self, record: &Record<'_>) -> Result<bool, Refused<P::Refusal>> {
         let id = record.interface_id() as usize;
         let index = match self.by_interface.get(id) {
             Some(&index) if index != UNKNOWN => index,
@@ -361,7 +369,7 @@ impl InterfaceRunner<'_> {
     /// Runs on a packet as Linux shows it to a packet socket.
     #[inline(never)]
     fn keeps_in_kernel(&mut self, record: &Record<'_>) -> Result<bool, JumpLimitExceeded> {
-        let meta = describe(record.interface(), record.interface_id(), record.data());
+        let meta = packet_metadata(record.interface(), record.interface_id(), record.data());
         Ok(self.runner.run(&Packet::whole(record.data(), &meta))? != 0)
     }
 }

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::Write;
 
-use capture::{ByteOrder, Shape};
+use capture::{ByteOrder, Format};
 use isa::classic::SockFilter;
 use spec::{Random, SplitMix};
 
@@ -38,7 +38,7 @@ fn answer(bytes: &[u8], options: Options, segment: u64) -> Answer {
     std::fs::remove_file(&path).unwrap();
     let mut kept = Vec::new();
     let mut output = Output {
-        shape: Shape::holding(&[input.format()]),
+        format: Format::common(&[input.format()]),
         file: &mut kept,
     };
     output.start_file(&options).unwrap();

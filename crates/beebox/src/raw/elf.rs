@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use interp::checked::Program;
+use interp::checked::CheckedProgram;
 
 use super::form::ReadError;
 
@@ -24,8 +24,8 @@ const SECTION_HEADER: usize = 64;
 
 /// Reads the program in one section of an object: the one with that name, or
 /// else the first one that holds code.
-pub fn elf_program(file: &[u8], section: Option<&str>) -> Result<Program, ReadError> {
-    Ok(Program::from_bytes(code(file, section)?)?)
+pub fn elf_program(file: &[u8], section: Option<&str>) -> Result<CheckedProgram, ReadError> {
+    Ok(CheckedProgram::from_bytes(code(file, section)?)?)
 }
 
 fn code<'f>(file: &'f [u8], wanted: Option<&str>) -> Result<&'f [u8], ElfError> {

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use interp::checked::Program;
+use interp::checked::CheckedProgram;
 use isa::ebpf::{AsmError, PartialSlot, assemble};
 
 use super::elf::{self, ElfError};
@@ -38,11 +38,11 @@ impl Form {
 }
 
 /// Reads a program in a form, or in the one that is detected.
-pub fn read_program(file: &[u8], form: Option<Form>) -> Result<Program, ReadError> {
+pub fn read_program(file: &[u8], form: Option<Form>) -> Result<CheckedProgram, ReadError> {
     match form.unwrap_or_else(|| Form::detect(file)) {
-        Form::Bytes => Ok(Program::from_bytes(file)?),
-        Form::Hex => Ok(Program::from_bytes(&parse_hex(&text(file)?)?)?),
-        Form::Asm => Ok(Program::new(assemble(&text(file)?)?)),
+        Form::Bytes => Ok(CheckedProgram::from_bytes(file)?),
+        Form::Hex => Ok(CheckedProgram::from_bytes(&parse_hex(&text(file)?)?)?),
+        Form::Asm => Ok(CheckedProgram::new(assemble(&text(file)?)?)),
         Form::Elf => elf::elf_program(file, None),
     }
 }
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn every_form_of_a_program_is_the_same_program() {
-        let program = Program::from_bytes(&EXIT).unwrap();
+        let program = CheckedProgram::from_bytes(&EXIT).unwrap();
         for file in [&EXIT[..], b"95000000 00000000", b"exit"] {
             assert_eq!(read_program(file, None), Ok(program.clone()), "{file:?}");
         }

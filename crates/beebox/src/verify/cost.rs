@@ -1,4 +1,4 @@
-//! What verification costs by source line and by function.
+//! What verification costs by source line, by function and by call chain.
 //!
 //! The counts of instructions are summed over the records of `line_info` that cover them,
 //! and over subprograms. Linear in the number of instructions, then sorted.
@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use program::Program;
-use verifier::{Cost, InsnCost};
+use verifier::{Cost, InsnCost, SubprogCost};
 
 /// What a source line costs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub struct FunctionCost {
 
 /// Cost by function, worst first.
 pub fn cost_by_function(cost: &Cost) -> Vec<FunctionCost> {
-    let sum = |subprog: &verifier::SubprogCost| {
+    let sum = |subprog: &SubprogCost| {
         let range = subprog.start as usize..subprog.end as usize;
         let insns = cost.insns.get(range).unwrap_or_default();
         FunctionCost {
@@ -95,4 +95,146 @@ pub fn cost_by_line(program: &Program, cost: &Cost) -> Vec<LineCost> {
     let mut lines: Vec<LineCost> = sums.into_values().collect();
     lines.sort_by_key(|line| Reverse((line.insns, line.states)));
     lines
+}
+
+/// What a function costs when it is reached by one call chain, without what it calls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallChainCost {
+    /// Names of the functions, outermost first.
+    pub functions: Vec<String>,
+    /// Instructions processed in the last of them.
+    pub insns: u64,
+    /// States made in the last of them.
+    pub states: u64,
+    /// Bytes of stack along the chain, as the kernel counts them.
+    pub stack: u32,
+}
+
+/// A function of a call chain with the stack that the kernel counts for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StackUse {
+    /// Name of the function.
+    pub function: String,
+    /// Bytes of stack.
+    pub bytes: u32,
+}
+
+/// Cost by call chain, worst first. Functions that are verified on their own begin a chain.
+pub fn cost_by_chain(cost: &Cost) -> Vec<CallChainCost> {
+    let mut chains: Vec<CallChainCost> = Vec::new();
+    for chain in &cost.chains {
+        let index = subprog_at(cost, chain.start);
+        let caller = chain.caller.and_then(|caller| chains.get(caller));
+        let mut functions = caller.map_or_else(Vec::new, |caller| caller.functions.clone());
+        functions.push(function_name(cost, index));
+        let own = cost
+            .subprogs
+            .get(index)
+            .map_or(0, SubprogCost::counted_stack);
+        chains.push(CallChainCost {
+            functions,
+            insns: chain
+                .insns
+                .values()
+                .map(|insn| u64::from(insn.processed))
+                .sum(),
+            states: chain
+                .insns
+                .values()
+                .map(|insn| u64::from(insn.states))
+                .sum(),
+            stack: own + caller.map_or(0, |caller| caller.stack),
+        });
+    }
+    // One function called from several lines is one chain to a reader.
+    let mut merged: BTreeMap<Vec<String>, CallChainCost> = BTreeMap::new();
+    for chain in chains {
+        match merged.get_mut(&chain.functions) {
+            Some(same) => {
+                same.insns += chain.insns;
+                same.states += chain.states;
+            }
+            None => {
+                merged.insert(chain.functions.clone(), chain);
+            }
+        }
+    }
+    let mut chains: Vec<CallChainCost> = merged.into_values().collect();
+    chains.sort_by_key(|chain| Reverse((chain.insns, chain.states)));
+    chains
+}
+
+/// The call chain with the most stack, outermost function first. Programs of types that give
+/// large functions a stack of their own (kprobe, tracepoint, raw_tracepoint, perf_event and
+/// most tracing programs) may use more than 512 bytes along it.
+pub fn deepest_stack(cost: &Cost) -> Vec<StackUse> {
+    let chain = cost.deepest_chain().into_iter().map(|index| StackUse {
+        function: function_name(cost, index),
+        bytes: cost.subprogs[index].counted_stack(),
+    });
+    chain.collect()
+}
+
+/// Instructions processed as folded stacks, the form that flame graph tools read: one line
+/// for each source line on each call chain, `PROGRAM;FUNCTION (FILE:LINE);… COUNT`. The line
+/// of a function that calls is that of the call.
+pub fn folded_stacks(program: &Program, name: &str, cost: &Cost) -> String {
+    let mut prefixes: Vec<String> = Vec::new();
+    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+    for chain in &cost.chains {
+        let function = function_name(cost, subprog_at(cost, chain.start));
+        let prefix = match (chain.caller, chain.call) {
+            (Some(caller), Some(call)) => {
+                let caller_start = cost.chains[caller].start;
+                let caller_name = function_name(cost, subprog_at(cost, caller_start));
+                let place = place(program, caller_start, call);
+                format!("{};{caller_name}{place}", prefixes[caller])
+            }
+            _ => name.to_owned(),
+        };
+        for (&insn, insn_cost) in &chain.insns {
+            let place = place(program, chain.start, insn);
+            let stack = format!("{prefix};{function}{place}");
+            *counts.entry(stack).or_default() += u64::from(insn_cost.processed);
+        }
+        prefixes.push(prefix);
+    }
+    let lines = counts.into_iter().filter(|(_, count)| *count > 0);
+    lines
+        .map(|(stack, count)| format!("{stack} {count}\n"))
+        .collect()
+}
+
+/// File and line of an instruction of the function that starts at `start`, in parentheses
+/// behind a space; empty without line info.
+fn place(program: &Program, start: u32, insn: u32) -> String {
+    let line = program
+        .line_at(insn)
+        .filter(|line| line.insn >= start && line.line != 0);
+    let Some((line, btf)) = line.zip(program.btf()) else {
+        return String::new();
+    };
+    let path = btf.string(line.file).to_string_lossy().into_owned();
+    let file = path
+        .rsplit('/')
+        .next()
+        .unwrap_or_default()
+        .replace(';', "_");
+    format!(" ({file}:{})", line.line)
+}
+
+fn subprog_at(cost: &Cost, start: u32) -> usize {
+    let count = cost
+        .subprogs
+        .partition_point(|subprog| subprog.start <= start);
+    count.saturating_sub(1)
+}
+
+/// The name of a subprogram; one without a name is called by its number.
+fn function_name(cost: &Cost, index: usize) -> String {
+    match cost.subprogs.get(index) {
+        Some(subprog) if !subprog.name.is_empty() => subprog.name.replace(';', "_"),
+        _ if index == 0 => String::from("main"),
+        _ => format!("func#{index}"),
+    }
 }

@@ -1,7 +1,7 @@
 //! The engines that every case runs on.
 
-use beebox::raw::{Calls, Entry, Limits, Memory, Program, RunContext, SplitMix, Trap};
-use interp::Code;
+use beebox::raw::{Calls, CheckedProgram, Entry, Limits, Memory, RunContext, SplitMix, Trap};
+use interp::ThreadedProgram;
 use isa::ebpf::Insn;
 use jit::memory::Pool;
 use jit::{Native, Options};
@@ -80,7 +80,7 @@ fn run_checked(setting: &Setting<'_>, bytes: &mut [u8]) -> Answer {
         indirect_jumps: setting.indirect_jumps,
         ..Limits::default()
     };
-    let program = Program::new(setting.program.to_vec());
+    let program = CheckedProgram::new(setting.program.to_vec());
     match program.run(cx, Entry { arguments }, &limits).outcome {
         Ok(value) => Answer::Returned(value),
         Err(trap) => Answer::Trapped(trap),
@@ -91,7 +91,7 @@ fn run_interp(setting: &Setting<'_>, memory: &mut [u8]) -> Answer {
     let Ok(lowered) = lower(setting) else {
         return Answer::Refused;
     };
-    let Ok(code) = Code::compile(&lowered) else {
+    let Ok(code) = ThreadedProgram::compile(&lowered) else {
         return Answer::Refused;
     };
     let (mut machine, mut random) = (Machine::new(), SplitMix::new(0));

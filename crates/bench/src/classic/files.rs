@@ -115,7 +115,7 @@ pub(super) fn measure(
     Ok(())
 }
 
-/// What stands in the way, if anything.
+/// The reason why the benchmark cannot run, if any.
 fn obstacle() -> Option<String> {
     /// Beside the capture in the page cache.
     const MEMORY: u64 = 2 * BYTES;
@@ -150,7 +150,7 @@ fn available_memory() -> Option<u64> {
     Some(kilobytes * 1024)
 }
 
-/// What one command needed in each of its turns.
+/// Times of a command, one for each turn.
 #[derive(Default)]
 struct Turns {
     seconds: Vec<f64>,
@@ -219,7 +219,7 @@ fn best(values: &[f64]) -> Measured {
     }
 }
 
-/// How many times as long `one` takes as `other`, with the spread of the turns.
+/// Ratio of the times of `one` and `other`, with the spread over the turns.
 fn ratio(one: &Turns, other: &Turns) -> Measured {
     let turns = one.seconds.iter().zip(&other.seconds);
     Measured {
@@ -285,7 +285,7 @@ fn summarise(results: &[[Turns; 4]], report: &mut Report) {
     }
 }
 
-/// What runs in a process of its own; `None` if it is not one of ours.
+/// Runs a part in a process of its own; `None` if the name is no part of this benchmark.
 pub(super) fn part(words: &[&str]) -> Option<Result<(), Failure>> {
     match *words {
         [MAKE, name, path] => {

@@ -20,7 +20,7 @@ use crate::{Failure, native, peer, step};
 /// A filter in the forms that race.
 struct Case {
     name: &'static str,
-    /// What tcpdump makes of the expression, for Ethernet.
+    /// Compiled by tcpdump for Ethernet.
     program: &'static str,
     native: fn(&[u8]) -> u32,
 }
@@ -46,8 +46,8 @@ const MANY_PACKETS: &str = "16,384 packets";
 const LOADS: &str = "ancillary loads";
 const LOADS_PROGRAM: &str = include_str!("../../programs/ancillary.asm");
 
-/// What the kernel knows about a packet beside its bytes, again and again. A packet of
-/// the benchmark passes every test, so all of it is executed.
+/// A filter of many ancillary loads. A packet of the benchmark passes every test, so all
+/// instructions are executed.
 const MANY_LOADS: &str = "many ancillary loads";
 type Ancillary = fn(&Packet<'_>) -> u32;
 
@@ -111,7 +111,7 @@ pub(crate) fn workloads() -> Vec<String> {
     CASES.iter().flat_map(of).collect()
 }
 
-/// Those of many ancillary loads.
+/// The filter of many ancillary loads.
 pub(crate) fn ancillary_workloads() -> Vec<String> {
     [ONE_PACKET, MANY_PACKETS]
         .map(|set| format!("{MANY_LOADS}, {set}"))
@@ -195,7 +195,7 @@ fn assemble(program: &str) -> Vec<SockFilter> {
     text::read(program.as_bytes(), Some(Form::Asm)).expect("the committed program can be read")
 }
 
-/// `port 22`, as it is committed.
+/// The committed filter `port 22`.
 pub(super) fn port_22() -> Vec<SockFilter> {
     assemble(CASES[0].program)
 }
@@ -294,7 +294,7 @@ impl<'c> Prepared<'c> {
                 value.map_or(NO_ANSWER, |value| value as u32)
             });
         }
-        if let Some(mut program) = dpdk().filter(sys::dpdk::Program::is_compiled) {
+        if let Some(mut program) = dpdk().filter(sys::dpdk::DpdkProgram::is_compiled) {
             race.add(DPDK_JIT, move |frame: &Frame<'_>| {
                 let value = program.run(frame.data);
                 value.map_or(NO_ANSWER, |value| value as u32)
@@ -307,14 +307,14 @@ impl<'c> Prepared<'c> {
         Ok(())
     }
 
-    /// What each executed instruction costs.
+    /// Time for each executed instruction.
     fn cost_of_insns(
         &self,
         workload: &str,
         frames: &[Frame<'_>],
         report: &mut Report,
     ) -> Result<(), Failure> {
-        let plain = classic::Program::prepare(&self.checked, Semantics::Capture);
+        let plain = classic::PlainProgram::prepare(&self.checked, Semantics::Capture);
         let (mut classic, mut ebpf, mut swapped) = (0u64, 0u64, 0u64);
         let mut context = [0; SK_BUFF_SIZE];
         for frame in frames {

@@ -1,11 +1,11 @@
-//! What it costs to get a filter ready: checking, conversion, and making
-//! the interpreter's code or native code.
+//! Preparation of filters: checking, conversion, and compilation for the interpreter or to
+//! native code.
 
 use std::hint::black_box;
 
 use beebox::{Rules, Semantics, SockFilter};
 use classic::{Checked, check, convert};
-use interp::Code;
+use interp::ThreadedProgram;
 use jit::memory::Pool;
 use jit::{Native, Options};
 use lower::Lowered;
@@ -61,7 +61,7 @@ fn times(program: &[SockFilter], samples: u32) -> Vec<f64> {
         &mut || drop(black_box(check())),
         &mut || drop(black_box(convert(black_box(&checked)))),
         &mut || drop(black_box(convert(&check()))),
-        &mut || drop(black_box(Code::compile(black_box(&lowered)))),
+        &mut || drop(black_box(ThreadedProgram::compile(black_box(&lowered)))),
         &mut || drop(black_box(native(black_box(&lowered)))),
     ];
     let thousands = program.len() as f64 / 1000.0;
@@ -110,8 +110,7 @@ fn at_random() -> Vec<SockFilter> {
     program
 }
 
-/// What `port 22` compiles to, again and again with other ports, where no match
-/// leads to the next one.
+/// The code of `port 22`, repeated with other ports; a mismatch leads to the next one.
 fn ports() -> Vec<SockFilter> {
     const GOTO_NEXT: SockFilter = SockFilter::new(0x05, 0, 0, 0);
     let one = filters::port_22();

@@ -1,12 +1,12 @@
-//! The engine that checks everything. It has addresses of its own, which fit into
-//! 32 bits, so it runs the programs as they are, and it counts what it performs.
+//! The checked interpreter. Its virtual addresses fit into 32 bits, so it runs the programs
+//! unchanged, and it counts executed instructions.
 
-use interp::checked::{Calls, Entry, Finish, Limits, Memory, Program, RunContext};
+use interp::checked::{Calls, CheckedProgram, Entry, Finish, Limits, Memory, RunContext};
 use isa::ebpf::{self, RawInsn};
 
 /// A workload on that engine.
 pub(super) struct Checked<'m> {
-    program: Program,
+    program: CheckedProgram,
     memory: Memory<'m>,
     calls: Calls<'static>,
     entry: Entry,
@@ -32,7 +32,7 @@ impl<'m> Checked<'m> {
             arguments: [memory.address(context), 0, 0, 0, 0],
         };
         Checked {
-            program: Program::new(ebpf::decode(program)),
+            program: CheckedProgram::new(ebpf::decode(program)),
             memory,
             calls: Calls::none(),
             entry,

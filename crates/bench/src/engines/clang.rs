@@ -20,16 +20,16 @@ const NAMES: &[&str] = &["clang-19", "clang"];
 /// A compiler, and a place for what it makes.
 pub(super) struct Clang {
     name: &'static str,
-    /// What it calls itself.
+    /// Version string.
     pub(super) version: String,
     scratch: Scratch,
 }
 
 /// A workload as native code.
 pub(super) struct Native {
-    /// Where it starts.
+    /// Entry point.
     pub(super) entry: Entry,
-    /// Whether clang made use of vector instructions, by its own account.
+    /// True if clang reports vectorised loops.
     pub(super) vectorised: bool,
     /// The shared object.
     pub(super) file: PathBuf,

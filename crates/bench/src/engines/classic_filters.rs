@@ -14,7 +14,7 @@ pub(super) const KEY: &str = "filters";
 /// Rules of the seccomp filter.
 const RULES: usize = 200;
 
-/// Lets all engines race on the filters, and adds what is wanted of ours.
+/// Measures all engines on the filters, and adds the ratios of our engines.
 pub(super) fn measure(samples: u32, report: &mut Report) -> Result<(), Failure> {
     let libpcap = Libpcap::load().ok();
     filters::race(samples, libpcap.as_ref(), report)?;

@@ -4,35 +4,35 @@
 use std::time::Duration;
 
 use isa::ebpf::RawInsn;
-use sys::bpf::{self, Load, LogLevel, Program, ProgramType, TestRun};
+use spec::programs::ProgramType;
+use sys::bpf::{LoadedProgram, LogLevel, ProgLoad, TestRun};
 
 use crate::Failure;
 use crate::race::{Contender, NO_ANSWER};
 
 /// A workload in the kernel.
 pub(super) struct Kernel {
-    program: Program,
+    program: LoadedProgram,
     data: Vec<u8>,
 }
 
-/// Whether the kernel takes programs from us, in words if it does not.
+/// Reason why this process cannot load programs; `None` if it can.
 pub(super) fn obstacle(empty: &[RawInsn]) -> Option<String> {
-    bpf::load(&Load::new(ProgramType::Xdp, empty))
-        .err()
-        .map(|refused| refused.to_string())
+    let request = ProgLoad::new(ProgramType::Xdp.number(), empty);
+    request.load().err().map(|error| error.to_string())
 }
 
 impl Kernel {
     /// Loads a program that runs on these data.
     pub(super) fn load(name: &str, program: &[RawInsn], data: Vec<u8>) -> Result<Kernel, Failure> {
-        let request = Load::new(ProgramType::Xdp, program);
-        let refused = match bpf::load(&request) {
+        let request = ProgLoad::new(ProgramType::Xdp.number(), program);
+        let refused = match request.load() {
             Ok((program, _)) => return Ok(Kernel { program, data }),
             Err(refused) => refused,
         };
-        // Once more, for its reason.
-        let request = request.with_log(LogLevel::Path);
-        let reason = bpf::load(&request).err().unwrap_or(refused);
+        // A second load with a log, for the reason.
+        let request = request.with_log(LogLevel::LEVEL1);
+        let reason = request.load().err().unwrap_or(refused);
         Err(Failure::Process {
             purpose: "asking the kernel to take a workload",
             said: format!("{name}: {reason}"),

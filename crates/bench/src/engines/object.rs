@@ -12,9 +12,9 @@ pub(super) const ENTRY: &str = "entry";
 /// Why an object holds no program that can be measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unreadable {
-    /// It is no ELF file, or has no such part.
+    /// Not an ELF file, or the section is missing.
     Elf(String),
-    /// It refers to what is not in its text.
+    /// The text has relocations.
     Relocations,
     /// `ENTRY` is not where the text starts.
     Entry,

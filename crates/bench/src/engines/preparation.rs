@@ -1,4 +1,4 @@
-//! What it costs to get a program ready, and how large its native code is.
+//! Preparation of programs: time to compile, and size of native code.
 //!
 //! Two ways are compared with rbpf's. From bytes to native code that may run, all
 //! of it: there each has a check of its own to do, ours when a program is lowered,
@@ -7,7 +7,7 @@
 
 use std::hint::black_box;
 
-use interp::Code;
+use interp::ThreadedProgram;
 use isa::ebpf::{self, RawInsn};
 use jit::Native;
 use jit::memory::Pool;
@@ -22,7 +22,7 @@ use crate::{Failure, peer, race};
 const LOWER: &str = "lower";
 /// From bytes to native code.
 pub(super) const LOWER_AND_JIT: &str = "lower + jit";
-/// The same without the check.
+/// From bytes to native code, without the check.
 pub(super) const DECODE_AND_JIT: &str = "decode + jit";
 /// rbpf's way from bytes to native code.
 pub(super) const CHECK_AND_RBPF_JIT: &str = "check + rbpf jit";
@@ -51,7 +51,7 @@ pub(super) fn measure(
     };
     let mut names = vec![LOWER, INTERP, JIT, LOWER_AND_JIT, DECODE_AND_JIT];
     let mut alone = || drop(black_box(lower()));
-    let mut interp = || drop(black_box(Code::compile(black_box(&lowered))));
+    let mut interp = || drop(black_box(ThreadedProgram::compile(black_box(&lowered))));
     let mut jit = || drop(black_box(compile(black_box(&lowered))));
     let mut all = || drop(black_box(compile(&lower())));
     let mut unchecked = || {

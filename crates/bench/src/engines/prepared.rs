@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use interp::Code;
+use interp::ThreadedProgram;
 use isa::ebpf::{self, RawInsn};
 use jit::memory::Pool;
 use spec::SplitMix;
@@ -27,20 +27,20 @@ use crate::{Failure, peer};
 /// A workload, ready to run.
 pub(super) struct Prepared<'w> {
     workload: &'w Workload,
-    /// Its program as it is.
+    /// The unchanged program.
     original: Vec<RawInsn>,
     /// As engines that give it pointers take it, and the bytes of that.
     pub(super) program: Vec<RawInsn>,
     bytes: Vec<u8>,
-    code: Code,
+    code: ThreadedProgram,
     jit: jit::Native,
     native: Option<Native>,
     kernel: Option<Kernel>,
 }
 
 impl<'w> Prepared<'w> {
-    /// Gets a workload ready, native code only with a compiler, and for the
-    /// kernel only if it is to be asked.
+    /// Prepares a workload for all engines; native code needs clang, and the kernel is
+    /// included on request.
     pub(super) fn new(
         workload: &'w Workload,
         clang: Option<&Clang>,
@@ -56,7 +56,7 @@ impl<'w> Prepared<'w> {
             unproved::lowered(&program).map_err(|malformed| Failure::Malformed(key, malformed))?;
         let options = jit::Options::default();
         Ok(Prepared {
-            code: Code::compile(&lowered)
+            code: ThreadedProgram::compile(&lowered)
                 .map_err(|unsupported| Failure::Unsupported(key, unsupported))?,
             jit: jit::Native::compile(&lowered, &options, pool)
                 .map_err(|error| Failure::NotCompiled(key, error))?,
@@ -71,7 +71,7 @@ impl<'w> Prepared<'w> {
         })
     }
 
-    /// Whether clang made use of vector instructions.
+    /// True if clang vectorised the workload.
     pub(super) fn is_vectorised(&self) -> bool {
         self.native.as_ref().is_some_and(|native| native.vectorised)
     }
@@ -159,7 +159,7 @@ impl<'w> Prepared<'w> {
         Ok(race.run(samples)?)
     }
 
-    /// How many instructions a run performs.
+    /// Number of executed instructions of a run.
     pub(super) fn executed(&self) -> u64 {
         let (mut data, mut context) = (self.workload.input(), [0; 8]);
         Checked::new(&self.original, &mut data, &mut context)
@@ -202,7 +202,7 @@ impl<'w> Prepared<'w> {
     }
 }
 
-/// One of our engines, on memory of its own.
+/// One of our engines, with memory of its own.
 fn on_memory<R>(memory: &mut [u8], mut run: R) -> impl FnMut(&()) -> u32 + use<'_, R>
 where
     R: FnMut(&mut Machine, &mut [u8]) -> Outcome,

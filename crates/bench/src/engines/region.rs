@@ -11,8 +11,7 @@ const LINE: usize = 64;
 /// Bytes of the context.
 pub(super) const CONTEXT: usize = 16;
 
-/// Readable bytes behind the data, for engines that demand eight of them
-/// wherever they load one.
+/// Readable bytes after the data, for engines that load eight bytes for one.
 const SLACK: usize = 8;
 
 /// Context and data.
@@ -42,7 +41,7 @@ impl Region {
         region
     }
 
-    /// All of it, the context at its start.
+    /// The whole region, with the context at its start.
     pub(super) fn memory(&mut self) -> &mut [u8] {
         let end = self.data_range().end;
         &mut self.buffer[self.start..end]

@@ -1,5 +1,5 @@
-//! What the races of one process have in common: who can take part, and what a
-//! test run of the kernel costs for nothing.
+//! Shared state of the measurements of a process: available engines, and the fixed cost of
+//! a test run of the kernel.
 
 use std::path::Path;
 
@@ -14,17 +14,16 @@ use crate::race::Race;
 use crate::report::{Report, Unit};
 use crate::{Failure, Options};
 
-/// What the row of the kernel's fixed cost is called.
+/// Name of the row of the kernel's fixed cost.
 const TEST_RUN: &str = "a test run of nothing";
 
-/// Who can take part, and how to measure.
+/// Available engines, and options of the measurement.
 pub(super) struct Setting<'o> {
     samples: u32,
     clang: Option<Clang>,
-    /// Nanoseconds that a test run of the kernel takes for nothing; `None` where
-    /// the kernel is not to be asked.
+    /// Nanoseconds of a test run of an empty program; `None` without the kernel.
     fixed_cost: Option<f64>,
-    /// Where to leave native code.
+    /// Directory for native code.
     keep: Option<&'o Path>,
     pool: Pool,
 }
@@ -92,8 +91,8 @@ impl<'o> Setting<'o> {
     }
 }
 
-/// What a test run of the kernel takes for nothing; `None`, and a note, where the
-/// kernel is not to be asked.
+/// Measures a test run of an empty program; `None`, and a note, if the kernel is not
+/// available.
 fn fixed_cost(samples: u32, report: &mut Report) -> Result<Option<f64>, Failure> {
     let empty = &WORKLOADS[0];
     let program = empty

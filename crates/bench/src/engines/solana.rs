@@ -28,11 +28,11 @@ use crate::race::NO_ANSWER;
 /// The dialect whose jumps and calls are eBPF's.
 const DIALECT: SBPFVersion = SBPFVersion::V3;
 
-/// Where programs find their context, and the end of their first frame.
+/// Address of the context, and of the end of the first frame.
 const CONTEXT: usize = 1;
 const FRAME: usize = 10;
 
-/// What runs the program.
+/// The engine: interpreter or compiler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     Compiled,
@@ -66,7 +66,7 @@ impl Solana {
         Ok(Solana { executable })
     }
 
-    /// Whether the program's answer on these data is this one.
+    /// True if the program returns this value for these data.
     pub(super) fn gives(&self, answer: u32, input: &[u8], mode: Mode) -> bool {
         self.machine(&mut self.place(input)).run(mode) == answer
     }
@@ -132,7 +132,7 @@ impl SolanaMachine<'_> {
     }
 }
 
-/// What solana-sbpf wants of its host: nobody counts.
+/// solana-sbpf's host interface, without instruction counting.
 pub(super) struct Host(MemoryMapping);
 
 impl ContextObject for Host {

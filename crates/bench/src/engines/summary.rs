@@ -1,4 +1,4 @@
-//! How the engines compare: ratios for each workload, and the few of all.
+//! Ratios of the engines, by workload and in total.
 //!
 //! A ratio is formed in each process and the median is taken of the ratios. The
 //! worst of several workloads is found among those medians.
@@ -156,7 +156,7 @@ fn worst_ratios(report: &mut Report) {
     }
 }
 
-/// What an instruction costs in the small loops.
+/// Time per instruction in the small loops.
 fn worst_interpreters(report: &mut Report) {
     for (name, engine, key, most) in [
         ("interp_ns_per_insn", INTERP, "W3", 1.0),

@@ -14,7 +14,7 @@ use rbpf::EbpfVmMbuff;
 use solana_sbpf::memory_region::MemoryMapping;
 use solana_sbpf::program::SBPFVersion;
 use solana_sbpf::vm::Config;
-use sys::library::{Entry, NotLoaded};
+use sys::library::{Entry, LoadError};
 use vm::Unchecked;
 
 use super::object::ENTRY;
@@ -29,7 +29,7 @@ pub(super) fn lowered(program: &[RawInsn]) -> Result<Lowered, Malformed> {
 }
 
 /// Loads the native code of a workload, which clang just made.
-pub(super) fn load(file: &Path) -> Result<Entry, NotLoaded> {
+pub(super) fn load(file: &Path) -> Result<Entry, LoadError> {
     // SAFETY: the file does nothing when it is loaded, and the entry of every
     // workload takes a pointer and returns a `u32`.
     unsafe { Entry::load(file, ENTRY) }
@@ -54,8 +54,8 @@ pub(super) fn rbpf_jit(machine: &EbpfVmMbuff<'_>, context: &mut [u8], data: &mut
     unsafe { machine.execute_program_jit(data, context) }.map_or(NO_ANSWER, |value| value as u32)
 }
 
-/// What solana-sbpf asks for to translate addresses, where it is told not to: its
-/// programs then access memory as they please, which is safe as above.
+/// solana-sbpf's memory mapping, with address translation disabled: programs access host
+/// memory directly, which is safe as above.
 pub(super) fn no_mapping(config: &Config, dialect: SBPFVersion) -> MemoryMapping {
     assert!(!config.enable_address_translation);
     // SAFETY: there is no region whose memory would have to be there.

@@ -13,20 +13,20 @@ use crate::traffic::Traffic;
 pub(super) struct Workload {
     /// Its short name, such as `W3a`.
     pub(super) key: &'static str,
-    /// What it does, in a few words.
+    /// Short description.
     about: &'static str,
     /// Its file, without extension.
     pub(super) file: &'static str,
-    /// What it is written in.
+    /// Source language.
     pub(super) source: &'static str,
-    /// What clang makes of that.
+    /// Object compiled by clang.
     object: &'static [u8],
     input: fn() -> Vec<u8>,
-    /// What most of its instructions are.
+    /// Kind of most of its instructions.
     pub(super) kind: Kind,
 }
 
-/// What most of a workload's instructions are.
+/// Kind of most instructions of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// None to speak of.
@@ -34,7 +34,7 @@ pub(super) enum Kind {
     /// Arithmetic, memory or branches in small loops, on which interpreters are
     /// compared.
     Loop,
-    /// What whole programs are made of.
+    /// Mixed instructions, as in whole programs.
     Mixed,
 }
 
@@ -52,10 +52,10 @@ macro_rules! workload {
     };
 }
 
-/// What every workload includes.
+/// Header that every workload includes.
 pub(super) const HEADER: (&str, &str) = ("workload.h", include_str!("../../workloads/workload.h"));
 
-/// All of them.
+/// All workloads.
 pub(super) const WORKLOADS: &[Workload] = &[
     workload!("W0", "empty program", "w0-empty", Empty, frame),
     workload!("W1", "port 22, 24 frames", "w1-port-22", Mixed, frames),
@@ -109,7 +109,7 @@ pub(super) const WORKLOADS: &[Workload] = &[
 ];
 
 impl Workload {
-    /// How tables name it.
+    /// Name in tables.
     pub(super) fn title(&self) -> String {
         format!("{} {}", self.key, self.about)
     }
@@ -119,12 +119,12 @@ impl Workload {
         object::program(self.object)
     }
 
-    /// Whether it does nothing.
+    /// True for the empty program.
     pub(super) fn is_empty(&self) -> bool {
         self.kind == Kind::Empty
     }
 
-    /// What it runs on.
+    /// Input.
     pub(super) fn input(&self) -> Vec<u8> {
         (self.input)()
     }

@@ -1,4 +1,4 @@
-//! Where libbpf comes from.
+//! Location of libbpf.
 //!
 //! `BEEBOX_LIBBPF` may name a shared object. Otherwise the libbpf of the kernel's
 //! selftests is taken where these were built (`BEEBOX_CACHE`, or
@@ -19,7 +19,7 @@ use crate::report::Report;
 
 const STAND_IN: &str = include_str!("../../libbpf/stand_in.c");
 
-/// What the shared object is called, beside the tools that the selftests built.
+/// File name of the shared object, beside the tools of the selftests.
 const BUILT: &str = "libbpf-beside-beebox.so";
 
 /// libbpf, with a note of what it is; `None`, and a note why, where there is none.
@@ -60,7 +60,7 @@ fn candidates(reasons: &mut Vec<String>) -> Vec<(&'static str, PathBuf)> {
     files
 }
 
-/// Makes the shared object, unless it is there.
+/// Builds the shared object, unless it exists.
 pub(super) fn built() -> Result<PathBuf, String> {
     let release = oracle::selftests().join(newest());
     let tools = release.join("linux/tools");

@@ -67,7 +67,7 @@ pub(super) fn measure(
     Ok(())
 }
 
-/// What runs in a process of its own; `None` if it is not one of ours.
+/// Runs a part in a process of its own; `None` if the name is no part of this benchmark.
 pub(super) fn part(words: &[&str]) -> Option<Result<(), Failure>> {
     let [PART, engine, work] = *words else {
         return None;

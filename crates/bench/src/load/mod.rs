@@ -28,7 +28,7 @@ pub(crate) const BENCH: Bench = Bench {
 const BEEBOX: &str = "beebox";
 const LIBBPF: &str = "libbpf";
 
-/// Where a kernel has its types.
+/// Path of the kernel's BTF.
 const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
 
 fn sample(options: &Options) -> Result<Report, Failure> {

@@ -125,7 +125,7 @@ pub(super) fn link_many() -> bool {
     link(MANY) != NO_ANSWER
 }
 
-/// The same with libbpf.
+/// Links an object with libbpf.
 pub(super) fn link_many_with(libbpf: &Libbpf) -> bool {
     link_with(libbpf, MANY) != NO_ANSWER
 }

@@ -1,4 +1,4 @@
-//! The kernel's types: from the file to what can be asked.
+//! The kernel's BTF: parsing, indexing and lookup.
 
 use std::path::Path;
 

@@ -7,6 +7,7 @@
 //! neither.
 
 mod families;
+mod parallel;
 mod programs;
 mod target;
 mod veristat;
@@ -40,6 +41,7 @@ pub(crate) const BENCH: Bench = Bench {
 // The verifiers, as tables name them.
 const BEEBOX: &str = "beebox";
 const KERNEL: &str = "kernel";
+const NO_SKIP: &str = "beebox, no precision-skip";
 
 /// The part that verifies everything once, for its peak memory.
 const MEMORY: &str = "memory";
@@ -64,6 +66,9 @@ fn rest(
     };
     objects.extend(programs::own());
     let rounds = if options.quick { 2 } else { 5 };
+    // First, because peak memory counts what this process has resident.
+    measure_memory(options, progress, report)?;
+    parallel::measure(options, progress, report)?;
     progress("the kernel's times");
     let answers = veristat::ask(&veristat, &objects, rounds)?;
     let target = Target::running()?;
@@ -76,8 +81,7 @@ fn rest(
     compare(&all, &times, &answers, report);
     measure_stress(&all, &target, &answers, rounds, report);
     measure_jobs(&all, &target, progress, report);
-    measure_families(&target, rounds, progress, report)?;
-    measure_memory(options, progress, report)
+    measure_families(&target, rounds, progress, report)
 }
 
 /// Time of each program in microseconds; `None` where we do not judge.
@@ -172,7 +176,7 @@ fn measure_stress(
         return;
     };
     let workload = "precision requests on a long history";
-    for (engine, precision_skip) in [(BEEBOX, true), ("beebox, no precision-skip", false)] {
+    for (engine, precision_skip) in [(BEEBOX, true), (NO_SKIP, false)] {
         let options = VerifyOptions {
             precision_skip,
             ..VerifyOptions::default()
@@ -228,7 +232,7 @@ fn verify_in_parallel(all: &[Named], target: &Target, threads: usize) {
     });
 }
 
-/// How time grows in each family, here and in the kernel.
+/// Growth of the time in each family, for our verifier and the kernel's.
 fn measure_families(
     target: &Target,
     rounds: u32,
@@ -266,11 +270,12 @@ fn measure_families(
 
 /// Least verification time that the kernel states, in microseconds.
 fn kernel_time(insns: &[isa::ebpf::RawInsn], rounds: u32) -> Option<f64> {
-    use sys::bpf::{Load, LogLevel, load};
-    let request = Load::new(sys::bpf::ProgramType::SchedCls, insns).with_log(LogLevel::Statistics);
+    use spec::programs::ProgramType;
+    use sys::bpf::{LogLevel, ProgLoad};
+    let request = ProgLoad::new(ProgramType::SchedCls.number(), insns).with_log(LogLevel::STATS);
     let mut least: Option<f64> = None;
     for _ in 0..rounds {
-        let (_, log) = load(&request).ok()?;
+        let (_, log) = request.load().ok()?;
         let stated = log
             .lines()
             .find_map(|line| line.strip_prefix("verification time "))?;
@@ -312,7 +317,10 @@ fn measure_memory(
 }
 
 fn part(words: &[&str]) -> Option<Result<(), Failure>> {
-    (words == [MEMORY]).then(verify_everything)
+    match words {
+        [MEMORY] => Some(verify_everything()),
+        _ => parallel::part(words),
+    }
 }
 
 /// Links and verifies every program, an object at a time, and every family.

@@ -1,11 +1,11 @@
-//! The programs that both verifiers are asked about: every program of the kernel's
-//! selftests and of our own objects, loaded as libbpf loads it alone.
+//! The programs that both verifiers check: every program of the kernel's selftests and of
+//! our own objects, loaded as libbpf loads it alone.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use beebox::verify::{LoadRules, load_each};
+use beebox::verify::Loader;
 use program::Program;
 use verifier::{Options, Verification};
 
@@ -44,7 +44,14 @@ pub(super) fn own() -> Vec<PathBuf> {
         .to_vec()
 }
 
-/// The program whose precision requests repeat on a long history.
+/// The object with the program whose precision requests repeat on a long history.
+pub(super) fn stress() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .join(STRESS)
+}
+
+/// The same, by path from the repository.
 pub(super) const STRESS: &str = "crates/bench/objects/verify/backtracking.bpf.o";
 
 /// The programs of an object that link for the kernel; an object that does not open
@@ -55,21 +62,13 @@ pub(super) fn of_object(path: &Path, target: &Target) -> Result<Vec<Named>, Fail
     let file = path.file_name().unwrap_or_default().to_string_lossy();
     let mut programs = Vec::new();
     // veristat changes no flags, so none of the tests' own are added.
-    let rules = LoadRules::default();
-    let _ = load_each(
-        &bytes,
-        &file,
-        &target.kernel,
-        rules,
-        &|_| true,
-        &|_| {},
-        &mut |loaded| {
-            if let Ok(program) = loaded.program {
-                let name = (file.clone().into_owned(), loaded.name);
-                programs.push(Named { name, program });
-            }
-        },
-    );
+    let loader = Loader::new(&target.kernel);
+    let _ = loader.load_each(&bytes, &file, &mut |loaded| {
+        if let Ok(program) = loaded.program {
+            let name = (file.clone().into_owned(), loaded.name);
+            programs.push(Named { name, program });
+        }
+    });
     Ok(programs)
 }
 

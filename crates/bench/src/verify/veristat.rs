@@ -8,7 +8,7 @@ use std::process::Command;
 
 use crate::Failure;
 
-/// What the kernel says of one program.
+/// The kernel's result for a program.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Answer {
     /// True if the kernel accepts it.
@@ -25,7 +25,7 @@ pub(super) fn find() -> Result<PathBuf, String> {
     oracle::selftest_path("7.2/tools/veristat")
 }
 
-/// Asks about every program of the objects, `rounds` times.
+/// Loads every program of the objects, `rounds` times.
 pub(super) fn ask(veristat: &Path, objects: &[PathBuf], rounds: u32) -> Result<Answers, Failure> {
     const PURPOSE: &str = "asking the kernel through veristat";
     let mut answers = Answers::new();

@@ -1,22 +1,22 @@
-//! Does a type of the object look like one of the target, member by member? That
-//! is what `bpf_core_type_matches` asks.
+//! Structural match of a type of the object with one of the target: the relocation
+//! `type_matches` (`bpf_core_type_matches`).
 //!
-//! Names must be equal but for flavours, numbers must have one size and sign, and
-//! whatever the object's type has the target's must have: members, with types that
-//! match, values of enumerations by name alone, parameters in order. Behind a
-//! pointer the name of a structure is enough, and it may be only declared there.
+//! Names must be equal but for flavours, integers must have equal size and sign, and the
+//! target must have every part of the object's type: members with matching types,
+//! enumerators by name, parameters in order. Behind a pointer the name of a structure
+//! suffices, and the target may have a forward declaration.
 
 use super::CoreError;
 use super::compatible::{Comparison, Pair};
-use crate::{Composite, Enum, Forward, Shape};
+use crate::{Composite, Enum, FwdKind, Shape};
 
-/// The most types inside each other.
+/// Maximum depth of nesting.
 const MAX_LEVELS: u32 = 32;
-/// The most pointers, arrays and results that are followed in a row.
+/// Maximum length of a chain of pointers, arrays and return types.
 const MAX_CHAIN: usize = 32;
 
 impl<'b> Comparison<'b> {
-    /// Does the type of the object match that of the target?
+    /// True if the type of the object matches that of the target.
     pub(crate) fn types_match(&mut self, pair: Pair) -> Result<bool, CoreError> {
         self.types_match_at(pair, false, MAX_LEVELS)
     }
@@ -56,10 +56,10 @@ impl<'b> Comparison<'b> {
                 | (Shape::Union(local), Shape::Union(target)) => {
                     return self.members_match(local, target, level);
                 }
-                (Shape::Struct(_), Shape::Fwd(Forward::Struct))
-                | (Shape::Union(_), Shape::Fwd(Forward::Union))
-                | (Shape::Fwd(Forward::Struct), Shape::Struct(_))
-                | (Shape::Fwd(Forward::Union), Shape::Union(_)) => return Ok(behind_pointer),
+                (Shape::Struct(_), Shape::Fwd(FwdKind::Struct))
+                | (Shape::Union(_), Shape::Fwd(FwdKind::Union))
+                | (Shape::Fwd(FwdKind::Struct), Shape::Struct(_))
+                | (Shape::Fwd(FwdKind::Union), Shape::Union(_)) => return Ok(behind_pointer),
                 (Shape::Ptr(local), Shape::Ptr(target)) => {
                     behind_pointer = true;
                     (local, target)
@@ -88,7 +88,7 @@ impl<'b> Comparison<'b> {
         Err(CoreError::Endless)
     }
 
-    /// Has the target's enumeration a value for each name?
+    /// True if the target's enumeration has an enumerator with each name.
     fn values_match(&mut self, local: Enum<'b>, target: Enum<'b>) -> Result<bool, CoreError> {
         if local.size != target.size || local.values().len() > target.values().len() {
             return Ok(false);
@@ -109,7 +109,7 @@ impl<'b> Comparison<'b> {
         Ok(true)
     }
 
-    /// Has the target's structure a member that matches each member?
+    /// True if the target's structure has a matching member for each member.
     fn members_match(
         &mut self,
         local: Composite<'b>,

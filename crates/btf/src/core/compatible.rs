@@ -1,30 +1,30 @@
-//! Are two types, one of the object and one of the target, similar enough for a
-//! program that was compiled for the first to use the second?
+//! Compatibility of a type of the object with one of the target
+//! (`bpf_core_fields_are_compat`, `bpf_core_types_are_compat`).
 //!
-//! Modifiers never count. Between fields any two structures or unions, pointers or
-//! numbers of the same kind will do; enumerations need the same name, if both have
-//! one; arrays are compared by their elements. Between whole types pointers and
-//! prototypes are followed, too.
+//! Modifiers are ignored. Fields are compatible if both are structures or unions,
+//! pointers, or numbers of the same kind; enumerations if their names are equal or one is
+//! anonymous; arrays if their elements are. For whole types, pointers and prototypes are
+//! followed too.
 
 use super::{CoreError, essential_name};
 use crate::{Btf, Kind, Shape, StrOffset, Type, TypeId};
 
-/// The most pointers, arrays and results that are followed in a row.
+/// Maximum length of a chain of pointers, arrays and return types.
 const MAX_CHAIN: usize = 32;
-/// The most prototypes inside each other.
+/// Maximum depth of prototypes.
 const MAX_LEVELS: u32 = 32;
-/// The most steps that one question may take: modifiers skipped, members looked at,
-/// types compared.
+/// Maximum number of steps for one relocation: modifiers skipped, members visited, types
+/// compared.
 const MAX_WORK: u32 = 1 << 20;
 
-/// An object's types and a target's, with the work that may still be done.
+/// BTF of object and target, with the remaining budget of steps.
 pub(crate) struct Comparison<'b> {
     pub(crate) local: &'b Btf<'b>,
     pub(crate) target: &'b Btf<'b>,
     work: u32,
 }
 
-/// The number of a type of the object and of one of the target.
+/// Type ids in the object and in the target.
 pub(crate) type Pair = (TypeId, TypeId);
 
 impl<'b> Comparison<'b> {
@@ -36,24 +36,24 @@ impl<'b> Comparison<'b> {
         }
     }
 
-    /// With no more work than is left of some that is shared.
+    /// Limits the steps to the rest of a shared budget.
     pub(crate) fn within(self, left: u32) -> Comparison<'b> {
         let work = self.work.min(left);
         Comparison { work, ..self }
     }
 
-    /// How many steps may still be taken.
+    /// Remaining number of steps.
     pub(crate) fn work_left(&self) -> u32 {
         self.work
     }
 
-    /// Notes a step of work.
+    /// Counts a step.
     pub(crate) fn step(&mut self) -> Result<(), CoreError> {
         self.work = self.work.checked_sub(1).ok_or(CoreError::TooComplex)?;
         Ok(())
     }
 
-    /// The types below the modifiers.
+    /// Types below the modifiers.
     pub(crate) fn plain(&mut self, (local, target): Pair) -> Result<Types<'b>, CoreError> {
         Ok((
             self.skip(self.local, local)?,
@@ -61,14 +61,14 @@ impl<'b> Comparison<'b> {
         ))
     }
 
-    /// The type of the target below the modifiers.
+    /// Type of the target below the modifiers.
     pub(crate) fn plain_target(&mut self, id: TypeId) -> Result<Type<'b>, CoreError> {
         self.skip(self.target, id)
     }
 
     fn skip(&mut self, btf: &'b Btf<'b>, id: TypeId) -> Result<Type<'b>, CoreError> {
         let mut ty = btf.at(id);
-        // More modifiers than types are a circle.
+        // More modifiers than types are a cycle.
         for _ in 0..=btf.len() {
             self.step()?;
             match ty.referred() {
@@ -79,7 +79,7 @@ impl<'b> Comparison<'b> {
         Err(CoreError::Endless)
     }
 
-    /// May a field of the first type be read as one of the second?
+    /// True if a field of the first type can be read as one of the second.
     pub(crate) fn fields_fit(&mut self, pair: Pair) -> Result<bool, CoreError> {
         let mut pair = pair;
         for _ in 0..self.local.len() {
@@ -108,7 +108,7 @@ impl<'b> Comparison<'b> {
         Err(CoreError::Endless)
     }
 
-    /// Are two types of the same name the same kind of thing?
+    /// True if two types of the same name are compatible.
     pub(crate) fn types_fit(&mut self, pair: Pair) -> Result<bool, CoreError> {
         self.types_fit_at(pair, MAX_LEVELS)
     }
@@ -152,7 +152,7 @@ impl<'b> Comparison<'b> {
         Err(CoreError::Endless)
     }
 
-    /// Is it the same name, but for flavours?
+    /// True if the names are equal but for flavours.
     pub(crate) fn names_match(&self, local: StrOffset, target: StrOffset) -> bool {
         let local = essential_name(self.local.string(local).as_bytes());
         let target = essential_name(self.target.string(target).as_bytes());
@@ -163,7 +163,7 @@ impl<'b> Comparison<'b> {
 /// A type of the object and one of the target.
 pub(crate) type Types<'b> = (Type<'b>, Type<'b>);
 
-/// Are both of the same kind? Both sizes of enumerations are one.
+/// True if both are of the same kind; ENUM and ENUM64 are one kind.
 pub(crate) fn have_one_kind((local, target): Types<'_>) -> bool {
     let plain = |kind| match kind {
         Kind::Enum64 => Kind::Enum,

@@ -1,83 +1,83 @@
-//! Why a relocation has no answer. That a type or a field is not there is none of
-//! these: programs ask for it, and it is a [`Resolution`](super::Resolution).
+//! Errors of CO-RE relocations. A missing type or field is no error: programs check for
+//! it, and it is a [`Resolution`](super::Resolution).
 
 use std::fmt;
 
 use crate::TypeId;
 use crate::ext::CoreKind;
 
-/// What is wrong. libbpf refuses the whole object for it.
+/// Error of a CO-RE relocation. libbpf refuses the whole object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CoreError {
-    /// The object has no such type.
+    /// The object lacks the type.
     NoType {
-        /// Its number.
+        /// Type id.
         id: TypeId,
     },
-    /// The object's type has no name to look for.
+    /// The object's type is anonymous.
     Anonymous {
-        /// Its number.
+        /// Type id.
         id: TypeId,
     },
-    /// Nobody knows the question.
+    /// The kind of relocation is unknown.
     UnknownKind {
-        /// Its number.
+        /// Kind.
         kind: CoreKind,
     },
-    /// The way into the type is not made of numbers with colons between.
+    /// The access string is malformed.
     AccessText,
-    /// The way has more than 64 steps.
+    /// The access string has more than 64 indices.
     AccessTooLong,
-    /// The way leads to a member, element or value that the type does not have, or
-    /// into something that has none.
+    /// An index of the access string has no member, element or enumerator in the object's
+    /// type.
     NoSuchPart {
-        /// The type.
+        /// Type id.
         id: TypeId,
-        /// Which step of the way, from 0.
+        /// Index in the access string, from 0.
         step: usize,
     },
-    /// A type of the object on the way has no size.
+    /// A type of the object on the path has no size.
     LocalSize {
-        /// The type.
+        /// Type id.
         id: TypeId,
     },
-    /// A type of the target on the way has no size.
+    /// A type of the target on the path has no size.
     TargetSize {
-        /// The type.
+        /// Type id.
         id: TypeId,
     },
-    /// The field can't be measured: it has no size, or the question is none for
-    /// elements of arrays.
+    /// The relocation is not defined for the field: it has no size, or the kind does not
+    /// apply to array elements.
     Unmeasurable {
-        /// The question.
+        /// Kind of relocation.
         kind: CoreKind,
     },
-    /// A bit field lies so that no load of 64 bits or less holds it.
+    /// A bit field that no load of at most 64 bits contains.
     WideBitField,
     /// Structures are nested more than 64 deep.
     TooDeep,
-    /// Types refer to each other without an end.
+    /// Types form a cycle.
     Endless,
-    /// It takes more than a million steps to compare the types.
+    /// The comparison exceeds a million steps.
     TooComplex,
-    /// Two types of the target have the field at different places.
+    /// Two candidates have the field at different offsets.
     Places {
-        /// Bits from the start, in the first.
+        /// Offset in bits in the first.
         first: u32,
-        /// Bits from the start, in another.
+        /// Offset in bits in another.
         other: u32,
     },
-    /// Two types of the target give different answers.
+    /// Two candidates give different values.
     Answers {
-        /// The first one's; nothing if the instruction would be poisoned.
+        /// Value of the first; `None` if the instruction would be poisoned.
         first: Option<u64>,
-        /// Another's.
+        /// Value of another.
         other: Option<u64>,
     },
 }
 
 impl CoreError {
-    /// The number of the error with which libbpf ends.
+    /// Error number of libbpf.
     pub fn errno(&self) -> i32 {
         const E2BIG: i32 = 7;
         const EINVAL: i32 = 22;
@@ -91,35 +91,35 @@ impl CoreError {
 impl fmt::Display for CoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            CoreError::NoType { id } => write!(f, "the object has no type {id}"),
-            CoreError::Anonymous { id } => write!(f, "type {id} has no name to look for"),
+            CoreError::NoType { id } => write!(f, "object has no type {id}"),
+            CoreError::Anonymous { id } => write!(f, "type {id} is anonymous"),
             CoreError::UnknownKind { kind } => {
-                write!(f, "relocations of kind {} are unknown", kind.0)
+                write!(f, "relocation kind {} is unknown", kind.0)
             }
             CoreError::AccessText => {
+                write!(f, "access string is not indices separated by colons")
+            }
+            CoreError::AccessTooLong => write!(f, "access string has more than 64 indices"),
+            CoreError::NoSuchPart { id, step } => {
                 write!(
                     f,
-                    "the way into the type is not numbers with colons between"
+                    "index {step} of the access string is out of range in type {id}"
                 )
-            }
-            CoreError::AccessTooLong => write!(f, "the way into the type has over 64 steps"),
-            CoreError::NoSuchPart { id, step } => {
-                write!(f, "step {step} of the way leads nowhere in type {id}")
             }
             CoreError::LocalSize { id } => write!(f, "type {id} of the object has no size"),
             CoreError::TargetSize { id } => write!(f, "type {id} of the target has no size"),
             CoreError::Unmeasurable { kind } => write!(
                 f,
-                "{} is no question for such a field",
+                "relocation {} is not defined for this field",
                 kind.name().unwrap_or("this")
             ),
-            CoreError::WideBitField => write!(f, "the bit field does not fit a load of 64 bits"),
-            CoreError::TooDeep => write!(f, "structures are nested over 64 deep"),
-            CoreError::Endless => write!(f, "types refer to each other without an end"),
-            CoreError::TooComplex => write!(f, "the types take too many steps to compare"),
+            CoreError::WideBitField => write!(f, "bit field does not fit into a load of 64 bits"),
+            CoreError::TooDeep => write!(f, "structures are nested more than 64 deep"),
+            CoreError::Endless => write!(f, "types form a cycle"),
+            CoreError::TooComplex => write!(f, "comparison of the types exceeds the step limit"),
             CoreError::Places { first, other } => write!(
                 f,
-                "two types of the target have the field at bit {first} and at bit {other}"
+                "candidates of the target are ambiguous: field at bit {first} and at bit {other}"
             ),
             CoreError::Answers { first, other } => {
                 let text = |answer: Option<u64>| match answer {
@@ -129,7 +129,7 @@ impl fmt::Display for CoreError {
                 let (first, other) = (text(first), text(other));
                 write!(
                     f,
-                    "two types of the target answer differently: {first} and {other}"
+                    "candidates of the target are ambiguous: value {first} and {other}"
                 )
             }
         }

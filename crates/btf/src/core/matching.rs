@@ -1,8 +1,8 @@
-//! The way into a type of the object, found again in a type of the target.
+//! Search for the access path of a relocation in a type of the target.
 //!
-//! Members are found by name, wherever they are: in the structure itself or in
-//! structures and unions without a name inside it. A member of the right name but
-//! of another kind of type ends the search: there is no second one.
+//! Members are found by name, in the structure itself and in anonymous structures and
+//! unions inside it. A member with the right name and an incompatible type ends the
+//! search.
 
 use super::compatible::Comparison;
 use super::path::{MAX_STEPS, Path, Step, Subject};
@@ -10,17 +10,17 @@ use super::{CoreError, essential_name};
 use crate::ext::CoreKind;
 use crate::{Shape, TypeId};
 
-/// What a search among members found.
+/// Result of a search among members.
 enum Found {
-    /// Nothing of this name.
+    /// No member with this name.
     Nothing,
-    /// A member of this name that does not fit.
+    /// A member with this name and an incompatible type.
     Misfit,
-    /// The member, of this type.
+    /// A member of this type.
     Member(TypeId),
 }
 
-/// The way in type `root` of the target; `None` if the type has no such way.
+/// Path in type `root` of the target; `None` if the type lacks it.
 pub(crate) fn find_in<'b>(
     local: &Path<'b>,
     types: &mut Comparison<'b>,
@@ -78,7 +78,8 @@ fn find_field<'b>(
             continue;
         }
         ty = types.plain_target(ty)?.id();
-        // The first step is over what a pointer points to, which is no array.
+        // The first index is over the elements that a pointer refers to, which is no
+        // array.
         if at > 0 {
             let Shape::Array(array) = types.target.at(ty).shape() else {
                 return Ok(false);
@@ -99,7 +100,7 @@ fn find_field<'b>(
     Ok(true)
 }
 
-/// The member that is looked for.
+/// Member to find.
 struct Wanted<'b> {
     name: &'b [u8],
     ty: TypeId,
@@ -117,7 +118,8 @@ impl<'b> Wanted<'b> {
     }
 }
 
-/// Looks for a member in a type and in what has no name inside it, and goes there.
+/// Searches a member in a type and in anonymous members inside it, and appends it to the
+/// path.
 fn find_member<'b>(
     wanted: &Wanted<'b>,
     types: &mut Comparison<'b>,

@@ -1,12 +1,12 @@
-//! Names and their flavours: `X___Y` is a flavour of `X`.
+//! Names and flavours: `X___Y` is a flavour of `X` (`bpf_core_essential_name_len`).
 
-/// The underscores between a name and its flavour.
+/// Number of underscores between a name and its flavour.
 const SEPARATOR: usize = 3;
 
-/// The name without its flavour: up to the last three underscores that have
-/// something else on both sides.
+/// Name without its flavour: the part before the last three underscores that have other
+/// characters on both sides.
 pub fn essential_name(name: &[u8]) -> &[u8] {
-    // Three underscores in a row cover one of every third places.
+    // Three consecutive underscores cover a multiple of three.
     let mut at = name.len();
     while at > SEPARATOR {
         at -= SEPARATOR;
@@ -19,7 +19,7 @@ pub fn essential_name(name: &[u8]) -> &[u8] {
     name
 }
 
-/// Where the separator that covers `at` starts, if there is one.
+/// Start of the separator that covers `at`, if there is one.
 fn separator_around(name: &[u8], at: usize) -> Option<usize> {
     let underscores = |bytes: &[u8]| bytes.iter().all(|&byte| byte == b'_');
     let first = (at + 1).saturating_sub(SEPARATOR).max(1);
@@ -36,7 +36,7 @@ fn separator_around(name: &[u8], at: usize) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// By the definition, letter by letter.
+    /// Reference implementation, character by character.
     fn slow(name: &[u8]) -> &[u8] {
         for at in (1..name.len()).rev() {
             let rest = &name[at..];

@@ -1,21 +1,20 @@
-//! The way from a type to the field, or to the value of an enumeration, that a
-//! relocation is about.
+//! Access path of a relocation: from a root type to a field or enumerator
+//! (`bpf_core_spec`).
 //!
-//! The compiler writes it as numbers: `0:3:1` is member 1 of member 3 of element
-//! 0 of what a pointer points to. What counts in another layout are the names on
-//! the way and the elements of arrays, so members without a name leave no step of
-//! their own; only the place keeps what they add.
+//! The access string has indices: `0:3:1` is member 1 of member 3 of element 0 of what a
+//! pointer refers to. Only named members and array elements are steps, since those are
+//! matched in the target; anonymous members add to the offset only.
 
 use std::fmt;
 
 use super::CoreError;
-use crate::ext::{CoreKind, CoreQuestion};
+use crate::ext::{CoreKind, CoreSpec};
 use crate::{Array, Btf, Kind, Name, Shape, StrOffset, Type, TypeId};
 
-/// The most numbers in a way.
+/// Maximum number of indices.
 pub(crate) const MAX_STEPS: usize = 64;
 
-/// What a question is about.
+/// Subject of a relocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Subject {
     Field,
@@ -43,37 +42,36 @@ impl Subject {
     }
 }
 
-/// One step: a member with a name, or an element of an array.
+/// Step of a path: a named member, or an array element.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
-    /// The structure or union whose member it is, or the type of the element; no
-    /// modifier.
+    /// Structure or union of the member, or type of the element, without modifiers.
     pub(crate) ty: TypeId,
-    /// Which member or element.
+    /// Index of the member or element.
     pub(crate) index: u32,
-    /// The member's name; empty for elements.
+    /// Name of the member; empty for elements.
     pub(crate) name: StrOffset,
 }
 
-/// A way into a type of one blob.
+/// Access path in one BTF blob.
 ///
-/// Its text is the one that libbpf gives in messages:
-/// `<byte_off> [7] struct sock.sk_family (0:0:3 @ offset 16)`.
+/// Its text is that of libbpf's messages: `<byte_off> [7] struct sock.sk_family (0:0:3 @
+/// offset 16)`.
 #[derive(Clone)]
 pub struct Path<'b> {
     pub(crate) btf: &'b Btf<'b>,
     pub(crate) root: TypeId,
     pub(crate) kind: CoreKind,
-    /// Elements and members with names, from the outermost.
+    /// Named members and elements, outermost first.
     pub(crate) steps: Vec<Step>,
-    /// Every element and member, as the compiler numbers them.
+    /// All indices of the access string.
     pub(crate) numbers: Vec<u32>,
-    /// Bits from the start of the type.
+    /// Offset in bits from the start of the root type.
     pub(crate) bit_offset: u32,
 }
 
 impl<'b> Path<'b> {
-    /// A way of no steps.
+    /// Path without steps.
     pub(crate) fn empty(btf: &'b Btf<'b>, root: TypeId, kind: CoreKind) -> Path<'b> {
         Path {
             btf,
@@ -85,21 +83,18 @@ impl<'b> Path<'b> {
         }
     }
 
-    /// The way that a relocation asks about, against the types of the object it belongs to.
-    pub fn parse(btf: &'b Btf<'b>, question: &CoreQuestion) -> Result<Path<'b>, CoreError> {
-        btf.get(question.ty)
-            .ok_or(CoreError::NoType { id: question.ty })?;
-        let subject = Subject::of(question.kind).ok_or(CoreError::UnknownKind {
-            kind: question.kind,
-        })?;
-        let text = btf.string(question.access);
-        let mut path = Path::empty(btf, question.ty, question.kind);
+    /// Path of a relocation in the BTF of its object.
+    pub fn parse(btf: &'b Btf<'b>, spec: &CoreSpec) -> Result<Path<'b>, CoreError> {
+        btf.get(spec.ty).ok_or(CoreError::NoType { id: spec.ty })?;
+        let subject = Subject::of(spec.kind).ok_or(CoreError::UnknownKind { kind: spec.kind })?;
+        let text = btf.string(spec.access);
+        let mut path = Path::empty(btf, spec.ty, spec.kind);
         if subject == Subject::Type {
             let is_whole = text == "0";
             return is_whole.then_some(path).ok_or(CoreError::AccessText);
         }
         path.numbers = numbers(text)?;
-        let ty = btf.skip_modifiers(question.ty).ok_or(CoreError::Endless)?;
+        let ty = btf.skip_modifiers(spec.ty).ok_or(CoreError::Endless)?;
         match subject {
             Subject::EnumValue => path.take_value(ty)?,
             _ => path.take_fields(ty)?,
@@ -174,7 +169,7 @@ impl<'b> Path<'b> {
         Ok(())
     }
 
-    /// Goes to an element of `size` bytes.
+    /// Appends an element of `size` bytes.
     pub(crate) fn push_element(&mut self, ty: TypeId, index: u32, size: u32) {
         self.steps.push(Step {
             ty,
@@ -185,8 +180,8 @@ impl<'b> Path<'b> {
         self.bit_offset = self.bit_offset.wrapping_add(bits);
     }
 
-    /// Has the array, to which the last step leads, such an element? One without
-    /// elements has all of them, if it ends its structure.
+    /// True if the array at the end of the path has such an element. A flexible array at
+    /// the end of its structure has all.
     pub(crate) fn reaches(&self, array: Array, index: u32) -> bool {
         let ends_structure = |step: &Step| {
             let is_member = step.name != StrOffset::EMPTY;
@@ -196,17 +191,17 @@ impl<'b> Path<'b> {
         is_flexible || index < array.count
     }
 
-    /// The type that it starts at.
+    /// Root type.
     pub fn root(&self) -> Type<'b> {
         self.btf.at(self.root)
     }
 
-    /// Bits from the start of that type to where it leads.
+    /// Offset in bits from the start of the root type.
     pub fn bit_offset(&self) -> u32 {
         self.bit_offset
     }
 
-    /// What it leads to, as people write it: `task_struct.pid`,
+    /// Accessed field or enumerator in C notation: `task_struct.pid`,
     /// `bpf_func_id::BPF_FUNC_loop`, or the name of the type alone.
     pub fn label(&self) -> String {
         let root = self.root();
@@ -231,10 +226,10 @@ impl<'b> Path<'b> {
     }
 }
 
-/// Numbers with colons between.
+/// Numbers separated by colons.
 fn numbers(text: Name<'_>) -> Result<Vec<u32>, CoreError> {
     let number = |digits: &[u8]| {
-        // More would not fit 31 bits, and there is no such member.
+        // A larger number exceeds 31 bits and every count of members.
         let is_number = matches!(digits.len(), 1..=9) && digits.iter().all(u8::is_ascii_digit);
         let push = |number, &digit: &u8| number * 10 + u32::from(digit - b'0');
         is_number.then(|| digits.iter().fold(0, push))
@@ -252,8 +247,8 @@ fn numbers(text: Name<'_>) -> Result<Vec<u32>, CoreError> {
 impl fmt::Display for Path<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let root = self.root();
-        let question = self.kind.name().unwrap_or("unknown");
-        write!(f, "<{question}> [{}] {} ", self.root, noun(root.kind()))?;
+        let spec = self.kind.name().unwrap_or("unknown");
+        write!(f, "<{spec}> [{}] {} ", self.root, noun(root.kind()))?;
         match root.name() {
             name if name.is_empty() => write!(f, "<anon>")?,
             name => write!(f, "{name}")?,
@@ -311,7 +306,7 @@ impl fmt::Debug for Path<'_> {
     }
 }
 
-/// A kind in small letters.
+/// Name of a kind in lower case.
 fn noun(kind: Kind) -> String {
     match kind {
         Kind::Void => "void".into(),

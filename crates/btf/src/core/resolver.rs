@@ -1,8 +1,8 @@
-//! All relocations of one object against one target.
+//! Resolver of all relocations of an object against one target.
 //!
-//! What was found out is kept: the candidates of each type of the object, and the
-//! answer to each relocation. Candidates only become fewer, so an answer holds as
-//! long as its type has as many as when it was given.
+//! Keeps the candidates of each type of the object and the resolution of each relocation.
+//! Candidates are only removed, so a cached resolution is valid while its type has as
+//! many candidates as before.
 
 use std::collections::HashMap;
 
@@ -11,23 +11,23 @@ use super::matching::find_in;
 use super::path::Path;
 use super::value::{Measure, Measured, Resolution};
 use super::{CoreError, essential_name};
-use crate::ext::{CoreKind, CoreQuestion};
+use crate::ext::{CoreKind, CoreSpec};
 use crate::{Btf, Kind, Type, TypeId};
 
-/// Answers the relocations of an object.
+/// Resolver of the relocations of an object.
 pub struct Resolver<'b> {
     local: &'b Btf<'b>,
     kernel: &'b Btf<'b>,
     modules: Vec<&'b Btf<'b>>,
     candidates: HashMap<TypeId, Vec<Candidate<'b>>>,
-    answers: HashMap<CoreQuestion, Answer>,
-    /// How many steps may still be taken for all relocations together.
+    answers: HashMap<CoreSpec, Answer>,
+    /// Remaining number of steps for all relocations together.
     work: u32,
 }
 
-/// Steps that an object may take whatever it asks, and for each question beside. The
-/// largest structures of a kernel take some hundred for a question, and thirty
-/// thousand to be matched whole.
+/// Number of steps that an object may take in any case, and for each relocation in
+/// addition. The largest structures of a kernel take a few hundred for a relocation, and
+/// thirty thousand for `type_matches`.
 const WORK: u32 = 1 << 22;
 const WORK_FOR_QUESTION: u32 = 1 << 12;
 
@@ -38,14 +38,14 @@ struct Candidate<'b> {
     id: TypeId,
 }
 
-/// An answer, and how many candidates its type had left when it was given.
+/// Cached resolution, with the number of candidates when it was computed.
 struct Answer {
     resolution: Resolution,
     candidates: usize,
 }
 
 impl<'b> Resolver<'b> {
-    /// For an object with these types, against these types of a kernel.
+    /// Resolver of an object with this BTF against the BTF of a kernel.
     pub fn new(local: &'b Btf<'b>, kernel: &'b Btf<'b>) -> Resolver<'b> {
         Resolver {
             local,
@@ -57,47 +57,45 @@ impl<'b> Resolver<'b> {
         }
     }
 
-    /// Adds the types of a module, which are asked where the kernel has no type of
-    /// a name.
+    /// Adds the BTF of a module, which is searched if the kernel lacks a type.
     pub fn add_module(&mut self, module: &'b Btf<'b>) {
         self.modules.push(module);
     }
 
-    /// Answers one relocation. The order counts: of several types with the right
-    /// name only those are left for the next relocation that had what this one
-    /// asked for.
-    pub fn resolve(&mut self, question: &CoreQuestion) -> Result<Resolution, CoreError> {
-        if let Some(answer) = self.answers.get(question)
-            && self.candidates.get(&question.ty).map_or(0, Vec::len) == answer.candidates
+    /// Resolves one relocation. The order matters: candidates that lack the access are
+    /// removed for later relocations.
+    pub fn resolve(&mut self, spec: &CoreSpec) -> Result<Resolution, CoreError> {
+        if let Some(answer) = self.answers.get(spec)
+            && self.candidates.get(&spec.ty).map_or(0, Vec::len) == answer.candidates
         {
             return Ok(answer.resolution);
         }
-        let resolution = match question.kind {
+        let resolution = match spec.kind {
             CoreKind::TYPE_ID_LOCAL => {
-                let path = Path::parse(self.local, question)?;
+                let path = Path::parse(self.local, spec)?;
                 let measure = Measure::take(&path)?;
                 let path = &path;
                 let local = Measured { path, measure };
                 Resolution::new(&local, Some(&local))
             }
-            _ => self.resolve_by_candidates(question)?,
+            _ => self.resolve_by_candidates(spec)?,
         };
-        let candidates = self.candidates.get(&question.ty).map_or(0, Vec::len);
+        let candidates = self.candidates.get(&spec.ty).map_or(0, Vec::len);
         let answer = Answer {
             resolution,
             candidates,
         };
-        self.answers.insert(*question, answer);
+        self.answers.insert(*spec, answer);
         Ok(resolution)
     }
 
-    fn resolve_by_candidates(&mut self, question: &CoreQuestion) -> Result<Resolution, CoreError> {
-        self.find_candidates(question.ty)?;
+    fn resolve_by_candidates(&mut self, spec: &CoreSpec) -> Result<Resolution, CoreError> {
+        self.find_candidates(spec.ty)?;
         self.work = self.work.saturating_add(WORK_FOR_QUESTION);
-        let path = Path::parse(self.local, question)?;
+        let path = Path::parse(self.local, spec)?;
         let mut decision: Option<(u32, Resolution)> = None;
         let mut fitting = Vec::new();
-        let candidates = self.candidates.get(&question.ty);
+        let candidates = self.candidates.get(&spec.ty);
         for candidate in candidates.into_iter().flatten() {
             let mut types = Comparison::new(self.local, candidate.btf).within(self.work);
             let before = types.work_left();
@@ -127,7 +125,7 @@ impl<'b> Resolver<'b> {
             fitting.push(*candidate);
         }
         if let Some((_, resolution)) = decision {
-            self.candidates.insert(question.ty, fitting);
+            self.candidates.insert(spec.ty, fitting);
             return Ok(resolution);
         }
         let local = Measured {
@@ -137,7 +135,8 @@ impl<'b> Resolver<'b> {
         Ok(Resolution::new(&local, None))
     }
 
-    /// Finds the types of the target that have the name of a type of the object.
+    /// Finds the candidates of a type of the object: types of the target with its
+    /// essential name.
     fn find_candidates(&mut self, id: TypeId) -> Result<(), CoreError> {
         if self.candidates.contains_key(&id) {
             return Ok(());
@@ -156,9 +155,9 @@ impl<'b> Resolver<'b> {
         Ok(())
     }
 
-    /// A question as text, as libbpf has it in messages.
-    pub fn describe(&self, question: &CoreQuestion) -> Result<String, CoreError> {
-        Path::parse(self.local, question).map(|path| path.to_string())
+    /// Text of a relocation as in libbpf's messages.
+    pub fn describe(&self, spec: &CoreSpec) -> Result<String, CoreError> {
+        Path::parse(self.local, spec).map(|path| path.to_string())
     }
 }
 
@@ -175,7 +174,7 @@ fn candidates_in<'b>(btf: &'b Btf<'b>, ty: Type<'_>) -> Vec<Candidate<'b>> {
         .collect()
 }
 
-/// Do two candidates give one answer?
+/// Checks that two candidates give the same resolution.
 fn agree(first: Resolution, other: Resolution) -> Result<(), CoreError> {
     let value = |resolution| match resolution {
         Resolution::Poison => None,

@@ -1,53 +1,53 @@
-//! What is asked, measured at the end of a way, and what becomes of an instruction.
+//! Value of a relocation at the end of an access path, and its effect on the instruction
+//! (`bpf_core_calc_relo`).
 
 use super::CoreError;
 use super::path::{Path, Subject};
 use crate::ext::CoreKind;
 use crate::{Btf, Kind, Shape, StrOffset, TypeId};
 
-/// What becomes of an instruction.
+/// Effect of a relocation on its instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Resolution {
-    /// The target has nothing to read or count there. The instruction must not be
-    /// reached: it becomes a call of a function that does not exist.
+    /// The target lacks the access: the instruction becomes a call of a non-existent
+    /// helper and must be unreachable.
     Poison,
-    /// Its number is replaced.
+    /// The operand is replaced.
     Value {
-        /// The number that the compiler must have left in the instruction; `None`
-        /// where compilers may choose (bit fields, type numbers).
+        /// Operand that the compiler must have written; `None` if it may choose (bit
+        /// fields, type ids).
         expected: Option<u64>,
-        /// The number for the target.
+        /// Operand for the target.
         value: u64,
-        /// What a load or store of the field must do beside that.
+        /// Change of the size of a load or store.
         access: Access,
     },
 }
 
-/// How a load or store of a field changes with the field's size.
+/// Change of a load or store with the size of the field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Access {
-    /// Not at all.
+    /// Unchanged.
     AsIs,
-    /// From so many bytes to so many: pointers, and numbers without sign.
+    /// Change of size, for pointers and unsigned numbers.
     Resize {
-        /// Bytes in the object.
+        /// Size in the object in bytes.
         from: u32,
-        /// Bytes in the target.
+        /// Size in the target in bytes.
         to: u32,
     },
-    /// It would read something else. The instruction is poisoned, if it is a load
-    /// or store.
+    /// The access would read a wrong value: a load or store is poisoned.
     Refuse,
 }
 
-/// What is measured at the end of one way.
+/// Value at the end of one path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Measure {
     value: u64,
-    /// Could a compiler leave something else in the instruction?
+    /// False if a compiler may have written another value.
     is_sure: bool,
-    /// The size and type of what a load or store would read; 0 and `void` if the
-    /// question is another, or about a bit field.
+    /// Size and type of the field that a load or store accesses; 0 and `void` for other
+    /// kinds of relocation and for bit fields.
     size: u32,
     ty: TypeId,
 }
@@ -62,7 +62,7 @@ impl Measure {
         }
     }
 
-    /// What a relocation asks, of the type that its way is in.
+    /// Value of a relocation in the type of its path.
     pub(crate) fn take(path: &Path<'_>) -> Result<Measure, CoreError> {
         match Subject::of(path.kind) {
             Some(Subject::Field) => Measure::take_field(path),
@@ -72,7 +72,7 @@ impl Measure {
         }
     }
 
-    /// What it is where the target has no such way; `None` if there is no answer.
+    /// Value if the target lacks the access; `None` if there is none.
     fn take_absent(kind: CoreKind) -> Option<Measure> {
         let is_answer = Subject::of(kind) == Some(Subject::Type)
             || matches!(kind, CoreKind::FIELD_EXISTS | CoreKind::ENUM_VALUE_EXISTS);
@@ -101,7 +101,7 @@ impl Measure {
                 return None;
             };
             let value = of.values().nth(step.index as usize)?;
-            // A value of 32 bits is taken as a signed number, whatever the type says.
+            // A 32-bit enumerator is sign-extended, whatever its type.
             Some(match of.wide {
                 true => value.value,
                 false => value.value as i32 as u64,
@@ -172,13 +172,13 @@ impl Measure {
     }
 }
 
-/// The bytes that hold a field.
+/// Bytes that contain a field.
 struct Place {
-    /// Bytes from the start of the type.
+    /// Offset in bytes from the start of the type.
     offset: u32,
-    /// Bytes.
+    /// Size in bytes.
     size: u32,
-    /// Bits of the field itself.
+    /// Width of the field in bits.
     bits: u32,
 }
 
@@ -192,8 +192,7 @@ impl Place {
         })
     }
 
-    /// The smallest load, no smaller than the declared type, that has all bits of a
-    /// bit field.
+    /// Smallest load, not smaller than the declared type, that contains a bit field.
     fn of_bits(path: &Path<'_>, ty: TypeId, bits: u32) -> Result<Place, CoreError> {
         let declared = match path.btf.at(ty).shape() {
             Shape::Int(int) => int.size,
@@ -217,14 +216,14 @@ impl Place {
         }
     }
 
-    /// How far the field's last bit is from the last of 64.
+    /// Distance of the field's last bit from the last of 64.
     fn left_shift(&self, bit_offset: u32) -> u32 {
         let start = bit_offset.wrapping_sub(self.offset.wrapping_mul(8));
         64u32.wrapping_sub(start.wrapping_add(self.bits))
     }
 }
 
-/// Bytes of a type, or of what an array in the end is made of.
+/// Size in bytes of a type, or of the innermost element of an array.
 fn element_size(btf: &Btf<'_>, ty: TypeId) -> Option<u32> {
     let mut ty = btf.skip_modifiers(ty)?;
     for _ in 0..btf.len() {
@@ -236,15 +235,14 @@ fn element_size(btf: &Btf<'_>, ty: TypeId) -> Option<u32> {
     None
 }
 
-/// A way and what was measured at its end.
+/// A path and the value at its end.
 pub(crate) struct Measured<'p, 'b> {
     pub(crate) path: &'p Path<'b>,
     pub(crate) measure: Measure,
 }
 
 impl Resolution {
-    /// What becomes of an instruction, with what was measured in the object and in
-    /// the target.
+    /// Effect of a relocation with these values in object and target.
     pub(crate) fn new(local: &Measured<'_, '_>, target: Option<&Measured<'_, '_>>) -> Resolution {
         let (value, access) = match target {
             Some(target) => (target.measure.value, access(local, target)),

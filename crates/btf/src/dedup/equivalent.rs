@@ -1,26 +1,24 @@
-//! Are two structures the same, with everything that they refer to?
+//! Equivalence of two type graphs (`btf_dedup_is_equiv`).
 //!
-//! Both graphs are walked side by side, depth first. The hypothesis says which
-//! type of the candidate's graph each type of the other graph is; a contradiction
-//! in it, or a difference, ends the walk. A declaration counts as equal to a
-//! definition of its name, and if the graphs turn out to be equal it becomes that
-//! definition.
+//! Both graphs are walked in parallel, depth first. The hypothesis maps types of the
+//! canonical graph to types of the candidate's; a contradiction or a difference ends the
+//! walk. A forward declaration is equivalent to a definition of its name, and is resolved
+//! to it if the graphs are equivalent.
 
 use super::{Dedup, DedupError, Verdict};
 use crate::TypeId;
 use crate::kind::Kind;
 
-/// How deep two types that a compiler described twice are compared.
+/// Maximum depth of the comparison of types that a compiler emitted twice.
 const SAME_DEPTH: usize = 16;
-/// How many types are looked at for that.
+/// Maximum number of types visited for that.
 const SAME_BUDGET: u32 = 1 << 20;
 
-/// Which type each type of the canonical graph is, in the order in which it was
-/// found.
+/// Hypothesis: candidate type of each canonical type, in the order of discovery.
 pub(super) struct Hypothesis {
     is: Vec<Option<TypeId>>,
     order: Vec<TypeId>,
-    /// Pairs still to be looked at, the next one last.
+    /// Stack of pairs to compare.
     pairs: Vec<(TypeId, TypeId)>,
 }
 
@@ -42,7 +40,7 @@ impl Hypothesis {
 }
 
 impl super::graph::Graph {
-    /// What a declaration says that it declares.
+    /// Kind that a forward declaration declares.
     pub(super) fn declared_kind(&self, id: TypeId) -> Kind {
         match self.record(id).flag() {
             true => Kind::Union,
@@ -52,7 +50,7 @@ impl super::graph::Graph {
 }
 
 impl Dedup {
-    /// Is the candidate the same as what was found before?
+    /// True if the candidate is equivalent to the canonical type.
     pub(super) fn is_equivalent(
         &mut self,
         candidate: TypeId,
@@ -68,7 +66,7 @@ impl Dedup {
         Ok(true)
     }
 
-    /// One pair; what it refers to goes on the pile.
+    /// Compares one pair; pushes the pairs that it refers to.
     fn look_at(&mut self, candidate: TypeId, canonical: TypeId) -> Result<bool, DedupError> {
         if self.resolve(candidate) == self.resolve(canonical) {
             return Ok(true);
@@ -124,7 +122,7 @@ impl Dedup {
         let references = graph.references(candidate);
         let pairs = &mut self.hypothesis.pairs;
         if kind == Kind::Array {
-            // The index is looked at before the elements.
+            // The index type is compared before the element type.
             pairs.extend(references.map(pair));
         } else {
             pairs.extend(references.rev().map(pair));
@@ -132,7 +130,7 @@ impl Dedup {
         Ok(true)
     }
 
-    /// The definition that a declaration is known to be.
+    /// Definition that a forward declaration is resolved to.
     fn resolve_forward(&self, id: TypeId) -> TypeId {
         if self.graph.kind(id) != Kind::Fwd {
             return id;
@@ -144,8 +142,8 @@ impl Dedup {
         }
     }
 
-    /// The graphs are the same: declarations become what they were found to be,
-    /// and structures on the way those that are known.
+    /// Accepts the hypothesis: resolves forward declarations and merges the structures on
+    /// the way.
     pub(super) fn adopt_hypothesis(&mut self) {
         for at in 0..self.hypothesis.order.len() {
             let canonical = self.hypothesis.order[at];

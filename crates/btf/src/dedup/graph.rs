@@ -1,24 +1,23 @@
-//! The types under deduplication: the words of the blob, with names that are
-//! equal only if their text is, and references that change.
+//! Types under deduplication: the words of the blob, with interned names and mutable
+//! references.
 
 use crate::kind::Kind;
 use crate::wire::{RECORD_SIZE, Record};
 use crate::write::parts;
 use crate::{Btf, StrOffset, TypeId};
 
-/// Words of the record that a type starts with.
+/// Number of words of a type record.
 const RECORD: usize = RECORD_SIZE / 4;
 
 /// All types as words.
 pub(super) struct Graph {
     words: Vec<u32>,
-    /// Where each type starts; `void` has an empty record at the start.
+    /// Start of each type; `void` has an empty record at the start.
     starts: Vec<u32>,
 }
 
 impl Graph {
-    /// The types of a blob; `name` says what each name is called here. Names are
-    /// asked for in the order in which they stand.
+    /// Types of a blob; `name` translates names, in the order of the blob.
     pub(super) fn new(btf: &Btf<'_>, mut name: impl FnMut(StrOffset) -> StrOffset) -> Graph {
         let mut graph = Graph {
             words: vec![0; RECORD],
@@ -48,17 +47,17 @@ impl Graph {
         graph
     }
 
-    /// How many types there are, `void` counted.
+    /// Number of types, `void` included.
     pub(super) fn len(&self) -> usize {
         self.starts.len()
     }
 
-    /// All numbers but that of `void`.
+    /// All type ids but that of `void`.
     pub(super) fn ids(&self) -> impl Iterator<Item = TypeId> + use<> {
         (1..self.starts.len() as u32).map(TypeId)
     }
 
-    /// The words of a type.
+    /// Words of a type.
     pub(super) fn words(&self, id: TypeId) -> &[u32] {
         let start = self.starts[id.index()] as usize;
         let end = match self.starts.get(id.index() + 1) {
@@ -84,17 +83,17 @@ impl Graph {
         Kind::from_number(self.record(id).kind()).unwrap_or(Kind::Void)
     }
 
-    /// What follows the record.
+    /// Words after the record.
     pub(super) fn tail(&self, id: TypeId) -> &[u32] {
         &self.words(id)[RECORD..]
     }
 
-    /// The members or parameters of a type, each as so many words.
+    /// Members or parameters of a type, N words each.
     pub(super) fn members<const N: usize>(&self, id: TypeId) -> impl Iterator<Item = [u32; N]> {
         self.tail(id).as_chunks().0.iter().copied()
     }
 
-    /// Where in the words of a type its references are, in order.
+    /// Indices of the references in the words of a type, in order.
     pub(super) fn references(&self, id: TypeId) -> impl DoubleEndedIterator<Item = usize> + use<> {
         let kind = self.kind(id);
         let refers = !kind.has_size() && !matches!(kind, Kind::Void | Kind::Array | Kind::Fwd);
@@ -113,13 +112,13 @@ impl Graph {
         own.into_iter().chain(inside)
     }
 
-    /// A reference of a type.
+    /// Reference of a type.
     #[inline]
     pub(super) fn reference(&self, id: TypeId, at: usize) -> TypeId {
         TypeId(self.words[self.starts[id.index()] as usize + at])
     }
 
-    /// Lets a type refer to another one.
+    /// Replaces a reference of a type.
     pub(super) fn set_reference(&mut self, id: TypeId, at: usize, to: TypeId) {
         let start = self.starts[id.index()] as usize;
         self.words[start + at] = to.0;

@@ -1,13 +1,11 @@
-//! One of each: types that several objects (or several files of one) describe
-//! become one type, and what is only declared in one and defined in another
-//! becomes the definition. The result is that of libbpf's linker, type for type.
+//! Deduplication of BTF (`btf__dedup`): equal types of several compilation units are
+//! merged, and forward declarations are resolved to definitions. The result equals that
+//! of libbpf's linker, type for type.
 //!
-//! The algorithm, published with libbpf: strings first, then what refers to
-//! nothing, then structures, unions and typedefs, for which two graphs are walked
-//! side by side with the hypothesis that they are the same ([`equivalent`]); then
-//! declarations whose name only one definition has, and at last what refers to
-//! others, from the inside out. Variables and sections stay as they are. What is
-//! left is numbered anew in its old order.
+//! The algorithm is libbpf's: strings; types without references; structures, unions and
+//! typedefs, by equivalence of type graphs ([`equivalent`]); forward declarations with a
+//! unique definition; reference types, innermost first. Variables and DATASECs are
+//! unchanged. Remaining types are renumbered in their order.
 
 mod equivalent;
 mod graph;
@@ -25,33 +23,33 @@ use crate::{Btf, StrOffset, TypeId};
 use graph::Graph;
 use table::{Candidates, hash};
 
-/// What became of the types.
+/// Result of deduplication.
 #[derive(Clone, Debug)]
 pub struct Deduplicated {
-    /// The blob.
+    /// BTF blob.
     pub btf: Vec<u8>,
-    /// The `.BTF.ext` that was given, with the new names and numbers.
+    /// `.BTF.ext` blob with translated names and type ids.
     pub ext: Option<Vec<u8>>,
-    /// Which type each of the old types is now.
+    /// New type id of each old type.
     pub map: Vec<TypeId>,
 }
 
-/// Why types can't be deduplicated.
+/// Error of deduplication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DedupError {
-    /// A type refers to itself with nothing between that could have a name.
+    /// A type refers to itself without a named type between.
     Cycle {
-        /// Which.
+        /// Type id.
         id: TypeId,
     },
-    /// Types refer to each other in too long a chain.
+    /// The chain of references is too long.
     TooDeep {
-        /// Where it was given up.
+        /// Type id at which the limit was reached.
         id: TypeId,
     },
-    /// Something refers to a type that only refers, such as a tag.
+    /// A reference to a type that may not be referred to, such as a tag.
     NotReferable {
-        /// Which.
+        /// Type id.
         id: TypeId,
     },
 }
@@ -60,7 +58,7 @@ impl fmt::Display for DedupError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             DedupError::Cycle { id } => write!(f, "type {id} refers to itself"),
-            DedupError::TooDeep { id } => write!(f, "type {id} is nested too deep"),
+            DedupError::TooDeep { id } => write!(f, "type {id} is nested too deeply"),
             DedupError::NotReferable { id } => write!(f, "nothing may refer to type {id}"),
         }
     }
@@ -68,35 +66,36 @@ impl fmt::Display for DedupError {
 
 impl std::error::Error for DedupError {}
 
-/// The longest chain of references that is followed.
+/// Maximum length of a chain of references.
 const MAX_DEPTH: usize = 1024;
 
-/// Makes one type of those that are the same. The strings that are left are those
-/// that types and `ext` use, in the order in which they do.
+/// Deduplicates types and strings. The strings are those that types and `ext` use, in the
+/// order of use.
 pub fn dedup(btf: &Btf<'_>, ext: Option<&BtfExt<'_>>) -> Result<Deduplicated, DedupError> {
     dedup_into(Builder::new(), btf, ext)
 }
 
-/// Makes one type of those that are the same. The strings stay, all of them, where
-/// they are; of equal ones the first is used.
+/// Deduplicates types. All strings remain at their offsets; of equal ones the first is
+/// used.
 pub fn dedup_types(btf: &Btf<'_>, ext: Option<&BtfExt<'_>>) -> Result<Deduplicated, DedupError> {
     dedup_into(Builder::with_strings_of(btf), btf, ext)
 }
 
-/// The names of types and `ext` are added to those that `strings` has.
+/// Deduplicates with the strings of a builder, to which the names of types and `ext` are
+/// added.
 fn dedup_into(
     mut strings: Builder,
     btf: &Btf<'_>,
     ext: Option<&BtfExt<'_>>,
 ) -> Result<Deduplicated, DedupError> {
-    // Many names stand for many things; the text of each is looked at once.
+    // Names are shared, so the text of each offset is interned once.
     let mut names: Vec<Option<StrOffset>> = vec![None; btf.strings_end()];
     let mut rename = |name: StrOffset| match names.get_mut(name.0 as usize) {
         Some(new) => *new.get_or_insert_with(|| strings.string(btf.string(name).as_bytes())),
         None => StrOffset::EMPTY,
     };
     let graph = Graph::new(btf, &mut rename);
-    // The names in it come after those of the types; the types are known later.
+    // Names of `ext` follow those of the types; its type ids are translated later.
     let renamed = ext.map(|ext| ext.mapped(rename, |id| id));
     let mut dedup = Dedup::new(graph);
     dedup.merge_plain_types();
@@ -111,14 +110,14 @@ fn dedup_into(
     Ok(Deduplicated { btf, ext, map })
 }
 
-/// What is known of a type.
+/// Canonical type of a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
-    /// Nothing yet.
+    /// Unknown.
     Open,
-    /// It is being looked at.
+    /// Being computed.
     Begun,
-    /// It is this type, maybe itself.
+    /// This type, possibly itself.
     Is(TypeId),
 }
 
@@ -132,7 +131,7 @@ struct Dedup {
 impl Dedup {
     fn new(graph: Graph) -> Dedup {
         let verdict = |id: TypeId| match graph.kind(id) {
-            // These are never the same as another one.
+            // These are never merged.
             Kind::Void | Kind::Var | Kind::Datasec => Verdict::Is(id),
             _ => Verdict::Open,
         };
@@ -155,7 +154,7 @@ impl Dedup {
         matches!(self.verdict(id), Verdict::Is(_))
     }
 
-    /// The type that stands for this one, as far as is known.
+    /// Canonical type of a type, as far as it is known.
     fn resolve(&self, id: TypeId) -> TypeId {
         let mut id = id;
         for _ in 0..self.verdicts.len() {
@@ -167,7 +166,8 @@ impl Dedup {
         id
     }
 
-    /// Notes what a type is; if it is itself, others may be it.
+    /// Sets the canonical type; a type that is canonical itself becomes a candidate for
+    /// others.
     fn decide(&mut self, id: TypeId, hash: u64, is: TypeId) {
         self.verdicts[id.index()] = Verdict::Is(is);
         if is == id {
@@ -175,7 +175,7 @@ impl Dedup {
         }
     }
 
-    /// Integers, enumerations, declarations and floating-point numbers.
+    /// Merges integers, enumerations, forward declarations and floating-point numbers.
     fn merge_plain_types(&mut self) {
         for id in self.graph.ids() {
             let Record {
@@ -201,7 +201,8 @@ impl Dedup {
                     )
                 }
                 Kind::Enum | Kind::Enum64 => {
-                    // What is only declared has to meet what is defined.
+                    // Forward declarations and definitions of one name must have one
+                    // hash.
                     let hash = hash([Kind::Enum as u32, name]);
                     (hash, self.merge_enum(id, hash))
                 }
@@ -233,7 +234,7 @@ impl Dedup {
         None
     }
 
-    /// Structures, unions and typedefs.
+    /// Merges structures, unions and typedefs.
     fn merge_composites(&mut self) -> Result<(), DedupError> {
         for id in self.graph.ids() {
             let kind = self.graph.kind(id);
@@ -261,7 +262,7 @@ impl Dedup {
         Ok(())
     }
 
-    /// A hash of all but what a type refers to.
+    /// Hash of a type without its references.
     fn outline_hash(&self, id: TypeId, kind: Kind) -> u64 {
         let record = self.graph.record(id);
         if kind == Kind::Typedef {
@@ -273,8 +274,7 @@ impl Dedup {
         hash(own.into_iter().chain(outline))
     }
 
-    /// A declaration becomes the structure or union of its name, if there is but
-    /// one of that name.
+    /// Resolves forward declarations to the only structure or union of their name.
     fn resolve_forwards(&mut self) {
         let mut by_name: HashMap<u32, Option<TypeId>> = HashMap::new();
         for id in self.graph.ids() {
@@ -299,7 +299,7 @@ impl Dedup {
         }
     }
 
-    /// All that refers to others, from the inside out.
+    /// Merges reference types, innermost first.
     fn merge_references(&mut self) -> Result<(), DedupError> {
         for id in self.graph.ids() {
             self.merge_reference(id, MAX_DEPTH)?;
@@ -329,7 +329,7 @@ impl Dedup {
         Ok(is)
     }
 
-    /// The new number of every type.
+    /// New type id of every type.
     fn compact(&self) -> Vec<TypeId> {
         let mut next = 1;
         let mut numbers = vec![TypeId::VOID; self.graph.len()];

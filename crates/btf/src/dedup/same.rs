@@ -1,22 +1,21 @@
-//! Are two types the same, as far as can be seen without looking at what they
-//! refer to?
+//! Equality of types without their references.
 
 use super::graph::Graph;
 use crate::TypeId;
 use crate::kind::Kind;
 
 impl Graph {
-    /// Name, kind, count, flag and size or reference.
+    /// True if name, kind, count, flag and size or reference are equal.
     pub(super) fn same_record(&self, a: TypeId, b: TypeId) -> bool {
         self.record(a) == self.record(b)
     }
 
-    /// All words, references included.
+    /// True if all words are equal, references included.
     pub(super) fn same_words(&self, a: TypeId, b: TypeId) -> bool {
         self.words(a) == self.words(b)
     }
 
-    /// Name, kind, count and flag.
+    /// True if name, kind, count and flag are equal.
     pub(super) fn same_info(&self, a: TypeId, b: TypeId) -> bool {
         let (a, b) = (self.record(a), self.record(b));
         (a.name, a.info) == (b.name, b.info)
@@ -26,12 +25,12 @@ impl Graph {
         matches!(self.kind(id), Kind::Enum | Kind::Enum64)
     }
 
-    /// An enumeration of which only the name is known.
+    /// True for a forward declaration of an enumeration.
     pub(super) fn is_enum_forward(&self, id: TypeId) -> bool {
         self.is_enum(id) && self.record(id).count() == 0
     }
 
-    /// The same enumeration, or the name of one of which only the name is known.
+    /// True for equal enumerations, and for one and a forward declaration of its name.
     pub(super) fn compatible_enums(&self, a: TypeId, b: TypeId) -> bool {
         if !self.is_enum_forward(a) && !self.is_enum_forward(b) {
             return self.same_words(a, b);
@@ -39,7 +38,7 @@ impl Graph {
         self.record(a).name == self.record(b).name && self.is_enum(a) && self.is_enum(b)
     }
 
-    /// Structures whose members have the same names and places.
+    /// True if the members have equal names and offsets.
     pub(super) fn same_members(&self, a: TypeId, b: TypeId) -> bool {
         let outline = |[name, _, place]: [u32; 3]| (name, place);
         self.same_record(a, b)
@@ -49,20 +48,20 @@ impl Graph {
                 .eq(self.members(b).map(outline))
     }
 
-    /// Arrays of the same length.
+    /// True if the arrays have equal lengths.
     pub(super) fn same_length(&self, a: TypeId, b: TypeId) -> bool {
         self.same_record(a, b) && self.tail(a).get(2) == self.tail(b).get(2)
     }
 
-    /// Prototypes whose parameters have the same names.
+    /// True if the parameters have equal names.
     pub(super) fn same_params(&self, a: TypeId, b: TypeId) -> bool {
         let name = |[name, _]: [u32; 2]| name;
         self.same_info(a, b) && self.members(a).map(name).eq(self.members(b).map(name))
     }
 
-    /// Are two types the same all the way down, to a depth? This is asked where a
-    /// compiler has described one type twice. `budget` is how many types may be
-    /// looked at.
+    /// True if two types are equal with their references, to a maximum depth; for
+    /// compilers that emit one type twice. `budget` is the remaining number of types to
+    /// visit.
     pub(super) fn identical(&self, a: TypeId, b: TypeId, depth: usize, budget: &mut u32) -> bool {
         let (mut a, mut b) = (a, b);
         loop {
@@ -89,7 +88,7 @@ impl Graph {
                     (a, b) = (self.reference(a, 2), self.reference(b, 2));
                     continue;
                 }
-                // The elements are not looked at.
+                // Element types are not compared.
                 Kind::Array => self.same_length(a, b),
                 Kind::Struct | Kind::Union => {
                     self.same_members(a, b) && self.identical_parts(a, b, depth, budget)

@@ -1,21 +1,19 @@
-//! Types that others may turn out to be equal to, by hash.
+//! Hash table of canonical types.
 //!
-//! Which of several candidates is met first decides about the result, so they
-//! stand as in libbpf's table: in chains to which a new one is added in front,
-//! and which are gone through from the start, each entry put in front again, when
-//! the table grows (to twice its size, when it would be more than three quarters
-//! full).
+//! The order of candidates decides about the result, so it is that of libbpf's table:
+//! chains with insertion at the front, rehashed in order when the table doubles at a load
+//! of three quarters.
 
 use crate::TypeId;
 
-/// The end of a chain.
+/// End of a chain.
 const END: u32 = u32::MAX;
-/// The smallest size of the table.
+/// Initial size of the table.
 const SMALLEST: usize = 4;
 
 #[derive(Default)]
 pub(super) struct Candidates {
-    /// The first entry of each chain.
+    /// First entry of each chain.
     chains: Vec<u32>,
     entries: Vec<Entry>,
 }
@@ -53,7 +51,7 @@ impl Candidates {
         }
     }
 
-    /// The first candidate with this hash.
+    /// First candidate with this hash.
     pub(super) fn first(&self, hash: u64) -> Option<Candidate> {
         if self.chains.is_empty() {
             return None;
@@ -61,7 +59,7 @@ impl Candidates {
         self.from(self.chains[slot(hash, self.chains.len())], hash)
     }
 
-    /// The candidate with the same hash after this one.
+    /// Next candidate with the same hash.
     pub(super) fn after(&self, candidate: Candidate) -> Option<Candidate> {
         let entry = self.entries[candidate.at as usize];
         self.from(entry.next, entry.hash)
@@ -79,7 +77,7 @@ impl Candidates {
         None
     }
 
-    /// The first candidate with this hash that fits.
+    /// First candidate with this hash that satisfies `fits`.
     pub(super) fn find(&self, hash: u64, fits: impl Fn(TypeId) -> bool) -> Option<TypeId> {
         let mut candidate = self.first(hash);
         while let Some(found) = candidate {
@@ -92,19 +90,19 @@ impl Candidates {
     }
 }
 
-/// A type, and where in its chain it stands.
+/// A type and its position in its chain.
 #[derive(Clone, Copy)]
 pub(super) struct Candidate {
     at: u32,
     pub(super) id: TypeId,
 }
 
-/// The upper bits are the better ones. Equal hashes share a chain at any size.
+/// Slot of a hash: its upper bits. Equal hashes share a chain at every size.
 fn slot(hash: u64, size: usize) -> usize {
     (hash >> (64 - size.trailing_zeros())) as usize
 }
 
-/// A hash of words.
+/// Hash of words.
 pub(super) fn hash(words: impl IntoIterator<Item = u32>) -> u64 {
     words.into_iter().fold(0, |hash: u64, word| {
         (hash.rotate_left(5) ^ u64::from(word)).wrapping_mul(0x9e37_79b9_7f4a_7c15)

@@ -1,17 +1,17 @@
-//! A type in a few words, as C would write it without a name: `const char *`,
-//! `struct list_head`, `u8[16]`, `int (*)(void *)`.
+//! Short text of a type in C notation without a name: `const char *`, `struct list_head`,
+//! `u8[16]`, `int (*)(void *)`.
 
-use crate::{Btf, Forward, Proto, Shape, TypeId};
+use crate::{Btf, FwdKind, Proto, Shape, TypeId};
 
-/// The deepest nesting that is written out.
+/// Maximum depth of nesting in the text.
 const MAX_NESTING: usize = 32;
 
-/// The most parameters that are written out.
+/// Maximum number of parameters in the text.
 const MAX_PARAMS: usize = 32;
-/// The most prototypes inside each other whose parameters are written out.
+/// Maximum depth of prototypes whose parameters are in the text.
 const MAX_PROTOS: usize = 2;
 
-/// The type in a few words. What is inside an anonymous structure is left out.
+/// Short text of a type. Members of anonymous structures are omitted.
 pub fn describe(btf: &Btf<'_>, id: TypeId) -> String {
     let depth = Depth {
         types: MAX_NESTING,
@@ -21,7 +21,7 @@ pub fn describe(btf: &Btf<'_>, id: TypeId) -> String {
     around(btf, id, String::new(), depth)
 }
 
-/// The type in a few words that are the same for every compiler's spelling of it.
+/// Short text of a type in a spelling that is the same for all compilers.
 pub(super) fn describe_canonical(btf: &Btf<'_>, id: TypeId) -> String {
     let depth = Depth {
         types: MAX_NESTING,
@@ -31,8 +31,8 @@ pub(super) fn describe_canonical(btf: &Btf<'_>, id: TypeId) -> String {
     around(btf, id, String::new(), depth)
 }
 
-/// The shortest spelling of a basic type: `unsigned long` for `long unsigned int`.
-/// Other names stay as they are.
+/// Canonical spelling of a basic type: `unsigned long` for `long unsigned int`. Other
+/// names are unchanged.
 fn canonical_name(name: &str) -> String {
     let (mut longs, mut is_signed, mut is_unsigned) = (0, false, false);
     let mut base = None;
@@ -57,22 +57,22 @@ fn canonical_name(name: &str) -> String {
     };
     match (is_unsigned, is_signed) {
         (true, _) => format!("unsigned {base}"),
-        // Plain char is a type of its own.
+        // Plain char is a distinct type.
         (false, true) if base == "char" => "signed char".to_owned(),
         _ => base.to_owned(),
     }
 }
 
-/// How much deeper it may go.
+/// Remaining depth.
 #[derive(Clone, Copy)]
 struct Depth {
     types: usize,
     protos: usize,
-    /// Spell basic types and repeated qualifiers in one way.
+    /// True for canonical spelling of basic types and repeated qualifiers.
     is_canonical: bool,
 }
 
-/// `inner` declared as this type.
+/// Declaration of `inner` with this type.
 fn around(btf: &Btf<'_>, id: TypeId, inner: String, depth: Depth) -> String {
     let Some(types) = depth.types.checked_sub(1) else {
         return "...".to_owned();
@@ -88,7 +88,7 @@ fn around(btf: &Btf<'_>, id: TypeId, inner: String, depth: Depth) -> String {
         true => base(format!("{word} {{...}}")),
         false => base(format!("{word} {name}")),
     };
-    // What is to the right binds closer than the star.
+    // Arrays and parameters bind closer than the pointer.
     let in_parentheses = |inner: &str| match inner.starts_with('*') {
         true => format!("({inner})"),
         false => inner.to_owned(),
@@ -113,8 +113,8 @@ fn around(btf: &Btf<'_>, id: TypeId, inner: String, depth: Depth) -> String {
         Shape::Void => base("void".to_owned()),
         Shape::Int(_) if depth.is_canonical => base(canonical_name(&name.to_string())),
         Shape::Int(_) | Shape::Float(_) | Shape::Typedef(_) => base(name.to_string()),
-        Shape::Struct(_) | Shape::Fwd(Forward::Struct) => tagged("struct"),
-        Shape::Union(_) | Shape::Fwd(Forward::Union) => tagged("union"),
+        Shape::Struct(_) | Shape::Fwd(FwdKind::Struct) => tagged("struct"),
+        Shape::Union(_) | Shape::Fwd(FwdKind::Union) => tagged("union"),
         Shape::Enum(_) => tagged("enum"),
         Shape::Ptr(to) => around(btf, to, format!("*{inner}"), depth),
         Shape::Array(array) => {
@@ -136,7 +136,7 @@ fn around(btf: &Btf<'_>, id: TypeId, inner: String, depth: Depth) -> String {
     }
 }
 
-/// The parameters of a prototype.
+/// Parameters of a prototype.
 fn params(btf: &Btf<'_>, proto: Proto<'_>, depth: Depth) -> String {
     if proto.params().len() == 0 {
         return "void".to_owned();

@@ -1,11 +1,10 @@
-//! What changed between two blobs in what programs rely on: sizes, the places and
-//! types of members, the values of enumerations.
+//! Difference of two BTF blobs in the facts that programs rely on: sizes, offsets and
+//! types of members, values of enumerators.
 //!
-//! Types are matched by kind and name; where a name stands for several types they
-//! are matched in their order. Members of anonymous structures count as members
-//! of the structure around them, as C and CO-RE see them. Types are compared as C
-//! defines them, not as a compiler spells them: `long unsigned int` of gcc is
-//! `unsigned long` of clang.
+//! Types are matched by kind and name; several types of one name are matched in order.
+//! Members of anonymous structures count as members of the enclosing structure, as in C
+//! and CO-RE. Types are compared by meaning, not by spelling: gcc's `long unsigned int`
+//! is clang's `unsigned long`.
 
 mod describe;
 
@@ -15,92 +14,91 @@ use crate::{Btf, Kind, Shape, Type, TypeId};
 pub use describe::describe;
 use describe::describe_canonical;
 
-/// The deepest nesting of anonymous structures that is followed.
+/// Maximum depth of anonymous structures.
 const MAX_NESTING: usize = 64;
 
-/// A type that changed.
+/// A type that differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Changed {
-    /// Its kind.
+    /// Kind.
     pub kind: Kind,
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// What changed, at least one thing.
+    /// Changes, at least one.
     pub changes: Vec<Change>,
 }
 
-/// One thing that changed.
+/// Change of a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// The type is new.
+    /// The type is added.
     Added,
-    /// The type is gone.
+    /// The type is removed.
     Removed,
-    /// Its size in bytes.
+    /// The size differs, in bytes.
     Size {
-        /// Before.
+        /// Old size.
         old: u32,
-        /// After.
+        /// New size.
         new: u32,
     },
-    /// A member is new.
+    /// A member is added.
     MemberAdded {
-        /// Its name.
+        /// Name.
         name: String,
-        /// Where and what it is.
+        /// Place and type.
         new: Place,
     },
-    /// A member is gone.
+    /// A member is removed.
     MemberRemoved {
-        /// Its name.
+        /// Name.
         name: String,
-        /// Where and what it was.
+        /// Place and type.
         old: Place,
     },
-    /// A member is elsewhere, or something else.
+    /// A member has another place or type.
     MemberChanged {
-        /// Its name.
+        /// Name.
         name: String,
-        /// Before.
+        /// Old place and type.
         old: Place,
-        /// After.
+        /// New place and type.
         new: Place,
     },
-    /// An enumeration has a new value.
+    /// An enumerator is added.
     ValueAdded {
-        /// Its name.
+        /// Name.
         name: String,
-        /// The value.
+        /// Value.
         new: i128,
     },
-    /// An enumeration has lost a value.
+    /// An enumerator is removed.
     ValueRemoved {
-        /// Its name.
+        /// Name.
         name: String,
-        /// The value.
+        /// Value.
         old: i128,
     },
-    /// A value is another one.
+    /// An enumerator has another value.
     ValueChanged {
-        /// Its name.
+        /// Name.
         name: String,
-        /// Before.
+        /// Old value.
         old: i128,
-        /// After.
+        /// New value.
         new: i128,
     },
-    /// A typedef stands for something else, a function has another prototype.
+    /// A typedef has another target, or a function another prototype.
     Target {
-        /// Before.
+        /// Old type.
         old: String,
-        /// After.
+        /// New type.
         new: String,
     },
 }
 
 impl Change {
-    /// Can a program that was built before be wrong after, unless it is
-    /// relocated?
+    /// True if the change breaks programs built before without CO-RE relocation.
     pub fn moves_things(&self) -> bool {
         !matches!(
             self,
@@ -109,20 +107,20 @@ impl Change {
     }
 }
 
-/// Where a member is, and what.
+/// Place and type of a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Bits from the start of the structure.
+    /// Offset in bits from the start of the structure.
     pub bit_offset: u32,
-    /// Bits of a bit field, or 0.
+    /// Width of a bit field in bits; 0 for other members.
     pub bits: u32,
-    /// Bytes of anything else, if it has a size.
+    /// Size of another member in bytes, if it has one.
     pub size: Option<u32>,
-    /// Its type, in words.
+    /// Short text of the type.
     pub ty: String,
 }
 
-/// What changed from one blob to another, by kind and name.
+/// Differences from one blob to another, by kind and name.
 pub fn diff(old: &Btf<'_>, new: &Btf<'_>) -> Vec<Changed> {
     let (mut before, mut after) = (by_name(old), by_name(new));
     let mut changed = Vec::new();
@@ -151,7 +149,7 @@ pub fn diff(old: &Btf<'_>, new: &Btf<'_>) -> Vec<Changed> {
 
 type ByName<'b> = BTreeMap<(Kind, &'b [u8]), Vec<Type<'b>>>;
 
-/// Named types that programs use. Both kinds of enumeration are one.
+/// Named types that programs use. ENUM and ENUM64 are one kind.
 fn by_name<'b>(btf: &'b Btf<'b>) -> ByName<'b> {
     let mut found: ByName<'b> = BTreeMap::new();
     for ty in btf.types().filter(|ty| !ty.name().is_empty()) {
@@ -193,7 +191,7 @@ fn changes(old: Type<'_>, new: Type<'_>) -> Vec<Change> {
     changes
 }
 
-/// Named members, those of anonymous ones included.
+/// Named members, those of anonymous members included.
 fn members(ty: Type<'_>) -> Vec<(String, Place)> {
     let mut found = Vec::new();
     collect_members(ty.btf(), ty.id(), 0, 0, &mut found);
@@ -243,8 +241,8 @@ fn member_changes(old: &[(String, Place)], new: &[(String, Place)], changes: &mu
     }
 }
 
-/// What has the same name before and after; where several have, in their order.
-/// What is new comes last.
+/// Pairs items of the same name before and after, several of one name in order; added
+/// ones last.
 fn matched<'n, T>(
     old: &'n [(String, T)],
     new: &'n [(String, T)],

@@ -1,6 +1,6 @@
-//! Declarations: a name, and around it what it is. C writes them inside out,
-//! pointers to the left, arrays and parameters to the right, so the types from the
-//! outermost to the innermost go on a stack, and are written from its top.
+//! C declarators. C writes types inside out, pointers to the left, arrays and parameters
+//! to the right, so the chain of types is pushed on a stack, outermost first, and written
+//! from its top.
 
 use super::{CDump, DumpError};
 use crate::{Kind, Proto, Shape, TypeId};
@@ -37,15 +37,15 @@ impl CDump<'_> {
         done
     }
 
-    /// The kind of the type that is next, above `base`.
+    /// Kind of the type on top of the stack, above `base`.
     fn next(&self, base: usize) -> Option<Kind> {
         let above = self.stack.get(base..)?;
         above.last().map(|&id| self.btf.at(id).kind())
     }
 
     fn chain(&mut self, base: usize, name: &[u8], level: usize) -> Result<(), DumpError> {
-        // A pointer wants no space before the name; nor does one that stands
-        // alone in parentheses.
+        // No space between a pointer and the name, nor before a name alone in
+        // parentheses.
         let mut after_pointer = true;
         while self.stack.len() > base {
             let Some(id) = self.stack.pop() else {
@@ -126,7 +126,7 @@ impl CDump<'_> {
         self.put(name);
     }
 
-    /// What stands to the left of a type that is no pointer.
+    /// Writes the qualifiers of a type that is no pointer.
     fn qualifiers(&mut self, base: usize) {
         while let Some(kind) = self.next(base) {
             self.put(match kind {
@@ -139,8 +139,8 @@ impl CDump<'_> {
         }
     }
 
-    /// gcc repeats the qualifiers of elements for the array, and says that
-    /// functions that do not return are volatile: neither means anything.
+    /// Drops meaningless qualifiers: gcc repeats those of elements for the array, and
+    /// marks functions that do not return as volatile.
     fn drop_qualifiers(&mut self, base: usize) {
         while self.next(base).is_some_and(Kind::is_qualifier) {
             self.stack.pop();
@@ -212,7 +212,7 @@ impl CDump<'_> {
         Ok(())
     }
 
-    /// What is still on the stack.
+    /// Writes the rest of the stack.
     fn rest(&mut self, base: usize, name: &[u8], level: usize) -> Result<(), DumpError> {
         self.enter(TypeId::VOID)?;
         let done = self.chain(base, name, level);

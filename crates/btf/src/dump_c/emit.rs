@@ -1,13 +1,12 @@
-//! Definitions, and forward declarations where they are needed.
+//! Definitions and forward declarations.
 
 use super::padding::Gap;
 use super::{CDump, DumpError, Progress};
-use crate::{Enum, Forward, Kind, Shape, TypeId};
+use crate::{Enum, FwdKind, Kind, Shape, TypeId};
 
 impl CDump<'_> {
-    /// Writes the definition of a type, or, inside the structure or typedef
-    /// `inside`, what its members need to be declared. At the top `inside` is
-    /// `void`.
+    /// Writes the definition of a type; inside the structure or typedef `inside`, the
+    /// definitions that its members need. `inside` is `void` at the top level.
     pub(super) fn emit(&mut self, id: TypeId, inside: TypeId) -> Result<(), DumpError> {
         self.enter(id)?;
         let done = self.emit_inside(id, inside);
@@ -89,7 +88,8 @@ impl CDump<'_> {
         Ok(())
     }
 
-    /// Met again while it is being written: then its name must be known.
+    /// Handles a type that is met again during its definition: writes a forward
+    /// declaration.
     fn emit_again(&mut self, id: TypeId, inside: TypeId) -> Result<(), DumpError> {
         let ty = self.btf.at(id);
         if self.state(id).is_declared {
@@ -114,12 +114,12 @@ impl CDump<'_> {
         self.state(id).is_declared = true;
     }
 
-    /// `struct name`, without what ends it.
+    /// Writes `struct name`, without the semicolon.
     pub(super) fn forward(&mut self, id: TypeId) {
         let ty = self.btf.at(id);
         let is_forward = matches!(ty.shape(), Shape::Fwd(_));
         let word = match ty.shape() {
-            Shape::Union(_) | Shape::Fwd(Forward::Union) => "union",
+            Shape::Union(_) | Shape::Fwd(FwdKind::Union) => "union",
             _ => "struct",
         };
         self.put(word);
@@ -130,7 +130,7 @@ impl CDump<'_> {
         self.put(name);
     }
 
-    /// Types of the vector instructions of Arm that gcc knows by itself.
+    /// Writes typedefs of Arm's vector types that gcc defines itself.
     fn alias_of_vector(&mut self, id: TypeId) {
         const ALIASES: &[(&[u8], &str)] = &[
             (b"__Poly8_t", "unsigned char"),
@@ -147,12 +147,12 @@ impl CDump<'_> {
     }
 
     fn typedef(&mut self, id: TypeId, to: TypeId) -> Result<(), DumpError> {
-        // Every compiler has it.
+        // Every compiler defines it.
         if self.btf.at(id).name() == "__builtin_va_list" {
             return Ok(());
         }
         let name = self.names.identifier(id);
-        // Old versions of gcc say that it is nothing.
+        // Old versions of gcc emit it as void.
         if to.is_void() && name == b"__gnuc_va_list" {
             self.put("typedef __builtin_va_list __gnuc_va_list");
         } else {
@@ -163,7 +163,7 @@ impl CDump<'_> {
         Ok(())
     }
 
-    /// `struct name { ... }`, without what ends it.
+    /// Writes `struct name { ... }`, without the semicolon.
     pub(super) fn composite(&mut self, id: TypeId, level: usize) -> Result<(), DumpError> {
         let ty = self.btf.at(id);
         let Some(composite) = ty.as_composite() else {
@@ -222,7 +222,7 @@ impl CDump<'_> {
         Ok(())
     }
 
-    /// `enum name { ... }`, without what ends it.
+    /// Writes `enum name { ... }`, without the semicolon.
     pub(super) fn enumeration(&mut self, id: TypeId, of: Enum<'_>, level: usize) {
         self.put("enum");
         if self.btf.at(id).name_offset().0 != 0 {

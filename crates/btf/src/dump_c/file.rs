@@ -1,18 +1,16 @@
-//! A whole header file: what `bpftool` prints around the types, and the
-//! declarations of the functions that a kernel offers to programs.
+//! A whole header file: bpftool's text around the types, and declarations of kfuncs.
 
 use super::sort::sorted;
 use super::{CDump, DumpError};
 use crate::{Btf, Name, Shape, Type, TypeId};
 
-/// What to write.
+/// Options of the header file.
 #[derive(Clone, Debug)]
 pub struct COptions {
-    /// In an order that changes little from one kernel to the next, or as the
-    /// types stand in the blob.
+    /// True for bpftool's stable order, which changes little between kernels; false for
+    /// the order of the blob.
     pub sorted: bool,
-    /// These types only, and what they need; all if there are none. Functions of
-    /// the kernel come with all.
+    /// Types to write, with their dependencies; all types and kfuncs if empty.
     pub roots: Vec<TypeId>,
 }
 
@@ -59,7 +57,7 @@ const AFTER: &str = "\
 #endif /* __VMLINUX_H__ */
 ";
 
-/// A blob as a header file in C.
+/// C header file of a blob.
 pub fn dump_c(btf: &Btf<'_>, options: &COptions) -> Result<Vec<u8>, DumpError> {
     let mut dump = CDump::new(btf);
     dump.put(BEFORE);
@@ -68,8 +66,7 @@ pub fn dump_c(btf: &Btf<'_>, options: &COptions) -> Result<Vec<u8>, DumpError> {
             true => sorted(btf),
             false => (0..btf.len() as u32).map(TypeId).collect(),
         };
-        // bpftool leaves out what comes first, which is `void` only where the
-        // types stand as in the blob.
+        // bpftool omits the first type, which is `void` only in the order of the blob.
         for &id in &order[1..] {
             dump.add(id)?;
         }
@@ -84,7 +81,7 @@ pub fn dump_c(btf: &Btf<'_>, options: &COptions) -> Result<Vec<u8>, DumpError> {
 }
 
 impl CDump<'_> {
-    /// Declarations of the functions that are tagged as open to programs.
+    /// Writes declarations of kfuncs.
     fn kernel_functions(&mut self) -> Result<(), DumpError> {
         self.put("\n/* BPF kfuncs */\n#ifndef BPF_NO_KFUNC_PROTOTYPES\n");
         let btf = self.btf;
@@ -113,7 +110,7 @@ impl CDump<'_> {
     }
 }
 
-/// Name, number and prototype of a function.
+/// Name, type id and prototype of a function.
 fn function(ty: Type<'_>) -> Option<(Name<'_>, TypeId, TypeId)> {
     match ty.shape() {
         Shape::Func(func) => Some((ty.name(), ty.id(), func.proto)),

@@ -1,13 +1,12 @@
-//! Types as C that a compiler takes, as libbpf's `btf_dump` writes it and
-//! `bpftool btf dump format c` prints it, byte for byte.
+//! C declarations of types, byte for byte those of libbpf's `btf_dump` and `bpftool btf
+//! dump format c`.
 //!
-//! Two passes for each type asked for: [`order`] finds which definitions it needs
-//! before it, in which order; [`emit`] writes them, with forward declarations
-//! where types refer to each other, and [`declare`] writes the declarations in
-//! them inside out. What was written once is not written again.
+//! Two passes for each type: [`order`] sorts the required definitions topologically;
+//! [`emit`] writes them, with forward declarations for cycles, and [`declare`] writes
+//! declarators. Each definition is written once.
 //!
-//! Anonymous structures are written wherever they are used, so a small blob can
-//! ask for a very long text: a budget in proportion to the blob ends that.
+//! Anonymous structures are written at each use, so a small blob can expand to a very
+//! long text: a budget proportional to the blob bounds it.
 
 mod declare;
 mod emit;
@@ -25,69 +24,68 @@ use crate::layout::Alignments;
 use crate::{Btf, Shape, TypeId};
 use names::Names;
 
-/// Why types can't be written as C.
+/// Error of writing types as C.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DumpError {
     /// There is no such type.
     NoType {
-        /// The number asked for.
+        /// Type id.
         id: TypeId,
     },
     /// A type contains itself.
     Cycle {
-        /// Which.
+        /// Type id.
         id: TypeId,
     },
-    /// Types are nested too deep.
+    /// Types are nested too deeply.
     TooDeep {
-        /// The type where it was given up.
+        /// Type id at which the limit was reached.
         id: TypeId,
     },
-    /// The text would be out of all proportion to the types.
+    /// The text exceeds the budget.
     TooLong,
 }
 
 impl fmt::Display for DumpError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            DumpError::NoType { id } => write!(f, "there is no type {id}"),
+            DumpError::NoType { id } => write!(f, "type {id} is missing"),
             DumpError::Cycle { id } => write!(f, "type {id} contains itself"),
-            DumpError::TooDeep { id } => write!(f, "type {id} is nested too deep"),
-            DumpError::TooLong => write!(f, "the text is out of all proportion to the types"),
+            DumpError::TooDeep { id } => write!(f, "type {id} is nested too deeply"),
+            DumpError::TooLong => write!(f, "text of the types exceeds the limit"),
         }
     }
 }
 
 impl std::error::Error for DumpError {}
 
-/// The deepest nesting that is followed.
+/// Maximum depth of nesting.
 const MAX_NESTING: usize = 2048;
 
-/// Types being written as C.
+/// Writer of types as C.
 pub struct CDump<'b> {
     btf: &'b Btf<'b>,
     out: Vec<u8>,
     states: Vec<State>,
     names: Names<'b>,
     alignments: Alignments<'b>,
-    /// Definitions that are due, in order.
+    /// Definitions to write, in order.
     queue: Vec<TypeId>,
-    /// The types of the declarations being written, from the outermost to the
-    /// innermost.
+    /// Types of the declarators being written, outermost first.
     stack: Vec<TypeId>,
     nesting: usize,
-    /// Steps that may still be taken.
+    /// Remaining number of steps.
     budget: u64,
 }
 
-/// How far a type is.
+/// Progress of a type.
 #[derive(Clone, Copy, Default)]
 struct State {
     order: Progress,
     emit: Progress,
-    /// Has a forward declaration been written?
+    /// True if a forward declaration was written.
     is_declared: bool,
-    /// Does another type refer to it?
+    /// True if another type refers to it.
     is_referred_to: bool,
 }
 
@@ -100,7 +98,7 @@ enum Progress {
 }
 
 impl<'b> CDump<'b> {
-    /// Nothing written yet.
+    /// Writer without text.
     pub fn new(btf: &'b Btf<'b>) -> CDump<'b> {
         let mut states = vec![State::default(); btf.len()];
         mark_referred(btf, &mut states);
@@ -119,7 +117,7 @@ impl<'b> CDump<'b> {
         }
     }
 
-    /// Writes a type and all that it needs and that is not there yet.
+    /// Writes a type and its dependencies, except those already written.
     pub fn add(&mut self, id: TypeId) -> Result<(), DumpError> {
         if self.btf.get(id).is_none() {
             return Err(DumpError::NoType { id });
@@ -132,8 +130,7 @@ impl<'b> CDump<'b> {
         Ok(())
     }
 
-    /// Writes the declaration of `name` as something of this type, without
-    /// anything that the type needs.
+    /// Writes the declaration of `name` with this type, without dependencies.
     pub fn declare(&mut self, id: TypeId, name: &str) -> Result<(), DumpError> {
         if self.btf.get(id).is_none() {
             return Err(DumpError::NoType { id });
@@ -141,7 +138,7 @@ impl<'b> CDump<'b> {
         self.declaration(id, name.as_bytes(), 0)
     }
 
-    /// The text so far.
+    /// Text so far.
     pub fn as_bytes(&self) -> &[u8] {
         &self.out
     }
@@ -150,7 +147,7 @@ impl<'b> CDump<'b> {
         &mut self.states[id.index()]
     }
 
-    /// One step more, one level deeper.
+    /// Counts a step and a level of nesting.
     fn enter(&mut self, id: TypeId) -> Result<(), DumpError> {
         self.spend()?;
         self.nesting += 1;
@@ -173,20 +170,20 @@ impl<'b> CDump<'b> {
         self.out.extend_from_slice(text.as_ref());
     }
 
-    /// A new line, so far in.
+    /// Writes a newline and indentation.
     fn new_line(&mut self, level: usize) {
         self.out.push(b'\n');
         self.indent(level);
     }
 
-    /// libbpf has no more than thirteen tabs.
+    /// libbpf's maximum is thirteen tabs.
     fn indent(&mut self, level: usize) {
         self.out.extend(std::iter::repeat_n(b'\t', level.min(13)));
     }
 }
 
-/// Marks what some type refers to: an anonymous enumeration that nobody refers to
-/// is a definition of its own.
+/// Marks the types that other types refer to: an unreferenced anonymous enumeration is a
+/// definition.
 fn mark_referred(btf: &Btf<'_>, states: &mut [State]) {
     let mut mark = |id: TypeId| {
         if let Some(state) = states.get_mut(id.index()) {
@@ -211,7 +208,7 @@ fn mark_referred(btf: &Btf<'_>, states: &mut [State]) {
             Shape::Struct(composite) | Shape::Union(composite) => {
                 composite.members().for_each(|member| mark(member.ty));
             }
-            // What is returned is not looked at.
+            // Return types are not marked.
             Shape::Proto(proto) => proto.params().for_each(|param| mark(param.ty)),
             Shape::Datasec(section) => section.vars().for_each(|placed| mark(placed.var)),
             Shape::Void | Shape::Int(_) | Shape::Enum(_) | Shape::Fwd(_) | Shape::Float(_) => {}

@@ -1,19 +1,19 @@
-//! Names that C can tell apart: the second type of a name is called `name___2`.
+//! Unique C names: the second type of a name becomes `name___2`.
 
 use std::collections::HashMap;
 
 use crate::{Btf, Kind, Name, TypeId};
 
-/// The longest name that is made, in bytes.
+/// Maximum length of a name in bytes.
 const LONGEST: usize = 255;
 
-/// Names given so far. Structures, unions and enumerations have a name space of
-/// their own, typedefs and values of enumerations share another.
+/// Names in use. Structures, unions and enumerations have one name space, typedefs and
+/// enumerators another.
 pub(super) struct Names<'b> {
     btf: &'b Btf<'b>,
     tags: HashMap<&'b [u8], usize>,
     identifiers: HashMap<&'b [u8], usize>,
-    /// How often the name of a type had been given when it got it.
+    /// Number of uses of its name when a type got its own.
     given: Vec<u32>,
 }
 
@@ -27,17 +27,17 @@ impl<'b> Names<'b> {
         }
     }
 
-    /// The name of a structure, union, enumeration or basic type.
+    /// Name of a structure, union, enumeration or basic type.
     pub(super) fn tag(&mut self, id: TypeId) -> Vec<u8> {
         Names::resolve(self.btf, &mut self.given, &mut self.tags, id)
     }
 
-    /// The name of a typedef.
+    /// Name of a typedef.
     pub(super) fn identifier(&mut self, id: TypeId) -> Vec<u8> {
         Names::resolve(self.btf, &mut self.given, &mut self.identifiers, id)
     }
 
-    /// The name of a value of an enumeration.
+    /// Name of an enumerator.
     pub(super) fn value(&mut self, name: Name<'b>) -> Vec<u8> {
         let count = count(&mut self.identifiers, name);
         let mut text = name.as_bytes().to_vec();
@@ -58,7 +58,7 @@ impl<'b> Names<'b> {
         if ty.name_offset().0 == 0 {
             return Vec::new();
         }
-        // What only declares shares its name with what defines.
+        // A forward declaration shares its name with the definition.
         let only_declares = match ty.kind() {
             Kind::Fwd => true,
             Kind::Enum => ty.count() == 0,

@@ -1,14 +1,14 @@
-//! In which order definitions must stand.
+//! Topological order of definitions.
 //!
-//! A type must be defined before a structure that contains it, but only be known
-//! by name where it is pointed to; an anonymous structure is written where it is
-//! used, so what it contains must be defined even behind a pointer. A link is
-//! strong in the first and last case, weak in the second.
+//! A structure requires the definition of its members, but only a declaration behind a
+//! pointer; an anonymous structure is written in place, so it requires the definitions of
+//! its members even behind a pointer. A link is strong if it requires the definition,
+//! else weak.
 
 use super::{CDump, DumpError, Progress};
 use crate::{Shape, TypeId};
 
-/// Whether what refers to a type needs its definition.
+/// Strength of a reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Link {
     Weak,
@@ -16,7 +16,7 @@ pub(super) enum Link {
 }
 
 impl CDump<'_> {
-    /// Queues the definitions that a type needs, and its own.
+    /// Queues the definitions that a type requires, then its own.
     pub(super) fn order(&mut self, id: TypeId, by_pointer: bool) -> Result<Link, DumpError> {
         self.enter(id)?;
         let link = self.order_inside(id, by_pointer);

@@ -1,23 +1,23 @@
-//! Unnamed bit fields that put members where they are, where the compiler would
-//! not do so by itself.
+//! Padding bit fields that preserve the offsets of members where the compiler's layout
+//! differs.
 
 use super::{CDump, DumpError};
 
-/// A gap to be filled, in bits.
+/// Gap between members, in bits.
 pub(super) struct Gap {
-    /// Where the last member ends.
+    /// End of the previous member.
     pub(super) from: u64,
-    /// Where the next one starts.
+    /// Start of the next member.
     pub(super) to: u64,
-    /// Bytes that the next one is aligned to.
+    /// Alignment of the next member in bytes.
     pub(super) align: u64,
-    /// Is it between bit fields?
+    /// True between bit fields.
     pub(super) between_bits: bool,
 }
 
 impl CDump<'_> {
-    /// Fills a gap with the largest type whose natural alignment helps. `T: 0`
-    /// ends a unit where the compiler would not.
+    /// Fills a gap with the largest type whose natural alignment fits. `T: 0` ends a unit
+    /// where the compiler would not.
     pub(super) fn fill(&mut self, gap: &Gap, level: usize) -> Result<(), DumpError> {
         let pads = [
             ("long", 8 * u64::from(self.alignments.pointer)),

@@ -1,17 +1,16 @@
-//! The order in which `bpftool` asks for types, chosen so that the text changes
-//! little from one kernel to the next: by what a type is, then by name, then by
-//! a hash of what it contains.
+//! bpftool's stable order of types: by rank of the kind, then name, then a hash of the
+//! contents.
 
 use std::cmp::Ordering;
 
 use crate::{Btf, Name, Shape, TypeId};
 
-/// The rank of what comes last.
+/// Rank of the last group.
 const LAST: u8 = 10;
-/// The longest chain of references that is followed.
+/// Maximum length of a chain of references.
 const MAX_CHAIN: usize = 256;
 
-/// All types by number, sorted; `void` is one of them.
+/// Ids of all types, sorted; `void` included.
 pub(super) fn sorted(btf: &Btf<'_>) -> Vec<TypeId> {
     let mut keys: Vec<Key<'_>> = (0..btf.len() as u32)
         .map(|id| Key::new(btf, TypeId(id)))
@@ -49,8 +48,8 @@ impl<'b> Key<'b> {
     }
 }
 
-/// Enumerations, basic types, structures, prototypes, the rest. What refers to
-/// another type and has a name comes with that type.
+/// Rank of a type: enumerations, basic types, structures, prototypes, others. A named
+/// reference has the rank of its target.
 fn rank(btf: &Btf<'_>, id: TypeId) -> u8 {
     let mut id = id;
     let mut is_named = false;
@@ -75,8 +74,8 @@ fn rank(btf: &Btf<'_>, id: TypeId) -> u8 {
     LAST
 }
 
-/// The name of a type, or of the type that it refers to; an anonymous enumeration
-/// goes by the name of its first value.
+/// Name of a type, or of the type that it refers to; an anonymous enumeration has the
+/// name of its first enumerator.
 fn sort_name<'b>(btf: &'b Btf<'b>, id: TypeId) -> Name<'b> {
     let first = id;
     let mut id = id;
@@ -100,7 +99,7 @@ fn sort_name<'b>(btf: &'b Btf<'b>, id: TypeId) -> Name<'b> {
     Name::default()
 }
 
-/// A hash that tells types of the same name apart.
+/// Hash that distinguishes types of the same name.
 fn hash(btf: &Btf<'_>, id: TypeId, with_members: bool, depth: usize) -> u64 {
     let ty = btf.at(id);
     let mut hash = mix_name(0, ty.name());
@@ -135,7 +134,7 @@ fn hash(btf: &Btf<'_>, id: TypeId, with_members: bool, depth: usize) -> u64 {
     hash
 }
 
-/// The empty name changes nothing.
+/// Mixes a name into the hash; the empty name leaves it unchanged.
 fn mix_name(hash: u64, name: Name<'_>) -> u64 {
     if name.is_empty() {
         return hash;

@@ -1,51 +1,51 @@
-//! Does a `.BTF.ext` fit the `.BTF` beside it?
+//! Check of a `.BTF.ext` against its `.BTF`.
 
 use super::{BtfExt, TableKind};
 use crate::{Btf, Kind, StrOffset, TypeId};
 
-/// Bytes of an instruction slot.
+/// Size of an instruction slot in bytes.
 const SLOT: u32 = 8;
 
-/// What does not fit.
+/// Mismatch between `.BTF.ext` and `.BTF`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ExtFault {
-    /// A name starts beyond the strings.
+    /// A name is beyond the strings.
     NoString {
-        /// In which table.
+        /// Table.
         table: TableKind,
-        /// Where the name should start.
+        /// Offset of the name.
         offset: StrOffset,
     },
-    /// A type does not exist.
+    /// A type is missing.
     NoType {
-        /// In which table.
+        /// Table.
         table: TableKind,
-        /// Its number.
+        /// Type id.
         id: TypeId,
     },
-    /// A function's type is something else.
+    /// The type of a func_info record is no function.
     NoFunction {
-        /// Its number.
+        /// Type id.
         id: TypeId,
     },
     /// An offset is not that of an instruction.
     InsideInsn {
-        /// In which table.
+        /// Table.
         table: TableKind,
-        /// The offset, in bytes.
+        /// Offset in bytes.
         offset: u32,
     },
-    /// Functions or lines of a section do not follow each other.
+    /// func_info or line_info records of a section are not ascending.
     Order {
-        /// In which table.
+        /// Table.
         table: TableKind,
-        /// The offset that is too small, in bytes.
+        /// Offset in bytes that is too small.
         offset: u32,
     },
 }
 
 impl BtfExt<'_> {
-    /// Checks everything that is said against the types.
+    /// Checks every record against the types.
     pub fn check(&self, btf: &Btf<'_>) -> Result<(), ExtFault> {
         let strings = btf.strings_end();
         let string = |table, offset: StrOffset| match (offset.0 as usize) < strings {
@@ -57,7 +57,7 @@ impl BtfExt<'_> {
             None => Err(ExtFault::NoType { table, id }),
         };
 
-        let table = TableKind::Functions;
+        let table = TableKind::FuncInfo;
         for group in self.functions() {
             string(table, group.section)?;
             let mut next = 0;
@@ -68,7 +68,7 @@ impl BtfExt<'_> {
                 }
             }
         }
-        let table = TableKind::Lines;
+        let table = TableKind::LineInfo;
         for group in self.lines() {
             string(table, group.section)?;
             let mut next = 0;
@@ -78,20 +78,20 @@ impl BtfExt<'_> {
                 string(table, info.text)?;
             }
         }
-        let table = TableKind::Relocations;
+        let table = TableKind::CoreRelo;
         for group in self.relocations() {
             string(table, group.section)?;
             for info in group.records() {
                 follow(table, info.offset, 0)?;
-                ty(table, info.question.ty)?;
-                string(table, info.question.access)?;
+                ty(table, info.spec.ty)?;
+                string(table, info.spec.access)?;
             }
         }
         Ok(())
     }
 }
 
-/// The least offset that may follow this one.
+/// Minimum offset of the next record after this one.
 fn follow(table: TableKind, offset: u32, least: u32) -> Result<u32, ExtFault> {
     if !offset.is_multiple_of(SLOT) {
         return Err(ExtFault::InsideInsn { table, offset });

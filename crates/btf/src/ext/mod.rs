@@ -1,10 +1,7 @@
-//! `.BTF.ext`: what the instructions of an object have to do with its types. For
-//! each section of code: where functions start and which type they have, which
-//! source line an instruction comes from, and which instructions depend on the
-//! layout of types (relocations that are done once the kernel is known, CO-RE).
+//! `.BTF.ext`: func_info, line_info and CO-RE relocations of each code section.
 //!
-//! Like [`Btf`], a [`BtfExt`] is the blob as it came; names in it are
-//! offsets into the strings of the `.BTF` beside it.
+//! Like [`Btf`], a [`BtfExt`] is a blob read in place; names in it are offsets into the
+//! strings of its `.BTF`.
 
 mod check;
 mod write;
@@ -20,85 +17,85 @@ use crate::Btf;
 use crate::wire::{MAGIC, VERSION, word};
 use crate::{StrOffset, TypeId};
 
-/// Bytes of a header without relocations.
+/// Size of a header without CO-RE relocations in bytes.
 const SHORT_HEADER: usize = 24;
-/// Bytes of a header.
+/// Size of a header in bytes.
 const HEADER: usize = 32;
-/// Bytes of the name and count that the records of a section start with.
+/// Size of the name and record count of a section in bytes.
 const GROUP: usize = 8;
 
-/// What `.BTF.ext` says.
+/// A `.BTF.ext` blob.
 #[derive(Clone)]
 pub struct BtfExt<'a> {
     blob: Cow<'a, [u8]>,
     tables: [Table; 3],
 }
 
-/// One of the three tables, in the blob.
+/// One of the three tables in the blob.
 #[derive(Clone, Copy, Debug, Default)]
 struct Table {
-    /// Where its sections start.
+    /// Start of its sections.
     start: usize,
     end: usize,
-    /// Bytes of each record.
+    /// Size of a record in bytes.
     each: usize,
 }
 
-/// What is wrong with a blob that can't be read.
+/// Malformed `.BTF.ext`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ExtError {
-    /// It is too short, or its header says that it is.
+    /// The blob is shorter than a header, or its header states that.
     NoHeader,
-    /// It starts with something else.
+    /// The magic number is wrong.
     NotBtf {
-        /// The first two bytes, little-endian.
+        /// First two bytes, little-endian.
         magic: u16,
     },
-    /// It is for machines of the other byte order.
+    /// The blob has the other byte order.
     ForeignByteOrder,
-    /// A version or flags that nobody knows.
+    /// The version or the flags are unknown.
     Version,
-    /// There is nothing after the header.
+    /// Nothing follows the header.
     Empty,
     /// A table is not aligned to four bytes, or not inside the blob.
     Placement(TableKind),
-    /// A table says that its records have this size, which can't be.
+    /// The stated size of records is invalid.
     RecordSize(TableKind, u32),
-    /// A table is cut, or a section in it has no records.
+    /// A table is truncated, or a section in it has no records.
     Records(TableKind),
 }
 
-/// The tables.
+/// Table of `.BTF.ext`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TableKind {
-    /// Functions.
-    Functions,
-    /// Source lines.
-    Lines,
-    /// Relocations.
-    Relocations,
+    /// func_info.
+    FuncInfo,
+    /// line_info.
+    LineInfo,
+    /// CO-RE relocations.
+    CoreRelo,
 }
 
 impl TableKind {
     const ALL: [TableKind; 3] = [
-        TableKind::Functions,
-        TableKind::Lines,
-        TableKind::Relocations,
+        TableKind::FuncInfo,
+        TableKind::LineInfo,
+        TableKind::CoreRelo,
     ];
 
-    /// The bytes of a record that everybody knows; there may be more.
+    /// Minimum size of a record in bytes; there may be more.
     fn record_size(self) -> usize {
         match self {
-            TableKind::Functions => 8,
-            TableKind::Lines | TableKind::Relocations => 16,
+            TableKind::FuncInfo => 8,
+            TableKind::LineInfo | TableKind::CoreRelo => 16,
         }
     }
 
     fn name(self) -> &'static str {
         match self {
-            TableKind::Functions => "functions",
-            TableKind::Lines => "lines",
-            TableKind::Relocations => "relocations",
+            TableKind::FuncInfo => "func_info",
+            TableKind::LineInfo => "line_info",
+            TableKind::CoreRelo => "core_relo",
         }
     }
 }
@@ -107,44 +104,52 @@ impl fmt::Display for ExtError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ExtError::NoHeader => write!(f, "too short for a BTF.ext header"),
-            ExtError::NotBtf { magic } => write!(f, "no BTF.ext: it starts with 0x{magic:04x}"),
-            ExtError::ForeignByteOrder => write!(f, "BTF.ext of a big-endian machine"),
-            ExtError::Version => write!(f, "BTF.ext of an unknown version"),
-            ExtError::Empty => write!(f, "BTF.ext without anything in it"),
+            ExtError::NotBtf { magic } => write!(f, "no BTF.ext: magic number is 0x{magic:04x}"),
+            ExtError::ForeignByteOrder => write!(f, "BTF.ext is big-endian, not little-endian"),
+            ExtError::Version => write!(f, "BTF.ext has an unknown version or flags"),
+            ExtError::Empty => write!(f, "BTF.ext has no table"),
             ExtError::Placement(table) => {
-                write!(f, "the table of {} is not inside BTF.ext", table.name())
+                write!(
+                    f,
+                    "table of {} is unaligned or not inside BTF.ext",
+                    table.name()
+                )
             }
             ExtError::RecordSize(table, size) => {
                 write!(
                     f,
-                    "records of {size} bytes in the table of {}",
+                    "invalid record size {size} in the table of {}",
                     table.name()
                 )
             }
-            ExtError::Records(table) => write!(f, "the table of {} is cut", table.name()),
+            ExtError::Records(table) => write!(
+                f,
+                "table of {} is truncated or has a section without records",
+                table.name()
+            ),
         }
     }
 }
 
 impl std::error::Error for ExtError {}
 
-/// The records of one section of code.
+/// Records of one code section (libbpf's `struct btf_ext_info_sec`).
 #[derive(Clone, Copy, Debug)]
-pub struct Group<'b, T> {
-    /// The name of the section.
+pub struct ExtSection<'b, T> {
+    /// Name of the section.
     pub section: StrOffset,
     records: &'b [u8],
     each: usize,
     read: fn(&[u8]) -> T,
 }
 
-impl<'b, T: 'b> Group<'b, T> {
-    /// Its records, in order.
+impl<'b, T: 'b> ExtSection<'b, T> {
+    /// Records, in order.
     pub fn records(self) -> impl ExactSizeIterator<Item = T> + 'b {
         self.records.chunks_exact(self.each).map(self.read)
     }
 
-    /// Record number `index`.
+    /// Record with this index.
     pub fn get(&self, index: usize) -> Option<T> {
         let from = index.checked_mul(self.each)?;
         let raw = self.records.get(from..from.checked_add(self.each)?)?;
@@ -152,83 +157,84 @@ impl<'b, T: 'b> Group<'b, T> {
     }
 }
 
-/// Where a function starts.
+/// func_info record (`struct bpf_func_info`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct FuncInfo {
-    /// Bytes from the start of the section.
+pub struct ExtFuncInfo {
+    /// Offset in bytes from the start of the section.
     pub offset: u32,
-    /// The function.
+    /// BTF id of the function.
     pub func: TypeId,
 }
 
-/// Which source line the instructions from here on come from.
+/// line_info record: source line of the instructions up to the next record (`struct
+/// bpf_line_info`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct LineInfo {
-    /// Bytes from the start of the section.
+pub struct ExtLineInfo {
+    /// Offset in bytes from the start of the section.
     pub offset: u32,
-    /// The name of the file.
+    /// File name.
     pub file: StrOffset,
-    /// The text of the line.
+    /// Text of the line.
     pub text: StrOffset,
-    /// Its number, from 1; 22 bits.
+    /// Line number from 1; 22 bits.
     pub line: u32,
-    /// The column, from 1; 10 bits.
+    /// Column from 1; 10 bits.
     pub column: u32,
 }
 
-/// An instruction that depends on the layout of a type.
+/// CO-RE relocation of an instruction (`struct bpf_core_relo`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CoreRelo {
-    /// Bytes from the start of the section.
+    /// Offset in bytes from the start of the section.
     pub offset: u32,
-    /// What its number depends on.
-    pub question: CoreQuestion,
+    /// Type, access and kind of the relocation.
+    pub spec: CoreSpec,
 }
 
-/// What an instruction asks about the layout of a type.
+/// Type, access string and kind of a CO-RE relocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct CoreQuestion {
-    /// The type that is accessed.
+pub struct CoreSpec {
+    /// Root type of the access.
     pub ty: TypeId,
-    /// How, as numbers with colons between.
+    /// Access string: indices separated by colons.
     pub access: StrOffset,
-    /// What is asked about it.
+    /// Kind of relocation.
     pub kind: CoreKind,
 }
 
-/// The kind of a question; numbers that are not here are kept.
+/// Kind of CO-RE relocation (`enum bpf_core_relo_kind`). Unknown numbers are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CoreKind(pub u32);
 
 impl CoreKind {
-    /// Where a field starts, in bytes.
+    /// Byte offset of a field.
     pub const FIELD_BYTE_OFFSET: CoreKind = CoreKind(0);
-    /// How many bytes a field has.
+    /// Size of a field in bytes.
     pub const FIELD_BYTE_SIZE: CoreKind = CoreKind(1);
-    /// Is there such a field?
+    /// 1 if the field exists.
     pub const FIELD_EXISTS: CoreKind = CoreKind(2);
-    /// Is a field signed?
+    /// 1 if the field is signed.
     pub const FIELD_SIGNED: CoreKind = CoreKind(3);
-    /// How far to shift a bit field left before shifting it right.
+    /// Left shift of a bit field before the right shift.
     pub const FIELD_LEFT_SHIFT: CoreKind = CoreKind(4);
-    /// How far to shift a bit field right.
+    /// Right shift of a bit field.
     pub const FIELD_RIGHT_SHIFT: CoreKind = CoreKind(5);
-    /// The number of the type in the object.
+    /// BTF id of the type in the object.
     pub const TYPE_ID_LOCAL: CoreKind = CoreKind(6);
-    /// The number of the type in the kernel.
+    /// BTF id of the type in the kernel.
     pub const TYPE_ID_TARGET: CoreKind = CoreKind(7);
-    /// Is there such a type?
+    /// 1 if the type exists.
     pub const TYPE_EXISTS: CoreKind = CoreKind(8);
-    /// How many bytes a type has.
+    /// Size of a type in bytes.
     pub const TYPE_SIZE: CoreKind = CoreKind(9);
-    /// Has an enumeration such a value?
+    /// 1 if the enumerator exists.
     pub const ENUM_VALUE_EXISTS: CoreKind = CoreKind(10);
-    /// What is the value?
+    /// Value of an enumerator.
     pub const ENUM_VALUE: CoreKind = CoreKind(11);
-    /// Does a type look alike?
+    /// 1 if a type matches.
     pub const TYPE_MATCHES: CoreKind = CoreKind(12);
 
-    /// Its name in the documentation of the kernel and in the messages of libbpf.
+    /// Name in the kernel's documentation and in libbpf's messages.
     pub fn name(self) -> Option<&'static str> {
         const NAMES: &[&str] = &[
             "byte_off",
@@ -250,7 +256,7 @@ impl CoreKind {
 }
 
 impl<'a> BtfExt<'a> {
-    /// Reads a blob: the contents of a section `.BTF.ext`.
+    /// Parses a blob: the contents of a section `.BTF.ext`.
     pub fn parse(blob: impl Into<Cow<'a, [u8]>>) -> Result<BtfExt<'a>, ExtError> {
         let blob = blob.into();
         if blob.len() < 8 {
@@ -287,24 +293,24 @@ impl<'a> BtfExt<'a> {
         Ok(BtfExt { blob, tables })
     }
 
-    /// The bytes that it was read from.
+    /// Bytes of the blob.
     pub fn as_bytes(&self) -> &[u8] {
         &self.blob
     }
 
-    /// The functions of each section.
-    pub fn functions(&self) -> impl Iterator<Item = Group<'_, FuncInfo>> {
-        self.groups(TableKind::Functions, |raw| FuncInfo {
+    /// func_info records by section.
+    pub fn functions(&self) -> impl Iterator<Item = ExtSection<'_, ExtFuncInfo>> {
+        self.groups(TableKind::FuncInfo, |raw| ExtFuncInfo {
             offset: word(raw, 0),
             func: TypeId(word(raw, 4)),
         })
     }
 
-    /// The lines of each section.
-    pub fn lines(&self) -> impl Iterator<Item = Group<'_, LineInfo>> {
-        self.groups(TableKind::Lines, |raw| {
+    /// line_info records by section.
+    pub fn lines(&self) -> impl Iterator<Item = ExtSection<'_, ExtLineInfo>> {
+        self.groups(TableKind::LineInfo, |raw| {
             let place = word(raw, 12);
-            LineInfo {
+            ExtLineInfo {
                 offset: word(raw, 0),
                 file: StrOffset(word(raw, 4)),
                 text: StrOffset(word(raw, 8)),
@@ -314,11 +320,11 @@ impl<'a> BtfExt<'a> {
         })
     }
 
-    /// The relocations of each section.
-    pub fn relocations(&self) -> impl Iterator<Item = Group<'_, CoreRelo>> {
-        self.groups(TableKind::Relocations, |raw| CoreRelo {
+    /// CO-RE relocations by section.
+    pub fn relocations(&self) -> impl Iterator<Item = ExtSection<'_, CoreRelo>> {
+        self.groups(TableKind::CoreRelo, |raw| CoreRelo {
             offset: word(raw, 0),
-            question: CoreQuestion {
+            spec: CoreSpec {
                 ty: TypeId(word(raw, 4)),
                 access: StrOffset(word(raw, 8)),
                 kind: CoreKind(word(raw, 12)),
@@ -330,7 +336,7 @@ impl<'a> BtfExt<'a> {
         &self,
         kind: TableKind,
         read: fn(&[u8]) -> T,
-    ) -> impl Iterator<Item = Group<'_, T>> {
+    ) -> impl Iterator<Item = ExtSection<'_, T>> {
         let Table { start, end, each } = self.tables[kind as usize];
         let mut rest = self.blob.get(start..end).unwrap_or_default();
         std::iter::from_fn(move || {
@@ -341,7 +347,7 @@ impl<'a> BtfExt<'a> {
             let section = StrOffset(word(rest, 0));
             let records = rest.get(GROUP..GROUP.checked_add(len)?)?;
             rest = &rest[GROUP + len..];
-            Some(Group {
+            Some(ExtSection {
                 section,
                 records,
                 each,
@@ -357,7 +363,7 @@ impl fmt::Debug for BtfExt<'_> {
     }
 }
 
-/// Looks whether a table holds together.
+/// Checks the structure of a table.
 fn table(
     blob: &[u8],
     kind: TableKind,
@@ -400,8 +406,7 @@ fn table(
     })
 }
 
-/// A path into a type, as a relocation gives it: which element, then which member
-/// of a member, and so on.
+/// Parses an access string: index of the element, then indices of members.
 pub fn parse_access(text: &str) -> Option<Vec<u32>> {
     if text.is_empty() {
         return None;

@@ -1,39 +1,38 @@
-//! `.BTF.ext` in the making.
+//! Writer of `.BTF.ext`.
 
-use super::{BtfExt, CoreQuestion, CoreRelo, FuncInfo, GROUP, HEADER, LineInfo, TableKind};
+use super::{BtfExt, CoreRelo, CoreSpec, ExtFuncInfo, ExtLineInfo, GROUP, HEADER, TableKind};
 use crate::wire::{MAGIC, VERSION, word};
 use crate::{StrOffset, TypeId};
 
-/// Records, section by section; the sections come in the order in which they
-/// were first named.
+/// Builder of a `.BTF.ext` blob. Sections are in the order of their first record.
 #[derive(Clone, Debug, Default)]
 pub struct ExtBuilder {
     tables: [Vec<(StrOffset, Vec<u32>)>; 3],
 }
 
 impl ExtBuilder {
-    /// Nothing yet.
+    /// Empty builder.
     pub fn new() -> ExtBuilder {
         ExtBuilder::default()
     }
 
-    /// Adds the start of a function.
-    pub fn function(&mut self, section: StrOffset, info: FuncInfo) {
-        self.add(TableKind::Functions, section, &[info.offset, info.func.0]);
+    /// Adds a func_info record.
+    pub fn function(&mut self, section: StrOffset, info: ExtFuncInfo) {
+        self.add(TableKind::FuncInfo, section, &[info.offset, info.func.0]);
     }
 
-    /// Adds a line. Numbers that do not fit are cut.
-    pub fn line(&mut self, section: StrOffset, info: LineInfo) {
+    /// Adds a line_info record. Line and column are cut to 22 and 10 bits.
+    pub fn line(&mut self, section: StrOffset, info: ExtLineInfo) {
         let place = info.line << 10 | info.column & 0x3ff;
         let words = [info.offset, info.file.0, info.text.0, place];
-        self.add(TableKind::Lines, section, &words);
+        self.add(TableKind::LineInfo, section, &words);
     }
 
-    /// Adds a relocation.
+    /// Adds a CO-RE relocation.
     pub fn relocation(&mut self, section: StrOffset, relo: CoreRelo) {
-        let CoreQuestion { ty, access, kind } = relo.question;
+        let CoreSpec { ty, access, kind } = relo.spec;
         let words = [relo.offset, ty.0, access.0, kind.0];
-        self.add(TableKind::Relocations, section, &words);
+        self.add(TableKind::CoreRelo, section, &words);
     }
 
     fn add(&mut self, table: TableKind, section: StrOffset, words: &[u32]) {
@@ -44,7 +43,7 @@ impl ExtBuilder {
         }
     }
 
-    /// The blob. Tables without records are left out.
+    /// Bytes of the blob. Tables without records are omitted.
     pub fn finish(&self) -> Vec<u8> {
         let mut out = Vec::new();
         out.extend_from_slice(&MAGIC.to_le_bytes());
@@ -73,8 +72,7 @@ impl ExtBuilder {
 }
 
 impl BtfExt<'_> {
-    /// The same bytes, with every name and type exchanged, in the order in which
-    /// they stand.
+    /// Copy with every name and type id translated, in the order of the blob.
     pub fn mapped(
         &self,
         mut name: impl FnMut(StrOffset) -> StrOffset,
@@ -83,11 +81,12 @@ impl BtfExt<'_> {
         let mut out = self.blob.to_vec();
         let mut set = |at: usize, new: u32| out[at..at + 4].copy_from_slice(&new.to_le_bytes());
         for (table, kind) in self.tables.iter().zip(TableKind::ALL) {
-            // Which words of a record are names, and which is a type.
+            // Indices of the words of a record that are names, and of the one that is a
+            // type id.
             let (names, typed): (&[usize], Option<usize>) = match kind {
-                TableKind::Functions => (&[], Some(4)),
-                TableKind::Lines => (&[4, 8], None),
-                TableKind::Relocations => (&[8], Some(4)),
+                TableKind::FuncInfo => (&[], Some(4)),
+                TableKind::LineInfo => (&[4, 8], None),
+                TableKind::CoreRelo => (&[8], Some(4)),
             };
             let mut at = table.start;
             while at + GROUP <= table.end {

@@ -1,4 +1,4 @@
-//! What is under examination: the sections, and the types found so far.
+//! BTF blob under validation: its sections, and the types found so far.
 
 use super::reason::{Pass, Place, Reason, Refusal};
 use crate::kind::Kind;
@@ -7,19 +7,19 @@ use crate::wire::{
 };
 use crate::{Name, TypeId};
 
-/// The largest blob that the kernel takes, in bytes.
+/// Maximum size of a blob in bytes (`BTF_MAX_SIZE`).
 const MAX_SIZE: usize = 16 << 20;
-/// The longest name, in bytes.
+/// Maximum length of a name in bytes (`KSYM_NAME_LEN`).
 const MAX_NAME_LEN: usize = 512;
 
-/// A blob whose sections are in order.
+/// A blob with valid header and sections.
 pub(super) struct Blob<'a> {
-    /// The section of types.
+    /// Type section.
     pub(super) types: &'a [u8],
-    /// The section of strings.
+    /// String section.
     pub(super) strings: &'a [u8],
-    /// Where each type starts in its section. The first entry stands for `void`
-    /// and is never read.
+    /// Start of each type in the type section. The first entry is a placeholder for
+    /// `void`.
     pub(super) starts: Vec<u32>,
 }
 
@@ -34,7 +34,7 @@ impl<'a> Blob<'a> {
     }
 
     fn cut(header: &Header, bytes: &'a [u8]) -> Result<Blob<'a>, Reason> {
-        // The sections cover all that follows the header.
+        // The sections cover everything after the header.
         let rest = &bytes[header.len as usize..];
         let section = |offset: u32, len: u32| &rest[offset as usize..][..len as usize];
         let strings = section(header.str_off, header.str_len);
@@ -58,7 +58,7 @@ impl<'a> Blob<'a> {
         })
     }
 
-    /// The record of a type that exists; that of `void` is empty.
+    /// Record of an existing type; empty for `void`.
     pub(super) fn record(&self, id: TypeId) -> Option<Record> {
         let start = *self.starts.get(id.index())?;
         Some(match start {
@@ -67,12 +67,12 @@ impl<'a> Blob<'a> {
         })
     }
 
-    /// The record of a type, or of `void` if there is none.
+    /// Record of a type, or of `void` if it is missing.
     pub(super) fn record_or_void(&self, id: TypeId) -> Record {
         self.record(id).unwrap_or_default()
     }
 
-    /// What follows the record of a type, and what is after it.
+    /// Bytes after the record of a type.
     pub(super) fn tail(&self, id: TypeId) -> &'a [u8] {
         match self.starts.get(id.index()) {
             None | Some(&u32::MAX) => &[],
@@ -80,25 +80,25 @@ impl<'a> Blob<'a> {
         }
     }
 
-    /// A member of a structure or union.
+    /// Member of a structure or union.
     pub(super) fn member(&self, of: TypeId, index: usize) -> RawMember {
         RawMember::read(self.tail(of), index * MEMBER_SIZE)
     }
 
-    /// Does a string start there?
+    /// True if the offset is inside the string section.
     pub(super) fn has_string(&self, offset: u32) -> bool {
         (offset as usize) < self.strings.len()
     }
 
-    /// The string that starts there.
+    /// String at this offset.
     pub(super) fn string(&self, offset: u32) -> Option<Name<'a>> {
         let rest = self.strings.get(offset as usize..)?;
         let len = rest.iter().position(|&byte| byte == 0)?;
         Some(Name::new(&rest[..len]))
     }
 
-    /// Is the string a name in C? Linux counts letters of Latin-1 as letters, and
-    /// compilers put dots into names of their own.
+    /// True if the string is a C identifier. As in Linux, Latin-1 letters are letters;
+    /// dots occur in names made by compilers.
     pub(super) fn is_identifier(&self, offset: u32) -> bool {
         let name = self.string(offset).unwrap_or_default().as_bytes();
         let Some((&first, rest)) = name.split_first() else {
@@ -117,14 +117,14 @@ impl<'a> Blob<'a> {
             && name.len() <= MAX_NAME_LEN
     }
 
-    /// Is the string the name of a section? Anything that can be printed is one.
+    /// True if the string is a valid section name: printable characters.
     pub(super) fn is_section_name(&self, offset: u32) -> bool {
         let name = self.string(offset).unwrap_or_default().as_bytes();
         let is_printable = |byte: &u8| (0x20..0x7f).contains(byte) || *byte >= 0xa0;
         !name.is_empty() && name.len() <= MAX_NAME_LEN && name.iter().all(is_printable)
     }
 
-    /// Is it an integer of 8, 16, 32, 64 or 128 bits that fills its bytes?
+    /// True for an integer of 8, 16, 32, 64 or 128 bits that fills its bytes.
     pub(super) fn is_regular_int(&self, id: TypeId) -> bool {
         let data = crate::wire::IntWord(word(self.tail(id), 0));
         self.record_or_void(id).kind_or_void() == Kind::Int
@@ -133,13 +133,12 @@ impl<'a> Blob<'a> {
     }
 }
 
-/// A member as it stands in the blob.
+/// Undecoded member.
 #[derive(Clone, Copy)]
 pub(super) struct RawMember {
     pub(super) name: u32,
     pub(super) ty: TypeId,
-    /// The offset, and the size of a bit field above it, if the structure has the
-    /// flag.
+    /// Bit offset; with `kind_flag`, the width of a bit field in the upper byte.
     pub(super) place: u32,
 }
 
@@ -152,7 +151,7 @@ impl RawMember {
         }
     }
 
-    /// Bits from the start of a structure.
+    /// Offset in bits from the start of a structure.
     pub(super) fn bit_offset(self, of: Record) -> u32 {
         if of.flag() {
             self.place & 0x00ff_ffff
@@ -210,13 +209,13 @@ fn check_header(header: &Header, size: usize) -> Result<(), Reason> {
     Ok(())
 }
 
-/// The sections must cover what follows the header, without gap or overlap.
+/// Checks that the sections cover everything after the header, without gap or overlap.
 fn check_sections(header: &Header, size: usize) -> Result<(), Reason> {
     let mut sections = [
         (header.type_off, header.type_len),
         (header.str_off, header.str_len),
     ];
-    // The kernel sorts by differences, which may wrap.
+    // The kernel sorts by 32-bit differences, which may wrap.
     let [types, strings] = sections;
     let by_offset = types.0.wrapping_sub(strings.0) as i32;
     let by_len = types.1.wrapping_sub(strings.1) as i32;

@@ -1,7 +1,7 @@
-//! Fields that the kernel manages: locks, lists, trees, reference counts and
-//! pointers to kernel objects inside the structures of a program. The kernel
-//! finds them by the names of their types when it takes a blob, and refuses the
-//! blob (without a word) where they can't work.
+//! Special fields: locks, timers, lists, trees, reference counts and kptrs in the
+//! structures of a program (`btf_parse_struct_metas`). The kernel finds them by the names
+//! of their types when BTF is loaded, and refuses the blob without a log message if they
+//! are invalid.
 
 use super::blob::{Blob, RawMember};
 use super::reason::{FieldFault, Place, Reason};
@@ -9,7 +9,7 @@ use crate::kind::Kind;
 use crate::wire::{MEMBER_SIZE, word};
 use crate::{Btf, Name, TypeId};
 
-/// Structures of Linux 6.18 that have a destructor, so that a map may own them.
+/// Structures of Linux 6.18 with a destructor, which maps may own.
 const WITH_DESTRUCTOR: &[&str] = &[
     "task_struct",
     "cgroup",
@@ -19,7 +19,7 @@ const WITH_DESTRUCTOR: &[&str] = &[
     "prog_test_member",
 ];
 
-/// BTF of the kernel that is asked, if it is known.
+/// BTF of the kernel, if known.
 #[derive(Clone, Copy)]
 struct KernelTypes<'k>(Option<&'k Btf<'k>>);
 
@@ -34,7 +34,7 @@ impl KernelTypes<'_> {
     }
 }
 
-/// The kinds of fields.
+/// Kind of special field (`enum btf_field_type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Field {
     SpinLock,
@@ -49,7 +49,7 @@ enum Field {
 }
 
 impl Field {
-    /// The fields that go by the name of their structure.
+    /// Special fields that are recognised by the name of their structure.
     const NAMED: &[(Field, &str)] = &[
         (Field::SpinLock, "bpf_spin_lock"),
         (Field::ResilientLock, "bpf_res_spin_lock"),
@@ -91,25 +91,25 @@ impl Field {
     }
 }
 
-/// A field that was found.
+/// A special field.
 #[derive(Clone, Copy)]
 struct Found<'b> {
     field: Field,
     offset: u32,
-    /// What a pointer points to, or a root contains.
+    /// Type that a kptr points to, or that a root contains.
     ty: TypeId,
-    /// The member of what a root contains that is the node.
+    /// Node member of the contained type.
     node: Name<'b>,
 }
 
-/// The most fields of a structure.
+/// Maximum number of special fields of a structure (`BTF_FIELDS_MAX`).
 const MAX_FIELDS: usize = 11;
-/// The most structures inside each other.
+/// Maximum depth of nested structures.
 const MAX_DEPTH: usize = 32;
 
 type Outcome<T> = Result<T, FieldFault>;
 
-/// Checks all structures that have such fields.
+/// Checks all structures with special fields.
 pub(super) fn check_fields(
     blob: &Blob<'_>,
     kernel: Option<&Btf<'_>>,
@@ -137,7 +137,7 @@ pub(super) fn check_fields(
     Ok(())
 }
 
-/// What is owned must not own what owns others.
+/// Checks that an owned type does not own types that own others.
 fn check_ownership(record: &[Found<'_>], records: &[(TypeId, Vec<Found<'_>>)]) -> Outcome<()> {
     let is_owned = record.iter().any(|found| found.field.is_node());
     for root in record.iter().filter(|found| found.field.is_root()) {
@@ -174,7 +174,7 @@ impl<'b> Fields<'b> {
         self.text(self.blob.record_or_void(id).name)
     }
 
-    /// What has no name is called so by the kernel.
+    /// Name of a type or member; anonymous ones are called so by the kernel.
     fn text(&self, offset: u32) -> Name<'b> {
         match offset {
             0 => Name::new(b"(anon)"),
@@ -189,7 +189,7 @@ impl<'b> Fields<'b> {
             .map(|raw| RawMember::read(raw, 0))
     }
 
-    /// The first structure with this name.
+    /// First structure with this name.
     fn find_struct(&self, name: &[u8]) -> Option<TypeId> {
         self.ids().find(|&id| {
             self.kind(id) == Kind::Struct
@@ -200,9 +200,9 @@ impl<'b> Fields<'b> {
         })
     }
 
-    /// The types that make the structures they are members of worth a look.
+    /// Types that make a structure with such a member a candidate.
     fn marked_types(&self) -> Vec<TypeId> {
-        // A structure with none but this kind of lock is not looked at.
+        // A structure with resilient spin locks only is not a candidate.
         let named = Field::NAMED
             .iter()
             .filter(|(field, _)| *field != Field::ResilientLock)
@@ -215,7 +215,7 @@ impl<'b> Fields<'b> {
         marked
     }
 
-    /// The fields of a structure, checked.
+    /// Special fields of a structure, checked.
     fn record(&self, id: TypeId) -> Outcome<Vec<Found<'b>>> {
         let mut found = Vec::new();
         self.find_in_struct(id, &mut found, MAX_FIELDS, 0)?;
@@ -250,7 +250,7 @@ impl<'b> Fields<'b> {
         Ok(found)
     }
 
-    /// Adds the fields of a structure, no more than `room`; how many there were.
+    /// Adds the special fields of a structure, at most `room`; returns their number.
     fn find_in_struct(
         &self,
         id: TypeId,
@@ -336,8 +336,7 @@ impl<'b> Fields<'b> {
         repeat(found, first, count, field.size(), room)
     }
 
-    /// Which field a type is by its name; anything else that is no structure may
-    /// be a pointer.
+    /// Special field of a type by its name; a type that is no structure may be a kptr.
     fn field_of(&self, ty: TypeId, seen: &mut Vec<Field>) -> Outcome<Option<Field>> {
         let name = self.name(ty);
         let named = Field::NAMED.iter().find(|(_, known)| name == **known);
@@ -354,7 +353,7 @@ impl<'b> Fields<'b> {
         }
     }
 
-    /// A pointer whose target has one of the tags for pointers to kernel objects.
+    /// kptr: a pointer whose target has one of the kptr type tags.
     fn find_pointer(&self, ty: TypeId) -> Outcome<Option<Found<'b>>> {
         let ty = match self.kind(ty) {
             Kind::Volatile => self.payload(ty),
@@ -374,7 +373,7 @@ impl<'b> Fields<'b> {
         let field = match self.name(tag).as_bytes() {
             b"kptr" => Field::OwningPointer,
             b"kptr_untrusted" | b"percpu_kptr" => Field::Pointer,
-            // Pointers to memory of a task are no business of this check.
+            // Pointers to user memory (uptr) are not checked here.
             b"uptr" => return Ok(None),
             _ => return Err(FieldFault::Pointer),
         };
@@ -393,7 +392,7 @@ impl<'b> Fields<'b> {
         }))
     }
 
-    /// A list head or tree root says by a tag of its declaration what it contains:
+    /// Root of a list or tree, whose declaration tag states the contained type:
     /// `contains:STRUCT:NODE`.
     fn find_root(&self, of: TypeId, index: usize, field: Field) -> Outcome<Found<'b>> {
         let is_tag = |&id: &TypeId| {
@@ -425,7 +424,7 @@ impl<'b> Fields<'b> {
         })
     }
 
-    /// The node that a root names must be one.
+    /// Checks that the node of a root is a node.
     fn check_root(&self, root: &Found<'_>) -> Outcome<()> {
         let wanted = match root.field {
             Field::ListHead => "bpf_list_node",
@@ -437,8 +436,8 @@ impl<'b> Fields<'b> {
                 continue;
             }
             let is_node = self.kind(member.ty) == Kind::Struct && self.name(member.ty) == wanted;
-            // The kernel reads the offset by the flag of the node, not of the
-            // structure that the node is in.
+            // The kernel decodes the offset by the `kind_flag` of the node's type, not of
+            // the containing structure.
             let bits = member.bit_offset(self.blob.record_or_void(member.ty));
             if found || !is_node || !bits.is_multiple_of(64) {
                 return Err(FieldFault::Node);
@@ -453,7 +452,7 @@ impl<'b> Fields<'b> {
     }
 }
 
-/// Repeats the fields from `first` on for each element of an array.
+/// Repeats the fields from index `first` for each element of an array.
 fn repeat(
     found: &mut Vec<Found<'_>>,
     first: usize,

@@ -1,6 +1,6 @@
-//! What the kernel writes while it checks a blob: the header, each type as it is
-//! read, and then the message. All of it follows from the blob and the refusal,
-//! so checking writes nothing.
+//! Log of the kernel for BPF_BTF_LOAD: header, each type as it is checked, and the
+//! message. It is a function of the blob and the refusal, so validation itself writes no
+//! log.
 
 use super::blob::{Blob, RawMember};
 use super::reason::{Form, Pass, Place, Reason, Refusal};
@@ -11,10 +11,10 @@ use crate::wire::{
     VALUE_SIZE, VALUE64_SIZE, word,
 };
 
-/// The kernel prints no more than this at a time, in bytes.
-const LONGEST_PRINT: usize = 1023;
+/// Maximum length of one print in bytes.
+const MAX_PRINT: usize = 1023;
 
-/// The kernel's log (level 1) for a blob that it takes, or refuses so.
+/// Log of the kernel at level 1 for a blob that it accepts, or refuses with this refusal.
 pub fn kernel_log(bytes: &[u8], refusal: Option<&Refusal>) -> Vec<u8> {
     let mut out = Vec::new();
     let pass = refusal.map(|refusal| refusal.pass);
@@ -32,7 +32,7 @@ pub fn kernel_log(bytes: &[u8], refusal: Option<&Refusal>) -> Vec<u8> {
 }
 
 fn print(out: &mut Vec<u8>, text: &[u8]) {
-    out.extend_from_slice(&text[..text.len().min(LONGEST_PRINT)]);
+    out.extend_from_slice(&text[..text.len().min(MAX_PRINT)]);
 }
 
 fn header(out: &mut Vec<u8>, bytes: &[u8]) {
@@ -60,7 +60,7 @@ struct Log<'b> {
 }
 
 impl<'b> Log<'b> {
-    /// All types up to the refusal, then the message.
+    /// Logs all types up to the refusal, then the message.
     fn types(&mut self, refusal: Option<&Refusal>) {
         let in_records = refusal.filter(|refusal| refusal.pass == Pass::Records);
         let last = in_records.map(|refusal| refusal.place.of());
@@ -93,7 +93,7 @@ impl<'b> Log<'b> {
         print(&mut self.out, text.as_ref());
     }
 
-    /// Text with a name in it that may be no text.
+    /// Logs text with a name that may not be UTF-8.
     fn print_named(&mut self, before: &str, name: u32, after: &str) {
         let name = match name {
             0 => &b"(anon)"[..],
@@ -122,7 +122,7 @@ impl<'b> Log<'b> {
                 self.members(at, index);
                 self.member(at, index, None, &message);
             }
-            Place::Placed { index, .. } => {
+            Place::VarSecinfo { index, .. } => {
                 self.line(id, at, "");
                 self.placed(at, index);
                 match reason {
@@ -153,7 +153,7 @@ impl<'b> Log<'b> {
                 self.line(id, at, "");
                 self.member(at, index, Some(ty), &message);
             }
-            Place::Placed { index, .. } => {
+            Place::VarSecinfo { index, .. } => {
                 self.line(id, at, "");
                 self.placed_one(at, index, &message);
             }
@@ -178,7 +178,7 @@ impl<'b> Log<'b> {
         self.print_named(&before, record.name, after);
     }
 
-    /// The line of a type, with a message at its end if there is one.
+    /// Logs the line of a type, with an optional message at its end.
     fn line(&mut self, id: TypeId, at: usize, message: &str) {
         self.basic(id, at, " ");
         self.details(at);
@@ -255,7 +255,7 @@ impl<'b> Log<'b> {
         }
     }
 
-    /// The line of a member; `ty` stands in for its type.
+    /// Logs the line of a member; `ty` replaces its type.
     fn member(&mut self, at: usize, index: usize, ty: Option<TypeId>, message: &str) {
         let from = at + RECORD_SIZE + index * MEMBER_SIZE;
         let member = RawMember::read(self.blob.types, from);
@@ -315,13 +315,13 @@ impl<'b> Log<'b> {
 }
 
 impl Place {
-    /// The type that it is in.
+    /// Type that contains the place.
     fn of(self) -> TypeId {
         match self {
             Place::Blob => TypeId::VOID,
             Place::Type(of)
             | Place::Member { of, .. }
-            | Place::Placed { of, .. }
+            | Place::VarSecinfo { of, .. }
             | Place::Value { of, .. } => of,
         }
     }

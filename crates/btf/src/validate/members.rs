@@ -1,4 +1,4 @@
-//! Does a member fit into its structure, as what it is?
+//! Check of a member against its structure (`btf_*_check_member`).
 
 use super::blob::RawMember;
 use super::reason::Reason;
@@ -7,8 +7,8 @@ use crate::TypeId;
 use crate::kind::Kind;
 use crate::wire::{IntWord, Record, word};
 
-/// Checks a member of `of` whose type is resolved. What is wrong comes with the
-/// type that it is wrong for: the member's, or the one below its modifiers.
+/// Checks a member of `of` whose type is resolved. The error states the type at fault:
+/// the member's, or the one below its modifiers.
 pub(super) fn check_member(
     walk: &Walk<'_>,
     of: TypeId,
@@ -38,7 +38,7 @@ struct Fit {
     record: Record,
     int: IntWord,
     is_regular_int: bool,
-    /// Bytes of an array or pointer.
+    /// Size of an array or pointer in bytes.
     size: u32,
     place: u32,
 }
@@ -62,7 +62,7 @@ impl Fit {
         !bits.is_multiple_of(8)
     }
 
-    /// Whole bytes at a whole byte.
+    /// Checks a member of whole bytes at a byte boundary.
     fn check_bytes(&self, size: u32) -> Result<(), Reason> {
         if Fit::starts_inside_byte(self.place) {
             return Err(Reason::MemberByte);
@@ -96,7 +96,7 @@ impl Fit {
         self.check_bits(start, bits)
     }
 
-    /// So many bits, copied with the byte that they start in.
+    /// Checks a copy of `bits` bits, including the byte in which they start.
     fn check_bits(&self, start: u32, bits: u32) -> Result<(), Reason> {
         let copied = bits + start % 8;
         if copied > 128 {
@@ -124,7 +124,7 @@ impl Fit {
         Ok(())
     }
 
-    /// The kernel asks for no more alignment than every machine needs.
+    /// Checks the alignment, which the kernel limits to 4 or 8 bytes.
     fn check_float(&self) -> Result<(), Reason> {
         let size = self.record.payload;
         if !self.place.is_multiple_of(size.min(8) * 8) {

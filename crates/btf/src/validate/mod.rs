@@ -1,10 +1,9 @@
-//! What Linux asks of a blob before it takes it (BPF_BTF_LOAD), rule by rule and
-//! in its order: which rule is broken first is part of the answer, and so are the
-//! error number and the log.
+//! Validation of BTF as in Linux's BPF_BTF_LOAD, rule by rule and in its order, since the
+//! first violated rule, the error number and the log are part of the answer.
 //!
-//! Compilers leave some of it to the loader (the sizes of sections, say), so a
-//! blob fresh from a compiler may be refused. The rules are those of Linux 6.18,
-//! which is asked about generated and damaged blobs in the tests of `testkit`.
+//! libbpf completes BTF before loading it (sizes of DATASECs, for example), so BTF of a
+//! compiler may be refused. The rules are those of Linux 6.18; tests of `testkit` compare
+//! them with the running kernel on generated and damaged blobs.
 
 mod blob;
 mod fields;
@@ -21,8 +20,8 @@ pub use reason::{FieldFault, Pass, Place, Reason, Refusal};
 use crate::Btf;
 use blob::Blob;
 
-/// Checks a blob as the kernel with this BTF would. Without it, structures that a map
-/// may not own, as they have no destructor, are not recognised.
+/// Validates a blob as the kernel with this BTF. Without it, pointers to kernel
+/// structures without destructor are not recognised.
 pub fn validate(bytes: &[u8], kernel: Option<&Btf<'_>>) -> Result<(), Refusal> {
     let mut blob = Blob::open(bytes)?;
     records::check_records(&mut blob)?;

@@ -1,16 +1,16 @@
-//! Why a blob is refused, as data: where, what, and the error number. The
-//! kernel's words for it are made in [`kernel_log`](super::kernel_log).
+//! Refusals of blobs: pass, place, reason and error number.
+//! [`kernel_log`](super::kernel_log) makes the kernel's messages of them.
 
 use crate::TypeId;
 
-/// Why Linux refuses a blob.
+/// Refusal of a blob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Refusal {
-    /// In which pass it was found.
+    /// Pass that found the fault.
     pub pass: Pass,
-    /// Where.
+    /// Place.
     pub place: Place,
-    /// What.
+    /// Violated rule.
     pub reason: Reason,
 }
 
@@ -21,79 +21,78 @@ impl Refusal {
     }
 }
 
-/// The passes that the kernel makes, in order.
+/// Passes of the kernel, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Pass {
-    /// The header, up to where its fields can be read.
+    /// Header, before its fields are decoded.
     Header,
-    /// The sections and the strings.
+    /// Sections and strings.
     Sections,
-    /// Each type on its own.
+    /// Each type by itself (`btf_check_all_metas`).
     Records,
-    /// What types say about each other.
+    /// References between types (`btf_check_all_types`).
     References,
-    /// The order of type tags and modifiers.
+    /// Order of type tags and modifiers (`btf_check_type_tags`).
     Tags,
-    /// Structures with fields that the kernel manages (locks, lists, trees).
+    /// Structures with special fields (`btf_parse_struct_metas`).
     Fields,
 }
 
-/// Where it is.
+/// Place of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Place {
-    /// In no type.
+    /// Blob as a whole.
     Blob,
-    /// In a type.
+    /// Type.
     Type(TypeId),
-    /// In a member of a structure or union.
+    /// Member of a structure or union.
     Member {
-        /// The structure.
+        /// Structure or union.
         of: TypeId,
-        /// Which member.
+        /// Index of the member.
         index: usize,
-        /// The member's type; the one below the modifiers where that is at fault.
+        /// Type of the member, or the one below its modifiers if that is at fault.
         ty: TypeId,
     },
-    /// In a variable's place in a section.
-    Placed {
-        /// The section.
+    /// Variable of a DATASEC.
+    VarSecinfo {
+        /// DATASEC.
         of: TypeId,
-        /// Which variable.
+        /// Index of the variable.
         index: usize,
     },
-    /// In a value of an enumeration.
+    /// Enumerator.
     Value {
-        /// The enumeration.
+        /// Enumeration.
         of: TypeId,
-        /// Which value.
+        /// Index of the enumerator.
         index: usize,
     },
 }
 
-/// How much of a type the kernel prints before the message.
+/// Part of a type that the kernel logs before the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
-    /// Nothing but the number.
+    /// Type id only.
     Numbered,
-    /// Number, kind and name.
+    /// Type id, kind and name.
     Basic,
-    /// Everything.
+    /// Whole type.
     Full,
 }
 
 macro_rules! reasons {
     ($($(#[$doc:meta])* $name:ident $({ $($field:ident: $ty:ty),* })? => $form:ident, $errno:ident, $text:literal;)*) => {
-        /// What is wrong. Each is one rule of the kernel, with its message.
+        /// Violated rule, with the kernel's message.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Reason {
             $($(#[$doc])* $name $({ $(#[allow(missing_docs)] $field: $ty),* })?,)*
-            /// A field that the kernel would have to manage is not as it must be;
-            /// there is no message.
+            /// A special field is invalid; there is no message.
             Field(FieldFault),
         }
 
         impl Reason {
-            /// The error number that goes with it.
+            /// Error number.
             pub fn errno(self) -> i32 {
                 match self {
                     $(Reason::$name $({ $($field: _),* })? => errno::$errno,)*
@@ -101,7 +100,7 @@ macro_rules! reasons {
                 }
             }
 
-            /// The kernel's message, without what stands before it.
+            /// Message of the kernel, without the text before it.
             pub fn message(self) -> String {
                 match self {
                     $(Reason::$name $({ $($field),* })? => format!($text),)*
@@ -126,190 +125,190 @@ mod errno {
     pub(super) const ELOOP: i32 = 40;
     pub(super) const ENOENT: i32 = 2;
     pub(super) const EFAULT: i32 = 14;
-    /// Not in the headers for programs.
+    /// Not in the uapi headers.
     pub(super) const ENOTSUPP: i32 = 524;
 }
 
-// Name and fields, how much of the type is printed, error number, message.
+// Name and fields, logged part of the type, error number, message.
 reasons! {
-    /// More than 16 MiB; there is no message.
+    /// The blob exceeds 16 MiB; there is no message.
     TooLarge => Numbered, E2BIG, "";
-    /// Too short to say how long the header is.
+    /// The blob is too short for the length of its header.
     NoHeaderLen => Numbered, EINVAL, "hdr_len not found";
-    /// Shorter than its header.
+    /// The blob is shorter than its header.
     HeaderCut => Numbered, EINVAL, "btf_header not found";
-    /// The header is longer than what is known, and not with zeroes.
+    /// The header is longer than the known one, and the rest is not zero.
     HeaderUnknown => Numbered, E2BIG, "Unsupported btf_header";
-    /// Not BTF.
+    /// The magic number is wrong.
     Magic => Numbered, EINVAL, "Invalid magic";
-    /// Not version 1.
+    /// The version is not 1.
     Version => Numbered, ENOTSUPP, "Unsupported version";
     /// Flags are set.
     Flags => Numbered, ENOTSUPP, "Unsupported flags";
-    /// There is only a header.
+    /// The blob has a header only.
     NoData => Numbered, EINVAL, "No data";
     /// A section starts beyond the end.
     SectionOffset => Numbered, EINVAL, "Invalid section offset";
-    /// There is something between or after the sections.
+    /// The sections have a gap, or bytes after them.
     SectionUnknown => Numbered, EINVAL, "Unsupported section found";
     /// The sections overlap.
     SectionOverlap => Numbered, EINVAL, "Section overlap found";
     /// The sections are longer than the blob.
     SectionTooLong => Numbered, EINVAL, "Total section length too long";
-    /// Something follows the strings.
+    /// The string section is not the last.
     StringsNotLast => Numbered, EINVAL, "String section is not at the end";
-    /// The strings do not start and end with a NUL, or are too many.
+    /// The strings do not start and end with a NUL, or exceed the maximum.
     Strings => Numbered, EINVAL, "Invalid string section";
-    /// The types do not start at a multiple of four bytes.
+    /// The type section is not aligned to four bytes.
     Misaligned => Numbered, EINVAL, "Unaligned type_off";
-    /// There are no types.
+    /// The type section is empty.
     NoTypes => Numbered, EINVAL, "No type found";
 
-    /// The section ends within the record.
+    /// The record is truncated.
     RecordCut { left: usize, needed: usize } => Numbered, EINVAL, "meta_left:{left} meta_needed:{needed}";
-    /// Bits of the info word are set that have no meaning.
+    /// Undefined bits of the info word are set.
     InfoBits { info: u32 } => Numbered, EINVAL, "Invalid btf_info:{info:x}";
-    /// No kind has this number.
+    /// The kind is unknown.
     UnknownKind { kind: u32 } => Numbered, EINVAL, "Invalid kind:{kind}";
-    /// A name starts beyond the strings.
+    /// A name is beyond the strings.
     NameOffset { offset: u32 } => Numbered, EINVAL, "Invalid name_offset:{offset}";
-    /// The section ends within what follows the record.
+    /// The data after the record are truncated.
     TailCut { left: usize, needed: usize } => Basic, EINVAL, "meta_left:{left} meta_needed:{needed}";
-    /// Bits of the word of an integer are set that have no meaning.
+    /// Undefined bits of the word of an integer are set.
     IntWord { data: u32 } => Basic, EINVAL, "Invalid int_data:{data:x}";
-    /// The kind counts nothing, yet the count is not 0.
+    /// The count is not 0 in a kind without counted items.
     Count => Full, EINVAL, "vlen != 0";
-    /// The kind has no use for the flag.
+    /// The flag is set in a kind without a flag.
     Flag => Full, EINVAL, "Invalid btf_info kind_flag";
-    /// An integer of more than 128 bits.
+    /// An integer has more than 128 bits.
     IntTooWide => Full, EINVAL, "nr_bits exceeds 128";
-    /// An integer of more bits than its bytes have.
+    /// An integer has more bits than its size.
     IntTooLarge => Full, EINVAL, "nr_bits exceeds type_size";
-    /// An integer that is several things at once.
+    /// An integer has several encodings.
     Encoding => Full, ENOTSUPP, "Unsupported encoding";
-    /// A type referred to does not exist, or may not be referred to.
+    /// A referred type is missing or not allowed.
     TypeId => Full, EINVAL, "Invalid type_id";
-    /// A name is missing, forbidden, or no name.
+    /// A name is missing, not allowed or invalid.
     Name => Full, EINVAL, "Invalid name";
     /// A forward declaration refers to a type.
     TypeNotZero => Full, EINVAL, "type != 0";
     /// An array states a size.
     SizeNotZero => Full, EINVAL, "size != 0";
-    /// What can't be an element.
+    /// The type cannot be an element.
     Element => Full, EINVAL, "Invalid elem";
-    /// What can't be an index.
+    /// The type cannot be an index.
     Index => Full, EINVAL, "Invalid index";
     /// The size of an enumeration is not 1, 2, 4 or 8.
     EnumSize => Full, EINVAL, "Unexpected size";
-    /// A function neither static, global nor extern.
+    /// The linkage of a function is neither static, global nor extern.
     FuncLinkage => Full, EINVAL, "Invalid func linkage";
-    /// A variable neither static nor global.
+    /// The linkage of a variable is neither static nor global.
     VarLinkage => Full, EINVAL, "Linkage not supported";
-    /// A section without bytes.
+    /// A DATASEC has size 0.
     SectionEmpty => Full, EINVAL, "size == 0";
     /// The size of a floating-point number is not 2, 4, 8, 12 or 16.
     FloatSize => Full, EINVAL, "Invalid type_size";
-    /// An empty tag.
+    /// A tag is empty.
     TagValue => Full, EINVAL, "Invalid value";
-    /// The tagged member or parameter does not exist.
+    /// The tagged member or parameter is missing.
     Component => Full, EINVAL, "Invalid component_idx";
-    /// An array of parts of integers.
+    /// The element of an array is an integer that does not fill its bytes.
     ArrayOfInt => Full, EINVAL, "Invalid array of int";
-    /// An array of more than 4 GiB.
+    /// An array exceeds 4 GiB.
     ArrayTooLarge => Full, EINVAL, "Array size overflows U32_MAX";
-    /// What can't be returned.
+    /// The type cannot be returned.
     ReturnType => Full, EINVAL, "Invalid return type";
-    /// What can't be a parameter; the first has number 1.
+    /// The type cannot be a parameter; the first has number 1.
     Parameter { number: usize } => Full, EINVAL, "Invalid arg#{number}";
-    /// More than 32 types inside each other.
+    /// Types are nested more than 32 deep.
     TooDeep => Full, E2BIG, "Exceeded max resolving depth:32";
-    /// A type that contains itself.
+    /// A type contains itself.
     Loop => Full, EEXIST, "Loop detected";
-    /// A type that leads to none that could be used.
+    /// A type resolves to none with a size.
     ResolveState => Full, EINVAL, "Invalid resolve state";
 
-    /// A member's name starts beyond the strings.
+    /// The name of a member is beyond the strings.
     MemberNameOffset { offset: u32 } => Full, EINVAL, "Invalid member name_offset:{offset}";
-    /// Members that do not follow each other, or of a union that do.
+    /// Members are not ascending, or those of a union not at offset 0.
     MemberOffset => Full, EINVAL, "Invalid member bits_offset";
     /// A member starts beyond the structure.
     MemberBeyond => Full, EINVAL, "Member bits_offset exceeds its struct size";
-    /// A type that no member can have.
+    /// The type of a member is not allowed.
     Member => Full, EINVAL, "Invalid member";
-    /// The offset of an integer's bits does not fit 32 bits.
+    /// The offset of an integer's bits exceeds 32 bits.
     MemberOffsetOverflow => Full, EINVAL, "bits_offset exceeds U32_MAX";
-    /// A bit field that reaches over more than 128 bits.
+    /// A bit field spans more than 128 bits.
     MemberTooWide => Full, EINVAL, "nr_copy_bits exceeds 128";
     /// A member ends beyond the structure.
     MemberTooLarge => Full, EINVAL, "Member exceeds struct_size";
-    /// A bit field of a part of an integer.
+    /// A bit field has an integer that does not fill its bytes.
     MemberBaseType => Full, EINVAL, "Invalid member base type";
-    /// A member that is no bit field starts inside a byte.
+    /// A member that is no bit field does not start at a byte.
     MemberStart => Full, EINVAL, "Invalid member offset";
-    /// A bit field wider than its type, or of a type that has none.
+    /// A bit field is wider than its type, or its type allows none.
     MemberBits => Full, EINVAL, "Invalid member bitfield_size";
-    /// A member starts inside a byte.
+    /// A member does not start at a byte.
     MemberByte => Full, EINVAL, "Member is not byte aligned";
-    /// A floating-point number where none can be.
+    /// A floating-point member is unaligned.
     MemberAlignment => Full, EINVAL, "Member is not properly aligned";
 
-    /// A variable that starts before the last one ends, or beyond the section.
+    /// A variable overlaps the previous one, or starts beyond the DATASEC.
     PlacedOffset => Full, EINVAL, "Invalid offset";
-    /// A variable without bytes, or larger or smaller than it may be.
+    /// The size of a variable is 0 or exceeds the DATASEC.
     PlacedSize => Full, EINVAL, "Invalid size";
-    /// A variable that ends beyond the section.
+    /// A variable ends beyond the DATASEC.
     PlacedEnd => Full, EINVAL, "Invalid offset+size";
-    /// The variables of a section are larger than the section.
+    /// The variables exceed the size of the DATASEC.
     SectionTooFull => Full, EINVAL, "Invalid btf_info size";
-    /// What is in the section is no variable.
+    /// The DATASEC lists a type that is no variable.
     PlacedKind => Full, EINVAL, "Not a VAR kind member";
-    /// The variable has no size.
+    /// The type of a variable has no size.
     PlacedType => Full, EINVAL, "Invalid type";
 
-    /// More than 32 modifiers in a row.
+    /// More than 32 consecutive modifiers.
     ModifierChain => Numbered, ELOOP, "Max chain length or cycle detected";
-    /// A type tag after another modifier.
+    /// A type tag follows another modifier.
     TagOrder => Numbered, EINVAL, "Type tags don't precede modifiers";
 }
 
-/// What is wrong with the fields of a structure that the kernel would manage.
+/// Violated rule of special fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FieldFault {
-    /// A member starts inside a byte.
+    /// A member does not start at a byte.
     InsideByte,
-    /// A lock or the like a second time.
+    /// A unique special field occurs twice.
     Twice,
-    /// Structures inside structures, more than 32 deep.
+    /// Structures are nested more than 32 deep.
     TooDeep,
-    /// More than eleven such fields.
+    /// A structure has more than eleven special fields.
     TooMany,
-    /// An array of what can't be repeated.
+    /// The special field may not be an element of an array.
     Repeated,
-    /// A pointer with a tag that is unknown, or two tags, or not to a structure.
+    /// The kptr has an unknown tag, two tags, or no structure as target.
     Pointer,
-    /// A pointer to a kernel structure that nothing releases.
+    /// The kptr's structure has no destructor.
     NoDestructor,
-    /// A list head or tree root that does not say what it contains.
+    /// The root lacks its declaration tag `contains:`.
     Contains,
-    /// It contains what does not exist.
+    /// The contained type is missing.
     ContainsNothing,
-    /// The node that it names is none.
+    /// The contained type's member is not a node.
     Node,
-    /// The node that it names does not exist.
+    /// The contained type's node is missing.
     NoNode,
-    /// Fields overlap.
+    /// Special fields overlap.
     Overlap,
-    /// Two kinds of locks.
+    /// The structure has two kinds of locks.
     TwoLocks,
-    /// A list head or tree root without a lock.
+    /// A root without a lock.
     NoLock,
-    /// Nodes of both kinds without a reference count.
+    /// Nodes of lists and trees without a reference count.
     NoRefcount,
-    /// None was found where there should be one.
+    /// The structure has no special field where one is required.
     None,
-    /// It contains a structure that has no such fields.
+    /// The contained type has no special fields.
     ContainsPlain,
-    /// What owns others is owned, and so is what it owns.
+    /// A structure owns one that owns others and is owned.
     OwnershipLoop,
 }
 

@@ -1,5 +1,5 @@
-//! The kernel's first pass over the types: each record on its own, in order, and
-//! with it where the types start.
+//! First pass of the kernel over the types (`btf_check_all_metas`): each record by
+//! itself, in order. Finds the start of each type.
 
 use super::blob::{Blob, RawMember};
 use super::reason::{Pass, Place, Reason, Refusal};
@@ -10,12 +10,12 @@ use crate::wire::{
     word,
 };
 
-/// Bits of the info word that mean something.
+/// Defined bits of the info word.
 const INFO_MASK: u32 = 0x9f00_ffff;
-/// Bits of the word of an integer that mean something.
+/// Defined bits of the word of an integer.
 const INT_MASK: u32 = 0x0fff_ffff;
 
-/// A record under examination.
+/// Record under validation.
 #[derive(Clone, Copy)]
 struct Entry<'b> {
     blob: &'b Blob<'b>,
@@ -25,7 +25,7 @@ struct Entry<'b> {
     tail: &'b [u8],
 }
 
-/// Checks all records; the blob then knows where its types start.
+/// Checks all records and sets the starts of the types.
 pub(super) fn check_records(blob: &mut Blob<'_>) -> Result<(), Refusal> {
     let mut at = 0;
     let mut id = TypeId(1);
@@ -35,7 +35,7 @@ pub(super) fn check_records(blob: &mut Blob<'_>) -> Result<(), Refusal> {
             place,
             reason,
         })?;
-        // Types beyond the limit are read, and forgotten.
+        // Types beyond the maximum number are checked and not entered.
         if blob.starts.len() < MAX_TYPE as usize {
             blob.starts.push(at as u32);
         }
@@ -47,7 +47,7 @@ pub(super) fn check_records(blob: &mut Blob<'_>) -> Result<(), Refusal> {
 
 type Fault = (Place, Reason);
 
-/// Checks one record; how many bytes it has with all that follows it.
+/// Checks one record; returns its size in bytes, with the data after it.
 fn check_record(blob: &Blob<'_>, id: TypeId, at: usize) -> Result<usize, Fault> {
     let here = |reason| (Place::Type(id), reason);
     let left = blob.types.len() - at;
@@ -110,7 +110,7 @@ impl Entry<'_> {
         }
     }
 
-    /// The rule `reason` holds for the type.
+    /// Returns `reason` unless the rule holds.
     fn expect(self, holds: bool, reason: Reason) -> Result<(), Fault> {
         if holds {
             Ok(())
@@ -203,8 +203,8 @@ impl Entry<'_> {
         if member.ty.is_void() || member.ty.0 > MAX_TYPE {
             return Err(Reason::TypeId);
         }
-        // The last member may be an array without elements, so two may start at
-        // the same place.
+        // The last member may be an array without elements, so two members may have the
+        // same offset.
         if (self.kind == Kind::Union && offset != 0) || last > offset {
             return Err(Reason::MemberOffset);
         }
@@ -257,7 +257,8 @@ impl Entry<'_> {
         self.expect(word(self.tail, 0) <= 1, Reason::VarLinkage)
     }
 
-    /// Ends may wrap; then only the sum tells.
+    /// Checks a DATASEC. Ends of variables may wrap; then only the sum of sizes is
+    /// checked.
     fn check_section(self) -> Result<(), Fault> {
         let size = self.record.payload;
         self.expect(size != 0, Reason::SectionEmpty)?;
@@ -282,11 +283,14 @@ impl Entry<'_> {
                 sum += u64::from(len);
                 continue;
             };
-            return Err((Place::Placed { of: self.id, index }, reason));
+            return Err((Place::VarSecinfo { of: self.id, index }, reason));
         }
         if u64::from(size) < sum {
             let index = self.record.count();
-            return Err((Place::Placed { of: self.id, index }, Reason::SectionTooFull));
+            return Err((
+                Place::VarSecinfo { of: self.id, index },
+                Reason::SectionTooFull,
+            ));
         }
         Ok(())
     }

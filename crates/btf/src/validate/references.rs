@@ -1,8 +1,8 @@
-//! The kernel's second pass: what types say about each other. It is a walk to the
-//! depth, with a stack of 32 types, that ends where a type's size is known
-//! without looking further; which types those are depends on whether the walk
-//! came through a pointer or a structure (the mode). How far it goes decides
-//! about which fault is found, so it is done here exactly as there.
+//! Second pass of the kernel over the types (`btf_check_all_types`): references. A
+//! depth-first walk with a stack of 32 types that stops at types whose size is known;
+//! which ones depends on whether the walk passed through a pointer or a structure (the
+//! resolve mode). The order decides which fault is found first, so it follows the kernel
+//! exactly.
 
 use super::blob::Blob;
 use super::members::check_member;
@@ -11,7 +11,7 @@ use crate::TypeId;
 use crate::kind::Kind;
 use crate::wire::{PARAM_SIZE, PLACED_SIZE, word};
 
-/// The most types inside each other.
+/// Maximum depth of the stack.
 const MAX_DEPTH: usize = 32;
 
 /// Checks all types.
@@ -37,7 +37,7 @@ pub(super) fn check_references(blob: &Blob<'_>) -> Result<(), Refusal> {
 
 pub(super) type Fault = (Place, Reason);
 
-/// Why a step of the walk ends it.
+/// Reason why a step ends the walk.
 enum Stop {
     Fault(Fault),
     TooDeep,
@@ -59,7 +59,7 @@ enum State {
     Done,
 }
 
-/// What the walk came through first.
+/// Resolve mode: the first pointer or structure of the walk.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Open,
@@ -67,7 +67,7 @@ enum Mode {
     Composite,
 }
 
-/// A type on the way, and the next of its members to look at.
+/// Type on the stack, with its next member.
 #[derive(Clone, Copy)]
 struct Vertex {
     id: TypeId,
@@ -77,9 +77,9 @@ struct Vertex {
 pub(super) struct Walk<'b> {
     pub(super) blob: &'b Blob<'b>,
     states: Vec<State>,
-    /// What each type that is done leads to, below its modifiers.
+    /// Resolved type of each finished type, below its modifiers.
     targets: Vec<TypeId>,
-    /// The size of each array that is done.
+    /// Size of each finished array.
     sizes: Vec<u32>,
     stack: Vec<Vertex>,
     mode: Mode,
@@ -117,7 +117,7 @@ impl Walk<'_> {
         self.targets.get(id.index()).copied().unwrap_or_default()
     }
 
-    /// The type below the modifiers and its size, if it has one.
+    /// Type below the modifiers and its size, if it has one.
     pub(super) fn sized(&self, id: TypeId) -> Option<(TypeId, u32)> {
         let kind = self.kind(id);
         self.own_size(id).or_else(|| {
@@ -173,7 +173,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// The type on top of the stack is done.
+    /// Finishes the type on top of the stack.
     fn pop(&mut self, target: TypeId, size: u32) {
         if let Some(vertex) = self.stack.pop() {
             let index = vertex.id.index();
@@ -183,7 +183,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Must the walk go to this type before the one that refers to it is done?
+    /// True if the walk must resolve this type before the one that refers to it.
     fn must_visit(&self, id: TypeId) -> bool {
         let kind = self.kind(id);
         let is_sink = match self.mode {
@@ -244,8 +244,8 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Modifiers that were done on the way to a structure stop at a pointer; it
-    /// may lead back to where we are.
+    /// Modifiers finished on the way to a structure stop at a pointer, which may lead
+    /// back to a type on the stack.
     fn pointer_below(&self, modifier: TypeId) -> Option<TypeId> {
         let below = self.target(modifier);
         let stops = self.kind(modifier).is_modifier()
@@ -254,8 +254,8 @@ impl Walk<'_> {
         stops.then_some(below)
     }
 
-    /// What `next` leads to: a type with a size, or one of those without that may
-    /// be pointed to and renamed.
+    /// Type that `next` resolves to: a type with a size, or one without that pointers and
+    /// typedefs may refer to.
     fn target_or_sizeless(&self, id: TypeId, next: TypeId) -> Result<TypeId, Fault> {
         if let Some((target, _)) = self.sized(next) {
             return Ok(target);
@@ -311,7 +311,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Could the type, at first sight, be an element or a member?
+    /// True if the kind may be an element or a member.
     fn may_be_inside(&self, id: TypeId) -> bool {
         let is_sizeless = matches!(
             self.kind(id),
@@ -364,7 +364,7 @@ impl Walk<'_> {
         for index in vertex.next..self.blob.record_or_void(of).count() {
             let raw = &self.blob.tail(of)[index * PLACED_SIZE..];
             let (var, len) = (TypeId(word(raw, 0)), word(raw, 8));
-            let place = Place::Placed { of, index };
+            let place = Place::VarSecinfo { of, index };
             if self.kind(var) != Kind::Var {
                 return Err(Stop::Fault((place, Reason::PlacedKind)));
             }
@@ -450,7 +450,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Can a function take or return it?
+    /// True if a function may take or return the type.
     fn check_value(&mut self, proto: TypeId, ty: TypeId, reason: Reason) -> Result<(), Fault> {
         self.expect(proto, self.may_be_referred_to(ty), reason)?;
         if must_resolve(self.kind(ty)) && !self.is_done(ty) {
@@ -459,7 +459,7 @@ impl Walk<'_> {
         self.expect(proto, self.sized(ty).is_some(), reason)
     }
 
-    /// The kernel's last look at what it found.
+    /// Final checks of the kernel on the resolved types.
     fn is_well_resolved(&self, id: TypeId) -> bool {
         if !self.is_done(id) {
             return false;
@@ -483,7 +483,7 @@ impl Walk<'_> {
     }
 }
 
-/// Must its target be found before its size is known?
+/// True if the target must be resolved before the size is known.
 fn must_resolve(kind: Kind) -> bool {
     kind.is_modifier()
         || kind.is_composite()
@@ -493,7 +493,7 @@ fn must_resolve(kind: Kind) -> bool {
         )
 }
 
-/// Nothing may refer to it, but what is made for that.
+/// True if only a specific kind may refer to the type.
 fn only_refers(kind: Kind) -> bool {
     matches!(kind, Kind::Var | Kind::DeclTag | Kind::Datasec)
 }

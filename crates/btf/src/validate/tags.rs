@@ -1,15 +1,16 @@
-//! Type tags come before other modifiers, and there are not too many of either.
+//! Third pass of the kernel over the types (`btf_check_type_tags`): type tags precede
+//! other modifiers, and chains of modifiers are bounded.
 
 use super::blob::Blob;
 use super::reason::Reason;
 use crate::TypeId;
 use crate::kind::Kind;
 
-/// The most modifiers in a row.
+/// Maximum number of consecutive modifiers.
 const MAX_CHAIN: usize = 32;
 
-/// Checks the modifiers that each type starts with. A chain that leads to what
-/// has been looked at is followed no further.
+/// Checks the chain of modifiers of each type, up to the first type that is already
+/// checked.
 pub(super) fn check_tags(blob: &Blob<'_>) -> Result<(), Reason> {
     let kind = |id: TypeId| blob.record_or_void(id).kind_or_void();
     let mut looked_at = TypeId::VOID;

@@ -1,13 +1,13 @@
-//! The code, from the last instruction to the first.
+//! The backward pass that emits the code.
 //!
-//! In this order all that an instruction's code depends on is known when it is
-//! written: what is read after it, and how far away its targets are. Only where jumps
-//! lead backwards must both be looked at once more.
+//! In this order the live-out set of an instruction and the distances to its targets are
+//! known when its code is emitted. Backward jumps need both in advance: liveness by a
+//! fixpoint before the pass, distances by a patch after it.
 //!
-//! What is reached is known last. Where jumps lead forward and some instruction leads
-//! to each one but the first, all are, by induction from the first. So the pass notes
-//! which ones have a way into them. Padding at the end that has none is then cut
-//! off; for the few programs that have others the code is written once more.
+//! Reachability is known after the pass: with forward jumps only, all instructions are
+//! reachable if each but the first has a predecessor, by induction. The pass records
+//! predecessors. Unreachable padding at the end is truncated; programs with other
+//! unreachable code are converted once more without it.
 
 use std::ops::Range;
 
@@ -20,12 +20,12 @@ use super::liveness::{self, Places, goto_target};
 use super::special::Special;
 use crate::Rules;
 
-/// What is known where an instruction starts.
+/// State at the start of an instruction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mark {
-    /// The places that are read from here on before they are written.
+    /// Live-in set.
     pub(super) live: Places,
-    /// How many slots there are from here to the end.
+    /// Number of slots from here to the end.
     pub(super) to_end: u32,
 }
 
@@ -38,15 +38,15 @@ impl Mark {
 
 /// The code of a program.
 #[derive(Clone, Debug)]
-pub(super) struct Code {
+pub(super) struct EmittedCode {
     pub(super) insns: Vec<Insn>,
-    /// One for each classic instruction, and one for the end.
+    /// A mark for each classic instruction, and one for the end.
     marks: Vec<Mark>,
-    /// How many slots were cut off the end.
+    /// Number of slots that were truncated at the end.
     padding: u32,
 }
 
-impl Code {
+impl EmittedCode {
     /// The slots of each classic instruction.
     pub(super) fn ranges(&self) -> impl Iterator<Item = Range<usize>> {
         let len = self.insns.len();
@@ -58,13 +58,13 @@ impl Code {
 }
 
 /// Converts a program.
-pub(super) fn write(program: &[SockFilter], special: &Special) -> Code {
+pub(super) fn write(program: &[SockFilter], special: &Special) -> EmittedCode {
     let mut marks = vec![Mark::END; program.len() + 1];
     let mut reached = vec![true; program.len()];
     let mut padding = 0;
     let loops = special.rules == Rules::Capture && liveness::has_loops(program);
     if loops {
-        liveness::settle(program, &mut marks);
+        liveness::iterate_to_fixpoint(program, &mut marks);
         reached = liveness::reached(program);
     }
     let mut pass = Pass::over(program, &reached, &mut marks, special);
@@ -83,28 +83,28 @@ pub(super) fn write(program: &[SockFilter], special: &Special) -> Code {
     }
     insns.reverse();
     insns.truncate(insns.len() - padding as usize);
-    Code {
+    EmittedCode {
         insns,
         marks,
         padding,
     }
 }
 
-/// Whether an instruction has a way into it: bytes, which are searched fast.
+/// Flags of instructions with a predecessor.
 const NO: u8 = 0;
 const YES: u8 = 1;
 
-/// What one pass over a program finds.
+/// Result of a pass.
 struct Pass {
     /// The code, last slot first.
     reversed: Vec<Insn>,
-    /// For each instruction, whether it is the first or one that is reached leads to it.
+    /// For each instruction, [`YES`] if it is the first or has a reachable predecessor.
     entered: Vec<u8>,
 }
 
 impl Pass {
-    /// Writes the code of what is reached. Where jumps lead backwards, `marks` say
-    /// already what is live.
+    /// Emits the code of reachable instructions. For programs with backward jumps, `marks`
+    /// has the live-in sets.
     fn over(
         program: &[SockFilter],
         reached: &[bool],
@@ -125,7 +125,7 @@ impl Pass {
             }
             let form = form(raw);
             let imm = raw.k as i32;
-            let goes_on = match &form.step {
+            let falls_through = match &form.step {
                 &Step::Load(size) if special.is_plain(imm) => {
                     code[len] = Insn::PacketAbs { size, imm };
                     len += 1;
@@ -153,7 +153,7 @@ impl Pass {
                 &Step::LoadWord(dst) => {
                     code[len] = load_memory(dst, raw.k);
                     len += usize::from(live.has(form.writes));
-                    live = form.effect.before_plain(live).and(Places::memory(raw.k));
+                    live = form.effect.before_plain(live).union(Places::memory(raw.k));
                     true
                 }
                 &Step::StoreWord(src) => {
@@ -194,7 +194,7 @@ impl Pass {
                     true
                 }
                 &Step::Branch { conds, turns, by_x } => {
-                    // One way falls through where it can.
+                    // One successor falls through where possible.
                     let turned = turns & (raw.jt == 0);
                     let (skip, rest) = if turned {
                         (raw.jf, raw.jt)
@@ -222,7 +222,7 @@ impl Pass {
                         off: distance(len, target),
                     };
                     len += usize::from(skip != rest);
-                    live = form.effect.before_plain(target.live.and(other.live));
+                    live = form.effect.before_plain(target.live.union(other.live));
                     false
                 }
                 _ => {
@@ -232,7 +232,7 @@ impl Pass {
                     true
                 }
             };
-            if goes_on {
+            if falls_through {
                 entered[index + 1] = YES;
             }
             marks[index] = Mark {
@@ -249,7 +249,7 @@ impl Pass {
         }
     }
 
-    /// How many instructions at the end have no way into them, if all others have.
+    /// Number of unreachable instructions at the end, if all others have a predecessor.
     fn padding(&self) -> Option<usize> {
         let all = self.entered.len();
         let last = self.entered.iter().rposition(|&entered| entered == YES);
@@ -258,9 +258,9 @@ impl Pass {
     }
 }
 
-/// Whether a comparison for equality with a constant leads where the next one leads with
-/// that value, as it is another constant: filters ask for IPv6 before they ask for IPv4,
-/// also where both go on at the same place.
+/// True if a comparison with a constant is redundant: its target is that of the next
+/// comparison's other branch, with another constant. Filters compare with IPv6 before IPv4
+/// even if both have the same target.
 #[inline(always)]
 fn is_implied(program: &[SockFilter], index: usize) -> bool {
     let raw = program[index];
@@ -272,20 +272,20 @@ fn is_implied(program: &[SockFilter], index: usize) -> bool {
     })
 }
 
-/// Slots that the instructions before `index` and the prologue may need, if each has a
-/// form.
+/// Upper bound of the slots of the prologue and the instructions before `index`, if each
+/// has a template.
 const fn room(index: usize) -> usize {
     2 * index + Special::PROLOGUE
 }
 
-/// The offset of a jump to there, with `len` slots between it and the end.
+/// Offset of a jump to a target, with `len` slots from the jump to the end.
 #[inline(always)]
 fn distance(len: usize, target: Mark) -> i16 {
     (len as u32).wrapping_sub(target.to_end) as i16
 }
 
-/// Puts several instructions in front and leaves room for those before `index`; how
-/// many slots there are now.
+/// Prepends several instructions and reserves space for those before `index`; returns the
+/// number of slots.
 #[inline(never)]
 fn insert(code: &mut Vec<Insn>, len: usize, several: &mut Vec<Insn>, index: usize) -> usize {
     let end = len + several.len();
@@ -299,9 +299,9 @@ fn insert(code: &mut Vec<Insn>, len: usize, several: &mut Vec<Insn>, index: usiz
     end
 }
 
-/// Fills in the distances of `ja` anew: where jumps lead backwards they were not known
-/// when the code was written, and in long programs they may not fit sixteen bits.
-/// (Other jumps reach at most 255 instructions of at most nine slots.)
+/// Patches the distances of `ja`: backward ones were unknown when the code was emitted, and
+/// in long programs they may exceed 16 bits. (Other jumps reach at most 255 instructions of
+/// at most nine slots.)
 fn fill_long_distances(
     program: &[SockFilter],
     reached: &[bool],

@@ -1,8 +1,6 @@
-//! What an opcode converts to, where that is the same wherever it stands.
+//! Templates: the conversion of opcodes that does not depend on context.
 //!
-//! In a table, which derives from the instruction set: a `match` on each
-//! instruction of a program costs a misprediction, several times the rest of the
-//! work.
+//! The table is indexed by opcode and derives from the instruction set.
 
 use isa::classic::{self as cbpf, AluOp, Cond, Operand, Size, SockFilter};
 use isa::ebpf::{self, Insn, Reg, Width};
@@ -10,17 +8,17 @@ use isa::ebpf::{self, Insn, Reg, Width};
 use super::insns::{A, X, alu_reg, mov32};
 use super::liveness::{Effect, Places};
 
-/// How instructions of one opcode are converted.
+/// The conversion of an opcode.
 #[derive(Clone, Copy)]
 pub(super) struct Form {
     pub(super) step: Step,
-    /// The register that it writes, where it does nothing else.
+    /// The place that it writes, if it has no other effect.
     pub(super) writes: Places,
-    /// What it does to what is read later.
+    /// Its effect on liveness.
     pub(super) effect: Effect,
 }
 
-/// What an instruction becomes. With a number of its own, which takes no computing.
+/// Template of a conversion.
 #[derive(Clone, Copy)]
 #[repr(u8)]
 pub(super) enum Step {
@@ -38,24 +36,24 @@ pub(super) enum Step {
     StoreWord(Reg),
     /// A branch on `A`.
     Branch {
-        /// The condition and its opposite, or itself again where it has none.
+        /// The condition and its inverse, or the condition again if it has none.
         conds: [ebpf::Cond; 2],
-        /// Whether it has one.
+        /// True if the condition has an inverse.
         turns: bool,
-        /// With `X` rather than the constant.
+        /// True if the operand is `X`.
         by_x: bool,
     },
     /// A jump.
     Goto,
-    /// The end with the constant.
+    /// Return of the constant.
     Return,
-    /// The end with `A`.
+    /// Return of `A`.
     ReturnA,
-    /// What depends on more.
+    /// A conversion that depends on context.
     Special,
 }
 
-/// How the instruction, which is known, is converted.
+/// The conversion of a valid instruction.
 #[inline(always)]
 pub(super) fn form(raw: SockFilter) -> &'static Form {
     &FORMS[usize::from(raw.code as u8)]
@@ -125,7 +123,7 @@ impl Form {
     }
 }
 
-/// A condition, and its opposite, or itself where it has none.
+/// A condition and its inverse, or the condition again if it has none.
 const fn conditions(cond: Cond) -> (ebpf::Cond, ebpf::Cond) {
     match cond {
         Cond::Eq => (ebpf::Cond::Eq, ebpf::Cond::Ne),
@@ -135,7 +133,7 @@ const fn conditions(cond: Cond) -> (ebpf::Cond, ebpf::Cond) {
     }
 }
 
-/// The operation, whose names are the same.
+/// The eBPF operation of the same name.
 pub(super) const fn alu_op(op: AluOp) -> ebpf::AluOp {
     match op {
         AluOp::Add => ebpf::AluOp::Add,
@@ -151,7 +149,7 @@ pub(super) const fn alu_op(op: AluOp) -> ebpf::AluOp {
     }
 }
 
-/// The size, whose names are the same.
+/// The eBPF size of the same name.
 pub(super) const fn memory_size(size: Size) -> ebpf::Size {
     match size {
         Size::B => ebpf::Size::B,

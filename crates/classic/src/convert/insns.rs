@@ -1,4 +1,4 @@
-//! The instructions that conversion makes, by what classic programs say.
+//! Constructors of the eBPF instructions of a conversion.
 
 use isa::classic::MEMORY_WORDS;
 use isa::ebpf::{self, ByteOrder, Callee, Insn, Reg, Width};
@@ -9,10 +9,10 @@ pub(super) const A: Reg = Reg::R0;
 pub(super) const X: Reg = Reg::R7;
 /// The context.
 pub(super) const CTX: Reg = Reg::R6;
-/// Holds `A` while `r0` does other work.
+/// Saves `A` while `r0` is in use.
 pub(super) const SAVED: Reg = Reg::R8;
 
-/// Where `M[k]` is on the stack.
+/// Stack offset of `M[k]`.
 pub(super) const fn memory_offset(k: u32) -> i16 {
     4 * k as i16 - 4 * MEMORY_WORDS as i16
 }
@@ -80,7 +80,7 @@ pub(super) const fn mov32(dst: Reg, src: Reg) -> Insn {
     alu_reg(ebpf::AluOp::Mov, dst, src)
 }
 
-/// `dst = src`, all of it.
+/// `dst = src`, 64 bits.
 pub(super) const fn mov64(dst: Reg, src: Reg) -> Insn {
     let (op, src) = (ebpf::AluOp::Mov, ebpf::Operand::Reg(src));
     Insn::Alu {
@@ -91,7 +91,7 @@ pub(super) const fn mov64(dst: Reg, src: Reg) -> Insn {
     }
 }
 
-/// `dst`, two bytes of it, in the order of the host.
+/// Converts the low two bytes of `dst` to host byte order.
 pub(super) const fn from_network_order(dst: Reg) -> Insn {
     Insn::Endian {
         order: ByteOrder::Big,
@@ -100,7 +100,7 @@ pub(super) const fn from_network_order(dst: Reg) -> Insn {
     }
 }
 
-/// A branch over `off` slots.
+/// A conditional branch over `off` slots.
 pub(super) const fn jump_imm(cond: ebpf::Cond, dst: Reg, imm: i32, off: i16) -> Insn {
     Insn::Jump {
         cond,
@@ -111,7 +111,7 @@ pub(super) const fn jump_imm(cond: ebpf::Cond, dst: Reg, imm: i32, off: i16) -> 
     }
 }
 
-/// A call by number.
+/// A helper call.
 pub(super) const fn call(number: i32) -> Insn {
     Insn::Call(Callee::Helper(number))
 }

@@ -1,9 +1,9 @@
-//! Which places are read later, and what control can reach.
+//! Liveness and reachability of classic programs.
 //!
-//! Where jumps only lead forward, the pass that writes the code (`code.rs`) finds what
-//! is read later, by the effect of each opcode. Programs with backward jumps (capture
-//! rules only) carry it on where something changed, at most once for each place at
-//! each instruction.
+//! With forward jumps only, the pass that emits the code (`code.rs`) computes liveness from
+//! the effect of each opcode. For programs with backward jumps (capture rules only) a
+//! work-list algorithm iterates to the fixpoint; each place is added at most once at each
+//! instruction.
 
 use isa::classic::{self as cbpf, AD_OFFSET, Extension, Operand, SockFilter};
 
@@ -24,7 +24,7 @@ impl Places {
         Places(4 << (k & 15))
     }
 
-    pub(super) const fn and(self, other: Places) -> Places {
+    pub(super) const fn union(self, other: Places) -> Places {
         Places(self.0 | other.0)
     }
 
@@ -41,7 +41,7 @@ impl Places {
     }
 }
 
-/// Which instructions control can reach.
+/// Reachability of each instruction.
 pub(super) fn reached(program: &[SockFilter]) -> Vec<bool> {
     let mut reached = vec![false; program.len()];
     reached[0] = true;
@@ -58,31 +58,31 @@ pub(super) fn reached(program: &[SockFilter]) -> Vec<bool> {
     reached
 }
 
-/// Carries what is live around loops until nothing changes.
-pub(super) fn settle(program: &[SockFilter], marks: &mut [Mark]) {
+/// Computes the live-in sets of a program with loops by iteration to the fixpoint.
+pub(super) fn iterate_to_fixpoint(program: &[SockFilter], marks: &mut [Mark]) {
     let edges = Edges::of(program);
     let mut pending: Vec<u32> = (0..program.len() as u32).collect();
     while let Some(index) = pending.pop() {
         let index = index as usize;
         let raw = program[index];
         let after =
-            successors(raw, index).fold(Places::NONE, |live, next| live.and(marks[next].live));
+            successors(raw, index).fold(Places::NONE, |live, next| live.union(marks[next].live));
         let new = form(raw).effect.before(raw, after);
         if marks[index].live != new {
             marks[index].live = new;
-            pending.extend(edges.leading_to(index));
+            pending.extend(edges.predecessors(index));
         }
     }
 }
 
-/// Whether some jump leads backwards.
+/// True if the program has backward jumps.
 pub(super) fn has_loops(program: &[SockFilter]) -> bool {
     program
         .iter()
         .any(|&raw| matches!(form(raw).step, Step::Goto) & ((raw.k as i32) < 0))
 }
 
-/// Which instructions lead to which: for each the range of its predecessors.
+/// Predecessors of each instruction.
 struct Edges {
     first: Vec<u32>,
     from: Vec<u32>,
@@ -111,19 +111,19 @@ impl Edges {
         Edges { first, from }
     }
 
-    fn leading_to(&self, to: usize) -> impl Iterator<Item = u32> {
+    fn predecessors(&self, to: usize) -> impl Iterator<Item = u32> {
         self.from[self.first[to] as usize..self.first[to + 1] as usize]
             .iter()
             .copied()
     }
 }
 
-/// What instructions of one opcode read and surely write.
+/// Effect of an opcode on liveness: places that it reads and always writes.
 #[derive(Clone, Copy)]
 pub(super) struct Effect {
     reads: Places,
     writes: Places,
-    /// All places where the word `M[k]` is read or written, else none.
+    /// All places if the word `M[k]` is read or written, otherwise none.
     reads_word: Places,
     writes_word: Places,
     loads_packet: bool,
@@ -141,8 +141,8 @@ impl Effect {
             LoadXImm(_) | LoadXLen | LoadXMsh(_) | LoadXMem(_) => (NONE, X),
             Store(_) | RetA => (A, NONE),
             StoreX(_) => (X, NONE),
-            Alu { src, .. } => (A.and(operand(src)), A),
-            Jump { src, .. } => (A.and(operand(src)), NONE),
+            Alu { src, .. } => (A.union(operand(src)), A),
+            Jump { src, .. } => (A.union(operand(src)), NONE),
             Neg => (A, A),
             Tax => (A, X),
             Goto(_) | RetK(_) | Invalid(_) => (NONE, NONE),
@@ -158,14 +158,13 @@ impl Effect {
         }
     }
 
-    /// What is live before an instruction that names no word, if `after` is live after
-    /// it.
+    /// Live-in set for a live-out set, for instructions without scratch memory.
     #[inline(always)]
     pub(super) fn before_plain(&self, after: Places) -> Places {
-        after.without(self.writes).and(self.reads)
+        after.without(self.writes).union(self.reads)
     }
 
-    /// What is live before any instruction if `after` is live after it.
+    /// Live-in set for a live-out set.
     #[inline(always)]
     pub(super) fn before(&self, raw: SockFilter, after: Places) -> Places {
         if self.loads_packet && raw.k >= AD_OFFSET {
@@ -173,7 +172,7 @@ impl Effect {
         }
         let word = Places::memory(raw.k);
         let after = after.without(word.within(self.writes_word));
-        self.before_plain(after).and(word.within(self.reads_word))
+        self.before_plain(after).union(word.within(self.reads_word))
     }
 }
 
@@ -185,19 +184,19 @@ const fn operand(src: Operand) -> Places {
     }
 }
 
-/// What is live before a load in the ancillary area.
+/// Live-in set of an ancillary load.
 fn before_ancillary(k: u32, after: Places) -> Places {
     match Extension::from_offset(k) {
-        // These can end the program with A.
-        Some(Extension::Ifindex | Extension::Hatype) => after.and(Places::A),
+        // These may end the program with A.
+        Some(Extension::Ifindex | Extension::Hatype) => after.union(Places::A),
         Some(Extension::Nlattr | Extension::NlattrNest | Extension::AluXorX) => {
-            after.and(Places::A).and(Places::X)
+            after.union(Places::A).union(Places::X)
         }
         _ => after.without(Places::A),
     }
 }
 
-/// Where control can go from the instruction at `index`.
+/// Successors of the instruction at `index`.
 fn successors(raw: SockFilter, index: usize) -> impl Iterator<Item = usize> {
     let next = index + 1;
     let targets = match cbpf::Insn::decode(raw) {
@@ -209,8 +208,8 @@ fn successors(raw: SockFilter, index: usize) -> impl Iterator<Item = usize> {
     targets.into_iter().flatten()
 }
 
-/// The target of `ja`; capture rules read its operand as signed, and the others
-/// have checked that it is small.
+/// The target of `ja`. Its operand is signed under capture rules; under other rules it is
+/// checked to be small.
 #[inline(always)]
 pub(super) fn goto_target(index: usize, k: u32) -> usize {
     (index as i64 + 1 + i64::from(k as i32)) as usize

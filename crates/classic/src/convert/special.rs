@@ -1,5 +1,5 @@
-//! Instructions that convert to several, and those whose conversion depends on the
-//! rules, the semantics or what is read later.
+//! Conversions to several instructions, and those that depend on rules, semantics or
+//! liveness.
 
 use isa::classic::{self as cbpf, AluOp, Extension, Size, SockFilter};
 use isa::ebpf::{self, Insn, Reg};
@@ -10,23 +10,23 @@ use super::insns::*;
 use super::liveness::Places;
 use crate::{Rules, Semantics};
 
-/// What such conversions depend on.
+/// Context of such conversions.
 pub(super) struct Special {
     pub(super) rules: Rules,
     pub(super) semantics: Semantics,
 }
 
 impl Special {
-    /// Slots that a prologue has at most.
+    /// Largest number of slots of a prologue.
     pub(super) const PROLOGUE: usize = 3 + cbpf::MEMORY_WORDS as usize;
 
-    /// Whether a load at that offset is one of packet bytes, whatever the semantics.
+    /// True if the offset is one of packet bytes under either semantics.
     #[inline(always)]
     pub(super) fn is_plain(&self, offset: i32) -> bool {
         offset >= 0 && self.rules != Rules::Seccomp
     }
 
-    /// Zeroes what the program may read before it writes, and keeps the context.
+    /// Emits the prologue: initialises live places and saves the context.
     pub(super) fn prologue(&self, live: Places, code: &mut Vec<Insn>) {
         code.push(mov64(CTX, Reg::R1));
         if live.has(Places::A) {
@@ -47,8 +47,7 @@ impl Special {
         }
     }
 
-    /// One instruction, after which `live` is wanted.
-    // Rare: it would only crowd the way of the others.
+    /// Converts an instruction with the live-out set `live`.
     #[inline(never)]
     pub(super) fn convert(&self, raw: SockFilter, live: Places, code: &mut Vec<Insn>) {
         match cbpf::Insn::decode(raw) {
@@ -57,7 +56,7 @@ impl Special {
             cbpf::Insn::LoadLen => self.load_length(code, A, live.has(Places::A)),
             cbpf::Insn::LoadXLen => self.load_length(code, X, live.has(Places::X)),
             cbpf::Insn::Alu { op, .. } => self.arithmetic_by_x(code, op, live.has(Places::A)),
-            other => unreachable!("{other:?} is converted by its form"),
+            other => unreachable!("{other:?} is converted by its template"),
         }
     }
 
@@ -67,7 +66,7 @@ impl Special {
             return;
         }
         match self.semantics {
-            // Such an offset lies beyond any packet.
+            // Such an offset is outside every packet.
             Semantics::Capture if k > i32::MAX as u32 => self.return_zero(code),
             Semantics::Kernel if let Some(extension) = Extension::from_offset(k) => {
                 self.load_extension(code, extension);
@@ -162,7 +161,7 @@ impl Special {
         code.push(call(number));
     }
 
-    /// The operations for which some values of `X` are special.
+    /// Operations with special cases for some values of `X`.
     fn arithmetic_by_x(&self, code: &mut Vec<Insn>, op: AluOp, live: bool) {
         match op {
             // Division by a zero X ends the program with 0.

@@ -1,5 +1,4 @@
-//! What the plain interpreter runs on: a packet by either semantics, or seccomp's
-//! data.
+//! Inputs of the plain interpreter: packets under either semantics, and seccomp data.
 
 use isa::classic::{AD_OFFSET, Extension};
 use packet::Packet;
@@ -9,14 +8,14 @@ use spec::context::SECCOMP_DATA_SIZE;
 use crate::SeccompData;
 use crate::ancillary::{self, Ancillary};
 
-/// What a program runs on. `None` ends the run with 0.
+/// Input of a run. `None` ends the run with 0.
 pub(super) trait Input {
-    /// Whether shift counts above 31 give 0 (or are masked).
+    /// True if shifts by more than 31 give 0, false if counts are masked.
     const WIDE_SHIFTS_GIVE_ZERO: bool;
     fn len(&self) -> u32;
     fn bytes<const N: usize>(&self, offset: u32) -> Option<[u8; N]>;
     fn indirect<const N: usize>(&self, x: u32, k: u32) -> Option<[u8; N]>;
-    /// At a negative offset.
+    /// Bytes at a negative offset.
     fn header<const N: usize>(&self, offset: u32) -> Option<[u8; N]>;
     fn ancillary(&mut self, code: u32, a: u32, x: u32) -> Ancillary;
 }
@@ -94,14 +93,14 @@ impl Input for InKernel<'_, '_> {
     fn ancillary(&mut self, code: u32, a: u32, x: u32) -> Ancillary {
         match Extension::from_offset(AD_OFFSET + code) {
             Some(extension) => ancillary::load(extension, a, x, self.packet, self.random),
-            // Only extensions are prepared as ancillary loads.
+            // Only ancillary loads are prepared as such.
             None => Ancillary::Value(a),
         }
     }
 }
 
-/// seccomp's data: words in the machine's own order, which the loop takes for
-/// network order as it does a packet's.
+/// Seccomp data. Its words are in host byte order; they are swapped here, because the loop
+/// converts from network order.
 pub(super) struct Call<'a>(pub(super) &'a SeccompData);
 
 impl Input for Call<'_> {

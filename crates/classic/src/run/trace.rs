@@ -1,36 +1,36 @@
-//! Watching a run: what each executed instruction did.
+//! Traces of a run.
 
 use super::JumpLimitExceeded;
 
-/// What one executed instruction did.
+/// An executed instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// Which instruction of the checked program.
+    /// Index of the instruction.
     pub at: usize,
     /// The accumulator after it.
     pub a: u32,
     /// The index register after it.
     pub x: u32,
-    /// Where the run went from there.
+    /// Continuation.
     pub next: Next,
 }
 
-/// Where a run goes after an instruction.
+/// Continuation after an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// To this instruction.
+    /// Continues at this instruction.
     Insn(usize),
-    /// It ended with this value. An instruction that is not a return ends a run
-    /// when a load fails or the divisor is zero (with 0), or when there is no
-    /// device to ask (with the accumulator).
+    /// Ended with this value. An instruction other than a return ends a run when a load
+    /// fails or the divisor is zero (with 0), or when the packet has no device (with the
+    /// accumulator).
     End(u32),
-    /// It was stopped: too many backward jumps.
+    /// Stopped by the limit of backward jumps.
     Stopped,
 }
 
-/// Watches a run.
+/// Observer of a run.
 pub(super) trait Observer {
-    /// Called before each instruction with the registers as they stand.
+    /// Called before each instruction with the registers.
     fn before(&mut self, at: usize, a: u32, x: u32);
 }
 
@@ -41,7 +41,7 @@ impl Observer for Unobserved {
     fn before(&mut self, _: usize, _: u32, _: u32) {}
 }
 
-/// Holds the last instruction back until it is known what it did.
+/// Delays each instruction until its effect is known.
 pub(super) struct Tracer<'a> {
     report: &'a mut dyn FnMut(Step),
     current: Option<usize>,

@@ -1,7 +1,6 @@
 //! `tcpdump -dd`: elements of a C array, `{ code, jt, jf, k },`.
 //!
-//! The declaration around them (`struct sock_filter code[] = { … };`) may be
-//! there as well.
+//! The declaration around them (`struct sock_filter code[] = { … };`) is optional.
 
 use std::fmt::Write;
 

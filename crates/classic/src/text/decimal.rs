@@ -1,6 +1,6 @@
-//! Four decimal numbers an instruction, in two arrangements: lines
-//! (`tcpdump -ddd`) and one line with commas (`bpf_asm`, xt_bpf, tc). Both
-//! start with the number of instructions, which must be right.
+//! Four decimal numbers per instruction, in lines (`tcpdump -ddd`) or in one line with
+//! commas (`bpf_asm`, xt_bpf, tc). Both start with the number of instructions, which is
+//! checked.
 
 use std::fmt::Write;
 
@@ -37,7 +37,7 @@ pub(super) fn read_one_line(text: &str) -> Result<Vec<SockFilter>, Fault> {
     check_count(announced, at, program)
 }
 
-/// The number at the start, and where it stands.
+/// The number of instructions at the start, and its position.
 fn count(lexer: &mut Lexer<'_>) -> Result<(u32, usize), Fault> {
     let at = lexer.peek().at;
     let field = Field::unsigned("the number of instructions", MAX_READ_INSNS as u32);

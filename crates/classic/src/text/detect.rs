@@ -1,11 +1,11 @@
-//! Which form an input has.
+//! Detection of the form of an input.
 
 use isa::classic::{Insn, SockFilter};
 
 use super::lexer::{Kind, Lexer};
 use super::{ByteOrder, Form, Problem, raw};
 
-/// Files that are mistaken for a classic program, by how they begin.
+/// Other file formats by their magic bytes.
 const OTHER_FILES: &[(&[u8], &str)] = &[
     (b"\x7fELF", "an ELF object"),
     (b"\x1f\x8b", "a gzip file"),
@@ -52,8 +52,7 @@ pub(super) fn detect(bytes: &[u8]) -> Result<Form, Problem> {
     }
 }
 
-/// The order in which more instructions have an opcode of the table; with as
-/// many in both, this machine's.
+/// The byte order in which more opcodes are valid; the host's in a tie.
 fn byte_order(bytes: &[u8]) -> ByteOrder {
     let (insns, _) = bytes.as_chunks();
     let valid = |order| {

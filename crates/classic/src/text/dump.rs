@@ -1,10 +1,9 @@
-//! `tcpdump -d`: one line an instruction, with its number and, for branches, the
-//! numbers of both targets.
+//! The format of `tcpdump -d`: one line per instruction, with its number and, for branches,
+//! the numbers of both targets.
 //!
-//! The writer prints what libpcap 1.10's `bpf_image` prints, character for
-//! character, the spaces at the end of `txa` included. What it prints as
-//! `unimp` (opcodes it does not know, `ldx #len` among them) is read back as
-//! that opcode with `k` 0.
+//! The output equals that of libpcap 1.10's `bpf_image`, including the trailing spaces of
+//! `txa`. Instructions printed as `unimp` (opcodes unknown to libpcap, such as `ldx #len`)
+//! are read back as that opcode with `k` 0.
 
 use std::fmt::Write;
 
@@ -14,7 +13,7 @@ use super::Problem;
 use super::lexer::{Fault, Field, Kind, LeadingZero, Lexer};
 use super::operand::{self, Operand};
 
-/// What libpcap calls an extension.
+/// libpcap's name of an extension.
 fn name(extension: Extension) -> &'static str {
     match extension {
         Extension::VlanPresent => "vlanp",
@@ -32,11 +31,11 @@ pub(super) fn write(program: &[SockFilter]) -> String {
     out
 }
 
-/// One instruction as `tcpdump -d` prints it, without the end of the line.
+/// An instruction in the format of `tcpdump -d`, without newline.
 pub fn dump_line(index: usize, raw: SockFilter) -> String {
     let insn = Insn::decode(raw);
     let (mnemonic, operand) = match (insn, insn.mnemonic()) {
-        // libpcap has no row for it.
+        // libpcap does not know it.
         (Insn::LoadXLen, _) | (_, None) => ("unimp", format!("0x{:x}", raw.code)),
         (_, Some(mnemonic)) => (mnemonic, operand_text(index, insn)),
     };
@@ -50,8 +49,7 @@ pub fn dump_line(index: usize, raw: SockFilter) -> String {
     line
 }
 
-/// Whether libpcap prints the two targets: for the class of jumps without `ja`,
-/// known or not.
+/// True if libpcap prints the two targets: for all opcodes of the jump class but `ja`.
 fn has_targets(code: u16) -> bool {
     code & 0x07 == 0x05 && code & 0xf0 != 0
 }

@@ -1,17 +1,17 @@
-//! Why a text or dump is not a classic program, and where.
+//! Errors of the readers of classic programs, with their positions.
 
 use std::fmt;
 
 use super::Form;
 
-/// A program that could not be read.
+/// An error of a reader and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadError {
-    /// The form it was read in; `None` when none could be told.
+    /// Form of the input; `None` if it was not recognised.
     pub form: Option<Form>,
-    /// Where it goes wrong.
+    /// Position of the error.
     pub place: Place,
-    /// What is wrong.
+    /// Kind of the error.
     pub problem: Problem,
 }
 
@@ -25,7 +25,7 @@ impl ReadError {
     }
 }
 
-/// A place in the input.
+/// A position in the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// The input as a whole.
@@ -42,7 +42,7 @@ pub enum Place {
 }
 
 impl Place {
-    /// The place of byte `at` of a text.
+    /// The position of byte `at` of a text.
     pub(super) fn in_text(text: &str, at: usize) -> Place {
         let before = &text[..text.floor_char_boundary(at)];
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
@@ -53,16 +53,16 @@ impl Place {
     }
 }
 
-/// What is wrong with an input.
+/// Kind of a reader's error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Problem {
-    /// There is nothing to read.
+    /// The input is empty.
     Empty,
-    /// It resembles none of the forms.
+    /// No form is recognised.
     Unrecognized,
-    /// It is something else, which is known.
+    /// A known other file format.
     OtherFile {
-        /// What it is.
+        /// Name of the format.
         what: &'static str,
     },
     /// A text form that is not UTF-8.
@@ -70,37 +70,37 @@ pub enum Problem {
         /// The offending byte.
         byte: u8,
     },
-    /// Too large to be a program.
+    /// The input is too large.
     TooManyBytes {
-        /// What a reader takes.
+        /// Limit of the reader.
         limit: usize,
     },
     /// Too many instructions.
     TooManyInsns {
-        /// What a reader takes.
+        /// Limit of the reader.
         limit: usize,
     },
     /// A raw program that ends within an instruction.
     PartialInsn {
-        /// Bytes of it that are there.
+        /// Number of bytes of the last instruction.
         bytes: usize,
     },
-    /// Something else stands where one thing must.
+    /// An unexpected token.
     Expected {
-        /// What must stand there.
+        /// The expected token.
         what: String,
-        /// What does.
+        /// The token found.
         found: String,
     },
-    /// A number that its field can't hold.
+    /// A number out of the range of its field.
     NumberTooLarge {
-        /// As written.
+        /// As written in the input.
         number: String,
         /// Name of the field.
         field: &'static str,
-        /// The least value that fits.
+        /// Smallest value of the field.
         least: i64,
-        /// The greatest value that fits.
+        /// Largest value of the field.
         most: i64,
     },
     /// Announced and actual number of instructions differ.
@@ -112,29 +112,28 @@ pub enum Problem {
     },
     /// The numbers before the instructions are not 0, 1, 2, …
     WrongIndex {
-        /// The number that must stand there.
+        /// The expected number.
         expected: usize,
-        /// The number that does.
+        /// The number found.
         found: u32,
     },
-    /// A target that a conditional jump can't reach: it skips 0 to 255
-    /// instructions.
+    /// A target out of reach of a conditional jump, which skips 0 to 255 instructions.
     TargetTooFar {
-        /// As written.
+        /// As written in the input.
         target: String,
         /// Instructions to skip; negative for a jump backwards.
         skip: i64,
     },
-    /// A jump to a label that is nowhere.
+    /// A jump to an undefined label.
     UnknownLabel {
-        /// Its name.
+        /// Name.
         name: String,
     },
-    /// A label that stands for two places.
+    /// A label that is defined twice.
     DuplicateLabel {
-        /// Its name.
+        /// Name.
         name: String,
-        /// Line of the first one.
+        /// Line of the first definition.
         first_line: usize,
     },
 }
@@ -153,7 +152,7 @@ impl fmt::Display for ReadError {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Problem::Empty => write!(f, "no instructions: the input is empty"),
+            Problem::Empty => write!(f, "the input is empty"),
             Problem::Unrecognized => write!(
                 f,
                 "not a classic program in any form: neither a sock_filter array \
@@ -165,7 +164,7 @@ impl fmt::Display for Problem {
             Problem::TooManyInsns { limit } => write!(f, "more than {limit} instructions"),
             Problem::PartialInsn { bytes } => write!(
                 f,
-                "the last instruction is cut off: {bytes} of its 8 bytes are there"
+                "the last instruction is truncated: it has {bytes} of 8 bytes"
             ),
             Problem::Expected { what, found } => write!(f, "expected {what}, found {found}"),
             Problem::NumberTooLarge {
@@ -192,9 +191,9 @@ impl fmt::Display for Problem {
                 f,
                 "{target} is too far: a conditional jump skips up to 255 instructions, not {skip}"
             ),
-            Problem::UnknownLabel { name } => write!(f, "no label '{name}:' in the program"),
+            Problem::UnknownLabel { name } => write!(f, "label '{name}' is not defined"),
             Problem::DuplicateLabel { name, first_line } => {
-                write!(f, "label '{name}' stands already on line {first_line}")
+                write!(f, "label '{name}' is already defined on line {first_line}")
             }
         }
     }

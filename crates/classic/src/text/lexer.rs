@@ -1,13 +1,12 @@
-//! Words, numbers and signs: what all text forms are made of.
+//! The lexer of all text forms: words, numbers and signs.
 //!
-//! White space separates. `;` and `//` start a comment that ends with the line,
-//! as does `#` in the first column; `/*` one that ends at `*/`. Whether a
-//! number has the shape of one is judged when it is asked for, as forms differ
-//! in whether a leading zero means octal.
+//! Tokens are separated by white space. `;` and `//` start a comment that ends with the
+//! line, as does `#` in the first column; `/*` one that ends at `*/`. Numbers are parsed by
+//! the caller's rules, because a leading zero means octal in some forms only.
 
 use super::{MAX_READ_INSNS, Problem};
 
-/// What is wrong, at a byte of the text.
+/// An error at a byte of the text.
 #[derive(Debug)]
 pub(super) struct Fault {
     pub(super) at: usize,
@@ -32,12 +31,12 @@ pub(super) struct Token<'a> {
     pub(super) kind: Kind,
     pub(super) text: &'a str,
     pub(super) at: usize,
-    /// Whether a line break stands before it.
+    /// True if a newline precedes it.
     pub(super) opens_line: bool,
 }
 
 impl Token<'_> {
-    /// The fault that the token is not `what`.
+    /// The error that the token is not `what`.
     pub(super) fn is_not(self, what: impl Into<String>) -> Fault {
         let problem = Problem::Expected {
             what: what.into(),
@@ -50,7 +49,7 @@ impl Token<'_> {
     }
 }
 
-/// What a number is for, and the values that it may have.
+/// A numeric field: name and range.
 #[derive(Clone, Copy)]
 pub(super) struct Field {
     pub(super) name: &'static str,
@@ -68,24 +67,24 @@ impl Field {
     }
 }
 
-/// How a leading zero is read.
+/// Meaning of a leading zero.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum LeadingZero {
     Octal,
     Decimal,
 }
 
-/// A text, token by token, with one token of sight ahead.
+/// A stream of tokens with one token of lookahead.
 pub(super) struct Lexer<'a> {
     source: &'a str,
-    /// Where to look for the token after `next`.
+    /// Position after `next`.
     at: usize,
     next: Token<'a>,
 }
 
 impl<'a> Lexer<'a> {
     pub(super) fn new(source: &'a str) -> Lexer<'a> {
-        // A byte order mark is no part of the text.
+        // A byte order mark is skipped.
         let at = if source.starts_with('\u{feff}') { 3 } else { 0 };
         let next = Token {
             kind: Kind::End,
@@ -98,19 +97,19 @@ impl<'a> Lexer<'a> {
         lexer
     }
 
-    /// The next token, which stays.
+    /// The next token, without consuming it.
     pub(super) fn peek(&self) -> Token<'a> {
         self.next
     }
 
-    /// Takes the next token.
+    /// Consumes the next token.
     pub(super) fn take(&mut self) -> Token<'a> {
         let token = self.next;
         self.next = self.scan(false);
         token
     }
 
-    /// Takes the next token if it is `sign`.
+    /// Consumes the next token if it is `sign`.
     pub(super) fn take_sign(&mut self, sign: char) -> bool {
         let there = self.next.kind == Kind::Sign(sign);
         if there {
@@ -119,7 +118,7 @@ impl<'a> Lexer<'a> {
         there
     }
 
-    /// Takes the next token if it is `word`, in either case.
+    /// Consumes the next token if it is `word`, ignoring case.
     pub(super) fn take_word(&mut self, word: &str) -> bool {
         let there = self.next.kind == Kind::Word && self.next.text.eq_ignore_ascii_case(word);
         if there {
@@ -128,7 +127,7 @@ impl<'a> Lexer<'a> {
         there
     }
 
-    /// Takes `sign`, which must stand next.
+    /// Consumes `sign`, or fails.
     pub(super) fn expect_sign(&mut self, sign: char) -> Result<(), Fault> {
         if self.take_sign(sign) {
             return Ok(());
@@ -136,7 +135,7 @@ impl<'a> Lexer<'a> {
         Err(self.expected(format!("'{sign}'")))
     }
 
-    /// Takes `word`, which must stand next.
+    /// Consumes `word`, or fails.
     pub(super) fn expect_word(&mut self, word: &str) -> Result<(), Fault> {
         if self.take_word(word) {
             return Ok(());
@@ -144,8 +143,8 @@ impl<'a> Lexer<'a> {
         Err(self.expected(format!("'{word}'")))
     }
 
-    /// Takes a number for `field`, with a sign where the field has negative
-    /// values. `what` says what is expected if no number stands there.
+    /// Consumes a number for `field`, with a sign if the field has negative values. `what`
+    /// is the expectation in an error.
     pub(super) fn expect_number(
         &mut self,
         what: &str,
@@ -165,7 +164,7 @@ impl<'a> Lexer<'a> {
         let Some(size) = parse_digits(digits, zero) else {
             return Err(self.expected(what));
         };
-        // What exceeds 63 bits exceeds every field.
+        // A number beyond 63 bits exceeds every field.
         let size = size.unwrap_or(i64::MAX);
         let value = if is_negative { -size } else { size };
         if !(field.least..=field.most).contains(&value) {
@@ -182,7 +181,7 @@ impl<'a> Lexer<'a> {
         Ok(value)
     }
 
-    /// Takes a number that becomes 32 bits, as a signed or an unsigned one.
+    /// Consumes a signed or unsigned 32-bit number.
     pub(super) fn expect_word32(&mut self, what: &str, zero: LeadingZero) -> Result<u32, Fault> {
         let field = Field {
             name: "a 32-bit word",
@@ -192,13 +191,13 @@ impl<'a> Lexer<'a> {
         Ok(self.expect_number(what, field, zero)? as u32)
     }
 
-    /// Takes a number of 16 bits.
+    /// Consumes a 16-bit number.
     pub(super) fn expect_code(&mut self, zero: LeadingZero) -> Result<u16, Fault> {
         let field = Field::unsigned("the opcode", 0xffff);
         Ok(self.expect_number(field.name, field, zero)? as u16)
     }
 
-    /// Takes a number of 8 bits.
+    /// Consumes an 8-bit number.
     pub(super) fn expect_skip(
         &mut self,
         name: &'static str,
@@ -208,7 +207,7 @@ impl<'a> Lexer<'a> {
         Ok(self.expect_number(name, field, zero)? as u8)
     }
 
-    /// Refuses one instruction more than a reader takes.
+    /// Fails if the limit of instructions is reached.
     pub(super) fn check_room(&self, insns: usize) -> Result<(), Fault> {
         if insns < MAX_READ_INSNS {
             return Ok(());
@@ -217,12 +216,12 @@ impl<'a> Lexer<'a> {
         Err(self.fault(Problem::TooManyInsns { limit }))
     }
 
-    /// The fault that `what` does not stand next.
+    /// The error that the next token is not `what`.
     pub(super) fn expected(&self, what: impl Into<String>) -> Fault {
         self.next.is_not(what)
     }
 
-    /// `problem`, at the next token.
+    /// An error at the next token.
     pub(super) fn fault(&self, problem: Problem) -> Fault {
         let at = self.next.at;
         Fault { at, problem }
@@ -241,7 +240,7 @@ impl<'a> Lexer<'a> {
             let at = self.at;
             let rest = &source[at..];
             let Some(first) = rest.chars().next() else {
-                // What is missing at the end is missing after the last token.
+                // Errors at the end are reported after the last token.
                 let last = self.next.at + self.next.text.len();
                 return token(Kind::End, last, 0, opens_line);
             };
@@ -278,8 +277,8 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// The value of unsigned digits: `None` if they are not a number, `Some(None)`
-/// if it is beyond 63 bits.
+/// The value of unsigned digits: `None` if they are no number, `Some(None)` if it exceeds
+/// 63 bits.
 fn parse_digits(digits: &str, zero: LeadingZero) -> Option<Option<i64>> {
     let lower = digits.to_ascii_lowercase();
     let (digits, radix) = if let Some(hex) = lower.strip_prefix("0x") {
@@ -295,16 +294,16 @@ fn parse_digits(digits: &str, zero: LeadingZero) -> Option<Option<i64>> {
     is_number.then(|| i64::from_str_radix(digits, radix).ok())
 }
 
-/// What an error says stands there.
+/// Description of a token for messages.
 fn describe(token: Token<'_>) -> String {
     match token.kind {
         Kind::End => "the end".to_owned(),
-        Kind::OpenComment => "a comment that is never closed".to_owned(),
+        Kind::OpenComment => "an unterminated comment".to_owned(),
         _ => format!("'{}'", glance(token.text)),
     }
 }
 
-/// No more of a text than a message should show.
+/// A text, truncated for messages.
 fn glance(text: &str) -> String {
     const GLANCE: usize = 32;
     let mut shown: String = text.chars().take(GLANCE).collect();

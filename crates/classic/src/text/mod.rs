@@ -1,5 +1,4 @@
-//! The forms in which classic programs are written down: reading, writing and
-//! telling them apart.
+//! Text and binary forms of classic programs: readers, writers and detection.
 //!
 //! | form | made by | taken by |
 //! |---|---|---|
@@ -10,15 +9,12 @@
 //! | [`Form::OneLine`] | `bpf_asm`, `nfbpf_compile` | xt_bpf, tc |
 //! | [`Form::Asm`] | people | `bpf_asm` |
 //!
-//! Every reader is one pass over the input (labels of the assembly language
-//! take a second one over the jumps); every writer is one pass over the
-//! program. Time and space are linear, and the input is bounded by
+//! Readers and writers are linear in time and space, and inputs are limited by
 //! [`MAX_BYTES`] and [`MAX_READ_INSNS`]. No input panics.
 //!
-//! Writing never fails, and reading inverts it: `read(write(p, f), f) == p`.
-//! Two forms show less than the fields: [`Form::Asm`] and [`Form::Dump`] leave
-//! out what an instruction ignores, and the latter, being tcpdump's, shows
-//! nothing but the opcode of an instruction that libpcap does not know.
+//! Writing never fails, and reading is its inverse: `read(write(p, f), f) == p`. Two forms
+//! lose information: [`Form::Asm`] and [`Form::Dump`] omit ignored fields, and the latter,
+//! as tcpdump, prints only the opcode of instructions unknown to libpcap.
 //!
 //! ```
 //! use beebox_classic::text::{self, Form};
@@ -46,11 +42,11 @@ pub use error::{Place, Problem, ReadError};
 
 use isa::classic::SockFilter;
 
-/// Bytes that a reader takes.
+/// Largest input in bytes.
 pub const MAX_BYTES: usize = 64 << 20;
 
-/// Instructions that a reader takes. More than Linux runs, because a filter on
-/// a capture may be of any length.
+/// Largest number of instructions that a reader accepts; more than Linux's limit, because
+/// capture filters may have any length.
 pub const MAX_READ_INSNS: usize = 1 << 20;
 
 /// Order of the bytes in a number.
@@ -63,7 +59,7 @@ pub enum ByteOrder {
 }
 
 impl ByteOrder {
-    /// This machine's.
+    /// The byte order of the host.
     pub const NATIVE: ByteOrder = if cfg!(target_endian = "little") {
         ByteOrder::Little
     } else {
@@ -71,7 +67,7 @@ impl ByteOrder {
     };
 }
 
-/// A way to write a classic program down.
+/// A text or binary form of a classic program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Form {
     /// An array of `struct sock_filter`, eight bytes each.
@@ -90,7 +86,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// All of them.
+    /// All forms.
     pub const ALL: &[Form] = &[
         Form::Raw(ByteOrder::Little),
         Form::Raw(ByteOrder::Big),
@@ -101,21 +97,21 @@ impl Form {
         Form::Asm,
     ];
 
-    /// The form that `bytes` seem to have; `None` when none of them fits.
+    /// Detects the form of an input; `None` if none fits.
     ///
-    /// The first word of a text tells its form. Raw programs are the inputs
-    /// that hold a NUL byte, as every opcode has one and no text does; of the
-    /// two byte orders the one with more valid opcodes is taken.
+    /// Text forms are detected by their first word. Inputs with a NUL byte are raw
+    /// programs, because every opcode has one and no text does; the byte order is the one
+    /// with more valid opcodes.
     pub fn detect(bytes: &[u8]) -> Option<Form> {
         detect::detect(bytes).ok()
     }
 
-    /// Whether it is text.
+    /// True if the form is text.
     pub const fn is_text(self) -> bool {
         !matches!(self, Form::Raw(_))
     }
 
-    /// What to call it in a sentence.
+    /// Name for messages.
     pub const fn name(self) -> &'static str {
         match self {
             Form::Raw(ByteOrder::Little) => "raw sock_filter array (little-endian)",
@@ -129,11 +125,10 @@ impl Form {
     }
 }
 
-/// Reads a program; without a form, in the form that it seems to have.
+/// Reads a program in a form; without one, the form is detected.
 ///
-/// The program is not checked: opcodes may be unknown and jumps may leave it,
-/// where the form can say so. A program without instructions is read as such
-/// when the form is named.
+/// The program is not checked: it may have unknown opcodes and jumps out of it. An empty
+/// input is a program without instructions if the form is given, otherwise an error.
 pub fn read(bytes: &[u8], form: Option<Form>) -> Result<Vec<SockFilter>, ReadError> {
     if bytes.len() > MAX_BYTES {
         let problem = Problem::TooManyBytes { limit: MAX_BYTES };

@@ -1,17 +1,16 @@
-//! Operands, and how an instruction is put together from a mnemonic and one.
+//! Operands, and the assembly of an instruction from mnemonic and operand.
 //!
-//! Both directions derive from the instruction table: an instruction's operand
-//! from its decoded form, and an opcode by looking for the row that has the
-//! mnemonic and takes such an operand.
+//! Both directions derive from the instruction table: the operand from the decoded
+//! instruction, and the opcode from the row with the mnemonic and the shape of the operand.
 //!
-//! One reader serves the assembly language and `tcpdump -d`, so it takes the
-//! notations of both: `#proto` and `[proto]`, `#len` and `#pktlen`.
+//! One reader serves the assembly language and `tcpdump -d`, so it accepts the notations of
+//! both: `#proto` and `[proto]`, `#len` and `#pktlen`.
 
 use isa::classic::{Extension, Insn, OPCODES, Operand as Source, SockFilter};
 
 use super::lexer::{Fault, Kind, LeadingZero, Lexer};
 
-/// What stands after a mnemonic; jump targets apart.
+/// The operand of a mnemonic, without jump targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operand {
     /// Nothing.
@@ -59,7 +58,7 @@ impl Operand {
         })
     }
 
-    /// The operand as the field `k` holds it.
+    /// The operand as the field `k`.
     fn k(self) -> u32 {
         match self {
             Operand::Nothing | Operand::A | Operand::X | Operand::Len => 0,
@@ -72,7 +71,7 @@ impl Operand {
         }
     }
 
-    /// How its shape is written in the assembly language.
+    /// Syntax of its shape in the assembly language.
     fn shape(self) -> &'static str {
         match self {
             Operand::Nothing => "nothing",
@@ -89,7 +88,7 @@ impl Operand {
     }
 }
 
-/// The rows that have a mnemonic: opcode and an operand of the shape they take.
+/// The rows with a mnemonic: opcode and an operand of their shape.
 fn rows(mnemonic: &str) -> impl Iterator<Item = (u16, Operand)> {
     OPCODES
         .iter()
@@ -100,13 +99,12 @@ fn rows(mnemonic: &str) -> impl Iterator<Item = (u16, Operand)> {
         })
 }
 
-/// Whether the mnemonic is in the table.
+/// True if the mnemonic is in the table.
 pub(super) fn is_mnemonic(word: &str) -> bool {
     OPCODES.iter().any(|&(_, name)| name == word)
 }
 
-/// Reads the operand of a mnemonic of the table; the whole instruction, but for
-/// jump offsets.
+/// Reads the operand of a mnemonic; returns the instruction without jump offsets.
 pub(super) fn read(lexer: &mut Lexer<'_>, mnemonic: &str) -> Result<SockFilter, Fault> {
     let start = lexer.peek();
     let takes_none = rows(mnemonic).all(|(_, operand)| operand == Operand::Nothing);
@@ -160,7 +158,7 @@ fn read_operand(lexer: &mut Lexer<'_>) -> Result<Option<Operand>, Fault> {
     }
 }
 
-/// `x` or `a`, if one stands there.
+/// Reads `x` or `a`, if one is next.
 fn read_register(lexer: &mut Lexer<'_>) -> Option<Operand> {
     if lexer.take_word("x") {
         Some(Operand::X)
@@ -171,7 +169,7 @@ fn read_register(lexer: &mut Lexer<'_>) -> Option<Operand> {
     }
 }
 
-/// `len` or an extension, if one stands there.
+/// Reads `len` or an extension, if one is next.
 fn read_name(lexer: &mut Lexer<'_>) -> Option<Operand> {
     if lexer.take_word("len") || lexer.take_word("pktlen") {
         return Some(Operand::Len);
@@ -229,7 +227,7 @@ fn read_msh(lexer: &mut Lexer<'_>) -> Result<Operand, Fault> {
     Ok(Operand::Msh(k))
 }
 
-/// The machine can do this load with 4 and 15 only.
+/// Only 4 and 15 are valid in this load.
 fn expect_msh_number(lexer: &mut Lexer<'_>, number: u32) -> Result<(), Fault> {
     const SHAPE: &str = "'4*([k]&0xf)'";
     let token = lexer.peek();

@@ -2,18 +2,21 @@
 
 use btf::{COptions, TypeId, dump_c, dump_raw, dump_raw_type};
 
+use report::btf::{chosen_types_json, types_json};
+
 use super::input::{FileArg, Types, find};
 use crate::answer::{Answer, Failure};
-use crate::program_output::write_output;
+use crate::program_output::{json, write_output};
 
-/// Print types, as a list or as C
+/// Print types: as a list, as C or as JSON
 ///
-/// Both forms are those of bpftool, byte for byte.
+/// The list and C are those of bpftool, byte for byte; JSON has bpftool's keys.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   beebox btf dump /sys/kernel/btf/vmlinux --format c > vmlinux.h
   beebox btf dump prog.bpf.o                      every type with its number
+  beebox btf dump prog.bpf.o -j | jq '.types[] | select(.kind == \"STRUCT\") | .name'
   beebox btf dump prog.bpf.o --format c --type 'struct event'")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -22,6 +25,10 @@ pub(crate) struct Args {
     /// Format of the types
     #[arg(long, value_name = "FORMAT", default_value = "raw")]
     format: Form,
+
+    /// The same as --format json
+    #[arg(short, long, conflicts_with = "format")]
+    json: bool,
 
     /// Only this type (a name or a number), and in C the types that it needs
     #[arg(long = "type", value_name = "TYPE")]
@@ -38,6 +45,8 @@ enum Form {
     Raw,
     /// A header file
     C,
+    /// An object with a list of types, with bpftool's keys
+    Json,
 }
 
 pub(super) fn run(args: Args) -> Result<Answer, Failure> {
@@ -46,7 +55,10 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
     for word in &args.types {
         roots.extend(find(&types.btf, word)?);
     }
-    let text = match args.format {
+    let format = if args.json { Form::Json } else { args.format };
+    let text = match format {
+        Form::Json if roots.is_empty() => json(&types_json(&types.btf)),
+        Form::Json => json(&chosen_types_json(&types.btf, &roots)),
         Form::C => {
             let options = COptions {
                 sorted: !args.unsorted,

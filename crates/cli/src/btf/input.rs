@@ -27,7 +27,7 @@ impl Types {
         let failed = |error| Failure::of_file(path, &error);
         let inside = |failure: Failure| failure.within(path.display());
         if path.starts_with(KERNEL_TYPES) {
-            // A command looks at one or two, up to its end.
+            // A command reads one or two, until it ends.
             let file = Box::leak(Box::new(KernelFile::open(path).map_err(failed)?));
             let btf = Btf::parse(&**file).map_err(|error| inside(Failure::new(error)))?;
             return Ok(Types {

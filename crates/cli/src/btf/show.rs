@@ -74,7 +74,7 @@ struct Summary {
     ext: Option<ExtSummary>,
 }
 
-/// Linux's answer to the BTF as it is.
+/// Linux's answer to the unchanged BTF.
 #[derive(Serialize)]
 struct Verdict {
     takes: bool,
@@ -154,7 +154,7 @@ fn explain(btf: &Btf<'_>, refusal: &Refusal) -> String {
         Place::Blob => return message,
         Place::Type(of)
         | Place::Member { of, .. }
-        | Place::Placed { of, .. }
+        | Place::VarSecinfo { of, .. }
         | Place::Value { of, .. } => of,
     };
     let Some(ty) = btf.get(id) else {

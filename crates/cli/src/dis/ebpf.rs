@@ -6,9 +6,10 @@ use serde::Serialize;
 use spec::calls;
 
 use super::slot::{Slot, SlotRecord};
+use super::written;
 use crate::answer::Failure;
-use crate::program_input::{FormName, ProgramInput, excerpt};
-use crate::program_output::{Format, json};
+use crate::program_input::{ClassicForm, ProgramInput, excerpt};
+use crate::program_output::{ProgramFormat, json};
 
 /// Bytes of the longest text that is read: a million instructions with a label
 /// each.
@@ -22,6 +23,9 @@ pub(crate) fn read(input: &ProgramInput) -> Result<Vec<Insn>, Failure> {
 
 /// Parses the bytes of a program in any form. `name` is that of the input.
 pub(crate) fn parse(name: &str, file: &[u8]) -> Result<Vec<Insn>, Failure> {
+    if file.trim_ascii_start().starts_with(b"{") {
+        return written::read(file).map_err(|failure| failure.within(name));
+    }
     let program = read_program(file, Some(Form::detect(file))).map_err(|error| {
         let failure = Failure::new(&error).within(name);
         let lines = match &error {
@@ -56,7 +60,7 @@ pub(super) fn slots(insns: &[Insn]) -> Vec<Slot> {
 }
 
 /// A program in a format.
-pub(crate) fn format(insns: &[Insn], format: Format) -> Result<Vec<u8>, Failure> {
+pub(crate) fn format(insns: &[Insn], format: ProgramFormat) -> Result<Vec<u8>, Failure> {
     let raw = encode(insns).map_err(Failure::new)?;
     let line_each = |line: &dyn Fn(&Slot) -> String| {
         let lines = slots(insns);
@@ -66,20 +70,20 @@ pub(crate) fn format(insns: &[Insn], format: Format) -> Result<Vec<u8>, Failure>
             .collect::<String>()
     };
     let text = match format {
-        Format::Form(FormName::Raw | FormName::RawLe) => return Ok(to_bytes(&raw)),
-        Format::Json => return Ok(as_json(insns, &raw)),
-        Format::Hex => raw.iter().map(|&slot| hex(slot) + "\n").collect(),
-        Format::Form(FormName::Dd) => raw.iter().map(|&slot| initializer(slot)).collect(),
-        Format::Form(FormName::D) => line_each(&Slot::line),
-        Format::Form(FormName::Asm) => line_each(&|slot| slot.insn.to_string()),
-        Format::Log => line_each(&|slot| format!("{}: {}", slot.index, slot.log_text())),
-        Format::Case => {
+        ProgramFormat::Form(ClassicForm::Raw | ClassicForm::RawLe) => return Ok(to_bytes(&raw)),
+        ProgramFormat::Json => return Ok(as_json(insns, &raw)),
+        ProgramFormat::Hex => raw.iter().map(|&slot| hex(slot) + "\n").collect(),
+        ProgramFormat::Form(ClassicForm::Dd) => raw.iter().map(|&slot| initializer(slot)).collect(),
+        ProgramFormat::Form(ClassicForm::D) => line_each(&Slot::line),
+        ProgramFormat::Form(ClassicForm::Asm) => line_each(&|slot| slot.insn.to_string()),
+        ProgramFormat::Log => line_each(&|slot| format!("{}: {}", slot.index, slot.log_text())),
+        ProgramFormat::Case => {
             return Err(
                 Failure::new("instructions alone are no case: their type is unknown")
                     .hint("the form case is for programs of objects"),
             );
         }
-        Format::Form(FormName::RawBe | FormName::Ddd | FormName::Oneline) => {
+        ProgramFormat::Form(ClassicForm::RawBe | ClassicForm::Ddd | ClassicForm::Oneline) => {
             return Err(Failure::new("eBPF programs have no such form")
                 .hint("they have raw, hex, d, dd, asm, log and json"));
         }

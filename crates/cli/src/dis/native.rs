@@ -22,9 +22,9 @@ use crate::program_output::{self, InsnRecord};
 pub(super) struct Sides<'a> {
     /// The classic program, where it was one.
     pub(super) classic: Option<&'a [SockFilter]>,
-    /// The eBPF instructions; the second slots of 64-bit immediates are left out.
+    /// The eBPF instructions, without second slots of 64-bit immediates.
     pub(super) slots: Vec<Slot>,
-    /// The code, as it is at address 0.
+    /// The code, linked at address 0.
     pub(super) code: &'a [u8],
     /// Its pieces in order, each with the slot that it comes from.
     pub(super) pieces: Vec<(Option<usize>, Range<usize>)>,
@@ -35,7 +35,7 @@ struct Line {
     offset: usize,
     len: usize,
     text: String,
-    /// What it jumps to or calls.
+    /// Target of a jump or call.
     target: Option<String>,
 }
 
@@ -252,8 +252,8 @@ impl Sides<'_> {
         lines
     }
 
-    /// The instructions, and where data begins behind them: at the first place that
-    /// one of them refers to.
+    /// The instructions, and the offset of the data after them: the first address that an
+    /// instruction refers to.
     fn decoded(&self) -> (Vec<Instruction>, usize) {
         let mut data = self.code.len();
         let mut insns = Vec::new();
@@ -269,7 +269,7 @@ impl Sides<'_> {
         (insns, data)
     }
 
-    /// What the program calls, by address.
+    /// Called functions by address.
     fn called(&self) -> HashMap<u64, &'static str> {
         let numbers = self.slots.iter().filter_map(|slot| match slot.insn {
             Insn::Call(Callee::Helper(number)) => Some(number),
@@ -290,7 +290,7 @@ fn classic_line(program: &[SockFilter], index: usize) -> String {
     line.trim_end().to_owned()
 }
 
-/// Where the address of what an instruction calls stands.
+/// Location of the address that an instruction calls.
 fn address_in_table(insn: &Instruction) -> Option<usize> {
     let calls = insn.mnemonic() == Mnemonic::Call;
     let is_relative = insn.is_ip_rel_memory_operand();
@@ -320,7 +320,7 @@ struct Record<'s> {
     native: Vec<LineRecord>,
     /// Bytes of native code.
     bytes: usize,
-    /// Those that come from no eBPF instruction.
+    /// Native instructions that belong to no eBPF instruction.
     bytes_between: usize,
     bytes_per_insn: f64,
 }

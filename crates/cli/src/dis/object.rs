@@ -9,7 +9,7 @@ use beebox::object::{ProgramTrial, Trial, TrialOutcome};
 use beebox::program::case::Case;
 use beebox::program::{LineInfo, MapId, ProgramId, Subprog};
 use btf::core::Path;
-use btf::ext::{CoreKind, CoreQuestion};
+use btf::ext::{CoreKind, CoreSpec};
 use isa::ebpf::{Callee, Imm64, Insn, RawInsn, Value64, decode};
 use jit::{Draft, Options};
 use serde_json::{Value, json};
@@ -22,15 +22,15 @@ use super::{ebpf, native};
 use crate::answer::Failure;
 use crate::kernel_input::{FOR_LINKING, assumed};
 use crate::object_input::{ObjectFile, refused};
-use crate::program_input::FormName;
-use crate::program_output::{self, Format};
+use crate::program_input::ClassicForm;
+use crate::program_output::{self, ProgramFormat};
 
-/// How programs are shown.
+/// Options of the listing.
 pub(super) struct View<'v> {
-    pub(super) format: Format,
+    pub(super) format: ProgramFormat,
     /// Are source lines shown?
     pub(super) source: bool,
-    /// What native code is shown beside the instructions, if any.
+    /// Native code beside the instructions, if any.
     pub(super) native: Option<&'v Options>,
 }
 
@@ -100,7 +100,7 @@ pub(super) fn show(
     let chosen = choose(object, names).map_err(|failure| failure.within(file.path().display()))?;
     let trial = object.try_link(&chosen, kernel);
     let outcomes = trial.programs.iter().filter_map(|trial| {
-        let name = object.codes().get(trial.id)?.name.to_string();
+        let name = object.program_defs().get(trial.id)?.name.to_string();
         Some((name, Listed::of(trial)))
     });
     let outcomes: Vec<Outcome<'_>> = outcomes.collect();
@@ -112,14 +112,14 @@ pub(super) fn show(
     let complete = outcomes.iter().all(|(_, outcome)| outcome.is_ok());
     let labels = Labels::of(object);
     let bytes = match view.format {
-        Format::Json => as_json(&outcomes, &labels, view)?,
-        Format::Form(FormName::D) | Format::Log => {
+        ProgramFormat::Json => as_json(&outcomes, &labels, view)?,
+        ProgramFormat::Form(ClassicForm::D) | ProgramFormat::Log => {
             let listing = as_text(&outcomes, &labels, view)?;
             let note = assumed(kernel, FOR_LINKING);
             let note = note.map(|note| format!("; linked for {}, {note}\n", kernel.name()));
             [note.unwrap_or_default().into_bytes(), listing].concat()
         }
-        Format::Case => case(&trial, file)?,
+        ProgramFormat::Case => case(&trial, file)?,
         format => match &outcomes[..] {
             [(_, Ok(program))] => ebpf::format(&decode(program.insns), format)?,
             _ => return Err(holds_one(outcomes.len(), file)),
@@ -193,7 +193,7 @@ impl<'o, 'a> Labels<'o, 'a> {
         Labels { object, globals }
     }
 
-    /// What the instruction at a slot refers to.
+    /// The reference of the instruction at a slot.
     fn of_slot(&self, program: &Listed<'_>, slot: u32, insn: Insn) -> Option<String> {
         if let Some(Reference { to, .. }) = reference_at(program.references, slot) {
             return Some(self.of_reference(program, *to));
@@ -229,8 +229,8 @@ impl<'o, 'a> Labels<'o, 'a> {
             Referent::Kfunc { function, .. } => wanted(function),
             Referent::MissingKfunc(id) => format!("no kfunc {}", wanted(id)),
             Referent::Typed { object, .. } | Referent::Address(object) => wanted(object),
-            Referent::Core(question) => self.relocation(&question),
-            Referent::MissingCore(question) => format!("no {}", self.relocation(&question)),
+            Referent::Core(spec) => self.relocation(&spec),
+            Referent::MissingCore(spec) => format!("no {}", self.relocation(&spec)),
         }
     }
 
@@ -249,18 +249,18 @@ impl<'o, 'a> Labels<'o, 'a> {
         }
     }
 
-    /// What a relocation is about; the question too, unless it is where a field is.
-    fn relocation(&self, question: &CoreQuestion) -> String {
-        let types = self.object.types();
-        let path = types.and_then(|types| Path::parse(types, question).ok());
+    /// Description of a relocation; with its kind, unless it is a field offset.
+    fn relocation(&self, spec: &CoreSpec) -> String {
+        let types = self.object.btf();
+        let path = types.and_then(|types| Path::parse(types, spec).ok());
         let label = path.map_or_else(|| "?".to_owned(), |path| path.label());
-        match question.kind {
+        match spec.kind {
             CoreKind::FIELD_BYTE_OFFSET => label,
             kind => format!("{label} {}", kind.name().unwrap_or("?")),
         }
     }
 
-    /// The slots of a program with their names and, if asked for, their lines.
+    /// The slots of a program with names and optional source lines.
     fn slots(&self, program: &Listed<'_>, with_source: bool) -> Vec<Slot> {
         let mut slots = Vec::new();
         let mut line: Option<Rc<Source>> = None;
@@ -285,7 +285,7 @@ impl<'o, 'a> Labels<'o, 'a> {
     }
 
     fn line(&self, line: &LineInfo) -> Option<Rc<Source>> {
-        let types = self.object.types()?;
+        let types = self.object.btf()?;
         Some(Rc::new(Source {
             file: types.string(line.file).to_string(),
             line: line.line,
@@ -339,7 +339,7 @@ fn heading(program: &Listed<'_>) -> String {
     )
 }
 
-fn listing(text: &mut String, program: &Listed<'_>, slots: &[Slot], format: Format) {
+fn listing(text: &mut String, program: &Listed<'_>, slots: &[Slot], format: ProgramFormat) {
     let mut shown: Option<&Source> = None;
     let mut functions = program.subprogs.iter().peekable();
     for slot in slots {
@@ -354,7 +354,7 @@ fn listing(text: &mut String, program: &Listed<'_>, slots: &[Slot], format: Form
             let _ = writeln!(text, "{}", source.comment());
         }
         let _ = match format {
-            Format::Log => writeln!(text, "{}", in_log_form(slot)),
+            ProgramFormat::Log => writeln!(text, "{}", in_log_form(slot)),
             _ => writeln!(text, "{}", slot.line()),
         };
     }

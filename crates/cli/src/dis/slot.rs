@@ -12,7 +12,7 @@ pub(super) struct Slot {
     /// The classic instruction that it comes from.
     pub(super) origin: Option<usize>,
     pub(super) insn: Insn,
-    /// What it calls, loads or refers to.
+    /// Name of the referenced object.
     pub(super) name: Option<String>,
     /// The line that it was compiled from.
     pub(super) source: Option<Rc<Source>>,
@@ -94,7 +94,7 @@ pub(super) struct SlotRecord<'s> {
     /// The instruction that it jumps to.
     #[serde(skip_serializing_if = "Option::is_none")]
     target: Option<i64>,
-    /// What it calls, loads or refers to.
+    /// Name of the referenced object.
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'s str>,
     /// The line that it was compiled from.

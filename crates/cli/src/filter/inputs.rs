@@ -1,4 +1,4 @@
-//! Which words of the command line are captures, and opening them.
+//! Parsing of the command line's captures and expression, and opening of captures.
 
 use std::ffi::OsString;
 use std::fs::{File, Metadata};
@@ -13,7 +13,7 @@ use crate::answer::Failure;
 
 /// An opened capture.
 pub(super) struct NamedInput {
-    /// What messages call it.
+    /// Name for messages.
     pub(super) name: String,
     pub(super) input: Input,
     /// Time spent waiting for its bytes, if it is a stream.
@@ -65,8 +65,8 @@ fn is_capture(word: &OsString) -> bool {
     word == "-" || Path::new(word).is_file()
 }
 
-/// The command that was meant by an expression without quotes, or behind the captures;
-/// `None` if the words are in order.
+/// The intended command for an unquoted expression, or one after the captures; `None` if
+/// the words are valid.
 pub(super) fn misplaced_expression(words: &[OsString]) -> Option<String> {
     let (captures, expression): (Vec<&OsString>, Vec<&OsString>) =
         words.iter().partition(|word| is_capture(word));
@@ -124,14 +124,15 @@ fn open(path: &Path) -> Result<NamedInput, Failure> {
     })
 }
 
-/// What to say about a capture that can't be read (on).
+/// Error of a capture that cannot be read.
 pub(super) fn unreadable(name: &str, error: &CaptureError) -> Failure {
     let failure = Failure::new(format_args!("{name}: {error}"));
     match error {
         CaptureError::Fault(Fault {
             problem: Problem::UnknownFormat { .. },
             ..
-        }) => failure.hint("captures are pcap or pcapng files, plain or in .gz or .zst"),
+        }) => failure
+            .hint("captures are pcap or pcapng files, plain or in .gz, .zst, .xz, .lz4 or .bz2"),
         _ => failure,
     }
 }

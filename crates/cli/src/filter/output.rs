@@ -1,4 +1,4 @@
-//! Where the packets that match are written.
+//! Output of the matching packets.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, IsTerminal};
@@ -6,27 +6,56 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use beebox::captures::{Compression, Compressor, Output, Shape};
+use beebox::captures::{Compressor, Format, OtherLinkType, Output, OutputCompression};
 
-use super::inputs::NamedInput;
+use super::inputs::{NamedInput, unreadable};
 use super::stopwatch::{Stopwatch, Timed};
 use crate::answer::Failure;
 
+/// The formats of captures.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum FileFormat {
+    /// One link type; no comments, no interface names
+    Pcap,
+    /// Several interfaces, options, other blocks
+    Pcapng,
+}
+
+impl FileFormat {
+    /// The format of a file name's suffix, ignoring a further `.gz` or `.zst`.
+    fn of_name(path: &Path) -> Option<FileFormat> {
+        let name = match OutputCompression::of_name(path) {
+            Ok(OutputCompression::None) => path,
+            _ => Path::new(path.file_stem()?),
+        };
+        match name.extension()?.to_str()? {
+            "pcap" => Some(FileFormat::Pcap),
+            "pcapng" => Some(FileFormat::Pcapng),
+            _ => None,
+        }
+    }
+}
+
 /// An output that is open.
 pub(super) struct Target {
-    shape: Shape,
+    format: Format,
     file: Compressor<BufWriter<Timed<File>>>,
 }
 
 impl Target {
-    /// Creates the output for the packets of these captures, compressed if the name
-    /// ends in `.gz` or `.zst`.
+    /// Creates the output for the packets of these captures, in a format or in that of
+    /// its name, compressed if the name ends in `.gz` or `.zst`.
     pub(super) fn create(
         path: &Path,
-        inputs: &[NamedInput],
+        format: Option<FileFormat>,
+        inputs: &mut [NamedInput],
         stopwatch: &Stopwatch,
     ) -> Result<Target, Failure> {
-        let formats: Vec<_> = inputs.iter().map(|named| named.input.format()).collect();
+        let compression = OutputCompression::of_name(path).map_err(|error| {
+            Failure::new(format_args!("{}: {error}", path.display()))
+                .hint("an output name that ends in .gz or .zst")
+        })?;
+        let format = output_format(format.or(FileFormat::of_name(path)), inputs)?;
         let file = if is_standard(Some(path)) {
             let stdout = io::stdout();
             if stdout.is_terminal() {
@@ -42,10 +71,10 @@ impl Target {
         };
         let file = file.map_err(|error| failure(Some(path), &error))?;
         Ok(Target {
-            shape: Shape::holding(&formats),
+            format,
             file: Compressor::new(
                 BufWriter::with_capacity(64 << 10, Timed::new(file, stopwatch)),
-                Compression::of_name(path),
+                compression,
             ),
         })
     }
@@ -55,13 +84,36 @@ impl Target {
         self.file.finish()
     }
 
-    /// What the library writes to.
+    /// Writer for the library.
     pub(super) fn output(&mut self) -> Output<'_> {
         Output {
-            shape: self.shape,
+            format: self.format,
             file: &mut self.file,
         }
     }
+}
+
+/// The format of the output for these captures.
+fn output_format(format: Option<FileFormat>, inputs: &mut [NamedInput]) -> Result<Format, Failure> {
+    let formats: Vec<_> = inputs.iter().map(|named| named.input.format()).collect();
+    let natural = Format::common(&formats);
+    match (format, natural) {
+        (None, natural) | (Some(FileFormat::Pcap), natural @ Format::Pcap(_)) => Ok(natural),
+        (Some(FileFormat::Pcapng), _) => Ok(Format::Pcapng),
+        (Some(FileFormat::Pcap), Format::Pcapng) => {
+            let mut interfaces = Vec::new();
+            for named in inputs {
+                let first = named.input.first_interface();
+                interfaces.extend(first.map_err(|error| unreadable(&named.name, &error))?);
+            }
+            Format::pcap_of(&interfaces).map_err(other_link_type)
+        }
+    }
+}
+
+/// Error of packets with several link types for one pcap file.
+pub(super) fn other_link_type(mismatch: OtherLinkType) -> Failure {
+    Failure::new(mismatch).hint("--output-format pcapng, or an output name that ends in .pcapng")
 }
 
 /// Creating the output would empty an input.
@@ -90,7 +142,7 @@ pub(super) fn is_standard(path: Option<&Path>) -> bool {
     path == Some(Path::new("-"))
 }
 
-/// What to say about an output that can't be written.
+/// Error of an output that cannot be written.
 pub(super) fn failure(path: Option<&Path>, error: &io::Error) -> Failure {
     match path {
         Some(path) if !is_standard(Some(path)) => Failure::of_file(path, error),

@@ -3,11 +3,11 @@
 use std::io;
 use std::path::Path;
 
-use beebox::perf::{Code, JitDump, SymbolMap};
+use beebox::perf::{CodeRegion, JitDump, SymbolMap};
 
 use crate::answer::Failure;
 
-/// What the profiler is told.
+/// Output for the profiler (perf).
 #[derive(Clone, Copy, clap::ValueEnum)]
 pub(crate) enum Form {
     /// Names, in /tmp/perf-PID.map
@@ -16,27 +16,27 @@ pub(crate) enum Form {
     Jitdump,
 }
 
-/// Where it is told.
-pub(super) enum Profile {
+/// Kind of the output.
+pub(super) enum ProfilerOutput {
     Map(SymbolMap),
     Dump(JitDump),
 }
 
-impl Profile {
+impl ProfilerOutput {
     /// Opens what the profiler will read.
-    pub(super) fn open(form: Form) -> Result<Profile, Failure> {
-        let opened: io::Result<Profile> = match form {
-            Form::Map => SymbolMap::open().map(Profile::Map),
-            Form::Jitdump => JitDump::create(Path::new(".")).map(Profile::Dump),
+    pub(super) fn open(form: Form) -> Result<ProfilerOutput, Failure> {
+        let opened: io::Result<ProfilerOutput> = match form {
+            Form::Map => SymbolMap::open().map(ProfilerOutput::Map),
+            Form::Jitdump => JitDump::create(Path::new(".")).map(ProfilerOutput::Dump),
         };
         opened.map_err(|error| Failure::new(format_args!("perf: {error}")))
     }
 
     /// Adds a filter's code.
-    pub(super) fn add(&self, code: &Code<'_>) -> io::Result<()> {
+    pub(super) fn add(&self, code: &CodeRegion<'_>) -> io::Result<()> {
         match self {
-            Profile::Map(map) => map.add(code),
-            Profile::Dump(dump) => dump.add(code),
+            ProfilerOutput::Map(map) => map.add(code),
+            ProfilerOutput::Dump(dump) => dump.add(code),
         }
     }
 }

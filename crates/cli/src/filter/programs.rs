@@ -3,64 +3,103 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
 
 use beebox::captures::{Interface, LinkType, Programs};
 use beebox::{Engine, Expression, Filter, FilterError, Semantics, SockFilter};
 use isa::classic::{AD_OFFSET, Cond, Extension, Insn, Operand, Size};
 
 use super::inputs::{self, NamedInput};
-use super::profile::Profile;
+use super::profile::ProfilerOutput;
 use crate::answer::Failure;
-use crate::program_input::{filter_failure, read_program};
+use crate::program_input::{filter_failure, parse_program, read_bytes};
+
+/// Time after which compiling an expression is worth a note.
+const LONG: Duration = Duration::from_secs(3);
 
 /// The filter.
 pub(super) enum Chosen {
     /// A compiled filter, and the link types of the interfaces that it ran on.
     Compiled(Filter, Mutex<BTreeMap<u32, LinkType>>),
     /// An expression, compiled for each link type.
-    Expression(Expression),
+    Expression {
+        expression: Expression,
+        /// True if libpcap's optimizer is used.
+        optimizes: bool,
+    },
+}
+
+/// Settings of the filter: semantics, engine and output for the profiler.
+pub(super) struct Settings {
+    pub(super) semantics: Semantics,
+    pub(super) engine: Engine,
+    /// False to leave out libpcap's optimizer.
+    pub(super) optimizes: bool,
+    /// Output for the profiler.
+    pub(super) profile: Option<ProfilerOutput>,
 }
 
 impl Chosen {
-    /// Reads and checks the compiled filter, or loads what compiles the
-    /// expression. Native code is reported to `profile`.
+    /// Reads the filter in a file (compiled, or an expression), or loads what compiles
+    /// the expression.
     pub(super) fn new(
-        compiled: Option<&Path>,
+        file: Option<&Path>,
         expression: &str,
-        semantics: Semantics,
-        engine: Engine,
-        profile: Option<Profile>,
+        settings: Settings,
     ) -> Result<Chosen, Failure> {
-        let settings = Filter::builder().semantics(semantics).engine(engine);
-        let profile = Arc::new(profile);
-        let name_code = |filter: &Filter, profile: &Option<Profile>, name: &str| {
-            let name = format!("filter {name}");
-            if let (Some(profile), Some(code)) = (profile, filter.native_code(&name)) {
-                // Without it the profile shows an address instead of a name.
-                let _ = profile.add(&code);
-            }
+        let Some(path) = file else {
+            return Chosen::expression(expression, settings);
         };
-        match compiled {
-            Some(path) => {
-                let program = read_program(path)?;
-                let filter = settings
-                    .build(&program)
-                    .map_err(|error| filter_failure(&error).within(path.display()))?;
-                name_code(&filter, &profile, &path.display().to_string());
-                Ok(Chosen::Compiled(filter, Mutex::default()))
-            }
-            None => {
-                let compiled = settings.expression(expression);
-                let name = expression.to_owned();
-                let named = move |filter: &Filter| name_code(filter, &profile, &name);
-                let compiled = compiled.map_err(|error| filter_failure(&error))?;
-                Ok(Chosen::Expression(compiled.on_compile(named)))
-            }
+        let bytes = read_bytes(path)?;
+        let refused = match parse_program(path, &bytes, None, false) {
+            Ok(program) => return Chosen::compiled(path, &program, settings),
+            Err(refused) => refused,
+        };
+        match expression_in(&bytes) {
+            Some(expression) => Chosen::expression(&expression, settings),
+            None => Err(refused),
         }
     }
 
-    /// What the user should know before the filter runs.
+    fn compiled(
+        path: &Path,
+        program: &[SockFilter],
+        settings: Settings,
+    ) -> Result<Chosen, Failure> {
+        let builder = Filter::builder()
+            .semantics(settings.semantics)
+            .engine(settings.engine);
+        let filter = builder
+            .build(program)
+            .map_err(|error| filter_failure(&error).within(path.display()))?;
+        name_code(
+            &filter,
+            settings.profile.as_ref(),
+            &path.display().to_string(),
+        );
+        Ok(Chosen::Compiled(filter, Mutex::default()))
+    }
+
+    fn expression(text: &str, settings: Settings) -> Result<Chosen, Failure> {
+        let builder = Filter::builder()
+            .semantics(settings.semantics)
+            .engine(settings.engine);
+        let name = text.to_owned();
+        let profile = Arc::new(settings.profile);
+        let named = move |filter: &Filter| name_code(filter, (*profile).as_ref(), &name);
+        let expression = builder.expression(text);
+        let expression = expression.map_err(|error| filter_failure(&error))?;
+        let expression = expression.optimize(settings.optimizes).on_compile(named);
+        Ok(Chosen::Expression {
+            expression,
+            optimizes: settings.optimizes,
+        })
+    }
+
+    /// Warnings before the filter runs.
     pub(super) fn warning(&self) -> Option<String> {
         let Chosen::Compiled(filter, _) = self else {
             return None;
@@ -79,18 +118,14 @@ impl Chosen {
         })
     }
 
-    /// What the user should know after the filter ran: a compiled filter fits one link
-    /// type, because the offsets of its loads do.
+    /// Warnings after the filter ran: a compiled filter is for one link type, because of
+    /// the offsets of its loads.
     pub(super) fn link_type_warning(&self) -> Option<String> {
         let Chosen::Compiled(filter, seen) = self else {
             return None;
         };
         let seen: Vec<LinkType> = seen.lock().ok()?.values().copied().collect();
-        let name = |link_type: &LinkType| match link_type.name() {
-            Some(name) => name.to_owned(),
-            None => format!("link type {}", link_type.0),
-        };
-        let names: Vec<String> = seen.iter().map(name).collect();
+        let names: Vec<String> = seen.iter().map(LinkType::to_string).collect();
         let names = names.join(", ");
         if seen.len() > 1 {
             return Some(format!(
@@ -102,8 +137,8 @@ impl Chosen {
         let [only] = seen[..] else { return None };
         (only != compiled_for).then(|| {
             format!(
-                "the compiled filter was probably compiled for {}, but the packets are {names}",
-                name(&compiled_for)
+                "the compiled filter was probably compiled for {compiled_for}, but the packets \
+                 are {names}"
             )
         })
     }
@@ -123,7 +158,7 @@ impl Chosen {
     pub(super) fn check_first_interface(&self, named: &mut NamedInput) -> Result<(), Failure> {
         let first = named.input.first_interface();
         match first.map_err(|error| inputs::unreadable(&named.name, &error))? {
-            Some(interface) => match self.for_interface(&interface) {
+            Some(interface) => match self.compile_with_note(&interface) {
                 Ok(_) => Ok(()),
                 Err(error) => Err(self.refused(&error, &named.name)),
             },
@@ -131,7 +166,35 @@ impl Chosen {
         }
     }
 
-    /// What to say about an interface without a filter.
+    /// The filter for an interface; says on standard error what to do if compiling takes
+    /// long.
+    fn compile_with_note(&self, interface: &Interface) -> Result<&Filter, FilterError> {
+        if !matches!(
+            self,
+            Chosen::Expression {
+                optimizes: true,
+                ..
+            }
+        ) {
+            return self.for_interface(interface);
+        }
+        let (done, waiting) = mpsc::channel::<()>();
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                if waiting.recv_timeout(LONG) == Err(RecvTimeoutError::Timeout) {
+                    eprintln!(
+                        "beebox: note: libpcap's optimizer is still at work on the expression; \
+                         -O leaves it out"
+                    );
+                }
+            });
+            let filter = self.for_interface(interface);
+            drop(done);
+            filter
+        })
+    }
+
+    /// Warning about an interface without a filter.
     pub(super) fn refused(&self, error: &FilterError, place: &str) -> Failure {
         let failure = filter_failure(error);
         match error {
@@ -159,9 +222,29 @@ impl Programs for Chosen {
                 }
                 Ok(filter)
             }
-            Chosen::Expression(expression) => expression.for_interface(interface),
+            Chosen::Expression { expression, .. } => expression.for_interface(interface),
         }
     }
+}
+
+/// Adds a filter's native code to the output for the profiler.
+fn name_code(filter: &Filter, profile: Option<&ProfilerOutput>, name: &str) {
+    let name = format!("filter {name}");
+    if let (Some(profile), Some(code)) = (profile, filter.native_code(&name)) {
+        // Without it the profile shows an address instead of a name.
+        let _ = profile.add(&code);
+    }
+}
+
+/// The expression in a file, without comments; `None` if the file is not text.
+fn expression_in(bytes: &[u8]) -> Option<String> {
+    let text = str::from_utf8(bytes).ok()?;
+    let lines = text
+        .lines()
+        .map(|line| line.split('#').next().unwrap_or(""));
+    let expression = lines.collect::<Vec<_>>().join(" ");
+    let is_text = !expression.contains(|c: char| c.is_control() && !c.is_whitespace());
+    is_text.then(|| expression.trim().to_owned())
 }
 
 /// The link type that a filter was probably compiled for: the one whose header has the

@@ -1,4 +1,4 @@
-//! What is said when a capture was filtered, and meanwhile.
+//! Summary of a filter run, and its progress.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -12,9 +12,15 @@ use crate::answer::Failure;
 use crate::answer_format::AnswerFormat;
 use crate::program_output::{json, write_output};
 
-/// What was seen, kept and spent.
-pub(super) struct Summary {
+/// The counts of one capture.
+pub(super) struct FileTally {
+    pub(super) name: String,
     pub(super) tally: Tally,
+}
+
+/// Counts of packets, and time.
+pub(super) struct Summary {
+    pub(super) files: Vec<FileTally>,
     pub(super) elapsed: Duration,
     /// The part of it that was spent waiting for input and writing.
     pub(super) outside: Duration,
@@ -33,32 +39,57 @@ struct Record<'a> {
     ns_per_packet: Option<f64>,
     engine: &'a str,
     jobs: usize,
+    files: Vec<FileRecord<'a>>,
     /// Why it ended before the end of the captures.
     error: Option<String>,
 }
 
+#[derive(Serialize)]
+struct FileRecord<'a> {
+    file: &'a str,
+    packets: u64,
+    bytes: u64,
+    matched: u64,
+    matched_bytes: u64,
+}
+
 impl Summary {
+    /// The counts of all captures together.
+    pub(super) fn total(&self) -> Tally {
+        let mut total = Tally::default();
+        for FileTally { tally, .. } in &self.files {
+            total += *tally;
+        }
+        total
+    }
+
     /// Prints the count on standard output, or the summary on standard error, or
     /// all of it as JSON on standard output.
     pub(super) fn print(
         &self,
         count: bool,
+        per_file: bool,
         format: AnswerFormat,
         fault: Option<&Failure>,
     ) -> Result<(), Failure> {
-        let tally = &self.tally;
         match (format, count) {
             (AnswerFormat::Json, _) => write_output(&json(&self.record(fault)), None),
+            (AnswerFormat::Text, true) if per_file => {
+                let line = |file: &FileTally| format!("{}: {}\n", file.name, file.tally.matched);
+                let lines: String = self.files.iter().map(line).collect();
+                write_output(lines.as_bytes(), None)
+            }
             (AnswerFormat::Text, true) => {
-                write_output(format!("{}\n", tally.matched).as_bytes(), None)
+                write_output(format!("{}\n", self.total().matched).as_bytes(), None)
             }
             (AnswerFormat::Text, false) => {
-                let summary = format!(
-                    "{} of {} packets matched ({} of {} bytes){}, engine {}, {}\n",
-                    tally.matched,
-                    tally.packets,
-                    tally.matched_bytes,
-                    tally.bytes,
+                let mut summary = String::new();
+                for FileTally { name, tally } in self.files.iter().filter(|_| per_file) {
+                    summary += &format!("{name}: {}\n", counts(tally));
+                }
+                summary += &format!(
+                    "{}{}, engine {}, {}\n",
+                    counts(&self.total()),
                     self.ns_per_packet()
                         .map_or(String::new(), |time| format!(", {time:.0} ns per packet")),
                     self.engine.name(),
@@ -75,15 +106,27 @@ impl Summary {
     }
 
     fn record(&self, fault: Option<&Failure>) -> Record<'_> {
+        let total = self.total();
+        let files = self
+            .files
+            .iter()
+            .map(|FileTally { name, tally }| FileRecord {
+                file: name,
+                packets: tally.packets,
+                bytes: tally.bytes,
+                matched: tally.matched,
+                matched_bytes: tally.matched_bytes,
+            });
         Record {
-            packets: self.tally.packets,
-            bytes: self.tally.bytes,
-            matched: self.tally.matched,
-            matched_bytes: self.tally.matched_bytes,
+            packets: total.packets,
+            bytes: total.bytes,
+            matched: total.matched,
+            matched_bytes: total.matched_bytes,
             seconds: self.elapsed.as_secs_f64(),
             ns_per_packet: self.ns_per_packet(),
             engine: self.engine.name(),
             jobs: self.jobs,
+            files: files.collect(),
             error: fault.map(|failure| failure.what().to_owned()),
         }
     }
@@ -91,9 +134,16 @@ impl Summary {
     /// Time for each packet without waiting for input and writing.
     fn ns_per_packet(&self) -> Option<f64> {
         let work = self.elapsed.saturating_sub(self.outside);
-        (self.tally.packets >= ENOUGH_PACKETS)
-            .then(|| work.as_nanos() as f64 / self.tally.packets as f64)
+        let packets = self.total().packets;
+        (packets >= ENOUGH_PACKETS).then(|| work.as_nanos() as f64 / packets as f64)
     }
+}
+
+fn counts(tally: &Tally) -> String {
+    format!(
+        "{} of {} packets matched ({} of {} bytes)",
+        tally.matched, tally.packets, tally.matched_bytes, tally.bytes
+    )
 }
 
 /// With fewer packets, starting takes longer than filtering.

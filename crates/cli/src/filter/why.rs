@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fmt::Write as _;
 
-use beebox::captures::{Event, Programs, Record, describe};
+use beebox::captures::{Event, Programs, Record, packet_metadata};
 use beebox::text::dump_line;
 use beebox::{Filter, JumpLimitExceeded, Metadata, Next, Packet, Semantics, Step};
 use isa::classic::{Insn, SockFilter};
@@ -79,7 +79,9 @@ impl Path {
         let program = filter.checked().program();
         let meta = match filter.semantics() {
             Semantics::Capture => Metadata::UNKNOWN,
-            Semantics::Kernel => describe(record.interface(), record.interface_id(), record.data()),
+            Semantics::Kernel => {
+                packet_metadata(record.interface(), record.interface_id(), record.data())
+            }
         };
         let packet = match filter.semantics() {
             Semantics::Capture => Packet::captured(record.data(), record.wire_len(), &meta),
@@ -99,12 +101,8 @@ impl Path {
 
     fn text(&self, place: &str, record: &Record<'_>) -> String {
         let link_type = record.interface().link_type;
-        let link_name = match link_type.name() {
-            Some(name) => name.to_owned(),
-            None => format!("link type {}", link_type.0),
-        };
         let mut text = format!(
-            "{place}: {} bytes on the wire, {} captured, interface {} ({link_name})\n",
+            "{place}: {} bytes on the wire, {} captured, interface {} ({link_type})\n",
             record.wire_len(),
             record.data().len(),
             record.interface_id(),

@@ -13,7 +13,7 @@ use crate::program_output::write_output;
 /// The most bytes that are taken from a file, or that `zero:N` makes.
 const MOST_BYTES: u64 = 1 << 30;
 
-/// Where bytes come from.
+/// Source of bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     Bytes(Vec<u8>),

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use beebox::raw::{BadAccess, CallFault, Flaw, Program, Reason, Trap};
+use beebox::raw::{AccessError, BadAccess, CallFault, CheckedProgram, Reason, Trap};
 use serde_json::{Value, json};
 
 use super::Ran;
@@ -13,7 +13,7 @@ use crate::program_output::write_output;
 
 /// A run, to be printed.
 pub(crate) struct Report<'a> {
-    pub(crate) program: &'a Program,
+    pub(crate) program: &'a CheckedProgram,
     pub(crate) ran: &'a Ran,
     /// The memory, if it is to be printed.
     pub(crate) regions: Option<&'a Regions>,
@@ -118,12 +118,13 @@ fn kind(reason: &Reason) -> &'static str {
 }
 
 fn access_record(access: &BadAccess) -> Value {
-    let flaw = match access.flaw {
-        Flaw::Outside => "outside",
-        Flaw::Crosses(_) => "crosses",
-        Flaw::ReadOnly => "read-only",
-        Flaw::Misaligned => "misaligned",
-        Flaw::Wraps => "wraps",
+    let flaw = match access.error {
+        AccessError::Outside => "outside",
+        AccessError::Crosses(_) => "crosses",
+        AccessError::ReadOnly => "read-only",
+        AccessError::Misaligned => "misaligned",
+        AccessError::Wraps => "wraps",
+        AccessError::Shared => "shared",
     };
     let region = access
         .nearest

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
-use beebox::raw::{self, ElfError, Form, Program, ReadError};
+use beebox::raw::{self, CheckedProgram, ElfError, Form, ReadError};
 
 use super::memory::read_file;
 use crate::answer::Failure;
@@ -23,7 +23,7 @@ pub(crate) struct RawProgram {
 
     /// The form of FILE [default: detected]
     #[arg(long, value_name = "FORM")]
-    form: Option<FormName>,
+    form: Option<RawForm>,
 
     /// The section of an object to run [default: the first one with code]
     #[arg(long, value_name = "NAME")]
@@ -32,10 +32,10 @@ pub(crate) struct RawProgram {
 
 /// Names of the forms on the command line.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum FormName {
+enum RawForm {
     /// Eight bytes for each instruction slot
     Bytes,
-    /// The same in hexadecimal
+    /// Hexadecimal bytes
     Hex,
     /// Assembler text, as LLVM prints it
     Asm,
@@ -45,17 +45,17 @@ enum FormName {
 
 impl RawProgram {
     /// Reads the program.
-    pub(crate) fn read(&self) -> Result<Program, Failure> {
+    pub(crate) fn read(&self) -> Result<CheckedProgram, Failure> {
         let path = self.file.as_path();
         if path == Path::new("-") && io::stdin().is_terminal() {
             eprintln!("beebox: type a program and end it with Ctrl-D");
         }
         let file = read_file(path)?;
         let form = match self.form {
-            Some(FormName::Bytes) => Form::Bytes,
-            Some(FormName::Hex) => Form::Hex,
-            Some(FormName::Asm) => Form::Asm,
-            Some(FormName::Elf) => Form::Elf,
+            Some(RawForm::Bytes) => Form::Bytes,
+            Some(RawForm::Hex) => Form::Hex,
+            Some(RawForm::Asm) => Form::Asm,
+            Some(RawForm::Elf) => Form::Elf,
             None if self.section.is_some() => Form::Elf,
             None => Form::detect(&file),
         };

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::ops::ControlFlow;
 
-use beebox::raw::{Entry, Finish, Limits, Moment, Program, RunContext};
+use beebox::raw::{CheckedProgram, Entry, Finish, Limits, Moment, RunContext};
 use isa::ebpf::Reg;
 
 /// The width of a column of instructions.
@@ -11,7 +11,7 @@ const WIDTH: usize = 44;
 
 /// Runs a program and returns its trace.
 pub(crate) fn run(
-    program: &Program,
+    program: &CheckedProgram,
     cx: RunContext<'_, '_, '_>,
     entry: Entry,
     limits: &Limits,

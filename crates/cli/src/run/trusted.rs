@@ -4,8 +4,8 @@
 
 use std::time::{Duration, Instant};
 
-use beebox::raw::{Clock, Program, SplitMix};
-use interp::Code;
+use beebox::raw::{CheckedProgram, Clock, SplitMix};
+use interp::ThreadedProgram;
 use jit::memory::Pool;
 use jit::{Native, Options};
 use lower::Lowered;
@@ -13,7 +13,7 @@ use vm::{Deadline, Machine, Outcome, Unchecked};
 
 use crate::answer::Failure;
 
-/// What runs a program.
+/// Engine of a run.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Engine {
     /// The checked interpreter, for any program
@@ -48,7 +48,7 @@ pub(crate) fn check_trust(trust: bool) -> Result<(), Failure> {
 /// interpreter here.
 pub(crate) fn run(
     engine: Engine,
-    program: &Program,
+    program: &CheckedProgram,
     memory: &mut [u8],
     mut random: SplitMix,
     clock: impl Clock + Send + 'static,
@@ -64,7 +64,7 @@ pub(crate) fn run(
     let deadline = || timeout.map(|timeout| Deadline::at(Instant::now() + timeout));
     let outcome = match engine {
         Engine::Checked | Engine::Interp => {
-            let code = Code::compile(&lowered).map_err(|unsupported| {
+            let code = ThreadedProgram::compile(&lowered).map_err(|unsupported| {
                 Failure::new(format_args!(
                     "engine interp does not support instruction {}: {}",
                     unsupported.slot, unsupported.insn
@@ -103,7 +103,7 @@ pub(crate) fn run(
 
 /// Passes on the user's assertion that a program is safe.
 #[allow(unsafe_code)]
-fn assume_safe(program: &Program) -> Unchecked {
+fn assume_safe(program: &CheckedProgram) -> Unchecked {
     // SAFETY: the user asserts it with --trust, whose help says what an unsafe program
     // does; nothing here can check it.
     unsafe { Unchecked::assume_safe(program.insns().to_vec()) }

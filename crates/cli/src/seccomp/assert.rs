@@ -1,13 +1,12 @@
 //! `beebox seccomp assert`.
 
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use beebox::Engine;
 use beebox::seccomp::{Expectation, Miss, read_expectations};
 use report::seccomp::{action_text, call_json, call_text};
 
-use super::input::{ProfileOptions, install, read, read_bytes};
+use super::input::{ProfileOptions, Source, read_bytes};
 use super::too_complex;
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
@@ -30,23 +29,45 @@ The list, one expectation a line:
   any * -> not TRACE                            # any architecture, any number
   other * -> KILL                               # architectures without a name here
 
-Example:
-  beebox seccomp assert profile.json expectations.txt")]
+Examples:
+  beebox seccomp assert profile.json expectations.txt
+  beebox seccomp assert base.bpf extra.bpf expectations.txt
+  beebox seccomp assert --pid 4711 expectations.txt")]
 pub(crate) struct Args {
-    /// The filter (or profile)
-    #[arg(value_name = "FILE")]
-    filter: PathBuf,
-    /// The list
-    #[arg(value_name = "EXPECTATIONS")]
-    expectations: PathBuf,
+    /// Filters (or profiles) in the order of their installation, then the list
+    #[arg(value_name = "FILE... EXPECTATIONS", required = true)]
+    files: Vec<PathBuf>,
+    /// Take the filters of a running process, in front of those of files (as root)
+    #[arg(long, value_name = "N")]
+    pid: Option<i32>,
     #[command(flatten)]
     profiles: ProfileOptions,
     #[command(flatten)]
     format: FormatArgs,
 }
 
+impl Args {
+    /// The filters and the list.
+    fn split(&self) -> Result<(Source<'_>, &Path), Failure> {
+        let missing = || {
+            Failure::new("assert needs a filter and a list of expectations")
+                .hint("beebox seccomp assert FILE... EXPECTATIONS, or --pid N EXPECTATIONS")
+        };
+        let (list, files) = self.files.split_last().ok_or_else(missing)?;
+        if files.is_empty() && self.pid.is_none() {
+            return Err(missing());
+        }
+        let source = Source {
+            pid: self.pid,
+            files,
+        };
+        Ok((source, list))
+    }
+}
+
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
-    let (name, bytes) = read_bytes(&args.expectations)?;
+    let (source, expectations) = args.split()?;
+    let (name, bytes) = read_bytes(expectations)?;
     let list =
         String::from_utf8(bytes).map_err(|_| Failure::new(format!("{name}: not text (UTF-8)")))?;
     let list =
@@ -54,7 +75,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     if list.is_empty() {
         return Err(Failure::new(format!("{name}: no expectations")));
     }
-    let stack = install(&[read(&args.filter, &args.profiles)?], Engine::Classic)?;
+    let stack = source.stack(&args.profiles)?;
     let mut analysis = stack.analyze().map_err(too_complex)?;
     let mut misses = Vec::new();
     for expectation in &list {

@@ -4,13 +4,14 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use beebox::seccomp::profile::Shape;
-use beebox::text::{ByteOrder, Form};
+use beebox::text::Form;
 
-use super::input::{ProfileOptions, read_bytes};
+use super::input::{ProfileOptions, note_text, read_bytes};
 use crate::answer::{Answer, Failure};
+use crate::program_input::ClassicForm;
 use crate::program_output::print;
 
-/// Compile a container profile (OCI or Docker JSON) to a filter
+/// Compile a container profile (OCI or Docker JSON, or YAML) to a filter
 ///
 /// The filter does what runc and libseccomp do with the profile on such a machine. Every
 /// condition on a 64-bit argument compares both halves. Names that an architecture does
@@ -20,20 +21,17 @@ use crate::program_output::print;
 Examples:
   beebox seccomp compile profile.json -o filter.bpf
   beebox seccomp compile profile.json --cap CAP_SYS_ADMIN --kernel-version 4.19 --format d
-  beebox seccomp compile profile.json --arch aarch64 --linear -o filter.bpf")]
+  beebox seccomp compile profile.json --machine aarch64 --linear -o filter.bpf")]
 pub(crate) struct Args {
     /// The profile (`-` is standard input)
     #[arg(value_name = "PROFILE")]
     profile: PathBuf,
-    /// Where to write the filter [default: standard output, as text]
+    /// Output file of the filter [default: standard output, as text]
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
     /// Form of the filter [default: raw into a file, d on standard output]
-    #[arg(long, value_enum)]
-    format: Option<Code>,
-    /// The machine's architecture, another word for --machine
-    #[arg(long, value_name = "ARCH", conflicts_with = "machine")]
-    arch: Option<String>,
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<ClassicForm>,
     #[command(flatten)]
     options: ProfileOptions,
     /// Find numbers by a balanced tree of comparisons (the default)
@@ -44,36 +42,6 @@ pub(crate) struct Args {
     linear: bool,
 }
 
-/// The form of a filter.
-#[derive(Clone, Copy, clap::ValueEnum)]
-enum Code {
-    /// `struct sock_filter` records, as the kernel takes them.
-    Raw,
-    /// A listing, as tcpdump -d prints it.
-    D,
-    /// A C array, as tcpdump -dd prints it.
-    Dd,
-    /// Decimal numbers, as tcpdump -ddd prints them.
-    Ddd,
-    /// One line, as iptables and tc take it.
-    Line,
-    /// Assembly language.
-    Asm,
-}
-
-impl Code {
-    fn form(self) -> Form {
-        match self {
-            Code::Raw => Form::Raw(ByteOrder::Little),
-            Code::D => Form::Dump,
-            Code::Dd => Form::CArray,
-            Code::Ddd => Form::Decimal,
-            Code::Line => Form::OneLine,
-            Code::Asm => Form::Asm,
-        }
-    }
-}
-
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     let (name, bytes) = read_bytes(&args.profile)?;
     // The tree is also what a profile becomes in every other command.
@@ -82,14 +50,21 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     } else {
         Shape::Tree
     };
-    let options = args.options.on_machine(args.arch);
-    let compiled = options.compile(&name, &bytes, shape)?;
+    let compiled = args.options.compile(&name, &bytes, shape)?;
+    for note in &compiled.notes {
+        eprintln!("{name}: note: {}", note_text(note));
+    }
     let default = if args.output.is_some() {
-        Code::Raw
+        ClassicForm::Raw
     } else {
-        Code::D
+        ClassicForm::D
     };
-    let code = classic::text::write(&compiled.program, args.format.unwrap_or(default).form());
+    let form = match args.format.unwrap_or(default) {
+        // In the byte order of the machine that installs it.
+        ClassicForm::Raw => Form::Raw(args.options.byte_order()?),
+        other => other.form(),
+    };
+    let code = classic::text::write(&compiled.program, form);
     match &args.output {
         Some(path) => {
             std::fs::write(path, &code).map_err(|error| Failure::of_file(path, &error))?

@@ -2,11 +2,13 @@
 
 use std::fmt::Write;
 
-use beebox::seccomp::{Action, Arch, FilterStack, SeccompData, Word, calls};
+use beebox::seccomp::{Action, Arch, ByteOrder, FilterStack, SeccompData, Word, calls};
 use beebox::{ClassicInsn as Insn, Engine, Next, SockFilter, Step};
 
 use super::input::{Inputs, Program};
-use super::value::{parse_arch, parse_argument, parse_number, parse_syscall};
+use super::value::{
+    Argument, argument_value, parse_arch, parse_argument, parse_number, parse_syscall,
+};
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
 use crate::program_output::print;
@@ -16,7 +18,8 @@ use crate::program_output::print;
 #[command(after_help = "\
 Examples:
   beebox seccomp eval filter.bpf --syscall openat
-  beebox seccomp eval filter.bpf --syscall clone --arg 0=0x10000000 --trace
+  beebox seccomp eval filter.bpf --syscall socket --arg 0=AF_INET --trace
+  beebox seccomp eval filter.bpf --syscall clone --arg '0=CLONE_NEWUSER|CLONE_NEWNS'
   beebox seccomp eval a.bpf b.bpf --arch i386 --syscall socketcall --arg 0=1
   beebox seccomp eval profile.json --syscall 452")]
 pub(crate) struct Args {
@@ -27,18 +30,19 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ARCH")]
     arch: Option<String>,
     /// The call, by name or number
-    #[arg(long, value_name = "NAME|NR")]
+    #[arg(long, value_name = "NAME|NR", allow_hyphen_values = true)]
     syscall: String,
-    /// An argument of the call, 0 to 5; those not given are 0
+    /// An argument of the call, 0 to 5: a number or names of constants combined by |;
+    /// those not given are 0
     #[arg(long = "arg", value_name = "N=VALUE", value_parser = parse_argument, allow_hyphen_values = true)]
-    args: Vec<(usize, u64)>,
+    args: Vec<Argument>,
     /// The instruction pointer
     #[arg(long, value_name = "ADDRESS", value_parser = parse_number, default_value = "0")]
     ip: u64,
     /// Show every instruction of the run
     #[arg(long)]
     trace: bool,
-    /// What runs the filters: classic, interp or jit (native code)
+    /// Engine: classic, interp or jit (native code)
     #[arg(long, default_value = Engine::default().name())]
     engine: Engine,
     #[command(flatten)]
@@ -54,10 +58,11 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         instruction_pointer: args.ip,
         args: [0; 6],
     };
-    for &(index, value) in &args.args {
-        data.args[index] = value;
+    for (index, value) in &args.args {
+        data.args[*index] = argument_value(arch, value)?;
     }
-    let (programs, stack) = args.inputs.stack(args.engine)?;
+    let order = arch.map_or(ByteOrder::Little, Arch::byte_order);
+    let (programs, stack) = args.inputs.stack(args.engine, order)?;
     let filters = stack.filters().iter();
     let returns: Vec<u32> = filters.map(|filter| filter.runner().run(&data)).collect();
     let action = beebox::seccomp::decide(returns.iter().copied());
@@ -137,7 +142,7 @@ fn trace(
                 text,
                 "{:<52} {}",
                 line.trim_end(),
-                comment(insn, step, arch)
+                comment(insn, step, arch, filter.byte_order())
             );
         }
     }
@@ -145,7 +150,7 @@ fn trace(
 }
 
 /// The effect of an instruction.
-fn comment(insn: SockFilter, step: Step, arch: Option<Arch>) -> String {
+fn comment(insn: SockFilter, step: Step, arch: Option<Arch>, order: ByteOrder) -> String {
     let (a, x) = (
         beebox::seccomp::number_text(step.a.into()),
         beebox::seccomp::number_text(step.x.into()),
@@ -153,7 +158,7 @@ fn comment(insn: SockFilter, step: Step, arch: Option<Arch>) -> String {
     match (Insn::decode(insn), step.next) {
         (Insn::Jump { .. } | Insn::Goto(_), Next::Insn(at)) => format!("→ {at:03}"),
         (_, Next::End(value)) => Action::from_return(value).to_string(),
-        (Insn::LoadAbs { k, .. }, _) => match Word::at_offset(k) {
+        (Insn::LoadAbs { k, .. }, _) => match Word::at(k, order) {
             Some(Word::NR) => match arch.and_then(|arch| calls::name(arch, step.a)) {
                 Some(name) => format!("A = {a}  nr ({name})"),
                 None => format!("A = {a}  nr"),

@@ -1,10 +1,10 @@
-//! Where filters come from: files and running processes.
+//! Input of filters: files and running processes.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use beebox::seccomp::profile::{self, Compiled, Machine, Note, Profile, Shape, Version};
-use beebox::seccomp::{FilterStack, SeccompFilter};
+use beebox::seccomp::{Arch, ByteOrder, FilterStack, SeccompFilter};
 use beebox::{Engine, FilterError, Refusal, SockFilter};
 
 use super::value::parse_arch;
@@ -12,7 +12,7 @@ use super::value::parse_arch;
 use crate::answer::Failure;
 use crate::program_input;
 
-/// Where to take the filters from.
+/// Source of the filters.
 #[derive(clap::Args)]
 pub(crate) struct Inputs {
     /// Filters in the order of their installation (`-` is standard input)
@@ -26,11 +26,51 @@ pub(crate) struct Inputs {
     profiles: ProfileOptions,
 }
 
+/// The filters of one process: those of a running one, then those of files.
+pub(crate) struct Source<'a> {
+    pub(crate) pid: Option<i32>,
+    pub(crate) files: &'a [PathBuf],
+}
+
+impl Source<'_> {
+    /// Name for messages.
+    pub(crate) fn name(&self) -> String {
+        let process = self.pid.map(|pid| format!("process {pid}"));
+        let files = self.files.iter().map(|path| program_input::name(path));
+        process
+            .into_iter()
+            .chain(files)
+            .collect::<Vec<_>>()
+            .join(" + ")
+    }
+
+    /// The programs, unchecked.
+    pub(crate) fn programs(&self, profiles: &ProfileOptions) -> Result<Vec<Program>, Failure> {
+        let mut programs = match self.pid {
+            Some(pid) => of_process(pid)?,
+            None => Vec::new(),
+        };
+        for path in self.files {
+            programs.push(read(path, profiles)?);
+        }
+        Ok(programs)
+    }
+
+    /// The stack of filters that the programs make.
+    pub(crate) fn stack(&self, profiles: &ProfileOptions) -> Result<FilterStack, Failure> {
+        let programs = self.programs(profiles)?;
+        programs.iter().for_each(Program::print_notes);
+        install(&programs, Engine::Classic, profiles.byte_order()?)
+    }
+}
+
 /// The machine that a container profile is compiled for.
 #[derive(clap::Args)]
-#[command(next_help_heading = "For container profiles")]
+#[command(next_help_heading = "Machine and container")]
 pub(crate) struct ProfileOptions {
-    /// The machine's architecture [default: this machine's]
+    /// The machine's architecture, which profiles are compiled for; filters for s390x
+    /// and mips64 find the halves of arguments in big-endian order [default: this
+    /// machine's]
     #[arg(long, value_name = "ARCH")]
     machine: Option<String>,
     /// Capabilities of the container: names with or without CAP_, separated by
@@ -43,14 +83,6 @@ pub(crate) struct ProfileOptions {
 }
 
 impl ProfileOptions {
-    /// The same for another machine, if one is given.
-    pub(crate) fn on_machine(self, machine: Option<String>) -> ProfileOptions {
-        ProfileOptions {
-            machine: machine.or(self.machine),
-            ..self
-        }
-    }
-
     /// Compiles a profile and tells its author what is unexpected about it.
     pub(crate) fn compile(
         &self,
@@ -66,14 +98,18 @@ impl ProfileOptions {
                 "{name}: the filter would be longer than the 4096 instructions{length} that Linux takes"
             ))
         })?;
-        for note in &compiled.notes {
-            // Said on request, it is not assumed.
-            if matches!(note, Note::NoCapabilities(_)) && !self.caps.is_empty() {
-                continue;
-            }
-            eprintln!("{name}: note: {}", note_text(note));
-        }
+        let mut compiled = compiled;
+        // Said on request, it is not assumed.
+        let is_assumed =
+            |note: &Note| !matches!(note, Note::NoCapabilities(_)) || self.caps.is_empty();
+        compiled.notes.retain(is_assumed);
         Ok(compiled)
+    }
+
+    /// Byte order of the machine.
+    pub(crate) fn byte_order(&self) -> Result<ByteOrder, Failure> {
+        let (arch, _) = parse_arch(self.machine.as_deref())?;
+        Ok(arch.map_or(ByteOrder::Little, Arch::byte_order))
     }
 
     fn machine(&self) -> Result<Machine, Failure> {
@@ -107,8 +143,17 @@ fn unknown_capability(unknown: profile::UnknownCapability) -> Failure {
     }
 }
 
-fn note_text(note: &Note) -> String {
+/// What the author of a profile should know, in a sentence.
+pub(crate) fn note_text(note: &Note) -> String {
     match note {
+        Note::Ineffective {
+            rule,
+            call,
+            by,
+            action,
+        } => format!(
+            "syscalls[{rule}] has no effect on {call}: syscalls[{by}] decides it ({action})"
+        ),
         Note::NoCapabilities(skipped) => format!(
             "no capabilities are assumed (--cap names them); rules skipped that need some: {skipped}"
         ),
@@ -129,6 +174,17 @@ pub(crate) struct Program {
     pub(crate) name: String,
     /// Its instructions, unchecked.
     pub(crate) insns: Vec<SockFilter>,
+    /// What the author of the profile that it was compiled from should know.
+    pub(crate) notes: Vec<Note>,
+}
+
+impl Program {
+    /// Prints the notes on standard error.
+    pub(crate) fn print_notes(&self) {
+        for note in &self.notes {
+            eprintln!("{}: note: {}", self.name, note_text(note));
+        }
+    }
 }
 
 impl Inputs {
@@ -139,26 +195,33 @@ impl Inputs {
 
     /// The programs, unchecked.
     pub(crate) fn programs(&self) -> Result<Vec<Program>, Failure> {
-        let mut programs = match self.pid {
-            Some(pid) => of_process(pid)?,
-            None => Vec::new(),
+        let source = Source {
+            pid: self.pid,
+            files: &self.files,
         };
-        for path in &self.files {
-            programs.push(read(path, &self.profiles)?);
-        }
-        Ok(programs)
+        source.programs(&self.profiles)
     }
 
     /// The programs and the stack of filters that they make, for an engine.
-    pub(crate) fn stack(&self, engine: Engine) -> Result<(Vec<Program>, FilterStack), Failure> {
+    pub(crate) fn stack(
+        &self,
+        engine: Engine,
+        order: ByteOrder,
+    ) -> Result<(Vec<Program>, FilterStack), Failure> {
         let programs = self.programs()?;
-        let stack = install(&programs, engine)?;
+        programs.iter().for_each(Program::print_notes);
+        let stack = install(&programs, engine, order)?;
         Ok((programs, stack))
+    }
+
+    /// Byte order of the machine that the filters are for.
+    pub(crate) fn byte_order(&self) -> Result<ByteOrder, Failure> {
+        self.profiles.byte_order()
     }
 }
 
 /// The filters of a running process.
-fn of_process(pid: i32) -> Result<Vec<Program>, Failure> {
+pub(crate) fn of_process(pid: i32) -> Result<Vec<Program>, Failure> {
     let filters = sys::ptrace::seccomp_filters(pid).map_err(|errno| {
         let name = u16::try_from(errno.0)
             .ok()
@@ -181,24 +244,40 @@ fn of_process(pid: i32) -> Result<Vec<Program>, Failure> {
     let named = filters.into_iter().enumerate().map(|(at, insns)| Program {
         name: format!("process {pid}, filter {at}"),
         insns,
+        notes: Vec::new(),
     });
     Ok(named.collect())
 }
 
-/// Reads one file: a profile if it looks like JSON, else a program.
+/// Reads one file: a profile if it looks like JSON or YAML, else a program.
 pub(crate) fn read(path: &Path, options: &ProfileOptions) -> Result<Program, Failure> {
     let (name, bytes) = read_bytes(path)?;
     let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
     let is_json = first == Some(&b'{') && !bytes.contains(&0) && !looks_like_c(&bytes);
-    let insns = if is_json {
-        options.compile(&name, &bytes, Shape::Tree)?.program
-    } else {
-        program_input::parse_program(path, &bytes, None, false)?
-    };
-    Ok(Program { name, insns })
+    if is_json || is_yaml(path, &bytes) {
+        let compiled = options.compile(&name, &bytes, Shape::Tree)?;
+        return Ok(Program {
+            name,
+            insns: compiled.program,
+            notes: compiled.notes,
+        });
+    }
+    Ok(Program {
+        name,
+        insns: program_input::parse_program(path, &bytes, None, false)?,
+        notes: Vec::new(),
+    })
 }
 
-/// A C array also begins with a brace, but goes on with a number.
+/// True for a file with the suffix of YAML, or that begins as profiles in YAML do.
+fn is_yaml(path: &Path, bytes: &[u8]) -> bool {
+    const STARTS: [&[u8]; 4] = [b"---", b"apiVersion:", b"kind:", b"defaultAction:"];
+    let suffix = path.extension().and_then(|suffix| suffix.to_str());
+    let is_named = matches!(suffix, Some("yaml" | "yml"));
+    is_named || STARTS.iter().any(|start| bytes.starts_with(start))
+}
+
+/// A C array also begins with a brace, but continues with a number.
 fn looks_like_c(bytes: &[u8]) -> bool {
     let mut rest = bytes.iter().filter(|byte| !byte.is_ascii_whitespace());
     rest.nth(1)
@@ -218,10 +297,14 @@ pub(crate) fn read_bytes(path: &Path) -> Result<(String, Vec<u8>), Failure> {
 }
 
 /// Installs programs one after the other, for an engine.
-pub(crate) fn install(programs: &[Program], engine: Engine) -> Result<FilterStack, Failure> {
+pub(crate) fn install(
+    programs: &[Program],
+    engine: Engine,
+    order: ByteOrder,
+) -> Result<FilterStack, Failure> {
     let mut stack = FilterStack::default();
     for program in programs {
-        let installed = install_one(program, engine, &mut stack);
+        let installed = install_one(program, engine, order, &mut stack);
         installed.map_err(|refusal| refused(program, &refusal))?;
     }
     Ok(stack)
@@ -231,9 +314,10 @@ pub(crate) fn install(programs: &[Program], engine: Engine) -> Result<FilterStac
 pub(crate) fn install_one(
     program: &Program,
     engine: Engine,
+    order: ByteOrder,
     stack: &mut FilterStack,
 ) -> Result<(), Refusal> {
-    let settings = SeccompFilter::builder().engine(engine);
+    let settings = SeccompFilter::builder().engine(engine).byte_order(order);
     match settings.build(&program.insns) {
         Ok(filter) => stack.install(filter),
         Err(FilterError::Rule { refusal, .. }) => Err(refusal),
@@ -241,7 +325,7 @@ pub(crate) fn install_one(
     }
 }
 
-/// A filter that the kernel refuses cannot be asked anything.
+/// A filter that the kernel rejects cannot be analysed.
 pub(crate) fn refused(program: &Program, refusal: &Refusal) -> Failure {
     let what = refusal_text(program, refusal);
     Failure::new(format!(

@@ -5,12 +5,13 @@ use std::fmt::Write;
 use beebox::Engine;
 use beebox::seccomp::{Analysis, Arch};
 use report::seccomp::{
-    finding_json, finding_text, foreign_text, others_json, table_json, table_text,
+    call_cases_json, call_cases_text, finding_json, finding_text, foreign_text, others_json,
+    table_json, table_text,
 };
 
 use super::input::{Inputs, Program};
 use super::too_complex;
-use super::value::parse_arch;
+use super::value::{parse_arch, parse_syscall};
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
 use crate::program_output::print;
@@ -24,13 +25,20 @@ use crate::program_output::print;
 Examples:
   beebox seccomp table filter.bpf
   beebox seccomp table profile.json --arch x86_64 --arch i386
-  beebox seccomp table filter.bpf --format json | jq '.tables[0].calls[] | select(.name == \"clone\")'")]
+  beebox seccomp table filter.bpf --syscall clone --syscall clone3
+  beebox seccomp table filter.bpf --format json | jq '.tables[0].calls[].name'")]
 pub(crate) struct Args {
     #[command(flatten)]
     inputs: Inputs,
     /// Architectures to show [default: those that the filters treat specially]
     #[arg(long, value_name = "ARCH")]
     arch: Vec<String>,
+    /// Show only these calls, by name or number
+    #[arg(long, value_name = "NAME|NR", allow_hyphen_values = true)]
+    syscall: Vec<String>,
+    /// List the calls that get the default action, too
+    #[arg(long)]
+    all: bool,
     #[command(flatten)]
     format: FormatArgs,
 }
@@ -46,14 +54,61 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         };
         given.push(arch.ok_or_else(unnamed)?);
     }
-    let (programs, stack) = args.inputs.stack(Engine::Classic)?;
+    let (programs, stack) = args
+        .inputs
+        .stack(Engine::Classic, args.inputs.byte_order()?)?;
     let mut analysis = stack.analyze().map_err(too_complex)?;
+    let archs = shown(&mut analysis, given).map_err(too_complex)?;
+    if !args.syscall.is_empty() {
+        let text = calls(&mut analysis, &archs, &args)?;
+        print(&text)?;
+        return Ok(Answer::Yes);
+    }
     let text = match args.format.format() {
-        AnswerFormat::Text => text(&programs, &mut analysis, given),
-        AnswerFormat::Json => json(&programs, &mut analysis, given),
+        AnswerFormat::Text => text(&programs, &mut analysis, &archs, args.all),
+        AnswerFormat::Json => json(&programs, &mut analysis, &archs),
     };
     print(&text.map_err(too_complex)?)?;
     Ok(Answer::Yes)
+}
+
+/// The cases of the calls that `--syscall` names, on the architectures that have them.
+fn calls(analysis: &mut Analysis, archs: &[Arch], args: &Args) -> Result<String, Failure> {
+    let mut tables = Vec::new();
+    for &arch in archs {
+        let mut cases = Vec::new();
+        for name in &args.syscall {
+            let Ok(nr) = parse_syscall(Some(arch), name) else {
+                continue;
+            };
+            cases.push((nr, analysis.cases_of(arch, nr).map_err(too_complex)?));
+        }
+        tables.push((arch, cases));
+    }
+    for name in &args.syscall {
+        let parsed = archs.iter().map(|&arch| parse_syscall(Some(arch), name));
+        let parsed = parsed.collect::<Vec<_>>();
+        if parsed.iter().all(Result::is_err) {
+            return Err(parsed
+                .into_iter()
+                .find_map(Result::err)
+                .unwrap_or_else(|| Failure::new("no architecture is shown")));
+        }
+    }
+    Ok(match args.format.format() {
+        AnswerFormat::Text => tables
+            .iter()
+            .flat_map(|(arch, list)| list.iter().map(move |(nr, cases)| (*arch, *nr, cases)))
+            .map(|(arch, nr, cases)| call_cases_text(arch, nr, cases))
+            .collect(),
+        AnswerFormat::Json => {
+            let tables = tables
+                .iter()
+                .map(|(arch, list)| call_cases_json(*arch, list));
+            let answer = serde_json::json!({ "tables": tables.collect::<Vec<_>>() });
+            format!("{answer:#}\n")
+        }
+    })
 }
 
 /// The architectures to show: those given, or those that the filters treat specially, or
@@ -75,11 +130,12 @@ fn shown(
 fn text(
     programs: &[Program],
     analysis: &mut Analysis,
-    given: Vec<Arch>,
+    archs: &[Arch],
+    all: bool,
 ) -> Result<String, beebox::seccomp::TooComplex> {
     let mut text = String::new();
-    for arch in shown(analysis, given)? {
-        let _ = writeln!(text, "{}", table_text(&analysis.table(arch)?));
+    for &arch in archs {
+        let _ = writeln!(text, "{}", table_text(&analysis.table(arch)?, all));
     }
     text.push_str(&foreign_text(&analysis.foreign_architectures()?));
     for (program, unreachable) in programs.iter().zip(analysis.unreachable()) {
@@ -109,10 +165,10 @@ fn text(
 fn json(
     programs: &[Program],
     analysis: &mut Analysis,
-    given: Vec<Arch>,
+    archs: &[Arch],
 ) -> Result<String, beebox::seccomp::TooComplex> {
     let mut tables = Vec::new();
-    for arch in shown(analysis, given)? {
+    for &arch in archs {
         tables.push(table_json(&analysis.table(arch)?));
     }
     let foreign = analysis.foreign_architectures()?;

@@ -1,6 +1,6 @@
 //! Numbers, architectures and system calls on the command line.
 
-use beebox::seccomp::{Arch, calls};
+use beebox::seccomp::{Arch, calls, constants};
 
 use crate::answer::Failure;
 
@@ -30,15 +30,44 @@ pub(crate) fn parse_number(text: &str) -> Result<u64, String> {
     })
 }
 
+/// An argument of a call: its place, and its value as given.
+pub(crate) type Argument = (usize, String);
+
 /// `N=VALUE`.
-pub(crate) fn parse_argument(text: &str) -> Result<(usize, u64), String> {
+pub(crate) fn parse_argument(text: &str) -> Result<Argument, String> {
     let (index, value) = text
         .split_once('=')
         .ok_or_else(|| format!("{text:?} is not N=VALUE (for instance 0=16)"))?;
     let index = index.trim().trim_start_matches("arg");
     let index = index.parse().ok().filter(|&index: &usize| index < 6);
     let index = index.ok_or_else(|| "a call has arguments 0 to 5".to_owned())?;
-    Ok((index, parse_number(value.trim())?))
+    Ok((index, value.trim().to_owned()))
+}
+
+/// The value of an argument: a number, or names of constants of an architecture
+/// combined by `|`.
+pub(crate) fn argument_value(arch: Option<Arch>, text: &str) -> Result<u64, Failure> {
+    let mut total = 0;
+    for part in text.split('|').map(str::trim) {
+        let is_name = part.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+        total |= match (is_name, arch) {
+            (false, _) => parse_number(part).map_err(Failure::new)?,
+            (true, Some(arch)) => constants::value(arch, part).map_err(|unknown| {
+                let failure = Failure::new(format_args!("--arg: {unknown}"));
+                match unknown.closest {
+                    Some(name) => failure.hint(name),
+                    None => failure.hint("a number"),
+                }
+            })?,
+            (true, None) => {
+                return Err(Failure::new(format_args!(
+                    "--arg: {part}: this architecture's constants are not known"
+                ))
+                .hint("a number"));
+            }
+        };
+    }
+    Ok(total)
 }
 
 /// An architecture by name, or by audit number; without one, this machine's.
@@ -104,7 +133,14 @@ mod tests {
         assert_eq!(parse_number("-1"), Ok(u64::MAX));
         assert!(parse_number("openat").is_err());
         assert!(parse_number("0x10000000000000000").is_err());
-        assert_eq!(parse_argument("arg3=0x10"), Ok((3, 16)));
+        assert_eq!(parse_argument("arg3=0x10"), Ok((3, "0x10".to_owned())));
+        let value = |text| {
+            argument_value(Some(Arch::X86_64), text).map_err(|error| error.what().to_owned())
+        };
+        assert_eq!(value("-1"), Ok(u64::MAX));
+        assert_eq!(value("AF_INET"), Ok(2));
+        assert_eq!(value("CLONE_NEWUSER | CLONE_NEWNS|0x11"), Ok(0x1002_0011));
+        assert!(value("CLONE_NEWUSR").is_err());
         assert!(parse_argument("6=0").is_err());
     }
 }

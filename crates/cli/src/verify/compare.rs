@@ -6,8 +6,8 @@ use super::row::Row;
 use super::spec::{Column, Emit};
 use super::table::push_columns;
 
-/// What differs between old and new results, by file and program. Columns are those
-/// named, or verdict, instructions, states and reason.
+/// Differences between old and new results, by file and program. Default columns are
+/// verdict, instructions, states and reason.
 pub(super) fn table(old: &[Row], new: &[Row], emit: &Emit) -> String {
     const COMPARED: &[Column] = &[
         Column::Verdict,

@@ -14,14 +14,14 @@ use serde::Serialize;
 use super::row::{Row, Verdict};
 use crate::answer::Failure;
 
-/// How our answer compares with a recorded one.
+/// Comparison of our answer with a recorded one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Agreement {
     /// Release of the kernel that gave the recorded answer.
     release: String,
     /// The result.
     agrees: Outcome,
-    /// What the kernel answered, where it is not ours.
+    /// The kernel's answer, if it differs from ours.
     #[serde(skip_serializing_if = "Option::is_none")]
     answered: Option<String>,
 }
@@ -54,8 +54,8 @@ impl fmt::Display for Agreement {
     }
 }
 
-/// Compares each answer with a row. `log` computes our whole log; it is asked for only
-/// where the reason does not have the recorded lines.
+/// Compares each answer with a row. `log` computes our whole log; it is called only if the
+/// reason does not have the recorded lines.
 pub(super) fn compare(
     answers: &[KernelAnswer],
     row: &Row,

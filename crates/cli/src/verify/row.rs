@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::cost::ProgramCost;
 use super::recorded::Agreement;
 use super::spec::{Column, Emit};
+use super::top_lines::TopLine;
 use crate::answer::Failure;
 use crate::program_input::read_at_most;
 use crate::program_output;
@@ -14,7 +15,7 @@ use crate::program_output;
 /// Bytes of the largest file of results.
 const LARGEST: u64 = 256 << 20;
 
-/// What came out.
+/// Verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Verdict {
@@ -22,7 +23,7 @@ pub(super) enum Verdict {
     Failure,
     /// Accepted.
     Success,
-    /// Not judged.
+    /// Unsupported.
     Unsupported,
 }
 
@@ -34,6 +35,15 @@ impl Verdict {
             Verdict::Unsupported => "unsupported",
         }
     }
+}
+
+/// An explanation, as text and as data.
+#[derive(Clone, Debug, Serialize)]
+#[serde(transparent)]
+pub(super) struct Explained {
+    #[serde(skip)]
+    pub(super) text: String,
+    pub(super) data: serde_json::Value,
 }
 
 /// One program's results.
@@ -70,9 +80,15 @@ pub(super) struct Row {
     /// Comparison with the answers that a text case records.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) recorded: Vec<Agreement>,
-    /// What verification costs, if that was asked for.
+    /// Why it is refused, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) explanation: Option<Explained>,
+    /// Costs of verification, with `--cost`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) cost: Option<ProgramCost>,
+    /// The source lines that the log names most often, if that was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) top_lines: Vec<TopLine>,
 }
 
 impl Row {
@@ -100,7 +116,9 @@ impl Row {
             log: String::new(),
             errno: None,
             recorded: Vec::new(),
+            explanation: None,
             cost: None,
+            top_lines: Vec::new(),
         }
     }
 
@@ -182,6 +200,13 @@ pub(super) fn csv(rows: &[Row], emit: &Emit, with_ours: bool) -> String {
     text
 }
 
+/// A line of comma-separated values.
+pub(super) fn csv_line(cells: Vec<String>) -> String {
+    let mut text = String::new();
+    push_line(&mut text, cells.into_iter().map(quoted));
+    text
+}
+
 fn push_line(text: &mut String, cells: impl Iterator<Item = String>) {
     for (at, cell) in cells.enumerate() {
         if at > 0 {
@@ -237,12 +262,14 @@ pub(super) fn read_csv(path: &Path) -> Result<Vec<Row>, Failure> {
                     }
                 }
                 column => {
-                    let value = cell.parse().map_err(|_| {
+                    let value: i64 = cell.parse().map_err(|_| {
                         within(Failure::new(format_args!(
                             "line {number}: {cell:?} in column {} is no number",
                             column.name()
                         )))
                     })?;
+                    // veristat has -1 for what it did not measure.
+                    let value = u64::try_from(value).unwrap_or(0);
                     row.set_number(column, value);
                 }
             }

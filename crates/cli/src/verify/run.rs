@@ -1,24 +1,27 @@
 //! Verification of all programs of several files, in parallel by file.
 
+use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use beebox::object::Object;
 use beebox::verify::{self, Options, Verification};
-use beebox::verify::{LoadRules, Loaded, load_each};
+use beebox::verify::{Loaded, Loader};
 use beebox::{Kernel, program};
 use program::Program;
-use spec::programs::ProgramType;
+use spec::programs::{AttachType, LoadFlags, ProgramType};
 use spec::registry::Registry;
 
 use super::cost::ProgramCost;
-use super::row::{Row, Verdict};
-use super::spec::Filters;
-use super::{recorded, single};
+use super::filter::Filters;
+use super::globals::{self, Assignment};
+use super::row::{Explained, Row, Verdict};
+use super::{recorded, single, top_lines};
 use crate::answer::Failure;
+use crate::btf::Types;
 use crate::object_input::ObjectFile;
 
 /// Results of the programs of a file.
@@ -27,17 +30,36 @@ type FileResult = Result<Vec<Row>, Failure>;
 /// Bytes of stack of a thread that verifies.
 const THREAD_STACK: usize = 64 << 20;
 
-/// What to verify, and how.
+/// Options of a verification.
 pub(super) struct Job<'a> {
     pub(super) files: &'a [PathBuf],
     pub(super) programs: &'a [String],
     pub(super) filters: &'a Filters,
-    pub(super) rules: LoadRules,
+    /// Load flags beside those that sections ask for.
+    pub(super) flags: LoadFlags,
+    /// True if declaration tags of the kernel's selftests are obeyed.
+    pub(super) test_tags: bool,
     pub(super) options: Options,
+    /// Explain refusals.
+    pub(super) explains: bool,
     /// The program type of files that hold instructions alone.
     pub(super) kind: Option<ProgramType>,
-    pub(super) globals: Vec<(String, i128)>,
+    pub(super) globals: Vec<Assignment>,
+    /// How many source lines are listed that logs name most often; `None` for none.
+    pub(super) top_lines: Option<usize>,
     pub(super) threads: usize,
+}
+
+impl Job<'_> {
+    /// The options that programs are verified with: frequent lines are counted in the
+    /// log of every instruction, unless another level is asked for.
+    fn options_of_run(&self) -> Options {
+        let mut options = self.options.clone();
+        if self.top_lines.is_some() && options.log_level == 0 {
+            options.log_level = 2;
+        }
+        options
+    }
 }
 
 /// Results, in the order of the files and of their programs, and the files that
@@ -109,7 +131,7 @@ fn verify_file(
         let is_named = job.programs.is_empty() || job.programs.iter().any(|name| name == prog);
         is_named && job.filters.keep(&name, prog)
     };
-    if let Some(single) = single::read(&file, job.kind, job.rules.flags)? {
+    if let Some(single) = single::read(&file, job.kind, job.flags)? {
         let loaded = single.loaded(&name);
         if !is_chosen(&loaded.name) {
             return Ok(Vec::new());
@@ -121,26 +143,49 @@ fn verify_file(
         }
         return Ok(vec![row]);
     }
-    let change = |object: &mut Object<'_>| set_globals(object, &job.globals);
+    let refused = RefCell::new(None);
+    let change = |object: &mut Object<'_>| {
+        if let Err(failure) = globals::apply(object, &job.globals) {
+            refused.replace(Some(failure));
+        }
+    };
     let mut rows = Vec::new();
-    let mut verify = |loaded: Loaded| rows.push(verify_one(&name, &loaded, job, kernel, registry));
-    load_each(
-        file.bytes(),
-        &name,
-        kernel,
-        job.rules,
-        &is_chosen,
-        &change,
-        &mut verify,
-    )
-    .map_err(|error| {
+    let mut is_noted = false;
+    let mut verify = |loaded: Loaded| {
+        if let (Some(refusal), false) = (&loaded.btf_refusal, is_noted) {
+            eprintln!(
+                "beebox: {name}: Linux refuses its BTF ({refusal}), so it is loaded without, \
+                 as by libbpf"
+            );
+            is_noted = true;
+        }
+        if refused.borrow().is_none() {
+            rows.push(verify_one(&name, &loaded, job, kernel, registry));
+        }
+    };
+    let read_btf = |name: &str| {
+        let beside = path.with_file_name(name);
+        Some(Arc::new(Types::read(&beside).ok()?.btf))
+    };
+    let mut loader = Loader::new(kernel)
+        .with_flags(job.flags)
+        .with_choice(&is_chosen)
+        .with_change(&change);
+    if job.test_tags {
+        loader = loader.with_test_tags(&read_btf);
+    }
+    let loaded = loader.load_each(file.bytes(), &name, &mut verify);
+    loaded.map_err(|error| {
         let failure = crate::object_input::refused(error, Some(kernel));
         match file.is_object() {
             true => failure,
             false => failure.hint(single::EXPECTED),
         }
     })?;
-    Ok(rows)
+    match refused.take() {
+        Some(failure) => Err(failure.within(&name)),
+        None => Ok(rows),
+    }
 }
 
 fn verify_one(
@@ -156,21 +201,31 @@ fn verify_one(
         Err(error) => row.reason = format!("not loaded: {error}"),
         Ok(program) => {
             row.prog_type = program.kind().name().to_owned();
-            row.attach_type = program
-                .attach_type()
+            // As veristat has it: type 0 where programs state none.
+            row.attach_type = AttachType::from_number(program.expected_attach_type())
                 .map_or("N/A", |attach| attach.name())
                 .to_owned();
             row.prog_size = program.insns().len() as u64;
             let start = Instant::now();
-            let done = verify_program(program, kernel, registry, &job.options);
+            let done = verify_program(program, kernel, registry, &job.options_of_run());
             let duration = start.elapsed();
             row.duration = duration.as_micros() as u64;
             row.duration_us = row.duration;
             match done {
                 Ok(mut done) => {
                     let cost = done.cost.take();
-                    row.cost = cost.map(|cost| ProgramCost::new(program, &cost));
+                    row.cost = cost.map(|cost| ProgramCost::new(program, &loaded.name, &cost));
+                    let log = std::mem::take(&mut done.log);
                     fill(&mut row, done);
+                    if let Some(most) = job.top_lines {
+                        row.top_lines = top_lines::of_log(&log, most);
+                    }
+                    if job.options.log_level != 0 {
+                        row.log = log;
+                    }
+                    if job.explains && row.verdict == Verdict::Failure {
+                        row.explanation = explain(program, kernel, registry, &job.options);
+                    }
                 }
                 Err(bug) => row.reason = bug,
             }
@@ -195,6 +250,21 @@ fn verify_program(
     })
 }
 
+/// The explanation of a refusal.
+fn explain(
+    program: &Program,
+    kernel: &Kernel,
+    registry: &Registry,
+    options: &Options,
+) -> Option<Explained> {
+    let explain = || verify::explain(program, kernel, registry, options);
+    let explanation = catch_unwind(AssertUnwindSafe(explain)).ok()??;
+    Some(Explained {
+        text: report::explain::text(&explanation),
+        data: report::explain::json(&explanation),
+    })
+}
+
 /// The log of every instruction of every path; empty if there is none.
 fn log_of(program: &Program, kernel: &Kernel, registry: &Registry) -> String {
     let options = Options {
@@ -216,7 +286,6 @@ fn fill(row: &mut Row, done: Verification) {
     row.max_stack_depth = done.stack_depth.iter().copied().max().unwrap_or(0).into();
     let depths: Vec<String> = done.stack_depth.iter().map(u32::to_string).collect();
     row.stack = depths.join("+");
-    row.log = done.log;
     (row.verdict, row.reason) = match done.verdict {
         verify::Verdict::Accepted => (Verdict::Success, String::new()),
         verify::Verdict::Refused(refusal) => {
@@ -226,72 +295,4 @@ fn fill(row: &mut Row, done: Verification) {
         verify::Verdict::Unsupported(what) => (Verdict::Unsupported, what),
         verify::Verdict::Bug(what) => (Verdict::Unsupported, format!("bug: {what}")),
     };
-}
-
-/// Reads assignments `NAME = VALUE`.
-pub(super) fn globals(texts: &[String]) -> Result<Vec<(String, i128)>, Failure> {
-    let read = |text: &String| {
-        let (name, value) = text.split_once('=')?;
-        let value = value.trim();
-        let (digits, sign) = match value.strip_prefix('-') {
-            Some(digits) => (digits, -1),
-            None => (value, 1),
-        };
-        let number = match digits.strip_prefix("0x") {
-            Some(digits) => i128::from_str_radix(digits, 16).ok()?,
-            None => digits.parse().ok()?,
-        };
-        Some((name.trim().to_owned(), sign * number))
-    };
-    let all = texts.iter().map(|text| {
-        read(text)
-            .ok_or_else(|| Failure::new(format_args!("global {text:?}")).hint("NAME = NUMBER"))
-    });
-    all.collect()
-}
-
-/// Sets variables of the object's data sections. Names that it has not, or that are
-/// no numbers, stay as they are.
-fn set_globals(object: &mut Object<'_>, globals: &[(String, i128)]) {
-    if globals.is_empty() {
-        return;
-    }
-    let mut writes = Vec::new();
-    if let Some(types) = object.types() {
-        for section in types.datasecs() {
-            let btf::Shape::Datasec(list) = section.shape() else {
-                continue;
-            };
-            let section = section.name().to_string_lossy().into_owned();
-            for placed in list.vars() {
-                let name = types.at(placed.var).name().to_string_lossy();
-                let set = globals.iter().find(|(global, _)| *global == name);
-                if let Some((_, value)) = set
-                    && placed.size <= 8
-                {
-                    writes.push((section.clone(), placed.offset, placed.size, *value));
-                }
-            }
-        }
-    }
-    let ids: Vec<_> = object.maps().iter().map(|(id, _)| id).collect();
-    for (section, offset, size, value) in writes {
-        for &id in &ids {
-            let Some(map) = object.maps_mut().get_mut(id) else {
-                continue;
-            };
-            if !map.name().ends_with(&section) && map.name() != section {
-                continue;
-            }
-            let Some(mut bytes) = map.image().map(|image| image.to_vec()) else {
-                continue;
-            };
-            let (start, end) = (offset as usize, (offset + size) as usize);
-            if let Some(place) = bytes.get_mut(start..end) {
-                place.copy_from_slice(&value.to_le_bytes()[..size as usize]);
-                // The size is that of the image that was read.
-                let _ = map.set_image(&bytes);
-            }
-        }
-    }
 }

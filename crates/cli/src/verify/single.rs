@@ -12,7 +12,7 @@ use crate::dis::ebpf;
 use crate::object_input::ObjectFile;
 use crate::program_input::{excerpt, name};
 
-/// What is expected of a file that is something else.
+/// Supported inputs, for the error of another file.
 pub(super) const EXPECTED: &str = "an object, a text case (called NAME.case, or beginning with .program or .type), \
      or instructions alone with --type TYPE";
 
@@ -38,6 +38,7 @@ impl Single {
             kind: Some(self.program.kind()),
             program: Ok(self.program.clone()),
             weak_externs: false,
+            btf_refusal: None,
         }
     }
 }

@@ -1,4 +1,6 @@
-//! What to print, in which order and of which programs: veristat's specifications.
+//! Columns and order of the output, in veristat's syntax.
+
+use std::cmp::Ordering;
 
 use super::row::Row;
 use crate::answer::Failure;
@@ -44,17 +46,17 @@ columns! {
     MarkRead "Max mark read length" "max_mark_read_len", "mark_read";
     Size "Program size" "prog_size";
     JitedSize "Jited size" "prog_size_jited";
-    Stack "Stack depth" "stack_depth", "stack";
-    MaxStack "Max stack depth" "max_stack_depth";
     ProgType "Program type" "prog_type";
     AttachType "Attach type" "attach_type";
+    Stack "Stack depth" "stack_depth", "stack";
+    MaxStack "Max stack depth" "max_stack_depth";
     MemoryPeak "Peak memory (MiB)" "mem_peak";
     Reason "Reason" "reason";
     DurationUs "Duration (us)" "duration_us";
 }
 
 impl Column {
-    /// veristat's columns.
+    /// veristat's columns, in the order of its CSV: it compares files of one order only.
     pub(super) const VERISTAT: &'static [Column] = Column::ALL.split_at(16).0;
 
     /// The columns of a table where none are named.
@@ -94,11 +96,65 @@ impl Column {
     }
 }
 
-/// Columns to print and to sort by.
+/// Which value of a column, where two sets of results are compared. Where there is one
+/// set, all are its value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Variant {
+    /// The first.
+    A,
+    /// The second.
+    #[default]
+    B,
+    /// The second less the first; of verdicts 1 if they are equal.
+    Diff,
+    /// The same in percent of the first.
+    Percent,
+}
+
+/// A value of a row: `insns`, `insns_a`, `insns_b`, `insns_diff`, `insns_pct`, and
+/// between bars its absolute value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stat {
+    pub(super) column: Column,
+    pub(super) variant: Variant,
+    pub(super) is_absolute: bool,
+}
+
+impl Stat {
+    /// The value of that name.
+    pub(super) fn named(name: &str) -> Option<Stat> {
+        const VARIANTS: [(&str, Variant); 4] = [
+            ("_a", Variant::A),
+            ("_b", Variant::B),
+            ("_diff", Variant::Diff),
+            ("_pct", Variant::Percent),
+        ];
+        let name = name.trim();
+        let inside = name
+            .strip_prefix('|')
+            .and_then(|name| name.strip_suffix('|'));
+        let is_absolute = inside.is_some();
+        let name = inside.unwrap_or(name);
+        let stat = |column, variant| Stat {
+            column,
+            variant,
+            is_absolute,
+        };
+        if let Some(column) = Column::named(name) {
+            return Some(stat(column, Variant::default()));
+        }
+        VARIANTS.iter().find_map(|&(end, variant)| {
+            let column = Column::named(name.strip_suffix(end)?)?;
+            Some(stat(column, variant))
+        })
+    }
+}
+
+/// Columns to print and values to sort by.
 pub(super) struct Emit {
     columns: Option<Vec<Column>>,
-    /// Column, and whether it ascends.
-    order: Vec<(Column, bool)>,
+    /// Value, and whether it ascends.
+    order: Vec<(Stat, bool)>,
 }
 
 impl Emit {
@@ -111,28 +167,28 @@ impl Emit {
                 .collect()
         };
         let named = |name: &str| {
-            Column::named(name).ok_or_else(|| {
+            Stat::named(name).ok_or_else(|| {
                 let names: Vec<&str> = Column::ALL.iter().map(|column| column.name()).collect();
-                Failure::new(format_args!("no column {name:?}")).hint(names.join(", "))
+                Failure::new(format_args!("no column is called {name:?}")).hint(names.join(", "))
             })
         };
         let columns = split(columns);
         let emitted = columns
             .iter()
-            .map(|name| named(name))
+            .map(|name| named(name).map(|stat| stat.column))
             .collect::<Result<Vec<_>, _>>()?;
         let mut sorted = Vec::new();
         for part in split(order) {
             let (name, ascends) = match part.strip_suffix(['^', '<']) {
                 Some(name) => (name, Some(true)),
-                None => match part.strip_suffix(['v', 'V', '>', '!']) {
+                None => match part.strip_suffix(['v', 'V', '.', '>', '!', '_']) {
                     // A name may end so itself.
-                    Some(name) if Column::named(&part).is_none() => (name, Some(false)),
+                    Some(name) if Stat::named(&part).is_none() => (name, Some(false)),
                     _ => (part.as_str(), None),
                 },
             };
-            let column = named(name)?;
-            sorted.push((column, ascends.unwrap_or_else(|| column.is_text())));
+            let stat = named(name)?;
+            sorted.push((stat, ascends.unwrap_or_else(|| stat.column.is_text())));
         }
         Ok(Emit {
             columns: (!emitted.is_empty()).then_some(emitted),
@@ -145,155 +201,36 @@ impl Emit {
         self.columns.as_deref()
     }
 
-    /// Sorts, keeping the order of what is equal.
+    /// Sorts rows, equal ones by file and program. Without an order they stay as they
+    /// are.
     pub(super) fn sort(&self, rows: &mut [Row]) {
+        if self.order.is_empty() {
+            return;
+        }
         rows.sort_by(|one, other| {
-            let orders = self.order.iter().map(|&(column, ascends)| {
-                let order = match (one.number(column), other.number(column)) {
-                    (Some(one), Some(other)) => one.cmp(&other),
-                    _ => one.text(column).cmp(&other.text(column)),
-                };
-                if ascends { order } else { order.reverse() }
-            });
-            orders.fold(std::cmp::Ordering::Equal, std::cmp::Ordering::then)
+            let compare = |stat: Stat| match (one.number(stat.column), other.number(stat.column)) {
+                (Some(one), Some(other)) => one.cmp(&other),
+                _ => one.text(stat.column).cmp(&other.text(stat.column)),
+            };
+            let names = |row: &Row| (row.file_name.clone(), row.prog_name.clone());
+            self.order(compare)
+                .then_with(|| names(one).cmp(&names(other)))
         });
     }
-}
 
-/// Which programs, and which results.
-#[derive(Default)]
-pub(super) struct Filters {
-    allow: Vec<(String, String)>,
-    deny: Vec<(String, String)>,
-    conditions: Vec<(Column, &'static str, String)>,
-}
-
-/// Comparisons; longer ones come first.
-const OPERATORS: [&str; 8] = ["==", "!=", "<>", "<=", ">=", "=", "<", ">"];
-
-impl Filters {
-    pub(super) fn read(texts: &[String]) -> Result<Filters, Failure> {
-        let mut filters = Filters::default();
-        for text in texts {
-            if let Some(path) = text.strip_prefix('@') {
-                let failed = |error| Failure::of_file(path.as_ref(), &error);
-                let lines = std::fs::read_to_string(path).map_err(failed)?;
-                for line in lines.lines().map(str::trim).filter(|line| !line.is_empty()) {
-                    filters.push(line)?;
-                }
-            } else {
-                filters.push(text)?;
-            }
-        }
-        Ok(filters)
+    /// The order of two rows whose values a function compares.
+    pub(super) fn order(&self, compare: impl Fn(Stat) -> Ordering) -> Ordering {
+        let orders = self.order.iter().map(|&(stat, ascends)| {
+            let order = compare(stat);
+            if ascends { order } else { order.reverse() }
+        });
+        orders.fold(Ordering::Equal, Ordering::then)
     }
-
-    fn push(&mut self, text: &str) -> Result<(), Failure> {
-        if let Some((at, operator)) = OPERATORS
-            .iter()
-            .filter_map(|operator| Some((text.find(operator)?, *operator)))
-            .min_by_key(|(at, operator)| (*at, std::cmp::Reverse(operator.len())))
-            && let Some(column) = Column::named(&text[..at])
-        {
-            let value = text[at + operator.len()..].trim().to_owned();
-            if !column.is_text() && value.parse::<u64>().is_err() {
-                return Err(Failure::new(format_args!(
-                    "filter {text:?}: {value:?} is no number"
-                )));
-            }
-            self.conditions.push((column, operator, value));
-            return Ok(());
-        }
-        let (text, list) = match text.strip_prefix('!') {
-            Some(text) => (text, &mut self.deny),
-            None => (text, &mut self.allow),
-        };
-        let (file, prog) = text.split_once('/').unwrap_or((text, ""));
-        list.push((file.to_owned(), prog.to_owned()));
-        Ok(())
-    }
-
-    /// True if the program is selected by its name. A glob without a slash stands for
-    /// files and for programs.
-    pub(super) fn keep(&self, file: &str, prog: &str) -> bool {
-        let takes = |(file_glob, prog_glob): &(String, String)| match prog_glob.is_empty() {
-            true => is_like(file_glob, file) || is_like(file_glob, prog),
-            false => (file_glob.is_empty() || is_like(file_glob, file)) && is_like(prog_glob, prog),
-        };
-        !self.deny.iter().any(takes) && (self.allow.is_empty() || self.allow.iter().any(takes))
-    }
-
-    /// True if the results fit every condition.
-    pub(super) fn keep_results(&self, row: &Row) -> bool {
-        self.conditions.iter().all(|(column, operator, value)| {
-            let order = match row.number(*column) {
-                Some(number) => number.cmp(&value.parse().unwrap_or(0)),
-                None => row.text(*column).as_str().cmp(value.as_str()),
-            };
-            match *operator {
-                "=" | "==" => order.is_eq(),
-                "!=" | "<>" => order.is_ne(),
-                "<=" => order.is_le(),
-                ">=" => order.is_ge(),
-                "<" => order.is_lt(),
-                _ => order.is_gt(),
-            }
-        })
-    }
-}
-
-/// True if a text fits a glob of `*` and `?`: backtracking to the last star.
-fn is_like(glob: &str, text: &str) -> bool {
-    let (glob, text): (Vec<char>, Vec<char>) = (glob.chars().collect(), text.chars().collect());
-    let (mut at, mut here) = (0, 0);
-    let mut star: Option<(usize, usize)> = None;
-    while here < text.len() {
-        match glob.get(at) {
-            Some('*') => {
-                star = Some((at, here));
-                at += 1;
-            }
-            Some(&now) if now == '?' || now == text[here] => {
-                at += 1;
-                here += 1;
-            }
-            _ => match star {
-                Some((behind, from)) => {
-                    star = Some((behind, from + 1));
-                    at = behind + 1;
-                    here = from + 1;
-                }
-                None => return false,
-            },
-        }
-    }
-    glob[at..].iter().all(|&now| now == '*')
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn globs() {
-        assert!(is_like("test_*", "test_map.bpf.o"));
-        assert!(is_like("*map?bpf*", "test_map.bpf.o"));
-        assert!(!is_like("map", "test_map.bpf.o"));
-        assert!(is_like("*", ""));
-    }
-
-    #[test]
-    fn filters_by_name_and_by_result() {
-        let texts = ["a.o/x*", "!*/xy", "insns>=10"].map(str::to_owned);
-        let filters = Filters::read(&texts).ok().unwrap();
-        assert!(filters.keep("a.o", "x1"));
-        assert!(!filters.keep("a.o", "xy"));
-        assert!(!filters.keep("b.o", "x1"));
-        let mut row = Row::empty("a.o", "x1");
-        assert!(!filters.keep_results(&row));
-        row.total_insns = 10;
-        assert!(filters.keep_results(&row));
-    }
 
     #[test]
     fn orders() {
@@ -309,5 +246,18 @@ mod tests {
         let names: Vec<&str> = rows.iter().map(|row| row.prog_name.as_str()).collect();
         assert_eq!(names, ["c", "a", "b"]);
         assert!(Emit::read(&["nonsense".to_owned()], &[]).is_err());
+    }
+
+    #[test]
+    fn values_have_variants_and_absolute_values() {
+        let stat = Stat::named("|insns_pct|").unwrap();
+        assert_eq!(
+            (stat.column, stat.variant),
+            (Column::TotalInsns, Variant::Percent)
+        );
+        assert!(stat.is_absolute);
+        assert_eq!(Stat::named("dur_a").unwrap().variant, Variant::A);
+        assert_eq!(Stat::named("states").unwrap().variant, Variant::B);
+        assert_eq!(Stat::named("states_c"), None);
     }
 }

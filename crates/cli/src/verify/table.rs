@@ -1,9 +1,10 @@
-//! Results for people, with logs and costs in front.
+//! Results for people, with logs, explanations and costs in front.
 
 use std::fmt::Write as _;
 
 use super::row::{Row, Verdict};
 use super::spec::{Column, Emit};
+use super::top_lines;
 
 /// Columns of text, with the logs of programs that have one in front.
 pub(super) fn table(rows: &[Row], emit: &Emit) -> String {
@@ -20,10 +21,18 @@ pub(super) fn table(rows: &[Row], emit: &Emit) -> String {
         );
     }
     for row in rows {
+        if let Some(explanation) = &row.explanation {
+            let _ = writeln!(text, "{}/{}", row.file_name, row.prog_name);
+            text.push_str(&explanation.text);
+            text.push('\n');
+        }
         if let Some(cost) = &row.cost {
             let _ = writeln!(text, "{}/{}", row.file_name, row.prog_name);
             cost.write(&mut text);
         }
+    }
+    for row in rows.iter().filter(|row| !row.top_lines.is_empty()) {
+        top_lines::write(&mut text, &row.prog_name, &row.top_lines);
     }
     let columns = emit.columns().unwrap_or(Column::SHOWN);
     let headings = columns.iter().map(|column| column.heading().to_owned());

@@ -74,7 +74,7 @@ fn run(input: &[u8]) -> Signature {
     ))
 }
 
-/// An empty name may stand anywhere in a blob, but in a copy it is none.
+/// An empty name may have any offset in a blob, but is 0 in a copy.
 fn nameless(text: &[u8]) -> String {
     String::from_utf8_lossy(text).replace("''", "'(anon)'")
 }

@@ -64,7 +64,7 @@ fn run(input: &[u8]) -> Signature {
         );
         for group in ext.relocations() {
             for relo in group.records() {
-                btf.string(relo.question.access).to_str().map(parse_access);
+                btf.string(relo.spec.access).to_str().map(parse_access);
             }
         }
     }

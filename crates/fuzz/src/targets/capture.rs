@@ -5,7 +5,9 @@
 
 use std::io::{self, Read};
 
-use ::capture::{Encoder, Error, Event, Problem, Reader, Shape, Timestamp, describe, first_record};
+use ::capture::{
+    Encoder, Error, Event, Format, Problem, Reader, Timestamp, first_record, packet_metadata,
+};
 
 use crate::{Signature, Target};
 
@@ -81,7 +83,7 @@ fn run(input: &[u8]) -> Signature {
     ))
 }
 
-/// What was read of a capture.
+/// Packets read from a capture.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Contents {
     packets: Vec<Kept>,
@@ -128,7 +130,7 @@ fn read_into(source: impl Read, contents: &mut Contents) -> Result<(), Error> {
         match event {
             Event::Packet(record) => {
                 let interface = record.interface();
-                describe(interface, record.interface_id(), record.data());
+                packet_metadata(interface, record.interface_id(), record.data());
                 contents.packets.push(Kept {
                     data: record.data().to_vec(),
                     wire_len: record.wire_len(),
@@ -149,12 +151,12 @@ fn write(file: &[u8], as_pcapng: bool, limit: Option<u32>) -> Vec<u8> {
     let mut out = Vec::new();
     let mut reader = Reader::new(file).expect("it was read before");
     let format = reader.framing().format();
-    let shape = if as_pcapng {
-        Shape::Pcapng
+    let output = if as_pcapng {
+        Format::Pcapng
     } else {
-        Shape::holding(&[format])
+        Format::common(&[format])
     };
-    let encoder = Encoder::new(shape, format, limit);
+    let encoder = Encoder::new(output, format, limit);
     encoder.start_file(&mut out);
     encoder.start_capture(reader.framing(), &mut out);
     if let Some(at) = first_record(reader.framing(), file) {
@@ -162,7 +164,10 @@ fn write(file: &[u8], as_pcapng: bool, limit: Option<u32>) -> Vec<u8> {
     }
     while let Ok(Some(event)) = reader.next() {
         match event {
-            Event::Packet(record) => encoder.put_packet(&record, &mut out),
+            Event::Packet(record) => {
+                let put = encoder.put_packet(&record, &mut out);
+                put.expect("a copy has the link types of its original");
+            }
             Event::Block(block) => encoder.put_block(&block, &mut out),
         }
     }

@@ -1,10 +1,9 @@
 //! Checked classic programs keep what the checker promises, on any packet.
 //!
-//! The input: one byte that picks the rules and the semantics, one that gives the
-//! packet's length, the packet, and the rest as instructions of eight bytes,
-//! little-endian, as they stand in memory.
+//! The input: one byte that selects rules and semantics, one with the packet's length, the
+//! packet, and encoded instructions of eight bytes, little-endian.
 
-use classic::run::{Next, Program};
+use classic::run::{Next, PlainProgram};
 use classic::{Rules, Semantics, check};
 use isa::classic::{Insn, SockFilter};
 use packet::{Metadata, Packet};
@@ -34,7 +33,7 @@ fn run(input: &[u8]) -> Signature {
     let insns = checked.insns();
     assert_eq!(insns.len(), program.len());
 
-    let prepared = Program::prepare(&checked, semantics);
+    let prepared = PlainProgram::prepare(&checked, semantics);
     let metadata = Metadata::UNKNOWN;
     let packet = Packet::captured(packet, packet.len() as u32 + 7, &metadata);
     let mut written = [false; 16];

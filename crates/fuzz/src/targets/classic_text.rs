@@ -78,7 +78,7 @@ fn meanings(program: &[SockFilter]) -> Vec<Insn> {
     program.iter().map(|&raw| Insn::decode(raw)).collect()
 }
 
-/// What `tcpdump -d` shows of a program: of an unknown instruction the opcode.
+/// The program as `tcpdump -d` prints it: of unknown instructions only the opcode.
 fn shown(program: &[SockFilter]) -> Vec<Insn> {
     let shown = |insn| match insn {
         Insn::Invalid(raw) => Insn::Invalid(SockFilter::new(raw.code, 0, 0, 0)),

@@ -1,4 +1,4 @@
-//! Any types can be asked for by any relocations, against any other types.
+//! CO-RE relocation of arbitrary types against arbitrary target types.
 //!
 //! The input: the lengths of the object's types and of the target's in two bytes
 //! each, both, then `.BTF.ext`. Each relocation has an answer or an error, the same
@@ -54,15 +54,15 @@ fn run(input: &[u8]) -> Signature {
     modular.add_module(&target);
     let relos = ext.relocations().flat_map(|group| group.records());
     for relo in relos.take(MOST) {
-        let answer = resolver.resolve(&relo.question);
+        let answer = resolver.resolve(&relo.spec);
         if answer != Err(CoreError::TooComplex) {
-            let again = resolver.resolve(&relo.question);
+            let again = resolver.resolve(&relo.spec);
             assert!(
                 answer == again || again == Err(CoreError::TooComplex),
                 "{answer:?}, then {again:?}"
             );
         }
-        let text = Path::parse(&local, &relo.question).map(|path| path.to_string());
+        let text = Path::parse(&local, &relo.spec).map(|path| path.to_string());
         assert!(text.is_ok() || answer.is_err(), "an answer to nothing");
         let class = match &answer {
             Ok(Resolution::Poison) => 0,
@@ -70,7 +70,7 @@ fn run(input: &[u8]) -> Signature {
             Err(_) => 3,
         };
         counts[class] += 1;
-        counts[4] += usize::from(modular.resolve(&relo.question).is_ok());
+        counts[4] += usize::from(modular.resolve(&relo.spec).is_ok());
         last = answer.err().map(|error| discriminant(&error)).or(last);
     }
     Signature::of((counts.map(|count| count.min(3)), last))

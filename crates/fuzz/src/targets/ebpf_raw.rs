@@ -4,7 +4,7 @@
 //! The input: one byte that gives the length of the memory, one that seeds what
 //! is in it, and the program's bytes.
 
-use interp::checked::{Calls, Entry, Limits, Memory, Program, RunContext};
+use interp::checked::{Calls, CheckedProgram, Entry, Limits, Memory, RunContext};
 use isa::ebpf::{Insn, decode, from_bytes};
 use spec::SplitMix;
 
@@ -48,7 +48,7 @@ fn run(input: &[u8]) -> Signature {
     Signature::of((outcome.map(|value| value.min(4)), opcodes))
 }
 
-/// How the checked engine ends: with a value, or with the kind of its trap.
+/// Result of the checked interpreter: a value, or the kind of a trap.
 fn run_checked(insns: &[Insn], mut bytes: Vec<u8>) -> Result<u64, String> {
     let mut memory = Memory::new();
     let len = bytes.len() as u64;
@@ -65,10 +65,10 @@ fn run_checked(insns: &[Insn], mut bytes: Vec<u8>) -> Result<u64, String> {
         instructions: BUDGET,
         ..Limits::default()
     };
-    let finish = Program::new(insns.to_vec()).run(cx, entry, &limits);
+    let finish = CheckedProgram::new(insns.to_vec()).run(cx, entry, &limits);
     assert!(
         finish.executed <= BUDGET,
-        "{} instructions were performed",
+        "{} instructions were executed",
         finish.executed
     );
     finish.outcome.map_err(|trap| {

@@ -29,7 +29,7 @@ pub(super) const TARGET: Target = Target {
     run,
 };
 
-/// Slots that are looked at; what is printed grows in proportion.
+/// Largest number of slots, because the text is proportional.
 const MOST: usize = 256;
 
 fn run(input: &[u8]) -> Signature {

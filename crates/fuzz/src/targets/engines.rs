@@ -65,7 +65,7 @@ fn run(input: &[u8]) -> Signature {
     ))
 }
 
-/// What each engine answers; nothing when the program is refused.
+/// Results of all engines; empty if the program is rejected.
 type Answers = Vec<(Engine, Option<u32>)>;
 
 fn on_packet(

@@ -33,7 +33,7 @@ pub(super) const TARGET: Target = Target {
     run,
 };
 
-/// What alignment may add to a section of the result.
+/// Largest padding of a section of the result.
 const PADDING: usize = 65 << 20;
 
 fn run(input: &[u8]) -> Signature {

@@ -39,12 +39,12 @@ pub(super) const TARGET: Target = Target {
     run,
 };
 
-/// A file with types that stand for a kernel's.
+/// A BTF file that replaces a kernel's.
 const KERNEL: &[u8] = include_bytes!("../../../object/tests/objects/kernel.o");
 
 fn kernel() -> Kernel {
     let object = Object::open(KERNEL).expect("the kernel's types");
-    let types = object.types().expect("the kernel's types").to_owned();
+    let types = object.btf().expect("the kernel's types").to_owned();
     let symbols = Symbols::new(|name| match name.len() % 3 {
         0 => SymbolAddress::Missing,
         1 => SymbolAddress::At(name.len() as u64),
@@ -130,7 +130,7 @@ fn check(linked: &LinkedProgram) {
     assert_eq!(loaded.len(), program.insns().len());
 }
 
-/// What is wrong, without the numbers in it.
+/// The error message without numbers.
 fn fault(error: &Error) -> String {
     let text = format!("{:?}", error.problem());
     text.chars()

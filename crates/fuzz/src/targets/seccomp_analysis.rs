@@ -1,4 +1,4 @@
-//! What is said of a seccomp filter for all calls holds for each call.
+//! Tables of seccomp filters hold for every call.
 //!
 //! The input: two bytes that give the lengths of two filters, the filters, four
 //! bytes to an instruction, and the rest as calls to try. The bytes of an
@@ -85,7 +85,7 @@ fn check_tables(stack: &Stack, tried: &[SeccompData]) -> Option<usize> {
     Some(shown)
 }
 
-/// What happens to a call is one of the cases of its number.
+/// The action of a call is that of exactly one case of its number.
 fn check_call(stack: &Stack, table: &Table, call: &SeccompData) {
     let holds = |&(nr, _): &(u32, _)| nr == call.nr as u32;
     let Some(group) = table

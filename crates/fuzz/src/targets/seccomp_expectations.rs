@@ -1,5 +1,4 @@
-//! Any text can be read as a list of expectations, and one that is none is told
-//! where.
+//! Any text is a list of expectations or an error with a position.
 
 use seccomp::read_expectations;
 

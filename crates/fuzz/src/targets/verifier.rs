@@ -1,5 +1,5 @@
-//! Any bytes as a program with maps and types: the verifier answers, and its answer
-//! does not depend on whether precision requests are skipped.
+//! Any bytes as a program with maps and types: the verifier answers, its answer does not
+//! depend on whether precision requests are skipped, and every refusal has an explanation.
 //!
 //! The input: bytes for the program type, the load flags, the kind and flags of its
 //! map and the numbers of types and of function records, then BTF, then function
@@ -14,13 +14,13 @@ use program::{FuncInfo, MapDef, MapParams, Program};
 use spec::Kernel;
 use spec::maps::MapFlags;
 use spec::programs::{LoadFlags, ProgramType};
-use verifier::{Options, Verdict, verify};
+use verifier::{Options, Verdict, explain, verify};
 
 use crate::{Signature, Target};
 
 pub(super) const TARGET: Target = Target {
     name: "verifier",
-    promise: "any program, maps and types get an answer, the same with and without skips",
+    promise: "any program, maps and types get an answer, the same with and without skips, refusals an explanation",
     words: &[
         ".program",
         ".type",
@@ -38,7 +38,7 @@ pub(super) const TARGET: Target = Target {
 const MOST: usize = 96;
 
 thread_local! {
-    static KERNEL: Kernel = profile::linux_6_18();
+    static KERNEL: Kernel = kernel_data::linux_6_18();
 }
 
 fn run(input: &[u8]) -> Signature {
@@ -66,6 +66,12 @@ fn run(input: &[u8]) -> Signature {
     let reason = match &with.verdict {
         Verdict::Accepted => "accepted".to_owned(),
         Verdict::Refused(refusal) => {
+            let explanation = KERNEL.with(|kernel| {
+                let registry = kernel.registry().expect("the built-in kernel has one");
+                explain(&program, kernel, registry, &Options::default())
+            });
+            let explained = explanation.map(|explanation| explanation.refusal);
+            assert_eq!(explained.as_ref(), Some(refusal));
             let is_digit = |letter: char| letter.is_ascii_digit();
             refusal.message.replace(is_digit, "")
         }

@@ -1,7 +1,7 @@
-//! The helpers that a checked run can call: a table that the caller fills.
+//! The table of helpers that a checked run can call.
 //!
-//! A helper gets `r1` to `r5` and the memory, which it reads and writes as the
-//! program would: by model addresses, with every access checked.
+//! A helper receives `r1` to `r5` and the memory, which it accesses as the program does: by
+//! virtual addresses, with every access checked.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,12 +13,12 @@ use spec::{Clock, Random};
 
 use super::memory::{BadAccess, Memory};
 
-/// Why a helper could not do what it was asked to.
+/// Errors of a helper.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallFault {
-    /// An argument led it to memory that it may not touch.
+    /// It made an invalid access.
     Memory(BadAccess),
-    /// Anything else, in words.
+    /// Another error, as text.
     Refused(Cow<'static, str>),
 }
 
@@ -30,9 +30,15 @@ impl From<BadAccess> for CallFault {
 
 type Helper<'c> = dyn FnMut([u64; 5], &mut Memory<'_>) -> Result<u64, CallFault> + 'c;
 
+type Resolver<'c> =
+    dyn FnMut(i32, [u64; 5], &mut Memory<'_>) -> Option<Result<u64, CallFault>> + 'c;
+
 /// Helpers by number.
 #[derive(Default)]
-pub struct Calls<'c>(BTreeMap<i32, Box<Helper<'c>>>);
+pub struct Calls<'c> {
+    table: BTreeMap<i32, Box<Helper<'c>>>,
+    resolver: Option<Box<Resolver<'c>>>,
+}
 
 impl<'c> Calls<'c> {
     /// No helpers.
@@ -40,9 +46,9 @@ impl<'c> Calls<'c> {
         Calls::default()
     }
 
-    /// Those that need nothing but a source of random numbers and a clock:
-    /// `get_prandom_u32`, `get_smp_processor_id` (0), `ktime_get_ns`,
-    /// `ktime_get_boot_ns`, `ktime_get_coarse_ns`.
+    /// The helpers that only need a source of random numbers and a clock:
+    /// `get_prandom_u32`, `get_smp_processor_id` (0), `ktime_get_ns`, `ktime_get_boot_ns`,
+    /// `ktime_get_coarse_ns`.
     pub fn basic(mut random: impl Random + 'c, clock: impl Clock + Clone + 'c) -> Calls<'c> {
         let mut calls = Calls::none();
         calls.define(GET_PRANDOM_U32, move |_, _| Ok(random.next_u32().into()));
@@ -54,29 +60,41 @@ impl<'c> Calls<'c> {
         calls
     }
 
-    /// Puts a helper into the table, in the place of the one with this number
-    /// if there is one.
+    /// Helpers that are written for any engine, as [`vm::MemoryPort`] lets them be: the
+    /// function calls the one of a number, and returns `None` if there is none.
+    pub fn resolved(
+        resolver: impl FnMut(i32, [u64; 5], &mut Memory<'_>) -> Option<Result<u64, CallFault>> + 'c,
+    ) -> Calls<'c> {
+        Calls {
+            resolver: Some(Box::new(resolver)),
+            ..Calls::none()
+        }
+    }
+
+    /// Adds a helper, or replaces the one with this number.
     pub fn define(
         &mut self,
         number: i32,
         helper: impl FnMut([u64; 5], &mut Memory<'_>) -> Result<u64, CallFault> + 'c,
     ) {
-        self.0.insert(number, Box::new(helper));
+        self.table.insert(number, Box::new(helper));
     }
 
-    /// Whether there is a helper with this number.
+    /// True if there is a helper with this number.
     pub fn has(&self, number: i32) -> bool {
-        self.0.contains_key(&number)
+        self.table.contains_key(&number)
     }
 
-    /// Calls one; `None` if there is none.
+    /// Calls a helper; `None` if there is none with this number.
     pub(super) fn call(
         &mut self,
         number: i32,
         arguments: [u64; 5],
         memory: &mut Memory<'_>,
     ) -> Option<Result<u64, CallFault>> {
-        let helper = self.0.get_mut(&number)?;
-        Some(helper(arguments, memory))
+        match self.table.get_mut(&number) {
+            Some(helper) => Some(helper(arguments, memory)),
+            None => self.resolver.as_mut()?(number, arguments, memory),
+        }
     }
 }

@@ -1,9 +1,8 @@
-//! The loop: one match on the row of the instruction.
+//! The interpreter loop: one match on the row of the instruction.
 //!
-//! What a run changes at every step (registers, position, fuel) lives in local
-//! variables; the fuel is drawn from the budget in slices, and the clock is
-//! looked at once a slice. The rows that loops are made of have an arm each
-//! (`frequent.rs`); all others share one arm for each kind of instruction.
+//! Fuel is taken from the budget in slices, and the deadline is checked once per slice.
+//! Frequent rows have an arm each (`frequent.rs`); all others share one arm for each kind
+//! of instruction.
 
 use std::ops::{ControlFlow, Range};
 use std::time::Instant;
@@ -14,27 +13,33 @@ use isa::ebpf::{
 use packet::Packet;
 
 use super::frequent::{Frequent, REGISTERS, frequent_rows, perform};
-use super::memory::{Access, BadAccess};
+use super::memory::{Access, BadAccess, Memory};
 use super::observe::{Moment, Observer};
 use super::trap::{Missing, Reason, Trap};
 use super::{
-    DEADLINE_INTERVAL, Entry, Finish, Limits, MAY_GOTO_LOOPS, MOST_FRAMES, Program, RunContext,
+    CheckedProgram, DEADLINE_INTERVAL, Entry, Finish, Limits, MAY_GOTO_LOOPS, MOST_FRAMES,
+    RunContext,
 };
 
-/// Where functions have addresses, and no memory is: the one at slot `n` has
-/// this plus `8 * n`.
+/// Base of function addresses, where no memory is: the function at slot `n` has `CODE + 8 *
+/// n`.
 const CODE: u64 = 0x1_0000_0000;
 
 const R0: usize = Reg::R0.index();
 const FP: usize = Reg::R10.index();
 
-/// The registers that have names.
+/// The registers `r0` to `r10`.
 #[inline(always)]
 fn named(regs: &[u64; REGISTERS]) -> &[u64; Reg::COUNT] {
     regs.first_chunk().expect("16 are more than 11")
 }
 
-/// Why the loop ends.
+#[inline(always)]
+fn named_mut(regs: &mut [u64; REGISTERS]) -> &mut [u64; Reg::COUNT] {
+    regs.first_chunk_mut().expect("16 are more than 11")
+}
+
+/// Reason for the end of the loop.
 enum Stop {
     Returned(u64),
     Trapped(Box<Reason>),
@@ -47,25 +52,25 @@ impl<R: Into<Reason>> From<R> for Stop {
     }
 }
 
-/// A run that is under way.
+/// State of a run.
 struct Run<'r, 'w, 'm, 'c> {
-    program: &'r Program,
+    program: &'r CheckedProgram,
     limits: &'r Limits,
     cx: RunContext<'w, 'm, 'c>,
     regs: [u64; REGISTERS],
-    /// The region that each base register met last.
+    /// Index of the region that each base register accessed last.
     hints: [usize; REGISTERS],
     frames: Frames,
-    /// How often `may_goto` still falls through in this function.
+    /// Remaining fall-throughs of `may_goto` in this activation.
     may_goto: u64,
-    /// Instructions that are left, but for those that the loop has drawn.
+    /// Remaining instructions, without the loop's current slice.
     budget: u64,
-    /// The instruction that was performed last, when the loop has ended.
+    /// The last instruction, when the loop has ended.
     at: usize,
 }
 
 pub(super) fn execute<O: Observer>(
-    program: &Program,
+    program: &CheckedProgram,
     cx: RunContext<'_, '_, '_>,
     entry: Entry,
     limits: &Limits,
@@ -105,13 +110,12 @@ impl Run<'_, '_, '_, '_> {
     /// Performs instructions until the run ends.
     fn go<O: Observer>(&mut self, observer: &mut O) -> Stop {
         let program = self.program;
-        // In registers, where writing to `self` doesn't put them in doubt.
         let steps = program.steps.as_slice();
         let mut at = 0;
         let mut pc = 0;
         let mut fuel = 0;
         let stop = 'run: loop {
-            /// The value of a result; a fault ends the run.
+            /// The value of a result; an error ends the run.
             macro_rules! attempt {
                 ($result:expr) => {
                     match $result {
@@ -127,6 +131,7 @@ impl Run<'_, '_, '_, '_> {
             if fuel == 0 {
                 fuel = attempt!(self.refill());
             }
+            observer.adjust(at, named_mut(&mut self.regs));
             let moment = Moment {
                 at,
                 program,
@@ -143,7 +148,7 @@ impl Run<'_, '_, '_, '_> {
                 step,
                 pc,
                 attempt,
-                match self.other(at) {
+                match self.execute_insn(at) {
                     Ok(next) => pc = next,
                     Err(stop) => break stop,
                 }
@@ -151,15 +156,14 @@ impl Run<'_, '_, '_, '_> {
             fuel -= 1;
         };
         self.at = at;
-        // An exit was performed; what trapped was not.
+        // An exit counts as executed, an instruction that trapped does not.
         self.budget += fuel - u64::from(matches!(stop, Stop::Returned(_)));
         stop
     }
 
-    /// Performs the instruction of any kind at a slot. Returns the slot of the next
-    /// one.
+    /// Executes an instruction of any kind; returns the slot of the next one.
     #[inline(never)]
-    fn other(&mut self, at: usize) -> Result<usize, Stop> {
+    fn execute_insn(&mut self, at: usize) -> Result<usize, Stop> {
         let insn = self.program.insns[at];
         let pc = at + 1;
         match insn {
@@ -185,10 +189,10 @@ impl Run<'_, '_, '_, '_> {
                 self.regs[dst.index()] = eval::endian(order, size, self.regs[dst.index()]);
             }
             Insn::Cast { cast, dst, src } => {
-                self.regs[dst.index()] = moved(cast, self.regs[src.index()])?;
+                self.regs[dst.index()] = cast_address(cast, self.regs[src.index()])?;
             }
             Insn::LoadImm64 { dst, imm } => {
-                self.regs[dst.index()] = wide(imm, at)?;
+                self.regs[dst.index()] = wide(imm, at, self.cx.memory)?;
                 return Ok(pc + 1);
             }
             Insn::Imm64High => return Err(Reason::SecondSlot.into()),
@@ -333,7 +337,7 @@ impl Run<'_, '_, '_, '_> {
         Ok(())
     }
 
-    /// Ordered accesses are aligned to their size.
+    /// Checks that an atomic access is aligned to its size.
     fn check_aligned(
         &self,
         size: Size,
@@ -358,7 +362,7 @@ impl Run<'_, '_, '_, '_> {
         Ok(())
     }
 
-    /// The slot of the function whose address a register holds.
+    /// The slot of the function at the address in a register.
     fn function(&self, reg: Reg) -> Result<usize, Stop> {
         let address = self.regs[reg.index()];
         let offset = address.checked_sub(CODE).filter(|offset| offset % 8 == 0);
@@ -367,13 +371,13 @@ impl Run<'_, '_, '_, '_> {
             .ok_or_else(|| Reason::NoFunction(address).into())
     }
 
-    /// Enters the function at a slot, to return to another.
+    /// Calls the function at a slot; it returns to `return_to`.
     fn enter(&mut self, function: usize, return_to: usize) -> Result<usize, Stop> {
-        let mut kept = [0; KEPT.end - KEPT.start];
-        kept.copy_from_slice(&self.regs[KEPT]);
+        let mut saved = [0; CALLEE_SAVED.end - CALLEE_SAVED.start];
+        saved.copy_from_slice(&self.regs[CALLEE_SAVED]);
         self.frames.push(Caller {
             return_to,
-            kept,
+            saved,
             may_goto: std::mem::replace(&mut self.may_goto, MAY_GOTO_LOOPS),
         })?;
         self.regs[FP] = self.cx.memory.push_frame();
@@ -387,13 +391,13 @@ impl Run<'_, '_, '_, '_> {
             return Err(Stop::Returned(self.regs[R0]));
         };
         self.cx.memory.pop_frame();
-        self.regs[KEPT].copy_from_slice(&caller.kept);
+        self.regs[CALLEE_SAVED].copy_from_slice(&caller.saved);
         self.hints[FP] = self.cx.memory.newest();
         self.may_goto = caller.may_goto;
         Ok(caller.return_to)
     }
 
-    /// The next slice of the budget, if there is one and time to use it.
+    /// Takes the next slice of the budget and checks the deadline.
     #[cold]
     #[inline(never)]
     fn refill(&mut self) -> Result<u64, Reason> {
@@ -412,21 +416,21 @@ impl Run<'_, '_, '_, '_> {
     }
 }
 
-/// The calls that a run is in.
+/// The call stack of a run.
 struct Frames {
     callers: Vec<Caller>,
     limit: usize,
 }
 
-/// What a call keeps for its caller.
+/// State of the caller that a call preserves.
 struct Caller {
     return_to: usize,
-    kept: [u64; KEPT.end - KEPT.start],
+    saved: [u64; CALLEE_SAVED.end - CALLEE_SAVED.start],
     may_goto: u64,
 }
 
-/// The registers that are the caller's again after a call: `r6` to `r10`.
-const KEPT: Range<usize> = 6..11;
+/// The callee-saved registers: `r6` to `r10`.
+const CALLEE_SAVED: Range<usize> = 6..11;
 
 impl Frames {
     fn new(limits: &Limits) -> Frames {
@@ -449,15 +453,25 @@ impl Frames {
     }
 }
 
-/// The slot this far after the next one; any that is not in the program is
-/// found out when it is fetched.
+/// The slot at an offset from the next one; the fetch checks that it is in the program.
 #[inline(always)]
 fn after(pc: usize, off: i32) -> usize {
     pc.wrapping_add_signed(off as isize)
 }
 
-/// What a 64-bit immediate at slot `at` stands for.
-fn wide(imm: Imm64, at: usize) -> Result<u64, Reason> {
+/// The value of a 64-bit immediate at slot `at`.
+fn wide(imm: Imm64, at: usize, memory: &Memory<'_>) -> Result<u64, Reason> {
+    let map = |index: i32| u32::try_from(index).ok();
+    let address = match imm {
+        Imm64::MapIndex { index, high: 0 } => map(index).and_then(|map| memory.map_pointer(map)),
+        Imm64::MapIndexValue { index, offset } => map(index)
+            .and_then(|map| memory.numbered_map_value(map, 0))
+            .map(|value| value.wrapping_add(offset as u32 as u64)),
+        _ => None,
+    };
+    if let Some(address) = address {
+        return Ok(address);
+    }
     match imm {
         Imm64::Value(value) => Ok(value.get()),
         Imm64::Func { off, .. } => {
@@ -468,15 +482,15 @@ fn wide(imm: Imm64, at: usize) -> Result<u64, Reason> {
     }
 }
 
-/// An address in another address space.
-fn moved(cast: AddrSpaceCast, address: u64) -> Result<u64, Reason> {
+/// The result of an address-space cast.
+fn cast_address(cast: AddrSpaceCast, address: u64) -> Result<u64, Reason> {
     match (cast.from, cast.to) {
         (0, 1) | (1, 0) => Ok(eval::zero_extend(Size::W, address)),
         _ => Err(Missing::AddressSpace(cast).into()),
     }
 }
 
-/// What a legacy packet load puts into `r0`; `None` beyond the packet.
+/// The value of a legacy packet load; `None` outside the packet.
 fn packet_value(packet: &Packet<'_>, insn: Insn, regs: &[u64; Reg::COUNT]) -> Option<u64> {
     let (size, offset) = match insn {
         Insn::PacketAbs { size, imm } => (size, imm),

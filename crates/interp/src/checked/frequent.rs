@@ -1,16 +1,15 @@
-//! The rows of the table that loops are made of, and the arm that each has in the
-//! engine's match.
+//! The frequent rows of the instruction table, and their arms in the interpreter's match.
 //!
-//! In such an arm operation, width and operands are constants, so it comes down to
-//! a few machine instructions.
+//! In these arms operator, width and operand kinds are constants, so each compiles to a few
+//! machine instructions.
 
 use isa::ebpf::{Insn, Op};
 
-/// Registers, as many as half a byte can name.
+/// Size of the register array: all values of a 4-bit register field.
 pub(super) const REGISTERS: usize = 16;
 
-/// What the loop needs of an instruction at a glance: its slot, with the number
-/// of its row among the frequent ones in the place of the opcode.
+/// An instruction as the loop reads it: its slot, with its frequent row instead of the
+/// opcode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Step {
     pub(super) row: Frequent,
@@ -41,8 +40,8 @@ impl Step {
     }
 }
 
-/// Hands the rows that loops are made of to a macro: those of one operation by
-/// width and second operand, and the plain loads and stores by size.
+/// Passes the frequent rows to a macro: by operator, width and second operand, and the
+/// plain loads and stores by size.
 macro_rules! frequent_rows {
     ($macro:ident!($($arguments:tt)*)) => {
         $macro! {
@@ -92,7 +91,7 @@ macro_rules! define_frequent {
             $($($branch,)*)*
             $($load, $store,)*
             Goto,
-            /// Any other row, and what has none.
+            /// Any other instruction.
             Not,
         }
 

@@ -1,39 +1,41 @@
-//! The memory of a checked run: regions in a model address space.
+//! The memory of a checked run: regions in a virtual address space.
 //!
-//! Regions get addresses by the order in which they are added, never those of
-//! the host: the first one stands at 0x10000000, each next one at the next
-//! multiple of 0x100000 that leaves 64 KiB free before it, so that no constant
-//! offset leads from one region into another. Frame `n` of the stack ends at
-//! 0x01000200 + n × 0x10000. All of it lies below 2^32; functions have addresses
-//! above, where no memory is.
+//! Addresses depend on the order in which regions are added, not on the host: the first
+//! region is at 0x10000000, each further one at the next multiple of 0x100000 after a gap
+//! of at least 64 KiB, so that no constant offset crosses from one region into another.
+//! Frame `n` of the stack ends at 0x01000200 + n × 0x10000. All memory lies below 2^32;
+//! function addresses are above, and maps above those (`maps.rs`).
 //!
-//! Finding the region of an access costs one comparison when it is the one that
-//! the same base register met last, and a search through all of them otherwise.
+//! Cost of an access: one comparison if the base register accessed the same region last,
+//! otherwise linear in the number of regions.
 
 use std::borrow::Cow;
 
-use vm::FRAME_BYTES;
+use vm::{CellSlice, FRAME_BYTES, MemoryPort};
+
+use super::calls::CallFault;
+use super::maps::Maps;
 
 const FIRST_FRAME: u64 = 0x0100_0000;
 const FRAME_STRIDE: u64 = 0x1_0000;
 const FIRST_REGION: u64 = 0x1000_0000;
 const REGION_ALIGNMENT: u64 = 0x10_0000;
-const GAP: u64 = 0x1_0000;
+pub(super) const GAP: u64 = 0x1_0000;
 const END: u64 = 0xf000_0000;
 
-/// What a program did to memory.
+/// Kind of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Access {
-    /// It read.
+    /// A load.
     Read,
-    /// It wrote.
+    /// A store.
     Write,
-    /// It read and wrote in one step.
+    /// An atomic read-modify-write.
     Update,
 }
 
 impl Access {
-    /// What it did, as a word.
+    /// A verb for messages.
     pub const fn name(self) -> &'static str {
         match self {
             Access::Read => "reads",
@@ -43,80 +45,84 @@ impl Access {
     }
 }
 
-/// What a program may do to a region.
+/// Permissions of a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Permission {
-    /// Read it.
+    /// Readable.
     ReadOnly,
-    /// Read and write it.
+    /// Readable and writable.
     ReadWrite,
 }
 
-/// A region that was added to a [`Memory`].
+/// Identifier of a region of a [`Memory`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegionId(usize);
 
-/// Where a region stands.
+/// Name, address range and permissions of a region.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RegionPlace {
-    /// Its name.
+pub struct RegionInfo {
+    /// Name.
     pub name: String,
-    /// Its first address.
+    /// First address.
     pub start: u64,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub len: u64,
-    /// What may be done to it.
+    /// Permissions.
     pub permission: Permission,
 }
 
-/// Why an access may not be.
+/// Reason why an access is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Flaw {
-    /// None of its bytes are in a region.
+pub enum AccessError {
+    /// No byte lies in a region.
     Outside,
-    /// Only this many of its bytes are in a region.
+    /// Only this many bytes lie in a region.
     Crosses(u64),
-    /// It writes to a region that is only for reading.
+    /// A write to a read-only region.
     ReadOnly,
-    /// It is atomic and not aligned to its size.
+    /// An atomic access that is not aligned to its size.
     Misaligned,
-    /// It goes beyond the last address there is.
+    /// The address range wraps around.
     Wraps,
+    /// A borrow of a map value, which other threads may change: it can only be copied.
+    Shared,
 }
 
-/// An access that may not be.
+/// An invalid access.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadAccess {
     /// First address.
     pub address: u64,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// What was done.
+    /// Kind of access.
     pub access: Access,
-    /// Why it may not be.
-    pub flaw: Flaw,
-    /// The region that holds some of the bytes, or else the nearest one.
-    pub nearest: Option<RegionPlace>,
+    /// Reason.
+    pub error: AccessError,
+    /// The region that holds some of the bytes, otherwise the nearest one.
+    pub nearest: Option<RegionInfo>,
 }
 
-/// The address space has no room for a region.
+/// A region does not fit into the address space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoRoom {
-    /// Bytes of the region.
+    /// Length of the region in bytes.
     pub len: usize,
 }
 
-/// Memory that a program can reach: regions of the caller, and while it runs
-/// the frames of its stack.
+/// The memory of a program: regions of the caller and, during a run, stack frames.
 #[derive(Default)]
 pub struct Memory<'m> {
     /// The caller's regions, then the frames.
     regions: Vec<Region<'m>>,
-    /// Of the caller's regions.
+    /// Names of the caller's regions.
     names: Vec<Cow<'m, str>>,
     frames: usize,
-    /// Frames that were used and can be used again.
+    /// Freed frames for reuse.
     spare: Vec<Box<[u8]>>,
+    maps: Maps<'m>,
+    context: Option<RegionId>,
+    packet: Option<RegionId>,
 }
 
 struct Region<'m> {
@@ -155,8 +161,8 @@ impl Region<'_> {
         self.bytes.readable().len() as u64
     }
 
-    /// How many addresses lie between the region and the bytes from `first` to
-    /// `last`; none if they touch.
+    /// Number of addresses between the region and the bytes from `first` to `last`; 0 if
+    /// they touch.
     fn distance(&self, first: u64, last: u64) -> u64 {
         let end = self.start + self.len();
         first
@@ -164,7 +170,7 @@ impl Region<'_> {
             .max(self.start.saturating_sub(last))
     }
 
-    /// How many of the bytes from `first` to `last` are in it.
+    /// Number of bytes from `first` to `last` that lie in the region.
     fn overlap(&self, first: u64, last: u64) -> u64 {
         let end = self.start + self.len();
         let after = last.saturating_add(1);
@@ -173,12 +179,12 @@ impl Region<'_> {
 }
 
 impl<'m> Memory<'m> {
-    /// Memory without a region.
+    /// Memory without regions.
     pub fn new() -> Memory<'m> {
         Memory::default()
     }
 
-    /// Adds bytes that programs may read.
+    /// Adds a read-only region.
     pub fn add_read_only(
         &mut self,
         name: impl Into<Cow<'m, str>>,
@@ -187,13 +193,65 @@ impl<'m> Memory<'m> {
         self.push(name.into(), Bytes::ReadOnly(bytes))
     }
 
-    /// Adds bytes that programs may read and write.
+    /// Adds a writable region.
     pub fn add(
         &mut self,
         name: impl Into<Cow<'m, str>>,
         bytes: &'m mut [u8],
     ) -> Result<RegionId, NoRoom> {
         self.push(name.into(), Bytes::ReadWrite(bytes))
+    }
+
+    /// Adds the context of the program.
+    pub fn add_context(&mut self, bytes: &'m mut [u8]) -> Result<RegionId, NoRoom> {
+        let region = self.add("context", bytes)?;
+        self.context = Some(region);
+        Ok(region)
+    }
+
+    /// Adds the packet that the context belongs to.
+    pub fn add_packet(&mut self, bytes: &'m mut [u8]) -> Result<RegionId, NoRoom> {
+        let region = self.add("packet", bytes)?;
+        self.packet = Some(region);
+        Ok(region)
+    }
+
+    /// Adds the next map of the program, whose indices count from 0: its name, the size of
+    /// its values, and what programs may do to them.
+    pub fn add_map(
+        &mut self,
+        name: impl Into<Cow<'m, str>>,
+        value_size: u32,
+        permission: Permission,
+    ) -> Result<(), NoRoom> {
+        self.maps.push(name.into(), value_size, permission)
+    }
+
+    /// The pointer to the program's map of that index.
+    pub fn map_pointer(&self, map: u32) -> Option<u64> {
+        self.maps.pointer(map)
+    }
+
+    /// The index of the map that a pointer to a map refers to.
+    pub fn map_at(&self, pointer: u64) -> Option<u32> {
+        self.maps.index_of(pointer)
+    }
+
+    /// The address of a value of a map, which becomes a region on first use.
+    pub fn map_value(&mut self, map: u32, value: CellSlice<'m>) -> Result<u64, NoRoom> {
+        self.maps.value(map, value)
+    }
+
+    /// The address of the value of a map that became a region as the one of that number,
+    /// counted from 0. The first one is what a program may address without a lookup.
+    pub fn numbered_map_value(&self, map: u32, number: u32) -> Option<u64> {
+        self.maps.numbered(map, number)
+    }
+
+    /// Address of the end of the stack frame of that number, if a run is in it.
+    pub fn frame_end(&self, number: usize) -> Option<u64> {
+        let start = FIRST_FRAME + number as u64 * FRAME_STRIDE;
+        (number < self.frames).then_some(start + FRAME_BYTES as u64)
     }
 
     fn push(&mut self, name: Cow<'m, str>, bytes: Bytes<'m>) -> Result<RegionId, NoRoom> {
@@ -215,15 +273,14 @@ impl<'m> Memory<'m> {
         self.regions[region.0].start
     }
 
-    /// Where everything stands, the frames of a run that is under way (or was
-    /// the last) included.
-    pub fn places(&self) -> impl Iterator<Item = RegionPlace> {
-        (0..self.regions.len()).map(|index| self.place(index))
+    /// All regions, including the frames of the current or last run.
+    pub fn regions(&self) -> impl Iterator<Item = RegionInfo> {
+        (0..self.regions.len()).map(|index| self.info(index))
     }
 
-    fn place(&self, index: usize) -> RegionPlace {
+    fn info(&self, index: usize) -> RegionInfo {
         let region = &self.regions[index];
-        RegionPlace {
+        RegionInfo {
             name: match self.names.get(index) {
                 Some(name) => name.to_string(),
                 None => format!("stack frame {}", index - self.names.len()),
@@ -237,7 +294,7 @@ impl<'m> Memory<'m> {
         }
     }
 
-    /// `len` bytes at an address.
+    /// `len` bytes at an address; values of maps can only be copied.
     pub fn read(&self, address: u64, len: u64) -> Result<&[u8], BadAccess> {
         let found = self.locate(address, len).map(|index| {
             let region = &self.regions[index];
@@ -247,7 +304,7 @@ impl<'m> Memory<'m> {
         found.ok_or_else(|| self.fault(address, len, Access::Read))
     }
 
-    /// `len` bytes at an address, to be written.
+    /// `len` bytes at an address, for writing; values of maps can only be copied.
     pub fn write(&mut self, address: u64, len: u64) -> Result<&mut [u8], BadAccess> {
         let writable = self
             .locate(address, len)
@@ -262,10 +319,10 @@ impl<'m> Memory<'m> {
     }
 }
 
-/// What the engine does.
+/// Accesses of the interpreter.
 impl Memory<'_> {
-    /// The `N` bytes at an address, as a little-endian number; `hint` is where
-    /// the last access went.
+    /// Loads `N` bytes at an address as a little-endian number; `hint` is the index of the
+    /// region that was accessed last.
     #[inline(always)]
     pub(super) fn load<const N: usize>(
         &self,
@@ -277,12 +334,12 @@ impl Memory<'_> {
         {
             return Ok(value);
         }
-        self.load_elsewhere::<N>(hint, address)
+        self.load_after_search::<N>(hint, address)
     }
 
     #[cold]
     #[inline(never)]
-    fn load_elsewhere<const N: usize>(
+    fn load_after_search<const N: usize>(
         &self,
         hint: &mut usize,
         address: u64,
@@ -292,6 +349,10 @@ impl Memory<'_> {
         {
             *hint = index;
             return Ok(value);
+        }
+        let mut bytes = [0; N];
+        if self.maps.read(address, &mut bytes).is_some() {
+            return Ok(number(&bytes));
         }
         Err(self.fault(address, N as u64, Access::Read))
     }
@@ -310,12 +371,12 @@ impl Memory<'_> {
             *bytes = low_bytes(value);
             return Ok(());
         }
-        self.store_elsewhere::<N>(hint, address, value)
+        self.store_after_search::<N>(hint, address, value)
     }
 
     #[cold]
     #[inline(never)]
-    fn store_elsewhere<const N: usize>(
+    fn store_after_search<const N: usize>(
         &mut self,
         hint: &mut usize,
         address: u64,
@@ -328,28 +389,34 @@ impl Memory<'_> {
             *hint = index;
             return Ok(());
         }
+        if self.maps.write(address, &low_bytes::<N>(value)).is_some() {
+            return Ok(());
+        }
         Err(self.fault(address, N as u64, Access::Write))
     }
 
-    /// Replaces the number at an address by what `update` makes of it, and
-    /// returns the old one.
+    /// Replaces the number at an address by the result of `update`; returns the old number.
     pub(super) fn update<const N: usize>(
         &mut self,
         address: u64,
-        update: impl FnOnce(u64) -> u64,
+        update: impl Fn(u64) -> u64,
     ) -> Result<u64, BadAccess> {
-        if address.is_multiple_of(N as u64)
-            && let Some(index) = self.locate(address, N as u64)
-            && let Some(bytes) = slot::<N>(&mut self.regions[index], address)
-        {
-            let old = number(bytes);
-            *bytes = low_bytes(update(old));
-            return Ok(old);
+        if address.is_multiple_of(N as u64) {
+            if let Some(index) = self.locate(address, N as u64)
+                && let Some(bytes) = slot::<N>(&mut self.regions[index], address)
+            {
+                let old = number(bytes);
+                *bytes = low_bytes(update(old));
+                return Ok(old);
+            }
+            if let Some(old) = self.maps.update::<N>(address, &update) {
+                return Ok(old);
+            }
         }
         Err(self.fault(address, N as u64, Access::Update))
     }
 
-    /// Forgets the frames of an earlier run.
+    /// Removes the frames of an earlier run.
     pub(super) fn drop_frames(&mut self) {
         while self.frames > 0 {
             self.pop_frame();
@@ -377,7 +444,7 @@ impl Memory<'_> {
         self.regions.len().saturating_sub(1)
     }
 
-    /// Takes the last frame away.
+    /// Removes the last frame.
     pub(super) fn pop_frame(&mut self) {
         if let Some(Region {
             bytes: Bytes::Frame(bytes),
@@ -389,8 +456,8 @@ impl Memory<'_> {
         }
     }
 
-    /// The region that holds all of these bytes. Frames, which come last, are
-    /// met most.
+    /// The region that holds all of these bytes. Frames, which are accessed most, come last
+    /// and are searched first.
     fn locate(&self, address: u64, len: u64) -> Option<usize> {
         self.regions.iter().rposition(|region| {
             let offset = address.wrapping_sub(region.start);
@@ -398,35 +465,73 @@ impl Memory<'_> {
         })
     }
 
-    /// Says what is wrong with an access; one that could be made is misaligned.
+    /// Classifies an invalid access; one within a region is misaligned.
     #[cold]
     pub(super) fn fault(&self, address: u64, size: u64, access: Access) -> BadAccess {
+        if let Some(fault) = self.maps.fault(address, size, access) {
+            return fault;
+        }
         let last = address.saturating_add(size.saturating_sub(1));
         let nearest = (0..self.regions.len())
             .min_by_key(|index| self.regions[*index].distance(address, last));
         let region = nearest.map(|index| &self.regions[index]);
         let overlap = region.map_or(0, |region| region.overlap(address, last));
-        let flaw = if address.checked_add(size.saturating_sub(1)).is_none() {
-            Flaw::Wraps
+        let error = if address.checked_add(size.saturating_sub(1)).is_none() {
+            AccessError::Wraps
         } else if overlap == 0 {
-            Flaw::Outside
+            AccessError::Outside
         } else if overlap < size {
-            Flaw::Crosses(overlap)
+            AccessError::Crosses(overlap)
         } else if access != Access::Read
             && region.is_some_and(|region| matches!(region.bytes, Bytes::ReadOnly(_)))
         {
-            Flaw::ReadOnly
+            AccessError::ReadOnly
         } else {
-            Flaw::Misaligned
+            AccessError::Misaligned
         };
         BadAccess {
             address,
             size,
             access,
-            flaw,
-            nearest: nearest.map(|index| self.place(index)),
+            error,
+            nearest: nearest.map(|index| self.info(index)),
         }
     }
+}
+
+/// Accesses of helpers.
+impl MemoryPort for Memory<'_> {
+    type Fault = CallFault;
+
+    fn read(&self, address: u64, into: &mut [u8]) -> Result<(), CallFault> {
+        if self.maps.read(address, into).is_none() {
+            into.copy_from_slice(Memory::read(self, address, into.len() as u64)?);
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), CallFault> {
+        if self.maps.write(address, bytes).is_none() {
+            Memory::write(self, address, bytes.len() as u64)?.copy_from_slice(bytes);
+        }
+        Ok(())
+    }
+
+    fn packet(&self, context: u64) -> Result<(u64, u64), CallFault> {
+        match (self.context, self.packet) {
+            (Some(region), Some(packet)) if self.address(region) == context => {
+                let packet = &self.regions[packet.0];
+                Ok((packet.start, packet.len()))
+            }
+            _ => Err(refused(format!(
+                "{context:#x} is no pointer to a context with a packet"
+            ))),
+        }
+    }
+}
+
+fn refused(why: String) -> CallFault {
+    CallFault::Refused(why.into())
 }
 
 #[inline(always)]

@@ -1,27 +1,27 @@
-//! The checked interpreter: runs any sequence of instructions as it was given,
-//! against memory that the caller hands it, and believes nothing about it.
+//! The checked interpreter: runs any sequence of instructions, unverified, on memory of the
+//! caller, and checks every access.
 //!
-//! Every access is checked, every jump lands where the program is or ends the
-//! run, every loop draws on a budget. What goes wrong is a [`Trap`]: data that
-//! says which instruction did what to which address, and why that may not be.
-//! An invalid instruction is a trap when it is reached and not before. There is
-//! no unsafe code here, so nothing a program does can be undefined.
+//! Jumps are checked to stay in the program, and an instruction budget limits every run. An
+//! error is a [`Trap`], which names the instruction, the access and the reason. An invalid
+//! instruction traps when it is executed, not before. The module has no unsafe code, so no
+//! program causes undefined behaviour.
 //!
-//! What each operation computes comes from [`isa::ebpf::eval`], as in every
-//! engine; what is here is memory, control and the rules around them:
+//! Operations are computed by [`isa::ebpf::eval`], as in every engine. The rules of the
+//! rest:
 //!
 //! | what | rule |
 //! |---|---|
-//! | addresses | a model: regions stand at addresses that depend on nothing but the order in which they were added, below 2^32, so runs repeat and contexts with 32-bit address fields work ([`Memory`]) |
-//! | registers | `r1` to `r5` as the caller says, `r10` the end of the first frame, the others 0 |
-//! | stack | [`FRAME_BYTES`] zeroed bytes for each frame, which end with the frame; a frame's end is no other frame's start |
-//! | calls | as many frames as [`Limits`] allows (Linux: 8); `r6` to `r9` and `r10` are the caller's again after a call, `r1` to `r5` are what the callee left |
-//! | `callx`, `gotox` | to the address of a function, as a 64-bit immediate gives it; `callx` of a small number calls the helper of that number; `gotox` only if [`Limits`] switch it on |
+//! | addresses | virtual: they depend only on the order in which regions were added, and lie below 2^32, so runs are deterministic and contexts with 32-bit address fields work ([`Memory`]) |
+//! | registers | `r1` to `r5` are arguments of the caller, `r10` is the end of the first frame, the others are 0 |
+//! | stack | [`FRAME_BYTES`] zeroed bytes for each frame, unmapped when it returns; frames are not adjacent |
+//! | calls | as many frames as [`Limits`] allows (Linux: 8); `r6` to `r10` are callee-saved, `r1` to `r5` keep the callee's values |
+//! | `callx`, `gotox` | to a function address, which a 64-bit immediate loads; `callx` of a small number calls the helper of that number; `gotox` only if [`Limits`] enables it |
 //! | `may_goto` | falls through [`MAY_GOTO_LOOPS`] times in each activation of a function, then jumps |
-//! | atomics | need natural alignment, as Linux demands; nobody else holds the memory, so one step is as good as another |
-//! | packet loads | from the packet that was given, by Linux's rules; beyond it the function returns 0 |
-//! | address-space casts | between spaces 0 and 1 the low 32 bits, as Linux does it without the user's base address |
-//! | maps, BTF ids, kernel functions | a trap that says what is missing |
+//! | atomics | need natural alignment, as in Linux; the memory is not shared |
+//! | packet loads | from the packet of the run, by Linux's rules; outside it the function returns 0 |
+//! | address-space casts | between spaces 0 and 1: the low 32 bits, as in Linux without the user's base address |
+//! | maps | those that were added to the memory, by index; each value is a region |
+//! | other maps, BTF ids, kfuncs | a trap |
 //!
 //! Cost of an instruction: one match on a table of the frequent rows, and for an access
 //! one comparison with the region that the same base register accessed last. A call zeroes
@@ -31,6 +31,7 @@
 mod calls;
 mod engine;
 mod frequent;
+mod maps;
 mod memory;
 mod observe;
 #[cfg(test)]
@@ -38,7 +39,9 @@ mod tests;
 mod trap;
 
 pub use calls::{CallFault, Calls};
-pub use memory::{Access, BadAccess, Flaw, Memory, NoRoom, Permission, RegionId, RegionPlace};
+pub use memory::{
+    Access, AccessError, BadAccess, Memory, NoRoom, Permission, RegionId, RegionInfo,
+};
 pub use observe::{Moment, Observer};
 pub use trap::{Missing, Reason, Trap};
 pub use vm::{FRAME_BYTES, MAX_FRAMES, MAY_GOTO_LOOPS};
@@ -48,48 +51,45 @@ use std::time::Instant;
 use isa::ebpf::{Insn, PartialSlot, Reg, decode_bytes};
 use packet::Packet;
 
-/// How many instructions run between two looks at the clock, if there is a
-/// deadline.
+/// Number of instructions between two deadline checks.
 pub const DEADLINE_INTERVAL: u64 = 8192;
 
-/// The most frames that [`Limits`] can allow.
+/// Largest number of frames that [`Limits`] can allow.
 pub const MOST_FRAMES: usize = 1024;
 
-/// A program as it was given: one instruction for each slot, none of them
-/// judged.
+/// An unverified program: one instruction for each slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Program {
+pub struct CheckedProgram {
     insns: Vec<Insn>,
     steps: Vec<frequent::Step>,
 }
 
-impl Program {
+impl CheckedProgram {
     /// A program of these slots.
-    pub fn new(insns: Vec<Insn>) -> Program {
-        Program {
+    pub fn new(insns: Vec<Insn>) -> CheckedProgram {
+        CheckedProgram {
             steps: insns.iter().map(|insn| frequent::Step::of(*insn)).collect(),
             insns,
         }
     }
 
-    /// The program in these bytes, eight for each slot. Only a partial slot is
-    /// an error.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Program, PartialSlot> {
-        Ok(Program::new(decode_bytes(bytes)?))
+    /// Decodes a program, eight bytes for each slot. Only a partial slot is an error.
+    pub fn from_bytes(bytes: &[u8]) -> Result<CheckedProgram, PartialSlot> {
+        Ok(CheckedProgram::new(decode_bytes(bytes)?))
     }
 
-    /// Its instructions.
+    /// The instructions.
     pub fn insns(&self) -> &[Insn] {
         &self.insns
     }
 
-    /// Runs it from its first instruction.
+    /// Runs the program from its first instruction.
     pub fn run(&self, cx: RunContext<'_, '_, '_>, entry: Entry, limits: &Limits) -> Finish {
         engine::execute(self, cx, entry, limits, &mut ())
     }
 
-    /// As [`run`](Program::run); the observer sees every instruction before it
-    /// is performed and may end the run.
+    /// As [`run`](CheckedProgram::run); the observer is called before every instruction and
+    /// may end the run.
     pub fn run_observed(
         &self,
         cx: RunContext<'_, '_, '_>,
@@ -101,39 +101,38 @@ impl Program {
     }
 }
 
-/// What a program can reach.
+/// The resources of a run.
 pub struct RunContext<'w, 'm, 'c> {
-    /// The memory that loads and stores see.
+    /// Memory of loads and stores.
     pub memory: &'w mut Memory<'m>,
-    /// The helpers that it can call.
+    /// Helpers.
     pub calls: &'w mut Calls<'c>,
-    /// What legacy packet loads read; without one they are traps.
+    /// Packet of legacy packet loads, which trap without one.
     pub packet: Option<&'w Packet<'w>>,
 }
 
-/// How a run starts.
+/// Initial state of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
     /// `r1` to `r5`.
     pub arguments: [u64; 5],
 }
 
-/// What a run may use up, and what it may do at all.
+/// Limits of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Instructions that may be performed.
+    /// Number of instructions.
     pub instructions: u64,
-    /// Frames that may exist at once, 1 to [`MOST_FRAMES`].
+    /// Number of frames, 1 to [`MOST_FRAMES`].
     pub frames: usize,
-    /// When to give up; looked at every [`DEADLINE_INTERVAL`] instructions.
+    /// Deadline, checked every [`DEADLINE_INTERVAL`] instructions.
     pub deadline: Option<Instant>,
-    /// Whether `gotox` is an instruction. Linux 6.18 does not know it.
+    /// Enables `gotox`, which Linux 6.18 does not have.
     pub indirect_jumps: bool,
 }
 
 impl Default for Limits {
-    /// A hundred million instructions (under a second), 8 frames, no deadline,
-    /// no indirect jumps.
+    /// A hundred million instructions, 8 frames, no deadline, no indirect jumps.
     fn default() -> Limits {
         Limits {
             instructions: 100_000_000,
@@ -144,12 +143,12 @@ impl Default for Limits {
     }
 }
 
-/// How a run ended.
+/// Result of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finish {
-    /// `r0` on exit, or what went wrong.
+    /// `r0` on exit, or the trap.
     pub outcome: Result<u64, Trap>,
-    /// Instructions performed, the one that trapped not among them.
+    /// Number of executed instructions, without one that trapped.
     pub executed: u64,
     /// The registers at the end.
     pub registers: [u64; Reg::COUNT],

@@ -1,22 +1,21 @@
-//! Watching a run: what a trace prints, what a test compares with, where a
-//! debugger stops.
+//! Observers of a run, for traces, tests and debuggers.
 
 use std::ops::ControlFlow;
 
 use isa::ebpf::{Insn, Reg};
 
-use super::Program;
+use super::CheckedProgram;
 use super::memory::Memory;
 
-/// The moment before an instruction is performed.
+/// The state before an instruction.
 pub struct Moment<'a, 'm> {
-    /// Its index.
+    /// Index of the instruction.
     pub at: usize,
     /// The program.
-    pub program: &'a Program,
+    pub program: &'a CheckedProgram,
     /// The registers.
     pub registers: &'a [u64; Reg::COUNT],
-    /// Frames below this one: 0 in the program's first function.
+    /// Call depth: 0 in the entry function.
     pub depth: usize,
     /// The memory.
     pub memory: &'a Memory<'m>,
@@ -29,12 +28,19 @@ impl Moment<'_, '_> {
     }
 }
 
-/// Sees every instruction before it is performed. The unit observer sees nothing
-/// and costs nothing.
+/// An observer, called before every instruction. `()` is the observer that does nothing, at
+/// no cost.
 pub trait Observer {
     /// Called before each instruction; `Break` ends the run with
     /// [`Reason::Stopped`](super::Reason::Stopped).
     fn before(&mut self, moment: &Moment<'_, '_>) -> ControlFlow<()>;
+
+    /// Called ahead of [`Observer::before`] with the index of the instruction, to change
+    /// registers.
+    #[inline(always)]
+    fn adjust(&mut self, at: usize, registers: &mut [u64; Reg::COUNT]) {
+        let _ = (at, registers);
+    }
 }
 
 impl Observer for () {

@@ -1,5 +1,5 @@
-//! What the cases of every engine do not ask: how traps read, limits, addresses,
-//! helpers, observers, and that nothing a program says makes this code panic.
+//! Tests beside the cases of all engines: messages of traps, limits, addresses, helpers,
+//! observers, absence of panics.
 
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -10,8 +10,8 @@ use spec::SplitMix;
 
 use super::*;
 
-fn program(source: &str) -> Program {
-    Program::new(assemble(source).expect("a program"))
+fn program(source: &str) -> CheckedProgram {
+    CheckedProgram::new(assemble(source).expect("a program"))
 }
 
 /// Runs a program with 16 bytes in `r1`, 4 bytes for reading in `r3`.
@@ -52,7 +52,7 @@ fn run(source: &str) -> Finish {
     run_with(source, &Limits::default(), &mut ())
 }
 
-/// How the trap of a program reads.
+/// Message of a program's trap.
 fn trap(source: &str) -> String {
     match run(source).outcome {
         Ok(value) => panic!("{source} returned {value:#x}"),
@@ -61,7 +61,7 @@ fn trap(source: &str) -> String {
 }
 
 #[test]
-fn traps_say_what_where_and_why() {
+fn traps_name_instruction_access_and_region() {
     for (source, expected) in [
         (
             "r0 = *(u64 *)(r1 + 16)",
@@ -86,12 +86,12 @@ fn traps_say_what_where_and_why() {
         (
             "*(u8 *)(r3 + 0) = 1",
             "instruction 0 (*(u8 *)(r3 + 0) = 1): it writes 1 byte at 0x10100000 in \
-             `key` (0x10100000 to 0x10100004), which is only for reading",
+             `key` (0x10100000 to 0x10100004), which is read-only",
         ),
         (
             "lock *(u32 *)(r3 + 0) += r2",
             "instruction 0 (lock *(u32 *)(r3 + 0) += r2): it updates 4 bytes at 0x10100000 in \
-             `key` (0x10100000 to 0x10100004), which is only for reading",
+             `key` (0x10100000 to 0x10100004), which is read-only",
         ),
         (
             "lock *(u32 *)(r1 + 2) += r2",
@@ -106,12 +106,12 @@ fn traps_say_what_where_and_why() {
         (
             "r0 = 0; r0 = *(u64 *)(r0 + 8)",
             "instruction 1 (r0 = *(u64 *)(r0 + 8)): it reads 8 bytes at 0x8, \
-             which is as good as a null pointer",
+             a null pointer with an offset",
         ),
         (
             "r2 = -4; r0 = *(u64 *)(r2 + 0)",
             "instruction 1 (r0 = *(u64 *)(r2 + 0)): it reads 8 bytes at 0xfffffffffffffffc, \
-             beyond the last address there is",
+             which wraps around the address space",
         ),
         (
             "r2 = 0x123456789ab ll; r0 = *(u64 *)(r2 + 0)",
@@ -120,7 +120,7 @@ fn traps_say_what_where_and_why() {
         ),
         (
             "goto +5",
-            "instruction 0 (goto +5): control goes on to instruction 6, where the program is not",
+            "instruction 0 (goto +5): control leaves the program to instruction 6",
         ),
         ("call 77", "instruction 0 (call 77): there is no helper 77"),
         (
@@ -131,7 +131,7 @@ fn traps_say_what_where_and_why() {
         (
             "r1 = r3; r2 = 1; call 1001",
             "instruction 2 (call 1001): helper 1001 writes 1 byte at 0x10100000 in \
-             `key` (0x10100000 to 0x10100004), which is only for reading",
+             `key` (0x10100000 to 0x10100004), which is read-only",
         ),
         (
             "call 1002",
@@ -143,16 +143,16 @@ fn traps_say_what_where_and_why() {
         ),
         (
             "r1 = map_fd(3) ll",
-            "instruction 0 (r1 = map_fd(3) ll): it needs a map, and a program on its own has none",
+            "instruction 0 (r1 = map_fd(3) ll): it needs a map, which raw instructions do not have",
         ),
         (
             "r0 = *(u8 *)skb[0]",
-            "instruction 0 (r0 = *(u8 *)skb[0]): it loads from a packet, and none was given",
+            "instruction 0 (r0 = *(u8 *)skb[0]): it loads from a packet, but the run has none",
         ),
         (
             "r1 = addr_space_cast(r1, 0, 7)",
             "instruction 0 (r1 = addr_space_cast(r1, 0, 7)): \
-             there is no way from address space 7 to 0",
+             the cast from address space 7 to 0 is not supported",
         ),
         (
             ".8byte 0xff",
@@ -161,7 +161,7 @@ fn traps_say_what_where_and_why() {
     ] {
         assert_eq!(trap(source), expected);
     }
-    let empty = Program::new(Vec::new()).run(
+    let empty = CheckedProgram::new(Vec::new()).run(
         RunContext {
             memory: &mut Memory::new(),
             calls: &mut Calls::none(),
@@ -174,7 +174,7 @@ fn traps_say_what_where_and_why() {
     assert_eq!((trap.at, trap.insn), (0, None));
     assert_eq!(
         trap.to_string(),
-        "control goes on to instruction 0, where the program is not"
+        "control leaves the program to instruction 0"
     );
 }
 
@@ -216,7 +216,7 @@ fn a_deadline_ends_an_endless_loop() {
 }
 
 #[test]
-fn frames_end_with_their_function_and_begin_with_zeros() {
+fn frames_are_zeroed_and_unmapped_on_return() {
     // Fills its frame, then calls a function whose frame must not show that.
     let source = "
         call f
@@ -299,7 +299,7 @@ fn an_observer_can_look_into_memory() {
 }
 
 #[test]
-fn regions_stand_where_their_order_says() {
+fn addresses_depend_on_the_order_of_regions() {
     let (mut large, mut small) = (vec![0; 0x10_0000], [0; 3]);
     let mut memory = Memory::new();
     let ids = [
@@ -313,7 +313,7 @@ fn regions_stand_where_their_order_says() {
     assert!(memory.read(addresses[2], 1).is_err());
     assert!(memory.write(addresses[1], 3).is_ok());
     assert!(memory.write(addresses[1], u64::MAX).is_err());
-    let names: Vec<String> = memory.places().map(|place| place.name).collect();
+    let names: Vec<String> = memory.regions().map(|region| region.name).collect();
     assert_eq!(names, ["large", "small", "none"]);
 }
 
@@ -339,7 +339,7 @@ fn the_address_space_can_be_full() {
 }
 
 #[test]
-fn memory_serves_run_after_run() {
+fn memory_is_kept_between_runs() {
     let mut bytes = [0; 8];
     let mut memory = Memory::new();
     let region = memory.add("bytes", &mut bytes).unwrap();
@@ -361,7 +361,7 @@ fn memory_serves_run_after_run() {
 }
 
 #[test]
-fn nothing_that_a_program_says_panics() {
+fn no_program_panics() {
     const EXIT: RawInsn = RawInsn::from_le_bytes([0x95, 0, 0, 0, 0, 0, 0, 0]);
     let mut random = SplitMix::new(9669);
     let data: Vec<u8> = (0..64).collect();
@@ -405,7 +405,7 @@ fn nothing_that_a_program_says_panics() {
             indirect_jumps: true,
             ..Limits::default()
         };
-        let finish = Program::new(decode(&slots)).run(cx, Entry { arguments }, &limits);
+        let finish = CheckedProgram::new(decode(&slots)).run(cx, Entry { arguments }, &limits);
         assert!(finish.executed <= 1_000);
         match finish.outcome {
             Ok(_) => returned += 1,
@@ -413,4 +413,71 @@ fn nothing_that_a_program_says_panics() {
         }
     }
     assert!(returned > 100, "{returned}");
+}
+
+#[test]
+fn values_of_maps_are_regions_of_their_own() {
+    let cells = vm::Cells::zeroed(4).unwrap();
+    let mut memory = Memory::new();
+    memory.add_map("counts", 12, Permission::ReadWrite).unwrap();
+    memory.add_map("fixed", 8, Permission::ReadOnly).unwrap();
+    let first = memory.map_value(0, cells.slice(0, 12)).unwrap();
+    let second = memory.map_value(0, cells.slice(2, 12)).unwrap();
+    let fixed = memory.map_value(1, cells.slice(2, 8)).unwrap();
+    assert_eq!(memory.map_value(0, cells.slice(0, 12)), Ok(first));
+    assert_eq!(memory.numbered_map_value(0, 1), Some(second));
+    assert_eq!(memory.numbered_map_value(0, 2), None);
+    let pointer = memory.map_pointer(1).unwrap();
+    assert_eq!(
+        (memory.map_at(pointer), memory.map_at(first)),
+        (Some(1), None)
+    );
+    let mut run = |body: &str, arguments: [u64; 5]| {
+        // The value of map 0 at offset 4.
+        let source = format!(".8byte 0x6218; .8byte 0x400000000; {body}; exit");
+        let cx = RunContext {
+            memory: &mut memory,
+            calls: &mut Calls::none(),
+            packet: None,
+        };
+        let entry = Entry { arguments };
+        let finish = program(&source).run(cx, entry, &Limits::default());
+        finish.outcome.map_err(|trap| trap.reason.to_string())
+    };
+    let at = [second, fixed, pointer, 0, 0];
+    assert_eq!(
+        run("*(u64 *)(r2 + 0) = 258; r0 = *(u8 *)(r2 + 1)", at),
+        Ok(1)
+    );
+    assert_eq!(
+        run(
+            "r3 = 5; lock *(u64 *)(r2 - 4) += r3; r0 = *(u32 *)(r2 - 4)",
+            at
+        ),
+        Ok(5)
+    );
+    assert_eq!(run("r0 = *(u32 *)(r1 + 8)", at), Ok(0));
+    let traps = [
+        (
+            "r0 = *(u64 *)(r1 + 8)",
+            "it reads 8 bytes at 0x10100020008, of which only 4 are in \
+             `value 1 of map counts` (0x10100020000 to 0x1010002000c)",
+        ),
+        (
+            "r3 = 5; lock *(u64 *)(r2 + 0) += r3",
+            "it updates 8 bytes at 0x10100000004 in `value 0 of map counts` \
+             (0x10100000000 to 0x1010000000c), which is not aligned to its size",
+        ),
+    ];
+    for (body, text) in traps {
+        assert_eq!(run(body, at), Err(text.to_owned()));
+    }
+    let at_fixed = [fixed; 5];
+    assert!(
+        run("*(u8 *)(r1 + 0) = 1", at_fixed)
+            .unwrap_err()
+            .contains("read-only")
+    );
+    assert!(run("r0 = *(u8 *)(r1 + 0)", [pointer; 5]).is_err());
+    assert_eq!(cells.slice(0, 8).to_vec(), [5, 0, 0, 0, 2, 1, 0, 0]);
 }

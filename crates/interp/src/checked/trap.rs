@@ -1,4 +1,4 @@
-//! What ended a run that did not return: data, and one sentence for each.
+//! Traps: errors that end a run, and their messages.
 
 use std::fmt;
 use std::time::Instant;
@@ -6,61 +6,61 @@ use std::time::Instant;
 use isa::ebpf::{AddrSpaceCast, Callee, Fault, Imm64, Insn};
 
 use super::calls::CallFault;
-use super::memory::{BadAccess, Flaw, NoRoom, RegionPlace};
+use super::memory::{AccessError, BadAccess, NoRoom, RegionInfo};
 
-/// Why a run ended without returning.
+/// An error that ended a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trap {
-    /// Index of the instruction that could not be performed; for control that
-    /// left the program, of the instruction that it left from.
+    /// Index of the instruction that trapped; if control left the program, of the
+    /// instruction that it left from.
     pub at: usize,
     /// The instruction; `None` in an empty program.
     pub insn: Option<Insn>,
-    /// Why.
+    /// Reason.
     pub reason: Reason,
 }
 
-/// What an instruction ran into.
+/// Reason of a trap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// It is no instruction.
+    /// The instruction is invalid.
     Invalid(Fault),
-    /// It is the second slot of a 64-bit immediate, reached by a jump.
+    /// A jump to the second slot of a 64-bit immediate.
     SecondSlot,
-    /// The next instruction would be at this index, where the program is not.
+    /// Control left the program to this index.
     LeftProgram(i64),
-    /// It may not access that memory.
+    /// An invalid access.
     Memory(BadAccess),
     /// No helper has this number.
     UnknownHelper(i32),
-    /// The helper could not do it.
+    /// The helper failed.
     Call(i32, CallFault),
-    /// A register that should hold the address of a function holds this.
+    /// An indirect call or jump to a value that is no function address.
     NoFunction(u64),
-    /// It needs something that a program on its own does not have.
+    /// The instruction needs a resource that the run does not have.
     Missing(Missing),
-    /// As many frames exist as may.
+    /// The limit of frames is exceeded.
     FrameLimit(usize),
-    /// As many instructions were performed as may be.
+    /// The limit of instructions is exceeded.
     InstructionLimit(u64),
-    /// It is later than this.
+    /// The deadline has passed.
     Deadline(Instant),
     /// The observer ended the run.
     Stopped,
 }
 
-/// What a program on its own does not have.
+/// A resource that the run does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missing {
-    /// A map, a kernel variable: what the 64-bit immediate refers to.
+    /// The map or kernel variable that a 64-bit immediate refers to.
     Object(Imm64),
-    /// A kernel function.
+    /// A kfunc.
     Function(Callee),
     /// A packet.
     Packet,
     /// An address space.
     AddressSpace(AddrSpaceCast),
-    /// Indirect jumps, which are not switched on.
+    /// Indirect jumps, which are disabled.
     IndirectJumps,
 }
 
@@ -94,15 +94,10 @@ impl fmt::Display for Reason {
                 Fault::UnknownOpcode => "no instruction has this opcode",
                 Fault::ReservedField => "a field has a value that this opcode does not allow",
                 Fault::RegisterOutOfRange => "it names a register above r10",
-                Fault::BrokenImm64 => "it is half of a 64-bit immediate, without its other half",
+                Fault::BrokenImm64 => "half of a 64-bit immediate without the other half",
             }),
-            Reason::SecondSlot => {
-                f.write_str("a jump led into the second half of a 64-bit immediate")
-            }
-            Reason::LeftProgram(to) => write!(
-                f,
-                "control goes on to instruction {to}, where the program is not"
-            ),
+            Reason::SecondSlot => f.write_str("jump to the second half of a 64-bit immediate"),
+            Reason::LeftProgram(to) => write!(f, "control leaves the program to instruction {to}"),
             Reason::Memory(access) => write!(f, "it {access}"),
             Reason::UnknownHelper(number) => write!(f, "there is no helper {number}"),
             Reason::Call(number, fault) => write!(f, "helper {number} {fault}"),
@@ -111,15 +106,12 @@ impl fmt::Display for Reason {
             }
             Reason::Missing(missing) => write!(f, "{missing}"),
             Reason::FrameLimit(limit) => {
-                write!(f, "it would need more than {limit} stack frames")
+                write!(f, "the limit of {limit} stack frames is exceeded")
             }
             Reason::InstructionLimit(limit) => {
-                write!(
-                    f,
-                    "{limit} instructions were performed, and more are not allowed"
-                )
+                write!(f, "the limit of {limit} instructions is exceeded")
             }
-            Reason::Deadline(_) => f.write_str("the time is up"),
+            Reason::Deadline(_) => f.write_str("the deadline has passed"),
             Reason::Stopped => f.write_str("the observer ended the run"),
         }
     }
@@ -132,21 +124,21 @@ impl fmt::Display for Missing {
                 Imm64::BtfId { id, .. } => {
                     write!(
                         f,
-                        "it needs the kernel variable with BTF id {id}, and here is none"
+                        "it needs the kernel variable with BTF id {id}, which raw instructions do not have"
                     )
                 }
-                _ => f.write_str("it needs a map, and a program on its own has none"),
+                _ => f.write_str("it needs a map, which raw instructions do not have"),
             },
             Missing::Function(_) => {
-                f.write_str("it calls a function of the kernel, and here is none")
+                f.write_str("it calls a kfunc, which raw instructions do not have")
             }
-            Missing::Packet => f.write_str("it loads from a packet, and none was given"),
+            Missing::Packet => f.write_str("it loads from a packet, but the run has none"),
             Missing::AddressSpace(cast) => write!(
                 f,
-                "there is no way from address space {} to {}",
+                "the cast from address space {} to {} is not supported",
                 cast.from, cast.to
             ),
-            Missing::IndirectJumps => f.write_str("indirect jumps are not switched on"),
+            Missing::IndirectJumps => f.write_str("indirect jumps are disabled"),
         }
     }
 }
@@ -170,22 +162,23 @@ impl fmt::Display for BadAccess {
             self.size, self.address
         )?;
         let Some(region) = &self.nearest else {
-            return f.write_str(", and there is no memory at all");
+            return f.write_str(", but the run has no memory");
         };
-        match self.flaw {
-            Flaw::Outside => self.write_distance(f, region),
-            Flaw::Crosses(1) => write!(f, ", of which only 1 is in {region}"),
-            Flaw::Crosses(inside) => write!(f, ", of which only {inside} are in {region}"),
-            Flaw::ReadOnly => write!(f, " in {region}, which is only for reading"),
-            Flaw::Misaligned => write!(f, " in {region}, which is not aligned to its size"),
-            Flaw::Wraps => f.write_str(", beyond the last address there is"),
+        match self.error {
+            AccessError::Outside => self.write_distance(f, region),
+            AccessError::Crosses(1) => write!(f, ", of which only 1 is in {region}"),
+            AccessError::Crosses(inside) => write!(f, ", of which only {inside} are in {region}"),
+            AccessError::ReadOnly => write!(f, " in {region}, which is read-only"),
+            AccessError::Misaligned => write!(f, " in {region}, which is not aligned to its size"),
+            AccessError::Shared => write!(f, " in {region}, which can only be copied"),
+            AccessError::Wraps => f.write_str(", which wraps around the address space"),
         }
     }
 }
 
 impl BadAccess {
-    fn write_distance(&self, f: &mut fmt::Formatter<'_>, region: &RegionPlace) -> fmt::Result {
-        /// What is further away than this has little to do with the region.
+    fn write_distance(&self, f: &mut fmt::Formatter<'_>, region: &RegionInfo) -> fmt::Result {
+        /// Distance up to which an access is described relative to a region.
         const NEAR: u64 = 0x1_0000;
         let end = region.start + region.len;
         let (distance, side) = if self.address < region.start {
@@ -194,7 +187,7 @@ impl BadAccess {
             (self.address - end, "beyond the end of")
         };
         match distance {
-            _ if self.address < 0x1000 => f.write_str(", which is as good as a null pointer"),
+            _ if self.address < 0x1000 => f.write_str(", a null pointer with an offset"),
             0 => write!(f, ", where {region} ends"),
             1..NEAR => write!(f, ", {distance} bytes {side} {region}"),
             _ => write!(f, ", which is in no region; the nearest is {region}"),
@@ -202,7 +195,7 @@ impl BadAccess {
     }
 }
 
-impl fmt::Display for RegionPlace {
+impl fmt::Display for RegionInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,

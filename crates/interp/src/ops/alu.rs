@@ -8,7 +8,7 @@ use super::operand::{self, Arithmetic, Bits, Left, Put, R0, Read, Same, Stored};
 use super::{choose, choose_reg, choose_source, choose_width};
 use crate::op::{Dispatch, Flow, Op, Operation, Run, Step, step};
 
-/// `dst = lhs op src`, and `N` is next.
+/// `dst = lhs op src`, followed by `N`.
 pub(super) struct Binary<K, W, D, L, S, N = Dispatch>(PhantomData<(K, W, D, L, S, N)>);
 
 impl<K, W, D, L, S, N> Operation for Binary<K, W, D, L, S, N>
@@ -53,8 +53,7 @@ pub(crate) fn binary(op: AluOp, width: Width, dst: Reg, src: Operand) -> Op {
     Op::new(step).dst(dst).lhs(dst).operand(src)
 }
 
-/// `dst = lhs op src`, where `dst` and `lhs` differ; `None` for the operations
-/// that are too rare for that.
+/// `dst = lhs op src`, where `dst` and `lhs` differ; `None` for infrequent operations.
 pub(crate) fn ternary(op: AluOp, width: Width, dst: Reg, lhs: Reg, src: Operand) -> Option<Op> {
     let step = choose!(op, K in [
         AluOp::Add => operand::Add,
@@ -83,7 +82,7 @@ trait Function {
 struct Negate<W>(PhantomData<W>);
 /// Sign extension from `FROM` bits.
 struct SignExtend<W, const FROM: u32>(PhantomData<W>);
-/// Byte order: swaps or only truncates, to `BITS` bits.
+/// Byte swap or truncation to `BITS` bits.
 struct Order<const SWAP: bool, const BITS: u32>;
 
 impl<W: Bits> Function for Negate<W> {
@@ -158,8 +157,8 @@ pub(crate) fn sign_extend(width: Width, from: Size, dst: Reg, src: Reg) -> Op {
     )
 }
 
-/// `dst = order(dst)`. The host is little-endian or big-endian; a program means
-/// what it means on the machine it was built for, so big-endian order swaps.
+/// `dst = order(dst)`. Programs are little-endian, so conversion to big-endian swaps on
+/// every host.
 pub(crate) fn byte_order(order: ByteOrder, size: Size, dst: Reg) -> Op {
     let swap = order != ByteOrder::Little;
     match (swap, size) {

@@ -1,8 +1,8 @@
 //! Atomic instructions: read-modify-write, load-acquire, store-release.
 //!
-//! They are the host's own atomics. An operand that is not aligned to its size
-//! has none on every host (nor in Rust), so it is read and written like any
-//! other; programs that Linux accepts have no such operand.
+//! They use the host's atomic instructions. An operand that is not aligned to its size is
+//! accessed non-atomically, because Rust has no unaligned atomics; Linux rejects programs
+//! with such operands.
 
 use std::marker::PhantomData;
 use std::ptr;
@@ -27,7 +27,7 @@ trait Cell {
 
 /// A size of read-modify-write operations.
 trait Word: Cell {
-    /// Does it; the value that was there.
+    /// Performs the operation; returns the old value.
     ///
     /// # Safety
     /// `at` is readable and writable for the size.
@@ -41,7 +41,7 @@ macro_rules! cells {
             #[inline(always)]
             unsafe fn load_acquire(at: u64) -> u64 {
                 let at = ptr::with_exposed_provenance_mut::<$type>(at as usize);
-                // SAFETY: passed on to the caller; alignment is looked at.
+                // SAFETY: upheld by the caller; alignment is checked.
                 unsafe {
                     if at.is_aligned() {
                         <$atomic>::from_ptr(at).load(Acquire) as u64
@@ -54,7 +54,7 @@ macro_rules! cells {
             #[inline(always)]
             unsafe fn store_release(at: u64, value: u64) {
                 let at = ptr::with_exposed_provenance_mut::<$type>(at as usize);
-                // SAFETY: passed on to the caller; alignment is looked at.
+                // SAFETY: upheld by the caller; alignment is checked.
                 unsafe {
                     if at.is_aligned() {
                         <$atomic>::from_ptr(at).store(value as $type, Release);
@@ -82,7 +82,7 @@ macro_rules! words {
                         return old;
                     }
                 }
-                // SAFETY: passed on to the caller; it is aligned.
+                // SAFETY: upheld by the caller; it is aligned.
                 let cell = unsafe { <$atomic>::from_ptr(at) };
                 let order = |fetch| if fetch { SeqCst } else { Relaxed };
                 let src = src as $type;
@@ -146,8 +146,7 @@ impl Change for CompareExchange {
     const OP: AtomicOp = AtomicOp::CmpXchg;
 }
 
-/// Reads, changes and writes `*(size *)(src + off)` in one step, with the value
-/// of `dst`.
+/// Atomic read-modify-write of `*(size *)(src + off)` with the value of `dst`.
 struct Modify<K, C>(PhantomData<(K, C)>);
 
 impl<K: Change, C: Word> Operation for Modify<K, C> {
@@ -234,7 +233,8 @@ pub(crate) fn store_release(size: Size, base: Reg, off: i16, src: Reg) -> Op {
     at_address(choose_cell!(size, Store), src, base, off)
 }
 
-/// The register with the value is `dst`, whichever way it goes.
+/// The operation of an atomic access: `dst` is the register of the value, for loads and
+/// stores.
 fn at_address(step: Step, value: Reg, base: Reg, off: i16) -> Op {
     Op {
         off,

@@ -1,4 +1,4 @@
-//! Branches. All of them test and fall through.
+//! Branches: each compares, then jumps or falls through.
 
 use std::marker::PhantomData;
 
@@ -8,14 +8,14 @@ use super::operand::{Bits, Condition, Get, Read};
 use super::{choose_cond, choose_reg, choose_source, choose_width};
 use crate::op::{Distance, Flow, Op, Operation, Run, Step, step};
 
-/// The way that a branch takes.
+/// Direction of a branch.
 pub(crate) trait Way {
     fn take(run: Run) -> Flow;
 }
 
-/// To a later instruction.
+/// A branch to a later instruction.
 pub(crate) struct Forward;
-/// Back, as far as the meter lets it: so that no run is endless.
+/// A backward branch, which consumes budget of the meter.
 pub(crate) struct Back;
 
 impl Way for Forward {
@@ -34,12 +34,12 @@ impl Way for Back {
         if meter.jumps >= 0 {
             Forward::take(run)
         } else {
-            run.turn_to::<Renew>()
+            run.continue_as::<Renew>()
         }
     }
 }
 
-/// A jump back when none was left: asks for more.
+/// A backward jump with an exhausted count: renews it, or ends the run.
 struct Renew;
 
 impl Operation for Renew {
@@ -67,7 +67,7 @@ impl<C: Condition, W: Bits, D: Get, S: Read, T: Way> Operation for If<C, W, D, S
     }
 }
 
-/// A conditional branch, forward or back; the target is filled in later.
+/// A conditional branch, forward or backward; the target is patched later.
 pub(crate) fn conditional(cond: Cond, width: Width, dst: Reg, src: Operand, back: bool) -> Op {
     let step = choose_cond!(
         cond,
@@ -130,31 +130,31 @@ pub(crate) fn pair(first: (Cond, i32), second: (Cond, i32), dst: Reg) -> Op {
     }
 }
 
-/// What a chain of comparisons `if w == key goto target` looks up.
+/// The lookup table of a chain of comparisons `if w == key goto target`.
 pub(crate) struct Table {
     /// The smallest key.
     pub first: u32,
-    /// Keys in ascending order; empty where `targets` is indexed directly.
+    /// Keys in ascending order; empty if `targets` is indexed directly.
     pub keys: Box<[u32]>,
-    /// Targets from the look-up, by position.
+    /// Targets relative to the lookup, by position.
     pub targets: Box<[Distance]>,
-    /// Where a value that is no key goes.
+    /// Target of values that are no key.
     pub default: Distance,
 }
 
 impl Table {
-    /// The table of a look-up.
+    /// The table of a lookup.
     #[inline(always)]
     fn of(run: &Run) -> &Table {
         let address = run.op().wide() as usize;
-        // SAFETY: `with_table` put it there, and the code owns both.
+        // SAFETY: `with_table` stored the address, and the program owns both.
         unsafe { &*std::ptr::with_exposed_provenance(address) }
     }
 }
 
-/// Looks `value - first` up directly.
+/// A lookup of `value - first` by index.
 struct SwitchDense<D>(PhantomData<D>);
-/// Finds the value among sorted keys.
+/// A lookup by binary search among sorted keys.
 struct SwitchSorted<D>(PhantomData<D>);
 
 impl<D: Get> Operation for SwitchDense<D> {
@@ -179,8 +179,7 @@ impl<D: Get> Operation for SwitchSorted<D> {
     }
 }
 
-/// A look-up in a table, directly or among sorted keys; the table is filled in
-/// later.
+/// A table lookup, by index or by binary search; the table is patched later.
 pub(crate) fn switch(dst: Reg, dense: bool) -> Op {
     let step = if dense {
         choose_reg!(dst, D, step::<SwitchDense<D>> as Step)
@@ -190,7 +189,7 @@ pub(crate) fn switch(dst: Reg, dense: bool) -> Op {
     Op::new(step).dst(dst)
 }
 
-/// Gives a look-up its table, which must outlive it and stay where it is.
+/// Sets the table of a lookup, which must outlive it and must not move.
 pub(crate) fn with_table(op: Op, table: &Table) -> Op {
     op.with_wide(std::ptr::from_ref(table).expose_provenance() as u64)
 }
@@ -205,7 +204,7 @@ impl<T: Way> Operation for Always<T> {
     }
 }
 
-/// An unconditional branch, forward or back; the target is filled in later.
+/// An unconditional branch, forward or backward; the target is patched later.
 pub(crate) fn always(back: bool) -> Op {
     Op::new(if back {
         step::<Always<Back>>
@@ -214,7 +213,7 @@ pub(crate) fn always(back: bool) -> Op {
     })
 }
 
-/// `may_goto t`: falls through as often as an activation of a function may.
+/// `may_goto t`: falls through until the counter of the activation is 0.
 struct MayGoto<T>(PhantomData<T>);
 
 impl<T: Way> Operation for MayGoto<T> {
@@ -229,8 +228,7 @@ impl<T: Way> Operation for MayGoto<T> {
     }
 }
 
-/// A branch that is taken when an activation has used up its loops; the target
-/// is filled in later.
+/// A `may_goto` branch; the target is patched later.
 pub(crate) fn may_goto(back: bool) -> Op {
     Op::new(if back {
         step::<MayGoto<Back>>

@@ -1,13 +1,13 @@
-//! Calls and the end of a function.
+//! Calls and returns.
 
 use vm::Call;
 
 use crate::op::{Flow, Op, Operation, Run, step};
 
 /// `r0 = function(r1, …, r5)`.
-struct CallOut;
+struct CallHelper;
 
-impl Operation for CallOut {
+impl Operation for CallHelper {
     #[inline(always)]
     fn perform(mut run: Run) -> Flow {
         let address = std::ptr::with_exposed_provenance::<()>(run.op().wide() as usize);
@@ -19,14 +19,13 @@ impl Operation for CallOut {
     }
 }
 
-/// `r0 = function(r1, …, r5)`, a function of the world.
+/// `r0 = function(r1, …, r5)`, a helper.
 pub(crate) fn call(function: Call) -> Op {
-    Op::new(step::<CallOut>).with_wide((function as *const ()).expose_provenance() as u64)
+    Op::new(step::<CallHelper>).with_wide((function as *const ()).expose_provenance() as u64)
 }
 
-/// Calls the function at `t`. The host's stack keeps what the caller needs again,
-/// so the way back is as well predicted as the host's own returns; the depth is
-/// bounded by the program's form.
+/// Calls the function at `t`. The call recurses on the host's stack, so the return is
+/// predicted by the return stack buffer; lowering bounds the depth.
 struct CallLocal;
 
 impl Operation for CallLocal {
@@ -46,12 +45,12 @@ impl Operation for CallLocal {
     }
 }
 
-/// A call of a function of the program; the target is filled in later.
+/// A local call; the target is patched later.
 pub(crate) fn call_local() -> Op {
     Op::new(step::<CallLocal>)
 }
 
-/// Ends the function with `r0`.
+/// Returns `r0` from the function.
 struct Exit;
 
 impl Operation for Exit {
@@ -62,12 +61,12 @@ impl Operation for Exit {
     }
 }
 
-/// Ends with `r0`.
+/// Returns `r0`.
 pub(crate) fn exit() -> Op {
     Op::new(step::<Exit>)
 }
 
-/// Ends the function with a constant.
+/// Returns a constant from the function.
 struct ExitWith;
 
 impl Operation for ExitWith {
@@ -78,7 +77,7 @@ impl Operation for ExitWith {
     }
 }
 
-/// Ends with a constant: `w0 = imm; exit`.
+/// Returns a constant: `w0 = imm; exit`.
 pub(crate) fn exit_with(imm: i32) -> Op {
     Op {
         a: imm as u32,

@@ -1,8 +1,8 @@
-//! Operations that go straight on with the next one.
+//! Linking of an operation with the next one (superinstructions).
 //!
-//! If the next operation in the array is of a certain kind, the function of an operation is
-//! replaced by one that performs both without a dispatch. The next operation keeps its place
-//! and operands, so jumps to it stay valid.
+//! If the next operation in the array is of a certain kind, the handler of an operation is
+//! replaced by one that performs both without a dispatch. The next operation stays in the
+//! array with its operands, so jumps to it remain valid.
 
 use isa::ebpf::{Cond, Size};
 
@@ -14,38 +14,38 @@ use super::pairs::{Half, pair};
 use crate::Fusion;
 use crate::op::{Operation, Step, step};
 
-/// What an operation is, as far as linking cares. In packet filters, conditions
+/// The kind of an operation, as far as linking depends on it. Conditions of packet tests
 /// are `Eq` or `Ne`, and comparisons are of `w0` with constants.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Kind {
-    /// A packet load at a constant, and one comparison.
+    /// A packet load at a constant offset, and one comparison.
     LoadTest(Size, Cond),
-    /// A packet load at a stored register, and one comparison.
+    /// A packet load at a register other than `r0`, and one comparison.
     IndirectLoadTest(Size, Cond),
     /// One comparison.
     Test(Cond),
     /// Two comparisons.
     TestPair(Cond, Cond),
-    /// A load of an IPv4 header's length.
+    /// A load of an IPv4 header length.
     HeaderLength,
-    /// What may be half of a pair.
+    /// An operation that may be part of a pair.
     Half(Half),
     /// Anything else.
     Other,
 }
 
 impl Kind {
-    /// Whether such an operation is ever linked to the next one.
+    /// True if such an operation may be linked with the next one.
     #[inline(always)]
-    pub(crate) fn leads(self) -> bool {
+    pub(crate) fn may_lead(self) -> bool {
         match self {
             Kind::LoadTest(..) | Kind::HeaderLength => true,
-            Kind::Half(half) => half.leads(),
+            Kind::Half(half) => half.may_lead(),
             Kind::IndirectLoadTest(..) | Kind::Test(_) | Kind::TestPair(..) | Kind::Other => false,
         }
     }
 
-    /// The kind for these conditions, if they are all `Eq` or `Ne`.
+    /// This kind if the conditions are all `Eq` or `Ne`, otherwise [`Kind::Other`].
     pub(crate) fn with_conditions(self, conditions: &[Cond]) -> Kind {
         if conditions
             .iter()
@@ -70,7 +70,7 @@ macro_rules! choose_equality {
     };
 }
 
-/// The function for a load at a constant with a comparison and what follows.
+/// The handler of a load at a constant offset with a comparison and `K`.
 fn load_test<K: Operation>(size: Size, cond: Cond) -> Step {
     choose_equality!(
         cond,
@@ -83,15 +83,15 @@ fn load_test<K: Operation>(size: Size, cond: Cond) -> Step {
     )
 }
 
-/// A load of an IPv4 header's length, and what follows.
+/// A load of an IPv4 header length, followed by `K`.
 type Length<K> = Load<Absolute, 1, HeaderLength<K>>;
-/// A load of two bytes behind the header, a port, with a comparison.
+/// A load of two bytes after the header, a port, with a comparison.
 type PortTest<C> = Load<Indirect<Stored>, 2, ThenIf<C>>;
 /// Two of them.
 type PortTests<C, D> = Load<Indirect<Stored>, 2, ThenIf<C, PortTest<D>>>;
 
-/// The function for the first of these operations, given what follows it; `None`
-/// where the one it has is right.
+/// The handler that links the first of these operations with the following ones; `None` if
+/// no fusion applies.
 pub(crate) fn link(kinds: &[Kind]) -> Option<(Fusion, Step)> {
     Some(match *kinds {
         [Kind::LoadTest(size, first), Kind::Test(second), ..] => {

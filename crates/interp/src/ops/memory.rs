@@ -1,4 +1,4 @@
-//! Loads and stores at addresses whose validity the program's evidence upholds.
+//! Loads and stores; the program's evidence covers their addresses.
 
 use std::marker::PhantomData;
 use std::ptr;
@@ -50,7 +50,7 @@ cells! {
     I32 = i32, i64;
 }
 
-/// `dst = *(size *)(base + off)`, and `N` is next.
+/// `dst = *(size *)(base + off)`, followed by `N`.
 pub(super) struct Load<C, D, B, N = Dispatch>(PhantomData<(C, D, B, N)>);
 
 impl<C: Cell, D: Put, B: Read, N: Operation> Operation for Load<C, D, B, N> {

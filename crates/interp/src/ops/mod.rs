@@ -1,9 +1,9 @@
-//! The functions of the operations, by family, and how to choose among them.
+//! Handlers of the operations, by family, and macros that select them.
 //!
-//! Each family has one generic [`Operation`](crate::op::Operation); the operands'
-//! places, the width and the operation itself are types, so every combination is
-//! a function of its own without a test at run time, and takes its meaning from
-//! `isa`'s `eval`. What is rare finds its operands at run time.
+//! Each family has one generic [`Operation`](crate::op::Operation). Operand locations,
+//! width and operator are type parameters, so every combination is monomorphised to a
+//! handler without tests at run time; its semantics come from `isa`'s `eval`. Infrequent
+//! operations find their operands at run time.
 
 pub(crate) mod alu;
 pub(crate) mod atomic;
@@ -15,8 +15,8 @@ mod operand;
 pub(crate) mod packet;
 pub(crate) mod pairs;
 
-/// Binds a type name to the marker for a value and evaluates to the body; where
-/// there is an `else`, returns that for other values.
+/// Binds a type name to the marker type of a value and evaluates the body; other values
+/// return the `else` expression.
 macro_rules! choose {
     ($value:expr, $name:ident in [$($pattern:pat => $marker:ty),* $(,)?], $body:expr) => {
         match $value { $( $pattern => { type $name = $marker; $body } )* }
@@ -36,7 +36,7 @@ macro_rules! choose_width {
         ], $body)
     };
 }
-/// As `choose!` for where a register lives: `r0` travels, the others stay.
+/// As `choose!` for the location of a register: `r0` or another one.
 macro_rules! choose_reg {
     ($value:expr, $name:ident, $body:expr) => {
         crate::ops::choose!($value, $name in [

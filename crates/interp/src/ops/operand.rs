@@ -1,37 +1,37 @@
-//! Marker types: where operands live, widths, operations, conditions.
+//! Marker types: operand locations, widths, operators, conditions.
 
 use isa::ebpf::{AluOp, Cond, Reg, Width};
 
 use crate::op::Run;
 
-/// Where a value is read from.
+/// Location that a value is read from.
 pub(crate) trait Read {
     fn read(run: &Run) -> u64;
 }
 
-/// Where a value is written to, by an operation's `dst`.
+/// Location that a result is written to, by the operation's `dst`.
 pub(crate) trait Put {
     fn put(run: &mut Run, value: u64);
 }
 
-/// What is read by an operation's `dst`.
+/// Location that a value is read from, by the operation's `dst`.
 pub(crate) trait Get {
     fn get(run: &Run) -> u64;
 }
 
-/// `r0`, which travels from operation to operation.
+/// `r0`, which is passed from handler to handler.
 pub(crate) struct R0;
-/// Any other register.
+/// A register other than `r0`.
 pub(crate) struct Stored;
-/// Any register, found out at run time: for what is rare.
+/// Any register, resolved at run time: for infrequent operations.
 pub(crate) struct Any;
-/// The left operand, another register than `dst`.
+/// The left operand, in a register other than `dst`.
 pub(crate) struct Left;
-/// The left operand, the same register as `dst`.
+/// The left operand, in `dst`.
 pub(crate) struct Same;
-/// What the operation before computed, whatever register it put that in.
+/// The result of the previous operation of the same handler.
 pub(crate) struct Last;
-/// Nowhere: the next operation computes the same register anew.
+/// No location: the next operation overwrites the register.
 pub(crate) struct Nowhere;
 /// The immediate.
 pub(crate) struct Imm;

@@ -1,78 +1,77 @@
-//! Packet loads, alone and with what commonly follows them.
+//! Packet loads, alone and fused with comparisons.
 //!
-//! The rare load that does not lie inside the packet's data goes on in a
-//! function of its own, by a tail call: were it an ordinary call, every load
-//! would have to save registers for it.
+//! A load outside the packet's data continues in a slow path by a tail call, so that the
+//! fast path saves no registers.
 
 use std::marker::PhantomData;
 
 use isa::ebpf::{Cond, Reg, Size, Width, eval};
-use lower::may_lie_elsewhere;
-use vm::{PacketRules, load_packet, load_packet_beyond};
+use lower::may_succeed_outside;
+use vm::{PacketRules, load_packet, load_packet_outside};
 
 use super::choose_cond;
 use super::operand::{Condition, R0, Read, Stored};
 use crate::op::{Dispatch, Flow, Op, Operation, Run, Step, step};
 
-/// Value of `Op::off` for loads that may find something beyond the packet's bytes,
-/// by Linux's rules.
-const ELSEWHERE: i16 = 1;
+/// Value of `Op::off` for loads that may succeed outside the packet's data, by Linux's
+/// rules.
+const MAY_SUCCEED_OUTSIDE: i16 = 1;
 
-/// Where a packet load loads.
-pub(super) trait Place {
-    /// The sum of at most two 32-bit numbers.
+/// Addressing mode of a packet load.
+pub(super) trait Address {
+    /// The offset: a sum of at most two 32-bit numbers.
     fn offset(run: &Run) -> u64;
 }
 
-/// At a constant.
+/// A constant offset.
 pub(super) struct Absolute;
-/// At a register plus a constant.
+/// A register plus a constant.
 pub(super) struct Indirect<S>(PhantomData<S>);
 
-impl Place for Absolute {
+impl Address for Absolute {
     #[inline(always)]
     fn offset(run: &Run) -> u64 {
         u64::from(run.op().a)
     }
 }
 
-impl<S: Read> Place for Indirect<S> {
+impl<S: Read> Address for Indirect<S> {
     #[inline(always)]
     fn offset(run: &Run) -> u64 {
         u64::from(S::read(run) as u32) + u64::from(run.op().a)
     }
 }
 
-/// `r0 = packet[…]` of `N` bytes, and then `K`.
+/// `r0 = packet[…]` of `N` bytes, followed by `K`.
 pub(super) struct Load<P, const N: usize, K>(PhantomData<(P, K)>);
-/// The same beyond the packet.
-struct Beyond<P, const N: usize, K>(PhantomData<(P, K)>);
+/// The slow path: a load outside the packet's data.
+struct LoadOutside<P, const N: usize, K>(PhantomData<(P, K)>);
 
-impl<P: Place, const N: usize, K: Operation> Operation for Load<P, N, K> {
+impl<P: Address, const N: usize, K: Operation> Operation for Load<P, N, K> {
     #[inline(always)]
     fn perform(mut run: Run) -> Flow {
         let (data, len) = run.data();
-        // SAFETY: `data` is readable for `len` bytes, as `Run` says.
+        // SAFETY: `data` is readable for `len` bytes, an invariant of `Run`.
         match unsafe { load_packet::<N>(data, len, P::offset(&run)) } {
             Some(value) => {
                 run.r0 = u64::from(value);
                 K::perform(run)
             }
-            None => run.turn_to::<Beyond<P, N, K>>(),
+            None => run.continue_as::<LoadOutside<P, N, K>>(),
         }
     }
 }
 
-impl<P: Place, const N: usize, K: Operation> Operation for Beyond<P, N, K> {
+impl<P: Address, const N: usize, K: Operation> Operation for LoadOutside<P, N, K> {
     #[inline(always)]
     fn perform(mut run: Run) -> Flow {
-        // Most find nothing there, and then there may be no world to ask.
-        if run.op().off != ELSEWHERE {
+        // Most loads cannot succeed here, and then there may be no run context.
+        if run.op().off != MAY_SUCCEED_OUTSIDE {
             return run.finish(0);
         }
         let offset = P::offset(&run);
         let packet = run.cx().packet;
-        match load_packet_beyond(packet, PacketRules::Kernel, offset, N as u32) {
+        match load_packet_outside(packet, PacketRules::Kernel, offset, N as u32) {
             Some(value) => {
                 run.r0 = u64::from(value);
                 K::perform(run)
@@ -82,14 +81,14 @@ impl<P: Place, const N: usize, K: Operation> Operation for Beyond<P, N, K> {
     }
 }
 
-/// The load is all.
-struct Nothing;
-/// `if w0 cond b goto t`, else `K` is next.
+/// No operation after the load.
+struct End;
+/// `if w0 cond b goto t`, otherwise `K`.
 pub(super) struct ThenIf<C, K = Dispatch>(PhantomData<(C, K)>);
-/// The length of an IPv4 header, `w0 = (w0 & 15) << 2; dst = w0`, and `K` is next.
+/// The length of an IPv4 header, `w0 = (w0 & 15) << 2; dst = w0`, followed by `K`.
 pub(super) struct HeaderLength<K = Dispatch>(PhantomData<K>);
 
-impl Operation for Nothing {
+impl Operation for End {
     #[inline(always)]
     fn perform(run: Run) -> Flow {
         run.next()
@@ -117,7 +116,7 @@ impl<K: Operation> Operation for HeaderLength<K> {
     }
 }
 
-/// A packet load: its size, index register and constant, and the rules it obeys.
+/// A packet load: size, index register, constant offset and rules.
 #[derive(Clone, Copy)]
 pub(crate) struct PacketLoad {
     pub size: Size,
@@ -136,8 +135,7 @@ macro_rules! choose_size {
     };
 }
 
-/// The function for a load and what follows it; an index in `r0` is rare and
-/// only served where nothing follows.
+/// The handler of a load fused with `$then`; loads with index `r0` are not fused.
 macro_rules! choose_load {
     ($load:expr, $then:ty) => {
         match $load.index {
@@ -151,8 +149,8 @@ impl PacketLoad {
     fn op(&self, step: Step) -> Op {
         Op {
             a: self.offset as u32,
-            off: match may_lie_elsewhere(self.rules, self.index, self.offset) {
-                true => ELSEWHERE,
+            off: match may_succeed_outside(self.rules, self.index, self.offset) {
+                true => MAY_SUCCEED_OUTSIDE,
                 false => 0,
             },
             src: self.index.map_or(0, Reg::number),
@@ -163,8 +161,8 @@ impl PacketLoad {
     /// `r0 = packet[…]`.
     pub(crate) fn alone(&self) -> Op {
         self.op(match self.index {
-            Some(Reg::R0) => choose_size!(self.size, Indirect<R0>, Nothing),
-            _ => choose_load!(self, Nothing),
+            Some(Reg::R0) => choose_size!(self.size, Indirect<R0>, End),
+            _ => choose_load!(self, End),
         })
     }
 

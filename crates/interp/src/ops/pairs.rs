@@ -1,9 +1,9 @@
-//! Pairs of operations in one function.
+//! Handlers for pairs of dependent operations.
 //!
-//! A register in memory costs most where the next instruction needs it. If the next
-//! operation in the array is the second of a pair, the first one passes its result in a
-//! machine register ([`Last`]) and goes straight on. As in `linked`, the next operation keeps
-//! its place and operands.
+//! A register in memory delays the next instruction if that uses it (store-to-load
+//! forwarding). In a pair, the first operation passes its result in a machine register
+//! ([`Last`]) and continues without a dispatch. As in `linked`, the second operation stays
+//! in the array.
 
 use isa::ebpf::{AluOp, Cond, Operand, Reg, Size, Width};
 
@@ -18,7 +18,7 @@ use super::{choose, choose_cond, choose_width};
 use crate::Fusion;
 use crate::op::{Step, step};
 
-/// Where a second operand comes from.
+/// The location of a second operand.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Source {
     Imm,
@@ -58,9 +58,9 @@ pub(crate) enum Half {
 }
 
 impl Half {
-    /// Whether it can be the first of a pair.
+    /// True if it can be the first of a pair.
     #[inline(always)]
-    pub(crate) fn leads(self) -> bool {
+    pub(crate) fn may_lead(self) -> bool {
         match self {
             Half::Binary {
                 op: AluOp::Mov,
@@ -74,7 +74,7 @@ impl Half {
     }
 }
 
-/// A first operation and its source operand as types `K` and `S`.
+/// Binds the operator and the source operand of a first operation to the types `K` and `S`.
 macro_rules! choose_first {
     ($op:expr, $src:expr, $body:expr) => {
         match $src {
@@ -102,9 +102,9 @@ macro_rules! choose_first {
     };
 }
 
-/// The operation and the target of a second operation whose source is the first
+/// Binds the operator and the destination of a second operation whose source is the first
 /// one's result.
-macro_rules! choose_taker {
+macro_rules! choose_second_operation {
     ($op:expr, $dst:expr, $body:expr) => {
         choose!($op, T in [
             AluOp::Add => Add,
@@ -139,7 +139,7 @@ macro_rules! choose_cell {
     };
 }
 
-/// A register or a constant as the source `S` of a second operation.
+/// Binds the source of a second operation to the type `S2`.
 macro_rules! choose_second {
     ($src:expr, $body:expr) => {
         match $src {
@@ -155,13 +155,13 @@ macro_rules! choose_second {
     };
 }
 
-macro_rules! choose_way {
+macro_rules! choose_direction {
     ($back:expr, $body:expr) => {
         choose!($back, T in [false => Forward, true => Back], $body)
     };
 }
 
-/// The function for both operations; `None` where they are no pair.
+/// The handler of both operations; `None` if they are no pair.
 pub(crate) fn pair(first: Half, second: Half) -> Option<(Fusion, Step)> {
     let (fusion, step) = match first {
         Half::Binary {
@@ -170,14 +170,14 @@ pub(crate) fn pair(first: Half, second: Half) -> Option<(Fusion, Step)> {
             dst: Reg::R0,
             src: Source::Imm,
             ..
-        } => (Fusion::ResultAndBranch, after_answer(width, second)),
+        } => (Fusion::ResultAndBranch, result_and_branch(width, second)),
         Half::Binary {
             op: AluOp::Mov,
             width,
             dst,
             src: Source::Reg(src),
             ..
-        } if is_stored(dst) && is_stored(src) => (Fusion::MovePair, after_move(width, second)),
+        } if is_stored(dst) && is_stored(src) => (Fusion::MovePair, move_pair(width, second)),
         Half::Binary {
             op,
             width,
@@ -193,11 +193,14 @@ pub(crate) fn pair(first: Half, second: Half) -> Option<(Fusion, Step)> {
                 src: right,
             } if same == width => {
                 if right == Source::Reg(dst) && left == into {
-                    (Fusion::OperationOnResult, taken(op, width, src, then, into))
+                    (
+                        Fusion::OperationOnResult,
+                        operation_on_result(op, width, src, then, into),
+                    )
                 } else if into == dst && left == dst {
                     (
                         Fusion::RepeatedOperation,
-                        changed_again(op, width, src, then, right),
+                        repeated_operation(op, width, src, then, right),
                     )
                 } else {
                     return None;
@@ -223,7 +226,7 @@ pub(crate) fn pair(first: Half, second: Half) -> Option<(Fusion, Step)> {
             {
                 (
                     Fusion::OperationAndBranch,
-                    changed_and_tested(op, width, cond, right, back),
+                    operation_and_branch(op, width, cond, right, back),
                 )
             }
             _ => return None,
@@ -237,7 +240,7 @@ pub(crate) fn pair(first: Half, second: Half) -> Option<(Fusion, Step)> {
                 src: Source::Reg(src),
             } if src == dst && lhs == into => (
                 Fusion::LoadAndOperation,
-                loaded_and_taken(size, op, width, into),
+                load_and_operation(size, op, width, into),
             ),
             Half::If {
                 cond,
@@ -247,7 +250,7 @@ pub(crate) fn pair(first: Half, second: Half) -> Option<(Fusion, Step)> {
                 back: false,
             } if tested == dst && src != Source::Reg(Reg::R0) => (
                 Fusion::LoadAndBranch,
-                loaded_and_tested(size, cond, width, src),
+                load_and_branch(size, cond, width, src),
             ),
             _ => return None,
         },
@@ -260,8 +263,8 @@ fn is_stored(reg: Reg) -> bool {
     reg != Reg::R0
 }
 
-/// `r0 = k; if a cond b goto …`: an answer, if the condition leads to the end.
-fn after_answer(width: Width, second: Half) -> Option<Step> {
+/// `r0 = k; if a cond b goto …`: a result and a conditional return.
+fn result_and_branch(width: Width, second: Half) -> Option<Step> {
     match second {
         Half::If {
             cond,
@@ -280,7 +283,7 @@ fn after_answer(width: Width, second: Half) -> Option<Step> {
                 X,
                 choose_second!(
                     src,
-                    choose_way!(
+                    choose_direction!(
                         back,
                         step::<Binary<Mov, W, R0, R0, Imm, If<C, X, Stored, S2, T>>> as Step
                     )
@@ -291,8 +294,8 @@ fn after_answer(width: Width, second: Half) -> Option<Step> {
     }
 }
 
-/// `a = b; c = d`, in any way related.
-fn after_move(width: Width, second: Half) -> Option<Step> {
+/// `a = b; c = d`, dependent or not.
+fn move_pair(width: Width, second: Half) -> Option<Step> {
     type Move<W, N> = Binary<Mov, W, Stored, Same, Stored, N>;
     match second {
         Half::Binary {
@@ -315,14 +318,20 @@ fn after_move(width: Width, second: Half) -> Option<Step> {
 }
 
 /// `t = a op b; c = c then t`.
-fn taken(op: AluOp, width: Width, src: Source, then: AluOp, into: Reg) -> Option<Step> {
+fn operation_on_result(
+    op: AluOp,
+    width: Width,
+    src: Source,
+    then: AluOp,
+    into: Reg,
+) -> Option<Step> {
     Some(choose_first!(
         op,
         src,
         choose_width!(
             width,
             W,
-            choose_taker!(
+            choose_second_operation!(
                 then,
                 into,
                 step::<Binary<K, W, Stored, Left, S, Binary<T, W, D, L, Last>>> as Step
@@ -332,7 +341,13 @@ fn taken(op: AluOp, width: Width, src: Source, then: AluOp, into: Reg) -> Option
 }
 
 /// `t = a op b; t = t then c`: the first value of `t` is never stored.
-fn changed_again(op: AluOp, width: Width, src: Source, then: AluOp, right: Source) -> Option<Step> {
+fn repeated_operation(
+    op: AluOp,
+    width: Width,
+    src: Source,
+    then: AluOp,
+    right: Source,
+) -> Option<Step> {
     if right == Source::Reg(Reg::R0) {
         return None;
     }
@@ -375,8 +390,8 @@ fn address_and_load(src: Source, size: Size, into: Reg) -> Option<Step> {
     ))
 }
 
-/// `t = a op k; if t cond c goto …`: how loops count, and tests of bits.
-fn changed_and_tested(
+/// `t = a op k; if t cond c goto …`: loop counters and bit tests.
+fn operation_and_branch(
     op: AluOp,
     width: Width,
     cond: Cond,
@@ -392,7 +407,7 @@ fn changed_and_tested(
                 W,
                 choose_second!(
                     right,
-                    choose_way!(
+                    choose_direction!(
                         back,
                         step::<Binary<Add, W, Stored, Left, Imm, If<C, W, Last, S2, T>>> as Step
                     )
@@ -405,7 +420,7 @@ fn changed_and_tested(
         ], choose_width!(
             width,
             W,
-            choose_way!(
+            choose_direction!(
                 back,
                 step::<Binary<And, W, Stored, Left, Imm, If<C, W, Last, Imm, T>>> as Step
             )
@@ -415,13 +430,13 @@ fn changed_and_tested(
 }
 
 /// `t = *(size *)(b + off); c = c op t`.
-fn loaded_and_taken(size: Size, op: AluOp, width: Width, into: Reg) -> Option<Step> {
+fn load_and_operation(size: Size, op: AluOp, width: Width, into: Reg) -> Option<Step> {
     Some(choose_cell!(
         size,
         choose_width!(
             width,
             W,
-            choose_taker!(
+            choose_second_operation!(
                 op,
                 into,
                 step::<Load<C, Stored, Stored, Binary<T, W, D, L, Last>>> as Step
@@ -431,7 +446,7 @@ fn loaded_and_taken(size: Size, op: AluOp, width: Width, into: Reg) -> Option<St
 }
 
 /// `t = *(size *)(b + off); if t cond c goto …`.
-fn loaded_and_tested(size: Size, cond: Cond, width: Width, src: Source) -> Option<Step> {
+fn load_and_branch(size: Size, cond: Cond, width: Width, src: Source) -> Option<Step> {
     Some(choose!(cond, K in [
         Cond::Eq => Eq,
         Cond::Ne => Ne; else None

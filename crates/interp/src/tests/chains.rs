@@ -48,7 +48,7 @@ fn chain(keys: &[u32], inverted: bool, value: u32) -> (u64, u64) {
 }
 
 #[test]
-fn chains_of_comparisons_find_the_first_equal_key() {
+fn comparison_chains_find_the_first_equal_key() {
     let dense: Vec<u32> = (10..30).chain([12, 15]).collect();
     let sparse: Vec<u32> = (1..40).map(|i: u32| i.wrapping_mul(0x9e37_79b9)).collect();
     let edges = vec![0, u32::MAX, 5, 0, u32::MAX - 1, 1];
@@ -66,8 +66,8 @@ fn chains_of_comparisons_find_the_first_equal_key() {
 }
 
 #[test]
-fn a_chain_entered_in_the_middle_goes_on_from_there() {
-    // Value 3 jumps over the first two links of a chain of five equal tests.
+fn a_chain_can_be_entered_in_the_middle() {
+    // Value 3 skips the first two comparisons of a chain of five.
     let test = |cond, imm, off| Insn::Jump {
         cond,
         width: Width::W32,
@@ -103,7 +103,7 @@ fn a_chain_entered_in_the_middle_goes_on_from_there() {
 }
 
 #[test]
-fn a_test_before_a_chain_leaves_it_whole() {
+fn a_test_before_a_chain_is_not_paired_with_its_first_test() {
     let test = |cond, imm, off| Insn::Jump {
         cond,
         width: Width::W32,

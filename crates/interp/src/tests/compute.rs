@@ -5,7 +5,7 @@ use isa::ebpf::{AddrSpaceCast, AluOp, ByteOrder, Cond, Insn, Operand, Reg, Size,
 use super::{IMMS, REGS, VALUES, WIDTHS, result, run, set};
 
 #[test]
-fn arithmetic_is_evals_in_every_place() {
+fn arithmetic_matches_eval_in_every_register() {
     use AluOp::*;
     for op in [
         Add, Sub, Mul, Div, SDiv, Mod, SMod, Or, And, Xor, Lsh, Rsh, Arsh, Mov,
@@ -41,7 +41,7 @@ fn arithmetic_is_evals_in_every_place() {
 }
 
 #[test]
-fn unary_operations_are_evals_in_every_place() {
+fn unary_operations_match_eval_in_every_register() {
     for (index, value) in VALUES.into_iter().enumerate() {
         let (dst, src) = (REGS[index % 3], REGS[(index + 1) % 3]);
         for width in WIDTHS {
@@ -80,7 +80,7 @@ fn unary_operations_are_evals_in_every_place() {
 }
 
 #[test]
-fn branches_go_where_eval_says() {
+fn branches_match_eval() {
     use Cond::*;
     let taken = |dst, a, src, insn| {
         let mut program = Vec::from(set(dst, a));

@@ -1,4 +1,4 @@
-//! Loops, calls, ends.
+//! Loops, calls, limits.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use spec::SplitMix;
 use vm::{Deadline, MAY_GOTO_LOOPS, Machine, Outcome};
 
 use super::{compile, run_text};
-use crate::{Code, Fusions};
+use crate::{Fusions, ThreadedProgram};
 
 /// Enough for any stack to overflow if jumps grew it.
 const BUDGET: u64 = if cfg!(miri) { 1000 } else { 10_000_000 };
@@ -32,7 +32,7 @@ fn an_endless_loop_is_stopped() {
     }
 }
 
-/// Rounds of a long run: a call that is no jump would need gigabytes of stack.
+/// Iterations of a long run: without tail calls it would need gigabytes of stack.
 const ROUNDS: u64 = if cfg!(miri) { 100 } else { 100_000_000 };
 
 #[test]
@@ -62,7 +62,7 @@ fn a_long_run_needs_no_more_stack_than_a_short_one() {
 
 #[cfg(not(miri))]
 #[test]
-fn tests_run_the_threaded_form_where_there_is_one() {
+fn tests_run_the_threaded_form() {
     let has_registers = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
     let is_instrumented = option_env!("CARGO_ENCODED_RUSTFLAGS").is_some_and(|flags| {
         ["sanitizer", "instrument-coverage", "sancov", "opt-level"]
@@ -74,8 +74,8 @@ fn tests_run_the_threaded_form_where_there_is_one() {
 
 #[test]
 fn a_deadline_ends_loops_and_deep_calls() {
-    // Seven functions call the next one thirty times each, so that only the clock
-    // ends them in time.
+    // Seven functions, each of which calls the next one thirty times: only a deadline ends
+    // them in time.
     let deep: String = (0..7)
         .map(|depth| {
             format!(
@@ -107,7 +107,7 @@ fn a_deadline_ends_loops_and_deep_calls() {
 }
 
 #[test]
-fn helpers_tell_the_time_of_the_host() {
+fn time_helpers_use_the_clock_of_the_host() {
     let text = "call 5\nr6 = r0\ncall 125\nr6 += r0\ncall 160\nr0 += r6\nexit";
     // SAFETY: it accesses nothing.
     let code = unsafe { compile(&assemble(text).expect(text)) };
@@ -124,9 +124,9 @@ fn helpers_tell_the_time_of_the_host() {
 }
 
 #[test]
-fn what_is_not_performed_is_said() {
+fn unsupported_instructions_are_an_error() {
     let insns = [Insn::GotoReg { dst: Reg::R1 }, Insn::Exit];
-    let unsupported = Code::build(
+    let unsupported = ThreadedProgram::build(
         &insns,
         PacketRules::Kernel,
         Evidence::CallerAsserted,
@@ -138,7 +138,7 @@ fn what_is_not_performed_is_said() {
 }
 
 #[test]
-fn a_trusted_program_runs_on_memory() {
+fn an_unchecked_program_runs_on_memory() {
     let text = "
         r0 = 0
         r3 = r1
@@ -174,7 +174,7 @@ fn a_trusted_program_runs_on_memory() {
 
 #[test]
 #[cfg_attr(miri, ignore = "takes tens of millions of steps")]
-fn may_goto_falls_through_as_often_as_linux_lets_it() {
+fn may_goto_falls_through_bpf_max_loops_times() {
     let loops = "
         r0 = 0
     next:
@@ -207,7 +207,7 @@ fn may_goto_falls_through_as_often_as_linux_lets_it() {
 }
 
 #[test]
-fn may_goto_may_lead_back() {
+fn may_goto_may_jump_backward() {
     let text = "
         r0 = 0
         goto start
@@ -222,7 +222,7 @@ fn may_goto_may_lead_back() {
 }
 
 #[test]
-fn a_call_keeps_what_the_caller_keeps() {
+fn a_call_preserves_callee_saved_registers() {
     let text = "
         r6 = 1
         r7 = 2
@@ -261,7 +261,7 @@ fn a_call_keeps_what_the_caller_keeps() {
 }
 
 #[test]
-fn eight_functions_deep_each_has_its_frame() {
+fn each_of_eight_frames_is_separate() {
     // Each function fills its frame, calls the next, and adds up its frame.
     let function = "
         r6 = r1
@@ -281,7 +281,7 @@ fn eight_functions_deep_each_has_its_frame() {
 
 #[test]
 fn calls_come_back_from_both_ways_and_many_times() {
-    // Fibonacci numbers by a loop around a function before and one behind it.
+    // Fibonacci numbers by a loop around calls of functions before and after it.
     let text = "
         goto main
     main:
@@ -310,7 +310,7 @@ fn calls_come_back_from_both_ways_and_many_times() {
 }
 
 #[test]
-fn a_packet_load_beyond_the_packet_ends_its_function() {
+fn a_packet_load_outside_the_packet_ends_its_function() {
     let text = "
         r6 = r1
         r7 = 40
@@ -366,10 +366,10 @@ fn helpers_are_called_by_number() {
 
 #[test]
 #[should_panic(expected = "runs on packets or system calls")]
-fn a_classic_filter_gets_no_memory() {
+fn a_classic_filter_does_not_run_on_memory() {
     let insns = [Insn::Exit];
     let evidence = Evidence::Classic(Rules::Socket);
-    let code =
-        Code::build(&insns, PacketRules::Kernel, evidence, Fusions::ALL).expect("it is an end");
+    let code = ThreadedProgram::build(&insns, PacketRules::Kernel, evidence, Fusions::ALL)
+        .expect("it is an end");
     code.run_memory(&mut Machine::new(), &mut [], &mut SplitMix::new(1));
 }

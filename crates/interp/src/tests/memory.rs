@@ -4,12 +4,12 @@ use isa::ebpf::{AtomicOp, Insn, Operand, Reg, Size, eval};
 
 use super::{REGS, VALUES, copy, run, run_on, set};
 
-/// Of the values, every how many'th is tried in every place.
+/// Stride through the values in Miri.
 const STEP: usize = if cfg!(miri) { 5 } else { 1 };
 const SIZES: [Size; 4] = [Size::B, Size::H, Size::W, Size::DW];
 
 #[test]
-fn memory_keeps_what_it_is_given() {
+fn loads_return_what_was_stored() {
     for (index, value) in VALUES.into_iter().enumerate() {
         for size in [Size::B, Size::H, Size::W, Size::DW] {
             for signed in [false, size != Size::DW] {
@@ -41,8 +41,8 @@ fn memory_keeps_what_it_is_given() {
     }
 }
 
-/// Sets `r0`, `src` and the word at `base + off`, does the instruction, and gives
-/// back what `register` and the word hold then.
+/// Sets `r0`, `src` and the word at `base + off`, executes the instruction, and returns
+/// `register` and the word.
 fn after(insn: Insn, src: (Reg, u64), r0: u64, word: u64, register: Reg) -> (u64, u64) {
     let Insn::Atomic { base, off, .. } = insn else {
         panic!("{insn:?}")
@@ -80,7 +80,7 @@ fn after(insn: Insn, src: (Reg, u64), r0: u64, word: u64, register: Reg) -> (u64
 }
 
 #[test]
-fn atomics_are_evals_in_every_place() {
+fn atomics_match_eval_in_every_register() {
     use AtomicOp::*;
     let mut ops = vec![Xchg, CmpXchg];
     for fetch in [false, true] {
@@ -165,7 +165,7 @@ fn atomics_through_r0_as_address() {
 }
 
 #[test]
-fn acquiring_and_releasing_is_loading_and_storing() {
+fn load_acquire_and_store_release_access_memory() {
     for size in SIZES {
         for (index, value) in VALUES.into_iter().enumerate() {
             for (dst, src, off) in [
@@ -218,7 +218,7 @@ fn acquiring_and_releasing_is_loading_and_storing() {
 }
 
 #[test]
-fn bytes_are_added_up_wherever_they_start() {
+fn unaligned_loads_work() {
     let text = "
         r0 = *(u16 *)(r1 + 0)
         r3 = *(u32 *)(r1 + 2)

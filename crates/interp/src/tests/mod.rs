@@ -1,4 +1,4 @@
-//! Every operation against `isa`'s `eval`, in every place an operand can have.
+//! Every operation against `isa`'s `eval`, in every operand location.
 
 mod chains;
 mod compute;
@@ -11,7 +11,7 @@ use lower::Lowered;
 use spec::SplitMix;
 use vm::{Machine, Outcome, Unchecked};
 
-use crate::Code;
+use crate::ThreadedProgram;
 
 const REGS: [Reg; 3] = [Reg::R0, Reg::R2, Reg::R9];
 const VALUES: [u64; 9] = [
@@ -28,15 +28,15 @@ const VALUES: [u64; 9] = [
 const IMMS: [i32; 6] = [0, 1, -1, i32::MIN, i32::MAX, 33];
 const WIDTHS: [Width; 2] = [Width::W32, Width::W64];
 
-/// Compiles a program that a test vouches for.
+/// Compiles a program whose safety the test asserts.
 ///
 /// # Safety
 /// As for `Unchecked::assume_safe`.
-unsafe fn compile(insns: &[Insn]) -> Code {
+unsafe fn compile(insns: &[Insn]) -> ThreadedProgram {
     // SAFETY: passed on to the caller.
     let trusted = unsafe { Unchecked::assume_safe(insns.to_vec()) };
     let lowered = Lowered::from_unchecked(trusted).expect("its form is in order");
-    Code::compile(&lowered).expect("the interpreter performs it")
+    ThreadedProgram::compile(&lowered).expect("the interpreter performs it")
 }
 
 /// Runs a program on memory.
@@ -58,7 +58,7 @@ fn run(insns: &[Insn]) -> u64 {
     unsafe { run_on(insns, &mut []) }
 }
 
-/// The same for its text.
+/// Runs a program given as text.
 fn run_text(text: &str) -> u64 {
     run(&assemble(text).expect(text))
 }

@@ -1,8 +1,7 @@
-//! Random programs against a plain walk over the instructions.
+//! Random programs against a reference interpreter.
 //!
-//! They are made of what compilers make, on few registers, so that neighbours
-//! depend on one another, and jumps lead everywhere: that is what fusing and
-//! pairing must not change.
+//! They consist of compiler idioms on few registers, so that adjacent instructions depend
+//! on each other, and jumps target any of them: fusions must preserve all results.
 
 use isa::ebpf::{AluOp, Cond, Insn, Operand, Reg, Size, Width, eval};
 use spec::SplitMix;
@@ -10,7 +9,7 @@ use spec::SplitMix;
 use super::run_on;
 
 const SIZES: [Size; 4] = [Size::B, Size::H, Size::W, Size::DW];
-/// Bytes that programs are given in `r1`; the registers' last values stand behind.
+/// Bytes of memory at `r1`; the final registers are stored after them.
 const DATA: usize = 64;
 const PROGRAMS: u32 = if cfg!(miri) { 20 } else { 20_000 };
 
@@ -98,11 +97,11 @@ impl Generator {
         });
     }
 
-    /// Straight code with jumps, around a loop that ends.
+    /// Forward jumps around a loop that terminates.
     fn program(&mut self) -> Vec<Insn> {
         let len = 6 + self.below(40) as usize;
         let mut program = Vec::new();
-        // Starts of what must be entered from its first instruction.
+        // Starts of sequences that must be entered at their first instruction.
         let mut whole = Vec::new();
         while program.len() < len {
             match self.below(16) {
@@ -163,7 +162,7 @@ impl Generator {
                 .find(|part| part.start < target && target < part.end);
             *off = (inside.map_or(target, |part| part.end) - slot - 1) as i16;
         }
-        // Three rounds, ended in the way of either compiler.
+        // Three iterations, ended in the form of either compiler.
         let count = |dst| Insn::Alu {
             op: AluOp::Add,
             width: Width::W64,
@@ -189,7 +188,7 @@ impl Generator {
         self.framed(program)
     }
 
-    /// Values for the registers before, and the registers stored behind the data.
+    /// Initial values of the registers, the body, and stores of the final registers.
     fn framed(&mut self, body: Vec<Insn>) -> Vec<Insn> {
         let mut program = Vec::new();
         for number in [0, 2, 3, 4, 5, 9] {
@@ -219,9 +218,8 @@ impl Generator {
     }
 }
 
-/// What the program leaves in memory, by a plain walk. An address is an offset
-/// from `base`.
-fn walk(insns: &[Insn], memory: &mut [u8], base: u64) -> u64 {
+/// Runs the program in a reference interpreter; addresses are offsets from `base`.
+fn interpret(insns: &[Insn], memory: &mut [u8], base: u64) -> u64 {
     let mut regs = [0; Reg::COUNT];
     regs[1] = base;
     regs[2] = memory.len() as u64;
@@ -286,15 +284,15 @@ fn walk(insns: &[Insn], memory: &mut [u8], base: u64) -> u64 {
 }
 
 #[test]
-fn programs_compute_what_their_instructions_do() {
+fn fusions_preserve_results() {
     let mut generator = Generator(SplitMix::new(42));
     for _ in 0..PROGRAMS {
         let insns = generator.program();
         let fresh: [u8; DATA + 48] = std::array::from_fn(|_| generator.0.next_u64() as u8);
         let (mut found, mut expected) = (fresh, fresh);
         let base = found.as_ptr() as u64;
-        let wanted = walk(&insns, &mut expected, base);
-        // SAFETY: the walk has found every access inside the memory, and the end.
+        let wanted = interpret(&insns, &mut expected, base);
+        // SAFETY: the interpret has found every access inside the memory, and the end.
         let value = unsafe { run_on(&insns, &mut found) };
         let shown = || {
             let lines = insns.iter().map(|insn| format!("{insn}\n"));

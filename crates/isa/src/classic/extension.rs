@@ -1,6 +1,5 @@
-//! Linux's ancillary loads: absolute loads at or beyond [`AD_OFFSET`] fetch
-//! what the kernel knows about a packet instead of its bytes.
-//! Source: `include/uapi/linux/filter.h` and
+//! Linux's ancillary loads: absolute loads at or above [`AD_OFFSET`] load metadata of a
+//! packet instead of its bytes. Source: `include/uapi/linux/filter.h` and
 //! Documentation/networking/filter.rst, "Supported extensions".
 
 /// First offset of the ancillary area (`SKF_AD_OFF`, -0x1000).
@@ -12,12 +11,12 @@ pub const LL_OFFSET: u32 = (-0x20_0000i32) as u32;
 
 macro_rules! extensions {
     ($( $variant:ident = $code:literal, $name:literal, $doc:literal; )*) => {
-        /// One ancillary value.
+        /// An ancillary load.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Extension { $( #[doc = $doc] $variant, )* }
 
         impl Extension {
-            /// All of them, in the order of their codes.
+            /// All extensions, in the order of their codes.
             pub const ALL: &[Extension] = &[ $( Extension::$variant ),* ];
 
             /// The extension that an absolute load at `k` names, if any.
@@ -28,17 +27,17 @@ macro_rules! extensions {
                 }
             }
 
-            /// The offset that names it.
+            /// Offset of the ancillary load.
             pub const fn offset(self) -> u32 {
                 match self { $( Extension::$variant => AD_OFFSET + $code, )* }
             }
 
-            /// Its name in `bpf_asm`'s language, without the `#`.
+            /// Name in the language of `bpf_asm`, without the `#`.
             pub const fn name(self) -> &'static str {
                 match self { $( Extension::$variant => $name, )* }
             }
 
-            /// What it gives.
+            /// Description of the loaded value.
             pub const fn doc(self) -> &'static str {
                 match self { $( Extension::$variant => $doc, )* }
             }

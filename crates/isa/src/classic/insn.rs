@@ -1,4 +1,4 @@
-//! One table of rows, from which decoding, encoding and names derive.
+//! The classic instruction table, from which decoding, encoding and mnemonics derive.
 
 /// One instruction as it stands in a `struct sock_filter` array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -24,7 +24,7 @@ impl SockFilter {
 /// Words of scratch memory, `M[0]` to `M[15]`.
 pub const MEMORY_WORDS: u32 = 16;
 
-/// Instructions that Linux takes in one program.
+/// Largest number of instructions of a program in Linux (`BPF_MAXINSNS`).
 pub const MAX_INSNS: usize = 4096;
 
 /// Size of a packet load.
@@ -39,7 +39,7 @@ pub enum Size {
 }
 
 impl Size {
-    /// Bytes loaded: 1, 2 or 4.
+    /// Size in bytes: 1, 2 or 4.
     pub const fn bytes(self) -> u32 {
         match self {
             Size::B => 1,
@@ -153,7 +153,7 @@ pub enum Insn {
     Tax,
     /// `A = X`.
     Txa,
-    /// No row of the table has this opcode.
+    /// An opcode without a row in the table.
     Invalid(SockFilter),
 }
 

@@ -1,11 +1,11 @@
-//! Slots to instructions and back, and slots to bytes and back.
+//! Decoding and encoding of slots and bytes.
 //!
-//! Decoding keeps one [`Insn`] per slot and never fails: what no row of the
-//! table admits becomes [`Insn::Invalid`] with its bits. Encoding what was
-//! decoded gives the same slots, bit for bit. A 64-bit immediate is two slots;
-//! if its first one is invalid its second is kept as invalid bits too.
+//! Decoding produces one [`Insn`] per slot and never fails: a slot that no row of the table
+//! admits becomes [`Insn::Invalid`] with its bits. Encoding a decoded program yields the
+//! same slots, bit for bit. A 64-bit immediate is two slots; if its first one is invalid
+//! its second is kept as invalid bits too.
 
-use super::frequent::build_frequent;
+use super::frequent::decode_frequent;
 use super::insn::{AddrSpaceCast, Fault, Insn, RawInsn, Size, Value64};
 use super::row::{Effect, Field, Row};
 use super::table::{Op, ROWS, build, take_apart};
@@ -14,12 +14,12 @@ use std::fmt;
 /// Opcode of the first slot of a 64-bit immediate.
 const WIDE: u8 = 0x18;
 
-/// The views of the immediate that rows name.
+/// The forms of the immediate that rows refer to.
 #[derive(Clone, Copy)]
 pub(super) struct Immediate {
-    /// The 32 bits of the first slot.
+    /// Immediate of the first slot.
     pub(super) imm: i32,
-    /// Those of the second slot.
+    /// Immediate of the second slot.
     pub(super) high: i32,
     /// Both slots as one number.
     pub(super) value: Value64,
@@ -39,7 +39,7 @@ impl Immediate {
     }
 }
 
-/// A view of the immediate, as the two slots hold it.
+/// A form of the immediate, split into two slots.
 pub(super) trait Halves {
     fn halves(self) -> (i32, i32);
 }
@@ -63,7 +63,7 @@ impl Halves for AddrSpaceCast {
 }
 
 impl AddrSpaceCast {
-    /// The pair that an immediate holds.
+    /// Decodes the pair from an immediate.
     pub const fn from_imm(imm: i32) -> AddrSpaceCast {
         AddrSpaceCast {
             to: (imm as u32 >> 16) as u16,
@@ -83,7 +83,7 @@ impl RawInsn {
         self.regs >> 4
     }
 
-    /// The slot in these eight bytes, little-endian.
+    /// Decodes a slot from eight bytes, little-endian.
     pub const fn from_le_bytes(b: [u8; 8]) -> RawInsn {
         RawInsn {
             code: b[0],
@@ -93,7 +93,7 @@ impl RawInsn {
         }
     }
 
-    /// Its eight bytes, little-endian.
+    /// Encodes the slot to eight bytes, little-endian.
     pub const fn to_le_bytes(self) -> [u8; 8] {
         let off = self.off.to_le_bytes();
         let imm = self.imm.to_le_bytes();
@@ -102,13 +102,13 @@ impl RawInsn {
         ]
     }
 
-    /// Why no row admits this slot, or `None` if one does.
+    /// The fault of a slot that no row admits; `None` if a row admits it.
     fn fault(self, high: i32) -> Option<Fault> {
         let missing = |field, number| field == Field::Any && number > 10;
         let mut fault = Fault::UnknownOpcode;
         for row in Row::with_code(self.code) {
-            // Linux asks for a branch's first register before it looks at any
-            // field, and elsewhere for registers last.
+            // Linux checks a branch's first register before other fields, and registers of
+            // other instructions last.
             let (dst, src) = (missing(row.dst, self.dst()), missing(row.src, self.src()));
             let admits = row.admits(self, high);
             if admits && !dst && !src {
@@ -131,14 +131,14 @@ impl Row {
 }
 
 impl Op {
-    /// Its row.
+    /// The row of the operation.
     pub fn row(self) -> &'static Row {
         &ROWS[self as usize]
     }
 }
 
 impl Size {
-    /// The size that the opcode of a load or store says.
+    /// The size in the opcode of a load or store.
     pub const fn from_code(code: u8) -> Size {
         match code & 0x18 {
             0x00 => Size::W,
@@ -149,10 +149,10 @@ impl Size {
     }
 }
 
-/// Bytes that are no whole number of slots.
+/// An error: bytes that are not a whole number of slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartialSlot {
-    /// How many bytes there were.
+    /// Length in bytes.
     pub len: usize,
 }
 
@@ -160,7 +160,7 @@ impl fmt::Display for PartialSlot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} bytes are no whole number of eight-byte instructions",
+            "{} bytes are not a whole number of eight-byte instructions",
             self.len
         )
     }
@@ -168,24 +168,23 @@ impl fmt::Display for PartialSlot {
 
 impl std::error::Error for PartialSlot {}
 
-/// The slots in a program's bytes.
+/// Splits a program's bytes into slots.
 pub fn from_bytes(bytes: &[u8]) -> Result<Vec<RawInsn>, PartialSlot> {
     let slots = chunks(bytes)?.iter();
     Ok(slots.map(|b| RawInsn::from_le_bytes(*b)).collect())
 }
 
-/// A program's bytes.
+/// Encodes slots to bytes.
 pub fn to_bytes(slots: &[RawInsn]) -> Vec<u8> {
     slots.iter().flat_map(|slot| slot.to_le_bytes()).collect()
 }
 
-/// The instructions in these slots, one for each slot.
+/// Decodes slots, one instruction for each slot.
 pub fn decode(slots: &[RawInsn]) -> Vec<Insn> {
     decode_slots(slots, |slot| slot)
 }
 
-/// The instructions in a program's bytes, as [`decode`] of [`from_bytes`] without the
-/// intermediate buffer.
+/// Decodes a program's bytes; equivalent to [`decode`] of [`from_bytes`].
 pub fn decode_bytes(bytes: &[u8]) -> Result<Vec<Insn>, PartialSlot> {
     Ok(decode_slots(chunks(bytes)?, RawInsn::from_le_bytes))
 }
@@ -202,8 +201,8 @@ fn chunks(bytes: &[u8]) -> Result<&[[u8; 8]], PartialSlot> {
 fn decode_slots<T: Copy>(slots: &[T], raw: impl Fn(T) -> RawInsn) -> Vec<Insn> {
     let mut insns = vec![Insn::Imm64High; slots.len()];
     for (index, (&slot, insn)) in slots.iter().zip(&mut insns).enumerate() {
-        if !build_frequent(raw(slot), insn) {
-            decode_rare(slots, index, &raw, insn);
+        if !decode_frequent(raw(slot), insn) {
+            decode_infrequent(slots, index, &raw, insn);
         }
     }
     insns
@@ -212,14 +211,18 @@ fn decode_slots<T: Copy>(slots: &[T], raw: impl Fn(T) -> RawInsn) -> Vec<Insn> {
 /// Decodes the slot at an index.
 #[cold]
 #[inline(never)]
-fn decode_rare<T: Copy>(slots: &[T], index: usize, raw: &impl Fn(T) -> RawInsn, insn: &mut Insn) {
+fn decode_infrequent<T: Copy>(
+    slots: &[T],
+    index: usize,
+    raw: &impl Fn(T) -> RawInsn,
+    insn: &mut Insn,
+) {
     let at = |index: usize| slots.get(index).map(|&slot| raw(slot));
     let (before, next) = (index.checked_sub(1).and_then(at), at(index + 1));
     let raw = raw(slots[index]);
     match before {
         Some(first) if first.code == WIDE && is_second_slot(&raw) => {
-            // After a first slot with a bad field, a second one that is in order is
-            // still no instruction of its own.
+            // A valid second slot after an invalid first one is no instruction of its own.
             *insn = match Insn::decode_one(first, Some(raw)) {
                 Insn::Invalid { .. } => {
                     let fault = Fault::BrokenImm64;
@@ -232,8 +235,8 @@ fn decode_rare<T: Copy>(slots: &[T], index: usize, raw: &impl Fn(T) -> RawInsn, 
     }
 }
 
-/// The slots of these instructions, one for each, or the index of the first
-/// that has no encoding.
+/// Encodes instructions, one slot for each; the error has the index of the first one
+/// without encoding.
 pub fn encode(insns: &[Insn]) -> Result<Vec<RawInsn>, NoEncoding> {
     let mut pending = 0;
     insns
@@ -256,10 +259,10 @@ pub fn encode(insns: &[Insn]) -> Result<Vec<RawInsn>, NoEncoding> {
         .collect()
 }
 
-/// An instruction value that no slot can hold, such as a byte swap of one byte.
+/// An error: an instruction value without an encoding, such as a byte swap of one byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoEncoding {
-    /// Its index.
+    /// Index of the instruction.
     pub index: usize,
 }
 
@@ -271,12 +274,12 @@ impl fmt::Display for NoEncoding {
 
 impl std::error::Error for NoEncoding {}
 
-/// Whether the slot may follow the first one of a 64-bit immediate.
+/// True if the slot may follow the first one of a 64-bit immediate.
 fn is_second_slot(raw: &RawInsn) -> bool {
     raw.code == 0 && raw.regs == 0 && raw.off == 0
 }
 
-/// What a slot holds that no row admits.
+/// The invalid instruction of a slot that no row admits.
 #[cold]
 fn invalid(raw: RawInsn, high: i32) -> Insn {
     let fault = raw.fault(high).unwrap_or(Fault::ReservedField);
@@ -284,8 +287,7 @@ fn invalid(raw: RawInsn, high: i32) -> Insn {
 }
 
 impl Insn {
-    /// The instruction in a slot; `next` is the slot after it, which belongs to
-    /// it if it is a 64-bit immediate.
+    /// Decodes a slot; `next` is the slot after it, the second one of a 64-bit immediate.
     pub fn decode_one(raw: RawInsn, next: Option<RawInsn>) -> Insn {
         let mut insn = Insn::Imm64High;
         insn.decode_from(raw, next);
@@ -308,9 +310,9 @@ impl Insn {
         }
     }
 
-    /// Its slot, and the immediate of the second one if it takes two. `None`
-    /// for the second slot of a 64-bit immediate, which is nothing without the
-    /// first, and for a value that no slot can hold.
+    /// Encodes the instruction: its slot, and the immediate of the second slot if it has
+    /// two. `None` for [`Insn::Imm64High`], which is encoded with the first slot, and for
+    /// values without an encoding.
     pub fn encode(self) -> Option<(RawInsn, Option<i32>)> {
         match self {
             Insn::Invalid { raw, .. } => Some((raw, None)),
@@ -321,13 +323,13 @@ impl Insn {
         }
     }
 
-    /// Its row; `None` for what is no instruction of the table.
+    /// The row of the instruction; `None` if no row has it.
     pub fn row(self) -> Option<&'static Row> {
-        self.anatomy().map(|(row, ..)| row)
+        self.row_and_slots().map(|(row, ..)| row)
     }
 
-    /// Its row, its slot and the immediate of the second slot.
-    pub(super) fn anatomy(self) -> Option<(&'static Row, RawInsn, i32)> {
+    /// The row of the instruction, its slot and the immediate of the second slot.
+    pub(super) fn row_and_slots(self) -> Option<(&'static Row, RawInsn, i32)> {
         take_apart(self).map(|(op, raw, high)| (op.row(), raw, high))
     }
 }

@@ -1,20 +1,20 @@
-//! Instructions as text: the LLVM form (`Display`) and the kernel's log form.
+//! Disassembler: the LLVM form (`Display`) and the form of the verifier's log.
 //!
-//! Both print a row's template, so a row is all that a new instruction needs.
+//! Both print the templates of the instruction table, so a new row needs no change here.
 
 use super::insn::{AddrSpaceCast, Callee, Insn, RawInsn};
 use super::row::{Field, Row};
 use super::template::{Piece, RegName, Slot, pieces};
 use std::fmt;
 
-/// The LLVM form, as `llvm-objdump -d --no-print-imm-hex` and inline assembly write
-/// it. What is no instruction prints as the data directive that holds its bits; the
-/// second slot of a 64-bit immediate prints as nothing, since the first says it all.
+/// The LLVM form, as `llvm-objdump -d --no-print-imm-hex` and inline assembly write it.
+/// Invalid instructions print as a data directive; the second slot of a 64-bit immediate
+/// prints as the empty string.
 ///
-/// `{}` names registers as for the first processor versions (`-mcpu=v1` and `v2`),
-/// `{:#}` as for those with 32-bit registers (`v3` on): narrow loads and stores name
-/// `w` registers there. Either is read back. Where LLVM's text does not tell all,
-/// ours does:
+/// `{}` names registers as for the first processor versions (`-mcpu=v1` and `v2`), `{:#}`
+/// as for those with 32-bit registers (`v3` on): narrow loads and stores name `w` registers
+/// there. The assembler reads both. The text differs from LLVM's where that is ambiguous or
+/// missing:
 ///
 /// | what | LLVM | here |
 /// |---|---|---|
@@ -27,7 +27,7 @@ use std::fmt;
 impl fmt::Display for Insn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let alternate = f.alternate();
-        padded(f, |f| match (self.anatomy(), *self) {
+        padded(f, |f| match (self.row_and_slots(), *self) {
             (Some((row, raw, high)), _) => Operands {
                 raw,
                 high,
@@ -44,7 +44,7 @@ impl fmt::Display for Insn {
     }
 }
 
-/// Writes a text of several parts within the width that was asked for.
+/// Writes a text of several parts, padded to the formatter's width.
 fn padded(
     f: &mut fmt::Formatter<'_>,
     write: impl Fn(&mut dyn fmt::Write) -> fmt::Result,
@@ -57,7 +57,7 @@ fn padded(
     f.pad(&text)
 }
 
-/// Names of callees, as a log shows them.
+/// Lookup of the names of callees.
 pub type CalleeNames<'a> = &'a dyn Fn(Callee) -> Option<&'a str>;
 
 /// An instruction as the kernel's log prints it, such as
@@ -69,8 +69,8 @@ pub struct KernelForm<'a> {
 }
 
 impl Insn {
-    /// The instruction as the kernel's log prints it. Callees are looked up in
-    /// `names`; the log says `unknown` of a helper without a name.
+    /// The instruction as the kernel's log prints it. `names` returns the names of callees;
+    /// a helper without a name prints as `unknown`.
     pub fn kernel_form<'a>(self, names: CalleeNames<'a>) -> KernelForm<'a> {
         KernelForm { insn: self, names }
     }
@@ -78,9 +78,9 @@ impl Insn {
 
 impl fmt::Display for KernelForm<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (row, raw, high) = match (self.insn.anatomy(), self.insn) {
+        let (row, raw, high) = match (self.insn.row_and_slots(), self.insn) {
             (Some((row, raw, high)), _) => (row, raw, high),
-            // The log prints a slot before its fields are judged.
+            // The log prints a slot before its fields are checked.
             (None, Insn::Invalid { raw, .. }) => match Row::nearest(raw) {
                 Some(row) => (row, raw, 0),
                 None => return write!(f, "BUG_{:02x}", raw.code),
@@ -101,8 +101,8 @@ impl fmt::Display for KernelForm<'_> {
 }
 
 impl Row {
-    /// The row that the log takes a bad slot for: fields that select among the
-    /// rows of an opcode are looked at, reserved ones are not.
+    /// The row by which the log prints an invalid slot: fields that select among the rows
+    /// of an opcode are compared, reserved ones are not.
     fn nearest(raw: RawInsn) -> Option<&'static Row> {
         let selectors = |row: &Row| {
             [
@@ -117,7 +117,7 @@ impl Row {
             })
         };
         let rows = || Row::with_code(raw.code);
-        // The last of the best in reverse: the plain row stands first.
+        // The first row of the best ones, in reverse order: the plain row is first.
         let selected = rows().rev().filter(|row| selectors(row).is_some());
         selected
             .max_by_key(|row| selectors(row))
@@ -125,14 +125,13 @@ impl Row {
     }
 }
 
-/// What a template's placeholders stand for.
+/// The values of a template's placeholders.
 struct Operands<'a> {
     raw: RawInsn,
     /// Immediate of the second slot.
     high: i32,
     names: CalleeNames<'a>,
-    /// Whether `w` names a register whose upper half the instruction zeroes or
-    /// does not look at.
+    /// True if registers whose upper half the instruction zeroes or ignores print as `w`.
     halves: bool,
 }
 

@@ -1,16 +1,13 @@
-//! What each operation computes: pure functions on register values.
+//! Semantics of the operations: pure functions on register values.
 //!
-//! Every engine takes the meaning of an operation from here, so there is one
-//! place to be wrong. The functions are always inlined and `const`: called
-//! with a constant operation they come down to the machine instructions of
-//! that operation, and a compiler's constant folder can call them at build
-//! time.
+//! All engines and tests use these functions. They are `const` and always inlined: a call
+//! with a constant operation compiles to the machine instructions of that operation.
 //!
-//! The machine is little-endian, as Linux is on x86-64. A 32-bit operation
-//! looks at the low halves of its operands and zeroes the upper half of its
-//! result (RFC 9669 section 4.1). No operation can fault: division by zero
-//! gives 0, the remainder by zero is the dividend, the most negative number
-//! divided by -1 wraps, and a shift count is taken modulo the width.
+//! Byte order is little-endian, as of Linux on x86-64. A 32-bit operation reads the low
+//! halves of its operands and zeroes the upper half of its result (RFC 9669 section 4.1).
+//! No operation can fault: division by zero gives 0, the remainder by zero is the dividend,
+//! the most negative number divided by -1 wraps, and a shift count is taken modulo the
+//! width.
 
 use super::insn::{AluOp, AtomicOp, ByteOrder, Cond, Operand, Reg, Size, Width};
 
@@ -83,7 +80,7 @@ pub const fn neg(width: Width, a: u64) -> u64 {
     }
 }
 
-/// The low bytes of a value, the rest zero.
+/// Zero extension of the low bytes of a value.
 #[inline(always)]
 pub const fn zero_extend(from: Size, value: u64) -> u64 {
     match from {
@@ -94,7 +91,7 @@ pub const fn zero_extend(from: Size, value: u64) -> u64 {
     }
 }
 
-/// The low bytes of a value, the rest filled with their sign.
+/// Sign extension of the low bytes of a value.
 #[inline(always)]
 pub const fn sign_extend(from: Size, value: u64) -> u64 {
     match from {
@@ -115,7 +112,7 @@ pub const fn mov_sx(width: Width, from: Size, value: u64) -> u64 {
     }
 }
 
-/// What a load puts into its register, when `value` holds the bytes read.
+/// The register value after a load of `value`.
 #[inline(always)]
 pub const fn loaded(size: Size, signed: bool, value: u64) -> u64 {
     if signed {
@@ -139,7 +136,7 @@ pub const fn endian(order: ByteOrder, size: Size, value: u64) -> u64 {
     }
 }
 
-/// Whether `a cond b` holds.
+/// True if `a cond b` holds.
 #[inline(always)]
 pub const fn compare(cond: Cond, width: Width, a: u64, b: u64) -> bool {
     let (a, b, sa, sb) = match width {
@@ -166,9 +163,9 @@ pub const fn compare(cond: Cond, width: Width, a: u64, b: u64) -> bool {
     }
 }
 
-/// What an atomic operation leaves in memory, where `old` was. `expected` is
-/// the value of `r0`, which only the compare-and-exchange looks at. The value
-/// that a fetching operation puts into its register is `old`, zero-extended.
+/// The new value in memory after an atomic operation on `old`. `expected` is the value of
+/// `r0`, which only compare-and-exchange uses. A fetching operation returns `old`,
+/// zero-extended.
 #[inline(always)]
 pub const fn atomic(op: AtomicOp, size: Size, old: u64, src: u64, expected: u64) -> u64 {
     let old = zero_extend(size, old);

@@ -1,15 +1,15 @@
 //! Algebraic facts of the arithmetic operations, one row for each.
 //!
-//! The columns say what an analysis may assume of an operation without knowing which it
-//! is; `tests/ebpf_facts.rs` compares them with [`eval`](super::eval). Registers that an
-//! instruction reads or writes implicitly are columns of the instruction table.
+//! The columns are facts that an analysis may assume of an operation; `tests/ebpf_facts.rs`
+//! compares them with [`eval`](super::eval). Registers that an instruction reads or writes
+//! implicitly are columns of the instruction table.
 
 use super::insn::AluOp;
 
 /// The halves of an operand that a 64-bit operation reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Halves {
-    /// None: the result does not depend on the operand.
+    /// Neither half: the result does not depend on the operand.
     Neither,
     /// The low half only, for all of the result.
     Low,

@@ -1,30 +1,25 @@
-//! Slots of the kinds that programs consist of, decoded without the match over all
-//! rows.
+//! Table-driven decoding of the frequent instruction kinds.
 //!
-//! Most slots hold arithmetic, a load, a store or a jump, and within such a kind the
-//! opcode only says which operation it is. So for every opcode this keeps the
-//! instruction of the slot that is otherwise zero, its kind, and which bits must be
-//! zero in all its slots; operands are then filled in by kind. That is a branch of few
-//! ways where the rows are one of 130, so it needs fewer instructions, and a program
-//! that was never seen before is predicted better. What is here derives from the
-//! table, but for where each kind keeps its operands, which a test compares with the
-//! rows.
+//! For each opcode a table has the instruction whose other fields are zero, its kind, and
+//! the bits that must be zero; the operands are then set by kind. The table derives from
+//! the instruction table; the operand positions of each kind are compared with the rows by
+//! a test. Infrequent instructions are decoded by the match over all rows.
 
 use super::insn::{Callee, Insn, Operand, RawInsn, Reg};
 use super::row::Field;
 use super::table::{ROWS, build};
 
-/// What the slots of an opcode have in common.
+/// The decoding of an opcode.
 #[derive(Clone, Copy)]
-struct Blank {
+struct OpcodeInfo {
     /// The instruction with operands of zero.
     insn: Insn,
-    /// The bits of a slot that are no operand's.
+    /// Reserved bits: those of no operand.
     reserved: u64,
     kind: Kind,
 }
 
-/// Where an instruction keeps its operands.
+/// Operand positions of an instruction.
 #[derive(Clone, Copy)]
 enum Kind {
     Alu,
@@ -52,8 +47,8 @@ impl Kind {
     }
 }
 
-static BLANKS: [Blank; 256] = {
-    let mut blanks = [Blank {
+static OPCODES: [OpcodeInfo; 256] = {
+    let mut blanks = [OpcodeInfo {
         insn: Insn::Imm64High,
         reserved: 0,
         kind: Kind::Rare,
@@ -68,15 +63,15 @@ static BLANKS: [Blank; 256] = {
             imm: 0,
         };
         if row.admits(raw, 0) {
-            let blank = &mut blanks[row.code as usize];
-            build(raw, 0, &mut blank.insn);
-            blank.kind = Kind::of(blank.insn);
-            let src = match blank.kind {
-                // It says what is called.
+            let info = &mut blanks[row.code as usize];
+            build(raw, 0, &mut info.insn);
+            info.kind = Kind::of(info.insn);
+            let src = match info.kind {
+                // The source field selects the callee.
                 Kind::Call => 0,
                 _ => fixed(row.src) as u8 & 0xf0,
             };
-            blank.reserved = bits(RawInsn {
+            info.reserved = bits(RawInsn {
                 code: 0,
                 regs: fixed(row.dst) as u8 & 0x0f | src,
                 off: fixed(row.off) as i16,
@@ -88,7 +83,7 @@ static BLANKS: [Blank; 256] = {
     blanks
 };
 
-/// All ones for a field that is no operand.
+/// All ones for a reserved field.
 const fn fixed(field: Field) -> i32 {
     match field {
         Field::Is(_) => -1,
@@ -105,35 +100,32 @@ const fn bits(raw: RawInsn) -> u64 {
         | (raw.imm as u32 as u64) << 32
 }
 
-/// Writes the instruction in a slot to `insn`, if it is of a frequent kind and in
-/// order.
-// The operands are put into a copy of the blank: were each kind written whole, the
-// compiler would gather all fields in registers and write them one by one.
+/// Decodes a slot to `insn`, if it is of a frequent kind and valid; true if it is.
 #[inline(always)]
-pub(super) fn build_frequent(raw: RawInsn, insn: &mut Insn) -> bool {
-    let blank = &BLANKS[raw.code as usize];
+pub(super) fn decode_frequent(raw: RawInsn, insn: &mut Insn) -> bool {
+    let info = &OPCODES[raw.code as usize];
     let (Some(to), Some(from)) = (Reg::new(raw.dst()), Reg::new(raw.src())) else {
         return false;
     };
-    if bits(raw) & blank.reserved != 0 {
+    if bits(raw) & info.reserved != 0 {
         return false;
     }
-    *insn = blank.insn;
-    match (blank.kind, insn) {
+    *insn = info.insn;
+    match (info.kind, insn) {
         (Kind::Alu, Insn::Alu { dst, src, .. }) => {
             *dst = to;
-            fill(src, from, raw.imm);
+            set_operand(src, from, raw.imm);
         }
         (Kind::Load, Insn::Load { dst, base, off, .. }) => {
             (*dst, *base, *off) = (to, from, raw.off);
         }
         (Kind::Store, Insn::Store { base, off, src, .. }) => {
             (*base, *off) = (to, raw.off);
-            fill(src, from, raw.imm);
+            set_operand(src, from, raw.imm);
         }
         (Kind::Jump, Insn::Jump { dst, off, src, .. }) => {
             (*dst, *off) = (to, raw.off);
-            fill(src, from, raw.imm);
+            set_operand(src, from, raw.imm);
         }
         (Kind::Goto, Insn::Goto { off }) => *off = raw.off,
         (Kind::Call, Insn::Call(callee)) => {
@@ -149,10 +141,9 @@ pub(super) fn build_frequent(raw: RawInsn, insn: &mut Insn) -> bool {
     true
 }
 
-/// Puts in what a second operand of the blank's kind is. No branch: the compiler writes
-/// both, for they have places of their own, and so a slot takes a quarter less time.
+/// Sets a second operand of the kind that it has.
 #[inline(always)]
-fn fill(operand: &mut Operand, reg: Reg, imm: i32) {
+fn set_operand(operand: &mut Operand, reg: Reg, imm: i32) {
     *operand = match operand {
         Operand::Imm(_) => Operand::Imm(imm),
         Operand::Reg(_) => Operand::Reg(reg),
@@ -164,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frequent_kinds_are_what_their_rows_say() {
+    fn frequent_kinds_match_their_rows() {
         let mut frequent = 0;
         let numbers = [0, 1, -1, 8, 0x7fff_0000, i32::MIN];
         for (code, regs) in (0..=255).flat_map(|code| (0..=255).map(move |regs| (code, regs))) {
@@ -180,7 +171,7 @@ mod tests {
                     imm,
                 };
                 let (mut at_a_glance, mut by_rows) = (Insn::Imm64High, Insn::Imm64High);
-                if build_frequent(raw, &mut at_a_glance) {
+                if decode_frequent(raw, &mut at_a_glance) {
                     assert!(build(raw, 0, &mut by_rows), "{raw:x?}");
                     assert_eq!(at_a_glance, by_rows, "{raw:x?}");
                     frequent += 1;

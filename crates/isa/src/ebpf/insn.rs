@@ -1,10 +1,9 @@
-//! The decoded instruction: wrong states are unspellable, equal meanings are
-//! equal values.
+//! The decoded instruction. Invalid field values have no representation, and instructions
+//! of equal meaning are equal values.
 
 use std::fmt;
 
-/// One eight-byte slot as it stands in memory, little-endian host layout
-/// (RFC 9669 section 3.1).
+/// An eight-byte slot as encoded (RFC 9669 section 3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[repr(C)]
 pub struct RawInsn {
@@ -35,20 +34,20 @@ impl Reg {
     pub const R4: Reg = Reg(4);
     /// Fifth argument.
     pub const R5: Reg = Reg(5);
-    /// Kept across calls; the context of legacy packet loads.
+    /// Callee-saved; the context of legacy packet loads.
     pub const R6: Reg = Reg(6);
-    /// Kept across calls.
+    /// Callee-saved.
     pub const R7: Reg = Reg(7);
-    /// Kept across calls.
+    /// Callee-saved.
     pub const R8: Reg = Reg(8);
-    /// Kept across calls.
+    /// Callee-saved.
     pub const R9: Reg = Reg(9);
     /// The frame pointer, read only.
     pub const R10: Reg = Reg(10);
-    /// How many registers there are.
+    /// Number of registers.
     pub const COUNT: usize = 11;
 
-    /// The register of that number; `None` above 10.
+    /// The register with a number; `None` above 10.
     pub const fn new(number: u8) -> Option<Reg> {
         if number <= 10 {
             Some(Reg(number))
@@ -57,12 +56,12 @@ impl Reg {
         }
     }
 
-    /// Its number, 0 to 10.
+    /// Number, 0 to 10.
     pub const fn number(self) -> u8 {
         self.0
     }
 
-    /// Its number as an index, 0 to 10.
+    /// Number as an index, 0 to 10.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
@@ -74,8 +73,7 @@ impl fmt::Debug for Reg {
     }
 }
 
-/// How many bits an operation works on. A 32-bit operation zeroes the upper
-/// half of its destination.
+/// Width of an operation. A 32-bit operation zeroes the upper half of its destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Width {
     /// The low half (`w` registers).
@@ -98,7 +96,7 @@ pub enum Size {
 }
 
 impl Size {
-    /// Bytes accessed: 1, 2, 4 or 8.
+    /// Size in bytes: 1, 2, 4 or 8.
     pub const fn bytes(self) -> u32 {
         match self {
             Size::B => 1,
@@ -172,7 +170,7 @@ pub enum Cond {
 }
 
 impl Cond {
-    /// Every one.
+    /// All conditions.
     pub const ALL: [Cond; 11] = [
         Cond::Eq,
         Cond::Ne,
@@ -188,7 +186,7 @@ impl Cond {
     ];
 }
 
-/// What a byte-order instruction does (RFC 9669 section 4.2).
+/// Kind of a byte-order instruction (RFC 9669 section 4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ByteOrder {
     /// Host to little-endian (truncates on a little-endian host).
@@ -204,22 +202,22 @@ pub enum ByteOrder {
 pub enum AtomicOp {
     /// `*p += src`, optionally returning the old value in `src`.
     Add {
-        /// Whether `src` receives the old value.
+        /// True if `src` receives the old value.
         fetch: bool,
     },
     /// `*p |= src`.
     Or {
-        /// Whether `src` receives the old value.
+        /// True if `src` receives the old value.
         fetch: bool,
     },
     /// `*p &= src`.
     And {
-        /// Whether `src` receives the old value.
+        /// True if `src` receives the old value.
         fetch: bool,
     },
     /// `*p ^= src`.
     Xor {
-        /// Whether `src` receives the old value.
+        /// True if `src` receives the old value.
         fetch: bool,
     },
     /// `src = exchange(p, src)`.
@@ -228,19 +226,18 @@ pub enum AtomicOp {
     CmpXchg,
 }
 
-/// A plain 64-bit immediate. It is aligned as its two halves are in a program,
-/// which keeps an [`Insn`] at 16 bytes.
+/// A plain 64-bit immediate, aligned to 4 bytes, which keeps an [`Insn`] at 16 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(Rust, packed(4))]
 pub struct Value64(u64);
 
 impl Value64 {
-    /// The immediate of that value.
+    /// An immediate with a value.
     pub const fn new(value: u64) -> Value64 {
         Value64(value)
     }
 
-    /// Its value.
+    /// The value.
     pub const fn get(self) -> u64 {
         self.0
     }
@@ -252,9 +249,8 @@ impl fmt::Debug for Value64 {
     }
 }
 
-/// The 64-bit immediate forms, by the number in the source field
-/// (RFC 9669 section 5.4). The two halves are kept apart because half of the
-/// forms give each a meaning of its own.
+/// The forms of 64-bit immediates, by the number in the source field (RFC 9669 section
+/// 5.4). Some forms use the two halves separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum Imm64 {
@@ -274,19 +270,19 @@ pub enum Imm64 {
     MapIndexValue { index: i32, offset: i32 },
 }
 
-/// What a call instruction calls.
+/// Callee of a call instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Callee {
     /// A helper by its number.
     Helper(i32),
-    /// A kernel function by BTF id, with the index of the module's BTF.
+    /// A kfunc by BTF id, with the index of the module's BTF.
     Kfunc {
         /// BTF id of the function.
         id: i32,
         /// Index into the fd array, 0 for vmlinux.
         module: i16,
     },
-    /// A function of this program: slots after the next instruction.
+    /// A subprog: slots after the next instruction.
     Local(i32),
 }
 
@@ -299,9 +295,8 @@ pub struct AddrSpaceCast {
     pub from: u16,
 }
 
-/// One instruction. Programs keep one `Insn` per slot, so indices and jump
-/// offsets count as the kernel counts; the second slot of a 64-bit immediate is
-/// [`Insn::Imm64High`].
+/// An instruction. Programs have one `Insn` per slot, so indices and jump offsets are the
+/// kernel's; the second slot of a 64-bit immediate is [`Insn::Imm64High`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum Insn {
@@ -400,7 +395,7 @@ pub enum Insn {
     GotoLong {
         off: i32,
     },
-    /// `gotox`: an indirect jump (a later kernel's).
+    /// `gotox`: an indirect jump (Linux 6.19 and later).
     GotoReg {
         dst: Reg,
     },
@@ -414,7 +409,7 @@ pub enum Insn {
         dst: Reg,
     },
     Exit,
-    /// Anything else, with what is wrong.
+    /// An invalid slot and its fault.
     Invalid {
         raw: RawInsn,
         fault: Fault,
@@ -424,12 +419,12 @@ pub enum Insn {
 // Programs are slices of these, read by everything that judges or compiles.
 const _: () = assert!(size_of::<Insn>() == 16);
 
-/// What is wrong with an instruction.
+/// Fault of an invalid instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fault {
-    /// No row of the table has this opcode.
+    /// The opcode is unknown.
     UnknownOpcode,
-    /// The opcode is known; a field that must be zero or one of few values is not.
+    /// A field of a known opcode has a reserved value.
     ReservedField,
     /// A register number above 10.
     RegisterOutOfRange,

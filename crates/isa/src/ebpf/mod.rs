@@ -1,18 +1,17 @@
 //! The eBPF instruction set: RFC 9669, and Linux 6.18 beyond it.
 //!
-//! One table ([`table`]) holds a row for every instruction, and everything else
-//! derives from it: decoding and encoding, the rules for reserved fields, which
-//! registers and memory an instruction uses and where control goes, both text
-//! forms and the assembler. What an instruction computes is in [`eval`], what an
-//! analysis may assume of arithmetic in [`facts`]. To add an instruction, write one row; a new [`Insn`] variant or operation then makes
-//! the compiler name the places that must give it a meaning.
+//! One table ([`table`]) holds a row for every instruction, and everything else derives
+//! from it: decoding and encoding, the rules for reserved fields, which registers and
+//! memory an instruction uses and where control goes, both text forms and the assembler.
+//! The semantics of operations are in [`eval`], facts for analyses in [`facts`]. To add an
+//! instruction, write one row; a new [`Insn`] variant or operation is then reported by the
+//! compiler wherever a match must handle it.
 //!
-//! Programs are slices with one [`Insn`] for each eight-byte slot, so indices
-//! and jump distances count as the kernel counts. Decoding never fails: a slot
-//! that is no instruction becomes [`Insn::Invalid`] with its bits and the
-//! [`Fault`] that Linux finds in it. Decoding, encoding, printing and assembling
-//! are inverses of one another. The field that Linux doesn't look at (the offset
-//! of `exit`) is the only thing that encoding normalises.
+//! Programs are slices with one [`Insn`] for each eight-byte slot, so indices and jump
+//! distances are the kernel's. Decoding never fails: an invalid slot becomes
+//! [`Insn::Invalid`] with its bits and the [`Fault`] that Linux reports. Encoding is the
+//! inverse of decoding, assembling the inverse of printing. Encoding only normalises the
+//! offset of `exit`, which Linux ignores.
 //!
 //! ```
 //! use beebox_isa::ebpf::{assemble, encode, to_bytes};

@@ -1,12 +1,10 @@
-//! Registers read and written, memory accesses and control flow of an instruction: what a
-//! liveness pass, a control-flow graph or a register allocator needs without knowing the
-//! operation.
+//! Registers read and written, memory accesses and control flow of an instruction.
 //!
-//! The sets are those that the encoding implies: a call reads all five argument registers
-//! here; the callee's prototype narrows that.
+//! The sets follow from the encoding: a call reads all five argument registers; a callee's
+//! prototype may narrow that.
 //!
-//! The table says the same of every row, and a test compares both; the functions here decide
-//! by the instruction alone, without finding its row.
+//! They are computed from the instruction without its row; a test compares them with the
+//! columns of the table.
 
 use super::insn::{AluOp, AtomicOp, Insn, Operand, Reg, Size};
 use std::fmt;
@@ -26,27 +24,27 @@ impl RegSet {
         RegSet(1 << reg.number())
     }
 
-    /// Both sets together.
+    /// Union of both sets.
     pub const fn union(self, other: RegSet) -> RegSet {
         RegSet(self.0 | other.0)
     }
 
-    /// This set without the registers of the other.
+    /// Difference of both sets.
     pub const fn without(self, other: RegSet) -> RegSet {
         RegSet(self.0 & !other.0)
     }
 
-    /// Whether the register is in the set.
+    /// True if the register is in the set.
     pub const fn contains(self, reg: Reg) -> bool {
         self.0 & 1 << reg.number() != 0
     }
 
-    /// Whether no register is in the set.
+    /// True if no register is in the set.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Bit `n` stands for register `n`.
+    /// The set as bits: bit `n` for register `n`.
     pub const fn bits(self) -> u16 {
         self.0
     }
@@ -65,8 +63,7 @@ impl fmt::Debug for RegSet {
     }
 }
 
-/// The registers a row names: fixed ones, and whichever stand in the
-/// destination and source fields.
+/// The registers of a row: fixed ones, and those in the destination and source fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RegRoles(u16);
 
@@ -83,7 +80,7 @@ impl RegRoles {
         RegRoles(1 << reg.number())
     }
 
-    /// Both together.
+    /// Union of both.
     pub const fn union(self, other: RegRoles) -> RegRoles {
         RegRoles(self.0 | other.0)
     }
@@ -110,40 +107,39 @@ impl RegRoles {
 pub struct Access {
     /// Register that holds the address.
     pub base: Reg,
-    /// Added to it.
+    /// Offset that is added to the register.
     pub off: i16,
-    /// How many bytes.
+    /// Size in bytes.
     pub size: Size,
-    /// Whether the bytes are read.
+    /// True if the bytes are read.
     pub reads: bool,
-    /// Whether the bytes are written.
+    /// True if the bytes are written.
     pub writes: bool,
 }
 
-/// Where control goes after an instruction; distances count slots after the
-/// next one.
+/// Control flow after an instruction; distances are slots from the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Flow {
     /// To the next slot.
     Next,
     /// Past the second slot of a 64-bit immediate.
     SkipOne,
-    /// To the next slot or this far after it.
+    /// To the next slot, or to this distance from it.
     Branch(i32),
-    /// This far after the next slot.
+    /// To this distance from the next slot.
     Goto(i32),
-    /// Where a register says.
+    /// To an address in a register.
     GotoReg(Reg),
-    /// Into a function and back to the next slot.
+    /// A call that returns to the next slot.
     Call,
-    /// Out of the function.
+    /// A return from the function.
     Exit,
-    /// Nowhere: not an instruction by itself.
+    /// None: not an instruction by itself.
     Nowhere,
 }
 
 impl Insn {
-    /// Registers whose values it uses.
+    /// Registers that the instruction reads.
     pub const fn reads(self) -> RegSet {
         let dst = match self {
             Insn::Alu { op: AluOp::Mov, .. } => RegSet::EMPTY,
@@ -185,7 +181,7 @@ impl Insn {
         dst.union(src).union(implied)
     }
 
-    /// Registers whose values it replaces or destroys.
+    /// Registers that the instruction writes or clobbers.
     pub const fn writes(self) -> RegSet {
         match self {
             Insn::Alu { dst, .. }
@@ -209,8 +205,7 @@ impl Insn {
         }
     }
 
-    /// The memory it reads or writes through a register; packet loads are not
-    /// among them.
+    /// The memory access through a register; `None` for packet loads.
     pub const fn access(self) -> Option<Access> {
         let (base, off, size) = match self {
             Insn::Load {
@@ -239,7 +234,7 @@ impl Insn {
         })
     }
 
-    /// Where control goes after it.
+    /// Control flow after the instruction.
     pub const fn flow(self) -> Flow {
         match self {
             Insn::Alu { .. }
@@ -267,7 +262,7 @@ impl Insn {
 }
 
 impl AtomicOp {
-    /// Whether the source register receives the old value.
+    /// True if the source register receives the old value.
     pub const fn fetches_into_src(self) -> bool {
         match self {
             AtomicOp::Add { fetch }
@@ -279,7 +274,7 @@ impl AtomicOp {
         }
     }
 
-    /// Whether `r0` receives the old value.
+    /// True if `r0` receives the old value.
     pub const fn fetches_into_r0(self) -> bool {
         matches!(self, AtomicOp::CmpXchg)
     }

@@ -1,6 +1,5 @@
-//! Pseudo sources: what the source field of a 64-bit immediate load and of a call
-//! says about the immediate (`BPF_PSEUDO_*` of `include/uapi/linux/bpf.h`, RFC 9669
-//! section 5.4).
+//! Pseudo sources: the meaning of the source field of 64-bit immediate loads and calls
+//! (`BPF_PSEUDO_*` of `include/uapi/linux/bpf.h`, RFC 9669 section 5.4).
 
 use super::RawInsn;
 
@@ -25,7 +24,7 @@ pub enum PseudoLoad {
 }
 
 impl PseudoLoad {
-    /// The meaning of this number; `None` for numbers that Linux refuses.
+    /// The meaning of a number; `None` for numbers that Linux refuses.
     pub const fn from_number(number: u8) -> Option<PseudoLoad> {
         Some(match number {
             0 => PseudoLoad::Plain,
@@ -58,7 +57,7 @@ pub enum PseudoCall {
 }
 
 impl PseudoCall {
-    /// The meaning of this number; `None` for numbers that Linux refuses.
+    /// The meaning of a number; `None` for numbers that Linux refuses.
     pub const fn from_number(number: u8) -> Option<PseudoCall> {
         Some(match number {
             0 => PseudoCall::Helper,

@@ -1,15 +1,14 @@
-//! What a row of the table says, and the macro that makes everything derive
-//! from it.
+//! The rows of the instruction table, and the macro that derives decoding and encoding from
+//! them.
 //!
-//! A row writes its instruction once, as a Rust phrase such as
-//! `Alu { op: Add, width: W64, dst, src: K(imm) }`. The macro uses the phrase
-//! as an expression to decode and as a pattern to encode, so the two can't
-//! disagree; the columns before it say which field of the slot each name comes
-//! from, or which value a field must have.
+//! A row has its instruction once, as a Rust phrase such as `Alu { op: Add, width: W64,
+//! dst, src: K(imm) }`. The macro uses the phrase as an expression for decoding and as a
+//! pattern for encoding, so both agree; the columns before it bind its names to fields of
+//! the slot, or give the value that a field must have.
 //!
-//! Invariant: no two rows admit the same slot (`tests/ebpf_table.rs`), and no
-//! two rows stand for the same `Insn` (the compiler refuses a pattern that can't
-//! be reached). Cost: decoding and encoding are one `match` each.
+//! Invariant: no two rows admit the same slot (`tests/ebpf_table.rs`), and no two rows have
+//! the same `Insn` (the compiler rejects unreachable patterns). Cost: decoding and encoding
+//! are one `match` each.
 
 use super::insn::RawInsn;
 use super::operands::RegRoles;
@@ -32,8 +31,7 @@ pub enum Group {
     Later,
 }
 
-/// What an instruction does besides computing; sizes and targets are in the
-/// instruction.
+/// Side effect of an instruction; sizes and targets are in the instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// Registers only.
@@ -44,37 +42,37 @@ pub enum Effect {
     Load,
     /// Writes memory at `dst + off`.
     Store,
-    /// Reads and writes memory at `dst + off` in one step.
+    /// Reads and writes memory at `dst + off` atomically.
     Atomic,
-    /// Reads the packet; beyond it the program ends.
+    /// Reads the packet; a load outside it ends the program.
     Packet,
-    /// Continues with the next slot or `off` slots after it.
+    /// Branches `off` slots after the next one.
     Branch,
-    /// Continues `off` slots after the next.
+    /// Jumps `off` slots after the next one.
     Goto,
-    /// Continues `imm` slots after the next.
+    /// Jumps `imm` slots after the next one.
     GotoLong,
-    /// Continues where a register says.
+    /// Jumps to an address in a register.
     GotoReg,
     /// Calls, and returns to the next slot.
     Call,
-    /// Leaves the function.
+    /// Returns from the function.
     Exit,
 }
 
-/// What a row demands of one field of the slot.
+/// Constraint of a row on one field of the slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Field {
     /// Any value: an operand.
     Any,
-    /// This value and no other: part of the operation, or reserved (0).
+    /// This value only: part of the operation, or reserved (0).
     Is(i32),
-    /// Any value, without a meaning: Linux doesn't look. Encoding writes 0.
+    /// Any value, ignored by Linux. Encoding writes 0.
     Ignored,
 }
 
 impl Field {
-    /// What stands in the field: the operand, if it is one.
+    /// The value of the field: the operand, if it is one.
     pub const fn value_or(self, operand: i32) -> i32 {
         match self {
             Field::Any => operand,
@@ -83,7 +81,7 @@ impl Field {
         }
     }
 
-    /// Whether a field with this value fits.
+    /// True if the field may have this value.
     pub const fn admits(self, value: i32) -> bool {
         match self {
             Field::Any | Field::Ignored => true,
@@ -95,13 +93,13 @@ impl Field {
 /// One row of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
-    /// Its name.
+    /// Name.
     pub op: Op,
     /// The opcode byte.
     pub code: u8,
-    /// Destination register, or what must stand in its place.
+    /// Destination register field.
     pub dst: Field,
-    /// Source register, or the selector that must stand in its place.
+    /// Source register field, or a selector.
     pub src: Field,
     /// The offset field.
     pub off: Field,
@@ -109,23 +107,23 @@ pub struct Row {
     pub imm: Field,
     /// The immediate of the second slot, if there is one.
     pub high: Field,
-    /// Where it is defined.
+    /// Conformance group.
     pub group: Group,
-    /// What it does besides computing.
+    /// Side effect.
     pub effect: Effect,
-    /// Registers it reads.
+    /// Registers that it reads.
     pub reads: RegRoles,
-    /// Registers it writes.
+    /// Registers that it writes.
     pub writes: RegRoles,
     /// Template of its text in the LLVM form (placeholders: `super::template`).
     pub llvm: &'static str,
-    /// Template of its text in the kernel's log form, after the opcode.
+    /// Template of its text in the form of the verifier's log, after the opcode.
     pub kernel: &'static str,
 }
 
 impl Row {
-    /// A slot of this row with these operands, each put where the row has one;
-    /// its other fields are as the row demands. Register numbers are 0 to 10.
+    /// Encodes a slot of this row with these operands; other fields have the values of the
+    /// row. Register numbers are 0 to 10.
     pub const fn slot(&self, dst: u8, src: u8, off: i16, imm: i32) -> RawInsn {
         RawInsn {
             code: self.code,
@@ -136,13 +134,13 @@ impl Row {
         }
     }
 
-    /// Whether it takes two slots.
+    /// True if it takes two slots.
     pub const fn is_wide(&self) -> bool {
         matches!(self.effect, Effect::Wide)
     }
 
-    /// Whether the fixed fields of this row stand in the slot (`high`: the
-    /// second slot's immediate, or 0); register numbers are not judged.
+    /// True if the slot has the fixed fields of this row (`high`: the second slot's
+    /// immediate, or 0); register numbers are not checked.
     pub const fn admits(&self, raw: RawInsn, high: i32) -> bool {
         self.code == raw.code
             && self.dst.admits(raw.dst() as i32)
@@ -156,10 +154,10 @@ impl Row {
 /// `rows! { name code dst src off imm group effect [reads] -> [writes]
 /// Variant { … }, "LLVM text", "kernel text"; … }`.
 ///
-/// A field column is a number that must stand there, `_` if nobody looks, or
-/// the name under which the instruction phrase uses it. Names for the
-/// immediate: `imm` for the 32 bits, `value` for 64 bits over both slots,
-/// `cast` for an address-space pair, `(imm high)` for the two slots apart.
+/// A field column is the value of a fixed field, `_` for an ignored field, or the name of
+/// an operand in the instruction phrase. Names for the immediate: `imm` for the 32 bits,
+/// `value` for 64 bits over both slots, `cast` for an address-space pair, `(imm high)` for
+/// the two slots apart.
 macro_rules! rows {
     ($(
         $name:ident $code:literal $dst:tt $src:tt $off:tt $imm:tt $group:ident $effect:ident
@@ -191,11 +189,8 @@ macro_rules! rows {
             },
         )*];
 
-        /// Writes the instruction in a slot to `insn`, if a row admits it; `high`
-        /// is the second slot's immediate.
-        // Neither inlined nor returned by value: a copy of what the arms have
-        // just written field by field costs twice as much as the rest.
-        #[inline(never)]
+        /// Decodes a slot to `insn`, if a row admits it; `high` is the second slot's
+        /// immediate.
         pub(super) const fn build(raw: RawInsn, high: i32, insn: &mut Insn) -> bool {
             let (Some(dst), Some(src)) = (Reg::new(raw.dst()), Reg::new(raw.src())) else {
                 return false;
@@ -213,8 +208,8 @@ macro_rules! rows {
             true
         }
 
-        /// The row of an instruction, its first slot and the immediate of its
-        /// second one (0 if it has none); `None` for what no row says.
+        /// The row of an instruction, its first slot and the immediate of its second one (0
+        /// if it has none); `None` without a row.
         pub(super) fn take_apart(insn: Insn) -> Option<(Op, RawInsn, i32)> {
             Some(match insn {
                 $(Insn::$variant $phrase => {
@@ -228,7 +223,7 @@ macro_rules! rows {
     };
 }
 
-/// The demand that a field column makes.
+/// The constraint of a field column.
 #[rustfmt::skip]
 macro_rules! field {
     (_) => { Field::Ignored };
@@ -257,7 +252,7 @@ macro_rules! role {
     ($fixed:ident) => { RegRoles::of(Reg::$fixed) };
 }
 
-/// The pattern that a field column stands for in decoding.
+/// The pattern of a field column for decoding.
 #[rustfmt::skip]
 macro_rules! reg_pattern {
     (0) => { Reg::R0 };
@@ -277,7 +272,7 @@ macro_rules! imm_pattern {
     ($name:ident) => { Immediate { $name, .. } };
 }
 
-/// The value that a field column stands for in encoding.
+/// The value of a field column for encoding.
 #[rustfmt::skip]
 macro_rules! reg_value {
     ($fixed:literal) => { $fixed };

@@ -1,11 +1,10 @@
 //! The eBPF instruction table: RFC 9669 in full, and what Linux 6.18 executes
 //! beyond it.
 //!
-//! To add an instruction, write one row. Decoding, encoding, the rules for
-//! reserved fields, operands, both text forms and the assembler follow from
-//! it; a new [`Insn`] variant or a new operation inside one makes the compiler
-//! name every place that must give it a meaning. The columns are explained at
-//! the macro (`row.rs`), the placeholders of the texts in `template.rs`.
+//! To add an instruction, write one row: decoding, encoding, the rules for reserved fields,
+//! operands, both text forms and the assembler derive from it, and the compiler reports
+//! every match that must handle a new [`Insn`] variant or operation. `row.rs` documents the
+//! columns, `template.rs` the placeholders of the texts.
 
 use super::codec::{Halves, Immediate};
 use super::insn::AluOp::*;
@@ -152,7 +151,7 @@ rows! {
     MovSx16To32 0xbc dst src 16 0 Base32 Compute [src] -> [dst] MovSx { width: W32, from: H, dst, src },
         "{wdst} = (s16){wsrc}", "{wdst} = (s16){wsrc}";
 
-    // An address moved between address spaces; Linux only
+    // Address-space casts; Linux only
     AddrSpaceCast 0xbf dst src 1 cast Linux Compute [src] -> [dst] Cast { cast, dst, src },
         "{dst} = addr_space_cast({src}, {cast})", "{dst} = addr_space_cast({src}, {cast})";
 

@@ -21,9 +21,9 @@
 /// A placeholder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Slot {
-    /// A register: in the source field or the destination; how it is written.
+    /// A register: source or destination field, and the form of its name.
     Reg { src: bool, name: RegName },
-    /// The immediate in decimal; whether it may be read as unsigned.
+    /// The immediate in decimal; true if it may be read as unsigned.
     Imm { unsigned: bool },
     /// The immediate's bits in hexadecimal.
     HexImm,
@@ -33,8 +33,8 @@ pub(super) enum Slot {
     Displacement,
     /// The immediate, as a term of a sum, left out if 0.
     ImmDisplacement,
-    /// A distance in slots, in the immediate or the offset; whether its number
-    /// must be marked as one.
+    /// A distance in slots: in the immediate or the offset; true if it must be prefixed by
+    /// `pc`.
     Distance { long: bool, marked: bool },
     /// The offset as a further argument, left out if 0.
     OffArgument,
@@ -46,25 +46,25 @@ pub(super) enum Slot {
     Cast,
 }
 
-/// How a register is written.
+/// Form of a register name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RegName {
     /// `r3`
     Whole,
     /// `w3`
     Half,
-    /// `r3`; `w3` means the same.
+    /// `r3`; `w3` is read too.
     WholeOrHalf,
-    /// `w3`; `r3` means the same.
+    /// `w3`; `r3` is read too.
     HalfOrWhole,
 }
 
 /// A piece of a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Piece<'a> {
-    /// Text as it stands.
+    /// Literal text.
     Text(&'a str),
-    /// Something that depends on the slot.
+    /// A placeholder.
     Slot(Slot),
 }
 
@@ -91,8 +91,8 @@ pub(super) fn pieces(template: &str) -> impl Iterator<Item = Piece<'_>> {
 }
 
 impl Slot {
-    /// The placeholder of that name. A name outside the list above is a
-    /// mistake in the table, which its test finds.
+    /// The placeholder with a name. An unknown name is an error in the table, which its
+    /// test reports.
     fn named(name: &str) -> Slot {
         let reg = |src, name| Slot::Reg { src, name };
         match name {

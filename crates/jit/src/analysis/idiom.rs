@@ -22,28 +22,27 @@ use isa::ebpf::{AluOp, Insn, Operand, Reg, Width};
 use super::transfer::{Halves, Transfer};
 use super::{Fact, liveness};
 
-/// How many instructions back a search goes.
+/// Number of instructions that a backward search visits at most.
 const REACH: usize = 24;
 
-/// Another way to do an instruction.
+/// Replacement of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rewrite {
-    /// Not at all: what it makes is only live as part of a later rewrite.
+    /// No code: the result is only used by instructions that are rewritten too.
     Skip,
-    /// `dst` is `src` rotated left; a rotation of the low half zeroes the upper
-    /// one.
+    /// `dst` = `src` rotated left by a constant; the 32-bit form zeroes the upper half.
     Rotate {
         width: Width,
         dst: Reg,
         src: Reg,
         left: u8,
     },
-    /// `dst` is the low half of `src`.
+    /// `dst` = low half of `src`.
     Copy { dst: Reg, src: Reg },
 }
 
 impl Rewrite {
-    /// What it reads and writes.
+    /// Transfer function of the replacement.
     pub(super) fn transfer(self) -> Transfer {
         match self {
             Rewrite::Skip => Transfer::pure(Halves::NONE, Halves::NONE),
@@ -58,7 +57,7 @@ impl Rewrite {
     }
 }
 
-/// A shift by a constant, not zero.
+/// A shift by a nonzero constant.
 #[derive(Clone, Copy)]
 struct Shift {
     slot: usize,
@@ -68,65 +67,11 @@ struct Shift {
     count: i32,
 }
 
-/// What a register holds just before a slot.
+/// The value of a register before a slot.
 #[derive(Clone, Copy)]
-struct Holding {
+struct ValueAt {
     slot: usize,
     reg: Reg,
-}
-
-/// The last operation looked at that may join two shifts to a rotation, in a pass
-/// backward, for as long as it may. Nearly all that join two registers are told apart
-/// from those that join shifts without a search of their own. Only arithmetic and
-/// loads are looked at: what else writes a register only keeps a slot in question.
-#[derive(Default)]
-pub(super) struct Sought {
-    slot: u32,
-    /// Registers whose last write before it has not been met.
-    regs: Halves,
-}
-
-impl Sought {
-    /// Whether an operation on two registers may join two shifts.
-    #[inline(always)]
-    pub(super) fn may_join(op: AluOp) -> bool {
-        /// Bit `n`: operation `n` may.
-        const JOINS: u16 = 1 << AluOp::Or as u16 | 1 << AluOp::Xor as u16 | 1 << AluOp::Add as u16;
-        JOINS >> op as u16 & 1 != 0
-    }
-
-    /// Takes such an operation, once it was taken as one that writes a register. Where
-    /// a rotation may end that no more will be known of, if there is such a slot.
-    #[inline(always)]
-    pub(super) fn join(&mut self, slot: usize, transfer: Transfer) -> Option<u32> {
-        let end = (self.regs != Halves::NONE).then_some(self.slot);
-        self.slot = slot as u32;
-        self.regs = transfer.read();
-        end
-    }
-
-    /// Takes an operation on a register and a constant, most of which have nothing to
-    /// do with what is sought. Where a rotation may end, if it is the last one missing.
-    #[inline(always)]
-    pub(super) fn shift_or_forget(&mut self, op: AluOp, transfer: Transfer) -> Option<u32> {
-        if !self.regs.overlaps(transfer.effects()) {
-            return None;
-        }
-        if !matches!(op, AluOp::Lsh | AluOp::Rsh) {
-            self.regs = Halves::NONE;
-            return None;
-        }
-        self.regs = self.regs.without(transfer.written());
-        (self.regs == Halves::NONE).then_some(self.slot)
-    }
-
-    /// Takes another instruction that writes a register.
-    #[inline(always)]
-    pub(super) fn forget(&mut self, transfer: Transfer) {
-        if self.regs.overlaps(transfer.effects()) {
-            self.regs = Halves::NONE;
-        }
-    }
 }
 
 struct Finder<'a> {
@@ -135,17 +80,16 @@ struct Finder<'a> {
     rewrites: &'a mut Vec<Rewrite>,
 }
 
-/// Finds rotations that end at one of these slots; notes them in `facts`, with
-/// transfers of their own, and what is live then. Says whether that is not known and
-/// all of it has to be carried again.
+/// Rewrites the rotations that end at one of these slots and propagates the change of
+/// liveness. True if some change was not propagated to its end, so that liveness must be
+/// computed again.
 pub(super) fn find_rotations(
     insns: &[Insn],
-    slots: impl ExactSizeIterator<Item = usize>,
+    slots: impl Iterator<Item = usize>,
     facts: &mut [Fact],
     rewrites: &mut Vec<Rewrite>,
 ) -> bool {
     let mut needs_propagation = false;
-    rewrites.reserve(2 * slots.len());
     let mut finder = Finder {
         insns,
         facts,
@@ -167,8 +111,8 @@ pub(super) fn find_rotations(
 }
 
 impl Finder<'_> {
-    /// Whether an operation joins two shifts, of the register that it writes and of
-    /// another, to a rotation; then it becomes one. The first slot that is changed.
+    /// Rewrites an operation to a rotation if it combines a left and a right shift of one
+    /// value; returns the first slot that changed.
     fn rotate(&mut self, slot: usize, width: Width, dst: Reg, src: Reg) -> Option<usize> {
         let a = self.shift_before(slot, dst)?;
         let b = self.shift_before(slot, src)?;
@@ -176,7 +120,7 @@ impl Finder<'_> {
             Width::W32 => 32,
             Width::W64 => 64,
         };
-        // Halves shifted as such have nothing above them to join.
+        // A 32-bit shift clears the upper half, so its result can be combined on 64 bits.
         let joins = a.left != b.left
             && a.width == b.width
             && (a.width == width || width == Width::W64)
@@ -184,16 +128,16 @@ impl Finder<'_> {
         if !joins {
             return None;
         }
-        let value = self.original(a);
-        let other = self.original(b);
+        let value = self.shifted_value(a);
+        let other = self.shifted_value(b);
         let (first, last) = (value.slot.min(other.slot), value.slot.max(other.slot));
-        if value.reg != other.reg || !self.keeps(first, last, value.reg) {
+        if value.reg != other.reg || !self.is_unchanged(first, last, value.reg) {
             return None;
         }
-        let (from, changed) = if self.keeps(first, slot, value.reg) {
+        let (from, changed) = if self.is_unchanged(first, slot, value.reg) {
             (value.reg, slot)
         } else if self.is_unread(a, slot) {
-            // Only `dst` held it, until it was shifted there.
+            // `dst` is the only register that held the value, and it was shifted in place.
             self.rewrite(a.slot, Rewrite::Skip);
             (dst, a.slot)
         } else {
@@ -212,8 +156,8 @@ impl Finder<'_> {
         Some(changed)
     }
 
-    /// The last slot before this one that writes the register, if it surely does, and
-    /// straight-line code leads from there.
+    /// The definition of the register that reaches this slot, if it lies in the same basic
+    /// block and is unconditional.
     fn write_before(&self, slot: usize, reg: Reg) -> Option<usize> {
         let mut entered = self.facts[slot].is_target();
         for (steps, fact) in self.facts[..slot].iter().rev().take(REACH).enumerate() {
@@ -222,20 +166,20 @@ impl Finder<'_> {
             }
             if fact.writes(reg) {
                 let at = slot - 1 - steps;
-                return (!self.is_chosen(at)).then_some(at);
+                return (!self.is_conditional_move(at)).then_some(at);
             }
             entered = fact.is_target();
         }
         None
     }
 
-    /// Whether the slot is the move of a selection, which may not be done.
-    fn is_chosen(&self, at: usize) -> bool {
+    /// True if the slot is the move of a selection, which is conditional.
+    fn is_conditional_move(&self, at: usize) -> bool {
         at > 0 && self.facts[at - 1].is_selection()
     }
 
-    /// The shift that last wrote the register before a slot, if it is done in any case
-    /// and as it is written.
+    /// The shift that defines the register before a slot, if it is unconditional and not
+    /// rewritten.
     fn shift_before(&self, slot: usize, reg: Reg) -> Option<Shift> {
         let at = self.write_before(slot, reg)?;
         let Insn::Alu {
@@ -261,8 +205,8 @@ impl Finder<'_> {
         })
     }
 
-    /// What is shifted, followed back through copies.
-    fn original(&self, shift: Shift) -> Holding {
+    /// The value that is shifted, followed back through copies.
+    fn shifted_value(&self, shift: Shift) -> ValueAt {
         let (mut slot, mut reg) = (shift.slot, shift.reg);
         while let Some(at) = self.write_before(slot, reg) {
             match self.insns[at] {
@@ -275,17 +219,17 @@ impl Finder<'_> {
                 _ => break,
             }
         }
-        Holding { slot, reg }
+        ValueAt { slot, reg }
     }
 
-    /// Whether the register holds the same before both slots, and straight-line
-    /// code leads from one to the other.
-    fn keeps(&self, from: usize, to: usize, reg: Reg) -> bool {
+    /// True if both slots are in one basic block and no slot between them writes the
+    /// register.
+    fn is_unchanged(&self, from: usize, to: usize, reg: Reg) -> bool {
         (from..to).all(|at| !self.facts[at + 1].is_target() && !self.facts[at].transfer.writes(reg))
     }
 
-    /// Whether nothing needs the result of the shift before a slot: no instruction
-    /// reads it, and none leads elsewhere.
+    /// True if the result of the shift is dead before a slot: no instruction between them
+    /// reads it or branches.
     fn is_unread(&self, shift: Shift, slot: usize) -> bool {
         (shift.slot + 1..slot)
             .all(|at| !self.facts[at].transfer.uses(shift.reg) && !self.facts[at].branches())

@@ -28,7 +28,7 @@ pub(super) fn propagate(function: Function, behind: Halves, facts: &mut [Fact]) 
                 live = Halves::EFFECT;
             }
             live = live.union(match fact.jump() {
-                Some(target) if target > at => facts[target].before(),
+                Some(target) if target > at => facts[target].live_in(),
                 Some(_) => behind,
                 None => Halves::NONE,
             });
@@ -37,11 +37,12 @@ pub(super) fn propagate(function: Function, behind: Halves, facts: &mut [Fact]) 
     }
 }
 
-/// Carries back what is live once slots from `first` to `last` read and write
-/// otherwise, for as long as it makes a difference, as after [`propagate`] with nothing
-/// live behind; says whether it came to an end before another way into the code.
+/// Propagates liveness backward after the transfer functions of slots from `first` to
+/// `last` changed, until the live sets are as before; expects the state after [`propagate`]
+/// with nothing live at back edges. False if a jump target was reached before that, so that
+/// other paths may be affected.
 pub(super) fn propagate_change(first: usize, last: usize, facts: &mut [Fact]) -> bool {
-    let mut live = facts[last].after;
+    let mut live = facts[last].live_out;
     let mut at = last;
     loop {
         live = facts[at].set_live_out(live);
@@ -50,19 +51,19 @@ pub(super) fn propagate_change(first: usize, last: usize, facts: &mut [Fact]) ->
         };
         let fact = &facts[before];
         if facts[at].is_target() {
-            // Who jumps here saw what the slot before it did.
-            return at <= first && !fact.leaves() && fact.after == live;
+            // The jumps to this slot see the same live-in set.
+            return at <= first && !fact.leaves() && fact.live_out == live;
         }
         if fact.stops() {
             return true;
         }
         live = live.union(match fact.jump() {
-            Some(target) if target > before => facts[target].before(),
+            Some(target) if target > before => facts[target].live_in(),
             _ => Halves::EFFECT,
         });
-        // What a selection leads over may have made up for the difference.
-        let chosen = before > 0 && facts[before - 1].is_selection();
-        if at <= first && live == fact.after && !chosen {
+        // The move of a selection may hide a difference before it.
+        let is_conditional_move = before > 0 && facts[before - 1].is_selection();
+        if at <= first && live == fact.live_out && !is_conditional_move {
             return true;
         }
         at = before;
@@ -83,11 +84,11 @@ pub(super) fn iterate(functions: &[Function], usage: &[Usage], jumps: &[u32], fa
     }
 }
 
-/// The same for the jumps of one function.
+/// Iterates one function with the given jumps.
 fn iterate_loops(function: Function, jumps: &[u32], facts: &mut [Fact]) {
-    let leads_back = |slot: &u32| facts[*slot as usize].jump() <= Some(*slot as usize);
-    // What comes behind is as it was.
-    let first = jumps.iter().position(leads_back).unwrap_or(jumps.len());
+    let is_back_edge = |slot: &u32| facts[*slot as usize].jump() <= Some(*slot as usize);
+    // Slots after the last back edge are unaffected.
+    let first = jumps.iter().position(is_back_edge).unwrap_or(jumps.len());
     for _ in 1..MOST_PASSES {
         if !propagate_from_jumps(&jumps[first..], facts) {
             return;
@@ -103,7 +104,7 @@ fn propagate_from_jumps(jumps: &[u32], facts: &mut [Fact]) -> bool {
     for &jump in jumps {
         let at = jump as usize;
         if let Some(target) = facts[at].jump() {
-            let live = facts[target].before();
+            let live = facts[target].live_in();
             changed |= propagate_more(&mut facts[..=at], live);
         }
     }
@@ -118,14 +119,14 @@ fn propagate_more(facts: &mut [Fact], more: Halves) -> bool {
     let Some((jump, before)) = facts.split_last_mut() else {
         return false;
     };
-    let mut more = more.without(jump.after);
+    let mut more = more.without(jump.live_out);
     if more == Halves::NONE {
         return false;
     }
     let mut changed = jump.is_loop();
     more = jump.add_live_out(more);
     for fact in before.iter_mut().rev() {
-        more = more.without(fact.after);
+        more = more.without(fact.live_out);
         if more == Halves::NONE {
             break;
         }

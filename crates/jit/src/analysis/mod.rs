@@ -32,32 +32,20 @@ use isa::ebpf::AluOp;
 use lower::Lowered;
 use lower::trees::Trees;
 
-use lists::Lists;
+use lists::SlotLists;
 use scan::Scan;
 
-use crate::spare::{Spare, bytes_of};
 use crate::{Applied, Optimization, Optimizations};
 
-/// See the module's text.
+/// The analysis of one program.
 pub(crate) struct Analysis {
-    room: Box<Room>,
-    /// Comparisons of one register that are done by a look-up.
+    facts: Vec<Fact>,
+    /// Usage of each function.
+    usage: Vec<Usage>,
+    /// Comparison trees that become jump tables or binary searches.
     pub(crate) trees: Trees,
     rewrites: Vec<Rewrite>,
     pub(crate) applied: Applied,
-}
-
-/// The vectors of an analysis.
-#[derive(Default)]
-struct Room {
-    facts: Vec<Fact>,
-    /// For each function.
-    usage: Vec<Usage>,
-    lists: Lists,
-}
-
-thread_local! {
-    static ROOM: Spare<Box<Room>> = const { Spare::none() };
 }
 
 impl Analysis {
@@ -66,24 +54,18 @@ impl Analysis {
         let mut applied = Applied::NONE;
         let insns = program.insns();
         let functions = program.functions();
-        let mut room = ROOM.with(Spare::take);
-        let Room {
-            facts,
-            usage,
-            lists,
-        } = &mut *room;
-        // Whatever they held, every slot is visited.
-        facts.resize(insns.len(), Fact::NONE);
-        lists.clear();
-        let mut scan = Scan::new(program, lists, optimizations);
-        usage.clear();
-        for &function in functions.iter().rev() {
-            usage.push(scan.visit_function(function, facts));
-        }
+        let mut facts = vec![Fact::NONE; insns.len()];
+        let mut lists = SlotLists::default();
+        let mut scan = Scan::new(program, &mut lists, optimizations);
+        let mut usage: Vec<Usage> = functions
+            .iter()
+            .rev()
+            .map(|&function| scan.visit_function(function, &mut facts))
+            .collect();
         usage.reverse();
-        scan.decide_selections(facts, uses(Optimization::ConditionalMove));
+        scan.decide_selections(&mut facts, uses(Optimization::ConditionalMove));
         let trees = match uses(Optimization::ComparisonTree) {
-            true => scan.find_trees(program, facts),
+            true => scan.find_trees(program, &mut facts),
             false => Trees::default(),
         };
         let Scan { lists, ops, .. } = scan;
@@ -95,29 +77,29 @@ impl Analysis {
         };
         let iterate = |facts: &mut [Fact]| {
             if !lists.backward.is_empty() {
-                liveness::iterate(functions, usage, &lists.jumps, facts);
+                liveness::iterate(functions, &usage, &lists.jumps, facts);
             }
         };
         let mut rewrites = Vec::new();
         if uses(Optimization::Rotation)
             && ops.has(AluOp::Lsh)
             && ops.has(AluOp::Rsh)
-            && idiom::find_rotations(insns, candidates(), facts, &mut rewrites)
+            && idiom::find_rotations(insns, candidates(), &mut facts, &mut rewrites)
         {
-            propagate(facts);
+            propagate(&mut facts);
         }
         if uses(Optimization::HeaderLength)
             && usage[0].packet
             && lists.backward.is_empty()
             && functions.len() == 1
         {
-            let known = rewrites.len();
-            idiom::find_header_lengths(insns, candidates(), facts, &mut rewrites);
-            if rewrites.len() > known {
-                propagate(facts);
+            let known_bits = rewrites.len();
+            idiom::find_header_lengths(insns, candidates(), &mut facts, &mut rewrites);
+            if rewrites.len() > known_bits {
+                propagate(&mut facts);
             }
         }
-        iterate(facts);
+        iterate(&mut facts);
         for rewrite in &rewrites {
             match rewrite {
                 Rewrite::Skip => {}
@@ -126,38 +108,31 @@ impl Analysis {
             }
         }
         Analysis {
-            room,
+            facts,
+            usage,
             trees,
             rewrites,
             applied,
         }
     }
 
-    /// Gives the thread what it worked in.
-    pub(crate) fn end(self) {
-        let room = self.room;
-        let held = bytes_of(&room.facts) + bytes_of(&room.usage) + room.lists.bytes();
-        ROOM.with(|spare| spare.give_back(room, held));
-    }
-
-    /// What is known of every slot.
+    /// The result for every slot.
     pub(crate) fn facts(&self) -> &[Fact] {
-        &self.room.facts
+        &self.facts
     }
 
-    /// What a function uses.
+    /// Usage of a function.
     pub(crate) fn usage(&self, function: usize) -> &Usage {
-        &self.room.usage[function]
+        &self.usage[function]
     }
 
-    /// How a slot is done otherwise than it is written.
+    /// The rewrite of a slot.
     pub(crate) fn rewrite(&self, slot: usize) -> Option<Rewrite> {
         self.facts()[slot].rewritten(&self.rewrites)
     }
 
-    /// How many jumps lead to each slot, other than selections; many are counted as
-    /// 255.
-    pub(crate) fn arrivals(&self) -> Vec<u8> {
+    /// Number of jumps to each slot, selections aside; saturates at 255.
+    pub(crate) fn incoming_jumps(&self) -> Vec<u8> {
         let mut counts = vec![0u8; self.facts().len()];
         for target in self.facts().iter().filter_map(|fact| match fact.jump() {
             Some(target) if !fact.is_selection() => Some(target),

@@ -8,42 +8,40 @@
 use std::mem;
 
 use isa::ebpf::{AluOp, Insn, Operand, Reg, Size};
-use lower::jumps::{Arrivals, jump_target};
+use lower::jumps::{IncomingJumps, jump_target};
 use lower::trees::{self, Trees};
 use lower::{Evidence, Function, Lowered};
 
 use super::fact::{Fact, Marks};
-use super::idiom::Sought;
-use super::lists::Lists;
+use super::lists::SlotLists;
 use super::transfer::{Halves, Transfer};
 use super::usage::{Ops, Tally, Usage};
 use super::window::Window;
 use crate::{Optimization, Optimizations};
 
-/// How many slots behind a selection may ask the same again.
-const AGAIN: usize = 3;
+/// Number of slots after a selection that are searched for the same comparison.
+const REPEAT_DISTANCE: usize = 3;
 
-/// What the pass knows. It has to visit the last function first.
+/// State of the pass. Functions are visited in descending order.
 pub(super) struct Scan<'a> {
     insns: &'a [Insn],
-    /// What is live where a function ends.
+    /// Live-in set of `exit`.
     result: Halves,
-    /// What every instruction writes beside its result: [`Halves::EFFECT`], if none is
-    /// to be left out as dead.
+    /// [`Halves::EFFECT`] without dead code elimination: then every instruction has an
+    /// effect.
     effects: Halves,
-    pub(super) lists: &'a mut Lists,
-    /// The arithmetic of all functions.
+    pub(super) lists: &'a mut SlotLists,
+    /// Arithmetic operations of all functions.
     pub(super) ops: Ops,
-    /// What is known of the function under way.
+    /// Usage of the function that is visited.
     tally: Tally,
-    sought: Sought,
 }
 
 impl<'a> Scan<'a> {
     /// A pass over a program.
     pub(super) fn new(
         program: &'a Lowered,
-        lists: &'a mut Lists,
+        lists: &'a mut SlotLists,
         optimizations: Optimizations,
     ) -> Scan<'a> {
         Scan {
@@ -60,95 +58,16 @@ impl<'a> Scan<'a> {
             lists,
             ops: Ops::default(),
             tally: Tally::default(),
-            sought: Sought::default(),
         }
     }
 
-    /// Visits every slot of a function; there is a fact for each, whatever it says.
-    /// What few slots have to do is in functions of their own, and what is known stays
-    /// in memory, so that registers suffice for the rest.
-    #[inline(never)]
+    /// Visits every slot of a function and records its fact; returns the function's usage.
     pub(super) fn visit_function(&mut self, function: Function, facts: &mut [Fact]) -> Usage {
         let Function { start, end } = function;
-        let insns = self.insns;
-        // One check does for both.
-        let facts = &mut facts[..insns.len()];
         let first_backward = self.lists.backward.len();
         let mut live = Halves::EFFECT;
         for slot in (start..end).rev() {
-            live = match insns[slot] {
-                Insn::Alu {
-                    op,
-                    width,
-                    dst,
-                    src: Operand::Imm(_),
-                } => {
-                    let transfer = Transfer::of_alu_imm(op, width, dst);
-                    self.tally.note_alu(op, transfer);
-                    if let Some(end) = self.sought.shift_or_forget(op, transfer) {
-                        self.lists.push_candidate(end);
-                    }
-                    facts[slot].note(transfer.and_effects(self.effects), live)
-                }
-                Insn::Alu {
-                    op,
-                    width,
-                    dst,
-                    src: Operand::Reg(src),
-                } => {
-                    let transfer = Transfer::of_alu_reg(op, width, dst, src);
-                    self.tally.note_alu(op, transfer);
-                    self.sought.forget(transfer);
-                    if Sought::may_join(op)
-                        && let Some(end) = self.sought.join(slot, transfer)
-                    {
-                        self.lists.push_candidate(end);
-                    }
-                    facts[slot].note(transfer.and_effects(self.effects), live)
-                }
-                Insn::Load { dst, base, off, .. } => {
-                    let transfer = Transfer::of_load(dst, base);
-                    self.tally.note_load(base, off, transfer);
-                    self.sought.forget(transfer);
-                    facts[slot].note(transfer.and_effects(self.effects), live)
-                }
-                Insn::Store {
-                    size,
-                    base,
-                    off,
-                    src,
-                } => {
-                    let transfer = Transfer::of_store(size, base, src);
-                    self.tally.note_store(base, off, src, transfer);
-                    facts[slot].note(transfer.and_effects(self.effects), live)
-                }
-                Insn::Jump {
-                    width,
-                    dst,
-                    src,
-                    off,
-                    ..
-                } => {
-                    let transfer = Transfer::of_branch(width, dst, src);
-                    self.tally.note_values(transfer);
-                    let target = target_of(Insn::Goto { off }, slot);
-                    let after = live.union(self.visit_jump(slot, target, facts));
-                    facts[slot].leave(Marks::JUMPS, target);
-                    facts[slot].note_leaving(transfer, after)
-                }
-                Insn::Goto { off } => {
-                    let target = target_of(Insn::Goto { off }, slot);
-                    let after = self.visit_jump(slot, target, facts);
-                    facts[slot].leave(Marks::LEAVES, target);
-                    facts[slot].note_leaving(Transfer::GOTO, after.union(Halves::EFFECT))
-                }
-                Insn::Endian { order, size, dst } => {
-                    let transfer = Transfer::of_endian(order, size, dst);
-                    self.tally.note_values(transfer);
-                    facts[slot].note(transfer.and_effects(self.effects), live)
-                }
-                insn => self.visit_rare(slot, insn, live, facts),
-            };
+            live = self.visit(slot, live, facts);
         }
         facts[start].mark(Marks::TARGET);
         let backward = &self.lists.backward[first_backward..];
@@ -158,65 +77,115 @@ impl<'a> Scan<'a> {
             }
         }
         let tally = mem::take(&mut self.tally);
-        self.ops.join(tally.ops());
-        self.sought = Sought::default();
+        self.ops.merge(tally.ops());
         tally.finish(!backward.is_empty())
     }
 
-    /// Visits an instruction of another kind than most; what is live before it.
-    #[inline(never)]
-    fn visit_rare(&mut self, slot: usize, insn: Insn, live: Halves, facts: &mut [Fact]) -> Halves {
-        let transfer = Transfer::of(insn, self.result);
-        self.tally.note(insn, transfer);
-        let marks = match insn {
-            Insn::MayGoto { .. } => Marks::JUMPS,
-            Insn::GotoLong { .. } => Marks::LEAVES,
-            Insn::Exit => Marks::STOPS,
-            _ => {
-                if let Insn::PacketAbs { size: Size::B, .. } = insn {
-                    self.lists.push_candidate(slot as u32);
+    /// Records the fact of a slot with the live-in set of the next one; returns its live-in
+    /// set.
+    fn visit(&mut self, slot: usize, next: Halves, facts: &mut [Fact]) -> Halves {
+        let transfer = match self.insns[slot] {
+            Insn::Alu {
+                op,
+                width,
+                dst,
+                src,
+            } => {
+                let transfer = Transfer::of_alu(op, width, dst, src);
+                self.tally.record_alu(op, transfer);
+                if may_combine_shifts(op, src) {
+                    self.lists.candidates.push(slot as u32);
                 }
-                return facts[slot].note(transfer.and_effects(self.effects), live);
+                transfer
+            }
+            Insn::Load { dst, base, off, .. } => {
+                let transfer = Transfer::of_load(dst, base);
+                self.tally.record_load(base, off, transfer);
+                transfer
+            }
+            Insn::Store {
+                size,
+                base,
+                off,
+                src,
+            } => {
+                let transfer = Transfer::of_store(size, base, src);
+                self.tally.record_store(base, off, src, transfer);
+                transfer
+            }
+            Insn::Jump {
+                width, dst, src, ..
+            } => {
+                let transfer = Transfer::of_branch(width, dst, src);
+                self.tally.record_values(transfer);
+                return self.visit_control_flow(slot, Marks::JUMPS, transfer, next, facts);
+            }
+            insn => {
+                let transfer = Transfer::of(insn, self.result);
+                self.tally.record(insn, transfer);
+                let marks = match insn {
+                    Insn::MayGoto { .. } => Marks::JUMPS,
+                    Insn::Goto { .. } | Insn::GotoLong { .. } => Marks::LEAVES,
+                    Insn::Exit => Marks::STOPS,
+                    _ => Marks::NONE,
+                };
+                if marks != Marks::NONE {
+                    return self.visit_control_flow(slot, marks, transfer, next, facts);
+                }
+                if let Insn::PacketAbs { size: Size::B, .. } = insn {
+                    self.lists.candidates.push(slot as u32);
+                }
+                transfer
             }
         };
-        let mut after = Halves::EFFECT;
-        if !marks.overlap(Marks::STOPS) {
-            after = live;
-        }
+        facts[slot].record(transfer.and_effects(self.effects), next)
+    }
+
+    /// Records the fact of a jump or exit; returns its live-in set.
+    fn visit_control_flow(
+        &mut self,
+        slot: usize,
+        marks: Marks,
+        transfer: Transfer,
+        next: Halves,
+        facts: &mut [Fact],
+    ) -> Halves {
+        let mut live_out = match marks.overlap(Marks::STOPS) {
+            true => Halves::EFFECT,
+            false => next,
+        };
         let mut target = slot;
         if marks.overlap(Marks::JUMPS) {
-            target = target_of(insn, slot);
-            after = after.union(self.visit_jump(slot, target, facts));
+            target = target_of(self.insns[slot], slot);
+            live_out = live_out.union(self.visit_jump(slot, target, facts));
         }
-        facts[slot].leave(marks, target);
-        facts[slot].note_leaving(transfer, after)
+        facts[slot].set_control_flow(marks, target);
+        facts[slot].record_control_flow(transfer, live_out)
     }
 
-    /// Notes that a slot jumps; what is live there, as far as it is known. It calls
-    /// nothing but as its last act, so that it saves few registers.
-    #[inline(never)]
+    /// Records a jump; returns the live-in set of its target, as far as it is known.
     fn visit_jump(&mut self, slot: usize, target: usize, facts: &mut [Fact]) -> Halves {
+        self.lists.jumps.push(slot as u32);
         if target <= slot {
-            self.lists.push_backward(slot);
+            self.lists.backward.push(slot as u32);
+            self.lists.forks.push(slot as u32);
             return Halves::EFFECT;
         }
-        let there = &mut facts[target];
-        let live = there.before();
         if target == slot + 2 {
-            self.lists.push_short(slot);
-            return live;
-        }
-        there.mark(Marks::TARGET);
-        if there.marks.overlap(Marks::JUMPS) || facts[slot + 1].marks.overlap(Marks::JUMPS) {
-            self.lists.push_fork(slot);
+            self.lists.candidates.push(slot as u32);
+            self.lists.forks.push(slot as u32);
         } else {
-            self.lists.push_jump(slot);
+            facts[target].mark(Marks::TARGET);
+            let is_jump = |slot: usize| facts[slot].marks.overlap(Marks::JUMPS);
+            if is_jump(target) || is_jump(slot + 1) {
+                self.lists.forks.push(slot as u32);
+            }
         }
-        live
+        facts[target].live_in()
     }
 
-    /// Finds selections among the jumps over one slot. A branch over a move to which
-    /// something else leads is none.
+    /// Finds selections among the branches over one slot. If the move is also the target of
+    /// another jump, the branch is no selection.
     pub(super) fn decide_selections(&self, facts: &mut [Fact], selects: bool) {
         let candidates = self.lists.candidates.iter().map(|&slot| slot as usize);
         let mut any = false;
@@ -235,33 +204,39 @@ impl<'a> Scan<'a> {
         }
         for slot in candidates {
             if facts[slot].is_selection() && facts[slot + 1].is_target() {
-                jumps_after_all(slot, facts);
+                restore_branch(slot, facts);
             }
         }
     }
 
-    /// The trees of comparisons. Their look-ups jump to every leaf, and their
-    /// comparisons are no selections.
+    /// Finds the comparison trees. Every leaf becomes a jump target, and comparisons of a
+    /// tree are no selections.
     pub(super) fn find_trees(&self, program: &Lowered, facts: &mut [Fact]) -> Trees {
         let mut forks = self.lists.forks.iter().map(|&slot| slot as usize);
-        if !forks.any(|slot| trees::begins(self.insns, slot)) {
+        if !forks.any(|slot| trees::may_be_root(self.insns, slot)) {
             return Trees::default();
         }
-        // Backward jumps of the others draw on a budget.
+        // Backward jumps of classic filters are limited by a budget, so their trees have
+        // none.
         let functions = match program.evidence() {
             Evidence::Classic(_) => None,
             Evidence::CallerAsserted => Some(program.functions()),
         };
         let jumps = self.lists.jumps.iter().rev().copied();
-        let arrivals = Arrivals::of_jumps(self.insns, jumps.collect());
-        let trees = Trees::find(self.insns, &arrivals, functions, Window::is_worth_it);
+        let incoming_jumps = IncomingJumps::of_jumps(self.insns, jumps.collect());
+        let trees = Trees::find(
+            self.insns,
+            &incoming_jumps,
+            functions,
+            Window::is_profitable,
+        );
         for slot in trees.slots() {
             if facts[slot].is_selection() {
-                jumps_after_all(slot, facts);
+                restore_branch(slot, facts);
             }
             let marks = &mut facts[slot].marks;
-            marks.set(Marks::LOOK_UP, trees.starts(slot));
-            marks.set(Marks::ABSORBED, trees.absorb(slot));
+            marks.set(Marks::TREE_ROOT, trees.is_root(slot));
+            marks.set(Marks::SUBSUMED, trees.is_subsumed(slot));
         }
         for leaf in trees.iter().flat_map(|tree| [tree.keys, tree.ranges]) {
             for piece in leaf {
@@ -272,42 +247,45 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// Where an instruction jumps.
-#[inline(always)]
+/// True if an operation may combine two shifts to a rotation.
+fn may_combine_shifts(op: AluOp, src: Operand) -> bool {
+    matches!(op, AluOp::Or | AluOp::Xor | AluOp::Add) && matches!(src, Operand::Reg(_))
+}
+
+/// The jump target of an instruction.
 fn target_of(insn: Insn, slot: usize) -> usize {
     jump_target(insn, slot).expect("a lowered program's jumps lead to slots")
 }
 
-/// Makes a branch of a selection.
-fn jumps_after_all(slot: usize, facts: &mut [Fact]) {
+/// Turns a selection back into a branch.
+fn restore_branch(slot: usize, facts: &mut [Fact]) {
     facts[slot].marks.set(Marks::SELECTION, false);
     facts[slot + 2].mark(Marks::TARGET);
 }
 
-/// Whether a branch leads over nothing but a move to a register, which is how
-/// compilers write a choice between two values if they expect no pattern in it. If the same
-/// comparison follows soon after, it stays a branch: its outcome must be predicted anyway,
-/// and the chosen value need not wait for the comparison.
+/// True if a branch skips a single register move, which becomes a conditional move. If the
+/// same comparison follows within [`REPEAT_DISTANCE`] slots, it stays a branch: its outcome must be
+/// predicted anyway, and the value need not wait for the comparison.
 fn is_selection(insns: &[Insn], slot: usize) -> bool {
     let target = slot + 2;
-    if !leads_over_move(insns, slot, target) {
+    if !skips_move(insns, slot, target) {
         return false;
     }
-    let asked = |slot: usize| match insns.get(slot) {
+    let operands = |slot: usize| match insns.get(slot) {
         Some(&Insn::Jump {
             width, dst, src, ..
         }) => Some((width, dst, src)),
         _ => None,
     };
     let again = |at: usize| {
-        asked(at) == asked(slot)
-            && jump_target(insns[at], at).is_some_and(|to| !leads_over_move(insns, at, to))
+        operands(at) == operands(slot)
+            && jump_target(insns[at], at).is_some_and(|to| !skips_move(insns, at, to))
     };
-    !(target..target + AGAIN).any(again)
+    !(target..target + REPEAT_DISTANCE).any(again)
 }
 
-fn leads_over_move(insns: &[Insn], slot: usize, target: usize) -> bool {
-    let moves = |insn: &Insn| match *insn {
+fn skips_move(insns: &[Insn], slot: usize, target: usize) -> bool {
+    let changes_address = |insn: &Insn| match *insn {
         Insn::Alu {
             op: AluOp::Mov,
             src,
@@ -317,5 +295,5 @@ fn leads_over_move(insns: &[Insn], slot: usize, target: usize) -> bool {
     };
     target == slot + 2
         && matches!(insns[slot], Insn::Jump { .. })
-        && insns.get(slot + 1).is_some_and(moves)
+        && insns.get(slot + 1).is_some_and(changes_address)
 }

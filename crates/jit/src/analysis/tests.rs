@@ -1,5 +1,5 @@
-//! What is live after each slot is compared with the least solution of what it has to
-//! hold, which is found by asking every slot again until nothing changes.
+//! The live-out set of each slot is compared with the least solution of the data-flow
+//! equations, computed by naive iteration.
 
 use isa::ebpf::Insn;
 use lower::Lowered;
@@ -11,33 +11,33 @@ use super::fact::Fact;
 use super::transfer::Halves;
 use crate::Optimizations;
 
-/// All that is live after a slot, given what is live before every slot.
-fn after(facts: &[Fact], slot: usize, before: &[Halves]) -> Halves {
+/// Live-out set of a slot, given the live-in sets of all slots.
+fn live_out(facts: &[Fact], slot: usize, before: &[Halves]) -> Halves {
     let fact = &facts[slot];
     let next = (!fact.stops()).then_some(slot + 1);
     let ways = [next, fact.jump()].into_iter().flatten();
     ways.fold(Halves::EFFECT, |all, way| all.union(before[way]))
 }
 
-/// The least solution.
+/// The least solution of the data-flow equations: the live-out set of each slot.
 fn live(facts: &[Fact]) -> Vec<Halves> {
     let mut before = vec![Halves::EFFECT; facts.len()];
     let mut changed = true;
     while changed {
         changed = false;
         for slot in (0..facts.len()).rev() {
-            let after = after(facts, slot, &before);
-            let now = facts[slot].transfer.propagate(after).unwrap_or(after);
+            let live_out = live_out(facts, slot, &before);
+            let now = facts[slot].transfer.propagate(live_out).unwrap_or(live_out);
             changed |= before[slot] != now;
             before[slot] = now;
         }
     }
     let slots = 0..facts.len();
-    slots.map(|slot| after(facts, slot, &before)).collect()
+    slots.map(|slot| live_out(facts, slot, &before)).collect()
 }
 
 #[test]
-fn nothing_is_wanted_without_use_and_all_that_has_one() {
+fn liveness_is_the_least_solution() {
     let generator = Generator::new(Dialect::Engines);
     let mut slots = 0;
     for seed in 0..6000 {
@@ -51,7 +51,7 @@ fn nothing_is_wanted_without_use_and_all_that_has_one() {
         let analysis = Analysis::of(&program, Optimizations::ALL);
         let facts = analysis.facts();
         for (slot, least) in live(facts).into_iter().enumerate() {
-            assert_eq!(facts[slot].after, least, "seed {seed}, slot {slot}");
+            assert_eq!(facts[slot].live_out, least, "seed {seed}, slot {slot}");
             slots += 1;
         }
     }

@@ -17,17 +17,17 @@ impl Halves {
     pub(super) const ALL: Halves = Halves(0x07ff_07ff).union(Halves::EFFECT);
     const UPPER: Halves = Halves(0x07ff_0000);
 
-    /// The low half.
+    /// The low half of a register.
     pub(crate) const fn low(reg: Reg) -> Halves {
         Halves(1 << reg.number())
     }
 
-    /// The upper half.
+    /// The upper half of a register.
     pub(super) const fn upper(reg: Reg) -> Halves {
         Halves(0x1_0000 << reg.number())
     }
 
-    /// Both halves.
+    /// Both halves of a register.
     pub(crate) const fn both(reg: Reg) -> Halves {
         Halves(0x1_0001 << reg.number())
     }
@@ -44,12 +44,12 @@ impl Halves {
         self.0 & other.0 != 0
     }
 
-    /// True if the set has any half of the register.
+    /// True if the set contains either half of the register.
     pub(crate) const fn has(self, reg: Reg) -> bool {
         self.overlaps(Halves::both(reg))
     }
 
-    /// True if the set has the upper half of the register.
+    /// True if the set contains the upper half of the register.
     pub(crate) const fn has_upper(self, reg: Reg) -> bool {
         self.overlaps(Halves::upper(reg))
     }
@@ -85,42 +85,41 @@ impl Halves {
     }
 }
 
-/// What is read: in the low word in any case, in the high word upper halves if the
-/// result's upper half is live. They are kept in one, because the pass over all
-/// instructions is mostly made of this.
+/// The register halves that an instruction reads.
 #[derive(Clone, Copy, Debug, Default)]
-#[repr(Rust, packed(4))]
-pub(super) struct Reads(u64);
+pub(super) struct Reads {
+    always: Halves,
+    /// Read only if the upper half of the result is live.
+    for_upper: Halves,
+}
 
 impl Reads {
-    const fn of(always: Halves, follows: Halves) -> Reads {
-        Reads(always.0 as u64 | (follows.0 as u64) << 32)
+    const fn of(always: Halves, for_upper: Halves) -> Reads {
+        Reads { always, for_upper }
     }
 
-    /// Both halves of the register in both words.
-    const fn all(reg: Reg) -> Reads {
-        Reads(0x1_0001_0001_0001 << reg.number())
-    }
-
-    const fn among(self, mask: Reads) -> Reads {
-        Reads(self.0 & mask.0)
+    /// The halves of a register that an operand of an arithmetic operation reads.
+    const fn operand(reg: Reg, halves: facts::Halves, width: Width) -> Reads {
+        match (halves, width) {
+            (facts::Halves::Neither, _) => Reads::of(Halves::NONE, Halves::NONE),
+            (facts::Halves::Low, _) | (facts::Halves::Each | facts::Halves::Both, Width::W32) => {
+                Reads::of(Halves::low(reg), Halves::NONE)
+            }
+            (facts::Halves::Each, Width::W64) => Reads::of(Halves::low(reg), Halves::upper(reg)),
+            (facts::Halves::Both, Width::W64) => Reads::of(Halves::both(reg), Halves::NONE),
+        }
     }
 
     pub(super) const fn union(self, other: Reads) -> Reads {
-        Reads(self.0 | other.0)
+        Reads {
+            always: self.always.union(other.always),
+            for_upper: self.for_upper.union(other.for_upper),
+        }
     }
 
-    const fn always(self) -> Halves {
-        Halves(self.0 as u32)
-    }
-
-    const fn follows(self) -> Halves {
-        Halves((self.0 >> 32) as u32)
-    }
-
-    /// All that may be read.
+    /// All halves that may be read.
     pub(super) const fn halves(self) -> Halves {
-        self.always().union(self.follows())
+        self.always.union(self.for_upper)
     }
 }
 
@@ -143,7 +142,6 @@ impl Transfer {
     }
 
     /// The same instruction with effects: [`Halves::EFFECT`] or none.
-    #[inline(always)]
     pub(super) const fn and_effects(self, effects: Halves) -> Transfer {
         Transfer {
             reads: self.reads.union(Reads::of(effects, Halves::NONE)),
@@ -151,72 +149,58 @@ impl Transfer {
         }
     }
 
-    /// What it reads.
-    #[inline(always)]
+    /// The register halves that the instruction may read.
     pub(super) const fn read(self) -> Halves {
         self.reads.halves()
     }
 
-    /// The same, told apart.
-    #[inline(always)]
+    /// The reads, split by the half of the result that they depend on.
     pub(super) const fn reads(self) -> Reads {
         self.reads
     }
 
-    /// What it writes.
-    #[inline(always)]
+    /// The register halves that the instruction writes.
     pub(super) const fn written(self) -> Halves {
         self.writes.without(Halves::EFFECT)
     }
 
-    /// The same, with [`Halves::EFFECT`] if it does more.
-    #[inline(always)]
+    /// The register halves that the instruction writes, with [`Halves::EFFECT`] if it has
+    /// other effects.
     pub(super) const fn effects(self) -> Halves {
         self.writes
     }
 
-    /// True if it reads any half of the register.
+    /// True if the instruction reads either half of the register.
     pub(crate) fn uses(self, reg: Reg) -> bool {
         self.read().has(reg)
     }
 
-    /// True if it writes the register.
+    /// True if the instruction writes the register.
     pub(crate) fn writes(self, reg: Reg) -> bool {
         self.writes.has(reg)
     }
 
-    #[inline(always)]
-    pub(super) fn of_alu_imm(op: AluOp, width: Width, dst: Reg) -> Transfer {
-        let dst = Reads::all(dst);
+    pub(super) fn of_alu(op: AluOp, width: Width, dst: Reg, src: Operand) -> Transfer {
+        let mut reads = Reads::operand(dst, op.reads_of_dst(), width);
+        if let Operand::Reg(src) = src {
+            reads = reads.union(Reads::operand(src, op.reads_of_src(), width));
+        }
         Transfer {
-            reads: dst.among(ALU[op as usize][width as usize].dst),
-            writes: dst.always(),
+            reads,
+            writes: Halves::both(dst),
         }
     }
 
-    #[inline(always)]
-    pub(super) fn of_alu_reg(op: AluOp, width: Width, dst: Reg, src: Reg) -> Transfer {
-        let masks = &ALU[op as usize][width as usize];
-        let (dst, src) = (Reads::all(dst), Reads::all(src));
-        Transfer {
-            reads: dst.among(masks.dst).union(src.among(masks.src)),
-            writes: dst.always(),
-        }
-    }
-
-    #[inline(always)]
     pub(super) fn of_load(dst: Reg, base: Reg) -> Transfer {
         Transfer::pure(Halves::both(base), Halves::both(dst))
     }
 
-    #[inline(always)]
     pub(super) fn of_store(size: Size, base: Reg, src: Operand) -> Transfer {
         let reads = Halves::both(base).union(Halves::stored(size, src));
         Transfer::effect(reads, Halves::NONE)
     }
 
-    #[inline(always)]
-    pub(super) fn of_endian(order: ByteOrder, size: Size, dst: Reg) -> Transfer {
+    fn of_endian(order: ByteOrder, size: Size, dst: Reg) -> Transfer {
         match (order, size) {
             (ByteOrder::Little, Size::DW) => Transfer::in_place(dst),
             (ByteOrder::Big | ByteOrder::Swap, Size::DW) => {
@@ -226,10 +210,6 @@ impl Transfer {
         }
     }
 
-    /// A jump that is always taken.
-    pub(super) const GOTO: Transfer = Transfer::effect(Halves::NONE, Halves::NONE);
-
-    #[inline(always)]
     pub(super) fn of_branch(width: Width, dst: Reg, src: Operand) -> Transfer {
         let dst = Halves::of(dst, width);
         Transfer::effect(dst.union(Halves::operand(src, width)), Halves::NONE)
@@ -240,8 +220,8 @@ impl Transfer {
         Transfer::pure(reads.union(Halves::EFFECT), writes.union(Halves::EFFECT))
     }
 
-    /// A 64-bit operation in place, the low half of whose result depends on the low
-    /// half of the register alone.
+    /// A 64-bit operation in place whose low result half depends on the low half of the
+    /// register only.
     const fn in_place(reg: Reg) -> Transfer {
         Transfer {
             reads: Reads::of(Halves::low(reg), Halves::upper(reg)),
@@ -259,10 +239,7 @@ impl Transfer {
                 width,
                 dst,
                 src,
-            } => match src {
-                Operand::Imm(_) => Transfer::of_alu_imm(op, width, dst),
-                Operand::Reg(src) => Transfer::of_alu_reg(op, width, dst, src),
-            },
+            } => Transfer::of_alu(op, width, dst, src),
             Insn::Load { dst, base, .. } => Transfer::of_load(dst, base),
             Insn::Jump {
                 width, dst, src, ..
@@ -303,7 +280,7 @@ impl Transfer {
             }
             Insn::PacketAbs { .. } => effect(Halves::NONE, Halves::both(Reg::R0)),
             Insn::PacketInd { src, .. } => effect(Halves::low(src), Halves::both(Reg::R0)),
-            // Nothing is called for it.
+            // Compiled to a load, not to a call.
             Insn::Call(Callee::Helper(GET_SMP_PROCESSOR_ID)) => compute(Reg::R0, Halves::NONE),
             Insn::Call(_) | Insn::CallReg { .. } => effect(ARGUMENTS, ARGUMENTS.union(RESULT)),
             Insn::Exit => effect(result, Halves::NONE),
@@ -317,63 +294,18 @@ impl Transfer {
     }
 
     /// The live-in set for a live-out set; `None` if the instruction is dead.
-    #[inline(always)]
-    pub(super) const fn propagate(self, after: Halves) -> Option<Halves> {
-        let made = after.0 & self.writes.0;
+    pub(super) const fn propagate(self, live_out: Halves) -> Option<Halves> {
+        let made = live_out.0 & self.writes.0;
         if made == 0 {
             return None;
         }
         let follows = match made & Halves::UPPER.0 {
             0 => 0,
-            _ => self.reads.follows().0,
+            _ => self.reads.for_upper.0,
         };
-        Some(Halves((after.0 ^ made) | self.reads.always().0 | follows))
+        Some(Halves((live_out.0 ^ made) | self.reads.always.0 | follows))
     }
 }
-
-/// The halves that an arithmetic operation reads of its operands, as masks over all
-/// registers.
-#[derive(Clone, Copy)]
-struct Masks {
-    dst: Reads,
-    src: Reads,
-}
-
-impl Masks {
-    const fn of(op: AluOp, width: Width) -> Masks {
-        const LOW: Halves = Halves(0x0000_07ff);
-        const NONE: Reads = Reads::of(Halves::NONE, Halves::NONE);
-        const LOWER: Reads = Reads::of(LOW, Halves::NONE);
-        const BOTH: Reads = Reads::of(LOW.union(Halves::UPPER), Halves::NONE);
-        /// The low half, and the upper one if that is live.
-        const EACH: Reads = Reads::of(LOW, Halves::UPPER);
-        const fn mask(width: Width, halves: facts::Halves) -> Reads {
-            match (halves, width) {
-                (facts::Halves::Neither, _) => NONE,
-                (facts::Halves::Low, _) => LOWER,
-                (facts::Halves::Each | facts::Halves::Both, Width::W32) => LOWER,
-                (facts::Halves::Each, Width::W64) => EACH,
-                (facts::Halves::Both, Width::W64) => BOTH,
-            }
-        }
-        let dst = mask(width, op.reads_of_dst());
-        let src = mask(width, op.reads_of_src());
-        Masks { dst, src }
-    }
-}
-
-/// By operation and width.
-const ALU: [[Masks; 2]; AluOp::ALL.len()] = {
-    let mut table = [[Masks::of(AluOp::Mov, Width::W32); 2]; AluOp::ALL.len()];
-    let mut index = 0;
-    while index < AluOp::ALL.len() {
-        let op = AluOp::ALL[index];
-        table[op as usize][Width::W32 as usize] = Masks::of(op, Width::W32);
-        table[op as usize][Width::W64 as usize] = Masks::of(op, Width::W64);
-        index += 1;
-    }
-    table
-};
 
 const RESULT: Halves = Halves::both(Reg::R0);
 /// `r1` to `r5`.

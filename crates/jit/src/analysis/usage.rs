@@ -8,24 +8,25 @@ use super::transfer::{Halves, Reads, Transfer};
 /// The registers, stack and services that a function uses.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Usage {
-    /// Bit `n`: register `n` is read or written.
+    /// Registers that are read or written: bit `n` for register `n`.
     pub(crate) regs: u16,
     pub(crate) calls_helpers: bool,
     pub(crate) calls_functions: bool,
-    /// Asks which processor it runs on, which the environment knows.
-    pub(crate) asks_processor: bool,
-    /// Packet loads.
+    /// Calls `bpf_get_smp_processor_id`, which is read from the native context.
+    pub(crate) reads_processor_id: bool,
+    /// Has packet loads.
     pub(crate) packet: bool,
     pub(crate) may_goto: bool,
-    /// Jumps backward.
+    /// Has back edges.
     pub(crate) loops: bool,
-    /// Divisions, and atomics that need a loop: code that needs further scratch registers.
+    /// Has divisions or atomics that compile to a loop: code that needs further scratch
+    /// registers.
     pub(crate) complex: bool,
-    /// The lowest offset from `r10` that is accessed, where it stays there.
+    /// Lowest offset from `r10` that is accessed, valid unless `stack_escapes`.
     pub(crate) lowest_stack: i16,
-    /// How often `r10` is the base of an access.
+    /// Number of accesses with base `r10`.
     pub(crate) stack_accesses: u32,
-    /// `r10` is copied, so that any of its frame may be accessed.
+    /// `r10` is copied, so that any byte of the stack may be accessed.
     pub(crate) stack_escapes: bool,
 }
 
@@ -38,25 +39,24 @@ impl Usage {
 /// The usage of a function during the scan.
 #[derive(Default)]
 pub(super) struct Tally {
-    /// Registers that are read otherwise than by an access; and the others in use.
+    /// Registers that are read as values, not as the base of an access.
     values: Reads,
     others: Halves,
     ops: Ops,
     usage: Usage,
 }
 
-/// Arithmetic operations, each of which occurs or not: it takes one store to note one.
+/// Set of arithmetic operations.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Ops([bool; AluOp::ALL.len()]);
 
 impl Ops {
-    #[inline(always)]
-    fn note(&mut self, op: AluOp) {
+    fn record(&mut self, op: AluOp) {
         self.0[op as usize] = true;
     }
 
-    /// Adds those of others.
-    pub(super) fn join(&mut self, other: Ops) {
+    /// Adds the operations of another set.
+    pub(super) fn merge(&mut self, other: Ops) {
         for (own, other) in self.0.iter_mut().zip(other.0) {
             *own |= other;
         }
@@ -72,58 +72,62 @@ impl Ops {
 }
 
 impl Tally {
-    #[inline(always)]
-    pub(super) fn note_alu(&mut self, op: AluOp, transfer: Transfer) {
-        self.ops.note(op);
-        self.note_values(transfer);
+    /// Records an arithmetic instruction.
+    pub(super) fn record_alu(&mut self, op: AluOp, transfer: Transfer) {
+        self.ops.record(op);
+        self.record_values(transfer);
     }
 
-    #[inline(always)]
-    pub(super) fn note_load(&mut self, base: Reg, off: i16, transfer: Transfer) {
-        self.others = self.others.union(transfer.effects());
-        self.note_access(base, off, transfer);
-    }
-
-    /// An instruction without an access.
-    #[inline(always)]
-    pub(super) fn note_values(&mut self, transfer: Transfer) {
+    /// Records an instruction without a memory access.
+    pub(super) fn record_values(&mut self, transfer: Transfer) {
         self.values = self.values.union(transfer.reads());
         self.others = self.others.union(transfer.effects());
     }
 
-    #[inline(always)]
-    pub(super) fn note_store(&mut self, base: Reg, off: i16, src: Operand, transfer: Transfer) {
-        self.usage.stack_escapes |= src == Operand::Reg(Reg::R10);
-        self.note_access(base, off, transfer);
+    /// Records a load.
+    pub(super) fn record_load(&mut self, base: Reg, off: i16, transfer: Transfer) {
+        self.others = self.others.union(transfer.effects());
+        self.record_access(base, off, transfer);
     }
 
-    pub(super) fn note(&mut self, insn: Insn, transfer: Transfer) {
+    /// Records a store.
+    pub(super) fn record_store(&mut self, base: Reg, off: i16, src: Operand, transfer: Transfer) {
+        self.usage.stack_escapes |= src == Operand::Reg(Reg::R10);
+        self.record_access(base, off, transfer);
+    }
+
+    /// Records an instruction.
+    pub(super) fn record(&mut self, insn: Insn, transfer: Transfer) {
         let usage = &mut self.usage;
         match insn {
-            Insn::StoreRelease { base, off, src, .. } => {
-                return self.note_store(base, off, Operand::Reg(src), transfer);
+            Insn::Alu { op, .. } => return self.record_alu(op, transfer),
+            Insn::Load { base, off, .. } => return self.record_load(base, off, transfer),
+            Insn::Store { base, off, src, .. } => {
+                return self.record_store(base, off, src, transfer);
             }
-            Insn::LoadAcquire { base, off, .. } => return self.note_load(base, off, transfer),
+            Insn::StoreRelease { base, off, src, .. } => {
+                return self.record_store(base, off, Operand::Reg(src), transfer);
+            }
+            Insn::LoadAcquire { base, off, .. } => return self.record_load(base, off, transfer),
             Insn::Atomic {
                 op, base, off, src, ..
             } => {
                 usage.complex |= op.fetches_into_src();
                 self.others = self.others.union(transfer.effects());
-                return self.note_store(base, off, Operand::Reg(src), transfer);
+                return self.record_store(base, off, Operand::Reg(src), transfer);
             }
             Insn::Call(Callee::Local(_)) => usage.calls_functions = true,
-            Insn::Call(Callee::Helper(GET_SMP_PROCESSOR_ID)) => usage.asks_processor = true,
+            Insn::Call(Callee::Helper(GET_SMP_PROCESSOR_ID)) => usage.reads_processor_id = true,
             Insn::Call(_) => usage.calls_helpers = true,
             Insn::PacketAbs { .. } | Insn::PacketInd { .. } => usage.packet = true,
             Insn::MayGoto { .. } => usage.may_goto = true,
             _ => {}
         }
-        self.note_values(transfer);
+        self.record_values(transfer);
     }
 
-    /// An access, which reads nothing but its base and what it stores.
-    #[inline(always)]
-    fn note_access(&mut self, base: Reg, off: i16, transfer: Transfer) {
+    /// Records an access, which reads its base and the stored operand only.
+    fn record_access(&mut self, base: Reg, off: i16, transfer: Transfer) {
         self.others = self.others.union(transfer.read());
         if base == Reg::R10 {
             self.usage.stack_accesses += 1;
@@ -135,7 +139,7 @@ impl Tally {
         self.ops
     }
 
-    /// All that the function uses.
+    /// The usage of the function; `loops` tells that it has back edges.
     pub(super) fn finish(self, loops: bool) -> Usage {
         let values = self.values.halves();
         Usage {

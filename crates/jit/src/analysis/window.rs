@@ -1,48 +1,48 @@
-//! The values of a comparison tree that a table covers, and whether a table pays.
+//! The range of values that the table of a comparison tree covers, and the cost model of
+//! tables.
 //!
-//! A table takes one or two bytes for each value, a comparison about six; a lookup waits for
-//! a load, and its indirect jump is as hard to predict as all branches of the tree together.
-//! So a tree becomes a table if the values that it distinguishes are close together and it
-//! has many leaves, or few leaves for many values.
+//! A table takes one or two bytes for each value, a comparison about six. A lookup waits
+//! for a load, and its indirect jump is as hard to predict as all branches of the tree
+//! together. So a tree becomes a table if its values are dense and it has many leaves, or
+//! few leaves for many values.
 
 use std::iter;
 
 use lower::trees::{Order, Piece, Tree};
 
-/// A chain's table may have this many values for each constant, and a few more.
+/// Values of a chain's table for each constant, at most, with a constant added.
 const SPREAD: usize = 8;
-/// A tree's, where it holds where to jump.
+/// Values of a jump table for each comparison, at most.
 const TREE_SPREAD: usize = 4;
-/// Leaves that make a tree worth a jump by a table.
+/// Leaves from which on a jump table is profitable.
 const MANY_LEAVES: usize = 12;
-/// Comparisons that make a tree worth a table of which leaf it is.
+/// Comparisons from which on a table of leaf numbers is profitable.
 const MANY_TESTS: usize = 16;
-/// The longest table of a tree.
+/// Values of the longest table of a tree.
 const LONGEST: usize = 1024;
-/// Targets that are told apart by comparing what a table says, beside the one that is
-/// left.
+/// Targets that are distinguished by comparing a leaf number, the default target aside.
 const MOST_COMPARED: usize = 6;
-/// A window grows by this many values if that saves an instruction.
+/// Values by which a window may grow if that saves an instruction.
 const SAVES_ONE: u64 = 16;
-/// Constants that need no table.
+/// Constants of a chain that are compared without a table.
 const FEW: usize = 3;
 
-/// The values between the outermost constants of a tree, by rank, and where they
-/// lead.
+/// The values between the outermost constants of a tree, in the tree's order, with their
+/// targets.
 pub(crate) struct Window {
     order: Order,
-    /// Where values lead, also those outside, as far as there are such values.
+    /// Ranges of values with their targets, including those outside the window.
     pub(crate) pieces: Vec<Piece>,
-    /// The first of all values and the last one.
+    /// The smallest and the largest possible value, by rank.
     first: u64,
     last: u64,
-    /// The first of the window and the first after it.
+    /// The window, `from..end`, by rank.
     from: u64,
     end: u64,
 }
 
 impl Window {
-    /// Of a tree on a register of which only some low bits may be set.
+    /// The window of a tree on a register with `bits` significant bits.
     pub(crate) fn of(tree: &Tree<'_>, bits: u8) -> Window {
         let order = tree.order;
         let mut pieces = tree.pieces();
@@ -75,8 +75,8 @@ impl Window {
         }
     }
 
-    /// Whether a look-up does better than the tree.
-    pub(crate) fn is_worth_it(tree: &Tree<'_>) -> bool {
+    /// True if a lookup is cheaper than the tree.
+    pub(crate) fn is_profitable(tree: &Tree<'_>) -> bool {
         if tree.is_chain() {
             return true;
         }
@@ -91,31 +91,30 @@ impl Window {
         jumps || compares
     }
 
-    /// Whether a table does it, and no search.
+    /// True if the window is dense enough for a table; otherwise it is searched.
     pub(crate) fn is_dense(&self, tree: &Tree<'_>) -> bool {
         let few = tree.is_chain() && tree.keys.len() <= FEW;
         !few && (1..=SPREAD * tree.tests + 64).contains(&self.len())
     }
 
-    /// How many values it has; none where all values below one lead to one place and
-    /// the others to another.
+    /// Number of values; 0 if there are only two ranges.
     pub(crate) fn len(&self) -> usize {
         (self.end - self.from) as usize
     }
 
-    /// Its first value.
+    /// The first value of the window.
     pub(crate) fn first(&self) -> u32 {
         self.order.rank(self.from as u32)
     }
 
-    /// Where values below it lead, if there are any, and values above it.
+    /// The targets of values below and above the window, if there are such values.
     pub(crate) fn outside(&self) -> [Option<u32>; 2] {
         let below = (self.first < self.from).then(|| self.pieces[0].target);
         let above = (self.end <= self.last).then(|| self.pieces[self.pieces.len() - 1].target);
         [below, above]
     }
 
-    /// The first value of a piece, and whether it is the only one.
+    /// The first value of a piece; true if it is the only one.
     pub(crate) fn head(&self, piece: usize) -> (u32, bool) {
         let from = self.pieces[piece].from;
         let next = self.pieces.get(piece + 1);
@@ -123,12 +122,12 @@ impl Window {
         (self.order.rank(from), end - u64::from(from) == 1)
     }
 
-    /// Whether the order of its pieces is the signed one.
+    /// True if the values are ordered as signed numbers.
     pub(crate) fn is_signed(&self) -> bool {
         self.order == Order::Signed
     }
 
-    /// For each of its values, the entry of where it leads.
+    /// The table: for each value, the entry of its target.
     pub(crate) fn entries<T: Clone>(&self, entry_of: impl Fn(u32) -> T) -> Vec<T> {
         let mut entries = Vec::with_capacity(self.len());
         let ends = self.pieces[1..].iter().map(|piece| u64::from(piece.from));
@@ -140,7 +139,7 @@ impl Window {
         entries
     }
 
-    /// How many targets there are, up to [`MANY_LEAVES`].
+    /// Number of targets, up to [`MANY_LEAVES`].
     fn leaves(&self) -> usize {
         let mut targets = [0; MANY_LEAVES];
         let mut count = 0;
@@ -156,8 +155,8 @@ impl Window {
         count
     }
 
-    /// The target of values outside, or else of the first, and the other targets if
-    /// they are so few that comparing tells them apart.
+    /// The default target (of values outside, or of the first value) and the other targets,
+    /// if they are at most [`MOST_COMPARED`].
     pub(crate) fn compared(&self) -> Option<(u32, Vec<u32>)> {
         let [below, above] = self.outside();
         let usual = above.or(below).unwrap_or(self.pieces[0].target);

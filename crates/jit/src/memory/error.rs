@@ -1,28 +1,28 @@
-//! Why there is no executable memory.
+//! Errors of executable memory.
 
 use std::fmt;
 use std::io;
 
 use super::LARGEST_IMAGE;
 
-/// Why there is no executable memory.
+/// Errors of executable memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryError {
-    /// No image can be that large.
+    /// The image exceeds the largest size.
     TooLarge {
-        /// The bytes that were asked for.
+        /// Requested size in bytes.
         size: usize,
     },
-    /// The alignment is no power of two or more than a page.
+    /// The alignment is not a power of two, or exceeds a page.
     BadAlignment {
-        /// The alignment that was asked for.
+        /// Requested alignment in bytes.
         align: usize,
     },
-    /// The system refused.
+    /// A system call failed.
     Refused {
-        /// What was asked of it.
+        /// Name of the system call.
         call: &'static str,
-        /// Its word for why.
+        /// Its error number.
         errno: i32,
     },
 }
@@ -32,15 +32,15 @@ impl fmt::Display for MemoryError {
         match *self {
             MemoryError::TooLarge { size } => write!(
                 f,
-                "{size} bytes of code are more than the largest image, {LARGEST_IMAGE}"
+                "native code of {size} bytes: the largest image has {LARGEST_IMAGE}"
             ),
             MemoryError::BadAlignment { align } => write!(
                 f,
-                "code can't be aligned to {align}: only to powers of two up to a page"
+                "native code with alignment {align}: the alignment must be a power of two up to a page"
             ),
             MemoryError::Refused { call, errno } => write!(
                 f,
-                "the system gives no executable memory: {call}: {}",
+                "no executable memory: {call}: {}",
                 io::Error::from_raw_os_error(errno)
             ),
         }

@@ -1,59 +1,56 @@
-//! Which parts of the regions are free: best fit over holes that merge again.
+//! Free memory of the regions: a best-fit allocator with coalescing.
 //!
-//! Everything is counted in whole granules, so a program never shares a cache
-//! line with another: writing one does not disturb a thread that runs its
-//! neighbour, and loops keep the alignment that the compiler chose. Taking and
-//! putting cost the logarithm of the number of holes, and no hole has a free
-//! neighbour, so `n` programs leave at most `n + r` holes in `r` regions.
+//! Sizes are multiples of [`GRANULE`], a cache line: writing one program does not disturb a
+//! thread that runs its neighbour, and loops keep their alignment. Adjacent holes are
+//! merged, so `n` programs leave at most `n + r` holes in `r` regions. Cost: logarithmic in
+//! the number of holes.
 //!
-//! The hole that was made last is kept apart, so that replacing a program by one of the
-//! same size leaves the trees unchanged.
+//! The last hole is kept outside the trees, so that replacing a program by one of the same
+//! size leaves them unchanged.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use spec::Random;
 
-/// Bytes of the smallest part: a cache line.
+/// Size of the smallest block in bytes: a cache line.
 pub(super) const GRANULE: usize = 64;
 
-/// A part of a region.
+/// A block of a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Part {
-    /// The number of its region.
+pub(super) struct Block {
+    /// Index of its region.
     pub(super) region: u32,
-    /// Bytes from the start of the region.
+    /// Offset in bytes from the start of the region.
     pub(super) offset: usize,
     pub(super) len: usize,
 }
 
-impl Part {
+impl Block {
     fn end(&self) -> usize {
         self.offset + self.len
     }
 }
 
-/// The free parts.
+/// The free blocks.
 #[derive(Debug, Default)]
 pub(super) struct Holes {
-    /// The one that was made last, if it is still there.
-    last: Option<Part>,
-    /// All others, by place and by size.
+    /// The hole that was made last, if it is still free.
+    last: Option<Block>,
+    /// All other holes, by offset and by size.
     by_place: BTreeMap<(u32, usize), usize>,
     by_size: BTreeSet<(usize, u32, usize)>,
 }
 
 impl Holes {
-    /// Frees a part, which becomes one with what is free beside it. Answers with
-    /// the hole that it is in now.
-    #[inline(always)]
-    pub(super) fn put(&mut self, part: Part) -> Part {
-        let mut hole = part;
-        if let Some(before) = self.ending_at(part.region, part.offset) {
+    /// Frees a block and merges it with adjacent holes; returns the resulting hole.
+    pub(super) fn put(&mut self, block: Block) -> Block {
+        let mut hole = block;
+        if let Some(before) = self.ending_at(block.region, block.offset) {
             self.remove(before);
             hole.offset = before.offset;
             hole.len += before.len;
         }
-        if let Some(behind) = self.starting_at(part.region, part.end()) {
+        if let Some(behind) = self.starting_at(block.region, block.end()) {
             self.remove(behind);
             hole.len += behind.len;
         }
@@ -61,17 +58,16 @@ impl Holes {
         hole
     }
 
-    /// Takes `len` bytes (whole granules) at a multiple of `align` from the
-    /// smallest hole that has them.
-    #[inline(always)]
-    pub(super) fn take(&mut self, len: usize, align: usize) -> Option<Part> {
-        let has_room = |hole: &Part| hole.offset.next_multiple_of(align) + len <= hole.end();
+    /// Allocates `len` bytes (a multiple of [`GRANULE`]), aligned to `align`, from the
+    /// smallest hole that fits.
+    pub(super) fn take(&mut self, len: usize, align: usize) -> Option<Block> {
+        let has_room = |hole: &Block| hole.offset.next_multiple_of(align) + len <= hole.end();
         let last = self.last.filter(has_room);
         let hole = match last {
-            // There is none smaller.
+            // No hole can be smaller.
             Some(last) if last.len == len => last,
-            // A hole of `len + align` has them wherever it starts, so only the few
-            // sizes below that are ever looked at in vain.
+            // A hole of `len + align` bytes always fits, so only smaller ones are tried in
+            // vain.
             _ => {
                 let other = self.others_of_at_least(len).find(has_room);
                 last.into_iter().chain(other).min_by_key(|hole| hole.len)?
@@ -80,29 +76,29 @@ impl Holes {
         Some(self.carve(hole, hole.offset.next_multiple_of(align), len))
     }
 
-    /// Takes `len` bytes at a multiple of `align`, any place where they fit as
-    /// likely as any other. It looks at all holes that are large enough.
-    pub(super) fn take_anywhere(
+    /// Allocates `len` bytes, aligned to `align`, at an offset drawn uniformly from all
+    /// that fit. Linear in the number of holes that are large enough.
+    pub(super) fn allocate_random(
         &mut self,
         len: usize,
         align: usize,
         random: &mut dyn Random,
-    ) -> Option<Part> {
+    ) -> Option<Block> {
         let step = align.max(GRANULE);
-        let places = |hole: &Part| {
+        let code_map = |hole: &Block| {
             let first = hole.offset.next_multiple_of(step);
             let slack = hole.end().checked_sub(first + len);
             slack.map_or(0, |slack| slack / step + 1)
         };
         let fitting = || self.last.into_iter().chain(self.others_of_at_least(len));
-        let all: usize = fitting().map(|hole| places(&hole)).sum();
+        let all: usize = fitting().map(|hole| code_map(&hole)).sum();
         if all == 0 {
             return None;
         }
         let draw = u64::from(random.next_u32()) << 32 | u64::from(random.next_u32());
         let mut chosen = (draw % all as u64) as usize;
         let chosen = fitting().find_map(|hole| {
-            let here = places(&hole);
+            let here = code_map(&hole);
             if chosen < here {
                 let first = hole.offset.next_multiple_of(step);
                 return Some((hole, first + chosen * step));
@@ -113,24 +109,23 @@ impl Holes {
         chosen.map(|(hole, offset)| self.carve(hole, offset, len))
     }
 
-    /// Forgets a hole.
-    pub(super) fn forget(&mut self, hole: Part) {
+    /// Removes a hole whose region is unmapped.
+    pub(super) fn forget(&mut self, hole: Block) {
         self.remove(hole);
     }
 
-    /// Whether a part is all of a hole.
-    pub(super) fn has(&self, part: Part) -> bool {
-        self.starting_at(part.region, part.offset) == Some(part)
+    /// True if the block is exactly one hole.
+    pub(super) fn has(&self, block: Block) -> bool {
+        self.starting_at(block.region, block.offset) == Some(block)
     }
 
-    /// The hole that ends there.
-    #[inline(always)]
-    fn ending_at(&self, region: u32, end: usize) -> Option<Part> {
-        let ends_there = |hole: &Part| hole.region == region && hole.end() == end;
+    /// The hole that ends at an offset.
+    fn ending_at(&self, region: u32, end: usize) -> Option<Block> {
+        let ends_there = |hole: &Block| hole.region == region && hole.end() == end;
         self.last.filter(ends_there).or_else(|| {
             let mut before = self.by_place.range(..(region, end));
             let (&(region, offset), &len) = before.next_back()?;
-            Some(Part {
+            Some(Block {
                 region,
                 offset,
                 len,
@@ -139,13 +134,12 @@ impl Holes {
         })
     }
 
-    /// The hole that starts there.
-    #[inline(always)]
-    fn starting_at(&self, region: u32, offset: usize) -> Option<Part> {
-        let starts_there = |hole: &Part| hole.region == region && hole.offset == offset;
+    /// The hole that starts at an offset.
+    fn starting_at(&self, region: u32, offset: usize) -> Option<Block> {
+        let starts_there = |hole: &Block| hole.region == region && hole.offset == offset;
         self.last.filter(starts_there).or_else(|| {
             let &len = self.by_place.get(&(region, offset))?;
-            Some(Part {
+            Some(Block {
                 region,
                 offset,
                 len,
@@ -153,43 +147,41 @@ impl Holes {
         })
     }
 
-    /// The holes of `len` bytes and more but for the last, from small to large.
-    fn others_of_at_least(&self, len: usize) -> impl Iterator<Item = Part> {
+    /// The holes of at least `len` bytes in ascending order of size, without the last hole.
+    fn others_of_at_least(&self, len: usize) -> impl Iterator<Item = Block> {
         let range = self.by_size.range((len, 0, 0)..);
-        range.map(|&(len, region, offset)| Part {
+        range.map(|&(len, region, offset)| Block {
             region,
             offset,
             len,
         })
     }
 
-    /// Takes a part out of a hole and leaves the rest on both sides.
-    #[inline(always)]
-    fn carve(&mut self, hole: Part, offset: usize, len: usize) -> Part {
-        let part = Part {
+    /// Splits a block off a hole; the rest on both sides stays free.
+    fn carve(&mut self, hole: Block, offset: usize, len: usize) -> Block {
+        let block = Block {
             offset,
             len,
             ..hole
         };
         self.remove(hole);
-        if part.offset > hole.offset {
-            self.insert(Part {
-                len: part.offset - hole.offset,
+        if block.offset > hole.offset {
+            self.insert(Block {
+                len: block.offset - hole.offset,
                 ..hole
             });
         }
-        if part.end() < hole.end() {
-            self.insert(Part {
-                offset: part.end(),
-                len: hole.end() - part.end(),
+        if block.end() < hole.end() {
+            self.insert(Block {
+                offset: block.end(),
+                len: hole.end() - block.end(),
                 ..hole
             });
         }
-        part
+        block
     }
 
-    #[inline(always)]
-    fn insert(&mut self, hole: Part) {
+    fn insert(&mut self, hole: Block) {
         if let Some(other) = self.last.replace(hole) {
             self.by_place
                 .insert((other.region, other.offset), other.len);
@@ -197,8 +189,7 @@ impl Holes {
         }
     }
 
-    #[inline(always)]
-    fn remove(&mut self, hole: Part) {
+    fn remove(&mut self, hole: Block) {
         if self.last == Some(hole) {
             self.last = None;
         } else {
@@ -213,23 +204,23 @@ mod tests {
     use super::*;
     use spec::SplitMix;
 
-    fn region(number: u32, len: usize) -> Part {
-        Part {
+    fn region(number: u32, len: usize) -> Block {
+        Block {
             region: number,
             offset: 0,
             len,
         }
     }
 
-    /// All holes by place.
-    fn all(holes: &Holes) -> Vec<Part> {
+    /// All holes by offset.
+    fn all(holes: &Holes) -> Vec<Block> {
         let others = holes.by_place.iter();
-        let others = others.map(|(&(region, offset), &len)| Part {
+        let others = others.map(|(&(region, offset), &len)| Block {
             region,
             offset,
             len,
         });
-        let mut all: Vec<Part> = others.chain(holes.last).collect();
+        let mut all: Vec<Block> = others.chain(holes.last).collect();
         all.sort_by_key(|hole| (hole.region, hole.offset));
         all
     }
@@ -238,16 +229,16 @@ mod tests {
     fn the_smallest_hole_that_fits_is_taken() {
         let mut holes = Holes::default();
         holes.put(region(0, 4096));
-        let taken: Vec<Part> = [256, 64, 128, 64, 1024, 64]
+        let reservation: Vec<Block> = [256, 64, 128, 64, 1024, 64]
             .iter()
             .map(|&len| holes.take(len, 16).unwrap())
             .collect();
         for large in [0, 2, 4] {
-            holes.put(taken[large]);
+            holes.put(reservation[large]);
         }
-        assert_eq!(holes.take(128, 16), Some(taken[2]));
-        assert_eq!(holes.take(192, 16).unwrap().offset, taken[0].offset);
-        assert_eq!(holes.take(1024, 16), Some(taken[4]));
+        assert_eq!(holes.take(128, 16), Some(reservation[2]));
+        assert_eq!(holes.take(192, 16).unwrap().offset, reservation[0].offset);
+        assert_eq!(holes.take(1024, 16), Some(reservation[4]));
     }
 
     #[test]
@@ -256,7 +247,7 @@ mod tests {
         holes.put(region(0, 256));
         holes.put(region(1, 256));
         assert_eq!(holes.take(512, 16), None);
-        let parts: Vec<Part> = (0..8).map(|_| holes.take(64, 16).unwrap()).collect();
+        let parts: Vec<Block> = (0..8).map(|_| holes.take(64, 16).unwrap()).collect();
         assert_eq!(holes.take(64, 16), None);
         for index in [1, 3, 0, 2, 5, 7, 4, 6] {
             let hole = holes.put(parts[index]);
@@ -275,34 +266,34 @@ mod tests {
             for (number, &size) in sizes.iter().enumerate() {
                 holes.put(region(number as u32, size));
             }
-            let mut held: Vec<Part> = Vec::new();
+            let mut held: Vec<Block> = Vec::new();
             for _ in 0..300 {
                 let draw = random.next_u64() as usize;
                 if draw % 5 < 3 {
                     let len = (draw >> 8) % 20 * GRANULE + GRANULE;
                     let align = 1 << ((draw >> 32) % 13);
-                    let part = match draw % 2 {
+                    let block = match draw % 2 {
                         0 => holes.take(len, align),
-                        _ => holes.take_anywhere(len, align, &mut random),
+                        _ => holes.allocate_random(len, align, &mut random),
                     };
-                    let Some(part) = part else { continue };
-                    assert!(part.len == len && part.offset.is_multiple_of(align));
-                    assert!(part.offset + part.len <= sizes[part.region as usize]);
-                    let apart = |other: &Part| {
-                        other.region != part.region
-                            || other.offset + other.len <= part.offset
-                            || part.offset + part.len <= other.offset
+                    let Some(block) = block else { continue };
+                    assert!(block.len == len && block.offset.is_multiple_of(align));
+                    assert!(block.offset + block.len <= sizes[block.region as usize]);
+                    let apart = |other: &Block| {
+                        other.region != block.region
+                            || other.offset + other.len <= block.offset
+                            || block.offset + block.len <= other.offset
                     };
-                    assert!(held.iter().all(apart), "{part:?} overlaps one of {held:?}");
-                    held.push(part);
+                    assert!(held.iter().all(apart), "{block:?} overlaps one of {held:?}");
+                    held.push(block);
                 } else if !held.is_empty() {
-                    let part = held.swap_remove((draw >> 8) % held.len());
-                    holes.put(part);
+                    let block = held.swap_remove((draw >> 8) % held.len());
+                    holes.put(block);
                 }
                 assert!(all(&holes).len() <= held.len() + sizes.len());
             }
-            for part in held {
-                holes.put(part);
+            for block in held {
+                holes.put(block);
             }
             let whole: Vec<_> = all(&holes).iter().map(|hole| hole.len).collect();
             assert_eq!(whole, sizes);
@@ -316,7 +307,7 @@ mod tests {
         for _ in 0..2000 {
             let mut holes = Holes::default();
             holes.put(region(0, 4096));
-            seen.insert(holes.take_anywhere(100, 128, &mut random).unwrap().offset);
+            seen.insert(holes.allocate_random(100, 128, &mut random).unwrap().offset);
         }
         assert_eq!(seen.len(), 4096 / 128);
     }

@@ -1,8 +1,7 @@
-//! The doors to the host's pages: mapping, a second view, protection.
+//! System calls for pages: mapping, a second view, protection.
 //!
-//! Every function here is one or two system calls with the checks that make it
-//! safe to call; who may read, write or run what lies behind an address is
-//! `memory`'s concern.
+//! Each function is one or two system calls with the checks that make it safe to call.
+//! Which thread may read, write or run the pages is decided in `memory`.
 
 use std::io;
 use std::mem::ManuallyDrop;
@@ -10,39 +9,39 @@ use std::ptr::{self, NonNull};
 
 use super::MemoryError;
 
-/// What a mapping allows. Nothing is ever writable and executable.
+/// Protection of a mapping. No mapping is writable and executable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
     Write,
     Run,
 }
 
-/// What becomes of a mapping when the process forks.
+/// Treatment of a mapping when the process forks (`madvise`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fork {
-    /// The child has nothing there.
+    /// Not mapped in the child (`MADV_DONTFORK`).
     Absent,
-    /// The child finds zeroes.
+    /// Zeroed in the child (`MADV_WIPEONFORK`).
     Wiped,
 }
 
-/// Whole pages of memory, unmapped by [`Pages::unmap`] only: who owns them
-/// decides whether they are still there (a forked child may not have them).
+/// A mapping of whole pages. It is unmapped by [`Pages::unmap`] only, because the owner
+/// knows whether it is still mapped (a forked child may not have it).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pages {
     start: NonNull<u8>,
     len: usize,
 }
 
-// SAFETY: it is an address and a length; every access through it is the unsafe
-// business of who makes it.
+// SAFETY: it is an address and a length; every access through the address is unsafe code of
+// its own.
 unsafe impl Send for Pages {}
 // SAFETY: as above.
 unsafe impl Sync for Pages {}
 
 impl Pages {
-    /// New zeroed pages that can be written, at `hint` if there is room. Shared
-    /// ones can have a second view.
+    /// Maps new zeroed, writable pages, at `hint` if there is room. Shared pages can have a
+    /// second view.
     pub(super) fn map(
         len: usize,
         is_shared: bool,
@@ -66,12 +65,12 @@ impl Pages {
         Pages::new(start, len, "mmap")
     }
 
-    /// A second view of `len` bytes at `offset`, whole pages of shared ones. It
-    /// allows what the first does at this moment.
+    /// Maps a second view of `len` bytes at `offset` (whole pages of a shared mapping),
+    /// with the protection that the first view has now.
     pub(super) fn alias(&self, offset: usize, len: usize) -> Result<Pages, MemoryError> {
         assert!(offset <= self.len && len <= self.len - offset);
-        // SAFETY: an old length of zero leaves the pages of a shared mapping
-        // where they are and maps them once more, at an address that is free.
+        // SAFETY: `mremap` with an old size of 0 leaves a shared mapping as it is and maps
+        // its pages a second time, at a free address.
         let start = unsafe {
             let from = self.start.as_ptr().add(offset);
             libc::mremap(from.cast(), 0, len, libc::MREMAP_MAYMOVE)
@@ -79,11 +78,11 @@ impl Pages {
         Pages::new(start, len, "mremap")
     }
 
-    /// Changes what is allowed.
+    /// Changes the protection.
     ///
     /// # Safety
-    /// Nobody holds a reference that it takes away, and nobody runs code there
-    /// unless it stays allowed.
+    /// No reference exists that the new protection invalidates, and no thread runs code of
+    /// the pages unless they stay executable.
     pub(super) unsafe fn protect(&self, access: Access) -> Result<(), MemoryError> {
         let protection = match access {
             Access::Write => libc::PROT_READ | libc::PROT_WRITE,
@@ -94,35 +93,33 @@ impl Pages {
         check(answer, "mprotect")
     }
 
-    /// Says what a child made by `fork` shall have of them.
+    /// Sets the treatment of the pages when the process forks.
     pub(super) fn on_fork(&self, fork: Fork) -> Result<(), MemoryError> {
         let advice = match fork {
             Fork::Absent => libc::MADV_DONTFORK,
             Fork::Wiped => libc::MADV_WIPEONFORK,
         };
-        // SAFETY: the range is a mapping of ours, and neither advice changes what
-        // this process has there.
+        // SAFETY: the range is our mapping, and neither advice changes it in this process.
         let answer = unsafe { libc::madvise(self.start.as_ptr().cast(), self.len, advice) };
         check(answer, "madvise")
     }
 
-    /// Gives the memory back.
+    /// Unmaps the pages.
     ///
     /// # Safety
-    /// The mapping is there (not in a child that did not inherit it), and nobody
-    /// uses it or will.
+    /// The pages are mapped (not in a child that did not inherit them), and nothing uses
+    /// them any more.
     pub(super) unsafe fn unmap(self) {
-        // SAFETY: the caller upholds it. It can only fail for a range that is no
-        // mapping.
+        // SAFETY: upheld by the caller. It fails only for an invalid range.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
     }
 
-    /// Where they start.
+    /// Start address.
     pub(super) fn start(&self) -> *mut u8 {
         self.start.as_ptr()
     }
 
-    /// Their bytes.
+    /// Length in bytes.
     pub(super) fn len(&self) -> usize {
         self.len
     }
@@ -132,32 +129,33 @@ impl Pages {
             return Err(refused(call));
         }
         let start = NonNull::new(start.cast());
-        let start = start.expect("the system maps nothing at address zero unless it is told to");
+        let start = start.expect("the kernel maps address 0 only on request");
         Ok(Pages { start, len })
     }
 }
 
-/// Pages that go away again, unless they are kept.
-pub(super) struct Passing(pub(super) Pages);
+/// Pages that are unmapped on drop unless they are kept.
+pub(super) struct TemporaryPages(pub(super) Pages);
 
-impl Passing {
+impl TemporaryPages {
     pub(super) fn keep(self) -> Pages {
         ManuallyDrop::new(self).0
     }
 }
 
-impl Drop for Passing {
+impl Drop for TemporaryPages {
     fn drop(&mut self) {
-        // SAFETY: who holds it made it, and its references end before it.
+        // SAFETY: the holder mapped the pages, and references to them end before this is
+        // dropped.
         unsafe { self.0.unmap() };
     }
 }
 
-/// Bytes of a page.
+/// Size of a page in bytes.
 pub(super) fn page_size() -> usize {
-    // SAFETY: a question without arguments in memory.
+    // SAFETY: the call takes no pointers.
     let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    usize::try_from(size).expect("the system knows the size of its pages")
+    usize::try_from(size).expect("sysconf(_SC_PAGESIZE) is positive")
 }
 
 fn check(answer: libc::c_int, call: &'static str) -> Result<(), MemoryError> {

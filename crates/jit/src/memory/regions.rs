@@ -1,65 +1,65 @@
-//! The regions of a pool in one process: which are there, what is free in them,
-//! when they come and go, and what a forked child makes of them.
+//! The regions of a pool: allocation of blocks, mapping and unmapping of regions, and the
+//! reset in a forked child.
 //!
-//! Cost: taking a part and putting it back cost what the holes cost (`holes.rs`);
-//! a region more or less costs system calls, which a program that comes and goes
-//! does not cause.
+//! Cost: allocating and freeing a block are operations of the free list (`holes.rs`).
+//! Mapping a region takes system calls; one empty region is kept, so that a program that is
+//! installed and dropped repeatedly causes none.
 
 use std::ptr;
 
-use super::holes::{Holes, Part};
-use super::pages::{Access, Fork, Pages, Passing};
+use super::holes::{Block, Holes};
+use super::pages::{Access, Fork, Pages, TemporaryPages};
 use super::{Inner, MemoryError, Placement, TRAP, Writing};
 
-/// Bytes of a pool's first region; each one is twice the last, up to the largest,
-/// unless an image needs more.
+/// Size of a pool's first region in bytes. Each further region is twice as large, up to
+/// [`LARGEST_REGION`], unless an image needs more.
 pub(super) const SMALLEST_REGION: usize = 16 << 10;
 pub(super) const LARGEST_REGION: usize = 256 << 10;
 
 /// The regions of one process.
 #[derive(Default)]
 pub(super) struct Regions {
-    /// One byte that is 1 in the process that made the regions, and 0 in a child.
-    birthmark: Option<Pages>,
-    /// How often a child has begun anew.
-    era: u32,
-    /// By their numbers.
+    /// A byte that is 1 in the process that mapped the regions and 0 in a forked child.
+    fork_marker: Option<Pages>,
+    /// Number of resets after a fork.
+    generation: u32,
+    /// Regions by index.
     pub(super) live: Vec<Option<Region>>,
     holes: Holes,
-    /// How many parts are out.
+    /// Number of allocated blocks.
     pub(super) images: usize,
-    /// Set when the system makes no second view.
+    /// True if the system makes no second view.
     only_own_pages: bool,
 }
 
-/// Pages for many images.
+/// Pages for several images.
 #[derive(Clone, Copy)]
 pub(super) struct Region {
-    /// The view that can be run.
+    /// The executable view.
     pub(super) run: Pages,
-    /// The view that can be written, if it is kept.
+    /// The writable view, if it stays mapped.
     pub(super) write: Option<Pages>,
 }
 
 impl Regions {
-    /// A part for an image, in an old region or a new one; `None` where the system
-    /// makes no second view.
+    /// Allocates a block for an image, in an existing region or a new one; `None` if the
+    /// system makes no second view.
     pub(super) fn take(
         &mut self,
         pool: &Inner,
         len: usize,
         align: usize,
         placement: &mut Placement<'_>,
-    ) -> Result<Option<(Region, Part, u32)>, MemoryError> {
+    ) -> Result<Option<(Region, Block, u32)>, MemoryError> {
         if self.only_own_pages {
             return Ok(None);
         }
-        let part = match self.choose(len, align, placement) {
-            Some(part) => part,
+        let block = match self.choose(len, align, placement) {
+            Some(block) => block,
             None => match self.grow(pool, len, placement) {
                 Ok(()) => self
                     .choose(len, align, placement)
-                    .expect("a new region starts at a page and has room"),
+                    .expect("a new region is page-aligned and large enough"),
                 Err(MemoryError::Refused {
                     call: "mremap" | "madvise",
                     errno: libc::EINVAL | libc::ENOSYS | libc::EPERM,
@@ -71,33 +71,30 @@ impl Regions {
             },
         };
         self.images += 1;
-        Ok(Some((self.region(part.region), part, self.era)))
+        Ok(Some((self.region(block.region), block, self.generation)))
     }
 
-    /// The region of a hole or an image.
+    /// The region of a hole or a block.
     pub(super) fn region(&self, number: u32) -> Region {
-        self.live[number as usize].expect("a region stays while anything lies in it")
+        self.live[number as usize].expect("a region stays mapped while it has blocks")
     }
 
-    // In its place: a part that came back through memory would be read in other pieces
-    // than it was written in, for which processors wait.
-    #[inline(always)]
-    fn choose(&mut self, len: usize, align: usize, placement: &mut Placement<'_>) -> Option<Part> {
+    fn choose(&mut self, len: usize, align: usize, placement: &mut Placement<'_>) -> Option<Block> {
         match placement {
             Placement::BestFit => self.holes.take(len, align),
-            Placement::Random(random) => self.holes.take_anywhere(len, align, *random),
+            Placement::Random(random) => self.holes.allocate_random(len, align, *random),
         }
     }
 
-    /// Adds a region with room for an image of `len` bytes.
+    /// Maps a new region that fits an image of `len` bytes.
     fn grow(
         &mut self,
         pool: &Inner,
         len: usize,
         placement: &mut Placement<'_>,
     ) -> Result<(), MemoryError> {
-        if self.birthmark.is_none() {
-            self.birthmark = Some(birthmark(pool.page)?);
+        if self.fork_marker.is_none() {
+            self.fork_marker = Some(fork_marker(pool.page)?);
         }
         let live = self.live.iter().flatten().count() as u32;
         let usual = (SMALLEST_REGION << live.min(8)).min(LARGEST_REGION);
@@ -113,71 +110,71 @@ impl Regions {
         Ok(())
     }
 
-    /// Takes a part back. One empty region is kept while there are programs, so
-    /// that one which comes and goes does not map and unmap a region each time; a
-    /// pool without programs keeps a small one at most.
-    #[inline(always)]
-    pub(super) fn put(&mut self, part: Part) {
+    /// Frees a block. One empty region stays mapped while there are images, so that one
+    /// that is installed and dropped repeatedly does not map and unmap a region each time;
+    /// a pool without images keeps at most a small one.
+    pub(super) fn put(&mut self, block: Block) {
         self.images -= 1;
-        let hole = self.holes.put(part);
+        let hole = self.holes.put(block);
         if hole.len < self.region(hole.region).run.len() {
             return;
         }
         let numbers = 0..self.live.len() as u32;
         if self.images == 0 {
-            numbers.for_each(|number| self.give_back(number, SMALLEST_REGION));
+            numbers.for_each(|number| self.unmap_larger(number, SMALLEST_REGION));
         } else if numbers.filter(|&number| self.is_empty(number)).count() > 1 {
-            self.give_back(hole.region, 0);
+            self.unmap_larger(hole.region, 0);
         }
     }
 
-    /// Whether a region is there and has no image in it.
+    /// True if the region is mapped and has no blocks.
     fn is_empty(&self, number: u32) -> bool {
         let region = self.live[number as usize];
         region.is_some_and(|region| self.holes.has(region.whole(number)))
     }
 
-    /// Gives an empty region back to the system if it is larger than that.
-    fn give_back(&mut self, number: u32, small: usize) {
+    /// Unmaps an empty region if it is larger than `small` bytes.
+    fn unmap_larger(&mut self, number: u32, small: usize) {
         let slot = &mut self.live[number as usize];
         if let Some(region) = slot.take_if(|region| region.run.len() > small) {
             self.holes.forget(region.whole(number));
-            // SAFETY: no part of it is out.
+            // SAFETY: it has no blocks.
             unsafe { region.unmap() };
         }
     }
 
-    /// Whether they were made in the era of that number.
-    pub(super) fn are_of(&self, era: u32) -> bool {
-        self.era == era
+    /// True if the regions are of this generation.
+    pub(super) fn is_of(&self, generation: u32) -> bool {
+        self.generation == generation
     }
 
-    /// Gives all memory back.
+    /// Unmaps all regions.
     ///
     /// # Safety
-    /// No part is out.
-    pub(super) unsafe fn give_back_all(&mut self) {
+    /// No block is allocated.
+    pub(super) unsafe fn unmap_all(&mut self) {
         for region in self.live.drain(..).flatten() {
-            // SAFETY: the caller upholds it; a child has forgotten what it has not.
+            // SAFETY: upheld by the caller; a forked child has dropped the regions that it
+            // did not inherit.
             unsafe { region.unmap() };
         }
-        if let Some(birthmark) = self.birthmark.take() {
-            // SAFETY: nobody else knows it; a child inherits it, wiped.
-            unsafe { birthmark.unmap() };
+        if let Some(fork_marker) = self.fork_marker.take() {
+            // SAFETY: there is no other reference to it; a child inherits it, zeroed.
+            unsafe { fork_marker.unmap() };
         }
     }
 
-    /// In a child made by `fork`, forgets what it has not inherited.
-    pub(super) fn begin_anew_in_a_child(&mut self) {
-        let Some(birthmark) = self.birthmark else {
+    /// In a child made by `fork`, drops the records of regions that it has not inherited.
+    pub(super) fn reset_after_fork(&mut self) {
+        let Some(fork_marker) = self.fork_marker else {
             return;
         };
-        // SAFETY: the page can be read and written, and nobody else knows it; what
-        // wipes it is the system, hence volatile.
+        // SAFETY: the page is readable and writable, and there is no reference to it;
+        // volatile because the kernel zeroes it on fork.
         unsafe {
-            if ptr::read_volatile(birthmark.start()) == 0 {
-                ptr::write_volatile(birthmark.start(), 1);
-                self.era += 1;
+            if ptr::read_volatile(fork_marker.start()) == 0 {
+                ptr::write_volatile(fork_marker.start(), 1);
+                self.generation += 1;
                 self.live.clear();
                 self.holes = Holes::default();
                 self.images = 0;
@@ -186,46 +183,46 @@ impl Regions {
     }
 }
 
-/// A page that tells a process from the one that it was forked from.
-fn birthmark(page: usize) -> Result<Pages, MemoryError> {
-    let mark = Passing(Pages::map(page, false, None)?);
+/// Maps a page that is zeroed on fork.
+fn fork_marker(page: usize) -> Result<Pages, MemoryError> {
+    let mark = TemporaryPages(Pages::map(page, false, None)?);
     mark.0.on_fork(Fork::Wiped)?;
-    // SAFETY: a new page that can be written.
+    // SAFETY: a new writable page.
     unsafe { ptr::write_volatile(mark.0.start(), 1) };
     Ok(mark.keep())
 }
 
 impl Region {
     fn new(pool: &Inner, len: usize, placement: &mut Placement<'_>) -> Result<Region, MemoryError> {
-        let run = Passing(pool.map(placement, len, true)?);
-        // The second view inherits what is said of the first.
+        let run = TemporaryPages(pool.map(placement, len, true)?);
+        // The second view inherits the setting of the first.
         run.0.on_fork(Fork::Absent)?;
-        let write = Passing(run.0.alias(0, len)?);
-        // SAFETY: new pages that can be written and that nobody else knows.
+        let write = TemporaryPages(run.0.alias(0, len)?);
+        // SAFETY: new writable pages without references.
         unsafe { ptr::write_bytes(write.0.start(), TRAP, len) };
-        // SAFETY: there is no reference to this view.
+        // SAFETY: there are no references to this view.
         unsafe { run.0.protect(Access::Run)? };
         Ok(Region {
             run: run.keep(),
-            write: (pool.options.writing == Writing::KeptView).then(|| write.keep()),
+            write: (pool.options.writing == Writing::PersistentView).then(|| write.keep()),
         })
     }
 
-    /// All of the region of that number.
-    fn whole(&self, number: u32) -> Part {
-        Part {
+    /// The whole region as a block.
+    fn whole(&self, number: u32) -> Block {
+        Block {
             region: number,
             offset: 0,
             len: self.run.len(),
         }
     }
 
-    /// Gives the memory back.
+    /// Unmaps both views.
     ///
     /// # Safety
-    /// No part of it is out, and this process made it.
+    /// It has no blocks, and this process mapped it.
     unsafe fn unmap(self) {
-        // SAFETY: the caller upholds it.
+        // SAFETY: upheld by the caller.
         unsafe {
             self.run.unmap();
             if let Some(view) = self.write {

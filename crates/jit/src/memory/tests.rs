@@ -1,4 +1,4 @@
-//! Code that runs, in many threads, in children, under limits.
+//! Executable memory: several threads, forked children, resource limits.
 
 use super::regions::{LARGEST_REGION, SMALLEST_REGION};
 use super::*;
@@ -12,7 +12,11 @@ use std::thread;
 
 use spec::SplitMix;
 
-const ALL: [Writing; 3] = [Writing::KeptView, Writing::PassingView, Writing::OwnPages];
+const ALL: [Writing; 3] = [
+    Writing::PersistentView,
+    Writing::TemporaryView,
+    Writing::OwnPages,
+];
 
 fn pool(writing: Writing) -> Pool {
     Pool::with(Options {
@@ -64,8 +68,8 @@ fn permissions(address: usize) -> Option<String> {
 /// Set in a process that runs one test.
 const ALONE: &str = "BEEBOX_TEST_ALONE";
 
-/// Runs a test of this file in a process of its own, for it changes that process
-/// or looks at all of it.
+/// Runs a test of this file in a process of its own, because it changes or inspects the
+/// whole process.
 fn alone(name: &str, test: impl FnOnce()) {
     if env::var_os(ALONE).is_some() {
         return test();
@@ -123,7 +127,7 @@ fn no_address_is_writable_and_executable() {
 
 #[test]
 fn small_programs_share_pages() {
-    for writing in [Writing::KeptView, Writing::PassingView] {
+    for writing in [Writing::PersistentView, Writing::TemporaryView] {
         let pool = pool(writing);
         let images: Vec<Image> = (0..200).map(|value| constant(&pool, value, 60)).collect();
         let pages: BTreeSet<usize> = images
@@ -139,7 +143,7 @@ fn small_programs_share_pages() {
 
 #[test]
 fn what_is_freed_traps_and_is_used_again() {
-    for writing in [Writing::KeptView, Writing::PassingView] {
+    for writing in [Writing::PersistentView, Writing::TemporaryView] {
         let pool = pool(writing);
         let first = constant(&pool, 1, 200);
         let hole = constant(&pool, 2, 200);
@@ -221,7 +225,7 @@ fn sizes_that_cannot_be_are_refused() {
 
 #[test]
 fn a_writer_that_panics_frees_what_it_had() {
-    for writing in [Writing::KeptView, Writing::PassingView] {
+    for writing in [Writing::PersistentView, Writing::TemporaryView] {
         let pool = pool(writing);
         let first = constant(&pool, 1, 64).address();
         let panics =
@@ -273,7 +277,7 @@ fn threads_install_and_drop_while_others_run() {
     }
 }
 
-/// Makes and drops images at random and runs what it holds.
+/// Installs and drops images at random and runs the ones that are left.
 fn churn(pool: &Pool, seed: u64) {
     let mut random = SplitMix::new(seed);
     let mut held: Vec<(u32, Image)> = Vec::new();
@@ -331,14 +335,14 @@ fn regions_lie_near_what_code_calls() {
 
 #[test]
 fn a_child_has_nothing_and_harms_nothing() {
-    let shared = pool(Writing::KeptView);
+    let shared = pool(Writing::PersistentView);
     let own = pool(Writing::OwnPages);
     let image = constant(&shared, 1, 64);
     let inherited = constant(&own, 2, 64);
     let writable = shared.0.regions().live[0].unwrap().write.unwrap().start() as usize;
     assert!(permissions(writable).is_some_and(|it| it.contains('w')));
-    // SAFETY: the child calls nothing that waits for another thread of its parent
-    // but the allocator, which glibc readies for it.
+    // SAFETY: the child waits for no other thread of its parent, the allocator aside, which
+    // glibc prepares for fork.
     let child = unsafe { libc::fork() };
     assert!(child >= 0);
     if child == 0 {

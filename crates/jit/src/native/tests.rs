@@ -1,4 +1,4 @@
-//! Runs that a deadline ends, and what they leave to the host.
+//! Deadlines of native code.
 
 use std::arch::asm;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ fn compile(text: &str) -> Native {
     Native::compile(&lowered, &options, &pool).unwrap()
 }
 
-/// The same, with its constants hidden.
+/// As [`compile`], hardened.
 fn compile_hardened(text: &str) -> Native {
     let (lowered, options, pool) = prepare(text);
     let random = &mut SplitMix::new(3);
@@ -22,8 +22,8 @@ fn compile_hardened(text: &str) -> Native {
 
 fn prepare(text: &str) -> (Lowered, Options, Pool) {
     let insns = assemble(text).expect(text);
-    // SAFETY: that is the case for every program of these tests. They need not
-    // end, since every run has a deadline.
+    // SAFETY: every program of these tests accesses its stack only. They need not
+    // terminate, since every run has a deadline.
     let trusted = unsafe { vm::Unchecked::assume_safe(insns) };
     let lowered = Lowered::from_unchecked(trusted).expect(text);
     let options = Options {
@@ -40,8 +40,8 @@ fn run_for(native: &Native, time: Duration) -> Outcome {
     native.run_memory_until(&mut Machine::new(), &mut [], random, deadline)
 }
 
-/// A function that uses all registers and some stack, and then does as the text
-/// says.
+/// The text of a function that uses all callee-saved registers and some stack before
+/// `then`.
 fn busy(name: &str, slots: usize, then: &str) -> String {
     let mut text = format!("{name}: r6 = 6\nr7 = 7\nr8 = 8\nr9 = 9\n");
     for slot in 1..=slots {
@@ -50,8 +50,7 @@ fn busy(name: &str, slots: usize, then: &str) -> String {
     text + then
 }
 
-/// A loop whose only ways back are in a switch, as clang writes it, that is one
-/// look-up.
+/// A loop whose back edges are in a switch that becomes a table.
 fn endless_switch() -> String {
     let mut text = String::from("r1 = 0\nr0 = 0\ngoto first\nlow: ");
     for key in 0..16 {
@@ -67,26 +66,26 @@ fn endless_switch() -> String {
     text + "last: w1 += 1\nw1 &= 15\nfirst: if w1 s> 7 goto high\ngoto low"
 }
 
-/// Programs without an end.
+/// Programs that do not terminate.
 fn endless() -> Vec<String> {
     let loops = [
         "again: goto again",
         "gotol -1",
         "again: r0 += 1\ngoto again",
-        // Every way back: a branch taken, one over a jump, one that is always
+        // Every kind of back edge: a branch, a branch over a jump, a branch that is always
         // taken, and may_goto.
         "r3 = 0\nagain: r3 |= 1\nif r3 != 0 goto again\nr0 = 0\nexit",
         "r3 = 0\nagain: r3 |= 1\nif r3 == 0 goto out\ngoto again\nout: r0 = 0\nexit",
         "r3 = 1\nif r3 == 2 goto +1\nif w3 s> 0 goto -2\nr0 = 0\nexit",
         "r0 = 0\nagain: may_goto again\ngoto again",
-        // A loop whose rounds differ, with a division, which wants rcx and rdx.
+        // A loop with a division, which needs rax and rdx.
         "r3 = 3\nr4 = 0\nagain: r4 += 1\nr5 = r4\nr5 /= r3\nif r5 & 1 goto again\nr3 += 2\ngoto again",
     ];
     let mut programs: Vec<String> = loops.map(String::from).to_vec();
     programs.push(endless_switch());
     for end in loops {
         for (outer, inner) in [(0, 0), (1, 6), (6, 1), (6, 60), (60, 0)] {
-            // An entry that uses no register that its functions save.
+            // The entry uses no callee-saved register.
             let store = "*(u64 *)(r10 - 8) = r1\n".repeat(outer);
             let mut text = format!("{store}call a\nr0 = 1\nexit\n");
             text += &busy("a", inner, "call b\nr0 = r6\nexit\n");
@@ -104,7 +103,7 @@ fn endless() -> Vec<String> {
 }
 
 #[test]
-fn a_deadline_ends_what_has_no_end() {
+fn a_deadline_ends_endless_programs() {
     let correct =
         compile("r0 = 0\nr3 = 100000\nagain: r0 += 1\nr3 += -1\nif r3 != 0 goto again\nexit");
     let mut late = Vec::new();
@@ -121,13 +120,13 @@ fn a_deadline_ends_what_has_no_end() {
             assert_eq!(run_for(&correct, far), Outcome::Returned(100_000));
         }
     }
-    // Some may have waited for a processor.
+    // Some runs may have waited for a processor.
     late.sort();
     let middle = late[late.len() / 2];
     assert!(middle < Duration::from_millis(1), "{middle:?}");
 }
 
-/// Seven levels of 15 calls each, and no loop.
+/// Seven levels of 15 calls each, without loops.
 #[test]
 fn a_deadline_ends_calls_without_loops() {
     let calls = |name: &str| format!("call {name}\n").repeat(15);
@@ -149,7 +148,7 @@ fn a_deadline_ends_calls_without_loops() {
 }
 
 #[test]
-fn a_run_with_time_to_spare_ends_by_itself() {
+fn a_run_before_its_deadline_completes() {
     let native =
         compile("r0 = 0\nr3 = 1000\nagain: r0 += 2\nr3 += -1\nif r3 != 0 goto again\nexit");
     let random = &mut SplitMix::new(1);
@@ -164,7 +163,7 @@ fn a_run_with_time_to_spare_ends_by_itself() {
         let outcome = native.run_memory_until(machine, &mut [], random, deadline);
         assert_eq!(outcome, Outcome::Returned(2000));
     }
-    // A deadline that has passed is seen at the first look.
+    // A deadline that has passed ends the run at the first check.
     let passed = Deadline::at(Instant::now());
     for (rounds, outcome) in [
         (999, Outcome::DeadlinePassed),
@@ -178,10 +177,10 @@ fn a_run_with_time_to_spare_ends_by_itself() {
     }
 }
 
-/// Every round of a loop and every call of a function that is not short is a
-/// round, whoever counts it.
+/// Loop iterations and calls of functions that are not short consume fuel, in whichever
+/// function.
 #[test]
-fn rounds_are_counted_over_functions() {
+fn fuel_is_counted_across_functions() {
     let text = "r6 = 100\nagain: call f\ncall g\nr6 += -1\nif r6 != 0 goto again\nr0 = 5\nexit\n\
         f: r3 = 10\nround: r3 += -1\nif r3 != 0 goto round\nr0 = 0\nexit\n\
         g: r0 = 0\nexit";
@@ -206,8 +205,7 @@ fn code_without_deadline_checks_is_not_run_until_a_deadline() {
     run_for(&native, Duration::ZERO);
 }
 
-/// The registers that a function keeps for its caller are what they were,
-/// wherever the run ended.
+/// Callee-saved registers are restored wherever the run ends.
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn callee_saved_registers_are_restored() {
@@ -229,9 +227,9 @@ fn callee_saved_registers_are_restored() {
                 deadline: Some(deadline),
             };
             let changed: u64;
-            // SAFETY: the program accesses nothing but its stack and the
-            // environment. What a call may change is named, and what it may not
-            // but here could is kept by hand.
+            // SAFETY: the program accesses nothing but its stack and the environment.
+            // Clobbered registers are declared, and callee-saved registers are saved by the
+            // block.
             unsafe {
                 asm!(
                     "push rbx",

@@ -1,4 +1,4 @@
-//! `jit-PID.dump`: the code, when it came, and its lines.
+//! The jitdump format, `jit-PID.dump`: code, load times and source lines.
 //!
 //! A file header is followed by records, all in this machine's byte order:
 //!
@@ -8,9 +8,9 @@
 //! | version, size, machine, pad, process: u32 | size: u32 | address, address, size, number: u64 | count: u64 |
 //! | time, flags: u64 | time: u64 | name, 0, the code | for each line: address: u64, line, 0: u32, file, 0 |
 //!
-//! Times are nanoseconds of `CLOCK_MONOTONIC`, hence `perf record -k mono`. The
-//! lines of a program come before its code. The profiler finds the file because
-//! it sees a page of it being mapped for execution, which nobody ever runs.
+//! Times are nanoseconds of `CLOCK_MONOTONIC`, hence `perf record -k mono`. The lines of a
+//! program come before its code. perf finds the file by an executable mapping of one of its
+//! pages, which is never run.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -23,7 +23,7 @@ use std::sync::{Mutex, PoisonError};
 
 use isa::ebpf::Insn;
 
-use super::{Code, Line, plain};
+use super::{CodeRegion, Line, plain};
 use crate::Native;
 
 const MAGIC: u32 = u32::from_be_bytes(*b"JiTD");
@@ -38,32 +38,32 @@ const MACHINE: u32 = libc::EM_AARCH64 as u32;
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 const MACHINE: u32 = libc::EM_NONE as u32;
 
-/// Kinds of records.
+/// Record types.
 const CODE_LOAD: u32 = 0;
 const DEBUG_INFO: u32 = 2;
 const CODE_CLOSE: u32 = 3;
 
-/// The profiler's record of the code of this process.
+/// A jitdump file of this process.
 #[derive(Debug)]
 pub struct JitDump {
     path: PathBuf,
     _marker: Marker,
     written: Mutex<Written>,
-    /// How many programs were written beside it.
+    /// Number of listings written beside it.
     listings: AtomicU64,
 }
 
 #[derive(Debug)]
 struct Written {
     file: File,
-    /// How many programs are in it.
+    /// Number of programs in it.
     programs: u64,
 }
 
 impl JitDump {
-    /// Creates `jit-PID.dump` in a directory, instead of one that an earlier
-    /// process of that number left. Where the directory does not allow files to be
-    /// mapped for execution, the profiler could not find it, so that is an error.
+    /// Creates `jit-PID.dump` in a directory and replaces one that an earlier process with
+    /// the same PID left. It is an error if the file system is mounted `noexec`, because
+    /// perf could not find the file.
     pub fn create(directory: &Path) -> io::Result<JitDump> {
         let directory = directory.canonicalize()?;
         let path = directory.join(format!("jit-{}.dump", std::process::id()));
@@ -103,7 +103,7 @@ impl JitDump {
     }
 
     /// Adds a program.
-    pub fn add(&self, code: &Code<'_>) -> io::Result<()> {
+    pub fn add(&self, code: &CodeRegion<'_>) -> io::Result<()> {
         let mut record = Vec::new();
         let time = now();
         if !code.lines.is_empty() {
@@ -118,7 +118,7 @@ impl JitDump {
         }
         let start = record.len();
         begin(&mut record, CODE_LOAD, time);
-        // SAFETY: a question without arguments.
+        // SAFETY: the call takes no pointers.
         let thread = unsafe { libc::gettid() };
         put_words(&mut record, &[std::process::id(), thread as u32]);
         let size = code.bytes.len() as u64;
@@ -135,9 +135,9 @@ impl JitDump {
         Ok(())
     }
 
-    /// Adds a program with its instructions for a source: they are written to a
-    /// file beside the dump, a line for each slot, and the lines of the native code
-    /// are those, if [`Options::map`](crate::Options::map) was set.
+    /// Adds a program with its instructions as the source: they are written to a listing
+    /// beside the dump, one line for each slot. The code has line information if
+    /// [`Options::map`](crate::Options::map) was set.
     pub fn add_program(&self, name: &str, native: &Native, insns: &[Insn]) -> io::Result<()> {
         let number = self.listings.fetch_add(1, Relaxed);
         let file = format!("jit-{}-{number}.bpf", std::process::id());
@@ -158,13 +158,13 @@ impl JitDump {
                 })
             })
             .collect();
-        self.add(&Code {
+        self.add(&CodeRegion {
             lines: &lines,
-            ..Code::of(name, native)
+            ..CodeRegion::of(name, native)
         })
     }
 
-    /// Where it is.
+    /// Path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -176,12 +176,12 @@ impl Drop for JitDump {
         begin(&mut record, CODE_CLOSE, now());
         let written = self.written.get_mut();
         let written = written.unwrap_or_else(PoisonError::into_inner);
-        // Without its last record the file is complete for all that is in it.
+        // Without the last record the file is still readable.
         let _ = end(&mut record, 0).and_then(|()| written.file.write_all(&record));
     }
 }
 
-/// The header of a record whose size is set by [`end`].
+/// Writes the header of a record; [`end`] sets its size.
 fn begin(record: &mut Vec<u8>, kind: u32, time: u64) {
     put_words(record, &[kind, RECORD_HEADER_BYTES]);
     put_longs(record, &[time]);
@@ -189,8 +189,12 @@ fn begin(record: &mut Vec<u8>, kind: u32, time: u64) {
 
 /// Sets the size of the record that begins at `start` and ends here.
 fn end(record: &mut [u8], start: usize) -> io::Result<()> {
-    let size = u32::try_from(record.len() - start)
-        .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "the program is too large"))?;
+    let size = u32::try_from(record.len() - start).map_err(|_| {
+        io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "the program is too large for a jitdump record",
+        )
+    })?;
     record[start + 4..start + 8].copy_from_slice(&size.to_ne_bytes());
     Ok(())
 }
@@ -212,33 +216,32 @@ fn put_name(record: &mut Vec<u8>, name: &str) {
     record.push(0);
 }
 
-/// Nanoseconds of the clock that `perf record -k mono` takes.
+/// Nanoseconds of `CLOCK_MONOTONIC`.
 fn now() -> u64 {
     let mut time = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: the pointer is to room of the right type; Linux always has this
-    // clock.
+    // SAFETY: the pointer is to a `timespec`; Linux always has this clock.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// The mapped page by which the profiler finds the file.
+/// The executable mapping by which perf finds the file.
 #[derive(Debug)]
 struct Marker(NonNull<libc::c_void>);
 
-/// One page of the file's start is enough, whatever a page's size.
+/// One byte: the kernel maps a whole page.
 const MARKER_BYTES: usize = 1;
 
-// SAFETY: nobody reads or writes through the address.
+// SAFETY: nothing reads or writes through the address.
 unsafe impl Send for Marker {}
 // SAFETY: as above.
 unsafe impl Sync for Marker {}
 
 impl Marker {
     fn map(file: &File) -> io::Result<Marker> {
-        // SAFETY: a new mapping that replaces none and that nobody uses.
+        // SAFETY: a new mapping that replaces none and is never accessed.
         let start = unsafe {
             libc::mmap(
                 ptr::null_mut(),
@@ -258,7 +261,7 @@ impl Marker {
 
 impl Drop for Marker {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and nobody uses it.
+        // SAFETY: our mapping, which is never accessed.
         unsafe { libc::munmap(self.0.as_ptr(), MARKER_BYTES) };
     }
 }

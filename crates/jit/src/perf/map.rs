@@ -1,14 +1,14 @@
-//! `/tmp/perf-PID.map`: a line for each program, with address and length in
-//! hexadecimal digits, and the name.
+//! The perf map format, `/tmp/perf-PID.map`: a line for each program with address and
+//! length in hexadecimal digits and the symbol name.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use super::{Code, plain};
+use super::{CodeRegion, plain};
 
-/// The profiler's map of this process.
+/// The perf map of this process.
 #[derive(Debug)]
 pub struct SymbolMap {
     file: File,
@@ -16,16 +16,15 @@ pub struct SymbolMap {
 }
 
 impl SymbolMap {
-    /// Opens the map of this process where the profiler looks for it. Others in
-    /// the process may write to it as well, so what is there stays.
+    /// Opens the map of this process at the path that perf reads. Other code of the process
+    /// may write to it too, so its contents are kept.
     pub fn open() -> io::Result<SymbolMap> {
         SymbolMap::open_at(Path::new(&format!("/tmp/perf-{}.map", std::process::id())))
     }
 
-    /// Opens a map elsewhere.
+    /// Opens a map at a path.
     ///
-    /// Everybody can write to `/tmp`, so what somebody else has put there, a link
-    /// or a file, is refused.
+    /// `/tmp` is world-writable, so symbolic links and files of other users are refused.
     pub fn open_at(path: &Path) -> io::Result<SymbolMap> {
         let file = OpenOptions::new()
             .append(true)
@@ -34,12 +33,12 @@ impl SymbolMap {
             .custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NONBLOCK)
             .open(path)?;
         let found = file.metadata()?;
-        // SAFETY: a question without arguments.
+        // SAFETY: the call takes no pointers.
         let us = unsafe { libc::geteuid() };
         if !found.is_file() || found.uid() != us {
             return Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
-                "it is somebody else's, or no file",
+                "not a regular file of this user",
             ));
         }
         Ok(SymbolMap {
@@ -48,8 +47,8 @@ impl SymbolMap {
         })
     }
 
-    /// Adds a program. Threads may do so at once: a line is one write.
-    pub fn add(&self, code: &Code<'_>) -> io::Result<()> {
+    /// Adds a program. Threads may call it concurrently: a line is one write.
+    pub fn add(&self, code: &CodeRegion<'_>) -> io::Result<()> {
         let line = format!(
             "{:x} {:x} {}\n",
             code.address,
@@ -59,7 +58,7 @@ impl SymbolMap {
         (&self.file).write_all(line.as_bytes())
     }
 
-    /// Where it is.
+    /// Path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -71,8 +70,8 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
 
-    fn code(name: &str, address: u64) -> Code<'_> {
-        Code {
+    fn code(name: &str, address: u64) -> CodeRegion<'_> {
+        CodeRegion {
             name,
             address,
             bytes: &[0x31, 0xc0, 0xc3],

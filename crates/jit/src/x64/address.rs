@@ -1,37 +1,38 @@
 //! Address folding: sums that only serve as addresses, and loads that only serve as operands.
 //!
 //! BPF has no addressing mode with two registers: programs add them and access memory
-//! through the sum. If every use of the sum is such an access, and both summands keep their
-//! values until the last one, the sum is not computed and the accesses use base and index. A
-//! load whose value is the operand of one operation shortly after it becomes the memory
-//! operand of that operation.
+//! through the sum. If every use of the sum is such an access, and both summands are
+//! unchanged until the last one, the accesses use base and index and the sum is not
+//! computed. A load with a single use shortly after it becomes the memory operand of that
+//! use.
 //!
 //! Cost: each search looks at no more than [`REACH`] instructions.
 
 use isa::ebpf::{AluOp, Insn, Operand, Reg, Size};
 
 use super::generator::Generator;
-use super::memory::{Load, takes_memory};
+use super::memory::{Load, accepts_memory_operand};
 use super::reg::{Gpr, Mem};
 use crate::Optimization;
 
-/// How many instructions ahead uses are looked for.
+/// Number of instructions that are searched for uses of a sum.
 const REACH: usize = 12;
-/// How far a load may be moved.
+/// Number of slots by which a load may be moved.
 const FARTHEST: usize = 3;
 
-/// A register that is not made: what stands for it in addresses.
+/// A sum that is not computed: the operand that replaces its register in addresses.
 #[derive(Clone, Copy)]
 pub(super) struct Sum {
     pub(super) reg: Reg,
     pub(super) mem: Mem,
-    /// The last slot that uses it.
+    /// The last slot that uses the sum.
     pub(super) last: usize,
-    /// A load before that would change a part of it, but is done in memory.
+    /// True if a load before the last use writes a summand and is done as a
+    /// read-modify-write instruction instead.
     modifies: bool,
 }
 
-/// A load that is left to a later slot.
+/// A load that becomes the memory operand of a later slot.
 #[derive(Clone, Copy)]
 pub(super) struct Deferred {
     pub(super) slot: usize,
@@ -39,7 +40,7 @@ pub(super) struct Deferred {
 }
 
 impl Deferred {
-    /// No load is.
+    /// No deferred load.
     pub(super) const NONE: Deferred = Deferred {
         slot: usize::MAX,
         mem: Mem::at(Gpr::RAX, 0),
@@ -48,7 +49,6 @@ impl Deferred {
 
 impl Generator<'_> {
     /// The address `base + off`.
-    #[inline(always)]
     pub(super) fn address(&self, base: Reg, off: i16) -> Mem {
         match self.sum {
             Some(sum) if sum.reg == base => Mem {
@@ -59,16 +59,16 @@ impl Generator<'_> {
         }
     }
 
-    /// Takes the sum of two registers of the program, made before `slot`, for an
-    /// address only, if it is; then it need not be made.
-    pub(super) fn is_only_address(
+    /// Folds the sum of two registers, computed before `slot`, into its accesses if it has
+    /// no other uses. True if it did.
+    pub(super) fn fold_address(
         &mut self,
         slot: usize,
         sum: Reg,
         parts: [Reg; 2],
         mem: Mem,
     ) -> bool {
-        // Offsets are added to it later.
+        // Offsets are added to the displacement later.
         if mem.disp.unsigned_abs() > 1 << 30 {
             return false;
         }
@@ -85,12 +85,12 @@ impl Generator<'_> {
             last,
             modifies,
         });
-        self.note_due(last + 1);
+        self.schedule(last + 1);
         true
     }
 
-    /// The last use of the sum, if all are accesses through it before either part
-    /// changes; and whether a load into a part must be done in memory for that.
+    /// The last use of the sum, if all uses are accesses before either summand changes; and
+    /// whether a load into a summand must become a read-modify-write instruction for that.
     fn last_access(&self, slot: usize, sum: Reg, parts: [Reg; 2]) -> Option<(usize, bool)> {
         if self.sum.is_some() {
             return None;
@@ -108,11 +108,11 @@ impl Generator<'_> {
                     if dst == sum {
                         return Some((at, modifies));
                     }
-                    if parts.contains(&dst) && self.is_modification(at, sum) {
-                        // The value never is in a register.
+                    if parts.contains(&dst) && self.is_read_modify_write(at, sum) {
+                        // The loaded value is never in a register.
                         modifies = true;
                         at += 2;
-                        if !self.after(at).has(sum) {
+                        if !self.live_out(at).has(sum) {
                             return Some((at, modifies));
                         }
                         at += 1;
@@ -121,13 +121,13 @@ impl Generator<'_> {
                 }
                 Insn::Store { base, src, .. } if base == sum && src != Operand::Reg(sum) => {}
                 Insn::Alu { .. } | Insn::Load { .. } | Insn::Store { .. } => {
-                    if takes_registers(insn) || fact.reads(sum) || fact.writes(sum) {
+                    if needs_fixed_registers(insn) || fact.reads(sum) || fact.writes(sum) {
                         return None;
                     }
                 }
                 _ => return None,
             }
-            if !fact.after.has(sum) {
+            if !fact.live_out.has(sum) {
                 return Some((at, modifies));
             }
             if parts.into_iter().any(|part| fact.writes(part)) {
@@ -138,16 +138,15 @@ impl Generator<'_> {
         None
     }
 
-    /// Whether a load through a sum, what follows and a store back are one
-    /// instruction that takes the sum as an address only.
-    fn is_modification(&self, slot: usize, sum: Reg) -> bool {
-        self.modification(slot)
-            .is_some_and(|modification| modification.src != Operand::Reg(sum))
+    /// True if the load at a slot, the next operation and a store back become one
+    /// read-modify-write instruction that uses the sum as an address only.
+    fn is_read_modify_write(&self, slot: usize, sum: Reg) -> bool {
+        self.read_modify_write(slot)
+            .is_some_and(|read_modify_write| read_modify_write.src != Operand::Reg(sum))
     }
 
-    /// Whether a value loaded at a slot may go into an operation a little later: most
-    /// have no reader so near.
-    #[inline(always)]
+    /// True if a loaded value is read within [`FARTHEST`] slots: a quick check before the
+    /// search.
     pub(super) fn is_read_soon(&self, slot: usize, size: Size, dst: Reg) -> bool {
         matches!(size, Size::W | Size::DW)
             && self.deferred.slot == usize::MAX
@@ -157,15 +156,14 @@ impl Generator<'_> {
                 .is_some_and(|near| near.iter().any(|fact| fact.reads(dst)))
     }
 
-    /// Leaves a load that is read soon to the operation that takes its value, if only
-    /// that does.
+    /// Defers a load to the single operation that uses its value. True if it did.
     pub(super) fn defer_load(&mut self, slot: usize, load: Load, mem: Mem) -> bool {
         let Some(user) = self.user(slot, load.dst, mem) else {
             return false;
         };
-        // What is done in memory takes no operand from there.
+        // A read-modify-write instruction has no other memory operand.
         let in_memory = self.sum.is_some_and(|sum| sum.modifies && user <= sum.last);
-        let takes = |this| takes_memory(this, load);
+        let takes = |this| accepts_memory_operand(this, load);
         if !self.uses(Optimization::DeferredLoad) {
             return false;
         }
@@ -174,21 +172,21 @@ impl Generator<'_> {
         }
         self.applies(Optimization::DeferredLoad);
         self.deferred = Deferred { slot: user, mem };
-        self.note_due(user);
+        self.schedule(user);
         true
     }
 
-    /// Whether an operation or a load changes what an address is made of.
-    fn moves(&self, insn: Insn, mem: Mem) -> bool {
+    /// True if an instruction changes a register of an address.
+    fn changes_address(&self, insn: Insn, mem: Mem) -> bool {
         match insn {
-            _ if takes_registers(insn) => true,
+            _ if needs_fixed_registers(insn) => true,
             Insn::Alu { dst, .. } | Insn::Load { dst, .. } => mem.uses(self.gpr(dst)),
             _ => true,
         }
     }
 
-    /// The operation some slots ahead that is the only one to read `dst`, where
-    /// nothing before it writes memory or what the address is made of.
+    /// The only use of `dst`, if it is an operation within [`FARTHEST`] slots and no slot
+    /// before it writes memory or a register of the address.
     fn user(&self, slot: usize, dst: Reg, mem: Mem) -> Option<usize> {
         for at in slot + 1..=slot + FARTHEST {
             let insn = self.peek(at)?;
@@ -198,13 +196,13 @@ impl Generator<'_> {
                     dst: to,
                     ..
                 } if src == dst && to != dst => {
-                    return (at > slot + 1 && !self.after(at).has(dst)).then_some(at);
+                    return (at > slot + 1 && !self.live_out(at).has(dst)).then_some(at);
                 }
                 Insn::Alu { .. } | Insn::Load { .. } => {}
                 _ => return None,
             }
             let fact = &self.facts[at];
-            if fact.reads(dst) || fact.writes(dst) || self.moves(insn, mem) {
+            if fact.reads(dst) || fact.writes(dst) || self.changes_address(insn, mem) {
                 return None;
             }
         }
@@ -212,10 +210,10 @@ impl Generator<'_> {
     }
 }
 
-/// Whether an operation needs registers of its own (`rax` and `rdx` to divide, `rcx`
-/// to count a shift). It keeps what lives in them, but parts of an address that is
-/// not made yet may live on in the address alone.
-fn takes_registers(insn: Insn) -> bool {
+/// True if an operation needs fixed registers (`rax` and `rdx` for division, `rcx` for
+/// shift counts). It preserves live values in them, but the summands of a folded address
+/// may be dead otherwise.
+fn needs_fixed_registers(insn: Insn) -> bool {
     match insn {
         Insn::Alu { op, src, .. } => match op {
             AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod => true,
@@ -228,7 +226,7 @@ fn takes_registers(insn: Insn) -> bool {
             | AluOp::Xor
             | AluOp::Mov => false,
         },
-        // Not among what an address or a load is moved over.
+        // Addresses and loads are not moved over other instructions.
         _ => false,
     }
 }

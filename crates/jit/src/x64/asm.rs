@@ -1,9 +1,9 @@
-//! The instructions of x86-64 that the compiler uses, one method each.
+//! Assembler for the x86-64 instructions that the compiler uses, one method each.
 //!
-//! A method chooses the shortest encoding of what it names: short immediates and
-//! displacements, no REX prefix where none is needed, the accumulator's forms.
-//! `W64` is the whole register, `W32` its low half; writing that zeroes the other.
-//! Numbers in comments are opcodes of the Intel manual, volume 2.
+//! A method chooses the shortest encoding: short immediates and displacements, no REX
+//! prefix where none is needed, the accumulator forms. `W64` is the whole register, `W32`
+//! its low half; writing that zeroes the upper half. Numbers in comments are opcodes of the
+//! Intel manual, volume 2.
 
 use isa::ebpf::{Size, Width};
 
@@ -11,7 +11,7 @@ use super::buffer::{Buffer, Label};
 use super::encode::{HALF, LOCK, Opcode, Tail, Vex, VexPrefix, fits_i8, one, three, two, wide};
 use super::reg::{Cc, Gpr, Mem};
 
-/// Operations that share their encodings, by their number in these.
+/// Operations of the ADD group, by their number in opcode and ModRM byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 #[allow(missing_docs)]
@@ -51,7 +51,6 @@ impl Buffer {
     // Arithmetic and comparison
 
     /// `op dst, src`
-    #[inline(always)]
     pub(crate) fn alu(&mut self, op: Alu, width: Width, dst: Gpr, src: Gpr) {
         self.op_regs(
             one((op as u8) << 3 | 1),
@@ -63,9 +62,8 @@ impl Buffer {
     }
 
     /// `op dst, imm`
-    #[inline(always)]
     pub(crate) fn alu_imm(&mut self, op: Alu, width: Width, dst: Gpr, imm: i32) {
-        // The accumulator has a form of its own, unless a byte is enough.
+        // The accumulator form is shorter, unless a byte is enough.
         if dst == Gpr::RAX && !fits_i8(imm) {
             let op = one((op as u8) << 3 | 5);
             return self.op_opcode(op, wide(width), dst, Tail::long(imm));
@@ -99,7 +97,7 @@ impl Buffer {
         self.op_mem(opcode, w, src.number(), mem, force);
     }
 
-    /// `op size [mem], imm`; of the immediate, what the size holds.
+    /// `op size [mem], imm`; the immediate is truncated to the size.
     pub(crate) fn alu_store_imm(&mut self, op: Alu, size: Size, mem: Mem, imm: i32) {
         let imm = if size == Size::H {
             i32::from(imm as i16)
@@ -124,9 +122,9 @@ impl Buffer {
         self.op_regs(one(0x85), wide(width), b.number(), a, Tail::NONE);
     }
 
-    /// `test reg, imm`, for its zero flag: no sign flag is promised.
+    /// `test reg, imm`; only the zero flag is specified.
     pub(crate) fn test_imm(&mut self, width: Width, reg: Gpr, imm: i32) {
-        // A positive immediate says nothing of what lies above it.
+        // A positive immediate tests no bits above 31.
         let width = if imm >= 0 { Width::W32 } else { width };
         let byte = u8::try_from(imm).map(Tail::byte);
         let long = Tail::long(imm);
@@ -194,20 +192,18 @@ impl Buffer {
 
     /// `lea dst, [label]`
     pub(crate) fn lea_label(&mut self, dst: Gpr, label: Label) {
-        self.op_from_here(one(0x8d), 1, dst.number());
+        self.op_rip_relative(one(0x8d), 1, dst.number());
         self.distance(label);
     }
 
     // Moves
 
     /// `mov dst, src`
-    #[inline(always)]
     pub(crate) fn mov(&mut self, width: Width, dst: Gpr, src: Gpr) {
         self.op_regs(one(0x89), wide(width), src.number(), dst, Tail::NONE);
     }
 
-    /// Sets the whole register; destroys flags if `value` is 0.
-    #[inline(always)]
+    /// Sets the whole register; clobbers the flags if `value` is 0.
     pub(crate) fn set(&mut self, dst: Gpr, value: u64) {
         if value == 0 {
             self.alu(Alu::Xor, Width::W32, dst, dst);
@@ -216,8 +212,7 @@ impl Buffer {
         }
     }
 
-    /// Sets the whole register.
-    #[inline(always)]
+    /// Sets the whole register and preserves the flags.
     pub(crate) fn set_keeping_flags(&mut self, dst: Gpr, value: u64) {
         let op = one(0xb8 | dst.number() & 7);
         let low = Tail::long(value as i32);
@@ -232,9 +227,7 @@ impl Buffer {
 
     /// A load of the given size into the whole register; `signed` extends the
     /// sign to `width`.
-    #[inline(always)]
     pub(crate) fn load(&mut self, size: Size, signed: Option<Width>, dst: Gpr, mem: Mem) {
-        // Opcodes of one byte and of two are written apart: that length is then known.
         match size {
             Size::B | Size::H => {
                 let (op, w) = extension(size, signed);
@@ -251,7 +244,6 @@ impl Buffer {
     }
 
     /// As [`Buffer::load`], from a register.
-    #[inline(always)]
     pub(crate) fn extend(&mut self, size: Size, signed: Option<Width>, dst: Gpr, src: Gpr) {
         match size {
             Size::B | Size::H => {
@@ -268,9 +260,7 @@ impl Buffer {
     }
 
     /// `mov size [mem], src`
-    #[inline(always)]
     pub(crate) fn store(&mut self, size: Size, mem: Mem, src: Gpr) {
-        // Apart, so that prefix and length of the opcode are known.
         match size {
             Size::B => self.op_mem(one(0x88), 0, src.number(), mem, src.byte_needs_rex()),
             Size::H => self.op_mem(one(0x89).prefixed(HALF), 0, src.number(), mem, false),
@@ -308,8 +298,7 @@ impl Buffer {
 
     // Shifts and bits
 
-    /// `shift dst, count`; a count of 0 is not to be written.
-    #[inline(always)]
+    /// `shift dst, count`, with a nonzero count.
     pub(crate) fn shift(&mut self, op: Shift, width: Width, dst: Gpr, count: u8) {
         let (opcode, len) = if count == 1 { (0xd1, 0) } else { (0xc1, 1) };
         let tail = Tail::low(count.into(), len);
@@ -388,7 +377,7 @@ impl Buffer {
         );
     }
 
-    // Control
+    // Control flow
 
     pub(crate) fn push(&mut self, reg: Gpr) {
         self.op_opcode(one(0x50 | reg.number() & 7), 0, reg, Tail::NONE);
@@ -398,24 +387,24 @@ impl Buffer {
         self.op_opcode(one(0x58 | reg.number() & 7), 0, reg, Tail::NONE);
     }
 
-    /// `leave`: frees the frame that `rbp` stands for.
+    /// `leave`: frees the frame that starts at `rbp`.
     pub(crate) fn leave(&mut self) {
-        self.put_short(0xc9, 1);
+        self.put(&[0xc9]);
     }
 
     pub(crate) fn ret(&mut self) {
-        self.put_short(0xc3, 1);
+        self.put(&[0xc3]);
     }
 
-    /// `call [label]`: the address of the callee lies at the label.
+    /// `call [label]`: the label holds the address of the callee.
     pub(crate) fn call_through(&mut self, label: Label) {
-        self.put_short(0x15ff, 2);
+        self.put(&[0xff, 0x15]);
         self.distance(label);
     }
 
     /// Up to eight bytes of data.
     pub(crate) fn data(&mut self, value: u64, len: usize) {
-        self.put_short(value, len);
+        self.put(&value.to_le_bytes()[..len]);
     }
 
     /// `jmp gpr`
@@ -424,8 +413,7 @@ impl Buffer {
     }
 }
 
-/// The second byte of the opcode that extends one or two bytes, and REX.W.
-#[inline(always)]
+/// The second opcode byte of `movzx` and `movsx`, and REX.W.
 fn extension(size: Size, signed: Option<Width>) -> (u8, u8) {
     let op = 0xb6 | u8::from(size == Size::H);
     match signed {
@@ -434,8 +422,8 @@ fn extension(size: Size, signed: Option<Width>) -> (u8, u8) {
     }
 }
 
-/// The opcode of an operation with the operand's size in its lowest bit.
-#[inline(always)]
+/// The opcode of an operation whose lowest bit encodes the operand size, REX.W, and whether
+/// a REX prefix is required.
 fn sized(byte_op: u8, size: Size, reg: Gpr) -> (Opcode, u8, bool) {
     match size {
         Size::B => (one(byte_op), 0, reg.byte_needs_rex()),
@@ -445,7 +433,7 @@ fn sized(byte_op: u8, size: Size, reg: Gpr) -> (Opcode, u8, bool) {
     }
 }
 
-/// Bytes of an immediate operand of that size.
+/// Length of an immediate operand in bytes.
 const fn imm_len(size: Size) -> usize {
     match size {
         Size::B => 1,

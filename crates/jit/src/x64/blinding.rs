@@ -1,11 +1,11 @@
 //! Constant blinding for untrusted programs.
 //!
-//! The author of a program chooses its constants, and so bytes of the machine code that an
-//! attacker may jump to. With keys, every constant of more than a byte is split into two
-//! random parts: one is loaded, the other is added by `lea`, which preserves the flags.
-//! Comparisons are not fused then, and comparison trees are not replaced.
+//! The constants of an untrusted program become bytes of machine code that an attacker may
+//! jump to (JIT spraying). Every constant of more than a byte is split into two random
+//! summands: one is loaded, the other is added by `lea`, which preserves the flags.
+//! Comparisons are not fused in blinded code, and comparison trees are not replaced.
 //!
-//! The 16-bit offsets of loads and stores remain visible, and constants that are compared
+//! Not blinded are the 16-bit offsets of loads and stores, and constants that are compared
 //! with the frame pointer, which no verifier accepts.
 
 use isa::ebpf::{AluOp, Imm64, Insn, Operand, Reg, Width};
@@ -17,28 +17,27 @@ use super::generator::{Generator, bits};
 use super::reg::{Gpr, Mem};
 
 impl Generator<'_> {
-    /// Whether constants are kept out of the code.
-    #[inline(always)]
+    /// True if constants are blinded.
     pub(super) fn blinds(&self) -> bool {
-        self.keys.is_some()
+        self.blinding_keys.is_some()
     }
 
-    /// Whether a constant may stand in the code.
-    pub(super) fn shows(&self, imm: i32) -> bool {
+    /// True if a constant may be an immediate operand.
+    pub(super) fn may_be_immediate(&self, imm: i32) -> bool {
         !self.blinds() || i8::try_from(imm).is_ok()
     }
 
-    /// Sets a register to a constant of the program, leaving the flags alone.
+    /// Sets a register to a constant of the program and preserves the flags.
     pub(super) fn set_constant(&mut self, gpr: Gpr, value: u64) {
-        match &mut self.keys {
-            Some(keys) => {
+        match &mut self.blinding_keys {
+            Some(blinding_keys) => {
                 let is_half = value as i32 as u64 == value || u32::try_from(value).is_ok();
-                let [key, other] = [(); 2].map(|()| keys.next_u32() as i32);
+                let [key, other] = [(); 2].map(|()| blinding_keys.next_u32() as i32);
                 let masked = value.wrapping_sub(key as i64 as u64);
                 if is_half {
                     self.buf.set_keeping_flags(gpr, masked);
                 } else {
-                    // A key reaches the lower half only, so each half has its turn there.
+                    // The summand of `lea` has 32 bits, so each half is blinded in turn.
                     let masked = masked.swap_bytes().wrapping_sub(other as i64 as u64);
                     self.buf.set_keeping_flags(gpr, masked);
                     self.buf.lea(Width::W64, gpr, Mem::at(gpr, other));
@@ -50,20 +49,20 @@ impl Generator<'_> {
         }
     }
 
-    /// Writes the instruction at a slot with its constant hidden, if it has one to
-    /// hide; how many slots were done.
+    /// Compiles the instruction at a slot with its constant blinded; returns the number of
+    /// slots, or `None` if there is nothing to blind.
     pub(super) fn write_blinded(&mut self, slot: usize) -> Option<usize> {
         match self.insns[slot] {
             Insn::Alu {
                 src: Operand::Imm(imm),
                 ..
-            } if !self.shows(imm) => self.compute_blinded(slot, imm),
+            } if !self.may_be_immediate(imm) => self.compute_blinded(slot, imm),
             Insn::LoadImm64 {
                 dst,
                 imm: Imm64::Value(value),
             } => {
                 self.set_constant(self.gpr(dst), value.get());
-                self.know(dst, bits(value.get()));
+                self.set_known_bits(dst, bits(value.get()));
                 Some(1)
             }
             Insn::Store {
@@ -71,7 +70,7 @@ impl Generator<'_> {
                 base,
                 off,
                 src: Operand::Imm(imm),
-            } if !self.shows(imm) => {
+            } if !self.may_be_immediate(imm) => {
                 self.set_constant(SCRATCH, imm as i64 as u64);
                 let mem = self.address(base, off);
                 self.buf.store(size, mem, SCRATCH);
@@ -83,17 +82,17 @@ impl Generator<'_> {
                 dst,
                 src: Operand::Imm(imm),
                 ..
-            } if !self.shows(imm) && dst != Reg::R10 => {
+            } if !self.may_be_immediate(imm) && dst != Reg::R10 => {
                 self.set_constant(SCRATCH, imm as i64 as u64);
                 let cc = self.compare_with(cond, width, self.gpr(dst), SCRATCH);
                 Some(self.jump_on(slot, cc))
             }
-            Insn::PacketAbs { size, imm } if !self.shows(imm) && imm > 0 => {
+            Insn::PacketAbs { size, imm } if !self.may_be_immediate(imm) && imm > 0 => {
                 self.set_constant(SCRATCH, imm as u64);
                 self.packet_at_index(slot + 1, size, SCRATCH, true, 0);
                 Some(1)
             }
-            Insn::PacketInd { size, src, imm } if !self.shows(imm) && imm > 0 => {
+            Insn::PacketInd { size, src, imm } if !self.may_be_immediate(imm) && imm > 0 => {
                 let index = self.gpr(src);
                 self.buf.mov(Width::W32, Gpr::RAX, index);
                 self.set_constant(SCRATCH, imm as u64);
@@ -102,7 +101,7 @@ impl Generator<'_> {
                 self.packet_at_index(slot + 1, size, SCRATCH, true, 0);
                 Some(1)
             }
-            // No constant, or none that may not be seen.
+            // No constant, or one that need not be blinded.
             Insn::Alu { .. }
             | Insn::LoadImm64 { .. }
             | Insn::Store { .. }
@@ -138,7 +137,7 @@ impl Generator<'_> {
         match this.op {
             AluOp::Mov => {
                 self.set_constant(self.gpr(this.dst), value);
-                self.know(this.dst, bits(value));
+                self.set_known_bits(this.dst, bits(value));
             }
             AluOp::Lsh | AluOp::Rsh | AluOp::Arsh => return None,
             AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod => self.divide(slot, this),

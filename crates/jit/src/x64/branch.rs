@@ -1,4 +1,5 @@
-//! Branches: comparison and jump, or a jump on the flags of the operation before.
+//! Branches: comparison and jump, a jump on the flags of the previous operation,
+//! conditional moves and conditional returns.
 
 use isa::ebpf::{AluOp, Cond, Insn, Operand, Reg, Width};
 
@@ -9,9 +10,8 @@ use super::reg::{Cc, Gpr, Mem};
 use crate::Optimization;
 
 impl Generator<'_> {
-    /// `if dst cond src goto`, and the jump over which it may lead; how many
-    /// slots that was.
-    #[inline(never)]
+    /// Compiles `if dst cond src goto`, and the move or jump that it may skip; returns the
+    /// number of slots.
     pub(super) fn branch(
         &mut self,
         slot: usize,
@@ -29,8 +29,7 @@ impl Generator<'_> {
         self.compare_and_jump(slot, cond, width, dst, src)
     }
 
-    /// A branch where tests of a packet may be merged.
-    #[inline(never)]
+    /// A branch of a packet filter, where branches may be merged.
     fn branch_in_filter(
         &mut self,
         slot: usize,
@@ -40,7 +39,7 @@ impl Generator<'_> {
         src: Operand,
     ) -> usize {
         self.merge_from(slot);
-        let src = self.in_packet_order(slot, src);
+        let src = self.in_network_order(slot, src);
         if src == Operand::Imm(0)
             && let Some(cc) = self.compared(cond, width, dst)
         {
@@ -48,15 +47,14 @@ impl Generator<'_> {
         }
         if self.merged.is_some()
             && let (Width::W32, Operand::Imm(imm)) = (width, src)
-            && self.note_difference(slot, cond, self.gpr(dst), imm)
+            && self.record_difference(slot, cond, self.gpr(dst), imm)
         {
             return 1;
         }
         self.compare_and_jump(slot, cond, width, dst, src)
     }
 
-    /// A branch on how a register that flags speak of compares with 0.
-    #[inline(never)]
+    /// A comparison with 0 of a register that the flags describe.
     fn branch_on_flags(&mut self, slot: usize, cond: Cond, width: Width, dst: Reg) -> usize {
         match self.compared(cond, width, dst) {
             Some(cc) => self.jump_on(slot, cc),
@@ -64,7 +62,6 @@ impl Generator<'_> {
         }
     }
 
-    #[inline(always)]
     fn compare_and_jump(
         &mut self,
         slot: usize,
@@ -74,7 +71,7 @@ impl Generator<'_> {
         src: Operand,
     ) -> usize {
         if cond == Cond::Set || dst == Reg::R10 {
-            return self.compare_rarely(slot, cond, width, dst, src);
+            return self.compare_special(slot, cond, width, dst, src);
         }
         let a = self.gpr(dst);
         let width_at = self.comparison_width(cond, width, dst, src);
@@ -82,39 +79,19 @@ impl Generator<'_> {
         match src {
             Operand::Imm(0) => {
                 self.set_flags(dst, width_at);
-                self.jump_on_self(slot, cc, width_at, a)
+                self.buf.test(width_at, a, a);
             }
-            Operand::Imm(imm) => self.jump_on_imm(slot, cc, width_at, a, imm),
-            Operand::Reg(Reg::R10) => self.compare_rarely(slot, cond, width, dst, src),
+            Operand::Imm(imm) => self.buf.alu_imm(Alu::Cmp, width_at, a, imm),
+            Operand::Reg(Reg::R10) => return self.compare_special(slot, cond, width, dst, src),
             Operand::Reg(src) => {
                 let b = self.gpr(src);
-                self.jump_on_regs(slot, cc, width_at, a, b)
+                self.buf.alu(Alu::Cmp, width_at, a, b);
             }
         }
-    }
-
-    // Each comparison is a function, so that none has registers to save.
-
-    #[inline(never)]
-    fn jump_on_self(&mut self, slot: usize, cc: Cc, width: Width, a: Gpr) -> usize {
-        self.buf.test(width, a, a);
         self.jump_on(slot, cc)
     }
 
-    #[inline(never)]
-    fn jump_on_imm(&mut self, slot: usize, cc: Cc, width: Width, a: Gpr, imm: i32) -> usize {
-        self.buf.alu_imm(Alu::Cmp, width, a, imm);
-        self.jump_on(slot, cc)
-    }
-
-    #[inline(never)]
-    fn jump_on_regs(&mut self, slot: usize, cc: Cc, width: Width, a: Gpr, b: Gpr) -> usize {
-        self.buf.alu(Alu::Cmp, width, a, b);
-        self.jump_on(slot, cc)
-    }
-
-    #[inline(never)]
-    fn compare_rarely(
+    fn compare_special(
         &mut self,
         slot: usize,
         cond: Cond,
@@ -138,14 +115,15 @@ impl Generator<'_> {
         self.jump_on(slot, Cc::of(cond))
     }
 
-    /// The condition of a comparison with 0 in the flags as they are, if they tell.
+    /// The condition code of a comparison with 0, if the flags of the previous operation
+    /// have it.
     fn compared(&mut self, cond: Cond, width: Width, dst: Reg) -> Option<Cc> {
         let said = self.flags_before.width(dst)?;
         if !self.uses(Optimization::FlagReuse) {
             return None;
         }
-        // The low half's result says all where the upper half is zero.
-        let whole = said == width || said == Width::W32 && self.known(dst) <= 32;
+        // The flags of a 32-bit operation are valid where the upper half is zero.
+        let whole = said == width || said == Width::W32 && self.known_bits(dst) <= 32;
         if !whole {
             return None;
         }
@@ -161,12 +139,11 @@ impl Generator<'_> {
         Some(cc)
     }
 
-    /// 32 bits where they decide: both sides are zero above.
-    #[inline(always)]
+    /// The width of a comparison: 32 bits if the upper halves of both sides are zero.
     fn comparison_width(&self, cond: Cond, width: Width, dst: Reg, src: Operand) -> Width {
         let signed = matches!(cond, Cond::SGt | Cond::SGe | Cond::SLt | Cond::SLe);
         let most = if signed { 31 } else { 32 };
-        let is_small = |reg| self.known(reg) <= most;
+        let is_small = |reg| self.known_bits(reg) <= most;
         let decide = width == Width::W32
             || is_small(dst)
                 && match src {
@@ -176,7 +153,7 @@ impl Generator<'_> {
         if decide { Width::W32 } else { Width::W64 }
     }
 
-    /// Compares two machine registers; the code under which the condition holds.
+    /// Compares two machine registers; returns the condition code.
     pub(super) fn compare_with(&mut self, cond: Cond, width: Width, a: Gpr, b: Gpr) -> Cc {
         match cond {
             Cond::Set => self.buf.test(width, a, b),
@@ -185,7 +162,6 @@ impl Generator<'_> {
         Cc::of(cond)
     }
 
-    #[cold]
     fn compare_frame_pointer(&mut self, cond: Cond, width: Width, dst: Reg, src: Operand) {
         let top = self.frame.stack_top();
         self.buf.lea(Width::W64, SCRATCH, top);
@@ -208,28 +184,14 @@ impl Generator<'_> {
         }
     }
 
-    /// Where the jump at a slot leads.
+    /// The target of the jump at a slot.
     pub(super) fn target(&self, slot: usize) -> usize {
         self.facts[slot].jump().expect("the slot holds a jump")
     }
 
-    /// Jumps where the branch at a slot leads, or does what it leads over without a
-    /// jump; how many slots that was.
-    #[inline(never)]
+    /// Compiles the branch at a slot on a condition code: a jump, or branch-free code for
+    /// the slots that it skips; returns the number of slots.
     pub(super) fn jump_on(&mut self, slot: usize, cc: Cc) -> usize {
-        let fact = &self.facts[slot];
-        match fact.jump() {
-            Some(target) if target != slot + 2 && !fact.is_selection() && !self.filters_packets => {
-                self.jump_if(cc, target);
-                1
-            }
-            _ => self.jump_rarely(slot, cc),
-        }
-    }
-
-    /// As [`Generator::jump_on`], in its rare forms.
-    #[inline(never)]
-    fn jump_rarely(&mut self, slot: usize, cc: Cc) -> usize {
         let target = self.target(slot);
         let is_selection = self.facts[slot].is_selection();
         let results = match self.filters_packets && !is_selection {
@@ -237,12 +199,12 @@ impl Generator<'_> {
             false => None,
         };
         let cc = match self.merged {
-            Some(merged) => match (self.note_test(merged, slot, cc), results) {
+            Some(merged) => match (self.record_test(merged, slot, cc), results) {
                 (None, _) => return 1,
-                (Some(asked), Some(results)) if self.return_masked(asked, results) => {
+                (Some(outcome), Some(results)) if self.return_masked(outcome, results) => {
                     return self.slots_returned(slot);
                 }
-                (Some(asked), _) => self.ask(asked),
+                (Some(outcome), _) => self.test_merged(outcome),
             },
             None => cc,
         };
@@ -263,19 +225,19 @@ impl Generator<'_> {
         1
     }
 
-    /// How many slots are done with a branch behind which all has returned.
+    /// Number of slots that are compiled with a branch whose both successors return.
     fn slots_returned(&self, slot: usize) -> usize {
-        // `ld #k; ret a` may be entered at its end.
+        // The return may be a jump target.
         let is_reached = [slot + 1, slot + 2].map(|at| self.facts[at].is_target());
         if is_reached == [false; 2] { 3 } else { 1 }
     }
 
-    /// A branch over a jump is the opposite branch to where that leads.
+    /// Inverts a branch over a jump.
     fn jump_over(&mut self, slot: usize, cc: Cc) -> Option<usize> {
         let (Insn::Goto { .. } | Insn::GotoLong { .. }) = self.peek(slot + 1)? else {
             return None;
         };
-        if self.draws_on_budget(slot + 1) {
+        if self.consumes_budget(slot + 1) {
             return None;
         }
         let other = self.target(slot + 1);
@@ -287,7 +249,7 @@ impl Generator<'_> {
         Some(2)
     }
 
-    /// What a packet filter returns behind a branch and where it leads, if both ends
+    /// The results of a packet filter on fall-through and on the taken branch, if both
     /// return constants.
     fn results_on(&self, slot: usize, target: usize) -> Option<[u32; 2]> {
         let result = |slot: usize| match (self.insns.get(slot)?, self.insns.get(slot + 1)?) {
@@ -306,14 +268,14 @@ impl Generator<'_> {
             return None;
         }
         let next = match self.insns.get(slot + 1)? {
-            Insn::Goto { .. } if !self.draws_on_budget(slot + 1) => self.target(slot + 1),
+            Insn::Goto { .. } if !self.consumes_budget(slot + 1) => self.target(slot + 1),
             _ => slot + 1,
         };
         Some([result(next)?, result(target)?])
     }
 
-    /// Returns the second where the condition holds, else the first, without a jump:
-    /// whether a packet matches is what is hardest to predict.
+    /// Returns the second result if the condition holds, else the first, by a conditional
+    /// move: whether a packet matches is the branch that is hardest to predict.
     fn return_either(&mut self, cc: Cc, [first, second]: [u32; 2]) {
         self.applies(Optimization::ConditionalReturn);
         let result = self.gpr(Reg::R0);
@@ -323,14 +285,13 @@ impl Generator<'_> {
         self.exit();
     }
 
-    /// Jumps to a slot under a condition.
-    #[inline(always)]
+    /// Jumps to a slot if a condition holds.
     fn jump_if(&mut self, cc: Cc, target: usize) {
         let label = self.label(target);
         self.buf.jump_if(cc, label);
     }
 
-    /// The move at a slot, where the condition holds.
+    /// Compiles the move at a slot to a conditional move.
     fn select(&mut self, slot: usize, cc: Cc) -> usize {
         let fact = self.facts[slot];
         let Insn::Alu {
@@ -339,7 +300,7 @@ impl Generator<'_> {
         else {
             unreachable!("a selection is followed by a move");
         };
-        // What flags speak of may change here.
+        // The register that the flags describe may change here.
         self.flags = Flags::NONE;
         if fact.is_dead() {
             return 2;
@@ -349,15 +310,15 @@ impl Generator<'_> {
             let holds = if src == Operand::Imm(1) { cc } else { cc.not() };
             let to = self.gpr(dst);
             self.buf.set_if(holds, to);
-            self.know(dst, 1);
+            self.set_known_bits(dst, 1);
             return 2;
         }
-        let upper = fact.after.has_upper(dst);
-        let (to, known) = (self.gpr(dst), self.known(dst));
+        let upper = fact.live_out.has_upper(dst);
+        let (to, known_bits) = (self.gpr(dst), self.known_bits(dst));
         let (from, from_known) = match src {
             Operand::Reg(src) => {
                 let from = self.gpr(src);
-                let bits = self.known(src);
+                let bits = self.known_bits(src);
                 if width == Width::W32 && upper && bits > 32 {
                     self.buf.mov(Width::W32, SCRATCH, from);
                     (SCRATCH, 32)
@@ -374,15 +335,15 @@ impl Generator<'_> {
                 (SCRATCH, bits(value))
             }
         };
-        // On 32 bits the upper half is zeroed, whether the move is done or not.
-        let bits = known.max(from_known);
+        // A 32-bit conditional move zeroes the upper half in either case.
+        let bits = known_bits.max(from_known);
         let width = if upper && bits > 32 {
             Width::W64
         } else {
             Width::W32
         };
         self.buf.mov_if(cc, width, to, from);
-        self.know(
+        self.set_known_bits(
             dst,
             if width == Width::W32 {
                 bits.min(32)
@@ -393,11 +354,10 @@ impl Generator<'_> {
         2
     }
 
-    /// The jump at a slot, and perhaps the loop that it enters; how many slots that was.
-    #[inline(never)]
+    /// Compiles the unconditional jump at a slot; returns 1, the number of slots.
     pub(super) fn goto(&mut self, slot: usize) -> usize {
         let target = self.target(slot);
-        self.spend_budget(slot);
+        self.consume_budget(slot);
         if target != slot + 1 {
             let label = self.label(target);
             self.buf.jump(label);
@@ -405,8 +365,7 @@ impl Generator<'_> {
         1
     }
 
-    /// The counter goes down, and below 0 it stays: every later one jumps too.
-    #[inline(never)]
+    /// Compiles `may_goto`: decrements the counter and jumps if it is negative.
     pub(super) fn may_goto(&mut self, slot: usize) {
         let target = self.target(slot);
         let top = self.frame.stack_top();

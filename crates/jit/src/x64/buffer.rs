@@ -1,298 +1,127 @@
-//! A buffer of machine code with branch relaxation.
+//! A buffer of machine code with labels and branch relaxation.
 //!
-//! A jump has two bytes or five to six, depending on its distance, which depends on other
-//! jumps. Code is written with every gap (a jump, a distance, an alignment) at its least
-//! length; a position is a number of bytes and a number of gaps before it. When the code is
-//! complete, [`Buffer::relax_branches`] lengthens the jumps that do not reach until all do:
-//! the least fixpoint, since a longer jump only moves others apart. [`Buffer::write`] then
-//! copies the pieces between the gaps to their destination and fills the gaps.
+//! The length of a jump (two bytes, or five to six) depends on its distance, which depends on
+//! the lengths of other jumps. The buffer keeps jumps, distances and alignments apart from
+//! the other bytes, as fixups. When the code is complete, [`Buffer::relax_branches`] starts
+//! with short jumps and lengthens those that do not reach until all do: the least fixpoint,
+//! since a longer jump only moves others apart. [`Buffer::write`] then copies the bytes and
+//! encodes the fixups.
 //!
-//! Cost: linear: each gap is visited once, and jumps that may still go out of reach at most
-//! [`MOST_ROUNDS`] times; then the remaining ones become long.
-
-use std::mem;
-use std::ops::Range;
+//! Cost: linear: each pass visits every fixup; after [`MAX_PASSES`] all jumps become long.
 
 use super::reg::Cc;
-use crate::spare::{Spare, bytes_of};
 
-/// A place in the code that jumps and references name.
+/// A position in the code that jumps and references name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Label(u32);
 
 impl Label {
-    /// Of a program's first slot.
+    /// The label of a program's first slot.
     pub(crate) const FIRST: Label = Label(0);
 
-    /// That of the slot so many behind the one that this is the label of.
-    #[inline(always)]
+    /// The label of the slot that is `slots` after the one of this label.
     pub(crate) const fn plus(self, slots: usize) -> Label {
         Label(self.0 + slots as u32)
     }
 }
 
-/// Rounds after which every jump that may be out of reach becomes long.
-const MOST_ROUNDS: usize = 32;
+/// Passes after which every short jump becomes long.
+const MAX_PASSES: usize = 32;
 
-/// By how many bytes a jump grows at most.
-const MOST_GROWTH: u32 = 4;
+/// Length of a short jump in bytes.
+const SHORT_JUMP: u8 = 2;
 
-/// The opcode of a jump without condition, short and long.
-const JUMP: u16 = 0xeb;
-const LONG_JUMP: u16 = 0xe9;
-
-/// What fills a gap, by its least length.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-enum Filling {
-    /// No operation, up to a multiple of so many bytes as its head says.
-    Align = 0,
-    /// A jump, short or long.
-    Jump = 2,
-    /// The last four bytes of an instruction: a distance from its end.
-    Distance = 4,
-}
-
-/// Sixteen bytes, so that it is written and read at once.
+/// A piece of the code whose bytes depend on the layout.
 #[derive(Clone, Copy, Debug)]
-struct Gap {
-    /// Bytes of code before it, with gaps of their least length.
+struct Fixup {
+    kind: FixupKind,
+    /// Offset in the bytes of the buffer, which do not include fixups.
     at: u32,
-    label: Label,
-    /// How much longer all gaps before it are; valid once it is settled.
-    before: u32,
-    /// What stands before the distance: a jump's opcode, as short or long as that is.
-    head: u16,
-    filling: Filling,
-    /// Bytes of settled code in it.
+    /// Offset in the final code; valid after a layout.
+    start: u32,
+    /// Length in bytes.
     len: u8,
 }
 
-/// How many bits the head of a gap has, by the length of the gap.
-const HEAD_BITS: [u8; 8] = [0, 0, 8, 0, 0, 8, 16, 0];
-
-impl Gap {
-    /// Its least length.
-    #[inline(always)]
-    fn least(&self) -> u32 {
-        self.filling as u32
-    }
-
-    /// Bytes of code up to its end, with gaps of their least length.
-    #[inline(always)]
-    fn end(&self) -> u32 {
-        self.at + self.least()
-    }
-
-    /// Bytes of settled code before it.
-    #[inline(always)]
-    fn start(&self) -> u32 {
-        self.at + self.before
-    }
-
-    /// Bytes of settled code up to its end.
-    #[inline(always)]
-    fn relaxed_end(&self) -> u32 {
-        self.start() + u32::from(self.len)
-    }
-
-    /// How much longer it is than at least.
-    #[inline(always)]
-    fn growth(&self) -> u32 {
-        u32::from(self.len) - self.least()
-    }
-
-    /// Makes a short jump long.
-    #[inline(always)]
-    fn lengthen(&mut self) {
-        (self.head, self.len) = match self.head {
-            JUMP => (LONG_JUMP, 5),
-            short => ((short + 0x10) << 8 | 0x0f, 6),
-        };
-    }
-
-    /// Pads to a multiple of so many bytes.
-    fn pad(&mut self) {
-        self.len = (self.start().wrapping_neg() & (u32::from(self.head) - 1)) as u8;
-    }
-}
-
-/// A place: bytes before it and 1, and above 32 bits, gaps before it. Zero is no
-/// place, so that a program's labels cost nothing until they are bound.
 #[derive(Clone, Copy, Debug)]
-struct Place(u64);
+enum FixupKind {
+    /// No-operations up to a multiple of this many bytes, a power of two.
+    Align(u8),
+    /// A jump, unconditional without a condition code.
+    Jump(Option<Cc>, Label),
+    /// The last four bytes of an instruction: the distance from its end to a label.
+    Distance(Label),
+}
 
-impl Place {
-    fn new(at: usize, gaps: usize) -> Place {
-        Place((at as u64 + 1) | (gaps as u64) << 32)
-    }
-
-    fn is_bound(self) -> bool {
-        self.0 != 0
-    }
-
-    fn at(self) -> u32 {
-        (self.0 as u32).wrapping_sub(1)
-    }
-
-    fn gaps(self) -> usize {
-        (self.0 >> 32) as usize
+impl Fixup {
+    fn end(&self) -> u32 {
+        self.start + u32::from(self.len)
     }
 }
 
-/// Whether a gap's least length reaches its label.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Reach {
-    /// However much others grow.
-    Sure,
-    /// As things stand.
-    Open,
-    /// It does not.
-    Short,
+/// A position: offset in the bytes of the buffer, and number of fixups before it.
+#[derive(Clone, Copy, Debug)]
+struct Position {
+    at: u32,
+    fixups: u32,
 }
 
-/// See the module's text.
-#[derive(Debug)]
-pub(crate) struct Buffer {
-    room: Room,
-    /// Bytes that are written.
-    len: usize,
-    /// How much longer all gaps are than at least.
-    growth: u32,
-    /// How many bytes alignment may take.
-    padding: u32,
-    slots: usize,
-    /// The label of the first slot in a second version of the code.
-    second: Option<Label>,
-    tables: Vec<Table>,
-    /// Bytes of an entry.
-    entry_len: usize,
-}
-
-/// A table of distances, behind the code.
+/// A table of distances, after the code.
 #[derive(Debug)]
 struct Table {
     label: Label,
     targets: Vec<Label>,
 }
 
-/// The vectors of a buffer.
-#[derive(Debug, Default)]
-struct Room {
-    /// Longer than what is written, so that an instruction is two plain stores.
+/// A buffer of machine code.
+#[derive(Debug)]
+pub(crate) struct Buffer {
     bytes: Vec<u8>,
-    gaps: Vec<Gap>,
-    /// Of type `Place`: of slots, of functions, of what is labelled on the way.
-    places: Vec<u64>,
-    /// Jumps that may become long yet.
-    open: Vec<u32>,
+    fixups: Vec<Fixup>,
+    /// Positions of labels: of slots, of functions, of others; `None` until bound.
+    labels: Vec<Option<Position>>,
+    /// Total length of the fixups; valid after a layout.
+    fixup_len: u32,
+    slots: usize,
+    /// The label of the first slot in a second version of the code.
+    second: Option<Label>,
+    tables: Vec<Table>,
+    /// Length of a table's entry in bytes: 2 or 4.
+    entry_len: usize,
 }
-
-thread_local! {
-    static ROOM: Spare<Room> = const { Spare::none() };
-}
-
-impl Drop for Buffer {
-    fn drop(&mut self) {
-        let room = mem::take(&mut self.room);
-        let held = bytes_of(&room.bytes)
-            + bytes_of(&room.gaps)
-            + bytes_of(&room.places)
-            + bytes_of(&room.open);
-        ROOM.with(|spare| spare.give_back(room, held));
-    }
-}
-
-/// Room for the two stores that write an instruction and more than counts.
-const SLACK: usize = 16;
-
-/// Bytes that are copied at once: most pieces between jumps are shorter.
-const CHUNK: usize = 32;
 
 impl Buffer {
-    /// A buffer to be emptied by [`Buffer::reserve`].
-    pub(crate) fn new() -> Buffer {
+    /// A buffer for a program with this many slots and functions, all of which have labels.
+    /// With `long_tables`, entries of tables hold any distance.
+    pub(crate) fn new(slots: usize, functions: usize, long_tables: bool) -> Buffer {
         Buffer {
-            room: ROOM.with(Spare::take),
-            len: 0,
-            growth: 0,
-            padding: 0,
-            slots: 0,
+            bytes: Vec::with_capacity(8 * slots),
+            fixups: Vec::with_capacity(slots / 4),
+            labels: vec![None; slots + functions],
+            fixup_len: 0,
+            slots,
             second: None,
             tables: Vec::new(),
-            entry_len: 2,
+            entry_len: if long_tables { 4 } else { 2 },
         }
     }
 
-    /// Makes room for a program of so many slots and functions, whose labels are
-    /// there from the beginning.
-    pub(crate) fn reserve(&mut self, slots: usize, functions: usize) {
-        // Most programs take three bytes for a slot, few more than five.
-        self.make_room(8 * slots + 256);
-        self.room.gaps.clear();
-        self.room.gaps.reserve(slots / 4 + 8);
-        self.room.places.clear();
-        self.room.places.resize(slots + functions, 0);
-        self.slots = slots;
+    /// Appends bytes.
+    pub(super) fn put(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
     }
 
-    /// Lets tables hold any distance.
-    pub(crate) fn lengthen_tables(&mut self) {
-        self.entry_len = 4;
+    /// Appends the low `len` bytes of a little-endian number.
+    pub(super) fn put_number(&mut self, bits: u128, len: usize) {
+        let end = self.bytes.len() + len;
+        self.bytes.extend_from_slice(&bits.to_le_bytes());
+        self.bytes.truncate(end);
     }
 
-    /// Makes room for so many bytes, as [`Buffer::wanted_room`] counts them.
-    pub(crate) fn make_room(&mut self, bytes: usize) {
-        let room = self.room.bytes.len().max(bytes);
-        self.room.bytes.resize(room, 0);
-    }
-
-    /// Room that is enough for the code that was put here.
-    pub(crate) fn wanted_room(&self) -> usize {
-        self.len + SLACK
-    }
-
-    /// Whether there was room for all code. Where there is none, instructions are only
-    /// counted, as the longest, and the code is to be generated again: who writes one
-    /// has no call to make in the middle of it, and so no registers to save.
-    pub(crate) fn is_complete(&self) -> bool {
-        self.wanted_room() <= self.room.bytes.len()
-    }
-
-    /// Appends `head_len` (at most 7) bytes of `head` and `tail_len` of `tail`.
-    #[inline(always)]
-    pub(super) fn put(&mut self, head: u64, head_len: usize, tail: u64, tail_len: usize) {
-        let Some(room) = self.free() else {
-            self.len += SLACK;
-            return;
-        };
-        room[..8].copy_from_slice(&head.to_le_bytes());
-        let tail_at = head_len & 7;
-        room[tail_at..tail_at + 8].copy_from_slice(&tail.to_le_bytes());
-        self.len += head_len + tail_len;
-    }
-
-    /// Appends up to eight bytes.
-    #[inline(always)]
-    pub(super) fn put_short(&mut self, bytes: u64, len: usize) {
-        let Some(room) = self.free() else {
-            self.len += SLACK;
-            return;
-        };
-        room[..8].copy_from_slice(&bytes.to_le_bytes());
-        self.len += len;
-    }
-
-    /// Where the next instruction goes, if there is room.
-    #[inline(always)]
-    fn free(&mut self) -> Option<&mut [u8; SLACK]> {
-        window_mut(&mut self.room.bytes, self.len as u32)
-    }
-
-    /// A label for a place that is bound later.
+    /// A new label, which is bound later.
     pub(crate) fn new_label(&mut self) -> Label {
-        self.room.places.push(0);
-        Label(self.room.places.len() as u32 - 1)
+        self.labels.push(None);
+        Label(self.labels.len() as u32 - 1)
     }
 
     /// The label of a function.
@@ -300,17 +129,15 @@ impl Buffer {
         Label::FIRST.plus(self.slots + index)
     }
 
-    /// Labels for all slots once more, the only time; the first of them.
+    /// New labels for all slots, for a second version of the code; returns the first one.
     pub(crate) fn new_version(&mut self) -> Label {
-        let first = Label(self.room.places.len() as u32);
-        self.room
-            .places
-            .resize(self.room.places.len() + self.slots, 0);
+        let first = Label(self.labels.len() as u32);
+        self.labels.resize(self.labels.len() + self.slots, None);
         self.second = Some(first);
         first
     }
 
-    /// The slot that a label stands for, in either version; `u32::MAX` for others.
+    /// The slot of a label, in either version; `u32::MAX` for other labels.
     fn slot(&self, label: usize) -> u32 {
         let versions = [Some(Label::FIRST), self.second].into_iter().flatten();
         let mut slots = versions.map(|first| label.wrapping_sub(first.0 as usize));
@@ -318,318 +145,196 @@ impl Buffer {
         slot.map_or(u32::MAX, |slot| slot as u32)
     }
 
-    /// The label stands for the place reached now.
-    #[inline(always)]
+    /// Binds a label to the current position.
     pub(crate) fn bind(&mut self, label: Label) {
-        self.room.places[label.0 as usize] = Place::new(self.len, self.room.gaps.len()).0;
-    }
-
-    fn place(&self, label: Label) -> Place {
-        Place(self.room.places[label.0 as usize])
-    }
-
-    #[inline(always)]
-    fn gap(&mut self, filling: Filling, head: u16, label: Label) {
-        // The last call, so that there is nothing to save for it.
-        if self.room.gaps.len() == self.room.gaps.capacity() {
-            return self.gap_in_more(filling, head, label);
-        }
-        self.room.gaps.push(Gap {
-            at: self.len as u32,
-            label,
-            before: 0,
-            head,
-            filling,
-            len: filling as u8,
+        self.labels[label.0 as usize] = Some(Position {
+            at: self.bytes.len() as u32,
+            fixups: self.fixups.len() as u32,
         });
-        self.len += filling as usize;
     }
 
-    #[cold]
-    fn gap_in_more(&mut self, filling: Filling, head: u16, label: Label) {
-        self.room.gaps.reserve(1);
-        self.gap(filling, head, label);
+    fn fixup(&mut self, kind: FixupKind, len: u8) {
+        self.fixups.push(Fixup {
+            kind,
+            at: self.bytes.len() as u32,
+            start: 0,
+            len,
+        });
     }
 
     /// `jmp label`.
     pub(crate) fn jump(&mut self, label: Label) {
-        self.gap(Filling::Jump, JUMP, label);
+        self.fixup(FixupKind::Jump(None, label), SHORT_JUMP);
     }
 
     /// `jcc label`.
     pub(crate) fn jump_if(&mut self, cc: Cc, label: Label) {
-        self.gap(Filling::Jump, 0x70 | cc as u16, label);
+        self.fixup(FixupKind::Jump(Some(cc), label), SHORT_JUMP);
     }
 
     /// `call label`.
     pub(crate) fn call(&mut self, label: Label) {
-        self.put(0, 0, 0xe8, 1);
+        self.put(&[0xe8]);
         self.distance(label);
     }
 
     /// The distance from the end of these four bytes to the label.
     pub(super) fn distance(&mut self, label: Label) {
-        self.gap(Filling::Distance, 0, label);
+        self.fixup(FixupKind::Distance(label), 4);
     }
 
-    /// Announces a table that says for each index how far from the table a label is;
-    /// how many bytes an entry takes.
+    /// Adds a table with the distances of labels from the table; returns the length of an
+    /// entry in bytes.
     pub(super) fn add_table(&mut self, label: Label, targets: Vec<Label>) -> usize {
         self.tables.push(Table { label, targets });
         self.entry_len
     }
 
-    /// Places all tables here.
+    /// Reserves the space of all tables at the current position.
     pub(super) fn place_tables(&mut self) {
         for index in 0..self.tables.len() {
             self.bind(self.tables[index].label);
-            for _ in 0..self.tables[index].targets.len() {
-                self.put(0, 0, 0, self.entry_len);
-            }
+            let len = self.entry_len * self.tables[index].targets.len();
+            self.bytes.resize(self.bytes.len() + len, 0);
         }
     }
 
-    /// No operation up to a multiple of `to` bytes, a power of two up to 64.
+    /// No-operations up to a multiple of `to` bytes, a power of two up to 64.
     pub(crate) fn align(&mut self, to: u8) {
-        self.padding += u32::from(to);
-        self.gap(Filling::Align, to.into(), Label(0));
+        self.fixup(FixupKind::Align(to), 0);
     }
 
-    /// Chooses the length of every gap; the length of the code in bytes.
+    /// Determines the length of every fixup; returns the length of the code in bytes.
     pub(crate) fn relax_branches(&mut self) -> usize {
-        let mut open = mem::take(&mut self.room.open);
-        open.clear();
-        self.lengthen_all(&mut open);
-        for round in 0.. {
-            let mut grown = false;
-            open.retain(|&gap| {
-                let reach = self.lengthen(gap as usize, round >= MOST_ROUNDS);
-                grown |= reach == Reach::Short;
-                reach == Reach::Open
-            });
-            if !grown {
+        self.lay_out();
+        for pass in 0.. {
+            if !self.lengthen_jumps(pass >= MAX_PASSES) {
                 break;
             }
             self.lay_out();
         }
-        self.room.open = open;
-        self.relaxed_len()
+        self.final_len()
     }
 
-    /// The length of the settled code in bytes.
-    fn relaxed_len(&self) -> usize {
-        self.len + self.growth as usize
-    }
-
-    /// Makes those jumps long that cannot reach, and sums how much longer gaps are than
-    /// at least; lists those that may become long yet. Of what lies ahead, the least is
-    /// taken, so that one pass does both.
-    fn lengthen_all(&mut self, open: &mut Vec<u32>) {
-        let (gaps, places) = (&mut self.room.gaps[..], &self.room.places[..]);
-        let mut before = 0;
-        for index in 0..gaps.len() {
-            let gap = &mut gaps[index];
-            gap.before = before;
-            let end = gap.end();
-            match gap.filling {
-                Filling::Distance => {}
-                Filling::Align => gap.pad(),
-                Filling::Jump => {
-                    let place = Place(places[gap.label.0 as usize]);
-                    let label = place.at() as i32;
-                    let ahead = place.gaps() > index;
-                    let less = if ahead {
-                        0
-                    } else {
-                        before - gaps[place.gaps()].before
-                    };
-                    let distance = label - end as i32 - less as i32;
-                    match reach(distance, place.gaps().abs_diff(index), self.padding) {
-                        Reach::Sure => {}
-                        Reach::Open => open.push(index as u32),
-                        Reach::Short => gaps[index].lengthen(),
-                    }
-                }
-            }
-            before += gaps[index].growth();
-        }
-        self.growth = before;
-    }
-
-    /// Sums how much longer gaps are than at least.
+    /// Computes the offsets of all fixups from their lengths, and the lengths of alignments.
     fn lay_out(&mut self) {
         let mut before = 0;
-        for gap in &mut self.room.gaps {
-            gap.before = before;
-            if gap.filling == Filling::Align {
-                gap.pad();
+        for fixup in &mut self.fixups {
+            fixup.start = fixup.at + before;
+            if let FixupKind::Align(to) = fixup.kind {
+                fixup.len = (fixup.start.wrapping_neg() & (u32::from(to) - 1)) as u8;
             }
-            before += gap.growth();
+            before += u32::from(fixup.len);
         }
-        self.growth = before;
+        self.fixup_len = before;
     }
 
-    /// Makes a short jump long if it does not reach; how far it reached.
-    fn lengthen(&mut self, index: usize, always: bool) -> Reach {
-        let gap = self.room.gaps[index];
-        let between = self.place(gap.label).gaps().abs_diff(index);
-        let reach = match always {
-            true => Reach::Short,
-            false => reach(self.distance_of(gap), between, self.padding),
-        };
-        if reach == Reach::Short {
-            self.room.gaps[index].lengthen();
+    /// Lengthens the short jumps that do not reach, or all of them; true if there were any.
+    fn lengthen_jumps(&mut self, all: bool) -> bool {
+        let mut changed = false;
+        for index in 0..self.fixups.len() {
+            let fixup = self.fixups[index];
+            if let FixupKind::Jump(cc, label) = fixup.kind
+                && fixup.len == SHORT_JUMP
+                && (all || i8::try_from(self.distance_from(fixup, label)).is_err())
+            {
+                self.fixups[index].len = if cc.is_some() { 6 } else { 5 };
+                changed = true;
+            }
         }
-        reach
+        changed
     }
 
-    /// From the gap's end to its label.
-    #[inline(always)]
-    fn distance_of(&self, gap: Gap) -> i32 {
-        self.offset(gap.label).wrapping_sub(gap.relaxed_end()) as i32
+    /// The length of the code after a layout.
+    fn final_len(&self) -> usize {
+        self.bytes.len() + self.fixup_len as usize
     }
 
-    /// Where a label lies in the settled code, in bytes from its start.
-    #[inline(always)]
+    /// The distance from the end of a fixup to a label.
+    fn distance_from(&self, fixup: Fixup, label: Label) -> i32 {
+        self.offset(label).wrapping_sub(fixup.end()) as i32
+    }
+
+    /// The offset of a label in the code after a layout.
     pub(crate) fn offset(&self, label: Label) -> u32 {
-        let place = self.place(label);
-        // Code would be entered anywhere.
-        assert!(place.is_bound(), "a label that is used is bound");
-        let next = self.room.gaps.get(place.gaps());
-        place.at() + next.map_or(self.growth, |gap| gap.before)
+        let position = self.labels[label.0 as usize].expect("a label that is used is bound");
+        let next = self.fixups.get(position.fixups as usize);
+        position.at + next.map_or(self.fixup_len, |fixup| fixup.start - fixup.at)
     }
 
-    /// Where pieces of the settled code begin, in ascending order, each with its
-    /// slot, or `u32::MAX` for what comes from none. Empty pieces are left out.
-    pub(crate) fn places(&self) -> Vec<(u32, u32)> {
-        let bound = |label: &usize| Place(self.room.places[*label]).is_bound();
-        let mut places: Vec<_> = (0..self.room.places.len())
-            .filter(bound)
+    /// The code map: offsets of pieces in ascending order, each with its slot, or `u32::MAX`
+    /// for pieces that belong to none. Empty pieces are omitted.
+    pub(crate) fn code_map(&self) -> Vec<(u32, u32)> {
+        let mut pieces: Vec<_> = (0..self.labels.len())
+            .filter(|&label| self.labels[label].is_some())
             .map(|label| (self.offset(Label(label as u32)), label, self.slot(label)))
             .collect();
-        places.sort_unstable();
-        places.dedup_by(|later, earlier| {
+        pieces.sort_unstable();
+        pieces.dedup_by(|later, earlier| {
             let same = later.0 == earlier.0;
-            // Of slots, what begins last there is what has the bytes; what comes
-            // from none and begins there too leads to it.
+            // Of several slots at one offset, the last one has the bytes.
             if same && later.2 != u32::MAX {
                 earlier.2 = later.2;
             }
             same
         });
-        places.iter().map(|&(at, _, slot)| (slot, at)).collect()
+        pieces.iter().map(|&(at, _, slot)| (slot, at)).collect()
     }
 
-    /// How far the labels of a table's entries are from it.
+    /// The distances of a table's targets from the table.
     fn entries(&self, table: &Table) -> impl Iterator<Item = i32> {
         let start = self.offset(table.label) as i32;
         let targets = table.targets.iter();
         targets.map(move |&target| self.offset(target) as i32 - start)
     }
 
-    /// Whether the entries of tables hold their distances in the settled code.
+    /// True if the entries of all tables hold their distances.
     pub(crate) fn tables_reach(&self) -> bool {
-        let all = i16::try_from(self.relaxed_len()).is_ok() || self.entry_len > 2;
         let mut entries = self.tables.iter().flat_map(|table| self.entries(table));
-        all || entries.all(|entry| i16::try_from(entry).is_ok())
+        self.entry_len > 2 || entries.all(|entry| i16::try_from(entry).is_ok())
     }
 
-    /// Writes the settled code into memory of exactly its length.
+    /// Writes the code into memory of exactly its length.
     pub(crate) fn write(&self, out: &mut [u8]) {
-        let bytes = &self.room.bytes[..];
         let mut from = 0;
-        for gap in &self.room.gaps {
-            copy(bytes, from..gap.at, out, gap.before);
-            self.fill(out, gap);
-            from = gap.end();
+        let mut to = 0;
+        for fixup in &self.fixups {
+            let (start, end) = (fixup.start as usize, fixup.end() as usize);
+            out[to..start].copy_from_slice(&self.bytes[from..fixup.at as usize]);
+            self.write_fixup(&mut out[start..end], *fixup);
+            (from, to) = (fixup.at as usize, end);
         }
-        copy(bytes, from..self.len as u32, out, self.growth);
+        out[to..].copy_from_slice(&self.bytes[from..]);
         for table in &self.tables {
-            let room = &mut out[self.offset(table.label) as usize..];
-            match self.entry_len {
-                2 => self.write_table(table, room, |entry| (entry as i16).to_le_bytes()),
-                _ => self.write_table(table, room, i32::to_le_bytes),
+            let entries = out[self.offset(table.label) as usize..].chunks_exact_mut(self.entry_len);
+            for (bytes, entry) in entries.zip(self.entries(table)) {
+                bytes.copy_from_slice(&entry.to_le_bytes()[..self.entry_len]);
             }
         }
     }
 
-    fn write_table<const N: usize>(
-        &self,
-        table: &Table,
-        room: &mut [u8],
-        bytes: impl Fn(i32) -> [u8; N],
-    ) {
-        let room = room.as_chunks_mut().0;
-        for (room, entry) in room.iter_mut().zip(self.entries(table)) {
-            *room = bytes(entry);
-        }
-    }
-
-    /// Writes what fills a gap, and perhaps something behind it.
-    #[inline(always)]
-    fn fill(&self, out: &mut [u8], gap: &Gap) {
-        if gap.filling == Filling::Align {
-            return fill_with_nops(out, gap);
-        }
-        let distance = self.distance_of(*gap) as u32;
-        let head_bits = HEAD_BITS[usize::from(gap.len & 7)];
-        let bytes = (u64::from(gap.head) | u64::from(distance) << head_bits).to_le_bytes();
-        match window_mut(out, gap.start()) {
-            Some(room) => *room = bytes,
-            None => copy_exactly(&bytes[..usize::from(gap.len)], out, gap.start()),
+    fn write_fixup(&self, out: &mut [u8], fixup: Fixup) {
+        let distance = |label| self.distance_from(fixup, label).to_le_bytes();
+        match fixup.kind {
+            FixupKind::Align(_) => fill_with_nops(out),
+            FixupKind::Distance(label) => out.copy_from_slice(&distance(label)),
+            FixupKind::Jump(cc, label) => {
+                let distance = distance(label);
+                let (opcode, operand) =
+                    out.split_at_mut(out.len() - if fixup.len == SHORT_JUMP { 1 } else { 4 });
+                match (cc, fixup.len) {
+                    (None, SHORT_JUMP) => opcode.copy_from_slice(&[0xeb]),
+                    (None, _) => opcode.copy_from_slice(&[0xe9]),
+                    (Some(cc), SHORT_JUMP) => opcode.copy_from_slice(&[0x70 | cc as u8]),
+                    (Some(cc), _) => opcode.copy_from_slice(&[0x0f, 0x80 | cc as u8]),
+                }
+                operand.copy_from_slice(&distance[..operand.len()]);
+            }
         }
     }
 }
 
-/// Whether a short jump over this distance reaches, with so many gaps between.
-#[inline(always)]
-fn reach(distance: i32, between: usize, padding: u32) -> Reach {
-    let farthest = distance.unsigned_abs() + MOST_GROWTH * between as u32 + padding;
-    if i8::try_from(distance).is_err() {
-        Reach::Short
-    } else if farthest <= i8::MAX as u32 {
-        Reach::Sure
-    } else {
-        Reach::Open
-    }
-}
-
-/// So many bytes from a place on, if they are there. A place is less than 32 bits, so
-/// that it and its end take one comparison.
-#[inline(always)]
-fn window<const N: usize>(bytes: &[u8], at: u32) -> Option<&[u8; N]> {
-    let at = at as usize;
-    bytes.get(at..at + N)?.first_chunk()
-}
-
-/// The same, to be written.
-#[inline(always)]
-fn window_mut<const N: usize>(bytes: &mut [u8], at: u32) -> Option<&mut [u8; N]> {
-    let at = at as usize;
-    bytes.get_mut(at..at + N)?.first_chunk_mut()
-}
-
-/// Copies a piece to where it lies so many bytes further, and perhaps some behind it. It
-/// is short, so that to call what copies any number takes longer than to copy it.
-#[inline(always)]
-fn copy(bytes: &[u8], piece: Range<u32>, out: &mut [u8], further: u32) {
-    let mut at = piece.start;
-    while at < piece.end {
-        let chunk = window::<CHUNK>(bytes, at);
-        let (Some(chunk), Some(room)) = (chunk, window_mut(out, at + further)) else {
-            return copy_exactly(&bytes[at as usize..piece.end as usize], out, at + further);
-        };
-        *room = *chunk;
-        at += CHUNK as u32;
-    }
-}
-
-#[cold]
-fn copy_exactly(piece: &[u8], out: &mut [u8], to: u32) {
-    out[to as usize..][..piece.len()].copy_from_slice(piece);
-}
-
-/// The recommended instructions of one to nine bytes that do nothing.
+/// The recommended no-operations of one to nine bytes.
 const NOPS: [&[u8]; 9] = [
     &[0x90],
     &[0x66, 0x90],
@@ -642,14 +347,12 @@ const NOPS: [&[u8]; 9] = [
     &[0x66, 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00],
 ];
 
-#[cold]
-fn fill_with_nops(out: &mut [u8], gap: &Gap) {
-    let mut room = &mut out[gap.start() as usize..][..usize::from(gap.len)];
-    while !room.is_empty() {
-        let nop = NOPS[room.len().min(NOPS.len()) - 1];
-        let (now, rest) = room.split_at_mut(nop.len());
+fn fill_with_nops(mut out: &mut [u8]) {
+    while !out.is_empty() {
+        let nop = NOPS[out.len().min(NOPS.len()) - 1];
+        let (now, rest) = out.split_at_mut(nop.len());
         now.copy_from_slice(nop);
-        room = rest;
+        out = rest;
     }
 }
 
@@ -658,14 +361,10 @@ mod tests {
     use super::*;
 
     fn empty() -> Buffer {
-        let mut buffer = Buffer::new();
-        buffer.reserve(0, 0);
-        buffer.make_room(1 << 16);
-        buffer
+        Buffer::new(0, 0, false)
     }
 
     fn written(mut buffer: Buffer) -> Vec<u8> {
-        assert!(buffer.is_complete());
         let len = buffer.relax_branches();
         let mut out = vec![0; len];
         buffer.write(&mut out);
@@ -673,13 +372,13 @@ mod tests {
     }
 
     #[test]
-    fn jumps_are_short_exactly_when_they_reach() {
+    fn jumps_are_short_if_they_reach() {
         for (distance, short) in [(127, true), (128, false)] {
             let mut buffer = empty();
             let end = buffer.new_label();
             buffer.jump(end);
             for _ in 0..distance {
-                buffer.put(0x90, 1, 0, 0);
+                buffer.put(&[0x90]);
             }
             buffer.bind(end);
             let code = written(buffer);
@@ -689,17 +388,17 @@ mod tests {
     }
 
     #[test]
-    fn growing_one_jump_makes_another_grow() {
+    fn lengthening_one_jump_lengthens_another() {
         let mut buffer = empty();
         let (a, b) = (buffer.new_label(), buffer.new_label());
         buffer.jump_if(Cc::E, a);
         for _ in 0..125 {
-            buffer.put(0x90, 1, 0, 0);
+            buffer.put(&[0x90]);
         }
         buffer.jump(b);
         buffer.bind(a);
         for _ in 0..200 {
-            buffer.put(0x90, 1, 0, 0);
+            buffer.put(&[0x90]);
         }
         buffer.bind(b);
         let code = written(buffer);
@@ -710,20 +409,17 @@ mod tests {
     }
 
     #[test]
-    fn alignment_and_tables_know_what_lies_before() {
+    fn alignment_and_tables_depend_on_the_layout() {
         for long in [false, true] {
-            let mut buffer = empty();
-            if long {
-                buffer.lengthen_tables();
-            }
+            let mut buffer = Buffer::new(0, 0, long);
             let (head, table) = (buffer.new_label(), buffer.new_label());
-            buffer.put(0xc3, 1, 0, 0);
+            buffer.put(&[0xc3]);
             buffer.align(16);
             buffer.bind(head);
             buffer.jump(head);
             let len = buffer.add_table(table, vec![head, table]);
             buffer.place_tables();
-            buffer.put(0xc3, 1, 0, 0);
+            buffer.put(&[0xc3]);
             let code = written(buffer);
             assert_eq!(code[16..18], [0xeb, 0xfe]);
             let entries = [(-2i32).to_le_bytes(), [0; 4]].map(|entry| entry[..len].to_vec());
@@ -733,13 +429,13 @@ mod tests {
     }
 
     #[test]
-    fn a_table_reaches_as_far_as_its_entries_hold() {
+    fn table_entries_have_a_reach() {
         for (bytes, reaches) in [(1 << 15, true), ((1 << 15) + 1, false)] {
             let mut buffer = empty();
             let (head, table) = (buffer.new_label(), buffer.new_label());
             buffer.bind(head);
             for _ in 0..bytes {
-                buffer.put(0x90, 1, 0, 0);
+                buffer.put(&[0x90]);
             }
             buffer.add_table(table, vec![head]);
             buffer.place_tables();
@@ -749,33 +445,13 @@ mod tests {
     }
 
     #[test]
-    fn code_that_finds_no_room_is_written_when_there_is_enough() {
-        let mut buffer = Buffer::new();
-        buffer.reserve(0, 0);
-        let count = buffer.room.bytes.len();
-        let code = |buffer: &mut Buffer| {
-            for _ in 0..count {
-                buffer.put(0x90, 1, 0, 0);
-                buffer.put_short(0xc3, 1);
-            }
-        };
-        code(&mut buffer);
-        assert!(!buffer.is_complete());
-        let mut again = Buffer::new();
-        again.make_room(buffer.wanted_room());
-        again.reserve(0, 0);
-        code(&mut again);
-        assert_eq!(written(again), [0x90, 0xc3].repeat(count));
-    }
-
-    #[test]
-    fn many_jumps_settle() {
+    fn many_jumps_are_relaxed() {
         let mut buffer = empty();
         let labels: Vec<_> = (0..2000).map(|_| buffer.new_label()).collect();
         for index in 0..2000 {
             buffer.bind(labels[index]);
             buffer.jump(labels[(index + 42) % 2000]);
-            buffer.put(0x90, 1, 0, 0);
+            buffer.put(&[0x90]);
         }
         assert!(!written(buffer).is_empty());
     }

@@ -1,4 +1,4 @@
-//! Byte order, and extensions that are instructions of their own.
+//! Byte swaps, sign extensions and casts.
 
 use isa::ebpf::{ByteOrder, Reg, Size, Width};
 
@@ -8,7 +8,6 @@ use crate::Optimization;
 
 impl Generator<'_> {
     /// `dst = (signed, from)src`.
-    #[inline(never)]
     pub(super) fn sign_extend(
         &mut self,
         slot: usize,
@@ -20,43 +19,42 @@ impl Generator<'_> {
         let width = self.narrowed(slot, dst, width);
         let (to, from_reg) = (self.gpr(dst), self.gpr(src));
         self.buf.extend(from, Some(width), to, from_reg);
-        self.know(dst, if width == Width::W32 { 32 } else { 64 });
+        self.set_known_bits(dst, if width == Width::W32 { 32 } else { 64 });
     }
 
     /// `dst = (u32)src`: casts between address spaces.
-    #[inline(never)]
     pub(super) fn truncate(&mut self, dst: Reg, src: Reg) {
         let (to, from) = (self.gpr(dst), self.gpr(src));
-        let known = self.known(src).min(32);
+        let known_bits = self.known_bits(src).min(32);
         self.buf.mov(Width::W32, to, from);
-        self.know(dst, known);
+        self.set_known_bits(dst, known_bits);
     }
 
-    /// A byte-order instruction.
+    /// Compiles a byte-order instruction.
     pub(super) fn byte_order(&mut self, order: ByteOrder, size: Size, dst: Reg) {
         let gpr = self.gpr(dst);
-        let known = self.known(dst);
+        let known_bits = self.known_bits(dst);
         let all = 8 * size.bytes() as u8;
         if order == ByteOrder::Little {
-            if known > all {
+            if known_bits > all {
                 self.buf.extend(size, None, gpr, gpr);
             } else if size != Size::DW {
                 self.applies(Optimization::KnownBits);
             }
-            self.know(dst, known.min(all));
+            self.set_known_bits(dst, known_bits.min(all));
             return;
         }
-        self.swap_bytes(size, gpr, known);
-        self.know(dst, all);
+        self.swap_bytes(size, gpr, known_bits);
+        self.set_known_bits(dst, all);
     }
 
-    /// Swaps the low bytes of a register and zeroes the others; so many low bits
-    /// may be set before.
-    pub(super) fn swap_bytes(&mut self, size: Size, gpr: Gpr, known: u8) {
+    /// Swaps the low bytes of a register and zeroes the others; the register has
+    /// `known_bits` significant bits before.
+    pub(super) fn swap_bytes(&mut self, size: Size, gpr: Gpr, known_bits: u8) {
         match size {
             Size::H => {
                 self.buf.swap_low_bytes(gpr);
-                if known > 16 {
+                if known_bits > 16 {
                     self.buf.extend(Size::H, None, gpr, gpr);
                 }
             }

@@ -1,4 +1,4 @@
-//! Calls, the beginning and the end of functions.
+//! Calls, prologues and epilogues.
 
 use isa::ebpf::{Reg, Size, Width};
 use vm::{MAY_GOTO_LOOPS, find_call};
@@ -10,14 +10,14 @@ use super::generator::{Flags, Generator};
 use super::reg::{Cc, Gpr, Mem};
 use crate::native::NativeContext;
 
-/// Bytes of an end that is rather jumped to than repeated.
+/// Length from which on an epilogue is shared by jumps instead of repeated.
 const SHARED_EPILOGUE: usize = 4;
 
 impl Generator<'_> {
-    /// Saves what the function must keep, and makes room for its stack.
+    /// Writes the prologue: saves callee-saved registers and allocates the stack.
     pub(super) fn write_prologue(&mut self) {
-        let has_rbp = self.frame.has_rbp();
-        if has_rbp {
+        let has_frame_pointer = self.frame.has_frame_pointer();
+        if has_frame_pointer {
             self.buf.push(Gpr::RBP);
             self.buf.mov(Width::W64, Gpr::RBP, Gpr::RSP);
             self.reserve(Alu::Sub);
@@ -26,7 +26,7 @@ impl Generator<'_> {
             let gpr = self.frame.saved[index];
             self.buf.push(gpr);
         }
-        if !has_rbp {
+        if !has_frame_pointer {
             self.reserve(Alu::Sub);
         }
         if let Some(offset) = self.frame.may_goto {
@@ -40,20 +40,20 @@ impl Generator<'_> {
         {
             self.buf.mov(Width::W64, env, ENTRY_CONTEXT);
         }
-        self.note_stack();
+        self.save_stack_pointer();
     }
 
     fn reserve(&mut self, op: Alu) {
         match (self.frame.reserved, op) {
             (0, _) => {}
-            // One byte holds -128, not 128.
+            // An 8-bit immediate holds -128, not 128.
             (128, Alu::Sub) => self.buf.alu_imm(Alu::Add, Width::W64, Gpr::RSP, -128),
             (128, _) => self.buf.alu_imm(Alu::Sub, Width::W64, Gpr::RSP, -128),
             (bytes, op) => self.buf.alu_imm(op, Width::W64, Gpr::RSP, bytes),
         }
     }
 
-    /// Leaves the function with what `rax` holds.
+    /// Returns from the function with the value of `rax`.
     pub(super) fn exit(&mut self) {
         if let Some(label) = self.epilogue {
             return self.buf.jump(label);
@@ -66,11 +66,11 @@ impl Generator<'_> {
         self.write_epilogue();
     }
 
-    /// About how many bytes the end of the function takes.
+    /// Estimated length of the epilogue in bytes.
     fn epilogue_len(&self) -> usize {
         let saved = self.frame.saved.iter();
         let pops: usize = saved.map(|gpr| if gpr.number() < 8 { 1 } else { 2 }).sum();
-        let freed = if self.frame.has_rbp() {
+        let freed = if self.frame.has_frame_pointer() {
             1
         } else if self.frame.reserved > 0 {
             4
@@ -82,20 +82,20 @@ impl Generator<'_> {
 
     fn write_epilogue(&mut self) {
         self.return_fuel();
-        if !self.frame.has_rbp() {
+        if !self.frame.has_frame_pointer() {
             self.reserve(Alu::Add);
         }
         for index in (0..self.frame.saved.len()).rev() {
             let gpr = self.frame.saved[index];
             self.buf.pop(gpr);
         }
-        if self.frame.has_rbp() {
+        if self.frame.has_frame_pointer() {
             self.buf.leave();
         }
         self.buf.ret();
     }
 
-    /// Where the function ends with 0; written by [`Generator::write_return_zero`].
+    /// Label of the code that returns 0; [`Generator::write_return_zero`] writes it.
     pub(super) fn zero_label(&mut self) -> Label {
         *self.return_zero.get_or_insert_with(|| self.buf.new_label())
     }
@@ -108,45 +108,40 @@ impl Generator<'_> {
         }
     }
 
-    /// A word of the environment.
+    /// The memory operand of a field of the native context.
     pub(super) fn context_word(&self, offset: usize) -> Mem {
         let env = self
             .frame
             .env
-            .expect("whoever uses the environment demands it");
+            .expect("the frame has a native context if the function uses it");
         Mem::at(env, offset as i32)
     }
 
-    #[inline(never)]
     pub(super) fn call_function(&mut self, start: usize) {
         let label = self.function_label(start);
         self.buf.call(label);
         self.after_call();
     }
 
-    #[inline(never)]
     pub(super) fn call_helper(&mut self, number: i32) {
-        let call = find_call(number).expect("a lowered program calls what there is");
+        let call = find_call(number).expect("helpers of a lowered program exist");
         let run_context = self.context_word(NativeContext::RUN_CONTEXT);
         self.buf.load(Size::DW, None, Gpr::R9, run_context);
         self.call_host(call as *const () as u64);
         self.after_call();
     }
 
-    /// The number of the processor: read, where a call would make the function save
-    /// what calls lose.
-    #[inline(never)]
+    /// Compiles `bpf_get_smp_processor_id` to a load from the native context.
     pub(super) fn processor(&mut self) {
         let number = self.context_word(NativeContext::PROCESSOR);
         self.buf.load(Size::W, None, Gpr::RAX, number);
-        self.know(Reg::R0, 32);
+        self.set_known_bits(Reg::R0, 32);
     }
 
-    /// Calls a function of the host by its address, which lies in a table behind
-    /// the code.
+    /// Calls a host function through its address in a table after the code.
     pub(super) fn call_host(&mut self, address: u64) {
-        let known = self.helpers.iter().find(|helper| helper.0 == address);
-        let label = match known {
+        let known_bits = self.helpers.iter().find(|helper| helper.0 == address);
+        let label = match known_bits {
             Some(&(_, label)) => label,
             None => {
                 let label = self.buf.new_label();
@@ -157,8 +152,8 @@ impl Generator<'_> {
         self.buf.call_through(label);
     }
 
-    /// Writes a call that none of these registers notice, where `rsp` is 8 below
-    /// a multiple of 16.
+    /// Writes a call that preserves these registers, where `rsp` is 8 below a multiple of
+    /// 16.
     pub(super) fn preserve(&mut self, kept: &[Gpr], call: impl FnOnce(&mut Self)) {
         for &gpr in kept {
             self.buf.push(gpr);
@@ -179,7 +174,7 @@ impl Generator<'_> {
     fn after_call(&mut self) {
         for number in 0..=5 {
             let reg = Reg::new(number).expect("there are more than 5");
-            self.know(reg, 64);
+            self.set_known_bits(reg, 64);
         }
         self.flags = Flags::NONE;
     }
@@ -195,16 +190,17 @@ impl Generator<'_> {
         }
     }
 
-    /// Whether the jump at a slot leads backward and draws on a budget.
-    pub(super) fn draws_on_budget(&self, slot: usize) -> bool {
+    /// True if the slot is a backward jump that consumes budget.
+    pub(super) fn consumes_budget(&self, slot: usize) -> bool {
         let target = || lower::jumps::jump_target(self.insns[slot], slot);
         self.has_budget() && target().is_some_and(|target| target <= slot)
     }
 
-    /// Before a backward jump of a program that need not end by itself: ends the
-    /// run when the budget is used up. Only `goto` leads backward in those.
-    pub(super) fn spend_budget(&mut self, slot: usize) {
-        if self.draws_on_budget(slot) {
+    /// Before a backward jump of a program without proven termination: decrements the
+    /// budget and ends the run when it is used up. Only `goto` jumps backward in such
+    /// programs.
+    pub(super) fn consume_budget(&mut self, slot: usize) {
+        if self.consumes_budget(slot) {
             let budget = self.context_word(NativeContext::BUDGET);
             let zero = self.zero_label();
             self.buf.alu_store_imm(Alu::Sub, Size::DW, budget, 1);

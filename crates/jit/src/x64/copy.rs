@@ -1,5 +1,4 @@
-//! Moves between registers, and what is then done to the copy: `lea`, and operations of
-//! three operands.
+//! Register moves, fused with the operation on the copy: `lea` and three-operand forms.
 
 use isa::ebpf::{AluOp, Insn, Operand, Reg, Size, Width};
 
@@ -10,14 +9,13 @@ use super::shift::shift;
 use crate::Optimization;
 
 impl Generator<'_> {
-    /// `dst = src`, and what is then done to `dst`.
-    #[inline(never)]
+    /// Compiles `dst = src`, fused with the next operation on `dst` where possible; returns
+    /// the number of slots.
     pub(super) fn copy(&mut self, slot: usize, width: Width, reg: Reg, src: Reg) -> usize {
         if src == Reg::R10 {
             return self.copy_frame_pointer(slot, reg);
         }
-        // Whether the next slot changes the copy in a way that may take it: what is
-        // quickly asked before it is looked at.
+        // A quick check of the next slot before the peephole search.
         if let Some(&Insn::Alu {
             op,
             dst,
@@ -32,7 +30,9 @@ impl Generator<'_> {
                 (AluOp::Add, Operand::Imm(imm)) => {
                     return self.copy_and_add(slot, width, reg, src, imm);
                 }
-                _ if takes_copy(op, other) => return self.fuse_or_copy(slot, width, reg, src),
+                _ if has_three_operand_form(op, other) => {
+                    return self.fuse_or_copy(slot, width, reg, src);
+                }
                 _ => {}
             }
         }
@@ -40,28 +40,25 @@ impl Generator<'_> {
     }
 
     /// `dst = src; dst += imm`
-    #[inline(never)]
     fn copy_and_add(&mut self, slot: usize, width: Width, reg: Reg, src: Reg, imm: i32) -> usize {
         let Some(Arithmetic { width: wanted, .. }) = self.after_copy(slot + 1, width, src) else {
             return self.only_copy(slot, width, reg, src);
         };
         self.applies(Optimization::ThreeOperands);
-        self.know(reg, all(wanted));
+        self.set_known_bits(reg, all(wanted));
         let mem = Mem::at(self.gpr(src), imm);
         self.buf.lea(wanted, self.frame.gpr(reg), mem);
         2
     }
 
-    /// The operation at a slot on a copy, if it may take what was copied.
-    #[inline(always)]
+    /// The operation at a slot on the copy, if it may use the source register instead.
     fn after_copy(&self, slot: usize, width: Width, src: Reg) -> Option<Arithmetic> {
         let this = self.arithmetic(slot)?;
-        // A copy of the low half that is then used whole must zero the upper one.
-        let zeroes = width == Width::W32 && self.known(src) > 32 && this.width == Width::W64;
+        // A 32-bit copy that is then used on 64 bits must zero the upper half.
+        let zeroes = width == Width::W32 && self.known_bits(src) > 32 && this.width == Width::W64;
         (!zeroes).then_some(this)
     }
 
-    #[inline(never)]
     fn fuse_or_copy(&mut self, slot: usize, width: Width, reg: Reg, src: Reg) -> usize {
         match self.fuse_copy(slot, width, reg, src) {
             Some(count) => {
@@ -72,12 +69,11 @@ impl Generator<'_> {
         }
     }
 
-    /// `dst = src`; always one slot.
-    #[inline(never)]
+    /// `dst = src`; returns 1, the number of slots.
     fn only_copy(&mut self, slot: usize, width: Width, reg: Reg, src: Reg) -> usize {
         let (dst, from) = (self.gpr(reg), self.gpr(src));
-        let known = self.known(src);
-        if dst == from && (width == Width::W64 || known <= 32 || !self.upper_wanted(slot, reg)) {
+        let known_bits = self.known_bits(src);
+        if dst == from && (width == Width::W64 || known_bits <= 32 || !self.upper_live(slot, reg)) {
             if width == Width::W32 {
                 self.applies(Optimization::KnownBits);
             }
@@ -85,13 +81,12 @@ impl Generator<'_> {
             return 1;
         }
         self.keep_flags(reg);
-        self.know(reg, known.min(all(width)));
+        self.set_known_bits(reg, known_bits.min(all(width)));
         self.buf.mov(width, dst, from);
         1
     }
 
-    /// `dst = r10`, and a constant added to it.
-    #[inline(never)]
+    /// `dst = r10`, fused with the addition of a constant.
     fn copy_frame_pointer(&mut self, slot: usize, dst: Reg) -> usize {
         let mut top = self.frame.stack_top();
         let mut count = 1;
@@ -112,16 +107,16 @@ impl Generator<'_> {
                 index: Some((self.gpr(other), 0)),
                 ..top
             };
-            if self.is_only_address(slot + count + 1, dst, [other, Reg::R10], mem) {
+            if self.fold_address(slot + count + 1, dst, [other, Reg::R10], mem) {
                 return count + 1;
             }
         }
         self.lea_or_mov(Width::W64, self.gpr(dst), top);
-        self.know(dst, 64);
+        self.set_known_bits(dst, 64);
         count
     }
 
-    /// The register that the slot adds to all of `dst`.
+    /// The register that the slot adds to `dst` on 64 bits.
     fn added(&self, slot: usize, dst: Reg) -> Option<Reg> {
         match self.arithmetic(slot)? {
             Arithmetic {
@@ -142,8 +137,8 @@ impl Generator<'_> {
         }
     }
 
-    /// A copy together with the operation on it at the next slot; `None` where there is no form.
-    #[inline(always)]
+    /// Fuses a copy with the operation on it at the next slot; `None` if there is no
+    /// three-operand form.
     fn fuse_copy(&mut self, slot: usize, width: Width, reg: Reg, src: Reg) -> Option<usize> {
         let Arithmetic {
             op,
@@ -151,7 +146,7 @@ impl Generator<'_> {
             src: operand,
             ..
         } = self.after_copy(slot + 1, width, src)?;
-        let known = self.known(src);
+        let known_bits = self.known_bits(src);
         let (dst, from) = (self.gpr(reg), self.gpr(src));
         let mut most = all(width);
         match (op, operand) {
@@ -161,7 +156,7 @@ impl Generator<'_> {
             (AluOp::Add, Operand::Reg(other)) if other != Reg::R10 => {
                 let other = if other == reg { src } else { other };
                 let mem = Mem::indexed(from, self.gpr(other), 0);
-                if width == Width::W64 && self.is_only_address(slot + 2, reg, [src, other], mem) {
+                if width == Width::W64 && self.fold_address(slot + 2, reg, [src, other], mem) {
                     return Some(2);
                 }
                 self.buf.lea(width, dst, short_sum(mem));
@@ -181,11 +176,11 @@ impl Generator<'_> {
             }
             (AluOp::And, Operand::Imm(0xff)) => {
                 self.buf.extend(Size::B, None, dst, from);
-                most = known.min(8);
+                most = known_bits.min(8);
             }
             (AluOp::And, Operand::Imm(0xffff)) => {
                 self.buf.extend(Size::H, None, dst, from);
-                most = known.min(16);
+                most = known_bits.min(16);
             }
             (AluOp::Lsh, Operand::Imm(count @ 16..)) => {
                 let extension = self.extension(slot + 2, reg, width, count)?;
@@ -209,13 +204,13 @@ impl Generator<'_> {
             }
             _ => return None,
         }
-        self.know(reg, most);
+        self.set_known_bits(reg, most);
         Some(2)
     }
 }
 
-/// Whether an operation may have a form that takes what it changes from elsewhere.
-const fn takes_copy(op: AluOp, src: Operand) -> bool {
+/// True if an operation may have a three-operand form.
+const fn has_three_operand_form(op: AluOp, src: Operand) -> bool {
     match src {
         Operand::Imm(0xff | 0xffff) if matches!(op, AluOp::And) => true,
         Operand::Imm(_) => !matches!(
@@ -226,7 +221,8 @@ const fn takes_copy(op: AluOp, src: Operand) -> bool {
     }
 }
 
-/// A base of rbp or r13 always takes a displacement; as an index they do not.
+/// Swaps base and index if that saves the displacement, which a base of `rbp` or `r13`
+/// always has.
 pub(super) fn short_sum(mem: Mem) -> Mem {
     match mem.index {
         Some((index, 0)) if mem.base.number() & 7 == 5 && index != Gpr::RSP => Mem {

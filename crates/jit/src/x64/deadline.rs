@@ -1,15 +1,14 @@
 //! Deadline checks.
 //!
-//! A long run iterates a loop or calls functions. Each iteration (at the loop header,
-//! whichever back edge is taken) and each local call uses a unit of fuel, which a run gets
-//! in its native context. There no flags are live, and every value is in its register. When
-//! the fuel is used up, a function of the host reads the clock and refuels, or leaves the
-//! fuel negative: the run then ends from any call depth by restoring the stack pointer that
-//! the entry saved. The functions in between restore nothing, so an entry that calls any
-//! saves all callee-saved registers.
+//! A long run iterates loops or calls functions. Each iteration (at the loop header) and
+//! each local call consumes a unit of fuel, which the native context holds. At these points
+//! no flags are live, and every value is in its register. When the fuel is used up, a host
+//! function reads the clock and refuels, or leaves the fuel negative: the run then ends at
+//! any call depth by restoring the stack pointer that the entry saved. The functions in
+//! between restore nothing, so an entry that calls any saves all callee-saved registers.
 //!
-//! A loop of a function without calls counts in a register if one is free, others count in
-//! memory; a short function without calls and loops is not counted.
+//! In a function without calls the fuel is kept in a register if one is free, otherwise in
+//! memory. Calls of a short function without calls and loops consume none.
 
 use isa::ebpf::{Size, Width};
 use lower::{Function, Lowered};
@@ -21,20 +20,21 @@ use super::reg::{Cc, Gpr, Mem};
 use crate::analysis::Usage;
 use crate::native::{NativeContext, check_deadline};
 
-/// The longest function without loops and calls that takes no tick, in slots.
+/// Slots of the longest function without loops and calls whose calls consume no fuel.
 const SHORT: usize = 32;
 
-/// The looks that a program's code takes.
+/// The deadline checks of a program.
 pub(super) struct DeadlineChecks {
     wanted: bool,
-    /// Of the function at hand: where to look, and where to try again after that.
+    /// Labels of the current function's checks: the slow path, and the fuel decrement to
+    /// return to.
     open: Vec<(Label, Label)>,
-    /// Where the run ends when the time is up.
+    /// Label of the code that ends the run when the deadline has passed.
     end: Option<Label>,
 }
 
 impl DeadlineChecks {
-    /// Programs that draw on a budget need none.
+    /// Programs with a budget need no deadline checks.
     pub(super) fn new(asked_for: bool, program: &Lowered) -> DeadlineChecks {
         DeadlineChecks {
             wanted: asked_for && program.evidence().proves_termination(),
@@ -45,46 +45,46 @@ impl DeadlineChecks {
 }
 
 impl Generator<'_> {
-    /// Whether the function takes fuel.
+    /// True if the function consumes fuel.
     pub(super) fn fuel(&self, function: Function, usage: &Usage) -> bool {
         self.deadline_checks.wanted && (usage.loops || self.checks_on_call(function, usage))
     }
 
-    /// Whether a local call of the function takes a tick.
+    /// True if a local call of the function consumes fuel.
     fn checks_on_call(&self, function: Function, usage: &Usage) -> bool {
         let is_short = function.end - function.start <= SHORT;
         let ends_soon = is_short && !usage.loops && !usage.calls_functions;
         self.deadline_checks.wanted && function.start > 0 && !ends_soon
     }
 
-    /// Whether the run may end in a function that this one calls.
-    pub(super) fn may_be_left(&self, function: Function, usage: &Usage) -> bool {
+    /// True if the run may end in a callee of this function.
+    pub(super) fn may_end_in_callee(&self, function: Function, usage: &Usage) -> bool {
         self.deadline_checks.wanted
             && function.start == 0
             && usage.calls_functions
             && self.deadline_checks.end.is_some()
     }
 
-    /// At the end of the entry's prologue: notes where its stack is.
-    pub(super) fn note_stack(&mut self) {
+    /// At the end of the entry's prologue: saves the stack pointer in the native context.
+    pub(super) fn save_stack_pointer(&mut self) {
         let (function, usage) = (self.function, &self.usage);
-        let may_end = self.fuel(function, usage) || self.may_be_left(function, usage);
+        let may_end = self.fuel(function, usage) || self.may_end_in_callee(function, usage);
         if function.start == 0 && may_end {
             let stack = self.context_word(NativeContext::STACK);
             self.buf.store(Size::DW, stack, Gpr::RSP);
         }
     }
 
-    /// At the beginning of a function: a tick, if a local call leads here.
+    /// At the start of a function: loads the fuel, and consumes it for a local call.
     pub(super) fn check_on_call(&mut self) {
         self.load_fuel();
         if self.checks_on_call(self.function, &self.usage) {
-            self.check_here();
+            self.check_at_new_label();
         }
     }
 
-    /// A tick where nothing else shows that control comes round.
-    pub(super) fn check_here(&mut self) {
+    /// A deadline check at a loop without a loop header.
+    pub(super) fn check_at_new_label(&mut self) {
         if self.deadline_checks.wanted {
             let here = self.buf.new_label();
             self.buf.bind(here);
@@ -92,16 +92,14 @@ impl Generator<'_> {
         }
     }
 
-    /// At a slot's label: a tick, if it is the head of a loop.
-    #[inline(always)]
+    /// A deadline check at a slot, if it is a loop header.
     pub(super) fn check_on_loop(&mut self, slot: usize) {
         if self.deadline_checks.wanted && self.facts[slot].is_loop() {
             self.check(self.label(slot));
         }
     }
 
-    /// Takes a tick. `here` is the label of this place.
-    #[inline(never)]
+    /// Consumes a unit of fuel. `here` is the label of this place.
     fn check(&mut self, here: Label) {
         match self.frame.fuel {
             Some(fuel) => self.buf.alu_imm(Alu::Sub, Width::W64, fuel, 1),
@@ -115,7 +113,7 @@ impl Generator<'_> {
         self.deadline_checks.open.push((look, here));
     }
 
-    /// Loads the fuel into the function's register for them.
+    /// Loads the fuel into its register, if the function has one.
     fn load_fuel(&mut self) {
         if let Some(gpr) = self.frame.fuel {
             let fuel = self.context_word(NativeContext::FUEL);
@@ -123,8 +121,8 @@ impl Generator<'_> {
         }
     }
 
-    /// At the end of a function: gives back what it did not use. Nobody asks an
-    /// entry.
+    /// At the end of a function: stores the remaining fuel, which is not needed after the
+    /// entry function.
     pub(super) fn return_fuel(&mut self) {
         if let Some(gpr) = self.frame.fuel
             && self.function.start > 0
@@ -134,7 +132,8 @@ impl Generator<'_> {
         }
     }
 
-    /// Behind a function: its looks, and behind the entry the end of the run.
+    /// After a function: the slow paths of its checks, and after the entry function the
+    /// code that ends the run.
     pub(super) fn write_deadline_checks(&mut self) {
         let open = std::mem::take(&mut self.deadline_checks.open);
         if !open.is_empty() {
@@ -155,8 +154,7 @@ impl Generator<'_> {
         }
     }
 
-    /// Gets new fuel from [`look`] and returns, with all registers as they were,
-    /// or ends the run.
+    /// Calls [`check_deadline`] with all registers preserved, then returns or ends the run.
     fn write_deadline_check(&mut self) {
         let mut kept: Vec<Gpr> = self.frame.live_caller_saved().collect();
         kept.push(Gpr::RAX);
@@ -176,12 +174,12 @@ impl Generator<'_> {
         self.buf.ret();
     }
 
-    /// Leaves the entry, wherever its stack is.
+    /// Returns from the entry function at any call depth.
     fn write_end(&mut self) {
         let stack = self.context_word(NativeContext::STACK);
         self.buf.load(Size::DW, None, Gpr::RSP, stack);
-        if self.frame.has_rbp() {
-            let frame = Mem::at(Gpr::RSP, self.frame.below_rbp());
+        if self.frame.has_frame_pointer() {
+            let frame = Mem::at(Gpr::RSP, self.frame.bytes_below_frame_pointer());
             self.buf.lea(Width::W64, Gpr::RBP, frame);
         }
         self.exit();

@@ -1,8 +1,9 @@
 //! Division and remainder.
 //!
-//! The machine divides `rdx:rax` and traps on a zero divisor and on the most
-//! negative number divided by -1; here the former gives 0 (the remainder: the
-//! dividend), the latter wraps. Division by most constants needs no division (see [`constant`]).
+//! `div` and `idiv` divide `rdx:rax` and trap on a zero divisor and on the most negative
+//! number divided by -1. BPF defines a division by 0 as 0, its remainder as the dividend,
+//! and lets the overflow wrap. Division by most constants needs no division instruction
+//! (see [`constant`]).
 
 mod constant;
 mod reciprocal;
@@ -29,7 +30,7 @@ impl Generator<'_> {
     /// `dst = dst op src`, a division or a remainder.
     pub(super) fn divide(&mut self, slot: usize, this: Arithmetic) {
         match this.src {
-            Operand::Imm(imm) if self.shows(imm) => {
+            Operand::Imm(imm) if self.may_be_immediate(imm) => {
                 return self.divide_by_constant(slot, this, this.dst, imm);
             }
             Operand::Imm(imm) => {
@@ -43,10 +44,11 @@ impl Generator<'_> {
             Operand::Reg(src) => self.divide_by_register(slot, this, src),
         }
         let bits = if this.width == Width::W32 { 32 } else { 64 };
-        self.know(this.dst, bits);
+        self.set_known_bits(this.dst, bits);
     }
 
-    /// Loads a divisor that is neither 0 nor -1, and divides by it.
+    /// Divides by a constant other than 0 and -1, which is loaded into the scratch
+    /// register.
     fn divide_by_scratch(&mut self, slot: usize, this: Arithmetic, imm: i32) {
         let value = match this.width {
             Width::W32 => u64::from(imm as u32),
@@ -56,8 +58,8 @@ impl Generator<'_> {
         self.divide_unchecked(slot, self.division(this, SCRATCH));
     }
 
-    /// Saves what `rax` and `rdx` hold, if that is wanted after an operation that
-    /// writes them and then `target`; which of them it saved.
+    /// Saves `rax` and `rdx` if they are live after the division, `target` aside; returns
+    /// the saved registers.
     fn save_product(&mut self, slot: usize, target: Gpr) -> [Option<Gpr>; 2] {
         [Gpr::RAX, Gpr::RDX].map(|gpr| {
             let saves = gpr != target && self.is_held(slot, gpr);
@@ -68,11 +70,11 @@ impl Generator<'_> {
         })
     }
 
-    /// Whether the register holds what is wanted after the slot.
+    /// True if the register is live after the slot.
     fn is_held(&self, slot: usize, gpr: Gpr) -> bool {
-        let after = self.after(slot);
+        let live_out = self.live_out(slot);
         let mut regs = (0..10).filter_map(Reg::new);
-        let wanted = regs.any(|reg| self.frame.holds(reg, gpr) && after.has(reg));
+        let wanted = regs.any(|reg| self.frame.holds(reg, gpr) && live_out.has(reg));
         wanted || self.frame.is_special(gpr)
     }
 
@@ -92,8 +94,7 @@ impl Generator<'_> {
         }
     }
 
-    /// The machine's division, with the divisor looked at if it may be one of the
-    /// exceptions.
+    /// A division by a register, with checks for the divisors that trap.
     fn divide_by_register(&mut self, slot: usize, this: Arithmetic, src: Reg) {
         let division = self.division(this, self.gpr(src));
         let Division {
@@ -103,21 +104,21 @@ impl Generator<'_> {
             target,
             divisor,
         } = division;
-        let moves = divisor == Gpr::RAX || divisor == Gpr::RDX;
+        let changes_address = divisor == Gpr::RAX || divisor == Gpr::RDX;
         if !signed && remainder {
-            if width == Width::W32 && self.known(this.dst) > 32 {
+            if width == Width::W32 && self.known_bits(this.dst) > 32 {
                 self.buf.mov(Width::W32, target, target);
             }
-            let division = self.clear_divisor(division);
+            let division = self.move_divisor(division);
             self.divide_after_exception(slot, division);
-        } else if target == Gpr::RAX || target == divisor || moves {
+        } else if target == Gpr::RAX || target == divisor || changes_address {
             self.divide_before_exception(slot, division);
         } else {
             self.divide_after_exception(slot, division);
         }
     }
 
-    /// Without a look at the divisor.
+    /// A division without checks of the divisor.
     fn divide_unchecked(&mut self, slot: usize, this: Division) {
         let saved = self.save_product(slot, this.target);
         self.load_dividend(this);
@@ -125,7 +126,7 @@ impl Generator<'_> {
         self.restore_product(saved);
     }
 
-    /// What the exceptions give is there before the division replaces it.
+    /// A division whose result for trapping divisors is computed first and then replaced.
     fn divide_after_exception(&mut self, slot: usize, this: Division) {
         let done = self.buf.new_label();
         let saved = self.save_product(slot, this.target);
@@ -139,14 +140,14 @@ impl Generator<'_> {
         self.restore_product(saved);
     }
 
-    /// What the exceptions give stands behind a jump over it.
+    /// A division whose result for trapping divisors is computed out of line.
     fn divide_before_exception(&mut self, slot: usize, this: Division) {
         let exception = self.buf.new_label();
         let done = self.buf.new_label();
         self.load_next(this);
         let exceptional = self.check_divisor(this);
         self.buf.jump_if(exceptional, exception);
-        let cleared = self.clear_divisor(this);
+        let cleared = self.move_divisor(this);
         self.divide_unchecked(slot, cleared);
         self.buf.jump(done);
         self.buf.bind(exception);
@@ -154,8 +155,8 @@ impl Generator<'_> {
         self.buf.bind(done);
     }
 
-    /// Has the divisor where the machine's division does not need the register.
-    fn clear_divisor(&mut self, this: Division) -> Division {
+    /// Copies the divisor to the scratch register if it is in `rax` or `rdx`.
+    fn move_divisor(&mut self, this: Division) -> Division {
         if this.divisor != Gpr::RAX && this.divisor != Gpr::RDX {
             return this;
         }
@@ -172,7 +173,7 @@ impl Generator<'_> {
         }
     }
 
-    /// `rax` by the divisor.
+    /// Divides `rax` by the divisor and moves the result to the target.
     fn write_division(&mut self, this: Division) {
         let width = this.width;
         if this.signed {
@@ -191,15 +192,15 @@ impl Generator<'_> {
         }
     }
 
-    /// If there is a sign, has 1 more than the divisor in the scratch register: the
-    /// exceptions are the two values that this makes at most 1.
+    /// For signed division, computes the divisor plus 1 in the scratch register: for the
+    /// divisors -1 and 0 it is at most 1, unsigned.
     fn load_next(&mut self, this: Division) {
         if this.signed {
             self.buf.lea(this.width, SCRATCH, Mem::at(this.divisor, 1));
         }
     }
 
-    /// Under which condition the divisor is an exception.
+    /// Compares the divisor; returns the condition code that holds if it would trap.
     fn check_divisor(&mut self, this: Division) -> Cc {
         if this.signed {
             self.buf.alu_imm(Alu::Cmp, this.width, SCRATCH, 1);
@@ -210,8 +211,8 @@ impl Generator<'_> {
         }
     }
 
-    /// Makes of the dividend in its place what 0 and -1 give: that is a product, with
-    /// the divisor or, for the remainder, with 1 more.
+    /// Replaces the dividend by the result for the divisors 0 and -1: the product with the
+    /// divisor or, for the remainder, with the divisor plus 1.
     fn write_exception(&mut self, this: Division) {
         match (this.signed, this.remainder) {
             (true, true) => self.buf.multiply(this.width, this.target, SCRATCH),

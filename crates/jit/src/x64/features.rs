@@ -1,22 +1,23 @@
-//! What the processor offers beyond the first x86-64.
+//! Processor extensions beyond baseline x86-64.
 
-/// Extensions that the code generator uses where they are there.
+/// Extensions that the code generator uses where available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Features {
-    /// Shifts by any register, rotations into another one.
+    /// BMI2: shifts by any register (`shlx`, `shrx`, `sarx`), three-operand rotation
+    /// (`rorx`).
     pub bmi2: bool,
-    /// Loads that swap bytes (`movbe`).
+    /// MOVBE: byte-swapping loads.
     pub movbe: bool,
 }
 
 impl Features {
-    /// None: the plain forms, which every x86-64 processor runs.
+    /// No extensions: code for every x86-64 processor.
     pub const PLAIN: Features = Features {
         bmi2: false,
         movbe: false,
     };
 
-    /// Those of the processor that runs this.
+    /// The extensions of this processor.
     pub fn detect() -> Features {
         Features {
             bmi2: std::arch::is_x86_feature_detected!("bmi2"),
@@ -26,7 +27,7 @@ impl Features {
 }
 
 impl Default for Features {
-    /// Those of the processor that runs this.
+    /// The extensions of this processor.
     fn default() -> Features {
         Features::detect()
     }

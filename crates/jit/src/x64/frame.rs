@@ -23,11 +23,12 @@ use vm::FRAME_BYTES;
 use super::reg::{Gpr, GprSet, Mem};
 use crate::analysis::Usage;
 
-/// Scratch of the generator, never assigned.
+/// Scratch register of the generator, never assigned.
 pub(super) const SCRATCH: Gpr = Gpr::R11;
-/// The native context in functions that use it and may call.
+/// Register of the native context in functions that make calls.
 pub(super) const CONTEXT: Gpr = Gpr::R12;
-/// Where the entry receives the packet's address, its length and the native context.
+/// Argument registers in which the entry function receives the packet's address, its length
+/// and the native context.
 pub(super) const ENTRY_DATA: Gpr = Gpr::RDX;
 pub(super) const ENTRY_LEN: Gpr = Gpr::RCX;
 pub(super) const ENTRY_CONTEXT: Gpr = Gpr::R8;
@@ -41,47 +42,48 @@ const ARGUMENTS: [(Reg, Gpr); 5] = [
 ];
 /// Callee-saved registers in the order of assignment: the first two need no prefix byte.
 const CALLEE_SAVED: [Gpr; 6] = [Gpr::RBX, Gpr::RBP, Gpr::R14, Gpr::R15, Gpr::R13, Gpr::R12];
-/// Bytes below the stack pointer that nothing else touches.
+/// Size of the red zone in bytes (System V ABI).
 const RED_ZONE: i32 = 128;
 
-/// What the code generator requires of a frame beside the function's usage.
+/// Requirements of a frame beside the function's usage.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Demand {
-    /// The host calls the function; in others the native context is in [`CONTEXT`].
+pub(super) struct FrameRequirements {
+    /// The function is the entry; in others the native context is in [`CONTEXT`].
     pub(super) is_entry: bool,
-    /// The native context is used, in an entry also by a function that it calls.
+    /// The native context is used, in the entry also by a callee.
     pub(super) env: bool,
-    /// There are calls that no instruction shows (packet loads beyond the data).
+    /// The code calls host functions without a call instruction (packet loads outside the
+    /// data, deadline checks).
     pub(super) hidden_calls: bool,
-    /// The run may end in a function that it calls, which then restores nothing.
+    /// The run may end in a callee, which then restores no registers.
     pub(super) saves_all: bool,
-    /// It counts the rounds of its loops.
+    /// Loops consume fuel.
     pub(super) counts: bool,
 }
 
-/// See the module's text.
+/// The register assignment and stack layout of a function.
 #[derive(Clone, Debug)]
 pub(super) struct Frame {
-    /// By the register's number, with more places than numbers.
-    map: [Gpr; 16],
-    /// Machine registers that stand for something.
+    /// Machine register by BPF register number.
+    map: [Gpr; Reg::COUNT],
+    /// Machine registers in use.
     used: GprSet,
-    /// Pushed in this order, `rbp` as the frame's register not among them.
+    /// Saved registers in the order of their pushes, without `rbp` as the frame pointer.
     pub(super) saved: Saved,
-    /// `r10` is this far above the register that stands for it.
+    /// Displacement of `r10` from the machine register that it maps to.
     top: i32,
-    /// `rbp` holds the frame.
-    by_rbp: bool,
-    /// Subtracted from `rsp`: after the pushes, or before them where `rbp` holds
-    /// the frame.
+    /// `rbp` is the frame pointer.
+    has_frame_pointer: bool,
+    /// Bytes subtracted from `rsp`: after the pushes, or before them if `rbp` is the frame
+    /// pointer.
     pub(super) reserved: i32,
-    /// Offset from `r10` of the counter of `may_goto`.
+    /// Offset of the `may_goto` counter from `r10`.
     pub(super) may_goto: Option<i32>,
-    /// The packet's address and length, where they are in registers.
+    /// Registers of the packet's address and length, if they are in registers.
     pub(super) packet: Option<(Gpr, Gpr)>,
     /// The register of the native context, if it is used.
     pub(super) env: Option<Gpr>,
-    /// The register in which the function counts rounds; others count in memory.
+    /// Register of the fuel; without one, it is in memory.
     pub(super) fuel: Option<Gpr>,
 }
 
@@ -113,13 +115,13 @@ impl Deref for Saved {
 }
 
 impl Frame {
-    /// Of no function.
+    /// The frame before [`Frame::lay_out`].
     pub(super) const NONE: Frame = Frame {
-        map: [Gpr::RAX; 16],
+        map: [Gpr::RAX; Reg::COUNT],
         used: GprSet::of(&[Gpr::RAX, Gpr::RSP, SCRATCH]),
         saved: Saved::NONE,
         top: 0,
-        by_rbp: false,
+        has_frame_pointer: false,
         reserved: 0,
         may_goto: None,
         packet: None,
@@ -127,8 +129,8 @@ impl Frame {
         fuel: None,
     };
 
-    /// Lays out the frame of a function, in its place.
-    pub(super) fn lay_out(&mut self, usage: &Usage, demand: Demand) {
+    /// Lays out the frame of a function.
+    pub(super) fn lay_out(&mut self, usage: &Usage, requirements: FrameRequirements) {
         let calls = usage.calls_helpers || usage.calls_functions;
         *self = Frame::NONE;
         for (reg, gpr) in ARGUMENTS {
@@ -139,41 +141,52 @@ impl Frame {
         }
         let below = if usage.may_goto { 8 } else { 0 };
         let bytes = stack_depth(usage) + below;
-        // Code that pushes while it works wants offsets that do not move.
-        let by_rbp = bytes > 0 && (usage.complex || usage.stack_accesses > 4 || bytes > RED_ZONE);
-        if by_rbp {
+        // Code with temporary pushes needs offsets that do not depend on `rsp`.
+        let has_frame_pointer =
+            bytes > 0 && (usage.complex || usage.stack_accesses > 4 || bytes > RED_ZONE);
+        if has_frame_pointer {
             self.used.insert(Gpr::RBP);
         }
-        self.place_packet(usage, calls, demand);
-        self.place_environment(usage, calls, demand);
-        self.place_callee_saved(usage, calls);
-        if demand.counts && !calls {
-            self.place_ticks();
+        self.assign_packet_registers(usage, calls, requirements);
+        self.assign_context_register(usage, calls, requirements);
+        self.assign_callee_saved(usage, calls);
+        if requirements.counts && !calls {
+            self.assign_fuel_register();
         }
-        if demand.saves_all {
-            self.save_all(by_rbp);
+        if requirements.saves_all {
+            self.save_all_callee_saved(has_frame_pointer);
         }
-        let undisturbed = !calls && !demand.hidden_calls && !usage.complex;
-        self.place_stack(bytes, by_rbp, undisturbed);
+        let keeps_rsp = !calls && !requirements.hidden_calls && !usage.complex;
+        self.lay_out_stack(bytes, has_frame_pointer, keeps_rsp);
         if usage.may_goto {
             self.may_goto = Some(-bytes);
         }
     }
 
-    fn place_packet(&mut self, usage: &Usage, calls: bool, demand: Demand) {
+    fn assign_packet_registers(
+        &mut self,
+        usage: &Usage,
+        calls: bool,
+        requirements: FrameRequirements,
+    ) {
         let free = !self.used.contains(ENTRY_DATA) && !self.used.contains(ENTRY_LEN);
-        if usage.packet && !calls && demand.is_entry && free {
+        if usage.packet && !calls && requirements.is_entry && free {
             self.used.insert(ENTRY_DATA);
             self.used.insert(ENTRY_LEN);
             self.packet = Some((ENTRY_DATA, ENTRY_LEN));
         }
     }
 
-    fn place_environment(&mut self, usage: &Usage, calls: bool, demand: Demand) {
+    fn assign_context_register(
+        &mut self,
+        usage: &Usage,
+        calls: bool,
+        requirements: FrameRequirements,
+    ) {
         let in_memory = usage.packet && self.packet.is_none();
-        if !demand.is_entry {
+        if !requirements.is_entry {
             self.env = Some(CONTEXT);
-        } else if demand.env || usage.calls_helpers || in_memory {
+        } else if requirements.env || usage.calls_helpers || in_memory {
             let stays = !calls && !self.used.contains(ENTRY_CONTEXT);
             self.env = Some(if stays { ENTRY_CONTEXT } else { CONTEXT });
             if !stays {
@@ -183,7 +196,7 @@ impl Frame {
         self.used.insert(self.env.unwrap_or(SCRATCH));
     }
 
-    fn place_callee_saved(&mut self, usage: &Usage, calls: bool) {
+    fn assign_callee_saved(&mut self, usage: &Usage, calls: bool) {
         let kept = [Reg::R6, Reg::R7, Reg::R8, Reg::R9];
         for reg in kept.into_iter().filter(|&reg| usage.has(reg)) {
             let lost = if calls { None } else { self.spare() };
@@ -192,7 +205,7 @@ impl Frame {
                     .into_iter()
                     .find(|&gpr| !self.used.contains(gpr));
                 let gpr =
-                    kept.expect("r6 to r9, r10 and the environment are no more than CALLEE_SAVED");
+                    kept.expect("r6 to r9, r10 and the context are no more than CALLEE_SAVED");
                 self.saved.push(gpr);
                 gpr
             });
@@ -201,56 +214,57 @@ impl Frame {
         }
     }
 
-    /// Takes a register that no instruction of the machine has a use of its own for.
-    fn place_ticks(&mut self) {
+    /// Assigns a register that no instruction uses implicitly.
+    fn assign_fuel_register(&mut self) {
         let mut unbound = [Gpr::R10, Gpr::R9].into_iter();
         self.fuel = unbound.find(|&gpr| !self.used.contains(gpr));
         self.used.insert(self.fuel.unwrap_or(SCRATCH));
     }
 
-    /// Saves what functions that it calls save, too.
-    fn save_all(&mut self, by_rbp: bool) {
+    /// Saves all callee-saved registers.
+    fn save_all_callee_saved(&mut self, has_frame_pointer: bool) {
         for gpr in CALLEE_SAVED {
-            let by_itself = by_rbp && gpr == Gpr::RBP;
+            let by_itself = has_frame_pointer && gpr == Gpr::RBP;
             if !by_itself && !self.saved.contains(&gpr) {
                 self.saved.push(gpr);
             }
         }
     }
 
-    /// `undisturbed` tells whether nothing is pushed while the function works.
-    fn place_stack(&mut self, bytes: i32, by_rbp: bool, undisturbed: bool) {
+    /// Lays out the stack; `keeps_rsp` tells that `rsp` does not change in the function's
+    /// body.
+    fn lay_out_stack(&mut self, bytes: i32, has_frame_pointer: bool, keeps_rsp: bool) {
         // The call of this function left rsp 8 below a multiple of 16.
-        let pushed = 8 + 8 * (self.saved.len() as i32 + i32::from(by_rbp));
-        let in_red_zone = bytes <= RED_ZONE && (!by_rbp || self.saved.is_empty());
-        self.reserved = if !undisturbed {
+        let pushed = 8 + 8 * (self.saved.len() as i32 + i32::from(has_frame_pointer));
+        let in_red_zone = bytes <= RED_ZONE && (!has_frame_pointer || self.saved.is_empty());
+        self.reserved = if !keeps_rsp {
             ((pushed + bytes) as u32).next_multiple_of(16) as i32 - pushed
         } else if in_red_zone {
             0
         } else {
             bytes
         };
-        self.by_rbp = by_rbp;
-        (self.map[Reg::R10.index()], self.top) = if by_rbp {
+        self.has_frame_pointer = has_frame_pointer;
+        (self.map[Reg::R10.index()], self.top) = if has_frame_pointer {
             (Gpr::RBP, 0)
         } else {
             (Gpr::RSP, self.reserved)
         };
     }
 
-    /// The machine register that stands for a register; for `r10`, the one that it
-    /// is a constant away from.
-    #[inline(always)]
+    /// The machine register of a BPF register; for `r10`, the base from which it has a
+    /// constant displacement.
     pub(super) fn gpr(&self, reg: Reg) -> Gpr {
-        self.map[reg.index() & 15]
+        self.map[reg.index()]
     }
 
-    /// Whether the machine register stands for this register.
+    /// True if the BPF register is assigned to the machine register.
     pub(super) fn holds(&self, reg: Reg, gpr: Gpr) -> bool {
         self.map[reg.index()] == gpr
     }
 
-    /// Whether the machine register holds the packet or the environment.
+    /// True if the machine register holds the packet's address or length, or the native
+    /// context.
     pub(super) fn is_special(&self, gpr: Gpr) -> bool {
         self.env == Some(gpr)
             || self
@@ -258,29 +272,28 @@ impl Frame {
                 .is_some_and(|(data, len)| data == gpr || len == gpr)
     }
 
-    /// Where `r10` points.
+    /// The memory operand at `r10`.
     pub(super) fn stack_top(&self) -> Mem {
         Mem::at(self.gpr(Reg::R10), self.top)
     }
 
     /// The address `base + off`.
-    #[inline(always)]
     pub(super) fn address(&self, base: Reg, off: i16) -> Mem {
         let top = if base == Reg::R10 { self.top } else { 0 };
         Mem::at(self.gpr(base), top + i32::from(off))
     }
 
-    /// Bytes between `rsp` and where `rbp` points, if `rbp` holds the frame.
-    pub(super) fn below_rbp(&self) -> i32 {
+    /// Bytes between `rsp` and `rbp`, if `rbp` is the frame pointer.
+    pub(super) fn bytes_below_frame_pointer(&self) -> i32 {
         self.reserved + 8 * self.saved.len() as i32
     }
 
-    /// Whether `rbp` holds the frame, so that `leave` ends it.
-    pub(super) fn has_rbp(&self) -> bool {
-        self.by_rbp
+    /// True if `rbp` is the frame pointer.
+    pub(super) fn has_frame_pointer(&self) -> bool {
+        self.has_frame_pointer
     }
 
-    /// A register that calls lose and that stands for nothing here.
+    /// A caller-saved register that is not in use.
     pub(super) fn spare(&self) -> Option<Gpr> {
         const CALLER_SAVED: [Gpr; 7] = [
             Gpr::RCX,
@@ -296,7 +309,7 @@ impl Frame {
             .find(|&gpr| !self.used.contains(gpr))
     }
 
-    /// The registers in use that a call of the host's functions would lose.
+    /// The caller-saved registers in use, which a call of a host function clobbers.
     pub(super) fn live_caller_saved(&self) -> impl DoubleEndedIterator<Item = Gpr> {
         const OTHERS: [Gpr; 3] = [Gpr::RAX, Gpr::RSP, SCRATCH];
         let kept = GprSet::of(&CALLEE_SAVED);
@@ -306,7 +319,7 @@ impl Frame {
     }
 }
 
-/// Bytes below `r10` that a function may access.
+/// Bytes of stack below `r10` that a function may access.
 fn stack_depth(usage: &Usage) -> i32 {
     if usage.stack_escapes {
         FRAME_BYTES as i32

@@ -1,9 +1,8 @@
 //! Code generation: one forward pass over the program with a peephole window.
 //!
-//! Each instruction looks ahead at those that follow it where one machine instruction can
-//! replace several (`peek`: no jump leads into the middle). In straight-line code the
-//! generator tracks how many low bits of each register may be set, and which register the
-//! flags describe.
+//! Following instructions of the basic block are fused where one machine instruction can
+//! replace several (`peek`). Within a basic block the generator tracks the number of
+//! significant bits of each register and the register that the flags describe.
 
 use std::mem;
 
@@ -14,145 +13,130 @@ use spec::calls::GET_SMP_PROCESSOR_ID;
 
 use super::Relaxed;
 use super::address::{Deferred, Sum};
+use super::alu::Arithmetic;
 use super::buffer::{Buffer, Label};
+use super::comparison_tree::Table;
 use super::deadline::DeadlineChecks;
 use super::features::Features;
-use super::frame::{Demand, Frame};
-use super::look_up::Table;
+use super::frame::{Frame, FrameRequirements};
 use super::merge::Merged;
-use super::packet::Beyond;
+use super::packet::SlowLoad;
 use super::reg::Gpr;
 use crate::analysis::{Analysis, Fact, Halves, Rewrite, Usage};
 use crate::backend::Request;
 use crate::{Applied, Optimization, Optimizations};
 
-/// The register whose comparison with 0 the flags describe, if any.
+/// The register and width whose comparison with 0 the flags describe, if any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Flags(u8);
+pub(super) struct Flags(Option<(Reg, Width)>);
 
 impl Flags {
-    /// They say nothing.
-    pub(super) const NONE: Flags = Flags(0);
-    /// Set where they say something; below it is the register's number.
-    const SOME: u8 = 0x80;
-    const WIDE: u8 = 0x40;
+    /// The flags describe no register.
+    pub(super) const NONE: Flags = Flags(None);
 
-    #[inline(always)]
-    const fn of(reg: Reg, width: Width) -> Flags {
-        let wide = if matches!(width, Width::W64) {
-            Flags::WIDE
-        } else {
-            0
-        };
-        Flags(Flags::SOME | wide | reg.index() as u8 & 15)
-    }
-
-    /// The width at which they speak of a register.
-    #[inline(always)]
+    /// The width at which the flags describe a register.
     pub(super) fn width(self, reg: Reg) -> Option<Width> {
-        match Flags(self.0 & !Flags::WIDE) == Flags::of(reg, Width::W32) {
-            true if self.0 & Flags::WIDE != 0 => Some(Width::W64),
-            true => Some(Width::W32),
-            false => None,
+        match self.0 {
+            Some((described, width)) if described == reg => Some(width),
+            _ => None,
         }
     }
 
-    /// What they say after the register changed.
-    #[inline(always)]
+    /// The flags after the register changed.
     fn without(self, reg: Reg) -> Flags {
-        let same = (self.0 ^ reg.index() as u8) & 15 == 0;
-        if same { Flags::NONE } else { self }
+        match self.width(reg) {
+            Some(_) => Flags::NONE,
+            None => self,
+        }
     }
 }
 
-/// See the module's text.
+/// State of the code generation of one program.
 pub(super) struct Generator<'a> {
     pub(super) program: &'a Lowered,
     pub(super) insns: &'a [Insn],
     pub(super) analysis: &'a Analysis,
-    /// What is known of every slot.
+    /// The result of the analysis for every slot.
     pub(super) facts: &'a [Fact],
-    /// The same, where instructions may look at those that follow them.
+    /// The same for lookahead; empty if constants are blinded, so that nothing is fused.
     ahead: &'a [Fact],
     pub(super) features: Features,
     optimizations: Optimizations,
     applied: Applied,
-    /// Whether to note where the code of every slot begins.
+    /// True if a code map is recorded: every slot gets a label.
     map: bool,
-    /// Where the numbers come from that hide constants.
-    pub(super) keys: Option<SplitMix>,
+    /// Random numbers for constant blinding, if constants are blinded.
+    pub(super) blinding_keys: Option<SplitMix>,
     pub(super) buf: Buffer,
     pub(super) frame: Frame,
     pub(super) usage: Usage,
     pub(super) function: Function,
-    /// For each register, how many of its low bits may be set; with more places
-    /// than registers.
-    known: [u8; 16],
-    /// The same where nothing is known of what came before: registers of a classic
-    /// filter hold 32 bits, and pointers are not computed with.
-    always_known: [u8; 16],
+    /// Significant bits of each register: higher bits are zero.
+    known_bits: [u8; Reg::COUNT],
+    /// Significant bits at the start of a basic block: registers of a classic filter have
+    /// 32.
+    always_known: [u8; Reg::COUNT],
     pub(super) flags: Flags,
-    /// What the flags said before the instruction at hand.
+    /// Flags before the current instruction.
     pub(super) flags_before: Flags,
-    /// Where the function's end stands, if it is long enough to be shared.
+    /// Label of the function's epilogue, if it is shared.
     pub(super) epilogue: Option<Label>,
-    /// Where the program ends with 0.
+    /// Label of the code that returns 0.
     pub(super) return_zero: Option<Label>,
-    /// The label of slot 0: a second version of the code has labels of its own.
+    /// Label of slot 0 in the current version of the code.
     pub(super) version: Label,
     /// Proven packet length in bytes.
     pub(super) proven_len: u32,
-    /// Packet length that is proven from the start of this version.
+    /// Packet length that is proven at the start of this version of the code.
     pub(super) proven_len_always: u32,
-    /// The slot from which on branches may be merged.
+    /// First slot from which on branches may be merged.
     pub(super) merges_from: usize,
-    /// Whether the program is a filter of packets.
+    /// True if the program is a packet filter.
     pub(super) filters_packets: bool,
-    /// The branches that are being merged.
+    /// Branches that are being merged.
     pub(super) merged: Option<Merged>,
-    /// A sum that is not made.
+    /// A sum that is folded into its accesses.
     pub(super) sum: Option<Sum>,
-    /// A load that is not done yet.
+    /// A load that is deferred to a later operation.
     pub(super) deferred: Deferred,
-    /// The first slot that is not written as it stands, whatever is known of it: where
-    /// the sum is forgotten or the load is due, or where every slot is looked at.
+    /// First slot that [`Generator::write_marked`] must visit in any case: the end of a
+    /// folded sum, the use of a deferred load; 0 if every slot is visited.
     due: usize,
-    /// The move of a selection between 0 and 1, whose register is zero until then.
+    /// Slot of a selection that becomes `setcc`; its register is zero until then.
     pub(super) set_condition: Option<usize>,
-    /// How many jumps lead to each slot, once somebody has asked.
-    pub(super) arrivals: Vec<u8>,
-    /// For each slot, whether it compares what stands in `r0` as it stands in the
-    /// packet; empty if none does.
-    pub(super) in_packet_order: Vec<bool>,
-    pub(super) beyond: Vec<Beyond>,
-    pub(super) beyond_stubs: [Option<Label>; 3],
-    /// DeadlineChecks at the deadline.
+    /// Number of jumps to each slot, computed on requirements.
+    pub(super) incoming_jumps: Vec<u8>,
+    /// True for each slot that compares `r0` in network byte order; empty if none does.
+    pub(super) in_network_order: Vec<bool>,
+    pub(super) slow_loads: Vec<SlowLoad>,
+    pub(super) slow_load_stubs: [Option<Label>; 3],
+    /// Deadline checks.
     pub(super) deadline_checks: DeadlineChecks,
-    /// Addresses of helpers, and where they lie.
+    /// Addresses of helpers, and labels of their table entries.
     pub(super) helpers: Vec<(u64, Label)>,
-    /// Tables of look-ups, written behind the code.
+    /// Tables of comparison trees, written after the code.
     pub(super) tables: Vec<Table>,
 }
 
-/// How many low bits of the value may be set.
+/// Significant bits of a value.
 pub(super) const fn bits(value: u64) -> u8 {
     (64 - value.leading_zeros()) as u8
 }
 
 impl<'a> Generator<'a> {
-    #[inline(always)]
     pub(super) fn new(
         program: &'a Lowered,
         analysis: &'a Analysis,
         features: Features,
         request: &Request,
+        long_tables: bool,
     ) -> Self {
         Generator {
             program,
             insns: program.insns(),
             analysis,
             facts: analysis.facts(),
-            ahead: match request.keys {
+            ahead: match request.blinding_keys {
                 Some(_) => &[],
                 None => analysis.facts(),
             },
@@ -160,15 +144,19 @@ impl<'a> Generator<'a> {
             optimizations: request.optimizations,
             applied: analysis.applied,
             map: request.map,
-            keys: request.keys.clone(),
-            buf: Buffer::new(),
+            blinding_keys: request.blinding_keys.clone(),
+            buf: Buffer::new(
+                program.insns().len(),
+                program.functions().len(),
+                long_tables,
+            ),
             frame: Frame::NONE,
             usage: Usage::default(),
             function: Function { start: 0, end: 0 },
-            known: [64; 16],
+            known_bits: [64; Reg::COUNT],
             always_known: match program.evidence() {
-                Evidence::Classic(_) => [32; 16],
-                Evidence::CallerAsserted => [64; 16],
+                Evidence::Classic(_) => [32; Reg::COUNT],
+                Evidence::CallerAsserted => [64; Reg::COUNT],
             },
             flags: Flags::NONE,
             flags_before: Flags::NONE,
@@ -184,28 +172,25 @@ impl<'a> Generator<'a> {
             deferred: Deferred::NONE,
             due: 0,
             set_condition: None,
-            arrivals: Vec::new(),
-            in_packet_order: Vec::new(),
-            beyond: Vec::new(),
-            beyond_stubs: [None; 3],
+            incoming_jumps: Vec::new(),
+            in_network_order: Vec::new(),
+            slow_loads: Vec::new(),
+            slow_load_stubs: [None; 3],
             deadline_checks: DeadlineChecks::new(request.deadline, program),
             helpers: Vec::new(),
             tables: Vec::new(),
         }
     }
 
-    /// Writes the whole program.
+    /// Compiles the whole program.
     pub(super) fn generate(&mut self) -> Relaxed<'_> {
-        // Not before it is in its place: what was just changed is slow to move.
-        let (slots, functions) = (self.insns.len(), self.program.functions().len());
-        self.buf.reserve(slots, functions);
         let mut env = false;
         for index in (0..self.program.functions().len()).rev() {
-            let demand = self.demand(index, env);
+            let requirements = self.requirements(index, env);
             self.usage = *self.analysis.usage(index);
             self.function = self.program.functions()[index];
-            self.frame.lay_out(&self.usage, demand);
-            env |= demand.env || self.frame.env.is_some() && index == 0;
+            self.frame.lay_out(&self.usage, requirements);
+            env |= requirements.env || self.frame.env.is_some() && index == 0;
             self.write_function();
         }
         self.write_tables();
@@ -220,15 +205,15 @@ impl<'a> Generator<'a> {
         }
     }
 
-    fn demand(&self, index: usize, env: bool) -> Demand {
+    fn requirements(&self, index: usize, env: bool) -> FrameRequirements {
         let is_entry = index == 0;
         let usage = self.analysis.usage(index);
-        let hidden_calls = usage.packet && self.loads_beyond(self.program.functions()[index]);
+        let hidden_calls = usage.packet && self.has_slow_loads(self.program.functions()[index]);
         let in_memory = usage.packet && !is_entry;
         let budget = usage.loops && self.has_budget();
         let function = self.program.functions()[index];
         let fuel = self.fuel(function, usage);
-        Demand {
+        FrameRequirements {
             is_entry,
             env: env
                 || hidden_calls
@@ -236,9 +221,9 @@ impl<'a> Generator<'a> {
                 || budget
                 || fuel
                 || usage.calls_helpers
-                || usage.asks_processor,
+                || usage.reads_processor_id,
             hidden_calls: hidden_calls || fuel,
-            saves_all: self.may_be_left(function, usage),
+            saves_all: self.may_end_in_callee(function, usage),
             counts: fuel && usage.loops,
         }
     }
@@ -258,8 +243,8 @@ impl<'a> Generator<'a> {
         self.applied.add(optimization);
     }
 
-    fn forget_all(&mut self) {
-        self.known = self.always_known;
+    fn start_block(&mut self) {
+        self.known_bits = self.always_known;
         self.flags = Flags::NONE;
         self.proven_len = self.proven_len_always;
     }
@@ -272,22 +257,21 @@ impl<'a> Generator<'a> {
         self.write_prologue();
         self.check_on_call();
         self.write_versions();
-        self.write_beyond();
+        self.write_slow_loads();
         self.write_deadline_checks();
         self.write_return_zero();
     }
 
     /// Writes the function's instructions once.
     pub(super) fn write_body(&mut self) {
-        self.forget_all();
+        self.start_block();
         let Function { start, end } = self.function;
         self.write_slots(start, end);
     }
 
-    /// Writes slots up to another.
-    #[inline(always)]
+    /// Compiles the slots `start..end`.
     fn write_slots(&mut self, start: usize, end: usize) {
-        self.forget_due();
+        self.end_block();
         let (facts, insns) = (&self.facts[..end], &self.insns[..end]);
         let mut slot = start;
         while slot < end {
@@ -297,40 +281,39 @@ impl<'a> Generator<'a> {
                 slot += count;
                 continue;
             }
-            slot += self.write_insn(slot, &insns[slot], fact.after);
+            slot += self.write_insn(slot, &insns[slot], fact.live_out);
         }
     }
 
-    /// Forgets a sum. Straight-line code ends here, so no load is still to be done.
-    fn forget_due(&mut self) {
+    /// Drops a folded sum at the end of a basic block, where no load is deferred.
+    fn end_block(&mut self) {
         self.sum = None;
-        self.expect_nothing();
+        self.reset_due();
     }
 
-    /// Has [`Generator::take_due`] called at a slot.
-    pub(super) fn note_due(&mut self, slot: usize) {
+    /// Has [`Generator::run_due`] called at the slot.
+    pub(super) fn schedule(&mut self, slot: usize) {
         self.due = self.due.min(slot);
     }
 
-    /// Has it called at none, unless every slot is looked at.
-    fn expect_nothing(&mut self) {
+    /// Clears the scheduled slots, unless every slot is visited.
+    fn reset_due(&mut self) {
         let all = self.map || self.blinds();
         self.due = if all { 0 } else { usize::MAX };
     }
 
-    /// Forgets a sum behind its last use; does the operation at a slot if a load was
-    /// deferred to it, and says so.
-    #[inline(never)]
-    fn take_due(&mut self, slot: usize) -> bool {
-        self.expect_nothing();
+    /// Drops a folded sum after its last use; compiles the operation at a slot if a load
+    /// was deferred to it. True if it did.
+    fn run_due(&mut self, slot: usize) -> bool {
+        self.reset_due();
         match self.sum {
             Some(sum) if sum.last < slot => self.sum = None,
-            Some(sum) => self.note_due(sum.last + 1),
+            Some(sum) => self.schedule(sum.last + 1),
             None => {}
         }
         let deferred = self.deferred;
         if deferred.slot != slot {
-            self.note_due(deferred.slot);
+            self.schedule(deferred.slot);
             return false;
         }
         if self.map {
@@ -341,18 +324,17 @@ impl<'a> Generator<'a> {
         true
     }
 
-    /// Does what is to be done before a slot that something leads to, and writes the
-    /// slot if it is done otherwise than it stands, or not at all; how many slots that
-    /// was. `None` where it is now to be written as it stands.
-    #[inline(never)]
+    /// Handles the marks of a slot: label, loop check, dead code, rewrites. Returns the
+    /// number of slots that were compiled, or `None` if the slot is to be compiled
+    /// unchanged.
     fn write_marked(&mut self, slot: usize) -> Option<usize> {
-        if slot >= self.due && self.take_due(slot) {
+        if slot >= self.due && self.run_due(slot) {
             return Some(1);
         }
         let facts = self.facts;
         let fact = &facts[slot];
         if fact.is_target() {
-            self.forget_all();
+            self.start_block();
         }
         if fact.is_target() || self.map {
             self.buf.bind(self.label(slot));
@@ -365,21 +347,20 @@ impl<'a> Generator<'a> {
         if fact.is_only_entered() && !self.blinds() {
             return None;
         }
-        self.write_otherwise(slot)
+        self.write_replaced(slot)
     }
 
-    /// Writes a slot if it is done otherwise than it stands, or by a look-up; how many
-    /// slots that was.
-    #[inline(never)]
-    fn write_otherwise(&mut self, slot: usize) -> Option<usize> {
+    /// Compiles a slot that is part of a comparison tree, rewritten or blinded; returns the
+    /// number of slots, or `None` if the slot is to be compiled unchanged.
+    fn write_replaced(&mut self, slot: usize) -> Option<usize> {
         let facts = self.facts;
         let fact = &facts[slot];
-        if fact.is_absorbed() && !self.blinds() {
+        if fact.is_subsumed() && !self.blinds() {
             return Some(1);
         }
-        if fact.is_look_up() && !self.blinds() {
+        if fact.is_tree_root() && !self.blinds() {
             self.applies(Optimization::ComparisonTree);
-            return Some(self.look_up(slot));
+            return Some(self.write_comparison_tree(slot));
         }
         if fact.is_rewritten()
             && let Some(count) = self.write_rewritten(slot)
@@ -396,7 +377,7 @@ impl<'a> Generator<'a> {
         None
     }
 
-    /// Where calls of the function that starts at a slot lead.
+    /// The label of the function that starts at a slot.
     pub(super) fn function_label(&self, start: usize) -> Label {
         let index = self
             .program
@@ -405,30 +386,33 @@ impl<'a> Generator<'a> {
         self.buf.function(index)
     }
 
-    /// The label of a slot in the version at hand.
+    /// The label of a slot in the current version of the code.
     pub(super) fn label(&self, slot: usize) -> Label {
         self.version.plus(slot)
     }
 
-    /// Writes the instruction at a slot, and perhaps those that follow it; how
-    /// many slots that was. What is rare is left to another function, so that the walk
-    /// keeps what it works with in registers.
-    #[inline(always)]
-    fn write_insn(&mut self, slot: usize, insn: &Insn, after: Halves) -> usize {
+    /// Compiles the instruction at a slot, and following ones that are fused with it;
+    /// returns the number of slots.
+    fn write_insn(&mut self, slot: usize, insn: &Insn, live_out: Halves) -> usize {
         self.flags_before = mem::replace(&mut self.flags, Flags::NONE);
         match *insn {
             Insn::Alu {
                 op,
                 width,
                 dst,
-                ref src,
+                src,
             } => {
-                let narrow = self.live_width(after, op, width, dst, *src);
-                if narrow != width {
+                let live_width = self.live_width(live_out, op, width, dst, src);
+                if live_width != width {
                     self.applies(Optimization::Narrowing);
                 }
-                let width = narrow;
-                self.alu(slot, op, width, dst, src)
+                let this = Arithmetic {
+                    op,
+                    width: live_width,
+                    dst,
+                    src,
+                };
+                return self.alu(slot, this);
             }
             Insn::Load {
                 size,
@@ -438,7 +422,7 @@ impl<'a> Generator<'a> {
                 off,
             } => {
                 let mem = self.address(base, off);
-                self.load(slot, size, dst, after, mem)
+                return self.load(slot, size, dst, live_out, mem);
             }
             Insn::Store {
                 size,
@@ -448,7 +432,6 @@ impl<'a> Generator<'a> {
             } => {
                 let mem = self.address(base, off);
                 self.store(size, mem, src);
-                1
             }
             Insn::Jump {
                 cond,
@@ -456,15 +439,8 @@ impl<'a> Generator<'a> {
                 dst,
                 src,
                 ..
-            } => self.branch(slot, cond, width, dst, src),
-            Insn::Goto { .. } => self.goto(slot),
-            _ => self.write_rare(slot),
-        }
-    }
-
-    #[inline(never)]
-    fn write_rare(&mut self, slot: usize) -> usize {
-        match self.insns[slot] {
+            } => return self.branch(slot, cond, width, dst, src),
+            Insn::Goto { .. } => return self.goto(slot),
             Insn::Neg { width, dst } => self.negate(slot, width, dst),
             Insn::MovSx {
                 width,
@@ -515,9 +491,6 @@ impl<'a> Generator<'a> {
             Insn::Call(Callee::Helper(number)) => self.call_helper(number),
             Insn::Exit => self.exit(),
             Insn::Imm64High => {}
-            Insn::Alu { .. } | Insn::Store { .. } | Insn::Jump { .. } | Insn::Goto { .. } => {
-                unreachable!("they are not rare")
-            }
             Insn::LoadImm64 { .. }
             | Insn::Call(Callee::Kfunc { .. })
             | Insn::CallReg { .. }
@@ -527,9 +500,8 @@ impl<'a> Generator<'a> {
         1
     }
 
-    /// Does a slot otherwise than it is written. How many slots that was; `None`
-    /// where it is now to be written as it stands.
-    #[inline(never)]
+    /// Compiles the rewrite of a slot; returns the number of slots, or `None` if it has
+    /// none.
     fn write_rewritten(&mut self, slot: usize) -> Option<usize> {
         let rewrite = self.analysis.rewrite(slot)?;
         self.flags_before = mem::replace(&mut self.flags, Flags::NONE);
@@ -546,58 +518,51 @@ impl<'a> Generator<'a> {
         Some(1)
     }
 
-    /// The instruction at a slot, if only the one before it leads there and it
-    /// is to be written as it stands.
-    #[inline(always)]
+    /// The instruction at a slot, if its only predecessor is the slot before it and it is
+    /// to be compiled unchanged.
     pub(super) fn peek(&self, slot: usize) -> Option<Insn> {
         self.plain_ahead(slot).map(|_| self.insns[slot])
     }
 
-    /// What is known of a slot that [`Generator::peek`] shows.
-    #[inline(always)]
+    /// The fact of a slot within the peephole window.
     pub(super) fn plain_ahead(&self, slot: usize) -> Option<&Fact> {
         let fact = self.ahead.get(slot)?;
         (fact.is_plain() && self.deferred.slot != slot).then_some(fact)
     }
 
-    /// What is wanted after a slot.
-    pub(super) fn after(&self, slot: usize) -> Halves {
-        self.facts[slot].after
+    /// The live-out set of a slot.
+    pub(super) fn live_out(&self, slot: usize) -> Halves {
+        self.facts[slot].live_out
     }
 
-    /// Whether the register's upper half is wanted after a slot.
-    pub(super) fn upper_wanted(&self, slot: usize, reg: Reg) -> bool {
-        self.after(slot).has_upper(reg)
+    /// True if the register's upper half is live after a slot.
+    pub(super) fn upper_live(&self, slot: usize, reg: Reg) -> bool {
+        self.live_out(slot).has_upper(reg)
     }
 
-    #[inline(always)]
     pub(super) fn gpr(&self, reg: Reg) -> Gpr {
         self.frame.gpr(reg)
     }
 
-    /// How many low bits of a register may be set.
-    #[inline(always)]
-    pub(super) fn known(&self, reg: Reg) -> u8 {
-        self.known[reg.index() & 15]
+    /// Significant bits of a register.
+    pub(super) fn known_bits(&self, reg: Reg) -> u8 {
+        self.known_bits[reg.index()]
     }
 
-    #[inline(always)]
-    pub(super) fn know(&mut self, reg: Reg, bits: u8) {
-        let index = reg.index() & 15;
-        self.known[index] = match self.uses(Optimization::KnownBits) {
+    pub(super) fn set_known_bits(&mut self, reg: Reg, bits: u8) {
+        let index = reg.index();
+        self.known_bits[index] = match self.uses(Optimization::KnownBits) {
             true => bits,
             false => self.always_known[index],
         };
     }
 
-    /// The flags now say how the register compares with 0.
-    #[inline(always)]
+    /// Records that the flags describe the register.
     pub(super) fn set_flags(&mut self, reg: Reg, width: Width) {
-        self.flags = Flags::of(reg, width);
+        self.flags = Flags(Some((reg, width)));
     }
 
-    /// What was written left the flags alone, and changed one register.
-    #[inline(always)]
+    /// Records that the instruction preserved the flags and changed one register.
     pub(super) fn keep_flags(&mut self, changed: Reg) {
         self.flags = self.flags_before.without(changed);
     }

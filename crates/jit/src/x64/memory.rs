@@ -1,4 +1,5 @@
-//! Loads, stores and atomics, with memory operands where the machine takes them.
+//! Loads, stores and atomics; loads become memory operands of x86 instructions where
+//! possible.
 
 use isa::ebpf::{AluOp, AtomicOp, Cond, Insn, Operand, Reg, Size, Width};
 
@@ -11,58 +12,56 @@ use super::reg::{Cc, Gpr, Mem};
 use crate::Optimization;
 use crate::analysis::Halves;
 
-/// A load without a sign, in parts.
+/// A zero-extending load.
 #[derive(Clone, Copy)]
 pub(super) struct Load {
     size: Size,
     pub(super) dst: Reg,
 }
 
-/// What may take a load's value from memory.
-enum Taker {
+/// Instruction that may use a load as its memory operand.
+enum LoadUser {
     None,
-    /// The operation at the next slot, on another register.
+    /// The operation of two registers at the next slot.
     Next,
     Other,
 }
 
-/// What is done to a word in memory.
-pub(super) struct Modification {
+/// A read-modify-write operation.
+pub(super) struct ReadModifyWrite {
     op: Alu,
     pub(super) src: Operand,
 }
 
 impl Generator<'_> {
-    /// Performs the load at a slot from an address, perhaps as an operand of what
-    /// follows it; how many slots that was.
-    #[inline(never)]
+    /// Compiles the load at a slot, as a memory operand of a following instruction where
+    /// possible; returns the number of slots.
     pub(super) fn load(
         &mut self,
         slot: usize,
         size: Size,
         dst: Reg,
-        after: Halves,
+        live_out: Halves,
         mem: Mem,
     ) -> usize {
-        match self.taker(slot, size, dst) {
-            Taker::None => self.only_load(size, dst, after, mem),
-            Taker::Next => self.operate_or_load(slot, Load { size, dst }, after, mem),
-            Taker::Other => self.operand_or_load(slot, size, dst, after, mem),
+        match self.load_user(slot, size, dst) {
+            LoadUser::None => self.only_load(size, dst, live_out, mem),
+            LoadUser::Next => self.operate_or_load(slot, Load { size, dst }, live_out, mem),
+            LoadUser::Other => self.operand_or_load(slot, size, dst, live_out, mem),
         }
     }
 
-    /// What may take a load's value from memory: what is quickly asked before that is
-    /// looked at.
-    #[inline(always)]
-    fn taker(&self, slot: usize, size: Size, dst: Reg) -> Taker {
+    /// Finds the instruction that may use a load as its memory operand: a quick check
+    /// before the peephole search.
+    fn load_user(&self, slot: usize, size: Size, dst: Reg) -> LoadUser {
         let may_take = match self.insns.get(slot + 1) {
             Some(&Insn::Alu {
                 op, dst: to, src, ..
             }) => match src {
                 Operand::Reg(src) if src == dst => {
                     return match size {
-                        Size::B | Size::H => Taker::None,
-                        Size::W | Size::DW => Taker::Next,
+                        Size::B | Size::H => LoadUser::None,
+                        Size::W | Size::DW => LoadUser::Next,
                     };
                 }
                 Operand::Imm(16..) if op == AluOp::Lsh && to == dst => true,
@@ -70,78 +69,76 @@ impl Generator<'_> {
                 _ => self.is_read_soon(slot, size, dst),
             },
             Some(Insn::Load { .. }) => self.is_read_soon(slot, size, dst),
-            Some(&Insn::Jump { dst: to, .. }) => to == dst && !self.after(slot + 1).has(dst),
+            Some(&Insn::Jump { dst: to, .. }) => to == dst && !self.live_out(slot + 1).has(dst),
             _ => false,
         };
-        if may_take { Taker::Other } else { Taker::None }
+        if may_take {
+            LoadUser::Other
+        } else {
+            LoadUser::None
+        }
     }
 
-    /// A load, together with an operation on its value at the next slot that may take it
-    /// from memory. By far the most frequent of its kind, so it is asked for apart.
-    #[inline(never)]
-    fn operate_or_load(&mut self, slot: usize, load: Load, after: Halves, mem: Mem) -> usize {
+    /// Compiles a load as the memory operand of the operation at the next slot, or by
+    /// itself.
+    fn operate_or_load(&mut self, slot: usize, load: Load, live_out: Halves, mem: Mem) -> usize {
         match self.arithmetic(slot + 1) {
             Some(this)
-                if takes_memory(this, load)
-                    && !self.after(slot + 1).has(load.dst)
+                if accepts_memory_operand(this, load)
+                    && !self.live_out(slot + 1).has(load.dst)
                     && self.uses(Optimization::MemoryOperand) =>
             {
                 self.applies(Optimization::MemoryOperand);
                 self.operate_with(this.op, this.width, this.dst, mem);
                 2
             }
-            _ => self.only_load(load.size, load.dst, after, mem),
+            _ => self.only_load(load.size, load.dst, live_out, mem),
         }
     }
 
-    #[inline(never)]
     fn operand_or_load(
         &mut self,
         slot: usize,
         size: Size,
         dst: Reg,
-        after: Halves,
+        live_out: Halves,
         mem: Mem,
     ) -> usize {
         match self.load_as_operand(slot, Load { size, dst }, mem) {
             Some(count) => count,
-            None => self.only_load(size, dst, after, mem),
+            None => self.only_load(size, dst, live_out, mem),
         }
     }
 
-    /// A load that is an instruction; always one slot.
-    #[inline(always)]
-    fn only_load(&mut self, size: Size, dst: Reg, after: Halves, mem: Mem) -> usize {
-        // Four bytes are enough of eight whose upper half is not wanted.
+    /// Compiles a load by itself; returns 1, the number of slots.
+    fn only_load(&mut self, size: Size, dst: Reg, live_out: Halves, mem: Mem) -> usize {
+        // A 64-bit load whose upper half is not live is narrowed.
         let size = match size {
-            Size::DW if !after.has_upper(dst) && self.uses(Optimization::Narrowing) => {
+            Size::DW if !live_out.has_upper(dst) && self.uses(Optimization::Narrowing) => {
                 self.applies(Optimization::Narrowing);
                 Size::W
             }
             size => size,
         };
         self.keep_flags(dst);
-        self.know(dst, bits_of(size));
+        self.set_known_bits(dst, bits_of(size));
         self.buf.load(size, None, self.frame.gpr(dst), mem);
         1
     }
 
-    #[inline(never)]
     pub(super) fn load_signed(&mut self, slot: usize, size: Size, dst: Reg, mem: Mem) {
-        let (width, bits) = match self.upper_wanted(slot, dst) {
+        let (width, bits) = match self.upper_live(slot, dst) {
             true => (Width::W64, 64),
             false => (Width::W32, 32),
         };
         let gpr = self.gpr(dst);
         self.buf.load(size, Some(width), gpr, mem);
         self.keep_flags(dst);
-        self.know(dst, bits);
+        self.set_known_bits(dst, bits);
     }
 
-    /// Leaves a load to an operation that takes its operand from memory: the next one,
-    /// or one a little later. What the next slot holds and what is wanted behind it
-    /// rules that out for most, before anything is called.
-    #[inline(always)]
+    /// Folds a load into an instruction with a memory operand: at the next slot, or a few
+    /// slots later. Returns the number of slots.
     fn load_as_operand(&mut self, slot: usize, load: Load, mem: Mem) -> Option<usize> {
         let Load { size, dst } = load;
         let insn = self.peek(slot + 1)?;
@@ -153,7 +150,7 @@ impl Generator<'_> {
                 1
             });
         }
-        let is_last = !next.after.has(dst);
+        let is_last = !next.live_out.has(dst);
         match insn {
             Insn::Alu {
                 op: AluOp::Lsh,
@@ -161,7 +158,7 @@ impl Generator<'_> {
                 ..
             } if to == dst => self.extend_loaded(slot + 1, load, mem),
             Insn::Alu { dst: to, .. } if to == dst => match self.insns.get(slot + 2)? {
-                Insn::Store { .. } => self.modify_memory(slot, size, mem),
+                Insn::Store { .. } => self.write_read_modify_write(slot, size, mem),
                 _ => None,
             },
             Insn::Jump { dst: to, .. } if to == dst && is_last => {
@@ -171,7 +168,7 @@ impl Generator<'_> {
         }
     }
 
-    /// `dst <<= count; dst >>= count`, with or without the sign: a load that extends.
+    /// `dst <<= count; dst >>= count` after a load: a zero- or sign-extending load.
     fn extend_loaded(&mut self, slot: usize, load: Load, mem: Mem) -> Option<usize> {
         let this = self.arithmetic_at(slot)?;
         let Operand::Imm(count) = this.src else {
@@ -188,8 +185,8 @@ impl Generator<'_> {
         Some(3)
     }
 
-    /// `if dst cond src goto` at a slot, where nothing else reads `dst`: a comparison
-    /// with memory.
+    /// `if dst cond src goto` at a slot, if `dst` is dead afterwards: a comparison with
+    /// memory.
     fn compare_memory(&mut self, slot: usize, load: Load, mem: Mem) -> Option<usize> {
         if !self.uses(Optimization::MemoryComparison) {
             return None;
@@ -205,7 +202,7 @@ impl Generator<'_> {
             return None;
         };
         let narrower = width == Width::W64 && load.size != Size::DW;
-        // What was zero-extended is not negative.
+        // A zero-extended value is not negative.
         let unsigned = |cond: Cond| match cond {
             Cond::SGt => Cond::Gt,
             Cond::SGe => Cond::Ge,
@@ -242,10 +239,9 @@ impl Generator<'_> {
     }
 
     /// `dst op= mem`
-    #[inline(never)]
     fn operate_with(&mut self, op: AluOp, width: Width, reg: Reg, mem: Mem) {
         let dst = self.gpr(reg);
-        self.know(reg, all(width));
+        self.set_known_bits(reg, all(width));
         match plain(op) {
             Some(op) => {
                 self.set_flags(reg, width);
@@ -255,19 +251,19 @@ impl Generator<'_> {
         }
     }
 
-    /// Performs the operation for which a load was deferred.
+    /// Compiles the operation to which a load was deferred.
     pub(super) fn take_deferred(&mut self) {
         let Deferred { slot, mem } = self.deferred;
         self.deferred = Deferred::NONE;
         let Some(this) = self.arithmetic_at(slot) else {
-            unreachable!("loads are left to operations");
+            unreachable!("loads are deferred to arithmetic");
         };
         self.operate_with(this.op, this.width, this.dst, mem);
     }
 
-    /// A load, an operation and a store back, done in memory.
-    fn modify_memory(&mut self, slot: usize, size: Size, mem: Mem) -> Option<usize> {
-        let Modification { op, src } = self.modification(slot)?;
+    /// Compiles a load, an operation and a store back to a read-modify-write instruction.
+    fn write_read_modify_write(&mut self, slot: usize, size: Size, mem: Mem) -> Option<usize> {
+        let ReadModifyWrite { op, src } = self.read_modify_write(slot)?;
         self.applies(Optimization::MemoryUpdate);
         match src {
             Operand::Reg(src) => {
@@ -279,9 +275,9 @@ impl Generator<'_> {
         Some(3)
     }
 
-    /// The operation between the load at a slot and the store back, where nothing
-    /// else reads the value and the machine can do it in memory.
-    pub(super) fn modification(&self, slot: usize) -> Option<Modification> {
+    /// The operation between the load at a slot and the store back, if the value is dead
+    /// afterwards and x86 has the read-modify-write form.
+    pub(super) fn read_modify_write(&self, slot: usize) -> Option<ReadModifyWrite> {
         if !self.uses(Optimization::MemoryUpdate) {
             return None;
         }
@@ -307,50 +303,43 @@ impl Generator<'_> {
         let this = self.arithmetic(slot + 1)?;
         let op = plain(this.op)?;
         let stores_back = stored == size && to == base && at == off && src == dst;
-        let dead = !self.after(slot + 2).has(dst);
+        let dead = !self.live_out(slot + 2).has(dst);
         let same = this.dst == dst && base != dst;
-        // A sum on 32 bits is not the low part of one on 64.
+        // The result of a 32-bit operation differs from that of the 64-bit operation in the
+        // upper half.
         let whole = size != Size::DW || this.width == Width::W64;
         let has_form = match this.src {
             Operand::Reg(src) => src != dst && src != Reg::R10,
-            // A 16-bit immediate behind a prefix stalls decoders.
+            // A 16-bit immediate after an operand-size prefix stalls the decoder (LCP
+            // stall).
             Operand::Imm(imm) => size != Size::H || i8::try_from(imm).is_ok(),
         };
         (stores_back && dead && same && whole && has_form)
-            .then_some(Modification { op, src: this.src })
+            .then_some(ReadModifyWrite { op, src: this.src })
     }
 
-    #[inline(never)]
     pub(super) fn load_acquire(&mut self, size: Size, dst: Reg, base: Reg, off: i16) {
-        // Every load of this machine acquires.
+        // Every load of x86 has acquire semantics.
         let (gpr, mem) = (self.gpr(dst), self.address(base, off));
         self.buf.load(size, None, gpr, mem);
-        self.know(dst, bits_of(size));
+        self.set_known_bits(dst, bits_of(size));
     }
 
-    #[inline(never)]
     pub(super) fn store(&mut self, size: Size, mem: Mem, src: Operand) {
         self.flags = self.flags_before;
         match src {
-            Operand::Imm(imm) => self.store_imm(size, mem, imm),
+            Operand::Imm(imm) => self.buf.store_imm(size, mem, imm),
             Operand::Reg(Reg::R10) => self.store_frame_pointer(size, mem),
             Operand::Reg(src) => self.buf.store(size, mem, self.frame.gpr(src)),
         }
     }
 
-    #[inline(never)]
-    fn store_imm(&mut self, size: Size, mem: Mem, imm: i32) {
-        self.buf.store_imm(size, mem, imm);
-    }
-
-    #[inline(never)]
     fn store_frame_pointer(&mut self, size: Size, mem: Mem) {
         let top = self.frame.stack_top();
         self.buf.lea(Width::W64, SCRATCH, top);
         self.buf.store(size, mem, SCRATCH);
     }
 
-    #[inline(never)]
     pub(super) fn atomic(&mut self, slot: usize, op: AtomicOp, size: Size, mem: Mem, src: Reg) {
         let width = if size == Size::DW {
             Width::W64
@@ -372,17 +361,17 @@ impl Generator<'_> {
             AtomicOp::Xor { .. } => Alu::Xor,
             AtomicOp::Xchg => {
                 self.buf.exchange_memory(width, mem, gpr);
-                self.know(src, bits);
+                self.set_known_bits(src, bits);
                 return;
             }
             AtomicOp::CmpXchg => {
                 self.buf.lock_compare_exchange(width, mem, gpr);
-                // Where it was equal, nothing was written to eax.
-                if width == Width::W32 && self.upper_wanted(slot, Reg::R0) {
+                // `cmpxchg` does not write `eax` if the values were equal.
+                if width == Width::W32 && self.upper_live(slot, Reg::R0) {
                     self.buf.mov(Width::W32, Gpr::RAX, Gpr::RAX);
-                    self.know(Reg::R0, 32);
+                    self.set_known_bits(Reg::R0, 32);
                 } else {
-                    self.know(Reg::R0, 64);
+                    self.set_known_bits(Reg::R0, 64);
                 }
                 return;
             }
@@ -390,28 +379,28 @@ impl Generator<'_> {
         match op {
             AtomicOp::Add { fetch: true } => {
                 self.buf.lock_exchange_add(width, mem, gpr);
-                self.know(src, bits);
+                self.set_known_bits(src, bits);
             }
             AtomicOp::Or { fetch: true }
             | AtomicOp::And { fetch: true }
             | AtomicOp::Xor { fetch: true } => {
                 self.fetch_in_loop(slot, alu, width, mem, src);
-                self.know(src, bits);
+                self.set_known_bits(src, bits);
             }
             _ => self.buf.lock_alu(alu, width, mem, gpr),
         }
     }
 
-    /// `src = fetch_op(mem, src)` by comparing and exchanging until no one else
-    /// has come between.
+    /// `src = fetch_op(mem, src)` by a compare-and-exchange loop.
     fn fetch_in_loop(&mut self, slot: usize, op: Alu, width: Width, mem: Mem, src: Reg) {
         let rax = Gpr::RAX;
         let operand = self.gpr(src);
-        let keeps_r0 = src != Reg::R0 && self.after(slot).has(Reg::R0);
+        let keeps_r0 = src != Reg::R0 && self.live_out(slot).has(Reg::R0);
         if keeps_r0 {
             self.buf.push(rax);
         }
-        // rax is wanted for the old value: what it holds moves elsewhere.
+        // `cmpxchg` needs the old value in `rax`, so the value in `rax` moves to another
+        // register.
         let held = mem.uses(rax) || operand == rax;
         let mut free = [Gpr::RDX, Gpr::RCX, Gpr::RSI]
             .into_iter()
@@ -452,15 +441,13 @@ impl Generator<'_> {
     }
 }
 
-/// How many low bits of a value of that size may be set.
+/// Significant bits of a zero-extended value of this size.
 fn bits_of(size: Size) -> u8 {
     8 * size.bytes() as u8
 }
 
-/// Whether an operation can take its operand `src`, which nothing else reads, from
-/// memory instead of a load before it.
-#[inline(always)]
-pub(super) fn takes_memory(this: Arithmetic, load: Load) -> bool {
+/// True if an operation can use the load as its memory operand.
+pub(super) fn accepts_memory_operand(this: Arithmetic, load: Load) -> bool {
     let fits = match load.size {
         Size::W => this.width == Width::W32,
         Size::DW => true,
@@ -470,11 +457,11 @@ pub(super) fn takes_memory(this: Arithmetic, load: Load) -> bool {
     fits && reads && (this.op == AluOp::Mul || plain(this.op).is_some())
 }
 
-/// The byte that holds all bits of a mask: its position and the bits.
+/// The offset and value of the only nonzero byte of a mask.
 fn single_byte(mask: i32) -> Option<(i32, u8)> {
     let bytes = mask.to_le_bytes();
     let position = bytes.iter().position(|&byte| byte != 0)?;
     let rest = bytes[position + 1..].iter().all(|&byte| byte == 0);
-    // The sign of a mask reaches above its bytes.
+    // A negative mask is sign-extended.
     (rest && mask > 0).then_some((position as i32, bytes[position]))
 }

@@ -1,4 +1,4 @@
-//! Merged branches of packet filters.
+//! If-conversion of packet filters: merged branches.
 //!
 //! In mixed traffic the branches of a capture filter cannot be predicted. Consecutive tests
 //! that fail to the same target are merged if what lies between can be computed
@@ -6,10 +6,10 @@
 //! last one tests for any. Alternatives (one of several protocols, one of two ports) are
 //! merged likewise. Where a result follows directly, the recorded failure masks it.
 //!
-//! This is done in the version of the code without bounds checks (see `packet.rs`). Loads
-//! are then executed that a test before them would have skipped; if one lies outside the
-//! packet, the other version runs from the start. eBPF programs are not changed: their
-//! compilers choose between jumps and conditional moves themselves.
+//! Branches are merged in the version of the code without bounds checks (see `packet.rs`).
+//! Loads are then executed speculatively; if one lies outside the packet, the other version
+//! runs from the start. eBPF programs are not changed: their compilers choose between jumps
+//! and conditional moves themselves.
 //!
 //! Cost: a search looks at no more than [`MOST_SLOTS`] instructions for each load and branch
 //! that is not merged yet.
@@ -26,71 +26,69 @@ use super::reg::{Cc, Gpr, Mem};
 use crate::Optimization;
 use crate::analysis::Halves;
 
-/// How many slots may be done together, from the first load on: what a test that
-/// fails would have spared is to cost less than a jump that was guessed wrongly.
+/// Slots that may be merged, from the first load on: the instructions that a failed test
+/// would have skipped must cost less than a misprediction.
 const MOST_SLOTS: usize = 24;
-/// Tests that are worth it.
+/// Number of tests from which on merging is profitable.
 const FEWEST: usize = 2;
-/// A register to note failures in, beside the scratch register. It brings a classic
-/// program its context, which one that may begin again does not look at.
+/// Register in which failures are recorded, beside the scratch register. It holds the
+/// context, which a program that can be restarted does not read.
 const FREE: Reg = Reg::R1;
 
-/// Tests that are asked together.
+/// Tests that are being merged.
 #[derive(Clone, Copy)]
 pub(super) struct Merged {
-    /// Where it goes on when they fail.
+    /// Target slot if a test fails.
     fail: usize,
-    /// The slot of the last.
+    /// Slot of the last test.
     last: usize,
-    /// What is not zero behind a test that failed.
+    /// Register that is nonzero after a failed test.
     failed: Gpr,
-    /// Whether it says something yet.
-    is_made: bool,
-    /// What is not zero, among tests of which one is enough, until one has held, and
-    /// then what `failed` is.
+    /// True if `failed` is initialised.
+    is_initialised: bool,
+    /// Register for alternatives: nonzero until one of them held, then the value of
+    /// `failed`.
     none_held: Gpr,
-    /// Whether this is among such tests.
-    in_choice: bool,
-    /// Up to this slot, loads behind the index are known to lie inside.
+    /// True within alternatives.
+    in_alternatives: bool,
+    /// Slot up to which loads at the index register are within bounds.
     reach: Option<usize>,
 }
 
-/// What says whether tests failed that were asked together.
+/// The outcome of merged tests.
 #[derive(Clone, Copy)]
-pub(super) struct Asked {
-    /// Zero if none did.
+pub(super) struct MergedOutcome {
+    /// Register that is zero if no test failed.
     failed: Gpr,
-    /// On which condition the branch of the last is taken, compared with zero.
+    /// Condition, of a comparison with 0, on which the branch of the last test is taken.
     taken: Cc,
 }
 
-/// Tests as they are found.
+/// Tests that can be merged.
 #[derive(Clone, Copy)]
-struct Found {
+struct MergeCandidate {
     count: usize,
-    /// Where it goes on when they fail.
+    /// Target slot if a test fails.
     fail: usize,
-    /// The slot of the last.
+    /// Slot of the last test.
     last: usize,
-    /// Registers that are written behind the first.
+    /// Registers that are written after the first test.
     written: Halves,
-    /// How many tests of the last choice lead to where one of them holds.
-    arrivals: usize,
+    /// Number of the last alternatives that jump to their common target.
+    incoming_jumps: usize,
 }
 
 impl Generator<'_> {
-    /// Whether the function may begin again from anywhere in it. A classic program does
-    /// so without a trace if it wants nothing from before its first instruction and
-    /// draws on no budget: it writes zeros first where it reads scratch memory that it
-    /// has not written.
-    pub(super) fn may_begin_again(&self) -> bool {
+    /// True if the function can be restarted at any point. A classic program can if nothing
+    /// is live-in at its first instruction and it consumes no budget: conversion
+    /// initialises scratch memory that is read before it is written.
+    pub(super) fn is_restartable(&self) -> bool {
         self.filters_packets
-            && self.facts[self.function.start].before().regs() == 0
+            && self.facts[self.function.start].live_in().regs() == 0
             && !self.usage.loops
     }
 
-    /// Joins the tests from a slot on, where there are several.
-    #[inline(always)]
+    /// Starts merging the tests from a slot on, if there are several.
     pub(super) fn merge_from(&mut self, slot: usize) {
         if slot >= self.merges_from && self.merged.is_none() {
             self.merged = self.tests_from(slot);
@@ -102,12 +100,12 @@ impl Generator<'_> {
 
     fn tests_from(&mut self, start: usize) -> Option<Merged> {
         let end = self.function.end.min(start + MOST_SLOTS);
-        let mut found: Option<Found> = None;
-        // What is written, and whether a word is loaded, behind the last test.
+        let mut found: Option<MergeCandidate> = None;
+        // Registers written, and whether a word is loaded, after the last test.
         let mut written = Halves::NONE;
         let mut is_word = false;
         let mut at = start;
-        while at < end && (at == start || self.is_only_behind(at, found)) {
+        while at < end && (at == start || self.is_reached_only_after(at, found)) {
             if !self.is_test(at) {
                 let Some(writes) = self.computed(at) else {
                     break;
@@ -121,14 +119,14 @@ impl Generator<'_> {
                 continue;
             }
             let fail = found.map(|found| found.fail);
-            let next = match self.choice_from(at, end, fail) {
+            let next = match self.alternatives_from(at, end, fail) {
                 Some(choice) => choice,
-                None if fail.is_none_or(|fail| fail == self.target(at)) => Found {
+                None if fail.is_none_or(|fail| fail == self.target(at)) => MergeCandidate {
                     count: 1,
                     fail: self.target(at),
                     last: at,
                     written: Halves::NONE,
-                    arrivals: 0,
+                    incoming_jumps: 0,
                 },
                 None => break,
             };
@@ -136,74 +134,79 @@ impl Generator<'_> {
                 Some(found) => found.written.union(written).union(next.written),
                 None => next.written,
             };
-            if self.facts[next.fail].before().overlaps(written) {
+            if self.facts[next.fail].live_in().overlaps(written) {
                 break;
             }
-            found = Some(Found {
+            found = Some(MergeCandidate {
                 count: next.count + found.map_or(0, |found| found.count),
                 written,
                 ..next
             });
-            if is_word && self.fails_mostly(next) {
+            if is_word && self.is_predictable(next) {
                 break;
             }
             (written, is_word) = (Halves::NONE, false);
             at = next.last + 1;
         }
-        // From between here and a lonely test, there is no more to be found.
+        // A search from a slot before a single test finds no more.
         self.merges_from = found.map_or(at, |found| found.last + 1);
         let found = found.filter(|found| found.count >= FEWEST)?;
         Some(Merged {
             fail: found.fail,
             last: found.last,
             failed: self.gpr(FREE),
-            is_made: false,
+            is_initialised: false,
             none_held: SCRATCH,
-            in_choice: false,
+            in_alternatives: false,
             reach: None,
         })
     }
 
-    /// Whether control only comes to a slot from the one before it and from a choice
-    /// that ended there.
-    fn is_only_behind(&mut self, slot: usize, found: Option<Found>) -> bool {
+    /// True if the predecessors of a slot are the one before it and the alternatives that
+    /// end there.
+    fn is_reached_only_after(&mut self, slot: usize, found: Option<MergeCandidate>) -> bool {
         if !self.facts[slot].is_target() {
             return true;
         }
-        // Look-ups jump, too.
+        // Comparison trees jump to their leaves.
         let has_look_ups = self.analysis.trees.iter().next().is_some();
-        let arrivals = match found {
-            Some(found) if found.last + 1 == slot && !has_look_ups => found.arrivals,
+        let incoming_jumps = match found {
+            Some(found) if found.last + 1 == slot && !has_look_ups => found.incoming_jumps,
             _ => 0,
         };
-        if self.arrivals.is_empty() {
-            self.arrivals = self.analysis.arrivals();
+        if self.incoming_jumps.is_empty() {
+            self.incoming_jumps = self.analysis.incoming_jumps();
         }
-        arrivals > 0 && usize::from(self.arrivals[slot]) == arrivals
+        incoming_jumps > 0 && usize::from(self.incoming_jumps[slot]) == incoming_jumps
     }
 
-    /// Whether tests of a whole word fail unless it is a certain one: few packets are
-    /// of one address, and that is easy to predict.
-    fn fails_mostly(&self, found: Found) -> bool {
+    /// True if a test compares a whole word for equality: few packets have one address, so
+    /// the branch is predictable and not merged further.
+    fn is_predictable(&self, found: MergeCandidate) -> bool {
         let last = self.insns[found.last];
         found.count > 1 || matches!(last, Insn::Jump { cond: Cond::Ne, .. })
     }
 
-    /// Tests of which one is enough, from a slot on: they lead to one place where they
-    /// hold. Behind them comes one that leads to the next slot or where tests fail, or
-    /// the way to where tests fail.
-    fn choice_from(&self, start: usize, end: usize, fail: Option<usize>) -> Option<Found> {
+    /// Alternatives from a slot on: tests that jump to a common target if they hold. They
+    /// end with a test that jumps to the failure target and falls through to the common
+    /// target, or with a jump to the failure target.
+    fn alternatives_from(
+        &self,
+        start: usize,
+        end: usize,
+        fail: Option<usize>,
+    ) -> Option<MergeCandidate> {
         let held = self.target(start);
-        // Where tests fail is only known from others.
+        // The failure target is only known from other tests.
         if fail == Some(held) || fail.is_none() && held >= end {
             return None;
         }
-        let mut found = Found {
+        let mut found = MergeCandidate {
             count: 0,
             fail: fail.unwrap_or(0),
             last: start,
             written: Halves::NONE,
-            arrivals: 0,
+            incoming_jumps: 0,
         };
         for at in start..end {
             let leads_to = match self.insns[at] {
@@ -218,8 +221,8 @@ impl Generator<'_> {
             }
             if !self.is_test(at) {
                 found.written = found.written.union(self.computed(at)?);
-                // A test that held would have spared it.
-                if self.facts[held].before().overlaps(found.written) {
+                // Not computed if an alternative held.
+                if self.facts[held].live_in().overlaps(found.written) {
                     return None;
                 }
                 continue;
@@ -232,19 +235,19 @@ impl Generator<'_> {
                 found.fail = target;
                 return (closes && found.count > 1).then_some(found);
             }
-            found.arrivals += 1;
+            found.incoming_jumps += 1;
         }
         None
     }
 
-    /// Whether the slot holds a branch that is written as it stands.
+    /// True if the slot is a branch outside comparison trees.
     fn is_test(&self, slot: usize) -> bool {
         let fact = &self.facts[slot];
-        matches!(self.insns[slot], Insn::Jump { .. }) && !fact.is_look_up() && !fact.is_absorbed()
+        matches!(self.insns[slot], Insn::Jump { .. }) && !fact.is_tree_root() && !fact.is_subsumed()
     }
 
-    /// What a slot writes that may be done in any case: packet loads, and arithmetic
-    /// that leaves the scratch register alone.
+    /// The registers that a slot writes, if it can be executed speculatively: packet loads,
+    /// and arithmetic that does not use the scratch register.
     fn computed(&self, slot: usize) -> Option<Halves> {
         let is_fit = match self.insns[slot] {
             Insn::PacketAbs { size, imm } => {
@@ -267,62 +270,71 @@ impl Generator<'_> {
         is_fit.then(|| self.facts[slot].written())
     }
 
-    /// Notes what the test at a slot says, whose branch would be taken on the
-    /// condition; where it is the last, what says whether one failed.
-    pub(super) fn note_test(
+    /// Records the result of the test at a slot, whose branch is taken on the condition;
+    /// returns the merged outcome if it is the last test.
+    pub(super) fn record_test(
         &mut self,
         mut merged: Merged,
         slot: usize,
         taken: Cc,
-    ) -> Option<Asked> {
-        let (_, len) = self.frame.packet.expect("long packets were asked for");
+    ) -> Option<MergedOutcome> {
+        let (_, len) = self
+            .frame
+            .packet
+            .expect("the version for long packets has the packet in registers");
         self.flags = Flags::NONE;
         let fails = self.target(slot) == merged.fail;
         let is_last = slot == merged.last;
-        if !merged.is_made {
+        if !merged.is_initialised {
             self.buf.set_keeping_flags(merged.failed, 0);
-            merged.is_made = true;
+            merged.is_initialised = true;
         }
-        // A packet that was asked to be long has a length that is not zero.
-        if merged.in_choice || !fails {
-            if !merged.in_choice {
+        // The length of a long packet is nonzero and serves as the value true.
+        if merged.in_alternatives || !fails {
+            if !merged.in_alternatives {
                 self.buf.mov(Width::W64, merged.none_held, len);
             }
             let holding = if fails { taken.not() } else { taken };
             self.buf
                 .mov_if(holding, Width::W64, merged.none_held, merged.failed);
-            merged.in_choice = !fails && !is_last;
-            if !merged.in_choice {
+            merged.in_alternatives = !fails && !is_last;
+            if !merged.in_alternatives {
                 mem::swap(&mut merged.failed, &mut merged.none_held);
             }
         } else {
             self.buf.mov_if(taken, Width::W64, merged.failed, len);
         }
         self.merged = (!is_last).then_some(merged);
-        is_last.then_some(Asked {
+        is_last.then_some(MergedOutcome {
             failed: merged.failed,
             taken: if fails { Cc::Ne } else { Cc::E },
         })
     }
 
-    /// Asks all; on which condition the branch of the last is taken.
-    pub(super) fn ask(&mut self, asked: Asked) -> Cc {
-        self.buf.test(Width::W64, asked.failed, asked.failed);
-        asked.taken
+    /// Compares the merged outcome with 0; returns the condition on which the branch of the
+    /// last test is taken.
+    pub(super) fn test_merged(&mut self, outcome: MergedOutcome) -> Cc {
+        self.buf.test(Width::W64, outcome.failed, outcome.failed);
+        outcome.taken
     }
 
-    /// Returns the second where the branch of the last would be taken, else the first,
-    /// if one of them is zero: its mask takes fewer instructions than a choice.
-    pub(super) fn return_masked(&mut self, asked: Asked, [first, second]: [u32; 2]) -> bool {
-        let [failed, held] = match asked.taken {
+    /// Returns the second result if the branch of the last test is taken, else the first,
+    /// if one of them is 0: a mask takes fewer instructions than a conditional move. True
+    /// if it did.
+    pub(super) fn return_masked(
+        &mut self,
+        outcome: MergedOutcome,
+        [first, second]: [u32; 2],
+    ) -> bool {
+        let [failed, held] = match outcome.taken {
             Cc::Ne => [second, first],
             _ => [first, second],
         };
         let result = self.gpr(Reg::R0);
         match (failed, held) {
-            // The carry says which it is, and so do all bits of the difference.
-            (0, _) => self.buf.alu_imm(Alu::Cmp, Width::W64, asked.failed, 1),
-            (_, 0) => self.buf.unary(Unary::Neg, Width::W64, asked.failed),
+            // The carry flag has the outcome, and `sbb` spreads it to all bits.
+            (0, _) => self.buf.alu_imm(Alu::Cmp, Width::W64, outcome.failed, 1),
+            (_, 0) => self.buf.unary(Unary::Neg, Width::W64, outcome.failed),
             _ => return false,
         }
         self.applies(Optimization::ConditionalReturn);
@@ -333,15 +345,22 @@ impl Generator<'_> {
         true
     }
 
-    /// Notes the first test of several by a difference, if it fails where the low half
-    /// of a register is not a constant.
-    pub(super) fn note_difference(&mut self, slot: usize, cond: Cond, gpr: Gpr, imm: i32) -> bool {
+    /// Records the first test as a difference, if it fails unless the low half of a
+    /// register equals a constant. True if it did.
+    pub(super) fn record_difference(
+        &mut self,
+        slot: usize,
+        cond: Cond,
+        gpr: Gpr,
+        imm: i32,
+    ) -> bool {
         let Some(mut merged) = self.merged else {
             return false;
         };
-        let says_all = cond == Cond::Ne && self.target(slot) == merged.fail && !merged.is_made;
+        let says_all =
+            cond == Cond::Ne && self.target(slot) == merged.fail && !merged.is_initialised;
         if says_all {
-            merged.is_made = true;
+            merged.is_initialised = true;
             self.merged = Some(merged);
             let difference = Mem::at(gpr, imm.wrapping_neg());
             self.buf.lea(Width::W32, merged.failed, difference);
@@ -349,9 +368,9 @@ impl Generator<'_> {
         says_all
     }
 
-    /// Where a load of a merged test lies, once the packet is known to have it. An
-    /// index has 32 bits, as all registers of a classic filter.
-    pub(super) fn joined_address(&mut self, slot: usize, src: Reg, imm: i32) -> Option<Mem> {
+    /// The memory operand of an indexed load of a merged test, after one bounds check for
+    /// all of them. The index has 32 bits, as all registers of a classic filter.
+    pub(super) fn merged_load_address(&mut self, slot: usize, src: Reg, imm: i32) -> Option<Mem> {
         let mut merged = self.merged?;
         let (data, len) = self.frame.packet?;
         let index = self.gpr(src);
@@ -367,8 +386,8 @@ impl Generator<'_> {
         Some(Mem::indexed(data, index, imm))
     }
 
-    /// How far loads reach behind the one index register that classic programs have,
-    /// from a slot to the last or to where it changes.
+    /// Largest end of the loads at the index register, relative to it, from a slot to the
+    /// last test or to the slot that writes the register, which is returned too.
     fn reach(&self, slot: usize, last: usize, index: Reg) -> (i32, usize) {
         let until = (slot..last).find(|&at| self.facts[at].writes(index));
         let until = until.unwrap_or(last);

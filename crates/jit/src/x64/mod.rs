@@ -1,10 +1,11 @@
 //! The x86-64 backend.
 //!
-//! `generator.rs` walks over the program; `alu.rs`, `copy.rs`, `shift.rs`, `byte_order.rs`,
-//! `divide.rs`, `address.rs`, `memory.rs`, `packet.rs`, `branch.rs`, `merge.rs`,
-//! `look_up.rs` and `call.rs` select machine instructions; `deadline.rs` adds deadline
-//! checks and `blinding.rs` constant blinding; `frame.rs` assigns registers; `asm.rs` has a
-//! method for each machine instruction, which `encode.rs` encodes into `buffer.rs`.
+//! `generator.rs` is the pass over the program; `alu.rs`, `copy.rs`, `shift.rs`,
+//! `byte_order.rs`, `divide.rs`, `address.rs`, `memory.rs`, `packet.rs`, `branch.rs`,
+//! `merge.rs`, `comparison_tree.rs` and `call.rs` select machine instructions; `deadline.rs` adds
+//! deadline checks and `blinding.rs` constant blinding; `frame.rs` assigns registers;
+//! `asm.rs` has a method for each machine instruction, which `encode.rs` encodes into
+//! `buffer.rs`.
 
 mod address;
 mod alu;
@@ -14,6 +15,7 @@ mod branch;
 mod buffer;
 mod byte_order;
 mod call;
+mod comparison_tree;
 mod copy;
 mod deadline;
 mod divide;
@@ -21,7 +23,6 @@ mod encode;
 mod features;
 mod frame;
 mod generator;
-mod look_up;
 mod memory;
 mod merge;
 mod packet;
@@ -34,11 +35,11 @@ use lower::Lowered;
 
 use crate::Applied;
 use crate::analysis::Analysis;
-use crate::backend::{Backend, Code, Request};
+use crate::backend::{Backend, GeneratedCode, Request};
 use buffer::Buffer;
 use generator::Generator;
 
-/// See the module's text.
+/// The x86-64 code generator.
 pub(crate) struct X64 {
     features: Features,
 }
@@ -59,15 +60,12 @@ impl Backend for X64 {
         then: impl FnOnce(Relaxed<'_>) -> R,
     ) -> R {
         let analysis = Analysis::of(program, request.optimizations);
-        let result = self.generate(program, &analysis, &request, then);
-        analysis.end();
-        result
+        self.generate(program, &analysis, &request, then)
     }
 }
 
 impl X64 {
-    /// Generates code, anew if its tables or the room for it turn out to hold too little.
-    #[inline(always)]
+    /// Generates code; repeats it with 32-bit table entries if 16-bit ones do not reach.
     fn generate<R>(
         &self,
         program: &Lowered,
@@ -75,28 +73,18 @@ impl X64 {
         request: &Request,
         then: impl FnOnce(Relaxed<'_>) -> R,
     ) -> R {
-        let mut long_tables = false;
-        let mut room = 0;
-        loop {
-            // The only call, so that it is made in its place.
-            let mut generator = Generator::new(program, analysis, self.features, request);
-            generator.buf.make_room(room);
-            if long_tables {
-                generator.buf.lengthen_tables();
-            }
-            let code = generator.generate();
-            if !code.buf.is_complete() {
-                room = code.buf.wanted_room();
-            } else if code.buf.tables_reach() {
-                return then(code);
-            } else {
-                long_tables = true;
-            }
+        let generator =
+            |long_tables| Generator::new(program, analysis, self.features, request, long_tables);
+        let mut short = generator(false);
+        let code = short.generate();
+        match code.buf.tables_reach() {
+            true => then(code),
+            false => then(generator(true).generate()),
         }
     }
 }
 
-/// Code whose jumps have their lengths.
+/// Generated code after branch relaxation.
 pub(crate) struct Relaxed<'a> {
     buf: &'a Buffer,
     len: usize,
@@ -105,7 +93,7 @@ pub(crate) struct Relaxed<'a> {
     applied: Applied,
 }
 
-impl Code for Relaxed<'_> {
+impl GeneratedCode for Relaxed<'_> {
     fn len(&self) -> usize {
         self.len
     }
@@ -122,8 +110,8 @@ impl Code for Relaxed<'_> {
         self.buf.write(out);
     }
 
-    fn places(&self) -> Vec<(u32, u32)> {
-        self.buf.places()
+    fn code_map(&self) -> Vec<(u32, u32)> {
+        self.buf.code_map()
     }
 
     fn applied(&self) -> Applied {

@@ -1,18 +1,19 @@
 //! Packet loads: bounds checks, byte order, and offsets outside the data.
 //!
-//! A load outside the data returns 0, so behind a load the bytes up to its end are proven to
-//! be there and are not checked again. A filter with several loads at constants is compiled
-//! twice: for packets that are long enough for these loads, without checks, and with checks.
-//! In the first version branches are merged (`merge.rs`).
+//! A load outside the data ends the program with 0, so after a load the packet length is
+//! proven up to its end and is not checked again (`proven_len`). A filter with several
+//! loads at constant offsets is compiled twice: without checks, for packets that are long
+//! enough for these loads, and with checks. In the first version branches are merged
+//! (`merge.rs`).
 //!
-//! Linux gives negative offsets a meaning (relative to the network or the link-layer
-//! header): those loads call a function of the host through a stub that preserves all
-//! registers.
+//! Negative offsets are relative to the network or the link-layer header in Linux
+//! (`SKF_NET_OFF`, `SKF_LL_OFF`): those loads call a host function through a stub that
+//! preserves all registers.
 
 use isa::ebpf::{Cond, Insn, Operand, Reg, Size, Width};
 use lower::Function;
 use lower::jumps::jump_target;
-use vm::{PacketRules, RunContext, load_packet_beyond};
+use vm::{PacketRules, RunContext, load_packet_outside};
 
 use super::asm::Alu;
 use super::buffer::Label;
@@ -23,39 +24,39 @@ use crate::Optimization;
 use crate::analysis::Fact;
 use crate::native::NativeContext;
 
-/// The longest packet that the version without checks may ask for: nearly all
-/// packets have that much.
+/// Largest packet length that the version without checks requires; nearly all packets have
+/// it.
 const LONGEST_PROVEN: u32 = 64;
-/// Checks that a second version must spare.
+/// Number of checks that a second version must save.
 const FEWEST_SPARED: usize = 3;
-/// Comparisons of one value that are made in the packet's order.
+/// Comparisons of one value that are done in network byte order, at most.
 const MOST_COMPARED: usize = 16;
-/// The longest program that is written twice, in slots.
+/// Slots of the longest function that is compiled twice.
 const LONGEST_TWICE: usize = 400;
 
-/// A load that goes on in the host, written behind the function.
-pub(super) struct Beyond {
+/// The slow path of a load outside the data, written after the function.
+pub(super) struct SlowLoad {
     from: Label,
     back: Label,
     size: Size,
 }
 
 impl Generator<'_> {
-    /// Whether some load may need the host.
-    pub(super) fn loads_beyond(&self, function: Function) -> bool {
+    /// True if a load may need the slow path.
+    pub(super) fn has_slow_loads(&self, function: Function) -> bool {
         let kernel = self.program.packet_rules() == PacketRules::Kernel;
         kernel
             && self.insns[function.start..function.end]
                 .iter()
                 .any(|insn| match *insn {
-                    // An offset that is kept from strangers is an index.
-                    Insn::PacketAbs { imm, .. } => imm < 0 || !self.shows(imm),
+                    // A blinded offset is an index.
+                    Insn::PacketAbs { imm, .. } => imm < 0 || !self.may_be_immediate(imm),
                     Insn::PacketInd { .. } => true,
                     _ => false,
                 })
     }
 
-    /// Writes the function's instructions, twice where it pays.
+    /// Compiles the function's instructions, twice if that is profitable.
     pub(super) fn write_versions(&mut self) {
         let wanted = self.length_to_prove();
         self.version = Label::FIRST;
@@ -69,14 +70,11 @@ impl Generator<'_> {
             self.buf.jump_if(Cc::B, checked);
             self.version = self.buf.new_version();
             self.proven_len_always = bytes;
-            if !self.blinds() && self.uses(Optimization::MergedBranches) && self.may_begin_again() {
+            if !self.blinds() && self.uses(Optimization::MergedBranches) && self.is_restartable() {
                 self.merges_from = 0;
             }
             self.write_body();
-            debug_assert!(
-                self.merged.is_none(),
-                "the last of merged tests was written"
-            );
+            debug_assert!(self.merged.is_none(), "all merged tests were compiled");
             self.merges_from = usize::MAX;
             self.buf.bind(checked);
             self.version = Label::FIRST;
@@ -85,7 +83,7 @@ impl Generator<'_> {
         self.write_body();
     }
 
-    /// How long packets must be for the version without checks.
+    /// The packet length that the version without checks requires.
     fn length_to_prove(&self) -> Option<u32> {
         let Function { start, end } = self.function;
         if !self.usage.packet || end - start > LONGEST_TWICE {
@@ -104,11 +102,10 @@ impl Generator<'_> {
         (count >= FEWEST_SPARED).then_some(longest)
     }
 
-    /// `r0 = packet[imm]`; how many slots were done.
-    #[inline(never)]
+    /// Compiles `r0 = packet[imm]`; returns the number of slots.
     pub(super) fn packet_at(&mut self, slot: usize, size: Size, imm: i32) -> usize {
         if imm < 0 {
-            self.packet_outside(size, imm);
+            self.packet_at_negative(size, imm);
             return 1;
         }
         self.merge_from(slot);
@@ -126,34 +123,33 @@ impl Generator<'_> {
         if size == Size::H
             && !self.blinds()
             && self.uses(Optimization::NetworkOrder)
-            && self.is_only_compared(slot + 1)
+            && self.is_compared_in_network_order(slot + 1)
         {
             self.applies(Optimization::NetworkOrder);
             self.buf.load(size, None, Gpr::RAX, mem);
-            self.know(Reg::R0, 16);
+            self.set_known_bits(Reg::R0, 16);
         } else {
             self.load_swapped(size, mem);
         }
         1
     }
 
-    /// Whether nothing is done with the 16 bits in `r0` but to compare them with
-    /// constants for equality, from a slot on, wherever control goes; then those
-    /// comparisons are made in the packet's order.
-    fn is_only_compared(&mut self, slot: usize) -> bool {
-        if self.arrivals.is_empty() {
-            self.arrivals = self.analysis.arrivals();
+    /// True if all uses of the 16 bits in `r0`, from a slot on, are comparisons with
+    /// constants for equality; these are then done in network byte order.
+    fn is_compared_in_network_order(&mut self, slot: usize) -> bool {
+        if self.incoming_jumps.is_empty() {
+            self.incoming_jumps = self.analysis.incoming_jumps();
         }
         let facts = self.facts;
-        let wants = |slot: usize| facts[slot].before().has(Reg::R0);
+        let wants = |slot: usize| facts[slot].live_in().has(Reg::R0);
         let mut found: Vec<(usize, u8)> = Vec::new();
         let mut open = vec![(slot, 0)];
         while let Some((at, jumps)) = open.pop() {
-            if let Some(known) = found.iter_mut().find(|known| known.0 == at) {
-                known.1 += jumps;
+            if let Some(known_bits) = found.iter_mut().find(|known_bits| known_bits.0 == at) {
+                known_bits.1 += jumps;
                 continue;
             }
-            let looked_up = |fact: &Fact| fact.is_look_up() || fact.is_absorbed();
+            let looked_up = |fact: &Fact| fact.is_tree_root() || fact.is_subsumed();
             let Some(target) = self.compared_target(at).filter(|_| !looked_up(&facts[at])) else {
                 return false;
             };
@@ -164,25 +160,25 @@ impl Generator<'_> {
             open.extend(wants(at + 1).then_some((at + 1, 0)));
             open.extend(wants(target).then_some((target, 1)));
         }
-        // From elsewhere comes a value in the usual order.
+        // Values from other paths are in host byte order.
         let closed = found.iter().all(|&(at, jumps)| {
             let falls_in = at == slot || found.iter().any(|&(other, _)| other + 1 == at);
             let ends = matches!(
                 self.insns[at - 1],
                 Insn::Exit | Insn::Goto { .. } | Insn::GotoLong { .. }
             );
-            self.arrivals[at] == jumps && (falls_in || ends)
+            self.incoming_jumps[at] == jumps && (falls_in || ends)
         });
         if closed {
-            self.in_packet_order.resize(self.insns.len(), false);
+            self.in_network_order.resize(self.insns.len(), false);
             for (at, _) in found {
-                self.in_packet_order[at] = true;
+                self.in_network_order[at] = true;
             }
         }
         closed
     }
 
-    /// Where a comparison of `w0` with 16 bits for equality leads.
+    /// The target of a comparison of `w0` with a 16-bit constant for equality.
     fn compared_target(&self, slot: usize) -> Option<usize> {
         match *self.insns.get(slot)? {
             Insn::Jump {
@@ -196,19 +192,18 @@ impl Generator<'_> {
         }
     }
 
-    /// The constant of the comparison at a slot, in the order of what it is
-    /// compared with.
-    pub(super) fn in_packet_order(&self, slot: usize, src: Operand) -> Operand {
+    /// The constant of the comparison at a slot, in the byte order of its operand.
+    pub(super) fn in_network_order(&self, slot: usize, src: Operand) -> Operand {
         match src {
-            Operand::Imm(imm) if self.in_packet_order.get(slot) == Some(&true) => {
+            Operand::Imm(imm) if self.in_network_order.get(slot) == Some(&true) => {
                 Operand::Imm(i32::from((imm as u16).swap_bytes()))
             }
             src => src,
         }
     }
 
-    /// An offset of which no packet has a byte.
-    fn packet_outside(&mut self, size: Size, imm: i32) {
+    /// Compiles a load at a negative offset.
+    fn packet_at_negative(&mut self, size: Size, imm: i32) {
         match self.program.packet_rules() {
             PacketRules::Capture => {
                 let zero = self.zero_label();
@@ -216,14 +211,13 @@ impl Generator<'_> {
             }
             PacketRules::Kernel => {
                 self.set_constant(SCRATCH, u64::from(imm as u32));
-                self.call_beyond(size);
-                self.know(Reg::R0, 8 * size.bytes() as u8);
+                self.call_slow_load(size);
+                self.set_known_bits(Reg::R0, 8 * size.bytes() as u8);
             }
         }
     }
 
-    /// `r0 = packet[src + imm]`; how many slots were done.
-    #[inline(never)]
+    /// Compiles `r0 = packet[src + imm]`; returns the number of slots.
     pub(super) fn packet_index(&mut self, slot: usize, size: Size, src: Reg, imm: i32) -> usize {
         let index = if src == Reg::R10 {
             let top = self.frame.stack_top();
@@ -232,7 +226,7 @@ impl Generator<'_> {
         } else {
             self.gpr(src)
         };
-        let narrow = src != Reg::R10 && self.known(src) <= 32;
+        let narrow = src != Reg::R10 && self.known_bits(src) <= 32;
         if imm < 0 {
             match self.program.packet_rules() {
                 PacketRules::Capture => {
@@ -240,22 +234,22 @@ impl Generator<'_> {
                     self.buf.jump(zero);
                 }
                 PacketRules::Kernel => {
-                    // On 32 bits the sum may lie inside again.
-                    if self.shows(imm) {
+                    // The 32-bit sum may wrap to an offset inside the data.
+                    if self.may_be_immediate(imm) {
                         self.buf.lea(Width::W32, SCRATCH, Mem::at(index, imm));
                     } else {
                         self.buf.mov(Width::W32, Gpr::RAX, index);
                         self.set_constant(SCRATCH, u64::from(imm as u32));
                         self.buf.alu(Alu::Add, Width::W32, SCRATCH, Gpr::RAX);
                     }
-                    self.call_beyond(size);
-                    self.know(Reg::R0, 8 * size.bytes() as u8);
+                    self.call_slow_load(size);
+                    self.set_known_bits(Reg::R0, 8 * size.bytes() as u8);
                 }
             }
             return 1;
         }
         self.merge_from(slot);
-        if let Some(mem) = self.joined_address(slot, src, imm) {
+        if let Some(mem) = self.merged_load_address(slot, src, imm) {
             if let Some(count) = self.compare_packet(slot + 1, size, mem) {
                 return 1 + count;
             }
@@ -265,8 +259,8 @@ impl Generator<'_> {
         1 + self.packet_at_index(slot + 1, size, index, narrow, imm)
     }
 
-    /// `r0 = packet[index + imm]`; `narrow` tells that the index has 32 bits. How
-    /// many slots from `next` on were done with it.
+    /// Compiles `r0 = packet[index + imm]`; `narrow` tells that the index has 32 bits.
+    /// Returns the number of slots from `next` on that were fused with it.
     pub(super) fn packet_at_index(
         &mut self,
         next: usize,
@@ -301,11 +295,11 @@ impl Generator<'_> {
             PacketRules::Kernel => {
                 let from = self.buf.new_label();
                 self.buf.jump_if(Cc::A, from);
-                self.beyond.push(Beyond { from, back, size });
+                self.slow_loads.push(SlowLoad { from, back, size });
             }
         }
         let mem = Mem::indexed(self.packet_data(), rax, -bytes);
-        // What the host finds comes back in the usual order.
+        // The slow path returns a value in host byte order.
         if self.program.packet_rules() == PacketRules::Capture
             && let Some(count) = self.compare_packet(next, size, mem)
         {
@@ -316,7 +310,7 @@ impl Generator<'_> {
         0
     }
 
-    /// The register of the packet's address.
+    /// The register of the packet's address; loads it if needed.
     fn packet_data(&mut self) -> Gpr {
         match self.frame.packet {
             Some((data, _)) => data,
@@ -337,14 +331,14 @@ impl Generator<'_> {
                 self.buf.alu_store_imm(Alu::Cmp, Size::DW, len, end);
             }
             (_, Err(_)) => {
-                // The end of the last word below 2^31 lies above it.
+                // The end of a load just below 2^31 exceeds an i32.
                 self.buf.set(SCRATCH, end.into());
                 self.compare_len_with(SCRATCH);
             }
         }
     }
 
-    /// Compares the packet's length with a register: below, if it is shorter.
+    /// Compares the packet's length with a register; "below" if the packet is shorter.
     fn compare_len_with(&mut self, gpr: Gpr) {
         match self.frame.packet {
             Some((_, len)) => self.buf.alu(Alu::Cmp, Width::W64, len, gpr),
@@ -355,7 +349,7 @@ impl Generator<'_> {
         }
     }
 
-    /// Compares a register with the packet's length: above, if it is greater.
+    /// Compares a register with the packet's length; "above" if the register is greater.
     fn compare_with_len(&mut self, gpr: Gpr) {
         match self.frame.packet {
             Some((_, len)) => self.buf.alu(Alu::Cmp, Width::W64, gpr, len),
@@ -377,11 +371,11 @@ impl Generator<'_> {
                 self.swap_bytes(size, rax, 8 * size.bytes() as u8);
             }
         }
-        self.know(Reg::R0, 8 * size.bytes() as u8);
+        self.set_known_bits(Reg::R0, 8 * size.bytes() as u8);
     }
 
-    /// `if w0 cond imm goto` after a load whose value nothing else reads: a
-    /// comparison in memory, in the packet's byte order.
+    /// `if w0 cond imm goto` after a load, if `r0` is dead afterwards: a comparison with
+    /// memory in network byte order.
     fn compare_packet(&mut self, slot: usize, size: Size, mem: Mem) -> Option<usize> {
         let Insn::Jump {
             cond,
@@ -393,14 +387,14 @@ impl Generator<'_> {
         else {
             return None;
         };
-        if self.after(slot).has(Reg::R0) || !self.uses(Optimization::PacketComparison) {
+        if self.live_out(slot).has(Reg::R0) || !self.uses(Optimization::PacketComparison) {
             return None;
         }
         let swapped = match size {
             Size::B if (0..=0xff).contains(&imm) => imm,
             Size::W if matches!(cond, Cond::Eq | Cond::Ne) => imm.swap_bytes(),
-            // Behind a prefix a 16-bit immediate stalls decoders, so the value
-            // goes by a register.
+            // A 16-bit immediate after an operand-size prefix stalls the decoder (LCP
+            // stall), so the value is loaded.
             Size::H
                 if matches!(cond, Cond::Eq | Cond::Ne | Cond::Set)
                     && (0..=0xffff).contains(&imm) =>
@@ -408,7 +402,7 @@ impl Generator<'_> {
                 self.applies(Optimization::PacketComparison);
                 let swapped = i32::from((imm as u16).swap_bytes());
                 self.buf.load(Size::H, None, Gpr::RAX, mem);
-                if self.note_difference(slot, cond, Gpr::RAX, swapped) {
+                if self.record_difference(slot, cond, Gpr::RAX, swapped) {
                     return Some(1);
                 }
                 if cond == Cond::Set {
@@ -436,37 +430,37 @@ impl Generator<'_> {
         Some(self.jump_on(slot, Cc::of(cond)))
     }
 
-    /// `rax` is what the host finds at the offset in the scratch register; where
-    /// it finds nothing the program ends.
-    fn call_beyond(&mut self, size: Size) {
+    /// Calls the slow path for the offset in the scratch register; the result is in `rax`.
+    /// Ends the program with 0 if there is no such byte.
+    fn call_slow_load(&mut self, size: Size) {
         let zero = self.zero_label();
-        let stub = self.beyond_stub(size);
+        let stub = self.slow_load_stub(size);
         self.buf.call(stub);
         self.buf.test(Width::W64, Gpr::RAX, Gpr::RAX);
         self.buf.jump_if(Cc::S, zero);
     }
 
-    fn beyond_stub(&mut self, size: Size) -> Label {
+    fn slow_load_stub(&mut self, size: Size) -> Label {
         let index = size.bytes().trailing_zeros() as usize;
-        *self.beyond_stubs[index].get_or_insert_with(|| self.buf.new_label())
+        *self.slow_load_stubs[index].get_or_insert_with(|| self.buf.new_label())
     }
 
-    /// The rest of loads that did not lie inside the data.
-    pub(super) fn write_beyond(&mut self) {
-        for Beyond { from, back, size } in std::mem::take(&mut self.beyond) {
+    /// Writes the slow paths of the function's loads.
+    pub(super) fn write_slow_loads(&mut self) {
+        for SlowLoad { from, back, size } in std::mem::take(&mut self.slow_loads) {
             self.buf.bind(from);
             let end = -(size.bytes() as i32);
             self.buf.lea(Width::W32, SCRATCH, Mem::at(Gpr::RAX, end));
-            self.call_beyond(size);
+            self.call_slow_load(size);
             self.buf.jump(back);
         }
-        self.write_beyond_stubs();
+        self.write_slow_load_stubs();
     }
 
-    /// `rax` = what [`packet_beyond`] answers to the offset in the scratch
-    /// register; nothing else changes.
-    fn write_beyond_stubs(&mut self) {
-        for (index, stub) in std::mem::take(&mut self.beyond_stubs)
+    /// Writes the stubs that call [`slow_packet_load`] with the offset in the scratch
+    /// register: the result is in `rax`, all other registers are preserved.
+    fn write_slow_load_stubs(&mut self) {
+        for (index, stub) in std::mem::take(&mut self.slow_load_stubs)
             .into_iter()
             .enumerate()
         {
@@ -478,16 +472,16 @@ impl Generator<'_> {
                 generator.buf.load(Size::DW, None, Gpr::RDI, run_context);
                 generator.buf.mov(Width::W32, Gpr::RSI, SCRATCH);
                 generator.buf.set(Gpr::RDX, 1 << index);
-                generator.call_host(packet_beyond as *const () as u64);
+                generator.call_host(slow_packet_load as *const () as u64);
             });
             self.buf.ret();
         }
     }
 }
 
-/// What a load of `size` bytes finds at an offset outside the data, by Linux's
-/// rules; all ones where there is nothing.
-extern "C" fn packet_beyond(cx: &mut RunContext<'_>, offset: u32, size: u32) -> u64 {
+/// The slow path of a load of `size` bytes at an offset outside the data, by Linux's rules;
+/// all ones if it fails.
+extern "C" fn slow_packet_load(cx: &mut RunContext<'_>, offset: u32, size: u32) -> u64 {
     let (packet, rules) = (cx.packet, PacketRules::Kernel);
-    load_packet_beyond(packet, rules, offset.into(), size).map_or(u64::MAX, u64::from)
+    load_packet_outside(packet, rules, offset.into(), size).map_or(u64::MAX, u64::from)
 }

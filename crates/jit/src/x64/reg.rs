@@ -2,8 +2,7 @@
 
 use isa::ebpf::Cond;
 
-/// A general-purpose register by its number in the encoding. An enum, so that tables of
-/// sixteen need no check of it.
+/// A general-purpose register, numbered as in the encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 #[allow(missing_docs, clippy::upper_case_acronyms)]
@@ -27,7 +26,7 @@ pub(crate) enum Gpr {
 }
 
 impl Gpr {
-    /// All, in ascending order of number.
+    /// All registers in ascending order.
     pub(super) const ALL: [Gpr; 16] = [
         Gpr::RAX,
         Gpr::RCX,
@@ -46,14 +45,12 @@ impl Gpr {
         Gpr::R14,
         Gpr::R15,
     ];
-
-    #[inline(always)]
     pub(super) const fn number(self) -> u8 {
         self as u8
     }
 
-    /// Whether the register's low byte can only be named with a REX prefix
-    /// (without one, the numbers stand for `ah` to `bh`).
+    /// True if the low byte of the register needs a REX prefix (without one, the numbers
+    /// encode `ah` to `bh`).
     pub(super) const fn byte_needs_rex(self) -> bool {
         self.number() >= 4 && self.number() < 8
     }
@@ -82,7 +79,7 @@ impl GprSet {
         self.0 |= 1 << reg.number();
     }
 
-    /// In ascending order of number.
+    /// The registers of the set in ascending order.
     pub(crate) fn iter(self) -> impl DoubleEndedIterator<Item = Gpr> {
         Gpr::ALL.into_iter().filter(move |&reg| self.contains(reg))
     }
@@ -116,7 +113,7 @@ impl Mem {
         }
     }
 
-    /// Whether the address changes when the register does.
+    /// True if the address depends on the register.
     pub(crate) fn uses(self, reg: Gpr) -> bool {
         self.base == reg || self.index.is_some_and(|(index, _)| index == reg)
     }
@@ -142,8 +139,7 @@ pub(crate) enum Cc {
 }
 
 impl Cc {
-    /// The code under which the condition holds, after a comparison (for `Set`,
-    /// after a test).
+    /// The code of a condition after `cmp` (for `Set`, after `test`).
     pub(crate) const fn of(cond: Cond) -> Cc {
         match cond {
             Cond::Eq => Cc::E,

@@ -1,5 +1,5 @@
-//! Shifts and rotations: those that scale an index, those that only extend, and those
-//! that stay what they are.
+//! Shifts and rotations; shifts that scale an index or extend a value are fused with what
+//! follows.
 
 use isa::ebpf::{AluOp, Operand, Reg, Size, Width};
 
@@ -19,19 +19,19 @@ pub(super) const fn shift(op: AluOp) -> Option<Shift> {
     })
 }
 
-/// What a shift to the left and one back make of the low bits of a value: they are
-/// extended, and perhaps shifted down.
+/// The effect of a left shift and a right shift back: the low bits are extended, and
+/// shifted right by `by`.
 #[derive(Clone, Copy)]
 pub(super) struct Extension {
     pub(super) from: Size,
-    /// As wide as that, with the sign; with zeros otherwise.
+    /// Sign extension to this width; zero extension otherwise.
     pub(super) sign: Option<Width>,
     width: Width,
     by: u8,
 }
 
 impl Generator<'_> {
-    /// After `dst <<= count`: what that and the shift back at a slot extend.
+    /// The extension that `dst <<= count` and the right shift at a slot form.
     pub(super) fn extension(
         &self,
         slot: usize,
@@ -66,7 +66,7 @@ impl Generator<'_> {
         })
     }
 
-    /// Shifts down what was extended, and notes what is known of it.
+    /// Shifts the extended value right, and records its significant bits.
     pub(super) fn finish_extension(&mut self, reg: Reg, extension: Extension) {
         let Extension {
             from,
@@ -83,16 +83,16 @@ impl Generator<'_> {
             self.buf.shift(op, width, dst, by);
             self.set_flags(reg, width);
         }
-        let known = match sign {
+        let known_bits = match sign {
             None => (8 * from.bytes() as u8).saturating_sub(by),
             Some(Width::W32) => 32,
             Some(Width::W64) => 64,
         };
-        self.know(reg, known);
+        self.set_known_bits(reg, known_bits);
     }
 
-    /// After an index was shifted left by up to 3: adding a base, and an access
-    /// through the sum. How many slots from `slot` on.
+    /// Fuses `index << scale` with the addition of a base, to `lea` or a scaled address;
+    /// returns the number of slots from `slot` on.
     pub(super) fn scaled_index(
         &mut self,
         slot: usize,
@@ -121,17 +121,17 @@ impl Generator<'_> {
             index: Some((self.gpr(index), scale)),
             disp: 0,
         };
-        if next.width == Width::W64 && self.is_only_address(slot + 1, dst, [base, index], mem) {
+        if next.width == Width::W64 && self.fold_address(slot + 1, dst, [base, index], mem) {
             return Some(1);
         }
         self.buf.lea(next.width, self.gpr(dst), mem);
-        self.know(dst, all(next.width));
+        self.set_known_bits(dst, all(next.width));
         Some(1)
     }
 
-    /// After `index << scale` was to be put into `shifted`: adding that to a base, and
-    /// accesses through the sum, where nothing else wants it. The base may be copied
-    /// for it, and moved by a constant. How many slots from `slot` on.
+    /// Fuses `shifted = index << scale` with its addition to a base, if `shifted` is dead
+    /// afterwards. The base may be copied first and a constant added to it. Returns the
+    /// number of slots from `slot` on.
     pub(super) fn add_scaled(
         &mut self,
         slot: usize,
@@ -142,7 +142,7 @@ impl Generator<'_> {
         if !self.uses(Optimization::ScaledIndex) {
             return None;
         }
-        let whole = width == Width::W64 || self.known(index) + scale <= 32;
+        let whole = width == Width::W64 || self.known_bits(index) + scale <= 32;
         let first = self.wide_sum(slot)?;
         let sum = first.dst;
         if !whole || sum == shifted {
@@ -166,7 +166,7 @@ impl Generator<'_> {
         }
         let last = self.wide_sum(at)?;
         let adds = last.op == AluOp::Add && last.src == Operand::Reg(shifted);
-        if !adds || last.dst != sum || self.after(at).has(shifted) {
+        if !adds || last.dst != sum || self.live_out(at).has(shifted) {
             return None;
         }
         let top = match base {
@@ -179,21 +179,20 @@ impl Generator<'_> {
             ..top
         };
         self.applies(Optimization::ScaledIndex);
-        if !self.is_only_address(at + 1, sum, [base, index], mem) {
+        if !self.fold_address(at + 1, sum, [base, index], mem) {
             self.buf.lea(Width::W64, self.gpr(sum), mem);
-            self.know(sum, 64);
+            self.set_known_bits(sum, 64);
         }
         Some(at + 1 - slot)
     }
 
-    /// The 64-bit addition or copy at a slot, which is looked at from before.
+    /// The 64-bit addition or copy at a slot within the peephole window.
     fn wide_sum(&self, slot: usize) -> Option<Arithmetic> {
         let this = self.arithmetic(slot)?;
         let sums = matches!(this.op, AluOp::Add | AluOp::Mov);
         (sums && this.width == Width::W64).then_some(this)
     }
 
-    #[inline(never)]
     pub(super) fn shift_imm(
         &mut self,
         slot: usize,
@@ -215,7 +214,6 @@ impl Generator<'_> {
         }
     }
 
-    #[inline(never)]
     fn fuse_or_shift(&mut self, slot: usize, width: Width, reg: Reg, count: u8) -> usize {
         match self.fuse_shift(slot, width, reg, count) {
             Some(slots) => slots,
@@ -223,24 +221,22 @@ impl Generator<'_> {
         }
     }
 
-    /// `dst` is shifted by a count other than 0; always one slot.
-    #[inline(never)]
+    /// Shifts `dst` by a nonzero count; returns 1, the number of slots.
     fn only_shift(&mut self, op: AluOp, width: Width, reg: Reg, count: u8) -> usize {
         let most = all(width);
-        let known = self.known(reg).min(most);
+        let known_bits = self.known_bits(reg).min(most);
         let (encoded, left) = match op {
-            AluOp::Lsh => (Shift::Shl, known + count),
-            AluOp::Rsh => (Shift::Shr, known.saturating_sub(count)),
+            AluOp::Lsh => (Shift::Shl, known_bits + count),
+            AluOp::Rsh => (Shift::Shr, known_bits.saturating_sub(count)),
             _ => (Shift::Sar, most),
         };
-        self.know(reg, left.min(most));
+        self.set_known_bits(reg, left.min(most));
         self.set_flags(reg, width);
         self.buf.shift(encoded, width, self.frame.gpr(reg), count);
         1
     }
 
-    /// `dst <<= count` together with what follows it, a shift back or a sum; how many
-    /// slots that was.
+    /// Fuses `dst <<= count` with a shift back or an addition; returns the number of slots.
     fn fuse_shift(&mut self, slot: usize, width: Width, reg: Reg, count: u8) -> Option<usize> {
         if count <= 3 {
             let more = self
@@ -253,7 +249,7 @@ impl Generator<'_> {
             return None;
         }
         self.applies(Optimization::Extension);
-        if extension.sign.is_some() || self.known(reg) > 8 * extension.from.bytes() as u8 {
+        if extension.sign.is_some() || self.known_bits(reg) > 8 * extension.from.bytes() as u8 {
             let dst = self.gpr(reg);
             self.buf.extend(extension.from, extension.sign, dst, dst);
             self.finish_extension(reg, extension);
@@ -261,7 +257,6 @@ impl Generator<'_> {
         Some(2)
     }
 
-    #[inline(never)]
     pub(super) fn shift_by_reg(&mut self, this: Arithmetic, dst: Gpr, count: Reg) {
         let op = shift(this.op).expect("the caller passes shifts");
         let width = this.width;
@@ -282,10 +277,10 @@ impl Generator<'_> {
             self.buf.shift_by_cl(op, width, dst);
             self.buf.mov(Width::W64, rcx, SCRATCH);
         }
-        self.know(this.dst, all(width));
+        self.set_known_bits(this.dst, all(width));
     }
 
-    /// `dst` is `src` rotated left.
+    /// Compiles `dst` = `src` rotated left.
     pub(super) fn rotate(&mut self, width: Width, dst: Reg, src: Reg, left: u8) {
         let (to, from) = (self.gpr(dst), self.gpr(src));
         let bits: u8 = if width == Width::W32 { 32 } else { 64 };
@@ -297,6 +292,6 @@ impl Generator<'_> {
             }
             self.buf.shift(Shift::Rol, width, to, left);
         }
-        self.know(dst, bits);
+        self.set_known_bits(dst, bits);
     }
 }

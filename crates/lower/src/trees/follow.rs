@@ -1,23 +1,23 @@
-//! The walk from a tree's first comparison to its leaves.
+//! Construction of a tree from its root to its leaves.
 
 use isa::ebpf::{Cond, Insn, Reg};
 
 use super::{Found, Order, Part, Piece, SMALLEST, Test, Tree, Trees};
 use crate::Function;
-use crate::jumps::{Arrivals, falls_through, jump_target};
+use crate::jumps::{IncomingJumps, falls_through, jump_target};
 
-/// An edge that values take.
+/// An edge and its values.
 #[derive(Clone, Copy)]
 struct Edge {
     from: usize,
     to: usize,
-    /// Whether it is a jump, and not the way to the next slot.
+    /// True for a jump, false for fall-through.
     jumps: bool,
     values: Ranks,
 }
 
 impl Edge {
-    /// From a comparison at a slot to where it leads.
+    /// The edge of a comparison to one of its targets.
     fn of(test: Test, from: usize, to: usize, values: Ranks) -> Edge {
         Edge {
             from,
@@ -28,8 +28,8 @@ impl Edge {
     }
 }
 
-/// The ranks of the values on an edge, both included. Of those some single ones may
-/// have gone elsewhere before.
+/// The range of ranks on an edge, both ends included, without single values that were
+/// compared before.
 #[derive(Clone, Copy)]
 struct Ranks {
     low: u32,
@@ -46,7 +46,7 @@ impl Ranks {
         (self.low..=self.high).contains(&rank)
     }
 
-    /// Those of which the condition holds for the constant's rank, and the others.
+    /// Splits the range by a condition: the ranks for which it holds, and the others.
     fn divide(self, cond: Cond, rank: u32) -> [Option<Ranks>; 2] {
         let (low, high, rank) = (i64::from(self.low), i64::from(self.high), i64::from(rank));
         // The first of the upper ones.
@@ -69,61 +69,61 @@ impl Ranks {
     }
 }
 
-/// What stands where an edge leads.
+/// The node at the end of an edge.
 #[derive(Clone, Copy)]
 enum Node {
     Test(Test),
     Goto(usize),
 }
 
-/// See the module's text.
-pub(super) struct Follower<'a> {
+/// Builds the trees of a program.
+pub(super) struct TreeBuilder<'a> {
     insns: &'a [Insn],
-    arrivals: &'a Arrivals,
+    incoming_jumps: &'a IncomingJumps,
     functions: Option<&'a [Function]>,
-    /// Of the tree at hand: its register, whether it may only be a chain, and by what
-    /// ranks are counted once some comparison needs them.
+    /// The current tree: its register, whether it may only be a chain, and the order of its
+    /// ranks once a comparison determines it.
     dst: Reg,
     only_chain: bool,
     order: Option<Order>,
-    goes_back: bool,
+    has_back_edge: bool,
     tests: u32,
-    /// Edges to follow later, the lowest values last.
+    /// Work list of edges, the lowest values last.
     open: Vec<Edge>,
-    /// The slots that belong to it.
+    /// The slots of the current tree.
     nodes: Vec<u32>,
 }
 
-impl<'a> Follower<'a> {
+impl<'a> TreeBuilder<'a> {
     pub(super) fn new(
         insns: &'a [Insn],
-        arrivals: &'a Arrivals,
+        incoming_jumps: &'a IncomingJumps,
         functions: Option<&'a [Function]>,
-    ) -> Follower<'a> {
-        Follower {
+    ) -> TreeBuilder<'a> {
+        TreeBuilder {
             insns,
-            arrivals,
+            incoming_jumps,
             functions,
             dst: Reg::R0,
             only_chain: false,
             order: None,
-            goes_back: false,
+            has_back_edge: false,
             tests: 0,
             open: Vec::new(),
             nodes: Vec::new(),
         }
     }
 
-    /// Adds the tree that begins at a slot, if it is wanted.
-    pub(super) fn follow(
+    /// Builds the tree with its root at a slot and adds it if it is accepted.
+    pub(super) fn build(
         &mut self,
         trees: &mut Trees,
         start: usize,
-        is_wanted: impl Fn(&Tree<'_>) -> bool,
+        is_profitable: impl Fn(&Tree<'_>) -> bool,
     ) {
         self.only_chain = match trees.part(start) {
             Part::None => false,
-            Part::Tried => true,
+            Part::Candidate => true,
             _ => return,
         };
         let Some(test) = self.test(start) else {
@@ -131,13 +131,13 @@ impl<'a> Follower<'a> {
         };
         self.dst = test.dst;
         self.order = None;
-        self.goes_back = false;
+        self.has_back_edge = false;
         self.tests = 0;
         self.nodes.clear();
         if trees.parts.is_empty() {
             trees.parts = vec![Part::None; self.insns.len()];
-            // What a tree can have at most: growing step by step costs more.
-            let most = self.arrivals.jump_count() + 1;
+            // Upper bounds of a tree.
+            let most = self.incoming_jumps.jump_count() + 1;
             trees.keys.reserve(most);
             trees.ranges.reserve(most);
             self.nodes.reserve(most);
@@ -150,8 +150,6 @@ impl<'a> Follower<'a> {
             jumps: false,
             values: Ranks::ALL,
         });
-        // The next edge is not kept with those that wait: what was just written would
-        // be read in other pieces, for which processors wait.
         while let Some(edge) = next.or_else(|| self.open.pop()) {
             next = self.visit(trees, start, edge);
         }
@@ -161,12 +159,12 @@ impl<'a> Follower<'a> {
             dst: self.dst,
             start: start as u32,
             tests: self.tests,
-            goes_back: self.goes_back,
+            has_back_edge: self.has_back_edge,
             order,
             keys: (keys as u32, trees.keys.len() as u32),
             ranges: (ranges as u32, trees.ranges.len() as u32),
         };
-        if self.tests as usize >= SMALLEST && is_wanted(&trees.tree(found)) {
+        if self.tests as usize >= SMALLEST && is_profitable(&trees.tree(found)) {
             trees.trees.push(found);
             return;
         }
@@ -176,19 +174,19 @@ impl<'a> Follower<'a> {
             let slot = slot as usize;
             let equality = self.test(slot).and_then(|test| test.equality(slot));
             trees.parts[slot] = match equality {
-                Some(_) if !self.only_chain => Part::Tried,
-                _ => Part::Left,
+                Some(_) if !self.only_chain => Part::Candidate,
+                _ => Part::Rejected,
             };
         }
     }
 
-    /// Whether what stands at the slot may go on with a tree, for all that can be
-    /// seen from there: only one jump or only a comparison leads to it.
-    pub(super) fn may_go_on(&self, slot: usize) -> bool {
+    /// True if the slot may continue a tree: its only predecessor is one jump or a
+    /// comparison.
+    pub(super) fn may_continue(&self, slot: usize) -> bool {
         let Some(before) = slot.checked_sub(1) else {
             return false;
         };
-        match self.arrivals.count(slot) {
+        match self.incoming_jumps.count(slot) {
             0 => self.test(before).is_some(),
             1 => !falls_through(self.insns[before]),
             _ => false,
@@ -202,8 +200,7 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// What stands where an edge leads, if the tree may go on there. Most edges lead
-    /// out of it, to something else than a jump, so that is asked first.
+    /// The node at the end of an edge, if it can be part of the tree.
     fn node(&self, trees: &Trees, start: usize, edge: Edge) -> Option<Node> {
         let Edge { to, values, .. } = edge;
         let node = match self.insns.get(to)? {
@@ -219,27 +216,26 @@ impl<'a> Follower<'a> {
             _ => return None,
         };
         let expected = match self.only_chain {
-            true => Part::Tried,
+            true => Part::Candidate,
             false => Part::None,
         };
         let is_open = trees.part(to) == expected && (to == start || !self.is_entered(to));
         is_open.then_some(node)
     }
 
-    /// Whether a comparison goes with those of the tree that come before it, of these
-    /// values.
+    /// True if a comparison is compatible with the order of the tree for these values.
     fn fits(&self, slot: usize, test: Test, values: Ranks) -> bool {
         let divides = Order::of(test.cond).filter(|_| test.target != slot + 1);
         match (self.order, divides) {
             (_, None) => test.equality(slot).is_some(),
             _ if self.only_chain => false,
             (None, Some(_)) => true,
-            // In the same order, or with values that are in both.
+            // In the same order, or with values on which both orders agree.
             (Some(order), Some(by)) => order == by || values.low >> 31 == values.high >> 31,
         }
     }
 
-    /// Whether a call leads to the slot, which no jump forward crosses.
+    /// True if the slot is the start of a function.
     fn is_entered(&self, slot: usize) -> bool {
         self.functions.is_some_and(|functions| match functions {
             [only] => slot == only.start,
@@ -249,7 +245,7 @@ impl<'a> Follower<'a> {
         })
     }
 
-    /// Follows an edge to what stands where it leads; the edge to follow next.
+    /// Visits the node at the end of an edge; returns the next edge.
     fn visit(&mut self, trees: &mut Trees, start: usize, edge: Edge) -> Option<Edge> {
         let Edge { to, values, .. } = edge;
         let Some(node) = self.node(trees, start, edge) else {
@@ -259,7 +255,7 @@ impl<'a> Follower<'a> {
             });
             return None;
         };
-        self.claim(trees, start, edge);
+        self.add_node(trees, start, edge);
         match node {
             Node::Goto(target) => Some(Edge {
                 from: to,
@@ -270,29 +266,29 @@ impl<'a> Follower<'a> {
             Node::Test(test) => {
                 self.tests += 1;
                 match test.equality(to) {
-                    Some(ways) => Some(self.compare(trees, start, edge, test, ways)),
+                    Some(targets) => Some(self.compare(trees, start, edge, test, targets)),
                     None => self.divide(to, test, values),
                 }
             }
         }
     }
 
-    /// Makes what stands where an edge leads one of the tree's.
-    fn claim(&mut self, trees: &mut Trees, start: usize, edge: Edge) {
+    /// Adds the node at the end of an edge to the tree.
+    fn add_node(&mut self, trees: &mut Trees, start: usize, edge: Edge) {
         let Edge { from, to, .. } = edge;
         trees.parts[to] = if to == start {
-            Part::Start
+            Part::Root
         } else if trees.parts[from] != Part::Shared && self.is_only_from(edge) {
-            Part::Absorbed
+            Part::Subsumed
         } else {
-            // Its own code goes on to what follows, which is thus shared too.
+            // Its own code continues to its successors, which are shared too.
             Part::Shared
         };
         self.nodes.push(to as u32);
-        self.goes_back |= to < from;
+        self.has_back_edge |= to < from;
     }
 
-    /// Follows where the value goes that equals a key; where all others go.
+    /// Records the target of the value that equals a key; returns the edge of the others.
     fn compare(
         &mut self,
         trees: &mut Trees,
@@ -301,61 +297,60 @@ impl<'a> Follower<'a> {
         test: Test,
         (equal, other): (usize, usize),
     ) -> Edge {
-        let way = |to: usize| Edge::of(test, at, to, values);
+        let edge_to = |to: usize| Edge::of(test, at, to, values);
         let key = test.imm as u32;
         let rank = self.order.unwrap_or(Order::Unsigned).rank(key);
         if !values.has(rank) {
-            return way(other);
+            return edge_to(other);
         }
         if values.low == values.high {
-            return way(equal);
+            return edge_to(equal);
         }
-        let target = self.end_of(trees, start, way(equal)) as u32;
+        let target = self.end_of(trees, start, edge_to(equal)) as u32;
         trees.keys.push(Piece { from: key, target });
-        way(other)
+        edge_to(other)
     }
 
-    /// Where an edge leads that a single value takes, through a jump that is the
-    /// tree's.
+    /// The target of an edge with a single value, followed through one unconditional jump.
     fn end_of(&mut self, trees: &mut Trees, start: usize, edge: Edge) -> usize {
-        // A comparison there is not followed.
+        // Comparisons are not followed.
         let is_jump = matches!(
             self.insns.get(edge.to),
             Some(Insn::Goto { .. } | Insn::GotoLong { .. })
         );
         if is_jump && let Some(Node::Goto(target)) = self.node(trees, start, edge) {
-            self.claim(trees, start, edge);
+            self.add_node(trees, start, edge);
             return target;
         }
         edge.to
     }
 
-    /// Divides the values; the way of the lowest, if there are any.
+    /// Splits the values at a relational comparison; returns the edge of the lowest ones.
     fn divide(&mut self, at: usize, test: Test, values: Ranks) -> Option<Edge> {
         let by = Order::of(test.cond)?;
         let order = *self.order.get_or_insert(by);
-        // The other order counts within one half as this one does.
-        let turn = |rank: u32| by.rank(order.rank(rank));
-        let turned = |Ranks { low, high }| Ranks {
-            low: turn(low),
-            high: turn(high),
+        // Within one half, both orders agree.
+        let convert = |rank: u32| by.rank(order.rank(rank));
+        let converted = |Ranks { low, high }| Ranks {
+            low: convert(low),
+            high: convert(high),
         };
-        let [holds, fails] = turned(values).divide(test.cond, by.rank(test.imm as u32));
-        let way = |to: usize, ranks| Edge::of(test, at, to, turned(ranks));
+        let [holds, fails] = converted(values).divide(test.cond, by.rank(test.imm as u32));
+        let edge_to = |to: usize, ranks| Edge::of(test, at, to, converted(ranks));
         let (Some(held), Some(failed)) = (holds, fails) else {
-            let held = holds.map(|ranks| way(test.target, ranks));
-            return held.or(fails.map(|ranks| way(at + 1, ranks)));
+            let held = holds.map(|ranks| edge_to(test.target, ranks));
+            return held.or(fails.map(|ranks| edge_to(at + 1, ranks)));
         };
-        let ways = [way(test.target, held), way(at + 1, failed)];
+        let targets = [edge_to(test.target, held), edge_to(at + 1, failed)];
         let (first, later) = match held.low < failed.low {
-            true => (ways[0], ways[1]),
-            false => (ways[1], ways[0]),
+            true => (targets[0], targets[1]),
+            false => (targets[1], targets[0]),
         };
         self.open.push(later);
         Some(first)
     }
 
-    /// Whether an edge is the only way to where it leads.
+    /// True if the edge is the only one to its target.
     fn is_only_from(
         &self,
         Edge {
@@ -363,12 +358,12 @@ impl<'a> Follower<'a> {
         }: Edge,
     ) -> bool {
         let fallen_into = to - 1 != from && falls_through(self.insns[to - 1]);
-        !fallen_into && self.arrivals.count(to) == u32::from(jumps)
+        !fallen_into && self.incoming_jumps.count(to) == u32::from(jumps)
     }
 }
 
-/// Makes ranks of the values from a position on and sorts them; of equal ones the
-/// first stays.
+/// Converts keys from a position on to ranks and sorts them; of equal keys the first one is
+/// kept.
 fn sort_keys(keys: &mut Vec<Piece>, from: usize, order: Order) {
     let new = &mut keys[from..];
     for key in new.iter_mut() {

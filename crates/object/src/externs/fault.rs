@@ -1,88 +1,88 @@
-//! What can be wrong with an extern.
+//! Faults of externs.
 
 use std::fmt;
 
 use crate::error::Blame;
 
-/// What is wrong with an extern.
+/// Fault of an extern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ExternFault {
-    /// The object has no types, without which nobody knows what is expected.
+    /// BTF is missing.
     NoTypes,
-    /// No type describes it.
+    /// BTF does not describe the extern.
     NotDescribed,
-    /// The types describe something of that name that the object has.
+    /// BTF describes it as defined in the object.
     NotExtern,
-    /// No section lists it.
+    /// No DATASEC lists it.
     NoSection,
-    /// The section that lists it is neither `.kconfig` nor `.ksyms`.
+    /// The DATASEC that lists it is neither `.kconfig` nor `.ksyms`.
     UnknownSection(String),
-    /// The types list it, but the file does not expect it.
+    /// BTF lists it, and the file has no such symbol.
     NoSymbol,
-    /// A function is no value of a configuration.
+    /// A kconfig extern is a function.
     ConfigFunction,
-    /// A value of the configuration has a type without size.
+    /// The type of a kconfig extern has no size.
     ConfigNoSize,
-    /// A value of the configuration has a type that none can have.
+    /// The type of a kconfig extern is unsupported.
     ConfigType,
     /// The configuration has a value of another kind.
     ConfigMismatch {
-        /// The value.
+        /// Value.
         value: String,
-        /// What it needs to be kept in.
+        /// Type that the value requires.
         needs: &'static str,
     },
-    /// The configuration has a value that is no number.
+    /// The value in the configuration is no number.
     ConfigNumber(String),
-    /// The value of the configuration does not fit.
+    /// The value in the configuration does not fit.
     ConfigRange {
-        /// The value.
+        /// Value.
         value: u64,
-        /// Bytes that there are for it.
+        /// Size of the variable in bytes.
         size: u32,
     },
-    /// A line of the configuration has a name, but no value.
+    /// A line of the configuration has no value.
     ConfigLine(String),
-    /// No configuration was given.
+    /// The configuration is unknown.
     NoConfig,
-    /// It is neither `CONFIG_…` nor one of the values that loaders make up.
+    /// The name is neither `CONFIG_…` nor a virtual kconfig extern of libbpf.
     UnknownVirtual,
-    /// The kernel's version is not known.
+    /// The version of the kernel is unknown.
     NoVersion,
-    /// The kernel's types are not known.
+    /// The BTF of the kernel is unknown.
     NoKernelTypes,
-    /// The kernel has no symbols to look at.
+    /// The symbols of the kernel are unknown.
     NoSymbols,
-    /// The kernel has two symbols of that name.
+    /// The kernel has two symbols with this name.
     Ambiguous {
-        /// The address of one.
+        /// Address of the first.
         first: u64,
-        /// The address of the other.
+        /// Address of the second.
         second: u64,
     },
-    /// The kernel has it with another type.
+    /// The kernel's variable has another type.
     OtherType {
-        /// What the object expects.
+        /// Type in the object.
         expected: String,
-        /// What the kernel has.
+        /// Type in the kernel.
         found: String,
     },
-    /// The kernel's function takes or returns something else.
+    /// The kernel's function has another prototype.
     OtherPrototype {
-        /// The module that has it; none for the kernel itself.
+        /// Module that has it; `None` for vmlinux.
         module: Option<String>,
     },
-    /// It is compared with a type that has no end.
+    /// The type to compare with is recursive.
     TooComplex,
-    /// Neither kernel nor modules have it.
+    /// The kernel and its modules lack it.
     Missing,
-    /// Nothing gave it a value.
+    /// It has no value.
     Unresolved,
 }
 
 impl ExternFault {
-    /// Whose fault it is.
+    /// Party that can fix it.
     pub fn blame(&self) -> Blame {
         match self {
             ExternFault::NoTypes
@@ -100,7 +100,7 @@ impl ExternFault {
         }
     }
 
-    /// The number of the error that Linux's loader gives (`errno.h`).
+    /// Error number of libbpf.
     pub fn errno(&self) -> i32 {
         const ENOENT: i32 = 2;
         const ESRCH: i32 = 3;
@@ -122,75 +122,78 @@ impl fmt::Display for ExternFault {
         match self {
             ExternFault::NoTypes => write!(
                 f,
-                "it is expected of the kernel, but no types say what it is: compile with -g"
+                "extern requires BTF, and the object has none: compile with -g"
             ),
-            ExternFault::NotDescribed => write!(
-                f,
-                "it is not defined, and no type says what to expect: \
-                 is a declaration with __ksym or __kconfig missing?"
-            ),
+            ExternFault::NotDescribed => {
+                write!(f, "extern has no BTF: declare it with __ksym or __kconfig")
+            }
             ExternFault::NotExtern => {
-                write!(f, "the file expects it, but its types say that it is here")
+                write!(f, "extern is undefined in the file and defined in BTF")
             }
             ExternFault::NoSection => write!(
                 f,
-                "it is declared extern, but neither with __ksym nor with __kconfig"
+                "extern is declared neither with __ksym nor with __kconfig"
             ),
             ExternFault::UnknownSection(name) => {
-                write!(f, "externs in section {name} stand for nothing")
+                write!(
+                    f,
+                    "extern is in section {name}, which is neither .ksyms nor .kconfig"
+                )
             }
-            ExternFault::NoSymbol => write!(f, "the types list it, but the file does not use it"),
+            ExternFault::NoSymbol => {
+                write!(f, "BTF lists the extern, and the file has no such symbol")
+            }
             ExternFault::ConfigFunction => {
-                write!(f, "a function is no value of the configuration")
+                write!(f, "kconfig extern is a function")
             }
-            ExternFault::ConfigNoSize => write!(f, "its type has no size"),
+            ExternFault::ConfigNoSize => write!(f, "type of the kconfig extern has no size"),
             ExternFault::ConfigType => write!(
                 f,
                 "a value of the configuration is a bool, a char, an integer, \
                  an enum libbpf_tristate or an array of char"
             ),
             ExternFault::ConfigMismatch { value, needs } => {
-                write!(f, "the configuration says {value}, which needs {needs}")
+                write!(f, "configuration has {value}, which requires {needs}")
             }
             ExternFault::ConfigNumber(text) => {
-                write!(f, "the configuration says {text}, which is no number")
+                write!(f, "configuration has {text}, which is no number")
             }
             ExternFault::ConfigRange { value, size } => {
-                write!(f, "the value {value} does not fit into {size} bytes")
+                write!(f, "value {value} does not fit into {size} bytes")
             }
             ExternFault::ConfigLine(line) => {
-                write!(f, "a line of the configuration without a value: {line}")
+                write!(f, "line of the configuration has no value: {line}")
             }
-            ExternFault::NoConfig => write!(f, "the kernel's configuration is not known"),
+            ExternFault::NoConfig => write!(f, "configuration of the kernel is unknown"),
             ExternFault::UnknownVirtual => {
-                write!(f, "no configuration and no loader has a value of that name")
-            }
-            ExternFault::NoVersion => write!(f, "the kernel's version is not known"),
-            ExternFault::NoKernelTypes => write!(f, "the kernel's types are not known"),
-            ExternFault::NoSymbols => write!(f, "the kernel's symbols are not known"),
-            ExternFault::Ambiguous { first, second } => {
-                write!(f, "the kernel has it at {first:#x} and at {second:#x}")
-            }
-            ExternFault::OtherType { expected, found } => {
                 write!(
                     f,
-                    "the program expects {expected}, but the kernel has {found}"
+                    "name is neither CONFIG_* nor a virtual kconfig value of libbpf"
                 )
             }
+            ExternFault::NoVersion => write!(f, "version of the kernel is unknown"),
+            ExternFault::NoKernelTypes => write!(f, "BTF of the kernel is unknown"),
+            ExternFault::NoSymbols => write!(f, "symbols of the kernel are unknown"),
+            ExternFault::Ambiguous { first, second } => {
+                write!(
+                    f,
+                    "kernel has two symbols of this name, at {first:#x} and {second:#x}"
+                )
+            }
+            ExternFault::OtherType { expected, found } => {
+                write!(f, "object has {expected}, kernel has {found}")
+            }
             ExternFault::OtherPrototype { module: None } => {
-                write!(f, "the kernel's function takes or returns something else")
+                write!(f, "kernel function has another prototype")
             }
             ExternFault::OtherPrototype {
                 module: Some(module),
             } => {
-                write!(
-                    f,
-                    "the function of module {module} takes or returns something else"
-                )
+                write!(f, "function of module {module} has another prototype")
             }
-            ExternFault::TooComplex => write!(f, "its type refers to itself without end"),
-            ExternFault::Missing => write!(f, "neither the kernel nor its modules have it"),
-            ExternFault::Unresolved => write!(f, "the kernel does not have it"),
+            ExternFault::TooComplex => write!(f, "type is recursive"),
+            ExternFault::Missing => write!(f, "kernel and modules lack it"),
+            ExternFault::Unresolved => write!(f, "kernel lacks it"),
         }
     }
 }

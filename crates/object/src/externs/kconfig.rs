@@ -1,12 +1,11 @@
-//! Values of the kernel's configuration: `extern int CONFIG_HZ __kconfig;`.
+//! kconfig externs: `extern int CONFIG_HZ __kconfig;`.
 //!
-//! They live in a map of their own. Its layout is decided when the object is
-//! opened; the values come when it is linked, line by line from the text of a
-//! configuration as `/proc/config.gz` holds it. A line for a name that nobody wants
-//! is passed over; the first line for a name counts. Names that start with `LINUX_`
-//! are made up by loaders.
+//! Their values are in the map `.kconfig`. Its layout is decided when the object is
+//! opened; the values are set when it is linked, from the lines of a configuration such
+//! as `/proc/config.gz`. Lines without an extern are ignored; the first line of a name
+//! counts. Names that start with `LINUX_` are virtual: libbpf computes them.
 //!
-//! Cost: a pass over the text.
+//! One pass over the text.
 
 use btf::{Btf, Encoding, Shape, TypeId};
 use program::Image;
@@ -15,20 +14,20 @@ use super::{ExternFault, ExternKind, Externs};
 use crate::error::Error;
 use spec::Kernel;
 
-/// A value of the configuration: what it is and where.
+/// Type and place of a kconfig extern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConfigValue {
-    /// What it can hold.
+    /// Kind of value.
     pub kind: ConfigKind,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u32,
-    /// Its alignment, in bytes.
+    /// Alignment in bytes.
     pub align: u32,
-    /// Bytes from the start of the map.
+    /// Offset in bytes in the map.
     pub offset: u32,
 }
 
-/// What a value of the configuration can hold.
+/// Kind of value of a kconfig extern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConfigKind {
     /// `y`, `n` or a number below 2.
@@ -37,20 +36,20 @@ pub enum ConfigKind {
     Tristate,
     /// `y`, `m`, `n` as a letter, or a number.
     Char {
-        /// May the number be negative?
+        /// True if the number may be negative.
         signed: bool,
     },
     /// A number.
     Int {
-        /// May it be negative?
+        /// True if it may be negative.
         signed: bool,
     },
-    /// A text, with a NUL behind it.
+    /// String with a final NUL.
     Text,
 }
 
 impl ConfigValue {
-    /// The value that a variable of this type is, not placed yet.
+    /// Type of a variable of this BTF type, without a place.
     pub(super) fn of(btf: &Btf<'_>, ty: TypeId) -> Result<ConfigValue, ExternFault> {
         let size = btf.size_of(ty).filter(|&size| size != 0);
         let size = size.ok_or(ExternFault::ConfigNoSize)?;
@@ -95,12 +94,12 @@ fn kind_of(btf: &Btf<'_>, ty: TypeId) -> Option<ConfigKind> {
     }
 }
 
-/// Values of the configuration in the making.
+/// Builder of the values of kconfig externs.
 pub(super) struct Values<'e> {
     externs: &'e Externs,
-    /// Which have their value.
+    /// True for each extern with a value.
     pub(super) set: Vec<bool>,
-    /// The contents of the map.
+    /// Contents of the map.
     pub(super) image: Image<'static>,
 }
 
@@ -113,9 +112,8 @@ impl<'e> Values<'e> {
         }
     }
 
-    /// Fills in everything that is known of the target. `given` is a text that goes
-    /// before the target's own configuration, which is then only looked at if it is
-    /// still needed.
+    /// Sets all values known of the kernel. `given` is a configuration that takes
+    /// precedence over the kernel's own, which is read only if values are missing.
     pub(super) fn fill(&mut self, kernel: &Kernel, given: Option<&str>) -> Result<(), Error> {
         let mut wants_text = false;
         for (index, known) in self.externs.all.iter().enumerate() {
@@ -216,14 +214,14 @@ impl<'e> Values<'e> {
             .strip_prefix('"')
             .and_then(|rest| rest.strip_suffix('"'));
         let text = text.ok_or_else(|| mismatch("a closing quote"))?;
-        // What is too long is cut, and always ends with a NUL.
+        // A string that is too long is cut; a NUL always ends it.
         let len = text.len().min(place.size as usize - 1);
         self.image.write(place.offset, &text.as_bytes()[..len]);
         self.set[index] = true;
         Ok(())
     }
 
-    /// `made_up` values may be truth values, too.
+    /// `made_up` values may be booleans too.
     fn set_number(&mut self, index: usize, number: u64, made_up: bool) -> Result<(), ExternFault> {
         let Some(value) = self.value(index) else {
             return Ok(());
@@ -267,7 +265,7 @@ impl<'e> Values<'e> {
     }
 }
 
-/// A value that loaders make up.
+/// Value of a virtual kconfig extern.
 fn virtual_value(name: &str, weak: bool, kernel: &Kernel) -> Result<u64, ExternFault> {
     match name {
         "LINUX_KERNEL_VERSION" => match kernel.version_code() {
@@ -281,7 +279,7 @@ fn virtual_value(name: &str, weak: bool, kernel: &Kernel) -> Result<u64, ExternF
     }
 }
 
-/// A number as C's `strtoull` reads it with base 0, all of the text.
+/// Number of a whole text, as C's `strtoull` with base 0 parses it.
 fn parse_number(text: &str) -> Option<u64> {
     let text = text.trim_start_matches([' ', '\t', '\n', '\x0b', '\x0c', '\r']);
     let (negative, digits) = match text.as_bytes().first()? {

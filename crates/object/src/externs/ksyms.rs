@@ -1,10 +1,9 @@
-//! What the kernel has: symbols by address, variables and functions by type.
+//! ksym externs: kernel symbols by address, variables and functions by BTF.
 //!
-//! A symbol without a type (`extern const void name __ksym`) is looked up among the
-//! kernel's symbols and becomes a plain number. A variable or function with a type is
-//! looked up in the types of the kernel, then of its modules, and becomes the number
-//! of its type; the types have to be of one kind. What is missing is an error, unless
-//! it is weak.
+//! A typeless ksym (`extern const void name __ksym`) is looked up in the symbols of the
+//! kernel and becomes an address. A typed variable or kfunc is looked up in the BTF of
+//! vmlinux, then of the modules, and becomes a BTF id; its type must be compatible. A
+//! missing symbol is an error unless it is weak.
 
 use btf::core::{are_compatible, essential_name};
 use btf::{Btf, Kind, Type, TypeId};
@@ -15,17 +14,16 @@ use super::{Extern, ExternFault, ExternKind, Externs};
 use spec::Kernel;
 use spec::kernel::SymbolAddress;
 
-/// Looks for the externs that are no values of the configuration, and notes what they
-/// are in `found`, which has a place for each.
+/// Resolves the ksym externs into `found`, which has an element for each extern.
 pub(super) fn resolve(
     externs: &Externs,
     btf: &Btf<'_>,
     kernel: &Kernel,
     found: &mut [ExternResolution],
 ) -> Result<(), (usize, ExternFault)> {
-    // All addresses come before all types, as they do in libbpf. If it looks at
-    // symbols at all, it looks for variables with a type there, too: one without a
-    // type in the kernel then becomes type 0, which no kernel takes.
+    // Addresses are resolved before BTF ids, as in libbpf. If libbpf reads symbols at
+    // all, it looks up typed variables there too: one that lacks BTF in the kernel then
+    // gets type id 0, which the kernel refuses.
     let needs_symbols = externs
         .iter()
         .any(|known| known.kind == ExternKind::Address);
@@ -72,10 +70,10 @@ fn address(known: &Extern, kernel: &Kernel) -> Result<ExternResolution, ExternFa
     }
 }
 
-/// A variable or function that is looked for.
+/// A typed variable or kfunc to resolve.
 struct Wanted {
     kind: Kind,
-    /// The type of the variable, or the prototype, in the object.
+    /// Type of the variable, or prototype, in the object.
     ty: TypeId,
 }
 
@@ -87,8 +85,7 @@ impl Wanted {
         kernel: &Kernel,
     ) -> Result<ExternResolution, ExternFault> {
         let vmlinux = kernel.btf().ok_or(ExternFault::NoKernelTypes)?;
-        // Functions have flavours, as types have: what follows three underscores
-        // only tells versions apart.
+        // Functions have flavours, as types have: a suffix after three underscores.
         let name = match self.kind {
             Kind::Func => essential_name(known.name.as_bytes()),
             _ => known.name.as_bytes(),
@@ -122,7 +119,7 @@ impl Wanted {
         }
     }
 
-    /// The types that have it, the type itself, and the number of the module.
+    /// BTF that has the name, its type, and the module number.
     fn locate<'t>(
         &self,
         name: &[u8],

@@ -1,13 +1,10 @@
-//! What a program expects of the kernel by name: values of its configuration
-//! (`.kconfig`), and its variables and functions (`.ksyms`).
+//! Externs: kconfig values (`.kconfig`) and kernel variables and functions (`.ksyms`).
 //!
-//! The symbols of the file say that a name is wanted and whether it is optional
-//! (weak); the types say what it is, and by the section that lists it, where to look
-//! for it. Collecting brings the two together, gives the values of the
-//! configuration their places in a map of their own, and changes the types to what
-//! kernels accept: externs become variables that the object has.
+//! ELF symbols state the names and whether they are weak; BTF states the types, and by
+//! DATASEC the kind of extern. Collecting combines both, lays out the map `.kconfig`, and
+//! rewrites BTF into a form that the kernel accepts: externs become defined variables.
 //!
-//! Cost: a pass over symbols and types each, for any number of externs.
+//! One pass over symbols and types each.
 
 mod fault;
 mod kconfig;
@@ -16,7 +13,7 @@ mod ksyms;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use btf::{Btf, Func, Kind, Linkage, Name, Placed, Shape, TypeId, Var};
+use btf::{Btf, Func, Kind, Linkage, Name, Shape, TypeId, Var, VarSecinfo};
 use program::{ExternId, ExternResolution, ExternSymbol, ExternSymbolKind, Image};
 
 use crate::datasec::{KCONFIG, KSYMS};
@@ -28,8 +25,7 @@ use spec::Kernel;
 pub use fault::ExternFault;
 pub use kconfig::{ConfigKind, ConfigValue};
 
-/// What an object expects of the kernel: first values of its configuration, in the
-/// order of their places, then what it has, by name.
+/// Externs of an object: kconfig externs by offset, then ksyms by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Externs {
     all: Vec<Extern>,
@@ -37,36 +33,36 @@ pub struct Externs {
     by_name: HashMap<String, ExternId>,
 }
 
-/// One name that the kernel should know.
+/// An extern symbol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extern {
-    /// The name.
+    /// Name.
     pub name: String,
-    /// The symbol that stands for it.
+    /// ELF symbol.
     pub symbol: SymbolId,
-    /// Its type in the object: a variable or a function.
+    /// BTF id in the object: a variable or a function.
     pub ty: TypeId,
-    /// May it be missing?
+    /// True if it is weak.
     pub weak: bool,
-    /// What it is.
+    /// Kind.
     pub kind: ExternKind,
 }
 
-/// What is expected.
+/// Kind of extern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExternKind {
-    /// A value of the configuration.
+    /// kconfig value.
     Config(ConfigValue),
-    /// A symbol of no type, whose address is wanted.
+    /// Typeless ksym, used by its address.
     Address,
-    /// A variable of this type.
+    /// Typed ksym: a variable of this type.
     Variable(TypeId),
-    /// A function of this prototype.
+    /// kfunc of this prototype.
     Function(TypeId),
 }
 
 impl Externs {
-    /// Finds what is expected, and changes the types to what kernels accept.
+    /// Collects the externs, and rewrites BTF into a form that the kernel accepts.
     pub(crate) fn collect(elf: &Elf<'_>, btf: Option<&mut Btf<'_>>) -> Result<Externs, Error> {
         let mut wanted = Vec::new();
         for symbol in elf.symbols().iter().filter(|symbol| symbol.is_extern()) {
@@ -119,25 +115,24 @@ impl Externs {
         externs
     }
 
-    /// All of them.
+    /// All externs.
     pub fn iter(&self) -> impl Iterator<Item = &Extern> {
         self.all.iter()
     }
 
-    /// What the symbol stands for.
+    /// Extern of an ELF symbol.
     pub fn of_symbol(&self, symbol: SymbolId) -> Option<(ExternId, &Extern)> {
         let id = *self.by_symbol.get(&symbol)?;
         Some((id, self.get(id)?))
     }
 
-    /// The extern of that number.
+    /// Extern with this index.
     pub fn get(&self, id: ExternId) -> Option<&Extern> {
         self.all.get(id.0 as usize)
     }
 
-    /// Finds out what each is in the target, in libbpf's order: values that loaders
-    /// make up, the configuration, symbols, types. `config` is a text that goes before
-    /// the target's own configuration.
+    /// Resolves all externs in libbpf's order: virtual kconfig, kconfig, symbols, BTF.
+    /// `config` is a configuration that takes precedence over the kernel's.
     pub(crate) fn resolve(
         &self,
         btf: &Btf<'_>,
@@ -164,7 +159,7 @@ impl Externs {
         })
     }
 
-    /// The externs as a program has them.
+    /// Externs in the form of a program.
     pub(crate) fn symbols(&self, resolved: &ResolvedExterns) -> Vec<ExternSymbol> {
         let ids = (0..).map(ExternId);
         self.all
@@ -185,13 +180,13 @@ impl Externs {
             .collect()
     }
 
-    /// The extern of that name.
+    /// Extern with this name.
     pub fn named(&self, name: &str) -> Option<(ExternId, &Extern)> {
         let id = *self.by_name.get(name)?;
         Some((id, self.get(id)?))
     }
 
-    /// Bytes of the map of configuration values; `None` without any.
+    /// Size in bytes of the map `.kconfig`; `None` without kconfig externs.
     pub(crate) fn config_size(&self) -> Option<u32> {
         let mut values = self.all.iter().rev().filter_map(|known| match known.kind {
             ExternKind::Config(value) => Some(value.offset.saturating_add(value.size)),
@@ -200,13 +195,13 @@ impl Externs {
         values.next()
     }
 
-    /// Changes a section of externs to one of variables that the object has.
+    /// Rewrites a DATASEC of externs into one of defined variables.
     fn settle(&self, btf: &mut Btf<'_>, id: TypeId, placeholder: TypeId) -> Result<(), Error> {
         let Shape::Datasec(section) = btf.at(id).shape() else {
             return Ok(());
         };
         let is_config = btf.at(id).name() == KCONFIG;
-        let mut places: Vec<Placed> = section.vars().collect();
+        let mut places: Vec<VarSecinfo> = section.vars().collect();
         let mut known = Vec::with_capacity(places.len());
         for placed in &places {
             let ty = btf.at(placed.var);
@@ -224,7 +219,7 @@ impl Externs {
             btf.set_section(id, self.config_size().unwrap_or(0), &places);
             return Ok(());
         }
-        // Kernels take no externs, so each becomes an integer that is there.
+        // The kernel accepts no extern variables, so each becomes a defined integer.
         let int = find_int(btf);
         let mut end = 0;
         for placed in &mut places {
@@ -245,8 +240,7 @@ impl Externs {
     }
 }
 
-/// Configuration first, by alignment from the largest, then by size; all others by
-/// name.
+/// Sorts kconfig externs by descending alignment, then by size; the others by name.
 fn sort(externs: &mut [Extern]) {
     externs.sort_by(|a, b| {
         let rank = |known: &Extern| match known.kind {
@@ -268,22 +262,22 @@ fn place_config(externs: &mut [Extern]) {
     }
 }
 
-/// What the externs of an object are in a target.
+/// Resolution of the externs of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResolvedExterns {
     found: Vec<ExternResolution>,
-    /// The contents of the map of configuration values.
+    /// Contents of the map `.kconfig`.
     pub(crate) config: Image<'static>,
 }
 
 impl ResolvedExterns {
-    /// What the extern of that number is.
+    /// Resolution of the extern with this index.
     pub fn get(&self, id: ExternId) -> ExternResolution {
         self.found.get(id.0 as usize).copied().unwrap_or_default()
     }
 }
 
-/// Parameters of a prototype without names, which kernels ask for, get one.
+/// Names the unnamed parameters of a prototype, as the kernel requires names.
 fn name_params(btf: &mut Btf<'_>, func: Func, placeholder: TypeId) {
     let name = btf.at(placeholder).name_offset();
     let Shape::Proto(proto) = btf.at(func.proto).shape() else {
@@ -300,8 +294,8 @@ fn name_params(btf: &mut Btf<'_>, func: Func, placeholder: TypeId) {
     }
 }
 
-/// A variable that stands in `.ksyms` for each function there, as only variables
-/// may. Without such functions none is made, and `void` is answered.
+/// Adds a placeholder variable that replaces the functions in the DATASEC `.ksyms`, which
+/// may contain only variables. Returns `void` if there are no functions.
 fn add_placeholder(btf: &mut Btf<'_>) -> TypeId {
     let has_functions = btf
         .datasecs()
@@ -323,18 +317,18 @@ fn add_placeholder(btf: &mut Btf<'_>) -> TypeId {
     })
 }
 
-/// The first integer of 32 bits.
+/// First integer of 32 bits.
 fn find_int(btf: &Btf<'_>) -> TypeId {
     let is_int = |shape| matches!(shape, Shape::Int(int) if int.bits == 32);
     let found = btf.types().find(|ty| is_int(ty.shape()));
     found.map_or(TypeId::VOID, |ty| ty.id())
 }
 
-/// What the types say about the names that are wanted.
+/// BTF of the extern names.
 struct Found<'e> {
-    /// The first variable or function of each name.
+    /// First variable or function of each name.
     types: HashMap<&'e [u8], TypeId>,
-    /// The first section that lists each.
+    /// First DATASEC that lists each.
     sections: HashMap<TypeId, TypeId>,
 }
 
@@ -392,7 +386,7 @@ impl<'e> Found<'e> {
         Ok((id, kind))
     }
 
-    /// The sections that list them: `.ksyms`, `.kconfig`.
+    /// DATASECs that list externs: `.ksyms`, `.kconfig`.
     fn sections_of(&self, externs: &Externs) -> Vec<TypeId> {
         let mut found: Vec<TypeId> = externs
             .iter()

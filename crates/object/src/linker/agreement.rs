@@ -1,83 +1,82 @@
-//! Do two files mean the same by a name?
+//! Compatibility of the types of a symbol in two files, as libbpf's linker checks it.
 //!
-//! What is compared is what the two must agree on to work together: kinds, names,
-//! sizes, the members of what is held by value. Behind a pointer the names are
-//! enough, and one side may only declare a structure there. Names of parameters
-//! and numbers of elements may differ.
+//! Kinds, names, sizes and by-value members must be equal. Behind a pointer the names
+//! suffice, and one side may have a forward declaration. Parameter names and array sizes
+//! may differ.
 //!
-//! Types can hold themselves in a broken file, so the walk has a budget.
+//! A budget bounds the walk, since types of malformed files may contain themselves.
 
 use std::fmt;
 
-use btf::{Btf, Composite, Forward, Kind, Linkage, Proto, Shape, Type, TypeId};
+use btf::{Btf, Composite, FwdKind, Kind, Linkage, Proto, Shape, Type, TypeId};
 
 use crate::maps::MapFault;
 
-/// The most pairs of types that are compared for one symbol.
+/// Maximum number of pairs of types compared for one symbol.
 const MAX_PAIRS: u32 = 1 << 20;
-/// The deepest nesting of types that is followed.
+/// Maximum depth of nesting.
 const MAX_DEPTH: u32 = 256;
 
-/// What two files do not agree on.
+/// Incompatibility of a symbol in two files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mismatch {
-    /// One of them does not say which type it is.
+    /// One file has no type for it.
     Untyped,
-    /// It is neither a variable nor a function.
+    /// The type is neither a variable nor a function.
     Neither(Kind),
-    /// One is of this kind, the other of that.
+    /// Kinds before and now.
     Kinds(Kind, Kind),
-    /// Names of types of this kind.
+    /// Kind of the types, names before and now.
     Names(Kind, String, String),
-    /// Bytes of types of this kind.
+    /// Kind of the types, sizes before and now in bytes.
     Sizes(Kind, u32, u32),
     /// One is static.
     Linkage,
-    /// How many members or parameters there are.
+    /// Kind of the types, numbers of members or parameters before and now.
     Counts(Kind, usize, usize),
-    /// Names of a member.
+    /// Member names before and now.
     MemberNames(String, String),
-    /// Where this member is.
+    /// Member with different offsets.
     MemberPlace(String),
-    /// A type of this kind can't be compared.
+    /// Types of this kind are not comparable.
     NotComparable(Kind),
-    /// The types are nested too deep, or contain themselves.
+    /// The types are nested too deeply, or contain themselves.
     TooDeep,
-    /// Two maps differ in this attribute.
+    /// Maps with a different attribute.
     Map(MapAttribute),
-    /// One is a map, but what it says of itself is wrong.
+    /// One is a map with a malformed declaration.
     NoMap(Option<MapFault>),
 }
 
-/// An attribute of a map.
+/// Attribute of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MapAttribute {
-    /// The kind of map.
+    /// Map kind.
     Kind,
-    /// The size of keys.
+    /// Size of keys.
     KeySize,
-    /// The type of keys.
+    /// Type of keys.
     KeyType,
-    /// The size of values.
+    /// Size of values.
     ValueSize,
-    /// The type of values.
+    /// Type of values.
     ValueType,
-    /// How many entries it can have.
+    /// Maximum number of entries.
     MaxEntries,
     /// Its flags.
     Flags,
-    /// The memory node.
+    /// NUMA node.
     NumaNode,
-    /// Whether it is pinned by name.
+    /// Pinning by name.
     Pinning,
-    /// The map that it holds.
+    /// Definition of inner maps.
     Inner,
 }
 
 impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Mismatch::Untyped => write!(f, "one of them has no type"),
+            Mismatch::Untyped => write!(f, "one of the files has no type for it"),
             Mismatch::Neither(kind) => {
                 write!(f, "{} is neither a variable nor a function", noun(*kind))
             }
@@ -99,13 +98,13 @@ impl fmt::Display for Mismatch {
             Mismatch::Counts(kind, was, is) => {
                 write!(f, "{} with {is} members instead of {was}", noun(*kind))
             }
-            Mismatch::MemberNames(was, is) => write!(f, "member {is} stands in the place of {was}"),
+            Mismatch::MemberNames(was, is) => write!(f, "member {is} instead of {was}"),
             Mismatch::MemberPlace(name) => write!(f, "member {name} is at another offset"),
-            Mismatch::NotComparable(kind) => write!(f, "{} can't be compared", noun(*kind)),
-            Mismatch::TooDeep => write!(f, "its type is nested too deep"),
+            Mismatch::NotComparable(kind) => write!(f, "{} is not comparable", noun(*kind)),
+            Mismatch::TooDeep => write!(f, "type is nested too deeply"),
             Mismatch::Map(attribute) => write!(f, "the maps differ in {attribute}"),
-            Mismatch::NoMap(Some(why)) => write!(f, "it is no map: {why}"),
-            Mismatch::NoMap(None) => write!(f, "it is no map"),
+            Mismatch::NoMap(Some(why)) => write!(f, "no map: {why}"),
+            Mismatch::NoMap(None) => write!(f, "no map"),
         }
     }
 }
@@ -127,7 +126,7 @@ impl fmt::Display for MapAttribute {
     }
 }
 
-/// What a type of this kind is, for people.
+/// Noun for a kind of type in messages.
 fn noun(kind: Kind) -> &'static str {
     match kind {
         Kind::Void => "nothing",
@@ -149,7 +148,7 @@ fn noun(kind: Kind) -> &'static str {
     }
 }
 
-/// A type of a file.
+/// Type of a file.
 #[derive(Clone, Copy)]
 pub(super) struct Typed<'b> {
     pub(super) btf: &'b Btf<'b>,
@@ -157,15 +156,15 @@ pub(super) struct Typed<'b> {
 }
 
 impl<'b> Typed<'b> {
-    /// The type below the modifiers.
+    /// Type below the modifiers.
     fn plain(self) -> Result<Type<'b>, Mismatch> {
         let id = self.btf.skip_modifiers(self.id).ok_or(Mismatch::TooDeep)?;
         Ok(self.btf.at(id))
     }
 }
 
-/// Do two variables or functions agree? `before` may be one of which another file
-/// has completed the type: then `linkage` and `ty` are those of now.
+/// Checks the compatibility of two variables or functions. `before` may have a type that
+/// another file completed: then `linkage` and `ty` are the current ones.
 pub(super) fn check_symbols(
     before: Type<'_>,
     linkage: Linkage,
@@ -189,7 +188,7 @@ pub(super) fn check_symbols(
     check_types(ty, now)
 }
 
-/// Do two types agree, with all that they hold by value?
+/// Checks the compatibility of two types, by-value members included.
 pub(super) fn check_types(before: Typed<'_>, now: Typed<'_>) -> Result<(), Mismatch> {
     let mut walk = Walk {
         before: before.btf,
@@ -296,12 +295,12 @@ impl Walk<'_> {
     }
 }
 
-/// Behind a pointer, a declaration agrees with the definition of its name.
+/// Checks that a forward declaration behind a pointer has the name of the definition.
 fn check_declaration(declared: Type<'_>, defined: Type<'_>) -> Result<(), Mismatch> {
     same_name(declared, defined)?;
     match (declared.shape(), defined.shape()) {
-        (Shape::Fwd(Forward::Struct), Shape::Struct(_)) => Ok(()),
-        (Shape::Fwd(Forward::Union), Shape::Union(_)) => Ok(()),
+        (Shape::Fwd(FwdKind::Struct), Shape::Struct(_)) => Ok(()),
+        (Shape::Fwd(FwdKind::Union), Shape::Union(_)) => Ok(()),
         _ => Err(Mismatch::Kinds(declared.kind(), defined.kind())),
     }
 }

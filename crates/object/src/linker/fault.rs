@@ -1,5 +1,5 @@
-//! What can be wrong with files that are to be one. Which file, section and
-//! symbol it is about says [`Place`](crate::Place).
+//! Faults of static linking. File, section and symbol are in the [`Place`](crate::Place)
+//! of the error.
 
 use std::fmt;
 
@@ -9,129 +9,128 @@ use btf::{DedupError, ParseError, TypeId};
 use super::agreement::Mismatch;
 use crate::Blame;
 
-/// Why files can't be linked.
+/// Fault of static linking.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkFault {
     /// The section has no name.
     NamelessSection {
-        /// Its number.
+        /// Section index.
         index: u32,
     },
-    /// The section is of a kind that has no place in a BPF object.
+    /// The section type is not part of BPF objects.
     SectionKind(u32),
-    /// The section is aligned to something else than a power of two.
+    /// The alignment is not a power of two.
     Alignment(u64),
     /// The section is compressed.
     Compressed,
-    /// The section starts in the file where its alignment does not let it.
+    /// The offset of the section in the file violates its alignment.
     Misplaced {
-        /// Where it starts, in bytes.
+        /// Offset in bytes.
         offset: u64,
-        /// Its alignment, in bytes.
+        /// Alignment in bytes.
         align: u64,
     },
-    /// The section holds instructions, but these bytes are no whole number of them.
+    /// The size of an executable section is not a multiple of instructions.
     CodeSize(u64),
-    /// The entries of the table do not have the size that they should have.
+    /// The entries of a table have a wrong size.
     EntrySize,
-    /// The section does not say which other section belongs to it.
+    /// `sh_link` is missing or refers to a wrong section.
     WrongLink,
-    /// Relocations are not named after the section that they are for.
+    /// The name of a relocation section is not that of its target.
     RelocationName,
     /// Symbol 0 is not empty.
     FirstSymbol,
-    /// The symbol has a binding that nobody knows.
+    /// The binding of the symbol is unknown.
     Binding(u8),
-    /// The symbol is neither of default visibility nor hidden.
+    /// The visibility is neither default nor hidden.
     Visibility(u8),
-    /// The symbol is to be defined elsewhere, but has a kind, a value, a size, or is
-    /// local.
+    /// An undefined symbol has a type, a value or a size, or is local.
     Extern,
-    /// The symbol stands for a section, but not for its start.
+    /// A section symbol does not have value 0.
     SectionSymbolValue,
-    /// The symbol is to be defined elsewhere, which takes types to check.
+    /// An undefined symbol cannot be checked without BTF.
     ExternWithoutTypes,
-    /// The relocation is of a kind that nobody knows.
+    /// The relocation type is unknown.
     RelocationKind {
-        /// Which of the section's, from 0.
+        /// Index of the relocation in its section.
         index: usize,
-        /// The kind.
+        /// Relocation type.
         kind: u32,
     },
-    /// The relocation is not for anything inside its section.
+    /// The relocation is beyond the end of its section.
     RelocationOutside {
-        /// Where it points, in bytes.
+        /// Offset in bytes.
         offset: u64,
     },
-    /// In data, a relocation refers to a section as a whole.
+    /// A relocation of data refers to a section symbol.
     SectionInData,
-    /// The types can't be read.
+    /// The BTF is malformed.
     Types(ParseError),
-    /// What is said about instructions can't be read.
+    /// The BTF.ext is malformed.
     TypeInfo(ExtError),
-    /// Something is said about instructions, but there are no types.
+    /// BTF.ext without BTF.
     InfoWithoutTypes,
-    /// What is said about instructions names a type or text that is not there.
+    /// BTF.ext refers to a missing type or string.
     InfoOutOfRange,
-    /// Something is said about instructions of a section that is not there.
+    /// BTF.ext refers to a missing section.
     InfoOfNoSection,
-    /// The types have variables in a section without a name.
+    /// A DATASEC has no name.
     NamelessTypes(TypeId),
-    /// The types have a variable that is no symbol of its section.
+    /// A DATASEC lists a variable without a symbol in the section.
     VariableWithoutSymbol,
-    /// Other files can see the symbol, but the file has no types at all.
+    /// A visible symbol in a file without BTF.
     NoTypes,
-    /// Other files can see the symbol, but it has no type.
+    /// A visible symbol without a type in BTF.
     NoType,
-    /// Other files can see the symbol, and it has two types.
+    /// A visible symbol with two types in BTF.
     TwoTypes(TypeId, TypeId),
-    /// A type refers to one that was left out, with the section that it is in.
+    /// A type refers to one in an omitted section.
     TypeLeftOut(TypeId),
-    /// What is to be defined elsewhere belongs to a section that is not there.
+    /// An extern belongs to a missing section.
     ExternSection,
-    /// The section is of another form than that of the same name in a file before.
+    /// The section differs in form from the one of the same name in an earlier file.
     SectionsDiffer(SectionMismatch),
-    /// The section must say the same in all files and does not.
+    /// The section must have equal contents in all files.
     ContentsDiffer,
-    /// The symbol is defined in two files, and weak in neither.
+    /// The symbol is defined in two files, strong in both.
     Duplicate {
-        /// The file before.
+        /// Earlier file.
         before: String,
     },
-    /// Two files do not mean the same by the symbol.
+    /// The types of the symbol are incompatible.
     Disagreement {
-        /// The file before.
+        /// Earlier file.
         before: String,
-        /// What they do not agree on.
+        /// Incompatibility.
         what: Mismatch,
     },
-    /// The symbol belongs to another section in a file before.
+    /// The symbol belongs to another section in an earlier file.
     OtherSection,
     /// The type of the variable has no size.
     NoSize,
-    /// The types of all files can't be joined.
+    /// Deduplication of the BTF failed.
     Dedup(DedupError),
-    /// The names in the file are more text than a file can need.
+    /// The names in the file exceed the maximum size.
     TooMuchText,
-    /// The result would be larger than ELF or BTF can say.
+    /// The linked object exceeds the limits of ELF or BTF.
     TooLarge,
-    /// There is nothing to link.
+    /// No input file.
     NoInput,
 }
 
-/// What differs between two sections of one name.
+/// Difference between two sections of one name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SectionMismatch {
-    /// The kind of section.
+    /// Section type.
     Kind,
-    /// The flags.
+    /// Section flags.
     Flags,
-    /// The size of entries.
+    /// Entry size.
     EntrySize,
 }
 
 impl LinkFault {
-    /// Whose fault it is.
+    /// Party that can fix it.
     pub fn blame(&self) -> Blame {
         match self {
             LinkFault::ExternWithoutTypes
@@ -149,7 +148,7 @@ impl LinkFault {
         }
     }
 
-    /// The system's number of the error with which libbpf 7.2 ends.
+    /// Error number of libbpf 7.2.
     pub fn errno(&self) -> i32 {
         const ENOENT: i32 = 2;
         const EINVAL: i32 = 22;
@@ -168,127 +167,116 @@ impl fmt::Display for LinkFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LinkFault::NamelessSection { index } => write!(f, "section {index} has no name"),
-            LinkFault::SectionKind(kind) => write!(
-                f,
-                "a section of kind {kind:#x}, which has no place in a BPF object"
-            ),
+            LinkFault::SectionKind(kind) => {
+                write!(f, "section type {kind:#x} is not part of BPF objects")
+            }
             LinkFault::Alignment(align) => {
-                write!(f, "its alignment is {align}, which is no power of two")
+                write!(f, "alignment {align} is not a power of two")
             }
             LinkFault::Compressed => write!(
                 f,
-                "it is compressed: llvm-objcopy --decompress-debug-sections undoes that"
+                "section is compressed: decompress it with llvm-objcopy --decompress-debug-sections"
             ),
             LinkFault::Misplaced { offset, align } => write!(
                 f,
-                "it starts at byte {offset} of the file, but is aligned to {align} bytes"
+                "section starts at byte {offset} of the file, against its alignment of {align} bytes"
             ),
             LinkFault::CodeSize(size) => {
-                write!(f, "{size} bytes are no whole number of instructions")
+                write!(f, "{size} bytes are not a whole number of instructions")
             }
-            LinkFault::EntrySize => write!(f, "its entries have a wrong size"),
+            LinkFault::EntrySize => write!(f, "entries have a wrong size"),
             LinkFault::WrongLink => {
-                write!(
-                    f,
-                    "the section that belongs to it is missing, or another one"
-                )
+                write!(f, "linked section is missing or a wrong one")
             }
             LinkFault::RelocationName => {
-                write!(f, "it is not named after the section that it relocates")
+                write!(f, "name is not that of the relocated section")
             }
-            LinkFault::FirstSymbol => write!(f, "the first symbol is not empty"),
-            LinkFault::Binding(binding) => write!(f, "its binding {binding} is unknown"),
+            LinkFault::FirstSymbol => write!(f, "symbol 0 is not empty"),
+            LinkFault::Binding(binding) => write!(f, "binding {binding} is unknown"),
             LinkFault::Visibility(visibility) => write!(
                 f,
-                "its visibility is {visibility}; a linker of BPF objects knows default (0) and hidden (2)"
+                "visibility {visibility} is neither default (0) nor hidden (2)"
             ),
-            LinkFault::Extern => write!(
-                f,
-                "it is to be defined elsewhere, but has a kind, value or size, or is local"
-            ),
+            LinkFault::Extern => {
+                write!(f, "undefined symbol has a type, value or size, or is local")
+            }
             LinkFault::SectionSymbolValue => {
-                write!(f, "it stands for a section, but not for its start")
+                write!(f, "section symbol does not have value 0")
             }
             LinkFault::ExternWithoutTypes => write!(
                 f,
-                "it is to be defined elsewhere, which can't be checked without types: compile with -g"
+                "undefined symbol cannot be checked without BTF: compile with -g"
             ),
             LinkFault::RelocationKind { index, kind } => {
-                write!(f, "relocation {index} is of the unknown kind {kind}")
+                write!(f, "relocation {index} has unknown type {kind}")
             }
             LinkFault::RelocationOutside { offset } => write!(
                 f,
-                "a relocation at offset {offset:#x}, beyond the end of the section"
+                "relocation at offset {offset:#x} is beyond the end of the section"
             ),
             LinkFault::SectionInData => write!(
                 f,
-                "data refers to a static variable or function, which can't be linked: \
+                "data refers to a static variable or function, which is not linkable: \
                  let it refer to one that is not static"
             ),
             LinkFault::Types(error) => write!(f, "{error}"),
             LinkFault::TypeInfo(error) => write!(f, "{error}"),
-            LinkFault::InfoWithoutTypes => write!(f, "there is no .BTF beside it"),
+            LinkFault::InfoWithoutTypes => write!(f, ".BTF.ext without .BTF"),
             LinkFault::InfoOutOfRange => {
-                write!(f, "it names a type or text that .BTF does not have")
+                write!(f, ".BTF.ext refers to a type or string that .BTF lacks")
             }
             LinkFault::InfoOfNoSection => {
-                write!(f, ".BTF.ext is about this section, which is not there")
+                write!(f, ".BTF.ext refers to this section, which is missing")
             }
             LinkFault::NamelessTypes(id) => {
-                write!(
-                    f,
-                    "type {id} of .BTF is a section of variables without a name"
-                )
+                write!(f, "DATASEC {id} of .BTF has no name")
             }
             LinkFault::VariableWithoutSymbol => {
-                write!(f, "it is a variable of .BTF, but no symbol of the section")
+                write!(f, "variable of .BTF is no symbol of the section")
             }
-            LinkFault::NoTypes => write!(
-                f,
-                "other files can see it, but there are no types in the file: compile with -g"
-            ),
+            LinkFault::NoTypes => {
+                write!(f, "visible symbol in a file without BTF: compile with -g")
+            }
             LinkFault::NoType => write!(
                 f,
-                "other files can see it, but it has no type in .BTF: compile with -g, \
-                 or make it static"
+                "visible symbol has no type in .BTF: compile with -g, or make it static"
             ),
             LinkFault::TwoTypes(one, other) => {
-                write!(f, "it has two types in .BTF, {one} and {other}")
+                write!(f, "symbol has two types in .BTF, {one} and {other}")
             }
             LinkFault::TypeLeftOut(id) => write!(
                 f,
-                "something refers to type {id}, which belongs to a section that is left out"
+                "a type refers to type {id}, which belongs to an omitted section"
             ),
             LinkFault::ExternSection => {
-                write!(
-                    f,
-                    "it is to be defined elsewhere, in a section that is not there"
-                )
+                write!(f, "undefined symbol belongs to a missing section")
             }
             LinkFault::SectionsDiffer(what) => {
-                write!(f, "it has {what} than in a file before")
+                write!(f, "section has {what} than in an earlier file")
             }
             LinkFault::ContentsDiffer => {
                 write!(
                     f,
-                    "it says something else than in a file before; all must agree"
+                    "contents differ from those of an earlier file: make them equal"
                 )
             }
             LinkFault::Duplicate { before } => write!(
                 f,
-                "it is defined in {before} too; make one of them weak or static"
+                "symbol is defined in {before} too: make one of them weak or static"
             ),
             LinkFault::Disagreement { before, what } => {
-                write!(f, "{before} means something else by it: {what}")
+                write!(f, "type is incompatible with {before}: {what}")
             }
-            LinkFault::OtherSection => write!(f, "it belongs to another section in a file before"),
-            LinkFault::NoSize => write!(f, "its type has no size"),
-            LinkFault::Dedup(error) => write!(f, "the types can't be joined: {error}"),
+            LinkFault::OtherSection => {
+                write!(f, "symbol belongs to another section in an earlier file")
+            }
+            LinkFault::NoSize => write!(f, "type has no size"),
+            LinkFault::Dedup(error) => write!(f, "deduplication of BTF failed: {error}"),
             LinkFault::TooMuchText => {
-                write!(f, "its names are far more text than it has bytes for")
+                write!(f, "names exceed the maximum size")
             }
-            LinkFault::TooLarge => write!(f, "the linked object would be too large"),
-            LinkFault::NoInput => write!(f, "there is nothing to link"),
+            LinkFault::TooLarge => write!(f, "linked object is too large"),
+            LinkFault::NoInput => write!(f, "no object to link"),
         }
     }
 }

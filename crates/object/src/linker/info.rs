@@ -1,5 +1,4 @@
-//! What is said about instructions: each record follows its instruction to the
-//! new place.
+//! Static linking of `.BTF.ext`: each record follows its instruction to its new offset.
 
 use btf::Builder;
 use btf::ext::ExtBuilder;
@@ -10,7 +9,7 @@ use super::output::Output;
 use super::types::Types;
 use crate::Error;
 
-/// Adds what file number `file` says.
+/// Appends the records of file `file`.
 pub(super) fn append(
     file: usize,
     input: &Input<'_>,
@@ -20,7 +19,7 @@ pub(super) fn append(
     let (Some(btf), Some(ext)) = (&input.btf, &input.ext) else {
         return Ok(());
     };
-    // Where the section of this name is now.
+    // Section of this name in the output.
     let place = |section| {
         let name = btf.string(section);
         let part = input.part_named(name.as_bytes());
@@ -49,20 +48,20 @@ pub(super) fn append(
         let (section, start) = place(group.section)?;
         for mut relocation in group.records() {
             relocation.offset = relocation.offset.wrapping_add(start);
-            let question = &mut relocation.question;
-            question.ty = types.number(file, question.ty);
-            question.access = types.string(btf.string(question.access));
+            let spec = &mut relocation.spec;
+            spec.ty = types.number(file, spec.ty);
+            spec.access = types.string(btf.string(spec.access));
             output.sections[section].relocations.push(relocation);
         }
     }
     Ok(())
 }
 
-/// All that is said, section by section; `None` if that is nothing.
+/// Merged `.BTF.ext`; `None` without records.
 pub(super) fn write(output: &Output, builder: &mut Builder) -> Option<Vec<u8>> {
     let mut ext = ExtBuilder::new();
     let mut is_empty = true;
-    // Three tables, each with all sections: the order of the strings.
+    // The order of the three tables decides the order of the strings.
     for section in &output.sections[1..] {
         if !section.functions.is_empty() {
             let name = builder.string(&section.name);

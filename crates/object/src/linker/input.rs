@@ -1,14 +1,13 @@
-//! One file that is to be linked: its tables, checked for everything that linking
-//! relies on, and its types.
+//! An input file of static linking: its tables, checked for the invariants that linking
+//! relies on, and its BTF.
 //!
-//! Beside its sections, a file can have such as only its types know: those of
-//! externs that the kernel or the loader defines (`.ksyms`, `.kconfig`, maps of
-//! other files). They are parts of it like the others, without bytes.
+//! DATASECs without an ELF section, those of externs (`.ksyms`, `.kconfig`, maps of other
+//! files), are parts without bytes.
 
 use std::collections::HashMap;
 
 use btf::ext::CoreRelo;
-use btf::{Btf, BtfExt, Kind, Linkage, Name, Placed, Shape, StrOffset, Type, TypeId};
+use btf::{Btf, BtfExt, Kind, Linkage, Name, Shape, StrOffset, Type, TypeId, VarSecinfo};
 
 use super::{LinkFault, texts};
 use crate::Error;
@@ -16,13 +15,13 @@ use crate::elf::{
     Binding, Elf, ElfFault, Section, SectionId, SectionKind, Symbol, SymbolKind, SymbolPlace,
 };
 
-/// The section in which compilers gather externs that belong nowhere else.
+/// DATASEC of externs without a section.
 const EXTERNS: &[u8] = b".extern";
-/// Bytes of an entry of the table of symbols.
+/// Size of a symbol-table entry in bytes.
 const SYMBOL_SIZE: u64 = 24;
-/// Bytes of a relocation.
+/// Size of a relocation in bytes.
 const RELOCATION_SIZE: u64 = 16;
-/// Bytes of an instruction.
+/// Size of an instruction in bytes.
 pub(super) const SLOT: u64 = 8;
 /// The kinds of relocations that there are: to a map or variable, to an absolute
 /// address of 64 or 32 bits, to a function.
@@ -38,30 +37,30 @@ pub(super) struct Input<'a> {
     by_name: HashMap<Vec<u8>, usize>,
     pub(super) btf: Option<Btf<'a>>,
     pub(super) ext: Option<BtfExt<'a>>,
-    /// What other files can see: the types of these symbols.
+    /// Types of the visible symbols.
     types: HashMap<Vec<u8>, Result<SymbolType, LinkFault>>,
 }
 
-/// A section of a file, and what becomes of it.
+/// A section of an input file and its place in the output.
 pub(super) struct Part<'a> {
     pub(super) name: Vec<u8>,
-    /// The section; none if only the types know it.
+    /// Section; `None` for a DATASEC without one.
     pub(super) section: Option<Section<'a>>,
-    /// It is not a part of the result.
+    /// True if the section is not part of the output.
     pub(super) is_left_out: bool,
-    /// Its variables, as the types have them.
-    pub(super) variables: Option<Vec<Placed>>,
-    /// Which section of the result it is in.
+    /// Variables of its DATASEC.
+    pub(super) variables: Option<Vec<VarSecinfo>>,
+    /// Section of the output.
     pub(super) to: usize,
-    /// From which byte on.
+    /// Offset in bytes in the output section.
     pub(super) at: u64,
 }
 
-/// The type of a symbol.
+/// Type of a symbol.
 #[derive(Clone, Copy)]
 pub(super) struct SymbolType {
     pub(super) id: TypeId,
-    /// The type of the section that it is in.
+    /// DATASEC that lists it.
     pub(super) section: Option<TypeId>,
 }
 
@@ -95,7 +94,7 @@ impl<'a> Input<'a> {
         Ok(input)
     }
 
-    /// The type of a symbol that other files can see.
+    /// Type of a visible symbol.
     pub(super) fn type_of(&self, symbol: Name<'_>) -> Result<SymbolType, LinkFault> {
         match self.types.get(symbol.as_bytes()) {
             Some(found) => found.clone(),
@@ -104,12 +103,12 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// The first part of this name.
+    /// First part with this name.
     pub(super) fn part_named(&self, name: &[u8]) -> Option<usize> {
         self.by_name.get(name).copied()
     }
 
-    /// The name of a symbol, for a refusal.
+    /// Name of a symbol for messages.
     pub(super) fn text(&self, symbol: &Symbol) -> String {
         match self.elf.display_name(symbol) {
             name if name.is_empty() => format!("symbol {}", symbol.id.0),
@@ -170,7 +169,7 @@ impl<'a> Input<'a> {
         if section.compressed {
             return Err(LinkFault::Compressed.into());
         }
-        // Zeros are not in the file.
+        // SHT_NOBITS sections have no bytes in the file.
         let is_placed = section.offset > 0 && section.offset.is_multiple_of(section.align);
         if !is_placed && section.kind != SectionKind::Zeros {
             return Err(LinkFault::Misplaced {
@@ -270,7 +269,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Is everything there that is said about instructions?
+    /// Checks that BTF.ext refers to existing types, strings and sections.
     fn check_info(&self) -> Result<(), Error> {
         let Some(ext) = &self.ext else {
             return Ok(());
@@ -290,9 +289,7 @@ impl<'a> Input<'a> {
         let relocations = ext.relocations().all(|group| {
             let mut relocations = group.records();
             is_text(group.section)
-                && relocations.all(|CoreRelo { question, .. }| {
-                    is_type(question.ty) && is_text(question.access)
-                })
+                && relocations.all(|CoreRelo { spec, .. }| is_type(spec.ty) && is_text(spec.access))
         });
         if !(functions && lines && relocations) {
             return Err(about(LinkFault::InfoOutOfRange));
@@ -300,8 +297,8 @@ impl<'a> Input<'a> {
         texts::check_info(btf, ext).map_err(about)
     }
 
-    /// Notes which variables are in each section, and where: compilers leave the
-    /// places of those that other files can see to the symbols.
+    /// Sets the variables of each section and their offsets: compilers leave the offsets
+    /// of visible variables to the symbols.
     fn place_variables(&mut self) -> Result<(), Error> {
         let Some(btf) = self.btf.take() else {
             return Ok(());
@@ -330,7 +327,7 @@ impl<'a> Input<'a> {
                 }
             };
             let section = self.parts[part].section.map(|section| section.id);
-            let mut variables: Vec<Placed> = datasec.vars().collect();
+            let mut variables: Vec<VarSecinfo> = datasec.vars().collect();
             for placed in &mut variables {
                 let variable = btf.at(placed.var);
                 let is_global = matches!(
@@ -353,8 +350,8 @@ impl<'a> Input<'a> {
         Ok(())
     }
 
-    /// Which type each symbol has that other files can see: its variable or
-    /// function, best the one that a section has.
+    /// Indexes the type of each visible symbol: its variable or function, preferably the
+    /// one in a DATASEC.
     fn index_types(&mut self) {
         let Some(btf) = &self.btf else {
             return;
@@ -426,7 +423,7 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// Is it one of the sections that hold what programs use?
+    /// True for sections of instructions and variables.
     pub(super) fn is_data(&self) -> bool {
         let is_data = self
             .section
@@ -434,14 +431,14 @@ impl<'a> Part<'a> {
         is_data && !self.is_left_out
     }
 
-    /// Is it a section of relocations?
+    /// True for a relocation section.
     pub(super) fn is_relocations(&self) -> bool {
         let kind = self.section.map(|section| section.kind);
         kind == Some(SectionKind::Relocations) && !self.is_left_out
     }
 }
 
-/// A variable or function that other files can see, here or there.
+/// True for a visible variable or function, defined or extern.
 pub(super) fn is_shared(ty: Type<'_>) -> bool {
     matches!(ty.kind(), Kind::Var | Kind::Func) && !is_static(ty)
 }
@@ -458,7 +455,7 @@ fn is_debug(name: &[u8]) -> bool {
     name.starts_with(b".debug_")
 }
 
-/// Debug sections, what the result gets anew, and what is of no use.
+/// True for debug sections, sections that are rewritten, and unused ones.
 fn is_left_out(section: &Section<'_>) -> bool {
     let name = section.name.as_bytes();
     let is_about_left_out = name

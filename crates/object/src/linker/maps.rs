@@ -1,5 +1,5 @@
-//! Do two files mean the same map? Of an extern map everything has to be said, and
-//! to be equal: attributes, keys and values with all that they hold.
+//! Compatibility of a map in two files: an extern map must have a complete declaration
+//! with equal attributes and compatible keys and values.
 
 use btf::{Btf, Shape, Type, TypeId};
 
@@ -8,8 +8,7 @@ use program::MapParams;
 
 use crate::maps::definition::{self, Declaration};
 
-/// Compares the type that a variable of `.maps` had with what a new file says that
-/// the variable is.
+/// Compares the type that a variable of `.maps` had with that of a new file.
 pub(super) fn check(before: Type<'_>, now: Type<'_>) -> Result<(), Mismatch> {
     let Shape::Var(var) = now.shape() else {
         return Err(Mismatch::Neither(now.kind()));
@@ -54,7 +53,7 @@ fn check_definitions(
     differ(was.numa_node != is.numa_node, Is::NumaNode)
 }
 
-/// Both have no type for keys (or values), or the same.
+/// Checks that both have no type for keys (or values), or compatible ones.
 fn check_part(
     before: &Btf<'_>,
     was: TypeId,

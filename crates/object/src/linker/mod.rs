@@ -1,16 +1,15 @@
-//! Several objects become one, as libbpf's linker makes it.
+//! Static linker: links several objects into one, as libbpf's linker does.
 //!
-//! Sections of the same name stand one after the other; symbols that files share
-//! are one; relocations, types and what is said about instructions follow them.
-//! Each file is added for itself: checked, its sections appended, its symbols
-//! resolved against those before, its relocations and types renumbered. The types
-//! of all files are joined at the end. For the same files in the same order the
-//! bytes are always the same, and they are those of libbpf's linker.
+//! Sections of the same name are concatenated; visible symbols are merged; relocations,
+//! BTF and BTF.ext are adjusted. Each file is added separately: checked, its sections
+//! appended, its symbols resolved against earlier ones, its relocations and types
+//! renumbered. The BTF of all files is deduplicated at the end. The output is
+//! deterministic and byte for byte that of libbpf's linker.
 //!
-//! Debug sections are left out. Byte order is that of little-endian machines.
+//! Debug sections are omitted. Only little-endian files are supported.
 //!
-//! Cost: linear in the files, but for the types, which are compared (see
-//! [`btf::dedup`]). Files stay borrowed until the result is written.
+//! Linear in the files, apart from deduplication (see [`btf::dedup`]). Files stay
+//! borrowed until the output is written.
 
 mod agreement;
 mod fault;
@@ -33,7 +32,7 @@ use output::Output;
 use symbols::Symbols;
 use types::Types;
 
-/// Sections that say the same in every file, and once in the result.
+/// Sections with equal contents in every file, once in the output.
 const SAID_ONCE: [&[u8]; 2] = [b"license", b"version"];
 
 /// Objects that are becoming one.
@@ -55,8 +54,7 @@ const SAID_ONCE: [&[u8]; 2] = [b"license", b"version"];
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// A file that can't be added takes the linker with it: there is no half-linked
-/// object.
+/// An error consumes the linker: there is no partially linked object.
 pub struct Linker<'a> {
     files: Vec<Input<'a>>,
     output: Output,
@@ -71,7 +69,7 @@ impl Default for Linker<'_> {
 }
 
 impl<'a> Linker<'a> {
-    /// No object yet.
+    /// Linker without inputs.
     pub fn new() -> Linker<'a> {
         Linker {
             files: Vec::new(),
@@ -81,7 +79,7 @@ impl<'a> Linker<'a> {
         }
     }
 
-    /// Adds an object; `name` is what to call it in refusals.
+    /// Adds an object; `name` is its name in errors.
     pub fn add(mut self, name: impl Into<String>, bytes: &'a [u8]) -> Result<Linker<'a>, Error> {
         let name = name.into();
         match self.append(name.clone(), bytes) {
@@ -143,7 +141,7 @@ impl<'a> Linker<'a> {
         }
     }
 
-    /// The linked object, as an ELF file.
+    /// Bytes of the linked object, an ELF file.
     pub fn finish(self) -> Result<Vec<u8>, Error> {
         if self.files.is_empty() {
             return Err(LinkFault::NoInput.into());

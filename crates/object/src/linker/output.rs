@@ -1,70 +1,70 @@
-//! The object that is being made, and how it is written.
+//! Output of static linking: the object and its ELF layout.
 //!
-//! Sections stand in the file in the order in which they got their headers, names
-//! of sections and symbols share one table, the headers come last: the layout that
-//! libelf makes, so that the bytes are those of libbpf's linker.
+//! Sections are in the order of their headers, section and symbol names share one string
+//! table, and the headers are at the end: libelf's layout, so that the bytes equal those
+//! of libbpf's linker.
 
 use std::collections::HashMap;
 
-use btf::ext::{CoreRelo, FuncInfo, LineInfo};
-use btf::{Name, Placed};
+use btf::ext::{CoreRelo, ExtFuncInfo, ExtLineInfo};
+use btf::{Name, VarSecinfo};
 
 use super::{LinkFault, SectionMismatch};
 use crate::Error;
 use crate::elf::{Section, SectionKind};
 
-/// The section of names in the list of sections.
+/// Index of the string table.
 const NAMES: usize = 1;
-/// The section of symbols.
+/// Index of the symbol table.
 pub(super) const SYMBOLS: usize = 2;
 
-/// Bytes of the file's header, and of a section's.
+/// Size of the file header, and of a section header, in bytes.
 const HEADER: usize = 64;
-/// Bytes of a symbol.
+/// Size of a symbol in bytes.
 const SYMBOL: usize = 24;
-/// The most bytes that alignment may add.
+/// Maximum number of padding bytes.
 const MAX_PADDING: u64 = 64 << 20;
-/// The largest section.
+/// Maximum size of a section in bytes.
 const MAX_SIZE: u64 = i32::MAX as u64;
-/// The first number that is not a section's.
+/// First reserved section index (SHN_LORESERVE).
 const FIRST_SPECIAL: usize = 0xff00;
 
-/// The object.
+/// Object that is being linked.
 pub(super) struct Output {
-    /// Sections in the order in which they were first named; number 0 is none.
+    /// Sections in the order of their first occurrence; index 0 is none.
     pub(super) sections: Vec<OutputSection>,
-    /// The first section of each name.
+    /// First section with each name.
     by_name: HashMap<Vec<u8>, usize>,
     pub(super) symbols: Vec<OutputSymbol>,
     pub(super) names: Names,
-    /// How many headers there are, that of no section counted.
+    /// Number of section headers, the null header included.
     headers: usize,
     padding: u64,
 }
 
-/// A section of the object.
+/// Section of the output.
 #[derive(Default)]
 pub(super) struct OutputSection {
     pub(super) name: Vec<u8>,
-    /// What the file says of it; none as long as only types know it.
+    /// Section header; `None` for a DATASEC without a section.
     pub(super) header: Option<Header>,
-    /// Bytes, of zeros too.
+    /// Size in bytes, SHT_NOBITS included.
     pub(super) size: u64,
     pub(super) data: Vec<u8>,
-    /// The symbol that stands for it; 0 is none.
+    /// Section symbol; 0 is none.
     pub(super) symbol: usize,
-    /// Its variables, if the types have the section.
-    pub(super) variables: Option<Vec<Placed>>,
-    /// What is said about its instructions.
-    pub(super) functions: Vec<FuncInfo>,
-    pub(super) lines: Vec<LineInfo>,
+    /// Variables, if it has a DATASEC.
+    pub(super) variables: Option<Vec<VarSecinfo>>,
+    /// BTF.ext records of its instructions.
+    pub(super) functions: Vec<ExtFuncInfo>,
+    pub(super) lines: Vec<ExtLineInfo>,
     pub(super) relocations: Vec<CoreRelo>,
 }
 
-/// The header of a section.
+/// Section header.
 #[derive(Clone, Copy)]
 pub(super) struct Header {
-    /// Its number in the file.
+    /// Section index in the file.
     pub(super) index: usize,
     name: u32,
     pub(super) kind: u32,
@@ -75,7 +75,7 @@ pub(super) struct Header {
     pub(super) entry_size: u64,
 }
 
-/// A symbol of the object.
+/// Symbol of the output.
 #[derive(Clone, Copy, Default)]
 pub(super) struct OutputSymbol {
     pub(super) name: u32,
@@ -86,14 +86,14 @@ pub(super) struct OutputSymbol {
     pub(super) size: u64,
 }
 
-/// The names of sections and symbols, each once.
+/// String table of section and symbol names, each once.
 pub(super) struct Names {
     bytes: Vec<u8>,
     offsets: HashMap<Vec<u8>, u32>,
 }
 
 impl Names {
-    /// Where a name starts; it is added if it is new.
+    /// Offset of a name, added if it is new.
     pub(super) fn add(&mut self, name: &[u8]) -> u32 {
         if let Some(&at) = self.offsets.get(name) {
             return at;
@@ -107,7 +107,7 @@ impl Names {
 }
 
 impl Output {
-    /// An object with nothing in it but the two tables.
+    /// Output with the string table and symbol table only.
     pub(super) fn new() -> Output {
         let mut output = Output {
             sections: vec![OutputSection::default()],
@@ -156,12 +156,12 @@ impl Output {
         }
     }
 
-    /// The section of this name.
+    /// Section with this name.
     pub(super) fn find(&self, name: &[u8]) -> Option<usize> {
         self.by_name.get(name).copied()
     }
 
-    /// Adds a section that only its name is known of.
+    /// Adds a section without header.
     pub(super) fn add_section(&mut self, name: &[u8]) -> usize {
         let number = self.sections.len();
         self.by_name.entry(name.to_vec()).or_insert(number);
@@ -172,14 +172,14 @@ impl Output {
         number
     }
 
-    /// The number of a section in the file; 0 for one that only types know.
+    /// Section index in the file; 0 for one without header.
     pub(super) fn number(&self, section: usize) -> usize {
         self.sections[section]
             .header
             .map_or(0, |header| header.index)
     }
 
-    /// Gives a section a header like that of a file's, if it has none yet.
+    /// Adds a header like that of an input section, if there is none yet.
     pub(super) fn ensure_header(&mut self, to: usize, from: &Section<'_>) -> Result<(), LinkFault> {
         if self.sections[to].header.is_none() {
             if self.headers >= FIRST_SPECIAL {
@@ -193,7 +193,7 @@ impl Output {
         Ok(())
     }
 
-    /// Can a section of a file stand in one that is there already?
+    /// Checks that an input section can be appended to an output section.
     pub(super) fn check_match(&self, to: usize, from: &Section<'_>) -> Result<(), LinkFault> {
         let Some(header) = &self.sections[to].header else {
             return Ok(());
@@ -210,8 +210,7 @@ impl Output {
         Err(LinkFault::SectionsDiffer(differs))
     }
 
-    /// Puts a section of a file at the end of one that has a header, and says from
-    /// which byte on it is there.
+    /// Appends an input section to one with a header; returns its offset in bytes there.
     pub(super) fn append(
         &mut self,
         to: usize,
@@ -240,7 +239,7 @@ impl Output {
         Ok(start)
     }
 
-    /// The bytes of the file. `last` are sections of bytes that nothing refers to.
+    /// Bytes of the file. `last` are unreferenced sections at the end.
     pub(super) fn write(mut self, last: Vec<(&str, Vec<u8>)>) -> Result<Vec<u8>, Error> {
         for (name, data) in last {
             const BYTES: u32 = 1;
@@ -321,7 +320,7 @@ impl OutputSymbol {
     }
 }
 
-/// The header of a relocatable file for BPF, whose section headers start there.
+/// ELF header of a relocatable BPF file with section headers at this offset.
 fn file_header(sections: usize, count: usize) -> [u8; HEADER] {
     let mut out = [0; HEADER];
     let mut put = |at: usize, bytes: &[u8]| out[at..at + bytes.len()].copy_from_slice(bytes);
@@ -337,7 +336,7 @@ fn file_header(sections: usize, count: usize) -> [u8; HEADER] {
     out
 }
 
-/// The number of a kind of section.
+/// Section type of a kind.
 pub(super) fn number(kind: SectionKind) -> u32 {
     match kind {
         SectionKind::Bytes => 1,

@@ -1,8 +1,8 @@
-//! The relocations of a file: they follow what they are for to its new place, and
-//! refer to the symbols' new numbers.
+//! Static linking of relocations: offsets and symbol indices are adjusted.
 //!
-//! One that refers to a section as a whole (so do calls of static functions and
-//! uses of static variables) says in the instruction how far into the section it
+//! A relocation with a section symbol (calls of static functions, uses of static
+//! variables) has its offset in the instruction: it grows by the offset of the input
+//! section in the output section.
 //! means: that grows by what now stands before.
 
 use super::LinkFault;
@@ -11,10 +11,10 @@ use super::output::{Output, SYMBOLS};
 use crate::Error;
 use crate::elf::{ElfFault, Relocation, Section, SymbolKind, SymbolPlace};
 
-/// The first byte of a call.
+/// Opcode of a call.
 const CALL: u8 = 0x85;
 
-/// Adds a file's relocations. `numbers` says what its symbols are now.
+/// Appends the relocations of a file. `numbers` maps its symbols to those of the output.
 pub(super) fn append(
     input: &mut Input<'_>,
     numbers: &[usize],
@@ -87,7 +87,7 @@ fn append_section(
     Ok(to)
 }
 
-/// Lets the instruction there mean something so many bytes further.
+/// Adds `distance` to the offset in the instruction at `offset`.
 fn shift(code: &mut [u8], offset: u64, distance: u64) -> Option<()> {
     let start = usize::try_from(offset).ok()?;
     let slot = code.get_mut(start..start.checked_add(SLOT as usize)?)?;

@@ -1,9 +1,9 @@
-//! Which symbol each symbol of a file becomes.
+//! Symbol resolution of static linking.
 //!
-//! Local symbols are kept, each for itself. Of those that other files can see
-//! there is one for each name: a definition takes the place of declarations, a
-//! strong one that of weak ones, two strong ones are an error; and everybody must
-//! mean the same by the name. Hidden somewhere is hidden everywhere.
+//! Local symbols are copied. Visible symbols of one name are merged: a definition
+//! overrides declarations, a strong one overrides weak ones, two strong ones are an
+//! error; all types must be compatible. A symbol that is hidden in one file is hidden in
+//! the output.
 
 use std::collections::HashMap;
 
@@ -16,50 +16,50 @@ use super::types::Types;
 use crate::Error;
 use crate::elf::{Binding, ElfFault, Symbol, SymbolKind, SymbolPlace};
 
-/// The section of tables for jumps; symbols in it belong to nobody's interface.
+/// Section of jump tables, whose symbols are local.
 const JUMP_TABLES: &[u8] = b".jumptables";
-/// The section of map definitions.
+/// Section of map definitions.
 const MAPS: &[u8] = b".maps";
 
-/// What is known of the symbols that other files can see.
+/// Visible symbols by name.
 #[derive(Default)]
 pub(super) struct Symbols {
     shared: HashMap<Vec<u8>, Shared>,
 }
 
-/// A symbol that other files can see.
+/// A visible symbol.
 struct Shared {
-    /// Its number among the symbols of the object.
+    /// Symbol index in the output.
     symbol: usize,
-    /// The section that it is in, or for an extern belongs to.
+    /// Section that contains it, or that an extern belongs to.
     section: usize,
-    /// The file that defines it, or first declared it.
+    /// File that defines it, or declared it first.
     file: usize,
     is_extern: bool,
     is_weak: bool,
 }
 
-/// Where a symbol of a file goes.
+/// Place of an input symbol.
 struct Place {
-    /// The part of the file.
+    /// Part of the input file.
     part: Option<usize>,
-    /// The section of the object.
+    /// Section of the output.
     section: usize,
 }
 
 impl Symbols {
-    /// Does a symbol of this name stand for something that other files can see?
+    /// True if a symbol of this name is visible.
     pub(super) fn knows(&self, name: &[u8]) -> bool {
         self.shared.contains_key(name)
     }
 
-    /// The section that such a symbol is in.
+    /// Section of a visible symbol.
     pub(super) fn section_of(&self, name: &[u8]) -> Option<usize> {
         self.shared.get(name).map(|shared| shared.section)
     }
 
-    /// Adds a file's symbols and says what number each of them has now; 0 for those
-    /// that are left out.
+    /// Appends the symbols of a file; returns their indices in the output, 0 for omitted
+    /// ones.
     pub(super) fn append(
         &mut self,
         files: &[Input<'_>],
@@ -86,7 +86,7 @@ impl Symbols {
 
 struct Resolver<'r, 'a> {
     symbols: &'r mut Symbols,
-    /// The files before.
+    /// Earlier files.
     files: &'r [Input<'a>],
     input: &'r Input<'a>,
     output: &'r mut Output,
@@ -139,8 +139,8 @@ impl Resolver<'_, '_> {
         }
     }
 
-    /// An extern can belong to a section that only types know, whose name says who
-    /// defines it; in `.extern` are those of which nothing is said.
+    /// An extern may belong to a DATASEC without a section, whose name states its
+    /// definer; those of `.extern` are unspecified.
     fn place_of_extern(&self, ty: SymbolType) -> Result<Place, Error> {
         let section = ty.section.zip(self.input.btf.as_ref());
         let name = section.map(|(section, btf)| btf.at(section).name());
@@ -158,7 +158,7 @@ impl Resolver<'_, '_> {
         })
     }
 
-    /// Adds a symbol of its own.
+    /// Adds a new symbol.
     fn add(&mut self, symbol: &Symbol, name: &[u8], place: &Place) -> usize {
         let number = self.output.symbols.len();
         let mut value = self.start(place).wrapping_add(symbol.value);
@@ -192,7 +192,7 @@ impl Resolver<'_, '_> {
         number
     }
 
-    /// The symbol is known already: which of the two is it?
+    /// Resolves a symbol against a known one of the same name.
     fn resolve(
         &mut self,
         symbol: &Symbol,
@@ -232,8 +232,8 @@ impl Resolver<'_, '_> {
         }
         let visibility = (symbol.other & 3).max(output.other & 3);
         output.other = output.other & !3 | visibility;
-        // What is known stays, unless this is a definition of something declared,
-        // or a strong one of something weak.
+        // The known symbol remains, unless this is the definition of a declaration, or
+        // strong and the known one weak.
         if is_extern || !known.is_extern && is_weak {
             return Ok(known.symbol);
         }
@@ -250,7 +250,7 @@ impl Resolver<'_, '_> {
         Ok(known.symbol)
     }
 
-    /// Do both mean the same?
+    /// Checks the compatibility of both types.
     fn check(&self, known: &Shared, name: &[u8], ty: SymbolType) -> Result<(), Mismatch> {
         let btf = self.input.btf.as_ref().ok_or(Mismatch::Untyped)?;
         let now = btf.at(ty.id);
@@ -261,7 +261,7 @@ impl Resolver<'_, '_> {
         }
     }
 
-    /// From which byte of its section the part of a symbol is there.
+    /// Offset in bytes of the part of a symbol in its output section.
     fn start(&self, place: &Place) -> u64 {
         place.part.map_or(0, |part| self.input.parts[part].at)
     }

@@ -1,22 +1,21 @@
-//! How much text the names of a file are.
+//! Limits on the total size of names in an input file.
 //!
-//! A name is where it starts and ends at the next NUL, so names may share their
-//! bytes, and a small file can have names that would fill any memory when each is
-//! written down. Real ones come to a few megabytes. All are counted before any is
-//! copied, and the count ends at the limit.
+//! Names are NUL-terminated and may share bytes, so that a small file can have names that
+//! exhaust memory when copied. All names are counted before any is copied; real objects
+//! have a few megabytes.
 
 use btf::{Btf, BtfExt, Name, Shape, StrOffset, Type};
 
 use super::LinkFault;
 use crate::elf::Elf;
 
-/// The most bytes that the names of a file may be, and those of its types.
+/// Maximum number of bytes of the names of a file, and of those of its types.
 const MAX_NAMES: usize = 64 << 20;
-/// The most bytes of what is said about instructions, where a line of the source
-/// counts for each instruction that it became.
+/// Maximum number of bytes of BTF.ext strings, a source line counted for each of its
+/// instructions.
 const MAX_INFO: usize = 128 << 20;
 
-/// What is left of the limit.
+/// Remaining budget.
 struct Allowance(usize);
 
 impl Allowance {
@@ -39,7 +38,7 @@ pub(super) fn check_names(elf: &Elf<'_>) -> Result<(), LinkFault> {
     Ok(())
 }
 
-/// Counts the names of types and all that they have.
+/// Counts the names of types and their parts.
 pub(super) fn check_types(btf: &Btf<'_>) -> Result<(), LinkFault> {
     let mut left = Allowance(MAX_NAMES);
     btf.types().try_for_each(|ty| check_type(&mut left, ty))
@@ -69,7 +68,7 @@ pub(super) fn check_info(btf: &Btf<'_>, ext: &BtfExt<'_>) -> Result<(), LinkFaul
     }
     for group in ext.relocations() {
         for relocation in group.records() {
-            left.take(btf.string(relocation.question.access))?;
+            left.take(btf.string(relocation.spec.access))?;
         }
     }
     Ok(())

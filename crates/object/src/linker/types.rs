@@ -1,14 +1,17 @@
-//! The types of all files as one.
+//! Static linking of BTF.
 //!
-//! The types of each file are put behind those of the files before. What is joined
-//! right away are the variables and functions that several files know: they are one
+//! The types of each file are appended to those of earlier files. Visible variables and
+//! functions of one name are merged at once into one type, which refers to the type of
+//! the defining file. Other equal types are merged by deduplication. Strings stay in the
+//! order of their first use.
 //! type, which in the end refers to what the file says that defines it. All other
 //! joining is left to deduplication. Strings stay in the order in which they came.
 
 use std::collections::HashMap;
 
 use btf::{
-    Btf, BtfExt, Builder, Kind, Linkage, Name, Placed, Shape, StrOffset, Type, TypeId, dedup_types,
+    Btf, BtfExt, Builder, Kind, Linkage, Name, Shape, StrOffset, Type, TypeId, VarSecinfo,
+    dedup_types,
 };
 
 use super::agreement::{Mismatch, Typed, check_symbols};
@@ -18,42 +21,42 @@ use super::symbols::Symbols;
 use super::{LinkFault, info};
 use crate::Error;
 
-/// A type of a file.
+/// A type of an input file.
 #[derive(Clone, Copy)]
 struct Origin {
     file: usize,
     id: TypeId,
 }
 
-/// The types of all files.
+/// BTF of all files.
 #[derive(Default)]
 pub(super) struct Types {
     builder: Builder,
-    /// For each file, which type each of its types is.
+    /// Output type id of each type, by file.
     numbers: Vec<Vec<TypeId>>,
-    /// The variables and functions that other files can see, by name.
+    /// Visible variables and functions, by name.
     shared: HashMap<Vec<u8>, Shared>,
-    /// Names that parameters of prototypes got from elsewhere, in order.
+    /// Names set for parameters of prototypes, in order.
     params: Vec<(TypeId, usize, StrOffset)>,
 }
 
-/// A variable or function that other files can see.
+/// A visible variable or function.
 struct Shared {
-    /// Its type.
+    /// Type id.
     id: TypeId,
-    /// The same in the file that was the first to have it.
+    /// Type in the first file that has it.
     first: Origin,
     linkage: Linkage,
-    /// What it refers to.
+    /// Type that it refers to.
     to: Origin,
-    /// Will the next type of that name say what it refers to?
+    /// True if the next type of this name decides the reference.
     is_renewed: bool,
-    /// Its place among the variables of its section.
+    /// Index among the variables of its DATASEC.
     variable: Option<usize>,
 }
 
 impl Types {
-    /// Does what a new file says about a symbol fit what is known of it?
+    /// Checks the compatibility of a new symbol with the known one of the same name.
     pub(super) fn check(
         &self,
         files: &[Input<'_>],
@@ -76,7 +79,7 @@ impl Types {
         check_symbols(before, shared.linkage, to, now)
     }
 
-    /// What a symbol that is known refers to.
+    /// Type that a known symbol refers to.
     pub(super) fn referred<'f>(&self, files: &'f [Input<'_>], name: &[u8]) -> Option<Type<'f>> {
         self.at(files, self.shared.get(name)?.to)
     }
@@ -85,7 +88,7 @@ impl Types {
         files.get(origin.file)?.btf.as_ref()?.get(origin.id)
     }
 
-    /// Lets what was only declared, or weak, be what this file defines: `now`.
+    /// Replaces a declaration or weak definition by `now`, the definition of a file.
     pub(super) fn define(&mut self, files: &[Input<'_>], name: &[u8], now: Type<'_>) {
         let Some(shared) = self.shared.get_mut(name) else {
             return;
@@ -95,8 +98,8 @@ impl Types {
         let Shape::Func(func) = now.shape() else {
             return;
         };
-        // Declarations do not name their parameters. The old prototype gets the
-        // names too, so that what else uses it finds it equal to the new one.
+        // Declarations do not name their parameters. The earlier prototype gets the names
+        // too, so that deduplication finds both equal.
         let to = shared.to;
         let Some(btf) = files.get(to.file).and_then(|file| file.btf.as_ref()) else {
             return;
@@ -115,7 +118,7 @@ impl Types {
         }
     }
 
-    /// Adds the types of a file, which will be number `file`.
+    /// Appends the types of a file, which will be file `file`.
     pub(super) fn append(
         &mut self,
         file: usize,
@@ -131,7 +134,7 @@ impl Types {
         let mut next = self.builder.next_id();
         for ty in btf.types() {
             let name = ty.name().as_bytes();
-            // What no symbol stands for is in a section that is left out.
+            // A DATASEC variable without a symbol is in an omitted section.
             let is_shared = is_shared(ty);
             if ty.kind() == Kind::Datasec || is_shared && !symbols.knows(name) {
                 continue;
@@ -178,12 +181,12 @@ impl Types {
         Ok(())
     }
 
-    /// The offset of a text that is used beside the types.
+    /// Offset of a string that BTF.ext uses.
     pub(super) fn string(&mut self, text: Name<'_>) -> StrOffset {
         self.builder.string(text.as_bytes())
     }
 
-    /// Adds a file's variables to their sections. Its types are there already.
+    /// Appends the variables of a file, whose types are appended, to their DATASECs.
     pub(super) fn append_variables(
         &mut self,
         files: &[Input<'_>],
@@ -203,7 +206,7 @@ impl Types {
             let variables = output.sections[part.to].variables.get_or_insert_default();
             for placed in placed {
                 let var = btf.at(placed.var);
-                let new = Placed {
+                let new = VarSecinfo {
                     var: numbers[placed.var.0 as usize],
                     offset: (part.at as u32).wrapping_add(placed.offset),
                     size: placed.size,
@@ -228,7 +231,7 @@ impl Types {
                 };
                 let known = variables.get_mut(known);
                 let known = known.ok_or_else(|| about(LinkFault::OtherSection))?;
-                // The size is that of the type of now; functions have none.
+                // The size is that of the current type; functions have none.
                 if var.kind() == Kind::Var {
                     let to = shared.to;
                     let size = files[to.file]
@@ -242,7 +245,7 @@ impl Types {
         Ok(())
     }
 
-    /// The number of a file's type.
+    /// Output type id of a type of a file.
     pub(super) fn number(&self, file: usize, id: TypeId) -> TypeId {
         self.numbers[file]
             .get(id.0 as usize)
@@ -250,8 +253,7 @@ impl Types {
             .unwrap_or_default()
     }
 
-    /// `.BTF` and, if anything is said about instructions, `.BTF.ext`; nothing if
-    /// there are no types.
+    /// `.BTF` and, if there are records, `.BTF.ext`; `None` without types.
     pub(super) fn finish(mut self, output: &Output) -> Result<Option<Blobs>, LinkFault> {
         if self.builder.next_id() == TypeId(1) {
             return Ok(None);
@@ -290,8 +292,8 @@ fn linkage(ty: Type<'_>) -> Linkage {
     }
 }
 
-/// The same blob with the header of Linux 7, which has two words more, for a table
-/// of layouts that is not there.
+/// Blob with the header of Linux 7, which has two more words, for an empty layout
+/// section.
 fn with_layout(blob: Vec<u8>) -> Vec<u8> {
     const OLD: usize = 24;
     const NEW: u32 = 32;

@@ -1,40 +1,41 @@
-//! Maps as a kernel is asked for them, after everything that a loader adjusts: names
-//! cut to what fits, types left out where the kind takes none, sizes that depend on
-//! the machine, and the contents.
+//! Map definitions for the kernel, after libbpf's adjustments: names cut to the maximum,
+//! BTF omitted for kinds that do not support it, sizes that depend on the machine, and
+//! initial contents.
 
 use std::sync::Arc;
 
 use btf::TypeId;
 use program::{
-    Entry, Image, InitialContents, KernelType, MapDef, MapParams, PAGE_SIZE, ProgramId, ProgramRef,
+    Entry, Image, InitialContents, KernelTypeId, MapDef, MapParams, PAGE_SIZE, ProgramId,
+    ProgramRef,
 };
 use spec::maps::{MapFlags, MapKind};
 
 use super::kernel_ops::{Bindings, Table};
 use super::{Contents, InitialEntry, Map, Maps};
 use crate::externs::ResolvedExterns;
-use crate::programs::Codes;
+use crate::programs::ProgramDefs;
 use crate::relocate::data::JumpTable;
 use spec::Kernel;
 
 /// A map of a linked object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkedMap {
-    /// What the kernel is asked for (`BPF_MAP_CREATE`), and the initial contents. Types
-    /// are of the object's BTF.
+    /// Definition (`BPF_MAP_CREATE`) with initial contents. BTF ids are of the object's
+    /// BTF.
     pub def: Arc<MapDef>,
-    /// True if it is created.
+    /// True if the map is created.
     pub autocreate: bool,
-    /// Path at which it is pinned.
+    /// Path at which the map is pinned.
     pub pin: Option<String>,
 }
 
-/// Name that libbpf gives the map of a jump table.
+/// libbpf's name of the map of a jump table.
 const JUMP_TABLE: &str = ".jumptables";
-/// Bytes of a value of an instruction array (`struct bpf_insn_array_value`).
+/// Size of a value of an instruction array in bytes (`struct bpf_insn_array_value`).
 const JUMP_TARGET: u32 = 16;
 
-/// The map of a jump table.
+/// Map of a jump table.
 pub(crate) fn jump_table(table: JumpTable) -> LinkedMap {
     let params = MapParams {
         map_type: MapKind::InsnArray.number(),
@@ -52,11 +53,11 @@ pub(crate) fn jump_table(table: JumpTable) -> LinkedMap {
     }
 }
 
-/// What map definitions are made of.
+/// Inputs of map definitions.
 pub(crate) struct Creation<'o, 'a> {
     pub(crate) maps: &'o Maps<'a>,
-    pub(crate) codes: &'o Codes<'a>,
-    /// The bytes of the file.
+    pub(crate) codes: &'o ProgramDefs<'a>,
+    /// Bytes of the file.
     pub(crate) file: &'a [u8],
     /// True if the object has BTF.
     pub(crate) has_btf: bool,
@@ -66,7 +67,7 @@ pub(crate) struct Creation<'o, 'a> {
 }
 
 impl Creation<'_, '_> {
-    /// All maps as the kernel is asked for them, by number.
+    /// All maps, by index.
     pub(crate) fn maps(&self) -> Vec<LinkedMap> {
         let images = OwnedImages::new(self.maps, self.file);
         let all = self.maps.iter();
@@ -121,7 +122,7 @@ impl Creation<'_, '_> {
                     .map(|(&at, &of)| (at, self.program(of)))
                     .collect(),
             },
-            // A struct_ops map that is not created is not fitted to a kernel.
+            // A struct_ops map that is not created is not bound to a kernel.
             (Contents::StructOps(table), None) => InitialContents::StructOps {
                 image: images.own(&table.image),
                 programs: Vec::new(),
@@ -136,9 +137,9 @@ impl Creation<'_, '_> {
     }
 }
 
-/// Copies of images that outlive the file. Together they take no more memory than the
-/// file: where sections share so many bytes that copies would, all are parts of one copy
-/// of the file.
+/// Owned copies of initial contents. Their total memory is at most the size of the file:
+/// if sections share so many bytes that copies would exceed it, all are ranges of one
+/// copy of the file.
 struct OwnedImages<'a> {
     file: &'a [u8],
     shared: Option<Arc<[u8]>>,
@@ -167,8 +168,8 @@ impl<'a> OwnedImages<'a> {
 }
 
 impl Maps<'_> {
-    /// Bytes from the start of the arena to the variables in it: they stand at its
-    /// end, where kernels take references that far.
+    /// Offset in bytes of the global variables in the arena: at its end if the kernel
+    /// supports offsets of 32 bits.
     pub(crate) fn arena_offset(&self, kernel: &Kernel) -> u64 {
         let arena = self.arena.and_then(|id| self.get(id));
         match arena {
@@ -200,19 +201,19 @@ impl Map<'_> {
                 params.flags = params.flags.with(MapFlags::VTYPE_BTF_OBJ_FD);
             }
         }
-        let inner = self.inner.filter(|_| holds_maps(&self.params));
+        let inner = self.inner.filter(|_| is_map_of_maps(&self.params));
         MapDef {
             name: self.name.clone(),
             kernel_name: self.kernel_name().to_owned(),
-            has_btf: has_btf && takes_types(&self.params),
-            kernel_value: table.map(|table| KernelType {
+            has_btf: has_btf && supports_btf(&self.params),
+            kernel_value: table.map(|table| KernelTypeId {
                 id: table.value,
                 module: table.module,
             }),
             inner: inner.map(|inner| {
                 let name = format!("{}.inner", self.kernel_name);
                 let mut def = MapDef::new(name, adjusted(inner, kernel));
-                def.has_btf = has_btf && takes_types(&inner);
+                def.has_btf = has_btf && supports_btf(&inner);
                 Arc::new(def)
             }),
             ifindex: self.device,
@@ -222,12 +223,12 @@ impl Map<'_> {
     }
 }
 
-fn holds_maps(params: &MapParams) -> bool {
-    params.kind().is_some_and(MapKind::holds_maps)
+fn is_map_of_maps(params: &MapParams) -> bool {
+    params.kind().is_some_and(MapKind::is_map_of_maps)
 }
 
-fn takes_types(params: &MapParams) -> bool {
-    params.kind().is_none_or(MapKind::takes_types)
+fn supports_btf(params: &MapParams) -> bool {
+    params.kind().is_none_or(MapKind::supports_btf)
 }
 
 fn adjusted(params: MapParams, kernel: &Kernel) -> MapParams {
@@ -235,7 +236,7 @@ fn adjusted(params: MapParams, kernel: &Kernel) -> MapParams {
     if params.kind() == Some(MapKind::PerfEventArray) && params.max_entries == 0 {
         adjusted.max_entries = kernel.cpus();
     }
-    if !takes_types(&params) {
+    if !supports_btf(&params) {
         adjusted.key_type = TypeId::VOID;
         adjusted.value_type = TypeId::VOID;
     }

@@ -1,8 +1,9 @@
-//! Sections of variables: each becomes an array of one value, which is the section.
+//! Global data: each section of variables becomes an array map with one value, the
+//! section.
 //!
-//! User space may map it into memory if any of its variables is meant to be seen.
-//! Constants are for reading only, and frozen before a program is loaded, so that
-//! whoever verifies it knows their values.
+//! User space may mmap the map if any of its variables is visible. Constants are
+//! read-only and frozen before programs are loaded, so that the verifier knows their
+//! values.
 
 use std::cell::LazyCell;
 use std::collections::HashMap;
@@ -17,37 +18,37 @@ use crate::elf::SectionId;
 use crate::error::Error;
 use crate::sections::Role;
 
-/// The variables of a section.
+/// Global variables of a section.
 #[derive(Clone, Debug)]
 pub struct Data<'a> {
-    /// What they are.
+    /// Kind of section.
     pub kind: DataKind,
-    /// The name of the section.
+    /// Name of the section.
     pub section: String,
     pub(super) image: Image<'a>,
 }
 
-/// What the variables of a section are.
+/// Kind of a section of global variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataKind {
-    /// Variables with a value at the start.
+    /// `.data`: initialised variables.
     Variables,
-    /// Constants.
+    /// `.rodata`: constants.
     Constants,
-    /// Variables that start as zero.
+    /// `.bss`: zero-initialised variables.
     Zeros,
-    /// Values of the kernel's configuration.
+    /// `.kconfig`: values of the kernel's configuration.
     Config,
 }
 
 impl DataKind {
-    /// Is the map frozen, once it has its contents?
+    /// True if the map is frozen after its initial contents are set.
     pub fn is_frozen(self) -> bool {
         matches!(self, DataKind::Constants | DataKind::Config)
     }
 }
 
-/// Adds a map for each section of variables, and one for the configuration.
+/// Adds a map for each section of variables, and one for `.kconfig`.
 pub(super) fn collect<'a>(source: &Source<'_, 'a>, maps: &mut Maps<'a>) -> Result<(), Error> {
     let types = LazyCell::new(|| described(source.btf));
     for section in source.elf.sections().iter().skip(1) {
@@ -90,8 +91,7 @@ fn make<'a>(
         flags = flags.with(MapFlags::MMAPABLE);
     }
     let kernel_name = kernel_name(source.name, section);
-    // Sections with a name of their own keep it; the others share theirs with those
-    // of every object.
+    // Custom section names are kept; standard ones get the object's name as prefix.
     let is_own = matches!(kind, DataKind::Variables | DataKind::Constants)
         && !matches!(section, ".data" | ".rodata");
     Map {
@@ -128,7 +128,7 @@ fn make<'a>(
     }
 }
 
-/// The first type of each name that starts as those of sections do.
+/// First DATASEC of each name.
 fn described<'b>(btf: Option<&'b Btf<'_>>) -> HashMap<&'b [u8], TypeId> {
     let mut types = HashMap::new();
     for ty in btf.into_iter().flat_map(|btf| btf.types()) {
@@ -140,7 +140,7 @@ fn described<'b>(btf: Option<&'b Btf<'_>>) -> HashMap<&'b [u8], TypeId> {
     types
 }
 
-/// Is any of the variables of a section meant to be seen from outside?
+/// True if any variable of a section is visible outside its file.
 fn is_seen(btf: &Btf<'_>, section: TypeId) -> bool {
     let Shape::Datasec(section) = btf.at(section).shape() else {
         return false;
@@ -153,10 +153,9 @@ fn is_seen(btf: &Btf<'_>, section: TypeId) -> bool {
         })
 }
 
-/// The name that the kernel gets: the start of the object's, then the section's, for
-/// which at least seven bytes are kept. A section with two dots in its name goes
-/// without the object's. Other characters than those that the kernel takes become
-/// underscores.
+/// Name in the kernel: prefix of the object's name, then the section's, of which at least
+/// seven bytes are kept. A section with two dots in its name gets no prefix. Characters
+/// that the kernel refuses become underscores.
 fn kernel_name(object: &str, section: &str) -> String {
     let kept = section.len().clamp(7, MAX_NAME);
     let prefix = match section.get(1..).is_some_and(|rest| rest.contains('.')) {

@@ -1,8 +1,8 @@
-//! The maps in `.maps`: variables whose structure types are declarations.
+//! Declared maps (`.maps`): variables whose structure type is the declaration.
 
 use std::collections::BTreeMap;
 
-use btf::{Btf, Linkage, Placed, Shape};
+use btf::{Btf, Linkage, Shape, VarSecinfo};
 use program::{Image, PAGE_SIZE};
 use spec::maps::MapKind;
 
@@ -10,13 +10,13 @@ use super::{Contents, Map, MapFault, Maps, Place, Source, definition};
 use crate::elf::Section;
 use crate::error::Error;
 
-/// Where maps are pinned if nobody says otherwise.
+/// Default directory of pinned maps.
 const PIN_ROOT: &str = "/sys/fs/bpf";
 
 /// Adds the declared maps.
 pub(super) fn collect<'a>(source: &Source<'_, 'a>, maps: &mut Maps<'a>) -> Result<(), Error> {
-    // Where nothing is declared, nobody asks for an arena before something refers to
-    // a variable in one.
+    // Without declarations, a missing arena is an error only when an instruction refers
+    // to a variable in it.
     let section = source.sections.maps.and_then(|id| source.elf.section(id));
     let Some(section) = section else {
         return Ok(());
@@ -50,7 +50,7 @@ fn read_map<'a>(
     btf: &Btf<'_>,
     section: &Section<'_>,
     index: usize,
-    placed: Placed,
+    placed: VarSecinfo,
 ) -> Result<Map<'a>, MapFault> {
     let ty = btf.at(placed.var);
     if ty.name().is_empty() {
@@ -98,7 +98,7 @@ fn read_map<'a>(
     })
 }
 
-/// Finds the arena, and gives it the variables that belong there.
+/// Finds the arena and gives it the variables of its section.
 fn find_arena<'a>(source: &Source<'_, 'a>, maps: &mut Maps<'a>) -> Result<(), Error> {
     let variables = source.sections.arena.and_then(|id| source.elf.section(id));
     let is_arena = |map: &Map<'_>| map.params.kind() == Some(MapKind::Arena);

@@ -1,4 +1,4 @@
-//! What a map declaration says: a structure type whose members are attributes.
+//! Parser of BTF map declarations: a structure type whose members are attributes.
 //!
 //! ```c
 //! struct {
@@ -9,8 +9,9 @@
 //! } counters SEC(".maps");
 //! ```
 //!
-//! No value is ever stored: everything is said by types. Members are read in order,
-//! and the first that is wrong decides. Cost: one pass over the members, and one
+//! Only the types are read; the variable has no value. Members are read in order, and the
+//! first invalid one is the error. One pass over the members, and one over those of an
+//! inner map.
 //! over those of an inner map.
 
 use btf::{Btf, Composite, Kind, Member, Name, Shape, TypeId};
@@ -19,18 +20,18 @@ use spec::maps::{MapFlags, MapKind};
 
 use super::fault::{Amount, MapFault};
 
-/// What a declaration says.
+/// Attributes of a declaration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Declaration {
     pub(crate) params: MapParams,
-    /// The maps that it holds are all like this one.
+    /// Parameters of the inner maps.
     pub(crate) inner: Option<MapParams>,
-    /// Is it pinned under its name?
+    /// True if the map is pinned under its name.
     pub(crate) pinned: bool,
 }
 
-/// Reads the declaration that a structure type is. Attributes that nobody knows are
-/// refused, or with `relaxed` passed over.
+/// Reads the declaration of a structure type. Unknown attributes are refused, or with
+/// `relaxed` ignored.
 pub(crate) fn read(
     btf: &Btf<'_>,
     structure: Composite<'_>,
@@ -52,7 +53,7 @@ pub(crate) fn read(
     Ok(declaration)
 }
 
-/// Reads the declaration of maps that another map holds.
+/// Reads the declaration of inner maps.
 fn read_inner(
     btf: &Btf<'_>,
     structure: Composite<'_>,
@@ -79,7 +80,7 @@ fn check_kind(params: &MapParams) -> Result<(), MapFault> {
     Ok(())
 }
 
-/// One attribute.
+/// Reader of one attribute.
 struct Reader<'b> {
     btf: &'b Btf<'b>,
     member: Member,
@@ -118,7 +119,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// A number: a pointer to an array, whose length it is.
+    /// Number: the length of the array that a pointer refers to.
     fn number(&self) -> Result<u32, MapFault> {
         let ty = self.btf.at(self.bare(self.member.ty));
         let Shape::Ptr(to) = ty.shape() else {
@@ -130,7 +131,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A number of 64 bits: the only value of an enumeration, or as above.
+    /// 64-bit number: the only value of an enumeration, or as for 32 bits.
     fn long_number(&self) -> Result<u64, MapFault> {
         let ty = self.btf.at(self.bare(self.member.ty));
         match ty.shape() {
@@ -147,7 +148,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A type: what a pointer is to. It needs a size.
+    /// Type that a pointer refers to, with its size.
     fn sized_type(&self, of: Amount) -> Result<(TypeId, u32), MapFault> {
         let ty = self.btf.at(self.member.ty);
         let Shape::Ptr(to) = ty.shape() else {
@@ -165,12 +166,12 @@ impl Reader<'_> {
         }
     }
 
-    /// `values`, an array without elements: of pointers to the declaration of inner
-    /// maps, or to the prototype of programs.
+    /// `values`, an array without elements: of pointers to the declaration of inner maps,
+    /// or to the prototype of programs.
     fn values(&self, params: &mut MapParams, relaxed: bool) -> Result<Option<MapParams>, MapFault> {
         let kind = params.kind();
-        let holds_maps = kind.is_some_and(MapKind::holds_maps);
-        if !holds_maps && kind != Some(MapKind::ProgArray) {
+        let is_map_of_maps = kind.is_some_and(MapKind::is_map_of_maps);
+        if !is_map_of_maps && kind != Some(MapKind::ProgArray) {
             return Err(MapFault::ValuesOfOther(params.map_type));
         }
         agree(&mut params.value_size, 4, Amount::Value)?;
@@ -185,19 +186,19 @@ impl Reader<'_> {
         };
         let to = self.btf.at(self.bare(to));
         match to.shape() {
-            Shape::Proto(_) if !holds_maps => Ok(None),
-            Shape::Struct(inner) if holds_maps => {
+            Shape::Proto(_) if !is_map_of_maps => Ok(None),
+            Shape::Struct(inner) if is_map_of_maps => {
                 let inner = read_inner(self.btf, inner, relaxed);
                 Ok(Some(
                     inner.map_err(|fault| MapFault::Inner(Box::new(fault)))?,
                 ))
             }
-            _ if holds_maps => Err(self.unexpected(Kind::Struct, to.kind())),
+            _ if is_map_of_maps => Err(self.unexpected(Kind::Struct, to.kind())),
             _ => Err(self.unexpected(Kind::FuncProto, to.kind())),
         }
     }
 
-    /// The type below the modifiers.
+    /// Type below the modifiers.
     fn bare(&self, ty: TypeId) -> TypeId {
         self.btf.skip_modifiers(ty).unwrap_or_default()
     }
@@ -211,7 +212,8 @@ impl Reader<'_> {
     }
 }
 
-/// Two attributes may state a size, but not two sizes. A size of 0 states none.
+/// Sets a size that several attributes may state. Different sizes are an error; 0 states
+/// none.
 fn agree(known: &mut u32, size: u32, of: Amount) -> Result<(), MapFault> {
     if *known != 0 && *known != size {
         return Err(MapFault::TwoSizes {

@@ -1,4 +1,4 @@
-//! What can be wrong with a map before it exists.
+//! Faults of maps.
 
 use std::fmt;
 
@@ -6,139 +6,139 @@ use btf::{Kind, Linkage, TypeId};
 
 use crate::error::Blame;
 
-/// What is wrong with a map.
+/// Fault of a map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MapFault {
-    /// There are maps but no types that describe them.
+    /// BTF is missing.
     NoTypes,
-    /// The section `.maps` is not described by types.
+    /// BTF does not describe the section `.maps`.
     NotDescribed,
     /// A map has no name.
     NoName {
-        /// Which one, from 0.
+        /// Index of the map, from 0.
         index: usize,
     },
-    /// The types place it beyond its section.
+    /// The map reaches beyond its section.
     BeyondSection,
-    /// What is described is no variable.
+    /// The DATASEC lists a type that is no variable.
     NotVariable(Kind),
-    /// It is static, or of another file.
+    /// The variable is static or extern.
     NotGlobal(Linkage),
-    /// It is no structure.
+    /// The declaration is no structure.
     NotStructure(Kind),
     /// The structure is larger than the variable.
     LargerThanVariable,
-    /// An attribute that nobody knows.
+    /// The attribute is unknown.
     UnknownAttribute(String),
-    /// An attribute has a type that says nothing.
+    /// The type of an attribute has a wrong kind.
     WrongShape {
-        /// The attribute.
+        /// Attribute.
         attribute: String,
-        /// What it should be.
+        /// Expected kind.
         expected: Kind,
-        /// What it is.
+        /// Actual kind.
         found: Kind,
     },
-    /// The enumeration that stands for a number has more or fewer values than one.
+    /// The enumeration of a number does not have one value.
     NotOneNumber(String),
     /// A type has no size.
     NoSize {
-        /// What it is the type of.
+        /// Size that the type states.
         of: Amount,
-        /// The type.
+        /// Type.
         ty: TypeId,
     },
     /// Two attributes state different sizes.
     TwoSizes {
-        /// Of what.
+        /// Size that they state.
         of: Amount,
-        /// The first, in bytes.
+        /// First size in bytes.
         first: u32,
-        /// The second, in bytes.
+        /// Second size in bytes.
         second: u32,
     },
-    /// The kind is missing.
+    /// The map type is missing.
     NoKind,
-    /// `pinning` is neither none nor by name.
+    /// The value of `pinning` is unknown.
     UnknownPinning(u32),
     /// `values` is not the last attribute.
     ValuesNotLast,
-    /// `values` in a map of this kind, which holds neither maps nor programs.
+    /// `values` in a map that contains neither maps nor programs.
     ValuesOfOther(u32),
     /// `values` is no array without elements.
     ValuesNotOpen,
-    /// An inner map holds maps or programs.
+    /// An inner map is a map of maps or of programs.
     NestedTwice,
     /// An inner map is pinned.
     InnerPinned,
-    /// The declaration of inner maps is wrong.
+    /// Fault of the declaration of inner maps.
     Inner(Box<MapFault>),
-    /// There is a second arena.
+    /// A second arena is declared.
     SecondArena {
-        /// The first.
+        /// Name of the first.
         first: String,
     },
-    /// The arena has no room for the variables in it.
+    /// The arena is too small for its global variables.
     ArenaTooSmall {
-        /// Bytes of the arena.
+        /// Size of the arena in bytes.
         size: u64,
-        /// Bytes of the variables.
+        /// Size of the variables in bytes.
         variables: u64,
     },
-    /// There are variables in an arena, but no arena.
+    /// Arena variables without an arena.
     NoArena,
-    /// An initial value stands where no map is.
+    /// An initial element is not in a map.
     ValueNowhere {
-        /// Bytes from the start of the section.
+        /// Offset in bytes from the start of the section.
         offset: u64,
     },
-    /// An initial value of a map that takes none, or not there.
+    /// The map has no initial elements, or not at this offset.
     ValueMisplaced,
-    /// An initial value that stands in another section than maps do.
+    /// An initial element is not in the section of maps.
     NotDeclared(String),
-    /// An initial value that is no map.
+    /// An initial element is no map.
     NotMap(String),
-    /// An initial value that is no program.
+    /// An initial element is no program.
     NotProgram(String),
-    /// An initial value inside a program, not at its start.
+    /// An initial element is inside a program, not at its start.
     NotEntry(String),
-    /// A hash of maps with initial values has keys that are no numbers.
+    /// The keys of a hash of maps with initial elements do not have four bytes.
     KeysNotNumbers,
-    /// There is no map of that name or number.
+    /// No map has this name or index.
     NoSuchMap,
-    /// The map has no contents that could be set before it exists.
+    /// The map has no initial contents.
     NoContents,
-    /// The contents have another size.
+    /// The contents have a wrong size.
     ContentsSize {
-        /// Bytes that are expected.
+        /// Expected size in bytes.
         expected: u64,
-        /// Bytes that were given.
+        /// Given size in bytes.
         given: u64,
     },
-    /// There is no variable of that name.
+    /// No global variable has this name.
     NoSuchVariable(String),
-    /// The variable is no number, or its type has another size than it.
+    /// The variable is no number, or its size differs from that of its type.
     NotNumber,
     /// The number does not fit into the variable.
     OutOfRange {
-        /// The number.
+        /// Number.
         value: i128,
-        /// Bytes of the variable.
+        /// Size of the variable in bytes.
         size: u32,
     },
-    /// The size of contents is not up to the user.
+    /// The size of the contents is fixed.
     FixedSize,
-    /// Its values are no maps.
+    /// The map is no map of maps.
     HoldsNoMaps,
 }
 
-/// What a size is of.
+/// Element part whose size is stated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
-    /// Of a key.
+    /// Key.
     Key,
-    /// Of a value.
+    /// Value.
     Value,
 }
 
@@ -152,7 +152,7 @@ impl fmt::Display for Amount {
 }
 
 impl MapFault {
-    /// Whose fault it is.
+    /// Party that can fix it.
     pub fn blame(&self) -> Blame {
         match self {
             MapFault::NoTypes
@@ -165,14 +165,14 @@ impl MapFault {
         }
     }
 
-    /// The number of the error that Linux's loader gives (`errno.h`).
+    /// Error number of libbpf.
     pub fn errno(&self) -> i32 {
         const ENOENT: i32 = 2;
         const ESRCH: i32 = 3;
         const E2BIG: i32 = 7;
         const EINVAL: i32 = 22;
         const EOPNOTSUPP: i32 = 95;
-        /// libbpf's own, for relocations.
+        /// LIBBPF_ERRNO__RELOC.
         const RELOCATION: i32 = 4005;
         match self {
             MapFault::UnknownAttribute(_)
@@ -200,38 +200,40 @@ impl fmt::Display for MapFault {
             MapFault::NoTypes => {
                 write!(
                     f,
-                    "maps are described by types, but there are none: compile with -g"
+                    "maps require BTF, and the object has none: compile with -g"
                 )
             }
-            MapFault::NotDescribed => write!(f, "the types do not describe the section `.maps`"),
-            MapFault::NoName { index } => write!(f, "map number {index} has no name"),
-            MapFault::BeyondSection => write!(f, "the types place it beyond its section"),
+            MapFault::NotDescribed => write!(f, "BTF does not describe the section `.maps`"),
+            MapFault::NoName { index } => write!(f, "map {index} has no name"),
+            MapFault::BeyondSection => write!(f, "BTF places the map beyond its section"),
             MapFault::NotVariable(kind) => {
-                write!(f, "it should be a variable and is a {}", kind.name())
+                write!(f, "DATASEC lists a {} instead of a variable", kind.name())
             }
             MapFault::NotGlobal(linkage) => match *linkage {
-                Linkage::STATIC => write!(f, "a static map: maps have to be global"),
-                Linkage::EXTERN => write!(f, "a map of another file: link the two first"),
-                other => write!(f, "a map of unknown linkage {}", other.0),
+                Linkage::STATIC => write!(f, "map is static: maps must be global"),
+                Linkage::EXTERN => {
+                    write!(f, "map is defined in another file: link the files first")
+                }
+                other => write!(f, "map has unknown linkage {}", other.0),
             },
             MapFault::NotStructure(kind) => {
                 write!(
                     f,
-                    "a map is declared by a structure, not by a {}",
+                    "map declaration is a {} instead of a structure",
                     kind.name()
                 )
             }
             MapFault::LargerThanVariable => {
-                write!(f, "the structure is larger than the variable")
+                write!(f, "map declaration is larger than its variable")
             }
-            MapFault::UnknownAttribute(name) => write!(f, "there is no attribute `{name}`"),
+            MapFault::UnknownAttribute(name) => write!(f, "unknown attribute `{name}`"),
             MapFault::WrongShape {
                 attribute,
                 expected,
                 found,
             } => write!(
                 f,
-                "attribute `{attribute}` has a {} where a {} belongs",
+                "attribute `{attribute}` has a {} instead of a {}",
                 found.name(),
                 expected.name()
             ),
@@ -241,65 +243,76 @@ impl fmt::Display for MapFault {
                     "attribute `{name}` has not one number: write it with __ulong"
                 )
             }
-            MapFault::NoSize { of, ty } => write!(f, "the type of its {of} ({ty}) has no size"),
+            MapFault::NoSize { of, ty } => write!(f, "type {ty} of the {of} has no size"),
             MapFault::TwoSizes { of, first, second } => {
-                write!(f, "its {of} has {first} bytes, and {second} bytes too")
+                write!(
+                    f,
+                    "{of} size is stated as {first} bytes and as {second} bytes"
+                )
             }
-            MapFault::NoKind => write!(f, "the declaration has no `type`"),
+            MapFault::NoKind => write!(f, "declaration lacks `type`"),
             MapFault::UnknownPinning(value) => {
                 write!(f, "pinning {value} is neither none (0) nor by name (1)")
             }
-            MapFault::ValuesNotLast => write!(f, "`values` has to be the last attribute"),
+            MapFault::ValuesNotLast => write!(f, "`values` is not the last attribute"),
             MapFault::ValuesOfOther(kind) => {
-                write!(f, "a map of kind {kind} holds neither maps nor programs")
+                write!(
+                    f,
+                    "map of kind {kind} has `values`, and contains neither maps nor programs"
+                )
             }
-            MapFault::ValuesNotOpen => write!(f, "`values` has to be an array of no size"),
-            MapFault::NestedTwice => write!(f, "a map in a map can't hold maps or programs"),
-            MapFault::InnerPinned => write!(f, "a map in a map can't be pinned"),
-            MapFault::Inner(fault) => write!(f, "the maps in it: {fault}"),
+            MapFault::ValuesNotOpen => write!(f, "`values` is not an array without size"),
+            MapFault::NestedTwice => write!(f, "inner map is a map of maps or programs"),
+            MapFault::InnerPinned => write!(f, "inner map is pinned"),
+            MapFault::Inner(fault) => write!(f, "inner maps: {fault}"),
             MapFault::SecondArena { first } => {
-                write!(f, "a second arena: there can be one, and `{first}` is it")
+                write!(
+                    f,
+                    "second arena: an object has at most one, and `{first}` is the first"
+                )
             }
             MapFault::ArenaTooSmall { size, variables } => write!(
                 f,
-                "the arena has {size} bytes, too few for its variables of {variables} bytes"
+                "arena of {size} bytes is too small for its variables of {variables} bytes"
             ),
             MapFault::NoArena => write!(
                 f,
-                "there are variables in an arena, but SEC(\".maps\") declares no arena"
+                "variables are in an arena, and SEC(\".maps\") declares no arena"
             ),
             MapFault::ValueNowhere { offset } => {
-                write!(f, "an initial value at offset {offset}, where no map is")
+                write!(f, "initial element at offset {offset} is not in a map")
             }
-            MapFault::ValueMisplaced => write!(f, "an initial value where none belongs"),
+            MapFault::ValueMisplaced => {
+                write!(f, "initial element in a map without initial elements")
+            }
             MapFault::NotMap(name) | MapFault::NotDeclared(name) => {
-                write!(f, "the initial value `{name}` is no map")
+                write!(f, "initial element `{name}` is no map")
             }
             MapFault::NotProgram(name) => {
-                write!(f, "the initial value `{name}` is no program")
+                write!(f, "initial element `{name}` is no program")
             }
             MapFault::NotEntry(name) => {
-                write!(
-                    f,
-                    "the initial value `{name}` is not the start of a program"
-                )
+                write!(f, "initial element `{name}` is not the start of a program")
             }
             MapFault::KeysNotNumbers => write!(
                 f,
-                "a hash of maps with initial values needs keys of four bytes"
+                "hash of maps with initial elements requires keys of four bytes"
             ),
-            MapFault::NoSuchMap => write!(f, "there is no such map"),
-            MapFault::NoContents => write!(f, "it has no contents before it exists"),
+            MapFault::NoSuchMap => write!(f, "no map has this name or index"),
+            MapFault::NoContents => write!(f, "map has no initial contents"),
             MapFault::ContentsSize { expected, given } => {
-                write!(f, "{given} bytes given for {expected} bytes of contents")
+                write!(
+                    f,
+                    "initial contents have {given} bytes instead of {expected}"
+                )
             }
-            MapFault::NoSuchVariable(name) => write!(f, "there is no variable `{name}`"),
-            MapFault::NotNumber => write!(f, "it is no number"),
+            MapFault::NoSuchVariable(name) => write!(f, "no variable is named `{name}`"),
+            MapFault::NotNumber => write!(f, "variable is no number"),
             MapFault::OutOfRange { value, size } => {
-                write!(f, "{value} does not fit into its {size} bytes")
+                write!(f, "{value} does not fit into {size} bytes")
             }
-            MapFault::FixedSize => write!(f, "the size of its contents can't be changed"),
-            MapFault::HoldsNoMaps => write!(f, "its values are no maps"),
+            MapFault::FixedSize => write!(f, "size of the contents is fixed"),
+            MapFault::HoldsNoMaps => write!(f, "map is no map of maps"),
         }
     }
 }

@@ -1,41 +1,39 @@
-//! Variables by name, before anything runs: read, set, and made longer.
+//! Global variables by name: read, write and resize before linking.
 
 use std::sync::OnceLock;
 
-use btf::{Array, Btf, Linkage, Placed, Shape, TypeId};
+use btf::{Array, Btf, Linkage, Shape, TypeId, VarSecinfo};
 use program::{Image, MapId};
 
 use super::{Contents, DataKind, Map, MapFault, Maps};
 use crate::error::Error;
 use crate::object::Object;
 
-/// A variable of the object.
+/// A global variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Global {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its type.
+    /// BTF id of its type.
     pub ty: TypeId,
-    /// The map that it is in.
+    /// Map that contains it.
     pub map: MapId,
-    /// Bytes from the start of the map's value.
+    /// Offset in bytes in the map's value.
     pub offset: u32,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u32,
-    /// Is it hidden from other files?
+    /// True for static linkage.
     pub is_static: bool,
 }
 
 impl Object<'_> {
-    /// The variables in its sections, by map and place. An object without types has
-    /// none that anybody could name.
+    /// Global variables, by map and offset; empty for an object without BTF.
     pub fn globals(&self) -> impl Iterator<Item = Global> + '_ {
-        let types = self.types.iter();
+        let types = self.btf.iter();
         types.flat_map(|types| globals(&self.maps, types))
     }
 
-    /// The first variable of that name; one that other files see goes before static
-    /// ones.
+    /// First variable with this name; a global one takes precedence over static ones.
     pub fn global(&self, name: &str) -> Option<Global> {
         let mut hidden = None;
         for global in self.globals().filter(|global| global.name == name) {
@@ -47,7 +45,7 @@ impl Object<'_> {
         hidden
     }
 
-    /// The bytes of a variable.
+    /// Bytes of a variable.
     pub fn read_global(&self, name: &str) -> Result<Vec<u8>, Error> {
         let global = self.find_global(name)?;
         let image = self.maps.get(global.map).and_then(Map::image);
@@ -58,8 +56,8 @@ impl Object<'_> {
         Ok(bytes)
     }
 
-    /// Sets the bytes of a variable, all of them. Values of the kernel's
-    /// configuration are not the user's to set: give a configuration instead.
+    /// Sets all bytes of a variable. kconfig externs are refused; pass a configuration
+    /// when opening instead.
     pub fn write_global(&mut self, name: &str, bytes: &[u8]) -> Result<(), Error> {
         let global = self.find_global(name)?;
         let (expected, given) = (u64::from(global.size), bytes.len() as u64);
@@ -74,7 +72,7 @@ impl Object<'_> {
         }
     }
 
-    /// The number that a variable is: an integer, a truth value or an enumeration.
+    /// Value of an integer, boolean or enumeration.
     pub fn read_number(&self, name: &str) -> Result<i128, Error> {
         let global = self.find_global(name)?;
         let number = self
@@ -84,8 +82,7 @@ impl Object<'_> {
         Ok(number.decode(&bytes))
     }
 
-    /// Sets the number that a variable is: an integer, a truth value or an
-    /// enumeration. It has to fit.
+    /// Sets the value of an integer, boolean or enumeration. Error if it does not fit.
     pub fn write_number(&mut self, name: &str, value: i128) -> Result<(), Error> {
         let global = self.find_global(name)?;
         let number = self.number(&global).and_then(|number| number.encode(value));
@@ -93,9 +90,9 @@ impl Object<'_> {
         self.write_global(name, &bytes)
     }
 
-    /// Sets how many bytes a value of a map has. The last variable of a section grows
-    /// or shrinks with it, if it is an array that comes out even; if not, the map
-    /// goes without types. What an arena holds keeps its size.
+    /// Sets the size of a map's value. The last variable of a data section is resized
+    /// with it if it is an array and the size is a multiple of its elements; otherwise
+    /// the map loses its BTF. Arenas keep their size.
     pub fn set_value_size(&mut self, map: MapId, size: u32) -> Result<(), Error> {
         let map = self.maps.get_mut(map).ok_or(MapFault::NoSuchMap)?;
         match &mut map.contents {
@@ -103,8 +100,8 @@ impl Object<'_> {
             Contents::Data(data) => {
                 data.image.resize(size);
                 let section = map.params.value_type;
-                self.shared_types = OnceLock::new();
-                let types = self.types.as_mut();
+                self.shared_btf = OnceLock::new();
+                let types = self.btf.as_mut();
                 if types.is_some_and(|types| resize_section(types, section, size).is_none()) {
                     map.params.key_type = TypeId::VOID;
                     map.params.value_type = TypeId::VOID;
@@ -122,7 +119,7 @@ impl Object<'_> {
     }
 
     fn number(&self, global: &Global) -> Result<Number, MapFault> {
-        let types = self.types.as_ref().ok_or(MapFault::NoTypes)?;
+        let types = self.btf.as_ref().ok_or(MapFault::NoTypes)?;
         let ty = types.skip_modifiers(global.ty).unwrap_or_default();
         let (size, signed) = match types.at(ty).shape() {
             Shape::Int(int) => (int.size, int.encoding.is_signed()),
@@ -136,9 +133,9 @@ impl Object<'_> {
     }
 }
 
-/// How a number stands in memory.
+/// Representation of a number in memory.
 struct Number {
-    /// Bytes, at most 8.
+    /// Size in bytes, at most 8.
     size: u32,
     signed: bool,
 }
@@ -180,7 +177,7 @@ fn globals<'b>(maps: &'b Maps<'_>, btf: &'b Btf<'_>) -> impl Iterator<Item = Glo
     })
 }
 
-fn global(btf: &Btf<'_>, map: MapId, placed: Placed) -> Option<Global> {
+fn global(btf: &Btf<'_>, map: MapId, placed: VarSecinfo) -> Option<Global> {
     let ty = btf.at(placed.var);
     let Shape::Var(var) = ty.shape() else {
         return None;
@@ -195,7 +192,7 @@ fn global(btf: &Btf<'_>, map: MapId, placed: Placed) -> Option<Global> {
     })
 }
 
-/// The variables of a section, unless they are the kernel's configuration.
+/// Global variables of a section that may be written; `None` for kconfig.
 fn variables_mut<'m, 'a>(map: &'m mut Map<'a>) -> Option<&'m mut Image<'a>> {
     match &mut map.contents {
         Contents::Data(data) if data.kind != DataKind::Config => Some(&mut data.image),
@@ -203,12 +200,12 @@ fn variables_mut<'m, 'a>(map: &'m mut Map<'a>) -> Option<&'m mut Image<'a>> {
     }
 }
 
-/// Lets the array at the end of a section fill it up to so many bytes.
+/// Resizes the array at the end of a DATASEC to fill `size` bytes.
 fn resize_section(btf: &mut Btf<'_>, id: TypeId, size: u32) -> Option<()> {
     let Shape::Datasec(section) = btf.at(id).shape() else {
         return None;
     };
-    let mut places: Vec<Placed> = section.vars().collect();
+    let mut places: Vec<VarSecinfo> = section.vars().collect();
     let last = places.last_mut()?;
     let Shape::Var(var) = btf.at(last.var).shape() else {
         return None;

@@ -1,5 +1,5 @@
-//! What maps hold from the start: `values` of a declaration lists maps or programs,
-//! and the compiler leaves a relocation for each.
+//! Initial elements of declared maps: `values` of a declaration lists maps or programs,
+//! each by a relocation.
 
 use btf::{Btf, Shape, TypeId};
 use program::MapId;
@@ -8,18 +8,18 @@ use spec::maps::MapKind;
 use super::{Contents, InitialEntry, MapFault, Maps};
 use crate::elf::{Elf, Relocation, Section, Symbol};
 use crate::error::Error;
-use crate::programs::Codes;
+use crate::programs::ProgramDefs;
 
-/// Bytes of a pointer in an object.
+/// Size of a pointer in an object in bytes.
 const POINTER: u64 = 8;
 
 impl Maps<'_> {
-    /// Takes the relocations of `.maps`.
+    /// Adds the elements of the relocations of `.maps`.
     pub(crate) fn add_initial_values(
         &mut self,
         elf: &Elf<'_>,
         btf: Option<&Btf<'_>>,
-        codes: &Codes<'_>,
+        codes: &ProgramDefs<'_>,
         relocations: &Section<'_>,
     ) -> Result<(), Error> {
         let btf = btf.ok_or(MapFault::NoTypes)?;
@@ -42,7 +42,7 @@ impl Maps<'_> {
         &mut self,
         elf: &Elf<'_>,
         btf: &Btf<'_>,
-        codes: &Codes<'_>,
+        codes: &ProgramDefs<'_>,
         id: MapId,
         relocation: Relocation,
         symbol: &Symbol,
@@ -50,7 +50,7 @@ impl Maps<'_> {
         let name = elf.symbol_name(symbol).unwrap_or_default();
         let map = self.get(id).ok_or(MapFault::NoSuchMap)?;
         let entry = match map.params.kind() {
-            Some(kind) if kind.holds_maps() => {
+            Some(kind) if kind.is_map_of_maps() => {
                 if symbol.section().is_none()
                     || symbol.section() != self.declared.map(|(section, _)| section)
                 {
@@ -86,7 +86,7 @@ impl Maps<'_> {
     }
 }
 
-/// Where `values` is in a declaration, in bytes; it has to be the last member.
+/// Offset in bytes of `values` in a declaration, of which it must be the last member.
 fn values_offset(btf: &Btf<'_>, variable: TypeId) -> Option<u64> {
     let Shape::Var(var) = btf.at(variable).shape() else {
         return None;

@@ -1,12 +1,12 @@
-//! A table of functions, made to fit a kernel.
+//! Conversion of struct_ops variables to the kernel's type.
 //!
-//! Kernels gain and lose members, and order them as they like. So each member is
-//! looked for by name in the kernel's type: numbers are copied if they have the same
-//! size, functions become programs, and what the kernel lacks may be left out as long
-//! as it is zero. The programs learn what they are by it: their type is the kernel's
-//! table, and where they attach is the member's number.
+//! Kernels add, remove and reorder members, so each member is matched by name: numbers
+//! are copied if their sizes are equal, function pointers become programs, and members
+//! that the kernel lacks are dropped if they are zero. The conversion decides
+//! attach_btf_id (the kernel's type) and expected attach type (the member index) of the
+//! programs.
 //!
-//! Cost: members here times members there, a hundred each at most in practice.
+//! Cost: members of the object times members of the kernel.
 
 use std::collections::BTreeMap;
 
@@ -18,75 +18,75 @@ use spec::programs::ProgramType;
 use super::struct_ops::{StructOps, StructOpsFault, prototype};
 use super::{Contents, Maps};
 use crate::error::Error;
-use crate::programs::{Codes, ProgramId};
+use crate::programs::{ProgramDefs, ProgramId};
 use spec::Kernel;
 
-/// What the tables of an object are in a kernel, and what that makes of its programs.
+/// Conversion of the struct_ops of an object, and its effect on programs.
 #[derive(Clone, Debug, Default)]
 pub struct Bindings {
-    /// Tables that are to be created, by map.
+    /// Converted variables to be created, by map.
     pub(super) tables: BTreeMap<MapId, Table>,
-    /// Programs that tables use, by program.
+    /// Attach targets of struct_ops programs.
     attached: BTreeMap<ProgramId, Binding>,
-    /// Programs whose load tables decide about.
+    /// Autoload of struct_ops programs.
     autoload: BTreeMap<ProgramId, bool>,
 }
 
-/// What a program is by the table that uses it.
+/// Attach target of a struct_ops program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Binding {
-    /// The kernel's type of the table.
+    /// BTF id of the struct_ops type in the kernel.
     pub table: TypeId,
-    /// The number of the module that has it, from 1; 0 is the kernel itself.
+    /// Module of the type, from 1; 0 is vmlinux.
     pub module: u16,
-    /// The number of the member in that type: where the program attaches.
+    /// Member index in that type (the expected attach type).
     pub member: u32,
 }
 
-/// A table as a kernel has it.
+/// struct_ops value in the kernel's layout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Table {
-    /// The kernel's type of what it keeps: the table and some fields of its own.
+    /// BTF id of the kernel's value type, which contains the struct_ops type.
     pub(super) value: TypeId,
-    /// The number of the module that has it, from 1; 0 is the kernel itself.
+    /// Module of the type, from 1; 0 is vmlinux.
     pub(super) module: u16,
-    /// The bytes of that type, functions zero.
+    /// Bytes of the value, function pointers zero.
     pub(super) image: Image<'static>,
-    /// The programs, by offset.
+    /// Programs, by offset.
     pub(super) programs: BTreeMap<u32, ProgramId>,
 }
 
 impl Bindings {
-    /// What a program is by the tables that use it.
+    /// Attach target of a program.
     pub fn of(&self, program: ProgramId) -> Option<Binding> {
         self.attached.get(&program).copied()
     }
 
-    /// Is a program to be loaded? `None` if no table has to do with it.
+    /// Autoload of a program; `None` if no struct_ops refers to it.
     pub fn autoload(&self, program: ProgramId) -> Option<bool> {
         self.autoload.get(&program).copied()
     }
 }
 
-/// The kernel's types of a table.
+/// Types of a struct_ops in the kernel.
 struct KernelOps<'t> {
     btf: &'t Btf<'t>,
     module: u16,
-    /// The table itself.
+    /// struct_ops type.
     table: TypeId,
-    /// The table with what the kernel keeps beside it.
+    /// Value type, which contains the struct_ops type.
     value: TypeId,
     value_size: u32,
-    /// Bytes from the start of that to the table.
+    /// Offset in bytes of the struct_ops type in the value type.
     offset: u32,
 }
 
 impl Maps<'_> {
-    /// Fits all tables that are to be created to a kernel.
+    /// Converts all struct_ops that are created.
     pub(crate) fn bind_to_kernel(
         &self,
         btf: Option<&Btf<'_>>,
-        codes: &Codes<'_>,
+        codes: &ProgramDefs<'_>,
         kernel: &Kernel,
     ) -> Result<Bindings, Error> {
         let mut bindings = Bindings::default();
@@ -114,15 +114,15 @@ impl Maps<'_> {
         Ok(bindings)
     }
 
-    /// A program that tables use is loaded if one of them is created. One that the
-    /// user took out of its table is not, unless another uses it.
-    fn decide_autoload(&self, codes: &Codes<'_>, bindings: &mut Bindings) {
+    /// A program is loaded if a struct_ops that refers to it is created; not if the
+    /// caller removed it from its struct_ops, unless another refers to it.
+    fn decide_autoload(&self, codes: &ProgramDefs<'_>, bindings: &mut Bindings) {
         let mut used: BTreeMap<ProgramId, bool> = BTreeMap::new();
         for map in &self.all {
             let Contents::StructOps(table) = &map.contents else {
                 continue;
             };
-            // A table that is not created keeps what it declares.
+            // A struct_ops that is not created keeps its declared programs.
             let programs = match map.autocreate {
                 true => &table.programs,
                 false => &table.declared,
@@ -145,10 +145,10 @@ impl Maps<'_> {
     }
 }
 
-/// One table on its way.
+/// Conversion of one variable.
 struct Fitting<'f> {
     btf: &'f Btf<'f>,
-    codes: &'f Codes<'f>,
+    codes: &'f ProgramDefs<'f>,
     table: &'f StructOps<'f>,
     bindings: &'f mut Bindings,
 }
@@ -249,8 +249,7 @@ impl Fitting<'_> {
             module: ops.module,
             member: number as u32,
         };
-        // A program may serve several tables, but only as the same member of the
-        // same kind of table.
+        // A program may be shared by several struct_ops if type and member are equal.
         let first = *self.bindings.attached.entry(program).or_insert(binding);
         if (first.table, first.member) != (binding.table, binding.member) {
             return Err(StructOpsFault::SecondUse { member });
@@ -268,7 +267,7 @@ impl Fitting<'_> {
 }
 
 impl<'t> KernelOps<'t> {
-    /// Finds the table of that name, flavours left out, and what holds it.
+    /// Finds the struct_ops type with this name, without flavour, and its value type.
     fn find(name: &[u8], kernel: &'t Kernel) -> Result<KernelOps<'t>, StructOpsFault> {
         let name = String::from_utf8_lossy(essential_name(name)).into_owned();
         let holder = format!("bpf_struct_ops_{name}");
@@ -294,7 +293,7 @@ impl<'t> KernelOps<'t> {
         })
     }
 
-    /// The member of that name, with its number.
+    /// Member with this name and its index.
     fn member(&self, name: &[u8]) -> Option<(usize, Member)> {
         let table = self.btf.at(self.table).as_composite()?;
         let mut members = table.members().enumerate();

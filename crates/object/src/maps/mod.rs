@@ -1,18 +1,17 @@
-//! Maps before they exist: what an object declares, what its variables live in, and
-//! what its tables of functions become.
+//! Maps of an object before creation: declared maps, global data and struct_ops.
 //!
 //! | file | maps |
 //! |---|---|
-//! | `declared` | those in `.maps`, each a structure type read by `definition` |
-//! | `data` | one for each section of variables, `.kconfig` included |
-//! | `struct_ops` | one for each variable in `.struct_ops`; `kernel_ops` fits it to a kernel |
-//! | `initial` | maps and programs that other maps hold from the start |
-//! | `globals` | variables by name, before anything runs |
-//! | `creation` | what the kernel is asked for at last |
+//! | `declared` | declared maps (`.maps`), each a structure type parsed by `definition` |
+//! | `data` | global data: a map for each section of variables, `.kconfig` included |
+//! | `struct_ops` | a map for each variable in `.struct_ops`; `kernel_ops` converts it to the kernel's type |
+//! | `initial` | initial elements of maps of maps and of programs |
+//! | `globals` | global variables by name, before loading |
+//! | `creation` | map definitions for the kernel |
 //!
-//! They are numbered as libbpf numbers them: declared maps in the order of their
-//! types, sections by number, `.kconfig`, then tables of functions. Sizes that a file
-//! states are believed, but take no memory before somebody writes to them.
+//! Map indices are libbpf's: declared maps in the order of their types, data sections by
+//! index, `.kconfig`, then struct_ops. Stated sizes take no memory until they are written
+//! to.
 
 mod creation;
 mod data;
@@ -44,88 +43,89 @@ pub use globals::Global;
 pub use kernel_ops::{Binding, Bindings};
 pub use struct_ops::{StructOps, StructOpsFault};
 
-/// The maps of an object, by number.
+/// Maps of an object, by index.
 #[derive(Clone, Debug, Default)]
 pub struct Maps<'a> {
     all: Vec<Map<'a>>,
-    /// The first map of each name.
+    /// First map of each name.
     names: HashMap<String, MapId>,
-    /// The first map at each place of the file: section and offset.
+    /// First map at each place of the file: section and offset.
     places: BTreeMap<(SectionId, u64), MapId>,
-    /// The section of declarations, and the type that describes it.
+    /// Section of declarations (`.maps`) and its DATASEC.
     declared: Option<(SectionId, TypeId)>,
     kconfig: Option<MapId>,
     arena: Option<MapId>,
 }
 
-/// A map before it exists.
+/// A map before its creation.
 #[derive(Clone, Debug)]
 pub struct Map<'a> {
     name: String,
     kernel_name: String,
     place: Place,
     params: MapParams,
-    /// The maps that it holds are like this.
+    /// Parameters of its inner maps.
     inner: Option<MapParams>,
-    /// Is it to be created? What refers to one that is not can't run.
+    /// True if the map is created; programs that refer to a map that is not created fail
+    /// at that instruction.
     pub autocreate: bool,
-    /// Where it is pinned, as a path.
+    /// Path at which the map is pinned.
     pub pin: Option<String>,
-    /// The network device that it is for, by number; 0 for none.
+    /// Index of the network device of an offloaded map; 0 for none.
     pub device: u32,
     contents: Contents<'a>,
 }
 
-/// Where a map stands in the file.
+/// Place of a map in the file.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     section: SectionId,
-    /// Bytes from the start of the section.
+    /// Offset in bytes from the start of the section.
     offset: u64,
-    /// Bytes.
+    /// Size in bytes.
     size: u64,
-    /// The type of its variable; `void` for a whole section.
+    /// Type of its variable; `void` for a whole section.
     ty: TypeId,
 }
 
-/// What a map holds from the start.
+/// Initial contents of a map.
 #[derive(Clone, Debug)]
 pub enum Contents<'a> {
-    /// Maps or programs, by key; most maps hold none.
+    /// Maps or programs by key; empty for most maps.
     Entries(BTreeMap<u32, InitialEntry>),
-    /// Variables.
+    /// Global variables.
     Data(Data<'a>),
-    /// Variables in an arena.
+    /// Global variables in an arena.
     Arena(Image<'a>),
-    /// A table of functions.
+    /// struct_ops.
     StructOps(StructOps<'a>),
 }
 
-/// What a map holds at a key from the start.
+/// Initial element of a map of maps or of programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InitialEntry {
-    /// A map.
+    /// Map.
     Map(MapId),
-    /// A program.
+    /// Program.
     Program(ProgramId),
 }
 
-/// What finding maps needs to know of an object.
+/// Inputs for collecting the maps of an object.
 pub(crate) struct Source<'s, 'a> {
     pub(crate) elf: &'s Elf<'a>,
     pub(crate) sections: &'s Sections,
     pub(crate) btf: Option<&'s Btf<'a>>,
     pub(crate) externs: &'s Externs,
-    /// The object's name, which goes into those of some maps.
+    /// Name of the object, a part of the names of data maps.
     pub(crate) name: &'s str,
-    /// Pass over attributes that nobody knows.
+    /// True to ignore unknown attributes.
     pub(crate) relaxed: bool,
-    /// Where maps that ask for it are pinned; `None` for `/sys/fs/bpf`.
+    /// Directory for pinned maps; `None` for `/sys/fs/bpf`.
     pub(crate) pin_root: Option<&'s str>,
 }
 
 impl<'a> Maps<'a> {
-    /// Finds the maps of an object. Its types have their sizes and places already.
+    /// Collects the maps of an object whose DATASECs are complete.
     pub(crate) fn collect(source: &Source<'_, 'a>) -> Result<Maps<'a>, Error> {
         let mut maps = Maps::default();
         declared::collect(source, &mut maps)?;
@@ -143,40 +143,40 @@ impl<'a> Maps<'a> {
         id
     }
 
-    /// Every map with its number.
+    /// Every map with its index.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (MapId, &Map<'a>)> {
         let all = self.all.iter().enumerate();
         all.map(|(index, map)| (MapId(index as u32), map))
     }
 
-    /// The map of that number.
+    /// Map with this index.
     pub fn get(&self, id: MapId) -> Option<&Map<'a>> {
         self.all.get(id.0 as usize)
     }
 
-    /// The map of that number, to be changed.
+    /// Mutable map with this index.
     pub fn get_mut(&mut self, id: MapId) -> Option<&mut Map<'a>> {
         self.all.get_mut(id.0 as usize)
     }
 
-    /// The first map of that name.
+    /// First map with this name.
     pub fn named(&self, name: &str) -> Option<MapId> {
         self.names.get(name).copied()
     }
 
-    /// The map that is declared at a place of the file.
+    /// Map declared at this place of the file.
     pub(crate) fn declared_at(&self, section: SectionId, offset: u64) -> Option<MapId> {
         let id = *self.places.get(&(section, offset))?;
         self.get(id).filter(|map| map.is_declared()).and(Some(id))
     }
 
-    /// The map of the variables of a section.
+    /// Map of the global variables of a section.
     pub(crate) fn data_of(&self, section: SectionId) -> Option<MapId> {
         let id = *self.places.get(&(section, 0))?;
         self.get(id).and_then(Map::data).and(Some(id))
     }
 
-    /// The map in whose part of the file so many bytes from an offset on are.
+    /// Map whose place in the file contains `size` bytes at an offset.
     fn around(&self, section: SectionId, offset: u64, size: u64) -> Option<MapId> {
         let before = self.places.range(..=(section, offset)).next_back();
         let (&(its_section, start), &id) = before?;
@@ -185,89 +185,89 @@ impl<'a> Maps<'a> {
         (its_section == section && is_inside).then_some(id)
     }
 
-    /// The map of configuration values.
+    /// Map of kconfig externs.
     pub fn kconfig(&self) -> Option<MapId> {
         self.kconfig
     }
 
-    /// The arena.
+    /// Arena.
     pub fn arena(&self) -> Option<MapId> {
         self.arena
     }
 }
 
 impl<'a> Map<'a> {
-    /// Its name, as users know it.
+    /// Name in the object.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its name, as a kernel knows it.
+    /// Name in the kernel.
     pub fn kernel_name(&self) -> &str {
         cut(&self.kernel_name, spec::maps::MAX_NAME)
     }
 
-    /// What it is created with.
+    /// Parameters of its creation.
     pub fn params(&self) -> &MapParams {
         &self.params
     }
 
-    /// What the maps that it holds are created with.
+    /// Parameters of its inner maps.
     pub fn inner(&self) -> Option<&MapParams> {
         self.inner.as_ref()
     }
 
-    /// The same, to be changed.
+    /// Mutable parameters of its inner maps.
     pub fn inner_mut(&mut self) -> Option<&mut MapParams> {
         self.inner.as_mut()
     }
 
-    /// Says what the maps that it holds are created with.
+    /// Sets the parameters of its inner maps. Error unless the map is a map of maps.
     pub fn set_inner(&mut self, inner: MapParams) -> Result<(), MapFault> {
         match self.params.kind() {
-            Some(kind) if kind.holds_maps() => self.inner = Some(inner),
+            Some(kind) if kind.is_map_of_maps() => self.inner = Some(inner),
             _ => return Err(MapFault::HoldsNoMaps),
         }
         Ok(())
     }
 
-    /// Makes it one of another kind.
+    /// Sets the map kind.
     pub fn set_kind(&mut self, kind: MapKind) {
         self.params.map_type = kind.number();
     }
 
-    /// Sets how many entries it has, a ring buffer's size in bytes, an arena's in
-    /// pages. A ring buffer gets the next size that kernels take.
+    /// Sets the maximum number of entries: bytes of a ring buffer, pages of an arena. The
+    /// size of a ring buffer is rounded up to one that the kernel accepts.
     pub fn set_max_entries(&mut self, entries: u32) {
         self.params.set_max_entries(entries);
     }
 
-    /// Sets the flags of its creation.
+    /// Sets the flags.
     pub fn set_flags(&mut self, flags: MapFlags) {
         self.params.flags = flags;
     }
 
-    /// Sets what only some kinds have ([`MapParams::extra`]).
+    /// Sets `map_extra` ([`MapParams::extra`]).
     pub fn set_extra(&mut self, extra: u64) {
         self.params.extra = extra;
     }
 
-    /// Sets the NUMA node that its memory is taken from.
+    /// Sets the NUMA node of its memory.
     pub fn set_numa_node(&mut self, node: u32) {
         self.params.numa_node = node;
     }
 
-    /// Sets how many bytes a key has.
+    /// Sets the size of a key in bytes.
     pub fn set_key_size(&mut self, size: u32) {
         self.params.key_size = size;
     }
 
-    /// What it holds from the start.
+    /// Initial contents.
     pub fn contents(&self) -> &Contents<'a> {
         &self.contents
     }
 
-    /// The variables of a section, if it holds those.
+    /// Global variables of a section, if the map has those.
     pub fn data(&self) -> Option<&Data<'a>> {
         match &self.contents {
             Contents::Data(data) => Some(data),
@@ -275,7 +275,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// The table of functions, if it is one.
+    /// struct_ops, if the map is one.
     pub fn struct_ops(&self) -> Option<&StructOps<'a>> {
         match &self.contents {
             Contents::StructOps(table) => Some(table),
@@ -287,8 +287,7 @@ impl<'a> Map<'a> {
         matches!(self.contents, Contents::Entries(_) | Contents::Arena(_))
     }
 
-    /// The bytes that it holds from the start; `None` for maps whose entries are put
-    /// in one by one.
+    /// Initial bytes of its value; `None` for maps that are filled by element.
     pub fn image(&self) -> Option<&Image<'a>> {
         match &self.contents {
             Contents::Data(data) => Some(&data.image),
@@ -307,7 +306,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// Sets all bytes that it holds from the start.
+    /// Sets the initial bytes of its value.
     pub fn set_image(&mut self, bytes: &[u8]) -> Result<(), MapFault> {
         let is_fixed =
             matches!(&self.contents, Contents::Data(data) if data.kind == DataKind::Config);
@@ -322,7 +321,7 @@ impl<'a> Map<'a> {
     }
 }
 
-/// The start of a text, at most so many bytes of it.
+/// Prefix of a text of at most this many bytes.
 fn cut(text: &str, most: usize) -> &str {
     let mut end = most.min(text.len());
     while !text.is_char_boundary(end) {

@@ -1,4 +1,4 @@
-//! What each function of an object does by itself, and what programs reach.
+//! Requirements of each function, and the call graph of programs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,27 +9,27 @@ use spec::since::Feature;
 use super::{Need, ProgramOverview, Thing, collect, program_needs};
 use crate::externs::ExternKind;
 use crate::object::Object;
-use crate::programs::{Code, ProgramId};
+use crate::programs::{ProgramDef, ProgramId};
 use crate::relocate::patches::{Goal, Patch, function_slot};
 
-/// The number of the helper that goes on in another program.
+/// Number of the helper bpf_tail_call.
 const TAIL_CALL: i32 = 12;
-/// Slots that programs could have before there could be more.
-const SHORT: usize = 4096;
+/// Maximum number of slots of programs before Linux 5.2.
+const MAX_INSNS_BEFORE_5_2: usize = 4096;
 
-/// Every program and function, by number.
+/// Every program and function, by index.
 pub(super) struct Functions(Vec<Function>);
 
-/// What the object asks before it uses it: externs whose addresses it loads.
+/// Weak externs whose address the object loads to check that they exist.
 type Asked = BTreeSet<ExternId>;
 
-/// A program or function by itself.
+/// Requirements of one program or function.
 #[derive(Default)]
 struct Function {
     slots: usize,
-    /// What it calls, or passes on as a callback.
+    /// Called functions and callbacks.
     callees: Vec<ProgramId>,
-    /// Bytes of its own stack that instructions name.
+    /// Maximum offset below the frame pointer in bytes.
     stack: u32,
     relocations: usize,
     maps: BTreeSet<MapId>,
@@ -39,7 +39,7 @@ struct Function {
 impl Functions {
     pub(super) fn of(object: &Object<'_>) -> Functions {
         let asked = asked(object);
-        let codes = object.codes().iter();
+        let codes = object.program_defs().iter();
         let mut functions: Vec<Function> = codes
             .map(|(id, code)| Function::of(object, &asked, id, code))
             .collect();
@@ -53,8 +53,8 @@ impl Functions {
         &self.0[id.0 as usize]
     }
 
-    /// The functions that a program reaches, itself first, as far as there is room
-    /// for their slots.
+    /// Functions that a program reaches, itself first, while their slots fit into the
+    /// budget.
     fn reached(&self, main: ProgramId, room: &mut usize) -> Vec<ProgramId> {
         let mut reached = vec![main];
         let mut known = BTreeSet::from([main]);
@@ -72,8 +72,8 @@ impl Functions {
         reached
     }
 
-    /// Bytes of stack over the deepest chain of calls from here; a call of a
-    /// function that is being run, which no kernel takes, counts nothing.
+    /// Stack depth in bytes over the deepest chain of calls; recursive calls, which the
+    /// kernel refuses, count nothing.
     fn deepest(&self, main: ProgramId, reached: &[ProgramId]) -> u32 {
         let mut depth: BTreeMap<ProgramId, Option<u32>> =
             reached.iter().map(|id| (*id, None)).collect();
@@ -106,13 +106,12 @@ impl Functions {
         depth.get(&main).copied().flatten().unwrap_or_default()
     }
 
-    /// What a program and all that it reaches are and need.
-    /// `room` is how many slots of functions may still be looked at: programs that
-    /// share functions are looked at with all of them, each.
+    /// Overview of a program with all functions that it reaches. `room` is the remaining
+    /// budget of slots, since programs that share functions each walk them.
     pub(super) fn overview(
         &self,
         id: ProgramId,
-        code: &Code<'_>,
+        code: &ProgramDef<'_>,
         room: &mut usize,
     ) -> ProgramOverview {
         let reached = self.reached(id, room);
@@ -125,7 +124,7 @@ impl Functions {
         if reached.len() > 1 && needs.iter().any(|need| need.thing == jumps_on) {
             needs.push(Need::feature(Feature::TailCallsWithCalls));
         }
-        if slots > SHORT {
+        if slots > MAX_INSNS_BEFORE_5_2 {
             needs.push(Need::feature(Feature::LongPrograms));
         }
         needs.extend(program_needs::needs(code));
@@ -143,7 +142,7 @@ impl Functions {
 }
 
 fn asked(object: &Object<'_>) -> Asked {
-    let codes = object.codes().iter();
+    let codes = object.program_defs().iter();
     let patches = codes.flat_map(|(id, _)| object.patches.of(id));
     let loaded = patches.filter_map(|patch| match patch.goal {
         Goal::ExternLoad(id) => Some(id),
@@ -152,9 +151,9 @@ fn asked(object: &Object<'_>) -> Asked {
     loaded.collect()
 }
 
-/// The program or function of each relocation that asks about the kernel's types.
+/// Program or function of each CO-RE relocation.
 fn relocated<'o>(object: &'o Object<'_>) -> impl Iterator<Item = ProgramId> + 'o {
-    let types = object.types().zip(object.types_of_code());
+    let types = object.btf().zip(object.btf_ext());
     let groups = types.into_iter().flat_map(|(types, ext)| {
         let named = move |group| (types, group);
         ext.relocations().map(named)
@@ -162,13 +161,13 @@ fn relocated<'o>(object: &'o Object<'_>) -> impl Iterator<Item = ProgramId> + 'o
     groups.flat_map(move |(types, group)| {
         let name = types.string(group.section);
         let section = object.elf().section_named(name.as_bytes());
-        let at = move |offset: u32| object.codes().at(section?.id, offset as usize / 8);
+        let at = move |offset: u32| object.program_defs().at(section?.id, offset as usize / 8);
         group.records().filter_map(move |relo| at(relo.offset))
     })
 }
 
 impl Function {
-    fn of(object: &Object<'_>, asked: &Asked, id: ProgramId, code: &Code<'_>) -> Function {
+    fn of(object: &Object<'_>, asked: &Asked, id: ProgramId, code: &ProgramDef<'_>) -> Function {
         let slots: Vec<RawInsn> = code.slots().collect();
         let insns = decode(&slots);
         let mut function = Function {
@@ -179,7 +178,7 @@ impl Function {
         let mut patches = object.patches.of(id).iter().peekable();
         for (slot, insn) in insns.iter().enumerate() {
             let patch = patches.next_if(|patch| patch.slot as usize == slot);
-            // Several at one slot: the first decides.
+            // Of several relocations at one slot the first decides.
             while patches
                 .next_if(|patch| patch.slot as usize == slot)
                 .is_some()
@@ -193,11 +192,11 @@ impl Function {
         function
     }
 
-    /// Takes note of what an instruction needs.
+    /// Adds the requirements of an instruction.
     fn take(
         &mut self,
         (object, asked): (&Object<'_>, &Asked),
-        (id, code): (ProgramId, &Code<'_>),
+        (id, code): (ProgramId, &ProgramDef<'_>),
         (slot, insn): (usize, Insn),
         patch: Option<&Patch>,
     ) {
@@ -221,7 +220,8 @@ impl Function {
                         self.maps.extend(object.maps().kconfig());
                         need(Need::feature(Feature::GlobalData));
                     }
-                    // A weak one that is called without a look is needed all the same.
+                    // A weak kfunc that is called without a check of its existence is
+                    // required.
                     ExternKind::Function(_)
                         if is_call && !(known.weak && asked.contains(&wanted)) =>
                     {
@@ -254,20 +254,22 @@ impl Function {
     }
 }
 
-/// The function that a slot calls or takes the address of.
+/// Function that a slot calls or takes the address of.
 fn callee(
     object: &Object<'_>,
-    code: &Code<'_>,
+    code: &ProgramDef<'_>,
     slot: usize,
     goal: Option<Goal>,
 ) -> Option<ProgramId> {
     let target = function_slot(goal, code.start + slot, code.slots().nth(slot)?.imm)?;
     let text = object.sections().text?;
-    object.codes().at(text, usize::try_from(target).ok()?)
+    object
+        .program_defs()
+        .at(text, usize::try_from(target).ok()?)
 }
 
-/// Bytes below the frame pointer that instructions name: accesses through it and
-/// through registers that were made of it a few instructions before.
+/// Maximum offset in bytes below the frame pointer, of accesses through it and through
+/// registers derived from it a few instructions before.
 fn named_stack(insns: &[Insn]) -> u32 {
     let mut copies: [Option<i64>; Reg::COUNT] = [None; Reg::COUNT];
     copies[Reg::R10.index()] = Some(0);
@@ -306,7 +308,7 @@ fn named_stack(insns: &[Insn]) -> u32 {
     lowest.unsigned_abs().min(u64::from(u32::MAX)) as u32
 }
 
-/// Can the walk come back to where it was? By a walk in depth over slots.
+/// True if the control flow has a cycle, by depth-first search over slots.
 fn has_loop(insns: &[Insn]) -> bool {
     #[derive(Clone, Copy, PartialEq)]
     enum Seen {

@@ -1,4 +1,4 @@
-//! What a map needs: its kind, its flags, and what the kernel finds in its values.
+//! Requirements of a map: map kind, flags, and special fields of its values.
 
 use btf::{Btf, Kind, Shape, TypeId};
 use program::MapParams;
@@ -7,10 +7,10 @@ use spec::since::Feature;
 use super::{Need, Thing};
 use crate::maps::Map;
 
-/// How deep structures in values are looked into, and pointers for their tags.
+/// Maximum depth of structures in values, and of pointers followed for their tags.
 const DEPTH: usize = 8;
 
-/// Structures in values that kernels know, by name.
+/// Special structures in values, by name.
 const KNOWN: &[(&str, Feature)] = &[
     ("bpf_spin_lock", Feature::SpinLocks),
     ("bpf_timer", Feature::Timers),
@@ -21,7 +21,7 @@ const KNOWN: &[(&str, Feature)] = &[
     ("bpf_task_work", Feature::TaskWork),
 ];
 
-/// Tags of pointers in values, by name.
+/// Type tags of pointers in values, by name.
 const TAGS: &[(&str, Feature)] = &[
     ("kptr", Feature::KernelPointers),
     ("kptr_untrusted", Feature::KernelPointers),
@@ -29,7 +29,7 @@ const TAGS: &[(&str, Feature)] = &[
     ("uptr", Feature::UserPointers),
 ];
 
-/// Tables of functions that came after the first.
+/// struct_ops types newer than the first, by name.
 const TABLES: &[(&str, Feature)] = &[
     ("hid_bpf_ops", Feature::HidOps),
     ("sched_ext_ops", Feature::SchedExt),
@@ -67,7 +67,7 @@ fn of_params(params: &MapParams, is_data: bool, needs: &mut Vec<Need>) {
         needs.push(Need::of(Thing::MapKind(kind), Some(kind.since())));
     }
     for (name, since) in params.flags.since() {
-        // Loaders map variables into memory where kernels can.
+        // libbpf mmaps global data where the kernel supports that.
         let is_optional = is_data && name == "BPF_F_MMAPABLE";
         if !is_optional {
             needs.push(Need::of(Thing::MapFlag(name), Some(since)));

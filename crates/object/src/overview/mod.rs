@@ -1,17 +1,17 @@
-//! What an object contains, at a glance, and what a kernel must be to take it.
+//! Overview of an object: its contents, and the kernel features that it requires, without
+//! linking.
 //!
-//! Nothing here is linked: programs are looked at as they stand in the file, with
-//! the functions that they reach and what their relocations name, so that an
-//! overview needs no kernel and an object that can't be linked has one too.
+//! Programs are analysed as they are in the file, with the functions that they reach and
+//! the names in their relocations, so that no kernel is needed and objects that cannot be
+//! linked have an overview too.
 //!
-//! A [`Need`] is one thing that a kernel must have: a helper, a kind of map, an
-//! instruction. All that is in a program counts, also what only runs where the
-//! program found out that the kernel has it: an overview says what is used, not what
-//! is reached. What is weak is left out if the object asks whether it is there.
+//! A [`Need`] is one required feature: a helper, a map kind, an instruction. Every
+//! instruction counts, reachable or not, also those guarded by a check for the feature.
+//! Weak externs count unless the object checks for their existence.
 //!
-//! Cost: a pass over instructions and relocations, and for each program one over
-//! what its functions need. What an object may ask for in all is bounded as it is for
-//! linking: beyond that, functions are left out.
+//! One pass over instructions and relocations, and for each program one over the needs of
+//! its functions. The total is bounded as for linking: beyond that, functions are
+//! omitted.
 
 mod functions;
 mod map_needs;
@@ -31,62 +31,62 @@ use functions::Functions;
 
 pub use trial::{ProgramTrial, Trial, TrialOutcome};
 
-/// What an object contains.
+/// Overview of an object.
 #[derive(Clone, Debug)]
 pub struct Overview {
-    /// The programs, in the object's order.
+    /// Programs, in the object's order.
     pub programs: Vec<ProgramOverview>,
-    /// What the maps need, by number.
+    /// Needs of each map, by index.
     pub maps: Vec<Vec<Need>>,
 }
 
-/// What a program is and needs.
+/// Properties and needs of a program.
 #[derive(Clone, Debug)]
 pub struct ProgramOverview {
-    /// Which.
+    /// Program index.
     pub id: ProgramId,
-    /// The functions that it reaches, in the order in which they are met.
+    /// Functions that it reaches, in the order of the first call.
     pub functions: Vec<ProgramId>,
     /// Slots of the program and of these functions.
     pub slots: usize,
-    /// Bytes of the stack that instructions name, over the deepest chain of calls.
+    /// Stack depth in bytes over the deepest chain of calls.
     pub stack: u32,
-    /// How many of its slots depend on the kernel's types.
+    /// Number of CO-RE relocations.
     pub relocations: usize,
-    /// The maps that it refers to, by number.
+    /// Maps that it refers to, by index.
     pub maps: Vec<MapId>,
-    /// What a kernel must have, its maps apart.
+    /// Needs of the program, without those of its maps.
     pub needs: Vec<Need>,
 }
 
-/// Something that a kernel must have.
+/// Feature that a kernel must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Need {
-    /// What.
+    /// Feature.
     pub thing: Thing,
-    /// What brought it to Linux; `None` if that is not known.
+    /// First release with it; `None` if unknown.
     pub since: Option<Since>,
-    /// Where it is first used, if that is an instruction.
+    /// First use, if it is an instruction.
     pub site: Option<Site>,
 }
 
-/// An instruction of an object.
+/// Instruction of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Site {
-    /// The program or function that it is in.
+    /// Program or function that contains it.
     pub code: ProgramId,
-    /// Its slot, from the start of that.
+    /// Slot index from the start of that.
     pub slot: usize,
 }
 
-/// What a kernel may have.
+/// Kind of required feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Thing {
     /// A helper, by number.
     Helper(i32),
-    /// A function that programs call by name.
+    /// kfunc.
     Kfunc(ExternId),
-    /// A kind of map.
+    /// Map kind.
     MapKind(MapKind),
     /// A flag of a map, by name.
     MapFlag(&'static str),
@@ -94,12 +94,12 @@ pub enum Thing {
     ProgramType(ProgramType),
     /// An attach type.
     AttachType(AttachType),
-    /// Anything else that kernels learned.
+    /// Another feature.
     Feature(Feature),
 }
 
 impl Need {
-    /// The category, such as `helper`; empty for a feature.
+    /// Category, such as `helper`; empty for a feature.
     pub fn category(&self) -> &'static str {
         match self.thing {
             Thing::Helper(_) => "helper",
@@ -112,7 +112,7 @@ impl Need {
         }
     }
 
-    /// The name within the category, in the object that has the need.
+    /// Name within the category, in the object that has the need.
     pub fn name_in(&self, object: &Object<'_>) -> String {
         match self.thing {
             Thing::Helper(number) => match helpers::helper(number) {
@@ -133,7 +133,7 @@ impl Need {
 }
 
 impl Object<'_> {
-    /// What it contains and needs.
+    /// Overview of the object.
     pub fn overview(&self) -> Overview {
         let functions = Functions::of(self);
         let mut room = LARGEST;
@@ -143,14 +143,14 @@ impl Object<'_> {
         Overview {
             programs: programs.collect(),
             maps: maps
-                .map(|(_, map)| map_needs::needs(map, self.types()))
+                .map(|(_, map)| map_needs::needs(map, self.btf()))
                 .collect(),
         }
     }
 }
 
 impl Overview {
-    /// What a program needs, its maps included.
+    /// Needs of a program, those of its maps included.
     pub fn needs_of<'o>(
         &'o self,
         program: &'o ProgramOverview,
@@ -160,21 +160,21 @@ impl Overview {
         program.needs.iter().chain(maps.flatten())
     }
 
-    /// All that a kernel must have for the whole object, latest first; each thing
-    /// once, with its first place.
+    /// Needs of the whole object without duplicates, latest first, each with its first
+    /// use.
     pub fn needs(&self) -> Vec<Need> {
         let programs = self.programs.iter().flat_map(|program| &program.needs);
         collect(programs.chain(self.maps.iter().flatten()).copied())
     }
 }
 
-/// The oldest release that has all of these.
+/// Oldest release that satisfies all needs.
 pub fn oldest<'n>(needs: impl IntoIterator<Item = &'n Need>) -> Option<Release> {
     let known = needs.into_iter().filter_map(|need| need.since);
     known.map(|since| since.release).max()
 }
 
-/// Each thing once, the latest first, then by what it is.
+/// Needs without duplicates, latest first, then by kind.
 fn collect(needs: impl Iterator<Item = Need>) -> Vec<Need> {
     let mut all: Vec<Need> = needs.collect();
     let release = |need: &Need| need.since.map(|since| since.release);

@@ -1,13 +1,12 @@
-//! What a program needs by what it is: its type, where it attaches, what is asked
-//! for it.
+//! Needs of a program by its properties: program type, attach type, load flags.
 
 use spec::programs::{AttachType, LoadFlags, ProgramType};
 use spec::since::Feature;
 
 use super::{Need, Thing};
-use crate::programs::Code;
+use crate::programs::ProgramDef;
 
-pub(super) fn needs(code: &Code<'_>) -> Vec<Need> {
+pub(super) fn needs(code: &ProgramDef<'_>) -> Vec<Need> {
     let mut needs = Vec::new();
     let Some(kind) = code.kind else {
         return needs;
@@ -26,16 +25,16 @@ pub(super) fn needs(code: &Code<'_>) -> Vec<Need> {
     needs
 }
 
-/// Must the kernel know the attach type? Loaders leave out what they may, and some
-/// names of sections only say where such programs mostly go.
-fn names_attach(code: &Code<'_>) -> bool {
+/// True if the kernel must know the attach type: libbpf omits optional ones, and some
+/// section names only imply the usual one.
+fn names_attach(code: &ProgramDef<'_>) -> bool {
     let old_name = code.section_name.as_bytes().starts_with(b"tc/");
     !old_name && code.attach != Some(AttachType::Xdp)
 }
 
 fn sleepable(kind: ProgramType, attach: Option<AttachType>) -> Option<Feature> {
     Some(match (kind, attach) {
-        // These always may.
+        // These types are always sleepable.
         (ProgramType::Syscall, _) => return None,
         (ProgramType::Kprobe, _) => Feature::SleepableUprobes,
         (ProgramType::StructOps, _) => Feature::SleepableStructOps,

@@ -1,11 +1,9 @@
-//! What linking for a kernel comes to, program by program.
+//! Trial linking, program by program.
 //!
-//! A loader gives up with the first program that fails. An overview goes on: where
-//! the programs can't be linked together, each is linked alone, so that all that is
-//! in the way is named.
+//! Linking stops at the first error. A trial links all programs together and, if that
+//! fails, each alone, so that every obstacle is reported.
 //!
-//! Cost: one link; where that fails, one more for each program, as long as that is
-//! no more than a few hundred million slots in all.
+//! One link; if it fails, one more for each program, up to a budget of slots.
 
 use std::collections::BTreeSet;
 
@@ -17,22 +15,22 @@ use crate::programs::ProgramId;
 use crate::reference::{Reference, Referent};
 use spec::Kernel;
 
-/// Slots that are linked in all before no more programs are tried.
-const MOST: usize = 1 << 28;
+/// Maximum number of slots linked in total.
+const MAX_SLOTS: usize = 1 << 28;
 
-/// What linking comes to.
+/// Result of a trial.
 #[derive(Clone, Debug)]
 pub struct Trial {
-    /// Why the programs can't be linked together, if they can't.
+    /// Reason why the programs cannot be linked together, if any.
     pub refusal: Option<Error>,
-    /// What came of each, in the order in which they were to be linked.
+    /// Result of each program, in order.
     pub programs: Vec<ProgramTrial>,
 }
 
-/// What linking a program comes to.
+/// Result of linking one program.
 #[derive(Clone, Debug)]
 pub struct ProgramTrial {
-    /// Which.
+    /// Program index.
     pub id: ProgramId,
     /// The outcome.
     pub outcome: TrialOutcome,
@@ -41,16 +39,16 @@ pub struct ProgramTrial {
 /// Outcome of linking a program.
 #[derive(Clone, Debug)]
 pub enum TrialOutcome {
-    /// It can be loaded.
+    /// The program can be loaded.
     Linked(Box<LinkedProgram>),
-    /// It was linked and cannot be loaded.
+    /// The program is linked and cannot be loaded.
     Unloadable(Box<UnloadableProgram>),
-    /// It cannot be linked.
+    /// The program cannot be linked.
     Refused(Error),
 }
 
 impl ProgramTrial {
-    /// Why it cannot be linked or loaded.
+    /// Reason why it cannot be linked or loaded.
     pub fn refusal(&self) -> Option<&Error> {
         match &self.outcome {
             TrialOutcome::Linked(_) => None,
@@ -59,15 +57,15 @@ impl ProgramTrial {
         }
     }
 
-    /// True if the built-in description of a kernel leaves out what the program attaches
-    /// to, so that it is open whether that kernel can load it.
+    /// True if the built-in BTF lacks the attach target, so that the answer for that
+    /// kernel is undecided.
     pub fn is_undecided(&self) -> bool {
         let fault = self.refusal().map(|error| error.problem());
         matches!(fault, Some(Problem::Attach(AttachFault::NotBuiltIn { .. })))
     }
 
-    /// Relocations that name what the kernel lacks: the kernel refuses the program if
-    /// it can reach them.
+    /// References to objects that the kernel lacks: the kernel refuses the program if
+    /// they are reachable.
     pub fn missing(&self) -> impl Iterator<Item = &Reference> {
         let references = match &self.outcome {
             TrialOutcome::Linked(program) => &program.references[..],
@@ -84,8 +82,7 @@ impl ProgramTrial {
 }
 
 impl Object<'_> {
-    /// Links these programs for a kernel, and says how that went. What is to be
-    /// loaded is as before when it returns.
+    /// Links these programs for a kernel. Autoload is restored afterwards.
     pub fn try_link(&mut self, chosen: &[ProgramId], kernel: &Kernel) -> Trial {
         let before: Vec<ProgramId> = self.autoloaded().collect();
         let trial = self.link_chosen(chosen, kernel);
@@ -93,7 +90,7 @@ impl Object<'_> {
         trial
     }
 
-    /// The programs that are to be loaded.
+    /// Programs with autoload.
     pub fn autoloaded(&self) -> impl Iterator<Item = ProgramId> + '_ {
         let programs = self.programs().filter(|(_, code)| code.autoload);
         programs.map(|(id, _)| id)
@@ -109,8 +106,8 @@ impl Object<'_> {
             }
             Err(refusal) => refusal,
         };
-        let slots: usize = self.codes().iter().map(|(_, code)| code.len()).sum();
-        let few = MOST / slots.max(1);
+        let slots: usize = self.program_defs().iter().map(|(_, code)| code.len()).sum();
+        let few = MAX_SLOTS / slots.max(1);
         let mut programs = Vec::with_capacity(chosen.len());
         for (tried, &id) in chosen.iter().enumerate() {
             let alone = match tried < few {

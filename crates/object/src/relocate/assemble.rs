@@ -1,63 +1,62 @@
-//! A program and the functions that it calls, in one piece.
+//! Assembly of a program with the subprogs that it calls.
 //!
-//! The program's instructions come first. They are read in order; a call or an
-//! address of a function that is not in the piece yet appends it, and the function
-//! is read to its end before the reading goes on where it was. So a function stands
-//! before those that it calls first, and each program that calls a function has it
-//! at a place of its own.
+//! The program's instructions come first. They are scanned in order; a call or address of
+//! a function that is not yet part of the program appends the function, which is scanned
+//! to its end first (depth-first preorder, as in libbpf). Each program has its own copy
+//! of every subprog.
 
 use isa::ebpf::{PseudoCall, PseudoLoad, RawInsn};
 use program::{FuncInfo, LineInfo};
 
 use crate::elf::SectionId;
 use crate::error::Error;
-use crate::programs::{Code, Codes, ProgramId};
+use crate::programs::{ProgramDef, ProgramDefs, ProgramId};
 use crate::reference::{Reference, Referent};
 use crate::relocate::core::{Copied, Copies};
 use crate::relocate::info::Info;
 use crate::relocate::patches::{CALL, Goal, Patches, function_slot};
 use crate::relocate::{LARGEST, RelocationFault};
 
-/// What programs are made of, and where functions are in the one being made.
+/// Assembler of the programs of an object; state of the current program.
 pub(crate) struct Assembler<'o, 'a> {
-    codes: &'o Codes<'a>,
+    codes: &'o ProgramDefs<'a>,
     code: &'o mut Copies,
     patches: &'o Patches,
     info: &'o Info<'o>,
     text: Option<SectionId>,
-    /// For each function: the program that it was last appended to, and where.
+    /// For each function: the program that it was last appended to, and its start there.
     placed: Vec<(u32, u32)>,
-    /// Functions that are being read, with the slot to go on at.
+    /// Functions being scanned, with the next slot to scan.
     pending: Vec<(Piece, usize)>,
-    /// How much may still be made.
+    /// Remaining budget of slots and records.
     room: usize,
 }
 
-/// A piece of a program.
+/// A function in a program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece {
-    /// The program or function that it is.
+    /// Program or function of the object.
     pub(crate) id: ProgramId,
-    /// The slot where it starts.
+    /// First slot.
     pub(crate) start: u32,
 }
 
-/// A program in the making.
+/// A program during assembly.
 #[derive(Debug)]
 pub(crate) struct Assembly {
     pub(crate) slots: Vec<RawInsn>,
-    /// The program itself first, then functions as they were appended.
+    /// The main function first, then subprogs in the order of appending.
     pub(crate) pieces: Vec<Piece>,
-    /// What slots refer to, as far as it is known.
+    /// References of slots resolved so far.
     pub(crate) references: Vec<Reference>,
-    /// `None` if the program's own is missing.
+    /// func_info; `None` if that of the main function is missing.
     pub(crate) functions: Option<Vec<FuncInfo>>,
-    /// `None` if the program's own are missing.
+    /// line_info; `None` if that of the main function is missing.
     pub(crate) lines: Option<Vec<LineInfo>>,
 }
 
 impl Assembly {
-    /// How many records of types and lines it has.
+    /// Number of func_info and line_info records.
     fn records(&self) -> usize {
         let functions = self.functions.as_ref().map_or(0, Vec::len);
         functions + self.lines.as_ref().map_or(0, Vec::len)
@@ -65,9 +64,9 @@ impl Assembly {
 }
 
 impl<'o, 'a> Assembler<'o, 'a> {
-    /// For the programs of one object.
+    /// Assembler of one object.
     pub(crate) fn new(
-        codes: &'o Codes<'a>,
+        codes: &'o ProgramDefs<'a>,
         code: &'o mut Copies,
         patches: &'o Patches,
         info: &'o Info<'o>,
@@ -86,8 +85,8 @@ impl<'o, 'a> Assembler<'o, 'a> {
         }
     }
 
-    /// Makes a program; `callback` finds a function that it must have even if it
-    /// is not called.
+    /// Assembles a program. `callback` resolves the exception callback, which is appended
+    /// even if it is not called.
     pub(crate) fn assemble(
         &mut self,
         main: ProgramId,
@@ -120,13 +119,13 @@ impl<'o, 'a> Assembler<'o, 'a> {
         Ok(made)
     }
 
-    /// Where a function is in the program being made.
+    /// First slot of a function in the current program, if it is part of it.
     fn place_of(&self, main: ProgramId, function: ProgramId) -> Option<u32> {
         let (program, place) = self.placed[function.0 as usize];
         (program == main.0 + 1).then_some(place)
     }
 
-    /// Appends a function; where it starts then.
+    /// Appends a function; returns its first slot.
     fn append(
         &mut self,
         made: &mut Assembly,
@@ -146,8 +145,8 @@ impl<'o, 'a> Assembler<'o, 'a> {
         Ok(start)
     }
 
-    /// Takes in a piece whose slots are there; `room` is what they and what they
-    /// refer to by the kernel's types took.
+    /// Enters an appended function; `room` is what its slots and references take from the
+    /// budget.
     fn enter(
         &mut self,
         made: &mut Assembly,
@@ -163,7 +162,8 @@ impl<'o, 'a> Assembler<'o, 'a> {
         let Some(code) = self.codes.get(id) else {
             return Ok(());
         };
-        // A program may lack types and lines, but not have them for a part only.
+        // A program may lack func_info and line_info, and not have them for some
+        // functions only.
         let missing = |fault: RelocationFault| Err(Error::from(fault).in_program(code.name));
         if let Some(functions) = &mut made.functions
             && self.info.add_functions(code, start, functions).is_none()
@@ -188,10 +188,10 @@ impl<'o, 'a> Assembler<'o, 'a> {
         Ok(())
     }
 
-    /// Reads what is pending, and what that appends.
+    /// Scans pending functions and those that they append.
     fn read(&mut self, made: &mut Assembly, main: ProgramId) -> Result<(), Error> {
         while let Some((piece, from)) = self.pending.pop() {
-            let len = self.codes.get(piece.id).map_or(0, Code::len);
+            let len = self.codes.get(piece.id).map_or(0, ProgramDef::len);
             let own = piece.start as usize..piece.start as usize + len;
             let calls = made.slots[own].iter().enumerate().skip(from);
             let next = calls
@@ -225,8 +225,7 @@ impl<'o, 'a> Assembler<'o, 'a> {
         Ok(())
     }
 
-    /// The function that an instruction of a piece calls or takes the address of;
-    /// `None` if the kernel has it.
+    /// Function that an instruction calls or takes the address of; `None` for a kfunc.
     fn callee(
         &self,
         id: ProgramId,
@@ -255,7 +254,7 @@ impl<'o, 'a> Assembler<'o, 'a> {
     }
 }
 
-/// Is it a call of a function of the program, or a load of such an address?
+/// True for a call of a subprog and for a load of the address of one.
 fn is_call(insn: RawInsn) -> bool {
     match insn.code {
         CALL => insn.regs == PseudoCall::Local.number() << 4 && insn.off == 0,

@@ -1,10 +1,10 @@
-//! Exception callbacks: a program may name, by a tag on its function
-//! (`exception_callback:NAME`), a function that runs when it throws. Nothing calls
-//! that function, so it must be found and appended by name.
+//! Exception callbacks: a declaration tag on a program's function
+//! (`exception_callback:NAME`) names a function that runs when the program throws. It has
+//! no caller, so it is resolved by name and appended.
 
 use btf::{Btf, DeclTag, Kind, Linkage, Shape};
 
-use crate::programs::{Code, Codes, ProgramId};
+use crate::programs::{ProgramDef, ProgramDefs, ProgramId};
 use crate::relocate::RelocationFault;
 
 const TAG: &[u8] = b"exception_callback:";
@@ -15,16 +15,16 @@ struct Tag<'b> {
     callback: &'b [u8],
 }
 
-/// The tags of an object, by the name of the function that they are on.
+/// Exception-callback tags of an object, by the name of the tagged function.
 #[derive(Default)]
 pub(crate) struct Callbacks<'b> {
     tags: Vec<Tag<'b>>,
-    /// Is one on anything but a global function?
+    /// True if a tag is not on a global function.
     is_misplaced: bool,
 }
 
 impl<'b> Callbacks<'b> {
-    /// Finds the tags.
+    /// Collects the tags.
     pub(crate) fn of(btf: &'b Btf<'b>) -> Callbacks<'b> {
         let mut found = Callbacks::default();
         for ty in btf.of_kind(Kind::DeclTag) {
@@ -51,11 +51,10 @@ impl<'b> Callbacks<'b> {
         found
     }
 
-    /// The callback of a program. Of several, none is meant: the kernel refuses
-    /// that later.
+    /// Exception callback of a program; `None` for several, which the kernel refuses.
     pub(crate) fn of_program(
         &self,
-        codes: &Codes<'_>,
+        codes: &ProgramDefs<'_>,
         program: ProgramId,
     ) -> Result<Option<ProgramId>, RelocationFault> {
         let name = codes.get(program).map(|code| code.name).unwrap_or_default();
@@ -74,7 +73,7 @@ impl<'b> Callbacks<'b> {
             return Err(RelocationFault::CallbackTag);
         }
         let text = || String::from_utf8_lossy(callback).into_owned();
-        let is_meant = |code: &Code<'_>| code.is_function && code.name.as_bytes() == callback;
+        let is_meant = |code: &ProgramDef<'_>| code.is_function && code.name.as_bytes() == callback;
         match codes.iter().find(|(_, code)| is_meant(code)) {
             None => Err(RelocationFault::NoCallback { name: text() }),
             Some((_, code)) if !code.is_global || code.is_hidden => {

@@ -1,44 +1,44 @@
-//! Numbers that depend on the kernel's types, brought up to date.
+//! CO-RE relocations of instructions.
 //!
-//! [`btf::core`] answers each relocation of `.BTF.ext`; this module puts the answers
-//! into instructions, by the rules of libbpf: arithmetic and 64-bit loads change
-//! their number, loads and stores their offset and, for pointers and unsigned
-//! fields, their size. What fits nothing becomes a call of a helper that no kernel
-//! has, so that only a program that gets there is refused.
+//! [`btf::core`] resolves each relocation of `.BTF.ext`; this module patches the
+//! instructions by libbpf's rules: the immediate of ALU instructions and ld_imm64, the
+//! offset of loads and stores and, for pointers and unsigned fields, their size. An
+//! instruction whose relocation fails becomes a call of a non-existent helper, so that
+//! the program is refused only if it is reachable.
 
 use btf::core::{Access, Resolution, Resolver};
-use btf::ext::CoreQuestion;
+use btf::ext::CoreSpec;
 use btf::{Btf, BtfExt, Name};
 use isa::ebpf::RawInsn;
 
 use crate::elf::Elf;
 use crate::error::Error;
 use crate::linked::Loaded;
-use crate::programs::{Codes, ProgramId};
+use crate::programs::{ProgramDefs, ProgramId};
 use crate::reference::{CORE_POISON, Reference, Referent};
 use crate::relocate::patches::CALL;
 use crate::relocate::{LARGEST, RelocationFault};
 use spec::Kernel;
 
-/// The largest offset of a load or store.
+/// Maximum offset of a load or store.
 const LARGEST_OFFSET: u64 = i16::MAX as u64;
 
-/// The instructions that are loaded, each program and function in a copy of its own.
+/// Copies of the instructions of loaded programs and functions.
 #[derive(Debug)]
 pub(crate) struct Copies(Vec<Copied>);
 
-/// A program or function; empty if it is not loaded.
+/// Copy of a program or function; empty if it is not loaded.
 #[derive(Debug, Default)]
 pub(crate) struct Copied {
     pub(crate) slots: Vec<RawInsn>,
-    /// The relocations that were applied; slots are counted from its start.
+    /// Applied relocations; slots are relative to its start.
     pub(crate) applied: Vec<Reference>,
 }
 
 impl Copies {
-    /// Copies the instructions of what is loaded.
-    pub(crate) fn of(codes: &Codes<'_>, loaded: &Loaded) -> Result<Copies, RelocationFault> {
-        // Symbols may overlap, so this can be more than the file has.
+    /// Copies the instructions of loaded programs.
+    pub(crate) fn of(codes: &ProgramDefs<'_>, loaded: &Loaded) -> Result<Copies, RelocationFault> {
+        // Symbols may overlap, so the copies may be larger than the file.
         let total: usize = codes.iter().map(|(_, code)| code.len()).sum();
         if total > LARGEST {
             return Err(RelocationFault::TooLarge { limit: LARGEST });
@@ -53,27 +53,27 @@ impl Copies {
         Ok(Copies(copied.collect()))
     }
 
-    /// One of them.
+    /// Copy of a program.
     pub(crate) fn get(&self, id: ProgramId) -> &Copied {
         &self.0[id.0 as usize]
     }
 
-    /// The slots of one, to change.
+    /// Mutable slots of a copy.
     pub(crate) fn slots_mut(&mut self, id: ProgramId) -> &mut [RawInsn] {
         &mut self.0[id.0 as usize].slots
     }
 
-    /// A program, which becomes the start of what is made of it: no other program
-    /// has it as a part.
+    /// Moves out the copy of a program, which becomes the start of the assembled program:
+    /// it is part of no other.
     pub(crate) fn take(&mut self, id: ProgramId) -> Copied {
         std::mem::take(&mut self.0[id.0 as usize])
     }
 
-    /// Applies the relocations of `.BTF.ext` to what is to be loaded.
+    /// Applies the CO-RE relocations to loaded programs.
     pub(crate) fn relocate(
         &mut self,
         elf: &Elf<'_>,
-        codes: &Codes<'_>,
+        codes: &ProgramDefs<'_>,
         loaded: &Loaded,
         (btf, ext): (&Btf<'_>, &BtfExt<'_>),
         kernel: &Kernel,
@@ -98,7 +98,7 @@ impl Copies {
             for (at, relo) in group.records().enumerate() {
                 let slot = slot_of(relo.offset).map_err(|error| error.in_section(name))?;
                 let program = section.and_then(|section| codes.at(section.id, slot));
-                // What is in no program was a weak function.
+                // An offset in no program was that of an overridden weak function.
                 let Some(id) = program else {
                     continue;
                 };
@@ -107,21 +107,21 @@ impl Copies {
                 };
                 let located = |fault: RelocationFault| {
                     let place = (code.name, name, slot);
-                    describe(fault, &question_text(btf, relo.question), place)
+                    describe(fault, &spec_text(btf, relo.spec), place)
                 };
-                let resolution = resolver.resolve(&relo.question);
+                let resolution = resolver.resolve(&relo.spec);
                 let resolution =
                     resolution.map_err(|error| located(RelocationFault::Core(error)))?;
                 let local = slot - code.start;
                 let Copied { slots, applied } = &mut self.0[id.0 as usize];
                 let is_missing = patch(&mut slots[local..], resolution).map_err(located)?;
                 let to = match is_missing {
-                    true => Referent::MissingCore(relo.question),
-                    false => Referent::Core(relo.question),
+                    true => Referent::MissingCore(relo.spec),
+                    false => Referent::Core(relo.spec),
                 };
                 if applied.is_empty() {
-                    // There may be many, and they stay: room for no more than these. Of
-                    // records in any order no two programs count the same.
+                    // References are kept for the lifetime, so reserve no more than
+                    // these. Unsorted records give no two programs the same count.
                     let code = code.start as u64 * 8..codes.own_end(id) as u64 * 8;
                     let rest = (at..).map_while(|at| group.get(at));
                     let own = rest.take_while(|relo| code.contains(&u64::from(relo.offset)));
@@ -142,13 +142,13 @@ fn slot_of(offset: u32) -> Result<usize, Error> {
     }
 }
 
-/// What a relocation is about, for messages.
-fn question_text(btf: &Btf<'_>, question: CoreQuestion) -> String {
+/// Text of a relocation for messages.
+fn spec_text(btf: &Btf<'_>, spec: CoreSpec) -> String {
     let ty = btf
-        .get(question.ty)
+        .get(spec.ty)
         .map(|ty| ty.name().to_string())
         .unwrap_or_default();
-    format!("{ty}:{}", btf.string(question.access))
+    format!("{ty}:{}", btf.string(spec.access))
 }
 
 fn describe(
@@ -163,8 +163,8 @@ fn describe(
         .at(slot)
 }
 
-/// Brings one instruction up to date: the first of these slots. Says whether
-/// nothing fitted.
+/// Patches one instruction: the first of these slots. Returns true if the relocation
+/// failed.
 fn patch(slots: &mut [RawInsn], resolution: Resolution) -> Result<bool, RelocationFault> {
     let slot = slots[0];
     match slot.code & 7 {
@@ -175,7 +175,7 @@ fn patch(slots: &mut [RawInsn], resolution: Resolution) -> Result<bool, Relocati
     }
 }
 
-/// Arithmetic with a number.
+/// Patches an ALU instruction with an immediate.
 fn patch_number(slot: &mut RawInsn, resolution: Resolution) -> Result<bool, RelocationFault> {
     let Resolution::Value {
         expected, value, ..
@@ -189,7 +189,7 @@ fn patch_number(slot: &mut RawInsn, resolution: Resolution) -> Result<bool, Relo
     Ok(false)
 }
 
-/// A load or store.
+/// Patches a load or store.
 fn patch_access(slot: &mut RawInsn, resolution: Resolution) -> Result<bool, RelocationFault> {
     let Resolution::Value {
         expected,
@@ -216,7 +216,7 @@ fn patch_access(slot: &mut RawInsn, resolution: Resolution) -> Result<bool, Relo
     Ok(false)
 }
 
-/// A load of 64 bits.
+/// Patches an ld_imm64.
 fn patch_wide(slots: &mut [RawInsn], resolution: Resolution) -> Result<bool, RelocationFault> {
     let code = slots[0].code;
     let [first, second, ..] = slots else {
@@ -253,7 +253,7 @@ fn check(expected: Option<u64>, found: u64) -> Result<(), RelocationFault> {
     }
 }
 
-/// The opcode of the same access with another size.
+/// Opcode of the same access with another size.
 fn resized(code: u8, from: u32, to: u32) -> Result<u8, RelocationFault> {
     let found = isa::ebpf::Size::from_code(code).bytes();
     let size = match to {

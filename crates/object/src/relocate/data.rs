@@ -1,4 +1,4 @@
-//! Maps, variables and what the kernel has, in the slots of a finished program.
+//! Relocation of maps, global variables and externs in assembled programs.
 
 use btf::TypeId;
 use isa::ebpf::{PseudoCall, PseudoLoad, RawInsn};
@@ -8,42 +8,42 @@ use crate::elf::Elf;
 use crate::error::Error;
 use crate::externs::{ExternKind, Externs, ResolvedExterns};
 use crate::maps::Maps;
-use crate::programs::{Codes, ProgramId};
+use crate::programs::{ProgramDefs, ProgramId};
 use crate::reference::{KFUNC_POISON, MAP_POISON, Reference, Referent};
 use crate::relocate::RelocationFault;
 use crate::relocate::assemble::{Assembly, Piece};
 use crate::relocate::patches::{CALL, Goal, Patches};
 use crate::sections::Sections;
 
-/// What references of an object stand for.
+/// Resolved maps and externs of an object.
 pub(crate) struct Data<'o, 'a> {
     pub(crate) elf: &'o Elf<'a>,
     pub(crate) sections: &'o Sections,
-    pub(crate) codes: &'o Codes<'a>,
+    pub(crate) codes: &'o ProgramDefs<'a>,
     pub(crate) patches: &'o Patches,
     pub(crate) maps: &'o Maps<'a>,
     pub(crate) externs: &'o Externs,
-    /// What the kernel has for each extern.
+    /// Resolution of each extern.
     pub(crate) resolved: &'o ResolvedExterns,
-    /// Bytes from the start of the arena to its variables.
+    /// Offset in bytes of the global variables in the arena.
     pub(crate) arena_offset: u32,
-    /// The tables made so far.
+    /// Jump tables created so far.
     pub(crate) jump_tables: Vec<JumpTable>,
 }
 
-/// A table of places in a program: a map that only this program uses.
+/// A jump table: a map used by one program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct JumpTable {
-    /// The program.
+    /// Program.
     pub(crate) program: ProgramId,
-    /// Where the table starts, in bytes from the start of its section.
+    /// Offset of the table in bytes from the start of its section.
     pub(crate) offset: u32,
-    /// The places, in slots from the start of the program.
+    /// Target slots, from the start of the program.
     pub(crate) places: Vec<u32>,
 }
 
 impl Data<'_, '_> {
-    /// Lets the slots of a program refer to what they should.
+    /// Patches the slots of a program with references.
     pub(crate) fn patch(&mut self, main: ProgramId, made: &mut Assembly) -> Result<(), Error> {
         for index in 0..made.pieces.len() {
             let piece = made.pieces[index];
@@ -54,7 +54,7 @@ impl Data<'_, '_> {
                 done.map_err(|fault| self.located(piece, patch.slot, fault))?;
             }
         }
-        // At one slot, relocations for the kernel's types come last.
+        // At one slot, CO-RE relocations are applied last.
         let is_core = |to| matches!(to, Referent::Core(_) | Referent::MissingCore(_));
         made.references
             .sort_by_key(|reference| (reference.slot, is_core(reference.to)));
@@ -79,7 +79,7 @@ impl Data<'_, '_> {
     ) -> Result<(), RelocationFault> {
         let tail = &mut made.slots[slot as usize..];
         let to = match goal {
-            // Done already.
+            // Already patched.
             Goal::Call { .. } | Goal::Address { .. } => return Ok(()),
             Goal::ExternCall(id) => self.call(&mut tail[0], id),
             Goal::Map(map) => {
@@ -120,7 +120,7 @@ impl Data<'_, '_> {
         self.maps.get(map).is_some_and(|map| map.autocreate)
     }
 
-    /// A load of something of the kernel.
+    /// Patches an ld_imm64 of an extern.
     fn load(&self, load: Load<'_>, id: ExternId) -> Referent {
         let config = self.externs.get(id).and_then(|known| match known.kind {
             ExternKind::Config(value) => Some((self.maps.kconfig()?, value.offset)),
@@ -151,7 +151,7 @@ impl Data<'_, '_> {
         }
     }
 
-    /// A call of a function of the kernel.
+    /// Patches a kfunc call.
     fn call(&self, slot: &mut RawInsn, id: ExternId) -> Referent {
         match self.resolved.get(id) {
             ExternResolution::Btf {
@@ -180,8 +180,7 @@ impl Data<'_, '_> {
         }
     }
 
-    /// The map of a jump table; a program has one for each place that a table
-    /// starts at.
+    /// Map of a jump table; a program has one for each table start.
     fn jump_table(
         &mut self,
         program: ProgramId,
@@ -205,7 +204,7 @@ impl Data<'_, '_> {
         let bytes = data
             .get(offset as usize..end as usize)
             .ok_or(fault.clone())?;
-        // No kernel makes a map without entries.
+        // The kernel refuses maps without entries.
         if !offset.is_multiple_of(8) || !size.is_multiple_of(8) || size == 0 {
             return Err(fault);
         }
@@ -226,7 +225,7 @@ impl Data<'_, '_> {
     }
 }
 
-/// The two slots of a 64-bit load.
+/// The two slots of an ld_imm64.
 struct Load<'s> {
     first: &'s mut RawInsn,
     second: &'s mut RawInsn,
@@ -258,7 +257,7 @@ impl<'s> Load<'s> {
         self.second.imm = (value >> 32) as i32;
     }
 
-    /// Calls of a helper that no kernel has.
+    /// Replaces the slots by calls of a non-existent helper.
     fn missing(self, map: MapId) -> Referent {
         let imm = MAP_POISON.wrapping_add(map.0 as i32);
         let call = RawInsn {

@@ -1,4 +1,4 @@
-//! What can be wrong with a relocation.
+//! Faults of relocations.
 
 use std::fmt;
 
@@ -6,123 +6,122 @@ use btf::core::CoreError;
 
 use crate::error::{Blame, RELOC};
 
-/// Why an instruction can't be made to refer to what it should.
+/// Fault of a relocation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RelocationFault {
-    /// The instruction is neither a call nor a load of 64 bits.
+    /// The instruction is neither a call nor an ld_imm64.
     NotRelocatable {
-        /// Its opcode.
+        /// Opcode.
         code: u8,
     },
-    /// The symbol is of another file, and no type says what it is.
+    /// BTF does not describe the extern.
     UnknownExtern,
-    /// A call of a function is no call of a function of the program.
+    /// The relocated call is no pseudo call.
     NotALocalCall,
-    /// A call leads to a section other than `.text`.
+    /// A call refers to a section other than `.text`.
     CallOutsideText {
-        /// Its name.
+        /// Section name.
         section: String,
     },
     /// A function does not start at an instruction.
     MisalignedFunction,
     /// The symbol is in no section.
     Undefined,
-    /// A variable of an arena, and no arena is defined.
+    /// A variable of an arena without an arena.
     NoArena,
-    /// There is nothing to refer to in that section.
+    /// The section contains no variables.
     NotData {
-        /// Its name.
+        /// Section name.
         section: String,
     },
-    /// A map defined as BCC does.
+    /// A map in the form of BCC.
     BccMap {
-        /// The section's name.
+        /// Section name.
         section: String,
     },
-    /// No map is defined there.
+    /// No map is at the offset.
     NoMap {
-        /// Bytes from the start of the section.
+        /// Offset in bytes from the start of the section.
         offset: u64,
     },
-    /// A call or address leads where no function is.
+    /// No function is at the target of a call or address.
     NoFunction,
-    /// An instruction takes the address of a function and says not of which.
+    /// An address of a function without its symbol.
     MissingAddress,
-    /// A call that is to become a reference to data.
+    /// A call that refers to data.
     UnexpectedReference,
-    /// The second half of a load of 64 bits is missing.
+    /// The second slot of an ld_imm64 is missing.
     CutLoad,
-    /// The type of a function is missing, though the program's is there.
+    /// A function lacks func_info, and its program has it.
     MissingType,
-    /// The source lines of a function are missing, though the program's are there.
+    /// A function lacks line_info, and its program has it.
     MissingLines,
-    /// A jump table is not where its symbol says, or is no table of places.
+    /// A jump table is not at its symbol, or is malformed.
     JumpTable {
-        /// Bytes from the start of the section.
+        /// Offset in bytes from the start of the section.
         offset: u32,
-        /// Bytes.
+        /// Size in bytes.
         size: u32,
     },
-    /// The tag that names an exception callback is on no global function, or names
-    /// none.
+    /// The tag of an exception callback is not on a global function, or names none.
     CallbackTag,
-    /// There is no function with the name of the exception callback.
+    /// The exception callback is missing.
     NoCallback {
-        /// The name.
+        /// Name.
         name: String,
     },
-    /// The exception callback is static, hidden, or there are several.
+    /// The exception callback is static, hidden or ambiguous.
     CallbackLinkage {
-        /// Its name.
+        /// Name.
         name: String,
     },
-    /// The relocation against the kernel's types itself.
+    /// The CO-RE relocation failed.
     Core(CoreError),
-    /// Relocations are for a section that has no name.
+    /// CO-RE relocations are for an unnamed section.
     CoreSection,
-    /// A relocation against the kernel's types is not at an instruction.
+    /// A CO-RE relocation is not at an instruction.
     CoreOffset {
-        /// Where it is, in bytes from the start of the section.
+        /// Offset in bytes from the start of the section.
         offset: u32,
     },
-    /// The instruction is not one that holds a number to replace.
+    /// The instruction has no operand to relocate.
     CoreInstruction {
-        /// Its opcode.
+        /// Opcode.
         code: u8,
     },
-    /// The instruction holds another number than the compiler should have left.
+    /// The operand differs from the one that the compiler should have written.
     CoreExpected {
-        /// What it should hold.
+        /// Expected value.
         expected: u64,
-        /// What it holds.
+        /// Actual value.
         found: u64,
     },
-    /// The new number does not fit.
+    /// The relocated value does not fit.
     CoreRange {
-        /// The number.
+        /// Value.
         value: u64,
     },
-    /// The instruction reads or writes another number of bytes than the field has,
-    /// or the new field has a size that no instruction reads.
+    /// The size of the access differs from that of the field, or the size of the kernel's
+    /// field is no access size.
     CoreSize {
-        /// Bytes that the instruction accesses.
+        /// Size of the access in bytes.
         found: u32,
-        /// Bytes of the field in the object.
+        /// Size of the field in the object in bytes.
         from: u32,
-        /// Bytes of the field in the kernel.
+        /// Size of the field in the kernel in bytes.
         to: u32,
     },
-    /// The object depends on the kernel's types, and there are none.
+    /// CO-RE relocations, and the BTF of the kernel is unknown.
     NoKernelTypes,
-    /// All programs together, each with the functions that it calls, are too large.
+    /// The assembled programs are too large together.
     TooLarge {
-        /// How many slots and records of types and lines they may have.
+        /// Maximum number of slots, func_info and line_info records.
         limit: usize,
     },
 }
 
 impl RelocationFault {
-    /// Whose fault it is.
+    /// Party that can fix it.
     pub fn blame(&self) -> Blame {
         match self {
             RelocationFault::CallOutsideText { .. }
@@ -141,7 +140,7 @@ impl RelocationFault {
         }
     }
 
-    /// The number of the error with which libbpf ends.
+    /// Error number of libbpf.
     pub fn errno(&self) -> i32 {
         use RelocationFault as Fault;
         match self {
@@ -171,21 +170,21 @@ impl fmt::Display for RelocationFault {
         use RelocationFault as Fault;
         match self {
             Fault::NotRelocatable { code } => {
-                write!(f, "opcode {code:#04x} can't refer to anything")
+                write!(f, "opcode {code:#04x} is neither a call nor ld_imm64")
             }
-            Fault::UnknownExtern => write!(f, "an extern that no type describes"),
-            Fault::NotALocalCall => write!(f, "the call is no call of a function of the program"),
+            Fault::UnknownExtern => write!(f, "extern has no BTF"),
+            Fault::NotALocalCall => write!(f, "call is no call of a subprog"),
             Fault::CallOutsideText { section } => write!(
                 f,
-                "a call into section {section}: functions to call must have no SEC()"
+                "call of a function in section {section}: remove the SEC() of called functions"
             ),
-            Fault::MisalignedFunction => write!(f, "a function that starts at no instruction"),
-            Fault::Undefined => write!(f, "a variable that is in no section: is it initialised?"),
-            Fault::NoArena => write!(f, "a variable of an arena, but no arena is defined"),
+            Fault::MisalignedFunction => write!(f, "function does not start at an instruction"),
+            Fault::Undefined => write!(f, "variable is in no section: initialise it"),
+            Fault::NoArena => write!(f, "variable is in an arena, and no arena is defined"),
             Fault::NotData { section } => {
                 write!(
                     f,
-                    "a reference into section {section}, which holds no variables"
+                    "reference into section {section}, which has no variables"
                 )
             }
             Fault::BccMap { section } => write!(
@@ -194,53 +193,51 @@ impl fmt::Display for RelocationFault {
                  loads them, and no other loader can; define maps in SEC(\".maps\")"
             ),
             Fault::NoMap { offset } => write!(f, "no map is defined at offset {offset}"),
-            Fault::NoFunction => write!(f, "there is no function where the call leads"),
-            Fault::MissingAddress => write!(f, "the address of an unknown function"),
-            Fault::UnexpectedReference => write!(f, "a call that refers to data"),
-            Fault::CutLoad => write!(f, "the second half of a 64-bit load is missing"),
-            Fault::MissingType => write!(f, ".BTF.ext does not tell the function's type"),
-            Fault::MissingLines => write!(f, ".BTF.ext does not tell the function's lines"),
+            Fault::NoFunction => write!(f, "no function starts at the call target"),
+            Fault::MissingAddress => write!(f, "address of an unknown function"),
+            Fault::UnexpectedReference => write!(f, "call refers to data"),
+            Fault::CutLoad => write!(f, "second slot of ld_imm64 is missing"),
+            Fault::MissingType => write!(f, "function has no func_info in .BTF.ext"),
+            Fault::MissingLines => write!(f, "function has no line_info in .BTF.ext"),
             Fault::JumpTable { offset, size } => {
                 write!(f, "no jump table of {size} bytes at offset {offset}")
             }
             Fault::CallbackTag => {
                 write!(
                     f,
-                    "the tag exception_callback is on no global function, or is empty"
+                    "tag exception_callback is not on a global function, or is empty"
                 )
             }
-            Fault::NoCallback { name } => write!(f, "there is no exception callback {name}"),
+            Fault::NoCallback { name } => write!(f, "exception callback {name} is missing"),
             Fault::CallbackLinkage { name } => write!(
                 f,
-                "the exception callback {name} must be one global function that is not hidden"
+                "exception callback {name} is not one visible global function"
             ),
             Fault::Core(error) => error.fmt(f),
-            Fault::CoreSection => write!(f, ".BTF.ext has relocations for no section"),
+            Fault::CoreSection => {
+                write!(f, ".BTF.ext has CO-RE relocations for an unnamed section")
+            }
             Fault::CoreOffset { offset } => {
                 write!(
                     f,
-                    ".BTF.ext has a relocation for no instruction, at offset {offset}"
+                    "CO-RE relocation at offset {offset} is not at an instruction"
                 )
             }
             Fault::CoreInstruction { code } => {
-                write!(f, "opcode {code:#04x} holds no number to relocate")
+                write!(f, "opcode {code:#04x} has no operand to relocate")
             }
             Fault::CoreExpected { expected, found } => {
-                write!(
-                    f,
-                    "the instruction holds {found}, where {expected} was expected"
-                )
+                write!(f, "instruction has {found} instead of {expected}")
             }
-            Fault::CoreRange { value } => write!(f, "an offset of {value} does not fit"),
+            Fault::CoreRange { value } => write!(f, "relocated value {value} does not fit"),
             Fault::CoreSize { found, from, to } => write!(
                 f,
-                "an access of {found} bytes to a field of {from} bytes that has {to} in the kernel"
+                "access of {found} bytes to a field of {from} bytes, which has {to} in the kernel"
             ),
-            Fault::NoKernelTypes => write!(f, "the types of the kernel are needed and not there"),
+            Fault::NoKernelTypes => write!(f, "BTF of the kernel is required and unknown"),
             Fault::TooLarge { limit } => write!(
                 f,
-                "the programs, each with the functions that it calls, have more than {limit} \
-                 instructions and lines"
+                "programs with their subprogs exceed {limit} instructions and records together"
             ),
         }
     }

@@ -1,51 +1,51 @@
-//! Types of functions and source lines, piece by piece.
+//! func_info and line_info of assembled programs.
 //!
-//! `.BTF.ext` lists both by section and byte. A program takes those of its own
-//! piece of a section and of each function appended to it, counted in slots from
-//! its own start.
+//! `.BTF.ext` has both by section and byte offset. A program takes the records of its own
+//! range of a section and of each appended function, with offsets in slots from its own
+//! start.
 
-use btf::ext::{self, Group};
+use btf::ext::{self, ExtSection};
 use btf::{Btf, BtfExt};
 use program::{FuncInfo, LineInfo};
 
 use crate::elf::{Elf, SectionId};
-use crate::programs::Code;
+use crate::programs::ProgramDef;
 
-/// The two tables, by section.
+/// func_info and line_info by section.
 #[derive(Default)]
 pub(crate) struct Info<'b> {
-    functions: Vec<Part<'b, ext::FuncInfo>>,
-    lines: Vec<Part<'b, ext::LineInfo>>,
+    functions: Vec<Part<'b, ext::ExtFuncInfo>>,
+    lines: Vec<Part<'b, ext::ExtLineInfo>>,
 }
 
-/// The records of one section.
+/// Records of one section.
 struct Part<'b, T> {
     section: SectionId,
-    records: Group<'b, T>,
-    /// Do they come by offset?
+    records: ExtSection<'b, T>,
+    /// True if they are sorted by offset.
     in_order: bool,
 }
 
-/// A record with a place in a section.
+/// Record with an offset in a section.
 trait Placed: Copy {
-    /// Bytes from the start of the section.
+    /// Offset in bytes from the start of the section.
     fn offset(self) -> u32;
 }
 
-impl Placed for ext::FuncInfo {
+impl Placed for ext::ExtFuncInfo {
     fn offset(self) -> u32 {
         self.offset
     }
 }
 
-impl Placed for ext::LineInfo {
+impl Placed for ext::ExtLineInfo {
     fn offset(self) -> u32 {
         self.offset
     }
 }
 
 impl<'b> Info<'b> {
-    /// Finds the section of each part.
+    /// Resolves the section of each group of records.
     pub(crate) fn of(elf: &Elf<'_>, btf: &Btf<'_>, ext: &'b BtfExt<'_>) -> Info<'b> {
         let section = |name| {
             let name = btf.string(name);
@@ -60,11 +60,11 @@ impl<'b> Info<'b> {
         }
     }
 
-    /// Adds the types of a piece of code that now starts at slot `base`. `None` if
-    /// there are none.
+    /// Adds the func_info of a function that now starts at slot `base`; `None` if there
+    /// is none.
     pub(crate) fn add_functions(
         &self,
-        code: &Code<'_>,
+        code: &ProgramDef<'_>,
         base: u32,
         to: &mut Vec<FuncInfo>,
     ) -> Option<()> {
@@ -77,11 +77,11 @@ impl<'b> Info<'b> {
         Some(())
     }
 
-    /// Adds the lines of a piece of code that now starts at slot `base`. `None` if
-    /// there are none.
+    /// Adds the line_info of a function that now starts at slot `base`; `None` if there
+    /// is none.
     pub(crate) fn add_lines(
         &self,
-        code: &Code<'_>,
+        code: &ProgramDef<'_>,
         base: u32,
         to: &mut Vec<LineInfo>,
     ) -> Option<()> {
@@ -97,10 +97,10 @@ impl<'b> Info<'b> {
         Some(())
     }
 
-    /// The line of a slot of a section.
-    pub(crate) fn line(&self, section: SectionId, slot: usize) -> Option<ext::LineInfo> {
+    /// line_info record of a slot of a section.
+    pub(crate) fn line(&self, section: SectionId, slot: usize) -> Option<ext::ExtLineInfo> {
         let part = self.lines.iter().find(|part| part.section == section)?;
-        let up_to = |line: &ext::LineInfo| line.offset as usize / 8 <= slot;
+        let up_to = |line: &ext::ExtLineInfo| line.offset as usize / 8 <= slot;
         part.records
             .records()
             .filter(up_to)
@@ -108,15 +108,15 @@ impl<'b> Info<'b> {
     }
 }
 
-fn moved(offset: u32, code: &Code<'_>, base: u32) -> u32 {
+fn moved(offset: u32, code: &ProgramDef<'_>, base: u32) -> u32 {
     (offset / 8)
         .wrapping_sub(code.start as u32)
         .wrapping_add(base)
 }
 
 fn parts<'b, T: Placed + 'b>(
-    groups: impl Iterator<Item = Group<'b, T>>,
-    section: impl Fn(&Group<'b, T>) -> Option<SectionId>,
+    groups: impl Iterator<Item = ExtSection<'b, T>>,
+    section: impl Fn(&ExtSection<'b, T>) -> Option<SectionId>,
 ) -> Vec<Part<'b, T>> {
     let placed = groups.filter_map(|group| Some((section(&group)?, group)));
     placed
@@ -128,11 +128,10 @@ fn parts<'b, T: Placed + 'b>(
         .collect()
 }
 
-/// The records of a piece of code: from the first inside it to the last, up to
-/// the first one behind it.
+/// Records of a function: from the first inside it to the last, up to the first after it.
 fn piece<'b, T: Placed + 'b>(
     parts: &[Part<'b, T>],
-    code: &Code<'_>,
+    code: &ProgramDef<'_>,
 ) -> Option<impl Iterator<Item = T> + use<'b, T>> {
     let part = parts.iter().find(|part| part.section == code.section)?;
     let records = part.records;
@@ -166,7 +165,7 @@ fn piece<'b, T: Placed + 'b>(
     (from < to).then(|| (from..to).filter_map(move |index| records.get(index)))
 }
 
-/// The first of `count` numbers that has what all after it have too.
+/// First of `count` indices from which `has` holds for all (partition point).
 fn first(count: usize, has: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut high) = (0, count);
     while low < high {

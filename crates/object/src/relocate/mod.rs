@@ -1,18 +1,16 @@
-//! From programs as compiled to programs as loaded, in libbpf's order.
+//! Relocation, in libbpf's order.
 //!
-//! When an object is opened, [`patches`] reads the relocations of its instructions
-//! once: what each slot refers to, by program. When it is linked,
+//! When an object is opened, [`patches`] reads the ELF relocations once: the reference of
+//! each slot, by program. When it is linked,
 //!
-//! 1. [`core`] brings the numbers that depend on the kernel's types up to date, in
-//!    one copy of all instructions;
-//! 2. [`assemble`] makes each program: its own instructions, then those of every
-//!    function that is called, in the order in which the calls are met, with the
-//!    types and source lines of each piece moved along;
-//! 3. [`data`] lets loads and calls refer to maps, variables and the kernel.
+//! 1. [`core`] applies CO-RE relocations in one copy of all instructions;
+//! 2. [`assemble`] builds each program: its own instructions, then those of called
+//!    functions, in libbpf's order, with their func_info and line_info;
+//! 3. [`data`] patches references of maps, variables and externs.
 //!
-//! Cost: linear in instructions and relocations; a look-up by halving for each
-//! call. Programs that share a function get a copy each, as kernels want it; a
-//! [`LARGEST`] object ends what a few bytes of a file could ask for.
+//! Linear in instructions and relocations, with a binary search for each call. Each
+//! program has its own copy of shared functions, as the kernel requires; [`LARGEST`]
+//! bounds the total.
 
 pub(crate) mod assemble;
 pub(crate) mod callback;
@@ -24,7 +22,6 @@ pub(crate) mod patches;
 
 pub use fault::RelocationFault;
 
-/// The most slots, and records of types, lines and references, that the programs of
-/// an object may have together: sixteen programs of the largest size that kernels
-/// take.
+/// Maximum number of slots, records and references of all programs of an object together:
+/// sixteen programs of the kernel's maximum size.
 pub(crate) const LARGEST: usize = 1 << 24;

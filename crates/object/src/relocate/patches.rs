@@ -1,9 +1,8 @@
-//! What slots refer to, as the file's relocations say.
+//! References of slots, from ELF relocations.
 //!
-//! The symbol decides: one of another file is an extern; one in `.text` a function;
-//! one in a section of maps, data, an arena or jump tables what is there. The
-//! numbers of relocation types say nothing that the instruction does not say, and
-//! are not looked at, as libbpf does not.
+//! The symbol decides: an undefined one is an extern; one in `.text` a function; one in a
+//! section of maps, data, an arena or jump tables an object there. Relocation types are
+//! redundant and ignored, as in libbpf.
 
 use program::{ExternId, MapId};
 
@@ -11,66 +10,66 @@ use crate::elf::{Binding, Elf, ElfFault, Section, SectionId, Symbol, SymbolKind}
 use crate::error::Error;
 use crate::externs::Externs;
 use crate::maps::Maps;
-use crate::programs::{Codes, ProgramId};
+use crate::programs::{ProgramDefs, ProgramId};
 use crate::relocate::RelocationFault;
 use crate::sections::{Role, Sections};
 
 /// Opcode of a call.
 pub(crate) const CALL: u8 = 0x85;
 
-/// A slot that refers to something.
+/// A slot with a reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Patch {
-    /// The slot, from the start of its program.
+    /// Slot index from the start of its program.
     pub(crate) slot: u32,
-    /// What it refers to.
+    /// Referenced object.
     pub(crate) goal: Goal,
 }
 
-/// What a slot refers to. The order is libbpf's, for several at one slot.
+/// Object that a slot refers to. The order is libbpf's, for several at one slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Goal {
-    /// A map.
+    /// Map.
     Map(MapId),
-    /// A function in `.text`, called; bytes from the start of the section, to
-    /// which the call's own distance comes.
+    /// Call of a function in `.text`; offset in bytes from the start of the section, to
+    /// which the call's immediate is added.
     Call { offset: u32 },
-    /// A variable.
+    /// Global variable.
     Value { map: MapId, offset: u32 },
-    /// Something of the kernel, loaded.
+    /// Load of an extern.
     ExternLoad(ExternId),
-    /// A function of the kernel, called.
+    /// Call of a kfunc.
     ExternCall(ExternId),
-    /// A function in `.text` by address; the load's number comes to the offset.
+    /// Address of a function in `.text`; the immediate is added to the offset.
     Address { offset: u32 },
-    /// A table of places to jump to.
+    /// Jump table.
     JumpTable { offset: u32, size: u32 },
 }
 
-/// The slot of `.text` that slot `at` of a section, with this number, calls or takes
-/// the address of; `None` if it does neither.
+/// Slot of `.text` that slot `at` of a section with this immediate calls or takes the
+/// address of; `None` if it does neither.
 pub(crate) fn function_slot(goal: Option<Goal>, at: usize, imm: i32) -> Option<i64> {
     match goal {
-        // A call of a global function has distance -1; for a static one the symbol
-        // is the section, and the distance counts from its start.
+        // A call of a global function has the immediate -1; for a static one the symbol
+        // is the section, and the immediate is relative to its start.
         Some(Goal::Call { offset }) => Some(i64::from(offset / 8) + i64::from(imm) + 1),
         Some(Goal::Address { offset }) => Some(i64::from(offset.wrapping_add(imm as u32) / 8)),
         Some(_) => None,
-        // Within a section, compilers know the distance.
+        // Compilers resolve calls within a section.
         None => Some(at as i64 + i64::from(imm) + 1),
     }
 }
 
-/// All of an object, by program and slot.
+/// References of all programs, sorted by program and slot.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Patches {
     all: Vec<Patch>,
-    /// Where the patches of each program start, and the end of the last.
+    /// Start of the references of each program, and the end of the last.
     starts: Vec<u32>,
 }
 
 impl Patches {
-    /// The patches of a program, by slot.
+    /// References of a program, by slot.
     pub(crate) fn of(&self, program: ProgramId) -> &[Patch] {
         let at = program.0 as usize;
         match (self.starts.get(at), self.starts.get(at + 1)) {
@@ -79,7 +78,7 @@ impl Patches {
         }
     }
 
-    /// Sorts what was collected.
+    /// Sorts the collected references.
     pub(crate) fn new(mut collected: Vec<(ProgramId, Patch)>, programs: usize) -> Patches {
         collected.sort_by_key(|(program, patch)| (*program, patch.slot, patch.goal));
         let mut starts = Vec::with_capacity(programs + 1);
@@ -92,17 +91,17 @@ impl Patches {
     }
 }
 
-/// Reads relocations.
+/// Reader of relocations.
 pub(crate) struct Reader<'o, 'a> {
     pub(crate) elf: &'o Elf<'a>,
     pub(crate) sections: &'o Sections,
-    pub(crate) codes: &'o Codes<'a>,
+    pub(crate) codes: &'o ProgramDefs<'a>,
     pub(crate) externs: &'o Externs,
     pub(crate) maps: &'o Maps<'a>,
 }
 
 impl<'a> Reader<'_, 'a> {
-    /// Reads the relocations of one section of instructions.
+    /// Reads the relocations of one executable section.
     pub(crate) fn read(
         &self,
         table: &Section<'a>,
@@ -142,7 +141,7 @@ impl<'a> Reader<'_, 'a> {
             return Err(ElfFault::RelocationOffset { offset }.into());
         }
         let slot = (offset / 8) as usize;
-        // Between programs are weak functions that another took the place of.
+        // Between programs are overridden weak functions.
         let Some(program) = self.codes.at(target.id, slot) else {
             return Ok(None);
         };
@@ -166,7 +165,7 @@ impl<'a> Reader<'_, 'a> {
         )))
     }
 
-    /// What an instruction with that symbol refers to.
+    /// Object that an instruction with this symbol refers to.
     fn goal(&self, slot: [u8; 8], symbol: &Symbol) -> Result<Goal, RelocationFault> {
         let slot = isa::ebpf::RawInsn::from_le_bytes(slot);
         let is_call = slot.code == CALL;

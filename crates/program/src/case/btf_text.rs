@@ -1,18 +1,18 @@
-//! BTF as lines: `[ID] KIND "name" key=value …`, with the words of bpftool, parts
-//! (members, values, parameters, variables) on lines of their own that start with `-`.
+//! BTF as text in the form of `bpftool btf dump format raw`: a line
+//! `[ID] KIND "name" key=value …` for each type; members, enumerators, parameters and
+//! variables follow on lines that start with `-`.
 
 use std::fmt::Write as _;
 
 use btf::{
-    Array, Btf, Builder, DeclTag, Encoding, Forward, Func, Int, Kind, Linkage, Member, Param,
-    Placed, Shape, TypeId, Value, Var, dump_raw,
+    Array, Btf, Builder, DeclTag, Encoding, Func, FwdKind, Int, Kind, Linkage, Member, Param,
+    Shape, TypeId, Value, Var, VarSecinfo, dump_raw,
 };
 
 use super::CaseError;
 use super::lexer::{Words, hex, quoted};
 
-/// The lines of BTF, between `.btf` and `.end`; its bytes where the lines would lose
-/// something.
+/// Block `.btf` of BTF, or `.btf_bytes` if the lines do not reproduce it.
 pub(super) fn write(btf: &Btf<'_>) -> String {
     let mut text = String::from(".btf\n");
     for ty in btf.own_types() {
@@ -91,8 +91,8 @@ fn write_type(text: &mut String, btf: &Btf<'_>, ty: btf::Type<'_>) {
             }
             Ok(())
         }
-        Shape::Fwd(Forward::Struct) => write!(text, " fwd_kind=struct"),
-        Shape::Fwd(Forward::Union) => write!(text, " fwd_kind=union"),
+        Shape::Fwd(FwdKind::Struct) => write!(text, " fwd_kind=struct"),
+        Shape::Fwd(FwdKind::Union) => write!(text, " fwd_kind=union"),
         Shape::Func(func) => write!(
             text,
             " type_id={} linkage={}",
@@ -142,11 +142,11 @@ fn linkage(linkage: Linkage) -> String {
     }
 }
 
-/// Types that are being read.
+/// Reader of the lines of a block `.btf`.
 #[derive(Default)]
 pub(super) struct Types {
     builder: Builder,
-    /// The type whose parts are being read.
+    /// Type whose members, enumerators, parameters or variables are being read.
     open: Option<Open>,
 }
 
@@ -157,7 +157,7 @@ struct Open {
     parts: Vec<(Vec<u8>, Keys)>,
 }
 
-/// The values of keys on one line.
+/// Values of the keys on one line.
 #[derive(Default)]
 struct Keys {
     numbers: Vec<(String, i128)>,
@@ -190,7 +190,7 @@ impl Keys {
         Ok(keys)
     }
 
-    /// The value of a key; 0 if it is not there. What is too large loses its upper bits.
+    /// Value of a key truncated to 32 bits; 0 if the key is missing.
     fn get(&self, key: &str) -> u32 {
         self.wide(key) as u32
     }
@@ -240,14 +240,14 @@ impl Types {
             keys: Keys::read(words)?,
             parts: Vec::new(),
         });
-        // What has no parts is done, so that the next id is known.
+        // A type without parts is complete, so the next id is known.
         if !has_parts(kind) {
             self.close();
         }
         Ok(())
     }
 
-    /// The types that were read.
+    /// Builder with the types read.
     pub(super) fn finish(mut self) -> Builder {
         self.close();
         self.builder
@@ -315,8 +315,8 @@ impl Types {
             }
             Kind::Fwd => {
                 let forward = match keys.get("fwd_kind") {
-                    0 => Forward::Struct,
-                    _ => Forward::Union,
+                    0 => FwdKind::Struct,
+                    _ => FwdKind::Union,
                 };
                 builder.forward(name, forward);
             }
@@ -339,12 +339,12 @@ impl Types {
                 builder.var(name, Var { ty, linkage });
             }
             Kind::Datasec => {
-                let vars = parts.iter().map(|(_, keys)| Placed {
+                let vars = parts.iter().map(|(_, keys)| VarSecinfo {
                     var: keys.ty("type_id"),
                     offset: keys.get("offset"),
                     size: keys.get("size"),
                 });
-                let vars: Vec<Placed> = vars.collect();
+                let vars: Vec<VarSecinfo> = vars.collect();
                 builder.datasec(name, keys.get("size"), &vars);
             }
             Kind::Float => {

@@ -1,8 +1,8 @@
-//! Words of a directive: names, numbers, texts in quotes, `key=value`.
+//! Lexer of directives: words, numbers, quoted strings, `key=value`.
 
 use super::{CaseError, CaseProblem};
 
-/// The words of one line.
+/// Remaining words of one line.
 pub(super) struct Words<'t> {
     line: usize,
     rest: &'t str,
@@ -20,7 +20,7 @@ impl<'t> Words<'t> {
         }
     }
 
-    /// The refusal of the next word.
+    /// Error at the next word.
     pub(super) fn unexpected(&self, expected: &'static str) -> CaseError {
         let found = self.rest.trim().to_owned();
         self.fault(CaseProblem::Word { expected, found })
@@ -38,7 +38,7 @@ impl<'t> Words<'t> {
         self.rest.is_empty()
     }
 
-    /// The next word without quotes, if there is one.
+    /// Next unquoted word, if any.
     pub(super) fn word(&mut self) -> Option<&'t str> {
         self.skip_space();
         let end = self.rest.find([' ', '\t', '"', '=']);
@@ -47,13 +47,13 @@ impl<'t> Words<'t> {
         (!word.is_empty()).then_some(word)
     }
 
-    /// The next word, which must be there.
+    /// Next unquoted word, which is required.
     pub(super) fn expect_word(&mut self, expected: &'static str) -> Result<&'t str, CaseError> {
         let refusal = self.unexpected(expected);
         self.word().ok_or(refusal)
     }
 
-    /// The key before an equals sign, if one is next.
+    /// Key before an equals sign, if one is next.
     pub(super) fn key(&mut self) -> Option<&'t str> {
         self.skip_space();
         let before = self.rest;
@@ -70,7 +70,7 @@ impl<'t> Words<'t> {
         }
     }
 
-    /// A number, decimal or hexadecimal, perhaps negative.
+    /// Signed number, decimal or hexadecimal.
     pub(super) fn number(&mut self, expected: &'static str) -> Result<i128, CaseError> {
         let refusal = self.unexpected(expected);
         let word = self.word().unwrap_or_default();
@@ -85,7 +85,7 @@ impl<'t> Words<'t> {
         number.map(|number| sign * number).map_err(|_| refusal)
     }
 
-    /// A number that fits.
+    /// Number in the range of `T`.
     pub(super) fn fitting<T: TryFrom<i128>>(
         &mut self,
         expected: &'static str,
@@ -94,13 +94,13 @@ impl<'t> Words<'t> {
         T::try_from(self.number(expected)?).map_err(|_| refusal)
     }
 
-    /// True if a text in quotes is next.
+    /// True if a quoted string is next.
     pub(super) fn has_text(&mut self) -> bool {
         self.skip_space();
         self.rest.starts_with('"')
     }
 
-    /// A text in quotes: `\"`, `\\`, `\n`, `\t` and `\xHH` are escapes.
+    /// Bytes of a quoted string. Escapes: `\"`, `\\`, `\n`, `\t` and `\xHH`.
     pub(super) fn bytes(&mut self, expected: &'static str) -> Result<Vec<u8>, CaseError> {
         if !self.has_text() {
             return Err(self.unexpected(expected));
@@ -135,7 +135,7 @@ impl<'t> Words<'t> {
         Err(unended())
     }
 
-    /// A text in quotes that is UTF-8.
+    /// Quoted string in UTF-8.
     pub(super) fn text(&mut self, expected: &'static str) -> Result<String, CaseError> {
         let bytes = self.bytes(expected)?;
         String::from_utf8(bytes).map_err(|_| self.fault(CaseProblem::Text))
@@ -159,7 +159,7 @@ impl<'t> Words<'t> {
         Ok(bytes)
     }
 
-    /// Refuses what is left of the line.
+    /// Error if words remain on the line.
     pub(super) fn end(&mut self) -> Result<(), CaseError> {
         match self.is_empty() {
             true => Ok(()),
@@ -168,7 +168,7 @@ impl<'t> Words<'t> {
     }
 }
 
-/// A text in quotes.
+/// Quoted string with escapes.
 pub(super) fn quoted(bytes: &[u8]) -> String {
     let mut text = String::from("\"");
     for chunk in bytes.utf8_chunks() {

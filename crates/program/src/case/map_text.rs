@@ -1,4 +1,4 @@
-//! Map definitions as blocks from `.map` to `.end`.
+//! Reader and writer of map definitions, the blocks from `.map` to `.end`.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use super::lexer::{Words, hex, quoted};
 use super::{CaseError, CaseProblem};
 use crate::image::Image;
 use crate::map_def::{
-    Entry, InitialContents, KernelType, MapDef, MapId, MapParams, ProgramId, ProgramRef,
+    Entry, InitialContents, KernelTypeId, MapDef, MapId, MapParams, ProgramId, ProgramRef,
 };
 
-/// The block of a map.
+/// Block `.map` of a map definition.
 pub(super) fn write(map: &MapDef) -> String {
     let mut text = format!(".map {}\n", head(map));
     if let Some(inner) = &map.inner {
@@ -110,7 +110,7 @@ fn data(image: &Image<'_>) -> String {
     text
 }
 
-/// A map that is being read.
+/// Reader of a block `.map`.
 pub(super) struct Open {
     map: MapDef,
     image: Image<'static>,
@@ -118,7 +118,7 @@ pub(super) struct Open {
 }
 
 impl Open {
-    /// Reads what follows `.map`.
+    /// Reads the operands of `.map`.
     pub(super) fn new(words: &mut Words<'_>) -> Result<Open, CaseError> {
         Ok(Open {
             map: read_head(words)?,
@@ -206,7 +206,7 @@ impl Open {
         }
     }
 
-    /// The map, at `.end`.
+    /// Map definition, complete at `.end`.
     pub(super) fn finish(mut self) -> MapDef {
         let own = self.image;
         match &mut self.map.contents {
@@ -267,6 +267,6 @@ fn read_head(words: &mut Words<'_>) -> Result<MapDef, CaseError> {
             _ => return Err(words.unexpected("a known key")),
         }
     }
-    map.kernel_value = kernel_value.map(|id| KernelType { id, module });
+    map.kernel_value = kernel_value.map(|id| KernelTypeId { id, module });
     Ok(map)
 }

@@ -1,8 +1,8 @@
-//! Cases: a program as text, with the answers that kernels gave for it.
+//! Text cases: a program as text, with recorded answers of kernels.
 //!
-//! A case is everything that a [`Program`] holds, in one readable file: directives
-//! start with a dot, blocks end with `.end`, every other line is an instruction in
-//! LLVM's form ([`isa::ebpf::assemble`]), with labels. `#` and `//` start comments.
+//! A case is the text form of a [`Program`]: directives start with a dot, blocks end
+//! with `.end`, every other line is an instruction in LLVM's syntax
+//! ([`isa::ebpf::assemble`]), with labels. `#` and `//` start comments.
 //!
 //! ```text
 //! .program "count"
@@ -20,24 +20,24 @@
 //!     exit
 //! ```
 //!
-//! | directive | says |
+//! | directive | meaning |
 //! |---|---|
 //! | `.program`, `.section` | names |
 //! | `.type`, `.attach_type` | program type and attach type by bpftool's names |
-//! | `.expected_attach_type` | its number, where it is not that of the attach type |
-//! | `.flags` | BPF_F_* of the load |
-//! | `.license`, `.kernel_version` | what the object states |
-//! | `.module` | a kernel module; they are numbered from 1 |
+//! | `.expected_attach_type` | its number, if it is not that of the attach type |
+//! | `.flags` | load flags, BPF_F_* |
+//! | `.license`, `.kernel_version` | licence, `kern_version` |
+//! | `.module` | a kernel module; numbered from 1 |
 //! | `.attach btf_id= module= member=` | the attach target |
 //! | `.map … .end` | a map definition; `.inner`, `.data`, `.frozen`, `.entry`, `.arena`, `.struct_ops`, `.jump` within |
 //! | `.extern` | an extern symbol |
 //! | `.btf … .end` | BTF, a line for each type as in `bpftool btf dump format raw` |
-//! | `.btf_bytes … .end` | BTF as bytes, where the lines cannot say it |
-//! | `.kernel RELEASE accepted\|refused ERRNO … .end` | an answer, with `.log` lines and `.return` |
-//! | `.subprog`, `.func_info`, `.file`, `.line` | about the instruction that follows |
+//! | `.btf_bytes … .end` | BTF as bytes, for BTF that the lines cannot express |
+//! | `.kernel RELEASE accepted\|refused ERRNO … .end` | a recorded answer, with `.log` lines and `.return` |
+//! | `.subprog`, `.func_info`, `.file`, `.line` | records of the next instruction |
 //!
-//! Reading what was written gives an equal program, but for the order of strings in its
-//! BTF. Cost: linear in the text.
+//! Reading a written case yields an equal program, except for the order of strings in
+//! its BTF. Reading is linear in the text.
 
 mod btf_text;
 mod lexer;
@@ -52,30 +52,30 @@ use isa::ebpf::AsmError;
 use crate::Program;
 use crate::builder::InvalidProgram;
 
-/// A program, and what kernels answered about it.
+/// A program with recorded answers of kernels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Case {
     /// The program.
     pub program: Program,
-    /// The answers.
+    /// Recorded answers.
     pub answers: Vec<KernelAnswer>,
 }
 
-/// What a kernel answered about a program.
+/// Recorded answer of a kernel to `BPF_PROG_LOAD` of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelAnswer {
     /// Release of the kernel.
     pub release: String,
-    /// The error number with which it refused the program; `None` if it accepted it.
+    /// Error number of the refusal; `None` if the kernel accepted the program.
     pub errno: Option<i32>,
-    /// Lines of its log, those that matter.
+    /// Selected lines of the verifier log.
     pub log: Vec<String>,
-    /// What a test run returned.
+    /// Return value of a test run.
     pub returns: Option<u32>,
 }
 
 impl Case {
-    /// A program without answers.
+    /// Case without answers.
     pub fn new(program: Program) -> Case {
         Case {
             program,
@@ -83,53 +83,53 @@ impl Case {
         }
     }
 
-    /// Reads a text.
+    /// Parses the text of a case.
     pub fn parse(text: &str) -> Result<Case, CaseError> {
         read::read(text)
     }
 }
 
 impl fmt::Display for Case {
-    /// The text of the case.
+    /// Writes the text of the case.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write::write(self, f)
     }
 }
 
-/// Why a text is no case, and where.
+/// Syntax error in the text of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CaseError {
-    /// Line, from 1; 0 for the text as a whole.
+    /// Line number from 1; 0 for the text as a whole.
     pub line: usize,
-    /// What is wrong there.
+    /// Kind of error.
     pub problem: CaseProblem,
 }
 
-/// What is wrong with the text of a case.
+/// Kind of error in the text of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CaseProblem {
     /// A line of instructions cannot be assembled.
     Asm(AsmError),
-    /// There is no such directive.
+    /// The directive is unknown.
     Directive(String),
-    /// A directive lacks a word, has one too many, or has one that cannot stand there.
+    /// An operand of a directive is missing, superfluous or invalid.
     Word {
-        /// What is expected.
+        /// Expected operand.
         expected: &'static str,
-        /// What stands there; empty at the end of the line.
+        /// Rest of the line; empty at its end.
         found: String,
     },
-    /// A text has no closing quote, or an escape that is not known.
+    /// A string has no closing quote or an unknown escape.
     Text,
-    /// A block is not ended by `.end`.
+    /// A block lacks its `.end`.
     Unended(&'static str),
-    /// There is no `.type`.
+    /// The `.type` is missing.
     NoType,
-    /// Instructions cannot be counted by line: a 64-bit load is not written with `ll`.
+    /// The index of an instruction is unknown, because a 64-bit load lacks its `ll`.
     Count,
-    /// The BTF cannot be read.
+    /// The BTF is malformed.
     Btf(btf::ParseError),
-    /// The parts do not make a program.
+    /// The parts violate an invariant of programs.
     Program(InvalidProgram),
 }
 
@@ -140,7 +140,7 @@ impl fmt::Display for CaseError {
         }
         match &self.problem {
             CaseProblem::Asm(error) => error.fmt(f),
-            CaseProblem::Directive(name) => write!(f, "there is no directive {name}"),
+            CaseProblem::Directive(name) => write!(f, "unknown directive {name}"),
             CaseProblem::Word { expected, found } if found.is_empty() => {
                 write!(f, "expected {expected}, found the end of the line")
             }
@@ -148,11 +148,13 @@ impl fmt::Display for CaseError {
                 write!(f, "expected {expected}, found {found:?}")
             }
             CaseProblem::Text => {
-                f.write_str("a text without closing quote, or with an unknown escape")
+                f.write_str("string lacks its closing quote or has an unknown escape")
             }
-            CaseProblem::Unended(block) => write!(f, "the block {block} is not ended by .end"),
-            CaseProblem::NoType => f.write_str("no program type is stated: .type xdp"),
-            CaseProblem::Count => f.write_str("a 64-bit load is written without ll"),
+            CaseProblem::Unended(block) => write!(f, "block {block} lacks its .end"),
+            CaseProblem::NoType => {
+                f.write_str("program type is missing: add a line such as .type xdp")
+            }
+            CaseProblem::Count => f.write_str("64-bit load lacks ll at its end"),
             CaseProblem::Btf(error) => error.fmt(f),
             CaseProblem::Program(error) => error.fmt(f),
         }

@@ -1,7 +1,8 @@
-//! A case out of text.
+//! Parser of cases.
 //!
-//! Instructions are assembled in one piece, so that labels work across them; where a
-//! directive is about an instruction, the statements before it are counted.
+//! One pass over the lines. Instructions are collected and assembled as a whole, so that
+//! labels work across directives; a record of the next instruction takes its index from
+//! the count of the statements before it.
 
 use std::sync::Arc;
 
@@ -23,7 +24,7 @@ pub(super) fn read(text: &str) -> Result<Case, CaseError> {
     reader.finish()
 }
 
-/// The block that is being read.
+/// Block that is being read.
 #[derive(Default)]
 enum Block {
     #[default]
@@ -34,7 +35,7 @@ enum Block {
     Answer(KernelAnswer),
 }
 
-/// A line_info record whose texts have no place in the BTF yet.
+/// line_info record whose texts are not yet in the BTF.
 struct Line {
     insn: u32,
     file: Vec<u8>,
@@ -46,11 +47,11 @@ struct Line {
 #[derive(Default)]
 struct Reader {
     block: Block,
-    /// The instructions, each on the line that it has in the case.
+    /// Instructions, each on its line of the case; other lines are empty.
     source: String,
-    /// Slots so far.
+    /// Number of instruction slots so far.
     count: u32,
-    /// The instruction that the next record is about, if it is stated.
+    /// Index of the instruction of the next record, if stated by `.at`.
     at: Option<u32>,
     name: String,
     section: String,
@@ -76,7 +77,7 @@ impl Reader {
     fn line(&mut self, number: usize, text: &str) -> Result<(), CaseError> {
         let mut words = Words::of(number, text);
         let trimmed = text.trim_start();
-        let is_directive = trimmed.starts_with('.') && !is_data(trimmed);
+        let is_directive = trimmed.starts_with('.') && !is_data_directive(trimmed);
         match std::mem::take(&mut self.block) {
             Block::None if is_directive => {
                 self.source.push('\n');
@@ -277,8 +278,8 @@ impl Reader {
     }
 }
 
-/// True for a directive of the assembler: the bits of a slot.
-fn is_data(text: &str) -> bool {
+/// True for a data directive of the assembler, which states the bits of a slot.
+fn is_data_directive(text: &str) -> bool {
     text.starts_with(".8byte") || text.starts_with(".quad")
 }
 
@@ -287,14 +288,15 @@ fn insns(source: &str) -> Result<Vec<RawInsn>, CaseError> {
         line: error.line,
         problem: CaseProblem::Asm(error),
     })?;
-    // What was assembled can be encoded.
+    // Encoding fails for no assembled instruction.
     encode(&assembled).map_err(|_| CaseError {
         line: 0,
         problem: CaseProblem::Count,
     })
 }
 
-/// Slots of the statements of a line: two for each 64-bit load.
+/// Number of instruction slots of a line: two for each 64-bit load, one for each other
+/// statement.
 fn slots_of(line: &str) -> u32 {
     let end = line.find('#').or_else(|| line.find("//"));
     let statements = line[..end.unwrap_or(line.len())].split(';');
@@ -345,10 +347,10 @@ fn extern_symbol(words: &mut Words<'_>) -> Result<ExternSymbol, CaseError> {
         Some("type_id") => TypeId(words.fitting("a BTF id")?),
         _ => return Err(words.unexpected("type_id=ID")),
     };
-    let mut word = words.expect_word("weak, or what it resolved to")?;
+    let mut word = words.expect_word("weak or a resolution")?;
     let is_weak = word == "weak";
     if is_weak {
-        word = words.expect_word("what it resolved to")?;
+        word = words.expect_word("a resolution")?;
     }
     let resolution = match word {
         "missing" => ExternResolution::Missing,

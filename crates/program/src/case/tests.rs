@@ -1,4 +1,4 @@
-//! Reading and writing of cases, and what errors say.
+//! Reading and writing of cases, and error messages.
 
 use super::*;
 
@@ -54,7 +54,7 @@ out:
 "#;
 
 #[test]
-fn what_is_written_is_read_back() {
+fn reading_a_written_case_yields_an_equal_program() {
     let case = Case::parse(TEXT).unwrap();
     let program = &case.program;
     assert_eq!((program.name(), program.insns().len()), ("count", 6));
@@ -76,27 +76,30 @@ fn what_is_written_is_read_back() {
 }
 
 #[test]
-fn errors_name_the_line_and_what_is_expected() {
+fn errors_name_the_line_and_the_expected_operand() {
     let error = |text: &str| Case::parse(text).expect_err(text).to_string();
-    assert_eq!(error("exit"), "no program type is stated: .type xdp");
+    assert_eq!(
+        error("exit"),
+        "program type is missing: add a line such as .type xdp"
+    );
     assert_eq!(
         error(".type xdq"),
         "line 1: expected a program type, as xdp, found \"xdq\""
     );
     assert_eq!(
         error(".type xdp\n.map \"m\" type=array\n"),
-        "the block .map is not ended by .end"
+        "block .map lacks its .end"
     );
     assert_eq!(
         error(".type xdp\n\n.nothing 4"),
-        "line 3: there is no directive .nothing"
+        "line 3: unknown directive .nothing"
     );
     assert_eq!(
         error(".license GPL"),
         "line 1: expected a licence in quotes, found \"GPL\""
     );
     assert!(error(".type xdp\nr0 = 1\nr0 == 2").starts_with("line 3: "));
-    assert!(error(".license \"GPL").starts_with("line 1: a text without closing quote"));
+    assert!(error(".license \"GPL").starts_with("line 1: string lacks its closing quote"));
     assert!(error(".btf\n[2] INT size=4").starts_with("line 2: expected ids"));
     assert!(error(".type xdp 5").starts_with("line 1: expected the end of the line"));
 }

@@ -1,4 +1,4 @@
-//! A case as text.
+//! Writer of cases.
 
 use std::fmt;
 
@@ -129,11 +129,11 @@ fn insns(program: &Program, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             writeln!(f, ".subprog {}", quoted(subprog.name.as_bytes()))?;
         }
         while let Some(record) = func_info.next_if(|it| it.insn <= at) {
-            index(record.insn, at, f)?;
+            write_index(record.insn, at, f)?;
             writeln!(f, ".func_info {}", record.type_id)?;
         }
         while let Some(record) = line_info.next_if(|it| it.insn <= at) {
-            index(record.insn, at, f)?;
+            write_index(record.insn, at, f)?;
             line(program, record, &mut file, f)?;
         }
         let is_second = std::mem::replace(&mut behind_wide, false);
@@ -145,18 +145,18 @@ fn insns(program: &Program, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     }
     let at = program.insns().len() as u32;
     for record in func_info {
-        index(record.insn, at, f)?;
+        write_index(record.insn, at, f)?;
         writeln!(f, ".func_info {}", record.type_id)?;
     }
     for record in line_info {
-        index(record.insn, at, f)?;
+        write_index(record.insn, at, f)?;
         line(program, record, &mut file, f)?;
     }
     Ok(())
 }
 
-/// States the instruction that the next record is about, where it is not the next one.
-fn index(record: u32, next: u32, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+/// Writes `.at` if the record is not of the next instruction.
+fn write_index(record: u32, next: u32, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match record == next {
         true => Ok(()),
         false => writeln!(f, ".at {record}"),
@@ -180,7 +180,7 @@ fn line(
     writeln!(f, ".line {} {} {text}", record.line, record.column)
 }
 
-/// Writes an instruction; says whether it took the second slot of a 64-bit load along.
+/// Writes an instruction; returns true if it wrote the second slot of a 64-bit load too.
 fn write_insn(
     insn: Insn,
     raw: RawInsn,

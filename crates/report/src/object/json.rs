@@ -8,7 +8,7 @@ use spec::kernel::KernelField;
 use super::text::extern_kind;
 use super::{Place, Shown, Sizes, kinds, missing, relocations, thing};
 
-/// What an object contains, for programs.
+/// An object as JSON.
 pub fn object_json(shown: &Shown<'_, '_>) -> Value {
     let Shown {
         object, overview, ..
@@ -41,7 +41,7 @@ pub fn object_json(shown: &Shown<'_, '_>) -> Value {
             "data": sizes.data,
             "zeros": sizes.zeros,
             "btf": sizes.types,
-            "btf_ext": sizes.types_of_code,
+            "btf_ext": sizes.btf_ext,
             "dwarf": sizes.debug,
         },
     })
@@ -55,11 +55,16 @@ fn programs(shown: &Shown<'_, '_>) -> Vec<Value> {
     let Shown {
         object, overview, ..
     } = shown;
-    let name_of = |id| object.codes().get(id).map(|code| code.name.to_string());
+    let name_of = |id| {
+        object
+            .program_defs()
+            .get(id)
+            .map(|code| code.name.to_string())
+    };
     let programs = overview.programs.iter();
     programs
         .filter_map(|program| {
-            let code = object.codes().get(program.id)?;
+            let code = object.program_defs().get(program.id)?;
             let flags = code.flags.with(code.section_flags());
             let maps = program.maps.iter().filter_map(|id| object.maps().get(*id));
             Some(json!({
@@ -157,7 +162,7 @@ fn linked(shown: &Shown<'_, '_>) -> Value {
         return Value::Null;
     };
     let programs = trial.programs.iter().filter_map(|program| {
-        let code = shown.object.codes().get(program.id)?;
+        let code = shown.object.program_defs().get(program.id)?;
         let missing = program.missing().map(|reference| {
             json!({
                 "insn": reference.slot,

@@ -6,17 +6,18 @@ use anstyle::{AnsiColor, Style};
 use object::externs::ExternKind;
 use object::maps::Map;
 use object::overview::{Need, oldest};
-use object::{Code, Error};
+use object::{Error, ProgramDef};
 
 use super::{Place, Shown, Sizes, base, kinds, latest, missing, relocations, words};
 use crate::table::{Side, Table};
+use spec::since::Release;
 
-/// Rows of a list, if not all are asked for.
+/// Largest number of rows of a list, unless all are printed.
 const ROWS: usize = 16;
 /// Relocations and needs, which are many.
 const FEW: usize = 8;
 
-/// What an object contains, for people.
+/// An object as text.
 pub fn object_text(shown: &Shown<'_, '_>) -> String {
     let mut text = String::new();
     title(shown, &mut text);
@@ -89,7 +90,7 @@ fn programs(shown: &Shown<'_, '_>, text: &mut String) {
         ("linux", Side::Left),
     ]);
     for program in &overview.programs {
-        let Some(code) = object.codes().get(program.id) else {
+        let Some(code) = object.program_defs().get(program.id) else {
             continue;
         };
         table.row([
@@ -109,12 +110,12 @@ fn programs(shown: &Shown<'_, '_>, text: &mut String) {
 }
 
 /// The section, with the question mark of programs that are not loaded.
-fn section(code: &Code<'_>) -> String {
+fn section(code: &ProgramDef<'_>) -> String {
     let mark = if code.autoload { "" } else { "?" };
     format!("{mark}{}", code.section_name)
 }
 
-/// A release, and what asks for it.
+/// A release, and the features that need it.
 fn because(shown: &Shown<'_, '_>, need: Option<&Need>) -> String {
     let Some((need, since)) = need.and_then(|need| Some((need, need.since?))) else {
         return "-".to_owned();
@@ -268,6 +269,41 @@ fn needs(shown: &Shown<'_, '_>, text: &mut String) {
     }
 }
 
+/// What an object needs that this release lacks, with the first place of each; one line if
+/// there is nothing.
+pub fn needs_newer_text(shown: &Shown<'_, '_>, release: Release) -> String {
+    let needs = shown.overview.needs();
+    let file = shown.file;
+    let mut newer = Table::new(&[
+        ("linux", Side::Left),
+        ("has", Side::Left),
+        ("used at", Side::Left),
+    ]);
+    let mut count = 0;
+    for need in &needs {
+        let Some(since) = need.since.filter(|since| since.release > release) else {
+            continue;
+        };
+        let place = need.site.and_then(|site| Place::of(shown.object, site));
+        newer.row([
+            since.release.to_string(),
+            words(shown.object, need),
+            place.map_or_else(String::new, |place| place.to_string()),
+        ]);
+        count += 1;
+    }
+    let oldest = match oldest(&needs) {
+        Some(release) => format!("needs Linux {release}"),
+        None => "needs nothing that has a known release".to_owned(),
+    };
+    if count == 0 {
+        return format!("{file}: {oldest}\n");
+    }
+    let mut text = format!("{file}: {oldest}, newer than {release}\n");
+    newer.write(&mut text, usize::MAX);
+    text
+}
+
 fn trial(shown: &Shown<'_, '_>, text: &mut String) {
     let Some((target, trial)) = shown.trial else {
         return;
@@ -284,7 +320,7 @@ fn trial(shown: &Shown<'_, '_>, text: &mut String) {
     let most = shown.most(ROWS);
     let mut lines = 0;
     for program in &trial.programs {
-        let code = shown.object.codes().get(program.id);
+        let code = shown.object.program_defs().get(program.id);
         let Some(code) = code else {
             continue;
         };
@@ -348,14 +384,14 @@ fn sizes(shown: &Shown<'_, '_>, text: &mut String) {
         sizes.instructions,
         sizes.data,
         sizes.types,
-        sizes.types_of_code,
+        sizes.btf_ext,
         sizes.debug,
         sizes.zeros,
     );
     if !kinds.is_empty() {
         let _ = writeln!(text, "  types: {}", kinds.join(", "));
     }
-    let lines = shown.object.types_of_code();
+    let lines = shown.object.btf_ext();
     let lines = lines.map(|ext| {
         ext.lines()
             .map(|group| group.records().len())
@@ -371,7 +407,7 @@ fn sizes(shown: &Shown<'_, '_>, text: &mut String) {
 fn source_files(shown: &Shown<'_, '_>) -> Vec<String> {
     const MOST: usize = 3;
     let mut files: Vec<String> = Vec::new();
-    if let Some((types, ext)) = shown.object.types().zip(shown.object.types_of_code()) {
+    if let Some((types, ext)) = shown.object.btf().zip(shown.object.btf_ext()) {
         for line in ext.lines().flat_map(|group| group.records()) {
             let file = types.string(line.file).to_string();
             let file = base(&file).to_owned();

@@ -1,4 +1,4 @@
-//! Reads expectations as people write them.
+//! Reader of expectations.
 
 use std::fmt;
 
@@ -7,14 +7,14 @@ use crate::arch::Arch;
 use crate::calls;
 use crate::errno;
 
-/// A line that is no expectation.
+/// An error in a list of expectations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpectationError {
     /// The line, from 1.
     pub line: usize,
     /// The column, from 1.
     pub column: usize,
-    /// What is wrong there.
+    /// Description of the error.
     pub what: String,
 }
 
@@ -69,7 +69,7 @@ impl<'a> Reader<'a> {
         self.at += rest.len() - rest.trim_start().len();
     }
 
-    /// Takes a token if it comes next.
+    /// Consumes a token if it is next.
     fn take(&mut self, token: &str) -> bool {
         self.skip_space();
         let found = self.text[self.at..].starts_with(token);
@@ -94,7 +94,7 @@ impl<'a> Reader<'a> {
             c.is_alphanumeric() || matches!(c, '_' | '*' | '-') && !rest.starts_with("->")
         };
         let mut end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
-        // The arrow may follow without space.
+        // The arrow may follow without a space.
         if rest[..end].ends_with('-') && rest[end..].starts_with('>') {
             end -= 1;
         }
@@ -118,9 +118,10 @@ impl<'a> Reader<'a> {
             archs.push(match name {
                 "any" | "*" => ArchSet::Any,
                 "other" => ArchSet::Other,
-                _ => ArchSet::Named(Arch::from_name(name).ok_or_else(|| {
-                    self.fault(at, format!("{name:?} is no architecture known here"))
-                })?),
+                _ => ArchSet::Named(
+                    Arch::from_name(name)
+                        .ok_or_else(|| self.fault(at, format!("unknown architecture {name:?}")))?,
+                ),
             });
             if !self.take(",") {
                 break;
@@ -179,7 +180,7 @@ impl<'a> Reader<'a> {
         Ok(CallSet::Named(name.to_owned()))
     }
 
-    /// `arg0 & 0x40 != 0`; `arg1 = *` says nothing.
+    /// `arg0 & 0x40 != 0`; `arg1 = *` is no condition.
     fn condition(&mut self) -> Result<Option<ArgCondition>, ExpectationError> {
         let (at, name) = self.word("an argument, arg0 to arg5")?;
         let arg = name
@@ -305,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn expectations_are_read_as_written() {
+    fn expectations_are_read() {
         let text =
             "x86_64,i386 socket(arg0=16, arg1 & 0x40 != 0, arg2=*)->ERRNO(1 EPERM) # no netlink\n";
         let list = read_expectations(text).unwrap();

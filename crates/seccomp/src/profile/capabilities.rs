@@ -1,5 +1,5 @@
-//! Names of Linux capabilities (`linux/capability.h`), as container profiles and
-//! their users write them, and the default sets of container engines.
+//! Names of Linux capabilities (`linux/capability.h`), and the default sets of container
+//! engines.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -49,7 +49,7 @@ pub const CAPABILITIES: &[&str] = &[
     "CAP_CHECKPOINT_RESTORE",
 ];
 
-/// What Docker and containerd give a container unless told otherwise.
+/// Default capabilities of Docker and containerd.
 const DOCKER: &[&str] = &[
     "CAP_AUDIT_WRITE",
     "CAP_CHOWN",
@@ -67,7 +67,7 @@ const DOCKER: &[&str] = &[
     "CAP_SYS_CHROOT",
 ];
 
-/// What Podman gives.
+/// Default capabilities of Podman.
 const PODMAN: &[&str] = &[
     "CAP_CHOWN",
     "CAP_DAC_OVERRIDE",
@@ -91,12 +91,12 @@ pub const CAPABILITY_SETS: &[(&str, &[&str])] = &[
     ("podman", PODMAN),
 ];
 
-/// A name that is neither a capability nor a set of them.
+/// An error: a name that is neither a capability nor a set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownCapability {
     /// The name as given.
     pub name: String,
-    /// The name that was probably meant.
+    /// The closest known name.
     pub closest: Option<&'static str>,
 }
 
@@ -108,8 +108,8 @@ impl fmt::Display for UnknownCapability {
 
 impl std::error::Error for UnknownCapability {}
 
-/// The capabilities that a list names: names with or without `CAP_`, in either
-/// case, and [sets](CAPABILITY_SETS), separated by commas or blanks.
+/// Parses a list of capabilities: names with or without `CAP_`, in either case, and
+/// [sets](CAPABILITY_SETS), separated by commas or blanks.
 pub fn parse_capabilities(list: &str) -> Result<BTreeSet<String>, UnknownCapability> {
     let mut found = BTreeSet::new();
     let names = list.split(|c: char| c == ',' || c.is_whitespace());
@@ -136,7 +136,7 @@ pub fn parse_capabilities(list: &str) -> Result<BTreeSet<String>, UnknownCapabil
     Ok(found)
 }
 
-/// The capability that a misspelt full name is nearest to.
+/// The capability closest to a misspelt full name.
 fn closest(full: &str) -> Option<&'static str> {
     let nearest = CAPABILITIES
         .iter()

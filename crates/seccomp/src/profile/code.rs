@@ -1,15 +1,15 @@
-//! Classic code from a graph of decisions.
+//! Code generation of classic programs from a decision graph.
 //!
-//! Jumps only lead forward and conditional ones reach 255 instructions, so code
-//! is laid down from its end: whatever a jump needs is already there, at a known
-//! distance. A target too far away gets a stepping stone (a `ja`, or a copy of
-//! the return) right after the jump. Equal decisions exist once.
+//! Jumps only lead forward and conditional ones reach 255 instructions, so the code is
+//! emitted from its return_value: the distance of every target is known. A target out of reach gets
+//! a trampoline (a `ja`, or a copy of the return) after the jump. Equal decisions are
+//! shared (hash-consing).
 
 use std::collections::HashMap;
 
 use isa::classic::{AluOp, Cond, Insn, Operand, Size, SockFilter};
 
-/// A decision, by its place in the graph.
+/// Index of a decision in the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Decision(usize);
 
@@ -17,28 +17,28 @@ pub(super) struct Decision(usize);
 enum Node {
     Return(u32),
     Test(Test, Decision, Decision),
-    /// Loads a word of the data; tests without a load of their own follow.
+    /// Loads a word of the data for the tests that follow.
     Load(u32, Decision),
 }
 
-/// A comparison of a word of the data.
+/// A comparison of a word of the data with a constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Test {
-    /// Byte offset of the word; `None` when it is loaded already.
+    /// Byte offset of the word; `None` if it is already loaded.
     pub(super) load: Option<u32>,
-    /// Bits that count.
+    /// Mask of the compared bits.
     pub(super) mask: u32,
-    /// The comparison.
+    /// Comparison operator.
     pub(super) cond: Cond,
-    /// With what.
+    /// Constant operand.
     pub(super) k: u32,
 }
 
-/// More decisions than fit any program.
+/// An error: more decisions than a program can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TooLarge;
 
-/// Decisions that a graph may have; every one takes an instruction at least.
+/// Largest number of decisions; each needs at least an instruction.
 const MAX_DECISIONS: usize = 1 << 14;
 
 /// A graph of decisions, built from its returns upwards.
@@ -58,8 +58,8 @@ impl Graph {
         place
     }
 
-    /// Ends with a value.
-    pub(super) fn end(&mut self, value: u32) -> Decision {
+    /// A return of a value.
+    pub(super) fn return_value(&mut self, value: u32) -> Decision {
         self.add(Node::Return(value))
     }
 
@@ -79,7 +79,7 @@ impl Graph {
         }
     }
 
-    /// The code of a decision.
+    /// Emits the code of a decision.
     pub(super) fn code(&self, start: Decision) -> Result<Vec<SockFilter>, TooLarge> {
         if self.nodes.len() > MAX_DECISIONS {
             return Err(TooLarge);
@@ -90,14 +90,14 @@ impl Graph {
             ends: HashMap::new(),
         };
         for decision in self.order(start) {
-            layout.lay(decision);
+            layout.emit(decision);
         }
         let insns = layout.backwards.iter().rev();
         Ok(insns.map(|insn| insn.encode()).collect())
     }
 
-    /// Everything that a decision leads to, what is led to first; the way taken
-    /// when a test fails directly before the test.
+    /// The decisions reachable from one, in post-order; the failure branch of a test is
+    /// directly before the test.
     fn order(&self, start: Decision) -> Vec<Decision> {
         let mut done = vec![false; self.nodes.len()];
         let mut order = Vec::new();
@@ -124,30 +124,30 @@ impl Graph {
 
 struct Layout<'a> {
     nodes: &'a [Node],
-    /// The program from its end.
+    /// The program in reverse.
     backwards: Vec<Insn>,
-    /// For each decision laid down, the length of the code from it to the end.
+    /// For each emitted decision, the length of the code from it to the return_value.
     ends: HashMap<Decision, usize>,
 }
 
 impl Layout<'_> {
-    fn lay(&mut self, decision: Decision) {
+    fn emit(&mut self, decision: Decision) {
         match self.nodes[decision.0] {
             Node::Return(value) => self.backwards.push(Insn::RetK(value)),
             Node::Load(offset, then) => {
-                self.fall_to(then);
+                self.continue_at(then);
                 self.push_load(offset);
             }
             Node::Test(test, yes, no) => {
-                // Stones first, so that they lie after the jump.
+                // Trampolines are emitted first, so that they follow the jump.
                 let far = |layout: &Layout<'_>, to| layout.distance(to) > 254;
                 let no_end = if far(self, no) {
-                    self.stone(no)
+                    self.trampoline(no)
                 } else {
                     self.ends[&no]
                 };
                 let yes_end = if far(self, yes) {
-                    self.stone(yes)
+                    self.trampoline(yes)
                 } else {
                     self.ends[&yes]
                 };
@@ -178,26 +178,26 @@ impl Layout<'_> {
         self.backwards.push(Insn::LoadAbs { size, k: offset });
     }
 
-    /// Instructions between the next one to be laid down and a decision.
+    /// Distance from the next emitted instruction to a decision.
     fn distance(&self, to: Decision) -> usize {
         self.backwards.len() - self.ends[&to]
     }
 
-    /// Lays down a way to a decision that is too far to jump to; gives the
-    /// length of the code from it.
-    fn stone(&mut self, to: Decision) -> usize {
-        let stone = match self.nodes[to.0] {
+    /// Emits a trampoline to a decision out of reach; returns the length of the code from
+    /// it.
+    fn trampoline(&mut self, to: Decision) -> usize {
+        let trampoline = match self.nodes[to.0] {
             Node::Return(value) => Insn::RetK(value),
             _ => Insn::Goto(self.distance(to) as u32),
         };
-        self.backwards.push(stone);
+        self.backwards.push(trampoline);
         self.backwards.len()
     }
 
-    /// Makes the code laid down last lead to a decision.
-    fn fall_to(&mut self, to: Decision) {
+    /// Emits a jump to a decision unless the last emitted code is that decision.
+    fn continue_at(&mut self, to: Decision) {
         if self.distance(to) > 0 {
-            self.stone(to);
+            self.trampoline(to);
         }
     }
 }

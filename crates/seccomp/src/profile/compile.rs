@@ -1,9 +1,9 @@
-//! Classic code from the rules of a profile.
+//! Compiler of profiles to classic programs.
 //!
-//! The architecture is looked at first, then the number (one comparison after
-//! the other, or a balanced tree over ranges of numbers that are treated alike),
-//! then the arguments of the call's rules. Comparisons of 64-bit arguments are
-//! exact: the high half decides unless it is equal.
+//! The code tests the architecture first, then the number (linear comparisons, or a
+//! balanced tree over ranges of numbers with the same rules), then the arguments of the
+//! call's rules. Comparisons of 64-bit arguments compare the high half, then the low half
+//! if the high halves are equal.
 
 use std::fmt;
 
@@ -13,15 +13,15 @@ use super::code::{Decision, Graph, Test};
 use super::select::{Alternative, ArchRules, Machine, Note};
 use super::{Arg, Op, Profile};
 use crate::action::Action;
-use crate::arch::{Arch, X32_BIT};
+use crate::arch::{Arch, ByteOrder, X32_BIT};
 use crate::word::Word;
 
-/// How the number of a call is looked up.
+/// Lookup of system call numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Shape {
-    /// One comparison after the other, in the order of the profile.
+    /// Linear comparisons in the order of the profile.
     Linear,
-    /// A balanced tree.
+    /// A balanced binary search tree.
     #[default]
     Tree,
 }
@@ -31,13 +31,13 @@ pub enum Shape {
 pub struct Compiled {
     /// The code.
     pub program: Vec<SockFilter>,
-    /// The architectures that it is for.
+    /// Architectures of the filter.
     pub architectures: Vec<Arch>,
-    /// What its author may not expect.
+    /// Notes for the author of the profile.
     pub notes: Vec<Note>,
 }
 
-/// The code is longer than Linux takes; says how long, as far as it is known.
+/// An error: the code exceeds Linux's limit. Its length, if known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLong(pub Option<usize>);
 
@@ -53,7 +53,7 @@ impl fmt::Display for TooLong {
 
 impl std::error::Error for TooLong {}
 
-/// What libseccomp does on architectures that a filter is not for.
+/// libseccomp's action for other architectures.
 const FOREIGN: Action = Action::KillThread;
 
 /// Compiles a profile for a machine.
@@ -65,6 +65,7 @@ pub fn compile(profile: &Profile, machine: &Machine, shape: Shape) -> Result<Com
         graph: Graph::default(),
         default: profile.default,
         shape,
+        order: machine.arch.byte_order(),
     };
     let start = compiler.architectures(&rules);
     let program = compiler.graph.code(start).map_err(|_| TooLong(None))?;
@@ -82,9 +83,10 @@ struct Compiler {
     graph: Graph,
     default: Action,
     shape: Shape,
+    order: ByteOrder,
 }
 
-/// A test of the word that is loaded.
+/// A test of the loaded word.
 fn loaded(cond: Cond, k: u32) -> Test {
     Test {
         load: None,
@@ -112,8 +114,7 @@ impl Compiler {
         self.graph.load(Word::ARCH.offset(), next)
     }
 
-    /// The calls of the architectures (one, or x86_64 and x32) that share an
-    /// audit number.
+    /// Emits the calls of the architectures with one audit number (one, or x86_64 and x32).
     fn numbers(&mut self, rules: &[&ArchRules]) -> Decision {
         let default = self.end(self.default);
         let mut calls = Vec::new();
@@ -157,7 +158,7 @@ impl Compiler {
     ) -> Decision {
         calls.sort_by_key(|&(number, _)| number);
         let foreign = self.end(FOREIGN);
-        // Where what happens changes, and to what.
+        // Boundaries of ranges, and their decisions.
         let outside = |number: u64| match archs {
             [Arch::X86_64] if (u64::from(X32_BIT)..u64::from(u32::MAX)).contains(&number) => {
                 foreign
@@ -188,7 +189,7 @@ impl Compiler {
         if let [(_, only)] = ranges {
             return *only;
         }
-        // One number between two ranges that are alike: one comparison.
+        // A single number between two equal ranges: one comparison.
         if let &[(_, before), (number, body), (next, after)] = ranges
             && before == after
             && next - number == 1
@@ -202,15 +203,15 @@ impl Compiler {
     }
 
     fn end(&mut self, action: Action) -> Decision {
-        self.graph.end(action.to_return())
+        self.graph.return_value(action.to_return())
     }
 
-    /// The rules of one call, one after the other.
+    /// The rules of a call, in order.
     fn call(&mut self, arch: Arch, alternatives: &[Alternative]) -> Decision {
         let mut next = self.end(self.default);
-        for (args, action) in alternatives.iter().rev() {
-            let mut holds = self.end(*action);
-            for arg in args.iter().rev() {
+        for alternative in alternatives.iter().rev() {
+            let mut holds = self.end(alternative.action);
+            for arg in alternative.args.iter().rev() {
                 holds = self.condition(arch, arg, holds, next);
             }
             next = holds;
@@ -218,12 +219,18 @@ impl Compiler {
         next
     }
 
-    /// A condition on one argument. On x32 and 32-bit architectures libseccomp
-    /// looks at low halves only.
+    /// A condition on an argument. On x32 and 32-bit architectures libseccomp compares low
+    /// halves only.
     fn condition(&mut self, arch: Arch, arg: &Arg, yes: Decision, no: Decision) -> Decision {
         let wide = !arch.has_narrow_arguments() && arch != Arch::X32;
-        let low = Half::new(Word::arg_low(arg.index), arg.value as u32);
-        let high = wide.then(|| Half::new(Word::arg_high(arg.index), (arg.value >> 32) as u32));
+        let low = Half::new(
+            Word::arg_low(arg.index).offset_in(self.order),
+            arg.value as u32,
+        );
+        let high = wide.then(|| {
+            let offset = Word::arg_high(arg.index).offset_in(self.order);
+            Half::new(offset, (arg.value >> 32) as u32)
+        });
         let graph = &mut self.graph;
         match arg.op {
             Op::Eq => equal(graph, high, low, yes, no),
@@ -246,18 +253,18 @@ impl Compiler {
     }
 }
 
-/// One half of an argument, and what it is compared with.
+/// One half of an argument and its constant.
 #[derive(Clone, Copy)]
 struct Half {
-    word: Word,
+    offset: u32,
     mask: u32,
     k: u32,
 }
 
 impl Half {
-    fn new(word: Word, k: u32) -> Half {
+    fn new(offset: u32, k: u32) -> Half {
         Half {
-            word,
+            offset,
             mask: u32::MAX,
             k,
         }
@@ -265,7 +272,7 @@ impl Half {
 
     fn test(self, cond: Cond) -> Test {
         Test {
-            load: Some(self.word.offset()),
+            load: Some(self.offset),
             mask: self.mask,
             cond,
             k: self.k,
@@ -280,7 +287,7 @@ fn equal(
     yes: Decision,
     no: Decision,
 ) -> Decision {
-    // A half of which no bit counts is always equal.
+    // A half with an empty mask is always equal.
     let needed = |half: &Half| half.mask != 0;
     let mut decision = yes;
     for half in [Some(low), high].into_iter().flatten().filter(needed) {

@@ -1,14 +1,13 @@
-//! Container profiles: the JSON in which OCI runtimes and Docker describe a
-//! filter by names, and its compilation to classic code.
+//! Container profiles: the JSON format of OCI runtimes and Docker, and its compilation to
+//! classic programs.
 //!
 //! ```text
 //! JSON ──► read ──► Profile ──► select (machine, capabilities, kernel) ──► rules ──► compile ──► code
 //! ```
 //!
-//! What a profile means is what runc and libseccomp make of it: conditions of a
-//! rule are all required, unless one argument has several (then each is a rule
-//! of its own); rules of one call are alternatives, and one without conditions
-//! decides the call alone; names that an architecture lacks are passed over;
+//! Semantics are those of runc and libseccomp: the conditions of a rule are a conjunction,
+//! unless one argument has several (then each is a rule of its own); rules of one call are
+//! alternatives, and one without conditions replaces the others; unknown names are ignored;
 //! 32-bit architectures and x32 compare the low half of arguments.
 
 mod capabilities;
@@ -16,6 +15,7 @@ mod code;
 mod compile;
 mod read;
 mod select;
+mod yaml;
 
 pub use capabilities::{CAPABILITIES, CAPABILITY_SETS, UnknownCapability, parse_capabilities};
 pub use compile::{Compiled, Shape, TooLong, compile};
@@ -24,55 +24,55 @@ pub use select::{Machine, Note, Version};
 
 use crate::action::Action;
 
-/// A profile as written.
+/// A container profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile {
-    /// What happens to calls that no rule names.
+    /// Action of calls without a rule.
     pub default: Action,
-    /// Architectures that the filter is for, by their names in profiles.
+    /// Architectures of the filter, by their names in profiles.
     pub architectures: Vec<String>,
-    /// For each machine, the architectures that run on it (Docker).
+    /// Architectures of each machine (Docker's `archMap`).
     pub arch_map: Vec<(String, Vec<String>)>,
-    /// The rules in their order.
+    /// Rules in order.
     pub rules: Vec<Rule>,
 }
 
-/// What happens to some calls.
+/// A rule: an action for some calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// Their names.
+    /// Names of the calls.
     pub names: Vec<String>,
-    /// What happens.
+    /// Action.
     pub action: Action,
-    /// For which arguments.
+    /// Conditions on arguments.
     pub args: Vec<Arg>,
-    /// Counts only if this holds.
+    /// Machines to which the rule applies.
     pub includes: Filter,
-    /// Counts only if nothing of this holds.
+    /// Machines to which the rule does not apply.
     pub excludes: Filter,
 }
 
-/// On which machines a rule counts.
+/// Condition of a rule on the machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Capabilities of the container.
     pub caps: Vec<String>,
     /// Architectures, by Docker's names.
     pub arches: Vec<String>,
-    /// The least kernel version.
+    /// Smallest kernel version.
     pub min_kernel: Option<Version>,
 }
 
 /// A condition on one argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Arg {
-    /// Which, 0 to 5.
+    /// Index, 0 to 5.
     pub index: u8,
-    /// How it is compared.
+    /// Comparison operator.
     pub op: Op,
-    /// With what; for a masked comparison, the mask.
+    /// Operand; for a masked comparison, the mask.
     pub value: u64,
-    /// For a masked comparison, what must remain.
+    /// For a masked comparison, the expected value.
     pub value_two: u64,
 }
 

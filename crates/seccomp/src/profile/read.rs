@@ -1,24 +1,24 @@
-//! Reads a profile from JSON, with the place of every fault.
+//! Reader of profiles in JSON or YAML, with the position of every error.
 //!
 //! Keys are those of the OCI runtime specification, of Docker's profiles and of
-//! containers-common (Podman); any other key is a fault, because a misspelt one
-//! would leave out rules.
+//! containers-common (Podman); any other key is an error, because a misspelt key would drop
+//! rules.
 
 use std::fmt;
 
 use serde_json::{Map, Value};
 
-use super::{Arg, Filter, Op, Profile, Rule, Version};
+use super::{Arg, Filter, Op, Profile, Rule, Version, yaml};
 use crate::action::Action;
 use crate::errno;
 
-/// Why a text is not a profile.
+/// An error in a profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProfileError {
-    /// Where: line and column for JSON that is none, else the path of the
-    /// value, as in `syscalls[3].args[0].op`.
+    /// Position: line and column for invalid JSON, otherwise the path of the value, as in
+    /// `syscalls[3].args[0].op`.
     pub place: String,
-    /// What is wrong there.
+    /// Description of the error.
     pub what: String,
 }
 
@@ -31,31 +31,52 @@ impl fmt::Display for ProfileError {
 impl std::error::Error for ProfileError {}
 
 impl Profile {
-    /// Reads a profile.
+    /// Reads a profile in JSON, or in YAML as the Security Profiles Operator of
+    /// Kubernetes writes it.
     pub fn read(text: &[u8]) -> Result<Profile, ProfileError> {
-        let value: Value = serde_json::from_slice(text).map_err(|error| {
-            let what = error.to_string();
-            let what = what.split(" at line ").next().unwrap_or_default();
-            ProfileError {
-                place: format!("line {}, column {}", error.line(), error.column()),
-                what: format!("not JSON: {what}"),
-            }
-        })?;
-        let root = Place::root(&value);
-        // A whole OCI configuration has the profile inside.
-        match root
-            .get("linux")?
-            .map(|linux| linux.get("seccomp"))
-            .transpose()?
-        {
-            Some(Some(profile)) => read_profile(&profile),
-            Some(None) => Err(root.fault("this OCI configuration has no linux.seccomp")),
-            None => read_profile(&root),
-        }
+        let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
+        let value = match first {
+            Some(b'{') => read_json(text)?,
+            _ => yaml::read(text)?,
+        };
+        read_root(&Place::root(&value))
     }
 }
 
-/// Keys of a profile; those from `flags` on have no effect on the code.
+fn read_json(text: &[u8]) -> Result<Value, ProfileError> {
+    serde_json::from_slice(text).map_err(|error| {
+        let what = error.to_string();
+        let what = what.split(" at line ").next().unwrap_or_default();
+        ProfileError {
+            place: format!("line {}, column {}", error.line(), error.column()),
+            what: format!("not JSON: {what}"),
+        }
+    })
+}
+
+/// Reads a profile, or what has one inside: an OCI configuration, or a SeccompProfile of
+/// Kubernetes.
+fn read_root(root: &Place<'_>) -> Result<Profile, ProfileError> {
+    if let Some(kind) = root.get("kind")? {
+        if kind.string()? != "SeccompProfile" {
+            return Err(kind.fault("is not SeccompProfile"));
+        }
+        let spec = root.required("spec")?;
+        if spec.get("baseProfileName")?.is_some() {
+            return Err(spec.fault("baseProfileName: the rules of base profiles are not read"));
+        }
+        return read_profile(&spec);
+    }
+    match root.get("linux")? {
+        Some(linux) => match linux.get("seccomp")? {
+            Some(profile) => read_profile(&profile),
+            None => Err(root.fault("this OCI configuration has no linux.seccomp")),
+        },
+        None => read_profile(root),
+    }
+}
+
+/// Keys of a profile; those from `flags` on do not affect the code.
 const PROFILE_KEYS: &[&str] = &[
     "defaultAction",
     "defaultErrnoRet",
@@ -160,7 +181,7 @@ fn read_errno(
 }
 
 fn read_action(at: &Place<'_>, errno: Option<u16>) -> Result<Action, ProfileError> {
-    // What runc gives when the profile does not say: EPERM.
+    // runc's default: EPERM.
     let data = errno.or(errno::number("EPERM")).unwrap_or(1);
     Ok(match at.string()? {
         "SCMP_ACT_KILL" | "SCMP_ACT_KILL_THREAD" => Action::KillThread,
@@ -240,7 +261,7 @@ fn read_filter(at: Option<Place<'_>>) -> Result<Filter, ProfileError> {
     })
 }
 
-/// A value and the way to it.
+/// A value and its path.
 struct Place<'a> {
     value: &'a Value,
     path: String,
@@ -284,7 +305,7 @@ impl<'a> Place<'a> {
             .ok_or_else(|| self.expected("an object"))
     }
 
-    /// A fault if the object has a key that is none of these.
+    /// Fails if the object has an unknown key.
     fn check_keys(&self, known: &[&str]) -> Result<(), ProfileError> {
         for key in self.object()?.keys() {
             if known.contains(&key.as_str()) {
@@ -304,7 +325,7 @@ impl<'a> Place<'a> {
         Ok(())
     }
 
-    /// A member; one that is null counts as absent.
+    /// A member; null counts as absent.
     fn get(&self, name: &str) -> Result<Option<Place<'a>>, ProfileError> {
         let member = self.object()?.get(name).filter(|value| !value.is_null());
         let path = if self.path.is_empty() {

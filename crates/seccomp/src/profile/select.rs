@@ -1,19 +1,19 @@
-//! Which rules of a profile count on a machine, and for which architectures.
+//! Selection of the rules of a profile for a machine and its architectures.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Arg, Filter, Op, Profile};
 use crate::action::Action;
 use crate::arch::Arch;
 use crate::calls;
 
-/// A kernel version: what profiles compare is its first two numbers.
+/// A kernel version: the first two numbers, which profiles compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version(pub u32, pub u32);
 
 impl Version {
-    /// The newest kernel whose calls are known here.
+    /// The newest kernel whose calls are supported.
     pub const NEWEST: Version = Version(6, 18);
 
     /// Reads `6.18`, or a release such as `6.18.3-arch1`.
@@ -28,7 +28,7 @@ impl Version {
     }
 }
 
-/// Where the container runs.
+/// The machine of the container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
     /// The machine's own architecture.
@@ -39,39 +39,56 @@ pub struct Machine {
     pub kernel: Version,
 }
 
-/// Something about a profile that its author may not expect.
+/// A note for the author of a profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Note {
-    /// No architecture here has a call of this name; the rule has no effect.
+    /// No supported architecture has a call of this name; the rule has no effect.
     UnknownCall(String),
-    /// The profile names an architecture whose calls have no names here.
+    /// The profile names an unsupported architecture.
     UnknownArch(String),
-    /// The machine has no capabilities, and so many rules count only with some.
+    /// Number of rules that do not apply because the machine has no capabilities.
     NoCapabilities(usize),
-    /// Rules of one call have different actions, and conditions that may hold
-    /// together; which one counts then is libseccomp's order.
+    /// A rule has no effect on a call that it names, because another rule decides it.
+    Ineffective {
+        /// Its place in the profile's list of rules.
+        rule: usize,
+        /// The call.
+        call: String,
+        /// The place of the rule that decides the call.
+        by: usize,
+        /// The action of that rule.
+        action: Action,
+    },
+    /// Rules of one call have different actions and overlapping conditions; libseccomp's
+    /// order decides.
     Conflict(String),
 }
 
-/// One rule of one call: the conditions (all required) and what happens.
-pub(super) type Alternative = (Vec<Arg>, Action);
+/// A rule of one call: a conjunction of conditions and an action.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Alternative {
+    pub(super) args: Vec<Arg>,
+    pub(super) action: Action,
+    /// Its place in the profile's list of rules.
+    pub(super) rule: usize,
+}
 
 /// The rules of one architecture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ArchRules {
     pub(super) arch: Arch,
-    /// For every call with rules its number, and the rules in their order.
+    /// Number and rules of each call, in order.
     pub(super) calls: Vec<(u32, Vec<Alternative>)>,
 }
 
 impl Filter {
-    fn holds_everywhere(&self, machine: &Machine) -> bool {
+    fn is_satisfied(&self, machine: &Machine) -> bool {
         let arch = self.arches.is_empty() || self.names_arch(machine);
         let caps = self.caps.iter().all(|cap| machine.caps.contains(cap));
         arch && caps && self.min_kernel.is_none_or(|least| machine.kernel >= least)
     }
 
-    fn holds_somewhere(&self, machine: &Machine) -> bool {
+    fn is_partly_satisfied(&self, machine: &Machine) -> bool {
         let caps = self.caps.iter().any(|cap| machine.caps.contains(cap));
         let kernel = self.min_kernel.is_some_and(|least| machine.kernel >= least);
         self.names_arch(machine) || caps || kernel
@@ -85,7 +102,7 @@ impl Filter {
 }
 
 impl Profile {
-    /// The architectures that the filter is for on a machine, its own first.
+    /// The architectures of the filter on a machine, the native one first.
     pub(super) fn architectures(&self, machine: &Machine, notes: &mut Vec<Note>) -> Vec<Arch> {
         let own = [machine.arch.profile_name().to_owned()];
         let mapped = self.arch_map.iter().find(|(name, _)| *name == own[0]);
@@ -101,14 +118,23 @@ impl Profile {
         archs
     }
 
-    /// The rules that count on a machine, for each of its architectures.
+    /// The rules that apply on a machine, for each of its architectures.
     pub(super) fn select(&self, machine: &Machine, notes: &mut Vec<Note>) -> Vec<ArchRules> {
-        let counts = self.rules.iter().filter(|rule| {
-            rule.includes.holds_everywhere(machine)
-                && !rule.excludes.holds_somewhere(machine)
-                && rule.action != self.default
+        let applies = self.rules.iter().enumerate().filter(|(_, rule)| {
+            rule.includes.is_satisfied(machine) && !rule.excludes.is_partly_satisfied(machine)
         });
-        let counts: Vec<_> = counts.collect();
+        // As in runc, a rule with the default action is left out.
+        let (defaults, counts): (Vec<_>, Vec<_>) =
+            applies.partition(|(_, rule)| rule.action == self.default);
+        let mut overridden = Overridden::default();
+        for (rule, of_default) in &defaults {
+            for name in &of_default.names {
+                let other = counts.iter().find(|(_, other)| other.names.contains(name));
+                if let Some(&(by, other)) = other {
+                    overridden.add(*rule, name, by, other.action);
+                }
+            }
+        }
         if machine.caps.is_empty() {
             let skipped = self
                 .rules
@@ -120,7 +146,7 @@ impl Profile {
             }
         }
         let mut unknown = BTreeSet::new();
-        for name in counts.iter().flat_map(|rule| &rule.names) {
+        for name in counts.iter().flat_map(|(_, rule)| &rule.names) {
             if !calls::is_known(name) && unknown.insert(name) {
                 notes.push(Note::UnknownCall(name.clone()));
             }
@@ -129,7 +155,7 @@ impl Profile {
         let mut conflicts = BTreeSet::new();
         let rules = archs.into_iter().map(|arch| {
             let mut selected: Vec<(u32, Vec<Alternative>)> = Vec::new();
-            for rule in &counts {
+            for &(at, rule) in &counts {
                 for name in &rule.names {
                     for (number, extra) in numbers(arch, name) {
                         let place = selected.iter().position(|&(known, _)| known == number);
@@ -138,22 +164,33 @@ impl Profile {
                             selected.len() - 1
                         });
                         for mut args in alternatives(&rule.args) {
-                            // The selector takes the place of the first argument.
+                            // The selector is the first argument.
                             if let Some(selector) = extra {
                                 args.retain(|arg| arg.index != selector.index);
                                 args.insert(0, selector);
                             }
-                            add(&mut selected[place].1, args, rule.action);
+                            let alternative = Alternative {
+                                args,
+                                action: rule.action,
+                                rule: at,
+                            };
+                            let dropped = add(&mut selected[place].1, alternative);
+                            for (loser, by, action) in dropped {
+                                overridden.add(loser, name, by, action);
+                            }
                         }
                     }
                 }
             }
             selected.retain(|(_, alternatives)| !alternatives.is_empty());
             for (number, alternatives) in &mut selected {
-                let action = alternatives[0].1;
-                if alternatives.iter().any(|(_, other)| *other != action) {
-                    alternatives.sort_by_key(|(args, _)| precedence(args));
-                    let name = calls::name(arch, *number).unwrap_or_default();
+                let name = calls::name(arch, *number).unwrap_or_default();
+                for alternative in &*alternatives {
+                    overridden.remove(alternative.rule, name);
+                }
+                let action = alternatives[0].action;
+                if alternatives.iter().any(|other| other.action != action) {
+                    alternatives.sort_by_key(|alternative| precedence(&alternative.args));
                     conflicts.insert(name.to_owned());
                 }
             }
@@ -163,15 +200,16 @@ impl Profile {
             }
         });
         let rules = rules.collect();
+        notes.extend(overridden.notes());
         notes.extend(conflicts.into_iter().map(Note::Conflict));
         rules
     }
 }
 
-/// Where rules of one call with different actions stand in libseccomp's order
-/// (observed with version 2.5.4): conditions on later arguments first; on one
-/// argument masks, then equality from the greatest value down, then upper bounds
-/// from the least, then lower bounds from the greatest.
+/// The order of rules of one call with different actions in libseccomp (observed with
+/// version 2.5.4): conditions on later arguments first; on one argument masks, then
+/// equality from the greatest value down, then upper bounds from the least, then lower
+/// bounds from the greatest.
 fn precedence(args: &[Arg]) -> Vec<(Reverse<u8>, u8, u64)> {
     let mut keys: Vec<_> = args
         .iter()
@@ -189,20 +227,58 @@ fn precedence(args: &[Arg]) -> Vec<(Reverse<u8>, u8, u64)> {
     keys
 }
 
-/// Adds one rule to those of a call. Of two rules where one has all conditions
-/// of the other and more, only the other counts, whatever their actions and
-/// order; so a rule without conditions stands alone.
-fn add(known: &mut Vec<Alternative>, args: Vec<Arg>, action: Action) {
-    let has_all = |args: &[Arg], of: &[Arg]| of.iter().all(|arg| args.contains(arg));
-    if known.iter().any(|(others, _)| has_all(&args, others)) {
-        return;
+/// Rules that other rules override, with the call, the other rule and its action.
+#[derive(Default)]
+struct Overridden(BTreeMap<(usize, String), (usize, Action)>);
+
+impl Overridden {
+    fn add(&mut self, rule: usize, call: &str, by: usize, action: Action) {
+        self.0
+            .entry((rule, call.to_owned()))
+            .or_insert((by, action));
     }
-    known.retain(|(others, _)| !has_all(others, &args));
-    known.push((args, action));
+
+    /// Takes a rule out that decides a call for some arguments.
+    fn remove(&mut self, rule: usize, call: &str) {
+        self.0.remove(&(rule, call.to_owned()));
+    }
+
+    fn notes(self) -> impl Iterator<Item = Note> {
+        self.0
+            .into_iter()
+            .map(|((rule, call), (by, action))| Note::Ineffective {
+                rule,
+                call,
+                by,
+                action,
+            })
+    }
 }
 
-/// The rules that one set of conditions stands for: several conditions on one
-/// argument are rules of their own.
+/// Adds one rule to those of a call. Of two rules where one has all conditions
+/// of the other and more, only the other counts, whatever their actions and
+/// order; so a rule without conditions stands alone. Returns the rules that no longer
+/// count, with the rule that does and its action, where the actions differ.
+fn add(known: &mut Vec<Alternative>, new: Alternative) -> Vec<(usize, usize, Action)> {
+    let has_all = |args: &[Arg], of: &[Arg]| of.iter().all(|arg| args.contains(arg));
+    if let Some(other) = known.iter().find(|other| has_all(&new.args, &other.args)) {
+        let differs = other.action != new.action;
+        let lost = (new.rule, other.rule, other.action);
+        return differs.then_some(lost).into_iter().collect();
+    }
+    let mut dropped = Vec::new();
+    known.retain(|other| {
+        let is_lost = has_all(&other.args, &new.args);
+        if is_lost && other.action != new.action {
+            dropped.push((other.rule, new.rule, new.action));
+        }
+        !is_lost
+    });
+    known.push(new);
+    dropped
+}
+
+/// Expands a set of conditions: several conditions on one argument become separate rules.
 fn alternatives(args: &[Arg]) -> Vec<Vec<Arg>> {
     let repeated = (0..6).any(|index| args.iter().filter(|arg| arg.index == index).count() > 1);
     if repeated {
@@ -212,13 +288,13 @@ fn alternatives(args: &[Arg]) -> Vec<Vec<Arg>> {
     }
 }
 
-/// The numbers by which a call is reached, perhaps on a condition: on i386 the
-/// socket calls and System V IPC also through `socketcall` and `ipc`, which take
-/// a selector first.
+/// The numbers of a call, with a condition where needed: on i386, s390x and ppc64le the socket calls and
+/// System V IPC are also available through `socketcall` and `ipc`, whose first argument is
+/// a selector.
 fn numbers(arch: Arch, name: &str) -> Vec<(u32, Option<Arg>)> {
     let mut numbers = Vec::new();
     numbers.extend(calls::number(arch, name).map(|number| (number, None)));
-    if arch == Arch::I386 {
+    if matches!(arch, Arch::I386 | Arch::S390x | Arch::Ppc64le) {
         for (multiplexer, selectors) in [("socketcall", SOCKETCALL), ("ipc", IPC)] {
             let selector = selectors.iter().find(|(_, known)| *known == name);
             let number = calls::number(arch, multiplexer);

@@ -1,13 +1,12 @@
-//! What classic arithmetic does to single bits.
+//! Bit-level circuits of classic arithmetic (bit blasting).
 //!
-//! Written once over [`Gates`], so that a word of decision diagrams and a word
-//! of solver literals get their meaning from the same circuits.
+//! Generic over [`Gates`].
 
 use isa::classic::{AluOp, Cond};
 
 use super::diagram::{Diagram, OverBudget, Ref};
 
-/// Something that can build functions of bits.
+/// Constructors of Boolean functions.
 pub(crate) trait Gates {
     /// A function.
     type Bit: Copy + PartialEq;
@@ -49,7 +48,7 @@ impl Gates for Diagram {
     }
 }
 
-/// 32 bits, the least significant first.
+/// A word of 32 bits, the least significant first.
 pub(crate) type Bits<B> = [B; 32];
 
 type Made<G> = Result<Bits<<G as Gates>::Bit>, OverBudget>;
@@ -60,8 +59,8 @@ pub(crate) fn constant<G: Gates>(gates: &G, value: u32) -> Bits<G::Bit> {
     std::array::from_fn(|at| gates.constant(value >> at & 1 != 0))
 }
 
-/// `a op b` as Linux computes it: modulo 2^32, shift counts modulo 32. The
-/// divisor is not zero (a filter ends there).
+/// `a op b` as in Linux: modulo 2^32, shift counts modulo 32. The divisor is not zero (a
+/// filter returns there).
 pub(crate) fn alu<G: Gates>(
     gates: &mut G,
     op: AluOp,
@@ -176,7 +175,7 @@ fn divide<G: Gates>(gates: &mut G, a: &Bits<G::Bit>, b: &Bits<G::Bit>) -> MadeTw
     let mut quotient = constant(gates, 0);
     let mut rest = constant(gates, 0);
     for at in (0..32).rev() {
-        // The rest is below the divisor, so twice the rest fits 33 bits.
+        // The remainder is below the divisor, so twice the remainder fits 33 bits.
         let carried = rest[31];
         rest.rotate_right(1);
         rest[0] = a[at];
@@ -218,7 +217,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn circuits_compute_what_the_kernel_does(a in interesting(), b in interesting()) {
+        fn circuits_match_arithmetic(a in interesting(), b in interesting()) {
             let mut gates = Diagram::new(1_000_000);
             let (wide_a, wide_b) = (constant(&gates, a), constant(&gates, b));
             for (op, expected) in [

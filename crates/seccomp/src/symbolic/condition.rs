@@ -1,10 +1,10 @@
 //! Conditions on a system call's data, from decision diagrams back to text.
 //!
-//! The bits of one field (number, instruction pointer, a 64-bit argument) are
-//! neighbours in the order of tests, so a function splits field by field: the
-//! values of the first field that lead to one and the same rest form a set, and
-//! a condition is a union of meetings of such sets. Needless sets and needless
-//! meetings are then dropped, each drop checked against the function.
+//! The bits of one field (number, instruction pointer, a 64-bit argument) are adjacent in
+//! the variable order, so a function splits field by field: the values of the first field
+//! with the same cofactor form a set, and a condition is a disjunction of conjunctions of
+//! such sets. Redundant sets and terms are then removed, each removal verified against the
+//! function.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -17,29 +17,29 @@ use super::explore::Space;
 use super::set::{Binding, Field, Text, number};
 use super::value::{Expr, ExprId, field_of_input};
 
-/// Meetings that a condition may have.
+/// Largest number of terms of a condition.
 const MAX_TERMS: usize = 4096;
-/// Meetings up to which each is tested for being needless.
+/// Number of terms up to which redundant terms are removed.
 const MAX_TERMS_TO_PRUNE: usize = 64;
 
-/// When something holds: a union of meetings of conditions on single fields.
+/// A condition in disjunctive normal form over conditions on single fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
     terms: Vec<Vec<Text>>,
 }
 
 impl Condition {
-    /// Whether it holds for every call.
+    /// True if the condition holds for every call.
     pub fn is_always(&self) -> bool {
         self.terms.iter().any(Vec::is_empty)
     }
 
-    /// How many parts it has: a measure of how hard it is to read.
+    /// Number of parts, as a measure of readability.
     pub fn weight(&self) -> usize {
         self.terms.iter().map(Vec::len).sum()
     }
 
-    /// The meetings whose union it is, each as its parts in words.
+    /// The terms of the disjunction, each as the text of its parts.
     pub fn terms(&self) -> impl Iterator<Item = Vec<&str>> {
         fn words(term: &[Text]) -> Vec<&str> {
             term.iter().map(|text| &text.text[..]).collect()
@@ -73,13 +73,13 @@ impl fmt::Display for Condition {
     }
 }
 
-/// Operators and operands of an expression that are written out.
+/// Largest number of operators and operands in the text of an expression.
 const MAX_TEXT_PARTS: u32 = 48;
 
-/// Nodes of a condition inside an expression that is written out.
+/// Largest number of nodes of a condition inside an expression.
 const MAX_NESTED: usize = 300;
 
-/// One field's values, as a set.
+/// A set of values of a field.
 #[derive(Clone)]
 struct Part {
     levels: Range<Level>,
@@ -87,8 +87,7 @@ struct Part {
 }
 
 impl Space {
-    /// A truth in words. Where arguments are `narrow`, their upper halves are
-    /// known to be zero.
+    /// The text of a Boolean function. With `narrow` arguments, upper halves are zero.
     pub(crate) fn condition(&mut self, f: Ref, narrow: bool) -> Result<Condition, OverBudget> {
         let mark = self.diagram.mark();
         let condition = self.condition_within(f, narrow, &mut None);
@@ -96,7 +95,7 @@ impl Space {
         condition
     }
 
-    /// With `room`, expressions are cut where it is used up; without, each named
+    /// With `room`, expressions are truncated where it is used up; without, each named
     /// expression has [`MAX_TEXT_PARTS`].
     fn condition_within(
         &mut self,
@@ -105,8 +104,8 @@ impl Space {
         room: &mut Option<u32>,
     ) -> Result<Condition, OverBudget> {
         let mut terms = self.split(f)?;
-        self.drop_parts(f, &mut terms)?;
-        self.drop_terms(&mut terms)?;
+        self.remove_redundant_parts(f, &mut terms)?;
+        self.remove_redundant_terms(&mut terms)?;
         let mut texts = Vec::new();
         let mut known = HashMap::new();
         for term in &terms {
@@ -126,7 +125,7 @@ impl Space {
         Ok(Condition { terms: texts })
     }
 
-    /// A set of numbers or architectures in words.
+    /// The text of a set of numbers or architectures.
     pub(crate) fn set_text(&mut self, set: Ref) -> Result<String, OverBudget> {
         if set == Ref::TRUE {
             return Ok("all".to_owned());
@@ -175,22 +174,26 @@ impl Space {
         Ok(terms)
     }
 
-    /// Drops the parts without which a meeting still stays inside the function.
-    fn drop_parts(&mut self, f: Ref, terms: &mut Vec<Vec<Part>>) -> Result<(), OverBudget> {
+    /// Removes parts of terms that are redundant.
+    fn remove_redundant_parts(
+        &mut self,
+        f: Ref,
+        terms: &mut Vec<Vec<Part>>,
+    ) -> Result<(), OverBudget> {
         for term in terms.iter_mut() {
             let mut at = 0;
             while at < term.len() {
                 let mut shorter = term.clone();
                 shorter.remove(at);
-                let meeting = self.meeting(&shorter)?;
-                if self.diagram.implies(meeting, f)? {
+                let conjunction = self.conjunction(&shorter)?;
+                if self.diagram.implies(conjunction, f)? {
                     *term = shorter;
                 } else {
                     at += 1;
                 }
             }
         }
-        // The shortest first: they make others needless.
+        // The shortest first: they make others redundant.
         terms.sort_by_key(Vec::len);
         terms.dedup_by(|a, b| {
             a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| a.set == b.set)
@@ -198,8 +201,8 @@ impl Space {
         Ok(())
     }
 
-    /// Drops the meetings that the others make needless.
-    fn drop_terms(&mut self, terms: &mut Vec<Vec<Part>>) -> Result<(), OverBudget> {
+    /// Removes redundant terms.
+    fn remove_redundant_terms(&mut self, terms: &mut Vec<Vec<Part>>) -> Result<(), OverBudget> {
         if terms.len() > MAX_TERMS_TO_PRUNE {
             return Ok(());
         }
@@ -209,24 +212,24 @@ impl Space {
             let mut others = Ref::FALSE;
             for (other, term) in terms.iter().enumerate() {
                 if other != at {
-                    let meeting = self.meeting(term)?;
-                    others = self.diagram.or(others, meeting)?;
+                    let conjunction = self.conjunction(term)?;
+                    others = self.diagram.or(others, conjunction)?;
                 }
             }
-            let meeting = self.meeting(&terms[at])?;
-            if self.diagram.implies(meeting, others)? {
+            let conjunction = self.conjunction(&terms[at])?;
+            if self.diagram.implies(conjunction, others)? {
                 terms.remove(at);
             }
         }
         Ok(())
     }
 
-    fn meeting(&mut self, term: &[Part]) -> Result<Ref, OverBudget> {
-        let mut meeting = Ref::TRUE;
+    fn conjunction(&mut self, term: &[Part]) -> Result<Ref, OverBudget> {
+        let mut conjunction = Ref::TRUE;
         for part in term.iter().rev() {
-            meeting = self.diagram.and(part.set, meeting)?;
+            conjunction = self.diagram.and(part.set, conjunction)?;
         }
-        Ok(meeting)
+        Ok(conjunction)
     }
 
     fn part_text(
@@ -266,7 +269,7 @@ impl Space {
         }
     }
 
-    /// An expression in C's notation; of a very long one, parts are left out.
+    /// The text of an expression in C's notation, abbreviated if very long.
     pub(crate) fn expr_text(&mut self, id: ExprId) -> Result<String, OverBudget> {
         let mark = self.diagram.mark();
         let text = self.expr_text_within(id, &mut { MAX_TEXT_PARTS });
@@ -307,7 +310,7 @@ impl Space {
         })
     }
 
-    /// Two conditions and the word between them.
+    /// Two conditions with a connective.
     fn connected(
         &mut self,
         f: Ref,
@@ -338,7 +341,7 @@ impl Space {
         Ok(condition.to_string())
     }
 
-    /// A 64-bit field of which perhaps one half alone matters.
+    /// The text of a 64-bit field, or of one half if only that matters.
     fn wide_text(&mut self, part: &Part, name: &str, narrow: bool) -> Result<Text, OverBudget> {
         let middle = part.levels.start + 32;
         let support = self.diagram.support(part.set)?;

@@ -1,29 +1,27 @@
-//! Reduced ordered binary decision diagrams with several leaves (MTBDDs):
-//! functions from the bits of a system call's data to a value, in canonical form.
+//! Reduced ordered binary decision diagrams with several leaves (MTBDDs): canonical
+//! functions from the bits of a system call's data to values.
 //!
-//! A node tests one bit; a leaf is a value (0 and 1 for truth, others for
-//! outcomes). Bits are tested in a fixed order, equal subgraphs exist once
-//! (hash-consing) and no node has equal branches, so two functions are equal
-//! exactly if their references are.
+//! A node tests one bit; a leaf is a value (0 and 1 are truth values, others outcomes). The
+//! variable order is fixed, equal subgraphs are shared (hash-consing) and no node has equal
+//! branches, so two functions are equal exactly if their references are.
 //!
-//! A comparison of a word with a constant has one node a bit; a conjunction has
-//! at most the product of the sizes of its operands. Functions that mix words can
-//! be exponential, so every operation counts its steps (nodes visited or made)
-//! against a budget and fails with [`OverBudget`]. Memory is bounded by
-//! [`MAX_NODES`], recursion by [`MAX_HEIGHT`]. An operation that fails under
-//! [`Diagram::within`] leaves no node behind.
+//! A comparison of a word with a constant has one node per bit; a conjunction has at most
+//! the product of the sizes of its operands. Functions that combine words can be
+//! exponential, so operations count their steps (nodes visited or created) against a budget
+//! and fail with [`OverBudget`]. Memory is bounded by [`MAX_NODES`], recursion by
+//! [`MAX_HEIGHT`]. An operation that fails under [`Diagram::within`] leaves no nodes.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// The bit that a node tests; a lower one is tested first.
+/// Level of a bit in the variable order; lower levels are tested first.
 pub(crate) type Level = u16;
 
 /// The budget of steps, nodes or height was exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OverBudget;
 
-/// A function: a node, or (with the top bit set) a leaf.
+/// Reference to a function: a node or, with the top bit set, a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Ref(u32);
 
@@ -39,7 +37,7 @@ impl Ref {
         Ref(LEAF | value)
     }
 
-    /// Its value, if it is constant.
+    /// The value of a constant function.
     pub(crate) const fn value(self) -> Option<u32> {
         if self.0 & LEAF != 0 {
             Some(self.0 & !LEAF)
@@ -48,12 +46,12 @@ impl Ref {
         }
     }
 
-    /// The constant truth or falsehood.
+    /// The constant true or false.
     pub(crate) const fn of(truth: bool) -> Ref {
         if truth { Ref::TRUE } else { Ref::FALSE }
     }
 
-    /// Whether a truth is sure.
+    /// The truth value of a constant Boolean function.
     pub(crate) const fn as_bool(self) -> Option<bool> {
         match self.value() {
             Some(value) => Some(value != 0),
@@ -90,7 +88,7 @@ const NO_CHOICE: Choice = Choice {
     result: Ref::FALSE,
 };
 
-/// All functions of one analysis.
+/// The functions of one analysis.
 pub(crate) struct Diagram {
     nodes: Vec<Node>,
     /// Hash table of node numbers plus one, with linear probing; 0 is empty.
@@ -100,24 +98,24 @@ pub(crate) struct Diagram {
     /// Slots of `choices` written since the outermost operation under
     /// [`Diagram::within`] began.
     journal: Vec<u32>,
-    /// Operations under [`Diagram::within`] that are running.
+    /// Number of running operations under [`Diagram::within`].
     nested: u32,
     /// Steps left.
     budget: u64,
 }
 
-/// Most nodes of an analysis.
+/// Largest number of nodes.
 pub(crate) const MAX_NODES: usize = 3 << 20;
 
-/// Most nodes on a path, so that recursion over three functions fits the stack
+/// Largest number of nodes on a path, so that recursion over three functions fits the stack
 /// of any thread.
 pub(crate) const MAX_HEIGHT: u16 = 2048;
 
-/// Most entries of the cache.
+/// Largest number of cache entries.
 const MAX_CHOICES: usize = 1 << 20;
 
 impl Diagram {
-    /// A diagram whose operations may take `budget` steps together.
+    /// A diagram with a total budget of `budget` steps.
     pub(crate) fn new(budget: u64) -> Diagram {
         Diagram {
             nodes: Vec::new(),
@@ -139,8 +137,8 @@ impl Diagram {
         self.budget = budget;
     }
 
-    /// Runs an operation that may take at most `steps`. If it fails, every node
-    /// that it made is removed.
+    /// Runs an operation with a limit of `steps`. If it fails, the nodes that it created
+    /// are removed.
     pub(crate) fn within<T>(
         &mut self,
         steps: u64,
@@ -156,7 +154,7 @@ impl Diagram {
         result
     }
 
-    /// Begins an operation whose nodes can be removed by [`Diagram::release`].
+    /// Starts an operation whose nodes [`Diagram::release`] can remove.
     pub(crate) fn mark(&mut self) -> Mark {
         self.nested += 1;
         Mark {
@@ -165,7 +163,7 @@ impl Diagram {
         }
     }
 
-    /// Ends an operation; if `undo` is set, removes every node made since `mark`.
+    /// Ends an operation; with `undo`, removes the nodes created since `mark`.
     pub(crate) fn release(&mut self, mark: Mark, undo: bool) {
         self.nested -= 1;
         if undo {
@@ -215,7 +213,7 @@ impl Diagram {
         }
     }
 
-    /// The bit that a function tests first.
+    /// The level of a function's root.
     pub(crate) fn level(&self, f: Ref) -> Level {
         match f.value() {
             Some(_) => LEAF_LEVEL,
@@ -223,7 +221,7 @@ impl Diagram {
         }
     }
 
-    /// A function's halves, if it tests the bit first; else itself twice.
+    /// The cofactors of a function at a level.
     pub(crate) fn halves(&self, f: Ref, level: Level) -> (Ref, Ref) {
         if self.level(f) == level {
             let node = self.nodes[f.0 as usize];
@@ -238,7 +236,7 @@ impl Diagram {
         self.halves(f, self.level(f))
     }
 
-    /// `if bit then high else low`; both must test later bits only.
+    /// `if bit then high else low`; both must have higher levels only.
     pub(crate) fn node(&mut self, level: Level, low: Ref, high: Ref) -> Result<Ref, OverBudget> {
         if low == high {
             return Ok(low);
@@ -292,7 +290,7 @@ impl Diagram {
         }
     }
 
-    /// The function that is one bit.
+    /// The function of one bit.
     pub(crate) fn bit(&mut self, level: Level) -> Result<Ref, OverBudget> {
         self.node(level, Ref::FALSE, Ref::TRUE)
     }
@@ -343,12 +341,12 @@ impl Diagram {
         self.choose(g, Ref::FALSE, f)
     }
 
-    /// Whether `f` holds only where `g` does.
+    /// True if `f` implies `g`.
     pub(crate) fn implies(&mut self, f: Ref, g: Ref) -> Result<bool, OverBudget> {
         Ok(self.minus(f, g)? == Ref::FALSE)
     }
 
-    /// Leaves of two functions paired by `op`, wherever both are defined.
+    /// Combines the leaves of two functions by `op`, where both are defined.
     pub(crate) fn pair(
         &mut self,
         f: Ref,
@@ -382,8 +380,8 @@ impl Diagram {
         Ok(result)
     }
 
-    /// The function with other leaves; from `from` on (in the order of tests) a
-    /// whole subfunction counts as a leaf.
+    /// Maps the leaves of a function; from level `from` on a whole subfunction counts as a
+    /// leaf.
     pub(crate) fn map(
         &mut self,
         f: Ref,
@@ -436,8 +434,8 @@ impl Diagram {
         Ok(found)
     }
 
-    /// The function with the bits `levels` (most significant first) set to the
-    /// bits of a constant.
+    /// The cofactor with the bits `levels` (most significant first) set to the bits of a
+    /// constant.
     pub(crate) fn restrict(
         &mut self,
         f: Ref,
@@ -510,8 +508,8 @@ impl Diagram {
         Ok(levels.into_iter().collect())
     }
 
-    /// Bits that make a function true, with zeros preferred; bits not named are
-    /// free. `None` when nothing does.
+    /// A satisfying assignment with zeros preferred; other bits are free. `None` if the
+    /// function is unsatisfiable.
     pub(crate) fn example(&self, mut f: Ref) -> Option<Vec<(Level, bool)>> {
         let mut path = Vec::new();
         while f.value().is_none() {
@@ -529,7 +527,7 @@ pub(crate) type RefMap<T> = HashMap<Ref, T, Hashing>;
 
 pub(crate) type Hashing = BuildHasherDefault<RefHasher>;
 
-/// A multiplicative hash of node numbers, which no outsider chooses freely.
+/// A multiplicative hash of node numbers, which attackers do not control.
 #[derive(Default)]
 pub(crate) struct RefHasher(u64);
 
@@ -550,7 +548,7 @@ impl Hasher for RefHasher {
     }
 }
 
-/// A state of a diagram, to return to.
+/// A state of a diagram that can be restored.
 pub(crate) struct Mark {
     nodes: usize,
     journal: usize,

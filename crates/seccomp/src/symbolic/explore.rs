@@ -1,19 +1,18 @@
 //! Symbolic execution of a filter on all system calls at once, with state merging.
 //!
 //! Classic programs only jump forward, so one pass in program order visits every
-//! predecessor of an instruction before the instruction itself. At each one there
-//! is a single state: the path condition, and the accumulator, the index register
-//! and scratch memory as functions of the system call's data. Where paths meet,
-//! path conditions are united and registers become a choice between the two
-//! values; dead registers are dropped first, so most merges cost nothing. Returns
-//! collect into one function from the data to an outcome.
+//! predecessor of an instruction before the instruction itself. At each one there is a
+//! single state: the path condition, and the accumulator, the index register and scratch
+//! memory as functions of the system call's data. At join points the path conditions are
+//! disjoined and registers become a conditional expression; dead registers are dropped
+//! first, so most merges are free. Returns collect into one function from the data to an
+//! outcome.
 //!
-//! No path is enumerated: the cost is the number of instructions times that of
-//! one operation on decision diagrams, which [`super::value`] bounds.
+//! Paths are not enumerated: the cost is the number of instructions times that of an
+//! operation on decision diagrams, which [`super::value`] bounds.
 
 use std::collections::HashMap;
 
-use classic::Checked;
 use isa::classic::{AluOp, Cond, Insn, MEMORY_WORDS, Operand};
 
 use super::TooComplex;
@@ -21,26 +20,28 @@ use super::diagram::{Diagram, OverBudget, Ref};
 use super::outcome::{CLASSES, Outcome, Outcomes, data_limit};
 use super::solver::Verdict;
 use super::value::{ValueId, Values};
+use crate::arch::ByteOrder;
+use crate::filter::Filter;
 use crate::word::Word;
 use spec::context::SECCOMP_DATA_SIZE;
 
-/// Up to so many different data of one action, each becomes an outcome of its
-/// own; beyond, the data count as computed.
+/// Number of different data of one action up to which each becomes an outcome of its own;
+/// beyond, the data are computed.
 const MAX_DATA: usize = 16;
 
-/// Everything that filters under comparison share.
+/// State shared by the filters under comparison.
 pub(crate) struct Space {
     pub(crate) diagram: Diagram,
     pub(crate) values: Values,
     pub(crate) outcomes: Outcomes,
-    /// What [`Space::example`] decided, by condition.
+    /// Results of [`Space::example`] by condition.
     pub(crate) verdicts: HashMap<Ref, Verdict>,
     /// The instruction whose operations took the most steps so far, with these
     /// steps.
     costliest: (TooComplex, u64),
 }
 
-/// How much an analysis may spend.
+/// Budget of an analysis.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Effort {
     /// Steps of the whole exploration.
@@ -49,15 +50,12 @@ pub(crate) struct Effort {
     pub(crate) steps_per_operation: u64,
 }
 
-/// What one filter does.
+/// Result of the symbolic execution of a filter.
 pub(crate) struct Behaviour {
     /// The outcome of every system call.
     pub(crate) outcome: Ref,
-    /// For every instruction, which system calls reach it.
+    /// For every instruction, its path condition.
     pub(crate) reached: Vec<Ref>,
-    /// Constants that the filter compares the system call number with for
-    /// equality, and for which calls it does.
-    pub(crate) numbers: Vec<(u32, Ref)>,
 }
 
 const REGISTERS: usize = 2 + MEMORY_WORDS as usize;
@@ -68,7 +66,7 @@ const fn memory(k: u32) -> usize {
     2 + k as usize
 }
 
-/// Registers that hold something that is still to be read.
+/// Live registers of a state.
 #[derive(Clone, Copy)]
 struct State {
     condition: Ref,
@@ -86,29 +84,28 @@ impl Space {
         }
     }
 
-    /// The error of a question that exceeded its budget: it names the instruction
-    /// that made most of the work.
+    /// The error of a query that exceeded its budget: it names the most expensive
+    /// instruction.
     pub(crate) fn too_complex(&self) -> TooComplex {
         self.costliest.0
     }
 
-    /// What a filter does with every system call; `filter` is its place in the
-    /// stack.
+    /// Executes a filter symbolically; `filter` is its index in the stack.
     pub(crate) fn explore(
         &mut self,
         filter: usize,
-        program: &Checked,
+        program: &Filter,
     ) -> Result<Behaviour, TooComplex> {
-        let insns = program.insns();
+        let insns = program.checked().insns();
         let zero = self.values.constant(&self.diagram, 0);
         let mut walk = Walk {
             space: self,
             live: live_registers(insns),
+            order: program.byte_order(),
             states: vec![None; insns.len()],
             behaviour: Behaviour {
                 outcome: Ref::FALSE,
                 reached: vec![Ref::FALSE; insns.len()],
-                numbers: Vec::new(),
             },
         };
         let mut registers = [None; REGISTERS];
@@ -164,12 +161,13 @@ impl Space {
 struct Walk<'a> {
     space: &'a mut Space,
     live: Vec<u32>,
+    order: ByteOrder,
     states: Vec<Option<State>>,
     behaviour: Behaviour,
 }
 
 impl Walk<'_> {
-    /// Joins a state to those that reach an instruction.
+    /// Merges a state into that of an instruction.
     fn arrive(&mut self, at: usize, mut state: State) -> Result<(), OverBudget> {
         if state.condition == Ref::FALSE {
             return Ok(());
@@ -205,7 +203,6 @@ impl Walk<'_> {
             Insn::Jump { cond, src, jt, jf } => {
                 let a = self.read(&state, A);
                 let b = self.operand(&state, src);
-                self.note_comparison(state.condition, cond, a, b);
                 let Space {
                     diagram, values, ..
                 } = &mut *self.space;
@@ -252,7 +249,7 @@ impl Walk<'_> {
             Insn::StoreX(k) => state.registers[memory(k)] = Some(self.read(&state, X)),
             Insn::Tax => state.registers[X] = Some(self.read(&state, A)),
             Insn::Txa => state.registers[A] = Some(self.read(&state, X)),
-            // The checker lets no seccomp filter have these.
+            // The checker rejects these in seccomp filters.
             Insn::LoadInd { .. } | Insn::LoadXMsh(_) | Insn::Invalid(_) => {
                 return self.finish(state.condition, Outcome::of(0));
             }
@@ -280,13 +277,14 @@ impl Walk<'_> {
     }
 
     fn word(&mut self, offset: u32) -> Result<ValueId, OverBudget> {
-        match Word::at_offset(offset) {
+        match Word::at(offset, self.order) {
             Some(word) => self.space.values.word(&mut self.space.diagram, word),
             None => Ok(self.constant(0)),
         }
     }
 
-    /// Ends the runs whose divisor is zero (they return 0); the others go on.
+    /// Ends paths whose divisor is zero (they return 0); returns the condition of the
+    /// others.
     fn divisor(&mut self, condition: Ref, divisor: ValueId) -> Result<Ref, OverBudget> {
         let zero = self.constant(0);
         let Space {
@@ -299,22 +297,10 @@ impl Walk<'_> {
         Ok(goes_on)
     }
 
-    fn note_comparison(&mut self, condition: Ref, cond: Cond, a: ValueId, b: ValueId) {
-        let values = &self.space.values;
-        if cond == Cond::Eq
-            && values.as_word(a) == Some(Word::NR)
-            && let Some(number) = values.as_constant(b)
-        {
-            self.behaviour.numbers.push((number, condition));
-        }
-    }
-
     fn finish(&mut self, condition: Ref, outcome: Outcome) -> Result<(), OverBudget> {
         let leaf = self.space.outcomes.leaf(outcome);
         let before = self.behaviour.outcome;
-        // Every call reaches some return, so the first is the outcome of all that
-        // no later one overrides. Values of named expressions that no call has
-        // get it too.
+        // Every call reaches a return, so the first outcome is the default for all others.
         self.behaviour.outcome = match before {
             Ref::FALSE => leaf,
             before => self.space.diagram.choose(condition, leaf, before)?,
@@ -322,7 +308,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Ends with the accumulator: one outcome for each action that it can name.
+    /// Returns the accumulator: one outcome for each action that it can have.
     fn finish_computed(&mut self, state: State) -> Result<(), OverBudget> {
         let value = self.read(&state, A);
         if let Some(number) = self.space.values.as_constant(value) {
@@ -399,8 +385,7 @@ impl Walk<'_> {
     }
 }
 
-/// For each instruction, the registers that it or a later one may read before
-/// writing them, as a set of bits.
+/// The live-in set of each instruction, as a bit set.
 fn live_registers(insns: &[Insn]) -> Vec<u32> {
     let mut live = vec![0u32; insns.len() + 1];
     for (at, &insn) in insns.iter().enumerate().rev() {

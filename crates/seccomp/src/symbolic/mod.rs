@@ -1,4 +1,4 @@
-//! Symbolic execution of filters: what they do with every system call, exactly.
+//! Symbolic execution of filters: the exact function from system calls to actions.
 
 use std::fmt;
 
@@ -14,11 +14,11 @@ pub(crate) mod value;
 /// The filters are too complex for the analysis: its budget of time and memory
 /// was exceeded.
 ///
-/// It names the instruction at which symbolic execution stopped, or, where the
-/// answer exceeded the budget afterwards, the one that made most of the work.
+/// It names the instruction at which symbolic execution stopped or, if a query exceeded the
+/// budget, the most expensive one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooComplex {
-    /// Place of the filter in the order of installation.
+    /// Index of the filter in the order of installation.
     pub filter: usize,
     /// Index of the instruction.
     pub insn: usize,

@@ -1,4 +1,4 @@
-//! What a filter can answer, as leaves of a decision diagram.
+//! Outcomes of a filter, as leaves of a decision diagram.
 
 use std::collections::HashMap;
 
@@ -6,15 +6,14 @@ use super::diagram::Ref;
 use super::value::ValueId;
 use crate::action::{Action, MAX_ERRNO};
 
-/// One answer, reduced to what matters: data only where the kernel uses it,
-/// error numbers capped, and one representative for all unknown actions that
-/// compare alike with every known one.
+/// An outcome in canonical form: data only where the kernel uses them, error numbers
+/// capped, and one representative for unknown actions with the same precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Outcome {
     /// A constant.
     Return(u32),
-    /// An action whose data are the low half of a value that the filter
-    /// computes. The `class` is a return value with data 0.
+    /// An action whose data are the low half of a computed value. The `class` is a return
+    /// value with data 0.
     Computed { class: u32, data: ValueId },
 }
 
@@ -39,7 +38,7 @@ impl Outcome {
         }
     }
 
-    /// What remains of it once no further filter can override it.
+    /// The outcome with its action reduced to its effect.
     pub(crate) fn effect(self) -> Outcome {
         match self {
             Outcome::Return(value) => {
@@ -50,8 +49,8 @@ impl Outcome {
     }
 }
 
-/// The upper halves of return values, in ranges that the kernel treats alike:
-/// the known actions, and the gaps between them.
+/// Ranges of the upper half of return values that are equivalent for the kernel: the known
+/// actions, and the gaps between them.
 pub(crate) const CLASSES: &[(u32, u32)] = &[
     (0x0000, 0x0000),
     (0x0001, 0x0002),
@@ -75,7 +74,7 @@ fn class_of(upper: u32) -> (u32, u32) {
     CLASSES[at]
 }
 
-/// Whether the data of an action mean something, and up to which value.
+/// The largest data value of an action; `None` if its data are ignored.
 pub(crate) fn data_limit(class: u32) -> Option<u16> {
     match Action::from_return(class) {
         Action::Errno(_) => Some(MAX_ERRNO),
@@ -84,7 +83,7 @@ pub(crate) fn data_limit(class: u32) -> Option<u16> {
     }
 }
 
-/// The outcomes met so far, each with its leaf. Leaves 0 and 1 are truth values.
+/// Table of outcomes and their leaves. Leaves 0 and 1 are truth values.
 #[derive(Default)]
 pub(crate) struct Outcomes {
     list: Vec<Outcome>,
@@ -125,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_are_the_kernel_s_distinctions() {
+    fn classes_match_the_kernel() {
         for upper in 0..=0xffffu32 {
             let (first, last) = class_of(upper);
             assert!((first..=last).contains(&upper));
@@ -135,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_matter_is_dropped() {
+    fn outcomes_are_canonical() {
         assert_eq!(Outcome::of(0x7fff_0001), Outcome::Return(0x7fff_0000));
         assert_eq!(Outcome::of(0x5_ffff), Outcome::Return(0x5_0fff));
         assert_eq!(Outcome::of(0x1234_5678), Outcome::Return(0x6_0000));

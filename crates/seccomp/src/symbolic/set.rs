@@ -1,25 +1,23 @@
-//! Sets of numbers, from decision diagrams back to what people write.
+//! Text of sets of numbers, from decision diagrams.
 //!
-//! A set is a truth over the consecutive bits of one field (most significant
-//! first). It is described by the simplest of: a list of values, an interval, a
-//! mask, the meeting of an interval and a mask, one of these without another,
-//! or a union of intervals or masks; each tried on the set and its complement.
-//! Every candidate is checked for equality with the set, so what is printed is
-//! the set exactly, but for a set of thousands of parts, which is printed as
-//! `{…}`.
+//! A set is a Boolean function of the bits of one field (most significant first). It is
+//! printed in the simplest form of: a list of values, an interval, a mask, the intersection
+//! of an interval and a mask, the difference of two of these, or a union of intervals or
+//! masks; each is tried on the set and its complement. Every candidate is compared with the
+//! set, so the text is exact; only a set of thousands of parts is abbreviated as `{…}`.
 
 use std::ops::Range;
 
 use super::diagram::{Diagram, Level, OverBudget, Ref, RefMap};
 
-/// Values that are listed one by one.
+/// Largest number of listed values.
 const MAX_LISTED: u128 = 8;
-/// Intervals or masks of a set that counts as readable.
+/// Largest number of intervals or masks of a readable set.
 const MAX_READABLE: usize = 128;
-/// Intervals or masks that a union may take before the other form is tried.
+/// Largest number of intervals or masks of a union.
 const MAX_PARTS: usize = 2048;
 
-/// A description, and how tightly it binds.
+/// A text and its operator precedence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Text {
     pub(crate) text: String,
@@ -30,7 +28,7 @@ pub(crate) struct Text {
 pub(crate) enum Binding {
     /// A union.
     Or,
-    /// A meeting.
+    /// An intersection.
     And,
     /// One comparison.
     Single,
@@ -60,7 +58,7 @@ impl Text {
         }
     }
 
-    /// As part of something that binds so tightly.
+    /// The text as an operand, in parentheses if needed.
     pub(crate) fn within(&self, binding: Binding) -> String {
         if self.binding < binding {
             format!("({})", self.text)
@@ -70,7 +68,7 @@ impl Text {
     }
 }
 
-/// One field: its bits, and what to call them.
+/// A field: its bits and its name.
 pub(crate) struct Field<'a> {
     pub(crate) levels: Range<Level>,
     pub(crate) name: &'a str,
@@ -83,7 +81,7 @@ struct Cube {
     value: u64,
 }
 
-/// A shape that has a notation of its own.
+/// A set with a notation of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Shape {
     List(Vec<u64>),
@@ -104,7 +102,7 @@ impl Field<'_> {
         u32::from(self.levels.end - 1 - level)
     }
 
-    /// A set in words. It must not be empty or full.
+    /// The text of a set that is neither empty nor full.
     pub(crate) fn describe(&self, diagram: &mut Diagram, set: Ref) -> Result<Text, OverBudget> {
         let complement = diagram.not(set)?;
         if let Some(shape) = self.shape(diagram, set)? {
@@ -116,14 +114,13 @@ impl Field<'_> {
         if let Some(text) = self.without(diagram, set)? {
             return Ok(text);
         }
-        if let Some(text) = self.meeting(diagram, set)? {
+        if let Some(text) = self.intersection(diagram, set)? {
             return Ok(text);
         }
         self.union(diagram, set, complement)
     }
 
-    /// True if a set, or what it leaves out, is a union of not many intervals or
-    /// masks.
+    /// True if a set or its complement is a union of few intervals or masks.
     pub(crate) fn is_readable(&self, diagram: &mut Diagram, set: Ref) -> Result<bool, OverBudget> {
         let complement = diagram.not(set)?;
         for target in [set, complement] {
@@ -168,8 +165,8 @@ impl Field<'_> {
         Ok(None)
     }
 
-    /// An interval and a mask together.
-    fn meeting(&self, diagram: &mut Diagram, set: Ref) -> Result<Option<Text>, OverBudget> {
+    /// The set as an intersection of an interval and a mask.
+    fn intersection(&self, diagram: &mut Diagram, set: Ref) -> Result<Option<Text>, OverBudget> {
         for (target, negated) in [(set, false), (diagram.not(set)?, true)] {
             let (first, last) = self.hull_interval(diagram, target);
             let cube = self.hull_cube(diagram, target)?;
@@ -190,7 +187,7 @@ impl Field<'_> {
         Ok(None)
     }
 
-    /// One shape without another.
+    /// The set as a difference of two shapes.
     fn without(&self, diagram: &mut Diagram, set: Ref) -> Result<Option<Text>, OverBudget> {
         for (target, negated) in [(set, false), (diagram.not(set)?, true)] {
             let (first, last) = self.hull_interval(diagram, target);
@@ -223,7 +220,7 @@ impl Field<'_> {
         Ok(None)
     }
 
-    /// A union of intervals or of masks, of the set or of what it leaves out.
+    /// The set or its complement as a union of intervals or masks.
     fn union(&self, diagram: &mut Diagram, set: Ref, complement: Ref) -> Result<Text, OverBudget> {
         let mut best: Option<(usize, Vec<Shape>, bool)> = None;
         for (target, negated) in [(set, false), (complement, true)] {
@@ -269,7 +266,7 @@ impl Field<'_> {
             &Shape::Interval(first, last) => {
                 format!("{} <= {name} <= {}", number(first), number(last))
             }
-            // One bit: whether it is set.
+            // A test of a single bit.
             Shape::Cube(Cube { mask, value }) if mask == value && mask.is_power_of_two() => {
                 format!("{name} & {} != 0", number(*mask))
             }
@@ -308,7 +305,7 @@ impl Field<'_> {
         })
     }
 
-    /// How many numbers a set has.
+    /// Cardinality of a set.
     pub(crate) fn count(&self, diagram: &mut Diagram, set: Ref) -> Result<u128, OverBudget> {
         fn count(
             diagram: &Diagram,
@@ -338,7 +335,7 @@ impl Field<'_> {
         Ok(members << (level - self.levels.start))
     }
 
-    /// The least and the greatest member of a set that is not empty.
+    /// The smallest and the largest member of a nonempty set.
     fn hull_interval(&self, diagram: &Diagram, set: Ref) -> (u64, u64) {
         let extreme = |greatest: bool| {
             let mut number = if greatest { self.max() } else { 0 };
@@ -458,7 +455,7 @@ impl Field<'_> {
         let mut runs: Vec<(u64, u64)> = Vec::new();
         // Depth first, low branches first: the intervals come in order.
         let mut open = vec![(set, 0u64, self.levels.start)];
-        // Neighbours that join need not be many runs but may be many nodes.
+        // Adjacent intervals merge, so nodes are counted too.
         let limit_of_steps = 64 * limit + 4096;
         let mut steps = 0;
         while let Some((set, prefix, level)) = open.pop() {
@@ -502,8 +499,8 @@ impl Field<'_> {
         Ok(cover.map(|(cubes, _)| cubes))
     }
 
-    /// Masks that cover `least` and stay inside `most`, none of them needless
-    /// (Minato and Morreale's method), with the set that they make.
+    /// An irredundant cover of masks between `least` and `most` (Minato-Morreale
+    /// algorithm), with its union.
     fn cover(
         &self,
         diagram: &mut Diagram,
@@ -555,7 +552,7 @@ impl Field<'_> {
     }
 }
 
-/// Intervals, with neighbouring single values gathered into lists.
+/// Intervals, with single values combined into lists.
 fn interval_shapes(runs: Vec<(u64, u64)>) -> Vec<Shape> {
     let (single, long): (Vec<_>, Vec<_>) =
         runs.into_iter().partition(|(first, last)| first == last);
@@ -577,8 +574,8 @@ fn numbers(values: &[u64]) -> String {
     texts.join(", ")
 }
 
-/// A number as it reads best: small ones in decimal, others in hexadecimal with
-/// the halves of a 64-bit number apart.
+/// Formats a number: small ones in decimal, others in hexadecimal with the halves of a
+/// 64-bit number separated.
 pub fn number(value: u64) -> String {
     if value < 1024 {
         value.to_string()
@@ -616,7 +613,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_read_as_people_write_them() {
+    fn sets_have_simple_texts() {
         for (expected, member) in [
             ("x == 7", (|x| x == 7) as fn(u64) -> bool),
             ("x != 7", |x| x != 7),

@@ -1,11 +1,9 @@
-//! Whether a condition can hold at all, and for which system call.
+//! Satisfiability of conditions, with example calls.
 //!
-//! A condition on input bits alone answers by itself: any path to truth is an
-//! example. One on named expressions holds if some input gives the expressions
-//! the values that it asks for. That is decided by taking the names away, one
-//! after the other: each named bit is replaced by what it stands for, as far as
-//! that can be built; where it cannot, calls that the condition suggests are
-//! tried, and the answer may remain open.
+//! A condition on input bits only is satisfiable if its diagram is not `FALSE`; a path to
+//! true is an example. Conditions on named expressions are decided by substitution: each
+//! named bit is replaced by its definition, within a budget. If that is exceeded, calls
+//! near a candidate are tried, and the result may be unknown.
 
 use std::collections::HashMap;
 
@@ -18,30 +16,30 @@ use super::explore::Space;
 use super::value::{Expr, ExprId, input_bit};
 use crate::word::Word;
 
-/// Whether a condition can hold.
+/// Satisfiability of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It never does.
+    /// Unsatisfiable.
     Never,
-    /// It does for this call.
+    /// Satisfied by this call.
     Example(SeccompData),
-    /// Not decided within the effort allowed.
+    /// Unknown: the budget was exceeded.
     Unknown,
 }
 
 /// Steps for one condition.
 const STEPS: u64 = 150_000;
 
-/// Most expressions nested in each other that are evaluated, so that recursion
-/// fits the stack of any thread.
+/// Largest nesting of evaluated expressions, so that recursion fits the stack of any
+/// thread.
 const MAX_DEPTH: u32 = 1_000;
 
-/// Calls that are tried for one condition.
+/// Largest number of calls that are tried for one condition.
 const TRIALS: u64 = 1_000;
 
 impl Space {
-    /// Whether a condition can hold, with zeros preferred in the example. It is
-    /// [`Verdict::Unknown`] where the budget of the diagram is exceeded.
+    /// Decides the satisfiability of a condition, with zeros preferred in the example. The
+    /// result is [`Verdict::Unknown`] if the budget is exceeded.
     pub(crate) fn example(&mut self, condition: Ref) -> Verdict {
         if let Some(&known) = self.verdicts.get(&condition) {
             return known;
@@ -85,7 +83,7 @@ impl Space {
         }
     }
 
-    /// The condition with every named bit replaced by what it stands for.
+    /// The condition with every named bit replaced by its definition.
     fn without_names(&mut self, condition: Ref, steps: u64) -> Result<Ref, OverBudget> {
         let values = &self.values;
         self.diagram.within(steps, |diagram| {
@@ -95,7 +93,7 @@ impl Space {
                 let Some((expr, levels)) = values.named_at(level) else {
                     break;
                 };
-                let bits = meaning(values, diagram, expr)?;
+                let bits = definition(values, diagram, expr)?;
                 let place = usize::from(levels.end - 1 - level);
                 let absent = diagram.restrict(condition, level..level + 1, 0)?;
                 let present = diagram.restrict(condition, level..level + 1, 1)?;
@@ -105,8 +103,8 @@ impl Space {
         })
     }
 
-    /// Tries calls near one that a condition suggests: the low halves of its
-    /// arguments, their neighbours, small numbers, and numbers at random.
+    /// Tries calls near a candidate: with low halves of its arguments, their neighbours,
+    /// small numbers and random numbers.
     fn try_calls(&mut self, condition: Ref, start: SeccompData) -> Result<Verdict, OverBudget> {
         let pinned: Vec<Level> = self.diagram.support(condition)?;
         let mut state = 0x9e37_79b9_7f4a_7c15u64;
@@ -129,8 +127,7 @@ impl Space {
                 };
                 word.set(&mut data, value);
             }
-            // Bits that the condition itself asks for are kept as suggested,
-            // half of the time.
+            // Bits in the support of the condition are kept half of the time.
             if trial % 2 == 0 {
                 for (word, bit) in pinned.iter().filter_map(|&level| input_bit(level)) {
                     let kept = word.of(&start) & 1 << bit;
@@ -145,7 +142,7 @@ impl Space {
         Ok(Verdict::Unknown)
     }
 
-    /// Whether a condition holds for a call, named expressions included.
+    /// Evaluates a condition, including named expressions, for a call.
     pub(crate) fn evaluate(
         &mut self,
         condition: Ref,
@@ -195,7 +192,7 @@ impl Evaluation<'_> {
         Ok(at == Ref::TRUE)
     }
 
-    /// The number that an expression is; a truth is 0 or 1.
+    /// The value of an expression; truth values are 0 or 1.
     fn number(&mut self, expr: ExprId) -> Result<u32, OverBudget> {
         if let Some(&number) = self.known.get(&expr) {
             return Ok(number);
@@ -250,8 +247,8 @@ fn alu(op: AluOp, a: u32, b: u32) -> u32 {
     }
 }
 
-/// The bits that a named expression stands for, over its operands' bits.
-fn meaning(
+/// The definition of a named expression, over its operands' bits.
+fn definition(
     values: &super::value::Values,
     diagram: &mut Diagram,
     expr: ExprId,

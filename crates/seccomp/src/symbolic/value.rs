@@ -1,12 +1,11 @@
-//! Symbolic values: each word that a filter computes, as an expression over the
-//! words it loads and as 32 decision diagrams.
+//! Symbolic values: computed words, as expressions over the loaded words and as 32 decision
+//! diagrams.
 //!
-//! Where the diagrams of an operation would be too large (a product of two
-//! arguments, say), the result is *named*: it gets 32 fresh variables, and
-//! conditions speak of the expression itself (a cut point). A path condition that
-//! is too large is named in the same way, with one fresh variable. Conditions stay
-//! exact, but named expressions may depend on each other in ways that the diagrams
-//! do not show; [`super::solver`] decides what depends on that.
+//! If the diagrams of an operation are too large (as for a product of two arguments), the
+//! result is *named*: it gets 32 fresh variables, which conditions refer to (a cut point).
+//! A path condition that is too large is named in the same way, with one fresh variable.
+//! Conditions remain exact, but dependences between named expressions are not in the
+//! diagrams; [`super::solver`] decides satisfiability.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -18,23 +17,23 @@ use super::diagram::{Diagram, Level, OverBudget, Ref};
 use super::set::Field;
 use crate::word::Word;
 
-/// Nodes of a comparison up to which it counts as readable.
+/// Number of nodes up to which a comparison is readable.
 const SMALL_COMPARISON: usize = 100;
-/// Nodes of a comparison beyond which it does not.
+/// Number of nodes beyond which a comparison is not readable.
 const LARGE_COMPARISON: usize = 2000;
 
-/// Most named expressions: the levels of more do not fit in [`Level`].
+/// Largest number of named expressions, by the range of [`Level`].
 const MAX_NAMED: usize = 1500;
 
-/// An expression, by its place among all.
+/// Index of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct ExprId(u32);
 
-/// A computed word, by its place among all.
+/// Index of a computed word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ValueId(u32);
 
-/// How a word (or a truth) comes about.
+/// Definition of a word or truth value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Expr {
     Constant(u32),
@@ -43,7 +42,7 @@ pub(crate) enum Expr {
     Negated(ExprId),
     /// A truth.
     Compare(Cond, ExprId, ExprId),
-    /// `if condition then first else second`, where paths met.
+    /// `if condition then first else second`, at a join point.
     Choice(Ref, ExprId, ExprId),
     /// The lesser of a word and a number.
     AtMost(ExprId, u32),
@@ -56,7 +55,7 @@ pub(crate) enum Expr {
 }
 
 impl Expr {
-    /// True if its value is a truth and not a word.
+    /// True if its value is a truth value, not a word.
     pub(crate) fn is_truth(self) -> bool {
         match self {
             Expr::Compare(..) | Expr::And(..) | Expr::Or(..) | Expr::AndNot(..) => true,
@@ -76,8 +75,8 @@ struct Value {
     bits: Bits<Ref>,
 }
 
-/// True if a comparison has a short description. One without is named, so that
-/// conditions show the expression.
+/// True if a comparison has a short text. Others are named, so that conditions show the
+/// expression.
 fn is_readable(diagram: &mut Diagram, truth: Ref) -> Result<bool, OverBudget> {
     if !diagram.has_more_nodes(truth, SMALL_COMPARISON) {
         return Ok(true);
@@ -105,7 +104,7 @@ pub(crate) fn level(word: Word, bit: usize) -> Level {
     let place = match word.index() {
         0 => 1,
         1 => 0,
-        // High halves come before low ones.
+        // High halves precede low ones.
         at => at ^ 1,
     };
     (place * 32 + 31 - bit) as Level
@@ -114,7 +113,7 @@ pub(crate) fn level(word: Word, bit: usize) -> Level {
 /// First level of named expressions.
 const NAMED: Level = (Word::COUNT * 32) as Level;
 
-/// The input word and bit of a level, if it is one of the input.
+/// The input word and bit of a level, if it is an input.
 pub(crate) fn input_bit(level: Level) -> Option<(Word, usize)> {
     if level >= NAMED {
         return None;
@@ -153,21 +152,21 @@ pub(crate) fn field_of_input(level: Level) -> Range<Level> {
 
 /// All expressions and computed words of one analysis.
 pub(crate) struct Values {
-    /// Steps that one operation may take before its result is named.
+    /// Steps of an operation beyond which its result is named.
     steps_per_operation: u64,
     exprs: Vec<Expr>,
     expr_ids: HashMap<Expr, ExprId>,
     values: Vec<Value>,
     value_ids: HashMap<Value, ValueId>,
-    /// The word that each expression (other than a truth) gives.
+    /// The word of each expression, other than truth values.
     values_of: HashMap<ExprId, ValueId>,
     named: Vec<ExprId>,
     named_places: HashMap<ExprId, usize>,
 }
 
 impl Values {
-    /// No values yet; the result of an operation that takes more than
-    /// `steps_per_operation` is named.
+    /// An empty set of values; the result of an operation with more than
+    /// `steps_per_operation` steps is named.
     pub(crate) fn new(steps_per_operation: u64) -> Values {
         Values {
             steps_per_operation,
@@ -200,17 +199,17 @@ impl Values {
         id
     }
 
-    /// How an expression comes about.
+    /// The definition of an expression.
     pub(crate) fn expr(&self, id: ExprId) -> Expr {
         self.exprs[id.0 as usize]
     }
 
-    /// How a computed word comes about.
+    /// The expression of a computed word.
     pub(crate) fn expr_of(&self, id: ValueId) -> ExprId {
         self.values[id.0 as usize].expr
     }
 
-    /// The bits of the word that an expression gives.
+    /// The bits of an expression.
     pub(crate) fn bits_of(&self, expr: ExprId) -> &Bits<Ref> {
         self.bits(self.values_of[&expr])
     }
@@ -220,21 +219,13 @@ impl Values {
         &self.values[id.0 as usize].bits
     }
 
-    /// The number that a computed word always is, if there is one.
+    /// The value of a constant word.
     pub(crate) fn as_constant(&self, id: ValueId) -> Option<u32> {
         let mut number = 0;
         for (at, bit) in self.bits(id).iter().enumerate() {
             number |= u32::from(bit.as_bool()?) << at;
         }
         Some(number)
-    }
-
-    /// The input word that a computed word is, if it is one unchanged.
-    pub(crate) fn as_word(&self, id: ValueId) -> Option<Word> {
-        match self.expr(self.expr_of(id)) {
-            Expr::Word(word) => Some(word),
-            _ => None,
-        }
     }
 
     pub(crate) fn constant(&mut self, diagram: &Diagram, number: u32) -> ValueId {
@@ -311,7 +302,7 @@ impl Values {
         })
     }
 
-    /// Whether `a cond b`.
+    /// The condition `a cond b`.
     pub(crate) fn compare(
         &mut self,
         diagram: &mut Diagram,
@@ -330,17 +321,17 @@ impl Values {
         })
     }
 
-    /// Whether both conditions hold.
+    /// Conjunction.
     pub(crate) fn and(&mut self, diagram: &mut Diagram, f: Ref, g: Ref) -> Result<Ref, OverBudget> {
         self.truth(diagram, Expr::And(f, g), |diagram| diagram.and(f, g))
     }
 
-    /// Whether one of the conditions holds.
+    /// Disjunction.
     pub(crate) fn or(&mut self, diagram: &mut Diagram, f: Ref, g: Ref) -> Result<Ref, OverBudget> {
         self.truth(diagram, Expr::Or(f, g), |diagram| diagram.or(f, g))
     }
 
-    /// Whether `f` holds and `g` does not.
+    /// Difference: `f` and not `g`.
     pub(crate) fn minus(
         &mut self,
         diagram: &mut Diagram,
@@ -350,8 +341,7 @@ impl Values {
         self.truth(diagram, Expr::AndNot(f, g), |diagram| diagram.minus(f, g))
     }
 
-    /// The condition that `compute` makes, or the named `expr` where that is too
-    /// large.
+    /// The condition of `compute`, or the named `expr` if that is too large.
     fn truth(
         &mut self,
         diagram: &mut Diagram,

@@ -1,9 +1,8 @@
-//! Reads printed conditions and evaluates them: an implementation of the
-//! notation that shares nothing with the one that writes it.
+//! An independent parser and evaluator of printed conditions.
 
 use classic::SeccompData;
 
-/// Whether a printed condition holds for a call.
+/// Evaluates a printed condition for a call.
 pub(crate) fn holds(text: &str, call: &SeccompData) -> bool {
     match text {
         "always" => return true,
@@ -30,7 +29,7 @@ struct Parser<'a> {
     call: &'a SeccompData,
 }
 
-/// A value, and whether arithmetic on it is in 32 bits.
+/// A value; true if arithmetic on it has 32 bits.
 type Number = (u64, bool);
 
 impl<'a> Parser<'a> {
@@ -177,7 +176,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Whether the parenthesis that opens here holds a choice.
+    /// True if the parenthesis contains a conditional expression.
     fn is_choice(&self) -> bool {
         let mut depth = 0;
         for token in &self.tokens[self.at..] {

@@ -1,4 +1,4 @@
-//! Random seccomp filters, and calls that reach their corners.
+//! Generators of seccomp filters, and of calls near their constants.
 
 #![allow(dead_code, reason = "each test uses a part")]
 
@@ -66,12 +66,12 @@ fn returns() -> impl Strategy<Value = Insn> {
     ]
 }
 
-/// An instruction whose jumps are fractions of what is left.
+/// An instruction whose jumps are fractions of the remaining length.
 fn step() -> impl Strategy<Value = Insn> {
     prop_oneof![31 => going_on(), 3 => returns()]
 }
 
-/// The same without the returns.
+/// An instruction other than a return.
 fn going_on() -> impl Strategy<Value = Insn> {
     let cond = proptest::sample::select(vec![Cond::Eq, Cond::Gt, Cond::Ge, Cond::Set]);
     let op = proptest::sample::select(vec![
@@ -105,17 +105,17 @@ fn going_on() -> impl Strategy<Value = Insn> {
     ]
 }
 
-/// A filter that the kernel takes.
+/// A filter that the kernel accepts.
 pub(crate) fn filter() -> impl Strategy<Value = Vec<SockFilter>> {
     filter_of(1..40)
 }
 
-/// A filter that the kernel takes, of about so many instructions.
+/// A filter that the kernel accepts, with a length in a range.
 pub(crate) fn filter_of(len: Range<usize>) -> impl Strategy<Value = Vec<SockFilter>> {
     from_steps(step(), len)
 }
 
-/// A filter that computes much: most instructions are arithmetic on several words.
+/// A filter of mostly arithmetic on several words.
 pub(crate) fn arithmetic(len: Range<usize>) -> impl Strategy<Value = Vec<SockFilter>> {
     let all = vec![
         AluOp::Add,
@@ -139,7 +139,7 @@ pub(crate) fn arithmetic(len: Range<usize>) -> impl Strategy<Value = Vec<SockFil
     from_steps(prop_oneof![2 => compute, 1 => going_on()], len)
 }
 
-/// A filter of which most instructions are reached: it returns at its end only.
+/// A filter whose instructions are mostly reachable: it returns at its end only.
 pub(crate) fn deep(len: Range<usize>) -> impl Strategy<Value = Vec<SockFilter>> {
     from_steps(going_on(), len)
 }
@@ -150,7 +150,7 @@ fn from_steps(
 ) -> impl Strategy<Value = Vec<SockFilter>> {
     let body = proptest::collection::vec(step, len);
     (body, proptest::collection::vec(returns(), 1..4)).prop_map(|(body, ends)| {
-        // Memory that is read is written first.
+        // Words are written before they are read.
         let mut insns: Vec<Insn> = (0..4).map(Insn::Store).collect();
         insns.extend(body);
         insns.extend(ends);
@@ -159,7 +159,7 @@ fn from_steps(
             let room = count - at - 1;
             match insn {
                 Insn::Jump { jt, jf, .. } => {
-                    // Short jumps are the usual ones.
+                    // Short jumps are more frequent.
                     *jt = (usize::from(*jt) % room.min(6)) as u8;
                     *jf = (usize::from(*jf) % room.min(4)) as u8;
                 }

@@ -1,22 +1,22 @@
-//! A kernel's configuration: lines `CONFIG_NAME=value`, as in `/proc/config.gz`.
+//! Kernel configuration: lines `CONFIG_NAME=value`, as in `/proc/config.gz`.
 
-/// The configuration of a kernel.
+/// Configuration of a kernel (kconfig).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelConfig(String);
 
 impl KernelConfig {
-    /// The configuration that a text states.
+    /// Configuration with this text.
     pub fn new(text: impl Into<String>) -> KernelConfig {
         KernelConfig(text.into())
     }
 
-    /// The text.
+    /// Text of the configuration.
     pub fn text(&self) -> &str {
         &self.0
     }
 
-    /// The value of the first line of that name: `y`, `m`, a number, or a text in
-    /// quotes. `None` for an option that is not set. Cost: a pass over the text.
+    /// Value of an option: `y`, `m`, a number or a quoted string; that of the first line
+    /// with the name. `None` if it is not set. Linear in the text.
     pub fn value(&self, option: &str) -> Option<&str> {
         let mut lines = self.0.lines();
         lines.find_map(|line| line.strip_prefix(option)?.strip_prefix('='))
@@ -27,7 +27,7 @@ impl KernelConfig {
         matches!(self.value(option), Some("y" | "m"))
     }
 
-    /// The compiler that built the kernel, as it names itself.
+    /// Compiler that built the kernel (`CONFIG_CC_VERSION_TEXT`).
     pub fn compiler(&self) -> Option<&str> {
         Some(self.value("CONFIG_CC_VERSION_TEXT")?.trim_matches('"'))
     }

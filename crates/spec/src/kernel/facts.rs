@@ -1,5 +1,4 @@
-//! Facts about a kernel that are plain values: version, features, privileges,
-//! mitigations.
+//! Version, features, privileges and mitigations of a kernel.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,16 +6,16 @@ use std::str::FromStr;
 /// A version of Linux.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KernelVersion {
-    /// First number.
+    /// Major version.
     pub major: u8,
-    /// Second number.
+    /// Minor version.
     pub minor: u8,
-    /// Third number; what is above 255 is 255, as `LINUX_VERSION_CODE` has it.
+    /// Patch level, at most 255, as in `LINUX_VERSION_CODE`.
     pub patch: u8,
 }
 
 impl KernelVersion {
-    /// The version of these numbers.
+    /// Version of these numbers.
     pub const fn new(major: u8, minor: u8, patch: u8) -> KernelVersion {
         KernelVersion {
             major,
@@ -25,12 +24,12 @@ impl KernelVersion {
         }
     }
 
-    /// The version that `LINUX_VERSION_CODE` states.
+    /// Version of a `LINUX_VERSION_CODE`.
     pub const fn from_code(code: u32) -> KernelVersion {
         KernelVersion::new((code >> 16) as u8, (code >> 8) as u8, code as u8)
     }
 
-    /// `LINUX_VERSION_CODE`: a byte each, the first number highest.
+    /// `LINUX_VERSION_CODE`: a byte for each number, the major version highest.
     pub const fn code(self) -> u32 {
         (self.major as u32) << 16 | (self.minor as u32) << 8 | self.patch as u32
     }
@@ -42,11 +41,11 @@ impl fmt::Display for KernelVersion {
     }
 }
 
-/// A text that is no version.
+/// Error of parsing a kernel version.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NoVersion(String);
+pub struct InvalidVersion(String);
 
-impl fmt::Display for NoVersion {
+impl fmt::Display for InvalidVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -56,14 +55,14 @@ impl fmt::Display for NoVersion {
     }
 }
 
-impl std::error::Error for NoVersion {}
+impl std::error::Error for InvalidVersion {}
 
 impl FromStr for KernelVersion {
-    type Err = NoVersion;
+    type Err = InvalidVersion;
 
-    /// Reads a release: `6.18`, `6.18.44`, `6.18.44-distribution`.
-    fn from_str(text: &str) -> Result<KernelVersion, NoVersion> {
-        let refused = || NoVersion(text.to_owned());
+    /// Parses a release: `6.18`, `6.18.44`, `6.18.44-distribution`.
+    fn from_str(text: &str) -> Result<KernelVersion, InvalidVersion> {
+        let refused = || InvalidVersion(text.to_owned());
         let end = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.');
         let mut numbers = text[..end.unwrap_or(text.len())].split('.');
         let mut number = || {
@@ -81,33 +80,33 @@ impl FromStr for KernelVersion {
     }
 }
 
-/// Abilities of a kernel that change what is loaded or accepted and that neither its
-/// version nor its BTF decides.
+/// Features of a kernel that affect linking or verification and that neither its version
+/// nor its BTF decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Features {
-    /// Each attachment of a program can carry a number (`LINUX_HAS_BPF_COOKIE`).
+    /// Attachments have BPF cookies (`LINUX_HAS_BPF_COOKIE`).
     pub cookies: bool,
     /// System calls take their arguments in a structure
     /// (`LINUX_HAS_SYSCALL_WRAPPER`).
     pub syscall_wrapper: bool,
-    /// A link can attach a program to several places of user space.
+    /// Uprobe-multi links exist.
     pub uprobe_multi: bool,
-    /// Offsets into arenas may have all 32 bits, so that globals can stand at the
-    /// end of one.
+    /// Offsets into arenas have 32 bits, so that globals can be at the end of an arena.
     pub wide_offsets: bool,
-    /// Programs are compiled to native code.
+    /// The JIT compiler is enabled.
     pub jit: bool,
-    /// Native code can call kfuncs.
+    /// The JIT compiler supports kfunc calls.
     pub kfunc_calls: bool,
-    /// Native code can call kfuncs at any distance (`bpf_jit_supports_far_kfunc_call`).
+    /// The JIT compiler supports kfunc calls at any distance
+    /// (`bpf_jit_supports_far_kfunc_call`).
     pub far_kfunc_calls: bool,
-    /// Native code can throw exceptions.
+    /// The JIT compiler supports exceptions.
     pub exceptions: bool,
-    /// Native code can use arenas.
+    /// The JIT compiler supports arenas.
     pub arena: bool,
-    /// Native code can give programs a stack of their own.
+    /// The JIT compiler supports private stacks.
     pub private_stack: bool,
-    /// The processor handles unaligned accesses
+    /// The processor supports unaligned accesses
     /// (`CONFIG_HAVE_EFFICIENT_UNALIGNED_ACCESS`).
     pub unaligned_access: bool,
 }
@@ -127,6 +126,41 @@ impl Features {
         private_stack: true,
         unaligned_access: true,
     };
+
+    /// Names of the features, in the order of the fields.
+    pub const NAMES: [&'static str; 11] = [
+        "cookies",
+        "syscall-wrapper",
+        "uprobe-multi",
+        "wide-offsets",
+        "jit",
+        "kfunc-calls",
+        "far-kfunc-calls",
+        "exceptions",
+        "arena",
+        "private-stack",
+        "unaligned-access",
+    ];
+
+    /// These features with one of them set or cleared; `None` if none has that name.
+    pub fn with(mut self, name: &str, is_there: bool) -> Option<Features> {
+        let fields = [
+            &mut self.cookies,
+            &mut self.syscall_wrapper,
+            &mut self.uprobe_multi,
+            &mut self.wide_offsets,
+            &mut self.jit,
+            &mut self.kfunc_calls,
+            &mut self.far_kfunc_calls,
+            &mut self.exceptions,
+            &mut self.arena,
+            &mut self.private_stack,
+            &mut self.unaligned_access,
+        ];
+        let at = Features::NAMES.iter().position(|known| *known == name)?;
+        *fields[at] = is_there;
+        Some(self)
+    }
 }
 
 /// Capabilities of the caller of bpf(2).
@@ -143,14 +177,14 @@ pub struct Privileges {
 }
 
 impl Privileges {
-    /// Those of root.
+    /// All capabilities, those of root.
     pub const ALL: Privileges = Privileges {
         bpf: true,
         perfmon: true,
         net_admin: true,
         sys_admin: true,
     };
-    /// None.
+    /// No capability.
     pub const NONE: Privileges = Privileges {
         bpf: false,
         perfmon: false,
@@ -185,12 +219,12 @@ pub struct Mitigations {
 }
 
 impl Mitigations {
-    /// Both.
+    /// Both mitigations.
     pub const ON: Mitigations = Mitigations {
         spectre_v1: true,
         spectre_v4: true,
     };
-    /// Neither (`mitigations=off`).
+    /// No mitigation (`mitigations=off`).
     pub const OFF: Mitigations = Mitigations {
         spectre_v1: false,
         spectre_v4: false,
@@ -200,6 +234,18 @@ impl Mitigations {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn features_are_set_by_name() {
+        for name in Features::NAMES {
+            let is_of_linux = Features::LINUX_6_18.with(name, true) == Some(Features::LINUX_6_18);
+            // Offsets into arenas are newer than 6.18.
+            assert_eq!(is_of_linux, name != "wide-offsets", "{name}");
+        }
+        let without = Features::LINUX_6_18.with("syscall-wrapper", false);
+        assert!(!without.unwrap().syscall_wrapper);
+        assert_eq!(Features::LINUX_6_18.with("syscall_wrapper", false), None);
+    }
 
     #[test]
     fn releases_are_versions() {

@@ -1,13 +1,11 @@
-//! The kernel that answers are given for: version, BTF of vmlinux and modules,
-//! configuration, symbols, features, privileges, mitigations, limits, each with its
-//! source.
+//! Description of a kernel: version, BTF of vmlinux and modules, configuration, symbols,
+//! features, privileges, mitigations and registry, each with its source.
 //!
-//! A [`Kernel`] is a value that is passed in; nothing here is global, and nothing is
-//! looked up. It is put together by whoever knows: the crate `profile` (built in),
-//! `sys` (the running kernel), the command (files and options). What nobody says is
-//! assumed, and [`Kernel::assumptions`] names it.
+//! A [`Kernel`] is a value that callers pass in. `kernel-data` (built in), `sys` (the
+//! running kernel) and the command (files and options) construct it. Unstated fields are
+//! assumed; [`Kernel::assumptions`] returns them.
 //!
-//! Cloning shares the data; it costs some reference counts.
+//! Cloning shares the data.
 
 mod config;
 mod facts;
@@ -24,7 +22,7 @@ pub use config::KernelConfig;
 pub use facts::{Features, KernelVersion, Mitigations, Privileges};
 pub use symbols::{SymbolAddress, SymbolTable, Symbols};
 
-/// The kernel that an answer is given for.
+/// Description of the kernel that programs are linked and verified for.
 #[derive(Clone)]
 pub struct Kernel {
     name: String,
@@ -42,10 +40,10 @@ pub struct Kernel {
     registry: Fact<Option<LazyRegistry>>,
 }
 
-/// A registry, made when it is asked for.
+/// Registry, computed on first use.
 type LazyRegistry = Arc<LazyLock<Registry, Box<dyn FnOnce() -> Registry + Send>>>;
 
-/// A value and where it comes from.
+/// A value and its source.
 #[derive(Clone, Debug)]
 struct Fact<T> {
     value: T,
@@ -61,18 +59,18 @@ impl<T> Fact<T> {
     }
 }
 
-/// Where a fact about a kernel comes from.
+/// Source of a field of the description of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// Data of this name that are built into Beebox.
+    /// Built-in data of this name.
     BuiltIn(&'static str),
-    /// The kernel that runs here.
+    /// The running kernel.
     Running,
     /// A file.
     File(String),
     /// Stated by the caller.
     Given,
-    /// Stated by nobody.
+    /// Unstated: a default is assumed.
     Assumed,
 }
 
@@ -88,30 +86,30 @@ impl fmt::Display for Source {
     }
 }
 
-/// A part of the description of a kernel.
+/// Field of the description of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KernelField {
-    /// The version.
+    /// Version.
     Version,
-    /// The BTF of vmlinux.
+    /// BTF of vmlinux.
     Btf,
-    /// The modules and their BTF.
+    /// Modules and their BTF.
     Modules,
-    /// The configuration.
+    /// Configuration.
     Config,
-    /// The symbols.
+    /// Symbols.
     Symbols,
-    /// The named features.
+    /// Named features.
     Features,
-    /// The privileges of the caller of bpf(2).
+    /// Privileges of the caller of bpf(2).
     Privileges,
-    /// The mitigations of speculative execution.
+    /// Mitigations of speculative execution.
     Mitigations,
-    /// Bytes of a page.
+    /// Size of a page in bytes.
     PageSize,
-    /// The CPUs.
+    /// Number of possible CPUs.
     Cpus,
-    /// The helpers, contexts, kfuncs and limits.
+    /// Helpers, contexts, kfuncs and limits.
     Registry,
 }
 
@@ -152,9 +150,9 @@ impl KernelField {
 /// A module of a kernel.
 #[derive(Clone, Debug)]
 pub struct Module {
-    /// Its name.
+    /// Name of the module.
     pub name: String,
-    /// Its BTF, on top of that of vmlinux.
+    /// BTF of the module, split BTF on that of vmlinux.
     pub btf: Arc<Btf<'static>>,
 }
 
@@ -173,35 +171,35 @@ macro_rules! setters {
 }
 
 setters! {
-    /// States the version.
+    /// Sets the version.
     with_version: version = version: KernelVersion => Some(version);
-    /// States the BTF of vmlinux.
+    /// Sets the BTF of vmlinux.
     with_btf: btf = btf: Arc<Btf<'static>> => Some(btf);
-    /// States the modules, in the order in which they are numbered.
+    /// Sets the modules, in the order of their numbers.
     with_modules: modules = modules: Vec<Module> => modules;
-    /// States the configuration.
+    /// Sets the configuration.
     with_config: config = config: KernelConfig => Some(Arc::new(config));
-    /// States the symbols.
+    /// Sets the symbols.
     with_symbols: symbols = symbols: Symbols => Some(symbols);
-    /// States the features.
+    /// Sets the features.
     with_features: features = features: Features => features;
-    /// States the privileges of the caller of bpf(2).
+    /// Sets the privileges of the caller of bpf(2).
     with_privileges: privileges = privileges: Privileges => privileges;
-    /// States the mitigations of speculative execution.
+    /// Sets the mitigations of speculative execution.
     with_mitigations: mitigations = mitigations: Mitigations => mitigations;
-    /// States the bytes of a page.
+    /// Sets the size of a page in bytes.
     with_page_size: page_size = size: u32 => size;
-    /// States how many CPUs the kernel may have.
+    /// Sets the number of possible CPUs.
     with_cpus: cpus = cpus: u32 => cpus;
-    /// States the helpers, contexts, kfuncs and limits; the registry is made when it is
-    /// asked for.
+    /// Sets the registry of helpers, contexts, kfuncs and limits; `make` is called on
+    /// first use.
     with_registry: registry = make: Box<dyn FnOnce() -> Registry + Send> =>
         Some(Arc::new(LazyLock::new(make)));
 }
 
 impl Kernel {
-    /// A kernel of this name of which nothing else is stated: features, privileges and
-    /// page size are assumed to be those of Linux 6.18 on x86-64, used by root.
+    /// Kernel with this name. Features, privileges and page size are assumed to be those
+    /// of Linux 6.18 on x86-64, used by root; other fields are unknown.
     pub fn new(name: impl Into<String>) -> Kernel {
         Kernel {
             name: name.into(),
@@ -220,8 +218,7 @@ impl Kernel {
         }
     }
 
-    /// The same facts, each assumed, for a kernel of another name of which they are not
-    /// known.
+    /// Copy with another name in which every field is assumed.
     #[must_use]
     pub fn assumed_for(mut self, name: impl Into<String>) -> Kernel {
         self.name = name.into();
@@ -251,8 +248,8 @@ impl Kernel {
         self
     }
 
-    /// States BTF that CO-RE relocations go by in place of the kernel's own and its
-    /// modules'.
+    /// Sets the target BTF of CO-RE relocations, which replaces that of vmlinux and
+    /// modules (libbpf's `btf_custom_path`).
     #[must_use]
     pub fn with_core_btf(mut self, btf: Arc<Btf<'static>>) -> Kernel {
         self.core_btf = Some(btf);
@@ -279,7 +276,7 @@ impl Kernel {
         self.btf.value.as_ref()
     }
 
-    /// BTF that CO-RE relocations go by in place of the kernel's own.
+    /// Target BTF of CO-RE relocations, if it is not the kernel's own.
     pub fn core_btf(&self) -> Option<&Arc<Btf<'static>>> {
         self.core_btf.as_ref()
     }
@@ -314,12 +311,12 @@ impl Kernel {
         self.mitigations.value
     }
 
-    /// Bytes of a page.
+    /// Size of a page in bytes.
     pub fn page_size(&self) -> u32 {
         self.page_size.value
     }
 
-    /// How many CPUs it may have; 0 if that is unknown.
+    /// Number of possible CPUs; 0 if unknown.
     pub fn cpus(&self) -> u32 {
         self.cpus.value
     }
@@ -329,7 +326,7 @@ impl Kernel {
         self.registry.value.as_ref().map(|registry| &***registry)
     }
 
-    /// Where a field comes from.
+    /// Source of a field.
     pub fn source(&self, field: KernelField) -> &Source {
         match field {
             KernelField::Version => &self.version.source,
@@ -346,8 +343,7 @@ impl Kernel {
         }
     }
 
-    /// True if something is stated or assumed of a field: no BTF, for example, is
-    /// nothing to assume.
+    /// True if a field has a stated or assumed value.
     fn has(&self, field: KernelField) -> bool {
         match field {
             KernelField::Version => self.version.value.is_some(),
@@ -364,15 +360,15 @@ impl Kernel {
         }
     }
 
-    /// The fields whose values nobody stated.
+    /// Fields whose values are assumed.
     pub fn assumptions(&self) -> impl Iterator<Item = KernelField> + '_ {
         KernelField::ALL
             .into_iter()
             .filter(|&field| self.has(field) && *self.source(field) == Source::Assumed)
     }
 
-    /// Parts of Linux that BPF programs use and that the configuration leaves out.
-    /// Empty if the configuration is unknown.
+    /// Features of Linux for BPF programs that the configuration disables; empty if the
+    /// configuration is unknown.
     pub fn left_out(&self) -> impl Iterator<Item = &'static str> + '_ {
         const PARTS: &[(&str, &str)] = &[
             ("CONFIG_MODULES", "modules"),
@@ -416,7 +412,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nobody_states_is_named() {
+    fn assumed_fields_are_named() {
         let config = KernelConfig::new("CONFIG_MODULES=y\nCONFIG_KPROBES=m\n");
         let kernel = Kernel::new("a kernel")
             .with_config(config, Source::File("config".into()))

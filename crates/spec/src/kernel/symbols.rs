@@ -4,28 +4,28 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// Result of a symbol look-up.
+/// Result of a symbol lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SymbolAddress {
-    /// There is no such symbol.
+    /// The symbol is missing.
     Missing,
-    /// The symbol is at this address.
+    /// The symbol has this address.
     At(u64),
-    /// There are several symbols of that name, two of them at these addresses.
+    /// The name is ambiguous: two symbols have these addresses.
     Several(u64, u64),
 }
 
-/// Look-up of symbols by name.
+/// Lookup of symbols by name.
 #[derive(Clone)]
 pub struct Symbols(Arc<dyn Fn(&str) -> SymbolAddress + Send + Sync>);
 
 impl Symbols {
-    /// Symbols that a function finds.
+    /// Symbols by a lookup function.
     pub fn new(find: impl Fn(&str) -> SymbolAddress + Send + Sync + 'static) -> Symbols {
         Symbols(Arc::new(find))
     }
 
-    /// Address of the symbol of that name.
+    /// Address of the symbol with this name.
     pub fn address(&self, name: &str) -> SymbolAddress {
         (self.0)(name)
     }
@@ -37,14 +37,13 @@ impl fmt::Debug for Symbols {
     }
 }
 
-/// Symbols by name, as `/proc/kallsyms` or `System.map` lists them.
+/// Symbol table in the form of `/proc/kallsyms` or `System.map`.
 #[derive(Clone, Debug, Default)]
 pub struct SymbolTable(HashMap<Box<str>, SymbolAddress>);
 
 impl SymbolTable {
-    /// Reads lines `address kind name`, perhaps with a module behind; what is no such
-    /// line is passed over. Variables that a compiler made local to a module
-    /// (`name.llvm.123`) go by their own name.
+    /// Parses lines `address type name`, optionally followed by a module; skips other
+    /// lines. Data symbols with a suffix of LTO (`name.llvm.123`) are entered without it.
     pub fn read(text: &str) -> SymbolTable {
         let mut symbols: HashMap<Box<str>, SymbolAddress> = HashMap::new();
         for line in text.lines() {
@@ -113,7 +112,7 @@ mod tests {
         let several = SymbolAddress::Several(0xffff_ffff_8100_0020, 0xffff_ffff_8100_0030);
         assert_eq!(at("twice"), several);
         assert_eq!(at("again"), SymbolAddress::At(0xffff_ffff_8100_0040));
-        // Only data is known by its own name.
+        // The suffix is removed from data symbols only.
         assert_eq!(at("cut"), SymbolAddress::Missing);
         assert_eq!(at("cut.llvm.5"), SymbolAddress::At(0xffff_ffff_c000_0000));
         assert_eq!(at("no_address"), SymbolAddress::Missing);

@@ -1,13 +1,12 @@
-//! Program types and where programs attach: numbers and names
-//! (`include/uapi/linux/bpf.h`; the names are those that bpftool prints), and what
-//! the names of sections say about the programs in them.
+//! Program types, attach types and load flags: numbers and names
+//! (`include/uapi/linux/bpf.h`; names are bpftool's), and libbpf's section definitions.
 //!
-//! Numbers are kept even where 6.18 does not know them yet: objects name them, and
-//! it is for whoever loads a program to refuse.
+//! Numbers newer than 6.18 are included, because objects state them; the kernel refuses
+//! them at load time.
 
 mod sections;
 
-pub use sections::{SECTIONS, SectionRule, Traits};
+pub use sections::{SECTIONS, SectionDef, SectionFlags};
 
 macro_rules! numbered {
     (
@@ -22,10 +21,10 @@ macro_rules! numbered {
         }
 
         impl $name {
-            /// All of them, by number.
+            /// Every value, by number.
             pub const ALL: &'static [$name] = &[$($name::$variant,)*];
 
-            /// The one with this number.
+            /// Value with this number.
             pub const fn from_number(number: u32) -> Option<$name> {
                 Some(match number {
                     $($number => $name::$variant,)*
@@ -33,17 +32,17 @@ macro_rules! numbered {
                 })
             }
 
-            /// The one that listings call so.
+            /// Value with this name in bpftool's listings.
             pub fn from_name(name: &str) -> Option<$name> {
                 $name::ALL.iter().copied().find(|one| one.name() == name)
             }
 
-            /// Its number.
+            /// Number in the kernel's enumeration.
             pub const fn number(self) -> u32 {
                 self as u32
             }
 
-            /// Its name in listings.
+            /// Name in bpftool's listings.
             pub const fn name(self) -> &'static str {
                 match self {
                     $($name::$variant => $text,)*
@@ -60,77 +59,77 @@ macro_rules! numbered {
 }
 
 numbered! {
-    /// What a program is for: what it receives, may call and may return.
+    /// Program type (`enum bpf_prog_type`): decides context, helpers and return values.
     ProgramType:
-    /// A filter of packets on a socket.
+    /// Filters packets of a socket.
     SocketFilter = 1, "socket_filter";
-    /// Runs at an instruction or function of the kernel or of a program.
+    /// Runs at kprobes and uprobes.
     Kprobe = 2, "kprobe";
     /// Classifies packets of a network device (tc, tcx, netkit).
     SchedCls = 3, "sched_cls";
-    /// An action of tc.
+    /// Runs as an action of tc.
     SchedAct = 4, "sched_act";
-    /// Runs at a tracepoint, with its record.
+    /// Runs at a tracepoint, with its formatted record.
     Tracepoint = 5, "tracepoint";
-    /// Runs on frames before the stack sees them.
+    /// Runs on frames in the driver, before the network stack.
     Xdp = 6, "xdp";
-    /// Runs on samples of perf.
+    /// Runs on perf samples.
     PerfEvent = 7, "perf_event";
     /// Filters packets of a control group.
     CgroupSkb = 8, "cgroup_skb";
-    /// Runs when sockets of a control group come and go.
+    /// Runs when sockets of a control group are created, bound and released.
     CgroupSock = 9, "cgroup_sock";
-    /// Runs on packets that a route receives.
+    /// Lightweight tunnel: runs on received packets of a route.
     LwtIn = 10, "lwt_in";
-    /// Runs on packets that a route sends.
+    /// Lightweight tunnel: runs on sent packets of a route.
     LwtOut = 11, "lwt_out";
-    /// Runs on packets that a route transmits.
+    /// Lightweight tunnel: runs on transmitted packets of a route.
     LwtXmit = 12, "lwt_xmit";
     /// Runs at events of TCP connections.
     SockOps = 13, "sock_ops";
-    /// Parses and redirects streams of sockets in maps.
+    /// Parses and redirects streams of sockets in a sockmap.
     SkSkb = 14, "sk_skb";
-    /// Says which devices a control group may use.
+    /// Decides which devices a control group may access.
     CgroupDevice = 15, "cgroup_device";
-    /// Runs on what a socket in a map sends.
+    /// Runs on messages that a socket in a sockmap sends.
     SkMsg = 16, "sk_msg";
-    /// Runs at a tracepoint, with its arguments.
+    /// Runs at a tracepoint, with its raw arguments.
     RawTracepoint = 17, "raw_tracepoint";
-    /// Changes addresses that sockets of a control group use.
+    /// Changes the addresses of bind, connect and the like in a control group.
     CgroupSockAddr = 18, "cgroup_sock_addr";
-    /// Runs on packets of segment routing.
+    /// Runs on packets of IPv6 segment routing.
     LwtSeg6local = 19, "lwt_seg6local";
     /// Decodes infrared signals.
     LircMode2 = 20, "lirc_mode2";
     /// Chooses among sockets that share a port.
     SkReuseport = 21, "sk_reuseport";
-    /// Finds the headers of a packet.
+    /// Dissects the headers of a packet.
     FlowDissector = 22, "flow_dissector";
-    /// Says which settings a control group may read and write.
+    /// Decides which sysctls a control group may read and write.
     CgroupSysctl = 23, "cgroup_sysctl";
-    /// Runs at a tracepoint, and may write to its buffer.
+    /// Runs at a tracepoint and may write to its buffer.
     RawTracepointWritable = 24, "raw_tracepoint_writable";
-    /// Runs when a control group gets and sets options of sockets.
+    /// Runs at getsockopt and setsockopt in a control group.
     CgroupSockopt = 25, "cgroup_sockopt";
-    /// Runs at functions and tracepoints, with typed arguments.
+    /// fentry, fexit, fmod_ret, iterators and typed raw tracepoints.
     Tracing = 26, "tracing";
-    /// A function of a table of functions of the kernel.
+    /// Implements a function pointer of a struct_ops type.
     StructOps = 27, "struct_ops";
-    /// Takes the place of a function of another program.
+    /// Replaces a function of another program (freplace).
     Ext = 28, "ext";
-    /// Runs at hooks of security modules.
+    /// Runs at LSM hooks.
     Lsm = 29, "lsm";
-    /// Chooses the socket for a new connection.
+    /// Selects the socket of a new connection.
     SkLookup = 30, "sk_lookup";
-    /// Runs when user space says so; it may make system calls.
+    /// Runs on demand of user space (BPF_PROG_TEST_RUN) and may make system calls.
     Syscall = 31, "syscall";
-    /// Runs at hooks of netfilter.
+    /// Runs at netfilter hooks.
     Netfilter = 32, "netfilter";
 }
 
 numbered! {
-    /// Where a program attaches, or what for. Number 0 is also what is stated for
-    /// programs that need none of these.
+    /// Attach type (`enum bpf_attach_type`). Number 0 is also the value of
+    /// `expected_attach_type` for programs that need none.
     #[allow(missing_docs)]
     AttachType:
     CgroupInetIngress = 0, "cgroup_inet_ingress";
@@ -198,9 +197,9 @@ numbered! {
 }
 
 impl AttachType {
-    /// Does one link attach a program to many functions of the kernel, found by
-    /// pattern? Only the module is known when such a program is loaded.
-    pub const fn is_for_many(self) -> bool {
+    /// True for multi-attach types, whose link attaches a program to many functions. Only
+    /// their module is known at load time.
+    pub const fn is_multi(self) -> bool {
         use AttachType::{TraceFentryMulti, TraceFexitMulti, TraceFsessionMulti};
         matches!(
             self,
@@ -218,7 +217,7 @@ macro_rules! load_flags {
         impl LoadFlags {
             $($(#[$doc])* pub const $flag: LoadFlags = LoadFlags(1 << $bit);)*
 
-            /// Every flag with its name in C, from the lowest bit on.
+            /// Every flag with its name in C, by bit.
             pub const ALL: &'static [(LoadFlags, &'static str)] =
                 &[$((LoadFlags::$flag, $name),)*];
         }
@@ -226,23 +225,23 @@ macro_rules! load_flags {
 }
 
 load_flags! {
-    /// Unaligned accesses are refused, also where the processor can do them.
+    /// Unaligned accesses are refused, even if the processor supports them.
     STRICT_ALIGNMENT = 0, "BPF_F_STRICT_ALIGNMENT";
-    /// Unaligned accesses are accepted, also where the processor cannot do them.
+    /// Unaligned accesses are accepted, even if the processor lacks them.
     ANY_ALIGNMENT = 1, "BPF_F_ANY_ALIGNMENT";
-    /// Upper halves that 32-bit instructions leave undefined become random (for tests).
+    /// The upper halves of 32-bit results are randomised where dead (for tests).
     TEST_RND_HI32 = 2, "BPF_F_TEST_RND_HI32";
-    /// The verifier keeps a state at every instruction where it may (for tests).
+    /// The verifier adds a checkpoint at every prune point (for tests).
     TEST_STATE_FREQ = 3, "BPF_F_TEST_STATE_FREQ";
     /// The program may sleep.
     SLEEPABLE = 4, "BPF_F_SLEEPABLE";
-    /// The program handles frames with fragments.
+    /// The program supports frames with fragments (multi-buffer XDP).
     XDP_HAS_FRAGS = 5, "BPF_F_XDP_HAS_FRAGS";
-    /// The program is bound to one network device but runs on the host.
+    /// The program is bound to one network device and runs on the host.
     XDP_DEV_BOUND_ONLY = 6, "BPF_F_XDP_DEV_BOUND_ONLY";
-    /// Violated range invariants refuse the program (for tests).
+    /// The program is refused if range invariants are violated (for tests).
     TEST_REG_INVARIANTS = 7, "BPF_F_TEST_REG_INVARIANTS";
-    /// A BPF token gives the privileges.
+    /// A BPF token grants the privileges.
     TOKEN_FD = 16, "BPF_F_TOKEN_FD";
 }
 

@@ -1,87 +1,86 @@
-//! What the name of a section says about the programs in it, as libbpf 7.2 reads
-//! names (`SEC("xdp.frags/devmap")`).
+//! Section definitions of libbpf 7.2 (`section_defs`): program type and attach type by
+//! section name (`SEC("xdp.frags/devmap")`).
 //!
-//! A rule takes its own name, or that name and anything behind a slash: the rest
-//! says what to attach to, and whoever attaches reads it. No two rules take the
-//! same name, so their order means nothing; they stand by program type.
+//! A definition matches its name, and where it allows that, its name followed by a slash
+//! and the attach target. No two definitions match the same name; the table is sorted by
+//! program type.
 
 use super::{AttachType, LoadFlags, ProgramType};
 
-/// What a name says.
+/// Section definition (libbpf's `struct bpf_sec_def`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SectionRule {
-    /// The name, or what it starts with.
+pub struct SectionDef {
+    /// Section name, without an attach target.
     pub name: &'static str,
-    /// May a slash and more follow?
-    pub takes_rest: bool,
-    /// The type of the programs.
+    /// True if a slash and an attach target may follow.
+    pub allows_target: bool,
+    /// Program type.
     pub kind: ProgramType,
-    /// Where they attach, if that must be said when they are loaded.
+    /// Expected attach type, if the kernel requires it at load time.
     pub attach: Option<AttachType>,
-    /// What else they are.
-    pub traits: Traits,
+    /// Properties of the programs.
+    pub flags: SectionFlags,
 }
 
-/// What else programs of a section are.
+/// Properties of the programs of a section (libbpf's `enum sec_def_flags`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Traits(u8);
+pub struct SectionFlags(u8);
 
-impl Traits {
-    /// Nothing special.
-    pub const NONE: Traits = Traits(0);
-    /// They may sleep.
-    pub const SLEEPABLE: Traits = Traits(1);
-    /// What they attach to is a type of the kernel, or a function of another
-    /// program, which must be found before they are loaded.
-    pub const BY_TYPE: Traits = Traits(2);
-    /// They can work on frames in several pieces.
-    pub const FRAGS: Traits = Traits(4);
-    /// They attach to static probes of user space: through one link for many
-    /// places where the kernel has that.
-    pub const USDT: Traits = Traits(8);
+impl SectionFlags {
+    /// No property.
+    pub const NONE: SectionFlags = SectionFlags(0);
+    /// Sleepable (`SEC_SLEEPABLE`).
+    pub const SLEEPABLE: SectionFlags = SectionFlags(1);
+    /// Attached by the BTF id of a kernel function or a function of another program,
+    /// resolved at load time (`SEC_ATTACH_BTF`).
+    pub const ATTACH_BTF: SectionFlags = SectionFlags(2);
+    /// Support frames with fragments (`SEC_XDP_FRAGS`).
+    pub const XDP_FRAGS: SectionFlags = SectionFlags(4);
+    /// Attached to USDTs, by one uprobe-multi link if the kernel has those (`SEC_USDT`).
+    pub const USDT: SectionFlags = SectionFlags(8);
 
-    /// Are these among them?
-    pub const fn has(self, other: Traits) -> bool {
+    /// True if all of these are set.
+    pub const fn has(self, other: SectionFlags) -> bool {
         self.0 & other.0 == other.0
     }
 
-    const fn with(self, other: Traits) -> Traits {
-        Traits(self.0 | other.0)
+    const fn with(self, other: SectionFlags) -> SectionFlags {
+        SectionFlags(self.0 | other.0)
     }
 
-    /// What is asked of the kernel for them when a program is loaded.
+    /// Load flags that they imply.
     pub const fn load_flags(self) -> LoadFlags {
         let mut flags = LoadFlags(0);
-        if self.has(Traits::SLEEPABLE) {
+        if self.has(SectionFlags::SLEEPABLE) {
             flags = flags.with(LoadFlags::SLEEPABLE);
         }
-        if self.has(Traits::FRAGS) {
+        if self.has(SectionFlags::XDP_FRAGS) {
             flags = flags.with(LoadFlags::XDP_HAS_FRAGS);
         }
         flags
     }
 }
 
-impl SectionRule {
-    /// The rule for a section of that name. A question mark before it (do not
-    /// load unless asked to) is no part of the name.
-    pub fn find(section: &str) -> Option<&'static SectionRule> {
-        SECTIONS.iter().find(|rule| rule.takes(section))
+impl SectionDef {
+    /// Definition that matches a section name. The name has no leading `?`, which disables
+    /// autoload.
+    pub fn find(section: &str) -> Option<&'static SectionDef> {
+        SECTIONS.iter().find(|def| def.matches(section))
     }
 
-    /// What follows the slash in the name of a section with this rule.
-    pub fn rest<'s>(&self, section: &'s str) -> Option<&'s str> {
+    /// Attach target after the slash of a section name.
+    pub fn target<'s>(&self, section: &'s str) -> Option<&'s str> {
         section
             .split_once('/')
             .map(|(_, rest)| rest)
-            .filter(|_| self.takes_rest)
+            .filter(|_| self.allows_target)
     }
 
-    fn takes(&self, section: &str) -> bool {
-        // Lengths decide for nearly all rules, without a look at the names.
+    fn matches(&self, section: &str) -> bool {
+        // The lengths exclude nearly all definitions without a comparison of names.
         match section.as_bytes().get(self.name.len()) {
             None => section == self.name,
-            Some(b'/') => self.takes_rest && section.starts_with(self.name),
+            Some(b'/') => self.allows_target && section.starts_with(self.name),
             Some(_) => false,
         }
     }
@@ -89,19 +88,19 @@ impl SectionRule {
 
 macro_rules! rules {
     ($($kind:ident { $($shape:ident $name:literal $(-> $attach:ident)? $(as $first:ident $(+ $more:ident)*)?;)+ })*) => {
-        /// Every rule.
-        pub const SECTIONS: &[SectionRule] = &[$($(
-            SectionRule {
+        /// Every section definition.
+        pub const SECTIONS: &[SectionDef] = &[$($(
+            SectionDef {
                 name: $name,
-                takes_rest: rules!(@$shape),
+                allows_target: rules!(@$shape),
                 kind: ProgramType::$kind,
                 attach: rules!(@attach $($attach)?),
-                traits: Traits::NONE $(.with(Traits::$first) $(.with(Traits::$more))*)?,
+                flags: SectionFlags::NONE $(.with(SectionFlags::$first) $(.with(SectionFlags::$more))*)?,
             },
         )+)*];
     };
     (@exact) => { false };
-    (@with_rest) => { true };
+    (@with_target) => { true };
     (@attach) => { None };
     (@attach $attach:ident) => { Some(AttachType::$attach) };
 }
@@ -111,25 +110,25 @@ rules! {
         exact "socket";
     }
     Kprobe {
-        with_rest "kprobe";
-        with_rest "uprobe";
-        with_rest "uprobe.s" as SLEEPABLE;
-        with_rest "kretprobe";
-        with_rest "uretprobe";
-        with_rest "uretprobe.s" as SLEEPABLE;
-        with_rest "kprobe.multi" -> TraceKprobeMulti;
-        with_rest "kretprobe.multi" -> TraceKprobeMulti;
-        with_rest "kprobe.session" -> TraceKprobeSession;
-        with_rest "uprobe.multi" -> TraceUprobeMulti;
-        with_rest "uretprobe.multi" -> TraceUprobeMulti;
-        with_rest "uprobe.session" -> TraceUprobeSession;
-        with_rest "uprobe.multi.s" -> TraceUprobeMulti as SLEEPABLE;
-        with_rest "uretprobe.multi.s" -> TraceUprobeMulti as SLEEPABLE;
-        with_rest "uprobe.session.s" -> TraceUprobeSession as SLEEPABLE;
-        with_rest "ksyscall";
-        with_rest "kretsyscall";
-        with_rest "usdt" as USDT;
-        with_rest "usdt.s" as USDT + SLEEPABLE;
+        with_target "kprobe";
+        with_target "uprobe";
+        with_target "uprobe.s" as SLEEPABLE;
+        with_target "kretprobe";
+        with_target "uretprobe";
+        with_target "uretprobe.s" as SLEEPABLE;
+        with_target "kprobe.multi" -> TraceKprobeMulti;
+        with_target "kretprobe.multi" -> TraceKprobeMulti;
+        with_target "kprobe.session" -> TraceKprobeSession;
+        with_target "uprobe.multi" -> TraceUprobeMulti;
+        with_target "uretprobe.multi" -> TraceUprobeMulti;
+        with_target "uprobe.session" -> TraceUprobeSession;
+        with_target "uprobe.multi.s" -> TraceUprobeMulti as SLEEPABLE;
+        with_target "uretprobe.multi.s" -> TraceUprobeMulti as SLEEPABLE;
+        with_target "uprobe.session.s" -> TraceUprobeSession as SLEEPABLE;
+        with_target "ksyscall";
+        with_target "kretsyscall";
+        with_target "usdt" as USDT;
+        with_target "usdt.s" as USDT + SLEEPABLE;
     }
     SchedCls {
         exact "tc/ingress" -> TcxIngress;
@@ -145,17 +144,17 @@ rules! {
         exact "action";
     }
     Tracepoint {
-        with_rest "tracepoint";
-        with_rest "tp";
-        with_rest "tracepoint.s" as SLEEPABLE;
-        with_rest "tp.s" as SLEEPABLE;
+        with_target "tracepoint";
+        with_target "tp";
+        with_target "tracepoint.s" as SLEEPABLE;
+        with_target "tp.s" as SLEEPABLE;
     }
     Xdp {
-        exact "xdp.frags/devmap" -> XdpDevmap as FRAGS;
+        exact "xdp.frags/devmap" -> XdpDevmap as XDP_FRAGS;
         exact "xdp/devmap" -> XdpDevmap;
-        exact "xdp.frags/cpumap" -> XdpCpumap as FRAGS;
+        exact "xdp.frags/cpumap" -> XdpCpumap as XDP_FRAGS;
         exact "xdp/cpumap" -> XdpCpumap;
-        exact "xdp.frags" -> Xdp as FRAGS;
+        exact "xdp.frags" -> Xdp as XDP_FRAGS;
         exact "xdp" -> Xdp;
     }
     PerfEvent {
@@ -198,10 +197,10 @@ rules! {
         exact "sk_msg" -> SkMsgVerdict;
     }
     RawTracepoint {
-        with_rest "raw_tracepoint";
-        with_rest "raw_tp";
-        with_rest "raw_tracepoint.s" as SLEEPABLE;
-        with_rest "raw_tp.s" as SLEEPABLE;
+        with_target "raw_tracepoint";
+        with_target "raw_tp";
+        with_target "raw_tracepoint.s" as SLEEPABLE;
+        with_target "raw_tp.s" as SLEEPABLE;
     }
     CgroupSockAddr {
         exact "cgroup/bind4" -> CgroupInet4Bind;
@@ -239,44 +238,44 @@ rules! {
         exact "cgroup/sysctl" -> CgroupSysctl;
     }
     RawTracepointWritable {
-        with_rest "raw_tracepoint.w";
-        with_rest "raw_tp.w";
+        with_target "raw_tracepoint.w";
+        with_target "raw_tp.w";
     }
     CgroupSockopt {
         exact "cgroup/getsockopt" -> CgroupGetsockopt;
         exact "cgroup/setsockopt" -> CgroupSetsockopt;
     }
     Tracing {
-        with_rest "tp_btf" -> TraceRawTp as BY_TYPE;
-        with_rest "tp_btf.s" -> TraceRawTp as BY_TYPE + SLEEPABLE;
-        with_rest "fentry" -> TraceFentry as BY_TYPE;
-        with_rest "fmod_ret" -> ModifyReturn as BY_TYPE;
-        with_rest "fexit" -> TraceFexit as BY_TYPE;
-        with_rest "fentry.s" -> TraceFentry as BY_TYPE + SLEEPABLE;
-        with_rest "fmod_ret.s" -> ModifyReturn as BY_TYPE + SLEEPABLE;
-        with_rest "fexit.s" -> TraceFexit as BY_TYPE + SLEEPABLE;
-        with_rest "fsession" -> TraceFsession as BY_TYPE;
-        with_rest "fsession.s" -> TraceFsession as BY_TYPE + SLEEPABLE;
-        with_rest "fsession.multi" -> TraceFsessionMulti;
-        with_rest "fsession.multi.s" -> TraceFsessionMulti as SLEEPABLE;
-        with_rest "fentry.multi" -> TraceFentryMulti;
-        with_rest "fexit.multi" -> TraceFexitMulti;
-        with_rest "fentry.multi.s" -> TraceFentryMulti as SLEEPABLE;
-        with_rest "fexit.multi.s" -> TraceFexitMulti as SLEEPABLE;
-        with_rest "iter" -> TraceIter as BY_TYPE;
-        with_rest "iter.s" -> TraceIter as BY_TYPE + SLEEPABLE;
+        with_target "tp_btf" -> TraceRawTp as ATTACH_BTF;
+        with_target "tp_btf.s" -> TraceRawTp as ATTACH_BTF + SLEEPABLE;
+        with_target "fentry" -> TraceFentry as ATTACH_BTF;
+        with_target "fmod_ret" -> ModifyReturn as ATTACH_BTF;
+        with_target "fexit" -> TraceFexit as ATTACH_BTF;
+        with_target "fentry.s" -> TraceFentry as ATTACH_BTF + SLEEPABLE;
+        with_target "fmod_ret.s" -> ModifyReturn as ATTACH_BTF + SLEEPABLE;
+        with_target "fexit.s" -> TraceFexit as ATTACH_BTF + SLEEPABLE;
+        with_target "fsession" -> TraceFsession as ATTACH_BTF;
+        with_target "fsession.s" -> TraceFsession as ATTACH_BTF + SLEEPABLE;
+        with_target "fsession.multi" -> TraceFsessionMulti;
+        with_target "fsession.multi.s" -> TraceFsessionMulti as SLEEPABLE;
+        with_target "fentry.multi" -> TraceFentryMulti;
+        with_target "fexit.multi" -> TraceFexitMulti;
+        with_target "fentry.multi.s" -> TraceFentryMulti as SLEEPABLE;
+        with_target "fexit.multi.s" -> TraceFexitMulti as SLEEPABLE;
+        with_target "iter" -> TraceIter as ATTACH_BTF;
+        with_target "iter.s" -> TraceIter as ATTACH_BTF + SLEEPABLE;
     }
     StructOps {
-        with_rest "struct_ops";
-        with_rest "struct_ops.s" as SLEEPABLE;
+        with_target "struct_ops";
+        with_target "struct_ops.s" as SLEEPABLE;
     }
     Ext {
-        with_rest "freplace" as BY_TYPE;
+        with_target "freplace" as ATTACH_BTF;
     }
     Lsm {
-        with_rest "lsm" -> LsmMac as BY_TYPE;
-        with_rest "lsm.s" -> LsmMac as BY_TYPE + SLEEPABLE;
-        with_rest "lsm_cgroup" -> LsmCgroup as BY_TYPE;
+        with_target "lsm" -> LsmMac as ATTACH_BTF;
+        with_target "lsm.s" -> LsmMac as ATTACH_BTF + SLEEPABLE;
+        with_target "lsm_cgroup" -> LsmCgroup as ATTACH_BTF;
     }
     SkLookup {
         exact "sk_lookup" -> SkLookup;
@@ -294,22 +293,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_two_rules_take_the_same_name() {
+    fn no_two_definitions_match_the_same_name() {
         for (at, rule) in SECTIONS.iter().enumerate() {
             let mut names = vec![rule.name.to_owned()];
-            if rule.takes_rest {
+            if rule.allows_target {
                 names.push(format!("{}/x", rule.name));
             }
             for name in names {
-                let takers = SECTIONS.iter().filter(|rule| rule.takes(&name)).count();
+                let takers = SECTIONS.iter().filter(|rule| rule.matches(&name)).count();
                 assert_eq!(takers, 1, "rule {at}, {name}");
             }
         }
     }
 
     #[test]
-    fn names_with_and_without_a_rest() {
-        let kind = |name| SectionRule::find(name).map(|rule| (rule.kind, rule.attach));
+    fn names_with_and_without_an_attach_target() {
+        let kind = |name| SectionDef::find(name).map(|rule| (rule.kind, rule.attach));
         let probe = (ProgramType::Kprobe, None);
         assert_eq!(kind("kprobe"), Some(probe));
         assert_eq!(kind("kprobe/"), Some(probe));
@@ -325,14 +324,14 @@ mod tests {
     }
 
     #[test]
-    fn what_a_name_asks_of_the_kernel() {
-        let flags = |name| SectionRule::find(name).unwrap().traits.load_flags();
+    fn section_names_imply_load_flags() {
+        let flags = |name| SectionDef::find(name).unwrap().flags.load_flags();
         assert_eq!(flags("fentry.s/foo"), LoadFlags::SLEEPABLE);
         assert_eq!(flags("xdp.frags/devmap"), LoadFlags::XDP_HAS_FRAGS);
         assert_eq!(flags("lsm/foo"), LoadFlags(0));
-        let rule = SectionRule::find("tp_btf.s/sched_switch").unwrap();
-        assert!(rule.traits.has(Traits::BY_TYPE));
-        assert_eq!(rule.rest("tp_btf.s/a/b"), Some("a/b"));
-        assert_eq!(rule.rest("tp_btf.s"), None);
+        let rule = SectionDef::find("tp_btf.s/sched_switch").unwrap();
+        assert!(rule.flags.has(SectionFlags::ATTACH_BTF));
+        assert_eq!(rule.target("tp_btf.s/a/b"), Some("a/b"));
+        assert_eq!(rule.target("tp_btf.s"), None);
     }
 }

@@ -1,5 +1,5 @@
-//! Layouts of contexts: which offsets a program may read and write, by which
-//! widths, and what a read gives.
+//! Context layouts: the offsets and widths that a program may read and write, and the
+//! register type of each read.
 //!
 //! A layout is a short list of [`FieldRule`]s, each for a run of offsets at equal
 //! distance, sorted by first offset. A lookup is a binary search over the runs that
@@ -42,15 +42,15 @@ pub struct FieldRule {
     pub signed_reads: Widths,
     /// Widths by which it may be written.
     pub writes: Widths,
-    /// What a read gives.
+    /// Register type of a read.
     pub value: RegType,
-    /// The structure that the value points to.
+    /// Structure that the value points to.
     pub btf: Option<KernelType>,
-    /// Bytes of the field, of which a narrower read takes a part.
+    /// Size of the field in bytes; a narrower read returns a part of it.
     pub field_size: u32,
 }
 
-/// How a context may be accessed.
+/// Rules of access to a context.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// By offset; everything else is refused with "invalid bpf_context access
@@ -59,22 +59,22 @@ pub enum Layout {
     /// As arguments of the attach target's BTF prototype, eight bytes each
     /// (`btf_ctx_access`).
     Btf,
-    /// The program has no context of its own: that of the program it replaces.
+    /// The layout of the program that this one replaces (freplace).
     OfTarget,
 }
 
-/// What an allowed access to the context means.
+/// Result of an allowed access to the context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CtxAccess<'r> {
-    /// What a read gives.
+    /// Register type of a read.
     pub value: RegType,
-    /// The structure that the value points to.
+    /// Structure that the value points to.
     pub btf: Option<&'r KernelType>,
     /// Bytes of the field (`ctx_field_size`).
     pub field_size: u32,
 }
 
-/// Why an access is not answered by a field rule.
+/// Reason why no field rule applies to an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CtxRefused {
     /// "invalid bpf_context access off=%d size=%d".
@@ -101,7 +101,7 @@ pub struct CtxQuery {
 }
 
 impl Layout {
-    /// What an access means, or why it is refused.
+    /// Result of an access, or the reason why no rule applies.
     pub fn access(&self, query: CtxQuery) -> Result<CtxAccess<'_>, CtxRefused> {
         let rules = match self {
             Layout::Fields(rules) => rules,

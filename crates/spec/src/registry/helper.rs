@@ -1,61 +1,59 @@
-//! Prototypes of helpers and why a program may not call one.
+//! Helper prototypes (`struct bpf_func_proto`) and reasons of refusal.
 
 use super::types::{ArgType, RetType, TypeFlags};
 
-/// The prototype of a helper, `struct bpf_func_proto`. A helper may have several,
-/// one for each group of program types.
+/// Helper prototype (`struct bpf_func_proto`). A helper may have several, one for each
+/// group of program types.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HelperProto {
     /// Number of the helper.
     pub id: u32,
-    /// Its name, with `bpf_` in front.
+    /// Name, with the prefix `bpf_`.
     pub name: &'static str,
-    /// Name of the kernel function that implements it for these programs.
+    /// Name of the kernel function that implements the helper for these programs.
     pub function: Box<str>,
-    /// Types of the arguments; those behind the last are
-    /// [`super::types::ArgBase::DontCare`].
+    /// Types of the arguments; unused ones are [`super::types::ArgBase::DontCare`].
     pub args: [ArgType; 5],
-    /// What else the prototype says of each argument.
+    /// Size or BTF type of each argument.
     pub arg_details: [ArgDetail; 5],
     /// Type of the return value.
     pub ret: RetType,
-    /// The structure that it returns a pointer to.
+    /// Structure that the returned pointer points to.
     pub ret_btf: Option<KernelType>,
-    /// Only programs of a GPL-compatible licence may call it.
+    /// True if only programs with a GPL-compatible licence may call the helper.
     pub gpl_only: bool,
-    /// It may be given packet memory.
+    /// True if arguments may point to packet memory.
     pub pkt_access: bool,
-    /// It may sleep.
+    /// True if the helper may sleep.
     pub might_sleep: bool,
-    /// Calls may be inlined without clobbering registers (`bpf_fastcall`).
+    /// True if calls may be inlined without clobbering registers (`bpf_fastcall`).
     pub allow_fastcall: bool,
-    /// A check of the attach target that the kernel makes besides (`allowed`).
+    /// Check of the attach target (`allowed`).
     pub restriction: Option<Restriction>,
 }
 
 /// Size or type of an argument.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ArgDetail {
-    /// Nothing.
+    /// Neither.
     #[default]
     None,
     /// Bytes of memory of fixed size.
     Size(u32),
-    /// The structure that a pointer must point to.
+    /// Structure that the pointer must point to.
     Btf(KernelType),
 }
 
-/// A structure of the kernel by name.
+/// Structure of the kernel by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelType {
-    /// Its name, without `struct`.
+    /// Name, without `struct`.
     pub name: Box<str>,
-    /// Its id in the BTF of the kernel that the registry was made for; 0 where
-    /// that has no such type.
+    /// BTF id in the kernel that the registry is resolved for; 0 if it lacks the type.
     pub btf_id: u32,
 }
 
-/// A check of the attach target by a function of the kernel.
+/// Check of the attach target by a kernel function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Restriction {
     /// `bpf_d_path`: iterators, and the hooks of [`super::Lists::d_path`].
@@ -79,18 +77,17 @@ impl HelperProto {
     }
 }
 
-/// Why a program may not call a helper.
+/// Reason why a program may not call a helper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unavailable {
-    /// No helper has the number: "invalid func %s#%d".
+    /// The number is no helper's: "invalid func %s#%d".
     Unknown,
-    /// Programs of this type and attach type have it not: "program of this type
+    /// Programs of this type and attach type may not call it: "program of this type
     /// cannot use helper %s#%d".
     ForProgram,
-    /// The caller lacks a capability for it; the kernel's words are those of
+    /// The caller lacks a capability; the kernel's message is that of
     /// [`Unavailable::ForProgram`].
     Privilege,
-    /// The attach target is not among the allowed: "helper call is not allowed in
-    /// probe".
+    /// The attach target is not allowed: "helper call is not allowed in probe".
     Hook,
 }

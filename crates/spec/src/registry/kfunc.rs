@@ -1,4 +1,4 @@
-//! Functions of the kernel that programs call by BTF id.
+//! kfuncs: functions of the kernel that programs call by BTF id.
 
 use crate::programs::ProgramType;
 
@@ -10,7 +10,7 @@ macro_rules! flags {
     ($($(#[$doc:meta])* $flag:ident = $bit:literal;)*) => {
         impl KfuncFlags {
             $($(#[$doc])* pub const $flag: KfuncFlags = KfuncFlags(1 << $bit);)*
-            /// Every flag with its name, from the lowest bit on.
+            /// Every flag with its name, by bit.
             pub const ALL: &'static [(KfuncFlags, &'static str)] =
                 &[$((KfuncFlags::$flag, stringify!($flag)),)*];
         }
@@ -74,16 +74,26 @@ impl ProgramTypes {
     }
 }
 
-/// A function of the kernel that programs may call.
+/// A kfunc.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kfunc {
-    /// Its name.
+    /// Name.
     pub name: Box<str>,
-    /// Id of its FUNC in the BTF that the registry was made for; 0 where that has
-    /// none.
+    /// BTF id of its FUNC in the kernel that the registry is resolved for; 0 if it lacks
+    /// the kfunc.
     pub btf_id: u32,
-    /// Its flags.
+    /// Flags (`KF_*`).
     pub flags: KfuncFlags,
     /// Program types that may call it.
     pub program_types: ProgramTypes,
+    /// Attach types, by number, of program types whose programs may call it although
+    /// [`Kfunc::program_types`] says that they may not, or the other way round.
+    pub exceptions: Vec<(ProgramType, u32)>,
+}
+
+impl Kfunc {
+    /// True if programs of this type and expected attach type may call it.
+    pub fn is_for(&self, kind: ProgramType, attach: u32) -> bool {
+        self.program_types.has(kind) != self.exceptions.contains(&(kind, attach))
+    }
 }

@@ -1,5 +1,5 @@
-//! Lists that the verifier compares names with: limits, safe fields, nullable
-//! tracepoint arguments, hooks.
+//! Limits of the verifier, and its lists of names: safe fields, nullable tracepoint
+//! arguments, hooks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -54,7 +54,7 @@ impl Limits {
     };
 }
 
-/// How far a pointer loaded from a field may be trusted.
+/// Trust in a pointer loaded from a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SafeList {
     /// `X__safe_rcu`: protected by RCU.
@@ -68,7 +68,7 @@ pub enum SafeList {
 }
 
 impl SafeList {
-    /// Suffix of the types that hold the list.
+    /// Suffix of the kernel types that define the list.
     pub const fn suffix(self) -> &'static str {
         match self {
             SafeList::Rcu => "__safe_rcu",
@@ -92,9 +92,13 @@ impl SafeList {
 pub struct Lists {
     /// Fields whose pointers are safe: list, structure, field.
     pub safe_fields: BTreeSet<(SafeList, Box<str>, Box<str>)>,
-    /// Arguments of tracepoints that may be null or errors, four bits an argument
-    /// as `raw_tp_null_args` holds them: 1 may be null, 2 is an error or null.
+    /// Arguments of tracepoints that may be null or error pointers: four bits an
+    /// argument, from the lowest on, as `raw_tp_null_args` of kernel/bpf/btf.c holds
+    /// them. Bit 0: may be null. Bit 1: may be an error pointer.
     pub nullable_tracepoint_args: BTreeMap<Box<str>, u64>,
+    /// Structures that RCU protects, so that a kptr to one may be read inside an RCU
+    /// section (`rcu_protected_types`).
+    pub rcu_protected: BTreeSet<Box<str>>,
     /// Functions from which `bpf_d_path` may be called.
     pub d_path: BTreeSet<Box<str>>,
     /// LSM hooks that programs may attach to.
@@ -107,8 +111,36 @@ pub struct Lists {
     pub lsm_untrusted: BTreeSet<Box<str>>,
     /// LSM hooks that return 0 or 1.
     pub lsm_bool: BTreeSet<Box<str>>,
-    /// Functions that fentry and friends may not attach to.
+    /// Functions that no tracing program may attach to (`btf_id_deny`).
     pub attach_denied: BTreeSet<Box<str>>,
+    /// Functions that never return, which fexit and fmod_ret may not attach to
+    /// (`noreturn_deny`).
+    pub noreturn: BTreeSet<Box<str>>,
     /// Destructors of kptrs: structure, function.
     pub destructors: BTreeMap<Box<str>, Box<str>>,
+}
+
+/// A pointer argument of a tracepoint beyond its type.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TracepointArg {
+    /// True if it may be null.
+    pub may_be_null: bool,
+    /// True if it may be an error pointer, so that a program gets it as a number.
+    pub may_be_error: bool,
+}
+
+impl Lists {
+    /// Argument `index` (from 0, `__data` aside) of a tracepoint.
+    pub fn tracepoint_arg(&self, tracepoint: &str, index: usize) -> TracepointArg {
+        let mask = self.nullable_tracepoint_args.get(tracepoint);
+        let shifted = u32::try_from(index * 4).ok();
+        let bits = mask
+            .zip(shifted)
+            .and_then(|(mask, shift)| mask.checked_shr(shift))
+            .unwrap_or(0);
+        TracepointArg {
+            may_be_null: bits & 1 != 0,
+            may_be_error: bits & 2 != 0,
+        }
+    }
 }

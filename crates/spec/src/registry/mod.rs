@@ -1,16 +1,16 @@
-//! The registry: what the verifier must know of a kernel that BTF does not say.
+//! Registry: the facts about a kernel that the verifier needs beside its BTF.
 //!
-//! Prototypes of helpers and which programs have them, layouts of contexts, ranges
-//! of return values, map kinds, kfuncs, limits and lists, as data. A registry is a
-//! value that is passed in; nothing here is global. That of Linux 6.18 is made from
-//! answers of a running kernel (`cargo xtask profile`) and kept in the crate
-//! `profile`.
+//! Helper prototypes and their availability to program types, context accesses, return
+//! ranges, map kinds, kfuncs, limits and name lists, as data. A registry is a value that
+//! callers pass in. That of Linux 6.18 is extracted from a running kernel
+//! (`cargo xtask kernel-data`) and built into the crate `kernel-data`.
 //!
-//! Programs are told apart by a [`ProgramContext`]: type, expected attach type,
-//! sleepability and capabilities.
+//! The key of lookups is a [`ProgramContext`]: type, expected attach type, sleepability
+//! and capabilities.
 
 mod context;
 mod helper;
+mod iterator;
 mod kfunc;
 mod lists;
 mod map;
@@ -22,32 +22,44 @@ use std::collections::BTreeMap;
 
 pub use context::{CtxAccess, CtxQuery, CtxRefused, FieldRule, Layout, Widths};
 pub use helper::{ArgDetail, HelperProto, KernelType, Restriction, Unavailable};
+pub use iterator::{IteratorArg, IteratorTarget};
 pub use kfunc::{Kfunc, KfuncFlags, ProgramTypes};
-pub use lists::{Limits, Lists, SafeList};
+pub use lists::{Limits, Lists, SafeList, TracepointArg};
 pub use map::MapTraits;
 pub use types::{ArgBase, ArgType, RegBase, RegType, RetBase, RetType, TypeFlags};
 
 use crate::maps::MapKind;
 use crate::programs::ProgramType;
 
-/// What of a program decides about its helpers, context and return value.
+/// Offset of the first field that programs of tracepoints may read.
+const TRACEPOINT_FIRST: i32 = 8;
+/// `BPF_TRACE_RAW_TP`.
+const TRACE_RAW_TP: u32 = 23;
+/// `BPF_TRACE_FENTRY`.
+const TRACE_FENTRY: u32 = 24;
+/// `BPF_TRACE_FEXIT`.
+const TRACE_FEXIT: u32 = 25;
+/// `BPF_TRACE_ITER`.
+const TRACE_ITER: u32 = 28;
+
+/// Properties of a program that decide about its helpers, context and return value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProgramContext<'a> {
-    /// Its type; of a freplace program, that of its target.
+    /// Program type; of a freplace program, that of its target.
     pub kind: ProgramType,
-    /// Its expected attach type as a number.
+    /// Expected attach type as a number.
     pub attach: u32,
-    /// True if it may sleep.
+    /// True if the program is sleepable.
     pub sleepable: bool,
-    /// The caller has CAP_BPF.
+    /// True if the caller has CAP_BPF.
     pub has_cap_bpf: bool,
-    /// The caller has CAP_PERFMON.
+    /// True if the caller has CAP_PERFMON.
     pub has_cap_perfmon: bool,
-    /// Name of the function or hook that it attaches to by BTF.
+    /// Name of the function or hook of `attach_btf_id`.
     pub attach_target: Option<&'a str>,
 }
 
-/// The values that a program may return.
+/// Range of values that a program may return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ReturnRange {
     /// Least value.
@@ -56,7 +68,7 @@ pub struct ReturnRange {
     pub max: i32,
 }
 
-/// The capability that a helper needs beside that of loading the program.
+/// Capability that a helper requires beside that of loading the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Capability {
     /// None.
@@ -67,43 +79,51 @@ pub enum Capability {
     Perfmon,
 }
 
-/// A helper of a set.
+/// Helper in a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct HelperEntry {
     /// Number of the helper.
     pub id: u32,
     /// Index of the prototype.
     pub proto: u32,
-    /// What the caller needs for it.
+    /// Capability that the caller needs.
     pub capability: Capability,
 }
 
-/// What programs of one type and attach type are given.
+/// Helpers, context layout and return range of one program type and attach type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProgramRules {
     /// Index of the set of helpers.
     pub helpers: u32,
-    /// Index of the context's layout.
+    /// Index of the context layout.
     pub layout: Option<u32>,
     /// Allowed return values; `None` for any.
     pub returns: Option<ReturnRange>,
-    /// True if an answer of the kernel stands behind the rules, false if they are
-    /// read from its source.
-    pub is_asked: bool,
+    /// Bits of `enum btf_field_type`: special fields whose maps they may not use.
+    pub refused_fields: u32,
+    /// They may put sockets into maps of sockets.
+    pub updates_sockmap: bool,
+    /// They may delete sockets from maps of sockets.
+    pub deletes_sockmap: bool,
+    /// True if the rules were confirmed by a running kernel, false if they are read from
+    /// its source.
+    pub is_confirmed: bool,
 }
 
-/// What the verifier must know of a kernel that BTF does not say.
+/// Facts about a kernel that the verifier needs beside its BTF.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Registry {
-    /// Prototypes; several for some helpers.
+    /// Helper prototypes; several for some helpers.
     pub protos: Vec<HelperProto>,
-    /// Sets of helpers, each ascending by number.
+    /// Sets of helpers, each sorted by number.
     pub helper_sets: Vec<Vec<HelperEntry>>,
-    /// Layouts of contexts.
+    /// Context layouts.
     pub layouts: Vec<Layout>,
-    /// Rules by program type and attach type. Types whose rules do not depend on
-    /// the attach type stand there with `None`.
+    /// Rules by program type and attach type; `None` for types whose rules do not depend
+    /// on the attach type.
     pub programs: BTreeMap<(ProgramType, Option<u32>), ProgramRules>,
+    /// Targets of iterators by name, without `bpf_iter_`.
+    pub iterators: BTreeMap<Box<str>, IteratorTarget>,
     /// Map kinds.
     pub maps: BTreeMap<MapKind, MapTraits>,
     /// kfuncs by name.
@@ -117,24 +137,25 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// The rules for a program; `None` for types that the registry does not have.
+    /// Rules for a program; `None` for unknown program types.
     pub fn rules(&self, program: &ProgramContext<'_>) -> Option<&ProgramRules> {
         let by_attach = self.programs.get(&(program.kind, Some(program.attach)));
         by_attach.or_else(|| self.programs.get(&(program.kind, None)))
     }
 
-    /// The prototype of a helper as a program may call it. Licence and sleeping are
-    /// the caller's to check, as their refusals come after this one.
+    /// Prototype of a helper for a program. Licence and sleepability are not checked: the
+    /// verifier refuses them after this.
     pub fn helper(
         &self,
         program: &ProgramContext<'_>,
         id: u32,
     ) -> Result<&HelperProto, Unavailable> {
-        if id == 0 || i32::try_from(id).is_ok_and(|id| crate::helpers::helper(id).is_none()) {
+        let is_known = |id| id != 0 && crate::helpers::helper(id).is_some();
+        if !i32::try_from(id).is_ok_and(is_known) {
             return Err(Unavailable::Unknown);
         }
-        let rules = self.rules(program).ok_or(Unavailable::ForProgram)?;
-        let set = self.helper_sets.get(rules.helpers as usize);
+        let set = self.helper_set(program).ok_or(Unavailable::ForProgram)?;
+        let set = self.helper_sets.get(set as usize);
         let set = set.ok_or(Unavailable::ForProgram)?;
         let found = set.binary_search_by_key(&id, |entry| entry.id);
         let entry = set[found.map_err(|_| Unavailable::ForProgram)?];
@@ -153,8 +174,14 @@ impl Registry {
         let target = program.attach_target.unwrap_or_default();
         let is_allowed = match proto.restriction {
             None => true,
-            Some(Restriction::DPath) => self.lists.d_path.contains(target),
-            Some(Restriction::SkStorageTracing) => !target.contains("bpf_sk_storage"),
+            Some(Restriction::DPath) => {
+                program.attach == TRACE_ITER || self.lists.d_path.contains(target)
+            }
+            Some(Restriction::SkStorageTracing) => match program.attach {
+                TRACE_ITER | TRACE_RAW_TP => true,
+                TRACE_FENTRY | TRACE_FEXIT => !target.starts_with("bpf_sk_storage"),
+                _ => false,
+            },
         };
         if is_allowed {
             Ok(proto)
@@ -163,40 +190,59 @@ impl Registry {
         }
     }
 
-    /// What an access to the context means, or why it is refused.
+    /// Index of the helpers that a program has.
+    pub fn helper_set(&self, program: &ProgramContext<'_>) -> Option<u32> {
+        let of_target = self.iterator(program).and_then(|target| target.helpers);
+        of_target.or_else(|| Some(self.rules(program)?.helpers))
+    }
+
+    /// The iterator that a program is for.
+    pub fn iterator(&self, program: &ProgramContext<'_>) -> Option<&IteratorTarget> {
+        let is_iterator = program.kind == ProgramType::Tracing && program.attach == TRACE_ITER;
+        let name = program.attach_target?.strip_prefix("bpf_iter_")?;
+        self.iterators.get(name).filter(|_| is_iterator)
+    }
+
+    /// Value and type of an allowed access to the context, or the reason of its refusal.
     pub fn ctx_access(
         &self,
         program: &ProgramContext<'_>,
-        query: CtxQuery,
+        mut query: CtxQuery,
     ) -> Result<CtxAccess<'_>, CtxRefused> {
+        // Linux compares the offset with the first one without its sign, so that reads
+        // below the context pass (`tp_prog_is_valid_access`).
+        let is_aligned = query.offset.unsigned_abs().is_multiple_of(query.size);
+        if program.kind == ProgramType::Tracepoint && query.offset < 0 && is_aligned {
+            query.offset = TRACEPOINT_FIRST;
+        }
         self.layout(program)
             .ok_or(CtxRefused::Unknown)?
             .access(query)
     }
 
-    /// The layout of a program's context.
+    /// Layout of a program's context.
     pub fn layout(&self, program: &ProgramContext<'_>) -> Option<&Layout> {
         let rules = self.rules(program)?;
         self.layouts.get(rules.layout? as usize)
     }
 
-    /// The values that a program may return; `None` for any. What depends on the
-    /// attach target's prototype (LSM, struct_ops, fmod_ret) is not in here.
+    /// Range of values that a program may return; `None` for any. Ranges that depend on
+    /// the attach target's prototype (LSM, struct_ops, fmod_ret) are not included.
     pub fn return_range(&self, program: &ProgramContext<'_>) -> Option<ReturnRange> {
         self.rules(program)?.returns
     }
 
-    /// What the verifier must know of a map kind.
+    /// Properties of a map kind.
     pub fn map(&self, kind: MapKind) -> Option<&MapTraits> {
         self.maps.get(&kind)
     }
 
-    /// The kfunc of that BTF id.
+    /// kfunc with this BTF id.
     pub fn kfunc(&self, btf_id: u32) -> Option<&Kfunc> {
         self.kfunc_named(self.kfunc_ids.get(&btf_id)?)
     }
 
-    /// The kfunc of that name.
+    /// kfunc with this name.
     pub fn kfunc_named(&self, name: &str) -> Option<&Kfunc> {
         self.kfuncs.get(name)
     }

@@ -1,11 +1,10 @@
-//! BTF ids of a registry: names are what is kept, ids belong to one kernel's BTF.
+//! Resolution of the names in a registry to BTF ids of one kernel.
 
 use super::{ArgDetail, KernelType, Layout, Registry};
 
 impl Registry {
-    /// Fills in the ids of all structures and kfuncs, by two look-ups of names in
-    /// the BTF of the kernel that programs are verified for: of a structure, and of
-    /// a function. What that BTF has not becomes id 0.
+    /// Sets the BTF ids of all structures and kfuncs, by lookup functions for the name of
+    /// a structure and of a function. Missing names get id 0.
     pub fn resolve(
         &mut self,
         structure: impl Fn(&str) -> Option<u32>,
@@ -30,6 +29,11 @@ impl Registry {
                     .for_each(resolve);
             }
         }
+        let args = self
+            .iterators
+            .values_mut()
+            .flat_map(|target| &mut target.args);
+        args.filter_map(|arg| arg.btf.as_mut()).for_each(resolve);
         self.kfunc_ids.clear();
         for kfunc in self.kfuncs.values_mut() {
             kfunc.btf_id = function(&kfunc.name).unwrap_or(0);

@@ -1,13 +1,12 @@
-//! Kinds of arguments, return values and register contents: the kernel's
-//! `enum bpf_arg_type`, `enum bpf_return_type` and `enum bpf_reg_type`, each a base
-//! in the low byte and modifiers (`enum bpf_type_flag`) above it. The numbers are
-//! those of 6.18's BTF, so an encoded type is read back with
-//! [`ArgType::from_raw`] and its kin.
+//! Types of arguments, return values and registers: the kernel's `enum bpf_arg_type`,
+//! `enum bpf_return_type` and `enum bpf_reg_type`, each a base in the low byte and
+//! modifiers (`enum bpf_type_flag`) above it. The numbers are those of 6.18's BTF, so
+//! [`ArgType::from_raw`] and the like decode the kernel's values.
 
 use std::fmt;
 use std::ops::BitOr;
 
-/// Bits of a raw type that hold the base.
+/// Mask of the base in a raw type.
 pub const BASE_MASK: u32 = 0xff;
 
 /// Modifiers of a type: `enum bpf_type_flag`.
@@ -18,7 +17,7 @@ macro_rules! flags {
     ($($(#[$doc:meta])* $flag:ident = $bit:literal;)*) => {
         impl TypeFlags {
             $($(#[$doc])* pub const $flag: TypeFlags = TypeFlags(1 << $bit);)*
-            /// Every modifier with its name in C, from the lowest bit on.
+            /// Every modifier with its name in C, by bit.
             pub const ALL: &'static [(TypeFlags, &'static str)] =
                 &[$((TypeFlags::$flag, stringify!($flag)),)*];
         }
@@ -38,7 +37,7 @@ flags! {
     MEM_PERCPU = 12;
     /// The argument's reference is released by the call.
     OBJ_RELEASE = 13;
-    /// The pointer may point anywhere: loads through it are probed.
+    /// The pointer is untrusted: loads through it are probed.
     PTR_UNTRUSTED = 14;
     /// The memory need not be initialised.
     MEM_UNINIT = 15;
@@ -87,13 +86,13 @@ impl TypeFlags {
         self.0 == 0
     }
 
-    /// The union of both.
+    /// Union of both.
     #[must_use]
     pub const fn with(self, other: TypeFlags) -> TypeFlags {
         TypeFlags(self.0 | other.0)
     }
 
-    /// Those of `self` that are not in `other`.
+    /// Difference: flags of `self` that are not in `other`.
     #[must_use]
     pub const fn without(self, other: TypeFlags) -> TypeFlags {
         TypeFlags(self.0 & !other.0)
@@ -140,7 +139,7 @@ macro_rules! kinds {
             /// Every base, by number.
             pub const ALL: &'static [$base] = &[$($base::$variant,)*];
 
-            /// The base with this number.
+            /// Base with this number.
             pub const fn from_number(number: u32) -> Option<$base> {
                 Some(match number {
                     $($number => $base::$variant,)*
@@ -148,7 +147,7 @@ macro_rules! kinds {
                 })
             }
 
-            /// The name in C.
+            /// Name in C.
             pub const fn name(self) -> &'static str {
                 match self {
                     $($base::$variant => $name,)*
@@ -161,7 +160,7 @@ macro_rules! kinds {
         pub struct $whole {
             /// Base of the type.
             pub base: $base,
-            /// Its modifiers.
+            /// Modifiers of the type.
             pub flags: TypeFlags,
         }
 
@@ -171,7 +170,7 @@ macro_rules! kinds {
                 $whole { base, flags }
             }
 
-            /// The type of the kernel's encoding; `None` for a base that 6.18 lacks.
+            /// Type of the kernel's encoding; `None` for a base that 6.18 lacks.
             pub const fn from_raw(raw: u32) -> Option<$whole> {
                 match $base::from_number(raw & BASE_MASK) {
                     Some(base) => Some($whole { base, flags: TypeFlags(raw & !BASE_MASK) }),
@@ -179,7 +178,7 @@ macro_rules! kinds {
                 }
             }
 
-            /// The kernel's encoding.
+            /// Encoding of the kernel.
             pub const fn raw(self) -> u32 {
                 self.base as u32 | self.flags.0
             }
@@ -199,7 +198,7 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// What a helper takes as one argument: `enum bpf_arg_type`.
+    /// Argument type of a helper (`enum bpf_arg_type`).
     ArgType,
     /// Base of an argument's type.
     ArgBase:
@@ -254,7 +253,7 @@ kinds! {
 }
 
 kinds! {
-    /// What a helper returns: `enum bpf_return_type`.
+    /// Return type of a helper (`enum bpf_return_type`).
     RetType,
     /// Base of a return type.
     RetBase:
@@ -270,20 +269,20 @@ kinds! {
     PtrToTcpSock = 4, "RET_PTR_TO_TCP_SOCK";
     /// A `sock_common`.
     PtrToSockCommon = 5, "RET_PTR_TO_SOCK_COMMON";
-    /// Memory of a size that an argument says.
+    /// Memory whose size is an argument.
     PtrToMem = 6, "RET_PTR_TO_MEM";
-    /// Memory or a structure of the kernel, as the argument's type says.
+    /// Memory or a structure of the kernel, by the argument's type.
     PtrToMemOrBtfId = 7, "RET_PTR_TO_MEM_OR_BTF_ID";
     /// A structure of the kernel.
     PtrToBtfId = 8, "RET_PTR_TO_BTF_ID";
 }
 
 kinds! {
-    /// What a register holds: `enum bpf_reg_type`.
+    /// Register type (`enum bpf_reg_type`).
     RegType,
     /// Base of a register's type.
     RegBase:
-    /// Nothing was written to it.
+    /// Uninitialised.
     NotInit = 0, "NOT_INIT";
     /// A number.
     Scalar = 1, "SCALAR_VALUE";
@@ -334,7 +333,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn raw_types_of_the_kernel_are_read_back() {
+    fn raw_types_of_the_kernel_decode() {
         let uninit = ArgType::from_raw(67_141_636).unwrap();
         assert_eq!(uninit.base, ArgBase::PtrToMem);
         assert_eq!(uninit.flags, TypeFlags::MEM_UNINIT | TypeFlags::MEM_WRITE);

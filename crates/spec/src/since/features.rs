@@ -1,10 +1,10 @@
-//! What kernels learned beside helpers, kinds and types.
+//! Features of kernels other than helpers, kfuncs, map kinds and program types.
 
 use super::Since;
 
 macro_rules! features {
     ($($(#[$doc:meta])* $feature:ident = $major:literal $minor:literal $commit:literal, $name:literal;)*) => {
-        /// Something that programs use and that kernels have since some release.
+        /// Feature that programs use, with the release that introduced it.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Feature {
             $($(#[$doc])* $feature,)*
@@ -14,14 +14,14 @@ macro_rules! features {
             /// Every feature.
             pub const ALL: &'static [Feature] = &[$(Feature::$feature,)*];
 
-            /// What people call it.
+            /// Usual name.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Feature::$feature => $name,)*
                 }
             }
 
-            /// What brought it.
+            /// Release that introduced the feature.
             pub const fn since(self) -> Since {
                 match self {
                     $(Feature::$feature => Since::commit($major, $minor, $commit),)*
@@ -36,17 +36,17 @@ features! {
     // Instructions
     /// Programs loaded by bpf(2), with the first instruction set.
     Programs = 3 18 "09756af46893", "bpf(2) programs";
-    /// Jumps on less than, beside those on greater than.
+    /// Conditional jumps on less than.
     JumpLess = 4 14 "92b31a9af73b", "jumps on less";
-    /// Calls of functions of the same program.
+    /// Calls of subprograms (pseudo calls).
     LocalCalls = 4 16 "cc8b0b92a169", "calls of subprograms";
-    /// Jumps on the lower half of registers.
+    /// Conditional jumps on 32-bit registers.
     Jump32 = 5 1 "092ed0968bb6", "32-bit jumps";
-    /// Addresses in the value of a map: global variables.
+    /// Addresses of map values in ld_imm64: global variables.
     GlobalData = 5 2 "d8eca5bbb2be", "global data";
-    /// Variables of the kernel, by their types.
+    /// Typed ksyms: kernel variables by BTF id.
     TypedKsyms = 5 10 "4976b718c355", "typed ksyms";
-    /// Variables of modules, by their types.
+    /// Typed ksyms of modules.
     ModuleKsyms = 5 12 "541c3bad8dc5", "ksyms of modules";
     /// Atomic additions that return the old value.
     AtomicFetch = 5 12 "5ca419f2864a", "atomic fetch";
@@ -54,87 +54,87 @@ features! {
     AtomicBits = 5 12 "981f94c3e921", "atomic and, or, xor";
     /// Atomic exchanges.
     AtomicExchange = 5 12 "5ffa25502b5a", "atomic exchange";
-    /// Calls of functions of the kernel.
+    /// Calls of kfuncs.
     Kfuncs = 5 13 "e6ac2450d6de", "kfunc calls";
-    /// Functions of the program as arguments of calls.
+    /// Callbacks: functions of the program as arguments.
     Callbacks = 5 13 "69c087ba6225", "callbacks";
-    /// Maps by their place in an array of descriptors.
+    /// Maps by index in `fd_array`.
     MapIndex = 5 14 "387544bfa291", "maps by index";
-    /// Calls of functions of modules.
+    /// Calls of kfuncs of modules.
     ModuleKfuncs = 5 16 "2357672c54c3", "kfuncs of modules";
-    /// Loads that extend the sign.
+    /// Sign-extending loads.
     SignedLoads = 6 6 "1f9a1ea821ff", "sign-extending loads";
-    /// Moves that extend the sign.
+    /// Sign-extending moves.
     SignedMoves = 6 6 "8100928c8814", "sign-extending moves";
-    /// Swaps of bytes whatever the order of the host.
+    /// Unconditional byte swaps.
     ByteSwap = 6 6 "0845c3db7bf5", "bswap";
-    /// Division and remainder of signed numbers.
+    /// Signed division and modulo.
     SignedDivision = 6 6 "ec0e2da95f72", "signed division";
-    /// Jumps over more than 32,767 instructions.
+    /// Jumps with 32-bit offsets.
     LongJumps = 6 6 "4cd58e9af8b9", "gotol";
-    /// Jumps that the kernel takes when a loop took too long.
+    /// Jumps that end a loop after an iteration or time limit.
     MayGoto = 6 9 "011832b97b31", "may_goto";
-    /// Casts between the address spaces of a program and its arena.
+    /// Casts between kernel and arena address spaces.
     AddressSpaces = 6 9 "6082b6c328b5", "addr_space_cast";
-    /// Loads and stores that order others.
+    /// Load-acquire and store-release.
     OrderedAccess = 6 15 "880442305a39", "load-acquire, store-release";
-    /// Jumps to where a register says.
+    /// Indirect jumps through a register.
     IndirectJumps = 6 19 "493d9e0d6083", "gotox";
 
     // The form of programs
     /// Programs of more than 4,096 instructions.
     LongPrograms = 5 2 "c04c0d2b968a", "more than 4096 instructions";
-    /// Jumps that form loops.
+    /// Bounded loops: back edges.
     Loops = 5 3 "2589726d12a1", "bounded loops";
     /// Tail calls in programs with subprograms.
     TailCallsWithCalls = 5 10 "e411901c0b77", "tail calls beside subprograms";
 
-    // What is asked of programs
-    /// Programs at functions and hooks that may sleep.
+    // Program properties
+    /// Sleepable tracing and LSM programs.
     Sleepable = 5 10 "1e6c62a88215", "sleepable programs";
-    /// Iterators that may sleep.
+    /// Sleepable iterators.
     SleepableIterators = 5 18 "b77fb25dcb34", "sleepable iterators";
-    /// Probes of user space that may sleep.
+    /// Sleepable uprobes.
     SleepableUprobes = 6 0 "8c7dcb84e3b7", "sleepable uprobes";
-    /// Functions of tables of the kernel that may sleep.
+    /// Sleepable struct_ops programs.
     SleepableStructOps = 6 3 "1e12d3ef47d2", "sleepable struct_ops";
-    /// Programs at tracepoints that may sleep.
+    /// Sleepable tracepoint programs.
     SleepableTracepoints = 7 2 "439ebd5b5708", "sleepable tracepoints";
-    /// XDP programs that work on frames in several pieces.
+    /// XDP programs on frames with fragments.
     XdpFragments = 5 18 "c2f2cdbeffda", "XDP fragments";
-    /// Tracing programs at functions of modules.
+    /// Tracing programs on functions of modules.
     ModuleFunctions = 5 11 "290248a5b7d8", "attaching to modules";
 
     // Maps
-    /// What a map is told beside its flags.
+    /// Map parameter `map_extra`.
     MapExtra = 5 16 "9330986c0300", "map_extra";
-    /// Tables of functions that a link registers.
+    /// struct_ops maps registered by a link.
     StructOpsLinks = 6 4 "68b04864ca42", "struct_ops links";
-    /// Tables of functions of modules.
+    /// struct_ops types of modules.
     ModuleStructOps = 6 9 "fcc2c1fb0651", "struct_ops of modules";
-    /// Tables of functions of HID devices (`struct hid_bpf_ops`).
+    /// HID devices (`struct hid_bpf_ops`).
     HidOps = 6 11 "ebc0d8093e8c", "hid_bpf_ops";
     /// Schedulers (`struct sched_ext_ops`).
     SchedExt = 6 12 "f0e1a0643a59", "sched_ext_ops";
     /// Queueing disciplines (`struct Qdisc_ops`).
     QdiscOps = 6 16 "c8240344956e", "Qdisc_ops";
 
-    // What the kernel finds in values of maps
+    // Special fields of map values
     /// `struct bpf_spin_lock`.
     SpinLocks = 5 1 "d83525ca62cf", "bpf_spin_lock in values";
     /// `struct bpf_timer`.
     Timers = 5 15 "b00628b1c7d5", "bpf_timer in values";
-    /// Pointers to objects of the kernel (`__kptr`, `__kptr_untrusted`).
+    /// Pointers to kernel objects (`__kptr`, `__kptr_untrusted`).
     KernelPointers = 5 19 "61df10c7799e", "kptr in values";
     /// `struct bpf_list_head`.
     Lists = 6 2 "f0c5941ff5b2", "bpf_list_head in values";
     /// `struct bpf_rb_root`.
     Trees = 6 3 "9c395c1b99bd", "bpf_rb_root in values";
-    /// Pointers to objects with one copy for each CPU (`__percpu_kptr`).
+    /// Pointers to per-CPU objects (`__percpu_kptr`).
     PercpuPointers = 6 7 "55db92f42fe4", "percpu kptr in values";
     /// `struct bpf_wq`.
     WorkQueues = 6 10 "d56b63cf0c0f", "bpf_wq in values";
-    /// Pointers to memory of user space (`__uptr`).
+    /// Pointers to user memory (`__uptr`).
     UserPointers = 6 13 "1cb80d9e93f8", "uptr in values";
     /// `struct bpf_res_spin_lock`.
     ResilientLocks = 6 15 "0de2046137f9", "bpf_res_spin_lock in values";
@@ -145,7 +145,7 @@ features! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::since::{Release, Source};
+    use crate::since::{IntroducedBy, Release};
 
     #[test]
     fn every_feature_has_a_name_and_a_commit_of_its_own() {
@@ -160,7 +160,7 @@ mod tests {
         for feature in Feature::ALL {
             let since = feature.since();
             assert!(since.release >= first);
-            let Source::Commit(commit) = since.source else {
+            let IntroducedBy::Commit(commit) = since.source else {
                 panic!("{feature:?} has no commit")
             };
             assert!(commit.len() == 12 && commit.bytes().all(|digit| digit.is_ascii_hexdigit()));

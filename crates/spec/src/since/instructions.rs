@@ -1,13 +1,12 @@
-//! Which feature an instruction needs.
+//! Features that instructions require.
 
 use isa::ebpf::{AluOp, AtomicOp, ByteOrder, Callee, Cond, Imm64, Insn, Width};
 
 use super::Feature;
 
 impl Feature {
-    /// What a kernel must have for this instruction; `None` if none executes it.
-    /// The kernel functions, helpers and maps that it names are questions of their
-    /// own.
+    /// Feature that an instruction requires; `None` if no kernel executes it. Called
+    /// kfuncs and helpers and used maps have first releases of their own.
     pub const fn of(insn: Insn) -> Option<Feature> {
         Some(match insn {
             Insn::Alu { op, .. } => match op {
@@ -85,7 +84,7 @@ mod tests {
     use isa::ebpf::assemble;
 
     #[test]
-    fn instructions_need_the_release_that_brought_them() {
+    fn instructions_require_the_release_that_introduced_them() {
         let cases = [
             ("w0 = w1", "3.18"),
             ("lock *(u32 *)(r1 + 0) += w2", "3.18"),

@@ -1,20 +1,19 @@
-//! The kernel functions that programs may call, and their first releases.
+//! First releases of kfuncs.
 //!
-//! From the feature table of docs.ebpf.io (July 2026, up to Linux 7.1), which
-//! looks for each name in the trees of all releases; compared with what the types
-//! of 6.14, 6.18 and 6.19 kernels declare. A function whose name or arguments
-//! changed is in the table under each name.
+//! Source: the feature table of docs.ebpf.io (July 2026, up to Linux 7.1), which
+//! searches each name in the trees of all releases; compared with the BTF of 6.14, 6.18
+//! and 6.19 kernels. A kfunc that was renamed has a row for each name.
 
-use super::{Release, Since, Source};
+use super::{IntroducedBy, Release, Since};
 
-/// What brought the kernel function of that name; `None` where that is not known,
-/// as of those of modules that are not Linux's.
+/// Release that introduced the kfunc with this name; `None` if unknown, as for modules
+/// outside Linux's tree.
 pub fn kfunc(name: &str) -> Option<Since> {
     let found = KFUNCS.binary_search_by(|row| row.name.cmp(name));
     found.ok().map(|at| KFUNCS[at].since)
 }
 
-/// A kernel function.
+/// Row of the table.
 struct Kfunc {
     name: &'static str,
     since: Since,
@@ -23,7 +22,7 @@ struct Kfunc {
 const fn row(name: &'static str, major: u8, minor: u8, commit: &'static str) -> Kfunc {
     let since = Since {
         release: Release { major, minor },
-        source: Source::Commit(commit),
+        source: IntroducedBy::Commit(commit),
     };
     Kfunc { name, since }
 }

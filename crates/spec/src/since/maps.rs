@@ -1,10 +1,10 @@
-//! The first release of each map kind and of each flag of a map's creation.
+//! First release of each map kind and of each flag of `BPF_MAP_CREATE`.
 
 use super::Since;
 use crate::maps::{MapFlags, MapKind};
 
 impl MapKind {
-    /// What brought it.
+    /// Release that introduced the map kind.
     #[rustfmt::skip]
     pub const fn since(self) -> Since {
         match self {
@@ -48,7 +48,7 @@ impl MapKind {
 }
 
 impl MapFlags {
-    /// What brought each of the flags that are set and have a name, with the name.
+    /// Names of the known flags that are set, with the release that introduced each.
     pub fn since(self) -> impl Iterator<Item = (&'static str, Since)> {
         let rows = FLAGS.iter().filter(move |(flag, _)| self.has(*flag));
         rows.map(|&(flag, since)| (flag.names().next().unwrap_or_default(), since))

@@ -1,10 +1,10 @@
-//! The first release of each program type and attach type.
+//! First release of each program type and attach type.
 
 use super::Since;
 use crate::programs::{AttachType, ProgramType};
 
 impl ProgramType {
-    /// What brought it.
+    /// Release that introduced the program type.
     #[rustfmt::skip]
     pub const fn since(self) -> Since {
         match self {
@@ -45,7 +45,7 @@ impl ProgramType {
 }
 
 impl AttachType {
-    /// What brought it.
+    /// Release that introduced the attach type.
     #[rustfmt::skip]
     pub const fn since(self) -> Since {
         match self {

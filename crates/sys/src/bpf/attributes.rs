@@ -1,11 +1,11 @@
-//! What bpf(2) is handed: the parts of `union bpf_attr` and `struct
-//! bpf_prog_info` (uapi/linux/bpf.h) up to the last field that is used here. The
-//! kernel takes a shorter structure than its own and reads the rest as zero.
+//! Attributes of bpf(2): `union bpf_attr` by command, `struct bpf_prog_info` and
+//! `struct bpf_map_info` (uapi/linux/bpf.h), each up to the last field that is used
+//! here. The kernel accepts a shorter structure than its own and reads the rest as zero.
 
 use crate::Errno;
 use std::mem::size_of;
 
-/// Commands by number.
+/// bpf(2) commands (`enum bpf_cmd`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub(super) enum Command {
@@ -26,36 +26,36 @@ pub(super) enum Command {
     MapDeleteBatch = 27,
 }
 
-/// A structure that some command takes, with which it is handed over whole.
+/// Attributes of a bpf(2) command.
 ///
 /// # Safety
-/// The kernel reads and writes through the addresses in it, so whoever makes one
-/// upholds that each is zero or that of memory of the size stated beside it,
-/// alive and (where the kernel writes) uniquely borrowed during the call. The
-/// type is `repr(C)`, made of plain integers, without padding.
+/// The kernel reads and writes through the addresses in it. Whoever makes one upholds
+/// that each is zero or the address of memory of the size stated beside it, alive and
+/// (where the kernel writes) uniquely borrowed during the call. The type is `repr(C)`,
+/// made of plain integers, without padding.
 pub(super) unsafe trait Attributes {
     const COMMAND: Command;
 }
 
-/// Makes the call; the answer is a descriptor, or 0.
+/// Executes the command; returns a file descriptor, or 0.
 ///
 /// # Safety
-/// The addresses in `attributes` are as [`Attributes`] demands.
+/// The addresses in `attributes` are as [`Attributes`] requires.
 pub(super) unsafe fn call<T: Attributes>(attributes: &mut T) -> Result<i32, Errno> {
     // SAFETY: the caller upholds it.
     unsafe { call_as(T::COMMAND, attributes) }
 }
 
-/// Makes the call of a command that shares its structure with others.
+/// Executes a command that shares its attributes with others.
 ///
 /// # Safety
-/// The addresses in `attributes` are as [`Attributes`] demands for this command.
+/// The addresses in `attributes` are as [`Attributes`] requires for this command.
 pub(super) unsafe fn call_as<T: Attributes>(
     command: Command,
     attributes: &mut T,
 ) -> Result<i32, Errno> {
-    // SAFETY: pointer and size are those of one structure that is ours to write,
-    // and the caller upholds what the addresses in it stand for.
+    // SAFETY: pointer and size are those of one writable structure; the caller upholds
+    // the addresses in it.
     let answer = unsafe {
         libc::syscall(
             libc::SYS_bpf,
@@ -67,7 +67,7 @@ pub(super) unsafe fn call_as<T: Attributes>(
     Errno::check(answer as libc::c_int)
 }
 
-/// For BPF_MAP_CREATE.
+/// Attributes of BPF_MAP_CREATE.
 #[derive(Default)]
 #[repr(C)]
 pub(super) struct MapCreate {
@@ -92,7 +92,7 @@ unsafe impl Attributes for MapCreate {
     const COMMAND: Command = Command::MapCreate;
 }
 
-/// For the commands on one element of a map: look-up, update, deletion, next key.
+/// Attributes of the commands on one map element: lookup, update, delete, next key.
 #[derive(Default)]
 #[repr(C)]
 pub(super) struct MapElement {
@@ -109,7 +109,7 @@ unsafe impl Attributes for MapElement {
     const COMMAND: Command = Command::MapLookup;
 }
 
-/// For the commands on several elements of a map.
+/// Attributes of the batch commands of maps.
 #[derive(Default)]
 #[repr(C)]
 pub(super) struct MapBatch {
@@ -128,7 +128,7 @@ unsafe impl Attributes for MapBatch {
     const COMMAND: Command = Command::MapLookupBatch;
 }
 
-/// For BPF_MAP_FREEZE.
+/// Attributes of BPF_MAP_FREEZE.
 #[derive(Default)]
 #[repr(C)]
 pub(super) struct MapFreeze {
@@ -140,7 +140,7 @@ unsafe impl Attributes for MapFreeze {
     const COMMAND: Command = Command::MapFreeze;
 }
 
-/// For BPF_PROG_LOAD.
+/// Attributes of BPF_PROG_LOAD.
 #[derive(Default)]
 #[repr(C)]
 pub(super) struct ProgramLoad {
@@ -164,7 +164,7 @@ pub(super) struct ProgramLoad {
     pub(super) line_info: u64,
     pub(super) line_info_count: u32,
     pub(super) attach_btf_id: u32,
-    /// Descriptor of the program or BTF that the attach target is in.
+    /// File descriptor of the program or BTF that contains the attach target.
     pub(super) attach_object: u32,
     pub(super) core_relocation_count: u32,
     pub(super) fd_array: u64,
@@ -180,7 +180,7 @@ unsafe impl Attributes for ProgramLoad {
     const COMMAND: Command = Command::ProgramLoad;
 }
 
-/// For BPF_PROG_TEST_RUN.
+/// Attributes of BPF_PROG_TEST_RUN.
 #[derive(Default)]
 #[repr(C)]
 pub(super) struct ProgramTestRun {
@@ -207,7 +207,7 @@ unsafe impl Attributes for ProgramTestRun {
     const COMMAND: Command = Command::ProgramTestRun;
 }
 
-/// For BPF_OBJ_GET_INFO_BY_FD.
+/// Attributes of BPF_OBJ_GET_INFO_BY_FD.
 #[derive(Default)]
 #[repr(C)]
 pub(super) struct ObjectInfo {
@@ -221,7 +221,7 @@ unsafe impl Attributes for ObjectInfo {
     const COMMAND: Command = Command::ObjectInfo;
 }
 
-/// For BPF_BTF_LOAD.
+/// Attributes of BPF_BTF_LOAD.
 #[derive(Default)]
 #[repr(C)]
 pub(super) struct BtfLoad {
@@ -238,11 +238,10 @@ unsafe impl Attributes for BtfLoad {
     const COMMAND: Command = Command::BtfLoad;
 }
 
-/// `struct bpf_prog_info`: what it says, and where the kernel is to put what is
-/// longer.
+/// `struct bpf_prog_info`: fixed fields, and addresses of buffers for the variable ones.
 #[derive(Default)]
 #[repr(C)]
-pub(super) struct ProgramInfo {
+pub(super) struct BpfProgInfo {
     pub(super) program_type: u32,
     pub(super) id: u32,
     pub(super) tag: [u8; 8],
@@ -287,7 +286,7 @@ pub(super) struct ProgramInfo {
 /// `struct bpf_map_info`.
 #[derive(Default)]
 #[repr(C)]
-pub(super) struct MapInfo {
+pub(super) struct BpfMapInfo {
     pub(super) map_type: u32,
     pub(super) id: u32,
     pub(super) key_size: u32,
@@ -312,5 +311,5 @@ const _: () = assert!(size_of::<MapElement>() == 32);
 const _: () = assert!(size_of::<MapBatch>() == 56);
 const _: () = assert!(size_of::<ProgramTestRun>() == 80);
 const _: () = assert!(size_of::<BtfLoad>() == 32);
-const _: () = assert!(size_of::<ProgramInfo>() == 232);
-const _: () = assert!(size_of::<MapInfo>() == 88);
+const _: () = assert!(size_of::<BpfProgInfo>() == 232);
+const _: () = assert!(size_of::<BpfMapInfo>() == 88);

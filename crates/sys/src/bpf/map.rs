@@ -1,10 +1,10 @@
-//! Maps of the kernel: creation, operations on one element and on many, freezing, info.
+//! Maps of the kernel: creation, element and batch operations, freeze, info.
 //!
 //! Keys and values are byte slices whose length is checked before the kernel sees their
 //! address, so that no call reads or writes beyond them.
 
 use super::BtfObject;
-use super::attributes::{Command, MapBatch, MapCreate, MapElement, MapFreeze, MapInfo};
+use super::attributes::{BpfMapInfo, Command, MapBatch, MapCreate, MapElement, MapFreeze};
 use super::attributes::{ObjectInfo, call, call_as};
 use super::prog_load::name_of;
 use crate::Errno;
@@ -12,28 +12,28 @@ use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::OnceLock;
 
-/// A map to create. Numbers are handed over as they are.
+/// Request to create a map. Numbers are passed to the kernel unchecked.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MapRequest<'a> {
-    /// Map type.
+    /// Map type (`enum bpf_map_type`).
     pub map_type: u32,
     /// Name; cut to 15 bytes.
     pub name: &'a str,
-    /// Bytes of a key.
+    /// Size of a key in bytes.
     pub key_size: u32,
-    /// Bytes of a value.
+    /// Size of a value in bytes.
     pub value_size: u32,
-    /// Most entries.
+    /// Maximum number of entries.
     pub max_entries: u32,
     /// Flags (BPF_F_*).
     pub flags: u32,
     /// `map_extra`.
     pub extra: u64,
-    /// NUMA node, if the flags say that there is one.
+    /// NUMA node; used if BPF_F_NUMA_NODE is set.
     pub numa_node: u32,
-    /// Network device.
+    /// Index of the network device of an offloaded map; 0 for none.
     pub ifindex: u32,
-    /// A map like those that this one holds.
+    /// Template of the inner maps (`inner_map_fd`) of a map of maps.
     pub inner: Option<&'a Map>,
     /// BTF that describes key and value.
     pub btf: Option<&'a BtfObject>,
@@ -45,27 +45,28 @@ pub struct MapRequest<'a> {
     pub btf_vmlinux_value: u32,
 }
 
-/// A map of the kernel; gone when it is dropped and nothing else uses it.
+/// File descriptor of a map in the running kernel. The kernel frees the map when its last
+/// user is gone.
 #[derive(Debug)]
 pub struct Map {
     fd: OwnedFd,
     key_size: usize,
-    /// Bytes of a value as the system call copies it.
+    /// Size of a value in bytes as the system call copies it.
     value_size: usize,
 }
 
-/// What the kernel says of a map.
+/// Properties of a map (`struct bpf_map_info`).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MapDescription {
-    /// Number while it exists.
+pub struct MapInfo {
+    /// Map id.
     pub id: u32,
     /// Map type.
     pub map_type: u32,
-    /// Bytes of a key.
+    /// Size of a key in bytes.
     pub key_size: u32,
-    /// Bytes of a value.
+    /// Size of a value in bytes.
     pub value_size: u32,
-    /// Most entries.
+    /// Maximum number of entries.
     pub max_entries: u32,
     /// Flags.
     pub flags: u32,
@@ -75,17 +76,19 @@ pub struct MapDescription {
     pub name: String,
 }
 
-/// Result of an operation on several elements.
+/// Result of a batch lookup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
-    /// How many elements were handled.
+    /// Number of elements processed.
     pub count: u32,
-    /// Where the next batch starts.
+    /// Cursor of the next batch (`out_batch`).
     pub next: Vec<u8>,
-    /// The error that ended it, if any; ENOENT behind the last element.
+    /// Error that ended the batch, if any; ENOENT after the last element.
     pub end: Option<Errno>,
 }
 
+/// Error of operations that a map type lacks (`include/linux/errno.h`).
+const ENOTSUPP: i32 = 524;
 /// Map types with a value for each CPU.
 const PER_CPU: [u32; 4] = [5, 6, 10, 21];
 /// Map types whose values are descriptors of maps, programs, events or control groups.
@@ -110,17 +113,16 @@ impl Map {
             btf_vmlinux_value: request.btf_vmlinux_value,
             extra: request.extra,
         };
-        // SAFETY: it holds no address.
+        // SAFETY: the attributes contain no address.
         let fd = unsafe { call(&mut attributes) }?;
         // SAFETY: the command just made the descriptor, and nothing else owns it.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-        // What counts is what the kernel made, which may round.
+        // The kernel may round the sizes, so read back those of the created map.
         let info = info(fd.as_fd())?;
         let value_size = match info.map_type {
             kind if PER_CPU.contains(&kind) => {
                 info.value_size.next_multiple_of(8) as usize * possible_cpus()
             }
-            // A struct_ops value and the like are never smaller than stated.
             kind if DESCRIPTORS.contains(&kind) => info.value_size.max(4) as usize,
             _ => info.value_size as usize,
         };
@@ -131,22 +133,22 @@ impl Map {
         })
     }
 
-    /// The descriptor's number, as ld_imm64 instructions hold it.
+    /// Number of the file descriptor, as ld_imm64 instructions contain it.
     pub fn descriptor(&self) -> u32 {
         self.fd.as_raw_fd() as u32
     }
 
-    /// Bytes of a value as operations take it: for types with a value for each CPU those
-    /// of all, each rounded up to 8.
+    /// Size in bytes of a value as operations take it. A per-CPU value is that of all
+    /// possible CPUs, each rounded up to 8 bytes.
     pub fn value_len(&self) -> usize {
         self.value_size
     }
 
-    /// What the kernel says of it.
-    pub fn info(&self) -> Result<MapDescription, Errno> {
+    /// Properties of the map (BPF_OBJ_GET_INFO_BY_FD).
+    pub fn info(&self) -> Result<MapInfo, Errno> {
         let info = info(self.fd.as_fd())?;
         let end = info.name.iter().position(|&byte| byte == 0).unwrap_or(16);
-        Ok(MapDescription {
+        Ok(MapInfo {
             id: info.id,
             map_type: info.map_type,
             key_size: info.key_size,
@@ -158,15 +160,29 @@ impl Map {
         })
     }
 
-    /// Reads the value of a key. EINVAL for a key or value of another length than the
-    /// map's.
+    /// Reads the value of a key. EINVAL if the length of key or value is not the map's.
     pub fn lookup(&self, key: &[u8], value: &mut [u8]) -> Result<(), Errno> {
         self.element(Command::MapLookup, Some(key), Some(value), 0)
     }
 
+    /// Reads the value of a key with flags (BPF_F_LOCK and the like).
+    pub fn lookup_with(&self, key: &[u8], value: &mut [u8], flags: u64) -> Result<(), Errno> {
+        self.element(Command::MapLookup, Some(key), Some(value), flags)
+    }
+
     /// Reads the value of a key and deletes it; from a queue or stack, without a key.
     pub fn lookup_and_delete(&self, key: &[u8], value: &mut [u8]) -> Result<(), Errno> {
-        self.element(Command::MapLookupAndDelete, Some(key), Some(value), 0)
+        self.lookup_and_delete_with(key, value, 0)
+    }
+
+    /// Reads the value of a key and deletes it, with flags (BPF_F_LOCK and the like).
+    pub fn lookup_and_delete_with(
+        &self,
+        key: &[u8],
+        value: &mut [u8],
+        flags: u64,
+    ) -> Result<(), Errno> {
+        self.element(Command::MapLookupAndDelete, Some(key), Some(value), flags)
     }
 
     /// Writes the value of a key.
@@ -174,7 +190,7 @@ impl Map {
         self.update_with(key, value, 0)
     }
 
-    /// Writes the value of a key with flags (BPF_NOEXIST and the like).
+    /// Writes the value of a key with flags (BPF_ANY, BPF_NOEXIST, BPF_EXIST, BPF_F_LOCK).
     pub fn update_with(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
         let mut copy = value.to_vec();
         self.element(Command::MapUpdate, Some(key), Some(&mut copy), flags)
@@ -185,7 +201,7 @@ impl Map {
         self.element(Command::MapDelete, Some(key), None, 0)
     }
 
-    /// The key behind this one, or the first; `None` behind the last.
+    /// Key that follows this one, or the first key for `None`; `None` after the last.
     pub fn next_key(&self, key: Option<&[u8]>) -> Result<Option<Vec<u8>>, Errno> {
         let mut next = vec![0; self.key_size];
         if key.is_some_and(|key| key.len() != self.key_size) {
@@ -197,7 +213,7 @@ impl Map {
             value: next.as_mut_ptr() as u64,
             ..MapElement::default()
         };
-        // SAFETY: both keys have the map's size, and the second is ours to write.
+        // SAFETY: both keys have the map's size, and the second is writable.
         match unsafe { call_as(Command::MapNextKey, &mut attributes) } {
             Ok(_) => Ok(Some(next)),
             Err(Errno(libc::ENOENT)) => Ok(None),
@@ -205,12 +221,12 @@ impl Map {
         }
     }
 
-    /// Forbids user space to change it from now on.
+    /// Freezes the map: system calls can no longer change it.
     pub fn freeze(&self) -> Result<(), Errno> {
         let mut attributes = MapFreeze {
             map: self.descriptor(),
         };
-        // SAFETY: it holds no address.
+        // SAFETY: the attributes contain no address.
         unsafe { call(&mut attributes) }.map(drop)
     }
 
@@ -237,11 +253,12 @@ impl Map {
             ..MapElement::default()
         };
         // SAFETY: key and value have the lengths that the command copies, and the value
-        // is ours to write.
+        // is writable.
         unsafe { call_as(command, &mut attributes) }.map(drop)
     }
 
-    /// Reads elements from a place on, as many as fit; with `delete` they are taken out.
+    /// Reads elements after the cursor `from`, as many as fit; `None` starts at the
+    /// first. With `delete`, also deletes them.
     pub fn lookup_batch(
         &self,
         from: Option<&[u8]>,
@@ -253,7 +270,7 @@ impl Map {
             true => Command::MapLookupAndDeleteBatch,
             false => Command::MapLookupBatch,
         };
-        // A hash's place is a number of 4 bytes, another's a key.
+        // The cursor of a hash is a bucket number of 4 bytes, that of other maps a key.
         let mut next = vec![0; self.key_size.max(4)];
         if from.is_some_and(|from| from.len() != next.len()) {
             return Err(Errno(libc::EINVAL));
@@ -269,7 +286,7 @@ impl Map {
         Ok(Batch { count, next, end })
     }
 
-    /// Writes elements; how many were written, and the error that ended it.
+    /// Writes elements; returns how many were written and the error that ended the batch.
     pub fn update_batch(
         &self,
         keys: &[u8],
@@ -283,7 +300,7 @@ impl Map {
         self.call_batch(Command::MapUpdateBatch, attributes)
     }
 
-    /// Deletes elements; how many were deleted, and the error that ended it.
+    /// Deletes elements; returns how many were deleted and the error that ended the batch.
     pub fn delete_batch(&self, keys: &[u8]) -> Result<(u32, Option<Errno>), Errno> {
         let count = keys.len().checked_div(self.key_size).unwrap_or(0);
         let values = vec![0; count * self.value_size];
@@ -316,17 +333,19 @@ impl Map {
         command: Command,
         mut attributes: MapBatch,
     ) -> Result<(u32, Option<Errno>), Errno> {
-        let asked = attributes.count;
+        let requested = attributes.count;
         // SAFETY: keys and values hold `count` elements of the map's sizes; those that
-        // the command writes came as unique borrows; the places of batches have the
-        // size of a key.
+        // the command writes came as unique borrows; cursors have at least the size of
+        // a key.
         let answer = unsafe { call_as(command, &mut attributes) };
         match answer {
             Ok(_) => Ok((attributes.count, None)),
-            // The kernel changes the count as soon as it handles elements.
-            Err(errno) if attributes.count <= asked => Ok((
+            // The kernel updates the count once it processes elements.
+            Err(errno) if attributes.count <= requested => Ok((
                 match errno {
-                    Errno(libc::EINVAL | libc::EPERM | libc::EBADF) => return Err(errno),
+                    Errno(libc::EINVAL | libc::EPERM | libc::EBADF | ENOTSUPP) => {
+                        return Err(errno);
+                    }
                     _ => attributes.count,
                 },
                 Some(errno),
@@ -336,20 +355,20 @@ impl Map {
     }
 }
 
-fn info(fd: BorrowedFd<'_>) -> Result<MapInfo, Errno> {
-    let mut info = MapInfo::default();
+fn info(fd: BorrowedFd<'_>) -> Result<BpfMapInfo, Errno> {
+    let mut info = BpfMapInfo::default();
     let mut attributes = ObjectInfo {
         object: fd.as_raw_fd() as u32,
-        info_size: size_of::<MapInfo>() as u32,
+        info_size: size_of::<BpfMapInfo>() as u32,
         info: (&raw mut info) as u64,
     };
-    // SAFETY: `info` is one structure of the stated size and ours to write.
+    // SAFETY: `info` is one writable structure of the stated size.
     unsafe { call(&mut attributes) }?;
     Ok(info)
 }
 
-/// CPUs that the kernel may have: values of all of them are copied. If their number
-/// cannot be read, it is taken to be the most that Linux supports.
+/// Number of possible CPUs: a per-CPU value is copied for all of them. Where the number
+/// cannot be read, the maximum that Linux supports.
 fn possible_cpus() -> usize {
     const MOST: usize = 8192;
     static CPUS: OnceLock<usize> = OnceLock::new();

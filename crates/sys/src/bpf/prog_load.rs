@@ -1,21 +1,22 @@
-//! BPF_PROG_LOAD with everything that it takes: any program and attach type by number,
-//! BTF with func_info and line_info, descriptors of maps and module BTF, attach target,
-//! flags, log level and a log buffer of up to 1 GiB.
+//! BPF_PROG_LOAD: program and attach type by number, BTF with func_info and line_info,
+//! file descriptors of maps and module BTF, attach target, flags, log level and a log
+//! buffer of up to 1 GiB.
 
 use super::attributes::{ProgramLoad, call};
-use super::{BtfObject, Program};
+use super::{BtfObject, LoadedProgram};
 use crate::Errno;
 use isa::ebpf::RawInsn;
 use std::ffi::CStr;
+use std::fmt;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// Bytes of the largest log buffer that the kernel takes.
-pub const LARGEST_LOG: usize = u32::MAX as usize >> 2;
+/// Largest log buffer that the kernel accepts, in bytes.
+pub const MAX_LOG_SIZE: usize = u32::MAX as usize >> 2;
 
-/// A program to load. Numbers are handed over as they are.
+/// Request to load a program. Numbers are passed to the kernel unchecked.
 #[derive(Clone, Copy, Debug)]
 pub struct ProgLoad<'a> {
-    /// Program type.
+    /// Program type (`enum bpf_prog_type`).
     pub program_type: u32,
     /// Instructions.
     pub insns: &'a [RawInsn],
@@ -27,31 +28,32 @@ pub struct ProgLoad<'a> {
     pub expected_attach_type: u32,
     /// BTF id of the attach target, or 0.
     pub attach_btf_id: u32,
-    /// Program or BTF that the attach target is in; vmlinux if none is given.
+    /// Program or module BTF that contains the attach target; vmlinux if `None`.
     pub attach_object: Option<BorrowedFd<'a>>,
     /// Flags (BPF_F_*).
     pub flags: u32,
-    /// Kernel version that the program states.
+    /// Kernel version (`kern_version`).
     pub kernel_version: u32,
     /// BTF of the program.
     pub btf: Option<&'a BtfObject>,
-    /// func_info records: instruction and BTF id.
+    /// func_info records: instruction offset and BTF id.
     pub func_info: &'a [[u32; 2]],
-    /// line_info records: instruction, file, text, and line << 10 | column.
+    /// line_info records: instruction offset, file name and line text as string offsets,
+    /// and line << 10 | column.
     pub line_info: &'a [[u32; 4]],
-    /// Descriptors that instructions refer to by index: maps, and BTF of modules.
+    /// File descriptors that instructions refer to by index: maps, and BTF of modules.
     pub fd_array: &'a [i32],
-    /// True if every descriptor of the array is bound to the program
-    /// (`fd_array_cnt`), whether an instruction refers to it or not.
+    /// True to bind every map of the array to the program (`fd_array_cnt`), referenced
+    /// or not.
     pub bind_fd_array: bool,
-    /// Log level: 1 the path to the refusal, 2 every instruction, 4 statistics.
-    pub log_level: u32,
-    /// Bytes of the log buffer; at most [`LARGEST_LOG`].
+    /// Log level.
+    pub log_level: LogLevel,
+    /// Size of the log buffer in bytes; at most [`MAX_LOG_SIZE`].
     pub log_size: usize,
 }
 
 impl<'a> ProgLoad<'a> {
-    /// A program of this type, under the GPL, without a log.
+    /// A program of this type with licence "GPL" and no log.
     pub fn new(program_type: u32, insns: &'a [RawInsn]) -> ProgLoad<'a> {
         ProgLoad {
             program_type,
@@ -68,32 +70,117 @@ impl<'a> ProgLoad<'a> {
             line_info: &[],
             fd_array: &[],
             bind_fd_array: false,
-            log_level: 0,
+            log_level: LogLevel::NONE,
             log_size: 0,
+        }
+    }
+
+    /// The same program with this log level and a log buffer of 64 KiB.
+    #[must_use]
+    pub fn with_log(self, level: LogLevel) -> ProgLoad<'a> {
+        ProgLoad {
+            log_level: level,
+            log_size: 1 << 16,
+            ..self
+        }
+    }
+
+    /// Loads the program; returns it with its verifier log.
+    pub fn load(&self) -> Result<(LoadedProgram, String), LoadError> {
+        let mut log = Vec::new();
+        let answer = self.load_into(&mut log);
+        let log = String::from_utf8_lossy(&log).into_owned();
+        match answer.result {
+            Ok(program) => Ok((program, log)),
+            Err(errno) => Err(LoadError { errno, log }),
+        }
+    }
+
+    /// Loads the program. The verifier log replaces the contents of `log`, whose
+    /// allocation is reused.
+    pub fn load_into(&self, log: &mut Vec<u8>) -> LoadAnswer {
+        log.clear();
+        match attributes_of(self) {
+            Err(errno) => LoadAnswer {
+                result: Err(errno),
+                log_true_size: 0,
+            },
+            Ok(attributes) => call_prog_load(attributes, self, log),
         }
     }
 }
 
-/// What the kernel answered.
+/// Log level of the verifier: BPF_LOG_* bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct LogLevel(pub u32);
+
+impl LogLevel {
+    /// No log.
+    pub const NONE: LogLevel = LogLevel(0);
+    /// BPF_LOG_LEVEL1: the path that led to the rejection.
+    pub const LEVEL1: LogLevel = LogLevel(1);
+    /// BPF_LOG_LEVEL2: every instruction that the verifier processed.
+    pub const LEVEL2: LogLevel = LogLevel(2);
+    /// BPF_LOG_STATS: statistics at the end.
+    pub const STATS: LogLevel = LogLevel(4);
+}
+
+/// Result of `BPF_PROG_LOAD`.
 #[derive(Debug)]
-pub struct Answer {
-    /// The program, or the error number. ENOSPC if the log did not fit.
-    pub result: Result<Program, Errno>,
-    /// Bytes of the whole log with its final NUL, if the kernel says how long it is.
+pub struct LoadAnswer {
+    /// The loaded program, or the error number. ENOSPC if the log did not fit.
+    pub result: Result<LoadedProgram, Errno>,
+    /// Bytes of the whole log with its final NUL (`log_true_size`), if the kernel
+    /// states it; else 0.
     pub log_true_size: u32,
 }
 
-/// Loads a program. The log replaces what is in `log`, whose memory is used again.
-pub fn prog_load(request: &ProgLoad<'_>, log: &mut Vec<u8>) -> Answer {
-    log.clear();
-    match attributes_of(request) {
-        Err(errno) => Answer {
-            result: Err(errno),
-            log_true_size: 0,
-        },
-        Ok(attributes) => ask(attributes, request, log),
+/// A rejected program load with the verifier log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoadError {
+    /// Error number of bpf(2). The verifier rejects with EACCES or EINVAL; E2BIG is a
+    /// program that is too long or too complex, ENOSPC a log that did not fit, EPERM
+    /// missing privilege.
+    pub errno: Errno,
+    /// Verifier log.
+    pub log: String,
+}
+
+impl LoadError {
+    /// Reason of the rejection: the last line of the log that is no statistics; empty
+    /// without a log.
+    pub fn reason(&self) -> &str {
+        let lines = self.log.lines().rev();
+        lines
+            .map(str::trim)
+            .find(|line| !line.is_empty() && !is_statistics(line))
+            .unwrap_or("")
+    }
+
+    /// True if the process may not call bpf(2) at all: it lacks the privilege, or the
+    /// kernel lacks the system call.
+    pub fn is_unavailable(&self) -> bool {
+        [Errno::EPERM, Errno::ENOSYS].contains(&self.errno)
     }
 }
+
+fn is_statistics(line: &str) -> bool {
+    ["processed ", "verification time ", "stack depth "]
+        .iter()
+        .any(|word| line.starts_with(word))
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.errno)?;
+        match self.reason() {
+            "" => Ok(()),
+            reason => write!(f, ": {reason}"),
+        }
+    }
+}
+
+impl std::error::Error for LoadError {}
 
 fn attributes_of(request: &ProgLoad<'_>) -> Result<ProgramLoad, Errno> {
     let count = |len: usize| u32::try_from(len).map_err(|_| Errno(libc::E2BIG));
@@ -127,37 +214,40 @@ fn attributes_of(request: &ProgLoad<'_>) -> Result<ProgramLoad, Errno> {
     })
 }
 
-fn ask(mut attributes: ProgramLoad, request: &ProgLoad<'_>, log: &mut Vec<u8>) -> Answer {
-    if request.log_level != 0 {
-        let len = request.log_size.clamp(1, LARGEST_LOG);
+fn call_prog_load(
+    mut attributes: ProgramLoad,
+    request: &ProgLoad<'_>,
+    log: &mut Vec<u8>,
+) -> LoadAnswer {
+    if request.log_level != LogLevel::NONE {
+        let len = request.log_size.clamp(1, MAX_LOG_SIZE);
         if log.capacity() < len {
-            // Fresh pages of zeros, of which only those that are written take memory.
+            // Zeroed allocation: only pages that the kernel writes become resident.
             *log = vec![0; len];
         } else {
             log.resize(len, 0);
         }
-        attributes.log_level = request.log_level;
+        attributes.log_level = request.log_level.0;
         attributes.log_size = len as u32;
         attributes.log = log.as_mut_ptr() as u64;
     }
     // SAFETY: `RawInsn` has the layout of struct bpf_insn (repr(C), same fields), and
     // the kernel reads `insn_count` of them; records are arrays of the stated size and
-    // count; the licence ends with a NUL byte; `log` is ours to write for `log_size`
-    // bytes. Of the array of descriptors the kernel reads the entries that instructions
-    // name: where one lies behind the end, it copies bytes of this process, takes them
-    // for a descriptor, and writes nothing.
+    // count; the licence ends with a NUL byte; `log` is writable for `log_size` bytes. Of `fd_array` the kernel reads the entries that instructions
+    // refer to. An index beyond the end makes it copy other bytes of this process as a
+    // descriptor; it writes nothing.
     let answer = unsafe { call(&mut attributes) };
-    let said = log.iter().position(|&byte| byte == 0).unwrap_or(log.len());
-    log.truncate(said);
+    let len = log.iter().position(|&byte| byte == 0).unwrap_or(log.len());
+    log.truncate(len);
     // SAFETY: the command just made the descriptor, and nothing else owns it.
     let fd = answer.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
-    Answer {
-        result: fd.map(|fd| Program { fd }),
+    LoadAnswer {
+        result: fd.map(|fd| LoadedProgram { fd }),
         log_true_size: attributes.log_true_size,
     }
 }
 
-/// Address of the first of several values; 0 if there are none.
+/// Address of the first value; 0 for an empty slice.
 pub(super) fn address<T>(values: &[T]) -> u64 {
     match values {
         [] => 0,
@@ -165,7 +255,7 @@ pub(super) fn address<T>(values: &[T]) -> u64 {
     }
 }
 
-/// A name as the kernel takes it: 15 bytes at most, and a NUL.
+/// Name in the kernel's form (`BPF_OBJ_NAME_LEN`): at most 15 bytes, then a NUL.
 pub(super) fn name_of(name: &str) -> [u8; 16] {
     let mut bytes = [0; 16];
     for (place, byte) in bytes.iter_mut().take(15).zip(name.bytes()) {

@@ -1,27 +1,25 @@
 //! BPF_PROG_TEST_RUN.
 
-use super::Program;
+use super::LoadedProgram;
 use super::attributes::{ProgramTestRun, call};
 use crate::Errno;
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-/// What to run a program on.
+/// Request to run a program.
 #[derive(Clone, Copy, Debug)]
 pub struct TestRun<'a> {
-    /// The packet; networking types want at least the 14 bytes of an Ethernet
-    /// header.
+    /// Packet; networking types need at least the 14 bytes of an Ethernet header.
     pub data: &'a [u8],
-    /// The context, for types that take one; empty for none.
+    /// Context, for types that take one; empty for none.
     pub context: &'a [u8],
-    /// How often to run it (on the same data: what a run wrote, the next one
-    /// finds).
+    /// Number of runs, all on the same data: a run sees what the previous one wrote.
     pub repeat: u32,
     /// Flags (BPF_F_TEST_RUN_ON_CPU, BPF_F_TEST_XDP_LIVE_FRAMES …).
     pub flags: u32,
-    /// CPU to run on, with the flag for it.
+    /// CPU to run on, with BPF_F_TEST_RUN_ON_CPU.
     pub cpu: u32,
-    /// Frames of a batch, for live frames.
+    /// Frames per batch, with BPF_F_TEST_XDP_LIVE_FRAMES.
     pub batch_size: u32,
 }
 
@@ -47,31 +45,31 @@ impl<'a> TestRun<'a> {
     }
 }
 
-/// What came of it.
+/// Result of a test run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tested {
-    /// What the last run returned, the low 32 bits of `r0`.
+pub struct TestRunResult {
+    /// Return value of the last run: the low 32 bits of `r0`.
     pub retval: u32,
-    /// Bytes of the packet afterwards; as many of them as fit are in `data_out`.
+    /// Length in bytes of the packet after the run; `data_out` has as much as fits.
     pub data_len: usize,
-    /// Bytes of the context afterwards; as many as fit are in `context_out`.
+    /// Length in bytes of the context after the run; `context_out` has as much as fits.
     pub context_len: usize,
     /// Mean time of a run, in whole nanoseconds, with the kernel's fixed cost.
     pub duration: Duration,
 }
 
-impl Program {
-    /// Runs it, and writes the packet and the context as they are afterwards.
+impl LoadedProgram {
+    /// Runs the program; writes the packet and the context after the run.
     ///
-    /// Errors are the kernel's: ENOSPC for a `data_out` that is too short (when
-    /// it is not empty), EINVAL for a packet that is, ENOTSUPP (524) for a type
-    /// that cannot be run so.
+    /// Errors are the kernel's: ENOSPC for a non-empty `data_out` that is too short,
+    /// EINVAL for a packet that is too short, ENOTSUPP (524) for a program type without
+    /// test runs.
     pub fn test_run(
         &self,
         run: &TestRun<'_>,
         data_out: &mut [u8],
         context_out: &mut [u8],
-    ) -> Result<Tested, Errno> {
+    ) -> Result<TestRunResult, Errno> {
         let size = |len: usize| u32::try_from(len).map_err(|_| Errno(libc::E2BIG));
         let address = |bytes: &[u8]| match bytes {
             [] => 0,
@@ -100,7 +98,7 @@ impl Program {
         // SAFETY: each address is zero or that of a slice whose length stands
         // beside it; the kernel writes only to the two that are ours to write.
         unsafe { call(&mut attributes) }?;
-        Ok(Tested {
+        Ok(TestRunResult {
             retval: attributes.retval,
             data_len: attributes.data_size_out as usize,
             context_len: attributes.context_size_out as usize,

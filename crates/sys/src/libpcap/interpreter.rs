@@ -1,4 +1,4 @@
-//! libpcap's interpreter of classic programs, to compare with.
+//! libpcap's interpreter of classic programs (`bpf_filter`), for comparisons.
 
 use std::ffi::{c_int, c_uint};
 
@@ -6,14 +6,14 @@ use isa::classic::SockFilter;
 
 use super::Libpcap;
 
-/// `bpf_validate`: 1 when the program is one that `bpf_filter` can run.
+/// `bpf_validate`: 1 if `bpf_filter` can run the program.
 pub(super) type Validate = unsafe extern "C" fn(*const SockFilter, c_int) -> c_int;
 
 /// `bpf_filter`: program, packet, length on the wire, length of the buffer.
 pub(super) type Filter =
     unsafe extern "C" fn(*const SockFilter, *const u8, c_uint, c_uint) -> c_uint;
 
-/// A program that libpcap finds valid, ready to run in libpcap.
+/// A classic program that libpcap validated and can run.
 pub struct Interpreter<'l> {
     program: Vec<SockFilter>,
     filter: Filter,
@@ -22,8 +22,8 @@ pub struct Interpreter<'l> {
 }
 
 impl Libpcap {
-    /// Prepares a program for libpcap's interpreter; `None` when libpcap finds
-    /// it invalid.
+    /// Validates a program for libpcap's interpreter; `None` if `bpf_validate` rejects
+    /// it.
     pub fn interpreter(&self, program: Vec<SockFilter>) -> Option<Interpreter<'_>> {
         let len = c_int::try_from(program.len()).ok()?;
         // SAFETY: `len` instructions, laid out as libpcap's `struct bpf_insn`
@@ -38,7 +38,8 @@ impl Libpcap {
 }
 
 impl Interpreter<'_> {
-    /// Runs the program on what was captured of a packet.
+    /// Runs the program on the captured bytes of a packet; returns the number of bytes
+    /// to keep, 0 if it drops the packet.
     #[inline]
     pub fn run(&self, data: &[u8], wire_len: u32) -> u32 {
         let captured = c_uint::try_from(data.len()).unwrap_or(c_uint::MAX);

@@ -1,4 +1,4 @@
-//! Damage to a blob: a few words changed, moved, left out, or the whole cut.
+//! Mutation of a BTF blob: words changed, moved or removed, or the blob truncated.
 
 use spec::SplitMix;
 
@@ -89,7 +89,7 @@ fn damage_header(blob: &mut [u8], mut below: impl FnMut(usize) -> usize) {
     }
 }
 
-/// Whole sections left out or exchanged, with a header that says so.
+/// Removes or swaps whole sections, with a matching header.
 fn reshape(blob: &mut Vec<u8>, types_len: usize, mut below: impl FnMut(usize) -> usize) {
     let types_end = (HEADER + types_len).min(blob.len());
     let types = blob[HEADER..types_end].to_vec();
@@ -126,7 +126,7 @@ fn damage_strings(blob: &mut [u8], from: usize, mut below: impl FnMut(usize) -> 
     }
 }
 
-/// Takes a word out, or doubles it, and keeps the header true.
+/// Removes or duplicates a word, with a matching header.
 fn take_out(blob: &mut Vec<u8>, at: usize, double: bool) {
     let word: Vec<u8> = blob[at..at + 4].to_vec();
     let change = if double {

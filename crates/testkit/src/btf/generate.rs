@@ -1,13 +1,13 @@
-//! BTF blobs from a seed: sound ones with every kind of type, with the structures
-//! that the kernel looks into for fields of its own, and damage to them.
+//! Generator of BTF blobs from a seed: valid ones with every kind of type and with the
+//! structures whose special fields the kernel checks, and mutations of them.
 
 use btf::{
-    Array, Builder, DeclTag, Encoding, Forward, Func, Int, Kind, Linkage, Member, Param, Placed,
-    StrOffset, TypeId, Value, Var,
+    Array, Builder, DeclTag, Encoding, Func, FwdKind, Int, Kind, Linkage, Member, Param, StrOffset,
+    TypeId, Value, Var, VarSecinfo,
 };
 use spec::SplitMix;
 
-/// Makes a blob; most of them are sound.
+/// Generates a blob; most are valid.
 pub fn blob(seed: u64) -> Vec<u8> {
     let mut source = Source::new(seed);
     source.base_types();
@@ -23,7 +23,7 @@ pub fn blob(seed: u64) -> Vec<u8> {
     source.builder.finish()
 }
 
-/// A blob of one type that nobody could refuse.
+/// A minimal valid blob of one type.
 pub fn smallest() -> Vec<u8> {
     let mut builder = Builder::new();
     let name = builder.string("int");
@@ -155,7 +155,7 @@ impl Source {
         self.pick(&found)
     }
 
-    /// What can be a member, an element, a parameter.
+    /// Types that can be a member, an element or a parameter.
     fn sized(&mut self) -> TypeId {
         self.of(|made| made.size.is_some() && !matches!(made.kind, Kind::Var | Kind::Datasec))
     }
@@ -199,7 +199,7 @@ impl Source {
             kind if kind.is_composite() => drop(self.composite(kind)),
             kind @ (Kind::Enum | Kind::Enum64) => self.enumeration(kind),
             Kind::Fwd => {
-                let forward = self.pick(&[Forward::Struct, Forward::Union]);
+                let forward = self.pick(&[FwdKind::Struct, FwdKind::Union]);
                 let name = self.name();
                 let id = self.builder.forward(name, forward);
                 self.made(id, Kind::Fwd, None);
@@ -415,7 +415,7 @@ impl Source {
         for _ in 0..self.below(4) {
             let var = self.of(|made| made.kind == Kind::Var);
             let size = self.size_of(var).clamp(1, 1 << 24);
-            vars.push(Placed {
+            vars.push(VarSecinfo {
                 var,
                 offset: end,
                 size,

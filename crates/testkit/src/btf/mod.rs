@@ -12,30 +12,30 @@ use spec::SplitMix;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use sys::Errno;
-use sys::bpf::{BtfAnswer, load_btf};
+use sys::bpf::{BtfAnswer, btf_load};
 
 /// Bytes of log that the kernel may write about one blob.
 const LOG_ROOM: usize = 1 << 20;
 /// Differences after which a comparison stops.
 const ENOUGH: usize = 5;
 
-/// What a comparison found.
+/// Result of a comparison.
 #[derive(Debug, Default)]
 pub struct Comparison {
-    /// Blobs asked about.
+    /// Number of compared blobs.
     pub blobs: u64,
     /// Of these, taken by the kernel.
     pub taken: u64,
-    /// How many were refused for each reason (without its numbers).
+    /// Number of rejected blobs by reason (without its numbers).
     pub reasons: BTreeMap<String, u64>,
-    /// Where the answers differ; the comparison stops after some.
+    /// Differences; the comparison stops after some.
     pub differences: Vec<Difference>,
 }
 
 /// A blob about which the answers differ.
 #[derive(Debug)]
 pub struct Difference {
-    /// What it was made from.
+    /// Seed of the blob.
     pub seed: u64,
     /// The blob.
     pub blob: Vec<u8>,
@@ -46,13 +46,13 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// Where the answers part, as text.
+    /// The difference, as text.
     pub fn describe(&self) -> String {
         let text = |answer: &BtfAnswer| {
             let log = String::from_utf8_lossy(&answer.log);
             let lines: Vec<&str> = log.lines().collect();
             let last = lines[lines.len().saturating_sub(6)..].join("\n  ");
-            format!("{:?}\n  {last}", answer.taken)
+            format!("{:?}\n  {last}", answer.result)
         };
         let (kernel, ours) = (text(&self.kernel), text(&self.ours));
         let bytes: String = self.blob.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -61,13 +61,13 @@ impl Difference {
     }
 }
 
-/// The running kernel with what it takes to ask it.
+/// Access to the running kernel.
 pub struct Oracle {
     types: Btf<'static>,
 }
 
 impl Oracle {
-    /// Looks whether the kernel can be asked.
+    /// Checks that the kernel can be used.
     pub fn open() -> Result<Oracle, Unavailable> {
         kernel_release()?;
         let refused = |errno| Unavailable::Refused {
@@ -77,12 +77,11 @@ impl Oracle {
         let types = std::fs::read("/sys/kernel/btf/vmlinux")
             .map_err(|error| refused(Errno::from(error)))?;
         let types = Btf::parse(types).map_err(|_| refused(Errno(22)))?;
-        load_btf(&generate::smallest(), 0).taken.map_err(refused)?;
+        btf_load(&generate::smallest(), 0).result.map_err(refused)?;
         Ok(Oracle { types })
     }
 
-    /// Asks about blobs from these seeds: for each the sound one, and damaged
-    /// ones.
+    /// Compares blobs from these seeds: for each the valid one, and mutations.
     pub fn compare(&self, seeds: Range<u64>) -> Comparison {
         let mut comparison = Comparison::default();
         for seed in seeds {
@@ -101,14 +100,14 @@ impl Oracle {
         comparison
     }
 
-    /// Asks about one blob.
+    /// Compares one blob.
     pub fn ask(&self, seed: u64, blob: Vec<u8>, comparison: &mut Comparison) {
         let refusal = validate(&blob, Some(&self.types)).err();
         let ours = BtfAnswer {
-            taken: refusal.map_or(Ok(()), |refusal| Err(Errno(refusal.errno()))),
+            result: refusal.map_or(Ok(()), |refusal| Err(Errno(refusal.errno()))),
             log: kernel_log(&blob, refusal.as_ref()),
         };
-        let kernel = load_btf(&blob, LOG_ROOM);
+        let kernel = btf_load(&blob, LOG_ROOM);
         comparison.blobs += 1;
         match refusal {
             None => comparison.taken += 1,

@@ -11,14 +11,14 @@ use crate::kernel::{Unavailable, kernel_release};
 pub struct Page {
     /// The kernel's release.
     pub release: String,
-    /// The seeds that were asked about.
+    /// The compared seeds.
     pub seeds: Range<u64>,
-    /// What was found.
+    /// Result.
     pub comparison: Comparison,
 }
 
 impl Page {
-    /// Asks about blobs from these seeds.
+    /// Compares blobs from these seeds.
     pub fn ask(seeds: Range<u64>) -> Result<Page, Unavailable> {
         let release = kernel_release()?;
         let comparison = Oracle::open()?.compare(seeds.clone());

@@ -2,7 +2,7 @@
 
 use capture::LinkType;
 
-/// What stands before the network header.
+/// Link-layer encapsulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Link {
@@ -16,7 +16,7 @@ pub enum Link {
 }
 
 impl Link {
-    /// All of them.
+    /// All encapsulations.
     pub const ALL: &[Link] = &[
         Link::Ethernet,
         Link::LinuxSll,
@@ -56,8 +56,7 @@ pub(super) const IPV6: u16 = 0x86dd;
 pub(super) const LLC: u16 = 0;
 
 impl Frame {
-    /// The packet behind a header of that kind; `None` where the kind can't
-    /// carry it.
+    /// The packet with a header of this kind; `None` if the kind cannot carry it.
     pub(super) fn on(self, link: Link) -> Option<Vec<u8>> {
         let family = match self.ethertype {
             IPV4 => Some(2u32),

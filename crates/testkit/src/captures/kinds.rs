@@ -34,7 +34,7 @@ fn size(random: &mut SplitMix, small: u32, middling: u32) -> usize {
 /// Kinds of packets; the first few are those of ordinary traffic.
 const KINDS: u32 = 35;
 
-/// A kind, as often as it is in ordinary traffic.
+/// A kind, with its frequency in ordinary traffic.
 fn ordinary(random: &mut SplitMix) -> u32 {
     match below(random, 100) {
         0..62 => 0,

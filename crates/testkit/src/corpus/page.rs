@@ -1,25 +1,25 @@
-//! What each optimization does for the corpus, as a table.
+//! Effect of each optimization on the corpus, as a table.
 //!
 //! An optimization is counted where the compiler applies it; what it saves is the
 //! difference in bytes between the code without it and the code with all of them.
 
 use std::fmt::Write;
 
-use interp::{Code, Fusion};
+use interp::{Fusion, ThreadedProgram};
 use jit::{Draft, Optimization, Optimizations, Options};
 use lower::Lowered;
 
 use super::Part;
 
-/// How often an optimization was applied to the programs of a part, and how many bytes
-/// longer their code is without it.
+/// Number of applications of an optimization to the programs of a part, and the bytes that
+/// it saves.
 #[derive(Clone, Copy, Default)]
 struct Gain {
     applied: u64,
     bytes: i64,
 }
 
-/// Bytes of code behind which nothing but data follows.
+/// Length of the code, without the data after it.
 fn compile(program: &Lowered, optimizations: Optimizations) -> Draft {
     let options = Options {
         optimizations,
@@ -98,7 +98,7 @@ pub fn table(parts: &[Part]) -> String {
     text
 }
 
-/// How often each fusion of the interpreter was applied, in Markdown.
+/// Number of applications of each fusion of the interpreter, in Markdown.
 pub fn fusion_table(parts: &[Part]) -> String {
     let there: Vec<&Part> = parts.iter().filter(|part| part.absent.is_none()).collect();
     let mut text = String::from("| fusion | dispatches saved |");
@@ -108,9 +108,13 @@ pub fn fusion_table(parts: &[Part]) -> String {
     text.push_str("\n|---|--:|");
     text.push_str(&"--:|".repeat(there.len()));
     text.push('\n');
-    let codes: Vec<Vec<Code>> = there
+    let codes: Vec<Vec<ThreadedProgram>> = there
         .iter()
-        .map(|part| part.programs.iter().filter_map(|it| Code::compile(it).ok()))
+        .map(|part| {
+            part.programs
+                .iter()
+                .filter_map(|it| ThreadedProgram::compile(it).ok())
+        })
         .map(Iterator::collect)
         .collect();
     for &fusion in Fusion::ALL {
@@ -127,7 +131,7 @@ pub fn fusion_table(parts: &[Part]) -> String {
     }
     let _ = write!(text, "| operations, and instructions | |");
     for (codes, part) in codes.iter().zip(&there) {
-        let ops: usize = codes.iter().map(Code::len).sum();
+        let ops: usize = codes.iter().map(ThreadedProgram::len).sum();
         let _ = write!(
             text,
             " {} of {} |",

@@ -1,4 +1,4 @@
-//! Where a generator's choices come from: a seed, or the bytes of a fuzzer.
+//! Source of a generator's choices: a seed, or the bytes of a fuzzer.
 //!
 //! Numbers are drawn where borders are: a value is more often 0, a power of two
 //! less one, or the least of its kind than any of the others.
@@ -9,7 +9,7 @@ use spec::SplitMix;
 #[derive(Clone, Debug)]
 pub struct Choices<'a> {
     random: SplitMix,
-    /// What is left of the bytes that choose first; `None` for a seed alone.
+    /// Remaining bytes, which are used before the seed; `None` for a seed alone.
     bytes: Option<&'a [u8]>,
 }
 
@@ -31,7 +31,7 @@ impl<'a> Choices<'a> {
         }
     }
 
-    /// Whether bytes chose and are used up, so that it is time to come to an end.
+    /// True if the bytes are exhausted, so that generation should end.
     pub fn is_spent(&self) -> bool {
         self.bytes.is_some_and(<[u8]>::is_empty)
     }

@@ -7,11 +7,10 @@ use isa::ebpf::{Callee, Insn};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Label(pub(super) u32);
 
-/// What stands in a function.
+/// Item of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Item {
-    /// An instruction that goes on to the next (a 64-bit immediate takes two
-    /// slots), or leaves.
+    /// An instruction that falls through (a 64-bit immediate takes two slots) or exits.
     Plain(Insn),
     /// A jump to a label, whatever distance the instruction states.
     Jump(Insn, Label),
@@ -38,7 +37,7 @@ pub(super) fn link(functions: &[&[Item]]) -> Vec<Insn> {
     }
 }
 
-/// Where everything stands.
+/// Layout of the items.
 struct Layout {
     starts: Vec<usize>,
     /// The slots of each function's labels.

@@ -28,10 +28,10 @@ const STEPS_OF_SMALLER: u64 = 1_000_000;
 
 /// Something that runs programs.
 trait Engine {
-    /// Its name.
+    /// Name of the engine.
     fn name(&self) -> &'static str;
 
-    /// Makes a program ready, or says why it can't.
+    /// Prepares a program, or returns the reason why it cannot.
     fn prepare<'a>(&'a self, program: &Lowered, seed: u64) -> Result<Box<dyn Run + 'a>, String>;
 }
 
@@ -86,11 +86,11 @@ impl Engine for Checked {
 
     fn prepare<'a>(&'a self, program: &Lowered, _: u64) -> Result<Box<dyn Run + 'a>, String> {
         let insns = program.insns().to_vec();
-        Ok(Box::new(checked::Program::new(insns)))
+        Ok(Box::new(checked::CheckedProgram::new(insns)))
     }
 }
 
-impl Run for checked::Program {
+impl Run for checked::CheckedProgram {
     fn run(&mut self, bytes: &mut [u8], seed: u64) -> Result<u64, String> {
         let packet = bytes.to_vec();
         let packet = Packet::whole(&packet, &Metadata::UNKNOWN);
@@ -122,7 +122,7 @@ impl Run for checked::Program {
             instructions: u64::MAX,
             ..checked::Limits::default()
         };
-        let finish = checked::Program::run(self, cx, entry, &limits);
+        let finish = checked::CheckedProgram::run(self, cx, entry, &limits);
         finish.outcome.map_err(|trap| format!("{trap:?}"))
     }
 }
@@ -149,13 +149,13 @@ impl Engine for Interp {
     }
 
     fn prepare<'a>(&'a self, program: &Lowered, seed: u64) -> Result<Box<dyn Run + 'a>, String> {
-        let code = interp::Code::compile_with(program, (self.fusions)(seed));
+        let code = interp::ThreadedProgram::compile_with(program, (self.fusions)(seed));
         let code = code.map_err(|why| format!("{why:?}"))?;
         Ok(Box::new((code, Machine::new())))
     }
 }
 
-impl Run for (interp::Code, Machine) {
+impl Run for (interp::ThreadedProgram, Machine) {
     fn run(&mut self, memory: &mut [u8], seed: u64) -> Result<u64, String> {
         let (code, machine) = self;
         let packet = memory.to_vec();
@@ -168,13 +168,13 @@ impl Run for (interp::Code, Machine) {
 /// Native code.
 struct Jit {
     name: &'static str,
-    /// What the code may use of the processor, by seed.
+    /// Processor features by seed.
     features: fn(u64) -> jit::Features,
     /// The optimizations that it uses, by seed.
     optimizations: fn(u64) -> jit::Optimizations,
-    /// Whether constants and the place of the code are hidden.
+    /// True if constants are blinded and the address is random.
     hardened: bool,
-    /// Whether it looks at a deadline, every few rounds.
+    /// True if it has deadline checks every few iterations.
     deadline: bool,
     pool: Pool,
 }
@@ -192,7 +192,7 @@ impl Jit {
     }
 }
 
-/// Those of the processor's features that the seed has a bit for.
+/// The processor's features, masked by bits of the seed.
 fn some_features(seed: u64) -> jit::Features {
     let there = jit::Features::detect();
     let chosen = |bit: u32| SplitMix::new(seed).next_u64() >> bit & 1 != 0;
@@ -283,12 +283,12 @@ fn assume_safe(program: &[Insn]) -> Result<Lowered, String> {
     Lowered::from_unchecked(trusted).map_err(|malformed| malformed.to_string())
 }
 
-/// What an engine made of a memory.
+/// Result of an engine on a memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Answer {
     value: Result<u64, String>,
     memory: Vec<u8>,
-    /// Whether the bytes around the memory are as they were.
+    /// True if the guard bytes are unchanged.
     stayed_inside: bool,
 }
 
@@ -309,7 +309,7 @@ impl Answer {
     }
 }
 
-/// A memory with room around it that nobody may write.
+/// A memory with guard bytes around it.
 struct Arena {
     bytes: Vec<u8>,
     start: usize,
@@ -359,9 +359,9 @@ pub struct EngineDifference {
     pub program: Vec<Insn>,
     /// The memory before.
     pub memory: Vec<u8>,
-    /// What the engine made of it.
+    /// Result of the engine.
     pub answer: String,
-    /// What is right.
+    /// Expected result.
     pub reference: String,
 }
 
@@ -385,14 +385,14 @@ impl EngineDifference {
     }
 }
 
-/// What a comparison found.
+/// Result of a comparison.
 #[derive(Clone, Debug)]
 pub struct Tally {
     /// Programs compared.
     pub programs: u64,
     /// Runs of the reference evaluator, each compared with all engines.
     pub runs: u64,
-    /// What was reached.
+    /// Coverage.
     pub reach: Reach,
     /// The first difference, if there is one.
     pub difference: Option<EngineDifference>,
@@ -443,7 +443,7 @@ pub struct Engines {
 }
 
 impl Engines {
-    /// All of them.
+    /// All engines.
     pub fn all() -> Engines {
         Engines {
             engines: all(),
@@ -580,8 +580,8 @@ fn evaluate(
     }
 }
 
-/// What is right, if the program is one: its form is in order, and the reference
-/// finds no fault within so many instructions.
+/// The expected result, if the program's structure is valid and the reference evaluator
+/// finds no fault within an instruction limit.
 fn judge(program: &[Insn], memory: &[u8], seed: u64, steps: u64) -> Option<Answer> {
     let limits = Limits {
         steps,
@@ -591,7 +591,7 @@ fn judge(program: &[Insn], memory: &[u8], seed: u64, steps: u64) -> Option<Answe
     (right.value.is_ok() && assume_safe(program).is_ok()).then_some(right)
 }
 
-/// Whether a smaller program still shows a difference and is safe.
+/// True if a reduced program still shows a difference and is safe.
 fn still_differs(engine: &dyn Engine, program: &[Insn], memory: &[u8], seed: u64) -> bool {
     let one = [memory.to_vec()];
     let differs = |right| answers(engine, program, &one, seed, &mut Arena::new())[0] != right;

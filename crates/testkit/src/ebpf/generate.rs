@@ -11,7 +11,7 @@ use super::statements::{KINDS, WEIGHTS};
 use super::{Choices, Dialect, Notes, Program};
 use isa::ebpf::{AluOp, Cond, Insn, Operand, Reg, Size, Width};
 
-/// Makes programs of one dialect.
+/// Generator of programs of one dialect.
 #[derive(Clone, Debug)]
 pub struct Generator {
     dialect: Dialect,
@@ -137,7 +137,7 @@ fn weights(choices: &mut Choices<'_>) -> [u32; KINDS] {
     weights
 }
 
-/// How many statements the top of a function has.
+/// Number of top-level statements of a function.
 fn statements(choices: &mut Choices<'_>) -> u32 {
     match choices.below(100) {
         0..60 => 1 + choices.below(6),
@@ -147,7 +147,7 @@ fn statements(choices: &mut Choices<'_>) -> u32 {
     }
 }
 
-/// What a run of the whole program may execute at most, about.
+/// Approximate limit of executed instructions of a run.
 fn cost_limit(dialect: Dialect) -> u32 {
     match dialect {
         Dialect::Engines => 6_000,
@@ -282,7 +282,7 @@ fn function(surroundings: Surroundings<'_, '_>, number: usize) -> (Vec<Item>, Si
     (s.items, signature)
 }
 
-/// What Linux counts for a frame that is used so deep.
+/// Stack depth that Linux charges for a frame.
 fn linux_frame(depth: i32) -> i32 {
     let depth = depth.max(1);
     (depth + LINUX_FRAME_STEP - 1) / LINUX_FRAME_STEP * LINUX_FRAME_STEP

@@ -8,7 +8,7 @@ use super::palette::AccessRow;
 use super::scope::{Holds, R10, Scope, alu, bit, branch, load, mov, reg};
 use isa::ebpf::{AluOp, AtomicOp, Cond, Insn, Operand, Reg, Size, Width};
 
-/// What an access demands.
+/// Requirements of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Need {
     pub(super) size: Size,
@@ -28,7 +28,7 @@ impl Need {
     }
 }
 
-/// What can be accessed.
+/// Accessible area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Area {
     Memory,
@@ -151,7 +151,7 @@ impl Scope<'_, '_> {
         Some((base, off(by)?))
     }
 
-    /// Where an address register may point for an access at `at`.
+    /// Range of an address register for an access at `at`.
     fn bias(&mut self, at: i32) -> i32 {
         match self.choices.below(6) {
             0..3 => 0,
@@ -161,7 +161,7 @@ impl Scope<'_, '_> {
         }
     }
 
-    /// Makes a register point to a byte of the area.
+    /// Sets a register to the address of a byte of the area.
     fn point(&mut self, dst: Reg, area: Area, at: i32) {
         match area {
             Area::Memory => self.reload(dst, self.frame.memory, Holds::Memory(0)),
@@ -294,8 +294,8 @@ impl Scope<'_, '_> {
 
     /// An access at an index that is only known when it runs, cut to the area.
     fn access_by_index(&mut self, chosen: AccessRow) {
-        // Linux wants to know where an atomic access to the stack goes, and in a
-        // loop it looks at every index apart.
+        // Linux requires constant offsets of atomic accesses to the stack, and explores
+        // every index of a loop.
         if self.dialect == Dialect::Kernel && (chosen.is_ordered || self.times > 1) {
             return;
         }

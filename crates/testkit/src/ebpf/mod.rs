@@ -1,4 +1,4 @@
-//! eBPF programs that are safe by construction, and what they are asked.
+//! eBPF programs that are safe by construction, and comparisons on them.
 //!
 //! [`Generator`] makes programs from a seed or from a fuzzer's bytes: every
 //! instruction of the table, in loops, calls and forks, with the idioms that

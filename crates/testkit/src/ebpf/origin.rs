@@ -1,5 +1,4 @@
-//! Where values come from: whether they would be others if memory and stack lay
-//! elsewhere.
+//! Provenance of values: dependence on the addresses of memory and stack.
 //!
 //! Engines put memory and stack where they like, so a program has one right answer
 //! only if it never tells where they are. No number of places tried out shows that:
@@ -8,19 +7,19 @@
 
 use isa::ebpf::{AluOp, Cond, Width};
 
-/// What a value depends on.
+/// Provenance of a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// The same number wherever regions lie.
+    /// A number that does not depend on addresses.
     #[default]
     Number,
     /// An address: as far from the beginning of that region wherever it lies.
     Address(Region),
-    /// It changes with the place of a region in a way that is not followed.
+    /// A number that depends on an address in an untracked way.
     Mixed,
 }
 
-/// What lies in one piece: the memory, or one activation's stack.
+/// A contiguous region: the memory, or the stack of an activation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Region(pub(super) u32);
 
@@ -38,7 +37,7 @@ impl Origin {
         self == Origin::Number
     }
 
-    /// What an operation makes of it that looks at more than the address as a whole.
+    /// Provenance after an operation on parts of an address.
     pub(super) fn changed(self) -> Origin {
         match self {
             Origin::Number => Origin::Number,
@@ -46,7 +45,7 @@ impl Origin {
         }
     }
 
-    /// What an operation makes of two.
+    /// Provenance after an operation on two values.
     pub(super) fn of_alu(op: AluOp, width: Width, a: Origin, b: Origin) -> Origin {
         use Origin::{Address, Number};
         match (op, width, a, b) {
@@ -61,8 +60,8 @@ impl Origin {
         }
     }
 
-    /// Whether a comparison comes out alike wherever regions lie, given that no
-    /// address in it is far from its region.
+    /// True if the result of a comparison does not depend on addresses, provided that all
+    /// addresses are near their regions.
     pub(super) fn decides(cond: Cond, width: Width, a: Origin, b: Origin) -> bool {
         match (a, b) {
             (Origin::Number, Origin::Number) => true,
@@ -74,7 +73,7 @@ impl Origin {
     }
 }
 
-/// What a byte in memory is of.
+/// Provenance of a byte in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum ByteOrigin {
     #[default]

@@ -45,8 +45,8 @@ pub fn in_pieces<T: Default + Send>(
     })
 }
 
-/// Compares the engines on programs from these seeds, with every processor;
-/// `begun` is told the first seed of each piece.
+/// Compares the engines on programs from these seeds, on all processors; `begun` is called
+/// with the first seed of each chunk.
 pub fn compare_engines_in_pieces(seeds: Range<u64>, begun: impl Fn(u64) + Sync) -> Tally {
     let tallies = in_pieces(seeds, |tally: &mut Tally, piece| {
         begun(piece.start);
@@ -64,20 +64,20 @@ pub fn compare_engines_in_pieces(seeds: Range<u64>, begun: impl Fn(u64) + Sync) 
 pub struct Page {
     /// The kernel that answered.
     pub release: String,
-    /// What it answered.
+    /// Its answer.
     pub kernel: EbpfComparison,
-    /// What the engines did.
+    /// Results of the engines.
     pub engines: Tally,
 }
 
-/// What one thread got to know of the kernel.
+/// Results of the kernel from one thread.
 #[derive(Default)]
 struct Answers {
     found: EbpfComparison,
     failed: Option<Unavailable>,
 }
 
-/// Makes both comparisons.
+/// Runs both comparisons.
 pub fn compare_all(kernel: u64, engines: u64) -> Result<Page, Unavailable> {
     let release = kernel_release()?;
     let found = in_pieces(0..kernel, |answers: &mut Answers, piece| {

@@ -1,7 +1,6 @@
 //! The rows of the instruction table by what a generator has to provide for them.
 //!
-//! Everything is drawn from here, so a new row is generated as soon as it is in
-//! the table.
+//! Generators draw rows from here, so new rows of the table are generated without changes.
 
 use super::Dialect;
 use isa::ebpf::table::ROWS;
@@ -12,11 +11,11 @@ use isa::ebpf::{AluOp, Effect, Group, Insn, Operand, Row, Size, Width};
 pub(super) struct AccessRow {
     pub(super) row: &'static Row,
     pub(super) size: Size,
-    /// Whether the address must be a multiple of the size.
+    /// True if the address must be a multiple of the size.
     pub(super) is_ordered: bool,
 }
 
-/// What a row computes from, as far as its immediate may not be anything.
+/// Constraint of a row's immediate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Demand {
     Anything,
@@ -64,7 +63,7 @@ impl Palette {
 }
 
 impl Dialect {
-    /// Whether programs of the dialect may have an instruction of that row.
+    /// True if the dialect has the row.
     pub fn has(self, row: &Row) -> bool {
         match sample(row) {
             // What is only known after linking.

@@ -5,7 +5,7 @@ use super::scope::{alu, load, mov};
 use super::{Choices, idioms, twist};
 use isa::ebpf::{AluOp, Insn, Operand, Reg, Size, Width};
 
-/// What a program may use.
+/// Dialect of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     /// Everything that our engines run.
@@ -17,7 +17,7 @@ pub enum Dialect {
     Kernel,
 }
 
-/// Who starts a program.
+/// Entry of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
     /// Our engines: `r1` is the address of the memory, `r2` its length.
@@ -27,7 +27,7 @@ pub enum Entry {
     Xdp,
 }
 
-/// What a program was made of.
+/// Composition of a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notes {
     /// Idioms by number: as they are, and twisted.
@@ -57,7 +57,7 @@ pub struct Program {
     pub(super) functions: Vec<Vec<Item>>,
     /// Bytes of memory that it wants; given less it returns 0 at once.
     pub memory_len: usize,
-    /// What it was made of.
+    /// Composition.
     pub notes: Notes,
 }
 

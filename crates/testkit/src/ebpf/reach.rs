@@ -1,8 +1,8 @@
-//! What generated programs reached: rows of the table with their operands,
-//! distances of jumps, depths of calls, idioms and their near misses.
+//! Coverage of generated programs: rows of the table with their operands, jump distances,
+//! call depths, idioms and their near misses.
 //!
-//! An instruction counts where it is executed, not where it stands, so the counts
-//! come from runs of the reference evaluator.
+//! Instructions count when executed, so the counts come from runs of the reference
+//! evaluator.
 
 use super::{Dialect, Notes, idioms, twist};
 use isa::ebpf::table::ROWS;
@@ -17,12 +17,12 @@ pub struct Reach {
     /// The current run: how often each slot was executed, and how often it went
     /// on elsewhere than to the next.
     slots: Vec<(u32, u32)>,
-    /// How deep the current run called.
+    /// Call depth of the current run.
     deepest: usize,
     counts: Counts,
 }
 
-/// What was reached by all runs.
+/// Coverage of all runs.
 #[derive(Clone, Debug, Default)]
 struct Counts {
     rows: Vec<RowReach>,
@@ -35,7 +35,7 @@ struct Counts {
     twists: [u64; twist::KINDS],
 }
 
-/// What was reached of one row.
+/// Coverage of one row.
 #[derive(Clone, Copy, Debug, Default)]
 struct RowReach {
     executed: u64,
@@ -80,7 +80,7 @@ fn offset_class(off: i16) -> u16 {
 }
 
 impl Reach {
-    /// Nothing yet.
+    /// Empty coverage.
     pub fn new() -> Reach {
         Reach {
             counts: Counts {
@@ -160,7 +160,7 @@ impl Reach {
         }
     }
 
-    /// What was executed, in short: programs that reach the same have the same.
+    /// Signature of the coverage of a program.
     pub fn signature(&self) -> impl Hash + use<> {
         let rows = self.counts.rows.iter().enumerate();
         let rows = rows.filter(|(_, row)| row.executed > 0);
@@ -168,8 +168,8 @@ impl Reach {
         (rows, self.counts.depths.keys().last().copied())
     }
 
-    /// What is missing: rows that were never executed, operands that a row never
-    /// had, branches that never went one way, idioms never made. One line each.
+    /// Missing coverage: rows never executed, operands never used, branches with one
+    /// direction only, idioms never generated. One line each.
     pub fn missing(&self, dialect: Dialect) -> Vec<String> {
         let mut missing = Vec::new();
         for (row, reach) in ROWS.iter().zip(&self.counts.rows) {
@@ -292,7 +292,7 @@ impl RowReach {
     }
 }
 
-/// How many registers stood in a field that takes any.
+/// Number of different registers in a field that accepts any.
 fn count(field: Field, found: u16) -> String {
     match field {
         Field::Any => found.count_ones().to_string(),

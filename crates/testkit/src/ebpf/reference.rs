@@ -1,5 +1,5 @@
-//! A program evaluated as it is defined, one instruction after the other, with
-//! everything checked that a safe program upholds.
+//! The reference evaluator: executes a program instruction by instruction and checks every
+//! property of a safe program.
 //!
 //! It is the judge of what the shrinker leaves, and the engine that all others
 //! are compared with: slow, without a trick, and its registers and its stack know
@@ -23,10 +23,10 @@ const FRAMES: usize = 8;
 /// Bytes from the beginning of a region within which addresses compare alike wherever
 /// it lies: engines have some so low.
 const NEAR: u64 = 1 << 20;
-/// How often `may_goto` falls through in each activation of a function.
+/// Fall-throughs of `may_goto` in each activation of a function.
 pub const TURNS: u32 = 8 * 1024 * 1024;
 
-/// What makes a program unsafe, or no program.
+/// Fault of an unsafe or invalid program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// A register was read that was not written.
@@ -36,7 +36,7 @@ pub enum Fault {
     /// An access to what is neither memory nor stack, or by what is not an address of
     /// that place.
     OutOfBounds(u64),
-    /// What it does next, or what it leaves behind, tells where memory or stack lie.
+    /// Control flow or a result depends on the address of memory or stack.
     TellsPlaces,
     /// An atomic access that is not aligned.
     Misaligned(u64),
@@ -50,16 +50,16 @@ pub enum Fault {
     TooLong,
 }
 
-/// What a run may use.
+/// Limits and inputs of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Instructions.
     pub steps: u64,
-    /// Where memory and stack are said to be: a program must not depend on it.
+    /// Addresses of memory and stack, on which a program must not depend.
     pub place: Addresses,
 }
 
-/// Where memory and stack are said to be.
+/// Addresses of memory and stack.
 #[derive(Clone, Copy, Debug)]
 pub struct Addresses {
     /// The memory's first byte.
@@ -89,7 +89,7 @@ impl Default for Limits {
     }
 }
 
-/// What is in a register.
+/// Value of a register.
 #[derive(Clone, Copy)]
 struct Value {
     bits: u64,
@@ -107,7 +107,7 @@ impl Value {
         Value { bits, origin }
     }
 
-    /// What an operation that is not followed makes of it.
+    /// Result of an untracked operation.
     fn map(self, operation: impl FnOnce(u64) -> u64) -> Value {
         Value {
             bits: operation(self.bits),
@@ -144,20 +144,19 @@ impl Frame {
 struct Run<'a> {
     insns: &'a [Insn],
     memory: &'a mut [u8],
-    /// The packet of packet loads and helpers: the memory as it is at the start.
+    /// The packet of packet loads and helpers: the initial memory.
     packet: Vec<u8>,
     /// Of each byte of the memory.
     origins: Vec<ByteOrigin>,
     place: Addresses,
-    /// Those that were written.
+    /// Written registers.
     regs: [Option<Value>; Reg::COUNT],
     frames: Vec<Frame>,
     /// Frames that there have been.
     activations: u32,
     random: &'a mut dyn Random,
     reach: &'a mut Reach,
-    /// Where the packet begins and ends, for a program that finds that in its
-    /// context.
+    /// Start and end of the packet, for programs with an XDP context.
     packet_ends: Option<[u64; 2]>,
 }
 
@@ -177,8 +176,8 @@ pub fn run(
     run.outcome(limits)
 }
 
-/// The same for an XDP program: `r1` is the address of a `struct xdp_md`, and the
-/// memory is the packet.
+/// Runs an XDP program: `r1` is the address of a `struct xdp_md`, and the memory is the
+/// packet.
 pub fn run_xdp(
     insns: &[Insn],
     packet: &mut [u8],
@@ -251,7 +250,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Performs one instruction; answers where it goes on, or `None` at the end.
+    /// Executes one instruction; returns the next slot, or `None` at the end.
     fn step(&mut self, insn: Insn, at: usize) -> Result<Option<usize>, Fault> {
         let mut next = at + 1;
         match insn {
@@ -465,8 +464,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Whether an address is so near to its region that it would be a greater one
-    /// than another exactly if it is here.
+    /// True if an address is near its region, so that comparisons with other addresses do
+    /// not depend on the layout.
     fn is_near(&self, value: Value) -> bool {
         let Origin::Address(region) = value.origin else {
             return true;
@@ -493,7 +492,7 @@ impl<'a> Run<'a> {
         let origin = match op {
             _ if number => Origin::Number,
             AtomicOp::Xchg => operand.origin,
-            // Whether it stores depends on them.
+            // A store that depends on the comparison.
             AtomicOp::CmpXchg => return Err(Fault::TellsPlaces),
             _ => Origin::Mixed,
         };

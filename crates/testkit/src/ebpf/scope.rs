@@ -9,16 +9,16 @@ use super::palette::{Demand, Palette};
 use super::{Choices, Dialect, Notes};
 use isa::ebpf::{AluOp, Cond, Imm64, Insn, Operand, Reg, Size, Value64, Width};
 
-/// What a register holds.
+/// Contents of a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Holds {
-    /// Nothing that may be read.
+    /// Uninitialised.
     Nothing,
     /// A number.
     Scalar,
     /// The address of this byte of the memory.
     Memory(i32),
-    /// The address behind the memory.
+    /// End address of the memory.
     End,
     /// The address this far from the frame pointer.
     Frame(i32),
@@ -26,7 +26,7 @@ pub(super) enum Holds {
     Lent(i32),
 }
 
-/// What a function finds in an argument register.
+/// Contents of an argument register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Param {
     Scalar,
@@ -52,13 +52,13 @@ pub(super) struct Signature {
 /// The stack of a function: distances from the frame pointer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
-    /// Where the address of the memory is kept.
+    /// Location of the memory's address.
     pub(super) memory: Option<i16>,
-    /// Where the address behind the memory is kept.
+    /// Location of the memory's end address.
     pub(super) end: Option<i16>,
-    /// Where the address of what the caller lent is kept, and its bytes.
+    /// Location of the address of the caller's buffer, and its length.
     pub(super) lent: Option<(i16, i32)>,
-    /// Where the frame pointer itself is kept.
+    /// Location of a copy of the frame pointer.
     pub(super) own: Option<i16>,
     /// Words for the counters of loops that are free.
     pub(super) counters: [Option<i16>; 2],
@@ -91,20 +91,20 @@ pub(super) struct Scope<'g, 'c> {
     /// Deepest need of the calls so far.
     pub(super) frames_used: u32,
     pub(super) stack_used: i32,
-    /// How often the current place is executed at most, about.
+    /// Approximate number of executions of the current position.
     pub(super) times: u32,
     /// Instructions executed at most so far, about, and how many it may be.
     pub(super) cost: u32,
     pub(super) cost_limit: u32,
-    /// Forks in loops, each as often as it is come to.
+    /// Forks in loops, weighted by executions.
     pub(super) forks: u32,
     /// Blocks around the current place.
     pub(super) depth: u32,
-    /// How often each kind of statement is drawn.
+    /// Weight of each kind of statement.
     pub(super) weights: [u32; super::statements::KINDS],
 }
 
-/// What a scope needs to know of its surroundings.
+/// Context of a scope.
 pub(super) struct Surroundings<'g, 'c> {
     pub(super) choices: &'g mut Choices<'c>,
     pub(super) dialect: Dialect,
@@ -244,12 +244,12 @@ impl<'g, 'c> Scope<'g, 'c> {
         Label(self.labels - 1)
     }
 
-    /// Gives a label its place, here.
+    /// Binds a label to the current position.
     pub(super) fn place_label(&mut self, label: Label) {
         self.items.push(Item::Place(label));
     }
 
-    /// Whether what is executed is near its limit.
+    /// True if the number of executed instructions is near its limit.
     pub(super) fn is_costly(&self) -> bool {
         self.cost >= self.cost_limit
     }
@@ -343,8 +343,7 @@ impl<'g, 'c> Scope<'g, 'c> {
         dst
     }
 
-    /// Puts a number into a register: a constant, or one that cannot be known
-    /// from the program.
+    /// Sets a register to a number: a constant, or one unknown to the verifier.
     pub(super) fn fill(&mut self, dst: Reg) {
         use AluOp::Mov;
         match self.choices.below(8) {
@@ -443,7 +442,7 @@ impl<'g, 'c> Scope<'g, 'c> {
         Insn::decode_one(slot, None)
     }
 
-    /// What registers hold where this way and another meet.
+    /// Merges the contents of registers at a join point.
     pub(super) fn meet(&mut self, other: &[Holds; Reg::COUNT]) {
         for (here, there) in self.holds.iter_mut().zip(other) {
             if here != there {
@@ -452,8 +451,7 @@ impl<'g, 'c> Scope<'g, 'c> {
         }
     }
 
-    /// Makes registers hold again what they held at the head of a loop, so far
-    /// as they held anything.
+    /// Restores the contents of registers at a loop header.
     pub(super) fn restore(&mut self, head: &[Holds; Reg::COUNT]) {
         for number in 0..10u32 {
             let (dst, was) = (reg(number), head[number as usize]);

@@ -1,5 +1,4 @@
-//! Makes a program that shows something as small as it can be while it still
-//! shows it.
+//! Reduces a program while a predicate still holds (delta debugging).
 //!
 //! It works on slots: stretches of instructions are taken out, with the jumps and
 //! calls across them shortened, then constants are made simpler. What is left
@@ -57,8 +56,8 @@ fn simplify(best: &mut [Insn], still: &mut impl FnMut(&[Insn]) -> bool) -> bool 
     helped
 }
 
-/// The program without these slots (and the rest of a 64-bit immediate that is
-/// cut); what led to them leads behind them.
+/// The program without these slots (and the other half of a 64-bit immediate); jumps to
+/// them go to the next slot.
 fn without(program: &[Insn], start: usize, end: usize) -> Vec<Insn> {
     let is_second = |slot: usize| program.get(slot) == Some(&Insn::Imm64High);
     let start = start - usize::from(is_second(start));

@@ -1,5 +1,5 @@
-//! What functions are made of: computations, accesses, idioms, forks, loops,
-//! calls, in any nesting.
+//! Statements of functions: computations, accesses, idioms, forks, loops and calls, in any
+//! nesting.
 
 use super::Dialect;
 use super::draft::{Item, Label};
@@ -10,10 +10,10 @@ use super::scope::{
 use super::{idioms, twist};
 use isa::ebpf::{AluOp, Callee, Cond, Insn, Operand, Reg, Size, Width};
 
-/// How many kinds of statements there are.
+/// Number of kinds of statements.
 pub(super) const KINDS: usize = 14;
 
-/// How often each kind is drawn when nothing is preferred.
+/// Default weight of each kind.
 pub(super) const WEIGHTS: [u32; KINDS] = [30, 6, 12, 10, 8, 36, 12, 6, 5, 4, 3, 3, 1, 4];
 
 /// Blocks inside blocks.
@@ -27,11 +27,11 @@ const ENDLESS_ONCE_IN: u32 = 200_000;
 struct Turn {
     head: Label,
     out: Label,
-    /// What registers hold at the head.
+    /// Contents of registers at the loop header.
     at_head: [Holds; Reg::COUNT],
-    /// What they hold where the body leaves, if it does.
+    /// Their contents at an exit from the body, if there is one.
     left: Option<[Holds; Reg::COUNT]>,
-    /// How often the place around the loop is executed.
+    /// Number of executions of the loop statement.
     times: u32,
 }
 
@@ -188,7 +188,7 @@ impl Scope<'_, '_> {
         self.emit(Insn::Exit);
     }
 
-    /// Makes `r0` hold a number.
+    /// Sets `r0` to a number.
     pub(super) fn give_number(&mut self) {
         let from = self.scalar();
         if from != Reg::R0 {
@@ -260,7 +260,7 @@ impl Scope<'_, '_> {
                 let cond = self.choices.pick(&[Cond::Eq, Cond::SGe, Cond::Ge]);
                 self.jump(until(cond, limit), turn.out);
             }
-            // Another way out, for whoever does not trust the count.
+            // A second exit from the loop.
             4 => self.jump(Insn::MayGoto { off: 0 }, turn.out),
             _ => {}
         }
@@ -333,7 +333,7 @@ impl Scope<'_, '_> {
         }
     }
 
-    /// What a turn does; sometimes it leaves the loop.
+    /// Body of the loop, sometimes with an exit.
     fn body(&mut self, turn: &mut Turn) {
         let count = self.choices.pick(&[1, 1, 2, 3, 4]);
         self.nested(count);
@@ -401,7 +401,7 @@ impl Scope<'_, '_> {
         self.keep_result();
     }
 
-    /// Puts an argument into its register.
+    /// Sets an argument register.
     fn pass(&mut self, dst: Reg, param: Param) {
         match param {
             Param::Scalar => {
@@ -510,7 +510,7 @@ impl Scope<'_, '_> {
         self.keep_result();
     }
 
-    /// What registers hold after a call.
+    /// Contents of registers after a call.
     fn after_call(&mut self) {
         for number in 1..6 {
             self.holds[number] = Holds::Nothing;

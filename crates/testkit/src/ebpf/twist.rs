@@ -12,7 +12,7 @@ use super::memory::{Need, size_of};
 use super::scope::{Holds, Scope, alu, bit, store};
 use isa::ebpf::{AluOp, Imm64, Insn, Operand, Reg, Size, Value64, Width};
 
-/// How many kinds of twists there are.
+/// Number of kinds of twists.
 pub(super) const KINDS: usize = 11;
 
 /// The recipe with one or two twists.
@@ -47,7 +47,7 @@ fn twist_once(s: &mut Scope<'_, '_>, recipe: &mut Vec<Item>, kind: usize) -> boo
     }
 }
 
-/// Where an instruction of some kind stands.
+/// Position of an instruction of some kind.
 fn find(
     s: &mut Scope<'_, '_>,
     recipe: &[Item],
@@ -237,8 +237,8 @@ fn exchange_neighbours(s: &mut Scope<'_, '_>, recipe: &mut [Item]) -> bool {
     both
 }
 
-/// A place for one more item: not behind a jump that is always taken, where
-/// nothing would lead to it.
+/// A position for a new item: not after an unconditional jump, where it would be
+/// unreachable.
 fn gap(s: &mut Scope<'_, '_>, recipe: &[Item]) -> usize {
     let at = s.choices.below(recipe.len() as u32 + 1) as usize;
     let is_goto = |item: &Item| matches!(item, Item::Jump(Insn::Goto { .. }, _));
@@ -258,7 +258,7 @@ fn jump_in(s: &mut Scope<'_, '_>, recipe: &mut Vec<Item>) -> bool {
     true
 }
 
-/// A jump from inside the recipe behind it.
+/// A jump from inside the recipe to its end.
 fn jump_out(s: &mut Scope<'_, '_>, recipe: &mut Vec<Item>) -> bool {
     if s.scalars() == 0 {
         return false;
@@ -350,7 +350,7 @@ fn store_between(s: &mut Scope<'_, '_>, recipe: &mut Vec<Item>) -> bool {
 }
 
 impl Scope<'_, '_> {
-    /// Whether an instruction of a recipe may stand here as it is.
+    /// True if an instruction of a recipe is valid here.
     fn allows(&self, insn: Insn) -> bool {
         use AluOp::{Arsh, Div, Lsh, Mod, Rsh, SDiv, SMod};
         match insn {
@@ -374,7 +374,7 @@ impl Scope<'_, '_> {
         }
     }
 
-    /// Whether these bytes may be accessed.
+    /// True if these bytes may be accessed.
     fn is_inside(&self, base: Reg, off: i16, size: Size) -> bool {
         let (from, low, high, is_stack) = match self.holds[base.index()] {
             Holds::Memory(at) => (at, 0, self.memory_len, false),

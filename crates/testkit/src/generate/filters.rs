@@ -8,7 +8,7 @@ use isa::classic::{AluOp, Cond, Insn, Operand, Size, SockFilter};
 
 use super::Generator;
 
-/// Where a test leads.
+/// Target of a test.
 #[derive(Clone, Copy)]
 enum Way {
     Next,
@@ -167,7 +167,7 @@ impl Generator {
     }
 }
 
-/// Draws the jumps; the returns stand behind the steps.
+/// Draws the jumps; the returns follow the steps.
 fn encode(steps: &[Step], returns: [Insn; 3]) -> Vec<SockFilter> {
     let skip = |at: usize, way: Way| {
         let target = match way {

@@ -1,5 +1,4 @@
-//! Answers of the kernel, kept: so that the models are held to them where no
-//! kernel can be asked.
+//! Recorded answers of the kernel, for machines where it cannot be used.
 //!
 //! One line is one program, with its packets and what became of each:
 //!
@@ -15,7 +14,7 @@
 use super::unix::OPTMEM_MAX;
 use super::{Unavailable, kernel_release, unix};
 use classic::kernel_limits::{check_conversion, check_socket_memory};
-use classic::{Checked, Program, Refusal, Rules, Semantics, check};
+use classic::{Checked, PlainProgram, Refusal, Rules, Semantics, check};
 use isa::classic::SockFilter;
 use packet::{Metadata, Packet};
 use spec::SplitMix;
@@ -31,12 +30,12 @@ pub struct Case {
     pub answer: Answer,
 }
 
-/// What the kernel made of a program.
+/// The kernel's answer to a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// Each packet has this value.
     Values(Vec<(Vec<u8>, u32)>),
-    /// It may not run.
+    /// The program is rejected.
     Refused {
         /// The error number.
         errno: i32,
@@ -69,7 +68,7 @@ impl Case {
     pub fn answered_by_model(program: Vec<SockFilter>, packets: Vec<Vec<u8>>) -> Case {
         let answer = match accept(&program) {
             Ok(checked) => {
-                let prepared = Program::prepare(&checked, Semantics::Kernel);
+                let prepared = PlainProgram::prepare(&checked, Semantics::Kernel);
                 let value = |packet: Vec<u8>| {
                     let value = run(&prepared, &packet);
                     (packet, value)
@@ -84,7 +83,7 @@ impl Case {
         Case { program, answer }
     }
 
-    /// Does the model give the same answers?
+    /// Compares the model with a case.
     pub fn holds(&self) -> bool {
         let packets = match &self.answer {
             Answer::Values(values) => values.iter().map(|(packet, _)| packet.clone()).collect(),
@@ -102,7 +101,7 @@ pub(super) fn accept(program: &[SockFilter]) -> Result<Checked, Refusal> {
 }
 
 /// The model's value for a packet on an AF_UNIX socket.
-pub(super) fn run(program: &Program, packet: &[u8]) -> u32 {
+pub(super) fn run(program: &PlainProgram, packet: &[u8]) -> u32 {
     let packet = Packet::whole(packet, &Metadata::UNKNOWN);
     program
         .run(&packet, &mut SplitMix::new(0))

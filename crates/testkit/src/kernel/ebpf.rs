@@ -13,11 +13,12 @@ use crate::ebpf::shrink::shrink;
 use crate::ebpf::{Choices, Dialect, Entry, Generator, Program};
 use isa::ebpf::{Insn, encode};
 use spec::SplitMix;
+use spec::programs::ProgramType;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::ops::Range;
 use sys::Errno;
-use sys::bpf::{Load, LogLevel, ProgramType, Refused, TestRun, load};
+use sys::bpf::{LoadError, LogLevel, ProgLoad, TestRun};
 
 /// Packets that each program runs on.
 const PACKETS: u64 = 2;
@@ -26,7 +27,7 @@ const ENOUGH: usize = 5;
 /// Programs of which the reason of a refusal is kept.
 const KEPT_REASONS: usize = 200;
 
-/// What a comparison found.
+/// Result of a comparison.
 #[derive(Clone, Debug)]
 pub struct EbpfComparison {
     /// Programs generated.
@@ -35,11 +36,11 @@ pub struct EbpfComparison {
     pub accepted: u64,
     /// Runs compared.
     pub runs: u64,
-    /// What the accepted programs reached.
+    /// Coverage of the accepted programs.
     pub reach: Reach,
     /// The verifier's reasons, each with how often and one seed.
     pub refused: BTreeMap<String, (u64, u64)>,
-    /// Where results differ.
+    /// Differences.
     pub differences: Vec<EbpfDifference>,
 }
 
@@ -52,9 +53,9 @@ pub struct EbpfDifference {
     pub program: Vec<Insn>,
     /// The packet.
     pub packet: Vec<u8>,
-    /// What the kernel answered.
+    /// The kernel's result.
     pub kernel: String,
-    /// What is right by the reference evaluator.
+    /// The result of the reference evaluator.
     pub reference: String,
 }
 
@@ -150,7 +151,7 @@ impl EbpfComparison {
         let (theirs, ours) = (program.code(Entry::Xdp), program.code(Entry::Memory));
         let answers = match ask(&theirs, packets) {
             Ok(answers) => answers,
-            Err(Asked::Refused(refused)) if is_shut(&refused) => {
+            Err(Asked::Refused(refused)) if refused.is_unavailable() => {
                 return Err(shut("BPF_PROG_LOAD")(refused.errno));
             }
             Err(Asked::Refused(_)) => {
@@ -207,14 +208,9 @@ fn describe(answer: &Option<Answer>) -> String {
     }
 }
 
-/// Whether the kernel itself does not take programs from us.
-fn is_shut(refused: &Refused) -> bool {
-    [Errno::EPERM, Errno::ENOSYS].contains(&refused.errno)
-}
-
 /// Why the kernel gave no answer.
 enum Asked {
-    Refused(Refused),
+    Refused(LoadError),
     NotRun(Errno),
 }
 
@@ -222,8 +218,8 @@ enum Asked {
 fn ask(program: &[Insn], packets: &[Vec<u8>]) -> Result<Vec<Answer>, Asked> {
     // What was generated or is left of it has an encoding.
     let slots = encode(program).unwrap_or_default();
-    let loaded = load(&Load::new(ProgramType::Xdp, &slots));
-    let (program, _) = loaded.map_err(Asked::Refused)?;
+    let request = ProgLoad::new(ProgramType::Xdp.number(), &slots);
+    let (program, _) = request.load().map_err(Asked::Refused)?;
     let run = |packet: &Vec<u8>| {
         let mut after = vec![0; packet.len()];
         let run = program.test_run(&TestRun::on(packet), &mut after, &mut []);
@@ -282,8 +278,8 @@ fn evaluate_xdp(program: &[Insn], packet: &[u8], seed: u64) -> Result<Answer, re
     Ok(Answer { value, packet })
 }
 
-/// Whether a smaller program still shows a difference, and is safe: the verifier
-/// and the reference both say so.
+/// True if a reduced program still shows a difference and is safe by the verifier and the
+/// reference evaluator.
 fn differs(program: &[Insn], packet: &[u8], seed: u64) -> bool {
     let reference = evaluate_xdp(program, packet, seed);
     let kernel = ask_one(program, packet);
@@ -293,11 +289,12 @@ fn differs(program: &[Insn], packet: &[u8], seed: u64) -> bool {
 /// The verifier's words, without its numbers and the registers it tells of.
 fn reason(program: &[Insn]) -> String {
     let slots = encode(program).unwrap_or_default();
-    let request = Load {
-        log_bytes: 1 << 24,
-        ..Load::new(ProgramType::Xdp, &slots).with_log(LogLevel::Path)
+    let request = ProgLoad {
+        log_level: LogLevel::LEVEL1,
+        log_size: 1 << 24,
+        ..ProgLoad::new(ProgramType::Xdp.number(), &slots)
     };
-    let refused = match load(&request) {
+    let refused = match request.load() {
         Ok(_) => return "taken at the second time".to_owned(),
         Err(refused) => refused,
     };

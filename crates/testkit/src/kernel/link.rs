@@ -14,7 +14,7 @@ use super::{
 use crate::frames;
 use crate::generate::{Dialect, Generator};
 use crate::witness::{Ladder, witness};
-use classic::{Checked, Program, Rules, Semantics, check};
+use classic::{Checked, PlainProgram, Rules, Semantics, check};
 use isa::classic::{AluOp, Extension, Insn, Operand, Size, SockFilter};
 use packet::{Device, Metadata, Packet, VlanTag, payload_offset};
 use spec::SplitMix;
@@ -55,12 +55,12 @@ pub fn compare_payload_offsets(seeds: Range<u64>) -> Result<Comparison, Unavaila
     })
 }
 
-/// Where a packet is listened for.
+/// Listener of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     /// Whole frames that come in.
     Frame,
-    /// What incoming frames carry.
+    /// Payload of incoming frames.
     Payload,
     /// Whole frames that go out.
     Outgoing,
@@ -117,7 +117,7 @@ struct Oracle {
 struct Arrival {
     /// The frame, without a tag that the device stripped.
     frame: Vec<u8>,
-    /// Where the data starts in it.
+    /// Offset of the data.
     start: usize,
     meta: Metadata,
 }
@@ -171,7 +171,7 @@ impl Oracle {
         Err(Errno(ENETDOWN))
     }
 
-    /// What shows the flow hash of incoming frames.
+    /// A listener that reports the flow hash of incoming frames.
     fn hashes(&self) -> Result<Digits, Errno> {
         let ifindex = self.devices[1].ifindex;
         Digits::open(ifindex, PacketLayer::Link, Extension::Rxhash, 8)
@@ -193,7 +193,7 @@ impl Oracle {
         frame
     }
 
-    /// What a listener sees of a frame; `None` when it never gets there.
+    /// A listener's view of a frame; `None` if it is not delivered.
     fn arrival(&self, frame: &[u8], place: Place, mark: u32, hash: u32) -> Option<Arrival> {
         let ethertype = |at: usize| {
             let bytes = frame.get(at..at + 2)?;
@@ -230,8 +230,8 @@ impl Oracle {
             },
         };
         if place == Place::Outgoing {
-            // The tags are in the frame still; the network header is behind them,
-            // if there are at most seven and they are whole.
+            // The tags are still in the frame; the network header follows them, if there
+            // are at most seven complete ones.
             let mut at = 12;
             while is_tag(ethertype(at)?) && at < 12 + 4 * 8 {
                 at += 4;
@@ -243,7 +243,7 @@ impl Oracle {
             return Some(arrival);
         }
         if is_tag(outer) {
-            // Linux looks at the inner protocol, and drops frames without one.
+            // Linux reads the inner protocol, and drops frames without one.
             let tci = ethertype(14)?;
             let inner = ethertype(16)?;
             ethertype(18)?;
@@ -292,7 +292,7 @@ impl Oracle {
             let arrival = self.arrival(&frame, question.place, question.mark, hash);
             arrivals.extend(arrival.map(|arrival| (frame, arrival)));
         }
-        let prepared = Program::prepare(&checked, Semantics::Kernel);
+        let prepared = PlainProgram::prepare(&checked, Semantics::Kernel);
         let mut values: Vec<(u32, u32)> = Vec::new();
         for (_, arrival) in &arrivals {
             let packet = arrival.packet();
@@ -334,7 +334,7 @@ impl Oracle {
     ) -> Result<Option<Disagreement>, Errno> {
         let listener = place as usize;
         self.listeners[listener].attach(program)?;
-        let prepared = Program::prepare(checked, Semantics::Kernel);
+        let prepared = PlainProgram::prepare(checked, Semantics::Kernel);
         let mut difference = None;
         for (frame, arrival) in arrivals {
             let packet = arrival.packet();
@@ -505,7 +505,7 @@ fn linux_protocol(ethertype: u16, frame: &[u8]) -> u16 {
     }
 }
 
-fn run(program: &Program, packet: &Packet<'_>) -> u32 {
+fn run(program: &PlainProgram, packet: &Packet<'_>) -> u32 {
     program
         .run(packet, &mut SplitMix::new(0))
         .expect("programs for sockets only jump forward")

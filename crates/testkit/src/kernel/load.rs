@@ -13,9 +13,9 @@ use std::sync::Arc;
 use program::{Entry, InitialContents, MapDef, Program};
 use spec::maps::MapKind;
 use sys::Errno;
-use sys::bpf::{Answer, BtfObject, Map, MapRequest, ProgLoad, prog_load};
+use sys::bpf::{BtfObject, LoadAnswer, LogLevel, Map, MapRequest, ProgLoad};
 
-/// How a program is loaded.
+/// Options of a program load.
 #[derive(Clone, Copy, Debug)]
 pub struct LoadRequest {
     /// Log level: 1 the path to the refusal, 2 every instruction, 4 statistics.
@@ -24,14 +24,14 @@ pub struct LoadRequest {
     pub log_size: usize,
 }
 
-/// What stands between a program and the verifier.
+/// Reason why a program does not reach the verifier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoadFault {
     /// The kernel refuses the BTF.
     Btf(Errno),
     /// The kernel refuses a map.
     Map {
-        /// Its name.
+        /// Name.
         name: String,
         /// The error number.
         errno: Errno,
@@ -44,7 +44,7 @@ pub enum LoadFault {
 #[derive(Debug)]
 pub struct Loaded {
     /// The program, or the error number.
-    pub answer: Answer,
+    pub answer: LoadAnswer,
     /// The verifier's log.
     pub log: String,
     /// The maps that instructions refer to, by index; those that none refers to are
@@ -52,35 +52,73 @@ pub struct Loaded {
     pub maps: Vec<Option<Map>>,
 }
 
-/// Gives a program to the kernel.
+/// Loads a program into the kernel.
 pub fn load(program: &Program, request: LoadRequest) -> Result<Loaded, LoadFault> {
-    let btf = program.btf().map(|btf| BtfObject::load(btf.as_bytes()));
-    let btf = btf.transpose().map_err(LoadFault::Btf)?;
-    let mut maps: Vec<Option<Map>> = program.maps().iter().map(|_| None).collect();
-    for id in program.used_maps() {
-        create_with_contents(program, btf.as_ref(), &mut maps, id.0 as usize)?;
-    }
-    let descriptor = |map: &Option<Map>| map.as_ref().map_or(-1, |map| map.descriptor() as i32);
-    let fd_array: Vec<i32> = maps.iter().map(descriptor).collect();
-    let license = CString::new(program.license()).map_err(|_| LoadFault::License)?;
-    let func_info = program.func_info().iter();
-    let func_info: Vec<[u32; 2]> = func_info.map(|it| [it.insn, it.type_id.0]).collect();
-    let line_info: Vec<[u32; 4]> = program
-        .line_info()
-        .iter()
-        .map(|it| [it.insn, it.file.0, it.text.0, it.line << 10 | it.column])
-        .collect();
-    let target = program.attach_target();
-    let target_program = target.and_then(|target| target.program.as_deref());
-    let replaced = target_program
-        .map(|target| load(target, request))
-        .transpose()?;
-    let replaced = replaced
-        .as_ref()
-        .and_then(|loaded| loaded.answer.result.as_ref().ok());
+    let mut resources = Resources::of(program)?;
     let mut log = Vec::new();
-    let answer = prog_load(
-        &ProgLoad {
+    let answer = resources.load(program, request, &mut log)?;
+    Ok(Loaded {
+        answer,
+        log: String::from_utf8_lossy(&log).into_owned(),
+        maps: resources.maps,
+    })
+}
+
+/// The BTF and the maps of a program in the kernel, for it and for all others with the
+/// same BTF and map definitions.
+#[derive(Debug)]
+pub struct Resources {
+    btf: Option<BtfObject>,
+    /// The maps that were referred to so far, by index.
+    maps: Vec<Option<Map>>,
+}
+
+impl Resources {
+    /// Gives the program's BTF to the kernel; maps are created when a program refers to
+    /// them.
+    pub fn of(program: &Program) -> Result<Resources, LoadFault> {
+        let btf = program.btf().map(|btf| BtfObject::load(btf.as_bytes()));
+        Ok(Resources {
+            btf: btf.transpose().map_err(LoadFault::Btf)?,
+            maps: program.maps().iter().map(|_| None).collect(),
+        })
+    }
+
+    /// Gives a program with this BTF and these map definitions to the kernel. The log
+    /// replaces what is in `log`, whose memory is used again.
+    pub fn load(
+        &mut self,
+        program: &Program,
+        request: LoadRequest,
+        log: &mut Vec<u8>,
+    ) -> Result<LoadAnswer, LoadFault> {
+        for (def, map) in program.maps().iter().zip(&mut self.maps) {
+            if has_owner(def) {
+                *map = None;
+            }
+        }
+        for id in program.used_maps() {
+            let index = id.0 as usize;
+            create_with_contents(program, self.btf.as_ref(), &mut self.maps, index)?;
+        }
+        let descriptor = |map: &Option<Map>| map.as_ref().map_or(-1, |map| map.descriptor() as i32);
+        let fd_array: Vec<i32> = self.maps.iter().map(descriptor).collect();
+        let license = CString::new(program.license()).map_err(|_| LoadFault::License)?;
+        let func_info = program.func_info().iter();
+        let func_info: Vec<[u32; 2]> = func_info.map(|it| [it.insn, it.type_id.0]).collect();
+        let line_info: Vec<[u32; 4]> = program
+            .line_info()
+            .iter()
+            .map(|it| [it.insn, it.file.0, it.text.0, it.line << 10 | it.column])
+            .collect();
+        let target = program.attach_target();
+        let target_program = target.and_then(|target| target.program.as_deref());
+        let replaced = target_program.map(|target| self::load(target, request));
+        let replaced = replaced.transpose()?;
+        let replaced = replaced
+            .as_ref()
+            .and_then(|loaded| loaded.answer.result.as_ref().ok());
+        let request = ProgLoad {
             program_type: program.kind().number(),
             insns: program.insns(),
             license: &license,
@@ -90,21 +128,25 @@ pub fn load(program: &Program, request: LoadRequest) -> Result<Loaded, LoadFault
             attach_object: replaced.map(|program| program.as_fd()),
             flags: program.flags().0,
             kernel_version: program.kernel_version(),
-            btf: btf.as_ref(),
+            btf: self.btf.as_ref(),
             func_info: &func_info,
             line_info: &line_info,
             fd_array: &fd_array,
             bind_fd_array: false,
-            log_level: request.log_level,
+            log_level: LogLevel(request.log_level),
             log_size: request.log_size,
-        },
-        &mut log,
-    );
-    Ok(Loaded {
-        answer,
-        log: String::from_utf8_lossy(&log).into_owned(),
-        maps,
-    })
+        };
+        Ok(request.load_into(log))
+    }
+}
+
+/// True for kinds of maps that belong to the first program that uses them: others may
+/// be refused after they were verified (`bpf_prog_map_compatible`).
+fn has_owner(def: &MapDef) -> bool {
+    matches!(
+        def.kind(),
+        Some(MapKind::ProgArray | MapKind::Devmap | MapKind::DevmapHash | MapKind::Cpumap)
+    )
 }
 
 /// Creates a map, and before it the maps that it holds.
@@ -117,7 +159,7 @@ fn create_with_contents(
     let Some(def) = program.maps().get(index).filter(|_| maps[index].is_none()) else {
         return Ok(());
     };
-    let holds_maps = |def: &MapDef| def.kind().is_some_and(MapKind::holds_maps);
+    let is_map_of_maps = |def: &MapDef| def.kind().is_some_and(MapKind::is_map_of_maps);
     let fault = |errno| LoadFault::Map {
         name: def.name.clone(),
         errno,
@@ -142,7 +184,7 @@ fn create_with_contents(
                 if let Entry::Map(held) = entry {
                     let held = held.0 as usize;
                     // A map that is held holds no maps.
-                    let is_held = |def: &Arc<MapDef>| !holds_maps(def);
+                    let is_held = |def: &Arc<MapDef>| !is_map_of_maps(def);
                     if program.maps().get(held).is_some_and(is_held) {
                         create_with_contents(program, btf, maps, held)?;
                     }

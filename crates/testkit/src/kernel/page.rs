@@ -10,11 +10,11 @@ use std::fmt::Write as _;
 pub struct Page {
     /// The kernel that answered.
     pub release: String,
-    /// The comparisons with what each one asks.
+    /// The comparisons, with descriptions.
     pub comparisons: Vec<(&'static str, Comparison)>,
 }
 
-/// The rules of the checker and of the stages behind it that a socket can break.
+/// The rules of the checker and later stages that a socket filter can violate.
 pub const SOCKET_RULES: &[Rule] = &[
     Rule::Empty,
     Rule::TooLong,
@@ -32,8 +32,8 @@ pub const SOCKET_RULES: &[Rule] = &[
 /// The rules that only a seccomp filter can break.
 pub const SECCOMP_RULES: &[Rule] = &[Rule::SeccompOffset, Rule::SeccompOpcode, Rule::MemoryLimit];
 
-/// Makes every comparison: for sockets on this many programs, the others on as
-/// many as their cost allows beside that.
+/// Runs every comparison: sockets on this many programs, the others on a number by their
+/// cost.
 pub fn compare_all(programs: u64) -> Result<Page, Unavailable> {
     let part = |share: u64| 0..(programs / share).max(1);
     Ok(Page {
@@ -72,13 +72,13 @@ pub fn compare_all(programs: u64) -> Result<Page, Unavailable> {
 }
 
 impl Page {
-    /// How many answers differed in all.
+    /// Total number of differences.
     pub fn differences(&self) -> usize {
         let all = self.comparisons.iter();
         all.map(|(_, found)| found.differences.len()).sum()
     }
 
-    /// What was reached in all.
+    /// Total coverage.
     pub fn reached(&self) -> Reached {
         let mut reached = Reached::default();
         for (_, found) in &self.comparisons {

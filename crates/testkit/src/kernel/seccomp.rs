@@ -11,11 +11,11 @@ use crate::generate::{Dialect, Generator};
 use crate::witness::{Ladder, witness};
 use ::seccomp::{Action, decide};
 use classic::kernel_limits::{ConvertedLen, check_conversion, check_seccomp_memory};
-use classic::{Checked, Program, Refusal, Rules, SeccompData, Semantics, check};
+use classic::{Checked, PlainProgram, Refusal, Rules, SeccompData, Semantics, check};
 use isa::classic::{Cond, Insn, Operand, Size, SockFilter};
 use std::ops::Range;
 use sys::Errno;
-use sys::seccomp::{Call, Convention, Outcome, ask, instruction_pointer};
+use sys::seccomp::{self, Call, Convention, Outcome, instruction_pointer};
 
 /// The first number that filters under test judge.
 const FIRST_NUMBER: u32 = 600;
@@ -80,7 +80,7 @@ pub fn compare_every_opcode() -> Result<Comparison, Unavailable> {
     })
 }
 
-/// What has to be known of this machine to say what filters see.
+/// Properties of this machine that filters can see.
 struct Host {
     conventions: Vec<Convention>,
     pointers: [u64; 2],
@@ -98,7 +98,7 @@ impl Host {
             pointers: [instruction_pointer(Convention::X86_64), 0],
         };
         // A kernel without 32-bit system calls kills who makes one.
-        let answer = ask(&[], &[nobody])?;
+        let answer = seccomp::run(&[], &[nobody])?;
         if answer.outcomes == [Outcome::Returned(-ENOSYS)] {
             host.conventions.push(Convention::I386);
             host.pointers[1] = instruction_pointer(Convention::I386);
@@ -106,7 +106,7 @@ impl Host {
         Ok(host)
     }
 
-    /// What a filter sees of a call.
+    /// Input of a filter for a call.
     fn data(&self, call: &Call) -> SeccompData {
         let (arch, instruction_pointer) = match call.convention {
             Convention::X86_64 => (0xc000_003e, self.pointers[0]),
@@ -261,7 +261,7 @@ fn compare(
     filters.push(newest);
     let verdicts = verdicts(&filters);
     let borrowed: Vec<&[SockFilter]> = filters.iter().map(|filter| &filter[..]).collect();
-    let kernel = ask(&borrowed, &question.calls)?;
+    let kernel = seccomp::run(&borrowed, &question.calls)?;
     for (model, &kernel) in verdicts.iter().zip(&kernel.installed) {
         let same = match (model, kernel) {
             (Ok(_), Ok(())) => true,
@@ -299,7 +299,7 @@ fn compare(
         (verdicts.last(), filters.last(), data.first())
     {
         let mut steps = Vec::new();
-        let program = Program::prepare(checked, Semantics::Kernel);
+        let program = PlainProgram::prepare(checked, Semantics::Kernel);
         let ended = program.trace_seccomp(data, &mut |step| steps.push(step));
         debug_assert!(ended.is_ok());
         found.reached.run(filter, Rules::Seccomp, &steps);
@@ -318,7 +318,7 @@ fn led_past_the_ladder(mut witness: Vec<SockFilter>) -> Vec<SockFilter> {
     witness
 }
 
-/// What the model says of each filter, installed in this order.
+/// The model's result for each filter, installed in this order.
 fn verdicts(filters: &[Vec<SockFilter>]) -> Vec<Result<Checked, Refusal>> {
     let mut installed: Vec<ConvertedLen> = Vec::new();
     let mut judge = |filter: &Vec<SockFilter>| {
@@ -332,12 +332,12 @@ fn verdicts(filters: &[Vec<SockFilter>]) -> Vec<Result<Checked, Refusal>> {
 }
 
 fn run(checked: &Checked, data: &SeccompData) -> u32 {
-    Program::prepare(checked, Semantics::Kernel)
+    PlainProgram::prepare(checked, Semantics::Kernel)
         .run_seccomp(data)
         .expect("programs for seccomp only jump forward")
 }
 
-/// What becomes of a call, without a tracer and a supervisor.
+/// Result of a call, without tracer and supervisor.
 fn expected(call: &Call, data: &SeccompData, filters: &[&Checked]) -> Outcome {
     let action = decide(filters.iter().map(|filter| run(filter, data)));
     match action.effect() {

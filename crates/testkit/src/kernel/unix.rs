@@ -8,7 +8,7 @@ use super::cases::{Case, accept, run};
 use super::{Comparison, Disagreement, Unavailable, compare_seeds, in_own_namespace, shut};
 use crate::generate::{Dialect, Generator};
 use crate::witness::{Ladder, witness};
-use classic::{Program, Rules, Semantics};
+use classic::{PlainProgram, Rules, Semantics};
 use isa::classic::{AD_OFFSET, AluOp, Extension, Insn, Operand, Size, SockFilter};
 use packet::{Metadata, Packet};
 use spec::SplitMix;
@@ -176,7 +176,7 @@ impl Oracle {
             .map(|packet| &packet[..])
             .filter(|packet| packet.len() <= LINEAR || !looks_for_attributes(program))
             .collect();
-        let prepared = Program::prepare(checked, Semantics::Kernel);
+        let prepared = PlainProgram::prepare(checked, Semantics::Kernel);
         let mut values = Vec::with_capacity(packets.len());
         for (number, &packet) in packets.iter().enumerate() {
             let value = run(&prepared, packet);
@@ -210,7 +210,7 @@ impl Oracle {
             }
         };
         let () = kernel;
-        let prepared = Program::prepare(&checked, Semantics::Kernel);
+        let prepared = PlainProgram::prepare(&checked, Semantics::Kernel);
         for packet in packets {
             if let Some(difference) = self.pass(packet, run(&prepared, packet))? {
                 return Ok(Some(difference));
@@ -236,7 +236,7 @@ impl Oracle {
     }
 }
 
-fn count(program: &[SockFilter], prepared: &Program, packet: &[u8], found: &mut Comparison) {
+fn count(program: &[SockFilter], prepared: &PlainProgram, packet: &[u8], found: &mut Comparison) {
     let packet = Packet::whole(packet, &Metadata::UNKNOWN);
     let mut steps = Vec::new();
     let ended = prepared.trace(&packet, &mut SplitMix::new(0), &mut |step| steps.push(step));
@@ -254,8 +254,8 @@ fn looks_for_attributes(program: &[SockFilter]) -> bool {
     })
 }
 
-/// Does a random number reach anything? The generator forgets each at once, but a
-/// mutant may have lost that.
+/// True if a random number reaches the result. The generator overwrites each, but a
+/// mutation may have removed that.
 pub(super) fn depends_on_chance(program: &[SockFilter]) -> bool {
     let forgets = |raw: SockFilter| {
         matches!(

@@ -16,12 +16,12 @@ pub(super) type State = Vec<Entry>;
 
 /// One line of a log.
 pub(super) enum Line {
-    /// An instruction, with what it changed if that stands behind it.
+    /// An instruction, with the changed registers if the line has them.
     Insn {
         index: usize,
         state: Option<State>,
     },
-    /// What the last instruction changed, or the first state.
+    /// Registers changed by the last instruction, or the first state.
     State(State),
     /// The state in which the branch of that instruction is explored.
     Branch {

@@ -2,11 +2,12 @@
 
 use program::Program;
 use spec::Kernel;
-use sys::bpf::{Load, LogLevel, ProgramType, load};
+use spec::programs::ProgramType;
+use sys::bpf::{LogLevel, ProgLoad};
 
 use super::program::generate;
 
-/// What a comparison of whole logs found.
+/// Result of a comparison of whole logs.
 #[derive(Clone, Debug, Default)]
 pub struct Logs {
     /// Programs loaded.
@@ -28,11 +29,13 @@ pub fn compare_logs(kernel: &Kernel, seeds: impl Iterator<Item = u64>) -> Result
     let mut logs = Logs::default();
     for seed in seeds {
         let insns = generate(seed);
-        let mut request = Load::new(ProgramType::SocketFilter, &insns);
-        request.log_level = LogLevel::Everything;
-        request.log_bytes = 1 << 22;
-        let (_program, theirs) = load(&request).map_err(|refused| refused.to_string())?;
-        let program = Program::builder(spec::programs::ProgramType::SocketFilter, insns)
+        let request = ProgLoad {
+            log_level: LogLevel::LEVEL2,
+            log_size: 1 << 22,
+            ..ProgLoad::new(ProgramType::SocketFilter.number(), &insns)
+        };
+        let (_program, theirs) = request.load().map_err(|error| error.to_string())?;
+        let program = Program::builder(ProgramType::SocketFilter, insns)
             .license("GPL")
             .build()
             .map_err(|error| error.to_string())?;

@@ -1,5 +1,5 @@
-//! Classes of errors: libbpf says in words what is wrong, and the same number
-//! stands for many things, so classes are told by the words.
+//! Classes of errors. libbpf's error numbers are ambiguous, so errors are classified by
+//! their messages.
 
 use object::externs::ExternFault;
 use object::sections::SectionFault;
@@ -12,9 +12,9 @@ pub const LOADED: &str = "loaded";
 /// The kernel lacks a function or variable.
 pub const NO_SYMBOL: &str = "no such kernel symbol";
 
-/// What words of libbpf belong to which class; the first that fits.
+/// Patterns of libbpf's messages by class; the first match counts.
 const WORDS: &[(&str, &str)] = &[
-    ("legacy map definitions", "old maps"),
+    ("legacy map definitions", "legacy maps"),
     ("failed to find BTF for extern", "extern of another object"),
     ("unrecognized extern section", "extern of another object"),
     (
@@ -42,7 +42,7 @@ const WORDS: &[(&str, &str)] = &[
 ];
 
 impl Outcome {
-    /// What class of end it is.
+    /// Class of the result.
     pub fn class(&self) -> &'static str {
         if self.errno == 0 {
             return LOADED;
@@ -66,13 +66,13 @@ impl Outcome {
     }
 }
 
-/// What class of error a refusal of ours is.
+/// Class of one of our errors.
 pub fn of_problem(problem: &Problem) -> &'static str {
     match problem {
         Problem::Elf(_) | Problem::Container(_) => "ELF",
-        Problem::Section(SectionFault::OldMaps) => "old maps",
-        Problem::Section(_) | Problem::Code(_) => "section",
-        Problem::Types(_) | Problem::Datasec(_) => "BTF",
+        Problem::Section(SectionFault::LegacyMaps) => "legacy maps",
+        Problem::Section(_) | Problem::ProgramDef(_) => "section",
+        Problem::Btf(_) | Problem::Datasec(_) => "BTF",
         Problem::Map(_) => "map definition",
         Problem::StructOps(_) => "struct_ops",
         Problem::Extern(fault) => match fault {

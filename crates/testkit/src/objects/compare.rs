@@ -5,14 +5,14 @@ use std::fmt::{self, Debug};
 
 use super::handed::{CreatedMap, Handed, LoadedProgram, OpenedMap, OpenedProgram};
 
-/// What is compared, in the order of the page.
+/// Compared aspects, in the order of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Aspect {
-    /// Whether the object opens, and if not, why.
+    /// Opening: success, or the class of error.
     Opening,
-    /// Whether it is linked and loaded, and if not, why.
+    /// Linking and loading: success, or the class of error.
     Whole,
-    /// The same for one of its programs alone.
+    /// Result for one of its programs alone.
     Alone,
     /// The programs of the open object: names, sections, types, flags.
     Programs,
@@ -20,11 +20,11 @@ pub enum Aspect {
     Maps,
     /// The maps as they are created.
     Created,
-    /// What is written to maps, frozen and mapped before anything runs.
+    /// Contents written to maps, freezing and mapping before anything runs.
     Written,
     /// The type information.
     Types,
-    /// Which programs are loaded.
+    /// Loaded programs.
     Loaded,
     /// The instructions of a program.
     Instructions,
@@ -43,7 +43,7 @@ pub enum Aspect {
 }
 
 impl Aspect {
-    /// All of them.
+    /// All aspects.
     pub const ALL: &[Aspect] = &[
         Aspect::Opening,
         Aspect::Whole,
@@ -63,7 +63,7 @@ impl Aspect {
         Aspect::Labels,
     ];
 
-    /// What it is, for a table.
+    /// Description for tables.
     pub const fn title(self) -> &'static str {
         match self {
             Aspect::Opening => "objects: opened, or refused with the same class of error",
@@ -86,7 +86,7 @@ impl Aspect {
     }
 }
 
-/// How often two loaders did the same.
+/// Counts of agreement of two loaders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
     /// Questions.
@@ -100,9 +100,9 @@ pub struct Count {
 pub struct Difference {
     /// The object.
     pub object: String,
-    /// What was loaded alone, and what is about which program or map.
+    /// The part of an object and the program or map of a difference.
     pub at: String,
-    /// What differs.
+    /// Difference.
     pub aspect: Aspect,
     /// libbpf's answer.
     pub libbpf: String,
@@ -126,12 +126,12 @@ impl fmt::Display for Difference {
     }
 }
 
-/// What a comparison found.
+/// Result of a comparison.
 #[derive(Clone, Debug, Default)]
 pub struct Comparison {
-    /// How often, of each.
+    /// Counts by aspect.
     pub counts: BTreeMap<Aspect, Count>,
-    /// Where not.
+    /// Differences.
     pub differences: Vec<Difference>,
     /// How libbpf ended: the class of error, with its number, for how many objects as
     /// a whole and how many programs alone.
@@ -285,7 +285,7 @@ impl Sides<'_> {
         });
     }
 
-    /// Bytes made of records of one size: the first record that differs is told.
+    /// Bytes as records of one size: the first different record is reported.
     fn records(&mut self, aspect: Aspect, about: &str, libbpf: &[u8], ours: &[u8], size: usize) {
         self.note(aspect, about, libbpf == ours, || {
             let count = |side: &[u8]| side.len() / size;

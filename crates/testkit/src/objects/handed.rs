@@ -1,16 +1,16 @@
-//! What a loader hands to the kernel for one object, as data: the common form of
-//! what libbpf says and of what Beebox says.
+//! Data that a loader passes to the kernel for one object, in a form common to libbpf and
+//! Beebox.
 
 use serde::{Deserialize, Deserializer};
 
-/// What was loaded.
+/// Loaded programs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Scope {
     /// The program that was loaded alone; empty for the whole object.
     pub prog: String,
 }
 
-/// How far a loader came.
+/// Progress of a loader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stage {
@@ -20,14 +20,14 @@ pub enum Stage {
     Load,
 }
 
-/// How it ended.
+/// Result.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Outcome {
     /// The last stage that was entered.
     pub stage: Stage,
     /// The error, as a number of the system or of libbpf's own; 0 for success.
     pub errno: i32,
-    /// What was said on the way.
+    /// Messages.
     pub messages: Vec<String>,
     /// The class of error, where it is known by more than words.
     #[serde(skip)]
@@ -48,7 +48,7 @@ pub struct OpenedProgram {
     pub attach: u32,
     /// Its flags so far.
     pub flags: u32,
-    /// Whether it is loaded unless someone says otherwise.
+    /// True if it is loaded by default.
     pub autoload: bool,
     /// Slots, without subprograms.
     pub insns: u32,
@@ -57,7 +57,7 @@ pub struct OpenedProgram {
 /// A map, when the object is open.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct OpenedMap {
-    /// Its name.
+    /// Name.
     pub name: String,
     /// The number of its kind.
     #[serde(rename = "type")]
@@ -68,7 +68,7 @@ pub struct OpenedMap {
     pub value_size: u32,
     /// Entries at most.
     pub max_entries: u32,
-    /// Its flags.
+    /// Flags.
     pub flags: u32,
     /// The attribute that each kind reads in its own way.
     pub extra: u64,
@@ -78,16 +78,16 @@ pub struct OpenedMap {
     pub btf_key: u32,
     /// The type of a value.
     pub btf_value: u32,
-    /// Whether it is made unless someone says otherwise.
+    /// True if it is created by default.
     pub autocreate: bool,
-    /// Where it is pinned; empty if nowhere.
+    /// Pin path; empty if it is not pinned.
     pub pin: String,
-    /// What it holds before loading, for maps of global data.
+    /// Initial contents, for maps of global data.
     #[serde(default, deserialize_with = "some_bytes")]
     pub initial: Option<Vec<u8>>,
 }
 
-/// A map, as it is created.
+/// A created map.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct CreatedMap {
     /// Its whole name; the template of the inner maps of `a` is `a.inner`.
@@ -103,7 +103,7 @@ pub struct CreatedMap {
     pub value_size: u32,
     /// Entries at most.
     pub max_entries: u32,
-    /// Its flags.
+    /// Flags.
     pub flags: u32,
     /// The attribute that each kind reads in its own way.
     pub extra: u64,
@@ -111,7 +111,7 @@ pub struct CreatedMap {
     pub numa_node: u32,
     /// The network device.
     pub ifindex: u32,
-    /// Whether the object's BTF comes with it.
+    /// True if it is loaded with the object's BTF.
     pub btf: bool,
     /// The type of a key.
     pub btf_key: u32,
@@ -138,12 +138,12 @@ pub struct WrittenValue {
     pub value_map: Option<String>,
     /// The program that is the value.
     pub value_prog: Option<String>,
-    /// Programs that stand in the value, by offset; their places are zero in it.
+    /// Programs in the value, by offset; the value has zeros there.
     #[serde(default)]
     pub progs: Vec<(usize, String)>,
 }
 
-/// A program, as it is loaded.
+/// A loaded program.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct LoadedProgram {
     /// The name of its function.
@@ -155,7 +155,7 @@ pub struct LoadedProgram {
     pub kind: u32,
     /// The number of its expected attach type.
     pub attach: u32,
-    /// Its flags.
+    /// Flags.
     pub flags: u32,
     /// The licence.
     pub license: String,
@@ -163,9 +163,9 @@ pub struct LoadedProgram {
     pub kern_version: u32,
     /// The network device.
     pub ifindex: u32,
-    /// What it attaches to, as a type of the kernel.
+    /// Attach target, as a BTF id of the kernel.
     pub attach_btf_id: u32,
-    /// Whether the object's BTF comes with it.
+    /// True if it is loaded with the object's BTF.
     pub btf: bool,
     /// The instructions; a reference to a map has 0 in its place.
     #[serde(deserialize_with = "bytes")]
@@ -174,24 +174,24 @@ pub struct LoadedProgram {
     pub maps: Vec<(usize, String)>,
     /// Bytes of a record of `func_info`.
     pub func_info_size: u32,
-    /// What functions there are.
+    /// func_info.
     #[serde(deserialize_with = "bytes")]
     pub func_info: Vec<u8>,
     /// Bytes of a record of `line_info`.
     pub line_info_size: u32,
-    /// What lines they come from.
+    /// line_info.
     #[serde(deserialize_with = "bytes")]
     pub line_info: Vec<u8>,
 }
 
-/// Type information, as it is loaded.
+/// Loaded BTF.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct LoadedTypes {
-    /// How long it is.
+    /// Length in bytes.
     pub size: usize,
     /// FNV-1a of 64 bits.
     pub hash: u64,
-    /// All of it, where it was asked for.
+    /// The whole blob, on request.
     #[serde(default, deserialize_with = "some_bytes")]
     pub bytes: Option<Vec<u8>>,
 }
@@ -210,19 +210,19 @@ impl LoadedTypes {
     }
 }
 
-/// What a map holds that its user maps into memory.
+/// Contents of a map that is mapped into memory.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Contents {
     /// The map.
     pub map: String,
-    /// Where in the map.
+    /// Offset in the map.
     pub offset: u64,
-    /// What.
+    /// The bytes.
     #[serde(deserialize_with = "bytes")]
     pub bytes: Vec<u8>,
 }
 
-/// A map that nobody may write any more.
+/// A frozen map.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Frozen {
     /// The map.
@@ -251,30 +251,30 @@ pub(super) enum Line {
 /// All that a loader handed over for one object, in its order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Handed {
-    /// What was loaded.
+    /// Loaded programs.
     pub scope: Scope,
     /// The programs of the open object; only for the whole object.
     pub programs: Vec<OpenedProgram>,
     /// The maps of the open object; only for the whole object.
     pub maps: Vec<OpenedMap>,
-    /// How it ended; nothing if the loader crashed.
+    /// Result; `None` if the loader crashed.
     pub outcome: Option<Outcome>,
     /// The type information.
     pub types: Option<LoadedTypes>,
     /// The maps that were made.
     pub created: Vec<CreatedMap>,
-    /// What was written to them.
+    /// Map updates.
     pub written: Vec<WrittenValue>,
-    /// What can't be changed any more.
+    /// Frozen maps.
     pub frozen: Vec<Frozen>,
-    /// What lies in maps that are mapped into memory.
+    /// Contents of mapped maps.
     pub contents: Vec<Contents>,
     /// The programs that were loaded.
     pub loaded: Vec<LoadedProgram>,
 }
 
 impl Handed {
-    /// Nothing yet.
+    /// An empty record.
     pub fn new(scope: Scope) -> Handed {
         Handed {
             scope,
@@ -297,7 +297,7 @@ impl Handed {
         }
     }
 
-    /// Adds what lies in a map, without the zeros behind it: memory is mapped by
+    /// Adds the contents of a map, without trailing zeros, because memory is mapped by
     /// pages.
     pub(super) fn add_contents(&mut self, mut contents: Contents) {
         let used = contents.bytes.iter().rposition(|&byte| byte != 0);
@@ -307,14 +307,14 @@ impl Handed {
         }
     }
 
-    /// Whether the object was opened.
+    /// True if the object was opened.
     pub fn is_open(&self) -> bool {
         self.outcome
             .as_ref()
             .is_some_and(|outcome| outcome.stage == Stage::Load)
     }
 
-    /// Whether everything was loaded.
+    /// True if everything was loaded.
     pub fn is_loaded(&self) -> bool {
         self.outcome
             .as_ref()

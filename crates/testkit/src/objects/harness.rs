@@ -1,4 +1,4 @@
-//! libbpf itself, with a stand-in for the kernel behind it.
+//! The libbpf harness: libbpf with a stand-in for the kernel.
 //!
 //! The harness (`libbpf/harness.c`) is compiled against the static libbpf of the
 //! selftests when it is first needed, and kept in their cache under a name that holds
@@ -24,7 +24,7 @@ const SOURCES: [(&str, &str); 5] = [
     ("print.h", include_str!("../../libbpf/print.h")),
 ];
 
-/// Why libbpf can't be asked.
+/// Reason why libbpf cannot be used.
 #[derive(Debug)]
 pub enum Unavailable {
     /// The selftests were not built: this is missing.
@@ -58,7 +58,7 @@ impl From<io::Error> for Unavailable {
     }
 }
 
-/// What is to be loaded.
+/// Load request.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
     /// Every program alone, after the whole object.
@@ -94,7 +94,7 @@ impl Harness {
         Ok(Harness { program })
     }
 
-    /// Asks about one object: the whole, then each program if it is wanted.
+    /// Loads one object: the whole, then each program on request.
     pub fn ask(&self, object: &Path, request: &Request) -> Result<Vec<Handed>, Unavailable> {
         let mut command = Command::new(&self.program);
         for (wanted, option) in [(request.each, "--each"), (request.weak, "--weak")] {
@@ -176,7 +176,7 @@ fn compile_in(directory: &Path, library: &Path, program: &Path) -> Result<(), Un
     Ok(())
 }
 
-/// How many features of a kernel this libbpf probes: the entries of its own list.
+/// Number of kernel features that this libbpf probes.
 fn features(sources: &Path) -> Result<usize, Unavailable> {
     let header = sources.join("lib/bpf/libbpf_internal.h");
     let text = fs::read_to_string(&header)?;

@@ -35,14 +35,14 @@ pub fn kernel() -> io::Result<Kernel> {
     Ok(kernel.with_features(features, Source::Given))
 }
 
-/// Both loaders, ready to be asked.
+/// Both loaders.
 pub struct Oracle {
     harness: Harness,
     kernel: Kernel,
 }
 
 impl Oracle {
-    /// Makes the harness and reads the running kernel.
+    /// Builds the harness and reads the running kernel's description.
     pub fn open() -> Result<Oracle, Unavailable> {
         Ok(Oracle {
             harness: Harness::open()?,
@@ -112,7 +112,7 @@ impl Oracle {
     }
 }
 
-/// What a file is called.
+/// Name of a file.
 fn name(path: &Path, weak: bool) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     match weak {

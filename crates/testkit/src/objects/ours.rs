@@ -1,4 +1,4 @@
-//! What Beebox hands over for an object, in the common form.
+//! Data that Beebox passes to the kernel for an object, in the common form.
 
 use btf::Name;
 use object::{Error, Linked, Object, OpenOptions};
@@ -14,7 +14,7 @@ use super::handed::{
 /// The longest name that the kernel takes, in bytes.
 const LONGEST_NAME: usize = 15;
 
-/// What libbpf gives as descriptor of a program that is not loaded.
+/// libbpf's file descriptor of a program that is not loaded.
 const NOT_LOADED: i32 = -2;
 
 /// Opens an object and links it: the whole, or one program alone.
@@ -103,7 +103,7 @@ fn opened(object: &Object<'_>, handed: &mut Handed) {
 }
 
 fn loaded(object: &Object<'_>, linked: &Linked, handed: &mut Handed) {
-    let types = object.types();
+    let types = object.btf();
     handed.types = types.map(|types| LoadedTypes::new(types.as_bytes()));
     let names = Names { linked };
     let created_maps = || {

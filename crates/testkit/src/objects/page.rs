@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use super::compare::{Aspect, Comparison};
 use super::selftests::{RELEASE, Set};
 
-/// What was found about some sets.
+/// Results of several sets.
 #[derive(Debug, Default)]
 pub struct Page {
     /// Each set with how many objects it has, and what was found.
@@ -14,7 +14,7 @@ pub struct Page {
 }
 
 impl Page {
-    /// How many answers differed in all.
+    /// Total number of differences.
     pub fn differences(&self) -> usize {
         let sets = self.sets.iter();
         sets.map(|(_, _, found)| found.differences.len()).sum()
@@ -23,17 +23,17 @@ impl Page {
     /// The page in Markdown.
     pub fn markdown(&self) -> String {
         let mut text = format!(
-            "# Loading, beside libbpf\n\n\
+            "# Loading compared with libbpf\n\n\
              <!-- Written by `cargo xtask oracle objects`. -->\n\n\
-             Every object of the kernel's own tests is given to libbpf of Linux {RELEASE} and to\n\
-             Beebox, whole, and then once for each of its programs with that program alone.\n\
-             Behind libbpf stands no kernel: what it hands over by `bpf(2)` is written down and\n\
-             compared with what Beebox hands over, field by field. Where libbpf refuses an\n\
-             object or a program, Beebox must refuse it for the same class of reason. Both link\n\
-             for the kernel that runs (Linux 6.18): its types, its configuration, its symbols.\n\n\
+             Every object of the kernel's own tests is loaded by libbpf of Linux {RELEASE} and linked\n\
+             by Beebox, whole, and once for each of its programs with that program alone. A\n\
+             stand-in for the kernel records the `bpf(2)` calls of libbpf, which are compared with\n\
+             the linked programs and maps, field by field. If libbpf refuses an object or a\n\
+             program, Beebox must refuse it with the same class of error. Both link for the\n\
+             running kernel (Linux 6.18): its BTF, configuration and symbols.\n\n\
              Each cell: equal of compared. A program counts each time that it is loaded: with its\n\
-             object, and alone. Objects that need what this kernel lacks are loaded once more\n\
-             with all that they expect made weak.\n\n\
+             object, and alone. Objects with externs that this kernel lacks are loaded once more\n\
+             with all externs weak.\n\n\
              | compared |"
         );
         let mut line = String::from("\n| --- |");
@@ -55,12 +55,12 @@ impl Page {
         text
     }
 
-    /// How libbpf ended, set by set.
+    /// Results of libbpf by set.
     fn ends(&self, text: &mut String) {
         text.push_str(
-            "\n## How libbpf ends\n\n\
-             Objects as a whole / programs alone, by class of error with libbpf's number for it.\n\n\
-             | end |",
+            "\n## Results of libbpf\n\n\
+             Objects as a whole / programs alone, by class of error with libbpf's error number.\n\n\
+             | result |",
         );
         let mut line = String::from("\n| --- |");
         let mut ends = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! Where the kernel's selftests lie once they are built, outside the tree.
+//! Location of the built kernel selftests, outside the tree.
 
 use std::fs;
 use std::io;
@@ -43,7 +43,7 @@ impl Set {
         SETS.iter().find(|set| set.name == name)
     }
 
-    /// What it is, for a table.
+    /// Description for tables.
     pub fn title(&self) -> String {
         format!("Linux {}, cpu {}", self.release, self.cpu)
     }

@@ -6,19 +6,29 @@ use isa::ebpf::RawInsn;
 use spec::programs::ProgramType;
 use spec::registry::ReturnRange;
 use sys::Errno;
-use sys::bpf::{ProgLoad, prog_load};
+use sys::bpf::{BtfObject, LogLevel, ProgLoad};
 
-/// A kind of program to ask about.
+use super::fields;
+
+/// A program type under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Subject {
-    /// Its type.
+    /// Type.
     pub kind: ProgramType,
     /// Number of its expected attach type.
     pub attach: u32,
     /// True if the program is declared to sleep.
     pub sleepable: bool,
-    /// What it attaches to in the kernel's BTF, or 0.
+    /// BTF id of its attach target, or 0.
     pub attach_btf_id: u32,
+}
+
+impl Subject {
+    /// False for the sleepable variant of a kind of program: kfuncs that may sleep, and
+    /// maps that programs that sleep may not use, are refused for that alone.
+    pub fn has_own_rules(&self) -> bool {
+        !self.sleepable || self.kind == ProgramType::Syscall
+    }
 }
 
 /// Attach types that may tell programs of a type apart, 0 first where the kernel
@@ -61,7 +71,7 @@ const ATTACH_TYPES: &[(ProgramType, &[u32])] = &[
 /// Types whose programs may sleep without a BTF target.
 const MAY_SLEEP: &[ProgramType] = &[ProgramType::Kprobe];
 
-/// Every kind of program that can be asked about.
+/// All program types that can be tested.
 pub fn subjects(btf: &Btf<'_>) -> Vec<Subject> {
     let mut subjects = Vec::new();
     for &(kind, attach_types) in ATTACH_TYPES {
@@ -120,7 +130,7 @@ const fn set(reg: u8, imm: i32) -> RawInsn {
 
 const EXIT: RawInsn = slot(0x95, 0, 0, 0, 0);
 
-/// Asks the kernel and counts.
+/// Queries the kernel and counts queries.
 #[derive(Debug, Default)]
 pub struct Asker {
     log: Vec<u8>,
@@ -128,12 +138,12 @@ pub struct Asker {
     pub questions: u64,
 }
 
-/// What the kernel said.
+/// The kernel's answer.
 #[derive(Debug)]
 pub struct Answer<'a> {
     /// The program, or the errno.
-    pub result: Result<sys::bpf::Program, Errno>,
-    /// Its words.
+    pub result: Result<sys::bpf::LoadedProgram, Errno>,
+    /// Words.
     pub log: &'a str,
 }
 
@@ -154,11 +164,38 @@ impl Asker {
             attach_btf_id: subject.attach_btf_id,
             flags: if subject.sleepable { 1 << 4 } else { 0 },
             license: if is_gpl { c"GPL" } else { c"Other" },
-            log_level: 2,
+            log_level: LogLevel::LEVEL2,
             log_size: 1 << 14,
             ..ProgLoad::new(subject.kind.number(), insns)
         };
-        let result = prog_load(&request, &mut self.log).result;
+        let result = request.load_into(&mut self.log).result;
+        Answer {
+            result,
+            log: std::str::from_utf8(&self.log).unwrap_or_default(),
+        }
+    }
+
+    /// Loads a program with one static callback that starts at an instruction.
+    pub fn ask_with_callback(
+        &mut self,
+        subject: &Subject,
+        insns: &[RawInsn],
+        callback: u32,
+    ) -> Answer<'_> {
+        self.questions += 1;
+        let (blob, [main, function]) = fields::with_callback();
+        let types = BtfObject::load(&blob).ok();
+        let request = ProgLoad {
+            expected_attach_type: subject.attach,
+            attach_btf_id: subject.attach_btf_id,
+            flags: if subject.sleepable { 1 << 4 } else { 0 },
+            btf: types.as_ref(),
+            func_info: &[[0, main.0], [callback, function.0]],
+            log_level: LogLevel::LEVEL2,
+            log_size: 1 << 14,
+            ..ProgLoad::new(subject.kind.number(), insns)
+        };
+        let result = request.load_into(&mut self.log).result;
         Answer {
             result,
             log: std::str::from_utf8(&self.log).unwrap_or_default(),
@@ -280,12 +317,13 @@ impl Asker {
         Some(call.map(|call| call.imm))
     }
 
-    /// True if programs of the kind may call the kfunc.
+    /// True if programs of the kind may call the kfunc. Those that only programs bound
+    /// to a device may call count as not allowed: no such device is here.
     pub fn has_kfunc(&mut self, subject: &Subject, btf_id: u32) -> bool {
         let mut call = call_with_scalars(btf_id);
         call[5].regs = 2 << 4;
         let log = self.ask(subject, &call, true).log;
-        !log.contains("is not allowed") && !log.is_empty()
+        !log.contains("is not allowed") && !log.contains("device-bound") && !log.is_empty()
     }
 }
 

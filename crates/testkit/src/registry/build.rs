@@ -7,15 +7,18 @@ use btf::{Btf, Kind, TypeId};
 use spec::helpers;
 use spec::programs::ProgramType;
 use spec::registry::{
-    ArgBase, ArgDetail, ArgType, HelperEntry, HelperProto, KernelType, Kfunc, KfuncFlags, Layout,
-    Limits, Lists, ProgramRules, ProgramTypes, Registry, Restriction, RetType, SafeList, TypeFlags,
+    ArgBase, ArgDetail, ArgType, HelperEntry, HelperProto, IteratorTarget, KernelType, Kfunc,
+    KfuncFlags, Layout, Limits, Lists, ProgramRules, ProgramTypes, Registry, Restriction, RetType,
+    SafeList, TypeFlags,
 };
 
 use super::ask::{Asker, Subject, subjects};
 use super::layout;
-use super::maps;
+use super::maps::{self, MapAsker};
 use super::memory::{KernelMemory, RawProto};
+use super::privilege::{Privilege, Unprivileged};
 use super::source;
+use super::targets;
 
 /// Number of helpers that Linux has.
 pub const HELPERS: u32 = 211;
@@ -26,16 +29,20 @@ pub struct Built {
     pub registry: Registry,
     /// Programs that were given to the kernel.
     pub questions: u64,
-    /// What the kernel could not be asked, in words.
+    /// Entries that could not be queried, with reasons.
     pub not_asked: Vec<String>,
 }
 
-/// Asks the running kernel.
+/// Builds the registry from the running kernel.
 pub fn build() -> io::Result<Built> {
     let btf = Btf::parse(fs::read("/sys/kernel/btf/vmlinux")?).map_err(io::Error::other)?;
     let memory = KernelMemory::read()?;
     let mut asker = Asker::new();
     let mut not_asked = Vec::new();
+    let unprivileged = Unprivileged::allow();
+    if unprivileged.is_none() {
+        not_asked.push("helpers without CAP_BPF: kernel.unprivileged_bpf_disabled is 1".into());
+    }
 
     let protos = protos(&memory, &btf);
     let mut registry = Registry {
@@ -43,13 +50,22 @@ pub fn build() -> io::Result<Built> {
         helper_sets: Vec::new(),
         layouts: Vec::new(),
         programs: BTreeMap::new(),
-        maps: maps::traits(),
+        iterators: BTreeMap::new(),
+        maps: BTreeMap::new(),
         kfuncs: BTreeMap::new(),
         kfunc_ids: BTreeMap::new(),
         limits: Limits::LINUX_6_18,
         lists: lists(&btf, &memory),
     };
+    nullable_args(
+        &mut registry.lists,
+        &mut asker,
+        &btf,
+        &memory,
+        &mut not_asked,
+    );
     let subjects = subjects(&btf);
+    let map_asker = MapAsker::new(&btf);
     for subject in &subjects {
         if !asker.can_ask(subject) {
             not_asked.push(format!(
@@ -73,7 +89,10 @@ pub fn build() -> io::Result<Built> {
             helpers: index_of(&mut registry.helper_sets, set),
             layout: Some(index_of(&mut registry.layouts, layout)),
             returns: asker.return_range(subject),
-            is_asked: true,
+            refused_fields: map_asker.refused_fields(&mut asker, subject),
+            updates_sockmap: false,
+            deletes_sockmap: false,
+            is_confirmed: true,
         };
         let key = (subject.kind, Some(subject.attach));
         if let Some(other) = registry.programs.insert(key, rules)
@@ -85,14 +104,51 @@ pub fn build() -> io::Result<Built> {
             ));
         }
     }
+    let answers = map_asker.ask(&mut asker, &registry, &subjects);
+    registry.maps = answers.traits;
+    not_asked.extend(answers.by_source);
+    sockmap_changes(
+        &mut registry,
+        &mut asker,
+        &map_asker,
+        &subjects,
+        &mut not_asked,
+    );
     merge_attach_types(&mut registry, &subjects);
     source::add_unasked(&mut registry, &mut not_asked);
+    iterators(&mut registry, &mut asker, &memory, &btf, &mut not_asked);
     kfuncs(&mut registry, &mut asker, &memory, &btf, &subjects);
     Ok(Built {
         registry,
         questions: asker.questions,
         not_asked,
     })
+}
+
+/// Which programs change maps of sockets.
+fn sockmap_changes(
+    registry: &mut Registry,
+    asker: &mut Asker,
+    maps: &MapAsker<'_>,
+    subjects: &[Subject],
+    not_asked: &mut Vec<String>,
+) {
+    for subject in subjects.iter().filter(|subject| subject.has_own_rules()) {
+        let mut ask = |helper| maps.may_change_sockmap(asker, registry, subject, helper);
+        let (update, delete) = (ask(maps::MAP_UPDATE), ask(maps::MAP_DELETE));
+        if update.is_none() {
+            not_asked.push(format!(
+                "{} {}: update of a sockmap",
+                subject.kind, subject.attach
+            ));
+        }
+        let key = (subject.kind, Some(subject.attach));
+        if let Some(rules) = registry.programs.get_mut(&key) {
+            rules.updates_sockmap =
+                update.unwrap_or_else(|| source::may_update_sockmap(subject.kind, subject.attach));
+            rules.deletes_sockmap = delete.unwrap_or(false);
+        }
+    }
 }
 
 fn index_of<T: PartialEq>(all: &mut Vec<T>, one: T) -> u32 {
@@ -195,6 +251,7 @@ fn helper_set(
     not_asked: &mut Vec<String>,
 ) -> Vec<HelperEntry> {
     let mut set = Vec::new();
+    let privilege = Privilege::of(asker, subject);
     for id in 1..=HELPERS {
         if !asker.has_helper(subject, id) {
             continue;
@@ -215,7 +272,7 @@ fn helper_set(
         set.push(HelperEntry {
             id,
             proto: proto as u32,
-            capability: source::capability(id),
+            capability: privilege.for_helper(asker, id),
         });
     }
     set
@@ -272,6 +329,80 @@ fn choose(
     }
 }
 
+/// Arguments of tracepoints that may be null: the kernel's table, corrected by what
+/// programs are given for every tracepoint that this kernel has.
+fn nullable_args(
+    lists: &mut Lists,
+    asker: &mut Asker,
+    btf: &Btf<'_>,
+    memory: &KernelMemory,
+    not_asked: &mut Vec<String>,
+) {
+    for (name, mask) in memory.nullable_tracepoint_args(btf) {
+        lists.nullable_tracepoint_args.insert(name.into(), mask);
+    }
+    let all = targets::tracepoints(btf);
+    for target in &all {
+        for index in 0..target.args.len() {
+            let Some(offset) = target.offset(btf, index) else {
+                continue;
+            };
+            if target.structure(btf, index).is_none() {
+                continue;
+            }
+            let answer = target.ask(asker, offset);
+            let Some(theirs) = targets::nullness(answer.as_ref()) else {
+                continue;
+            };
+            if theirs != lists.tracepoint_arg(&target.name, index) {
+                let bits = u64::from(theirs.may_be_null) | u64::from(theirs.may_be_error) << 1;
+                let mask = lists
+                    .nullable_tracepoint_args
+                    .entry(target.name.as_str().into());
+                let mask = mask.or_default();
+                *mask = *mask & !(3 << (4 * index)) | bits << (4 * index);
+                not_asked.push(format!(
+                    "tracepoint {}, argument {index}: by a load, not in the table",
+                    target.name
+                ));
+            }
+        }
+    }
+    let known: BTreeSet<&str> = all.iter().map(|target| target.name.as_str()).collect();
+    let names = lists.nullable_tracepoint_args.keys();
+    let others = names.filter(|name| !known.contains(&***name)).count();
+    not_asked.push(format!(
+        "{others} tracepoints of the table of nullable arguments: not in this kernel"
+    ));
+}
+
+/// Arguments of every iterator target.
+fn iterators(
+    registry: &mut Registry,
+    asker: &mut Asker,
+    memory: &KernelMemory,
+    btf: &Btf<'_>,
+    not_asked: &mut Vec<String>,
+) {
+    let rules = registry
+        .programs
+        .get(&(ProgramType::Tracing, Some(targets::TRACE_ITER)))
+        .copied();
+    for target in targets::iterators(btf) {
+        if !asker.can_ask(&target.subject) {
+            continue;
+        }
+        let args = targets::iterator_args(asker, btf, &target);
+        let set = helper_set(asker, &target.subject, &registry.protos, memory, not_asked);
+        let set = index_of(&mut registry.helper_sets, set);
+        let iterator = IteratorTarget {
+            args,
+            helpers: Some(set).filter(|&set| rules.is_none_or(|rules| rules.helpers != set)),
+        };
+        registry.iterators.insert(target.name.into(), iterator);
+    }
+}
+
 /// Functions of the kernel that programs may call: found in memory, confirmed by
 /// loads.
 fn kfuncs(
@@ -282,31 +413,40 @@ fn kfuncs(
     subjects: &[Subject],
 ) {
     let mut found: BTreeMap<u32, u32> = BTreeMap::new();
-    for set in memory.sets(btf).iter().filter(|set| set.is_kfuncs) {
+    for set in memory
+        .sets(btf, Kind::Func)
+        .iter()
+        .filter(|set| set.is_kfuncs)
+    {
         for &(id, flags) in &set.entries {
             *found.entry(id).or_default() |= flags;
         }
     }
-    let mut by_kind: BTreeMap<ProgramType, Subject> = BTreeMap::new();
-    for subject in subjects {
-        by_kind.entry(subject.kind).or_insert(*subject);
-    }
     for (id, flags) in found {
         let mut program_types = ProgramTypes::default();
-        for (&kind, subject) in &by_kind {
-            if asker.has_kfunc(subject, id) {
-                program_types = program_types.with(kind);
+        let mut exceptions = Vec::new();
+        let mut first: BTreeMap<ProgramType, bool> = BTreeMap::new();
+        for subject in subjects.iter().filter(|subject| subject.has_own_rules()) {
+            let is_for = asker.has_kfunc(subject, id);
+            let of_kind = *first.entry(subject.kind).or_insert(is_for);
+            if of_kind {
+                program_types = program_types.with(subject.kind);
+            }
+            if is_for != of_kind {
+                exceptions.push((subject.kind, subject.attach));
             }
         }
         let Some(name) = btf.at(TypeId(id)).name().to_str() else {
             continue;
         };
-        if program_types != ProgramTypes::default() || source::is_unasked_kfunc(name) {
+        let is_called = program_types != ProgramTypes::default() || !exceptions.is_empty();
+        if is_called || source::is_unasked_kfunc(name) {
             let kfunc = Kfunc {
                 name: name.into(),
                 btf_id: 0,
                 flags: KfuncFlags(flags),
                 program_types: source::with_unasked_types(name, program_types),
+                exceptions,
             };
             registry.kfuncs.insert(name.into(), kfunc);
         }
@@ -334,29 +474,48 @@ fn lists(btf: &Btf<'_>, memory: &KernelMemory) -> Lists {
             }
         }
     }
-    for set in memory.sets(btf).iter().filter(|set| !set.is_kfuncs) {
-        let names = || {
-            let names = set.entries.iter();
-            let names = names.filter_map(|&(id, _)| btf.at(TypeId(id)).name().to_str());
-            names.map(Box::<str>::from)
-        };
-        let has = |name: &str| names().any(|other| &*other == name);
-        let is_lsm = names().all(|name| name.starts_with("bpf_lsm_"));
-        if has("dentry_open") && has("vfs_truncate") {
-            lists.d_path.extend(names());
-        } else if has("do_exit") && has("__x64_sys_exit") {
-            lists.attach_denied.extend(names());
-        } else if is_lsm && set.entries.len() > 150 {
-            lists.lsm_hooks.extend(names());
-        } else if is_lsm && has("bpf_lsm_getprocattr") && has("bpf_lsm_inode_getsecurity") {
-            lists.lsm_disabled.extend(names());
-        } else if is_lsm && has("bpf_lsm_task_free") && set.entries.len() < 12 {
-            lists.lsm_untrusted.extend(names());
-        } else if is_lsm && has("bpf_lsm_inode_xattr_skipcap") && set.entries.len() < 6 {
-            lists.lsm_bool.extend(names());
-        } else if is_lsm && has("bpf_lsm_bpf_token_cmd") && set.entries.len() > 50 {
-            lists.lsm_sleepable.extend(names());
+    lists.destructors = memory
+        .destructors(btf)
+        .into_iter()
+        .map(|(structure, function)| (structure.into(), function.into()))
+        .collect();
+    let to_names = |names: &[&str]| -> Vec<Box<str>> {
+        let names = names.iter();
+        names.map(|&name| name.into()).collect()
+    };
+    for set in memory.sets(btf, Kind::Struct) {
+        let names = set.names(btf);
+        if names.contains(&"task_struct") && names.contains(&"cgroup") {
+            lists.rcu_protected.extend(to_names(&names));
         }
+    }
+    for set in memory.sets(btf, Kind::Func) {
+        if set.is_kfuncs {
+            continue;
+        }
+        let names = set.names(btf);
+        let has = |name: &str| names.contains(&name);
+        let is_lsm = names.iter().all(|name| name.starts_with("bpf_lsm_"));
+        let list = if has("dentry_open") && has("vfs_truncate") {
+            &mut lists.d_path
+        } else if has("do_exit") && has("__x64_sys_exit") {
+            &mut lists.noreturn
+        } else if has("rcu_read_unlock_strict") || has("__rcu_read_unlock") {
+            &mut lists.attach_denied
+        } else if is_lsm && names.len() > 150 {
+            &mut lists.lsm_hooks
+        } else if is_lsm && has("bpf_lsm_getprocattr") && has("bpf_lsm_inode_getsecurity") {
+            &mut lists.lsm_disabled
+        } else if is_lsm && has("bpf_lsm_task_free") && names.len() < 12 {
+            &mut lists.lsm_untrusted
+        } else if is_lsm && has("bpf_lsm_inode_xattr_skipcap") && names.len() < 6 {
+            &mut lists.lsm_bool
+        } else if is_lsm && has("bpf_lsm_bpf_token_cmd") && names.len() > 50 {
+            &mut lists.lsm_sleepable
+        } else {
+            continue;
+        };
+        list.extend(to_names(&names));
     }
     lists
 }

@@ -7,27 +7,31 @@
 use std::{fs, io};
 
 use btf::{Btf, Kind};
-use spec::programs::ProgramType;
-use spec::registry::{CtxQuery, HelperProto, Layout, ProgramContext, RegBase, Registry};
+use spec::registry::{
+    Capability, CtxQuery, HelperProto, Layout, ProgramContext, RegBase, Registry,
+};
 
 use super::ask::{Asker, Subject, subjects};
 use super::build::{HELPERS, protos};
 use super::layout::value;
+use super::maps::{self, MapAsker};
 use super::memory::KernelMemory;
+use super::privilege::{Privilege, Unprivileged};
+use super::targets;
 
-/// Offsets of contexts asked about.
+/// Number of compared context offsets.
 const OFFSETS: i16 = 320;
 
-/// What a comparison found.
+/// Result of a comparison.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Comparison {
     /// Entries compared, by kind.
     pub compared: Vec<(&'static str, u64)>,
     /// Programs that were given to the kernel.
     pub questions: u64,
-    /// What differs.
+    /// Differences.
     pub differences: Vec<String>,
-    /// Entries that stand in the registry unasked, with the reason.
+    /// Untested entries of the registry, with reasons.
     pub unasked: Vec<String>,
 }
 
@@ -41,7 +45,7 @@ impl Comparison {
     }
 }
 
-/// Takes one of so many entries, by a fixed stride.
+/// Selects entries by a fixed stride.
 struct Stride {
     every: u64,
     at: u64,
@@ -59,6 +63,8 @@ pub fn compare(registry: &Registry, every: u64) -> io::Result<Comparison> {
     let btf = Btf::parse(fs::read("/sys/kernel/btf/vmlinux")?).map_err(io::Error::other)?;
     let memory = KernelMemory::read()?;
     let mut asker = Asker::new();
+    // Only a whole comparison changes a setting of the machine, and sets it back.
+    let _unprivileged = (every <= 1).then(Unprivileged::allow);
     let mut comparison = Comparison::default();
     let mut stride = Stride {
         every: every.max(1),
@@ -94,6 +100,15 @@ pub fn compare(registry: &Registry, every: u64) -> io::Result<Comparison> {
         };
         comparison.count("return ranges", differs.then(words));
     }
+    compare_targets(registry, &mut asker, &btf, &mut stride, &mut comparison);
+    compare_maps(
+        registry,
+        &mut asker,
+        &btf,
+        &subjects,
+        every,
+        &mut comparison,
+    );
     compare_kfuncs(
         registry,
         &mut asker,
@@ -105,7 +120,7 @@ pub fn compare(registry: &Registry, every: u64) -> io::Result<Comparison> {
     let rules = registry
         .programs
         .iter()
-        .filter(|(_, rules)| !rules.is_asked);
+        .filter(|(_, rules)| !rules.is_confirmed);
     comparison.unasked = rules
         .map(|((kind, attach), _)| match attach {
             Some(attach) => format!("{kind}, attach type {attach}"),
@@ -170,14 +185,32 @@ fn compare_helpers(
     stride: &mut Stride,
     comparison: &mut Comparison,
 ) {
-    let set = registry.rules(program).map(|rules| rules.helpers as usize);
+    let set = registry.helper_set(program).map(|set| set as usize);
     let set = set.and_then(|set| registry.helper_sets.get(set));
+    let privilege = Privilege::of(asker, subject);
     for id in 1..=HELPERS {
         if !stride.takes() {
             continue;
         }
         let theirs = asker.has_helper(subject, id);
-        let ours = set.is_some_and(|set| set.iter().any(|entry| entry.id == id));
+        let entry = set.and_then(|set| set.iter().find(|entry| entry.id == id));
+        let ours = entry.is_some();
+        if let Some(entry) = entry.filter(|_| theirs && privilege.is_askable()) {
+            let needed = privilege.for_helper(asker, id);
+            let words = || {
+                format!(
+                    "{} {}: helper {id}: kernel wants {needed:?}, registry {:?}",
+                    subject.kind, subject.attach, entry.capability
+                )
+            };
+            let differs = match privilege.tells_bpf() {
+                true => needed != entry.capability,
+                false => {
+                    (needed == Capability::Perfmon) != (entry.capability == Capability::Perfmon)
+                }
+            };
+            comparison.count("capabilities of helpers", differs.then(words));
+        }
         let words = || {
             format!(
                 "{} {}: helper {id}: kernel {theirs}, registry {ours}",
@@ -238,6 +271,131 @@ fn compare_context(
     }
 }
 
+/// Arguments of tracepoints and iterators, and the helpers of iterators.
+fn compare_targets(
+    registry: &Registry,
+    asker: &mut Asker,
+    btf: &Btf<'_>,
+    stride: &mut Stride,
+    comparison: &mut Comparison,
+) {
+    for target in targets::tracepoints(btf) {
+        for index in 0..target.args.len() {
+            let offset = target.offset(btf, index);
+            let (Some(offset), Some(_)) = (offset, target.structure(btf, index)) else {
+                continue;
+            };
+            if !stride.takes() {
+                continue;
+            }
+            let answer = target.ask(asker, offset);
+            let theirs = targets::nullness(answer.as_ref());
+            let ours = registry.lists.tracepoint_arg(&target.name, index);
+            let differs = theirs.is_some_and(|theirs| theirs != ours);
+            let words = || {
+                format!(
+                    "tracepoint {}, argument {index}: kernel {theirs:?}, registry {ours:?}",
+                    target.name
+                )
+            };
+            comparison.count("arguments of tracepoints", differs.then(words));
+        }
+    }
+    for target in targets::iterators(btf) {
+        let theirs = asker.can_ask(&target.subject);
+        let ours = registry.iterators.contains_key(target.name.as_str());
+        let words = || format!("iterator {}: kernel {theirs}, registry {ours}", target.name);
+        comparison.count("targets of iterators", (theirs != ours).then(words));
+        if !theirs {
+            continue;
+        }
+        for index in 0..target.args.len() {
+            let Some(offset) = target.offset(btf, index).filter(|_| stride.takes()) else {
+                continue;
+            };
+            let Some(theirs) = target.ask(asker, offset) else {
+                continue;
+            };
+            let ours = targets::expected_argument(registry, btf, &target, index);
+            let words = || {
+                format!(
+                    "iterator {}, argument {index}: kernel {theirs:?}, registry {ours:?}",
+                    target.name
+                )
+            };
+            comparison.count("arguments of iterators", (theirs != ours).then(words));
+        }
+        let name = format!("{}{}", targets::ITERATOR, target.name);
+        let program = ProgramContext {
+            attach_target: Some(&name),
+            ..context(&target.subject)
+        };
+        compare_helpers(
+            registry,
+            asker,
+            &target.subject,
+            &program,
+            stride,
+            comparison,
+        );
+    }
+}
+
+/// Map kinds; all are asked about where all is compared, and none otherwise but what
+/// programs that sleep, and programs of each type, may use.
+fn compare_maps(
+    registry: &Registry,
+    asker: &mut Asker,
+    btf: &Btf<'_>,
+    subjects: &[Subject],
+    every: u64,
+    comparison: &mut Comparison,
+) {
+    let maps = MapAsker::new(btf);
+    if every == 1 {
+        let answers = maps.ask(asker, registry, subjects);
+        for (kind, theirs) in &answers.traits {
+            let ours = registry.map(*kind);
+            let words = || format!("{}: kernel {theirs:?}, registry {ours:?}", kind.name());
+            comparison.count("map kinds", (ours != Some(theirs)).then(words));
+        }
+        let mut asked = |kind, count| comparison.compared.push((kind, count));
+        asked("helpers of map kinds", answers.helper_kinds);
+        asked("special fields of map kinds", answers.field_kinds);
+        comparison.unasked.extend(answers.by_source);
+    }
+    for subject in subjects.iter().filter(|subject| subject.has_own_rules()) {
+        let Some(rules) = registry.rules(&context(subject)) else {
+            continue;
+        };
+        let (theirs, ours) = (maps.refused_fields(asker, subject), rules.refused_fields);
+        let words = || {
+            format!(
+                "{} {}: refuses maps with fields {theirs:#x}, registry {ours:#x}",
+                subject.kind, subject.attach
+            )
+        };
+        comparison.count(
+            "fields refused by program type",
+            (theirs != ours).then(words),
+        );
+        for (helper, ours) in [
+            (maps::MAP_UPDATE, rules.updates_sockmap),
+            (maps::MAP_DELETE, rules.deletes_sockmap),
+        ] {
+            let theirs = maps.may_change_sockmap(asker, registry, subject, helper);
+            let Some(theirs) = theirs else { continue };
+            let words = || {
+                format!(
+                    "{} {}: helper {helper} with a sockmap: kernel {theirs}, registry {ours}",
+                    subject.kind, subject.attach
+                )
+            };
+            comparison.count("changes of sockmaps", (theirs != ours).then(words));
+        }
+    }
+}
+
 fn compare_kfuncs(
     registry: &Registry,
     asker: &mut Asker,
@@ -246,23 +404,18 @@ fn compare_kfuncs(
     stride: &mut Stride,
     comparison: &mut Comparison,
 ) {
-    let mut asked: Vec<ProgramType> = Vec::new();
-    for subject in subjects {
-        if asked.contains(&subject.kind) {
-            continue;
-        }
-        asked.push(subject.kind);
+    for subject in subjects.iter().filter(|subject| subject.has_own_rules()) {
         for kfunc in registry.kfuncs.values() {
             if !stride.takes() {
                 continue;
             }
             let id = btf.find(Kind::Func, &kfunc.name).map(|ty| ty.id().0);
             let theirs = id.is_some_and(|id| asker.has_kfunc(subject, id));
-            let ours = kfunc.program_types.has(subject.kind);
+            let ours = kfunc.is_for(subject.kind, subject.attach);
             let words = || {
                 format!(
-                    "{}: kfunc {}: kernel {theirs}, registry {ours}",
-                    subject.kind, kfunc.name
+                    "{} {}: kfunc {}: kernel {theirs}, registry {ours}",
+                    subject.kind, subject.attach, kfunc.name
                 )
             };
             comparison.count("kfuncs of program types", (theirs != ours).then(words));

@@ -10,7 +10,7 @@ const OFFSETS: i16 = 320;
 /// Where contexts end that have no structure: tracepoint records.
 const LONGEST: i16 = 8192;
 
-/// What the kernel says of one offset.
+/// The kernel's answer for an offset.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct OffsetAnswers {
     /// By width, what a read gives.
@@ -19,7 +19,7 @@ pub struct OffsetAnswers {
     writes: Widths,
 }
 
-/// Asks about an offset.
+/// Queries an offset.
 pub fn ask_offset(asker: &mut Asker, subject: &Subject, offset: i16) -> OffsetAnswers {
     let mut answers = OffsetAnswers::default();
     for width in [1, 2, 4, 8] {
@@ -36,7 +36,7 @@ pub fn ask_offset(asker: &mut Asker, subject: &Subject, offset: i16) -> OffsetAn
     answers
 }
 
-/// The same from a layout, to compare.
+/// The expected answers from a layout.
 pub fn expect_offset(layout: &Layout, offset: i16) -> Vec<FieldRule> {
     let Layout::Fields(rules) = layout else {
         return Vec::new();
@@ -105,7 +105,7 @@ pub fn rules_of(offset: i16, answers: &OffsetAnswers) -> Vec<FieldRule> {
     rules
 }
 
-/// Asks about a whole context.
+/// Queries a whole context.
 pub fn ask(asker: &mut Asker, subject: &Subject) -> Layout {
     let mut rules = Vec::new();
     let mut end = OFFSETS;
@@ -191,10 +191,13 @@ pub fn value(text: &str) -> Option<(RegType, Option<KernelType>)> {
     }
     let mut flags = TypeFlags::NONE;
     let mut name = name;
+    // In the order in which the kernel writes them.
     for (prefix, flag) in [
         ("rdonly_", TypeFlags::MEM_RDONLY),
-        ("trusted_", TypeFlags::PTR_TRUSTED),
+        ("user_", TypeFlags::MEM_USER),
+        ("percpu_", TypeFlags::MEM_PERCPU),
         ("untrusted_", TypeFlags::PTR_UNTRUSTED),
+        ("trusted_", TypeFlags::PTR_TRUSTED),
         ("rcu_", TypeFlags::MEM_RCU),
     ] {
         if let Some(rest) = name.strip_prefix(prefix) {

@@ -1,306 +1,441 @@
-//! Map kinds: which helpers take them (`check_map_func_compatibility`), which
-//! programs that sleep use them (`check_map_prog_compatibility`), whose values may
-//! be addressed directly, which special fields values may have (`map_check_btf`).
+//! Map kinds, asked: which helpers take a map of a kind (one load for each helper with a
+//! map argument and each kind), which kinds programs that sleep use, which special fields
+//! values may have (one map for each field and kind), which fields' maps a program type
+//! is refused, and which programs change maps of sockets.
 //!
-//! Read from the source of Linux 6.18. The comparison of the registry with the running
-//! kernel does not ask about kinds of maps: only the verdicts of whole programs test this
-//! table.
+//! The program of a question gives every other argument what the prototype wants, so that
+//! the kind of the map decides (`check_map_func_compatibility` comes after the arguments).
+//! A kind whose maps fail as an argument before that, such as a ring buffer where a key is
+//! wanted, counts as not taken: no program can tell.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use btf::Btf;
+use isa::ebpf::RawInsn;
 use spec::helpers;
 use spec::maps::MapKind;
-use spec::registry::MapTraits;
+use spec::programs::ProgramType;
+use spec::registry::{
+    ArgBase, ArgDetail, HelperProto, Layout, MapTraits, ProgramContext, RegBase, Registry,
+};
+use sys::bpf::Map;
 
-/// Helpers that take kinds of maps, and no other kinds: those of the second half of
-/// the check, from the side of the helper.
-const BY_HELPER: &[(&[&str], &[MapKind])] = &[
-    (&["tail_call"], &[MapKind::ProgArray]),
-    (
-        &[
-            "perf_event_read",
-            "perf_event_output",
-            "perf_event_read_value",
-            "skb_output",
-            "xdp_output",
-        ],
-        &[MapKind::PerfEventArray],
-    ),
-    (
-        &[
-            "ringbuf_output",
-            "ringbuf_reserve",
-            "ringbuf_query",
-            "ringbuf_reserve_dynptr",
-            "ringbuf_submit_dynptr",
-            "ringbuf_discard_dynptr",
-        ],
-        &[MapKind::Ringbuf],
-    ),
-    (&["user_ringbuf_drain"], &[MapKind::UserRingbuf]),
-    (&["get_stackid"], &[MapKind::StackTrace]),
-    (
-        &["current_task_under_cgroup", "skb_under_cgroup"],
-        &[MapKind::CgroupArray],
-    ),
-    (
-        &["redirect_map"],
-        &[
-            MapKind::Devmap,
-            MapKind::DevmapHash,
-            MapKind::Cpumap,
-            MapKind::Xskmap,
-        ],
-    ),
-    (
-        &["sk_redirect_map", "msg_redirect_map", "sock_map_update"],
-        &[MapKind::Sockmap],
-    ),
-    (
-        &["sk_redirect_hash", "msg_redirect_hash", "sock_hash_update"],
-        &[MapKind::Sockhash],
-    ),
-    (
-        &["get_local_storage"],
-        &[MapKind::CgroupStorage, MapKind::PercpuCgroupStorage],
-    ),
-    (
-        &["sk_select_reuseport"],
-        &[
-            MapKind::ReuseportSockarray,
-            MapKind::Sockmap,
-            MapKind::Sockhash,
-        ],
-    ),
-    (&["map_pop_elem"], &[MapKind::Queue, MapKind::Stack]),
-    (
-        &["map_peek_elem", "map_push_elem"],
-        &[MapKind::Queue, MapKind::Stack, MapKind::BloomFilter],
-    ),
-    (
-        &["map_lookup_percpu_elem"],
-        &[
-            MapKind::PercpuArray,
-            MapKind::PercpuHash,
-            MapKind::LruPercpuHash,
-        ],
-    ),
-    (
-        &["sk_storage_get", "sk_storage_delete"],
-        &[MapKind::SkStorage],
-    ),
-    (
-        &["inode_storage_get", "inode_storage_delete"],
-        &[MapKind::InodeStorage],
-    ),
-    (
-        &["task_storage_get", "task_storage_delete"],
-        &[MapKind::TaskStorage],
-    ),
-    (
-        &["cgrp_storage_get", "cgrp_storage_delete"],
-        &[MapKind::CgrpStorage],
-    ),
-];
+use super::ask::{Asker, Subject, slot};
+use super::build::HELPERS;
+use super::fields::{self, FIELDS, SpecialField};
+use super::map_requests::create_all;
+use super::source;
+use super::targets;
 
-/// Kinds that only certain helpers take: the first half of the check. Updates and
-/// deletions of sockets depend on the program (`may_update_sockmap`).
-const BY_KIND: &[(&[MapKind], &[&str])] = &[
-    (&[MapKind::ProgArray], &["tail_call"]),
-    (
-        &[MapKind::PerfEventArray],
-        &[
-            "perf_event_read",
-            "perf_event_output",
-            "skb_output",
-            "perf_event_read_value",
-            "xdp_output",
-        ],
-    ),
-    (
-        &[MapKind::Ringbuf],
-        &[
-            "ringbuf_output",
-            "ringbuf_reserve",
-            "ringbuf_query",
-            "ringbuf_reserve_dynptr",
-            "ringbuf_submit_dynptr",
-            "ringbuf_discard_dynptr",
-        ],
-    ),
-    (&[MapKind::UserRingbuf], &["user_ringbuf_drain"]),
-    (&[MapKind::StackTrace], &["get_stackid"]),
-    (
-        &[MapKind::CgroupArray],
-        &["skb_under_cgroup", "current_task_under_cgroup"],
-    ),
-    (
-        &[MapKind::CgroupStorage, MapKind::PercpuCgroupStorage],
-        &["get_local_storage"],
-    ),
-    (
-        &[MapKind::Devmap, MapKind::DevmapHash],
-        &["redirect_map", "map_lookup_elem"],
-    ),
-    (&[MapKind::Cpumap], &["redirect_map"]),
-    (&[MapKind::Xskmap], &["redirect_map", "map_lookup_elem"]),
-    (
-        &[MapKind::ArrayOfMaps, MapKind::HashOfMaps],
-        &["map_lookup_elem"],
-    ),
-    (
-        &[MapKind::Sockmap],
-        &[
-            "sk_redirect_map",
-            "sock_map_update",
-            "msg_redirect_map",
-            "sk_select_reuseport",
-            "map_lookup_elem",
-            "map_update_elem",
-            "map_delete_elem",
-        ],
-    ),
-    (
-        &[MapKind::Sockhash],
-        &[
-            "sk_redirect_hash",
-            "sock_hash_update",
-            "msg_redirect_hash",
-            "sk_select_reuseport",
-            "map_lookup_elem",
-            "map_update_elem",
-            "map_delete_elem",
-        ],
-    ),
-    (&[MapKind::ReuseportSockarray], &["sk_select_reuseport"]),
-    (
-        &[MapKind::Queue, MapKind::Stack],
-        &["map_peek_elem", "map_pop_elem", "map_push_elem"],
-    ),
-    (
-        &[MapKind::SkStorage],
-        &["sk_storage_get", "sk_storage_delete", "kptr_xchg"],
-    ),
-    (
-        &[MapKind::InodeStorage],
-        &["inode_storage_get", "inode_storage_delete", "kptr_xchg"],
-    ),
-    (
-        &[MapKind::TaskStorage],
-        &["task_storage_get", "task_storage_delete", "kptr_xchg"],
-    ),
-    (
-        &[MapKind::CgrpStorage],
-        &["cgrp_storage_get", "cgrp_storage_delete", "kptr_xchg"],
-    ),
-    (&[MapKind::BloomFilter], &["map_peek_elem", "map_push_elem"]),
-];
+/// Bit of `enum btf_field_type` of timers.
+const TIMER: u32 = 2;
+/// Bit of `enum btf_field_type` of referenced kptrs.
+const KPTR_REF: u32 = 8;
 
-const IN_SLEEPABLE: &[MapKind] = &[
-    MapKind::Hash,
-    MapKind::LruHash,
-    MapKind::Array,
-    MapKind::PercpuHash,
-    MapKind::PercpuArray,
-    MapKind::LruPercpuHash,
-    MapKind::ArrayOfMaps,
-    MapKind::HashOfMaps,
-    MapKind::Ringbuf,
-    MapKind::UserRingbuf,
-    MapKind::InodeStorage,
-    MapKind::SkStorage,
-    MapKind::TaskStorage,
-    MapKind::CgrpStorage,
-    MapKind::Queue,
-    MapKind::Stack,
-    MapKind::Arena,
-];
+/// `bpf_map_update_elem`.
+pub const MAP_UPDATE: u32 = 2;
+/// `bpf_map_delete_elem`.
+pub const MAP_DELETE: u32 = 3;
+const CURRENT_TASK_BTF: u32 = 158;
+
+/// Answers about the map kinds of this kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MapAnswers {
+    /// Traits by kind.
+    pub traits: BTreeMap<MapKind, MapTraits>,
+    /// Helpers with a map argument that no program here can call as far as that
+    /// argument, and kinds that this kernel does not create.
+    pub by_source: Vec<String>,
+    /// Pairs of helper and kind that were asked.
+    pub helper_kinds: u64,
+    /// Pairs of field and kind that were asked.
+    pub field_kinds: u64,
+}
+
+/// Maps of every kind, to ask with.
+pub struct MapAsker<'a> {
+    btf: &'a Btf<'a>,
+    maps: Vec<(MapKind, Map)>,
+    tracepoints: Vec<targets::Target>,
+}
+
+impl<'a> MapAsker<'a> {
+    /// Creates a map of every kind.
+    pub fn new(btf: &'a Btf<'a>) -> MapAsker<'a> {
+        MapAsker {
+            btf,
+            maps: create_all(),
+            tracepoints: targets::tracepoints(btf),
+        }
+    }
+
+    /// Asks about every kind. The registry has the helpers and contexts of `subjects`.
+    pub fn ask(&self, asker: &mut Asker, registry: &Registry, subjects: &[Subject]) -> MapAnswers {
+        let mut answers = MapAnswers::default();
+        let mut taken: BTreeMap<MapKind, BTreeSet<u32>> = BTreeMap::new();
+        for id in with_map_argument(registry) {
+            let Some(kinds) = self.kinds_of(asker, registry, subjects, id) else {
+                let name = helpers::helper(id as i32).map_or("?", |helper| helper.name);
+                answers.by_source.push(format!("map kinds of {name}"));
+                for &kind in source::map_kinds(name) {
+                    taken.entry(kind).or_default().insert(id);
+                }
+                continue;
+            };
+            answers.helper_kinds += self.maps.len() as u64;
+            for kind in kinds {
+                taken.entry(kind).or_default().insert(id);
+            }
+        }
+        for &kind in MapKind::ALL.iter().filter(|&&kind| kind <= LAST) {
+            let mut helpers = taken.remove(&kind).unwrap_or_default();
+            let special_fields = self.special_fields(kind, &mut answers.field_kinds);
+            if special_fields & TIMER != 0 {
+                helpers.extend(TIMERS);
+            }
+            if special_fields & KPTR_REF != 0 {
+                helpers.insert(KPTR_XCHG);
+            }
+            if self.map(kind).is_none() {
+                let what = format!("map kind {}: not created", kind.name());
+                answers.by_source.push(what);
+            }
+            let traits = MapTraits {
+                kind,
+                helpers: helpers.into_iter().collect(),
+                has_direct_value: matches!(kind, MapKind::Array | MapKind::Arena),
+                in_sleepable: self.in_sleepable(asker, kind),
+                special_fields,
+            };
+            answers.traits.insert(kind, traits);
+        }
+        answers
+    }
+
+    /// The map of a kind.
+    fn map(&self, kind: MapKind) -> Option<&Map> {
+        let found = self.maps.iter().find(|(other, _)| *other == kind);
+        found.map(|(_, map)| map)
+    }
+
+    /// Kinds that a helper takes; `None` where no program gets as far as the map.
+    fn kinds_of(
+        &self,
+        asker: &mut Asker,
+        registry: &Registry,
+        subjects: &[Subject],
+        id: u32,
+    ) -> Option<Vec<MapKind>> {
+        let tracepoints = self.tracepoints.iter().map(|target| &target.subject);
+        for subject in subjects.iter().chain(tracepoints) {
+            let Ok(proto) = registry.helper(&context(subject), id) else {
+                continue;
+            };
+            let Some(object) = self.object_for(registry, subject, proto) else {
+                continue;
+            };
+            let mut is_decided = false;
+            let mut kinds = Vec::new();
+            for (kind, map) in &self.maps {
+                match ask_call(asker, subject, proto, map, object) {
+                    Outcome::Taken => {
+                        is_decided = true;
+                        kinds.push(*kind);
+                    }
+                    Outcome::Refused => is_decided = true,
+                    Outcome::Earlier => {}
+                }
+            }
+            if is_decided {
+                return Some(kinds);
+            }
+        }
+        None
+    }
+
+    /// Where a program of the kind gets the object that the prototype wants.
+    fn object_for(
+        &self,
+        registry: &Registry,
+        subject: &Subject,
+        proto: &HelperProto,
+    ) -> Option<Object> {
+        let wanted = proto.args.iter().zip(&proto.arg_details);
+        let mut wanted = wanted.filter(|(arg, _)| is_object(arg.base));
+        let Some((arg, detail)) = wanted.next() else {
+            return Some(Object::None);
+        };
+        let tracepoint = |structure: &str| {
+            let target = self
+                .tracepoints
+                .iter()
+                .find(|target| target.subject == *subject)?;
+            let mut args = 0..target.args.len();
+            let index = args.find(|&index| {
+                let nullness = registry.lists.tracepoint_arg(&target.name, index);
+                target.structure(self.btf, index) == Some(structure)
+                    && nullness == spec::registry::TracepointArg::default()
+            })?;
+            Some(Object::Context(target.offset(self.btf, index)?))
+        };
+        match (arg.base, detail) {
+            (ArgBase::PtrToBtfId, ArgDetail::Btf(ty)) if &*ty.name == "task_struct" => {
+                let has = registry.helper(&context(subject), CURRENT_TASK_BTF).is_ok();
+                has.then_some(Object::CurrentTask)
+            }
+            (ArgBase::PtrToBtfId, ArgDetail::Btf(ty)) => tracepoint(&ty.name),
+            _ => socket_in_context(registry, subject).or_else(|| tracepoint("sock")),
+        }
+    }
+
+    /// Bits of the fields that values of a kind may have.
+    fn special_fields(&self, kind: MapKind, asked: &mut u64) -> u32 {
+        let holds = |field: &&SpecialField| {
+            *asked += 1;
+            fields::create(kind, &fields::value_with(**field)).is_ok()
+        };
+        let fields = FIELDS.iter().filter(holds);
+        fields.fold(0, |bits, field| bits | field.bit)
+    }
+
+    /// True if programs that sleep may use maps of the kind.
+    fn in_sleepable(&self, asker: &mut Asker, kind: MapKind) -> bool {
+        let subject = Subject {
+            kind: ProgramType::Syscall,
+            attach: 0,
+            sleepable: true,
+            attach_btf_id: 0,
+        };
+        self.map(kind).is_some_and(|map| {
+            let log = asker.ask(&subject, &naming(map), true).log;
+            !log.contains("Sleepable programs can only use")
+        })
+    }
+
+    /// Bits of the fields whose maps programs of a kind may not use. A list or tree is
+    /// in a value with a lock, which the kernel refuses by a message of its own.
+    pub fn refused_fields(&self, asker: &mut Asker, subject: &Subject) -> u32 {
+        let mut is_refused = |field: &&SpecialField| {
+            let value = fields::value_with(**field);
+            let kinds = [MapKind::Array, MapKind::TaskStorage];
+            let map = kinds
+                .iter()
+                .find_map(|&kind| fields::create(kind, &value).ok());
+            let log = map.map(|map| asker.ask(subject, &naming(&map), true).log.to_owned());
+            log.is_some_and(|log| {
+                log.contains("cannot use") && log.contains("_head,") == field.is_root()
+            })
+        };
+        let fields = FIELDS.iter().filter(|field| is_refused(field));
+        fields.fold(0, |bits, field| bits | field.bit)
+    }
+
+    /// True if programs of a kind may call the update or deletion of an element with a
+    /// map of sockets; `None` where they have no socket or not the helper.
+    pub fn may_change_sockmap(
+        &self,
+        asker: &mut Asker,
+        registry: &Registry,
+        subject: &Subject,
+        helper: u32,
+    ) -> Option<bool> {
+        let proto = registry.helper(&context(subject), helper).ok()?;
+        let object = match helper {
+            MAP_UPDATE => socket_in_context(registry, subject)?,
+            _ => Object::None,
+        };
+        match ask_call(asker, subject, proto, self.map(MapKind::Sockmap)?, object) {
+            Outcome::Taken => Some(true),
+            Outcome::Refused => Some(false),
+            Outcome::Earlier => None,
+        }
+    }
+}
 
 /// Last map kind of 6.18.
 const LAST: MapKind = MapKind::Arena;
 
-/// What the verifier must know of every map kind of 6.18.
-pub fn traits() -> BTreeMap<MapKind, MapTraits> {
-    let kinds = MapKind::ALL.iter().filter(|&&kind| kind <= LAST);
-    kinds.map(|&kind| (kind, of_kind(kind))).collect()
+/// Helpers of timers, which live in the values of maps that may hold one.
+const TIMERS: [u32; 4] = [169, 170, 171, 172];
+/// `bpf_kptr_xchg`, whose destination is in a value.
+const KPTR_XCHG: u32 = 194;
+
+/// Helpers with a map among their arguments, timers aside.
+pub fn with_map_argument(registry: &Registry) -> Vec<u32> {
+    let takes_map = |id: &u32| {
+        let mut protos = registry.protos.iter().filter(|proto| proto.id == *id);
+        protos.any(|proto| {
+            proto
+                .args
+                .iter()
+                .any(|arg| arg.base == ArgBase::ConstMapPtr)
+        })
+    };
+    let ids = (1..=HELPERS).filter(|id| takes_map(id) && !TIMERS.contains(id));
+    ids.collect()
 }
 
-fn of_kind(kind: MapKind) -> MapTraits {
-    let number = |name: &&str| {
-        let number = helpers::number(&format!("bpf_{name}"));
-        number.unwrap_or_else(|| panic!("no helper {name}")) as u32
+/// What became of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    /// The helper takes the map.
+    Taken,
+    /// The helper takes no map of the kind.
+    Refused,
+    /// An argument was refused before.
+    Earlier,
+}
+
+/// Where the object of a call comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Object {
+    /// The call takes no object.
+    None,
+    /// A pointer at this offset of the context.
+    Context(i16),
+    /// `bpf_get_current_task_btf`.
+    CurrentTask,
+}
+
+fn is_object(base: ArgBase) -> bool {
+    matches!(
+        base,
+        ArgBase::PtrToBtfId
+            | ArgBase::PtrToBtfIdSockCommon
+            | ArgBase::PtrToSocket
+            | ArgBase::PtrToSockCommon
+    )
+}
+
+/// The first field of a context that is a socket.
+fn socket_in_context(registry: &Registry, subject: &Subject) -> Option<Object> {
+    let Layout::Fields(rules) = registry.layout(&context(subject))? else {
+        return None;
     };
-    let of_kind = BY_KIND.iter().find(|(kinds, _)| kinds.contains(&kind));
-    let candidates: BTreeSet<u32> = match of_kind {
-        Some((_, names)) => names.iter().map(number).collect(),
-        None => (1..=super::build::HELPERS).collect(),
-    };
-    let is_taken = |id: &u32| {
-        BY_HELPER
-            .iter()
-            .filter(|(names, _)| names.iter().any(|name| number(name) == *id))
-            .all(|(_, kinds)| kinds.contains(&kind))
-    };
-    MapTraits {
-        kind,
-        helpers: candidates.into_iter().filter(is_taken).collect(),
-        has_direct_value: matches!(kind, MapKind::Array | MapKind::Arena),
-        in_sleepable: IN_SLEEPABLE.contains(&kind),
-        special_fields: special_fields(kind),
+    let is_socket = |base| matches!(base, RegBase::PtrToSocket | RegBase::PtrToSockCommon);
+    let rule = rules.iter().find(|rule| is_socket(rule.value.base))?;
+    Some(Object::Context(i16::try_from(rule.first).ok()?))
+}
+
+fn context(subject: &Subject) -> ProgramContext<'static> {
+    ProgramContext {
+        kind: subject.kind,
+        attach: subject.attach,
+        sleepable: subject.sleepable,
+        has_cap_bpf: true,
+        has_cap_perfmon: true,
+        attach_target: None,
     }
 }
 
-/// Bits of `enum btf_field_type` that `map_check_btf` lets pass.
-fn special_fields(kind: MapKind) -> u32 {
-    use MapKind::{
-        Array, CgroupStorage, CgrpStorage, Hash, InodeStorage, LruHash, LruPercpuHash, PercpuArray,
-        PercpuHash, SkStorage, TaskStorage,
+/// Asks about one call.
+fn ask_call(
+    asker: &mut Asker,
+    subject: &Subject,
+    proto: &HelperProto,
+    map: &Map,
+    object: Object,
+) -> Outcome {
+    let call = draft(proto, map, object);
+    let answer = match call.callback {
+        Some(callback) => asker.ask_with_callback(subject, &call.insns, callback),
+        None => asker.ask(subject, &call.insns, true),
     };
-    const SPIN_LOCK: u32 = 1;
-    const TIMER: u32 = 2;
-    const KPTR_UNREF: u32 = 4;
-    const KPTR_REF: u32 = 8;
-    const KPTR_PERCPU: u32 = 16;
-    const LIST_HEAD: u32 = 32;
-    const RB_ROOT: u32 = 128;
-    const REFCOUNT: u32 = 512;
-    const WORKQUEUE: u32 = 1024;
-    const UPTR: u32 = 2048;
-    const RES_SPIN_LOCK: u32 = 4096;
-    const TASK_WORK: u32 = 8192;
-    let allowed: [(u32, &[MapKind]); 6] = [
-        (
-            SPIN_LOCK | RES_SPIN_LOCK,
-            &[
-                Hash,
-                Array,
-                CgroupStorage,
-                SkStorage,
-                InodeStorage,
-                TaskStorage,
-                CgrpStorage,
-            ],
-        ),
-        (TIMER | WORKQUEUE | TASK_WORK, &[Hash, LruHash, Array]),
-        (
-            KPTR_UNREF | KPTR_REF | KPTR_PERCPU | REFCOUNT,
-            &[
-                Hash,
-                PercpuHash,
-                LruHash,
-                LruPercpuHash,
-                Array,
-                PercpuArray,
-                SkStorage,
-                InodeStorage,
-                TaskStorage,
-                CgrpStorage,
-            ],
-        ),
-        (UPTR, &[TaskStorage]),
-        (LIST_HEAD | RB_ROOT, &[Hash, LruHash, Array]),
-        (0, &[]),
-    ];
-    let of_kind = allowed.iter().filter(|(_, kinds)| kinds.contains(&kind));
-    of_kind.fold(0, |bits, (more, _)| bits | more)
+    let went_on = format!("\n{}: (b7) r0 = 0", call.behind);
+    if answer.log.contains("cannot pass map_type") {
+        Outcome::Refused
+    } else if answer.result.is_ok() || answer.log.contains(&went_on) {
+        Outcome::Taken
+    } else {
+        Outcome::Earlier
+    }
+}
+
+/// A program that calls a helper.
+struct Draft {
+    insns: Vec<RawInsn>,
+    /// Index of the instruction behind the call.
+    behind: usize,
+    /// Index of the callback, if the helper takes one.
+    callback: Option<u32>,
+}
+
+/// Bytes of zeroed stack that pointer arguments point to.
+const ROOM: i16 = 64;
+/// Bytes that arguments of sizes say.
+const SIZE: i32 = 8;
+
+fn draft(proto: &HelperProto, map: &Map, object: Object) -> Draft {
+    let mov = |dst, src| slot(0xbf, dst, src, 0, 0);
+    let set = |dst, imm| slot(0xb7, dst, 0, 0, imm);
+    let exit = slot(0x95, 0, 0, 0, 0);
+    let mut insns = vec![mov(6, 1), set(7, 0)];
+    for offset in (-ROOM..0).step_by(8) {
+        insns.push(slot(0x7a, 10, 0, offset, 0));
+    }
+    match object {
+        Object::None => {}
+        Object::Context(offset) => {
+            insns.push(slot(0x79, 7, 6, offset, 0));
+            // if r7 == 0 then return
+            insns.extend([slot(0x55, 7, 0, 2, 0), set(0, 0), exit]);
+        }
+        Object::CurrentTask => {
+            insns.extend([slot(0x85, 0, 0, 0, CURRENT_TASK_BTF as i32), mov(7, 0)]);
+        }
+    }
+    let mut callback_load = None;
+    for (arg, reg) in proto.args.iter().zip(1..) {
+        match arg.base {
+            ArgBase::DontCare => break,
+            ArgBase::ConstMapPtr => {
+                insns.push(slot(0x18, reg, 1, 0, map.descriptor() as i32));
+                insns.push(slot(0, 0, 0, 0, 0));
+            }
+            ArgBase::PtrToCtx => insns.push(mov(reg, 6)),
+            ArgBase::PtrToMapValue if object != Object::None && proto.id == MAP_UPDATE => {
+                insns.push(mov(reg, 7));
+            }
+            ArgBase::PtrToMapKey
+            | ArgBase::PtrToMapValue
+            | ArgBase::PtrToMem
+            | ArgBase::PtrToDynptr
+            | ArgBase::PtrToStack => {
+                insns.extend([mov(reg, 10), slot(0x07, reg, 0, 0, (-ROOM).into())]);
+            }
+            ArgBase::ConstSize | ArgBase::ConstSizeOrZero | ArgBase::ConstAllocSizeOrZero => {
+                insns.push(set(reg, SIZE));
+            }
+            ArgBase::PtrToFunc => {
+                callback_load = Some(insns.len());
+                insns.extend([slot(0x18, reg, 4, 0, 0), slot(0, 0, 0, 0, 0)]);
+            }
+            base if is_object(base) => insns.push(mov(reg, 7)),
+            _ => insns.push(set(reg, 0)),
+        }
+    }
+    insns.push(slot(0x85, 0, 0, 0, proto.id as i32));
+    let behind = insns.len();
+    insns.extend([set(0, 0), exit]);
+    let callback = callback_load.map(|load| {
+        let start = insns.len();
+        insns[load].imm = (start - load - 1) as i32;
+        insns.extend([set(0, 0), exit]);
+        start as u32
+    });
+    Draft {
+        insns,
+        behind,
+        callback,
+    }
+}
+
+/// A program that names a map and does nothing with it.
+fn naming(map: &Map) -> [RawInsn; 4] {
+    [
+        slot(0x18, 1, 1, 0, map.descriptor() as i32),
+        slot(0, 0, 0, 0, 0),
+        slot(0xb7, 0, 0, 0, 0),
+        slot(0x95, 0, 0, 0, 0),
+    ]
 }

@@ -3,23 +3,22 @@
 //! A program of type syscall copies 64 KiB a run with `bpf_probe_read_kernel` into
 //! an array map. kallsyms names functions, not data, so tables are found by shape:
 //! a helper prototype is a `struct bpf_func_proto` whose first word is the address
-//! of a function; sets of kfuncs and of BTF ids follow `__stop_BTF`. An entry found
-//! so counts only once a load confirms it.
+//! of a function. [`super::tables`] finds the others. An entry found so counts only
+//! once a load confirms it.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 
-use btf::{Btf, Kind, TypeId};
 use isa::ebpf::RawInsn;
-use sys::bpf::{Map, MapRequest, ProgLoad, TestRun, prog_load};
+use sys::bpf::{Map, MapRequest, ProgLoad, TestRun};
 
 /// Bytes that one run copies.
 const STEP: usize = 1 << 16;
-/// Bytes behind `__stop_BTF` that are read.
+/// Number of bytes read after `__stop_BTF`.
 const BEHIND_BTF: u64 = 6 << 20;
 
-/// A prototype as it stands in memory.
+/// A prototype in memory.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RawProto {
     /// Name of the function.
@@ -38,17 +37,6 @@ pub struct RawProto {
     pub allowed: String,
     /// Address of the function.
     pub address: u64,
-}
-
-/// A set of kernel functions: ids and flags.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RawSet {
-    /// Where it stands.
-    pub address: u64,
-    /// True for a set of kfuncs, which has flags.
-    pub is_kfuncs: bool,
-    /// BTF ids with flags; 0 for sets without.
-    pub entries: Vec<(u32, u32)>,
 }
 
 /// Read-only data of the running kernel.
@@ -111,9 +99,31 @@ impl KernelMemory {
         Some(u32::from_le_bytes(bytes.try_into().ok()?))
     }
 
-    fn u64_at(&self, address: u64) -> Option<u64> {
+    /// The 64-bit number at an address.
+    pub fn u64_at(&self, address: u64) -> Option<u64> {
         let low = u64::from(self.u32_at(address)?);
         Some(low | u64::from(self.u32_at(address + 4)?) << 32)
+    }
+
+    /// Addresses that were read.
+    pub fn range(&self) -> std::ops::Range<u64> {
+        self.start..self.start + self.bytes.len() as u64
+    }
+
+    /// Addresses after the BTF that were read.
+    pub fn behind_btf(&self) -> std::ops::Range<u64> {
+        self.stop_btf.next_multiple_of(4)..self.range().end
+    }
+
+    /// The text at an address, up to its NUL, if it is a name in C of at most 63 bytes.
+    pub fn name_at(&self, address: u64) -> Option<&str> {
+        let at = usize::try_from(address.checked_sub(self.start)?).ok()?;
+        let bytes = self.bytes.get(at..)?;
+        let len = bytes.iter().take(64).position(|&byte| byte == 0)?;
+        let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+        let name = bytes.get(..len).filter(|name| !name.is_empty())?;
+        let fits = name.iter().all(is_name) && !name[0].is_ascii_digit();
+        std::str::from_utf8(name).ok().filter(|_| fits)
     }
 
     /// Everything that has the shape of a prototype, by address.
@@ -158,65 +168,6 @@ impl KernelMemory {
             address,
         })
     }
-
-    /// Everything behind the BTF that has the shape of a set of functions.
-    pub fn sets(&self, btf: &Btf<'_>) -> Vec<RawSet> {
-        let is_function = |id: u32| {
-            btf.get(TypeId(id))
-                .is_some_and(|ty| ty.kind() == Kind::Func)
-        };
-        let mut sets = Vec::new();
-        let mut at = self.stop_btf.next_multiple_of(4);
-        let end = self.start + self.bytes.len() as u64;
-        while at + 8 < end {
-            match self.set_at(at, &is_function) {
-                Some(set) => {
-                    at += match set.is_kfuncs {
-                        true => 8 + 8 * set.entries.len() as u64,
-                        false => 4 + 4 * set.entries.len() as u64,
-                    };
-                    sets.push(set);
-                }
-                None => at += 4,
-            }
-        }
-        sets
-    }
-
-    fn set_at(&self, at: u64, is_function: &dyn Fn(u32) -> bool) -> Option<RawSet> {
-        let count = u64::from(self.u32_at(at)?);
-        if !(1..=1024).contains(&count) {
-            return None;
-        }
-        let ascends = |entries: &[(u32, u32)]| entries.is_sorted_by(|one, other| one.0 < other.0);
-        // With flags: count, flags of the set, pairs.
-        let pairs = (0..count).map(|index| {
-            let id = self.u32_at(at + 8 + 8 * index)?;
-            let flags = self.u32_at(at + 12 + 8 * index)?;
-            (is_function(id) && flags < 1 << 20).then_some((id, flags))
-        });
-        if self.u32_at(at + 4)? <= 1
-            && let Some(entries) = pairs.collect::<Option<Vec<_>>>()
-            && ascends(&entries)
-        {
-            let is_kfuncs = self.u32_at(at + 4)? == 1;
-            return Some(RawSet {
-                address: at,
-                is_kfuncs,
-                entries,
-            });
-        }
-        let ids = (0..count).map(|index| {
-            let id = self.u32_at(at + 4 + 4 * index)?;
-            is_function(id).then_some((id, 0))
-        });
-        let entries = ids.collect::<Option<Vec<_>>>()?;
-        (ascends(&entries) && count > 1).then_some(RawSet {
-            address: at,
-            is_kfuncs: false,
-            entries,
-        })
-    }
 }
 
 /// Copies kernel memory.
@@ -249,7 +200,7 @@ fn copy(start: u64, len: usize) -> io::Result<Vec<u8>> {
         flags: 1 << 4,
         ..ProgLoad::new(31, &insns)
     };
-    let program = prog_load(&request, &mut Vec::new()).result.map_err(error)?;
+    let program = request.load_into(&mut Vec::new()).result.map_err(error)?;
     let mut bytes = Vec::with_capacity(len + STEP);
     let mut step = vec![0; STEP];
     while bytes.len() < len {

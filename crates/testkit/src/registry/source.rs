@@ -1,6 +1,7 @@
 //! What the running kernel cannot be asked, or not without ambiguity, read from the
 //! source of Linux 6.18. Every entry is counted among what was not asked.
 
+use spec::maps::MapKind;
 use spec::programs::ProgramType;
 use spec::registry::{
     ArgBase, ArgDetail, ArgType, Capability, HelperProto, Layout, ProgramRules, ProgramTypes,
@@ -160,7 +161,8 @@ const SK_LOOKUP_TCP: u32 = 84;
 const SK_LOOKUP_UDP: u32 = 85;
 const SKC_LOOKUP_TCP: u32 = 99;
 
-/// Helpers that programs without CAP_BPF have not (`bpf_base_func_proto`).
+/// Helpers that programs without CAP_BPF have not (`bpf_base_func_proto`), among them
+/// those of types that are not loaded without it.
 const WITH_CAP_BPF: &[&str] = &[
     "bpf_spin_lock",
     "bpf_spin_unlock",
@@ -191,38 +193,42 @@ const WITH_CAP_BPF: &[&str] = &[
     "bpf_task_storage_delete",
 ];
 
-/// Helpers that programs without CAP_PERFMON have not.
-const WITH_CAP_PERFMON: &[&str] = &[
-    "bpf_trace_printk",
-    "bpf_get_current_task",
-    "bpf_get_current_task_btf",
-    "bpf_get_current_comm",
-    "bpf_probe_read_user",
-    "bpf_probe_read_kernel",
-    "bpf_probe_read_user_str",
-    "bpf_probe_read_kernel_str",
-    "bpf_copy_from_user",
-    "bpf_copy_from_user_task",
-    "bpf_snprintf_btf",
-    "bpf_snprintf",
-    "bpf_task_pt_regs",
-    "bpf_trace_vprintk",
-    "bpf_perf_event_read_value",
-    "bpf_perf_event_read",
-    "bpf_send_signal",
-    "bpf_send_signal_thread",
-    "bpf_get_task_stack",
-    "bpf_get_branch_snapshot",
-];
-
-/// What a program needs beside the right to load it.
+/// What a program of a type that no question can tell about needs for a helper. Such a
+/// type needs CAP_BPF and CAP_PERFMON itself, so that no program can see a difference.
 pub fn capability(id: u32) -> Capability {
     let helper = i32::try_from(id).ok().and_then(spec::helpers::helper);
     match helper.map(|helper| helper.name) {
         Some(name) if WITH_CAP_BPF.contains(&name) => Capability::Bpf,
-        Some(name) if WITH_CAP_PERFMON.contains(&name) => Capability::Perfmon,
         _ => Capability::None,
     }
+}
+
+/// Map kinds of a helper that no program of this kernel can be asked about: LSM programs
+/// alone have inodes, and no program here has an `xdp_buff` to give.
+pub fn map_kinds(helper: &str) -> &'static [MapKind] {
+    match helper {
+        "bpf_inode_storage_get" | "bpf_inode_storage_delete" => &[MapKind::InodeStorage],
+        "bpf_xdp_output" => &[MapKind::PerfEventArray],
+        _ => &[],
+    }
+}
+
+/// True if programs of a kind that have no socket at hand may put one into a map
+/// (`may_update_sockmap`).
+pub fn may_update_sockmap(kind: ProgramType, attach: u32) -> bool {
+    use ProgramType as P;
+    let is_iterator = kind == P::Tracing && attach == super::targets::TRACE_ITER;
+    is_iterator
+        || matches!(
+            kind,
+            P::SocketFilter
+                | P::SchedCls
+                | P::SchedAct
+                | P::Xdp
+                | P::SkReuseport
+                | P::FlowDissector
+                | P::SkLookup
+        )
 }
 
 /// Kinds of programs that the running kernel does not verify.
@@ -242,7 +248,7 @@ pub fn add_unasked(registry: &mut Registry, not_asked: &mut Vec<String>) {
     let unasked = ProgramRules {
         layout,
         returns: None,
-        is_asked: false,
+        is_confirmed: false,
         ..tracing
     };
     let zero = Some(ReturnRange { min: 0, max: 0 });

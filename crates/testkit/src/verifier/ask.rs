@@ -3,45 +3,92 @@
 
 use std::fmt;
 
-use isa::ebpf::{PseudoLoad, RawInsn, assemble, encode};
-use program::{MapDef, MapParams, Program};
+use program::Program;
 use spec::Kernel;
-use spec::maps::MapKind;
-use spec::programs::ProgramType;
 use spec::registry::Registry;
-use sys::bpf::{Map, MapRequest, ProgLoad, prog_load};
-use verifier::{Options, Verdict, verify};
+use sys::Errno;
+use verifier::{Options, Verdict, Verification, verify};
 
-use super::grammar::{ENTRIES, Target, VALUE_SIZE};
+use crate::kernel::load::{LoadFault, LoadRequest, Resources};
 
-/// Bytes of room for the kernel's log.
-const LOG_BYTES: usize = 1 << 20;
+/// The kernel prints why it refuses a program, and statistics, at every log level, so
+/// the level that prints no states leaves the smallest log.
+const STATISTICS: u32 = 4;
+/// Bytes of room for it. Some messages stand in the log once for each call.
+const LOG_BYTES: usize = 1 << 16;
+/// The error number where the log does not fit.
+const ENOSPC: Errno = Errno(28);
 
 /// What one verifier says of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// True if it accepts.
-    pub accepted: bool,
-    /// Instructions processed and states made.
-    pub counts: Option<(u32, u32)>,
+    /// The error number of a refusal; 0 if the program is accepted.
+    pub errno: i32,
+    /// Counts of the walk; `None` where the program is refused before it.
+    pub counts: Option<Counts>,
     /// The last line before the counts, of a refused program.
     pub reason: String,
 }
 
-impl fmt::Display for Answer {
+/// Counts of a verification.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Instructions processed.
+    pub insns: u32,
+    /// Most states at one instruction.
+    pub per_insn: u32,
+    /// States made.
+    pub total: u32,
+    /// Most states at one time.
+    pub peak: u32,
+}
+
+impl fmt::Display for Counts {
+    /// As the kernel's log has them.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.accepted {
-            true => write!(f, "accepted")?,
-            false => write!(f, "refused: {}", self.reason)?,
-        }
-        if let Some((insns, states)) = self.counts {
-            write!(f, " ({insns} insns, {states} states)")?;
-        }
-        Ok(())
+        let Counts {
+            insns,
+            per_insn,
+            total,
+            peak,
+        } = self;
+        write!(
+            f,
+            "processed {insns} insns (limit 1000000) max_states_per_insn {per_insn} \
+             total_states {total} peak_states {peak} mark_read 0"
+        )
     }
 }
 
-/// Whether two answers agree.
+impl Answer {
+    /// True if the program is accepted.
+    pub fn is_accepted(&self) -> bool {
+        self.errno == 0
+    }
+
+    /// Error number and last line. Where the line names an instruction of the rewritten
+    /// program, which a verifier does not have, it is cut before the number.
+    fn refusal(&self) -> (i32, &str) {
+        const REWRITTEN: &str = "No program to jit at insn ";
+        let line = self.reason.split_once(REWRITTEN);
+        (self.errno, line.map_or(&self.reason, |(before, _)| before))
+    }
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.errno {
+            0 => write!(f, "accepted")?,
+            errno => write!(f, "refused {errno}: {}", self.reason)?,
+        }
+        match self.counts {
+            Some(counts) => write!(f, "; {counts}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// How two answers agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Agreement {
     /// Verdict, counts and reason are equal.
@@ -54,127 +101,115 @@ pub enum Agreement {
     FalseReject,
     /// The verdicts are equal, the counts differ.
     Counts,
-    /// Both refuse, for different reasons.
+    /// Both refuse, with different last lines or error numbers.
     Reason,
 }
 
-/// Both verifiers, with the map that generated programs use.
+/// Both verifiers, with the kernel's BTF and maps of the program asked about last,
+/// which the next one uses again if it declares the same.
 pub struct Judges<'a> {
     kernel: &'a Kernel,
     registry: &'a Registry,
-    map: Map,
+    declared: Option<(Program, Resources)>,
     log: Vec<u8>,
 }
 
 impl<'a> Judges<'a> {
-    /// Judges for a kernel; fails where the kernel creates no map for us.
-    pub fn new(kernel: &'a Kernel, registry: &'a Registry) -> Result<Judges<'a>, String> {
-        let request = MapRequest {
-            map_type: MapKind::Array.number(),
-            key_size: 4,
-            value_size: VALUE_SIZE,
-            max_entries: ENTRIES,
-            ..MapRequest::default()
-        };
-        let map = Map::create(&request).map_err(|errno| format!("no map: {errno}"))?;
-        Ok(Judges {
+    /// Judges for a kernel, which is the running one.
+    pub fn new(kernel: &'a Kernel, registry: &'a Registry) -> Judges<'a> {
+        Judges {
             kernel,
             registry,
-            map,
+            declared: None,
             log: Vec::with_capacity(LOG_BYTES),
-        })
+        }
     }
 
-    /// The kernel's answer; `None` where its log does not fit.
-    pub fn kernel(&mut self, target: Target, insns: &[RawInsn]) -> Option<Answer> {
-        let mut insns = insns.to_vec();
-        for insn in &mut insns {
-            if insn.pseudo_load() == Some(PseudoLoad::MapIdx) && insn.imm == 0 {
-                insn.set_src(PseudoLoad::MapFd as u8);
-                insn.imm = self.map.descriptor() as i32;
-            }
+    /// The running kernel's answer.
+    ///
+    /// # Errors
+    /// If the kernel refuses the BTF or the maps of the program, does not permit bpf(2), or
+    /// if the log exceeds its buffer.
+    pub fn kernel(&mut self, program: &Program) -> Result<Answer, String> {
+        let is_declared = self
+            .declared
+            .as_ref()
+            .is_some_and(|(last, _)| last.maps() == program.maps() && last.btf() == program.btf());
+        let fault = |fault: LoadFault| format!("{fault:?}");
+        if !is_declared {
+            self.declared = None;
+            let resources = Resources::of(program).map_err(fault)?;
+            self.declared = Some((program.clone(), resources));
         }
-        let request = ProgLoad {
-            log_level: 1,
-            log_size: LOG_BYTES,
-            ..ProgLoad::new(kind(target).number(), &insns)
+        let Some((_, resources)) = &mut self.declared else {
+            return Err("no resources".to_owned());
         };
-        let result = prog_load(&request, &mut self.log).result;
+        let request = LoadRequest {
+            log_level: STATISTICS,
+            log_size: LOG_BYTES,
+        };
+        let answer = resources.load(program, request, &mut self.log);
+        let result = answer.map_err(fault)?.result;
         let log = String::from_utf8_lossy(&self.log);
-        let counts = log.lines().rev().find_map(read_counts);
-        let reason = log
-            .lines()
-            .rev()
-            .find(|line| !is_statistics(line) && !line.starts_with("; "));
         match result {
-            Ok(_) => Some(Answer {
-                accepted: true,
-                counts,
-                reason: String::new(),
-            }),
-            Err(errno) if errno.0 == ENOSPC => None,
-            Err(_) => Some(Answer {
-                accepted: false,
-                counts,
-                reason: reason.unwrap_or_default().to_owned(),
+            Err(ENOSPC) => Err("the log does not fit".to_owned()),
+            Err(Errno(1)) if log.is_empty() => Err("bpf(2) is not allowed".to_owned()),
+            result => Ok(Answer {
+                errno: result.as_ref().err().map_or(0, |errno| errno.0),
+                counts: log.lines().rev().find_map(read_counts),
+                reason: match result {
+                    Ok(_) => String::new(),
+                    Err(_) => last_line(&log).to_owned(),
+                },
             }),
         }
     }
 
     /// Our answer; `Err` says what we do not judge, or what broke.
-    pub fn ours(&self, target: Target, insns: &[RawInsn]) -> Result<Answer, String> {
-        let map = MapDef::new(
-            "",
-            MapParams {
-                map_type: MapKind::Array.number(),
-                key_size: 4,
-                value_size: VALUE_SIZE,
-                max_entries: ENTRIES,
-                ..MapParams::default()
-            },
-        );
-        let program = Program::builder(kind(target), insns.to_vec())
-            .maps(vec![std::sync::Arc::new(map)])
-            .license("Dual MIT/GPL")
-            .build()
-            .map_err(|error| error.to_string())?;
-        let done = verify(&program, self.kernel, self.registry, &Options::default());
-        let counts = Some((
-            done.statistics.insns_processed,
-            done.statistics.total_states,
-        ));
-        match done.verdict {
-            Verdict::Accepted => Ok(Answer {
-                accepted: true,
-                counts,
-                reason: String::new(),
-            }),
-            Verdict::Refused(refusal) => Ok(Answer {
-                accepted: false,
-                counts,
-                reason: refusal.message,
-            }),
-            Verdict::Unsupported(what) => Err(what),
-            Verdict::Bug(what) => Err(format!("bug: {what}")),
-        }
+    pub fn ours(&self, program: &Program) -> Result<Answer, String> {
+        answer(self.verify(program))
     }
 
-    /// Puts a program to both.
-    pub fn compare(&mut self, target: Target, insns: &[RawInsn]) -> Option<Comparison> {
-        let kernel = self.kernel(target, insns)?;
-        let ours = self.ours(target, insns);
+    fn verify(&self, program: &Program) -> Verification {
+        verify(program, self.kernel, self.registry, &Options::default())
+    }
+
+    /// Puts a program to both; fails as [`Judges::kernel`] does, and where the answer
+    /// would depend on what no description of a kernel says.
+    pub fn compare(&mut self, program: &Program) -> Result<Comparison, String> {
+        let done = self.verify(program);
+        if crashes_kernel(program, &done) {
+            return Err("this kernel would read at address 0".to_owned());
+        }
+        let kernel = self.kernel(program)?;
+        // Which functions of its BTF have an address is not in the BTF.
+        if kernel
+            .reason
+            .starts_with("cannot find address for kernel function")
+        {
+            return Err("a kernel function has no address".to_owned());
+        }
+        let ours = answer(done);
         let agreement = match &ours {
             Err(_) => Agreement::Unsupported,
-            Ok(ours) if ours.accepted && !kernel.accepted => Agreement::FalseAccept,
-            Ok(ours) if !ours.accepted && kernel.accepted => Agreement::FalseReject,
-            Ok(ours) if ours.reason != kernel.reason => Agreement::Reason,
+            Ok(ours) if ours.is_accepted() && !kernel.is_accepted() => Agreement::FalseAccept,
+            Ok(ours) if !ours.is_accepted() && kernel.is_accepted() => Agreement::FalseReject,
+            // What is refused before the verifier starts has no log.
+            Ok(_) if !kernel.is_accepted() && kernel.reason.is_empty() => Agreement::Equal,
+            // Where the kernel says no word, its last line is about something else.
+            Ok(ours)
+                if !ours.is_accepted() && ours.reason.is_empty() && ours.errno == kernel.errno =>
+            {
+                Agreement::Equal
+            }
+            Ok(ours) if ours.refusal() != kernel.refusal() => Agreement::Reason,
             // Programs that are refused before the walk have no counts.
             Ok(ours) if kernel.counts.is_some() && ours.counts != kernel.counts => {
                 Agreement::Counts
             }
             Ok(_) => Agreement::Equal,
         };
-        Some(Comparison {
+        Ok(Comparison {
             agreement,
             kernel,
             ours,
@@ -185,7 +220,7 @@ impl<'a> Judges<'a> {
 /// Two answers to one program.
 #[derive(Clone, Debug)]
 pub struct Comparison {
-    /// Whether they agree.
+    /// How they agree.
     pub agreement: Agreement,
     /// The kernel's.
     pub kernel: Answer,
@@ -193,33 +228,67 @@ pub struct Comparison {
     pub ours: Result<Answer, String>,
 }
 
-/// Slots of a program's text.
-pub fn assembled(text: &str) -> Result<Vec<RawInsn>, String> {
-    let insns = assemble(text).map_err(|error| error.to_string())?;
-    encode(&insns).map_err(|error| format!("{error:?}"))
-}
-
-const ENOSPC: i32 = 28;
-
-fn kind(target: Target) -> ProgramType {
-    match target {
-        Target::SchedCls => ProgramType::SchedCls,
-        Target::Xdp => ProgramType::Xdp,
-        Target::SocketFilter => ProgramType::SocketFilter,
+/// What a verification says.
+fn answer(done: Verification) -> Result<Answer, String> {
+    let of = done.statistics;
+    let answer = |errno, reason| Answer {
+        errno,
+        counts: Some(Counts {
+            insns: of.insns_processed,
+            per_insn: of.max_states_per_insn,
+            total: of.total_states,
+            peak: of.peak_states,
+        }),
+        reason,
+    };
+    match done.verdict {
+        Verdict::Accepted => Ok(answer(0, String::new())),
+        Verdict::Refused(refusal) => Ok(answer(refusal.errno, refusal.message)),
+        Verdict::Unsupported(what) => Err(what),
+        Verdict::Bug(what) => Err(format!("bug: {what}")),
     }
 }
 
-fn is_statistics(line: &str) -> bool {
-    ["processed ", "verification time ", "stack depth "]
-        .iter()
-        .any(|start| line.starts_with(start))
+/// True for a program of which Linux 6.18 must not be asked: where an operation on a
+/// number that is 0 or -1 adds one path too many to those that wait, it uses the path that
+/// it could not add.
+fn crashes_kernel(program: &Program, done: &Verification) -> bool {
+    const CLASS: u8 = 7;
+    let Verdict::Refused(refusal) = &done.verdict else {
+        return false;
+    };
+    let at = refusal.insn.and_then(|at| program.insns().get(at as usize));
+    refusal.message.starts_with("The sequence of ")
+        && at.is_some_and(|insn| matches!(insn.code & CLASS, 4 | 7))
 }
 
-/// Instructions and states of the line `processed N insns ... total_states S ...`.
-fn read_counts(line: &str) -> Option<(u32, u32)> {
-    let rest = line.strip_prefix("processed ")?;
-    let insns = rest.split_whitespace().next()?.parse().ok()?;
-    let states = rest.split("total_states ").nth(1)?;
-    let states = states.split_whitespace().next()?.parse().ok()?;
-    Some((insns, states))
+/// The last line of a log before its statistics, without source lines.
+fn last_line(log: &str) -> &str {
+    let is_reason = |line: &&str| {
+        let notes = ["processed ", "stack depth ", "; "];
+        !line.is_empty() && !notes.iter().any(|note| line.starts_with(note))
+    };
+    // Some messages have no newline, and the statistics follow on their line.
+    let lines = log.lines().rev();
+    let lines = lines.map(|line| line.split("verification time ").next().unwrap_or(line));
+    lines.into_iter().find(is_reason).unwrap_or_default()
+}
+
+/// Counts of the line `processed N insns (limit L) max_states_per_insn A total_states B
+/// peak_states C mark_read D`.
+fn read_counts(line: &str) -> Option<Counts> {
+    let numbers: Vec<u32> = line
+        .strip_prefix("processed ")?
+        .split([' ', ')'])
+        .filter_map(|word| word.parse().ok())
+        .collect();
+    match numbers[..] {
+        [insns, _, per_insn, total, peak, ..] => Some(Counts {
+            insns,
+            per_insn,
+            total,
+            peak,
+        }),
+        _ => None,
+    }
 }

@@ -1,11 +1,20 @@
 //! The running kernel's verifier beside ours: generated programs, and real programs
 //! with one instruction changed. Both must give the same verdict, the same counts
-//! and the same last line.
+//! and the same last line. Runs of accepted programs are held to what was proven.
 
 mod ask;
-pub mod grammar;
+mod edit;
+mod grammar;
+mod load;
+mod mutate;
+mod simple;
 mod soak;
+pub mod soundness;
 
-pub use ask::{Agreement, Answer, Comparison, Judges, assembled};
-pub use grammar::Target;
-pub use soak::{Difference, Tally, compare_generated};
+pub use ask::{Agreement, Answer, Comparison, Counts, Judges};
+pub use load::{Refused, refusal_of_kernel};
+pub use mutate::Mutation;
+pub use simple::{Target, assembled, generated, generated_program};
+pub use soak::{
+    Difference, KindCounts, Tally, compare_generated, compare_mutations, generated_case,
+};

@@ -1,30 +1,45 @@
-//! Many generated programs, counted by how far the answers agree; what differs is
-//! made small.
+//! Many programs put to both verifiers, counted by how far the answers agree; what
+//! differs is reduced to a small case.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use spec::Kernel;
-use spec::registry::Registry;
+use program::Program;
+use program::case::Case;
 
-use super::ask::{Agreement, Comparison, Judges, assembled};
+use super::ask::{Agreement, Comparison, Judges};
+use super::edit::{instructions, splice};
 use super::grammar::{self, Target};
+use super::mutate::mutate;
 use crate::ebpf::Choices;
 
 /// Differences that are kept with their programs.
 const KEPT: usize = 40;
+/// Questions that the reduction of one difference may take.
+const REDUCTION_QUESTIONS: u32 = 3000;
+/// Programs that take more instructions than this to verify are not mutated.
+const MOST_INSNS: u32 = 5_000;
 
 /// A program on which the answers differ, reduced.
 #[derive(Clone, Debug)]
 pub struct Difference {
-    /// The seed that made it.
-    pub seed: u64,
-    /// What it is a program of.
-    pub target: Target,
-    /// Its text, with as few lines as still show the difference.
-    pub text: String,
+    /// What it was made of: a seed, or an object's program with its mutation.
+    pub origin: String,
+    /// A program with as few instructions as still show the difference, as a case.
+    pub case: String,
     /// The answers to it.
     pub comparison: Comparison,
+}
+
+/// Counts of the programs of one kind.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct KindCounts {
+    /// Programs that were compared.
+    pub compared: u64,
+    /// Those that the kernel accepts.
+    pub accepted: u64,
+    /// Those that we do not judge.
+    pub unsupported: u64,
 }
 
 /// What became of many programs.
@@ -32,12 +47,14 @@ pub struct Difference {
 pub struct Tally {
     /// Programs by agreement.
     pub agreements: BTreeMap<Agreement, u64>,
-    /// Programs that the kernel accepts.
-    pub accepted: u64,
+    /// Programs by kind: the program type, or the mutation.
+    pub kinds: BTreeMap<String, KindCounts>,
     /// Programs that the kernel refuses, by its reason with every number as `N`.
     pub reasons: BTreeMap<String, u64>,
-    /// Programs whose log does not fit.
-    pub unanswered: u64,
+    /// What we do not judge, with every number as `N`.
+    pub unsupported: BTreeMap<String, u64>,
+    /// Programs that the kernel did not answer about, by why not.
+    pub unanswered: BTreeMap<String, u64>,
     /// What differs, the first ones.
     pub differences: Vec<Difference>,
 }
@@ -48,48 +65,121 @@ impl Tally {
         self.agreements.values().sum()
     }
 
+    /// Programs that the kernel accepts.
+    pub fn accepted(&self) -> u64 {
+        self.kinds.values().map(|counts| counts.accepted).sum()
+    }
+
     /// Programs of one agreement.
     pub fn count(&self, agreement: Agreement) -> u64 {
         self.agreements.get(&agreement).copied().unwrap_or(0)
     }
+
+    /// Programs whose answers differ.
+    pub fn differing(&self) -> u64 {
+        self.compared() - self.count(Agreement::Equal) - self.count(Agreement::Unsupported)
+    }
+
+    /// Puts a program of a kind to both and counts the answer. `origin` is asked for
+    /// where they differ.
+    pub fn compare(
+        &mut self,
+        judges: &mut Judges<'_>,
+        program: &Program,
+        kind: &str,
+        origin: impl FnOnce() -> String,
+    ) {
+        let comparison = match judges.compare(program) {
+            Ok(comparison) => comparison,
+            Err(why) => {
+                *self.unanswered.entry(why).or_default() += 1;
+                return;
+            }
+        };
+        let agreement = comparison.agreement;
+        *self.agreements.entry(agreement).or_default() += 1;
+        let counts = self.kinds.entry(kind.to_owned()).or_default();
+        counts.compared += 1;
+        match comparison.kernel.is_accepted() {
+            true => counts.accepted += 1,
+            false => {
+                let reason = without_numbers(&comparison.kernel.reason);
+                *self.reasons.entry(reason).or_default() += 1;
+            }
+        }
+        match &comparison.ours {
+            Err(what) => {
+                counts.unsupported += 1;
+                *self.unsupported.entry(without_numbers(what)).or_default() += 1;
+            }
+            Ok(_) if agreement != Agreement::Equal && self.differences.len() < KEPT => {
+                let difference = reduce(judges, program, origin(), comparison);
+                self.differences.push(difference);
+            }
+            Ok(_) => {}
+        }
+    }
 }
 
-/// Compares the programs of these seeds; fails where the kernel cannot be asked.
+/// The program that the grammar makes of a seed, as a case, with the name of its type.
+pub fn generated_case(seed: u64) -> (&'static str, String) {
+    let mut choices = Choices::from_seed(seed);
+    let target = Target::choose(&mut choices);
+    (target.name, grammar::case(&mut choices, target))
+}
+
+/// Compares the programs that the grammar makes of seeds, until `is_over`, which is given
+/// the seed and what was counted so far.
+///
+/// # Errors
+/// If the grammar writes what is no program.
 pub fn compare_generated(
-    kernel: &Kernel,
-    registry: &Registry,
+    judges: &mut Judges<'_>,
     seeds: Range<u64>,
-    mut progress: impl FnMut(u64, &Tally),
+    mut is_over: impl FnMut(u64, &Tally) -> bool,
 ) -> Result<Tally, String> {
-    let mut judges = Judges::new(kernel, registry)?;
     let mut tally = Tally::default();
     for seed in seeds {
-        let mut choices = Choices::from_seed(seed);
-        let target = match choices.below(5) {
-            0 => Target::Xdp,
-            1 => Target::SocketFilter,
-            _ => Target::SchedCls,
-        };
-        let text = grammar::program(&mut choices, target);
-        let insns = assembled(&text).map_err(|error| format!("seed {seed}: {error}\n{text}"))?;
-        let Some(comparison) = judges.compare(target, &insns) else {
-            tally.unanswered += 1;
-            continue;
-        };
-        tally.accepted += u64::from(comparison.kernel.accepted);
-        if !comparison.kernel.accepted {
-            let reason = without_numbers(&comparison.kernel.reason);
-            *tally.reasons.entry(reason).or_default() += 1;
+        let (kind, text) = generated_case(seed);
+        let case = Case::parse(&text).map_err(|error| format!("seed {seed}: {error}\n{text}"))?;
+        let origin = || format!("seed {seed}");
+        tally.compare(judges, &case.program, kind, origin);
+        if is_over(seed, &tally) {
+            break;
         }
-        let agreement = comparison.agreement;
-        *tally.agreements.entry(agreement).or_default() += 1;
-        if agreement != Agreement::Equal && tally.differences.len() < KEPT {
-            let difference = reduce(&mut judges, seed, target, text, comparison);
-            tally.differences.push(difference);
-        }
-        progress(seed, &tally);
     }
     Ok(tally)
+}
+
+/// Compares `count` mutations of a program, if both verifiers agree about the program
+/// itself, judge it, and do not take long for it; else none. Returns how many.
+pub fn compare_mutations(
+    judges: &mut Judges<'_>,
+    tally: &mut Tally,
+    choices: &mut Choices<'_>,
+    name: &str,
+    program: &Program,
+    count: u32,
+) -> u32 {
+    let is_short = |found: &Comparison| {
+        let counts = found.kernel.counts;
+        found.agreement == Agreement::Equal && counts.is_some_and(|of| of.insns <= MOST_INSNS)
+    };
+    if !judges.ours(program).is_ok_and(|ours| {
+        ours.counts
+            .is_some_and(|of| (1..=MOST_INSNS).contains(&of.insns))
+    }) || !judges.compare(program).is_ok_and(|found| is_short(&found))
+    {
+        return 0;
+    }
+    let before = tally.compared();
+    for _ in 0..count {
+        if let Some((mutation, slot, mutated)) = mutate(choices, program) {
+            let origin = || format!("{name}: {mutation} at {slot}");
+            tally.compare(judges, &mutated, &mutation.to_string(), origin);
+        }
+    }
+    (tally.compared() - before) as u32
 }
 
 /// A reason with every run of digits as `N`.
@@ -105,28 +195,32 @@ fn without_numbers(reason: &str) -> String {
     text
 }
 
-/// Takes out lines as long as the answers differ in the same way.
+/// Takes out instructions as long as the answers differ in the same way.
 fn reduce(
     judges: &mut Judges<'_>,
-    seed: u64,
-    target: Target,
-    text: String,
+    program: &Program,
+    origin: String,
     comparison: Comparison,
 ) -> Difference {
-    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    let mut best = comparison;
-    let mut chunk = lines.len() / 2;
+    let (mut least, mut shown) = (program.clone(), comparison);
+    let mut questions = REDUCTION_QUESTIONS;
+    let mut chunk = instructions(&least).len() / 2;
     while chunk > 0 {
         let mut at = 0;
-        while at + chunk <= lines.len() {
-            let mut fewer = lines.clone();
-            fewer.drain(at..at + chunk);
-            let insns = assembled(&fewer.join("\n")).ok();
-            let comparison = insns.and_then(|insns| judges.compare(target, &insns));
-            match comparison {
-                Some(comparison) if comparison.agreement == best.agreement => {
-                    best = comparison;
-                    lines = fewer;
+        loop {
+            let all = instructions(&least);
+            let (Some(first), Some(last)) = (all.get(at), all.get(at + chunk - 1)) else {
+                break;
+            };
+            if questions == 0 {
+                break;
+            }
+            questions -= 1;
+            let fewer = splice(&least, first.start..last.end, &[]);
+            let found = fewer.and_then(|fewer| Some((judges.compare(&fewer).ok()?, fewer)));
+            match found {
+                Some((found, fewer)) if found.agreement == shown.agreement => {
+                    (least, shown) = (fewer, found);
                 }
                 _ => at += 1,
             }
@@ -134,9 +228,8 @@ fn reduce(
         chunk /= 2;
     }
     Difference {
-        seed,
-        target,
-        text: lines.join("\n"),
-        comparison: best,
+        origin,
+        case: Case::new(least).to_string(),
+        comparison: shown,
     }
 }

@@ -1,18 +1,19 @@
 //! Operations on two scalars (`adjust_scalar_min_max_vals` and what follows it in
 //! `adjust_reg_min_max_vals`).
 
-use isa::ebpf::{AluOp, Reg, Width};
+use isa::ebpf::{AluOp, Operand, Reg, Width};
 
 use crate::Result;
 use crate::state::{ADD_CONST, ADD_CONST32, ADD_CONST64, RegState};
 use crate::walk::Walk;
 
-/// Checks `dst op= src` of scalars.
+/// Checks `dst op= operand` of scalars, where the operand has the value `src`.
 pub(super) fn check(
     walk: &mut Walk<'_>,
     op: AluOp,
     width: Width,
     dst: Reg,
+    operand: Operand,
     src: &RegState,
 ) -> Result<()> {
     if matches!(op, AluOp::And | AluOp::Or) && src.num.is_const() {
@@ -21,7 +22,11 @@ pub(super) fn check(
     let before = *walk.reg(dst);
     let result = match before.num.alu(op, width, &src.num) {
         Some(num) => {
-            let (id, mut off) = linked_difference(walk, op, width, &before, src);
+            let (id, mut off) = match operand == Operand::Reg(dst) {
+                // The kernel reads the operand after it wrote the result.
+                true => (0, 0),
+                false => linked_difference(walk, op, width, &before, src),
+            };
             if matches!(op, AluOp::And | AluOp::Or | AluOp::Xor) && num.is_const() {
                 off = 0;
             }

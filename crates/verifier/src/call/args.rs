@@ -1,5 +1,6 @@
 //! Arguments of calls against the prototype.
 
+use btf::Kind;
 use isa::ebpf::Reg;
 use spec::maps::MapKind;
 use spec::registry::{ArgBase, ArgDetail, ArgType, HelperProto};
@@ -168,9 +169,14 @@ pub(super) fn check_reg_type(
         ));
     }
     let is_strict = is_release && func != SK_RELEASE;
-    match btf_id {
+    // A prototype that names no type takes sockets.
+    let sock_common = || {
+        let vmlinux = walk.env.vmlinux?;
+        Some(vmlinux.find(Kind::Struct, "sock_common")?.id().0)
+    };
+    match btf_id.or_else(sock_common) {
         Some(expected) => check_object_type(walk, ptr, ty, expected, is_strict),
-        None => Err(Stop::unsupported("socket by BTF as an argument")),
+        None => Err(Stop::unsupported("socket by BTF without vmlinux BTF")),
     }
 }
 

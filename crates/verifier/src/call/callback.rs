@@ -3,12 +3,13 @@
 //! The call forks: one path enters the callback, whose exit comes back to the call, and
 //! one goes on behind it, as if the callback had run any number of times.
 
+use btf::Kind;
 use isa::ebpf::Reg;
 
 use super::subprog::{check_args_by_btf, check_frame_limit};
-use crate::state::{Frame, MAIN_CALLSITE, MapRef, RegKind, RegState, State, TypeFlags};
+use crate::state::{Frame, MAIN_CALLSITE, MapRef, RegKind, RegState, State, TypeFlags, TypeRef};
 use crate::walk::Walk;
-use crate::{Result, Stop, refuse, verbose};
+use crate::{Result, Stop, errno, refuse, verbose};
 
 /// What calls the callback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,14 +83,17 @@ pub(super) fn push(walk: &mut Walk<'_>, subprog: u32, callback: Callback) -> Res
         frame.async_entry_cnt = caller.async_entry_cnt + 1;
         set_args(walk, &caller, &mut frame, callback)?;
         // Callbacks of timers never sleep.
-        let state = State::new(frame, start, false);
+        let mut state = State::new(frame, start, false);
+        // The kernel leaves it 0, so that walks back go on before the callback.
+        state.first_insn_idx = 0;
         crate::explore::push_state(walk, state, start, insn_idx)?;
         return Ok(());
     }
     let curframe = walk.state.curframe;
     // The kernel counts the branch before it checks the depth of the call chain.
     let mut frame = Frame::new(insn_idx as i32, curframe as u32 + 1, subprog);
-    walk.push_branch(start, insn_idx)?;
+    let branch = walk.push_branch(start, insn_idx);
+    branch.map_err(|stop| stop.with_errno(errno::ENOMEM))?;
     check_frame_limit(walk)?;
     set_args(walk, &caller, &mut frame, callback)?;
     walk.explorer.change_last_pending(|_, state| {
@@ -145,7 +149,20 @@ fn set_args(
             set_element(regs, map);
         }
         Callback::FindVma => {
-            return Err(Stop::unsupported("callback with a kernel object"));
+            let found = walk
+                .env
+                .vmlinux
+                .and_then(|vmlinux| vmlinux.find(Kind::Struct, "vm_area_struct"));
+            let Some(vma) = found else {
+                return Err(Stop::unsupported("callback with a kernel object"));
+            };
+            let ty = TypeRef {
+                btf: TypeRef::VMLINUX,
+                id: vma.id().0,
+            };
+            regs[1] = caller.regs[1];
+            regs[2] = RegState::pointer(RegKind::BtfId { ty }, TypeFlags::NONE);
+            regs[3] = caller.regs[4];
         }
         Callback::UserRingbuf => return Err(Stop::unsupported("callback with a dynptr")),
     }

@@ -11,7 +11,7 @@ use super::functions::{self, *};
 use super::{clear_caller_saved, compat, constant, leak, reference, returns};
 use crate::mem::{Access, MemAccess, check_mem_access, packet, registers};
 use crate::walk::{MapUse, Outcome, Walk};
-use crate::{Result, Stop, refuse};
+use crate::{RefusalKind, Result, Stop, errno, refuse, verbose};
 
 /// The key of a tail call is not the same on all paths (`BPF_MAP_KEY_POISON`).
 const KEY_POISON: u64 = 1 << 63;
@@ -197,11 +197,14 @@ fn record_key(walk: &mut Walk<'_>, meta: &CallMeta) -> Result<()> {
     }
     let map = meta.map.map(|(map, _)| map);
     let Some(map) = map.filter(|map| walk.env.maps[*map].map_type() == 3) else {
-        return Err(refuse!(
-            walk,
-            EINVAL,
-            Map,
-            "expected prog array map for tail call"
+        // The kernel ends this line of the log with its statistics.
+        const REASON: &str = "expected prog array map for tail call";
+        verbose!(walk, "{REASON}");
+        return Err(Stop::refusal(
+            errno::EINVAL,
+            RefusalKind::Map,
+            Some(walk.insn_idx),
+            format_args!("{REASON}"),
         ));
     };
     let max = u64::from(walk.env.maps[map].max_entries());

@@ -1,13 +1,70 @@
-//! Calls of kernel functions. What the kernel refuses before it looks at arguments is
-//! refused here; the arguments themselves are not judged yet.
+//! Calls of kernel functions: availability, arguments, effects, result, in the kernel's
+//! order (`check_kfunc_call`).
+//!
+//! Kfuncs that take dynptrs, iterators, allocated objects, lists, trees, work queues, IRQ
+//! flags or callbacks are not judged yet.
 
-use btf::{Shape, TypeId};
+mod args;
+mod returns;
 
+use btf::{Btf, Shape, TypeId};
+use isa::ebpf::Reg;
+use spec::registry::{Kfunc, KfuncFlags, TypeFlags};
+
+use super::{clear_caller_saved, leak, reference};
+use crate::mem::packet;
 use crate::walk::{Outcome, Walk};
 use crate::{Result, Stop, refuse};
-use spec::registry::KfuncFlags;
 
-/// Checks a call of a kernel function (the beginning of `check_kfunc_call`).
+/// Kfuncs with effects of their own that are not judged yet, whatever their arguments.
+const UNJUDGED: &[&str] = &[
+    "bpf_arena_alloc_pages",
+    "bpf_arena_free_pages",
+    "bpf_arena_reserve_pages",
+    "bpf_obj_new_impl",
+    "bpf_percpu_obj_new_impl",
+    "bpf_session_cookie",
+    "bpf_session_is_return",
+];
+
+/// A kfunc with its prototype.
+struct Callee<'e> {
+    /// What the registry says.
+    kfunc: &'e Kfunc,
+    /// Types of the kernel.
+    btf: &'e Btf<'static>,
+    /// Types and names of its parameters.
+    params: Vec<(TypeId, Vec<u8>)>,
+    /// Type that it returns.
+    returns: TypeId,
+}
+
+impl Callee<'_> {
+    fn has(&self, flag: KfuncFlags) -> bool {
+        self.kfunc.flags.has(flag)
+    }
+
+    fn unjudged(&self) -> Stop {
+        Stop::unsupported(format!("kfunc {}", self.kfunc.name))
+    }
+}
+
+/// What the arguments of a call say (kernel: `struct bpf_kfunc_call_arg_meta`).
+#[derive(Debug, Default)]
+struct Meta {
+    /// The constant among the arguments.
+    constant: Option<u64>,
+    /// Bytes of the memory that is returned.
+    result_size: Option<u32>,
+    /// The memory that is returned may only be read.
+    is_result_rdonly: bool,
+    /// The reference among the arguments.
+    ref_obj_id: u32,
+    /// The register whose reference is released.
+    release: Option<Reg>,
+}
+
+/// Checks a call of a kernel function.
 pub(super) fn check_kfunc_call(walk: &mut Walk<'_>, id: i32, module: i16) -> Result<Outcome> {
     if id == 0 {
         return Ok(Outcome::Next);
@@ -17,7 +74,8 @@ pub(super) fn check_kfunc_call(walk: &mut Walk<'_>, id: i32, module: i16) -> Res
     }
     let name = name_of(walk, id);
     let found = walk.env.registry.kfunc(id as u32);
-    let found = found.filter(|kfunc| kfunc.program_types.has(walk.env.context.kind));
+    let (kind, attach) = (walk.env.context.kind, walk.env.context.attach);
+    let found = found.filter(|kfunc| kfunc.is_for(kind, attach));
     let Some(kfunc) = found else {
         return Err(refuse!(
             walk,
@@ -42,7 +100,155 @@ pub(super) fn check_kfunc_call(walk: &mut Walk<'_>, id: i32, module: i16) -> Res
             "program must be sleepable to call sleepable kfunc {name}"
         ));
     }
-    Err(Stop::unsupported(format!("kfunc {name}")))
+    let callee = callee(walk, kfunc)?;
+    let meta = args::check(walk, &callee)?;
+    change_sections(walk, &callee)?;
+    release(walk, &callee, &meta, id)?;
+    let throws = &*kfunc.name == "bpf_throw";
+    if throws {
+        crate::flow::check_thrown(walk)?;
+    }
+    clear_caller_saved(walk)?;
+    returns::set_result(walk, &callee, &meta)?;
+    if &*kfunc.name == "bpf_xdp_pull_data" {
+        packet::clear_pointers(walk);
+    }
+    if throws {
+        leak::check_resource_leak(walk, true, true, "bpf_throw")?;
+        return Ok(Outcome::Exit);
+    }
+    walk.mark_scratched(Reg::R0);
+    Ok(Outcome::Next)
+}
+
+/// The prototype of a kfunc whose calls are judged.
+fn callee<'e>(walk: &Walk<'e>, kfunc: &'e Kfunc) -> Result<Callee<'e>> {
+    let unjudged = || Stop::unsupported(format!("kfunc {}", kfunc.name));
+    let btf = walk.env.vmlinux.ok_or_else(unjudged)?;
+    const ITERATORS: KfuncFlags =
+        KfuncFlags(KfuncFlags::ITER_NEW.0 | KfuncFlags::ITER_NEXT.0 | KfuncFlags::ITER_DESTROY.0);
+    if kfunc.flags.0 & ITERATORS.0 != 0 || UNJUDGED.contains(&&*kfunc.name) {
+        return Err(unjudged());
+    }
+    let func = btf.get(TypeId(kfunc.btf_id)).map(|ty| ty.shape());
+    let Some(Shape::Func(func)) = func else {
+        return Err(unjudged());
+    };
+    let Some(Shape::Proto(proto)) = btf.get(func.proto).map(|ty| ty.shape()) else {
+        return Err(unjudged());
+    };
+    let params = proto.params().map(|param| {
+        let name = btf.string(param.name).as_bytes().to_vec();
+        (param.ty, name)
+    });
+    Ok(Callee {
+        kfunc,
+        btf,
+        params: params.collect(),
+        returns: proto.returns,
+    })
+}
+
+/// Enters and leaves RCU and non-preemptible sections, and refuses what may sleep inside.
+fn change_sections(walk: &mut Walk<'_>, callee: &Callee<'_>) -> Result<()> {
+    let name = &callee.kfunc.name;
+    let sleepable = callee.has(KfuncFlags::SLEEPABLE);
+    let (locks, unlocks) = match &**name {
+        "bpf_rcu_read_lock" => (true, false),
+        "bpf_rcu_read_unlock" => (false, true),
+        _ => (false, false),
+    };
+    if walk.state.active_rcu_lock {
+        if locks {
+            return Err(refuse!(
+                walk,
+                EINVAL,
+                Section,
+                "nested rcu read lock (kernel function {name})"
+            ));
+        }
+        if unlocks {
+            invalidate_rcu_pointers(walk);
+            walk.state.active_rcu_lock = false;
+        } else if sleepable {
+            return Err(refuse!(
+                walk,
+                EACCES,
+                Section,
+                "kernel func {name} is sleepable within rcu_read_lock region"
+            ));
+        }
+    } else if locks {
+        walk.state.active_rcu_lock = true;
+    } else if unlocks {
+        return Err(refuse!(
+            walk,
+            EINVAL,
+            Section,
+            "unmatched rcu read unlock (kernel function {name})"
+        ));
+    }
+    match &**name {
+        "bpf_preempt_disable" => walk.state.active_preempt_locks += 1,
+        "bpf_preempt_enable" if walk.state.active_preempt_locks == 0 => {
+            return Err(refuse!(
+                walk,
+                EINVAL,
+                Section,
+                "unmatched attempt to enable preemption (kernel function {name})"
+            ));
+        }
+        "bpf_preempt_enable" => walk.state.active_preempt_locks -= 1,
+        _ if sleepable && walk.state.active_preempt_locks != 0 => {
+            return Err(refuse!(
+                walk,
+                EACCES,
+                Section,
+                "kernel func {name} is sleepable within non-preemptible region"
+            ));
+        }
+        _ => {}
+    }
+    let state = &walk.state;
+    let in_rcu = state.active_rcu_lock || state.active_locks != 0 || !state.in_sleepable;
+    if callee.has(KfuncFlags::RCU_PROTECTED) && !in_rcu {
+        return Err(refuse!(
+            walk,
+            EACCES,
+            Section,
+            "kernel func {name} requires RCU critical section protection"
+        ));
+    }
+    Ok(())
+}
+
+/// Pointers that RCU protected may dangle from now on.
+fn invalidate_rcu_pointers(walk: &mut Walk<'_>) {
+    let is_protected = |reg: &crate::state::RegState| reg.flags.has(TypeFlags::MEM_RCU);
+    walk.state.for_each_reg_mut(is_protected, |reg| {
+        let kept = reg
+            .flags
+            .without(TypeFlags::MEM_RCU | TypeFlags::PTR_MAYBE_NULL);
+        reg.flags = kept.with(TypeFlags::PTR_UNTRUSTED);
+    });
+}
+
+/// Releases the reference that an argument holds.
+fn release(walk: &mut Walk<'_>, callee: &Callee<'_>, meta: &Meta, id: i32) -> Result<()> {
+    let Some(released) = meta.release else {
+        return Ok(());
+    };
+    let reference = walk.reg(released).ref_obj_id;
+    if reference::release(walk, reference) {
+        return Ok(());
+    }
+    Err(refuse!(
+        walk,
+        EINVAL,
+        Reference,
+        "kfunc {}#{id} reference has not been acquired before",
+        callee.kfunc.name
+    ))
 }
 
 fn name_of(walk: &Walk<'_>, id: i32) -> String {

@@ -6,52 +6,16 @@ use super::reference::{acquire_lock, release_lock};
 use crate::resolve::FieldKind;
 use crate::state::{LockOwner, MapRef, ReferenceKind, RegKind, TypeFlags};
 use crate::walk::Walk;
-use crate::{Result, Stop, refuse};
+use crate::{RefusalKind, Result, Stop, errno, refuse, verbose};
 
 /// Checks `bpf_spin_lock` and `bpf_spin_unlock` (`process_spin_lock`).
 pub(super) fn check_spin_lock(walk: &mut Walk<'_>, ptr: Reg, is_lock: bool) -> Result<()> {
     let reg = *walk.reg(ptr);
-    let number = ptr.number();
-    let Some(var_off) = reg.num.as_const() else {
-        return Err(refuse!(
-            walk,
-            EINVAL,
-            Lock,
-            "R{number} doesn't have constant offset. bpf_spin_lock has to be at the constant offset"
-        ));
-    };
     let RegKind::MapValue { map, .. } = reg.kind else {
+        check_constant_offset(walk, ptr, &LOCK)?;
         return Err(Stop::unsupported("lock in an allocated object"));
     };
-    let env = walk.env;
-    let info = &env.maps[map];
-    let name = info.kernel_name();
-    if !info.has_btf() {
-        return Err(refuse!(
-            walk,
-            EINVAL,
-            Lock,
-            "map '{name}' has to have BTF in order to use bpf_spin_lock"
-        ));
-    }
-    let Some(expected) = info.record().offset_of(FieldKind::SpinLock) else {
-        return Err(refuse!(
-            walk,
-            EINVAL,
-            Lock,
-            "map '{name}' has no valid bpf_spin_lock"
-        ));
-    };
-    let off = var_off.wrapping_add(reg.off as i64 as u64);
-    if u64::from(expected) != off {
-        return Err(refuse!(
-            walk,
-            EINVAL,
-            Lock,
-            "off {} doesn't point to 'struct bpf_spin_lock' that is at {expected}",
-            off as i64
-        ));
-    }
+    check_field(walk, ptr, map, &LOCK)?;
     let owner = LockOwner::Map(map);
     let kind = ReferenceKind::Lock;
     let state = &walk.state;
@@ -91,47 +55,75 @@ pub(super) fn check_spin_lock(walk: &mut Walk<'_>, ptr: Reg, is_lock: bool) -> R
 /// Checks that a pointer points at the timer of a map value, and returns the map with
 /// its identity (`process_timer_func`).
 pub(super) fn check_timer(walk: &mut Walk<'_>, ptr: Reg) -> Result<(MapRef, u32)> {
-    let reg = *walk.reg(ptr);
-    let number = ptr.number();
-    let Some(var_off) = reg.num.as_const() else {
-        return Err(refuse!(
-            walk,
-            EINVAL,
-            Argument,
-            "R{number} doesn't have constant offset. bpf_timer has to be at the constant offset"
-        ));
-    };
-    let RegKind::MapValue { map, uid } = reg.kind else {
+    let RegKind::MapValue { map, uid } = walk.reg(ptr).kind else {
+        check_constant_offset(walk, ptr, &TIMER)?;
         return Err(Stop::Bug("timer argument is no map value".into()));
     };
-    let env = walk.env;
-    let info = &env.maps[map];
-    let name = info.kernel_name();
-    if !info.has_btf() {
-        return Err(refuse!(
-            walk,
-            EINVAL,
-            Argument,
-            "map '{name}' has to have BTF in order to use bpf_timer"
-        ));
-    }
-    let Some(expected) = info.record().offset_of(FieldKind::Timer) else {
-        return Err(refuse!(
-            walk,
-            EINVAL,
-            Argument,
-            "map '{name}' has no valid bpf_timer"
-        ));
-    };
-    let off = var_off.wrapping_add(reg.off as i64 as u64);
-    if u64::from(expected) != off {
-        return Err(refuse!(
-            walk,
-            EINVAL,
-            Argument,
-            "off {} doesn't point to 'struct bpf_timer' that is at {expected}",
-            off as i64
-        ));
-    }
+    check_field(walk, ptr, map, &TIMER)?;
     Ok((map, uid))
+}
+
+/// A special field that helpers take the address of.
+struct SpecialField {
+    kind: FieldKind,
+    /// Name of its structure.
+    name: &'static str,
+    /// Class of refusals of the address.
+    refusal: RefusalKind,
+}
+
+const LOCK: SpecialField = SpecialField {
+    kind: FieldKind::SpinLock,
+    name: "bpf_spin_lock",
+    refusal: RefusalKind::Lock,
+};
+
+const TIMER: SpecialField = SpecialField {
+    kind: FieldKind::Timer,
+    name: "bpf_timer",
+    refusal: RefusalKind::Argument,
+};
+
+/// Checks that a pointer into a map value has the field's offset.
+fn check_field(walk: &mut Walk<'_>, ptr: Reg, map: MapRef, field: &SpecialField) -> Result<()> {
+    let var_off = check_constant_offset(walk, ptr, field)?;
+    let SpecialField { kind, name, .. } = *field;
+    let info = &walk.env.maps[map];
+    let map_name = info.kernel_name();
+    let message = match info.record().offset_of(kind) {
+        _ if !info.has_btf() => {
+            format!("map '{map_name}' has to have BTF in order to use {name}")
+        }
+        None => format!("map '{map_name}' has no valid {name}"),
+        Some(expected) => {
+            let off = var_off.wrapping_add(i64::from(walk.reg(ptr).off));
+            if i64::from(expected) == off {
+                return Ok(());
+            }
+            format!("off {off} doesn't point to 'struct {name}' that is at {expected}")
+        }
+    };
+    Err(refuse_address(walk, field, &message))
+}
+
+/// The variable part of a pointer's offset, which must be a constant.
+fn check_constant_offset(walk: &mut Walk<'_>, ptr: Reg, field: &SpecialField) -> Result<i64> {
+    if let Some(var_off) = walk.reg(ptr).num.as_const() {
+        return Ok(var_off as i64);
+    }
+    let (number, name) = (ptr.number(), field.name);
+    let message =
+        format!("R{number} doesn't have constant offset. {name} has to be at the constant offset");
+    Err(refuse_address(walk, field, &message))
+}
+
+/// The refusal of the address of a special field.
+fn refuse_address(walk: &mut Walk<'_>, field: &SpecialField, message: &str) -> Stop {
+    verbose!(walk, "{message}\n");
+    Stop::refusal(
+        errno::EINVAL,
+        field.refusal,
+        Some(walk.insn_idx),
+        format_args!("{message}"),
+    )
 }

@@ -207,7 +207,7 @@ impl Question<'_> {
                 format!("arg#{index} has invalid combination of tags"),
             )
         };
-        if tags & TAG_CTX != 0 || self.is_context(target, index)? {
+        if tags & TAG_CTX != 0 || is_context(self.btf, self.prog_type, target) {
             if tags & !TAG_CTX != 0 {
                 return bad_tags();
             }
@@ -294,41 +294,10 @@ impl Question<'_> {
         fits && ty.name() == "bpf_dynptr"
     }
 
-    /// True for the typedef that kprobe programs may name instead of a structure.
-    fn is_user_regs(&self, target: TypeId) -> bool {
-        let mut ty = self.btf.at(target);
-        for _ in 0..self.btf.len() {
-            if ty.kind() == Kind::Typedef || !ty.kind().is_modifier() {
-                break;
-            }
-            ty = self.btf.at(ty.referred().unwrap_or(TypeId::VOID));
-        }
-        ty.kind() == Kind::Typedef && ty.name() == "bpf_user_pt_regs_t"
-    }
-
-    /// True if the target has the name of the program type's context.
-    fn is_context(&self, target: TypeId, index: usize) -> Result<bool, PrototypeError> {
-        if self.prog_type == KPROBE && self.is_user_regs(target) {
-            return Ok(true);
-        }
-        let ty = self.btf.at(self.strip(target));
-        if !matches!(ty.kind(), Kind::Struct | Kind::Union) {
-            return Ok(false);
-        }
-        let _ = index;
-        let name = ty.name();
-        let context = context_name(self.prog_type);
-        Ok(match context {
-            Context::Struct(context) => name == *context || is_projection(context, name.as_bytes()),
-            Context::UserRegs => name == "bpf_user_pt_regs_t" || name == "pt_regs",
-            Context::Unnamed => false,
-        })
-    }
-
     /// Checks the target of an argument tagged `arg:ctx`.
     fn check_context(&self, target: TypeId, index: usize) -> Result<(), PrototypeError> {
         let takes_regs = matches!(self.prog_type, KPROBE | PERF_EVENT);
-        if takes_regs && self.is_user_regs(target) {
+        if takes_regs && is_user_regs(self.btf, target) {
             return Ok(());
         }
         let ty = self.btf.at(self.strip(target));
@@ -396,6 +365,36 @@ impl Question<'_> {
     }
 }
 
+/// True for the typedef that kprobe programs may name instead of a structure.
+fn is_user_regs(btf: &Btf<'_>, target: TypeId) -> bool {
+    let mut ty = btf.at(target);
+    for _ in 0..btf.len() {
+        if ty.kind() == Kind::Typedef || !ty.kind().is_modifier() {
+            break;
+        }
+        ty = btf.at(ty.referred().unwrap_or(TypeId::VOID));
+    }
+    ty.kind() == Kind::Typedef && ty.name() == "bpf_user_pt_regs_t"
+}
+
+/// True if what a pointer points to has the name of the program type's context
+/// (`btf_is_prog_ctx_type`).
+pub(super) fn is_context(btf: &Btf<'_>, prog_type: u32, target: TypeId) -> bool {
+    if prog_type == KPROBE && is_user_regs(btf, target) {
+        return true;
+    }
+    let ty = btf.at(btf.skip_modifiers(target).unwrap_or(TypeId::VOID));
+    if !matches!(ty.kind(), Kind::Struct | Kind::Union) {
+        return false;
+    }
+    let name = ty.name();
+    match context_name(prog_type) {
+        Context::Struct(context) => name == *context || is_projection(context, name.as_bytes()),
+        Context::UserRegs => name == "bpf_user_pt_regs_t" || name == "pt_regs",
+        Context::Unnamed => false,
+    }
+}
+
 /// The name before a flavour (`___suffix`).
 fn essential_name(name: &[u8]) -> &[u8] {
     let flavour = (1..name.len().saturating_sub(3))
@@ -408,7 +407,7 @@ fn essential_name(name: &[u8]) -> &[u8] {
 }
 
 /// Contexts that BTF may name differently: `__sk_buff` is a projection of `sk_buff`.
-fn is_projection(context: &str, name: &[u8]) -> bool {
+pub(super) fn is_projection(context: &str, name: &[u8]) -> bool {
     match context {
         "__sk_buff" => name == b"sk_buff",
         "xdp_md" => name == b"xdp_buff",
@@ -425,6 +424,15 @@ enum Context {
     UserRegs,
     /// Nothing: `void *` or a number.
     Unnamed,
+}
+
+/// The structure that programs of a type have as context, if it has a name of its own.
+pub(crate) fn context_struct(prog_type: u32) -> Option<&'static str> {
+    match context_name(prog_type) {
+        Context::Struct(name) => Some(name),
+        Context::UserRegs => Some("pt_regs"),
+        Context::Unnamed => None,
+    }
 }
 
 /// The context of a program type (include/linux/bpf_types.h).

@@ -14,7 +14,7 @@ use crate::mem::packet;
 use crate::mem::registers::set_unknown;
 use crate::state::{Frame, MAX_CALL_FRAMES, RegKind, RegState, TypeFlags, TypeRef};
 use crate::walk::{Outcome, Walk};
-use crate::{Result, Stop, log, refuse, verbose};
+use crate::{RefusalKind, Result, Stop, errno, log, refuse, verbose};
 
 const REGS: [Reg; 5] = [Reg::R1, Reg::R2, Reg::R3, Reg::R4, Reg::R5];
 
@@ -57,12 +57,14 @@ pub(super) fn check_func_call(walk: &mut Walk<'_>, off: i32) -> Result<Outcome> 
         ));
     }
     let name = &facts.name;
-    if fits.is_err() {
-        return Err(refuse!(
-            walk,
-            EINVAL,
-            Argument,
-            "Caller passes invalid args into func#{subprog} ('{name}')"
+    if let Err(Misfit { errno }) = fits {
+        let message = format!("Caller passes invalid args into func#{subprog} ('{name}')");
+        verbose!(walk, "{message}\n");
+        return Err(Stop::refusal(
+            errno,
+            RefusalKind::Argument,
+            Some(walk.insn_idx),
+            format_args!("{message}"),
         ));
     }
     verbose!(
@@ -88,7 +90,7 @@ pub(super) fn check_frame_limit(walk: &mut Walk<'_>) -> Result<()> {
     Err(refuse!(
         walk,
         E2BIG,
-        Limit,
+        CallDepth,
         "the call stack of {} frames is too deep",
         curframe + 2
     ))
@@ -118,9 +120,12 @@ fn enter(walk: &mut Walk<'_>, subprog: u32) -> Result<Outcome> {
     Ok(Outcome::Jump(start))
 }
 
-/// Why the arguments of a call do not fit the function's BTF.
+/// The arguments of a call do not fit the function's BTF.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Misfit;
+pub(super) struct Misfit {
+    /// The error number with which a call of a global function is refused.
+    errno: i32,
+}
 
 /// Checks the arguments of a call against the BTF of the function
 /// (`btf_check_subprog_call`). A misfit makes the BTF unreliable from then on.
@@ -129,22 +134,26 @@ pub(super) fn check_args_by_btf(
     subprog: u32,
 ) -> Result<std::result::Result<(), Misfit>> {
     let index = subprog as usize;
+    let unreliable = Misfit {
+        errno: errno::EINVAL,
+    };
     if walk.env.program.func_info().is_empty() || walk.subprogs[index].unreliable {
-        return Ok(Err(Misfit));
+        return Ok(Err(unreliable));
     }
     let fits = match arguments(walk, subprog) {
-        Err(Stop::Refused(refusal)) if refusal.errno == crate::errno::EFAULT => {
+        Err(Stop::Refused(refusal)) if refusal.errno == errno::EFAULT => {
             return Err(Stop::Refused(refusal));
         }
-        Err(Stop::Refused(_)) => Err(Misfit),
+        Err(Stop::Refused(refusal)) => Err(refusal.errno),
         Err(stop) => return Err(stop),
         Ok(args) => match match_args(walk, &args) {
             Ok(()) => Ok(()),
-            Err(Stop::Refused(_)) => Err(Misfit),
+            Err(Stop::Refused(refusal)) => Err(refusal.errno),
             Err(stop) if walk.facts.subprogs[index].is_global => return Err(stop),
-            Err(_) => Err(Misfit),
+            Err(_) => Err(errno::EINVAL),
         },
     };
+    let fits = fits.map_err(|errno| Misfit { errno });
     if fits.is_err() {
         walk.subprogs[index].unreliable = true;
     }
@@ -181,7 +190,7 @@ fn arguments(walk: &mut Walk<'_>, subprog: u32) -> Result<Rc<[SubprogArg]>> {
             }
             Err(Stop::refusal(
                 error.errno,
-                crate::RefusalKind::Btf,
+                RefusalKind::Btf,
                 Some(walk.insn_idx),
                 format_args!("{}", error.message),
             ))
@@ -214,7 +223,8 @@ fn match_args(walk: &mut Walk<'_>, args: &[SubprogArg]) -> Result<()> {
             }
             SubprogArg::Mem { size, nullable } => {
                 check_offset(walk, ptr, None)?;
-                check_global_mem(walk, ptr, size)?;
+                let checked = check_global_mem(walk, ptr, size);
+                checked.map_err(|stop| stop.with_errno(errno::EINVAL))?;
                 if !nullable && reg.may_be_null() {
                     return Err(refuse!(
                         walk,

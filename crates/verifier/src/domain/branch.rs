@@ -181,39 +181,65 @@ fn refine_at(cond: Cond, outcome: bool, width: Width, pair: &mut [Scalar; 2], a:
                 _ => refine_none_set(narrow, x, value),
             }
         }
-        Relation::Less if narrow => {
-            pair[a].u32_max = pair[a].u32_max.min(pair[b].u32_max.wrapping_sub(1));
-            pair[b].u32_min = pair[b].u32_min.max(pair[a].u32_min.wrapping_add(1));
+        Relation::Less | Relation::LessEqual => {
+            let strict = u64::from(matches!(relation, Relation::Less));
+            if narrow {
+                let strict = strict as u32;
+                refine_order(
+                    pair,
+                    (a, b),
+                    (|x| &mut x.u32_min, |x| &mut x.u32_max),
+                    (|x| x.wrapping_add(strict), |x| x.wrapping_sub(strict)),
+                );
+            } else {
+                refine_order(
+                    pair,
+                    (a, b),
+                    (|x| &mut x.umin, |x| &mut x.umax),
+                    (|x| x.wrapping_add(strict), |x| x.wrapping_sub(strict)),
+                );
+            }
         }
-        Relation::Less => {
-            pair[a].umax = pair[a].umax.min(pair[b].umax.wrapping_sub(1));
-            pair[b].umin = pair[b].umin.max(pair[a].umin.wrapping_add(1));
-        }
-        Relation::LessEqual if narrow => {
-            pair[a].u32_max = pair[a].u32_max.min(pair[b].u32_max);
-            pair[b].u32_min = pair[b].u32_min.max(pair[a].u32_min);
-        }
-        Relation::LessEqual => {
-            pair[a].umax = pair[a].umax.min(pair[b].umax);
-            pair[b].umin = pair[b].umin.max(pair[a].umin);
-        }
-        Relation::SignedLess if narrow => {
-            pair[a].s32_max = pair[a].s32_max.min(pair[b].s32_max.wrapping_sub(1));
-            pair[b].s32_min = pair[b].s32_min.max(pair[a].s32_min.wrapping_add(1));
-        }
-        Relation::SignedLess => {
-            pair[a].smax = pair[a].smax.min(pair[b].smax.wrapping_sub(1));
-            pair[b].smin = pair[b].smin.max(pair[a].smin.wrapping_add(1));
-        }
-        Relation::SignedLessEqual if narrow => {
-            pair[a].s32_max = pair[a].s32_max.min(pair[b].s32_max);
-            pair[b].s32_min = pair[b].s32_min.max(pair[a].s32_min);
-        }
-        Relation::SignedLessEqual => {
-            pair[a].smax = pair[a].smax.min(pair[b].smax);
-            pair[b].smin = pair[b].smin.max(pair[a].smin);
+        Relation::SignedLess | Relation::SignedLessEqual => {
+            let strict = i64::from(matches!(relation, Relation::SignedLess));
+            if narrow {
+                let strict = strict as i32;
+                refine_order(
+                    pair,
+                    (a, b),
+                    (|x| &mut x.s32_min, |x| &mut x.s32_max),
+                    (|x| x.wrapping_add(strict), |x| x.wrapping_sub(strict)),
+                );
+            } else {
+                refine_order(
+                    pair,
+                    (a, b),
+                    (|x| &mut x.smin, |x| &mut x.smax),
+                    (|x| x.wrapping_add(strict), |x| x.wrapping_sub(strict)),
+                );
+            }
         }
     }
+}
+
+/// An end of one of a value's ranges.
+type End<T> = fn(&mut Scalar) -> &mut T;
+
+/// Refines one range of `pair[a]` and `pair[b]` by the first being less. `next` and
+/// `previous` are the neighbours of a value, or the value itself if both may be equal.
+#[inline]
+fn refine_order<T: Ord + Copy>(
+    pair: &mut [Scalar; 2],
+    (a, b): (usize, usize),
+    (min, max): (End<T>, End<T>),
+    (next, previous): (impl Fn(T) -> T, impl Fn(T) -> T),
+) {
+    let limit = previous(*max(&mut pair[b]));
+    let end = max(&mut pair[a]);
+    *end = (*end).min(limit);
+    let limit = next(*min(&mut pair[a]));
+    let end = min(&mut pair[b]);
+    *end = (*end).max(limit);
 }
 
 fn refine_equal(narrow: bool, pair: &mut [Scalar; 2], a: usize, b: usize) {

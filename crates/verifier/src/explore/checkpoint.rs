@@ -6,6 +6,8 @@
 use super::ids::IdMap;
 use super::scc::Visits;
 use crate::Statistics;
+use crate::insn_facts::Collector;
+use crate::recorded::Recorder;
 use crate::state::{MAX_CALL_FRAMES, State, StateId};
 
 /// A state that later states are compared with (kernel: `struct
@@ -23,9 +25,11 @@ pub struct Checkpoint {
     /// The visit of a strongly connected component that the state is in.
     pub(super) visit: Option<u32>,
     /// Slots by frame that are not read from here on; they compare as never written.
-    pub(super) dead_slots: [u64; MAX_CALL_FRAMES],
+    pub(crate) dead_slots: [u64; MAX_CALL_FRAMES],
     /// The register of the innermost frame that differed in the last comparison.
     pub(super) hint: u8,
+    /// Index of its state in [`Explorer::recorder`].
+    pub(crate) recorded: u32,
 }
 
 /// An entry of a bucket.
@@ -43,6 +47,7 @@ pub struct Pending {
     pub(super) insn_idx: u32,
     pub(super) prev_insn_idx: i32,
     pub(super) log_position: usize,
+    pub(super) trace_position: usize,
 }
 
 /// Checkpoints, pending paths and counters.
@@ -56,8 +61,12 @@ pub struct Explorer {
     pub(super) ids: IdMap,
     /// Counts for the statistics.
     pub statistics: Statistics,
-    /// By instruction, what it costs; empty unless asked for.
-    pub cost: Vec<crate::InsnCost>,
+    /// What instructions and call chains cost, if that is asked for.
+    pub(crate) cost: Option<Box<crate::cost::CostCounter>>,
+    /// Collects facts, if that is asked for.
+    pub(crate) collector: Option<Box<Collector>>,
+    /// Keeps states, if that is asked for.
+    pub(crate) recorder: Option<Box<Recorder>>,
     /// Counts of precision tracking.
     pub precision: crate::precise::PrecisionCounts,
     /// Jumps, calls and exits walked over.
@@ -108,6 +117,16 @@ impl Explorer {
         }
     }
 
+    /// The state of the newest pending path.
+    pub(crate) fn last_pending(&self) -> Option<&State> {
+        self.pending.last().map(|pending| &pending.state)
+    }
+
+    /// Number of pending paths.
+    pub(crate) fn pending_count(&self) -> usize {
+        self.pending.len()
+    }
+
     /// Takes the newest pending path off the stack, to change it beside the current path.
     pub fn take_last_pending(&mut self) -> Option<Pending> {
         self.pending.pop()
@@ -135,7 +154,10 @@ impl Explorer {
 
     /// Frees a checkpoint.
     pub(super) fn remove(&mut self, id: StateId) {
-        self.checkpoints[id.0 as usize] = None;
+        let freed = self.checkpoints[id.0 as usize].take();
+        if let (Some(recorder), Some(freed)) = (&mut self.recorder, freed) {
+            recorder.finish_checkpoint(&freed);
+        }
         self.vacant.push(id.0);
     }
 
@@ -156,6 +178,11 @@ impl Explorer {
     /// Frees every state, when a function is verified. The counters go on, as the
     /// kernel's do.
     pub(super) fn clear(&mut self) {
+        if let Some(recorder) = &mut self.recorder {
+            for checkpoint in self.checkpoints.iter().flatten() {
+                recorder.finish_checkpoint(checkpoint);
+            }
+        }
         self.checkpoints.clear();
         self.vacant.clear();
         self.pending.clear();

@@ -3,20 +3,20 @@
 /// Pairs of identities of an explored and of the current state that must correspond
 /// one to one (kernel: `struct bpf_idmap`).
 #[derive(Debug, Default)]
-pub(super) struct IdMap {
+pub(crate) struct IdMap {
     fresh: u32,
     pairs: Vec<(u32, u32)>,
 }
 
 impl IdMap {
     /// Forgets all pairs. `last` is the last identity in use.
-    pub(super) fn reset(&mut self, last: u32) {
+    pub(crate) fn reset(&mut self, last: u32) {
         self.fresh = last;
         self.pairs.clear();
     }
 
     /// True if the identities correspond: both 0, or a pair that agrees with all others.
-    pub(super) fn check(&mut self, old: u32, cur: u32) -> bool {
+    pub(crate) fn check(&mut self, old: u32, cur: u32) -> bool {
         if old == 0 || cur == 0 {
             return old == cur;
         }
@@ -35,7 +35,7 @@ impl IdMap {
     /// As [`IdMap::check`] for scalars: an explored scalar without identity covers every
     /// one, and one with identity covers a scalar without, which then is its only
     /// counterpart. Scalars that differ by a constant also compare what they differ from.
-    pub(super) fn check_scalar(&mut self, old: u32, cur: u32) -> bool {
+    pub(crate) fn check_scalar(&mut self, old: u32, cur: u32) -> bool {
         if old == 0 {
             return true;
         }

@@ -4,7 +4,7 @@ use super::dispatch::check_insn;
 use super::{scc, visited};
 use crate::state::{Frame, HistoryFlags, LinkedRegs, MAIN_CALLSITE, State};
 use crate::walk::{Outcome, Walk, assert_invariants};
-use crate::{Result, log, precise, refuse, verbose};
+use crate::{Result, insn_facts, log, precise, recorded, refuse, verbose};
 
 /// Most instructions that are walked over.
 const MAX_INSNS: u32 = 1_000_000;
@@ -21,7 +21,9 @@ pub fn check_function(walk: &mut Walk<'_>, subprog: u32) -> Result<()> {
     walk.sink.forget_line_info();
     walk.sink.mark_all_scratched();
     crate::call::set_up_entry_args(walk, subprog)?;
+    walk.sink.rewind_trace(0);
     explore(walk)?;
+    walk.sink.rewind_trace(0);
     if !walk.sink.is_full() {
         walk.sink.reset(0);
     }
@@ -46,8 +48,8 @@ fn explore(walk: &mut Walk<'_>) -> Result<()> {
                 "invalid insn idx {insn_idx} insn_cnt {count}"
             ));
         }
-        if let Some(cost) = walk.explorer.cost.get_mut(insn_idx as usize) {
-            cost.processed += 1;
+        if let Some(cost) = &mut walk.explorer.cost {
+            cost.count_insn(&walk.state, walk.facts, insn_idx);
         }
         let statistics = &mut walk.explorer.statistics;
         statistics.insns_processed += 1;
@@ -56,7 +58,7 @@ fn explore(walk: &mut Walk<'_>) -> Result<()> {
             return Err(refuse!(
                 walk,
                 E2BIG,
-                Limit,
+                Complexity,
                 "BPF program is too large. Processed {processed} insn"
             ));
         }
@@ -83,15 +85,24 @@ fn explore(walk: &mut Walk<'_>) -> Result<()> {
         if facts.jmp_point {
             walk.push_history(HistoryFlags::NONE, LinkedRegs::default())?;
         }
-        if walk.sink.walks() {
-            log_insn(walk, &mut prints_state);
+        if walk.sink.observes() {
+            observe(walk, &mut prints_state);
         }
         walk.aux[insn_idx as usize].seen = true;
+        if walk.explorer.recorder.is_some() {
+            recorded::record(walk);
+        }
+        if walk.explorer.collector.is_some() {
+            insn_facts::enter(walk);
+        }
         prev_insn_idx = insn_idx as i32;
 
         walk.live
             .reset_write_marks(walk.facts, &walk.state, insn_idx);
         let outcome = check_insn(walk)?;
+        if walk.explorer.collector.is_some() {
+            insn_facts::leave(walk, insn_idx, outcome);
+        }
         precise::carry_propagated(walk, insn_idx);
         walk.live.commit_write_marks();
         if walk.env.options.stress.assert_invariants {
@@ -113,6 +124,15 @@ fn explore(walk: &mut Walk<'_>) -> Result<()> {
                 continue;
             }
         };
+    }
+}
+
+/// Records the instruction and its state, or logs them.
+#[cold]
+fn observe(walk: &mut Walk<'_>, prints_state: &mut bool) {
+    walk.sink.record(&walk.state);
+    if walk.sink.walks() {
+        log_insn(walk, prints_state);
     }
 }
 
@@ -147,6 +167,7 @@ fn next_path(walk: &mut Walk<'_>) -> Result<Option<i32>> {
     if !walk.sink.is_full() {
         walk.sink.reset(pending.log_position);
     }
+    walk.sink.rewind_trace(pending.trace_position);
     walk.insn_idx = pending.insn_idx;
     Ok(Some(pending.prev_insn_idx))
 }

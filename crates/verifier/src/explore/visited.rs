@@ -6,7 +6,7 @@ use super::equal::{Comparison, Exactness, iter_depths_differ, may_be_looping};
 use super::{scc, widen};
 use crate::state::{HistoryFlags, LinkedRegs, MAX_CALL_FRAMES, PreciseMask, StateId};
 use crate::walk::Walk;
-use crate::{Result, log, precise, refuse, verbose};
+use crate::{Result, insn_facts, log, precise, refuse, verbose};
 use isa::ebpf::Insn;
 
 /// Entries of the history that force a checkpoint.
@@ -194,6 +194,9 @@ fn prune(walk: &mut Walk<'_>, id: StateId, loops: bool) -> Result<()> {
     if walk.facts.insns[walk.insn_idx as usize].jmp_point {
         walk.push_history(HistoryFlags::NONE, LinkedRegs::default())?;
     }
+    if walk.explorer.collector.is_some() {
+        insn_facts::pruned(walk, id);
+    }
     precise::propagate_precision(walk, id)?;
     if loops {
         scc::add_backedge(walk, id)?;
@@ -248,8 +251,8 @@ fn add_checkpoint(walk: &mut Walk<'_>, bucket: usize) {
     let insn_idx = walk.insn_idx;
     let explorer = &mut walk.explorer;
     explorer.statistics.total_states += 1;
-    if let Some(cost) = explorer.cost.get_mut(insn_idx as usize) {
-        cost.states += 1;
+    if let Some(cost) = &mut explorer.cost {
+        cost.count_state(&walk.state, walk.facts, insn_idx);
     }
     explorer.kept = explorer.kept.wrapping_add(1);
     explorer.update_peak();
@@ -270,6 +273,7 @@ fn add_checkpoint(walk: &mut Walk<'_>, bucket: usize) {
         visit: None,
         dead_slots: [0; MAX_CALL_FRAMES],
         hint: 0,
+        recorded: crate::recorded::NONE,
     });
     scc::enter(walk, id);
     walk.state.parent = Some(id);

@@ -79,15 +79,20 @@ pub(super) fn check(
 /// True if the main function names another as its exception callback, by the
 /// declaration tag `exception_callback:NAME`.
 fn has_exception_callback(types: &Btf<'_>, records: &[FuncInfo]) -> bool {
-    // The callback is a function of the program.
-    let &[main, _, ..] = records else {
+    let Some(main) = records.first() else {
         return false;
     };
-    types.of_kind(Kind::DeclTag).any(|ty| {
+    let tags = types.of_kind(Kind::DeclTag).filter(|ty| {
         ty.name().as_bytes().starts_with(b"exception_callback:")
             && matches!(ty.shape(), Shape::DeclTag(tag)
                 if tag.target == main.type_id && tag.component == -1)
-    })
+    });
+    // The callback is another function of the program; two tags are refused.
+    match tags.count() {
+        0 => false,
+        1 => records.len() > 1,
+        _ => true,
+    }
 }
 
 /// Subprograms whose return type nobody states may end by no other way than their own

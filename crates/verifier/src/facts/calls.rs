@@ -114,6 +114,11 @@ pub(super) fn changes_packet(env: &Env<'_>, insn: RawInsn) -> bool {
         || is_kfunc_call(insn) && is_named(env, insn, &["bpf_xdp_pull_data"])
 }
 
+/// True if the call throws an exception.
+pub(super) fn throws(env: &Env<'_>, insn: RawInsn) -> bool {
+    is_kfunc_call(insn) && is_named(env, insn, &["bpf_throw"])
+}
+
 fn kfunc<'e>(env: &'e Env<'_>, insn: RawInsn) -> Option<&'e spec::registry::Kfunc> {
     let id = u32::try_from(insn.imm).ok().filter(|id| *id != 0)?;
     (insn.off == 0).then(|| env.registry.kfunc(id))?
@@ -151,7 +156,8 @@ pub fn summary(env: &Env<'_>, insn: RawInsn) -> Option<CallSummary> {
         });
     }
     if is_kfunc_call(insn) {
-        let kfunc = kfunc(env, insn)?;
+        let (kind, attach) = (env.context.kind, env.context.attach);
+        let kfunc = kfunc(env, insn).filter(|kfunc| kfunc.is_for(kind, attach))?;
         let (params, is_void) = kfunc_arity(env, kfunc.btf_id)?;
         return Some(CallSummary {
             params,

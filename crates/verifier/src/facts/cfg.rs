@@ -205,7 +205,7 @@ impl Search<'_, '_, '_> {
                 Err(refuse!(
                     self.pass,
                     EINVAL,
-                    ControlFlow,
+                    BackEdge,
                     "back-edge from insn {from} to {target}"
                 ))
             }
@@ -222,7 +222,7 @@ impl Search<'_, '_, '_> {
                 return Err(refuse!(
                     self.pass,
                     EINVAL,
-                    ControlFlow,
+                    Unreachable,
                     "unreachable insn {index}"
                 ));
             }

@@ -7,7 +7,7 @@
 use program::Program;
 use spec::programs::ProgramType;
 
-use super::calls::{is_function_address, is_local_call};
+use super::calls::{is_function_address, is_local_call, throws};
 use super::{Facts, Pass};
 use crate::env::Env;
 use crate::log::Sink;
@@ -91,7 +91,7 @@ impl Check<'_, '_> {
         self.enter(subprog, private, frame, &mut depth)?;
         let mut insn = self.facts.subprogs[subprog].start;
         loop {
-            let call = self.next_call(subprog, insn)?;
+            let call = self.next_call(subprog, insn, &returns[..frame])?;
             if let Some((site, callee)) = call {
                 returns[frame] = (site + 1, subprog);
                 subprog = callee;
@@ -103,7 +103,7 @@ impl Check<'_, '_> {
                     return Err(refuse!(
                         self.pass,
                         E2BIG,
-                        Limit,
+                        CallDepth,
                         "the call stack of {frame} frames is too deep !"
                     ));
                 }
@@ -144,7 +144,7 @@ impl Check<'_, '_> {
             return Err(refuse!(
                 self.pass,
                 EACCES,
-                Limit,
+                StackSize,
                 "tail_calls are not allowed when call stack of previous frames is {depth} bytes. Too large"
             ));
         }
@@ -157,7 +157,7 @@ impl Check<'_, '_> {
                 return Err(refuse!(
                     self.pass,
                     EACCES,
-                    Limit,
+                    StackSize,
                     "stack size of subprog {subprog} is {own}. Too large"
                 ));
             }
@@ -168,7 +168,7 @@ impl Check<'_, '_> {
             return Err(refuse!(
                 self.pass,
                 EACCES,
-                Limit,
+                StackSize,
                 "combined stack size of {} calls is {depth}. Too large",
                 frame + 1
             ));
@@ -178,9 +178,27 @@ impl Check<'_, '_> {
 
     /// The next instruction that calls a function or takes its address, and the function.
     /// Asynchronous callbacks run on a stack of their own unless called directly.
-    fn next_call(&mut self, subprog: usize, from: u32) -> Result<Option<(u32, usize)>> {
+    /// A throw on the way must not unwind a callback.
+    fn next_call(
+        &mut self,
+        subprog: usize,
+        from: u32,
+        callers: &[(u32, usize)],
+    ) -> Result<Option<(u32, usize)>> {
         for index in from..self.facts.subprogs[subprog].end {
             let insn = self.env.program.insns()[index as usize];
+            if throws(self.env, insn) {
+                let callers = callers.iter().map(|(_, caller)| *caller);
+                let mut chain = callers.chain([subprog]);
+                if chain.any(|frame| self.subprogs[frame].is_cb) {
+                    return Err(refuse!(
+                        self.pass,
+                        EINVAL,
+                        Other,
+                        "bpf_throw kfunc (insn {index}) cannot be called from callback subprog {subprog}"
+                    ));
+                }
+            }
             let is_call = is_local_call(insn);
             if !is_call && !is_function_address(insn) {
                 continue;

@@ -4,18 +4,22 @@
 //! every function whose address is loaded; it ends where the next one starts. Jumps
 //! stay within it, and its last instruction is an exit or an unconditional jump.
 
+use std::collections::BTreeSet;
+
+use btf::{Kind, TypeId};
 use isa::ebpf::RawInsn;
 
 use super::calls::{
     CALL, LD_IMM64, TAIL_CALL, is_function_address, is_helper_call, is_kfunc_call, is_local_call,
 };
-use super::{Pass, SubprogFacts};
+use super::{Pass, SubprogFacts, func_model};
 use crate::env::Env;
 use crate::{Result, refuse, verbose};
 
 /// Finds the subprograms (`add_subprog_and_kfunc`), ordered by start.
 pub(super) fn find(env: &Env<'_>, pass: &mut Pass<'_>) -> Result<Vec<SubprogFacts>> {
     let mut starts: Vec<u32> = vec![0];
+    let mut kfuncs = BTreeSet::new();
     for (index, insn) in env.program.insns().iter().enumerate() {
         let is_local = is_function_address(*insn) || is_local_call(*insn);
         if !is_local && !is_kfunc_call(*insn) {
@@ -33,6 +37,8 @@ pub(super) fn find(env: &Env<'_>, pass: &mut Pass<'_>) -> Result<Vec<SubprogFact
         if is_local {
             let target = index as i64 + i64::from(insn.imm) + 1;
             add(env, pass, &mut starts, target)?;
+        } else {
+            add_kfunc(env, pass, &mut kfuncs, *insn)?;
         }
     }
     if pass.sink.is_full() {
@@ -54,6 +60,68 @@ pub(super) fn find(env: &Env<'_>, pass: &mut Pass<'_>) -> Result<Vec<SubprogFact
             ..SubprogFacts::default()
         })
         .collect())
+}
+
+/// Kfuncs that read what a network device says of a packet, for programs bound to one.
+const DEVICE_BOUND: [&str; 3] = [
+    "bpf_xdp_metadata_rx_timestamp",
+    "bpf_xdp_metadata_rx_hash",
+    "bpf_xdp_metadata_rx_vlan_tag",
+];
+
+/// Checks a kfunc that the program calls for the first time (`add_kfunc_call`). Those of
+/// modules are left to the walk.
+fn add_kfunc(
+    env: &Env<'_>,
+    pass: &mut Pass<'_>,
+    known: &mut BTreeSet<i32>,
+    insn: RawInsn,
+) -> Result<()> {
+    if !env.program.is_gpl_compatible() {
+        return Err(refuse!(
+            pass,
+            EINVAL,
+            License,
+            "cannot call kernel function from non-GPL compatible program"
+        ));
+    }
+    let id = insn.imm;
+    if id == 0 || insn.off != 0 || known.contains(&id) {
+        return Ok(());
+    }
+    if known.len() >= env.registry.limits.kfuncs as usize {
+        return Err(refuse!(
+            pass,
+            E2BIG,
+            Limit,
+            "too many different kernel function calls"
+        ));
+    }
+    known.insert(id);
+    let Some(types) = env.vmlinux else {
+        return Ok(());
+    };
+    let func = types
+        .get(TypeId(id as u32))
+        .filter(|ty| ty.kind() == Kind::Func);
+    let Some(func) = func else {
+        return Err(refuse!(
+            pass,
+            EINVAL,
+            Btf,
+            "kernel btf_id {} is not a function",
+            id as u32
+        ));
+    };
+    if DEVICE_BOUND.iter().any(|name| func.name() == *name) {
+        return Err(refuse!(
+            pass,
+            EINVAL,
+            Unavailable,
+            "metadata kfuncs require device-bound program"
+        ));
+    }
+    func_model::check(pass, types, func)
 }
 
 fn add(env: &Env<'_>, pass: &mut Pass<'_>, starts: &mut Vec<u32>, target: i64) -> Result<()> {
@@ -98,8 +166,9 @@ pub(super) fn check_layout(
                 subprog.exit_idx = index;
             }
             if let Some(offset) = jump_offset(insn) {
-                let target = i64::from(index) + i64::from(offset) + 1;
-                if !(i64::from(subprog.start)..i64::from(subprog.end)).contains(&target) {
+                // Linux computes the target in 32 bits, and prints it so.
+                let target = (index as i32).wrapping_add(offset).wrapping_add(1);
+                if !(i64::from(subprog.start)..i64::from(subprog.end)).contains(&target.into()) {
                     return Err(refuse!(
                         pass,
                         EINVAL,

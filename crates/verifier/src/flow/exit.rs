@@ -22,8 +22,13 @@ pub fn check_exit(walk: &mut Walk<'_>) -> Result<Outcome> {
     if !is_outermost {
         return prepare_func_exit(walk).map(Outcome::Return);
     }
-    check_return_code(walk)?;
+    check_return_code(walk, Reg::R0)?;
     Ok(Outcome::Exit)
+}
+
+/// Checks the cookie of `bpf_throw`, which the default exception callback returns.
+pub(crate) fn check_thrown(walk: &mut Walk<'_>) -> Result<()> {
+    check_return_code(walk, Reg::R1)
 }
 
 /// Leaves the executing function; the instruction to go on with (`prepare_func_exit`).
@@ -49,7 +54,7 @@ pub fn prepare_func_exit(walk: &mut Walk<'_>) -> Result<u32> {
         }
         walk.mark_precise(Reg::R0)?;
         if !is_within(range, &r0, false) {
-            return Err(refuse_value(walk, &r0, range, "At callback return"));
+            return Err(refuse_value(walk, Reg::R0, range, "At callback return"));
         }
         if !walk.facts.insns[callsite as usize].calls_callback {
             let insn_idx = walk.insn_idx;
@@ -79,8 +84,9 @@ pub fn prepare_func_exit(walk: &mut Walk<'_>) -> Result<u32> {
     Ok(target)
 }
 
-/// Checks the program's return value (`check_return_code`).
-fn check_return_code(walk: &mut Walk<'_>) -> Result<()> {
+/// Checks the program's return value in a register (`check_return_code`).
+fn check_return_code(walk: &mut Walk<'_>, reg: Reg) -> Result<()> {
+    let number = reg.number();
     let frame = walk.state.frame(0);
     let is_subprog = frame.subprogno != 0;
     let in_exception = frame.in_exception_callback_fn;
@@ -95,27 +101,27 @@ fn check_return_code(walk: &mut Walk<'_>) -> Result<()> {
             Returned::Any | Returned::ByProgramType => {}
         }
     }
-    walk.check_reg_arg(Reg::R0, RegArg::Src)?;
-    let r0 = *walk.reg(Reg::R0);
-    if !walk.env.allow_ptr_leaks && !r0.is_scalar() {
+    walk.check_reg_arg(reg, RegArg::Src)?;
+    let value = *walk.reg(reg);
+    if !walk.env.allow_ptr_leaks && !value.is_scalar() {
         return Err(refuse!(
             walk,
             EACCES,
             ReturnValue,
-            "R0 leaks addr as return value"
+            "R{number} leaks addr as return value"
         ));
     }
     if in_async {
-        return enforce(walk, &r0, async_range, "At async callback return");
+        return enforce(walk, reg, async_range, "At async callback return");
     }
     if is_subprog && !in_exception {
-        if !r0.is_scalar() {
-            let name = log::reg_type_str(r0.kind, r0.flags);
+        if !value.is_scalar() {
+            let name = log::reg_type_str(value.kind, value.flags);
             return Err(refuse!(
                 walk,
                 EINVAL,
                 ReturnValue,
-                "At subprogram exit the register R0 is not a scalar value ({name})"
+                "At subprogram exit the register R{number} is not a scalar value ({name})"
             ));
         }
         return Ok(());
@@ -136,25 +142,27 @@ fn check_return_code(walk: &mut Walk<'_>) -> Result<()> {
         }
     };
     match range {
-        Some(range) => enforce(walk, &r0, range, "At program exit"),
+        Some(range) => enforce(walk, reg, range, "At program exit"),
         None => Ok(()),
     }
 }
 
 /// The value must be a scalar within a range.
-fn enforce(walk: &mut Walk<'_>, r0: &RegState, range: (i32, i32), context: &str) -> Result<()> {
-    if !r0.is_scalar() {
-        let name = log::reg_type_str(r0.kind, r0.flags);
+fn enforce(walk: &mut Walk<'_>, reg: Reg, range: (i32, i32), context: &str) -> Result<()> {
+    let value = *walk.reg(reg);
+    if !value.is_scalar() {
+        let name = log::reg_type_str(value.kind, value.flags);
         return Err(refuse!(
             walk,
             EINVAL,
             ReturnValue,
-            "{context} the register R0 is not a known value ({name})"
+            "{context} the register R{} is not a known value ({name})",
+            reg.number()
         ));
     }
-    walk.mark_precise(Reg::R0)?;
-    if !is_within(range, r0, false) {
-        return Err(refuse_value(walk, r0, range, context));
+    walk.mark_precise(reg)?;
+    if !is_within(range, &value, false) {
+        return Err(refuse_value(walk, reg, range, context));
     }
     Ok(())
 }
@@ -169,18 +177,14 @@ fn is_within((min, max): (i32, i32), reg: &RegState, in_32_bits: bool) -> bool {
 }
 
 /// `verbose_invalid_scalar`.
-fn refuse_value(
-    walk: &mut Walk<'_>,
-    reg: &RegState,
-    (min, max): (i32, i32),
-    context: &str,
-) -> Stop {
+fn refuse_value(walk: &mut Walk<'_>, reg: Reg, (min, max): (i32, i32), context: &str) -> Stop {
+    let num = walk.reg(reg).num;
     let mut known = String::new();
-    if reg.num.smin > i64::MIN {
-        known += &format!(" smin={}", reg.num.smin);
+    if num.smin > i64::MIN {
+        known += &format!(" smin={}", num.smin);
     }
-    if reg.num.smax < i64::MAX {
-        known += &format!(" smax={}", reg.num.smax);
+    if num.smax < i64::MAX {
+        known += &format!(" smax={}", num.smax);
     }
     if known.is_empty() {
         known += " unknown scalar value";
@@ -189,6 +193,7 @@ fn refuse_value(
         walk,
         EINVAL,
         ReturnValue,
-        "{context} the register R0 has{known} should have been in [{min}, {max}]"
+        "{context} the register R{} has{known} should have been in [{min}, {max}]",
+        reg.number()
     )
 }

@@ -36,7 +36,7 @@ pub(crate) fn is_trusted(reg: &RegState) -> bool {
     }
     if matches!(
         reg.kind,
-        RegKind::Socket | RegKind::SockCommon | RegKind::TcpSock
+        RegKind::Socket | RegKind::SockCommon | RegKind::TcpSock | RegKind::MapPtr { .. }
     ) && !has_others
     {
         return true;

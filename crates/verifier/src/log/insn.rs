@@ -3,6 +3,8 @@
 use std::fmt;
 
 use isa::ebpf::{Callee, Insn};
+use program::MapId;
+use spec::maps::MapKind;
 
 use super::Sink;
 use crate::env::Env;
@@ -21,11 +23,13 @@ pub fn verbose_insn(env: &Env<'_>, sink: &mut Sink, insn_idx: u32) {
 }
 
 /// The instruction as the kernel has it after it resolved 64-bit immediates: loads of
-/// maps and variables hold addresses. Ours are made up from the map's index.
+/// maps and variables hold addresses. Ours are made up from the map's index or the BTF
+/// id; those in an arena that states its address are the kernel's.
 fn insn_as_resolved(env: &Env<'_>, insn_idx: u32) -> Insn {
     use isa::ebpf::{Imm64, Value64};
     const MAPS: u64 = 0xffff_8880_0000_0000;
     const VALUES: u64 = 0xffff_c900_0000_0000;
+    const SYMBOLS: u64 = 0xffff_ffff_8000_0000;
     let insn = env.insns[insn_idx as usize];
     let Insn::LoadImm64 { dst, imm } = insn else {
         return insn;
@@ -35,9 +39,16 @@ fn insn_as_resolved(env: &Env<'_>, insn_idx: u32) -> Insn {
             MAPS | (index as u32 as u64) << 12
         }
         Imm64::MapValue { fd: index, offset } | Imm64::MapIndexValue { index, offset } => {
-            (VALUES | (index as u32 as u64) << 32).wrapping_add_signed(offset.into())
+            let arena = env.program.map(MapId(index as u32));
+            let arena = arena.filter(|map| map.kind() == Some(MapKind::Arena));
+            let start = match arena.map_or(0, |map| map.params.extra) {
+                0 => VALUES | (index as u32 as u64) << 32,
+                start => start,
+            };
+            start.wrapping_add_signed(offset.into())
         }
-        Imm64::Value(_) | Imm64::BtfId { .. } | Imm64::Func { .. } => return insn,
+        Imm64::BtfId { id, .. } => SYMBOLS | (id as u32 as u64) << 4,
+        Imm64::Value(_) | Imm64::Func { .. } => return insn,
     };
     Insn::LoadImm64 {
         dst,

@@ -38,7 +38,7 @@ pub(super) fn check_atomic(walk: &mut Walk<'_>, insn: Insn) -> Result<()> {
             off,
             src,
         } => {
-            check_store(walk, size.bytes(), base, off, src, true)?;
+            check_store(walk, size.bytes(), base, off, Some(src), true)?;
             if !is_pointer_ok(walk, base) {
                 return Err(refuse_pointer(walk, base, "stores into"));
             }

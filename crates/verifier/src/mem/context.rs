@@ -83,18 +83,18 @@ fn check_by_btf(walk: &mut Walk<'_>, access: MemAccess, off: i32) -> Result<()> 
     };
     match found {
         Argument::Scalar => set_unknown(walk, value),
-        Argument::Object(mut object) => {
-            if object.may_be_null() {
-                object.id = walk.new_id();
+        Argument::Pointer(mut pointer) => {
+            if pointer.may_be_null() {
+                pointer.id = walk.new_id();
             }
-            set_reg(walk, value, object);
+            set_reg(walk, value, pointer);
         }
     }
     Ok(())
 }
 
 /// The pointer without offset that a field of this type holds.
-fn pointer_of(value: RegType, btf: Option<&KernelType>) -> Result<RegState> {
+pub(super) fn pointer_of(value: RegType, btf: Option<&KernelType>) -> Result<RegState> {
     let kind = match value.base {
         RegBase::PtrToCtx => RegKind::Ctx,
         RegBase::PtrToPacket => RegKind::Packet { range: 0 },

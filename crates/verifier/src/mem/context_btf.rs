@@ -1,9 +1,15 @@
-//! Contexts typed by BTF: the arguments of the kernel function or tracepoint that the
-//! program is attached to (`btf_ctx_access` in kernel/bpf/btf.c).
+//! Contexts typed by BTF: the arguments of the tracepoint or of the iterator's target that
+//! the program is attached to (`btf_ctx_access` in kernel/bpf/btf.c).
+//!
+//! An argument takes eight bytes, a structure as many as it needs. A tracepoint's
+//! prototype begins with `__data`, which the context leaves out: the kernel finds the
+//! index of an argument in the whole prototype and the type behind that index.
 
 use btf::{Btf, Kind, Shape, TypeId};
 use spec::programs::ProgramType;
+use spec::registry::{RegBase, TracepointArg};
 
+use super::context::pointer_of;
 use crate::call::kind_name;
 use crate::state::{RegKind, RegState, TypeFlags, TypeRef};
 use crate::walk::Walk;
@@ -11,6 +17,8 @@ use crate::{Result, Stop};
 
 /// `BPF_TRACE_RAW_TP`.
 const RAW_TP: u32 = 23;
+/// `BPF_TRACE_ITER`.
+const ITER: u32 = 28;
 /// Prefix of the types of tracepoints.
 const TRACEPOINT: &str = "btf_trace_";
 
@@ -18,17 +26,20 @@ const TRACEPOINT: &str = "btf_trace_";
 pub(super) enum Argument {
     /// A number.
     Scalar,
-    /// An object of the kernel.
-    Object(RegState),
+    /// A pointer.
+    Pointer(RegState),
 }
 
 /// The function that the program is attached to.
 struct Target {
-    /// Its name, or that of the tracepoint's type.
+    /// Name that the log has for it.
     name: String,
-    /// Its arguments; a tracepoint's without the first.
-    args: Vec<TypeId>,
-    names: Vec<String>,
+    /// Types and names of its parameters.
+    params: Vec<(TypeId, String)>,
+    /// Type that it returns.
+    returns: TypeId,
+    /// Parameters at the front that the context leaves out.
+    skipped: usize,
 }
 
 /// Finds what a read of `size` bytes at `off` of the context yields.
@@ -44,18 +55,19 @@ pub(super) fn read(walk: &mut Walk<'_>, off: i32, size: u32) -> Result<Argument>
         verbose!(walk, "func '{name}' offset {off} is not multiple of 8\n");
         return Err(refuse(walk, off, size));
     }
-    let Some(index) = argument_index(vmlinux, &target.args, off) else {
-        let number = target.args.len() + 1;
+    let index = target.index_of(vmlinux, off);
+    let Some((param, param_name)) = target.params.get(index + target.skipped) else {
+        let number = index + 1;
         verbose!(walk, "func '{name}' doesn't have {number}-th argument\n");
         return Err(refuse(walk, off, size));
     };
-    let id = vmlinux
-        .skip_modifiers(target.args[index])
-        .unwrap_or(TypeId::VOID);
+    let id = vmlinux.skip_modifiers(*param).unwrap_or(TypeId::VOID);
     let ty = vmlinux.at(id);
     let pointee = match ty.shape() {
         Shape::Int(int) if matches!(int.size, 1 | 2 | 4 | 8) => return Ok(Argument::Scalar),
-        Shape::Enum(_) | Shape::Struct(_) | Shape::Union(_) => return Ok(Argument::Scalar),
+        Shape::Enum(_) | Shape::Struct(_) | Shape::Union(_) => {
+            return Ok(Argument::Scalar);
+        }
         Shape::Ptr(pointee) => pointee,
         _ => {
             let (type_name, kind) = (ty.name(), kind_name(ty.kind()));
@@ -70,22 +82,26 @@ pub(super) fn read(walk: &mut Walk<'_>, off: i32, size: u32) -> Result<Argument>
         verbose!(walk, "func '{name}' size {size} must be 8\n");
         return Err(refuse(walk, off, size));
     }
+    let iterator = walk.env.registry.iterator(&walk.env.context);
+    let described = iterator.and_then(|iterator| iterator.arg(index));
+    let is_buffer = described.is_some_and(|arg| arg.value.base == RegBase::PtrToBuf);
     let object = vmlinux.skip_modifiers(pointee).unwrap_or(TypeId::VOID);
-    if matches!(vmlinux.at(object).kind(), Kind::Void | Kind::Int) {
+    if matches!(vmlinux.at(object).kind(), Kind::Void | Kind::Int) && !is_buffer {
         return Ok(Argument::Scalar);
     }
+    if let Some(arg) = described {
+        let pointer = pointer_of(arg.value, arg.btf.as_ref())?;
+        return Ok(Argument::Pointer(pointer));
+    }
     let mut flags = TypeFlags::PTR_TRUSTED;
-    if target.names[index].ends_with("__nullable") {
+    if param_name.ends_with("__nullable") {
         flags = flags.with(TypeFlags::PTR_MAYBE_NULL);
     }
-    let tracepoint = name.strip_prefix(TRACEPOINT).unwrap_or(name);
-    let nullable = &walk.env.registry.lists.nullable_tracepoint_args;
-    if nullable.is_empty() {
-        // Without the kernel's list the pointer could be taken for one that is never null.
-        return Err(Stop::unsupported("pointer arguments of tracepoints"));
-    }
-    let mask = nullable.get(tracepoint).copied().unwrap_or(0) >> (index * 4);
-    if mask & 1 != 0 {
+    let tracepoint = match walk.env.context.attach {
+        RAW_TP => walk.env.registry.lists.tracepoint_arg(name, index),
+        _ => TracepointArg::default(),
+    };
+    if tracepoint.may_be_null {
         flags = flags.with(TypeFlags::PTR_MAYBE_NULL);
     }
     let tag = vmlinux.at(pointee);
@@ -110,7 +126,7 @@ pub(super) fn read(walk: &mut Walk<'_>, off: i32, size: u32) -> Result<Argument>
         "func '{name}' arg{index} has btf_id {} type {kind} '{object_name}'\n",
         object.0
     );
-    if mask & 2 != 0 {
+    if tracepoint.may_be_error {
         verbose!(
             walk,
             "marking pointer arg{index} as scalar as it may encode error"
@@ -121,10 +137,8 @@ pub(super) fn read(walk: &mut Walk<'_>, off: i32, size: u32) -> Result<Argument>
         btf: TypeRef::VMLINUX,
         id: object.0,
     };
-    Ok(Argument::Object(RegState::pointer(
-        RegKind::BtfId { ty },
-        flags,
-    )))
+    let pointer = RegState::pointer(RegKind::BtfId { ty }, flags);
+    Ok(Argument::Pointer(pointer))
 }
 
 fn refuse(walk: &mut Walk<'_>, off: i32, size: u32) -> Stop {
@@ -136,49 +150,65 @@ fn refuse(walk: &mut Walk<'_>, off: i32, size: u32) -> Stop {
     )
 }
 
-/// The tracepoint that the program is attached to. Other targets are not judged yet.
+/// The tracepoint or iterator that the program is attached to. Other targets are not
+/// judged yet.
 fn target(walk: &Walk<'_>, vmlinux: &Btf<'_>) -> Result<Target> {
-    let is_tracepoint =
-        walk.env.context.kind == ProgramType::Tracing && walk.env.context.attach == RAW_TP;
+    let attach = walk.env.context.attach;
     let id = walk
         .env
         .program
         .attach_target()
         .filter(|target| target.module == 0)
         .map(|target| target.btf_id);
-    let (true, Some(id)) = (is_tracepoint, id) else {
+    let (ProgramType::Tracing, RAW_TP | ITER, Some(id)) = (walk.env.context.kind, attach, id)
+    else {
         return Err(Stop::unsupported("context typed by BTF"));
     };
-    let unknown = || Stop::unsupported("type of the tracepoint");
+    let unknown = || Stop::unsupported("type of the attach target");
     let ty = vmlinux.get(id).ok_or_else(unknown)?;
-    let pointer = vmlinux.skip_modifiers(id).ok_or_else(unknown)?;
-    let Shape::Ptr(proto) = vmlinux.at(pointer).shape() else {
-        return Err(unknown());
+    let proto = match ty.shape() {
+        Shape::Func(func) => func.proto,
+        _ => {
+            let pointer = vmlinux.skip_modifiers(id).ok_or_else(unknown)?;
+            let Shape::Ptr(proto) = vmlinux.at(pointer).shape() else {
+                return Err(unknown());
+            };
+            proto
+        }
     };
     let Shape::Proto(proto) = vmlinux.at(proto).shape() else {
         return Err(unknown());
     };
-    let params: Vec<_> = proto.params().skip(1).collect();
+    let name = ty.name().to_string_lossy();
+    let params = proto.params().map(|param| {
+        let name = vmlinux.string(param.name).to_string_lossy();
+        (param.ty, name.into_owned())
+    });
     Ok(Target {
-        name: ty.name().to_string_lossy().into_owned(),
-        args: params.iter().map(|param| param.ty).collect(),
-        names: params
-            .iter()
-            .map(|param| vmlinux.string(param.name).to_string_lossy().into_owned())
-            .collect(),
+        name: name.strip_prefix(TRACEPOINT).unwrap_or(&name).to_owned(),
+        params: params.collect(),
+        returns: proto.returns,
+        skipped: usize::from(attach == RAW_TP),
     })
 }
 
-/// The argument at an offset: each takes eight bytes, structures as many as they need.
-fn argument_index(vmlinux: &Btf<'_>, args: &[TypeId], off: i32) -> Option<usize> {
-    let mut end = 0i64;
-    args.iter().position(|arg| {
-        let id = vmlinux.skip_modifiers(*arg).unwrap_or(TypeId::VOID);
-        let size = match vmlinux.at(id).kind() {
-            Kind::Ptr => 8,
-            _ => vmlinux.size_of(id).unwrap_or(8).next_multiple_of(8),
-        };
-        end += i64::from(size);
-        i64::from(off) < end
-    })
+impl Target {
+    /// Index of the argument at an offset; that behind the last for the return value,
+    /// one more for what lies behind it (`btf_ctx_arg_idx`).
+    fn index_of(&self, vmlinux: &Btf<'_>, off: i32) -> usize {
+        let mut end = 0i64;
+        let ids = self.params.iter().map(|(ty, _)| *ty).chain([self.returns]);
+        for (id, index) in ids.zip(0..) {
+            let id = vmlinux.skip_modifiers(id).unwrap_or(TypeId::VOID);
+            let size = match vmlinux.at(id).kind() {
+                Kind::Ptr => 8,
+                _ => vmlinux.size_of(id).unwrap_or(0).next_multiple_of(8),
+            };
+            end += i64::from(size);
+            if i64::from(off) < end {
+                return index;
+            }
+        }
+        self.params.len() + 1
+    }
 }

@@ -15,15 +15,6 @@ use crate::{Result, Stop};
 /// Base type of pointers to kernel objects (`PTR_TO_BTF_ID`).
 const BTF_ID: u32 = 16;
 
-/// Kernel objects that RCU protects (`rcu_protected_types`).
-const RCU_PROTECTED: [&str; 5] = [
-    "prog_test_ref_kfunc",
-    "cgroup",
-    "bpf_cpumask",
-    "task_struct",
-    "bpf_crypto_ctx",
-];
-
 /// Checks a load or store of exactly the pointer in a field.
 pub(super) fn check_access(walk: &mut Walk<'_>, access: MemAccess, field: &Field) -> Result<()> {
     let is_referenced = matches!(field.kind, FieldKind::KptrRef | FieldKind::KptrPercpu);
@@ -103,7 +94,8 @@ fn load(walk: &mut Walk<'_>, dst: Reg, field: &Field) -> Result<()> {
     let state = &walk.state;
     let in_rcu = state.active_rcu_lock || state.active_locks != 0 || !state.in_sleepable;
     let is_safe = field.kind == FieldKind::KptrPercpu
-        || field.kind == FieldKind::KptrRef && RCU_PROTECTED.contains(&name.as_str());
+        || field.kind == FieldKind::KptrRef
+            && walk.env.registry.lists.rcu_protected.contains(&*name);
     let mut flags = TypeFlags::PTR_MAYBE_NULL;
     if is_safe && in_rcu {
         flags = flags.with(TypeFlags::MEM_RCU);

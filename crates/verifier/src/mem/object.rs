@@ -59,21 +59,18 @@ pub(super) fn check_access(
             "R{number} is ptr_{name} invalid variable offset: off={off}, var_off={var_off}"
         ));
     }
-    if reg.flags.has(TypeFlags::MEM_USER) {
-        return Err(refuse!(
-            walk,
-            EACCES,
-            Forbidden,
-            "R{number} is ptr_{name} access user memory: off={off}"
-        ));
-    }
-    if reg.flags.has(TypeFlags::MEM_PERCPU) {
-        return Err(refuse!(
-            walk,
-            EACCES,
-            Forbidden,
-            "R{number} is ptr_{name} access percpu memory: off={off}"
-        ));
+    for (flag, memory) in [
+        (TypeFlags::MEM_USER, "user"),
+        (TypeFlags::MEM_PERCPU, "percpu"),
+    ] {
+        if reg.flags.has(flag) {
+            return Err(refuse!(
+                walk,
+                EACCES,
+                Forbidden,
+                "R{number} is ptr_{name} access {memory} memory: off={off}"
+            ));
+        }
     }
     if reg.flags.has(TypeFlags::MEM_ALLOC) || ty.btf != TypeRef::VMLINUX {
         return Err(Stop::unsupported("access to an allocated object"));

@@ -80,17 +80,24 @@ pub(super) fn check_access(
     Ok(())
 }
 
+/// Refuses `BPF_LD_ABS` and `BPF_LD_IND` in programs without an skb
+/// (`may_access_skb`).
+pub fn check_skb_loads(walk: &mut Walk<'_>) -> Result<()> {
+    // socket_filter, sched_cls, sched_act
+    if matches!(walk.env.context.kind.number(), 1 | 3 | 4) {
+        return Ok(());
+    }
+    Err(refuse!(
+        walk,
+        EINVAL,
+        Unavailable,
+        "BPF_LD_[ABS|IND] instructions not allowed for this program type"
+    ))
+}
+
 /// Checks `BPF_LD_ABS` and `BPF_LD_IND` (`check_ld_abs`).
 pub fn check_ld_abs(walk: &mut Walk<'_>, insn: Insn) -> Result<Outcome> {
-    // socket_filter, sched_cls, sched_act
-    if !matches!(walk.env.context.kind.number(), 1 | 3 | 4) {
-        return Err(refuse!(
-            walk,
-            EINVAL,
-            Unavailable,
-            "BPF_LD_[ABS|IND] instructions not allowed for this program type"
-        ));
-    }
+    check_skb_loads(walk)?;
     walk.check_reg_arg(Reg::R6, RegArg::Src)?;
     check_resource_leak(walk, false, true, "BPF_LD_[ABS|IND]")?;
     let ctx = *walk.reg(Reg::R6);

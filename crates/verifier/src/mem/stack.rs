@@ -61,24 +61,33 @@ pub(super) fn check_bounds(
         true => -MAX_STACK,
         false => -(walk.state.frame(frame).allocated_stack() as i64),
     };
-    if (lowest..=-1).contains(&min) && max <= 0 && size >= 0 {
+    let begins_on_stack = (lowest..=-1).contains(&min);
+    if begins_on_stack && max <= 0 && size >= 0 {
         grow(walk, frame, -min as usize);
         return Ok(());
     }
-    if !var_off.is_const() {
-        return Err(refuse!(
+    let mut refusal = match var_off.is_const() {
+        false => refuse!(
             walk,
             EACCES,
             OutOfBounds,
             "invalid variable-offset{what} stack R{number} var_off={var_off} off={off} size={size}"
-        ));
+        ),
+        true => refuse!(
+            walk,
+            EACCES,
+            OutOfBounds,
+            "invalid{what} stack R{number} off={off} size={size}"
+        ),
+    };
+    // An access that starts on the stack and ends above it has another error number.
+    if let crate::Stop::Refused(refusal) = &mut refusal
+        && begins_on_stack
+        && max > 0
+    {
+        refusal.errno = crate::errno::EINVAL;
     }
-    Err(refuse!(
-        walk,
-        EACCES,
-        OutOfBounds,
-        "invalid{what} stack R{number} off={off} size={size}"
-    ))
+    Err(refusal)
 }
 
 /// Extends the slots of a frame and the known stack depth of its subprogram.

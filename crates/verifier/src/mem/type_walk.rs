@@ -5,7 +5,9 @@
 //! The walk descends into nested structures and arrays until it reaches a member that
 //! starts at the offset or contains it. Complexity: members of the structures on the way.
 
-use btf::{Btf, Kind, Shape, TypeId};
+use std::borrow::Cow;
+
+use btf::{Btf, Kind, Name, Shape, TypeId};
 
 use crate::state::TypeFlags;
 
@@ -44,6 +46,14 @@ fn fault<T>(errno: i32, message: String) -> Result<T, Fault> {
     Err(Fault { errno, message })
 }
 
+/// The name of a type or member as the kernel's messages have it.
+fn named(name: Name<'_>) -> Cow<'_, str> {
+    match name.is_empty() {
+        true => Cow::Borrowed("(anon)"),
+        false => name.to_string_lossy(),
+    }
+}
+
 /// A member's type below modifiers and arrays (`__btf_resolve_size`).
 struct Resolved {
     id: TypeId,
@@ -77,7 +87,7 @@ pub(super) fn find(btf: &Btf<'_>, id: TypeId, off: i32, size: u32) -> Result<Fou
     'again: loop {
         id = btf.skip_modifiers(id).unwrap_or(TypeId::VOID);
         let ty = btf.at(id);
-        let name = ty.name();
+        let name = named(ty.name());
         let Some(composite) = ty.as_composite() else {
             return fault(EINVAL, format!("Type '{name}' is not a struct"));
         };
@@ -114,7 +124,7 @@ pub(super) fn find(btf: &Btf<'_>, id: TypeId, off: i32, size: u32) -> Result<Fou
             if off < start {
                 break;
             }
-            let field = btf.string(member.name);
+            let field = named(btf.string(member.name));
             let Some(resolved) = resolve(btf, member.ty) else {
                 return fault(EFAULT, format!("field {field} doesn't have size"));
             };
@@ -145,7 +155,7 @@ pub(super) fn find(btf: &Btf<'_>, id: TypeId, off: i32, size: u32) -> Result<Fou
                         ),
                     );
                 }
-                return Ok(pointer(btf, target, flags, field.to_string_lossy().into()));
+                return Ok(pointer(btf, target, flags, field.into()));
             }
             if off + size > end && !flags.has(TypeFlags::PTR_UNTRUSTED) {
                 return fault(

@@ -2,6 +2,8 @@
 
 use btf::{Btf, Kind, Shape, TypeId};
 
+use spec::kernel::SymbolAddress;
+
 use super::Refuser;
 use crate::env::Env;
 use crate::state::{RegKind, RegState, TypeFlags, TypeRef};
@@ -30,8 +32,8 @@ pub(super) fn resolve(
         ));
     };
     let var = match ty.shape() {
-        Shape::Var(var) => var,
-        Shape::Func(_) => return Ok(memory(0)),
+        Shape::Var(var) => Some(var),
+        Shape::Func(_) => None,
         _ => {
             return Err(refuse!(
                 walk,
@@ -41,6 +43,19 @@ pub(super) fn resolve(
                 id as i32
             ));
         }
+    };
+    let name = ty.name().to_string_lossy();
+    let address = env.symbols.map(|symbols| symbols.address(&name));
+    if address == Some(SymbolAddress::Missing) {
+        return Err(refuse!(
+            walk,
+            ENOENT,
+            Btf,
+            "ldimm64 failed to find the address for kernel symbol '{name}'."
+        ));
+    }
+    let Some(var) = var else {
+        return Ok(memory(0));
     };
     let object = RegKind::BtfId {
         ty: TypeRef {

@@ -76,6 +76,26 @@ impl FieldKind {
         }
     }
 
+    /// The bit of `enum btf_field_type`.
+    pub const fn bit(self) -> u32 {
+        match self {
+            FieldKind::SpinLock => 1,
+            FieldKind::Timer => 1 << 1,
+            FieldKind::KptrUnref => 1 << 2,
+            FieldKind::KptrRef => 1 << 3,
+            FieldKind::KptrPercpu => 1 << 4,
+            FieldKind::ListHead => 1 << 5,
+            FieldKind::ListNode => 1 << 6,
+            FieldKind::RbRoot => 1 << 7,
+            FieldKind::RbNode => 1 << 8,
+            FieldKind::Refcount => 1 << 9,
+            FieldKind::Workqueue => 1 << 10,
+            FieldKind::Uptr => 1 << 11,
+            FieldKind::ResSpinLock => 1 << 12,
+            FieldKind::TaskWork => 1 << 13,
+        }
+    }
+
     /// True for pointers to kernel objects.
     pub fn is_kptr(self) -> bool {
         matches!(

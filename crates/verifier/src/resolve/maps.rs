@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use program::{MapDef, Program};
 use spec::maps::MapKind;
+use spec::programs::ProgramType;
 
 use super::Refuser;
 use super::fields::{FieldKind, Record};
@@ -206,28 +207,30 @@ impl<'e> UsedMaps<'e> {
         let env = self.env;
         let info = &env.maps[map];
         let record = info.record();
-        let kind = env.context.kind.number();
-        // kprobe, tracepoint, perf_event, raw_tracepoint, raw_tracepoint_writable
-        let is_tracing = matches!(kind, 2 | 5 | 7 | 17 | 24);
-        let mut fault = None;
-        if is_tracing && (record.has(FieldKind::ListHead) || record.has(FieldKind::RbRoot)) {
-            fault = Some("tracing progs cannot use bpf_{list_head,rb_root} yet");
-        } else if record.has(FieldKind::SpinLock) || record.has(FieldKind::ResSpinLock) {
-            if kind == 1 {
-                fault = Some("socket filter progs cannot use bpf_spin_lock yet");
-            } else if is_tracing {
-                fault = Some("tracing progs cannot use bpf_spin_lock yet");
-            }
-        }
-        if fault.is_none() && is_tracing {
-            if record.has(FieldKind::Timer) {
-                fault = Some("tracing progs cannot use bpf_timer yet");
-            } else if record.has(FieldKind::Workqueue) {
-                fault = Some("tracing progs cannot use bpf_wq yet");
-            }
-        }
+        let rules = env.registry.rules(&env.context);
+        let refused = rules.map_or(0, |rules| rules.refused_fields);
+        let is_refused = |kinds: &[FieldKind]| {
+            let mut kinds = kinds.iter();
+            kinds.any(|kind| record.has(*kind) && refused & kind.bit() != 0)
+        };
+        let whose = match env.context.kind {
+            ProgramType::SocketFilter => "socket filter",
+            _ => "tracing",
+        };
+        let field = if is_refused(&[FieldKind::ListHead, FieldKind::RbRoot]) {
+            Some("bpf_{list_head,rb_root}")
+        } else if is_refused(&[FieldKind::SpinLock, FieldKind::ResSpinLock]) {
+            Some("bpf_spin_lock")
+        } else if is_refused(&[FieldKind::Timer]) {
+            Some("bpf_timer")
+        } else if is_refused(&[FieldKind::Workqueue]) {
+            Some("bpf_wq")
+        } else {
+            None
+        };
+        let mut fault = field.map(|field| format!("{whose} progs cannot use {field} yet"));
         if fault.is_none() && info.map_type() == MapKind::StructOps.number() {
-            fault = Some("bpf_struct_ops map cannot be used in prog");
+            fault = Some("bpf_struct_ops map cannot be used in prog".to_owned());
         }
         if let Some(fault) = fault {
             return Err(refuse!(walk, EINVAL, Map, "{fault}"));

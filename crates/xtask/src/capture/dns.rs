@@ -7,7 +7,7 @@ use std::thread;
 use crate::Outcome;
 
 const PORT: u16 = 53;
-/// What an answer over UDP may hold (we ignore EDNS).
+/// Largest response over UDP (EDNS is ignored).
 const UDP_LIMIT: usize = 512;
 const HEADER: usize = 12;
 
@@ -18,7 +18,7 @@ pub(crate) fn serve() -> Outcome {
     let tcp = TcpListener::bind(everywhere)?;
     thread::spawn(move || {
         for stream in tcp.incoming().flatten() {
-            // A client that breaks off harms nobody else.
+            // An aborted connection does not affect others.
             let _ = answer_stream(stream);
         }
     });
@@ -83,7 +83,7 @@ fn answer(query: &[u8], limit: usize) -> Option<Vec<u8>> {
     })
 }
 
-/// Reads a name without compression: itself and the offset behind it.
+/// Reads a name without compression; returns it and the offset after it.
 fn read_name(message: &[u8], mut at: usize) -> Option<(String, usize)> {
     let mut labels = Vec::new();
     loop {

@@ -13,7 +13,7 @@ use nix::sys::socket::{
 
 use crate::Outcome;
 
-/// Puts every frame on the wire through a packet socket.
+/// Sends every frame through a packet socket.
 pub(crate) fn send(interface: &str) -> Outcome {
     let address = getifaddrs()?
         .filter(|entry| entry.interface_name == interface)
@@ -204,7 +204,7 @@ fn echo_request() -> Vec<u8> {
 }
 
 fn igmp_report() -> Vec<u8> {
-    // Version 3, one record: leave nobody out of 224.0.0.251.
+    // Version 3, one record: exclude no source of 224.0.0.251.
     let mut message = vec![0x22, 0, 0, 0, 0, 0, 0, 1, 4, 0, 0, 0, 224, 0, 0, 251];
     let sum = checksum(&message);
     message[2..4].copy_from_slice(&sum);
@@ -220,7 +220,7 @@ fn arp_request() -> Vec<u8> {
     request
 }
 
-/// A bridge that believes itself to be the root (802.1D, behind its LLC header).
+/// A bridge that announces itself as root (802.1D, after its LLC header).
 fn spanning_tree() -> Vec<u8> {
     let bridge = [[0x80, 0].as_slice(), &RIGHT].concat();
     let mut message = vec![0x42, 0x42, 0x03, 0, 0, 0, 0, 0];

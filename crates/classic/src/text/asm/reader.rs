@@ -1,4 +1,4 @@
-//! From text to instructions.
+//! Reader of the assembly language.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -12,10 +12,10 @@ use crate::text::{Place, Problem};
 
 const ZERO: LeadingZero = LeadingZero::Octal;
 
-/// Mnemonics beside those of the table.
+/// Mnemonics that are not in the instruction table.
 const ALIASES: &[&str] = &["ldi", "ldxi", "jmp", "jne", "jneq", "jlt", "jle"];
 
-/// Words that are operands, so no labels.
+/// Operand names, which cannot be labels.
 const RESERVED: &[&str] = &["a", "x", "m"];
 
 fn is_mnemonic(word: &str) -> bool {
@@ -27,14 +27,14 @@ fn is_label(word: &str) -> bool {
     !is_mnemonic(&lower) && !RESERVED.contains(&lower.as_str()) && !word.starts_with('.')
 }
 
-/// Which field of an instruction a label fills.
+/// Field of an instruction that a label sets.
 enum Field {
     Jt,
     Jf,
     K,
 }
 
-/// A label that is used by instruction `insn`.
+/// A use of a label by instruction `insn`.
 struct Use<'a> {
     insn: usize,
     field: Field,
@@ -45,7 +45,7 @@ struct Reader<'a> {
     source: &'a str,
     lexer: Lexer<'a>,
     program: Vec<SockFilter>,
-    /// Where a label points, and where it stands.
+    /// Target and position of each label.
     labels: HashMap<&'a str, (usize, usize)>,
     uses: Vec<Use<'a>>,
 }
@@ -67,7 +67,7 @@ pub(in crate::text) fn read(source: &str) -> Result<Vec<SockFilter>, Fault> {
 }
 
 impl<'a> Reader<'a> {
-    /// The labels before an instruction.
+    /// Reads the labels before an instruction.
     fn labels(&mut self) -> Result<(), Fault> {
         while self.lexer.peek().kind == Kind::Word && is_label(self.lexer.peek().text) {
             let label = self.lexer.take();
@@ -131,7 +131,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// `ret`: what the table knows, and `x`.
+    /// `ret`: the operands of the table, and `x`.
     fn ret(&mut self) -> Result<SockFilter, Fault> {
         let is_register = self.lexer.take_sign('%');
         if self.lexer.take_word("x") {
@@ -149,7 +149,7 @@ impl<'a> Reader<'a> {
         Ok(load(self.lexer.expect_word32("a number", ZERO)?).encode())
     }
 
-    /// The fields of an instruction.
+    /// An instruction given by its fields.
     fn raw(&mut self) -> Result<(), Fault> {
         let lexer = &mut self.lexer;
         let code = lexer.expect_code(ZERO)?;
@@ -168,7 +168,7 @@ impl<'a> Reader<'a> {
         self.targets(insn, inverted)
     }
 
-    /// The labels of a branch: both targets, or one and the next instruction.
+    /// Reads the labels of a branch: both targets, or one for either outcome.
     fn targets(&mut self, insn: SockFilter, inverted: bool) -> Result<(), Fault> {
         self.lexer.expect_sign(',')?;
         if inverted {
@@ -194,7 +194,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Fills in the jumps.
+    /// Resolves the labels.
     fn resolve(mut self) -> Result<Vec<SockFilter>, Fault> {
         for Use { insn, field, label } in self.uses {
             let fault = |problem| Fault {
@@ -214,8 +214,8 @@ impl<'a> Reader<'a> {
             match field {
                 Field::Jt => raw.jt = near?,
                 Field::Jf => raw.jf = near?,
-                // Linux reads it as unsigned, so backwards is out of the
-                // program there; libpcap's own programs do go backwards.
+                // Linux reads it as unsigned, so backward jumps are outside the program
+                // there; libpcap emits backward jumps.
                 Field::K => raw.k = skip as u32,
             }
         }

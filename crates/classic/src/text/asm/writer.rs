@@ -1,4 +1,4 @@
-//! From instructions to text.
+//! Writer of the assembly language.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -28,16 +28,16 @@ fn label(index: usize) -> String {
     format!("L{index}")
 }
 
-/// How one instruction is written.
+/// Form of a written instruction.
 enum Line {
-    /// By its fields, as the language has no words for it.
+    /// By its fields, because the language has no syntax for it.
     Fields(SockFilter),
     /// A mnemonic and an operand.
     Plain(&'static str, String),
     /// An unconditional jump to an instruction.
     Goto(usize),
-    /// A branch: to the target if the condition holds, else to the second one
-    /// or, without one, the next instruction.
+    /// A branch: to the first target if the condition holds, otherwise to the second one or
+    /// the next instruction.
     Branch(&'static str, String, usize, Option<usize>),
 }
 
@@ -82,7 +82,7 @@ impl Line {
         }
     }
 
-    /// The instructions that it needs labels at.
+    /// Instructions that need a label for it.
     fn labels(&self) -> impl Iterator<Item = usize> + use<> {
         let targets = match *self {
             Line::Fields(_) | Line::Plain(..) => [None, None],
@@ -93,7 +93,7 @@ impl Line {
     }
 
     fn write(&self, out: &mut String) {
-        // Writing to a string can't fail.
+        // Writing to a string cannot fail.
         let _ = match self {
             Line::Fields(SockFilter { code, jt, jf, k }) => {
                 write!(out, "{RAW_INSN} 0x{code:x}, {jt}, {jf}, 0x{k:x}")

@@ -1,65 +1,72 @@
-//! Why a text is not a program, and where.
+//! Errors of the assembler, with their positions.
 
 use std::fmt;
 
-/// A text that could not be assembled.
+/// An error of the assembler and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AsmError {
     /// Line, from 1.
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
-    /// What is wrong there.
+    /// Description of the error.
     pub problem: AsmProblem,
 }
 
-/// What is wrong with a text.
+/// Kind of an assembler error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AsmProblem {
-    /// Something else stands where one of few things must.
+    /// An unexpected token.
     Expected {
-        /// What may stand there.
+        /// The expected tokens.
         what: Vec<String>,
-        /// What does; `None` at the end of the statement.
+        /// The token found; `None` at the end of the statement.
         found: Option<String>,
     },
-    /// A number that its field can't hold.
+    /// A number out of the range of its field.
     OutOfRange {
-        /// As written.
+        /// The number as written.
         number: String,
-        /// The least value that fits.
+        /// Smallest value of the field.
         least: i64,
-        /// The greatest value that fits.
+        /// Largest value of the field.
         most: u64,
     },
-    /// The two places of one register name different ones.
+    /// Two different registers where both must be the same.
     NotTheSame {
-        /// The register that must stand there.
+        /// The expected register.
         expected: String,
-        /// The register that does.
+        /// The register found.
         found: String,
     },
-    /// Fields that fit one by one but make no instruction together.
+    /// Fields that are valid separately but form no instruction.
     NoInstruction,
-    /// A label that is nowhere.
+    /// An undefined label.
     UnknownLabel {
-        /// Its name.
+        /// Name.
         name: String,
     },
-    /// A label that stands for two places.
+    /// Instructions in a second section.
+    SecondSection {
+        /// Name of the first section.
+        first: String,
+        /// Name of the second.
+        second: String,
+    },
+    /// A label that is defined twice.
     DuplicateLabel {
-        /// Its name.
+        /// Name.
         name: String,
-        /// Line of the first one.
+        /// Line of the first definition.
         first_line: usize,
     },
-    /// A label that the instruction can't reach.
+    /// A label out of reach of the instruction.
     TooFar {
-        /// Its name.
+        /// Name.
         name: String,
         /// Slots from the next instruction to it.
         distance: i64,
-        /// How far the instruction reaches in either direction.
+        /// Reach of the instruction in slots, in either direction.
         reach: i64,
     },
 }
@@ -110,8 +117,13 @@ impl fmt::Display for AsmProblem {
             }
             AsmProblem::NoInstruction => f.write_str("no instruction has these values together"),
             AsmProblem::UnknownLabel { name } => write!(f, "no label `{name}:` in the program"),
+            AsmProblem::SecondSection { first, second } => write!(
+                f,
+                "instructions in section {second} after those of section {first}: a program \
+                 is one section; compile each on its own, or read the object with `beebox dis`"
+            ),
             AsmProblem::DuplicateLabel { name, first_line } => {
-                write!(f, "label `{name}` stands already on line {first_line}")
+                write!(f, "label `{name}` is already defined on line {first_line}")
             }
             AsmProblem::TooFar {
                 name,

@@ -1,9 +1,9 @@
-//! The grammar, which is the table's LLVM templates: a statement is an
-//! instruction if it matches the template of a row.
+//! The grammar of the assembler: a statement is an instruction if it matches the LLVM
+//! template of a row, or behind an opcode the template of the verifier's log.
 //!
-//! Every row is tried on every statement. Of the rows that fail, those that
-//! got furthest say what was expected; a row that matched but for a value out
-//! of range says that instead. Cost: about 190 short comparisons a statement.
+//! Every row is tried on every statement. If none matches, the error lists the tokens that
+//! the rows with the longest match expected; a row that matches but for a value out of
+//! range is reported instead. Cost: linear in the number of rows for each statement.
 
 use super::super::insn::RawInsn;
 use super::super::row::Row;
@@ -16,27 +16,26 @@ use std::sync::LazyLock;
 
 /// A statement that a row matched.
 pub(super) struct Matched<'a> {
-    /// Its slot, and the immediate of the second one.
+    /// First slot of the instruction.
     pub(super) raw: RawInsn,
     /// Immediate of the second slot, if there is one.
     pub(super) high: Option<i32>,
-    /// The label it goes to, whose distance is not filled in yet.
+    /// Label operand, which is resolved later.
     pub(super) label: Option<LabelUse<'a>>,
 }
 
-/// A label in the place of a distance.
+/// A label as a jump distance.
 #[derive(Clone, Copy)]
 pub(super) struct LabelUse<'a> {
     pub(super) token: Token<'a>,
-    /// Whether the distance goes to the immediate rather than the offset.
+    /// True if the distance goes to the immediate rather than the offset.
     pub(super) long: bool,
 }
 
-/// Why a statement is no instruction: the token at fault (or the one after the
-/// last) and what is wrong.
+/// An error in a statement: index of the token (or one past the last) and the error.
 pub(super) type Failure = (usize, AsmProblem);
 
-/// A row's template, in tokens.
+/// The template of a row, as tokens.
 struct Pattern {
     row: &'static Row,
     items: Vec<Item>,
@@ -69,12 +68,35 @@ impl Pattern {
     }
 }
 
-/// The instruction that a statement's tokens are.
+static LOG_PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
+    ROWS.iter()
+        .map(|row| Pattern::new(row, row.kernel))
+        .collect()
+});
+
+/// Parses a statement in the LLVM form.
 pub(super) fn parse<'a>(statement: &[Token<'a>]) -> Result<Matched<'a>, Failure> {
+    parse_by(PATTERNS.iter(), statement)
+}
+
+/// Parses a statement in the form of the verifier's log, behind its opcode. Of instructions
+/// with equal text the first one in the table is meant.
+pub(super) fn parse_log<'a>(code: u8, statement: &[Token<'a>]) -> Result<Matched<'a>, Failure> {
+    let patterns = LOG_PATTERNS.iter();
+    parse_by(
+        patterns.filter(|pattern| pattern.row.code == code),
+        statement,
+    )
+}
+
+fn parse_by<'a>(
+    patterns: impl Iterator<Item = &'static Pattern>,
+    statement: &[Token<'a>],
+) -> Result<Matched<'a>, Failure> {
     let mut expected = Vec::new();
     let mut furthest = 0;
     let mut misfit = None;
-    for pattern in PATTERNS.iter() {
+    for pattern in patterns {
         match Attempt::new(pattern.row, statement).run(&pattern.items) {
             Ok(matched) => return Ok(matched),
             Err(Miss::Value(failure)) => misfit = misfit.or(Some(failure)),
@@ -102,15 +124,15 @@ pub(super) fn parse<'a>(statement: &[Token<'a>]) -> Result<Matched<'a>, Failure>
     }))
 }
 
-/// Why one row does not match.
+/// Mismatch of a row.
 enum Miss {
     /// Another token was expected.
     Syntax { at: usize, what: Expected },
-    /// The tokens are right, a value is not.
+    /// The tokens match, but a value is out of range.
     Value(Failure),
 }
 
-/// What may stand somewhere.
+/// An expected token.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Expected {
     /// This token.
@@ -128,7 +150,7 @@ impl fmt::Display for Expected {
     }
 }
 
-/// One row tried on one statement.
+/// A match of one row against one statement.
 struct Attempt<'s, 'a> {
     row: &'static Row,
     statement: &'s [Token<'a>],
@@ -139,7 +161,7 @@ struct Attempt<'s, 'a> {
     raw: RawInsn,
     high: i32,
     label: Option<LabelUse<'a>>,
-    /// The first value that does not fit; told only if the tokens match.
+    /// The first value out of range; reported only if the tokens match.
     misfit: Option<Failure>,
 }
 
@@ -196,7 +218,7 @@ impl<'s, 'a> Attempt<'s, 'a> {
         self.statement.get(self.at).copied()
     }
 
-    /// Whether the next token is this one; if so it is taken.
+    /// Consumes the next token if it is this one; true if it was.
     fn take(&mut self, text: &str) -> bool {
         let is = self.peek().is_some_and(|token| token.text == text);
         self.at += usize::from(is);
@@ -247,7 +269,17 @@ impl<'s, 'a> Attempt<'s, 'a> {
                 let from = self.unsigned(u16::MAX.into())?;
                 self.raw.imm = (to << 16 | from) as i32;
             }
-            Slot::HexImm | Slot::Callee => unreachable!("only the kernel's form prints these"),
+            Slot::HexImm => {
+                self.raw.imm = self.number(i32::MIN.into(), u32::MAX.into())? as i32;
+            }
+            Slot::Callee => {
+                if self.peek().is_none_or(|token| token.kind != Kind::Word) {
+                    return Err(self.expected("the name of a function"));
+                }
+                self.at += 1;
+                self.token("#")?;
+                self.raw.imm = self.number(i32::MIN.into(), u32::MAX.into())? as i32;
+            }
         }
         Ok(())
     }
@@ -261,7 +293,7 @@ impl<'s, 'a> Attempt<'s, 'a> {
                 RegName::WholeOrHalf | RegName::HalfOrWhole => token.text.strip_prefix(['r', 'w']),
             }?;
             let number = digits.parse::<u8>().ok()?;
-            // `r01` and `r+1` are no names.
+            // `r01` and `r+1` are not register names.
             (number <= 10 && digits.len() == 1 + usize::from(number == 10)).then_some(number)
         });
         let (Some(token), Some(number)) = (token, number) else {

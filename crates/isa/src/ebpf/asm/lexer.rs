@@ -1,6 +1,6 @@
 //! Tokens of the assembly language.
 
-/// What a token is.
+/// Kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A name: a register, a keyword, a label, a directive.
@@ -11,11 +11,11 @@ pub(super) enum Kind {
     Mark,
     /// The end of a statement: a line's end or a semicolon.
     End,
-    /// What is none of these.
+    /// Any other character.
     Bad,
 }
 
-/// A token and the byte it begins at.
+/// A token and its byte offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Token<'a> {
     pub(super) kind: Kind,
@@ -23,14 +23,15 @@ pub(super) struct Token<'a> {
     pub(super) at: usize,
 }
 
-/// Operators of several characters, longer ones before their beginnings; those
-/// with an `s` are signed.
+/// Operators of several characters, longer ones before their prefixes; those with an `s`
+/// are signed.
 const OPERATORS: &[&str] = &[
     "s>>=", "s>=", "s<=", "s/=", "s%=", "s>", "s<", "<<=", ">>=", "+=", "-=", "*=", "/=", "%=",
     "|=", "&=", "^=", "==", "!=", "<=", ">=",
 ];
 
-/// The tokens of a text. Comments run from `#` or `//` to the end of the line.
+/// The tokens of a text. Comments run from `#` or `//` to the end of the line; a `#` between
+/// a name and a number is an operator.
 pub(super) fn tokens(source: &str) -> impl Iterator<Item = Token<'_>> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -45,6 +46,7 @@ pub(super) fn tokens(source: &str) -> impl Iterator<Item = Token<'_>> {
                     at += 1;
                     continue;
                 }
+                '#' if is_number_of_callee(&source[..at], rest) => (1, Kind::Mark),
                 '#' => {
                     at += line_len(rest);
                     continue;
@@ -74,12 +76,18 @@ pub(super) fn tokens(source: &str) -> impl Iterator<Item = Token<'_>> {
     })
 }
 
+/// True if a `#` joins a name and a number (`bpf_map_lookup_elem#1`), and starts no comment.
+fn is_number_of_callee(before: &str, rest: &str) -> bool {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    before.ends_with(is_name) && rest[1..].starts_with(|c: char| c.is_ascii_digit())
+}
+
 fn line_len(rest: &str) -> usize {
     rest.find('\n').unwrap_or(rest.len())
 }
 
 fn word_len(rest: &str) -> usize {
-    rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '.')
+    rest.find(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '_' | '.' | '$'))
         .unwrap_or(rest.len())
 }
 

@@ -2,8 +2,9 @@
 //!
 //! A capture filter computes `4*([14]&0xf)` for each field behind the header: a packet
 //! load, a mask, a shift and a copy to the index register. The packet does not change
-//! during a run. Where the register holds that value on every path, only the copy to `r0`
-//! is left, which is mostly dead.
+//! during a run. Where the register holds that value on every path, the computation is
+//! replaced by a copy to `r0`, which is mostly dead. The analysis is a forward
+//! must-analysis over one value.
 //!
 //! Cost: one pass over the program, if it has two such loads and no loops.
 
@@ -12,23 +13,23 @@ use isa::ebpf::{AluOp, Insn, Operand, Reg, Size, Width};
 use super::{Finder, Rewrite};
 use crate::analysis::Fact;
 
-/// A register that holds the length that the load at this offset gives.
+/// A register that holds the header length computed from the byte at an offset.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Length {
     reg: Reg,
     at: i32,
 }
 
-/// What is known where control is, whichever way it came.
+/// Data-flow state before a slot.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// It does not come here.
+    /// No path reaches the slot.
     Unreached,
     Known(Option<Length>),
 }
 
 impl State {
-    /// What holds by both ways.
+    /// Meet of two paths.
     fn meet(self, other: State) -> State {
         match (self, other) {
             (State::Unreached, state) | (state, State::Unreached) => state,
@@ -38,11 +39,11 @@ impl State {
     }
 }
 
-/// Instructions of a length, the last of which copies it to its register.
+/// Instructions that compute a length; the last one copies it to its register.
 const PARTS: usize = 4;
 
-/// Leaves out lengths that are known. Packet loads of a byte stand in these slots of
-/// a program whose jumps all lead forward.
+/// Removes computations of lengths that a register already holds. `slots` are the one-byte
+/// packet loads, in ascending order, of a program without back edges.
 pub(in crate::analysis) fn find(
     insns: &[Insn],
     slots: impl Iterator<Item = usize>,
@@ -62,19 +63,19 @@ pub(in crate::analysis) fn find(
     };
     let mut arriving = vec![State::Unreached; insns.len()];
     let mut lengths = lengths.into_iter().peekable();
-    // Made at the slot of that number.
-    let mut made = None;
+    // The slot whose instruction completes a length, and that length.
+    let mut completed = None;
     let mut state = State::Known(None);
     for slot in 0..insns.len() {
         state = state.meet(arriving[slot]);
         if let Some((_, length)) = lengths.next_if(|&(start, _)| start == slot) {
             if state == State::Known(Some(length)) {
-                finder.leave_out(slot, length);
+                finder.remove_length(slot, length);
             }
-            made = Some((slot + PARTS - 1, length));
+            completed = Some((slot + PARTS - 1, length));
         }
         let fact = &finder.facts[slot];
-        state = match (made, state) {
+        state = match (completed, state) {
             (Some((at, length)), _) if at == slot => State::Known(Some(length)),
             (_, State::Known(Some(held))) if fact.writes(held.reg) => State::Known(None),
             _ => state,
@@ -88,7 +89,7 @@ pub(in crate::analysis) fn find(
     }
 }
 
-/// The length that is made by the load at a slot and what follows it.
+/// The length that the four instructions from a slot compute.
 fn length(insns: &[Insn], facts: &[Fact], slot: usize) -> Option<Length> {
     let by_imm = |insn, op, imm| {
         insn == Insn::Alu {
@@ -127,8 +128,8 @@ fn length(insns: &[Insn], facts: &[Fact], slot: usize) -> Option<Length> {
 }
 
 impl Finder<'_> {
-    /// Leaves out the instructions of a length, but for the copy in `r0`.
-    fn leave_out(&mut self, slot: usize, length: Length) {
+    /// Removes the instructions that compute a length and keeps a copy to `r0`.
+    fn remove_length(&mut self, slot: usize, length: Length) {
         let last = slot + PARTS - 1;
         for at in slot..last {
             self.rewrite(at, Rewrite::Skip);
@@ -152,8 +153,8 @@ mod tests {
     use classic::{Rules, Semantics, check, convert};
     use lower::Lowered;
 
-    /// How many lengths of a capture filter are left out.
-    fn left_out(filter: &str) -> usize {
+    /// Number of lengths that are removed from a capture filter.
+    fn removed(filter: &str) -> usize {
         let program = text::read(filter.as_bytes(), Some(Form::Asm)).expect(filter);
         let checked = check(&program, Rules::Capture).expect(filter);
         let lowered = Lowered::from_classic(convert(&checked, Semantics::Capture));
@@ -167,16 +168,16 @@ mod tests {
     const ENDS: &str = "ldb [x + 26]\nret a\nL: ret #0\n";
 
     #[test]
-    fn a_length_that_is_held_is_left_out() {
-        assert_eq!(left_out(&[LENGTH, USE, LENGTH, ENDS].concat()), 1);
+    fn a_length_in_a_register_is_not_computed_again() {
+        assert_eq!(removed(&[LENGTH, USE, LENGTH, ENDS].concat()), 1);
         assert_eq!(
-            left_out(&[LENGTH, USE, LENGTH, USE, LENGTH, ENDS].concat()),
+            removed(&[LENGTH, USE, LENGTH, USE, LENGTH, ENDS].concat()),
             2
         );
     }
 
     #[test]
-    fn it_must_be_held_whichever_way_control_came() {
+    fn the_length_must_be_available_on_every_path() {
         let both = [
             "ldb [0]\njeq #1, other\n",
             LENGTH,
@@ -186,7 +187,7 @@ mod tests {
             USE,
             "both: ",
         ];
-        assert_eq!(left_out(&[&both.concat(), LENGTH, ENDS].concat()), 1);
+        assert_eq!(removed(&[&both.concat(), LENGTH, ENDS].concat()), 1);
         let around = [
             "ldb [0]\njeq #1, other\n",
             LENGTH,
@@ -195,15 +196,15 @@ mod tests {
             LENGTH,
             ENDS,
         ];
-        assert_eq!(left_out(&around.concat()), 0);
+        assert_eq!(removed(&around.concat()), 0);
     }
 
     #[test]
-    fn it_must_be_the_same() {
+    fn the_offset_and_the_register_must_be_the_same() {
         let other = "ldxb 4*([15]&0xf)\n";
-        assert_eq!(left_out(&[LENGTH, USE, other, ENDS].concat()), 0);
+        assert_eq!(removed(&[LENGTH, USE, other, ENDS].concat()), 0);
         assert_eq!(
-            left_out(&[LENGTH, USE, "tax\nldh [x + 1]\njeq #2, L\n", LENGTH, ENDS].concat()),
+            removed(&[LENGTH, USE, "tax\nldh [x + 1]\njeq #2, L\n", LENGTH, ENDS].concat()),
             0
         );
     }

@@ -1,6 +1,6 @@
 //! Division and remainder by constants: shifts and masks for powers of two, a
-//! multiplication by a [`Reciprocal`] for 32-bit dividends, the machine's division for
-//! the rest.
+//! multiplication by a [`Reciprocal`] for 32-bit dividends, a division instruction for the
+//! rest.
 
 use isa::ebpf::{AluOp, Reg, Size, Width};
 
@@ -20,9 +20,9 @@ struct Division {
     dst: Gpr,
     /// The dividend's register, perhaps `dst`.
     src: Gpr,
-    /// How many of the dividend's low bits may be set.
-    known: u8,
-    /// Bits above the width may be set.
+    /// Significant bits of the dividend.
+    known_bits: u8,
+    /// True if bits above the width may be set.
     dirty: bool,
     /// The divisor's absolute value.
     divisor: u64,
@@ -40,17 +40,17 @@ impl Generator<'_> {
     ) {
         let width = this.width;
         let most = all(width);
-        let known = self.known(src).min(most);
+        let known_bits = self.known_bits(src).min(most);
         // Without a sign bit, signed division is unsigned division.
         let is_signed = matches!(this.op, AluOp::SDiv | AluOp::SMod);
-        let signed = is_signed && (imm < 0 || known == most);
+        let signed = is_signed && (imm < 0 || known_bits == most);
         let division = Division {
             remainder: matches!(this.op, AluOp::Mod | AluOp::SMod),
             width,
             dst: self.gpr(this.dst),
             src: self.gpr(src),
-            known,
-            dirty: self.known(src) > most,
+            known_bits,
+            dirty: self.known_bits(src) > most,
             divisor: match width {
                 _ if signed => imm.unsigned_abs().into(),
                 Width::W32 => u64::from(imm as u32),
@@ -61,22 +61,22 @@ impl Generator<'_> {
         let Division {
             divisor, remainder, ..
         } = division;
-        let has_reciprocal = !signed && known <= 32 && bits(divisor) < most;
-        let left = if divisor <= 1 || !signed && bits(divisor) > known {
+        let has_reciprocal = !signed && known_bits <= 32 && bits(divisor) < most;
+        let left = if divisor <= 1 || !signed && bits(divisor) > known_bits {
             self.divide_trivially(division)
         } else if !signed && divisor.is_power_of_two() {
             self.divide_by_power(this.dst, division);
             match remainder {
-                true => known.min(bits(divisor - 1)),
-                false => known.saturating_sub(divisor.ilog2() as u8),
+                true => known_bits.min(bits(divisor - 1)),
+                false => known_bits.saturating_sub(divisor.ilog2() as u8),
             }
         } else if has_reciprocal && self.uses(Optimization::ReciprocalDivision) {
             self.applies(Optimization::ReciprocalDivision);
             self.divide_by_reciprocal(division);
             self.set_flags(this.dst, Width::W32);
             match remainder {
-                true => known.min(bits(divisor - 1)),
-                false => known.saturating_sub(divisor.ilog2() as u8),
+                true => known_bits.min(bits(divisor - 1)),
+                false => known_bits.saturating_sub(divisor.ilog2() as u8),
             }
         } else {
             if division.dst != division.src {
@@ -85,14 +85,14 @@ impl Generator<'_> {
             self.divide_by_scratch(slot, this, imm);
             most
         };
-        self.know(this.dst, left);
+        self.set_known_bits(this.dst, left);
     }
 
-    /// Divides by 0, 1, -1, or an unsigned number that is greater than the dividend; how
-    /// many low bits of the result may be set.
+    /// Divides by 0, 1, -1, or an unsigned number greater than the dividend; returns the
+    /// significant bits of the result.
     fn divide_trivially(&mut self, this: Division) -> u8 {
-        // By 0, the quotient is 0 and the remainder the dividend, as by a number that is
-        // too large; by 1, it is the other way round.
+        // For 0 and for divisors greater than the dividend, the quotient is 0 and the
+        // remainder the dividend; for 1, vice versa.
         if this.remainder == (this.divisor == 1) {
             self.buf.set(this.dst, 0);
             return 0;
@@ -106,12 +106,12 @@ impl Generator<'_> {
             self.buf.unary(Unary::Neg, this.width, this.dst);
             return all(this.width);
         }
-        this.known
+        this.known_bits
     }
 
     fn divide_by_power(&mut self, reg: Reg, this: Division) {
         let Division { dst, src, .. } = this;
-        let width = match this.known <= 32 {
+        let width = match this.known_bits <= 32 {
             true => Width::W32,
             false => this.width,
         };
@@ -140,7 +140,7 @@ impl Generator<'_> {
             remainder,
             dst,
             mut src,
-            known,
+            known_bits,
             ..
         } = this;
         if this.dirty {
@@ -151,11 +151,11 @@ impl Generator<'_> {
             factor,
             exponent,
             before,
-        } = Reciprocal::of(this.divisor as u32, known);
+        } = Reciprocal::of(this.divisor as u32, known_bits);
         let quotient = if remainder { SCRATCH } else { dst };
         let mut incremented = src;
         if before == Before::Increment {
-            // A factor that is no immediate operand needs the scratch register.
+            // A factor that does not fit an immediate operand needs the scratch register.
             incremented = match self.multiplies_by(factor) {
                 true => quotient,
                 false => dst,
@@ -166,7 +166,7 @@ impl Generator<'_> {
                 self.buf.lea(Width::W64, incremented, Mem::at(src, 1));
             }
         }
-        let width = match known + bits(factor) {
+        let width = match known_bits + bits(factor) {
             ..=32 => Width::W32,
             _ => Width::W64,
         };

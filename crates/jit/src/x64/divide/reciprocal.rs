@@ -1,5 +1,5 @@
-//! Multiplications that divide (Granlund and Montgomery, "Division by invariant
-//! integers using multiplication"; Warren, "Hacker's Delight", chapter 10).
+//! Division by multiplication with a reciprocal (Granlund and Montgomery, "Division by
+//! invariant integers using multiplication"; Warren, "Hacker's Delight", chapter 10).
 //!
 //! Let f be 2^k / d, rounded up. If f d - 2^k is at most 2^(k-n), then `(x * f) >> k` is
 //! the quotient of every x of n bits. The least such k gives the smallest f, of up to
@@ -15,11 +15,11 @@ pub(super) struct Reciprocal {
     pub(super) before: Before,
 }
 
-/// What is done to a dividend before it is multiplied.
+/// Adjustment of the dividend before the multiplication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Before {
     Nothing,
-    /// 1 is added.
+    /// Add 1.
     Increment,
 }
 
@@ -30,8 +30,8 @@ enum Rounding {
 }
 
 impl Reciprocal {
-    /// Of a divisor that is no power of two, for dividends of `bits` bits: at most 32, and
-    /// no fewer than the divisor has.
+    /// The reciprocal of a divisor that is not a power of two, for dividends of `bits`
+    /// bits: at most 32, and at least as many as the divisor has.
     pub(super) fn of(divisor: u32, bits: u8) -> Reciprocal {
         let up = exact(divisor, bits, Rounding::Up);
         let (before, (factor, exponent)) = match u32::try_from(up.0) {
@@ -46,14 +46,14 @@ impl Reciprocal {
     }
 }
 
-/// The smallest factor with that rounding, and its exponent.
+/// The smallest exact factor with this rounding, and its exponent.
 fn exact(divisor: u32, bits: u8, rounding: Rounding) -> (u64, u8) {
     let divisor = u128::from(divisor);
     let mut exponent = bits + divisor.ilog2() as u8 + 1;
     let power = 1u128 << exponent;
     let (mut factor, mut rest) = (power / divisor, power % divisor);
     while exponent > bits {
-        // Of half the power.
+        // The remainder for half the power.
         let half = (rest + divisor * (factor & 1)) >> 1;
         let error = match rounding {
             Rounding::Up => divisor - half,
@@ -83,7 +83,7 @@ mod tests {
         product.expect("the product has 64 bits") >> of.exponent
     }
 
-    /// Around the ends and around multiples of the divisor.
+    /// Dividends around the ends of the range and around multiples of the divisor.
     fn dividends(divisor: u64, bits: u8, random: &mut SplitMix) -> Vec<u64> {
         let most = u64::MAX >> (64 - bits);
         let mut some = vec![0, 1, divisor, most];

@@ -1,11 +1,11 @@
-//! Declarations, right and wrong, made of types by hand. What is refused, and which
-//! of several faults is found first, is what libbpf 7.2 does.
+//! Valid and invalid map declarations, built from BTF. Errors, and the first of several,
+//! are libbpf 7.2's.
 
 use btf::{Array, Btf, Builder, Encoding, Int, Kind, Member, StrOffset, TypeId, Value};
 
 use super::*;
 
-/// Types that attributes are made of.
+/// Builder of the types of attributes.
 struct Types {
     builder: Builder,
     int: TypeId,
@@ -67,7 +67,7 @@ impl Types {
         self.builder.composite(Kind::Struct, name, size, &members)
     }
 
-    /// `values`, holding pointers to this.
+    /// `values` with pointers to this type.
     fn values(&mut self, of: TypeId) -> TypeId {
         let pointer = self.pointer(of);
         self.array(pointer, 0)
@@ -95,7 +95,7 @@ fn wrong_shape(attribute: &str, expected: Kind, found: Kind) -> MapFault {
     }
 }
 
-/// What comes of a declaration with these attributes behind its `type`.
+/// Result of a declaration with these attributes after its `type`.
 fn read_with(
     kind: u32,
     attributes: impl FnOnce(&mut Types) -> Vec<(&'static str, TypeId)>,
@@ -108,7 +108,7 @@ fn read_with(
 }
 
 #[test]
-fn attributes_say_what_they_mean() {
+fn attributes_set_parameters() {
     let read = read_with(HASH, |types| {
         vec![
             ("max_entries", types.number(7)),
@@ -141,7 +141,7 @@ fn attributes_say_what_they_mean() {
 }
 
 #[test]
-fn sizes_agree_or_are_refused() {
+fn different_sizes_are_refused() {
     let fault = |of, first, second| Err(MapFault::TwoSizes { of, first, second });
     let read = read_with(HASH, |types| {
         vec![
@@ -157,7 +157,7 @@ fn sizes_agree_or_are_refused() {
         ]
     });
     assert_eq!(read, fault(Amount::Value, 8, 4));
-    // A size of 0 is none, whatever comes after it.
+    // A size of 0 is unstated, whatever follows.
     let read = read_with(HASH, |types| {
         vec![
             ("key_size", types.number(0)),
@@ -176,7 +176,7 @@ fn numbers_are_lengths_of_arrays() {
     assert_eq!(read, Err(wrong_shape("max_entries", Kind::Ptr, Kind::Int)));
     let read = read_with(HASH, |types| vec![("map_flags", types.pointer(types.int))]);
     assert_eq!(read, Err(wrong_shape("map_flags", Kind::Array, Kind::Int)));
-    // A typedef of the pointer will do, one of the array will not.
+    // A typedef of the pointer is valid, one of the array is not.
     let read = read_with(HASH, |types| {
         let number = types.number(3);
         let name = types.builder.string("three");
@@ -196,7 +196,7 @@ fn numbers_are_lengths_of_arrays() {
         read,
         Err(wrong_shape("numa_node", Kind::Array, Kind::Typedef))
     );
-    // Types are no numbers, and not hidden behind names.
+    // Other types and named types are not numbers.
     let read = read_with(HASH, |types| {
         let pointer = types.pointer(types.int);
         let name = types.builder.string("key_pointer");
@@ -227,7 +227,7 @@ fn long_numbers_are_enumerations_of_one_value() {
     };
     assert_eq!(extra(&[5 << 40], true), Ok(5 << 40));
     assert_eq!(extra(&[77], false), Ok(77));
-    // 32 bits count as signed.
+    // 32-bit values are signed.
     assert_eq!(extra(&[0x8000_0000], false), Ok(0xffff_ffff_8000_0000));
     let fault = Err(MapFault::NotOneNumber("map_extra".into()));
     assert_eq!(
@@ -239,7 +239,7 @@ fn long_numbers_are_enumerations_of_one_value() {
 }
 
 #[test]
-fn maps_hold_maps_of_one_declaration() {
+fn maps_of_maps_have_one_inner_declaration() {
     let inner = |types: &mut Types| {
         let members = [
             ("type", types.number(HASH)),
@@ -321,7 +321,7 @@ fn maps_hold_maps_of_one_declaration() {
 }
 
 #[test]
-fn program_arrays_hold_functions() {
+fn program_arrays_have_programs() {
     let read = read_with(PROGRAMS, |types| {
         let proto = types.builder.proto(types.int, &[]);
         vec![("values", types.values(proto))]
@@ -332,7 +332,7 @@ fn program_arrays_hold_functions() {
 }
 
 #[test]
-fn what_is_unknown_or_missing_is_refused() {
+fn unknown_and_missing_attributes_are_refused() {
     let mut types = Types::new();
     let members = [("type", types.number(HASH)), ("colour", types.number(1))];
     let structure = types.structure(&members);
@@ -346,7 +346,7 @@ fn what_is_unknown_or_missing_is_refused() {
     let mut types = Types::new();
     let structure = types.structure(&[]);
     assert_eq!(types.read(structure), Err(MapFault::NoKind));
-    // A kind that nobody knows is for the kernel to refuse.
+    // The kernel refuses an unknown map type.
     let read = read_with(999, |_| vec![]).unwrap().params;
     assert_eq!((read.map_type, read.kind()), (999, None));
 }

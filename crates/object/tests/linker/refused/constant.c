@@ -1,4 +1,4 @@
-/* section license: it has other flags than in a file before */
+/* section license: section has other flags than in an earlier file */
 #include "../shared.h"
 
 const char terms[] SEC("license") = "GPL";

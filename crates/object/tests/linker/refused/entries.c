@@ -1,4 +1,4 @@
-/* counters: DIR/second.o means something else by it: the maps differ in max_entries */
+/* counters: type is incompatible with DIR/second.o: the maps differ in max_entries */
 #include "../shared.h"
 
 extern struct {

@@ -1,4 +1,4 @@
-/* limit: it is to be defined elsewhere, which can't be checked without types: compile with -g */
+/* limit: undefined symbol cannot be checked without BTF: compile with -g */
 /* (compiled with -g0) */
 #include "../shared.h"
 

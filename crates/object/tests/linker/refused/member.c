@@ -1,4 +1,4 @@
-/* counters: DIR/second.o means something else by it: member other stands in the place of right */
+/* counters: type is incompatible with DIR/second.o: member other instead of right */
 #define right other
 #include "../shared.h"
 

@@ -1,4 +1,4 @@
-/* counters: DIR/second.o means something else by it: a struct called tally instead of called counter */
+/* counters: type is incompatible with DIR/second.o: a struct called tally instead of called counter */
 #define counter tally
 #include "../shared.h"
 

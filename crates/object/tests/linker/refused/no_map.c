@@ -1,4 +1,4 @@
-/* inner: DIR/second.o means something else by it: it is no map: there is no attribute `size` */
+/* inner: type is incompatible with DIR/second.o: no map: unknown attribute `size` */
 #include "../shared.h"
 
 extern struct {

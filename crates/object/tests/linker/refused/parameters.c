@@ -1,4 +1,4 @@
-/* add_pair: DIR/second.o means something else by it: 2 parameters instead of 1 */
+/* add_pair: type is incompatible with DIR/second.o: 2 parameters instead of 1 */
 #include "../shared.h"
 
 extern int add_pair(struct pair *pair, u32 more);

@@ -1,4 +1,4 @@
-/* section .rel.data: data refers to a static variable or function, which can't be linked: let it refer to one that is not static */
+/* section .rel.data: data refers to a static variable or function, which is not linkable: let it refer to one that is not static */
 #include "../shared.h"
 
 static u32 hidden_here = 1;

@@ -1,4 +1,4 @@
-/* limit: DIR/second.o means something else by it: an integer of 8 bytes instead of 4 */
+/* limit: type is incompatible with DIR/second.o: an integer of 8 bytes instead of 4 */
 #include "../shared.h"
 
 extern u64 limit;

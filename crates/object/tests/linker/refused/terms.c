@@ -1,4 +1,4 @@
-/* section license: it says something else than in a file before; all must agree */
+/* section license: contents differ from those of an earlier file: make them equal */
 #include "../shared.h"
 
 char terms[] SEC("license") = "Dual BSD/GPL";

@@ -1,4 +1,4 @@
-/* read_limit: other files can see it, but there are no types in the file: compile with -g */
+/* read_limit: visible symbol in a file without BTF: compile with -g */
 /* (compiled with -g0) */
 #include "../shared.h"
 

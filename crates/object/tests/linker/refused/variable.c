@@ -1,4 +1,4 @@
-/* limit: DIR/second.o means something else by it: a function instead of a variable */
+/* limit: type is incompatible with DIR/second.o: a function instead of a variable */
 #include "../shared.h"
 
 extern int limit(void);

@@ -109,7 +109,7 @@ pub(super) fn divide_and_remainder(s: &mut Scope<'_, '_>) -> Option<Recipe> {
     r.done()
 }
 
-/// A signed division by a power of two, as it is written without one.
+/// A signed division by a power of two, by shifts.
 pub(super) fn signed_divide(s: &mut Scope<'_, '_>) -> Option<Recipe> {
     let [x, t] = s.numbers(0);
     let width = s.width();

@@ -147,7 +147,7 @@ pub(super) fn mask_field(s: &mut Scope<'_, '_>) -> Option<Recipe> {
     r.done()
 }
 
-/// One bit looked at, and something done if it is set.
+/// A test of one bit, and a statement if it is set.
 pub(super) fn test_bit(s: &mut Scope<'_, '_>) -> Option<Recipe> {
     let [x, t, u] = s.numbers(0);
     let width = s.width();
@@ -311,7 +311,7 @@ fn count_bits(
     r.op(Rsh, width, x, bits(width) - 8);
 }
 
-/// How many of 64 bits are set.
+/// Population count of 64 bits.
 pub(super) fn population_count(s: &mut Scope<'_, '_>) -> Option<Recipe> {
     let [x, t, m] = s.numbers(0);
     let mut r = Recipe::new();
@@ -319,7 +319,7 @@ pub(super) fn population_count(s: &mut Scope<'_, '_>) -> Option<Recipe> {
     r.done()
 }
 
-/// How many of 32 bits are set.
+/// Population count of 32 bits.
 pub(super) fn population_count_32(s: &mut Scope<'_, '_>) -> Option<Recipe> {
     let [x, t, m] = s.numbers(0);
     let mut r = Recipe::new();

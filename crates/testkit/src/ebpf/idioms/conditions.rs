@@ -1,4 +1,4 @@
-//! What is decided by a comparison: minima, truth values, ranges, flags.
+//! Idioms of comparisons: minima, truth values, ranges, flags.
 
 use super::{Recipe, bits};
 use crate::ebpf::draft::Label;
@@ -141,7 +141,7 @@ pub(super) fn three_way(s: &mut Scope<'_, '_>) -> Option<Recipe> {
         .done()
 }
 
-/// Whether a value lies in a range: one comparison after a subtraction.
+/// A range check: one comparison after a subtraction.
 pub(super) fn clamp_range(s: &mut Scope<'_, '_>) -> Option<Recipe> {
     let [x, t, y] = s.numbers(0);
     let width = s.width();
@@ -216,7 +216,7 @@ pub(super) fn switch_as_tree(s: &mut Scope<'_, '_>) -> Option<Recipe> {
     if s.choices.one_in(2) {
         r.op(And, width, x, 31);
     }
-    // Where each part of the keys is told apart, the lowest last.
+    // Work list of key ranges, the lowest last.
     let mut open = vec![(None, 0..keys.len())];
     while let Some((label, part)) = open.pop() {
         if let Some(label) = label {

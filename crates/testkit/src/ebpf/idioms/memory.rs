@@ -248,7 +248,7 @@ pub(super) fn copy_run(s: &mut Scope<'_, '_>) -> Option<Recipe> {
     r.done()
 }
 
-/// The same constant in neighbouring places.
+/// The same constant stored to adjacent addresses.
 pub(super) fn fill_run(s: &mut Scope<'_, '_>) -> Option<Recipe> {
     let at = place(s, Size::DW, &[])?;
     let size = s.choices.pick(&SIZES);
@@ -275,7 +275,7 @@ pub(super) fn swap_in_memory(s: &mut Scope<'_, '_>) -> Option<Recipe> {
         .done()
 }
 
-/// The same load again, with something between.
+/// A repeated load, with other instructions between.
 pub(super) fn load_twice(s: &mut Scope<'_, '_>) -> Option<Recipe> {
     let [x, y, z] = s.numbers(0);
     let size = s.choices.pick(&SIZES);
@@ -307,7 +307,7 @@ pub(super) fn extend_loaded(s: &mut Scope<'_, '_>) -> Option<Recipe> {
     r.done()
 }
 
-/// A counter in memory that is changed and then looked at.
+/// A counter in memory that is updated and then tested.
 pub(super) fn update_and_test(s: &mut Scope<'_, '_>) -> Option<Recipe> {
     let [t, y] = s.numbers(0);
     let size = s.choices.pick(&[Size::W, Size::DW]);

@@ -1,6 +1,5 @@
-//! What compilers write for an operation that the instruction set does not have:
-//! rotations, byte orders, counts of bits, minima, loads that are put together,
-//! values changed in memory.
+//! Idioms: code that compilers emit for operations that the instruction set lacks
+//! (rotations, byte orders, population counts, minima, combined loads, read-modify-write).
 //!
 //! A compiler of programs to native code recognises many of these and has one
 //! instruction for each; it must not be fooled by what only looks like one. So
@@ -63,7 +62,7 @@ idioms! {
         extend_loaded update_and_test exchange_loop big_endian_field;
 }
 
-/// What an idiom is made of.
+/// Item of an idiom.
 pub(super) struct Recipe {
     items: Vec<Item>,
 }
@@ -91,7 +90,7 @@ impl Source for Operand {
     }
 }
 
-/// Where an access goes.
+/// Address of an access.
 #[derive(Clone, Copy)]
 struct At(Reg, i16);
 

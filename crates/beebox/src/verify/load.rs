@@ -1,0 +1,449 @@
+//! Programs of an object, each loaded alone, as libbpf 1.x loads it with autoload off for
+//! all others.
+//!
+//! Only its own instructions and those it calls are linked. Globals hold what the file
+//! says, nothing is pinned, a map that states no size gets one entry, and of struct_ops
+//! values only the members that are this program stay. Where something external is
+//! missing, undefined symbols become weak, so that only what uses them is refused; maps
+//! of kinds that the kernel lacks are left out. BTF that the kernel refuses is left out,
+//! unless the object has struct_ops values. An freplace program has no target here: it
+//! gets the type that its context belongs to.
+//!
+//! Cost: an object is opened once, or twice if externs are missing; each program is
+//! linked when it is visited, so that one at a time is in memory.
+
+use std::cell::OnceCell;
+use std::sync::Arc;
+
+use btf::validate::{kernel_log, validate};
+use btf::{Btf, Kind, Shape, TypeId};
+use object::maps::Maps;
+use object::{Error, Object, OpenOptions, Problem, ProgramId, RelocationFault};
+use program::{MapDef, Program};
+use spec::Kernel;
+use spec::maps::MapKind;
+use spec::programs::{AttachType, LoadFlags, ProgramType};
+
+use super::test_tags::TestTags;
+
+/// Reads BTF that a test names as a file.
+pub type ReadBtf<'a> = &'a dyn Fn(&str) -> Option<Arc<Btf<'static>>>;
+
+/// Loads the programs of objects, each alone.
+#[derive(Clone, Copy)]
+pub struct Loader<'a> {
+    kernel: &'a Kernel,
+    flags: LoadFlags,
+    read_btf: Option<ReadBtf<'a>>,
+    choose: &'a dyn Fn(&str) -> bool,
+    change: &'a dyn Fn(&mut Object<'_>),
+}
+
+/// A program of an object, loaded alone.
+#[derive(Debug)]
+pub struct Loaded {
+    /// Its name.
+    pub name: String,
+    /// Its section.
+    pub section: String,
+    /// Its type, if its section says one.
+    pub kind: Option<ProgramType>,
+    /// The program, or why it cannot be loaded.
+    pub program: Result<Program, Error>,
+    /// True if undefined symbols had to become weak.
+    pub weak_externs: bool,
+    /// Why the kernel refuses the BTF of the object, if it does: the last line of its
+    /// log. The program has none then.
+    pub btf_refusal: Option<String>,
+}
+
+impl<'a> Loader<'a> {
+    /// A loader of all programs for this kernel, without further load flags.
+    pub fn new(kernel: &'a Kernel) -> Loader<'a> {
+        Loader {
+            kernel,
+            flags: LoadFlags::default(),
+            read_btf: None,
+            choose: &|_| true,
+            change: &|_| {},
+        }
+    }
+
+    /// Adds load flags to those that sections ask for.
+    #[must_use]
+    pub fn with_flags(self, flags: LoadFlags) -> Loader<'a> {
+        Loader { flags, ..self }
+    }
+
+    /// Obeys the declaration tags of the kernel's selftests: load flags
+    /// (`test_prog_flags`) and BTF for CO-RE relocations (`test_btf_path`), which is read
+    /// by file name.
+    #[must_use]
+    pub fn with_test_tags(self, read_btf: ReadBtf<'a>) -> Loader<'a> {
+        let read_btf = Some(read_btf);
+        Loader { read_btf, ..self }
+    }
+
+    /// Loads the programs whose name is chosen.
+    #[must_use]
+    pub fn with_choice(self, choose: &'a dyn Fn(&str) -> bool) -> Loader<'a> {
+        Loader { choose, ..self }
+    }
+
+    /// Changes the object after it is opened, before programs are linked.
+    #[must_use]
+    pub fn with_change(self, change: &'a dyn Fn(&mut Object<'_>)) -> Loader<'a> {
+        Loader { change, ..self }
+    }
+
+    /// Loads the programs of an object in the order of the file.
+    ///
+    /// # Errors
+    /// If the object cannot be opened; a program that cannot be linked is visited.
+    pub fn load_each(
+        &self,
+        file: &[u8],
+        name: &str,
+        visit: &mut dyn FnMut(Loaded),
+    ) -> Result<(), Error> {
+        let weak_file = OnceCell::new();
+        let mut opened = Opened::open(self, file, name)?;
+        let wanted: Vec<ProgramId> = opened
+            .object
+            .programs()
+            .filter(|(_, code)| (self.choose)(&code.name.to_string()))
+            .map(|(id, _)| id)
+            .collect();
+        let mut is_weak = false;
+        for id in wanted {
+            let mut loaded = opened.load(self, id);
+            if !is_weak && loaded.as_ref().is_some_and(is_missing_extern) {
+                let weak_file = weak_file.get_or_init(|| {
+                    let mut file = file.to_vec();
+                    object::weaken(&mut file);
+                    file
+                });
+                opened = Opened::open(self, weak_file, name)?;
+                is_weak = true;
+                loaded = opened.load(self, id);
+            }
+            if let Some(loaded) = loaded {
+                visit(Loaded {
+                    weak_externs: is_weak,
+                    ..loaded
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_missing_extern(loaded: &Loaded) -> bool {
+    let error = loaded.program.as_ref().err();
+    error.is_some_and(|error| matches!(error.problem(), Problem::Extern(_)))
+}
+
+/// An object, and its maps as they are before a program is loaded.
+struct Opened<'o> {
+    object: Object<'o>,
+    maps: Maps<'o>,
+    btf_refusal: Option<String>,
+}
+
+impl<'o> Opened<'o> {
+    fn open(loader: &Loader<'_>, file: &'o [u8], name: &str) -> Result<Opened<'o>, Error> {
+        let options = OpenOptions {
+            name: Some(name),
+            ..OpenOptions::default()
+        };
+        let mut object = Object::open_with(file, &options)?;
+        for_each_map(object.maps_mut(), |map| {
+            map.pin = None;
+            let kind = map.params().kind();
+            // Kinds newer than 6.18 have no map there.
+            if kind.is_none_or(|kind| kind > MapKind::Arena) && map.struct_ops().is_none() {
+                map.autocreate = false;
+            }
+            if map.params().max_entries == 0 && !kind.is_some_and(has_entries_by_owner) {
+                map.set_max_entries(1);
+            }
+        });
+        (loader.change)(&mut object);
+        let maps = object.maps().clone();
+        let kernel = loader.kernel.btf().map(|btf| &**btf);
+        let btf_refusal = object
+            .btf()
+            .and_then(|types| btf_refusal(types.as_bytes(), kernel));
+        Ok(Opened {
+            object,
+            maps,
+            btf_refusal,
+        })
+    }
+
+    /// Loads one program; `None` if the object has none of this index.
+    fn load(&mut self, loader: &Loader<'_>, id: ProgramId) -> Option<Loaded> {
+        let object = &mut self.object;
+        let code = object.program_defs().get(id)?;
+        let (name, section) = (code.name.to_string(), code.section_name.to_string());
+        let place = (code.section, code.start);
+        object.set_autoload(|code| (code.section, code.start) == place);
+        if code_kind(object, id) == Some(ProgramType::Ext) {
+            set_type_of_context(object, &name);
+        }
+        let kind = code_kind(object, id);
+        let has_struct_ops = self.maps.iter().any(|(_, map)| map.struct_ops().is_some());
+        if has_struct_ops {
+            *object.maps_mut() = self.maps.clone();
+            for_each_map(object.maps_mut(), |map| {
+                if let Some(value) = map.struct_ops_mut() {
+                    value.retain_programs(|program| program == id);
+                }
+            });
+        }
+        let tags = match loader.read_btf {
+            Some(_) => object.btf().map(|types| TestTags::of(types, &name)),
+            None => None,
+        };
+        let tags = tags.unwrap_or_default();
+        let program = core_kernel(loader, &tags).and_then(|with_btf| {
+            link(object, id, kind, with_btf.as_ref().unwrap_or(loader.kernel))
+        });
+        let program = match program {
+            Ok(program) => Ok(with_flags(program?, tags.flags(loader.flags))),
+            Err(error) => Err(error),
+        };
+        let btf_refusal = self.btf_refusal.clone().filter(|_| !has_struct_ops);
+        let program = match &btf_refusal {
+            Some(_) => program.map(without_btf),
+            None => program,
+        };
+        Some(Loaded {
+            name,
+            section,
+            kind,
+            program,
+            weak_externs: false,
+            btf_refusal,
+        })
+    }
+}
+
+/// The last line of the kernel's log if it refuses BTF.
+fn btf_refusal(bytes: &[u8], kernel: Option<&Btf<'_>>) -> Option<String> {
+    let refusal = validate(bytes, kernel).err()?;
+    let log = kernel_log(bytes, Some(&refusal));
+    let log = String::from_utf8_lossy(&log);
+    let last = log.lines().next_back().unwrap_or_default();
+    Some(format!("error {}: {}", refusal.errno(), last.trim()))
+}
+
+fn for_each_map<'o>(maps: &mut Maps<'o>, mut visit: impl FnMut(&mut object::maps::Map<'o>)) {
+    let ids: Vec<_> = maps.iter().map(|(id, _)| id).collect();
+    for id in ids {
+        if let Some(map) = maps.get_mut(id) {
+            visit(map);
+        }
+    }
+}
+
+/// True if the kernel wants 0 as the number of entries: each owner (a socket, task,
+/// inode, cgroup) has its own, or there is one value.
+fn has_entries_by_owner(kind: MapKind) -> bool {
+    matches!(
+        kind,
+        MapKind::SkStorage
+            | MapKind::TaskStorage
+            | MapKind::InodeStorage
+            | MapKind::CgroupStorage
+            | MapKind::PercpuCgroupStorage
+            | MapKind::CgrpStorage
+            | MapKind::StructOps
+    )
+}
+
+fn code_kind(object: &Object<'_>, id: ProgramId) -> Option<ProgramType> {
+    object.program_defs().get(id)?.kind
+}
+
+/// The kernel with the BTF that a test's tags name for CO-RE relocations; `None` if they
+/// name none.
+fn core_kernel(loader: &Loader<'_>, tags: &TestTags) -> Result<Option<Kernel>, Error> {
+    let (Some(read), Some(name)) = (loader.read_btf, &tags.btf) else {
+        return Ok(None);
+    };
+    let absent = || Error::new(RelocationFault::NoKernelTypes).about(name);
+    let btf = read(name).ok_or_else(absent)?;
+    Ok(Some(loader.kernel.clone().with_core_btf(btf)))
+}
+
+/// Links what is to be loaded and returns this program.
+fn link(
+    object: &mut Object<'_>,
+    id: ProgramId,
+    kind: Option<ProgramType>,
+    kernel: &Kernel,
+) -> Result<Option<Program>, Error> {
+    let mut linked = object.link(kernel);
+    if kind != Some(ProgramType::StructOps)
+        && let Err(error) = &linked
+        && matches!(error.problem(), Problem::StructOps(_))
+    {
+        // Types that the kernel lacks concern only the programs in them.
+        for_each_map(object.maps_mut(), |map| {
+            if map.struct_ops().is_some() {
+                map.autocreate = false;
+            }
+        });
+        linked = object.link(kernel);
+    }
+    let mut linked = linked?;
+    let mut unloadable = linked.unloadable.iter();
+    if let Some(at) = unloadable.position(|program| program.id == id) {
+        return Err(linked.unloadable.swap_remove(at).error);
+    }
+    let wanted = linked.programs.into_iter().find(|linked| linked.id == id);
+    Ok(wanted.map(|linked| linked.program))
+}
+
+fn with_flags(program: Program, flags: LoadFlags) -> Program {
+    if flags == LoadFlags::default() {
+        return program;
+    }
+    let builder = program.to_builder().flags(program.flags().with(flags));
+    // Flags change nothing that makes a program valid.
+    builder.build().unwrap_or(program)
+}
+
+/// The program as it is loaded when the kernel refused its BTF.
+fn without_btf(program: Program) -> Program {
+    let maps = program.maps().iter().map(|map| {
+        let mut map = MapDef::clone(map);
+        map.has_btf = false;
+        (map.params.key_type, map.params.value_type) = (TypeId::VOID, TypeId::VOID);
+        Arc::new(map)
+    });
+    let maps: Vec<_> = maps.collect();
+    let builder = program.to_builder().btf(None).maps(maps);
+    let builder = builder.func_info(Vec::new()).line_info(Vec::new());
+    // Instructions may need BTF; the verifier then says so.
+    builder.build().unwrap_or(program)
+}
+
+/// Gives a program without a target the type of programs that its context belongs to,
+/// as the name of the structure says that its only argument points to.
+fn set_type_of_context(object: &mut Object<'_>, name: &str) {
+    let context = object.btf().and_then(|types| context_of(types, name));
+    let known = context.and_then(|context| {
+        let mut known = CONTEXTS.iter();
+        known.find(|(names, ..)| names.contains(&&*context))
+    });
+    if let (Some((_, kind, attach)), Some(code)) = (known, object.program_mut(name)) {
+        code.set_kind(*kind);
+        code.attach = *attach;
+    }
+}
+
+/// The name of the structure that the only argument of a function points to.
+fn context_of(types: &Btf<'_>, function: &str) -> Option<String> {
+    let Shape::Func(function) = types.find(Kind::Func, function)?.shape() else {
+        return None;
+    };
+    let Shape::Proto(prototype) = types.at(function.proto).shape() else {
+        return None;
+    };
+    let mut params = prototype.params();
+    let (param, None) = (params.next()?, params.next()) else {
+        return None;
+    };
+    let Shape::Ptr(to) = types.at(skip_qualifiers(types, param.ty)?).shape() else {
+        return None;
+    };
+    let context = types.at(skip_qualifiers(types, to)?);
+    Some(context.name().to_string())
+}
+
+/// The type behind `const`, `volatile`, `restrict` and type tags. A typedef stays: it
+/// names the context of kprobes.
+fn skip_qualifiers(types: &Btf<'_>, mut id: TypeId) -> Option<TypeId> {
+    const MOST: usize = 32;
+    for _ in 0..MOST {
+        let ty = types.at(id);
+        if !ty.kind().is_modifier() || ty.kind() == Kind::Typedef {
+            return Some(id);
+        }
+        id = ty.referred()?;
+    }
+    None
+}
+
+/// Contexts by the names of their structures, for programs and in the kernel, with the
+/// type of programs that have them and the attach type that decides what these may do.
+const CONTEXTS: &[(&[&str], ProgramType, Option<AttachType>)] = &[
+    (&["__sk_buff", "sk_buff"], ProgramType::SchedCls, None),
+    (
+        &["xdp_md", "xdp_buff"],
+        ProgramType::Xdp,
+        Some(AttachType::Xdp),
+    ),
+    (
+        &["bpf_sock", "sock"],
+        ProgramType::CgroupSock,
+        Some(AttachType::CgroupInet4PostBind),
+    ),
+    (
+        &["bpf_sock_addr", "bpf_sock_addr_kern"],
+        ProgramType::CgroupSockAddr,
+        Some(AttachType::CgroupInet4Bind),
+    ),
+    (
+        &["bpf_sock_ops", "bpf_sock_ops_kern"],
+        ProgramType::SockOps,
+        Some(AttachType::CgroupSockOps),
+    ),
+    (
+        &["sk_msg_md", "sk_msg"],
+        ProgramType::SkMsg,
+        Some(AttachType::SkMsgVerdict),
+    ),
+    (
+        &["bpf_cgroup_dev_ctx"],
+        ProgramType::CgroupDevice,
+        Some(AttachType::CgroupDevice),
+    ),
+    (
+        &["bpf_sysctl", "bpf_sysctl_kern"],
+        ProgramType::CgroupSysctl,
+        Some(AttachType::CgroupSysctl),
+    ),
+    (
+        &["bpf_sockopt", "bpf_sockopt_kern"],
+        ProgramType::CgroupSockopt,
+        Some(AttachType::CgroupSetsockopt),
+    ),
+    (
+        &["sk_reuseport_md", "sk_reuseport_kern"],
+        ProgramType::SkReuseport,
+        Some(AttachType::SkReuseportSelectOrMigrate),
+    ),
+    (
+        &["bpf_sk_lookup", "bpf_sk_lookup_kern"],
+        ProgramType::SkLookup,
+        Some(AttachType::SkLookup),
+    ),
+    (
+        &["pt_regs", "bpf_user_pt_regs_t"],
+        ProgramType::Kprobe,
+        None,
+    ),
+    (
+        &["bpf_perf_event_data", "bpf_perf_event_data_kern"],
+        ProgramType::PerfEvent,
+        None,
+    ),
+    (
+        &["bpf_raw_tracepoint_args"],
+        ProgramType::RawTracepoint,
+        None,
+    ),
+];

@@ -1,0 +1,184 @@
+//! Explanations of refused programs: text cases, and objects with source lines, each with
+//! its explanation in a file of the same name that ends with `.txt`. The kernel refuses
+//! each program with the same last line.
+//!
+//! `BEEBOX_WRITE` in the environment writes explanations, and the running kernel's answers
+//! into the cases. Read what it writes: a test holds any text.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use beebox::Kernel;
+use beebox::program::Program;
+use beebox::program::case::{Case, KernelAnswer};
+use beebox::verify::{Explanation, Loader, Options, Verdict, explain, verify};
+use testkit::verifier::{Refused, refusal_of_kernel};
+
+/// A program that is to be refused, and the file that it comes from.
+struct Refusable {
+    file: PathBuf,
+    program: Program,
+    /// Answers recorded in a text case; `None` for an object.
+    recorded: Option<Vec<KernelAnswer>>,
+}
+
+fn directory() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../testkit/cases/explain")
+}
+
+fn files(directory: &Path, extension: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).expect("the cases");
+    let mut files: Vec<_> = entries.map(|entry| entry.expect("a file").path()).collect();
+    files.retain(|file| file.extension().is_some_and(|found| found == extension));
+    files.sort();
+    files
+}
+
+fn refusables(kernel: &Kernel) -> Vec<Refusable> {
+    let mut all = Vec::new();
+    for file in files(&directory(), "case") {
+        let text = fs::read_to_string(&file).expect("a case");
+        let case = Case::parse(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        all.push(Refusable {
+            file,
+            program: case.program,
+            recorded: Some(case.answers),
+        });
+    }
+    for file in files(&directory().join("c"), "o") {
+        let bytes = fs::read(&file).expect("an object");
+        let mut visit = |loaded: beebox::verify::Loaded| {
+            all.push(Refusable {
+                file: file.clone(),
+                program: loaded.program.expect("a program that links"),
+                recorded: None,
+            });
+        };
+        Loader::new(kernel)
+            .load_each(&bytes, "explain", &mut visit)
+            .expect("an object that opens");
+    }
+    all
+}
+
+impl Refusable {
+    fn expected(&self) -> PathBuf {
+        let name = self.file.file_name().expect("a file").to_string_lossy();
+        let stem = name.split('.').next().unwrap_or_default();
+        self.file.with_file_name(format!("{stem}.txt"))
+    }
+
+    fn explanation(&self, kernel: &Kernel) -> Explanation {
+        let registry = kernel.registry().expect("the built-in kernel has one");
+        let explanation = explain(&self.program, kernel, registry, &Options::default());
+        explanation.unwrap_or_else(|| panic!("{} is not refused", self.file.display()))
+    }
+}
+
+/// The text without its styles.
+fn plain(text: &str) -> String {
+    let mut plain = String::new();
+    let mut parts = text.split('\u{1b}');
+    plain.push_str(parts.next().unwrap_or_default());
+    for part in parts {
+        plain.push_str(part.split_once('m').map_or("", |(_, rest)| rest));
+    }
+    plain
+}
+
+#[test]
+fn explanations_are_those_beside_the_programs() {
+    let kernel = kernel_data::linux_6_18();
+    let all = refusables(&kernel);
+    assert!(all.len() >= 160, "{} programs", all.len());
+    let mut differ = Vec::new();
+    let mut causes = BTreeSet::new();
+    for refusable in &all {
+        let explanation = refusable.explanation(&kernel);
+        let text = plain(&report::explain::text(&explanation));
+        let json = report::explain::json(&explanation);
+        causes.insert(json["cause"].as_str().expect("a name").to_owned());
+        assert_eq!(json["reason"], explanation.refusal.message);
+        let expected = refusable.expected();
+        if std::env::var_os("BEEBOX_WRITE").is_some() {
+            fs::write(&expected, &text).expect("a written explanation");
+        } else if fs::read_to_string(&expected).unwrap_or_default() != text {
+            differ.push(format!("{}:\n{text}", expected.display()));
+        }
+    }
+    assert!(causes.len() >= 60, "{} causes", causes.len());
+    assert!(differ.is_empty(), "{}", differ.join("\n"));
+}
+
+#[test]
+fn an_explanation_has_the_refusal_of_the_verification() {
+    let kernel = kernel_data::linux_6_18();
+    let registry = kernel.registry().expect("the built-in kernel has one");
+    for refusable in refusables(&kernel) {
+        let done = verify(&refusable.program, &kernel, registry, &Options::default());
+        let explanation = refusable.explanation(&kernel);
+        assert_eq!(done.verdict, Verdict::Refused(explanation.refusal));
+    }
+}
+
+/// The text of a case with the answer in front of the first subprogram.
+fn with_answer(text: &str, answer: &Refused) -> String {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").expect("a release");
+    let release = release.split('-').next().expect("a version").trim();
+    let block = match answer {
+        None => format!(".kernel {release:?} accepted\n.end\n"),
+        Some((errno, line)) => {
+            format!(".kernel {release:?} refused {errno}\n    .log {line:?}\n.end\n")
+        }
+    };
+    let mut written = String::new();
+    let mut skips = false;
+    for line in text.lines() {
+        skips |= line.starts_with(".kernel ");
+        if !skips {
+            if line.starts_with(".subprog ") && !written.contains(".kernel ") {
+                written += &block;
+            }
+            written += line;
+            written.push('\n');
+        }
+        skips &= line != ".end";
+    }
+    written
+}
+
+#[test]
+fn the_kernel_refuses_each_program_with_the_same_last_line() {
+    let kernel = kernel_data::linux_6_18();
+    let writes = std::env::var_os("BEEBOX_WRITE").is_some();
+    let mut differ = Vec::new();
+    for refusable in refusables(&kernel) {
+        let name = refusable.file.display();
+        let refusal = refusable.explanation(&kernel).refusal;
+        let ours = Some((refusal.errno, refusal.message));
+        let answer = refusal_of_kernel(&refusable.program);
+        if let Some(recorded) = &refusable.recorded {
+            if writes {
+                let answer = answer.as_ref().expect("a kernel to ask");
+                let text = fs::read_to_string(&refusable.file).expect("a case");
+                fs::write(&refusable.file, with_answer(&text, answer)).expect("a written case");
+            } else {
+                let recorded = recorded.iter().map(|answer| {
+                    let line = answer.log.first().cloned().unwrap_or_default();
+                    answer.errno.map(|errno| (errno, line))
+                });
+                let recorded: Vec<_> = recorded.collect();
+                if recorded != [ours.clone()] {
+                    differ.push(format!("{name}: recorded {recorded:?}, ours {ours:?}"));
+                }
+            }
+        }
+        if let Some(answer) = oracle::found("explained programs", answer)
+            && answer != ours
+        {
+            differ.push(format!("{name}: the kernel {answer:?}, ours {ours:?}"));
+        }
+    }
+    assert!(differ.is_empty(), "{differ:#?}");
+}

@@ -1,0 +1,139 @@
+//! Programs of objects, each loaded alone.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use beebox::Kernel;
+use beebox::object::Object;
+use beebox::program::{InitialContents, Program, ProgramType};
+use beebox::verify::{Loaded, Loader, Options, Verdict, verify};
+use btf::Btf;
+
+fn file(name: &str) -> Vec<u8> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/loader");
+    fs::read(directory.join(name)).expect("a committed object")
+}
+
+fn types_of(name: &str) -> Option<Arc<Btf<'static>>> {
+    let bytes = file(name);
+    let object = Object::open(&bytes).ok()?;
+    Some(Arc::new(object.btf()?.to_owned()))
+}
+
+/// The programs of an object whose declaration tags are obeyed, in the order of the file.
+fn load(name: &str, kernel: &Kernel) -> Vec<Loaded> {
+    let mut all = Vec::new();
+    let loader = Loader::new(kernel).with_test_tags(&types_of);
+    let loaded = loader.load_each(&file(name), name, &mut |loaded| all.push(loaded));
+    loaded.expect("the object opens");
+    all
+}
+
+fn program<'l>(all: &'l [Loaded], name: &str) -> &'l Program {
+    let loaded = all.iter().find(|loaded| loaded.name == name);
+    let loaded = loaded.expect("the object has it");
+    loaded.program.as_ref().expect("it links")
+}
+
+#[test]
+fn a_program_without_target_gets_the_type_of_its_context() {
+    let kernel = kernel_data::linux_6_18();
+    let all = load("alone.o", &kernel);
+    assert_eq!(program(&all, "replaced").kind(), ProgramType::SchedCls);
+}
+
+#[test]
+fn a_map_that_states_no_size_has_one_entry() {
+    let kernel = kernel_data::linux_6_18();
+    let all = load("alone.o", &kernel);
+    let reads_map = program(&all, "reads_map");
+    let used = reads_map.used_maps();
+    let params = reads_map.map(used[0]).expect("a map").params;
+    assert_eq!(params.max_entries, 1);
+}
+
+#[test]
+fn tags_add_flags_and_name_types_for_relocations() {
+    let kernel = kernel_data::linux_6_18();
+    let all = load("alone.o", &kernel);
+    let tagged = program(&all, "tagged");
+    assert_eq!(tagged.flags().0, 1);
+    let offset = &tagged.insns()[0];
+    assert_eq!(offset.imm, 24, "{offset:?}");
+
+    let mut without = Vec::new();
+    let loader = Loader::new(&kernel);
+    let loaded = loader.load_each(&file("alone.o"), "alone.o", &mut |loaded| {
+        without.push(loaded)
+    });
+    loaded.expect("the object opens");
+    let untagged = program(&without, "tagged");
+    assert_eq!(untagged.flags().0, 0);
+    assert_ne!(untagged.insns()[0].imm, 24);
+}
+
+#[test]
+fn types_that_a_tag_names_and_nobody_has_are_an_error() {
+    let kernel = kernel_data::linux_6_18();
+    let loader = Loader::new(&kernel).with_test_tags(&|_| None);
+    let mut errors = Vec::new();
+    let mut visit = |loaded: Loaded| {
+        if let Err(error) = loaded.program {
+            errors.push((loaded.name, error.to_string()));
+        }
+    };
+    let loaded = loader.load_each(&file("alone.o"), "alone.o", &mut visit);
+    loaded.expect("the object opens");
+    let [(name, error)] = &errors[..] else {
+        panic!("{errors:?}");
+    };
+    assert_eq!(name, "tagged");
+    assert!(error.contains("moved.o"), "{error}");
+}
+
+#[test]
+fn a_struct_ops_value_keeps_the_member_that_is_loaded() {
+    let kernel = kernel_data::linux_6_18();
+    let all = load("alone.o", &kernel);
+    for (name, member) in [("ssthresh", "ssthresh"), ("undo_cwnd", "undo_cwnd")] {
+        let loaded = program(&all, name);
+        let programs = loaded.maps().iter().find_map(|map| match &map.contents {
+            InitialContents::StructOps { programs, .. } => Some(programs),
+            _ => None,
+        });
+        let names: Vec<&str> = programs
+            .expect("a struct_ops value")
+            .iter()
+            .map(|(_, program)| &*program.name)
+            .collect();
+        assert_eq!(names, [member]);
+    }
+}
+
+#[test]
+fn what_is_missing_concerns_the_program_that_uses_it() {
+    let kernel = kernel_data::linux_6_18();
+    let registry = kernel.registry().expect("a built-in registry");
+    let all = load("externs.o", &kernel);
+    assert!(all.iter().all(|loaded| loaded.weak_externs));
+    let verdict = |name| {
+        let program = program(&all, name);
+        verify(program, &kernel, registry, &Options::default()).verdict
+    };
+    assert_eq!(verdict("plain"), Verdict::Accepted);
+    assert!(matches!(verdict("calls"), Verdict::Refused(_)));
+}
+
+#[test]
+fn btf_that_the_kernel_refuses_is_left_out() {
+    let kernel = kernel_data::linux_6_18();
+    let all = load("unnamed.o", &kernel);
+    let refusal = all[0].btf_refusal.as_deref();
+    let refusal = refusal.expect("an argument without a name is refused");
+    assert!(refusal.contains("FUNC unnamed"), "{refusal}");
+    let unnamed = program(&all, "unnamed");
+    assert!(unnamed.btf().is_none());
+    assert!(unnamed.line_info().is_empty());
+    assert!(load("alone.o", &kernel)[0].btf_refusal.is_none());
+}

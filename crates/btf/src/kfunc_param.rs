@@ -1,0 +1,74 @@
+//! Suffixes of the names of kfunc parameters, by which the kernel says what an argument
+//! must be (Documentation/bpf/kfuncs.rst; `btf_param_match_suffix`).
+
+/// A suffix of a parameter's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ParamSuffix {
+    /// `__sz`: size of the memory before it.
+    Size,
+    /// `__szk`: constant size of the memory before it.
+    ConstSize,
+    /// `__k`: a known constant.
+    Constant,
+    /// `__ign`: not checked.
+    Ignored,
+    /// `__prog`: set by the verifier.
+    Program,
+    /// `__opt`: memory that may be null.
+    Optional,
+    /// `__nullable`: a pointer that may be null.
+    Nullable,
+    /// `__uninit`: memory that need not be initialised.
+    Uninit,
+    /// `__alloc`: an allocated object.
+    Alloc,
+    /// `__refcounted_kptr`: an allocated object with a reference count.
+    RefcountedKptr,
+    /// `__str`: a constant string.
+    ConstString,
+    /// `__map`: a map.
+    Map,
+    /// `__irq_flag`: saved IRQ flags.
+    IrqFlag,
+    /// `__iter`: an iterator.
+    Iterator,
+}
+
+const SUFFIXES: &[(&[u8], ParamSuffix)] = &[
+    (b"__sz", ParamSuffix::Size),
+    (b"__szk", ParamSuffix::ConstSize),
+    (b"__k", ParamSuffix::Constant),
+    (b"__ign", ParamSuffix::Ignored),
+    (b"__prog", ParamSuffix::Program),
+    (b"__opt", ParamSuffix::Optional),
+    (b"__nullable", ParamSuffix::Nullable),
+    (b"__uninit", ParamSuffix::Uninit),
+    (b"__alloc", ParamSuffix::Alloc),
+    (b"__refcounted_kptr", ParamSuffix::RefcountedKptr),
+    (b"__str", ParamSuffix::ConstString),
+    (b"__map", ParamSuffix::Map),
+    (b"__irq_flag", ParamSuffix::IrqFlag),
+    (b"__iter", ParamSuffix::Iterator),
+];
+
+impl ParamSuffix {
+    /// The suffix of a parameter's name.
+    pub fn of(name: &[u8]) -> Option<ParamSuffix> {
+        let found = SUFFIXES.iter().find(|(suffix, _)| name.ends_with(suffix));
+        found.map(|(_, suffix)| *suffix)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn suffixes_are_told_apart() {
+        assert_eq!(ParamSuffix::of(b"mem__sz"), Some(ParamSuffix::Size));
+        assert_eq!(ParamSuffix::of(b"mem__szk"), Some(ParamSuffix::ConstSize));
+        assert_eq!(ParamSuffix::of(b"type__k"), Some(ParamSuffix::Constant));
+        assert_eq!(ParamSuffix::of(b"task"), None);
+        assert_eq!(ParamSuffix::of(b""), None);
+    }
+}

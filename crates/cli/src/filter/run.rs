@@ -1,0 +1,181 @@
+//! Filtering the captures: one after the other, or merged by time.
+
+use std::time::Instant;
+
+use beebox::captures::{self, Options, Output, Stop, Tally};
+use beebox::{FilterError, JumpLimitExceeded};
+
+use super::inputs::NamedInput;
+use super::programs::Chosen;
+use super::stopwatch::Stopwatch;
+use super::summary::{FileTally, Progress, Summary};
+use super::{Args, inputs, output};
+use crate::answer::{Answer, Failure};
+
+/// Result of filtering.
+struct Run {
+    /// The captures that were read, with their counts.
+    files: Vec<FileTally>,
+    jobs: usize,
+    /// Time spent waiting for input.
+    waited: Stopwatch,
+    /// Why it ended before the end of the captures.
+    fault: Option<Failure>,
+}
+
+/// Filters all captures, as far as there is no fault.
+pub(super) fn filter_all(
+    mut inputs: Vec<NamedInput>,
+    programs: &Chosen,
+    args: &Args,
+) -> Result<Answer, Failure> {
+    let start = Instant::now();
+    let outside = Stopwatch::default();
+    let options = Options {
+        jobs: threads(args, programs),
+        limit: args.limit,
+        snaplen: args.snaplen,
+    };
+    let mut target = match &args.output {
+        Some(path) => {
+            let format = args.output_format;
+            Some(output::Target::create(path, format, &mut inputs, &outside)?)
+        }
+        None => None,
+    };
+    let mut output = target.as_mut().map(output::Target::output);
+    let run = match args.merge {
+        true => merged(inputs, programs, &options, output.as_mut(), args),
+        false => one_after_the_other(inputs, programs, options, output.as_mut(), args)?,
+    };
+    if let Some(warning) = programs.link_type_warning() {
+        eprintln!("beebox: warning: {warning}");
+    }
+    let written = target.map_or(Ok(()), output::Target::finish);
+    let written = written.map_err(|error| output::failure(args.output.as_deref(), &error));
+    let summary = Summary {
+        files: run.files,
+        elapsed: start.elapsed(),
+        outside: outside.elapsed() + run.waited.elapsed(),
+        engine: args.engine,
+        jobs: run.jobs,
+    };
+    summary.print(args.count, args.per_file, args.format, run.fault.as_ref())?;
+    match (run.fault, written) {
+        (Some(failure), _) | (None, Err(failure)) => Err(failure),
+        (None, Ok(())) if summary.total().matched == 0 => Ok(Answer::No),
+        (None, Ok(())) => Ok(Answer::Yes),
+    }
+}
+
+fn one_after_the_other(
+    inputs: Vec<NamedInput>,
+    programs: &Chosen,
+    mut options: Options,
+    mut output: Option<&mut Output<'_>>,
+    args: &Args,
+) -> Result<Run, Failure> {
+    if let Some(output) = &mut output {
+        let started = output.start_file(&options);
+        started.map_err(|error| output::failure(args.output.as_deref(), &error))?;
+    }
+    let mut progress = Progress::new(&inputs);
+    let mut run = Run {
+        files: Vec::new(),
+        jobs: 1,
+        waited: Stopwatch::default(),
+        fault: None,
+    };
+    for NamedInput {
+        name,
+        input,
+        waiting,
+        ..
+    } in inputs
+    {
+        let done = progress.done();
+        run.jobs = run.jobs.max(input.threads(options.jobs));
+        let (tally, result) = captures::filter_capture(
+            input,
+            programs,
+            &options,
+            output.as_deref_mut(),
+            &mut |offset| progress.show(done + offset),
+        );
+        run.waited.add(waiting.elapsed());
+        options.limit = options.limit.map(|limit| limit - tally.matched);
+        if let Err(stop) = result {
+            run.fault = Some(stopped(stop, &name, programs, args));
+        }
+        run.files.push(FileTally { name, tally });
+        if run.fault.is_some() || options.limit == Some(0) {
+            break;
+        }
+    }
+    progress.clear();
+    Ok(run)
+}
+
+fn merged(
+    inputs: Vec<NamedInput>,
+    programs: &Chosen,
+    options: &Options,
+    output: Option<&mut Output<'_>>,
+    args: &Args,
+) -> Run {
+    let mut progress = Progress::new(&inputs);
+    let (mut names, mut waiting, mut opened) = (Vec::new(), Vec::new(), Vec::new());
+    for named in inputs {
+        names.push(named.name);
+        waiting.push(named.waiting);
+        opened.push(named.input);
+    }
+    let result = captures::merge(opened, programs, options, output, &mut |offset| {
+        progress.show(offset)
+    });
+    progress.clear();
+    let waited = Stopwatch::default();
+    waiting.iter().for_each(|one| waited.add(one.elapsed()));
+    let fault = result
+        .stopped
+        .map(|(at, stop)| stopped(stop, &names[at], programs, args));
+    let tallies = result.tallies.into_iter();
+    let file = |(name, tally): (String, Tally)| FileTally { name, tally };
+    Run {
+        files: names.into_iter().zip(tallies).map(file).collect(),
+        jobs: 1,
+        waited,
+        fault,
+    }
+}
+
+/// Number of threads. A filter that draws random numbers uses one, so that the result does
+/// not depend on the distribution of packets.
+fn threads(args: &Args, programs: &Chosen) -> usize {
+    let wanted = match args.jobs {
+        Some(jobs) => usize::from(jobs),
+        None => std::thread::available_parallelism().map_or(1, usize::from),
+    };
+    if programs.draws_random_numbers() {
+        1
+    } else {
+        wanted
+    }
+}
+
+/// Warning about a capture that was not read to its end.
+fn stopped(stop: Stop<FilterError>, name: &str, programs: &Chosen, args: &Args) -> Failure {
+    match stop {
+        Stop::Capture(error) => inputs::unreadable(name, &error),
+        Stop::Program { packet, refusal } => {
+            programs.refused(&refusal, &format!("{name}: packet {packet}"))
+        }
+        Stop::JumpLimit { packet } => {
+            Failure::new(format_args!("{name}: packet {packet}: {JumpLimitExceeded}"))
+        }
+        Stop::LinkType { packet, mismatch } => {
+            output::other_link_type(mismatch).within(format_args!("{name}: packet {packet}"))
+        }
+        Stop::Output(error) => output::failure(args.output.as_deref(), &error),
+    }
+}

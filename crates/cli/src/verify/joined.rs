@@ -1,0 +1,219 @@
+//! Two sets of results side by side, as `veristat -C` prints them: each value of the
+//! first set, of the second, and their difference.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use super::filter::{Filters, value_of};
+use super::row::{Row, csv_line};
+use super::spec::{Column, Emit, Stat, Variant};
+use super::table::push_columns;
+
+/// Columns where none are named.
+const SHOWN: &[Column] = &[
+    Column::FileName,
+    Column::ProgName,
+    Column::Verdict,
+    Column::TotalInsns,
+    Column::TotalStates,
+];
+
+/// A program in one or both sets.
+struct Pair<'r> {
+    name: (&'r str, &'r str),
+    rows: [Option<&'r Row>; 2],
+}
+
+/// Programs of both sets, selected, sorted and printed.
+pub(super) struct Joined<'r> {
+    pairs: Vec<Pair<'r>>,
+    columns: Vec<Column>,
+}
+
+impl<'r> Joined<'r> {
+    /// Joins two sets by file and program.
+    pub(super) fn new(
+        [a, b]: [&'r [Row]; 2],
+        emit: &Emit,
+        filters: &Filters,
+        top: Option<usize>,
+    ) -> Joined<'r> {
+        let mut all: BTreeMap<(&str, &str), [Option<&Row>; 2]> = BTreeMap::new();
+        for (side, rows) in [a, b].into_iter().enumerate() {
+            for row in rows {
+                all.entry((&row.file_name, &row.prog_name)).or_default()[side] = Some(row);
+            }
+        }
+        let mut pairs: Vec<Pair<'_>> = all
+            .into_iter()
+            .map(|(name, rows)| Pair { name, rows })
+            .filter(|pair| filters.keep_values(|stat| pair.value(stat)))
+            .collect();
+        // The sort is stable: programs that are equal stay in the order of their names.
+        pairs.sort_by(|one, other| emit.order(|stat| one.compare(other, stat)));
+        pairs.truncate(top.unwrap_or(usize::MAX));
+        Joined {
+            pairs,
+            columns: emit.columns().unwrap_or(SHOWN).to_vec(),
+        }
+    }
+
+    /// Columns of text.
+    pub(super) fn table(&self) -> String {
+        let mut text = String::new();
+        let (columns, cells) = self.cells(|column, part| match part {
+            None => column.heading().to_owned(),
+            Some(part) => format!("{} ({})", column.heading(), ["A", "B", "DIFF"][part]),
+        });
+        push_columns(&mut text, &columns, &cells);
+        text
+    }
+
+    /// Comma-separated values.
+    pub(super) fn csv(&self) -> String {
+        let (_, cells) = self.cells(|column, part| match part {
+            None => column.name().to_owned(),
+            Some(part) => format!("{}{}", column.name(), ["_base", "_comp", "_diff"][part]),
+        });
+        cells.into_iter().map(csv_line).collect()
+    }
+
+    fn cells(
+        &self,
+        heading: impl Fn(Column, Option<usize>) -> String,
+    ) -> (Vec<Column>, Vec<Vec<String>>) {
+        let mut columns = Vec::new();
+        let mut headings = Vec::new();
+        for &column in &self.columns {
+            match is_key(column) {
+                true => {
+                    columns.push(column);
+                    headings.push(heading(column, None));
+                }
+                false => {
+                    // Differences are words, to the left.
+                    columns.extend([column, column, Column::Reason]);
+                    headings.extend((0..3).map(|part| heading(column, Some(part))));
+                }
+            }
+        }
+        let mut cells = vec![headings];
+        for pair in &self.pairs {
+            let row = self.columns.iter().flat_map(|&column| match column {
+                Column::FileName => vec![pair.name.0.to_owned()],
+                Column::ProgName => vec![pair.name.1.to_owned()],
+                column => pair.values(column).to_vec(),
+            });
+            cells.push(row.collect());
+        }
+        (columns, cells)
+    }
+}
+
+fn is_key(column: Column) -> bool {
+    matches!(column, Column::FileName | Column::ProgName)
+}
+
+impl Pair<'_> {
+    /// A value as a number; `None` for words, and where a set lacks the program.
+    fn value(&self, stat: Stat) -> Option<f64> {
+        let value = |side: usize| self.rows[side].and_then(|row| value_of(row, stat.column));
+        match stat.variant {
+            Variant::A => value(0),
+            Variant::B => value(1),
+            Variant::Diff if stat.column == Column::Verdict => {
+                Some(f64::from(u8::from(value(0)? == value(1)?)))
+            }
+            Variant::Diff => Some(value(1)? - value(0)?),
+            Variant::Percent => Some(percent(value(0)?, value(1)?)),
+        }
+    }
+
+    fn compare(&self, other: &Pair<'_>, stat: Stat) -> Ordering {
+        match stat.column {
+            Column::FileName => return self.name.0.cmp(other.name.0),
+            Column::ProgName => return self.name.1.cmp(other.name.1),
+            _ => {}
+        }
+        let value = |pair: &Pair<'_>| {
+            let value = pair.value(stat).unwrap_or(f64::MIN);
+            if stat.is_absolute { value.abs() } else { value }
+        };
+        value(self).total_cmp(&value(other))
+    }
+
+    /// The value of each set and the difference.
+    fn values(&self, column: Column) -> [String; 3] {
+        let text = |side: usize| self.rows[side].map(|row| row.text(column));
+        let difference = match (text(0), text(1), column.is_text()) {
+            (Some(a), Some(b), true) => match a == b {
+                true => "MATCH".to_owned(),
+                false => "MISMATCH".to_owned(),
+            },
+            (Some(_), Some(_), false) => {
+                let stat = |variant| Stat {
+                    column,
+                    variant,
+                    is_absolute: false,
+                };
+                let value = |variant| self.value(stat(variant)).unwrap_or(0.0);
+                format!(
+                    "{:+} ({:+.2}%)",
+                    value(Variant::Diff),
+                    value(Variant::Percent)
+                )
+            }
+            _ => "N/A".to_owned(),
+        };
+        let shown = |side: usize| text(side).unwrap_or_else(|| "N/A".to_owned());
+        [shown(0), shown(1), difference]
+    }
+}
+
+/// Growth from one number to another; what was 0 grows by all of it.
+fn percent(from: f64, to: f64) -> f64 {
+    match from == 0.0 {
+        false => (to - from) * 100.0 / from,
+        true if to == from => 0.0,
+        true => 100.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(insns: &[(&str, u64)]) -> Vec<Row> {
+        let row = |&(prog, total_insns): &(&str, u64)| Row {
+            total_insns,
+            ..Row::empty("a.o", prog)
+        };
+        insns.iter().map(row).collect()
+    }
+
+    #[test]
+    fn pairs_are_selected_sorted_and_printed() {
+        let (a, b) = (
+            rows(&[("x", 100), ("y", 10)]),
+            rows(&[("x", 90), ("y", 15), ("z", 1)]),
+        );
+        let emit = |order: &str| {
+            let columns = ["prog,insns".to_owned()];
+            Emit::read(&columns, &[order.to_owned()]).ok().unwrap()
+        };
+        let all = Filters::default();
+        let joined = Joined::new([&a, &b], &emit("insns_diff^"), &all, None);
+        assert_eq!(
+            joined.csv(),
+            "prog_name,total_insns_base,total_insns_comp,total_insns_diff\n\
+             z,N/A,1,N/A\n\
+             x,100,90,-10 (-10.00%)\n\
+             y,10,15,+5 (+50.00%)\n"
+        );
+        let grown = Filters::read(&["|insns_pct|>=50".to_owned()]).ok().unwrap();
+        let joined = Joined::new([&a, &b], &emit("prog"), &grown, None);
+        assert_eq!(joined.table().lines().count(), 3, "{}", joined.table());
+        let first = Joined::new([&a, &b], &emit("|insns_diff|"), &all, Some(2));
+        assert!(first.csv().contains("\nz,"), "{}", first.csv());
+    }
+}

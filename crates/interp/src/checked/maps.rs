@@ -1,0 +1,184 @@
+//! Maps in the virtual address space of a checked run.
+//!
+//! The map of index `n` has the 2^40 addresses from `(n + 1) << 40` on. The first one is
+//! the pointer to the map, where no memory is. 2^32 above begin the values, each a region
+//! of its own from the moment that it is first asked for: they are so far apart that no
+//! constant offset leads from one into another. Finding a value is a division.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use vm::CellSlice;
+
+use super::memory::{Access, AccessError, BadAccess, GAP, NoRoom, Permission, RegionInfo};
+
+/// Bits of the addresses of one map.
+const SPAN_BITS: u32 = 40;
+/// From the pointer to a map to its first value.
+const FIRST_VALUE: u64 = 1 << 32;
+/// Most maps, so that addresses stay in the lower half.
+const MOST_MAPS: usize = 1 << 20;
+
+/// The maps of a program, by index.
+#[derive(Default)]
+pub(super) struct Maps<'m>(Vec<Mapped<'m>>);
+
+struct Mapped<'m> {
+    name: Cow<'m, str>,
+    value_size: u32,
+    permission: Permission,
+    /// From one value to the next.
+    pitch: u64,
+    /// Values in the order of their addresses.
+    values: Vec<CellSlice<'m>>,
+    /// Indices of values by their address on the host.
+    known: HashMap<usize, usize>,
+}
+
+/// The value that contains an address or precedes it.
+struct Place<'p, 'm> {
+    mapped: &'p Mapped<'m>,
+    start: u64,
+    number: usize,
+    offset: u64,
+}
+
+impl<'m> Maps<'m> {
+    pub(super) fn push(
+        &mut self,
+        name: Cow<'m, str>,
+        value_size: u32,
+        permission: Permission,
+    ) -> Result<(), NoRoom> {
+        if self.0.len() == MOST_MAPS {
+            let len = value_size as usize;
+            return Err(NoRoom { len });
+        }
+        self.0.push(Mapped {
+            name,
+            value_size,
+            permission,
+            pitch: (u64::from(value_size) + GAP).next_multiple_of(GAP),
+            values: Vec::new(),
+            known: HashMap::new(),
+        });
+        Ok(())
+    }
+
+    pub(super) fn pointer(&self, index: u32) -> Option<u64> {
+        let is_there = (index as usize) < self.0.len();
+        is_there.then(|| (u64::from(index) + 1) << SPAN_BITS)
+    }
+
+    pub(super) fn index_of(&self, pointer: u64) -> Option<u32> {
+        let index = u32::try_from((pointer >> SPAN_BITS).checked_sub(1)?).ok()?;
+        (self.pointer(index) == Some(pointer)).then_some(index)
+    }
+
+    pub(super) fn numbered(&self, index: u32, number: u32) -> Option<u64> {
+        let mapped = self.0.get(index as usize)?;
+        let start = self.pointer(index)? + FIRST_VALUE;
+        let is_there = (number as usize) < mapped.values.len();
+        is_there.then(|| start + u64::from(number) * mapped.pitch)
+    }
+
+    pub(super) fn value(&mut self, index: u32, value: CellSlice<'m>) -> Result<u64, NoRoom> {
+        let no_room = NoRoom { len: value.len() };
+        let start = self.pointer(index).ok_or(no_room)? + FIRST_VALUE;
+        let mapped = &mut self.0[index as usize];
+        let room = ((1 << SPAN_BITS) - FIRST_VALUE) / mapped.pitch;
+        let number = match mapped.known.get(&value.address().addr()) {
+            Some(number) => *number,
+            None if mapped.values.len() as u64 >= room => return Err(no_room),
+            None => {
+                mapped
+                    .known
+                    .insert(value.address().addr(), mapped.values.len());
+                mapped.values.push(value);
+                mapped.values.len() - 1
+            }
+        };
+        Ok(start + number as u64 * mapped.pitch)
+    }
+
+    pub(super) fn read(&self, address: u64, into: &mut [u8]) -> Option<()> {
+        let place = self.place(address)?;
+        place.is_inside(into.len()).then(|| {
+            place.cells().read(place.offset as usize, into);
+        })
+    }
+
+    pub(super) fn write(&self, address: u64, bytes: &[u8]) -> Option<()> {
+        let place = self.place(address)?;
+        (place.is_inside(bytes.len()) && place.is_writable()).then(|| {
+            place.cells().write(place.offset as usize, bytes);
+        })
+    }
+
+    /// Replaces the `N` bytes at an aligned address by what `update` makes of them.
+    pub(super) fn update<const N: usize>(
+        &self,
+        address: u64,
+        update: impl Fn(u64) -> u64,
+    ) -> Option<u64> {
+        let place = self.place(address)?;
+        if !place.is_inside(N) || !place.is_writable() {
+            return None;
+        }
+        Some(place.cells().update::<N>(place.offset as usize, update))
+    }
+
+    fn place(&self, address: u64) -> Option<Place<'_, 'm>> {
+        let index = u32::try_from((address >> SPAN_BITS).checked_sub(1)?).ok()?;
+        let mapped = self.0.get(index as usize)?;
+        let offset = (address & ((1 << SPAN_BITS) - 1)).checked_sub(FIRST_VALUE)?;
+        let number = usize::try_from(offset / mapped.pitch).ok()?;
+        let offset = offset % mapped.pitch;
+        (number < mapped.values.len()).then_some(Place {
+            mapped,
+            start: address - offset,
+            number,
+            offset,
+        })
+    }
+
+    /// The error of an access near a value of a map; `None` elsewhere.
+    pub(super) fn fault(&self, address: u64, size: u64, access: Access) -> Option<BadAccess> {
+        let place = self.place(address)?;
+        let mapped = place.mapped;
+        let inside = u64::from(mapped.value_size).saturating_sub(place.offset);
+        let error = match inside.min(size) {
+            0 if size > 0 => AccessError::Outside,
+            some if some < size => AccessError::Crosses(some),
+            _ if access != Access::Read && !place.is_writable() => AccessError::ReadOnly,
+            _ if access == Access::Update => AccessError::Misaligned,
+            _ => AccessError::Shared,
+        };
+        Some(BadAccess {
+            address,
+            size,
+            access,
+            error,
+            nearest: Some(RegionInfo {
+                name: format!("value {} of map {}", place.number, mapped.name),
+                start: place.start,
+                len: mapped.value_size.into(),
+                permission: mapped.permission,
+            }),
+        })
+    }
+}
+
+impl<'m> Place<'_, 'm> {
+    fn cells(&self) -> CellSlice<'m> {
+        self.mapped.values[self.number]
+    }
+
+    fn is_inside(&self, len: usize) -> bool {
+        self.offset + len as u64 <= self.cells().len() as u64
+    }
+
+    fn is_writable(&self) -> bool {
+        self.mapped.permission == Permission::ReadWrite
+    }
+}

@@ -1,0 +1,129 @@
+//! Arrays: `array` and `percpu_array`. All elements exist from the start and are zero.
+
+use spec::Errno;
+use vm::{CellSlice, Cells};
+
+use super::flags::{self, EXIST, LOCK, NOEXIST};
+use super::{Definition, Host, Operations, RunGuard, ValueLayout};
+
+/// Values by index, one for each CPU in `percpu_array`.
+#[derive(Debug)]
+pub(super) struct Array {
+    cells: Cells,
+    entries: u32,
+    value: ValueLayout,
+    /// Values of an element: the possible CPUs, or 1.
+    copies: u32,
+    is_percpu: bool,
+}
+
+impl Array {
+    pub(super) fn new(map: &Definition, host: &Host) -> Result<Array, Errno> {
+        let is_percpu = map.is_percpu();
+        let copies = if is_percpu { host.cpus } else { 1 };
+        let entries = map.params.max_entries;
+        let count = (map.value.cells())
+            .saturating_mul(entries as usize)
+            .saturating_mul(copies as usize);
+        Ok(Array {
+            cells: Cells::zeroed(count).map_err(|_| Errno::ENOMEM)?,
+            entries,
+            value: map.value.clone(),
+            copies,
+            is_percpu,
+        })
+    }
+
+    /// The kernel's rules of creation.
+    pub(super) fn check(map: &Definition) -> Result<(), Errno> {
+        let params = &map.params;
+        let is_percpu = map.is_percpu();
+        let allowed = flags::NUMA_NODE | flags::MMAPABLE | flags::ACCESS | flags::INNER_MAP;
+        let for_plain = flags::MMAPABLE | flags::INNER_MAP;
+        if params.max_entries == 0
+            || params.key_size != 4
+            || params.value_size == 0
+            || params.flags.0 & !allowed != 0
+            || !flags::access_is_consistent(params.flags.0)
+            || is_percpu && params.flags.0 & (flags::NUMA_NODE | for_plain) != 0
+        {
+            return Err(Errno::EINVAL);
+        }
+        let percpu_too_large = is_percpu && map.value.rounded() > super::PERCPU_MAX_VALUE;
+        if params.value_size > i32::MAX as u32 || percpu_too_large {
+            return Err(Errno::E2BIG);
+        }
+        Ok(())
+    }
+
+    /// The index that a key is, if it is in range.
+    fn index(&self, key: &[u8]) -> Option<u32> {
+        let index = u32::from_ne_bytes(key.try_into().ok()?);
+        (index < self.entries).then_some(index)
+    }
+
+    /// The cells of an element's value on a CPU.
+    fn element(&self, index: u32, cpu: u32) -> &[std::sync::atomic::AtomicU64] {
+        let cells = self.value.cells();
+        let copy = if self.is_percpu { cpu % self.copies } else { 0 };
+        let number = index as usize * self.copies as usize + copy as usize;
+        &self.cells.as_slice()[number * cells..(number + 1) * cells]
+    }
+
+    fn check_update(&self, key: &[u8], flags: u64) -> Result<u32, Errno> {
+        if flags & !LOCK > EXIST {
+            return Err(Errno::EINVAL);
+        }
+        let index = self.index(key).ok_or(Errno::E2BIG)?;
+        if flags & NOEXIST != 0 {
+            return Err(Errno::EEXIST);
+        }
+        Ok(index)
+    }
+}
+
+impl Operations for Array {
+    fn lookup<'g>(&'g self, _: &'g RunGuard, cpu: u32, key: &[u8]) -> Option<CellSlice<'g>> {
+        let index = self.index(key)?;
+        Some(CellSlice::new(self.element(index, cpu), self.value.size))
+    }
+
+    fn update(&self, cpu: u32, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
+        let index = self.check_update(key, flags)?;
+        self.value.write(self.element(index, cpu), value);
+        Ok(())
+    }
+
+    fn delete(&self, _: u32, _: &[u8]) -> Result<(), Errno> {
+        Err(Errno::EINVAL)
+    }
+
+    fn copy(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno> {
+        let index = self.index(key).ok_or(Errno::ENOENT)?;
+        for (cpu, out) in (0..).zip(out.chunks_mut(out.len() / self.copies as usize)) {
+            self.value.read(self.element(index, cpu), out);
+        }
+        Ok(())
+    }
+
+    fn store(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
+        if self.is_percpu && flags > EXIST {
+            return Err(Errno::EINVAL);
+        }
+        let index = self.check_update(key, flags)?;
+        for (cpu, value) in (0..).zip(value.chunks(value.len() / self.copies as usize)) {
+            self.value.write(self.element(index, cpu), value);
+        }
+        Ok(())
+    }
+
+    fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result<(), Errno> {
+        let following = match key.and_then(|key| self.index(key)) {
+            None => 0,
+            Some(index) if index + 1 == self.entries => return Err(Errno::ENOENT),
+            Some(index) => index + 1,
+        };
+        next.copy_from_slice(&following.to_ne_bytes());
+        Ok(())
+    }
+}

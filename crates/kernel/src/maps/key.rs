@@ -1,0 +1,52 @@
+//! Keys in cells: comparison, copy and hash.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Cells that a key of so many bytes takes.
+pub(super) const fn cells_of(bytes: usize) -> usize {
+    bytes.div_ceil(8)
+}
+
+/// The key in numbers of 8 bytes, the last one filled up with zeros.
+#[inline(always)]
+fn words(key: &[u8]) -> impl Iterator<Item = u64> + '_ {
+    let (whole, rest) = key.as_chunks::<8>();
+    let last = (!rest.is_empty()).then(|| {
+        let mut bytes = [0; 8];
+        bytes[..rest.len()].copy_from_slice(rest);
+        u64::from_ne_bytes(bytes)
+    });
+    whole
+        .iter()
+        .map(|bytes| u64::from_ne_bytes(*bytes))
+        .chain(last)
+}
+
+/// True if the cells hold the key.
+#[inline(always)]
+pub(super) fn equals(cells: &[AtomicU64], key: &[u8]) -> bool {
+    words(key)
+        .zip(cells)
+        .all(|(word, cell)| cell.load(Relaxed) == word)
+}
+
+/// Writes the key into the cells.
+#[inline(always)]
+pub(super) fn write(cells: &[AtomicU64], key: &[u8]) {
+    for (word, cell) in words(key).zip(cells) {
+        cell.store(word, Relaxed);
+    }
+}
+
+/// The hash of a key: a multiplication of 64 by 64 bits for each 8 bytes, of which both
+/// halves are combined.
+#[inline(always)]
+pub(super) fn hash(key: &[u8], seed: u64) -> u32 {
+    const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
+    let fold = |hash: u64, word: u64| {
+        let product = u128::from(hash ^ word) * u128::from(MULTIPLIER);
+        (product as u64) ^ (product >> 64) as u64
+    };
+    let hash = words(key).fold(seed ^ MULTIPLIER.rotate_left(32), fold);
+    (hash ^ hash >> 32) as u32
+}

@@ -1,0 +1,298 @@
+//! Maps with the results and error numbers of Linux 6.18.
+//!
+//! A [`Map`] has two interfaces, as in Linux: programs look up, update and delete through
+//! helpers ([`Operations`]), the host calls the operations of bpf(2), with their checks of
+//! flags and permissions ([`Map::lookup`] and the like, `kernel/bpf/syscall.c`). Each kind
+//! is one file.
+//!
+//! Readers never block. What programs got a pointer to stays valid memory until their
+//! [`RunGuard`] is dropped; what it holds after a deletion is as in Linux (see each kind).
+
+mod array;
+mod batch;
+mod bloom_filter;
+mod flags;
+mod guard;
+mod hash;
+mod host;
+mod key;
+mod lpm_trie;
+mod pool;
+mod queue;
+#[cfg(test)]
+mod tests;
+mod value;
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use program::MapParams;
+use spec::Errno;
+use spec::maps::{MapFlags, MapKind};
+use vm::CellSlice;
+
+pub use batch::Batch;
+pub use guard::RunGuard;
+pub use host::Host;
+pub use value::ValueLayout;
+
+/// Most bytes that the kernel allocates at once (`KMALLOC_MAX_SIZE`).
+const KMALLOC_MAX: u32 = 4 << 20;
+
+/// Most bytes of a value that exists for each CPU (`PCPU_MIN_UNIT_SIZE`).
+const PERCPU_MAX_VALUE: usize = 32 << 10;
+
+/// What one kind of map does. Keys and values have the map's sizes; the caller checks that.
+///
+/// The first group is what programs call through helpers, the second what bpf(2) does. What
+/// a kind leaves out answers as the kernel's kinds do that lack the operation.
+pub trait Operations: fmt::Debug + Send + Sync {
+    /// The value of a key, as a program on this CPU gets it.
+    fn lookup<'g>(&'g self, guard: &'g RunGuard, cpu: u32, key: &[u8]) -> Option<CellSlice<'g>> {
+        let _ = (guard, cpu, key);
+        None
+    }
+
+    /// Adds or changes an entry.
+    fn update(&self, cpu: u32, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno>;
+
+    /// Removes an entry.
+    fn delete(&self, cpu: u32, key: &[u8]) -> Result<(), Errno>;
+
+    /// Adds a value to a map without keys.
+    fn push(&self, value: &[u8], flags: u64) -> Result<(), Errno> {
+        let _ = (value, flags);
+        Err(Errno::ENOTSUPP)
+    }
+
+    /// Removes the next value of a map without keys. Without one, writes zeros.
+    fn pop(&self, out: &mut [u8]) -> Result<(), Errno> {
+        let _ = out;
+        Err(Errno::ENOTSUPP)
+    }
+
+    /// Reads the next value of a map without keys; of a set, tests the given one.
+    fn peek(&self, out: &mut [u8]) -> Result<(), Errno> {
+        let _ = out;
+        Err(Errno::ENOTSUPP)
+    }
+
+    /// Reads the value of a key, of all CPUs where there is one for each.
+    fn copy(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno>;
+
+    /// Writes the value of a key, of all CPUs where there is one for each.
+    fn store(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno>;
+
+    /// Reads the value of a key and removes it.
+    fn take(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno> {
+        let _ = (key, out);
+        Err(Errno::ENOTSUPP)
+    }
+
+    /// The key after this one in the order of iteration; the first one after none and
+    /// after a key that is not there. ENOENT after the last.
+    fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result<(), Errno>;
+}
+
+/// What a map is made of: its parameters, kind and value layout.
+#[derive(Clone, Debug)]
+pub(crate) struct Definition {
+    pub(crate) params: MapParams,
+    pub(crate) kind: MapKind,
+    pub(crate) value: ValueLayout,
+}
+
+impl Definition {
+    fn is_percpu(&self) -> bool {
+        use MapKind::{LruPercpuHash, PercpuArray, PercpuHash};
+        matches!(self.kind, PercpuArray | PercpuHash | LruPercpuHash)
+    }
+
+    fn is_lru(&self) -> bool {
+        matches!(self.kind, MapKind::LruHash | MapKind::LruPercpuHash)
+    }
+
+    /// Seed of the map's hash function.
+    fn seed(&self, host: &Host) -> u64 {
+        match self.params.flags.0 & flags::ZERO_SEED {
+            0 => host.seed,
+            _ => 0,
+        }
+    }
+}
+
+/// A map.
+#[derive(Debug)]
+pub struct Map {
+    definition: Definition,
+    operations: Box<dyn Operations>,
+    cpus: u32,
+    is_frozen: AtomicBool,
+}
+
+impl Map {
+    /// Creates a map by the kernel's rules. `value` is the layout of its values, of the size
+    /// that the parameters say.
+    ///
+    /// # Errors
+    /// Those of `BPF_MAP_CREATE`; [`Errno::ENOTSUPP`] for kinds that are not built yet.
+    pub fn create(params: &MapParams, value: ValueLayout, host: &Host) -> Result<Map, Errno> {
+        use MapKind::{
+            Array, BloomFilter, Hash, LpmTrie, LruHash, LruPercpuHash, PercpuArray, PercpuHash,
+            Queue, Stack,
+        };
+        let kind = params.kind().ok_or(Errno::EINVAL)?;
+        if params.extra != 0 && !matches!(kind, BloomFilter | MapKind::Arena) {
+            return Err(Errno::EINVAL);
+        }
+        let accesses = flags::RDONLY | flags::WRONLY;
+        let has_node = params.flags.0 & flags::NUMA_NODE != 0;
+        if params.flags.0 & accesses == accesses || has_node && params.numa_node != 0 {
+            return Err(Errno::EINVAL);
+        }
+        // The flag is checked last: there are no tokens.
+        let token = params.flags.0 & flags::TOKEN_FD;
+        let definition = Definition {
+            params: MapParams {
+                flags: MapFlags(params.flags.0 & !token),
+                ..*params
+            },
+            kind,
+            value,
+        };
+        let map = &definition;
+        match kind {
+            Array | PercpuArray => array::Array::check(map)?,
+            Hash | PercpuHash | LruHash | LruPercpuHash => hash::Hash::check(map)?,
+            LpmTrie => lpm_trie::LpmTrie::check(map)?,
+            Queue | Stack => queue::Queue::check(map)?,
+            BloomFilter => bloom_filter::BloomFilter::check(map)?,
+            _ => return Err(Errno::ENOTSUPP),
+        }
+        if token != 0 {
+            return Err(Errno::EINVAL);
+        }
+        let operations: Box<dyn Operations> = match kind {
+            Array | PercpuArray => Box::new(array::Array::new(map, host)?),
+            Hash | PercpuHash | LruHash | LruPercpuHash => Box::new(hash::Hash::new(map, host)?),
+            LpmTrie => Box::new(lpm_trie::LpmTrie::new(map, host)),
+            Queue | Stack => Box::new(queue::Queue::new(map)),
+            BloomFilter => Box::new(bloom_filter::BloomFilter::new(map, host)?),
+            _ => return Err(Errno::ENOTSUPP),
+        };
+        Ok(Map {
+            definition,
+            operations,
+            cpus: host.cpus,
+            is_frozen: AtomicBool::new(false),
+        })
+    }
+
+    /// Its kind.
+    pub fn kind(&self) -> MapKind {
+        self.definition.kind
+    }
+
+    /// The parameters of its creation.
+    pub fn params(&self) -> &MapParams {
+        &self.definition.params
+    }
+
+    /// What programs do with it.
+    pub fn operations(&self) -> &dyn Operations {
+        &*self.operations
+    }
+
+    /// Bytes of a value as the operations below exchange it: where there is one for each CPU
+    /// those of all, each rounded up to 8.
+    pub fn value_len(&self) -> usize {
+        match self.definition.is_percpu() {
+            true => self.definition.value.rounded() * self.cpus as usize,
+            false => self.definition.value.size,
+        }
+    }
+
+    /// `BPF_MAP_LOOKUP_ELEM`. EINVAL for a key or value of another length than the map's.
+    pub fn lookup(&self, key: &[u8], out: &mut [u8], flags: u64) -> Result<(), Errno> {
+        self.check_read()?;
+        self.check_sizes(Some(key), Some(out.len()))?;
+        self.check_flags(flags, flags::LOCK)?;
+        self.operations.copy(key, out)
+    }
+
+    /// `BPF_MAP_UPDATE_ELEM`.
+    pub fn update(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
+        self.check_write()?;
+        self.check_sizes(Some(key), Some(value.len()))?;
+        self.check_flags(flags, u64::MAX)?;
+        self.operations.store(key, value, flags)
+    }
+
+    /// `BPF_MAP_DELETE_ELEM`.
+    pub fn delete(&self, key: &[u8]) -> Result<(), Errno> {
+        self.check_write()?;
+        self.check_sizes(Some(key), None)?;
+        self.operations.delete(0, key)
+    }
+
+    /// `BPF_MAP_LOOKUP_AND_DELETE_ELEM`.
+    pub fn lookup_and_delete(&self, key: &[u8], out: &mut [u8], flags: u64) -> Result<(), Errno> {
+        if flags & !flags::LOCK != 0 {
+            return Err(Errno::EINVAL);
+        }
+        self.check_read()?;
+        self.check_write()?;
+        self.check_sizes(Some(key), Some(out.len()))?;
+        self.check_flags(flags, flags::LOCK)?;
+        self.operations.take(key, out)
+    }
+
+    /// `BPF_MAP_GET_NEXT_KEY`.
+    pub fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result<(), Errno> {
+        self.check_read()?;
+        self.check_sizes(key, None)?;
+        self.check_sizes(Some(next), None)?;
+        if key.is_some_and(<[u8]>::is_empty) {
+            return Err(Errno::EINVAL);
+        }
+        self.operations.next_key(key, next)
+    }
+
+    /// `BPF_MAP_FREEZE`: from now on only programs change it. EBUSY if it is frozen already.
+    pub fn freeze(&self) -> Result<(), Errno> {
+        match self.is_frozen.swap(true, Ordering::AcqRel) {
+            true => Err(Errno::EBUSY),
+            false => Ok(()),
+        }
+    }
+
+    fn check_read(&self) -> Result<(), Errno> {
+        match self.params().flags.0 & flags::WRONLY {
+            0 => Ok(()),
+            _ => Err(Errno::EPERM),
+        }
+    }
+
+    fn check_write(&self) -> Result<(), Errno> {
+        let is_read_only = self.params().flags.0 & flags::RDONLY != 0;
+        match is_read_only || self.is_frozen.load(Ordering::Acquire) {
+            true => Err(Errno::EPERM),
+            false => Ok(()),
+        }
+    }
+
+    fn check_sizes(&self, key: Option<&[u8]>, value: Option<usize>) -> Result<(), Errno> {
+        let key_size = self.params().key_size as usize;
+        let fits = key.is_none_or(|key| key.len() == key_size)
+            && value.is_none_or(|value| value == self.value_len());
+        if fits { Ok(()) } else { Err(Errno::EINVAL) }
+    }
+
+    /// The flags of an operation: only the allowed ones, and no lock where values have none.
+    fn check_flags(&self, flags: u64, allowed: u64) -> Result<(), Errno> {
+        match flags & !allowed != 0 || flags & flags::LOCK != 0 {
+            true => Err(Errno::EINVAL),
+            false => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Elements of equal size at stable addresses, recycled when they are freed.
+//!
+//! An element is an index; its cells stay allocated until the pool is dropped, so a pointer
+//! to a freed element stays valid memory, as with Linux's preallocated hashes, and may see
+//! the element's next use. Elements come from blocks, each as large as all before it
+//! together, or from a single block that holds them all. Freed elements are kept in lists,
+//! one for each CPU to reduce contention; an empty list takes from the others.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use vm::{Cells, OutOfMemory};
+
+/// Elements of the first block of a pool that grows.
+const FIRST_BLOCK: u32 = 64;
+
+/// See the module's text.
+pub(super) struct Pool {
+    /// Cells of an element.
+    stride: usize,
+    /// Elements of the first block, a power of two where there are more blocks.
+    first: u32,
+    blocks: Box<[OnceLock<Cells>]>,
+    capacity: u32,
+    /// Elements that were handed out at least once.
+    used: AtomicU32,
+    free: Box<[Mutex<Vec<u32>>]>,
+}
+
+impl Pool {
+    /// A pool of `capacity` elements of `stride` cells, allocated at once.
+    pub(super) fn preallocated(
+        stride: usize,
+        capacity: u32,
+        lists: u32,
+    ) -> Result<Pool, OutOfMemory> {
+        let pool = Pool::with_blocks(stride, capacity, capacity, 1, lists);
+        let count = stride.saturating_mul(capacity as usize);
+        // The only block is empty.
+        let _ = pool.blocks[0].set(Cells::zeroed(count)?);
+        Ok(pool)
+    }
+
+    /// A pool that grows up to `capacity` elements of `stride` cells.
+    pub(super) fn growing(stride: usize, capacity: u32, lists: u32) -> Pool {
+        let blocks = capacity.div_ceil(FIRST_BLOCK).max(1).ilog2() as usize + 2;
+        Pool::with_blocks(stride, capacity, FIRST_BLOCK, blocks, lists)
+    }
+
+    fn with_blocks(stride: usize, capacity: u32, first: u32, blocks: usize, lists: u32) -> Pool {
+        Pool {
+            stride,
+            first,
+            blocks: (0..blocks).map(|_| OnceLock::new()).collect(),
+            capacity,
+            used: AtomicU32::new(0),
+            free: (0..lists.max(1)).map(|_| Mutex::default()).collect(),
+        }
+    }
+
+    /// The cells of an element.
+    #[inline(always)]
+    pub(super) fn element(&self, index: u32) -> &[AtomicU64] {
+        let (block, offset) = self.place(index);
+        let cells = self.blocks[block].get().expect("a block of its elements");
+        let start = offset as usize * self.stride;
+        &cells.as_slice()[start..start + self.stride]
+    }
+
+    /// The block of an element, and its index there.
+    #[inline(always)]
+    fn place(&self, index: u32) -> (usize, u32) {
+        if index < self.first {
+            return (0, index);
+        }
+        let block = (index / self.first).ilog2();
+        (block as usize + 1, index - (self.first << block))
+    }
+
+    /// An element that is not in use, from the lists of this CPU first; `None` if all are.
+    /// Its cells hold what they held.
+    pub(super) fn take(&self, cpu: u32) -> Result<Option<u32>, OutOfMemory> {
+        let Some(index) = self.take_index(cpu) else {
+            return Ok(None);
+        };
+        let (block, _) = self.place(index);
+        if self.blocks[block].get().is_none()
+            && let Err(error) = self.allocate(block)
+        {
+            self.give_back(cpu, index);
+            return Err(error);
+        }
+        Ok(Some(index))
+    }
+
+    fn take_index(&self, cpu: u32) -> Option<u32> {
+        let lists = self.free.len();
+        let own = cpu as usize % lists;
+        // Each list is unlocked before the next one is locked.
+        if let index @ Some(_) = self.pop(own) {
+            return index;
+        }
+        let next = |used: u32| (used < self.capacity).then(|| used + 1);
+        if let Ok(index) = self.used.fetch_update(Relaxed, Relaxed, next) {
+            return Some(index);
+        }
+        (1..lists).find_map(|step| self.pop((own + step) % lists))
+    }
+
+    fn pop(&self, list: usize) -> Option<u32> {
+        self.list(list).pop()
+    }
+
+    #[cold]
+    fn allocate(&self, block: usize) -> Result<(), OutOfMemory> {
+        let elements = (self.first as usize) << block.saturating_sub(1);
+        let cells = Cells::zeroed(elements.saturating_mul(self.stride))?;
+        // If another thread was first, its block serves as well.
+        let _ = self.blocks[block].set(cells);
+        Ok(())
+    }
+
+    /// Frees an element, into the list of this CPU.
+    pub(super) fn give_back(&self, cpu: u32, index: u32) {
+        self.list(cpu as usize % self.free.len()).push(index);
+    }
+
+    fn list(&self, list: usize) -> MutexGuard<'_, Vec<u32>> {
+        // A list is whole after every step, so a panic elsewhere does not matter.
+        self.free[list]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Elements that were handed out at least once: all in use have a lower index.
+    pub(super) fn used(&self) -> u32 {
+        self.used.load(Relaxed)
+    }
+}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pool")
+            .field("capacity", &self.capacity)
+            .field("used", &self.used())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_are_distinct_and_come_back() {
+        for pool in [
+            Pool::preallocated(3, 1000, 2).unwrap(),
+            Pool::growing(3, 1000, 2),
+        ] {
+            let taken: Vec<u32> = (0..1000).map(|i| pool.take(i).unwrap().unwrap()).collect();
+            assert_eq!(pool.take(0).unwrap(), None);
+            for &index in &taken {
+                pool.element(index)[2].store(index.into(), Relaxed);
+            }
+            for &index in &taken {
+                assert_eq!(pool.element(index)[2].load(Relaxed), u64::from(index));
+            }
+            pool.give_back(1, 700);
+            assert_eq!(pool.take(0).unwrap(), Some(700));
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! `queue` and `stack`: values without keys, first or last in, first out.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use spec::Errno;
+use spec::maps::MapKind;
+
+use super::flags::{self, EXIST, NOEXIST};
+use super::{Definition, Operations};
+
+/// Values of one size in the order in which they were pushed.
+#[derive(Debug)]
+pub(super) struct Queue {
+    values: Mutex<VecDeque<Box<[u8]>>>,
+    capacity: usize,
+    /// The newest value is the next, as in a stack.
+    is_stack: bool,
+}
+
+impl Queue {
+    pub(super) fn new(map: &Definition) -> Queue {
+        Queue {
+            values: Mutex::default(),
+            capacity: map.params.max_entries as usize,
+            is_stack: map.kind == MapKind::Stack,
+        }
+    }
+
+    /// The kernel's rules of creation.
+    pub(super) fn check(map: &Definition) -> Result<(), Errno> {
+        let params = &map.params;
+        if params.max_entries == 0
+            || params.key_size != 0
+            || params.value_size == 0
+            || params.flags.0 & !(flags::NUMA_NODE | flags::ACCESS) != 0
+            || !flags::access_is_consistent(params.flags.0)
+        {
+            return Err(Errno::EINVAL);
+        }
+        if params.value_size > super::KMALLOC_MAX {
+            return Err(Errno::E2BIG);
+        }
+        Ok(())
+    }
+
+    fn values(&self) -> MutexGuard<'_, VecDeque<Box<[u8]>>> {
+        // The queue is whole after every step, so a panic elsewhere does not matter.
+        self.values.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Operations for Queue {
+    fn push(&self, value: &[u8], flags: u64) -> Result<(), Errno> {
+        if flags & NOEXIST != 0 || flags > EXIST {
+            return Err(Errno::EINVAL);
+        }
+        let mut values = self.values();
+        if values.len() == self.capacity {
+            if flags & EXIST == 0 {
+                return Err(Errno::E2BIG);
+            }
+            // The oldest makes room, in a stack as well.
+            values.pop_front();
+        }
+        values.push_back(value.into());
+        Ok(())
+    }
+
+    fn pop(&self, out: &mut [u8]) -> Result<(), Errno> {
+        let mut values = self.values();
+        let value = match self.is_stack {
+            true => values.pop_back(),
+            false => values.pop_front(),
+        };
+        give(value.as_deref(), out)
+    }
+
+    fn peek(&self, out: &mut [u8]) -> Result<(), Errno> {
+        let values = self.values();
+        let value = match self.is_stack {
+            true => values.back(),
+            false => values.front(),
+        };
+        give(value.map(|value| &**value), out)
+    }
+
+    fn update(&self, _: u32, _: &[u8], _: &[u8], _: u64) -> Result<(), Errno> {
+        Err(Errno::EINVAL)
+    }
+
+    fn delete(&self, _: u32, _: &[u8]) -> Result<(), Errno> {
+        Err(Errno::EINVAL)
+    }
+
+    fn copy(&self, _: &[u8], out: &mut [u8]) -> Result<(), Errno> {
+        self.peek(out)
+    }
+
+    fn store(&self, _: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
+        self.push(value, flags)
+    }
+
+    fn take(&self, _: &[u8], out: &mut [u8]) -> Result<(), Errno> {
+        self.pop(out)
+    }
+
+    fn next_key(&self, _: Option<&[u8]>, _: &mut [u8]) -> Result<(), Errno> {
+        Err(Errno::EINVAL)
+    }
+}
+
+/// Copies a value out; without one, zeros.
+fn give(value: Option<&[u8]>, out: &mut [u8]) -> Result<(), Errno> {
+    match value {
+        Some(value) => {
+            out.copy_from_slice(value);
+            Ok(())
+        }
+        None => {
+            out.fill(0);
+            Err(Errno::ENOENT)
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Values: how they are copied in and out.
+
+use std::ops::Range;
+use std::sync::atomic::AtomicU64;
+
+use vm::CellSlice;
+
+/// Layout of a map's values.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ValueLayout {
+    /// Bytes of a value.
+    pub size: usize,
+    /// Byte ranges of special fields (locks, timers, kptrs and the like), ascending. Copies
+    /// leave them out; what the system call reads has zeros there.
+    pub special: Vec<Range<usize>>,
+}
+
+impl ValueLayout {
+    /// Values of so many bytes without special fields.
+    pub fn plain(size: usize) -> ValueLayout {
+        ValueLayout {
+            size,
+            special: Vec::new(),
+        }
+    }
+
+    /// Cells that a value takes.
+    pub(super) fn cells(&self) -> usize {
+        self.size.div_ceil(8)
+    }
+
+    /// Bytes of a value rounded up to whole cells, as per-CPU values are exchanged.
+    pub(super) fn rounded(&self) -> usize {
+        self.size.next_multiple_of(8)
+    }
+
+    /// Byte ranges of the first `len` bytes that are copied.
+    fn copied(&self, len: usize) -> impl Iterator<Item = Range<usize>> + '_ {
+        let starts = std::iter::once(0).chain(self.special.iter().map(|field| field.end));
+        let ends = self.special.iter().map(|field| field.start).chain([len]);
+        starts.zip(ends).map(|(start, end)| start..end)
+    }
+
+    /// Writes a value into its cells. Special fields keep what they hold.
+    #[inline]
+    pub(super) fn write(&self, cells: &[AtomicU64], value: &[u8]) {
+        let slice = CellSlice::new(cells, cells.len() * 8);
+        if self.special.is_empty() {
+            return slice.write(0, value);
+        }
+        for range in self.copied(value.len()) {
+            slice.write(range.start, &value[range]);
+        }
+    }
+
+    /// Sets a value to zero but for its special fields.
+    pub(super) fn clear(&self, cells: &[AtomicU64]) {
+        self.write(cells, &vec![0; cells.len() * 8]);
+    }
+
+    /// Reads a value out of its cells; special fields become zero.
+    pub(super) fn read(&self, cells: &[AtomicU64], out: &mut [u8]) {
+        let slice = CellSlice::new(cells, cells.len() * 8);
+        slice.read(0, out);
+        for field in &self.special {
+            out[field.clone()].fill(0);
+        }
+    }
+}

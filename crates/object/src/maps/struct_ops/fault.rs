@@ -1,0 +1,222 @@
+//! Faults of struct_ops variables.
+
+use std::fmt;
+
+use btf::Kind;
+
+use crate::error::Blame;
+
+/// Fault of a struct_ops variable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StructOpsFault {
+    /// BTF is missing.
+    NoTypes,
+    /// BTF does not describe the section.
+    NotDescribed,
+    /// The DATASEC lists a variable without a type.
+    NoType,
+    /// The type has no name.
+    Anonymous,
+    /// The type is no structure.
+    NotStructure(String),
+    /// The variable reaches beyond its section.
+    BeyondSection,
+    /// A relocation is not in a variable.
+    Nowhere {
+        /// Offset in bytes from the start of the section.
+        offset: u64,
+    },
+    /// A relocation refers to an undefined symbol, or to no function.
+    NotLocal,
+    /// A relocation refers to an offset inside an instruction.
+    Misaligned {
+        /// Offset in bytes from the start of the section.
+        offset: u64,
+    },
+    /// No member starts at the offset of a relocation.
+    NoMember {
+        /// Offset in bytes from the start of the variable.
+        offset: u64,
+    },
+    /// The member is no function pointer.
+    NotFunction(String),
+    /// The member refers to no program.
+    NoProgram(String),
+    /// The program has another program type.
+    OtherProgram {
+        /// Member.
+        member: String,
+    },
+    /// The kernel lacks the struct_ops type.
+    NotInKernel(String),
+    /// The kernel's value type does not contain the struct_ops type.
+    NotInValue(String),
+    /// A member has no size.
+    NoSize(String),
+    /// The kernel lacks the member, and the object sets it.
+    MissingMember(String),
+    /// A member is a bit field.
+    BitField(String),
+    /// The kernel's member has another kind.
+    OtherKind {
+        /// Member.
+        member: String,
+        /// Kind in the object.
+        here: Kind,
+        /// Kind in the kernel.
+        there: Kind,
+    },
+    /// The kernel's member has another size.
+    OtherSize {
+        /// Member.
+        member: String,
+        /// Size in the object in bytes.
+        here: u32,
+        /// Size in the kernel in bytes, if it has one.
+        there: Option<u32>,
+    },
+    /// A function pointer is set, and not to a program.
+    NotProgram(String),
+    /// The kernel's member is no function pointer.
+    KernelNotFunction(String),
+    /// A program is used for two different types or members.
+    SecondUse {
+        /// Member.
+        member: String,
+    },
+}
+
+impl StructOpsFault {
+    /// Party that can fix it.
+    pub fn blame(&self) -> Blame {
+        match self {
+            StructOpsFault::NoTypes
+            | StructOpsFault::NotDescribed
+            | StructOpsFault::NoType
+            | StructOpsFault::BeyondSection
+            | StructOpsFault::Nowhere { .. }
+            | StructOpsFault::Misaligned { .. }
+            | StructOpsFault::NoSize(_) => Blame::File,
+            StructOpsFault::NotInKernel(_)
+            | StructOpsFault::NotInValue(_)
+            | StructOpsFault::MissingMember(_)
+            | StructOpsFault::OtherKind { .. }
+            | StructOpsFault::OtherSize { .. }
+            | StructOpsFault::KernelNotFunction(_) => Blame::Target,
+            _ => Blame::User,
+        }
+    }
+
+    /// Error number of libbpf.
+    pub fn errno(&self) -> i32 {
+        const ENOENT: i32 = 2;
+        const ESRCH: i32 = 3;
+        const EINVAL: i32 = 22;
+        const EOPNOTSUPP: i32 = 95;
+        match self {
+            StructOpsFault::NoTypes => ENOENT,
+            StructOpsFault::NotLocal => 4005,
+            StructOpsFault::Misaligned { .. } => 4001,
+            StructOpsFault::NotInKernel(_) => ESRCH,
+            StructOpsFault::Anonymous
+            | StructOpsFault::MissingMember(_)
+            | StructOpsFault::BitField(_)
+            | StructOpsFault::OtherKind { .. }
+            | StructOpsFault::OtherSize { .. }
+            | StructOpsFault::NotProgram(_)
+            | StructOpsFault::KernelNotFunction(_) => EOPNOTSUPP,
+            _ => EINVAL,
+        }
+    }
+}
+
+impl fmt::Display for StructOpsFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StructOpsFault::NoTypes => write!(
+                f,
+                "tables of functions are described by types, but there are none: compile with -g"
+            ),
+            StructOpsFault::NotDescribed => write!(f, "the types do not describe the section"),
+            StructOpsFault::NoType => write!(f, "the section lists something without a type"),
+            StructOpsFault::Anonymous => write!(f, "its type has no name to look for"),
+            StructOpsFault::NotStructure(name) => write!(f, "its type {name} is no structure"),
+            StructOpsFault::BeyondSection => write!(f, "the types place it beyond its section"),
+            StructOpsFault::Nowhere { offset } => {
+                write!(f, "a pointer at offset {offset}, where no table is")
+            }
+            StructOpsFault::NotLocal => write!(f, "a function that is not in this file"),
+            StructOpsFault::Misaligned { offset } => {
+                write!(
+                    f,
+                    "a function at offset {offset}, where no instruction starts"
+                )
+            }
+            StructOpsFault::NoMember { offset } => {
+                write!(f, "no member starts at offset {offset}")
+            }
+            StructOpsFault::NotFunction(member) => {
+                write!(f, "the member `{member}` is no pointer to a function")
+            }
+            StructOpsFault::NoProgram(member) => {
+                write!(f, "the member `{member}` points to no program")
+            }
+            StructOpsFault::OtherProgram { member } => {
+                write!(
+                    f,
+                    "the program of member `{member}` is not in SEC(\"struct_ops\")"
+                )
+            }
+            StructOpsFault::NotInKernel(name) => write!(f, "the kernel has no struct {name}"),
+            StructOpsFault::NotInValue(name) => {
+                write!(f, "the kernel's bpf_struct_ops_{name} holds no {name}")
+            }
+            StructOpsFault::NoSize(member) => write!(f, "the member `{member}` has no size"),
+            StructOpsFault::MissingMember(member) => write!(
+                f,
+                "the kernel has no member `{member}`; it can be left out only as zero"
+            ),
+            StructOpsFault::BitField(member) => {
+                write!(f, "the member `{member}` is a bit field")
+            }
+            StructOpsFault::OtherKind {
+                member,
+                here,
+                there,
+            } => write!(
+                f,
+                "the member `{member}` is a {}, but a {} in the kernel",
+                here.name(),
+                there.name()
+            ),
+            StructOpsFault::OtherSize {
+                member,
+                here,
+                there,
+            } => match there {
+                Some(there) => write!(
+                    f,
+                    "the member `{member}` has {here} bytes, but {there} in the kernel"
+                ),
+                None => write!(f, "the member `{member}` has no size in the kernel"),
+            },
+            StructOpsFault::NotProgram(member) => {
+                write!(
+                    f,
+                    "the member `{member}` is set, but not to a struct_ops program"
+                )
+            }
+            StructOpsFault::KernelNotFunction(member) => {
+                write!(
+                    f,
+                    "the kernel's member `{member}` is no pointer to a function"
+                )
+            }
+            StructOpsFault::SecondUse { member } => write!(
+                f,
+                "the program of member `{member}` already serves another table or member"
+            ),
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! An explanation as JSON.
+
+use serde_json::{Value as Json, json};
+use verifier::domain::Scalar;
+use verifier::reason::{Decision, Explanation, Place, Value};
+
+use super::text::decision_words;
+use super::words::words;
+use super::{note, value};
+
+/// The explanation as data, with the same words as the text.
+pub fn json(explanation: &Explanation) -> Json {
+    let words = words(explanation);
+    let known = explanation.known.iter().map(|known| {
+        json!({
+            "holder": known.holder,
+            "value": value_json(&known.value),
+            "text": value::known(&known.value),
+        })
+    });
+    let notes = explanation
+        .notes
+        .iter()
+        .map(|note| json!({ "place": place_json(&note.place), "text": note::words(&note.kind) }));
+    let decisions = explanation.path.decisions.iter().map(|decision| {
+        let (at, text) = decision_words(decision);
+        let kind = match decision {
+            Decision::Branch { .. } => "branch",
+            Decision::Call { .. } => "call",
+            Decision::Return { .. } => "return",
+        };
+        let to = match decision {
+            Decision::Branch { to, .. } => place_json(to),
+            _ => Json::Null,
+        };
+        json!({ "kind": kind, "place": place_json(at), "to": to, "text": text })
+    });
+    let refusal = &explanation.refusal;
+    json!({
+        "program": explanation.program,
+        "program_type": explanation.program_type,
+        "class": class_name(&format!("{:?}", refusal.kind)),
+        "cause": words.name,
+        "errno": refusal.errno,
+        "reason": refusal.message,
+        "log": explanation.log,
+        "headline": words.headline,
+        "place": explanation.place.as_ref().map(place_json),
+        "known": known.collect::<Vec<_>>(),
+        "needed": words.needed,
+        "origin": notes.collect::<Vec<_>>(),
+        "path": {
+            "instructions": explanation.path.steps,
+            "decisions": decisions.collect::<Vec<_>>(),
+            "omitted": explanation.path.omitted.map_or(0, |(_, count)| count),
+        },
+        "help": words.help,
+    })
+}
+
+/// The name of a variant, as in `out-of-bounds`.
+fn class_name(variant: &str) -> String {
+    let mut name = String::new();
+    for (at, letter) in variant.char_indices() {
+        if letter.is_uppercase() && at > 0 {
+            name.push('-');
+        }
+        name.push(letter.to_ascii_lowercase());
+    }
+    name
+}
+
+fn place_json(place: &Place) -> Json {
+    let mut json = json!({
+        "insn": place.insn,
+        "text": place.text,
+        "function": place.function,
+    });
+    if let Some(source) = &place.source {
+        json["file"] = json!(source.file);
+        json["line"] = json!(source.line);
+        json["column"] = json!(source.column);
+        json["source"] = json!(source.text.trim());
+    }
+    json
+}
+
+fn number_json(num: &Scalar) -> Json {
+    json!({
+        "smin": num.smin,
+        "smax": num.smax,
+        "umin": num.umin,
+        "umax": num.umax,
+        "bits": { "value": num.var_off.value, "mask": num.var_off.mask },
+    })
+}
+
+fn value_json(value: &Value) -> Json {
+    match value {
+        Value::Unwritten => Json::Null,
+        Value::Number(num) => json!({ "type": "scalar", "number": number_json(num) }),
+        Value::Pointer {
+            offset,
+            variable,
+            maybe_null,
+            acquired,
+            name,
+            ..
+        } => json!({
+            "type": name,
+            "offset": offset,
+            "variable": variable.as_ref().map(number_json),
+            "maybe_null": maybe_null,
+            "acquired": acquired,
+        }),
+    }
+}

@@ -1,0 +1,73 @@
+//! What happened to a value, in words.
+
+use verifier::reason::{NoteKind, Value};
+
+use super::value::{brief, bytes, target};
+
+/// What happened to a value at a place.
+pub(super) fn words(kind: &NoteKind) -> String {
+    match kind {
+        NoteKind::Argument { number, value } => {
+            format!("argument {number} of the function: {}", brief(value))
+        }
+        NoteKind::Set { value } => format!("sets it: {}", brief(value)),
+        NoteKind::Loaded {
+            from: Value::Pointer { kind, .. },
+            field,
+            value,
+        } => {
+            let from = match field {
+                Some(field) => format!("field `{field}` of the context"),
+                None => target(kind),
+            };
+            format!("reads it from {from}: {}", brief(value))
+        }
+        NoteKind::Loaded { value, .. } => format!("reads it from memory: {}", brief(value)),
+        NoteKind::Computed { value } => format!("computes it: {}", brief(value)),
+        NoteKind::Returned { callee, value } => {
+            format!("`{callee}` returns it: {}", brief(value))
+        }
+        NoteKind::Passed => String::from("passes it on"),
+        NoteKind::Spilled { .. } => String::from("stores it on the stack"),
+        NoteKind::Filled { value } => format!("reads it back from the stack: {}", brief(value)),
+        NoteKind::PartStored => String::from("writes only some of these bytes"),
+        NoteKind::Narrowed { value } => {
+            format!("keeps only its low bits: {}", brief(value))
+        }
+        NoteKind::Clobbered { callee } if callee.is_empty() => {
+            String::from("the packet load leaves nothing in the register")
+        }
+        NoteKind::Clobbered { callee } => {
+            format!("the call of `{callee}` leaves nothing in the register")
+        }
+        NoteKind::Invalidated { callee } => {
+            format!("`{callee}` makes the pointer unusable, and every copy of it")
+        }
+        NoteKind::Compared { value } => {
+            format!(
+                "compares it, or a copy of it, which is then {}",
+                brief(value)
+            )
+        }
+        NoteKind::ShownNull => String::from("on this path the comparison shows that it is null"),
+        NoteKind::OtherNullCheck => {
+            String::from("compares the result of another call with null, not this one")
+        }
+        NoteKind::OtherPacketCheck { value } => {
+            format!("compares another pointer with the end: {}", brief(value))
+        }
+        NoteKind::PacketCheck { range: 0 } => {
+            String::from("on this path the comparison shows that it is beyond the end")
+        }
+        NoteKind::PacketCheck { range } => {
+            format!(
+                "compares with the end of the packet, which proves {}",
+                bytes(*range)
+            )
+        }
+        NoteKind::Acquired { callee } => format!("`{callee}` acquires the reference"),
+        NoteKind::Locked { callee } => format!("`{callee}` takes the lock that is held"),
+        NoteKind::WrittenElsewhere => String::from("writes it, and the path does not pass here"),
+        NoteKind::LoopStart => String::from("jumps back to the start of the loop"),
+    }
+}

@@ -1,0 +1,186 @@
+//! Values in words.
+
+use verifier::domain::Scalar;
+use verifier::reason::{PointerKind, Value};
+
+/// A number, in hexadecimal where that is easier to recognise.
+pub(super) fn number(value: u64) -> String {
+    match value {
+        0..=0xffff => value.to_string(),
+        _ if value.is_multiple_of(10_000) => value.to_string(),
+        _ => format!("{value:#x}"),
+    }
+}
+
+pub(super) fn signed(value: i64) -> String {
+    match value {
+        i64::MIN..0 => format!("-{}", number(value.unsigned_abs())),
+        _ => number(value as u64),
+    }
+}
+
+/// The values that a number may have.
+pub(super) fn range(num: &Scalar) -> String {
+    if let Some(value) = num.as_const() {
+        return signed(value as i64);
+    }
+    let is_one_sign = num.smin >= 0 || num.smax < 0;
+    let mut text = if is_one_sign || num.smin > i64::MIN && num.smax < i64::MAX {
+        format!("{} to {}", signed(num.smin), signed(num.smax))
+    } else if num.umax < u64::MAX {
+        format!("{} to {} (unsigned)", number(num.umin), number(num.umax))
+    } else if num.umin > 0 {
+        format!("{} or more (unsigned)", number(num.umin))
+    } else if num.smin > i64::MIN {
+        format!("{} or more", signed(num.smin))
+    } else if num.smax < i64::MAX {
+        format!("at most {}, or negative", signed(num.smax))
+    } else {
+        String::from("any number")
+    };
+    if num.smin == 0 && num.smax == i64::MAX {
+        text = String::from("any number that is not negative");
+    }
+    let is_word = num.umax == u64::from(u32::MAX);
+    if is_word && (num.s32_max < i32::MAX || num.s32_min > i32::MIN) {
+        text += &format!(
+            ", with sign as 32 bits {} to {}",
+            signed(num.s32_min.into()),
+            signed(num.s32_max.into())
+        );
+    }
+    let has_high = num.umax > u32::MAX.into();
+    if has_high && num.u32_max < u32::MAX {
+        let (min, max) = (number(num.u32_min.into()), number(num.u32_max.into()));
+        text += &match min == max {
+            true => format!(", low 32 bits {min}"),
+            false => format!(", low 32 bits {min} to {max}"),
+        };
+    }
+    let bits = num.var_off;
+    let zeros = (bits.mask | bits.value).trailing_zeros();
+    if (1..12).contains(&zeros) {
+        text += &format!(", a multiple of {}", 1 << zeros);
+    }
+    text
+}
+
+/// A count of bytes.
+pub(super) fn bytes(count: impl Into<i64>) -> String {
+    match count.into() {
+        1 => String::from("1 byte"),
+        count => format!("{} bytes", signed(count)),
+    }
+}
+
+/// What a pointer points to, as in "a pointer to …".
+pub(super) fn target(kind: &PointerKind) -> String {
+    match kind {
+        PointerKind::Context => String::from("the context"),
+        PointerKind::Map(map) => format!("map `{map}`"),
+        PointerKind::MapValue { map, size } => {
+            format!("a value of map `{map}` ({})", bytes(*size))
+        }
+        PointerKind::MapKey { map, size } => format!("a key of map `{map}` ({})", bytes(*size)),
+        PointerKind::Stack { of_caller: false } => String::from("the stack"),
+        PointerKind::Stack { of_caller: true } => String::from("the stack of a caller"),
+        PointerKind::Packet { .. } => String::from("the packet"),
+        PointerKind::PacketMeta { .. } => String::from("the metadata before the packet"),
+        PointerKind::PacketEnd => String::from("the end of the packet"),
+        PointerKind::Socket => String::from("a socket"),
+        PointerKind::Object { name, .. } => format!("`struct {name}`"),
+        PointerKind::Memory { size, record: true } => {
+            format!("a ring buffer record of {}", bytes(*size))
+        }
+        PointerKind::Memory { size, .. } => format!("memory of {}", bytes(*size)),
+        PointerKind::Function => String::from("a function"),
+        PointerKind::Other(name) => format!("a `{name}` pointer's memory"),
+    }
+}
+
+/// What is known of a value, as in "r1 is …".
+pub(super) fn known(value: &Value) -> String {
+    words(value, true)
+}
+
+/// As [`known`], without what is proven of packets where that is nothing.
+pub(super) fn brief(value: &Value) -> String {
+    words(value, false)
+}
+
+fn words(value: &Value, in_full: bool) -> String {
+    match value {
+        Value::Unwritten => String::from("nothing: it was not written"),
+        Value::Number(num) => match num.as_const() {
+            Some(_) => format!("the number {}", range(num)),
+            None => match range(num) {
+                any if any.starts_with("any ") => any,
+                range => format!("a number, {range}"),
+            },
+        },
+        Value::Pointer {
+            kind,
+            offset,
+            variable,
+            maybe_null,
+            acquired,
+            ..
+        } => pointer(
+            kind,
+            *offset,
+            variable.as_ref(),
+            (*maybe_null, *acquired),
+            in_full,
+        ),
+    }
+}
+
+fn pointer(
+    kind: &PointerKind,
+    offset: i64,
+    variable: Option<&Scalar>,
+    (maybe_null, acquired): (bool, bool),
+    in_full: bool,
+) -> String {
+    let mut text = match kind {
+        PointerKind::Object {
+            untrusted: true, ..
+        } => format!("an untrusted pointer to {}", target(kind)),
+        PointerKind::Other(name) => format!("a pointer of type `{name}`"),
+        _ => format!("a pointer to {}", target(kind)),
+    };
+    if let PointerKind::Stack { .. } = kind {
+        text += &match offset {
+            0 => String::from(", fp"),
+            _ => format!(", fp{offset:+}"),
+        };
+    } else if offset != 0 {
+        text += &format!(", offset {}", signed(offset));
+    }
+    if let Some(variable) = variable {
+        text += &format!(" plus {}", range(variable));
+    }
+    if let PointerKind::Packet { range } | PointerKind::PacketMeta { range } = kind {
+        text += &match *range {
+            -1 => String::from(", at or beyond the end"),
+            ..0 => String::from(", beyond the end"),
+            0 if !in_full => String::new(),
+            0 => String::from(", no bytes proven"),
+            proven => {
+                let from = if variable.is_some() {
+                    " from there"
+                } else {
+                    ""
+                };
+                format!(", {} proven{from}", bytes(proven))
+            }
+        };
+    }
+    if maybe_null {
+        text += ", or null";
+    }
+    if acquired {
+        text += ", to be released";
+    }
+    text
+}

@@ -1,0 +1,105 @@
+//! Headline, need and edit of each cause.
+
+mod access;
+mod bounds;
+mod call;
+mod flow;
+mod held;
+
+use verifier::reason::{Cause, Explanation};
+
+/// What an explanation says beside the data.
+pub(super) struct Words {
+    /// Name of the rule, for programs.
+    pub(super) name: &'static str,
+    /// What is wrong, in one line.
+    pub(super) headline: String,
+    /// What was needed.
+    pub(super) needed: Option<String>,
+    /// The usual edits, the likeliest first.
+    pub(super) help: Vec<String>,
+}
+
+impl Words {
+    fn new(name: &'static str, headline: impl Into<String>) -> Words {
+        Words {
+            name,
+            headline: headline.into(),
+            needed: None,
+            help: Vec::new(),
+        }
+    }
+
+    fn needed(mut self, text: impl Into<String>) -> Words {
+        self.needed = Some(text.into());
+        self
+    }
+
+    fn help(mut self, text: impl Into<String>) -> Words {
+        self.help.push(text.into());
+        self
+    }
+}
+
+/// The words for an explanation.
+pub(super) fn words(explanation: &Explanation) -> Words {
+    match &explanation.cause {
+        Cause::Uninitialized { .. }
+        | Cause::MaybeNull { .. }
+        | Cause::NotPointer { .. }
+        | Cause::NotAccessible { .. }
+        | Cause::SpillPart { .. }
+        | Cause::ReadOnly { .. }
+        | Cause::FramePointer
+        | Cause::SpecialField { .. }
+        | Cause::FieldType { .. }
+        | Cause::Misaligned { .. }
+        | Cause::Context { .. }
+        | Cause::Modified { .. }
+        | Cause::MixedPointers
+        | Cause::Atomic { .. }
+        | Cause::Object { .. }
+        | Cause::StackUnwritten { .. } => access::words(explanation),
+        Cause::Packet { .. } | Cause::Bounds { .. } | Cause::Arithmetic { .. } => {
+            bounds::words(explanation)
+        }
+        Cause::HelperUnavailable { .. }
+        | Cause::HelperUnknown { .. }
+        | Cause::PacketLoad
+        | Cause::KfuncUnavailable { .. }
+        | Cause::Trap
+        | Cause::License { .. }
+        | Cause::ArgumentType { .. }
+        | Cause::ArgumentSize { .. }
+        | Cause::ArgumentConstant { .. }
+        | Cause::ConstantString { .. }
+        | Cause::PacketArgument { .. }
+        | Cause::GlobalArguments { .. }
+        | Cause::Map { .. } => call::words(explanation),
+        Cause::Sleeps { .. }
+        | Cause::Leak { .. }
+        | Cause::NotAcquired { .. }
+        | Cause::Lock { .. }
+        | Cause::SectionOpen { .. } => held::words(explanation),
+        _ => flow::words(explanation),
+    }
+}
+
+/// A list as in `a, b or c`.
+fn any_of(items: &[&str]) -> String {
+    list(items).replace(" and ", " or ")
+}
+
+/// A list as in `a, b and c`, cut where it gets long.
+fn list<T: AsRef<str>>(items: &[T]) -> String {
+    const MOST: usize = 12;
+    let names: Vec<&str> = items.iter().take(MOST).map(AsRef::as_ref).collect();
+    if items.len() > MOST {
+        return format!("{} and {} more", names.join(", "), items.len() - MOST);
+    }
+    match &names[..] {
+        [] => String::new(),
+        [only] => (*only).to_owned(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}

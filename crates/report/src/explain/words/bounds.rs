@@ -1,0 +1,396 @@
+//! Accesses outside, and arithmetic that leads there.
+
+use verifier::domain::Scalar;
+use verifier::reason::{
+    ArithmeticFault, BoundsFault, Cause, Check, Explanation, Note, NoteKind, PacketCheck,
+    PointerKind,
+};
+
+use super::Words;
+use crate::explain::value::{bytes, number, range, signed, target};
+
+pub(super) fn words(explanation: &Explanation) -> Words {
+    match &explanation.cause {
+        Cause::Packet {
+            off,
+            size,
+            proven,
+            is_meta,
+            check,
+            ..
+        } => packet(explanation, *off, *size, (*proven, *is_meta), check),
+        Cause::Bounds {
+            reg,
+            kind,
+            limit,
+            off,
+            size,
+            index,
+            fault,
+            check,
+        } => {
+            let region = Region {
+                reg: *reg,
+                kind,
+                limit: *limit,
+                off: *off,
+                size: *size,
+            };
+            let words = region.words(index.as_ref(), *fault, *check);
+            let is_computed = |note: &Note| matches!(note.kind, NoteKind::Computed { .. });
+            let is_stack = matches!(kind, PointerKind::Stack { .. });
+            let has_index = *fault == BoundsFault::Constant && !is_stack;
+            match has_index && explanation.notes.iter().any(is_computed) {
+                true => words.help(
+                    "if the offset is an index, it has this one value on this path: check its \
+                     bound (`>=` where `>` stands)",
+                ),
+                false => words,
+            }
+        }
+        Cause::Arithmetic {
+            reg,
+            kind,
+            fault,
+            check,
+        } => {
+            let insn = explanation.place.as_ref().map_or("", |place| &place.text);
+            arithmetic(insn, *reg, kind, fault, *check)
+        }
+        _ => Words::new("other", "the access is not allowed"),
+    }
+}
+
+fn packet(
+    explanation: &Explanation,
+    off: i64,
+    size: u32,
+    (proven, is_meta): (i32, bool),
+    check: &PacketCheck,
+) -> Words {
+    let end = off + i64::from(size);
+    let verb = match &explanation.place {
+        Some(place) if place.text.starts_with('*') => "written",
+        Some(place) if place.text.starts_with("call ") => "passed to a helper",
+        _ => "read",
+    };
+    let what = match size {
+        0 => format!("packet bytes from offset {} are {verb}", signed(off)),
+        1 => format!("packet byte {} is {}", signed(off), verb),
+        _ => format!(
+            "packet bytes {} to {} are {verb}",
+            signed(off),
+            signed(end - 1)
+        ),
+    };
+    if off < 0 {
+        return Words::new(
+            "packet-before-start",
+            format!("{what}, and the packet starts at 0"),
+        )
+        .needed("an offset that is not negative")
+        .help("go back by a constant only as far as the pointer went forward");
+    }
+    let proof = format!("a comparison which proves {} from this pointer", bytes(end));
+    let bound = if is_meta { "data" } else { "data_end" };
+    let edit = format!("`if (ptr + {end} > {bound}) return …;`");
+    match check {
+        PacketCheck::Missing => Words::new(
+            "packet-unchecked",
+            format!("{what}, and nothing on this path compares with `{bound}`"),
+        )
+        .needed(proof)
+        .help(format!("compare before the access: {edit}")),
+        PacketCheck::TooShort => Words::new(
+            "packet-check-short",
+            format!("{what}, and the comparison proves only {}", bytes(proven)),
+        )
+        .needed(proof)
+        .help(format!("compare for the whole access: {edit}")),
+        PacketCheck::OtherPointer => Words::new(
+            "packet-check-other",
+            format!("{what} through a pointer that is not the one compared with the end"),
+        )
+        .needed(proof)
+        .help(
+            "a comparison proves bytes for pointers with the same variable offset only: add the \
+             variable offset first, then compare the pointer that is used",
+        ),
+        PacketCheck::OffsetTooWide { max } => Words::new(
+            "packet-offset-wide",
+            format!(
+                "the variable offset may be {}, and comparisons with the end count up to 65535",
+                number(*max)
+            ),
+        )
+        .needed("a variable offset of at most 65535 before it is added")
+        .help("bound it first: `if (off > 1500) return …;`, or mask it: `off &= 0x7ff;`"),
+        PacketCheck::Beyond => Words::new(
+            "packet-beyond",
+            format!("{what} on the path on which the comparison fails"),
+        )
+        .needed("the path on which the pointer is before the end")
+        .help("the branches of the comparison may be the wrong way round"),
+    }
+}
+
+/// An access to memory of known size.
+struct Region<'a> {
+    reg: u8,
+    kind: &'a PointerKind,
+    limit: Option<u32>,
+    off: i64,
+    size: u32,
+}
+
+impl Region<'_> {
+    fn words(
+        &self,
+        index: Option<&(Option<u8>, Scalar)>,
+        fault: BoundsFault,
+        check: Check,
+    ) -> Words {
+        let what = target(self.kind);
+        let is_stack = matches!(self.kind, PointerKind::Stack { .. });
+        let size = match self.size {
+            0 => String::from("an access"),
+            size => format!("an access of {}", bytes(size)),
+        };
+        let name = |reg: &Option<u8>| match reg {
+            Some(reg) => format!("the offset (from r{reg})"),
+            None => String::from("the offset"),
+        };
+        let (index_name, num) = match index {
+            Some((reg, num)) => (name(reg), *num),
+            None => (String::from("the offset"), Scalar::ZERO),
+        };
+        let words = match fault {
+            BoundsFault::Constant => return self.constant(&what, &size, is_stack),
+            BoundsFault::Below => Words::new(
+                "offset-negative",
+                format!("{index_name} may be negative in {size} to {what}"),
+            ),
+            BoundsFault::Above => Words::new(
+                "offset-too-large",
+                format!(
+                    "{index_name} may be {}, too large for {size} to {what}",
+                    number(num.umax)
+                ),
+            ),
+            BoundsFault::Unbounded => Words::new(
+                "offset-unbounded",
+                format!("{index_name} has no upper bound in {size} to {what}"),
+            ),
+            BoundsFault::Variable => {
+                return Words::new(
+                    "offset-variable",
+                    format!("{size} to {what} with a variable offset"),
+                )
+                .needed("a constant offset")
+                .help("select the member by a constant in each branch");
+            }
+        };
+        let end = match is_stack {
+            true => Some(0),
+            false => self.limit.map(i64::from),
+        };
+        let most = end.map(|end| end - self.off - i64::from(self.size));
+        let is_packet = matches!(self.kind, PointerKind::Packet { .. });
+        let words = match (most, is_stack) {
+            (Some(most @ 0..), _) => words.needed(format!(
+                "an offset from 0 to {most}{}",
+                match fault {
+                    BoundsFault::Below => format!("; known is {}", range(&num)),
+                    _ => String::new(),
+                }
+            )),
+            (_, true) => words.needed("an offset from fp-512 to below fp"),
+            _ if is_packet => words.needed("an offset that is not negative"),
+            _ => words.needed("an offset from 0 to the size of the memory"),
+        };
+        edits(words, fault, check)
+    }
+
+    fn constant(&self, what: &str, size: &str, is_stack: bool) -> Words {
+        let words = Words::new(
+            "out-of-bounds",
+            match is_stack {
+                true => format!("{size} at fp{:+} is outside of the stack", self.off),
+                false => format!("{size} at offset {} is outside of {what}", signed(self.off)),
+            },
+        );
+        if let PointerKind::Socket = self.kind {
+            let headline = format!(
+                "{size} at offset {} is not a field of the socket that programs may read",
+                signed(self.off)
+            );
+            return Words::new("socket-field", headline)
+                .needed("a field of `struct bpf_sock` (or `bpf_tcp_sock`), by its own width")
+                .help("narrow the value after the read; some fields need bpf_sk_fullsock first");
+        }
+        let is_frame = is_stack && (-512..0).contains(&self.off);
+        match (self.limit, is_stack) {
+            (_, true) if is_frame => words
+                .needed(format!(
+                    "at most {} from fp{:+}",
+                    bytes(-self.off),
+                    self.off
+                ))
+                .help(
+                    "pass the size of the buffer, or bound a computed size by it: \
+                       `if (n > sizeof(buf)) n = sizeof(buf);`",
+                ),
+            (_, true) => words.needed("an offset from fp-512 to below fp").help(
+                "a function has 512 bytes of stack: move large variables to a map (a per-CPU \
+                     array of one entry), and use no negative or too large constant index",
+            ),
+            (Some(limit), _) => words
+                .needed(format!("bytes 0 to {}", i64::from(limit) - 1))
+                .help(
+                    "check the size that the map, record or argument is declared with against the \
+                     structure that is used",
+                ),
+            (None, _) => words
+                .needed(format!("an offset within what r{} points to", self.reg))
+                .help("check the type that the pointer is cast to"),
+        }
+    }
+}
+
+/// The edits for a number that is not bounded enough.
+pub(super) fn edits(words: Words, fault: BoundsFault, check: Check) -> Words {
+    let compare = match fault {
+        BoundsFault::Below => {
+            "use an unsigned type, or check the lower bound too: `if (n < 0) return …;`"
+        }
+        _ => {
+            "bound it right before its use: `if (n >= N) return …;` with an unsigned type, or \
+              mask it with a power of two: `n &= N - 1;`"
+        }
+    };
+    match check {
+        Check::Missing => words.help(compare),
+        Check::NotApplicable => words.help(compare),
+        Check::Loose => match fault {
+            BoundsFault::Below => words.help(compare),
+            _ => words.help("the comparison on this path allows more: lower its bound"),
+        },
+        Check::Copy => words
+            .help(
+                "the comparison is of a copy, and what it shows does not reach the value that is \
+                 used: compare the same variable that is used, right before its use",
+            )
+            .help(
+                "compilers keep a value in two registers: `barrier_var(n)` or \
+                 `asm volatile(\"\" : \"+r\"(n))` before the comparison makes it one",
+            ),
+        Check::Before if fault == BoundsFault::Below => words.help(compare),
+        Check::Before => words.help(
+            "the comparison is of the number before arithmetic changed it: compare the result, or \
+             lower the bound so that the result fits",
+        ),
+        Check::Reread => words.help(
+            "the comparison is of an earlier read of the same memory, which may have changed since: \
+             read it once into a variable, compare and use that (`READ_ONCE`, or `barrier_var(n)`)",
+        ),
+        Check::Low32 => words.help(
+            "the comparison is of the low 32 bits, and all 64 are used: use one type for both, \
+             such as `__u64` or an unsigned 32-bit index that is masked",
+        ),
+        Check::Signed => match fault {
+            BoundsFault::Below => words.help(
+                "the comparison is unsigned or of the upper bound only: check the lower bound \
+                 too (`if (n < 0) return …;`), or use an unsigned type",
+            ),
+            _ => words.help(
+                "the comparison is signed, so that the value may still be negative, which is \
+                 large as an offset: use an unsigned type, or check `n < 0` as well",
+            ),
+        },
+    }
+}
+
+fn arithmetic(
+    insn: &str,
+    reg: u8,
+    kind: &PointerKind,
+    fault: &ArithmeticFault,
+    check: Check,
+) -> Words {
+    let what = target(kind);
+    const NAME: &str = "pointer-arithmetic";
+    let allowed = "addition and subtraction of numbers, in 64 bits";
+    match fault {
+        ArithmeticFault::Operation => Words::new(
+            NAME,
+            format!("`{insn}` on a pointer to {what}, an operation that pointers do not have"),
+        )
+        .needed(allowed)
+        .help("compute the offset as a number, then add it to the pointer"),
+        ArithmeticFault::TwoPointers => Words::new(NAME, String::from("two pointers are added"))
+            .needed("a pointer and a number")
+            .help("subtract pointers of one object to get a number; add numbers to one pointer")
+            .help("an uninitialised or overwritten register may hold a pointer by mistake"),
+        ArithmeticFault::Width32 => {
+            Words::new(NAME, format!("32-bit arithmetic on a pointer to {what}"))
+                .needed(allowed)
+                .help("keep pointers in 64-bit variables; a cast to `__u32` cuts them")
+        }
+        ArithmeticFault::Kind => Words::new(
+            NAME,
+            format!("arithmetic on a pointer to {what}, which has no offsets"),
+        )
+        .needed("the pointer as it is")
+        .help(match kind {
+            PointerKind::PacketEnd => {
+                "do the arithmetic on `data`: `data + N > data_end`, not `data_end - N`"
+            }
+            PointerKind::Map(_) => "pass the map itself to helpers",
+            _ => "read members through the pointer with constant offsets",
+        }),
+        ArithmeticFault::FromNumber => Words::new(
+            NAME,
+            format!("a pointer to {what} is subtracted from a number"),
+        )
+        .needed(allowed)
+        .help("swap the operands, or subtract two pointers to the same object"),
+        ArithmeticFault::FromStack => Words::new(
+            NAME,
+            "a number is subtracted from a stack pointer".to_owned(),
+        )
+        .needed("stack pointers take additions only")
+        .help("add the negative number: `r1 += -8`"),
+        ArithmeticFault::Partial => {
+            Words::new(NAME, format!("part of a pointer to {what} is copied"))
+                .needed("a 64-bit copy")
+                .help("keep pointers in 64-bit variables; a cast to `int` or `__u32` cuts them")
+        }
+        ArithmeticFault::TooFar(value) => {
+            let side = match value {
+                ..0 => BoundsFault::Below,
+                _ => BoundsFault::Above,
+            };
+            let words = Words::new(
+                "offset-too-far",
+                format!("an offset of {} for a pointer to {what}", signed(*value)),
+            )
+            .needed("an offset within ±2^29, and within the object when it is used");
+            match check {
+                Check::NotApplicable | Check::Missing => words.help(
+                    "check the computation of the offset for overflow, and bound it before it is \
+                     added",
+                ),
+                check => edits(words, side, check),
+            }
+        }
+        ArithmeticFault::Unbounded => edits(
+            Words::new(
+                "offset-unbounded",
+                format!("a number without bounds is added to r{reg}, a pointer to {what}"),
+            )
+            .needed("a number with a lower and an upper bound"),
+            BoundsFault::Unbounded,
+            check,
+        ),
+    }
+}

@@ -1,0 +1,290 @@
+//! Calls and maps.
+
+use verifier::domain::Scalar;
+use verifier::reason::{BoundsFault, Cause, Check, Explanation, MapFault, SizeFault, Value};
+
+use super::bounds::edits;
+use super::{Words, any_of};
+use crate::explain::value::{known, range};
+
+pub(super) fn words(explanation: &Explanation) -> Words {
+    let kind = explanation.program_type;
+    match &explanation.cause {
+        Cause::HelperUnavailable {
+            helper,
+            types,
+            other_attach,
+        } => unavailable(kind, helper, types, *other_attach),
+        Cause::HelperUnknown { number } => Words::new(
+            "helper-unknown",
+            format!("no helper has the number {number}"),
+        )
+        .needed("the number of a helper that this kernel has")
+        .help("the program may be made for a newer kernel, or call a function that was not linked"),
+        Cause::PacketLoad => Words::new(
+            "packet-load",
+            format!("{kind} programs have no packet loads (`*(u8 *)skb[…]`)"),
+        )
+        .needed("a program of type socket_filter, sched_cls or sched_act")
+        .help("read the packet through `data` and `data_end`"),
+        Cause::KfuncUnavailable { kfunc } => Words::new(
+            "kfunc-unavailable",
+            format!("{kind} programs cannot call the kernel function `{kfunc}`"),
+        )
+        .needed("a program type that the kernel function is registered for")
+        .help("another kernel function or helper, or another program type"),
+        Cause::Trap => Words::new(
+            "undefined-behaviour",
+            "the compiler found undefined behaviour on this path and ends the program here",
+        )
+        .needed("source without undefined behaviour on this path")
+        .help(
+            "usually an uninitialised variable, an index beyond an array, or a shift by too \
+             much; clang's -Wall names it",
+        ),
+        Cause::License { what, license } => Words::new(
+            "license",
+            format!("`{what}` needs a GPL-compatible licence; the program's is \"{license}\""),
+        )
+        .needed("\"GPL\", \"GPL v2\", \"GPL and additional rights\", \"Dual BSD/GPL\", \"Dual MIT/GPL\" or \"Dual MPL/GPL\"")
+        .help("`char LICENSE[] SEC(\"license\") = \"Dual BSD/GPL\";`"),
+        Cause::ArgumentType {
+            callee,
+            number,
+            found,
+            expected,
+        } => argument_type(callee, *number, found, expected),
+        Cause::ArgumentSize {
+            callee,
+            number,
+            fault,
+            value,
+            check,
+        } => argument_size(callee, *number, *fault, value, *check),
+        Cause::ArgumentConstant { callee, number } => Words::new(
+            "argument-constant",
+            format!("argument {number} of `{callee}` is not a constant"),
+        )
+        .needed("a number that is known when the program is verified")
+        .help("pass `sizeof(struct …)`; for variable sizes reserve the largest, or use a dynptr"),
+        Cause::ConstantString { callee, number } => Words::new(
+            "argument-string",
+            format!("argument {number} of `{callee}` is not a constant string"),
+        )
+        .needed("a string that ends with 0 in a map that is read-only and frozen")
+        .help("declare it `static const char fmt[] = \"…\";`, so that it lies in .rodata"),
+        Cause::PacketArgument { callee, number } => Words::new(
+            "packet-argument",
+            format!("argument {number} of `{callee}` points into the packet, which it does not take"),
+        )
+        .needed("memory of the program")
+        .help("copy the bytes to the stack first, by assignment or bpf_skb_load_bytes"),
+        Cause::GlobalArguments { function } => Words::new(
+            "global-arguments",
+            format!("the arguments do not fit the prototype of the global function `{function}`"),
+        )
+        .needed("arguments of the types that the function's BTF states")
+        .help(
+            "a global function is verified on its own by its types: pass what they say, or \
+             declare the function `static`, so that it is verified with each caller",
+        ),
+        Cause::Map { map, kind: of, fault } => map_words(explanation, map, of, fault),
+        _ => Words::new("other", "the call is not allowed here"),
+    }
+}
+
+fn unavailable(kind: &str, helper: &str, types: &[&str], other_attach: bool) -> Words {
+    let words = Words::new(
+        "helper-unavailable",
+        format!(
+            "{kind} programs cannot call `{helper}`{}",
+            match other_attach {
+                true => " with this attach type",
+                false => "",
+            }
+        ),
+    );
+    let words = match types {
+        [] => {
+            words.needed("a kernel that is configured with it: in this one no program type has it")
+        }
+        types => words.needed(format!("a program of type {}", any_of(types))),
+    };
+    words.help("use another helper for it, or attach the program elsewhere (another SEC)")
+}
+
+/// The kernel's names of types in words.
+fn expected_words(expected: &[String]) -> String {
+    let is_memory = expected.len() > 5 && expected.iter().any(|name| name == "map_value");
+    if is_memory {
+        return String::from(
+            "memory: the stack, a map value, the packet, or other memory of the program",
+        );
+    }
+    let names: Vec<&str> = expected
+        .iter()
+        .map(|name| match name.as_str() {
+            "fp" => "the stack",
+            "ctx" => "the context (r1 at the entry, unmodified)",
+            "map_ptr" => "a map",
+            "map_value" => "a map value",
+            "scalar" => "a number",
+            "ringbuf_mem" => "a ring buffer record, as reserved",
+            "sock" => "a socket",
+            "sock_common" => "a socket (common part)",
+            "tcp_sock" => "a TCP socket",
+            "xdp_sock" => "an XDP socket",
+            "ptr_" => "a kernel object",
+            "trusted_ptr_" => "a trusted kernel object",
+            "rcu_ptr_" => "a kernel object under RCU",
+            "func" => "a function",
+            other => other,
+        })
+        .collect();
+    match &names[..] {
+        [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
+        names => names.concat(),
+    }
+}
+
+fn argument_type(callee: &str, number: u8, found: &Value, expected: &[String]) -> Words {
+    let words = Words::new(
+        "argument-type",
+        format!("argument {number} of `{callee}` is {}", known(found)),
+    )
+    .needed(expected_words(expected));
+    let has = |name: &str| expected.iter().any(|expected| expected == name);
+    match found {
+        Value::Pointer {
+            maybe_null: true, ..
+        } => words.help("compare the pointer with null before the call"),
+        Value::Pointer { .. } if has("ctx") => {
+            words.help("pass the program's own `ctx`; in a function, pass it on as a parameter")
+        }
+        Value::Pointer { .. } if expected.len() == 1 && has("map_ptr") => {
+            words.help("pass the map by address, `&map`; check the order of the arguments")
+        }
+        Value::Pointer { kind, .. } => match kind {
+            verifier::reason::PointerKind::Context => words.help(
+                "the context is no plain memory here: copy the fields to a variable on the stack \
+                 and pass its address",
+            ),
+            verifier::reason::PointerKind::Map(_) => {
+                words.help("pass the key or value, not the map; check the order of the arguments")
+            }
+            _ => words.help("check the order of the arguments"),
+        },
+        Value::Number(_) if has("ctx") => {
+            words.help("pass the program's own `ctx`; in a function, pass it on as a parameter")
+        }
+        Value::Number(num) if num.as_const() == Some(0) => {
+            words.help("the argument must not be null")
+        }
+        Value::Number(_) if has("map_value") || has("fp") => words.help(
+            "the value must be passed by address: `&key`, not `key`; a pointer that was read from \
+             memory or computed from numbers is a number",
+        ),
+        Value::Number(_) => {
+            words.help("the value is a number to the verifier: see where it comes from")
+        }
+        Value::Unwritten => words,
+    }
+}
+
+fn argument_size(
+    callee: &str,
+    number: u8,
+    fault: SizeFault,
+    value: &Scalar,
+    check: Check,
+) -> Words {
+    let what = format!("argument {number} of `{callee}`, a size,");
+    let (words, bounds) = match fault {
+        SizeFault::Negative => (
+            Words::new("size-negative", format!("{what} may be negative")),
+            BoundsFault::Below,
+        ),
+        SizeFault::Unbounded => (
+            match value.as_const() {
+                Some(_) => Words::new("size-unbounded", format!("{what} is {}", range(value))),
+                None => Words::new("size-unbounded", format!("{what} has no upper bound")),
+            },
+            BoundsFault::Unbounded,
+        ),
+        SizeFault::Zero => {
+            let words =
+                Words::new("size-zero", format!("{what} may be 0")).needed("a size of at least 1");
+            return match value.as_const() {
+                Some(_) => words.help("pass the size of the buffer"),
+                None => words.help(
+                    "check it first: `if (size == 0) return …;`, or `size = (size & MASK) + 1`",
+                ),
+            };
+        }
+    };
+    let words = words.needed(format!(
+        "a size from 0 to that of the buffer; known is {}",
+        range(value)
+    ));
+    edits(words, bounds, check)
+}
+
+fn map_words(explanation: &Explanation, map: &str, of: &str, fault: &MapFault) -> Words {
+    let map = format!("map `{map}` ({of})");
+    match fault {
+        MapFault::WriteForbidden => {
+            Words::new("map-write", format!("{map} may not be written by programs"))
+                .needed("a map without BPF_F_RDONLY_PROG")
+                .help("constants (`const`, .rodata) and maps with BPF_F_RDONLY_PROG are only read")
+        }
+        MapFault::ReadForbidden => {
+            Words::new("map-read", format!("{map} may not be read by programs"))
+                .needed("a map without BPF_F_WRONLY_PROG")
+                .help("take BPF_F_WRONLY_PROG from the map's flags")
+        }
+        MapFault::Helper(helper) => {
+            Words::new("map-helper", format!("`{helper}` does not take {map}"))
+                .needed("a map of a kind that the helper takes")
+                .help("check the `type` of the map's definition, and which helper is for its kind")
+        }
+        MapFault::None => Words::new("no-map", "the immediate is loaded as a map, and names none")
+            .needed("the descriptor or index of a map")
+            .help("refer to the map by its name (`&map`), which the loader resolves"),
+        MapFault::Offset => Words::new(
+            "map-offset",
+            format!("an address in a value of {map} is beyond the value's end"),
+        )
+        .needed("an offset within the value")
+        .help("check the index into the global variable"),
+        MapFault::DirectValue => Words::new(
+            "map-direct-value",
+            format!("the address of a value of {map} is used directly"),
+        )
+        .needed("an array map, and an offset within its values")
+        .help("look values of other maps up by bpf_map_lookup_elem"),
+        MapFault::Field(field) => Words::new(
+            "map-field",
+            format!("values of {map} have no `{field}` here"),
+        )
+        .needed(format!("a map with BTF whose value contains a `{field}`"))
+        .help(format!(
+            "declare the map in SEC(\".maps\") with `__type(value, …)`, and put a `{field}` \
+             in the structure"
+        )),
+        MapFault::Sleepable => Words::new(
+            "map-sleepable",
+            format!("sleepable programs cannot use {map}"),
+        )
+        .needed("an array, hash, ring buffer or local storage map")
+        .help("another kind of map, or a program that does not sleep (SEC without .s)"),
+        MapFault::ProgramType => Words::new(
+            "map-program-type",
+            format!("{} programs cannot use {map}", explanation.program_type),
+        )
+        .needed("a map that this program type may use")
+        .help(
+            "locks and timers in values, and maps that may allocate, are not for tracing programs; \
+             device-bound maps are for programs of that device",
+        ),
+    }
+}

@@ -1,0 +1,193 @@
+//! Lines of contexts, of program types and of iterators' targets.
+//!
+//! `layout fields|btf|target`, below the first its `field FIRST-LAST/STEP READS SIGNED
+//! WRITES VALUE:STRUCTURE SIZE`, widths as digits; `program TYPE ATTACH helpers=SET
+//! layout=LAYOUT returns=LEAST..GREATEST refuses=FIELDS sockmap=CHANGES asked`; `iterator
+//! TARGET helpers=SET INDEX:VALUE:STRUCTURE…`.
+
+use std::fmt::{self, Write as _};
+
+use super::words::{Words, hex, kernel_type, read_value, write_value};
+use crate::programs::ProgramType;
+use crate::registry::{
+    FieldRule, IteratorArg, IteratorTarget, Layout, ProgramRules, ReturnRange, Widths,
+};
+
+/// Reads the head of a layout; its fields follow.
+pub(super) fn read_layout(mut words: Words<'_>) -> Option<Layout> {
+    Some(match words.next()? {
+        "fields" => Layout::Fields(Vec::new()),
+        "btf" => Layout::Btf,
+        "target" => Layout::OfTarget,
+        _ => return None,
+    })
+}
+
+/// Writes a layout with its fields.
+pub(super) fn write_layout(layout: &Layout, out: &mut String) -> fmt::Result {
+    match layout {
+        Layout::Btf => out.push_str("layout btf\n"),
+        Layout::OfTarget => out.push_str("layout target\n"),
+        Layout::Fields(rules) => {
+            out.push_str("layout fields\n");
+            for rule in rules {
+                write_field(rule, out)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Reads a field of the layout above.
+pub(super) fn read_field(mut words: Words<'_>) -> Option<FieldRule> {
+    let (range, step) = words.next()?.split_once('/')?;
+    let (first, last) = range.split_once('-')?;
+    let mut widths = || {
+        let digits = words.next()?.chars().filter(|&digit| digit != '-');
+        let sum = digits
+            .map(|digit| digit.to_digit(10))
+            .sum::<Option<u32>>()?;
+        Some(Widths(u8::try_from(sum).ok()?))
+    };
+    let (reads, signed_reads, writes) = (widths()?, widths()?, widths()?);
+    let (value, btf) = {
+        let word = words.next()?;
+        word.split_once(':').unwrap_or((word, ""))
+    };
+    Some(FieldRule {
+        first: first.parse().ok()?,
+        last: last.parse().ok()?,
+        step: step.parse().ok().filter(|&step| step > 0)?,
+        reads,
+        signed_reads,
+        writes,
+        value: read_value(value)?,
+        btf: kernel_type(btf),
+        field_size: words.next()?.parse().ok()?,
+    })
+}
+
+fn write_field(rule: &FieldRule, out: &mut String) -> fmt::Result {
+    write!(out, "field {}-{}/{}", rule.first, rule.last, rule.step)?;
+    for widths in [rule.reads, rule.signed_reads, rule.writes] {
+        out.push(' ');
+        if widths == Widths::default() {
+            out.push('-');
+        }
+        for width in [1, 2, 4, 8] {
+            if widths.has(width) {
+                write!(out, "{width}")?;
+            }
+        }
+    }
+    out.push(' ');
+    write_value(rule.value, rule.btf.as_ref(), out);
+    writeln!(out, " {}", rule.field_size)
+}
+
+/// Program type, and attach type where that decides too.
+pub(super) type ProgramKey = (ProgramType, Option<u32>);
+
+/// Reads the rules of a program type.
+pub(super) fn read_program(mut words: Words<'_>) -> Option<(ProgramKey, ProgramRules)> {
+    let kind = ProgramType::from_name(words.next()?)?;
+    let attach = match words.next()? {
+        "*" => None,
+        number => Some(number.parse().ok()?),
+    };
+    let mut rules = ProgramRules {
+        helpers: words.next()?.strip_prefix("helpers=")?.parse().ok()?,
+        layout: None,
+        returns: None,
+        refused_fields: 0,
+        updates_sockmap: false,
+        deletes_sockmap: false,
+        is_confirmed: false,
+    };
+    for word in words {
+        match word.split_once('=') {
+            Some(("layout", number)) => rules.layout = Some(number.parse().ok()?),
+            Some(("returns", range)) => {
+                let (min, max) = range.split_once("..")?;
+                rules.returns = Some(ReturnRange {
+                    min: min.parse().ok()?,
+                    max: max.parse().ok()?,
+                });
+            }
+            Some(("refuses", bits)) => {
+                rules.refused_fields = u32::try_from(hex(bits)?).ok()?;
+            }
+            Some(("sockmap", changes)) => {
+                rules.updates_sockmap = changes.contains("update");
+                rules.deletes_sockmap = changes.contains("delete");
+            }
+            None if word == "asked" => rules.is_confirmed = true,
+            _ => return None,
+        }
+    }
+    Some(((kind, attach), rules))
+}
+
+/// Writes the rules of a program type.
+pub(super) fn write_program(
+    (kind, attach): &ProgramKey,
+    rules: &ProgramRules,
+    out: &mut String,
+) -> fmt::Result {
+    write!(out, "program {kind} ")?;
+    match attach {
+        Some(attach) => write!(out, "{attach}")?,
+        None => out.push('*'),
+    }
+    write!(out, " helpers={}", rules.helpers)?;
+    if let Some(layout) = rules.layout {
+        write!(out, " layout={layout}")?;
+    }
+    if let Some(range) = rules.returns {
+        write!(out, " returns={}..{}", range.min, range.max)?;
+    }
+    if rules.refused_fields != 0 {
+        write!(out, " refuses={:#x}", rules.refused_fields)?;
+    }
+    out.push_str(match (rules.updates_sockmap, rules.deletes_sockmap) {
+        (false, false) => "",
+        (true, false) => " sockmap=update",
+        (false, true) => " sockmap=delete",
+        (true, true) => " sockmap=update,delete",
+    });
+    out.push_str(if rules.is_confirmed { " asked\n" } else { "\n" });
+    Ok(())
+}
+
+/// Reads the target of an iterator, its name aside.
+pub(super) fn read_iterator(words: Words<'_>) -> Option<IteratorTarget> {
+    let mut target = IteratorTarget::default();
+    for word in words {
+        if let Some(set) = word.strip_prefix("helpers=") {
+            target.helpers = Some(set.parse().ok()?);
+            continue;
+        }
+        let (index, value) = word.split_once(':')?;
+        let (value, btf) = value.split_once(':').unwrap_or((value, ""));
+        target.args.push(IteratorArg {
+            index: index.parse().ok()?,
+            value: read_value(value)?,
+            btf: kernel_type(btf),
+        });
+    }
+    Some(target)
+}
+
+/// Writes the target of an iterator.
+pub(super) fn write_iterator(name: &str, target: &IteratorTarget, out: &mut String) -> fmt::Result {
+    write!(out, "iterator {name}")?;
+    if let Some(set) = target.helpers {
+        write!(out, " helpers={set}")?;
+    }
+    for arg in &target.args {
+        write!(out, " {}:", arg.index)?;
+        write_value(arg.value, arg.btf.as_ref(), out);
+    }
+    out.push('\n');
+    Ok(())
+}

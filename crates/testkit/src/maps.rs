@@ -1,0 +1,62 @@
+//! Maps beside the kernel's: one list of operations on both.
+//!
+//! [`compare_creation`] creates maps of random parameters; [`compare_operations`] replays
+//! random operations of bpf(2) on a map of each kind, and compares result, error number and
+//! value of each, and at the end all contents.
+
+mod generate;
+mod replay;
+
+use std::fmt;
+
+use spec::Errno;
+use spec::maps::MapKind;
+
+pub use generate::{KINDS, Shape};
+pub use replay::{compare_creation, compare_operations};
+
+/// A result that differs from the kernel's.
+#[derive(Clone, Debug)]
+pub struct Difference {
+    /// Seed of the list of operations.
+    pub seed: u64,
+    /// The map.
+    pub shape: Shape,
+    /// The operation, with its number in the list.
+    pub operation: String,
+    /// The kernel's result.
+    pub kernel: String,
+    /// Ours.
+    pub ours: String,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "seed {}, {}: {}\n  kernel {}\n  ours   {}",
+            self.seed, self.shape, self.operation, self.kernel, self.ours
+        )
+    }
+}
+
+/// What was compared.
+#[derive(Clone, Debug, Default)]
+pub struct Comparison {
+    /// Operations.
+    pub operations: u64,
+    /// Operations that succeeded in the kernel.
+    pub successes: u64,
+    /// Differences.
+    pub differences: Vec<Difference>,
+}
+
+/// Name of a kind in reports.
+fn name(kind: MapKind) -> &'static str {
+    kind.name()
+}
+
+/// A kernel's error number as ours.
+fn errno(errno: sys::Errno) -> Errno {
+    Errno(errno.0)
+}

@@ -1,0 +1,224 @@
+//! Random maps and operations.
+
+use std::fmt;
+
+use program::MapParams;
+use spec::maps::{MapFlags, MapKind};
+use spec::{Random, SplitMix};
+
+/// The kinds of map that are compared.
+pub const KINDS: [MapKind; 10] = [
+    MapKind::Array,
+    MapKind::PercpuArray,
+    MapKind::Hash,
+    MapKind::PercpuHash,
+    MapKind::LruHash,
+    MapKind::LruPercpuHash,
+    MapKind::LpmTrie,
+    MapKind::Queue,
+    MapKind::Stack,
+    MapKind::BloomFilter,
+];
+
+/// Parameters of a map, printed in one line.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape(pub MapParams);
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let MapParams {
+            map_type,
+            key_size,
+            value_size,
+            max_entries,
+            flags,
+            extra,
+            ..
+        } = self.0;
+        let kind = MapKind::from_number(map_type).map_or("unknown", super::name);
+        write!(
+            f,
+            "{kind} key {key_size} value {value_size} entries {max_entries} flags {:#x} extra {extra}",
+            flags.0
+        )
+    }
+}
+
+/// Random choices.
+pub(super) struct Dice(SplitMix);
+
+impl Dice {
+    pub(super) fn new(seed: u64) -> Dice {
+        Dice(SplitMix::new(seed))
+    }
+
+    /// A number below `limit`.
+    pub(super) fn below(&mut self, limit: u32) -> u32 {
+        self.0.next_u32() % limit.max(1)
+    }
+
+    pub(super) fn one_in(&mut self, count: u32) -> bool {
+        self.below(count) == 0
+    }
+
+    pub(super) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len() as u32) as usize]
+    }
+
+    pub(super) fn bytes(&mut self, len: usize) -> Vec<u8> {
+        (0..len).map(|_| self.0.next_u32() as u8).collect()
+    }
+}
+
+/// Parameters that may break any rule of creation.
+pub(super) fn any_shape(dice: &mut Dice) -> Shape {
+    let sizes = [
+        0, 1, 3, 4, 5, 8, 12, 16, 20, 260, 261, 512, 4096, 32768, 32769,
+    ];
+    let huge = [
+        (4 << 20) - 48,
+        (4 << 20) - 49,
+        4 << 20,
+        (4 << 20) + 1,
+        i32::MAX as u32,
+        u32::MAX,
+    ];
+    let size = |dice: &mut Dice| match dice.one_in(12) {
+        true => dice.pick(&huge),
+        false => dice.pick(&sizes),
+    };
+    let kind = dice.pick(&KINDS);
+    let key_size = match dice.one_in(3) {
+        true => size(dice),
+        false => usual_key_size(kind, dice),
+    };
+    let mut flags = usual_flags(kind);
+    for _ in 0..dice.below(3) {
+        flags ^= 1 << dice.below(20);
+    }
+    Shape(MapParams {
+        map_type: kind as u32,
+        key_size,
+        value_size: size(dice),
+        max_entries: dice.pick(&[0, 1, 2, 7, 64]),
+        flags: MapFlags(flags),
+        extra: if dice.one_in(8) {
+            dice.pick(&[1, 15, 16])
+        } else {
+            0
+        },
+        ..MapParams::default()
+    })
+}
+
+/// Parameters of a map that can be created.
+pub(super) fn usual_shape(kind: MapKind, dice: &mut Dice) -> Shape {
+    let mut flags = usual_flags(kind);
+    if matches!(kind, MapKind::Hash | MapKind::PercpuHash) && dice.one_in(2) {
+        flags |= MapFlags::NO_PREALLOC.0;
+    }
+    // Linux keeps free elements of LRU maps in lists of CPUs and may evict early: the
+    // universe of keys is far smaller than such a map.
+    let max_entries = match kind {
+        MapKind::LruHash | MapKind::LruPercpuHash => 4096,
+        _ => dice.pick(&[1, 2, 5, 16, 64, 200]),
+    };
+    Shape(MapParams {
+        map_type: kind as u32,
+        key_size: usual_key_size(kind, dice),
+        value_size: dice.pick(&[1, 2, 4, 7, 8, 12, 16, 40, 100]),
+        max_entries,
+        flags: MapFlags(flags),
+        ..MapParams::default()
+    })
+}
+
+fn usual_key_size(kind: MapKind, dice: &mut Dice) -> u32 {
+    match kind {
+        MapKind::Array | MapKind::PercpuArray => 4,
+        MapKind::Queue | MapKind::Stack | MapKind::BloomFilter => 0,
+        MapKind::LpmTrie => 4 + dice.pick(&[1, 2, 3, 4, 8, 9, 16]),
+        _ => dice.pick(&[1, 2, 4, 5, 8, 12, 16, 33]),
+    }
+}
+
+fn usual_flags(kind: MapKind) -> u32 {
+    match kind {
+        MapKind::LpmTrie => MapFlags::NO_PREALLOC.0,
+        _ => 0,
+    }
+}
+
+/// An operation of bpf(2).
+#[derive(Clone, Debug)]
+pub(super) enum Operation {
+    Lookup(Vec<u8>, u64),
+    Update(Vec<u8>, Vec<u8>, u64),
+    Delete(Vec<u8>),
+    Take(Vec<u8>, u64),
+    NextKey(Option<Vec<u8>>),
+    UpdateBatch(Vec<u8>, Vec<u8>),
+    DeleteBatch(Vec<u8>),
+}
+
+/// A random operation on a map of these parameters, whose values have `value_len` bytes.
+pub(super) fn operation(shape: &Shape, value_len: usize, dice: &mut Dice) -> Operation {
+    let flags = |dice: &mut Dice| match dice.below(8) {
+        0 => 1,
+        1 => 2,
+        2 if dice.one_in(6) => dice.pick(&[3, 4, 5, 8, 1 << 32, u64::MAX]),
+        _ => 0,
+    };
+    match dice.below(20) {
+        0..=4 => Operation::Lookup(key(shape, dice), if dice.one_in(40) { 4 } else { 0 }),
+        5..=11 => {
+            let value = dice.bytes(value_len);
+            Operation::Update(key(shape, dice), value, flags(dice))
+        }
+        12..=14 => Operation::Delete(key(shape, dice)),
+        15 | 16 => Operation::Take(
+            key(shape, dice),
+            if dice.one_in(20) { flags(dice) } else { 0 },
+        ),
+        17 => Operation::NextKey((!dice.one_in(4)).then(|| key(shape, dice))),
+        // There are no batches without keys.
+        18 | 19 if shape.0.key_size == 0 => Operation::NextKey(None),
+        18 => {
+            let count = 1 + dice.below(5);
+            let keys = (0..count).flat_map(|_| key(shape, dice)).collect();
+            let values = dice.bytes(value_len * count as usize);
+            Operation::UpdateBatch(keys, values)
+        }
+        _ => {
+            let count = 1 + dice.below(5);
+            Operation::DeleteBatch((0..count).flat_map(|_| key(shape, dice)).collect())
+        }
+    }
+}
+
+/// A key of a small universe, so that operations meet.
+fn key(shape: &Shape, dice: &mut Dice) -> Vec<u8> {
+    let MapParams {
+        key_size,
+        max_entries,
+        map_type,
+        ..
+    } = shape.0;
+    let size = key_size as usize;
+    let number = dice.below((max_entries + max_entries / 4 + 2).min(260));
+    match MapKind::from_number(map_type) {
+        Some(MapKind::LpmTrie) => {
+            let bits = (key_size - 4) * 8;
+            let beyond = if dice.one_in(30) { 3 } else { 1 };
+            let len = dice.below(bits + beyond);
+            let mut bytes = len.to_ne_bytes().to_vec();
+            // Few values of each byte, so that prefixes share paths.
+            bytes.extend((4..size).map(|_| dice.pick(&[0, 1, 0x80, 0xc0, 0xff])));
+            bytes
+        }
+        Some(MapKind::Array | MapKind::PercpuArray) => number.to_ne_bytes().to_vec(),
+        _ => (0..size)
+            .map(|at| (number as usize * (at + 1)) as u8 ^ (at > 0) as u8)
+            .collect(),
+    }
+}

@@ -1,0 +1,259 @@
+//! Operations on a map of the kernel and on ours.
+
+use ::kernel::maps::{Host, Map, ValueLayout};
+use spec::Errno;
+use spec::maps::MapKind;
+use sys::bpf::{Map as KernelMap, MapRequest};
+
+use super::generate::{Dice, Operation, Shape, any_shape, operation, usual_shape};
+use super::{Comparison, Difference, errno, name};
+
+fn create_kernel(shape: &Shape) -> Result<KernelMap, Errno> {
+    let params = shape.0;
+    KernelMap::create(&MapRequest {
+        map_type: params.map_type,
+        key_size: params.key_size,
+        value_size: params.value_size,
+        max_entries: params.max_entries,
+        flags: params.flags.0,
+        extra: params.extra,
+        numa_node: params.numa_node,
+        ..MapRequest::default()
+    })
+    .map_err(errno)
+}
+
+fn create_ours(shape: &Shape, cpus: u32) -> Result<Map, Errno> {
+    let value = ValueLayout::plain(shape.0.value_size as usize);
+    Map::create(&shape.0, value, &Host { cpus, seed: 7 })
+}
+
+/// Creates maps of random parameters, one for each seed, and compares the error numbers.
+/// The error is the kernel's, if it creates no maps for us at all.
+pub fn compare_creation(seeds: std::ops::Range<u64>) -> Result<Comparison, Errno> {
+    let cpus = possible_cpus()?;
+    let mut comparison = Comparison::default();
+    for seed in seeds {
+        let shape = any_shape(&mut Dice::new(seed));
+        let kernel = create_kernel(&shape).map(drop);
+        let ours = create_ours(&shape, cpus).map(drop);
+        comparison.operations += 1;
+        comparison.successes += u64::from(kernel.is_ok());
+        if kernel != ours {
+            comparison.differences.push(Difference {
+                seed,
+                shape,
+                operation: "create".into(),
+                kernel: format!("{kernel:?}"),
+                ours: format!("{ours:?}"),
+            });
+        }
+    }
+    Ok(comparison)
+}
+
+/// CPUs that the kernel's per-CPU maps have values for.
+fn possible_cpus() -> Result<u32, Errno> {
+    let mut dice = Dice::new(0);
+    let mut shape = usual_shape(MapKind::PercpuArray, &mut dice);
+    shape.0.value_size = 8;
+    Ok(create_kernel(&shape)?.value_len() as u32 / 8)
+}
+
+/// Replays `operations` random operations on a map of this kind. The error is the kernel's,
+/// if it creates none.
+pub fn compare_operations(kind: MapKind, seed: u64, operations: u64) -> Result<Comparison, Errno> {
+    let cpus = possible_cpus()?;
+    let mut dice = Dice::new(seed.wrapping_mul(0x9e37_79b9) ^ kind as u64);
+    let mut comparison = Comparison::default();
+    while comparison.operations < operations && comparison.differences.len() < 20 {
+        let shape = usual_shape(kind, &mut dice);
+        let mut pair = Pair {
+            kernel: create_kernel(&shape)?,
+            ours: create_ours(&shape, cpus)?,
+            shape,
+            seed,
+        };
+        for number in 0..2000.min(operations) {
+            let operation = operation(&shape, pair.ours.value_len(), &mut dice);
+            pair.compare(number, &operation, &mut comparison);
+        }
+        pair.compare_contents(&mut comparison);
+    }
+    Ok(comparison)
+}
+
+/// A map of the kernel and ours.
+struct Pair {
+    kernel: KernelMap,
+    ours: Map,
+    shape: Shape,
+    seed: u64,
+}
+
+/// Result of an operation: what it read.
+type Answer = Result<Vec<u8>, Errno>;
+
+impl Pair {
+    fn compare(&mut self, number: u64, operation: &Operation, comparison: &mut Comparison) {
+        let (kernel, ours) = (self.ask_kernel(operation), self.ask_ours(operation));
+        comparison.operations += 1;
+        comparison.successes += u64::from(kernel.is_ok());
+        let is_same = match (operation, &kernel, &ours) {
+            // The order of a hash depends on its seed.
+            (Operation::NextKey(_), Ok(_), Ok(_)) => !self.is_ordered() || kernel == ours,
+            (Operation::NextKey(Some(_)), Err(Errno::ENOENT), Ok(_))
+            | (Operation::NextKey(Some(_)), Ok(_), Err(Errno::ENOENT)) => !self.is_ordered(),
+            // A Bloom filter may find what it does not hold.
+            (Operation::Lookup(..), Ok(_), Err(Errno::ENOENT))
+            | (Operation::Lookup(..), Err(Errno::ENOENT), Ok(_)) => self.is_bloom_filter(),
+            _ => kernel == ours,
+        };
+        if !is_same {
+            self.report(
+                format!("{number}: {operation:x?}"),
+                &kernel,
+                &ours,
+                comparison,
+            );
+        }
+    }
+
+    fn report(&self, operation: String, kernel: &Answer, ours: &Answer, to: &mut Comparison) {
+        to.differences.push(Difference {
+            seed: self.seed,
+            shape: self.shape,
+            operation,
+            kernel: format!("{kernel:x?}"),
+            ours: format!("{ours:x?}"),
+        });
+    }
+
+    fn is_ordered(&self) -> bool {
+        use MapKind::{Hash, LruHash, LruPercpuHash, PercpuHash};
+        !matches!(
+            self.ours.kind(),
+            Hash | PercpuHash | LruHash | LruPercpuHash
+        )
+    }
+
+    fn is_bloom_filter(&self) -> bool {
+        self.ours.kind() == MapKind::BloomFilter
+    }
+
+    /// Compares all entries, as sets.
+    fn compare_contents(&mut self, comparison: &mut Comparison) {
+        let mut kernel = self.contents(|key| self.kernel_next(key), |op| self.ask_kernel(op));
+        let mut ours = self.contents(|key| self.our_next(key), |op| self.ask_ours(op));
+        if !self.is_ordered() {
+            kernel.sort();
+            ours.sort();
+        }
+        comparison.operations += kernel.len() as u64;
+        if kernel != ours {
+            let text = format!("contents of {}", name(self.ours.kind()));
+            let size = |entries: &[(Vec<u8>, Answer)]| Ok(format!("{entries:x?}").into_bytes());
+            let text_of =
+                |answer: Answer| answer.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+            comparison.differences.push(Difference {
+                seed: self.seed,
+                shape: self.shape,
+                operation: text,
+                kernel: format!("{:?}", text_of(size(&kernel))),
+                ours: format!("{:?}", text_of(size(&ours))),
+            });
+        }
+    }
+
+    fn contents(
+        &self,
+        next: impl Fn(Option<&[u8]>) -> Answer,
+        ask: impl Fn(&Operation) -> Answer,
+    ) -> Vec<(Vec<u8>, Answer)> {
+        let mut entries: Vec<(Vec<u8>, Answer)> = Vec::new();
+        while entries.len() < 10_000 {
+            let last = entries.last().map(|(key, _)| key.as_slice());
+            let Ok(key) = next(last) else { break };
+            let value = ask(&Operation::Lookup(key.clone(), 0));
+            entries.push((key, value));
+        }
+        entries
+    }
+
+    fn kernel_next(&self, key: Option<&[u8]>) -> Answer {
+        match self.kernel.next_key(key) {
+            Ok(Some(key)) => Ok(key),
+            Ok(None) => Err(Errno::ENOENT),
+            Err(error) => Err(errno(error)),
+        }
+    }
+
+    fn our_next(&self, key: Option<&[u8]>) -> Answer {
+        let mut next = vec![0; self.shape.0.key_size as usize];
+        self.ours.next_key(key, &mut next)?;
+        Ok(next)
+    }
+
+    fn ask_kernel(&self, operation: &Operation) -> Answer {
+        let mut out = vec![0; self.kernel.value_len()];
+        let done = |(count, end): (u32, Option<sys::Errno>)| match end {
+            None => Ok(count.to_ne_bytes().to_vec()),
+            // What was handled before the error counts too.
+            Some(error) => Ok([count.to_ne_bytes(), error.0.to_ne_bytes()].concat()),
+        };
+        match operation {
+            Operation::Lookup(key, flags) => {
+                if self.is_bloom_filter() {
+                    out.fill(key.len() as u8);
+                }
+                self.kernel.lookup_with(key, &mut out, *flags).map(|()| out)
+            }
+            Operation::Update(key, value, flags) => self
+                .kernel
+                .update_with(key, value, *flags)
+                .map(|()| Vec::new()),
+            Operation::Delete(key) => self.kernel.delete(key).map(|()| Vec::new()),
+            Operation::Take(key, flags) => {
+                let taken = self.kernel.lookup_and_delete_with(key, &mut out, *flags);
+                taken.map(|()| out)
+            }
+            Operation::NextKey(key) => return self.kernel_next(key.as_deref()),
+            Operation::UpdateBatch(keys, values) => {
+                self.kernel.update_batch(keys, values, 0).and_then(done)
+            }
+            Operation::DeleteBatch(keys) => self.kernel.delete_batch(keys).and_then(done),
+        }
+        .map_err(errno)
+    }
+
+    fn ask_ours(&self, operation: &Operation) -> Answer {
+        let mut out = vec![0; self.ours.value_len()];
+        let done = |batch: ::kernel::maps::Batch| match batch.end {
+            None => Ok((batch.count as u32).to_ne_bytes().to_vec()),
+            // The kernel's side does not tell how many elements came before this error.
+            Some(Errno::EINVAL) => Err(Errno::EINVAL),
+            Some(error) => Ok([(batch.count as u32).to_ne_bytes(), error.0.to_ne_bytes()].concat()),
+        };
+        match operation {
+            Operation::Lookup(key, flags) => {
+                if self.is_bloom_filter() {
+                    out.fill(key.len() as u8);
+                }
+                self.ours.lookup(key, &mut out, *flags).map(|()| out)
+            }
+            Operation::Update(key, value, flags) => {
+                self.ours.update(key, value, *flags).map(|()| Vec::new())
+            }
+            Operation::Delete(key) => self.ours.delete(key).map(|()| Vec::new()),
+            Operation::Take(key, flags) => self
+                .ours
+                .lookup_and_delete(key, &mut out, *flags)
+                .map(|()| out),
+            Operation::NextKey(key) => self.our_next(key.as_deref()),
+            Operation::UpdateBatch(keys, values) => {
+                self.ours.update_batch(keys, values, 0).and_then(done)
+            }
+            Operation::DeleteBatch(keys) => self.ours.delete_batch(keys).and_then(done),
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! The smallest map of every kind.
+
+use spec::maps::MapKind;
+use sys::bpf::{BtfObject, Map, MapRequest};
+
+use super::fields::plain_value;
+
+/// `BPF_F_NO_PREALLOC`.
+const NO_PREALLOC: u32 = 1;
+/// `BPF_F_MMAPABLE`.
+const MMAPABLE: u32 = 1 << 10;
+
+/// What a map of the kind takes; `None` for kinds that need more than numbers and an
+/// inner map, or that 6.18 lacks.
+pub(super) fn request<'a>(kind: MapKind, inner: Option<&'a Map>) -> Option<MapRequest<'a>> {
+    use MapKind as K;
+    let (key_size, value_size, max_entries, flags) = match kind {
+        K::Hash | K::LruHash | K::PercpuHash | K::LruPercpuHash => (4, 8, 4, 0),
+        K::Array | K::PercpuArray | K::StackTrace => (4, 8, 4, 0),
+        K::ProgArray | K::PerfEventArray | K::CgroupArray => (4, 4, 4, 0),
+        K::ArrayOfMaps | K::HashOfMaps => (4, 4, 4, 0),
+        K::Devmap | K::DevmapHash | K::Sockmap | K::Sockhash => (4, 4, 4, 0),
+        K::Cpumap | K::Xskmap => (4, 4, 4, 0),
+        K::LpmTrie => (8, 8, 4, NO_PREALLOC),
+        // struct bpf_cgroup_storage_key
+        K::CgroupStorage | K::PercpuCgroupStorage => (16, 8, 0, 0),
+        K::ReuseportSockarray => (4, 8, 4, 0),
+        K::Queue | K::Stack | K::BloomFilter => (0, 8, 4, 0),
+        K::SkStorage | K::InodeStorage | K::TaskStorage | K::CgrpStorage => (4, 8, 0, NO_PREALLOC),
+        K::Ringbuf | K::UserRingbuf => (0, 0, 4096, 0),
+        K::Arena => (0, 0, 1, MMAPABLE),
+        _ => return None,
+    };
+    Some(MapRequest {
+        map_type: kind.number(),
+        key_size,
+        value_size,
+        max_entries,
+        flags,
+        inner,
+        ..MapRequest::default()
+    })
+}
+
+/// A map of every kind that this kernel creates.
+pub(super) fn create_all() -> Vec<(MapKind, Map)> {
+    let inner = request(MapKind::Array, None).and_then(|array| Map::create(&array).ok());
+    let create = |&kind: &MapKind| {
+        let holds_maps = matches!(kind, MapKind::ArrayOfMaps | MapKind::HashOfMaps);
+        let plain = request(kind, inner.as_ref().filter(|_| holds_maps))?;
+        let is_storage = matches!(
+            kind,
+            MapKind::SkStorage
+                | MapKind::InodeStorage
+                | MapKind::TaskStorage
+                | MapKind::CgrpStorage
+        );
+        if !is_storage {
+            return Some((kind, Map::create(&plain).ok()?));
+        }
+        let value = plain_value();
+        let types = BtfObject::load(&value.blob).ok()?;
+        let described = MapRequest {
+            btf: Some(&types),
+            btf_key: value.key.0,
+            btf_value: value.value.0,
+            ..plain
+        };
+        Some((kind, Map::create(&described).ok()?))
+    };
+    MapKind::ALL.iter().filter_map(create).collect()
+}

@@ -1,0 +1,116 @@
+//! Capabilities that helpers need, asked by a thread that gave up capabilities.
+//!
+//! A program type can be asked about as far as the kernel loads it without them: those of
+//! the network without CAP_PERFMON, socket filters and cgroup_skb without any while
+//! `kernel.unprivileged_bpf_disabled` is 0. No program can tell what the other types need.
+
+use std::fs;
+
+use spec::programs::ProgramType;
+use spec::registry::Capability;
+use sys::capabilities::{self, drop_effective};
+
+use super::ask::{Asker, Subject};
+use super::source;
+
+const SYSCTL: &str = "/proc/sys/kernel/unprivileged_bpf_disabled";
+
+/// The right to load programs without capabilities, while this lives.
+#[derive(Debug)]
+pub struct Unprivileged {
+    before: String,
+}
+
+impl Unprivileged {
+    /// Sets the sysctl to 0; `None` where the kernel does not let it (1 is final).
+    pub fn allow() -> Option<Unprivileged> {
+        let before = fs::read_to_string(SYSCTL).ok()?;
+        fs::write(SYSCTL, "0").ok()?;
+        Some(Unprivileged { before })
+    }
+}
+
+impl Drop for Unprivileged {
+    fn drop(&mut self) {
+        if let Err(error) = fs::write(SYSCTL, self.before.trim()) {
+            // The kernel takes back every value that it had.
+            debug_assert!(false, "{SYSCTL}: {error}");
+        }
+    }
+}
+
+/// Without which capabilities programs of a kind are loaded.
+#[derive(Clone, Copy, Debug)]
+pub struct Privilege {
+    subject: Subject,
+    without_perfmon: bool,
+    without_any: bool,
+}
+
+impl Privilege {
+    /// Asks about a kind of program.
+    pub fn of(asker: &mut Asker, subject: &Subject) -> Privilege {
+        let without_perfmon = without(PERFMON, || asker.can_ask(subject));
+        // Every other type is refused before its program is looked at.
+        let may_be_unprivileged = matches!(
+            subject.kind,
+            ProgramType::SocketFilter | ProgramType::CgroupSkb
+        );
+        let without_any =
+            may_be_unprivileged && without(ALL, || asker.can_ask(subject)) == Some(true);
+        Privilege {
+            subject: *subject,
+            without_perfmon: without_perfmon == Some(true),
+            without_any,
+        }
+    }
+
+    /// True if a question can tell what a helper needs.
+    pub fn is_askable(&self) -> bool {
+        self.without_perfmon
+    }
+
+    /// True if a question can tell CAP_BPF from no capability.
+    pub fn tells_bpf(&self) -> bool {
+        self.without_any
+    }
+
+    /// What programs of the kind need for a helper that they have with all capabilities.
+    /// Where no question tells CAP_BPF from nothing, because the type itself needs it,
+    /// the answer is the source's.
+    pub fn for_helper(&self, asker: &mut Asker, id: u32) -> Capability {
+        let by_source = source::capability(id);
+        if !self.without_perfmon {
+            return by_source;
+        }
+        let subject = &self.subject;
+        if without(PERFMON, || asker.has_helper(subject, id)) != Some(true) {
+            return Capability::Perfmon;
+        }
+        if !self.without_any {
+            return by_source;
+        }
+        match without(ALL, || asker.has_helper(subject, id)) {
+            Some(true) => Capability::None,
+            _ => Capability::Bpf,
+        }
+    }
+}
+
+/// CAP_PERFMON, and CAP_SYS_ADMIN, which stands for it.
+const PERFMON: &[capabilities::Capability] = &[
+    capabilities::Capability::SYS_ADMIN,
+    capabilities::Capability::PERFMON,
+];
+/// All that give rights beyond those of any user.
+const ALL: &[capabilities::Capability] = &[
+    capabilities::Capability::SYS_ADMIN,
+    capabilities::Capability::PERFMON,
+    capabilities::Capability::BPF,
+];
+
+/// An answer without capabilities; `None` where they cannot be given up.
+fn without<T>(capabilities: &[capabilities::Capability], ask: impl FnOnce() -> T) -> Option<T> {
+    let _dropped = drop_effective(capabilities).ok()?;
+    Some(ask())
+}

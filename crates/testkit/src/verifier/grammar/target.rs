@@ -1,0 +1,270 @@
+//! Program types that the grammar writes for, with what it knows of each.
+
+use crate::ebpf::Choices;
+
+/// A program type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Target {
+    /// Its name, as bpftool has it.
+    pub(crate) name: &'static str,
+    /// Directives of a case that the type needs: attach type, flags.
+    pub(super) directives: &'static str,
+    /// Structure that the context is in BTF; empty if functions cannot take it.
+    pub(super) context: &'static str,
+    /// Fields of the context that can be read as numbers, mostly: size and offsets.
+    pub(super) fields: (&'static str, &'static [u32]),
+    /// Offsets of the packet's start and end in the context, and the type of these
+    /// fields.
+    pub(super) packet: Option<(u32, u32, &'static str)>,
+    /// True if the packet can be written.
+    pub(super) writes_packet: bool,
+    /// Numbers that the program may return: those below this one.
+    pub(super) returns: u32,
+    /// Families of helpers that the type has.
+    pub(super) helpers: &'static [Family],
+    /// How often it is chosen, of [`Target::choose`]'s total.
+    weight: u32,
+}
+
+/// Helpers that mostly come together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Family {
+    /// bpf_skb_load_bytes and the like.
+    Skb,
+    /// Loads from the packet by the instructions of classic BPF.
+    Legacy,
+    /// Helpers that move the packet.
+    PacketMoves,
+    /// Look-up and release of sockets.
+    Sockets,
+    /// bpf_tail_call.
+    TailCall,
+    /// Spin locks.
+    Locks,
+    /// Timers.
+    Timers,
+}
+
+use Family::{Legacy, Locks, PacketMoves, Skb, Sockets, TailCall, Timers};
+
+const SKB_FIELDS: (&str, &[u32]) = ("u32", &[0, 4, 8, 16, 24, 32, 40, 48, 56, 68]);
+const SKB_PACKET: Option<(u32, u32, &str)> = Some((76, 80, "u32"));
+
+const SCHED_CLS: Target = Target {
+    name: "sched_cls",
+    directives: "",
+    context: "__sk_buff",
+    fields: SKB_FIELDS,
+    packet: SKB_PACKET,
+    writes_packet: true,
+    returns: 3,
+    helpers: &[Skb, Legacy, PacketMoves, Sockets, TailCall, Locks, Timers],
+    weight: 30,
+};
+
+/// A cgroup hook without a packet.
+const CGROUP: Target = Target {
+    name: "cgroup_sock_addr",
+    directives: ".attach_type cgroup_inet4_connect\n",
+    context: "bpf_sock_addr",
+    fields: ("u32", &[0, 4, 24, 28, 32, 36]),
+    packet: None,
+    writes_packet: false,
+    returns: 2,
+    helpers: &[Locks, Sockets],
+    weight: 3,
+};
+
+/// A tracing type, whose context is numbers.
+const TRACING: Target = Target {
+    name: "raw_tracepoint",
+    directives: "",
+    context: "bpf_raw_tracepoint_args",
+    fields: ("u64", &[0, 8, 16]),
+    packet: None,
+    writes_packet: false,
+    returns: 100,
+    helpers: &[TailCall],
+    weight: 4,
+};
+
+/// Every type.
+const ALL: &[Target] = &[
+    SCHED_CLS,
+    Target {
+        name: "xdp",
+        context: "xdp_md",
+        fields: ("u32", &[12, 16]),
+        packet: Some((0, 4, "u32")),
+        helpers: &[PacketMoves, Sockets, TailCall, Locks, Timers],
+        weight: 14,
+        ..SCHED_CLS
+    },
+    Target {
+        name: "socket_filter",
+        packet: None,
+        writes_packet: false,
+        returns: 100,
+        helpers: &[Skb, Legacy, TailCall],
+        weight: 8,
+        ..SCHED_CLS
+    },
+    Target {
+        name: "cgroup_skb",
+        directives: ".attach_type cgroup_inet_ingress\n",
+        writes_packet: false,
+        returns: 2,
+        helpers: &[Skb, Sockets, Locks, Timers],
+        weight: 6,
+        ..SCHED_CLS
+    },
+    Target {
+        name: "lwt_xmit",
+        fields: ("u32", &[0, 4, 16, 24, 32, 40, 48]),
+        helpers: &[Skb, PacketMoves, TailCall, Locks],
+        weight: 4,
+        ..SCHED_CLS
+    },
+    Target {
+        name: "lwt_in",
+        fields: ("u32", &[0, 4, 16, 24, 32, 40, 48]),
+        writes_packet: false,
+        helpers: &[Skb, TailCall, Locks],
+        weight: 3,
+        ..SCHED_CLS
+    },
+    Target {
+        name: "sk_skb",
+        directives: ".attach_type sk_skb_stream_verdict\n",
+        fields: ("u32", &[0, 4, 16, 24, 32, 40, 48]),
+        returns: 2,
+        helpers: &[Skb, PacketMoves, Sockets, TailCall, Locks],
+        weight: 3,
+        ..SCHED_CLS
+    },
+    Target {
+        name: "flow_dissector",
+        directives: ".attach_type flow_dissector\n",
+        fields: ("u32", &[]),
+        writes_packet: false,
+        returns: 3,
+        helpers: &[Skb],
+        weight: 3,
+        ..SCHED_CLS
+    },
+    Target {
+        name: "sk_lookup",
+        directives: ".attach_type sk_lookup\n",
+        context: "bpf_sk_lookup",
+        fields: ("u32", &[8, 12, 16, 40, 60, 64]),
+        helpers: &[Locks, TailCall],
+        weight: 4,
+        ..CGROUP
+    },
+    CGROUP,
+    Target {
+        name: "sock_ops",
+        directives: ".attach_type cgroup_sock_ops\n",
+        context: "bpf_sock_ops",
+        fields: ("u32", &[0, 20, 24, 28, 68]),
+        helpers: &[Locks],
+        ..CGROUP
+    },
+    Target {
+        name: "cgroup_device",
+        directives: ".attach_type cgroup_device\n",
+        context: "bpf_cgroup_dev_ctx",
+        fields: ("u32", &[0, 4, 8]),
+        helpers: &[],
+        weight: 2,
+        ..CGROUP
+    },
+    Target {
+        name: "cgroup_sockopt",
+        directives: ".attach_type cgroup_getsockopt\n",
+        context: "bpf_sockopt",
+        fields: ("u32", &[24, 28, 32]),
+        packet: Some((8, 16, "u64")),
+        helpers: &[],
+        weight: 2,
+        ..CGROUP
+    },
+    Target {
+        name: "sk_msg",
+        directives: ".attach_type sk_msg_verdict\n",
+        context: "sk_msg_md",
+        fields: ("u32", &[16, 20, 24, 68]),
+        packet: Some((0, 8, "u64")),
+        writes_packet: true,
+        helpers: &[TailCall, Locks],
+        ..CGROUP
+    },
+    Target {
+        name: "sk_reuseport",
+        directives: ".attach_type sk_reuseport_select\n",
+        context: "sk_reuseport_md",
+        fields: ("u32", &[16, 20, 24, 28, 32]),
+        packet: Some((0, 8, "u64")),
+        helpers: &[TailCall, Locks],
+        weight: 2,
+        ..CGROUP
+    },
+    TRACING,
+    Target {
+        name: "tracepoint",
+        context: "",
+        weight: 2,
+        ..TRACING
+    },
+    Target {
+        name: "perf_event",
+        context: "bpf_perf_event_data",
+        weight: 2,
+        ..TRACING
+    },
+    Target {
+        name: "kprobe",
+        context: "",
+        weight: 2,
+        ..TRACING
+    },
+    Target {
+        name: "syscall",
+        directives: ".flags BPF_F_SLEEPABLE\n",
+        context: "",
+        fields: ("u32", &[0, 4, 8, 12, 60]),
+        helpers: &[],
+        ..TRACING
+    },
+    Target {
+        name: "netfilter",
+        directives: ".attach_type netfilter\n",
+        context: "",
+        fields: ("u64", &[]),
+        returns: 2,
+        helpers: &[],
+        weight: 1,
+        ..TRACING
+    },
+];
+
+impl Target {
+    /// One of the types, by their weights.
+    pub(crate) fn choose(choices: &mut Choices<'_>) -> Target {
+        let total = ALL.iter().map(|target| target.weight).sum();
+        let mut at = choices.below(total);
+        let found = ALL.iter().find(|target| match at < target.weight {
+            true => true,
+            false => {
+                at -= target.weight;
+                false
+            }
+        });
+        *found.unwrap_or(&SCHED_CLS)
+    }
+
+    /// True if the type mostly has these helpers.
+    pub(super) fn has(&self, family: Family) -> bool {
+        self.helpers.contains(&family)
+    }
+}

@@ -1,0 +1,39 @@
+//! Maps beside the running kernel's; `cargo xtask soak maps` replays more.
+
+use beebox_testkit::maps::{Comparison, KINDS, compare_creation, compare_operations};
+
+/// Fails if anything differs, and prints the first differences.
+fn assert_equal(comparison: &Comparison) {
+    for difference in comparison.differences.iter().take(5) {
+        println!("{difference}");
+    }
+    assert!(comparison.differences.is_empty());
+}
+
+#[test]
+fn maps_are_created_and_refused_as_in_the_kernel() {
+    let compared = compare_creation(oracle::seeds(800));
+    let Some(comparison) = oracle::found("maps of the running kernel", compared) else {
+        return;
+    };
+    assert_equal(&comparison);
+    assert!(
+        comparison.successes > 50,
+        "{} created",
+        comparison.successes
+    );
+}
+
+#[test]
+fn operations_have_the_results_of_the_kernel() {
+    for kind in KINDS {
+        for seed in oracle::seeds(2) {
+            let compared = compare_operations(kind, seed, 6000);
+            let Some(comparison) = oracle::found("maps of the running kernel", compared) else {
+                return;
+            };
+            assert_equal(&comparison);
+            assert!(comparison.successes > 1000, "{kind:?}: {comparison:?}");
+        }
+    }
+}

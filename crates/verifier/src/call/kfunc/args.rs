@@ -1,0 +1,498 @@
+//! Arguments of kernel functions: the prototype's BTF, suffixes of parameters' names and
+//! what the register holds decide how one is checked (`check_kfunc_args`,
+//! `get_kfunc_ptr_arg_type`).
+
+use btf::{Btf, Kind, ParamSuffix, Shape, TypeId};
+use isa::ebpf::Reg;
+use spec::registry::{ArgBase, ArgType, KfuncFlags};
+
+use super::{Callee, Meta};
+use crate::call::args::check_offset;
+use crate::call::prototype::{is_context, is_projection};
+use crate::call::{constant, kind_name};
+use crate::mem::Access;
+use crate::mem::helper_mem::{check_global_mem, check_sized_mem};
+use crate::mem::names::{name_of, type_name};
+use crate::state::{RegKind, RegState, TypeFlags};
+use crate::walk::Walk;
+use crate::{RefusalKind, Result, Stop, flow, refuse, verbose};
+
+const REGS: [Reg; 5] = [Reg::R1, Reg::R2, Reg::R3, Reg::R4, Reg::R5];
+
+/// Structures by which a pointer is more than a pointer to memory.
+const UNJUDGED_STRUCTS: &[&str] = &[
+    "bpf_dynptr",
+    "bpf_list_head",
+    "bpf_list_node",
+    "bpf_rb_root",
+    "bpf_rb_node",
+    "bpf_wq",
+    "bpf_timer",
+    "bpf_task_work",
+    "bpf_res_spin_lock",
+    "bpf_prog_aux",
+];
+
+/// How a pointer is checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pointer {
+    Ctx,
+    Null,
+    ConstString,
+    /// An object of the kernel, or a map.
+    Object,
+    Mem,
+    /// Memory whose size is the next argument.
+    SizedMem,
+}
+
+/// Checks all arguments.
+pub(super) fn check(walk: &mut Walk<'_>, callee: &Callee<'_>) -> Result<Meta> {
+    let count = callee.params.len();
+    let name = &callee.kfunc.name;
+    if count > REGS.len() {
+        return Err(refuse!(
+            walk,
+            EINVAL,
+            Argument,
+            "Function {name} has {count} > {} args",
+            REGS.len()
+        ));
+    }
+    let mut meta = Meta::default();
+    let mut index = 0;
+    while index < count {
+        index += check_one(walk, callee, index, &mut meta)?;
+    }
+    if callee.has(KfuncFlags::RELEASE) && meta.release.is_none() {
+        return Err(refuse!(
+            walk,
+            EINVAL,
+            Reference,
+            "release kernel function {name} expects refcounted PTR_TO_BTF_ID"
+        ));
+    }
+    Ok(meta)
+}
+
+fn is_scalar(btf: &Btf<'_>, id: TypeId) -> bool {
+    matches!(btf.at(id).kind(), Kind::Int | Kind::Enum | Kind::Enum64)
+}
+
+/// Checks one argument; the number of parameters that it took.
+fn check_one(
+    walk: &mut Walk<'_>,
+    callee: &Callee<'_>,
+    index: usize,
+    meta: &mut Meta,
+) -> Result<usize> {
+    let btf = callee.btf;
+    let (param, param_name) = &callee.params[index];
+    let suffix = ParamSuffix::of(param_name);
+    let ptr = REGS[index];
+    let reg = *walk.reg(ptr);
+    if matches!(suffix, Some(ParamSuffix::Program | ParamSuffix::Ignored)) {
+        return Ok(1);
+    }
+    let strip = |id: TypeId| btf.skip_modifiers(id).unwrap_or(TypeId::VOID);
+    let ty = strip(*param);
+    if is_scalar(btf, ty) {
+        check_scalar(walk, ptr, suffix, param_name, meta)?;
+        return Ok(1);
+    }
+    let Shape::Ptr(pointee) = btf.at(ty).shape() else {
+        let kind = kind_name(btf.at(ty).kind());
+        return Err(refuse!(
+            walk,
+            EINVAL,
+            Argument,
+            "Unrecognized arg#{index} type {kind}"
+        ));
+    };
+    let trusting = [
+        KfuncFlags::TRUSTED_ARGS,
+        KfuncFlags::RELEASE,
+        KfuncFlags::RCU,
+    ];
+    let must_be_trusted = trusting.into_iter().any(|flag| callee.has(flag));
+    let is_nullable = suffix == Some(ParamSuffix::Nullable);
+    if must_be_trusted && (reg.is_null() || reg.may_be_null()) && !is_nullable {
+        return Err(refuse!(
+            walk,
+            EACCES,
+            MaybeNull,
+            "Possibly NULL pointer passed to trusted arg{index}"
+        ));
+    }
+    if reg.ref_obj_id != 0 {
+        meta.ref_obj_id = reg.ref_obj_id;
+        if callee.has(KfuncFlags::RELEASE) {
+            meta.release = Some(ptr);
+        }
+    }
+    let target = strip(pointee);
+    let pointer = pointer_kind(walk, callee, index, target, pointee)?;
+    if pointer == Pointer::Null {
+        return Ok(1);
+    }
+    if pointer == Pointer::Object && must_be_trusted && !flow::is_trusted(&reg) {
+        check_rcu(walk, callee, ptr, &reg)?;
+    }
+    let mut arg = ArgType::from(ArgBase::DontCare);
+    if callee.has(KfuncFlags::RELEASE) && reg.ref_obj_id != 0 {
+        arg.flags = TypeFlags::OBJ_RELEASE;
+    }
+    check_offset(walk, ptr, Some(arg))?;
+    match pointer {
+        Pointer::Null => Ok(1),
+        Pointer::Ctx => {
+            if reg.kind == RegKind::Ctx && reg.flags.is_empty() {
+                return Ok(1);
+            }
+            Err(refuse!(
+                walk,
+                EINVAL,
+                Argument,
+                "arg#{index} expected pointer to ctx, but got {}",
+                type_name(&reg)
+            ))
+        }
+        Pointer::ConstString => {
+            if !matches!(reg.kind, RegKind::MapValue { .. }) || !reg.flags.is_empty() {
+                return Err(refuse!(
+                    walk,
+                    EINVAL,
+                    Argument,
+                    "arg#{index} doesn't point to a const string"
+                ));
+            }
+            constant::check_string(walk, ptr)?;
+            Ok(1)
+        }
+        Pointer::Object => {
+            check_object(walk, callee, index, target)?;
+            Ok(1)
+        }
+        Pointer::Mem => {
+            let Some(size) = btf.size_of(target) else {
+                let ty = btf.at(target);
+                return Err(refuse!(
+                    walk,
+                    EINVAL,
+                    Argument,
+                    "arg#{index} reference type('{} {}') size cannot be determined: -22",
+                    kind_name(ty.kind()),
+                    ty.name()
+                ));
+            };
+            check_global_mem(walk, ptr, size)?;
+            Ok(1)
+        }
+        Pointer::SizedMem => {
+            check_memory(walk, callee, index, meta)?;
+            Ok(2)
+        }
+    }
+}
+
+fn check_scalar(
+    walk: &mut Walk<'_>,
+    ptr: Reg,
+    suffix: Option<ParamSuffix>,
+    name: &[u8],
+    meta: &mut Meta,
+) -> Result<()> {
+    let reg = *walk.reg(ptr);
+    let number = ptr.number();
+    if !reg.is_scalar() {
+        return Err(refuse!(walk, EINVAL, Argument, "R{number} is not a scalar"));
+    }
+    let constant = reg.num.as_const();
+    if suffix == Some(ParamSuffix::Constant) {
+        if constant.is_none() {
+            return Err(refuse!(
+                walk,
+                EINVAL,
+                Argument,
+                "R{number} must be a known constant"
+            ));
+        }
+        walk.mark_precise(ptr)?;
+        meta.constant = constant;
+        return Ok(());
+    }
+    let is_rdonly = name == b"rdonly_buf_size";
+    if !is_rdonly && name != b"rdwr_buf_size" {
+        return Ok(());
+    }
+    meta.is_result_rdonly |= is_rdonly;
+    if meta.result_size.is_some() {
+        return Err(refuse!(
+            walk,
+            EINVAL,
+            Argument,
+            "2 or more rdonly/rdwr_buf_size parameters for kfunc"
+        ));
+    }
+    let Some(constant) = constant else {
+        return Err(refuse!(walk, EINVAL, Argument, "R{number} is not a const"));
+    };
+    let Ok(size) = u32::try_from(constant) else {
+        return Err(refuse!(
+            walk,
+            EINVAL,
+            Argument,
+            "R{number} rdonly/rdwr_buf_size exceeds u32 max"
+        ));
+    };
+    meta.result_size = Some(size).filter(|&size| size != 0);
+    walk.mark_precise(ptr)
+}
+
+/// How a pointer argument is checked; `target` is what it points to below modifiers.
+fn pointer_kind(
+    walk: &mut Walk<'_>,
+    callee: &Callee<'_>,
+    index: usize,
+    target: TypeId,
+    pointee: TypeId,
+) -> Result<Pointer> {
+    let btf = callee.btf;
+    let reg = *walk.reg(REGS[index]);
+    let suffix = ParamSuffix::of(&callee.params[index].1);
+    let is_cast = &*callee.kfunc.name == "bpf_cast_to_kern_ctx";
+    if is_cast || is_context(btf, walk.env.context.kind.number(), pointee) {
+        return Ok(Pointer::Ctx);
+    }
+    let has_size = callee.params.get(index + 1).is_some_and(|(ty, name)| {
+        let is_number = btf.skip_modifiers(*ty).is_some_and(|ty| is_scalar(btf, ty));
+        let is_size = matches!(
+            ParamSuffix::of(name),
+            Some(ParamSuffix::Size | ParamSuffix::ConstSize)
+        );
+        is_number && is_size && walk.reg(REGS[index + 1]).is_scalar()
+    });
+    if suffix == Some(ParamSuffix::Nullable) && reg.is_null() && !has_size {
+        return Ok(Pointer::Null);
+    }
+    let ty = btf.at(target);
+    match suffix {
+        Some(ParamSuffix::ConstString) => return Ok(Pointer::ConstString),
+        Some(
+            ParamSuffix::Alloc
+            | ParamSuffix::RefcountedKptr
+            | ParamSuffix::Map
+            | ParamSuffix::IrqFlag
+            | ParamSuffix::Iterator
+            | ParamSuffix::Uninit,
+        ) => return Err(callee.unjudged()),
+        _ => {}
+    }
+    let is_special =
+        ty.kind() == Kind::Struct && UNJUDGED_STRUCTS.iter().any(|name| ty.name() == *name);
+    if is_special || ty.kind() == Kind::FuncProto {
+        return Err(callee.unjudged());
+    }
+    if stands_for(&reg).is_some() || matches!(reg.kind, RegKind::BtfId { .. }) {
+        if ty.kind().is_composite() {
+            return Ok(Pointer::Object);
+        }
+        return Err(refuse!(
+            walk,
+            EINVAL,
+            Argument,
+            "kernel function {} args#{index} pointer type {} {} is not supported",
+            callee.kfunc.name,
+            kind_name(ty.kind()),
+            ty.name()
+        ));
+    }
+    let is_memory = is_scalar(btf, target)
+        || is_scalar_struct(walk, btf, target, 0)
+        || has_size && ty.kind() == Kind::Void;
+    if !is_memory {
+        let or_void = if has_size { "void, " } else { "" };
+        return Err(refuse!(
+            walk,
+            EINVAL,
+            Argument,
+            "arg#{index} pointer type {} {} must point to {or_void}scalar, or struct with scalar",
+            kind_name(ty.kind()),
+            ty.name()
+        ));
+    }
+    Ok(match has_size {
+        true => Pointer::SizedMem,
+        false => Pointer::Mem,
+    })
+}
+
+/// The structure that a register of another kind stands for (`reg2btf_ids`).
+fn stands_for(reg: &RegState) -> Option<&'static str> {
+    Some(match reg.kind {
+        RegKind::Socket => "sock",
+        RegKind::SockCommon => "sock_common",
+        RegKind::TcpSock => "tcp_sock",
+        RegKind::MapPtr { .. } => "bpf_map",
+        _ => return None,
+    })
+}
+
+/// True if a structure is made of numbers, nested at most four deep
+/// (`__btf_type_is_scalar_struct`).
+fn is_scalar_struct(walk: &mut Walk<'_>, btf: &Btf<'_>, id: TypeId, depth: u32) -> bool {
+    let Some(composite) = btf.at(id).as_composite() else {
+        return false;
+    };
+    composite.members().all(|member| {
+        let ty = btf.skip_modifiers(member.ty).unwrap_or(TypeId::VOID);
+        if btf.at(ty).kind().is_composite() {
+            if depth >= 3 {
+                verbose!(walk, "max struct nesting depth exceeded\n");
+                return false;
+            }
+            return is_scalar_struct(walk, btf, ty, depth + 1);
+        }
+        if let Shape::Array(array) = btf.at(ty).shape() {
+            let element = btf.skip_modifiers(array.element);
+            return array.count != 0 && element.is_some_and(|ty| is_scalar(btf, ty));
+        }
+        is_scalar(btf, ty)
+    })
+}
+
+/// Refuses a pointer that is not trusted, unless RCU protects it and the kfunc takes
+/// such.
+fn check_rcu(walk: &mut Walk<'_>, callee: &Callee<'_>, ptr: Reg, reg: &RegState) -> Result<()> {
+    let number = ptr.number();
+    if !callee.has(KfuncFlags::RCU) {
+        return Err(refuse!(
+            walk,
+            EINVAL,
+            Argument,
+            "R{number} must be referenced or trusted"
+        ));
+    }
+    if !reg.flags.has(TypeFlags::MEM_RCU) {
+        return Err(refuse!(
+            walk,
+            EINVAL,
+            Argument,
+            "R{number} must be a rcu pointer"
+        ));
+    }
+    Ok(())
+}
+
+/// Checks the type of an object (`process_kf_arg_ptr_to_btf_id`).
+fn check_object(
+    walk: &mut Walk<'_>,
+    callee: &Callee<'_>,
+    index: usize,
+    target: TypeId,
+) -> Result<()> {
+    const TRUSTED: TypeFlags =
+        TypeFlags(TypeFlags::MEM_ALLOC.0 | TypeFlags::PTR_TRUSTED.0 | TypeFlags::NON_OWN_REF.0);
+    let btf = callee.btf;
+    let ptr = REGS[index];
+    let reg = *walk.reg(ptr);
+    let is_unsafe = !reg.flags.without(TRUSTED).is_empty();
+    let found = match (reg.kind, stands_for(&reg)) {
+        (RegKind::BtfId { .. }, _) if is_unsafe && !reg.flags.has(TypeFlags::MEM_RCU) => {
+            let kept = TypeFlags(reg.flags.0 & TRUSTED.0);
+            verbose!(walk, "arg#{index} is {} ", type_name(&reg));
+            return Err(refuse!(
+                walk,
+                EINVAL,
+                Argument,
+                "expected {} or socket",
+                name_of(reg.kind.number(), kept)
+            ));
+        }
+        (RegKind::BtfId { ty }, _) if ty.btf == crate::state::TypeRef::VMLINUX => TypeId(ty.id),
+        (_, Some(name)) => match btf.find(Kind::Struct, name) {
+            Some(ty) => ty.id(),
+            None => return Err(callee.unjudged()),
+        },
+        _ => return Err(callee.unjudged()),
+    };
+    let found = btf.skip_modifiers(found).unwrap_or(TypeId::VOID);
+    let (wanted_type, found_type) = (btf.at(target), btf.at(found));
+    let (wanted, given) = (wanted_type.name(), found_type.name());
+    let is_released = callee.has(KfuncFlags::RELEASE) && reg.ref_obj_id != 0;
+    let is_strict = is_released || is_nocast_alias(wanted.as_bytes(), given.as_bytes());
+    let is_same = walk.env.is_prefix(found.0, target.0, reg.off, is_strict);
+    let takes_projection = wanted
+        .to_str()
+        .is_some_and(|context| is_projection(context, given.as_bytes()));
+    if is_same || takes_projection {
+        return Ok(());
+    }
+    Err(refuse!(
+        walk,
+        EINVAL,
+        Argument,
+        "kernel function {} args#{index} expected pointer to {} {wanted} but R{} has a pointer to {} {given}",
+        callee.kfunc.name,
+        kind_name(wanted_type.kind()),
+        ptr.number(),
+        kind_name(found_type.kind())
+    ))
+}
+
+/// True if one name is the other with `___init` behind, which must not be taken for it
+/// (`btf_type_ids_nocast_alias`).
+fn is_nocast_alias(one: &[u8], other: &[u8]) -> bool {
+    one.strip_suffix(b"___init") == Some(other) || other.strip_suffix(b"___init") == Some(one)
+}
+
+/// Checks memory whose size is the next argument (`check_kfunc_mem_size_reg`).
+fn check_memory(
+    walk: &mut Walk<'_>,
+    callee: &Callee<'_>,
+    index: usize,
+    meta: &mut Meta,
+) -> Result<()> {
+    let (ptr, size) = (REGS[index], REGS[index + 1]);
+    let saved = *walk.reg(ptr);
+    let is_optional = ParamSuffix::of(&callee.params[index].1) == Some(ParamSuffix::Optional);
+    if !(saved.is_null() && is_optional) {
+        if saved.may_be_null() {
+            flow::mark_not_null(walk.env, walk.state.reg_mut(ptr));
+        }
+        let result = check_sized_mem(walk, ptr, size, Access::Read, true, None)
+            .and_then(|()| check_sized_mem(walk, ptr, size, Access::Write, true, None));
+        if saved.may_be_null() {
+            *walk.reg_mut(ptr) = saved;
+        }
+        match result {
+            Err(Stop::Refused(inner)) => {
+                let next = index + 1;
+                let message = format!(
+                    "arg#{index} arg#{next} memory, len pair leads to invalid memory access"
+                );
+                verbose!(walk, "{message}\n");
+                return Err(Stop::refusal(
+                    inner.errno,
+                    RefusalKind::Argument,
+                    Some(walk.insn_idx),
+                    format_args!("{message}"),
+                ));
+            }
+            other => other?,
+        }
+    }
+    if ParamSuffix::of(&callee.params[index + 1].1) == Some(ParamSuffix::ConstSize) {
+        let number = size.number();
+        let Some(constant) = walk.reg(size).num.as_const() else {
+            return Err(refuse!(
+                walk,
+                EINVAL,
+                Argument,
+                "R{number} must be a known constant"
+            ));
+        };
+        meta.constant = Some(constant);
+    }
+    Ok(())
+}

@@ -1,0 +1,153 @@
+//! The value in r0 after a call of a kernel function.
+
+use btf::{Kind, Shape, TypeId};
+use isa::ebpf::Reg;
+use spec::registry::{KfuncFlags, TypeFlags};
+
+use super::{Callee, Meta};
+use crate::call::{kind_name, reference};
+use crate::mem::registers::{set_reg, set_unknown};
+use crate::state::{RegKind, RegState, TypeRef};
+use crate::walk::Walk;
+use crate::{Result, refuse};
+
+/// Puts the result into r0.
+pub(super) fn set_result(walk: &mut Walk<'_>, callee: &Callee<'_>, meta: &Meta) -> Result<()> {
+    let btf = callee.btf;
+    let strip = |id: TypeId| btf.skip_modifiers(id).unwrap_or(TypeId::VOID);
+    let returned = btf.at(strip(callee.returns));
+    let acquires = callee.has(KfuncFlags::ACQUIRE);
+    let target = match returned.shape() {
+        Shape::Ptr(target) => Some(strip(target)),
+        _ => None,
+    };
+    let is_object = target.is_some_and(|target| btf.at(target).kind().is_composite());
+    if acquires && !is_object {
+        return Err(refuse!(
+            walk,
+            EINVAL,
+            Btf,
+            "acquire kernel function does not return PTR_TO_BTF_ID"
+        ));
+    }
+    let Some(target) = target else {
+        if matches!(returned.kind(), Kind::Int | Kind::Enum | Kind::Enum64) {
+            set_unknown(walk, Reg::R0);
+        }
+        return Ok(());
+    };
+    let mut result = match &*callee.kfunc.name {
+        "bpf_cast_to_kern_ctx" => kernel_context(walk, callee)?,
+        "bpf_rdonly_cast" => read_only(walk, callee, meta)?,
+        _ if btf.at(target).kind() == Kind::Void => RegState::UNKNOWN,
+        name if !is_object => {
+            let by_type = btf.size_of(target).filter(|&size| size != 0);
+            let Some(size) = meta.result_size.or(by_type) else {
+                let ty = btf.at(target);
+                return Err(refuse!(
+                    walk,
+                    EINVAL,
+                    Btf,
+                    "kernel function {name} returns pointer type {} {} is not supported",
+                    kind_name(ty.kind()),
+                    ty.name()
+                ));
+            };
+            let mut flags = TypeFlags::NONE;
+            if meta.is_result_rdonly || meta.result_size.is_none() {
+                flags = flags.with(TypeFlags::MEM_RDONLY);
+            }
+            if callee.has(KfuncFlags::RCU_PROTECTED) {
+                flags = flags.with(TypeFlags::MEM_RCU);
+            }
+            let kind = RegKind::Mem { size, dynptr_id: 0 };
+            let mut memory = RegState::pointer(kind, flags);
+            memory.ref_obj_id = meta.ref_obj_id;
+            memory
+        }
+        name => {
+            let flags = if name == "bpf_get_kmem_cache" {
+                TypeFlags::PTR_UNTRUSTED
+            } else if callee.has(KfuncFlags::RCU_PROTECTED) {
+                TypeFlags::MEM_RCU
+            } else {
+                TypeFlags::NONE
+            };
+            object(target, flags)
+        }
+    };
+    if callee.has(KfuncFlags::RET_NULL) {
+        result.flags = result.flags.with(TypeFlags::PTR_MAYBE_NULL);
+        result.id = walk.new_id();
+    }
+    if acquires {
+        let id = reference::acquire(walk);
+        if callee.has(KfuncFlags::RET_NULL) {
+            result.id = id;
+        }
+        result.ref_obj_id = id;
+    }
+    set_reg(walk, Reg::R0, result);
+    Ok(())
+}
+
+fn object(id: TypeId, flags: TypeFlags) -> RegState {
+    let ty = TypeRef {
+        btf: TypeRef::VMLINUX,
+        id: id.0,
+    };
+    RegState::pointer(RegKind::BtfId { ty }, flags)
+}
+
+/// What the kernel has for the context of the program type.
+fn kernel_context(walk: &mut Walk<'_>, callee: &Callee<'_>) -> Result<RegState> {
+    let found = callee.btf.kernel_context(walk.env.context.kind.name());
+    let is_struct = |id: &TypeId| {
+        let ty = callee.btf.get(*id);
+        ty.is_some_and(|ty| ty.kind().is_composite())
+    };
+    match found.filter(is_struct) {
+        Some(id) => Ok(object(id, TypeFlags::PTR_TRUSTED)),
+        None => Err(refuse!(
+            walk,
+            EINVAL,
+            Btf,
+            "kern ctx type id {} is not a struct",
+            found.map_or(0, |id| id.0)
+        )),
+    }
+}
+
+/// What `bpf_rdonly_cast` makes of the type that its constant names.
+fn read_only(walk: &mut Walk<'_>, callee: &Callee<'_>, meta: &Meta) -> Result<RegState> {
+    let id = meta.constant.unwrap_or(0);
+    let ty = u32::try_from(id)
+        .ok()
+        .and_then(|id| callee.btf.get(TypeId(id)));
+    let Some(ty) = ty else {
+        return Err(refuse!(
+            walk,
+            EINVAL,
+            Argument,
+            "Unknown type ID {} passed to kfunc bpf_rdonly_cast",
+            id as i64
+        ));
+    };
+    if ty.kind().is_composite() {
+        return Ok(object(ty.id(), TypeFlags::PTR_UNTRUSTED));
+    }
+    if ty.kind() == Kind::Void {
+        let kind = RegKind::Mem {
+            size: 0,
+            dynptr_id: 0,
+        };
+        let flags = TypeFlags::MEM_RDONLY.with(TypeFlags::PTR_UNTRUSTED);
+        return Ok(RegState::pointer(kind, flags));
+    }
+    Err(refuse!(
+        walk,
+        EINVAL,
+        Argument,
+        "kfunc bpf_rdonly_cast type ID argument must be of a struct or void"
+    ))
+}

@@ -1,0 +1,99 @@
+//! Prototypes of kernel functions that native code can call (`btf_distill_func_proto`):
+//! which arguments and results fit into registers.
+
+use btf::{Btf, Kind, Shape, Type, TypeId};
+
+use super::Pass;
+use crate::{Result, refuse};
+
+/// Most arguments of a kernel function (`MAX_BPF_FUNC_ARGS`).
+const MAX_ARGUMENTS: usize = 12;
+
+/// Largest argument that is passed by value, in bytes.
+const MAX_ARGUMENT_SIZE: u32 = 16;
+
+/// Checks the prototype of a kernel function that a program calls.
+///
+/// # Errors
+/// EINVAL for too many or variable arguments, and for arguments or a result that do not fit.
+pub(super) fn check(pass: &mut Pass<'_>, types: &Btf<'_>, func: Type<'_>) -> Result<()> {
+    let name = func.name();
+    let Shape::Func(shape) = func.shape() else {
+        return Ok(());
+    };
+    let Shape::Proto(proto) = types.at(shape.proto).shape() else {
+        return Err(refuse!(
+            pass,
+            EINVAL,
+            Btf,
+            "kernel function btf_id {} does not have a valid func_proto",
+            func.id().0
+        ));
+    };
+    let params: Vec<TypeId> = proto.params().map(|param| param.ty).collect();
+    if params.len() > MAX_ARGUMENTS {
+        return Err(refuse!(
+            pass,
+            EINVAL,
+            Btf,
+            "The function {name} has {} arguments. Too many.",
+            params.len()
+        ));
+    }
+    let (size, kind) = size_of(types, proto.returns);
+    if size.is_none() || matches!(kind, Kind::Struct | Kind::Union) {
+        return Err(refuse!(
+            pass,
+            EINVAL,
+            Btf,
+            "The function {name} return type {} is unsupported.",
+            kind.name()
+        ));
+    }
+    for (index, &param) in params.iter().enumerate() {
+        if param.is_void() && index + 1 == params.len() {
+            return Err(refuse!(
+                pass,
+                EINVAL,
+                Btf,
+                "The function {name} with variable args is unsupported."
+            ));
+        }
+        match size_of(types, param) {
+            (Some(0), _) => {
+                return Err(refuse!(
+                    pass,
+                    EINVAL,
+                    Btf,
+                    "The function {name} has malformed void argument."
+                ));
+            }
+            (Some(size), _) if size <= MAX_ARGUMENT_SIZE => {}
+            (_, kind) => {
+                return Err(refuse!(
+                    pass,
+                    EINVAL,
+                    Btf,
+                    "The function {name} arg{index} type {} is unsupported.",
+                    kind.name()
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Bytes of a value as an argument, and its kind below modifiers; `None` for what is no
+/// number, pointer or structure, 0 for void.
+fn size_of(types: &Btf<'_>, id: TypeId) -> (Option<u32>, Kind) {
+    let id = types.skip_modifiers(id).unwrap_or(TypeId::VOID);
+    let ty = types.at(id);
+    let size = match ty.shape() {
+        Shape::Void => Some(0),
+        Shape::Ptr(_) | Shape::Int(_) | Shape::Enum(_) | Shape::Struct(_) | Shape::Union(_) => {
+            types.size_of(id)
+        }
+        _ => None,
+    };
+    (size, ty.kind())
+}

@@ -1,0 +1,384 @@
+//! Joins what the walk sees at each instruction.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use isa::ebpf::{Callee, Insn, Operand, Reg};
+
+use super::coverage::{self, Flow, Uncovered};
+use super::{
+    Branch, CallFact, InsnFact, PacketCheck, PointerKind, ProgramFacts, Value, upper_half,
+};
+use crate::env::Env;
+use crate::facts::Facts;
+use crate::state::{Frame, LinkedReg, MapRef, RegKind, SlotKind, StateId};
+use crate::walk::{Outcome, Walk};
+
+/// Proofs of one access at most; one with more belongs to no check.
+const MAX_PROOFS: usize = 32;
+
+/// Identity of a packet pointer's variable offset, and the bytes that are proven behind
+/// it.
+pub(super) type Proof = (u32, i32);
+
+/// What the walk saw at one instruction.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Seen {
+    is_reached: bool,
+    operands: Vec<(Reg, Value)>,
+    result: Option<(Reg, Value)>,
+    jumped: bool,
+    passed: bool,
+    /// The constant that `r2` points to, joined.
+    key: Option<Value>,
+    proofs: BTreeSet<Proof>,
+    pub(super) flow: Flow,
+}
+
+/// Collects facts while the walk goes on.
+#[derive(Debug)]
+pub(crate) struct Collector {
+    seen: Vec<Seen>,
+    uncovered: Vec<Uncovered>,
+    /// Comparisons that gave a proof.
+    checks: BTreeMap<Proof, BTreeSet<u32>>,
+    /// Proofs of checkpoints, and of paths that they covered.
+    covered: BTreeSet<(Proof, Proof)>,
+    /// The instruction that is being checked.
+    now: Now,
+}
+
+/// What is remembered from before an instruction until after it.
+#[derive(Debug, Default)]
+struct Now {
+    pending: usize,
+    /// A packet pointer that is compared, with its proof.
+    compared: Option<(Reg, Proof)>,
+}
+
+impl Collector {
+    /// A collector for a program of so many slots.
+    pub(crate) fn new(slots: usize) -> Collector {
+        Collector {
+            seen: vec![Seen::default(); slots],
+            uncovered: Vec::new(),
+            checks: BTreeMap::new(),
+            covered: BTreeSet::new(),
+            now: Now::default(),
+        }
+    }
+
+    /// The facts, once every path is walked.
+    pub(crate) fn finish(mut self, env: &Env<'_>, facts: &Facts) -> ProgramFacts {
+        let flows: Vec<&Flow> = self.seen.iter().map(|seen| &seen.flow).collect();
+        let tainted = coverage::propagate(env, facts, &flows, &self.uncovered);
+        let mut insns: Vec<InsnFact> = Vec::with_capacity(self.seen.len());
+        for (index, seen) in self.seen.iter().enumerate() {
+            insns.push(match seen.is_reached {
+                true => fact(env, index, seen, &tainted[index]),
+                false => InsnFact::default(),
+            });
+        }
+        upper_half::mark(env, facts, &mut insns);
+        ProgramFacts {
+            packet_checks: self.packet_checks(),
+            insns,
+        }
+    }
+
+    /// Groups accesses by the one comparison that proves them.
+    fn packet_checks(&mut self) -> Vec<PacketCheck> {
+        // What proved a covered path proves the paths behind its checkpoint.
+        loop {
+            let mut changed = false;
+            for (checkpoint, path) in &self.covered {
+                let more = self.checks.get(path).cloned().unwrap_or_default();
+                let known = self.checks.entry(*checkpoint).or_default();
+                let before = known.len();
+                known.extend(more);
+                changed |= known.len() != before;
+            }
+            if !changed {
+                break;
+            }
+        }
+        let mut groups: BTreeMap<u32, PacketCheck> = BTreeMap::new();
+        for (index, seen) in (0..).zip(&self.seen) {
+            if seen.proofs.is_empty() || seen.proofs.len() > MAX_PROOFS {
+                continue;
+            }
+            let checks = seen.proofs.iter().flat_map(|proof| self.checks.get(proof));
+            let checks: BTreeSet<u32> = checks.flatten().copied().collect();
+            let proven = seen.proofs.iter().map(|(_, range)| *range as u32).min();
+            let (1, Some(&check), Some(proven)) = (checks.len(), checks.first(), proven) else {
+                continue;
+            };
+            let group = groups.entry(check).or_insert(PacketCheck {
+                insn: check,
+                proven,
+                accesses: Vec::new(),
+            });
+            group.proven = group.proven.min(proven);
+            group.accesses.push(index);
+        }
+        groups.into_values().collect()
+    }
+}
+
+/// The facts of one instruction, with ranges only of scalars that no uncovered value
+/// reaches.
+fn fact(env: &Env<'_>, index: usize, seen: &Seen, tainted: &coverage::Tainted) -> InsnFact {
+    let insn = env.insns[index];
+    let kept = |reg: Reg, value: &Value, mask: u16| match mask >> reg.number() & 1 {
+        0 => (reg, *value),
+        _ => (reg, value.without_range()),
+    };
+    let before = |(reg, value): &(Reg, Value)| kept(*reg, value, tainted.before.regs);
+    let operands: Vec<(Reg, Value)> = seen.operands.iter().map(before).collect();
+    let result = seen.result.as_ref();
+    let result = result.map(|(reg, value)| kept(*reg, value, tainted.after.regs));
+    let access = insn.access().and_then(|access| {
+        let base = operands.iter().find(|(reg, _)| *reg == access.base);
+        base.map(|(_, value)| value.offset_by(access.off))
+    });
+    InsnFact {
+        is_reached: true,
+        result,
+        branch: match (insn, seen.jumped, seen.passed) {
+            (Insn::Jump { .. }, true, false) => Some(Branch::Always),
+            (Insn::Jump { .. }, false, true) => Some(Branch::Never),
+            (Insn::Jump { .. }, _, _) => Some(Branch::Both),
+            _ => None,
+        },
+        access,
+        call: matches!(insn, Insn::Call(Callee::Helper(_)))
+            .then(|| call_fact(env, &operands, seen, tainted)),
+        needs_zero_extension: None,
+        operands,
+    }
+}
+
+fn call_fact(
+    env: &Env<'_>,
+    operands: &[(Reg, Value)],
+    seen: &Seen,
+    tainted: &coverage::Tainted,
+) -> CallFact {
+    let first = operands.iter().find(|(reg, _)| *reg == Reg::R1);
+    let map: Option<MapRef> = match first {
+        Some((_, Value::Pointer(pointer))) => match pointer.kind {
+            PointerKind::Map(map) => Some(map),
+            _ => None,
+        },
+        _ => None,
+    };
+    let is_covered = tainted.before.slots & seen.flow.key_slots == 0;
+    let key = seen.key.filter(|_| map.is_some() && is_covered);
+    let key = key.and_then(|key| key.constant());
+    let is_key_in_bounds = map.zip(key).is_some_and(|(map, key)| {
+        let map = &env.maps[map];
+        // BPF_MAP_TYPE_ARRAY, BPF_MAP_TYPE_PERCPU_ARRAY
+        matches!(map.map_type(), 2 | 6) && key < map.max_entries().into()
+    });
+    CallFact {
+        map,
+        key,
+        is_key_in_bounds,
+    }
+}
+
+/// Notes the state before an instruction that was not pruned.
+pub(crate) fn enter(walk: &mut Walk<'_>) {
+    let Some(mut collector) = walk.explorer.collector.take() else {
+        return;
+    };
+    let index = walk.insn_idx as usize;
+    let insn = walk.env.insns[index];
+    let frame = walk.state.cur();
+    let number = walk.state.curframe;
+    let seen = &mut collector.seen[index];
+    let is_first = !seen.is_reached;
+    seen.is_reached = true;
+    // Calls read only some of the registers that could be arguments. A checkpoint covers
+    // anything in the others, which are dead.
+    let live = walk.facts.insns[index].live_regs;
+    let is_live = |reg: &Reg| live >> reg.number() & 1 != 0;
+    for reg in insn.reads().iter().filter(is_live) {
+        let state = &frame[reg];
+        let value = Value::of(state, number);
+        let known = seen
+            .operands
+            .iter()
+            .position(|(operand, _)| *operand == reg);
+        match known {
+            Some(known) if state.kind == RegKind::NotInit => {
+                seen.operands.remove(known);
+            }
+            Some(known) => seen.operands[known].1 = seen.operands[known].1.join(&value),
+            None if is_first && state.kind != RegKind::NotInit => seen.operands.push((reg, value)),
+            None => {}
+        }
+    }
+    if let Some(access) = insn.access() {
+        let base = &frame[access.base];
+        seen.flow
+            .note_stack(base, access.off, access.size.bytes(), number);
+        if let RegKind::Packet { range } | RegKind::PacketMeta { range } = base.kind
+            && seen.proofs.len() <= MAX_PROOFS
+        {
+            seen.proofs.insert((base.id, range));
+        }
+    }
+    if let Insn::Call(Callee::Helper(_)) = insn {
+        note_key(seen, walk, frame);
+    }
+    collector.now = Now {
+        pending: walk.explorer.pending_count(),
+        compared: compared(insn, frame),
+    };
+    walk.explorer.collector = Some(collector);
+}
+
+/// The packet pointer that an instruction compares, with its proof.
+fn compared(insn: Insn, frame: &Frame) -> Option<(Reg, Proof)> {
+    let Insn::Jump {
+        dst,
+        src: Operand::Reg(src),
+        ..
+    } = insn
+    else {
+        return None;
+    };
+    let is_end = |reg: Reg| frame[reg].kind == RegKind::PacketEnd;
+    let proof_of = |reg: Reg| match frame[reg].kind {
+        RegKind::Packet { range } | RegKind::PacketMeta { range } => {
+            Some((reg, (frame[reg].id, range)))
+        }
+        _ => None,
+    };
+    match (proof_of(dst), proof_of(src)) {
+        // Metadata is compared with the start of the packet.
+        (Some(meta), Some(_)) if matches!(frame[dst].kind, RegKind::PacketMeta { .. }) => {
+            Some(meta)
+        }
+        (Some(_), Some(meta)) => Some(meta),
+        (Some(pointer), None) if is_end(src) => Some(pointer),
+        (None, Some(pointer)) if is_end(dst) => Some(pointer),
+        _ => None,
+    }
+}
+
+/// Joins the key that `r2` points to.
+fn note_key(seen: &mut Seen, walk: &Walk<'_>, frame: &Frame) {
+    let size = match frame[Reg::R1].kind {
+        RegKind::MapPtr { map, .. } => walk.env.maps[map].key_size(),
+        _ => 0,
+    };
+    let found = stack_constant(frame, walk.state.curframe, size);
+    let (value, slots) = found.unwrap_or((Value::Mixed, 0));
+    seen.flow.key_slots |= slots;
+    seen.key = Some(seen.key.map_or(value, |known| known.join(&value)));
+}
+
+/// The constant of that size that `r2` points to on the function's own stack, with its
+/// slot.
+fn stack_constant(frame: &Frame, number: usize, size: u32) -> Option<(Value, u64)> {
+    let reg = &frame[Reg::R2];
+    let is_own = reg.kind
+        == RegKind::Stack {
+            frame: number as u32,
+        };
+    let off = i64::from(reg.off).checked_add(reg.num.as_const()? as i64)?;
+    if !is_own || !matches!(size, 4 | 8) || !(-512..0).contains(&off) {
+        return None;
+    }
+    let spi = ((-off - 1) / 8) as usize;
+    // The byte at the lowest address is the last one; the key begins `skip` bytes above.
+    let skip = (off + 8 * (spi as i64 + 1)) as usize;
+    let slot = frame.stack.get(spi)?;
+    let end = 8usize.checked_sub(skip + size as usize)?;
+    let kinds = &slot.kinds[end..8 - skip];
+    let value = if kinds.iter().all(|kind| *kind == SlotKind::Zero) {
+        0
+    } else if slot.is_spilled_scalar() && kinds.iter().all(|kind| *kind == SlotKind::Spill) {
+        let value = slot.reg.num.as_const()? >> (8 * skip);
+        value & (u64::MAX >> (64 - 8 * size))
+    } else {
+        return None;
+    };
+    let value = Value::Scalar(crate::domain::Scalar::constant(value));
+    Some((value, 1 << spi))
+}
+
+/// Notes the state after an instruction was checked.
+pub(crate) fn leave(walk: &mut Walk<'_>, insn_idx: u32, outcome: Outcome) {
+    let Some(mut collector) = walk.explorer.collector.take() else {
+        return;
+    };
+    let insn = walk.env.insns[insn_idx as usize];
+    let has_forked = walk.explorer.pending_count() > collector.now.pending;
+    let seen = &mut collector.seen[insn_idx as usize];
+    if let Some(reg) = written(insn)
+        && matches!(outcome, Outcome::Next | Outcome::NextWide)
+        && walk.reg(reg).kind != RegKind::NotInit
+    {
+        let value = Value::of(walk.reg(reg), walk.state.curframe);
+        let known = seen.result.map(|(_, known)| known.join(&value));
+        seen.result = Some((reg, known.unwrap_or(value)));
+    }
+    if let Insn::Jump { .. } = insn {
+        seen.jumped |= has_forked || matches!(outcome, Outcome::Jump(_));
+        seen.passed |= has_forked || outcome == Outcome::Next;
+        if let Some(index) = walk.cur_history {
+            for linked in walk.state.history[index].linked.iter() {
+                seen.flow.note_linked(linked, walk.state.curframe);
+            }
+        }
+    }
+    if let Some((reg, before)) = collector.now.compared.take() {
+        let pending = walk.explorer.last_pending().filter(|_| has_forked);
+        for state in [Some(&walk.state), pending].into_iter().flatten() {
+            let pointer = state.reg(reg);
+            if let RegKind::Packet { range } | RegKind::PacketMeta { range } = pointer.kind
+                && range > 0
+                && range != before.1
+            {
+                let checks = collector.checks.entry((pointer.id, range)).or_default();
+                checks.insert(insn_idx);
+            }
+        }
+    }
+    walk.explorer.collector = Some(collector);
+}
+
+/// The register whose value after an instruction is a fact.
+fn written(insn: Insn) -> Option<Reg> {
+    match insn {
+        Insn::Call(Callee::Helper(_) | Callee::Kfunc { .. }) => Some(Reg::R0),
+        Insn::Call(Callee::Local(_)) | Insn::CallReg { .. } => None,
+        Insn::PacketAbs { .. } | Insn::PacketInd { .. } => Some(Reg::R0),
+        _ => insn.writes().iter().next(),
+    }
+}
+
+/// Notes what a checkpoint does not cover of the path that it ends.
+pub(crate) fn pruned(walk: &mut Walk<'_>, id: StateId) {
+    let Some(mut collector) = walk.explorer.collector.take() else {
+        return;
+    };
+    let checkpoint = walk.explorer.checkpoint(id);
+    let found = coverage::compare(walk.facts, checkpoint, &walk.state, walk.id_gen);
+    collector.uncovered.extend(found.uncovered);
+    collector.covered.extend(found.covered);
+    walk.explorer.collector = Some(collector);
+}
+
+impl Flow {
+    /// Notes a register or slot that a comparison refines with its operands.
+    fn note_linked(&mut self, linked: LinkedReg, curframe: usize) {
+        match linked {
+            LinkedReg::Reg { frame, reg } if frame == curframe => self.linked_regs |= 1 << reg,
+            LinkedReg::Slot { frame, spi } if frame == curframe => self.linked_slots |= 1 << spi,
+            _ => self.links_elsewhere = true,
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Why a program is refused: the place, the value, the path and the rule, as data.
+//!
+//! A refused program is verified again with a recorder in the log's place (`trace`):
+//! a list of the steps of the current path, cut back where another path branches off,
+//! with the frames as they stood before each of the last steps. From it, one pass forward
+//! over the path finds which instruction defined each register and stack slot
+//! (`values`), and the rule of the refusal's class (`rules`) says what is missing.
+//! Wording is the renderer's (crate `report`).
+//!
+//! Invariants: the second verification has the verdict of the first, as recording changes
+//! nothing; without a recorder the walk pays one comparison for each instruction.
+//!
+//! Complexity: linear in the instructions of the path; frames are kept for the last
+//! `trace::KEPT_STATES` steps.
+
+mod cause;
+mod describe;
+mod explanation;
+mod origin;
+mod path;
+mod rules;
+mod scene;
+mod trace;
+mod values;
+
+pub use cause::{
+    AccessKind, ArithmeticFault, BoundsFault, Cause, Check, ContextFault, LockFault, MapFault,
+    NumberSource, PacketCheck, SizeFault, Unwritten,
+};
+pub use explanation::{
+    Chain, Decision, Explanation, Known, Note, NoteKind, Path, Place, PointerKind, Source, Value,
+};
+pub(crate) use trace::Trace;
+
+use crate::cost::Cost;
+use crate::env::Env;
+use crate::facts::Facts;
+use crate::verdict::Refusal;
+use scene::Scene;
+
+/// What a verification that ended in a refusal leaves behind.
+pub(crate) struct Ending<'a> {
+    pub(crate) env: &'a Env<'a>,
+    pub(crate) facts: &'a Facts,
+    /// What the walk cost; of instructions nothing if it did not begin.
+    pub(crate) cost: &'a Cost,
+    /// The path to the refusal; empty if no path led there.
+    pub(crate) trace: Trace,
+    /// Lines of the kernel's log that the last instruction wrote.
+    pub(crate) log: String,
+    pub(crate) refusal: &'a Refusal,
+}
+
+/// Explains a refusal.
+pub(crate) fn explain(ending: Ending<'_>) -> Explanation {
+    let log = log_before_reason(&ending.log, &ending.refusal.message);
+    let scene = Scene::new(&ending);
+    let finding = rules::find(&scene);
+    Explanation {
+        program: scene.program_name(),
+        program_type: ending.env.program.kind().name(),
+        refusal: ending.refusal.clone(),
+        place: finding.place.or_else(|| scene.failing_place()),
+        cause: finding.cause,
+        known: scene.known(&finding.subjects),
+        notes: finding.notes,
+        path: path::decisions(&scene),
+        log,
+    }
+}
+
+/// The lines of the log before the one that is the reason.
+fn log_before_reason(log: &str, reason: &str) -> Vec<String> {
+    let lines = log.lines().map(str::trim_end);
+    let lines = lines.filter(|line| !line.is_empty() && *line != reason);
+    let is_detail = |line: &&str| !line.starts_with("; ") && !line.starts_with("processed ");
+    lines.filter(is_detail).map(str::to_owned).collect()
+}

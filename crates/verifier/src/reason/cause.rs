@@ -1,0 +1,605 @@
+//! What is wrong with a program and what was needed, one variant for each rule.
+
+use super::explanation::{Chain, Place, PointerKind, Value};
+use crate::domain::Scalar;
+
+/// What is wrong, and what was needed.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Cause {
+    /// A register is read that no instruction of the path wrote.
+    Uninitialized {
+        /// The register.
+        reg: u8,
+        /// Why it holds nothing.
+        why: Unwritten,
+        /// Of an argument of a call, the callee.
+        callee: Option<String>,
+    },
+    /// A pointer that may be null is used.
+    MaybeNull {
+        /// The register.
+        reg: u8,
+        /// What it points to.
+        kind: PointerKind,
+        /// What made it.
+        callee: Option<String>,
+        /// How it is used.
+        access: AccessKind,
+    },
+    /// A number is used as a pointer.
+    NotPointer {
+        /// The register.
+        reg: u8,
+        /// What the number is.
+        source: NumberSource,
+    },
+    /// A pointer that no instruction accesses memory through.
+    NotAccessible {
+        /// The register.
+        reg: u8,
+        /// What it holds.
+        value: Value,
+    },
+    /// An access to the packet that no comparison covers.
+    Packet {
+        /// The register.
+        reg: u8,
+        /// First byte behind the pointer's variable base.
+        off: i64,
+        /// Bytes.
+        size: u32,
+        /// Bytes from the base that are proven.
+        proven: i32,
+        /// The access is to the metadata before the packet, which the packet's start ends.
+        is_meta: bool,
+        /// What the comparisons of the path say.
+        check: PacketCheck,
+    },
+    /// An access outside of what a pointer points to.
+    Bounds {
+        /// The register.
+        reg: u8,
+        /// What it points to.
+        kind: PointerKind,
+        /// Bytes of the object, if they are known.
+        limit: Option<u32>,
+        /// Constant part of the offset.
+        off: i64,
+        /// Bytes that are accessed; 0 if that is not known.
+        size: u32,
+        /// The variable part of the offset and the register that it came from.
+        index: Option<(Option<u8>, Scalar)>,
+        /// Which bound is missing.
+        fault: BoundsFault,
+        /// What the comparisons of the path say of the variable part.
+        check: Check,
+    },
+    /// Stack is read that was not written.
+    StackUnwritten {
+        /// First byte from the frame pointer.
+        off: i64,
+        /// Bytes.
+        size: u32,
+        /// The callee that reads.
+        callee: Option<String>,
+    },
+    /// A spilled pointer is read or written in part.
+    SpillPart {
+        /// It is read.
+        is_read: bool,
+    },
+    /// Memory is written that may only be read.
+    ReadOnly {
+        /// What it is.
+        kind: PointerKind,
+    },
+    /// The frame pointer is written.
+    FramePointer,
+    /// A special field of a map value is accessed like any other.
+    SpecialField {
+        /// Kind of the field.
+        field: String,
+        /// By a helper.
+        by_helper: bool,
+    },
+    /// What is stored into a special field of a map value is not of its type.
+    FieldType {
+        /// Kind of the field.
+        field: String,
+        /// What is stored.
+        found: Value,
+        /// The kernel's names of the types that are taken.
+        expected: String,
+    },
+    /// A misaligned access.
+    Misaligned {
+        /// The register.
+        reg: u8,
+        /// What it points to.
+        kind: PointerKind,
+        /// Constant part of the offset.
+        off: i64,
+        /// Bytes.
+        size: u32,
+    },
+    /// An access to the context that the program type does not have.
+    Context {
+        /// Offset.
+        off: i64,
+        /// Bytes.
+        size: u32,
+        /// It writes.
+        is_write: bool,
+        /// Structure of the context.
+        structure: Option<String>,
+        /// The field at the offset.
+        field: Option<String>,
+        /// What would be allowed.
+        fault: ContextFault,
+    },
+    /// A pointer that must not be modified has an offset.
+    Modified {
+        /// The register.
+        reg: u8,
+        /// What it points to.
+        kind: PointerKind,
+        /// The offset is variable.
+        is_variable: bool,
+        /// Constant part of the offset.
+        off: i64,
+        /// The callee that it is passed to.
+        callee: Option<String>,
+    },
+    /// One instruction accesses pointers of kinds that are rewritten differently.
+    MixedPointers,
+    /// An atomic instruction on memory that has none.
+    Atomic {
+        /// What the pointer points to.
+        kind: PointerKind,
+    },
+    /// Arithmetic that pointers do not allow.
+    Arithmetic {
+        /// The register.
+        reg: u8,
+        /// What it points to.
+        kind: PointerKind,
+        /// What is wrong.
+        fault: ArithmeticFault,
+        /// What the comparisons of the path say of the other operand.
+        check: Check,
+    },
+    /// A helper that the program cannot call.
+    HelperUnavailable {
+        /// Its name.
+        helper: String,
+        /// Program types that have it.
+        types: Vec<&'static str>,
+        /// The program's type has it for other attach types.
+        other_attach: bool,
+    },
+    /// A legacy packet load in a program type that has none.
+    PacketLoad,
+    /// A number that is no helper's.
+    HelperUnknown {
+        /// The number.
+        number: i32,
+    },
+    /// A kernel function that the program cannot call.
+    KfuncUnavailable {
+        /// Its name.
+        kfunc: String,
+    },
+    /// The compiler ended the program where behaviour is undefined.
+    Trap,
+    /// A function that needs a GPL-compatible licence.
+    License {
+        /// What needs it.
+        what: String,
+        /// The program's licence.
+        license: String,
+    },
+    /// An argument of the wrong type.
+    ArgumentType {
+        /// The callee.
+        callee: String,
+        /// Number from 1.
+        number: u8,
+        /// What it is.
+        found: Value,
+        /// The kernel's names of the types that are taken.
+        expected: Vec<String>,
+    },
+    /// A size argument that is not bounded.
+    ArgumentSize {
+        /// The callee.
+        callee: String,
+        /// Number from 1.
+        number: u8,
+        /// What is wrong.
+        fault: SizeFault,
+        /// Its value.
+        value: Scalar,
+        /// What the comparisons of the path say of it.
+        check: Check,
+    },
+    /// An argument that must be a constant.
+    ArgumentConstant {
+        /// The callee.
+        callee: String,
+        /// Number from 1.
+        number: u8,
+    },
+    /// An argument that must be a constant string in a map that may only be read.
+    ConstantString {
+        /// The callee.
+        callee: String,
+        /// Number from 1.
+        number: u8,
+    },
+    /// Packet memory is passed to a helper that does not take it.
+    PacketArgument {
+        /// The callee.
+        callee: String,
+        /// Number from 1.
+        number: u8,
+    },
+    /// The arguments of a global function do not fit its prototype.
+    GlobalArguments {
+        /// The function.
+        function: String,
+    },
+    /// A map that the program or the helper may not use.
+    Map {
+        /// Name of the map.
+        map: String,
+        /// Its kind.
+        kind: String,
+        /// What is wrong.
+        fault: MapFault,
+    },
+    /// A call that may sleep where the program must not.
+    Sleeps {
+        /// The callee.
+        callee: String,
+        /// The section that forbids it; `None` if the program is not sleepable.
+        section: Option<&'static str>,
+    },
+    /// A reference is not released.
+    Leak {
+        /// Who acquired each.
+        acquired: Vec<String>,
+        /// Where the path ends: `exit` or the callee.
+        end: String,
+    },
+    /// A call releases what was not acquired.
+    NotAcquired {
+        /// The callee.
+        callee: String,
+        /// The argument that is released.
+        number: u8,
+        /// It was released before, by this callee.
+        released_by: Option<String>,
+    },
+    /// Locks.
+    Lock {
+        /// What is wrong.
+        fault: LockFault,
+    },
+    /// The program ends inside a section.
+    SectionOpen {
+        /// The section.
+        section: &'static str,
+        /// Where the path ends: `exit` or the callee.
+        end: String,
+    },
+    /// The return value is not among the allowed.
+    ReturnRange {
+        /// The value.
+        value: Value,
+        /// Least allowed.
+        min: i64,
+        /// Greatest allowed.
+        max: i64,
+        /// It is a callback's.
+        is_callback: bool,
+    },
+    /// A pointer is returned where a number is needed.
+    ReturnPointer {
+        /// The value.
+        value: Value,
+    },
+    /// A loop whose state repeats.
+    InfiniteLoop {
+        /// Registers that the loop's conditions read.
+        registers: Vec<u8>,
+        /// One of them is read from memory in each round.
+        reads_memory: bool,
+        /// Instructions of one round.
+        round: usize,
+    },
+    /// More instructions than the kernel walks over.
+    TooComplex {
+        /// Lines with the most instructions processed, worst first.
+        lines: Vec<(Place, u64)>,
+    },
+    /// More pending branches than the kernel keeps.
+    TooManyBranches {
+        /// Lines with the most instructions processed, worst first.
+        lines: Vec<(Place, u64)>,
+    },
+    /// More stack than a call chain may use.
+    StackDepth {
+        /// The deepest chain.
+        chain: Vec<Chain>,
+    },
+    /// More frames than a call chain may have.
+    CallDepth {
+        /// The functions of the chain, outermost first.
+        chain: Vec<String>,
+    },
+    /// A program that is too large, or has too many of something.
+    TooMany,
+    /// An instruction that no path reaches.
+    Unreachable,
+    /// A loop, which programs without privilege may not have.
+    BackEdge {
+        /// The target of the jump.
+        to: Place,
+    },
+    /// A jump or call to an instruction that is not the function's.
+    JumpOutOfRange,
+    /// A function whose last instruction does not end it.
+    FallsThrough {
+        /// The function.
+        function: String,
+    },
+    /// A division by the immediate 0.
+    DivisionByZero,
+    /// A shift by an immediate that is not below the width.
+    ShiftTooFar,
+    /// An instruction that the kernel does not know, or with reserved fields set.
+    Encoding,
+    /// What the program attaches to.
+    AttachTarget,
+    /// BTF, func_info or line_info of the program.
+    Btf,
+    /// Privilege is missing.
+    Privilege,
+    /// A field or structure of the kernel that the program may not access so.
+    Object {
+        /// The structure.
+        name: String,
+        /// It writes.
+        is_write: bool,
+    },
+    /// The kernel's own failure.
+    KernelBug,
+    /// Anything else.
+    General,
+}
+
+/// Why a register holds nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unwritten {
+    /// No instruction of the function writes it.
+    Never,
+    /// Only other paths write it.
+    OnOtherPaths,
+    /// A call left nothing in it.
+    Call,
+    /// It is beyond the arguments that the function has at its entry.
+    NotArgument,
+    /// It is an argument that the call of the function does not set.
+    NotPassed,
+    /// The function ends without a return value.
+    NoResult,
+}
+
+/// How a pointer is used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AccessKind {
+    /// A load.
+    Read,
+    /// A store or atomic instruction.
+    Write,
+    /// Arithmetic.
+    Arithmetic,
+    /// An argument.
+    Argument {
+        /// The callee.
+        callee: String,
+        /// Number from 1.
+        number: u8,
+    },
+}
+
+/// Where a number that is used as a pointer came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NumberSource {
+    /// It is null on this path: a comparison showed it.
+    ShownNull,
+    /// It is a constant.
+    Constant(i64),
+    /// A packet pointer, before a call that may move the packet.
+    PacketMoved {
+        /// The callee.
+        callee: String,
+    },
+    /// An object, before a call that released it.
+    Released {
+        /// The callee.
+        callee: String,
+    },
+    /// Read from memory that holds numbers.
+    Memory(PointerKind),
+    /// A field of the context.
+    ContextField(Option<String>),
+    /// A call returned it.
+    Result {
+        /// The callee.
+        callee: String,
+    },
+    /// Arithmetic made it.
+    Arithmetic,
+    /// Only the low bits of a pointer were kept.
+    Narrowed,
+    /// Bytes of the stack that no single store wrote.
+    StackBytes,
+    /// An argument of a function that is verified on its own.
+    Argument {
+        /// Number from 1.
+        number: u8,
+    },
+    /// Anything else.
+    Unknown,
+}
+
+/// What the comparisons of a path say of a packet pointer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PacketCheck {
+    /// There is none.
+    Missing,
+    /// There is one for fewer bytes.
+    TooShort,
+    /// There is one of another pointer.
+    OtherPointer,
+    /// There is one, but an offset of so much is too large for it to count.
+    OffsetTooWide {
+        /// Greatest value of the variable part.
+        max: u64,
+    },
+    /// The path is the one on which the pointer is beyond the end.
+    Beyond,
+}
+
+/// Which bound is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BoundsFault {
+    /// The least offset is below the start.
+    Below,
+    /// The greatest offset is beyond the end.
+    Above,
+    /// A constant offset is outside.
+    Constant,
+    /// Nothing bounds the offset from above.
+    Unbounded,
+    /// The offset must be a constant.
+    Variable,
+}
+
+/// What the comparisons of a path say of a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Check {
+    /// No comparison of the path is about it.
+    Missing,
+    /// One bounds it, but not enough.
+    Loose,
+    /// One bounds a copy, and not the number that is used.
+    Copy,
+    /// One bounds the low 32 bits only.
+    Low32,
+    /// One is signed or unsigned where the other is needed.
+    Signed,
+    /// One bounds the number before arithmetic changed it.
+    Before,
+    /// One bounds an earlier read of the same memory.
+    Reread,
+    /// There is nothing to bound.
+    NotApplicable,
+}
+
+/// What would be allowed of the context.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ContextFault {
+    /// The field may be read and not written.
+    ReadOnly,
+    /// The field may be accessed by other widths, in bytes.
+    Width(Vec<u32>),
+    /// The offset is beyond the context.
+    Outside,
+    /// The program type does not have the field, but these do.
+    OtherTypes(Vec<&'static str>),
+    /// No program may access it so.
+    Never,
+}
+
+/// What is wrong with pointer arithmetic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ArithmeticFault {
+    /// An operation other than addition and subtraction.
+    Operation,
+    /// Both operands are pointers.
+    TwoPointers,
+    /// Only the low 32 bits are computed.
+    Width32,
+    /// Pointers of this kind have no offsets.
+    Kind,
+    /// A pointer is subtracted from a number.
+    FromNumber,
+    /// A number is subtracted from a stack pointer.
+    FromStack,
+    /// The number may be anything.
+    Unbounded,
+    /// The number is too large for any object.
+    TooFar(i64),
+    /// Only part of the pointer is copied.
+    Partial,
+}
+
+/// What is wrong with a size argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SizeFault {
+    /// It may be negative.
+    Negative,
+    /// It may be 0.
+    Zero,
+    /// Nothing bounds it from above.
+    Unbounded,
+}
+
+/// What is wrong with a map.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MapFault {
+    /// Programs may not write it.
+    WriteForbidden,
+    /// Programs may not read it.
+    ReadForbidden,
+    /// The immediate names no map.
+    None,
+    /// The helper does not take its kind.
+    Helper(String),
+    /// The instruction does not take its kind.
+    DirectValue,
+    /// The instruction names an offset that is not in the map's value.
+    Offset,
+    /// Its values have no such field.
+    Field(&'static str),
+    /// Programs that may sleep do not have it.
+    Sleepable,
+    /// The program type may not use it.
+    ProgramType,
+}
+
+/// What is wrong with locks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LockFault {
+    /// A lock is held where the path ends: `exit` or the callee.
+    Held {
+        /// Where the path ends.
+        end: String,
+    },
+    /// A second lock is taken.
+    Second,
+    /// The lock that is released is not the one that is held.
+    Other,
+    /// No lock is held.
+    NotHeld,
+    /// A call while a lock is held.
+    Call {
+        /// The callee.
+        callee: String,
+    },
+    /// The argument is no lock.
+    NotLock,
+}

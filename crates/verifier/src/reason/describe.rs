@@ -1,0 +1,75 @@
+//! What a register holds, as data for readers.
+
+use super::explanation::{PointerKind, Value};
+use crate::env::Env;
+use crate::mem::names::type_name;
+use crate::state::{MapRef, RegKind, RegState, TypeFlags};
+
+/// What is known of a register of frame `frame`.
+pub(super) fn value(env: &Env<'_>, frame: usize, reg: &RegState) -> Value {
+    match reg.kind {
+        RegKind::NotInit => Value::Unwritten,
+        RegKind::Scalar => Value::Number(reg.num),
+        _ => Value::Pointer {
+            kind: pointer_kind(env, frame, reg),
+            offset: fixed_offset(reg),
+            variable: (!reg.num.var_off.is_const()).then_some(reg.num),
+            maybe_null: reg.may_be_null(),
+            acquired: reg.ref_obj_id != 0,
+            name: type_name(reg),
+        },
+    }
+}
+
+/// The constant part of a pointer's offset.
+pub(super) fn fixed_offset(reg: &RegState) -> i64 {
+    let known = match reg.num.var_off.is_const() {
+        true => reg.num.var_off.value as i64,
+        false => 0,
+    };
+    i64::from(reg.off).wrapping_add(known)
+}
+
+/// What a pointer in a register of frame `frame` points to.
+pub(super) fn pointer_kind(env: &Env<'_>, frame: usize, reg: &RegState) -> PointerKind {
+    match reg.kind {
+        RegKind::Ctx => PointerKind::Context,
+        RegKind::MapPtr { map, .. } => PointerKind::Map(map_name(env, map)),
+        RegKind::MapValue { map, .. } => PointerKind::MapValue {
+            map: map_name(env, map),
+            size: env.maps[map].value_size(),
+        },
+        RegKind::MapKey { map, .. } => PointerKind::MapKey {
+            map: map_name(env, map),
+            size: env.maps[map].key_size(),
+        },
+        RegKind::Stack { frame: owner } => PointerKind::Stack {
+            of_caller: owner as usize != frame,
+        },
+        RegKind::Packet { range } => PointerKind::Packet { range },
+        RegKind::PacketMeta { range } => PointerKind::PacketMeta { range },
+        RegKind::PacketEnd => PointerKind::PacketEnd,
+        RegKind::Socket | RegKind::SockCommon | RegKind::TcpSock | RegKind::XdpSock => {
+            PointerKind::Socket
+        }
+        RegKind::BtfId { ty } => PointerKind::Object {
+            name: env.type_name(ty),
+            untrusted: reg.flags.has(TypeFlags::PTR_UNTRUSTED),
+        },
+        RegKind::Mem { size, .. } => PointerKind::Memory {
+            size,
+            record: reg.flags.has(TypeFlags::MEM_RINGBUF),
+        },
+        RegKind::Func { .. } => PointerKind::Function,
+        _ => PointerKind::Other(type_name(reg)),
+    }
+}
+
+/// The name of a map; templates of inner maps have none.
+pub(super) fn map_name(env: &Env<'_>, map: MapRef) -> String {
+    let own = env.program.maps().get(map.0 as usize);
+    match own {
+        Some(map) => map.name.to_string(),
+        None => String::from("inner map"),
+    }
+}

@@ -1,0 +1,311 @@
+//! The data of an explanation.
+
+use super::cause::Cause;
+use crate::domain::Scalar;
+use crate::verdict::Refusal;
+
+/// Why a program is refused, for a person.
+#[derive(Clone, Debug)]
+pub struct Explanation {
+    /// Name of the program; empty if it has none.
+    pub program: String,
+    /// Name of its type, as libbpf has it.
+    pub program_type: &'static str,
+    /// The kernel's answer.
+    pub refusal: Refusal,
+    /// The instruction that is refused; `None` if it is the program as a whole.
+    pub place: Option<Place>,
+    /// What is wrong, and what was needed.
+    pub cause: Cause,
+    /// What was known before the instruction of the values that matter.
+    pub known: Vec<Known>,
+    /// Where those values came from, oldest first.
+    pub notes: Vec<Note>,
+    /// The way there.
+    pub path: Path,
+    /// What the kernel's log says at the instruction before its last line.
+    pub log: Vec<String>,
+}
+
+/// An instruction of the program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Index of the instruction.
+    pub insn: u32,
+    /// The instruction in LLVM's text.
+    pub text: String,
+    /// The function that holds it; empty if it has no name.
+    pub function: String,
+    /// Its source line, if line_info has it.
+    pub source: Option<Source>,
+}
+
+/// A source line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// Path of the file, as the compiler was given it.
+    pub file: String,
+    /// Line number from 1.
+    pub line: u32,
+    /// Column from 1; 0 if it is not known.
+    pub column: u32,
+    /// Text of the line, as it stands in the file.
+    pub text: String,
+}
+
+/// What was known of a value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Known {
+    /// The register, or the slot as `fp-8`.
+    pub holder: String,
+    /// What is known.
+    pub value: Value,
+}
+
+/// What is known of a value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// Nothing was written.
+    Unwritten,
+    /// A number.
+    Number(Scalar),
+    /// A pointer.
+    Pointer {
+        /// What it points to.
+        kind: PointerKind,
+        /// Constant part of its offset.
+        offset: i64,
+        /// Variable part of its offset.
+        variable: Option<Scalar>,
+        /// It may be null.
+        maybe_null: bool,
+        /// It belongs to a reference that must be released.
+        acquired: bool,
+        /// The kernel's name of the type, such as `map_value_or_null`.
+        name: String,
+    },
+}
+
+/// What a pointer points to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PointerKind {
+    /// The context.
+    Context,
+    /// A map, by name.
+    Map(String),
+    /// A value of a map.
+    MapValue {
+        /// Name of the map.
+        map: String,
+        /// Bytes of a value.
+        size: u32,
+    },
+    /// A key of a map.
+    MapKey {
+        /// Name of the map.
+        map: String,
+        /// Bytes of a key.
+        size: u32,
+    },
+    /// The stack.
+    Stack {
+        /// The frame of another function.
+        of_caller: bool,
+    },
+    /// The packet.
+    Packet {
+        /// Bytes from the variable base that a comparison has proven; negative at or beyond
+        /// the end.
+        range: i32,
+    },
+    /// Metadata before the packet.
+    PacketMeta {
+        /// Bytes that a comparison has proven.
+        range: i32,
+    },
+    /// The end of the packet.
+    PacketEnd,
+    /// A socket.
+    Socket,
+    /// A structure of the kernel, by name.
+    Object {
+        /// Name of the structure.
+        name: String,
+        /// Loads through it are probed, and helpers do not take it.
+        untrusted: bool,
+    },
+    /// Memory of known size.
+    Memory {
+        /// Bytes.
+        size: u32,
+        /// It is a record of a ring buffer.
+        record: bool,
+    },
+    /// A function of the program.
+    Function,
+    /// Anything else, by the kernel's name of the type.
+    Other(String),
+}
+
+/// Something that happened to a value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Note {
+    /// Where.
+    pub place: Place,
+    /// The step of the path, from 0; `None` if the path does not pass there.
+    pub step: Option<usize>,
+    /// What.
+    pub kind: NoteKind,
+}
+
+/// What happened to a value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NoteKind {
+    /// A function that is verified on its own has it as argument.
+    Argument {
+        /// Number of the argument from 1.
+        number: u8,
+        /// What it is.
+        value: Value,
+    },
+    /// An instruction sets it.
+    Set {
+        /// What it is then.
+        value: Value,
+    },
+    /// It is read from memory.
+    Loaded {
+        /// The pointer.
+        from: Value,
+        /// The field of the context, if it is one.
+        field: Option<String>,
+        /// What it is then.
+        value: Value,
+    },
+    /// Arithmetic makes it.
+    Computed {
+        /// What it is then.
+        value: Value,
+    },
+    /// A call returns it.
+    Returned {
+        /// The callee.
+        callee: String,
+        /// What it is then.
+        value: Value,
+    },
+    /// A call of a function of the program receives it.
+    Passed,
+    /// It is stored on the stack.
+    Spilled {
+        /// Offset from the frame pointer.
+        offset: i32,
+    },
+    /// It is read back from the stack.
+    Filled {
+        /// What it is then.
+        value: Value,
+    },
+    /// Some of its bytes are written by another store.
+    PartStored,
+    /// Only its low bits are kept.
+    Narrowed {
+        /// What it is then.
+        value: Value,
+    },
+    /// A call leaves nothing in the register.
+    Clobbered {
+        /// The callee.
+        callee: String,
+    },
+    /// A call makes the pointer unusable.
+    Invalidated {
+        /// The callee.
+        callee: String,
+    },
+    /// A comparison bounds it, or a copy of it.
+    Compared {
+        /// What is known of the compared value behind it.
+        value: Value,
+    },
+    /// A comparison shows that it is null.
+    ShownNull,
+    /// A comparison with null is of another pointer.
+    OtherNullCheck,
+    /// A comparison with the end of the packet is of another pointer.
+    OtherPacketCheck {
+        /// What is known of the compared pointer behind it.
+        value: Value,
+    },
+    /// A comparison with the end of the packet proves so many bytes.
+    PacketCheck {
+        /// Bytes.
+        range: i32,
+    },
+    /// A call acquires a reference.
+    Acquired {
+        /// The callee.
+        callee: String,
+    },
+    /// A call takes a lock.
+    Locked {
+        /// The callee.
+        callee: String,
+    },
+    /// Another path writes it.
+    WrittenElsewhere,
+    /// The loop starts here.
+    LoopStart,
+}
+
+/// The decisions of a path.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Path {
+    /// The first and the last decisions, in order.
+    pub decisions: Vec<Decision>,
+    /// Decisions left out, and behind how many of the first.
+    pub omitted: Option<(usize, usize)>,
+    /// Instructions on the path.
+    pub steps: usize,
+}
+
+/// A decision of a path.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Decision {
+    /// A conditional jump.
+    Branch {
+        /// The jump.
+        at: Place,
+        /// True if it jumps.
+        taken: bool,
+        /// Where the path goes on.
+        to: Place,
+        /// So many times in a row.
+        times: usize,
+    },
+    /// A function of the program is entered.
+    Call {
+        /// The call.
+        at: Place,
+        /// The function.
+        function: String,
+        /// It is called by a helper.
+        callback: bool,
+    },
+    /// A function returns.
+    Return {
+        /// The exit.
+        at: Place,
+        /// The function.
+        function: String,
+    },
+}
+
+/// A function on a call chain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chain {
+    /// Name of the function.
+    pub function: String,
+    /// Bytes of stack that the kernel counts for it.
+    pub stack: u32,
+}

@@ -1,0 +1,146 @@
+//! Arithmetic that pointers do not allow.
+
+use isa::ebpf::{AluOp, Insn, Operand, Reg, Width};
+
+use super::{Finding, bounds, memory};
+use crate::reason::cause::{ArithmeticFault, BoundsFault, Cause, Check};
+use crate::reason::describe;
+use crate::reason::scene::Scene;
+use crate::state::RegKind;
+
+/// The pointer and the other operand of an arithmetic instruction.
+struct Operands {
+    dst: Reg,
+    src: Option<Reg>,
+    pointer: Reg,
+    are_both: bool,
+}
+
+fn operands(scene: &Scene<'_>, dst: Reg, src: Operand) -> Option<Operands> {
+    let is_pointer = |reg| {
+        let reg = scene.reg(reg);
+        reg.is_some_and(|reg| !matches!(reg.kind, RegKind::Scalar | RegKind::NotInit))
+    };
+    let src = match src {
+        Operand::Reg(src) => Some(src),
+        Operand::Imm(_) => None,
+    };
+    let is_src = src.is_some_and(is_pointer);
+    let pointer = match is_pointer(dst) {
+        true => dst,
+        false => src.filter(|_| is_src)?,
+    };
+    Some(Operands {
+        dst,
+        src,
+        pointer,
+        are_both: is_pointer(dst) && is_src,
+    })
+}
+
+/// Refused arithmetic, and modified pointers where they must not be.
+pub(super) fn forbidden(scene: &Scene<'_>) -> Option<Finding> {
+    let (op, width, dst, src) = match scene.insn()? {
+        Insn::Alu {
+            op,
+            width,
+            dst,
+            src,
+        } => (op, width, dst, src),
+        Insn::MovSx { dst, src, .. } => (AluOp::Mov, Width::W32, dst, Operand::Reg(src)),
+        Insn::Neg { width, dst } => (AluOp::Xor, width, dst, Operand::Imm(0)),
+        Insn::Endian { dst, .. } => (AluOp::Xor, Width::W64, dst, Operand::Imm(0)),
+        _ => return memory::modified(scene),
+    };
+    if op == AluOp::Mov {
+        let Operand::Reg(src) = src else {
+            return None;
+        };
+        return Some(finding(scene, src, ArithmeticFault::Partial, &[src]));
+    }
+    let operands = operands(scene, dst, src)?;
+    let kind = scene.reg(operands.pointer)?.kind;
+    let fault = match op {
+        _ if operands.are_both => ArithmeticFault::TwoPointers,
+        _ if width == Width::W32 => ArithmeticFault::Width32,
+        AluOp::Sub if operands.pointer != operands.dst => ArithmeticFault::FromNumber,
+        AluOp::Sub if matches!(kind, RegKind::Stack { .. }) => ArithmeticFault::FromStack,
+        AluOp::Add | AluOp::Sub => ArithmeticFault::Kind,
+        _ => ArithmeticFault::Operation,
+    };
+    let mut subjects = vec![operands.pointer];
+    let other = [Some(operands.dst), operands.src];
+    subjects.extend(
+        other
+            .into_iter()
+            .flatten()
+            .filter(|reg| *reg != operands.pointer),
+    );
+    Some(finding(scene, operands.pointer, fault, &subjects))
+}
+
+fn finding(scene: &Scene<'_>, pointer: Reg, fault: ArithmeticFault, subjects: &[Reg]) -> Finding {
+    let kind = memory::kind_of(scene, pointer);
+    let cause = Cause::Arithmetic {
+        reg: pointer.number(),
+        kind,
+        fault,
+        check: Check::NotApplicable,
+    };
+    Finding::about(scene, cause, subjects)
+}
+
+/// A number that is added to a pointer and is not bounded.
+pub(super) fn unbounded(scene: &Scene<'_>) -> Option<Finding> {
+    let Insn::Alu { op, dst, src, .. } = scene.insn()? else {
+        return None;
+    };
+    let operands = operands(scene, dst, src)?;
+    if op == AluOp::Sub && operands.pointer != operands.dst {
+        let subjects = [operands.pointer, operands.dst];
+        return Some(finding(
+            scene,
+            operands.pointer,
+            ArithmeticFault::FromNumber,
+            &subjects,
+        ));
+    }
+    let pointer = scene.reg(operands.pointer)?;
+    let number = [Some(operands.dst), operands.src];
+    let number = number
+        .into_iter()
+        .flatten()
+        .find(|reg| *reg != operands.pointer);
+    let kind = describe::pointer_kind(scene.env, scene.frame(), pointer);
+    let Some(number) = number else {
+        let Operand::Imm(imm) = src else {
+            return None;
+        };
+        let fault = ArithmeticFault::TooFar(i64::from(imm));
+        return Some(finding(scene, operands.pointer, fault, &[operands.pointer]));
+    };
+    let num = scene.reg(number)?.num;
+    let fault = match num.as_const() {
+        Some(value) => ArithmeticFault::TooFar(value as i64),
+        None if num.smin == i64::MIN || num.smax == i64::MAX => ArithmeticFault::Unbounded,
+        None if num.smin < -(1 << 29) => ArithmeticFault::TooFar(num.smin),
+        None => ArithmeticFault::TooFar(num.smax),
+    };
+    let side = match fault {
+        ArithmeticFault::TooFar(..0) => BoundsFault::Below,
+        _ => BoundsFault::Unbounded,
+    };
+    let (check, notes) = match num.is_const() {
+        true => (Check::NotApplicable, Vec::new()),
+        false => bounds::check(scene, scene.def(number), side),
+    };
+    let cause = Cause::Arithmetic {
+        reg: operands.pointer.number(),
+        kind,
+        fault,
+        check,
+    };
+    let mut finding = Finding::about(scene, cause, &[number, operands.pointer]);
+    notes.into_iter().for_each(|note| finding.add(note));
+    Some(finding)
+}

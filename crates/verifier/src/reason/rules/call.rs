@@ -1,0 +1,292 @@
+//! Calls: availability, arguments, maps, licence.
+
+use isa::ebpf::{Callee, Imm64, Insn, Reg};
+use spec::registry::{ArgBase, ProgramContext};
+
+use super::{Finding, bounds, memory, number};
+use crate::reason::cause::{Cause, MapFault, NumberSource};
+use crate::reason::describe;
+use crate::reason::scene::Scene;
+use crate::state::{MapRef, RegKind, RegState};
+
+/// A helper or kernel function that the program cannot call.
+pub(super) fn unavailable(scene: &Scene<'_>) -> Option<Finding> {
+    let cause = match scene.callee_at(scene.refusal.insn?) {
+        Some(Callee::Helper(number)) => {
+            if spec::helpers::helper(number).is_none() {
+                return Some(Finding::new(Cause::HelperUnknown { number }));
+            }
+            let (types, other_attach) = types_with_helper(scene, number as u32);
+            Cause::HelperUnavailable {
+                helper: scene.callee()?,
+                types,
+                other_attach,
+            }
+        }
+        Some(Callee::Kfunc { .. }) => match scene.callee()? {
+            name if name == "__bpf_trap" => Cause::Trap,
+            kfunc => Cause::KfuncUnavailable { kfunc },
+        },
+        _ => Cause::PacketLoad,
+    };
+    Some(Finding::new(cause))
+}
+
+/// The program types that have a helper, and true if the program's own has it for another
+/// attach type.
+fn types_with_helper(scene: &Scene<'_>, id: u32) -> (Vec<&'static str>, bool) {
+    let registry = scene.env.registry;
+    let own = scene.env.context.kind;
+    let mut types = Vec::new();
+    let mut other_attach = false;
+    for &(kind, attach) in registry.programs.keys() {
+        let program = ProgramContext {
+            kind,
+            attach: attach.unwrap_or(0),
+            attach_target: None,
+            ..scene.env.context
+        };
+        if registry.helper(&program, id).is_err() {
+            continue;
+        }
+        other_attach |= kind == own;
+        if !types.contains(&kind.name()) {
+            types.push(kind.name());
+        }
+    }
+    (types, other_attach)
+}
+
+/// What needs a GPL-compatible licence.
+pub(super) fn license(scene: &Scene<'_>) -> Option<Finding> {
+    let what = match scene.insn() {
+        Some(Insn::Call(_)) => scene.callee()?,
+        _ if scene.last().is_none() => scene.env.program.kind().name().to_owned() + " programs",
+        _ => String::from("kernel structures"),
+    };
+    let license = scene.env.program.license().to_owned();
+    Some(Finding::new(Cause::License { what, license }))
+}
+
+/// An argument that the callee does not take.
+pub(super) fn argument(scene: &Scene<'_>) -> Option<Finding> {
+    if !matches!(scene.insn()?, Insn::Call(_)) {
+        return super::memory::stack(scene);
+    }
+    if let Some(Callee::Local(_)) = scene.callee_at(scene.refusal.insn?) {
+        let function = scene.callee()?;
+        let mut finding = Finding::new(Cause::GlobalArguments { function });
+        finding.subjects = arguments(scene);
+        return Some(finding);
+    }
+    let string = || {
+        let args = scene.prototype()?.args.iter();
+        let index = { args }.position(|arg| arg.base == ArgBase::PtrToConstStr)?;
+        Reg::new(index as u8 + 1)
+    };
+    let reg = scene.named_register().or_else(string)?;
+    let state = *scene.reg(reg)?;
+    let callee = scene.callee()?;
+    let number = reg.number();
+    let expected = expected(&scene.refusal.message);
+    if !expected.is_empty() {
+        return Some(wrong_type(scene, reg, &state, expected));
+    }
+    let base = scene
+        .prototype()
+        .map(|proto| proto.args[usize::from(number) - 1].base);
+    let cause = match base {
+        Some(ArgBase::ConstAllocSizeOrZero) => Cause::ArgumentConstant { callee, number },
+        Some(ArgBase::PtrToConstStr) => Cause::ConstantString { callee, number },
+        Some(ArgBase::ConstSize | ArgBase::ConstSizeOrZero) => return bounds::size(scene, reg),
+        _ if !state.is_scalar() && describe::fixed_offset(&state) != 0 => {
+            return memory::modified(scene);
+        }
+        _ => return None,
+    };
+    Some(Finding::about(scene, cause, &[reg]))
+}
+
+/// The argument registers that hold something.
+fn arguments(scene: &Scene<'_>) -> Vec<Reg> {
+    let is_set = |reg: &Reg| {
+        scene
+            .reg(*reg)
+            .is_some_and(|reg| reg.kind != RegKind::NotInit)
+    };
+    isa::ebpf::RegSet::ARGUMENTS.iter().filter(is_set).collect()
+}
+
+/// The types behind `expected=` or between `but` and `is expected`.
+fn expected(message: &str) -> Vec<String> {
+    if let Some((_, types)) = message.split_once("expected=") {
+        return types.split(", ").map(str::to_owned).collect();
+    }
+    let object = message
+        .split_once(" but ")
+        .and_then(|(_, rest)| rest.strip_suffix(" is expected"));
+    object
+        .map(|name| format!("struct {name}"))
+        .into_iter()
+        .collect()
+}
+
+fn wrong_type(scene: &Scene<'_>, reg: Reg, state: &RegState, expected: Vec<String>) -> Finding {
+    let not_null = RegState {
+        flags: state.flags.without(crate::state::TypeFlags::PTR_MAYBE_NULL),
+        ..*state
+    };
+    let name = crate::mem::names::type_name(&not_null);
+    if state.may_be_null() && expected.contains(&name) {
+        return memory::null_pointer(scene, reg);
+    }
+    if state.is_scalar() {
+        let lost = matches!(
+            number::source(scene, reg).0,
+            NumberSource::ShownNull
+                | NumberSource::PacketMoved { .. }
+                | NumberSource::Released { .. }
+        );
+        let releases = { scene.prototype() }
+            .is_some_and(|proto| proto.released_arg() == Some(usize::from(reg.number()) - 1));
+        if lost
+            && releases
+            && let Some(finding) = super::held::reference(scene)
+        {
+            return finding;
+        }
+        if lost {
+            return memory::not_pointer(scene, reg);
+        }
+    }
+    let base = scene
+        .prototype()
+        .map(|proto| proto.args[usize::from(reg.number()) - 1].base);
+    if base == Some(ArgBase::PtrToConstStr) {
+        let cause = Cause::ConstantString {
+            callee: scene.callee().unwrap_or_default(),
+            number: reg.number(),
+        };
+        return Finding::about(scene, cause, &[reg]);
+    }
+    let cause = Cause::ArgumentType {
+        callee: scene.callee().unwrap_or_default(),
+        number: reg.number(),
+        found: scene.value(state),
+        expected,
+    };
+    Finding::about(scene, cause, &[reg])
+}
+
+/// Name and kind of a map.
+pub(super) fn map_of(scene: &Scene<'_>, map: MapRef) -> (String, String) {
+    let kind = scene.env.maps[map].kind();
+    let kind = kind.map_or_else(String::new, |kind| kind.name().to_owned());
+    (describe::map_name(scene.env, map), kind)
+}
+
+/// Maps that the program or the helper may not use.
+pub(super) fn map(scene: &Scene<'_>) -> Option<Finding> {
+    let insn = scene.insn()?;
+    let (reg, fault) = match insn {
+        Insn::LoadImm64 { imm, .. } => return map_load(scene, imm),
+        Insn::Call(_) => {
+            let is_map = |reg: &Reg| {
+                let state = scene.reg(*reg);
+                state.is_some_and(|state| matches!(state.kind, RegKind::MapPtr { .. }))
+            };
+            let Some(reg) = isa::ebpf::RegSet::ARGUMENTS.iter().find(is_map) else {
+                return value_argument(scene);
+            };
+            let helper = scene.callee()?;
+            let takes = |map: MapRef| {
+                let kind = scene.env.maps[map].kind();
+                let traits = kind.and_then(|kind| scene.env.registry.map(kind));
+                let Some(Callee::Helper(number)) = scene.callee_at(scene.refusal.insn?) else {
+                    return None;
+                };
+                Some(traits?.allows_helper(number as u32))
+            };
+            let RegKind::MapPtr { map, .. } = scene.reg(reg)?.kind else {
+                return None;
+            };
+            let fault = match takes(map) {
+                Some(true) if !scene.env.maps[map].can_write() => MapFault::WriteForbidden,
+                _ => MapFault::Helper(helper),
+            };
+            (reg, fault)
+        }
+        _ => {
+            let access = insn.access()?;
+            let fault = match access.writes {
+                true => MapFault::WriteForbidden,
+                false => MapFault::ReadForbidden,
+            };
+            (access.base, fault)
+        }
+    };
+    let state = scene.reg(reg)?;
+    let (RegKind::MapPtr { map, .. } | RegKind::MapValue { map, .. }) = state.kind else {
+        return None;
+    };
+    let (map, kind) = map_of(scene, map);
+    Some(Finding::about(
+        scene,
+        Cause::Map { map, kind, fault },
+        &[reg],
+    ))
+}
+
+/// A map value that is passed to a helper which reads or writes it, and may not.
+fn value_argument(scene: &Scene<'_>) -> Option<Finding> {
+    for reg in isa::ebpf::RegSet::ARGUMENTS.iter() {
+        let Some(&RegState {
+            kind: RegKind::MapValue { map, .. },
+            ..
+        }) = scene.reg(reg)
+        else {
+            continue;
+        };
+        let fault = match (
+            scene.env.maps[map].can_read(),
+            scene.env.maps[map].can_write(),
+        ) {
+            (true, true) => continue,
+            (true, false) => MapFault::WriteForbidden,
+            (false, _) => MapFault::ReadForbidden,
+        };
+        let (map, kind) = map_of(scene, map);
+        return Some(Finding::about(
+            scene,
+            Cause::Map { map, kind, fault },
+            &[reg],
+        ));
+    }
+    None
+}
+
+/// A map that is refused where the program loads its address, before the walk.
+fn map_load(scene: &Scene<'_>, imm: Imm64) -> Option<Finding> {
+    let index = match imm {
+        Imm64::MapFd { fd: index, .. }
+        | Imm64::MapIndex { index, .. }
+        | Imm64::MapValue { fd: index, .. }
+        | Imm64::MapIndexValue { index, .. } => u32::try_from(index).ok()?,
+        _ => return None,
+    };
+    scene.env.program.maps().get(index as usize)?;
+    let (map, kind) = map_of(scene, MapRef(index));
+    let is_value = matches!(imm, Imm64::MapValue { .. } | Imm64::MapIndexValue { .. });
+    let fault = if scene.refusal.errno == crate::errno::EBADF {
+        MapFault::None
+    } else if is_value && scene.env.has_direct_value(MapRef(index)) {
+        MapFault::Offset
+    } else if is_value {
+        MapFault::DirectValue
+    } else if scene.env.context.sleepable {
+        MapFault::Sleepable
+    } else {
+        MapFault::ProgramType
+    };
+    Some(Finding::new(Cause::Map { map, kind, fault }))
+}

@@ -1,0 +1,83 @@
+//! Accesses to the context that the program type does not have.
+
+use spec::registry::{CtxQuery, Widths};
+
+use super::Finding;
+use crate::call::prototype::context_struct;
+use crate::reason::cause::{Cause, ContextFault};
+use crate::reason::describe;
+use crate::reason::scene::Scene;
+
+/// An access to the context that the program type does not have.
+pub(super) fn access(scene: &Scene<'_>) -> Option<Finding> {
+    let access = scene.access()?;
+    let state = *scene.reg(access.base)?;
+    let off = describe::fixed_offset(&state) + i64::from(access.off);
+    let size = access.size.bytes();
+    let is_write = access.writes;
+    let structure = context_struct(scene.env.context.kind.number()).map(str::to_owned);
+    let cause = Cause::Context {
+        off,
+        size,
+        is_write,
+        field: scene.context_field(off),
+        fault: context_fault(scene, off, size, is_write),
+        structure,
+    };
+    Some(Finding {
+        subjects: vec![access.base],
+        ..Finding::new(cause)
+    })
+}
+
+fn context_fault(scene: &Scene<'_>, off: i64, size: u32, is_write: bool) -> ContextFault {
+    let Ok(offset) = i32::try_from(off) else {
+        return ContextFault::Outside;
+    };
+    let registry = scene.env.registry;
+    let allows = |program: &spec::registry::ProgramContext<'_>, size, write| {
+        let query = CtxQuery {
+            offset,
+            size,
+            write,
+            signed: false,
+        };
+        registry.ctx_access(program, query).is_ok()
+    };
+    let own = &scene.env.context;
+    if is_write && allows(own, size, false) {
+        return ContextFault::ReadOnly;
+    }
+    let widths: Vec<u32> = [1, 2, 4, 8]
+        .into_iter()
+        .filter(|&size| Widths::of(size).0 != 0 && allows(own, size, is_write))
+        .collect();
+    if !widths.is_empty() {
+        return ContextFault::Width(widths);
+    }
+    let name = context_struct(own.kind.number());
+    if scene
+        .context_size()
+        .is_some_and(|bytes| off < 0 || off >= i64::from(bytes))
+    {
+        return ContextFault::Outside;
+    }
+    let mut types: Vec<&'static str> = Vec::new();
+    for &(kind, attach) in registry.programs.keys() {
+        if name.is_none() || context_struct(kind.number()) != name || kind == own.kind {
+            continue;
+        }
+        let other = spec::registry::ProgramContext {
+            kind,
+            attach: attach.unwrap_or(0),
+            ..*own
+        };
+        if allows(&other, size, is_write) && !types.contains(&kind.name()) {
+            types.push(kind.name());
+        }
+    }
+    match types.is_empty() {
+        true => ContextFault::Never,
+        false => ContextFault::OtherTypes(types),
+    }
+}

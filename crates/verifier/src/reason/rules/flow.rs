@@ -1,0 +1,117 @@
+//! Control flow, encoding, return values and loops.
+
+use isa::ebpf::{AluOp, Insn, Operand, Reg};
+
+use super::Finding;
+use crate::reason::cause::Cause;
+use crate::reason::explanation::{NoteKind, Value};
+use crate::reason::scene::Scene;
+use crate::reason::values::DefKind;
+use crate::verdict::RefusalKind;
+
+/// Instructions that the kernel does not accept in any program.
+pub(super) fn encoding(scene: &Scene<'_>) -> Option<Finding> {
+    let cause = match scene.insn()? {
+        Insn::Alu {
+            op: AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod,
+            src: Operand::Imm(0),
+            ..
+        } => Cause::DivisionByZero,
+        Insn::Alu {
+            op: AluOp::Lsh | AluOp::Rsh | AluOp::Arsh,
+            src: Operand::Imm(_),
+            ..
+        } => Cause::ShiftTooFar,
+        _ => Cause::Encoding,
+    };
+    Some(Finding::new(cause))
+}
+
+/// Jumps, the layout of functions and unreachable instructions.
+pub(super) fn control_flow(scene: &Scene<'_>) -> Option<Finding> {
+    let at = scene.refusal.insn?;
+    let cause = match (scene.refusal.kind, scene.insn()?) {
+        (RefusalKind::Unreachable, _) => Cause::Unreachable,
+        (RefusalKind::BackEdge, insn) => {
+            let distance = match insn {
+                Insn::Goto { off } | Insn::Jump { off, .. } => i32::from(off),
+                Insn::GotoLong { off } => off,
+                _ => -1,
+            };
+            Cause::BackEdge {
+                to: scene.place(at.wrapping_add_signed(distance + 1)),
+            }
+        }
+        (_, Insn::Goto { .. } | Insn::GotoLong { .. } | Insn::Jump { .. } | Insn::Call(_)) => {
+            Cause::JumpOutOfRange
+        }
+        _ => Cause::FallsThrough {
+            function: scene.function_at(at),
+        },
+    };
+    Some(Finding::new(cause))
+}
+
+/// The return value of the program or of a callback.
+pub(super) fn return_value(scene: &Scene<'_>) -> Option<Finding> {
+    let value = scene.value_of(Reg::R0);
+    let cause = match (&value, allowed(&scene.refusal.message)) {
+        (Value::Number(_), Some((min, max))) => Cause::ReturnRange {
+            min,
+            max,
+            is_callback: scene.frame() > 0,
+            value: value.clone(),
+        },
+        (Value::Pointer { .. }, _) => Cause::ReturnPointer {
+            value: value.clone(),
+        },
+        _ => return None,
+    };
+    Some(Finding::about(scene, cause, &[Reg::R0]))
+}
+
+/// The range at the end of `should have been in [0, 1]`.
+fn allowed(message: &str) -> Option<(i64, i64)> {
+    let (_, range) = message.rsplit_once('[')?;
+    let (min, max) = range.strip_suffix(']')?.split_once(", ")?;
+    min.parse().ok().zip(max.parse().ok())
+}
+
+/// A loop whose state repeats.
+pub(super) fn infinite_loop(scene: &Scene<'_>) -> Option<Finding> {
+    let last = scene.last()?;
+    let steps = scene.trace.steps();
+    let is_start = |&step: &usize| {
+        steps[step].insn == steps[last].insn && steps[step].frame == steps[last].frame
+    };
+    let start = (0..last).rev().find(is_start)?;
+    let mut registers = Vec::new();
+    for branch in &scene.values.branches {
+        if branch.step < start {
+            continue;
+        }
+        let Some((dst, src)) = scene.compared(branch) else {
+            continue;
+        };
+        for reg in [Some(dst), src].into_iter().flatten() {
+            if !registers.contains(&reg) {
+                registers.push(reg);
+            }
+        }
+    }
+    let reads_memory = registers.iter().any(|&reg| {
+        let def = scene.values.defs[scene.values.base(scene.def(reg))];
+        matches!(def.kind, DefKind::Loaded(_)) && def.step >= start
+    });
+    let mut finding = Finding::new(Cause::InfiniteLoop {
+        registers: registers.iter().map(|reg| reg.number()).collect(),
+        reads_memory,
+        round: last - start,
+    });
+    finding.subjects = registers;
+    let jumps_back = |&step: &usize| steps[step + 1].insn <= steps[step].insn;
+    if let Some(back) = (start..last).rev().find(jumps_back) {
+        finding.notes.push(scene.note(back, NoteKind::LoopStart));
+    }
+    Some(finding)
+}

@@ -1,0 +1,338 @@
+//! Loads, stores and atomic instructions.
+
+use isa::ebpf::{Insn, Operand, Reg};
+
+use super::{Finding, bounds, number};
+use crate::reason::cause::{AccessKind, Cause};
+use crate::reason::describe;
+use crate::reason::explanation::{NoteKind, PointerKind};
+use crate::reason::origin;
+use crate::reason::scene::Scene;
+use crate::reason::values::DefKind;
+use crate::state::{RegKind, RegState, SlotKind};
+
+/// What a register of the refused instruction points to.
+pub(super) fn kind_of(scene: &Scene<'_>, reg: Reg) -> PointerKind {
+    match scene.reg(reg) {
+        Some(state) => describe::pointer_kind(scene.env, scene.frame(), state),
+        None => PointerKind::Other(String::from("?")),
+    }
+}
+
+/// The pointer that the instruction goes through, or the register that the reason names.
+fn pointer(scene: &Scene<'_>) -> Option<Reg> {
+    match scene.access() {
+        Some(access) => Some(access.base),
+        None => scene.named_register(),
+    }
+}
+
+/// How the refused instruction uses a pointer.
+pub(super) fn access_kind(scene: &Scene<'_>, reg: Reg) -> AccessKind {
+    match scene.insn() {
+        Some(Insn::Call(_)) => AccessKind::Argument {
+            callee: scene.callee().unwrap_or_default(),
+            number: reg.number(),
+        },
+        Some(insn) => match insn.access() {
+            Some(access) if access.writes => AccessKind::Write,
+            Some(_) => AccessKind::Read,
+            None => AccessKind::Arithmetic,
+        },
+        None => AccessKind::Read,
+    }
+}
+
+/// A pointer that may be null.
+pub(super) fn maybe_null(scene: &Scene<'_>) -> Option<Finding> {
+    let reg = match scene.insn()? {
+        Insn::Alu { dst, src, .. } => {
+            let is_null = |reg: &Reg| scene.reg(*reg).is_some_and(RegState::may_be_null);
+            let src = match src {
+                Operand::Reg(src) => Some(src),
+                Operand::Imm(_) => None,
+            };
+            [Some(dst), src].into_iter().flatten().find(is_null)?
+        }
+        Insn::Call(_) => scene.named_register().or_else(|| argument_named(scene))?,
+        _ => pointer(scene)?,
+    };
+    Some(null_pointer(scene, reg))
+}
+
+/// The argument that a reason names by number, as `arg2` or `arg#0`.
+fn argument_named(scene: &Scene<'_>) -> Option<Reg> {
+    let words = scene.refusal.message.split(' ');
+    let number = words
+        .filter_map(|word| word.strip_prefix("arg"))
+        .find_map(|word| match word.strip_prefix('#') {
+            Some(index) => Some(index.parse::<u8>().ok()? + 1),
+            None => word.parse().ok(),
+        })?;
+    Reg::new(number)
+}
+
+/// A pointer in a register that may be null, and the checks that are not of it.
+pub(super) fn null_pointer(scene: &Scene<'_>, reg: Reg) -> Finding {
+    let root = match scene.last() {
+        Some(_) => scene.values.same(scene.def(reg)),
+        None => 0,
+    };
+    let made_at = scene.values.defs.get(root).map(|def| def.step);
+    let callee = made_at
+        .filter(|_| matches!(scene.values.defs[root].kind, DefKind::Returned))
+        .and_then(|step| scene.callee_name(scene.trace.steps()[step].insn));
+    let cause = Cause::MaybeNull {
+        reg: reg.number(),
+        kind: kind_of(scene, reg),
+        callee: callee.clone(),
+        access: access_kind(scene, reg),
+    };
+    let mut finding = Finding::about(scene, cause, &[reg]);
+    for branch in scene.values.branches.iter().rev() {
+        let is_null_check = matches!(scene.compared(branch), Some((_, None)));
+        let compared = scene.values.same(branch.dst);
+        let def = scene.values.defs[compared];
+        let is_like = compared != root && matches!(def.kind, DefKind::Returned);
+        if is_null_check
+            && is_like
+            && callee.is_some()
+            && scene.callee_name(scene.trace.steps()[def.step].insn) == callee
+        {
+            finding.add(scene.note(branch.step, NoteKind::OtherNullCheck));
+            break;
+        }
+    }
+    finding
+}
+
+/// A number, or a pointer of a kind that is not accessed so.
+pub(super) fn wrong_type(scene: &Scene<'_>) -> Option<Finding> {
+    let reg = pointer(scene)?;
+    let state = *scene.reg(reg)?;
+    if matches!(
+        scene.insn()?,
+        Insn::Atomic { .. } | Insn::LoadAcquire { .. } | Insn::StoreRelease { .. }
+    ) && !state.is_scalar()
+    {
+        let kind = kind_of(scene, reg);
+        return Some(Finding::about(scene, Cause::Atomic { kind }, &[reg]));
+    }
+    if state.is_scalar() {
+        return Some(not_pointer(scene, reg));
+    }
+    let stored = scene.named_register().filter(|named| *named != reg);
+    if let (Some(stored), Some(field)) = (stored, special_field(scene, reg, &state)) {
+        let expected = scene.refusal.message.split_once("expected=");
+        let cause = Cause::FieldType {
+            field,
+            found: scene.value_of(stored),
+            expected: expected.map_or_else(String::new, |(_, types)| types.to_owned()),
+        };
+        return Some(Finding::about(scene, cause, &[stored, reg]));
+    }
+    if scene.refusal.errno == crate::errno::EINVAL {
+        return Some(Finding::about(scene, Cause::MixedPointers, &[reg]));
+    }
+    let cause = Cause::NotAccessible {
+        reg: reg.number(),
+        value: scene.value(&state),
+    };
+    Some(Finding::about(scene, cause, &[reg]))
+}
+
+/// A number that is used as a pointer.
+pub(super) fn not_pointer(scene: &Scene<'_>, reg: Reg) -> Finding {
+    let (source, notes) = number::source(scene, reg);
+    let cause = Cause::NotPointer {
+        reg: reg.number(),
+        source,
+    };
+    let mut finding = Finding::about(scene, cause, &[reg]);
+    notes.into_iter().for_each(|note| finding.add(note));
+    finding
+}
+
+pub(super) fn misaligned(scene: &Scene<'_>) -> Option<Finding> {
+    let reg = pointer(scene)?;
+    let state = *scene.reg(reg)?;
+    if !scene.env.strict_alignment
+        && let Some(field) = special_field(scene, reg, &state)
+    {
+        let by_helper = matches!(scene.insn()?, Insn::Call(_));
+        let cause = Cause::SpecialField { field, by_helper };
+        return Some(Finding::about(scene, cause, &[reg]));
+    }
+    let access = scene.access();
+    let off = describe::fixed_offset(&state) + access.map_or(0, |access| access.off.into());
+    let cause = Cause::Misaligned {
+        reg: reg.number(),
+        kind: kind_of(scene, reg),
+        off,
+        size: access.map_or(0, |access| access.size.bytes()),
+    };
+    Some(Finding::about(scene, cause, &[reg]))
+}
+
+/// Accesses that what a pointer points to does not allow.
+pub(super) fn forbidden(scene: &Scene<'_>) -> Option<Finding> {
+    let insn = scene.insn()?;
+    if insn.writes().contains(Reg::R10) {
+        return Some(Finding::new(Cause::FramePointer));
+    }
+    let is_call = matches!(insn, Insn::Call(_));
+    let reg = match insn.access() {
+        Some(access) => access.base,
+        None if is_call => call_pointer(scene)?,
+        None => return None,
+    };
+    let state = *scene.reg(reg)?;
+    let is_write = insn.access().is_some_and(|access| access.writes);
+    let cause = match state.kind {
+        RegKind::MapValue { .. } => Cause::SpecialField {
+            field: special_field(scene, reg, &state)?,
+            by_helper: is_call,
+        },
+        RegKind::Packet { .. } | RegKind::PacketMeta { .. } if is_call => Cause::PacketArgument {
+            callee: scene.callee()?,
+            number: reg.number(),
+        },
+        RegKind::BtfId { ty } => Cause::Object {
+            name: scene.env.type_name(ty),
+            is_write,
+        },
+        _ if is_write || is_call => Cause::ReadOnly {
+            kind: kind_of(scene, reg),
+        },
+        _ => return None,
+    };
+    Some(Finding::about(scene, cause, &[reg]))
+}
+
+/// The argument that the refusal is about: the named one, or the one into the packet.
+fn call_pointer(scene: &Scene<'_>) -> Option<Reg> {
+    if let Some(named) = scene.named_register() {
+        return Some(named);
+    }
+    let is_meant = |reg: &Reg| {
+        let state = scene.reg(*reg);
+        state.is_some_and(|state| {
+            state.kind.is_packet() || matches!(state.kind, RegKind::MapValue { .. })
+        })
+    };
+    isa::ebpf::RegSet::ARGUMENTS.iter().find(is_meant)
+}
+
+/// The special field that an access to a map value touches.
+fn special_field(scene: &Scene<'_>, reg: Reg, state: &RegState) -> Option<String> {
+    let RegKind::MapValue { map, .. } = state.kind else {
+        return None;
+    };
+    let access = scene.access();
+    let first = describe::fixed_offset(state) + access.map_or(0, |access| access.off.into());
+    let first = first.saturating_add(match state.num.is_const() {
+        true => 0,
+        false => state.num.smin,
+    });
+    let size = match access {
+        Some(access) => access.size.bytes(),
+        None => scene.argument_bytes(reg.number()).unwrap_or(u32::MAX),
+    };
+    let end = first.saturating_add(size.into());
+    let fields = scene.env.maps[map].record().fields().iter();
+    let mut touched = fields.filter(|field| {
+        let start = i64::from(field.offset);
+        start < end && first < start + i64::from(field.size)
+    });
+    touched.next().map(|field| field.kind.name().to_string())
+}
+
+/// A pointer that must be passed or accessed without an offset.
+pub(super) fn modified(scene: &Scene<'_>) -> Option<Finding> {
+    let mut reg = pointer(scene).or_else(|| modified_argument(scene))?;
+    let is_plain = |state: &RegState| state.num.is_const() && describe::fixed_offset(state) == 0;
+    if scene.reg(reg).is_some_and(is_plain)
+        && let Some(Insn::Store {
+            src: Operand::Reg(src),
+            ..
+        }) = scene.insn()
+    {
+        // A pointer that is stored where the kernel keeps pointers.
+        reg = src;
+    }
+    let state = *scene.reg(reg)?;
+    let is_call = matches!(scene.insn()?, Insn::Call(_));
+    let cause = Cause::Modified {
+        reg: reg.number(),
+        kind: kind_of(scene, reg),
+        is_variable: !state.num.is_const(),
+        off: describe::fixed_offset(&state),
+        callee: scene.callee().filter(|_| is_call),
+    };
+    let mut finding = Finding::about(scene, cause, &[reg]);
+    if let Some((id, _)) = origin::variable_part(scene, scene.def(reg)) {
+        origin::of(scene, id)
+            .into_iter()
+            .for_each(|note| finding.add(note));
+    }
+    Some(finding)
+}
+
+/// The first argument of a call that is a pointer with an offset, other than into memory.
+fn modified_argument(scene: &Scene<'_>) -> Option<Reg> {
+    let is_modified = |reg: &Reg| {
+        scene.reg(*reg).is_some_and(|state| {
+            let is_object = matches!(state.kind, RegKind::Ctx | RegKind::BtfId { .. });
+            is_object && !(state.num.is_const() && describe::fixed_offset(state) == 0)
+        })
+    };
+    isa::ebpf::RegSet::ARGUMENTS.iter().find(is_modified)
+}
+
+/// Stack that was not written, or holds a pointer that is accessed in part.
+pub(super) fn stack(scene: &Scene<'_>) -> Option<Finding> {
+    let insn = scene.insn()?;
+    let access = insn.access();
+    let reg = pointer(scene).or_else(|| {
+        let is_stack = |reg: &Reg| {
+            let state = scene.reg(*reg);
+            state.is_some_and(|state| matches!(state.kind, RegKind::Stack { .. }))
+        };
+        isa::ebpf::RegSet::ARGUMENTS.iter().find(is_stack)
+    })?;
+    let state = *scene.reg(reg)?;
+    let RegKind::Stack { frame } = state.kind else {
+        return None;
+    };
+    if !state.num.is_const() {
+        return bounds::outside(scene);
+    }
+    let off = describe::fixed_offset(&state) + access.map_or(0, |access| access.off.into());
+    let is_write = access.is_some_and(|access| access.writes);
+    let slot = usize::try_from(-off - 1).ok().and_then(|below| {
+        let last = scene.last()?;
+        scene
+            .trace
+            .frame(last, frame as usize)?
+            .stack
+            .get(below / 8)
+            .copied()
+    });
+    let is_spilled = slot.is_some_and(|slot| slot.kinds.contains(&SlotKind::Spill));
+    let cause = match access {
+        Some(_) if is_write => Cause::SpillPart { is_read: false },
+        Some(_) if is_spilled => Cause::SpillPart { is_read: true },
+        _ => Cause::StackUnwritten {
+            off,
+            size: match access {
+                Some(access) => access.size.bytes(),
+                None => scene.argument_bytes(reg.number()).unwrap_or(0),
+            },
+            callee: scene.callee(),
+        },
+    };
+    Some(Finding {
+        subjects: vec![reg],
+        ..Finding::new(cause)
+    })
+}

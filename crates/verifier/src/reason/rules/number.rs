@@ -1,0 +1,104 @@
+//! Numbers that are used as pointers: what they are, or were.
+
+use isa::ebpf::{Insn, Reg};
+
+use crate::reason::cause::NumberSource;
+use crate::reason::describe;
+use crate::reason::explanation::{Note, NoteKind};
+use crate::reason::scene::Scene;
+use crate::reason::values::{DefId, DefKind, Holder};
+use crate::state::{RegKind, RegState};
+
+/// Where a pointer became a number: the step and what the pointer was.
+pub(super) fn lost_at(scene: &Scene<'_>, id: DefId) -> Option<(usize, RegState)> {
+    let mut end = scene.last()?;
+    let mut id = id;
+    loop {
+        let def = scene.values.defs[id];
+        if let Some(step) = scene.type_change(def.from, end, def.holder) {
+            let before = *scene.holder(step, def.holder)?;
+            let is_pointer = !matches!(before.kind, RegKind::Scalar | RegKind::NotInit);
+            return is_pointer.then_some((step, before));
+        }
+        end = def.step;
+        id = match def.kind {
+            DefKind::Copy(from) | DefKind::Passed(from) => from,
+            DefKind::Spill(from) | DefKind::Fill(from) => from,
+            _ => return None,
+        };
+    }
+}
+
+/// What a number that is used as a pointer is, with notes beyond its definition.
+pub(super) fn source(scene: &Scene<'_>, reg: Reg) -> (NumberSource, Vec<Note>) {
+    let id = scene.def(reg);
+    if let Some((step, before)) = lost_at(scene, id) {
+        let insn = scene.trace.steps()[step].insn;
+        if matches!(scene.env.insns[insn as usize], Insn::Jump { .. }) {
+            let note = scene.note(step, NoteKind::ShownNull);
+            return (NumberSource::ShownNull, vec![note]);
+        }
+        let callee = scene.callee_name(insn).unwrap_or_default();
+        let note = scene.note(
+            step,
+            NoteKind::Invalidated {
+                callee: callee.clone(),
+            },
+        );
+        let source = match before.kind {
+            kind if kind.is_packet() || kind == RegKind::PacketEnd => {
+                NumberSource::PacketMoved { callee }
+            }
+            _ => NumberSource::Released { callee },
+        };
+        return (source, vec![note]);
+    }
+    (of_definition(scene, reg, id), Vec::new())
+}
+
+fn of_definition(scene: &Scene<'_>, reg: Reg, id: DefId) -> NumberSource {
+    let def = scene.values.defs[scene.values.same(id)];
+    match def.kind {
+        DefKind::Immediate => {
+            let value = scene.reg(reg).map_or(0, |reg| reg.num.var_off.value);
+            NumberSource::Constant(value as i64)
+        }
+        DefKind::Loaded(_) => {
+            let insn = scene.trace.steps()[def.step].insn;
+            let access = scene.env.insns[insn as usize].access();
+            let frame = usize::from(scene.trace.steps()[def.step].frame);
+            let base = access.and_then(|access| scene.trace.reg(def.step, access.base.index()));
+            match base {
+                Some(base) if base.kind == RegKind::Ctx => {
+                    let off = access.map_or(0, |access| i64::from(access.off));
+                    NumberSource::ContextField(scene.context_field(off))
+                }
+                Some(base) => NumberSource::Memory(describe::pointer_kind(scene.env, frame, base)),
+                None => NumberSource::Unknown,
+            }
+        }
+        DefKind::Returned => {
+            let insn = scene.trace.steps()[def.step].insn;
+            match scene.callee_name(insn) {
+                Some(callee) => NumberSource::Result { callee },
+                None => NumberSource::Unknown,
+            }
+        }
+        DefKind::Narrowed(from) | DefKind::Computed(from, None) => {
+            let from_pointer = scene.defined(from);
+            let is_pointer = from_pointer
+                .is_some_and(|from| !matches!(from.kind, RegKind::Scalar | RegKind::NotInit));
+            match is_pointer {
+                true => NumberSource::Narrowed,
+                false => of_definition(scene, reg, from),
+            }
+        }
+        DefKind::Computed(..) => NumberSource::Arithmetic,
+        DefKind::StackBytes(_) => NumberSource::StackBytes,
+        DefKind::Argument => match def.holder {
+            Holder::Reg { reg, .. } => NumberSource::Argument { number: reg as u8 },
+            Holder::Slot { .. } => NumberSource::Unknown,
+        },
+        _ => NumberSource::Unknown,
+    }
+}

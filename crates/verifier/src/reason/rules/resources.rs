@@ -1,0 +1,88 @@
+//! Limits: instructions, stack, frames.
+
+use super::Finding;
+use crate::errno;
+use crate::reason::cause::Cause;
+use crate::reason::explanation::{Chain, Place};
+use crate::reason::scene::Scene;
+
+/// Lines shown of a program that is too complex.
+const MOST_LINES: usize = 5;
+
+/// Too many instructions or pending branches.
+pub(super) fn complexity(scene: &Scene<'_>) -> Option<Finding> {
+    let lines = costly_lines(scene);
+    Some(Finding::new(match scene.refusal.errno {
+        errno::EFAULT => Cause::TooManyBranches { lines },
+        _ => Cause::TooComplex { lines },
+    }))
+}
+
+/// The source lines, or instructions, with the most instructions processed, worst first.
+fn costly_lines(scene: &Scene<'_>) -> Vec<(Place, u64)> {
+    let mut lines: Vec<(Place, u64)> = Vec::new();
+    let line = |place: &Place| {
+        let source = place.source.as_ref()?;
+        Some((source.file.clone(), source.line, place.function.clone()))
+    };
+    for (insn, cost) in (0..).zip(&scene.ending.cost.insns) {
+        if cost.processed == 0 {
+            continue;
+        }
+        let place = scene.place(insn);
+        let processed = u64::from(cost.processed);
+        let same = lines
+            .iter_mut()
+            .rev()
+            .take(64)
+            .find(|(other, _)| line(other).is_some() && line(other) == line(&place));
+        match same {
+            Some((_, sum)) => *sum += processed,
+            None => lines.push((place, processed)),
+        }
+    }
+    lines.sort_by_key(|(_, processed)| std::cmp::Reverse(*processed));
+    lines.truncate(MOST_LINES);
+    lines
+}
+
+/// More stack than a call chain may use: the deepest chain.
+pub(super) fn stack_size(scene: &Scene<'_>) -> Option<Finding> {
+    let cost = &scene.ending.cost;
+    let chain = cost.deepest_chain().into_iter().map(|index| {
+        let subprog = &cost.subprogs[index];
+        Chain {
+            function: scene.function_at(subprog.start),
+            stack: subprog.counted_stack(),
+        }
+    });
+    let chain: Vec<Chain> = chain.collect();
+    Some(Finding {
+        place: chain_place(scene),
+        ..Finding::new(Cause::StackDepth { chain })
+    })
+}
+
+/// More frames than a call chain may have.
+pub(super) fn call_depth(scene: &Scene<'_>) -> Option<Finding> {
+    let chain = match scene.last() {
+        Some(last) => {
+            let frames = scene.trace.known(last)?.starts();
+            let insns = frames.chain(scene.refusal.insn);
+            insns.map(|insn| scene.function_at(insn)).collect()
+        }
+        None => {
+            let cost = &scene.ending.cost;
+            let chain = cost.longest_chain();
+            let starts = chain.into_iter().map(|index| cost.subprogs[index].start);
+            starts.map(|insn| scene.function_at(insn)).collect()
+        }
+    };
+    Some(Finding::new(Cause::CallDepth { chain }))
+}
+
+/// The call that makes a chain too deep, where the check names one.
+fn chain_place(scene: &Scene<'_>) -> Option<Place> {
+    let insn = scene.refusal.insn.filter(|&insn| insn > 0)?;
+    Some(scene.place(insn))
+}

@@ -1,0 +1,117 @@
+//! The recorder: the steps of the current path with the frames before them.
+
+use std::rc::Rc;
+
+use crate::state::{Frame, Reference, RegState, State};
+
+/// Steps at the end of the path whose frames are kept.
+pub(super) const KEPT_STATES: usize = 4096;
+
+/// The current path of a walk.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Trace {
+    steps: Vec<Step>,
+}
+
+/// One instruction on a path.
+#[derive(Clone, Debug)]
+pub(super) struct Step {
+    pub(super) insn: u32,
+    /// Number of the frame that executes it.
+    pub(super) frame: u8,
+    /// What was known before it, of the last steps.
+    state: Option<Box<Known>>,
+}
+
+/// What was known before a step.
+#[derive(Clone, Debug)]
+pub(super) struct Known {
+    frames: Vec<Rc<Frame>>,
+    pub(super) refs: Vec<Reference>,
+    pub(super) locks: u32,
+    /// The section that forbids sleeping.
+    pub(super) section: Option<&'static str>,
+}
+
+impl Known {
+    /// The call instructions of the frames, outermost first.
+    pub(super) fn starts(&self) -> impl Iterator<Item = u32> {
+        let calls = self.frames.iter().filter(|frame| frame.callsite >= 0);
+        calls.map(|frame| frame.callsite as u32)
+    }
+}
+
+impl Trace {
+    /// Adds the instruction that the walk stands at.
+    pub(crate) fn push(&mut self, state: &State) {
+        if let Some(old) = self.steps.len().checked_sub(KEPT_STATES) {
+            self.steps[old].state = None;
+        }
+        let frames = (0..=state.curframe).map(|number| state.frame_rc(number).clone());
+        self.steps.push(Step {
+            insn: state.insn_idx,
+            frame: state.curframe as u8,
+            state: Some(Box::new(Known {
+                frames: frames.collect(),
+                refs: state.refs.clone(),
+                locks: state.active_locks,
+                section: section(state),
+            })),
+        });
+    }
+
+    /// Adds the instruction at which the path ends, if it is not recorded: the walk refuses
+    /// loops and its own length before it records the instruction. `loops` says that the
+    /// refusal is of a loop, which may be one instruction long.
+    pub(crate) fn end(&mut self, state: &State, loops: bool) {
+        let last = self.steps.last();
+        if last.is_some_and(|last| loops || last.insn != state.insn_idx) {
+            self.push(state);
+        }
+    }
+
+    /// Number of steps.
+    pub(crate) fn len(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// Keeps the first steps only.
+    pub(crate) fn truncate(&mut self, steps: usize) {
+        self.steps.truncate(steps);
+    }
+
+    pub(super) fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// What was known before a step; `None` long before the end.
+    pub(super) fn known(&self, step: usize) -> Option<&Known> {
+        self.steps.get(step)?.state.as_deref()
+    }
+
+    /// A frame before a step.
+    pub(super) fn frame(&self, step: usize, number: usize) -> Option<&Frame> {
+        self.known(step)?.frames.get(number).map(|frame| &**frame)
+    }
+
+    /// A register of the executing frame before a step.
+    pub(super) fn reg(&self, step: usize, reg: usize) -> Option<&RegState> {
+        let number = self.steps.get(step)?.frame;
+        Some(&self.frame(step, number.into())?.regs[reg])
+    }
+}
+
+/// The innermost section that the path is in, by the call that begins it.
+fn section(state: &State) -> Option<&'static str> {
+    if state.active_irq_id != 0 {
+        Some("bpf_local_irq_save")
+    } else if state.active_rcu_lock {
+        Some("bpf_rcu_read_lock")
+    } else if state.active_preempt_locks != 0 {
+        Some("bpf_preempt_disable")
+    } else if state.active_locks != 0 {
+        Some("bpf_spin_lock")
+    } else {
+        None
+    }
+}

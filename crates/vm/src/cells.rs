@@ -1,0 +1,267 @@
+//! Memory that programs share: 64-bit cells at stable addresses.
+//!
+//! Programs on several threads and the host read and write map values without a lock. Rust
+//! code accesses them by relaxed atomic operations on whole cells, so no two of its accesses
+//! are a data race; native code accesses the same memory through
+//! [`CellSlice::address`]. An access to several cells is not atomic as a whole, as in Linux.
+
+use std::alloc::{self, Layout};
+use std::fmt;
+use std::sync::atomic::{
+    AtomicU64,
+    Ordering::{Relaxed, SeqCst},
+};
+
+/// Bytes of a cell.
+pub const CELL_BYTES: usize = 8;
+
+/// Memory for shared cells could not be allocated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutOfMemory {
+    /// Bytes that were requested.
+    pub bytes: usize,
+}
+
+impl fmt::Display for OutOfMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "out of memory: {} bytes of shared cells", self.bytes)
+    }
+}
+
+impl std::error::Error for OutOfMemory {}
+
+/// Owned cells. Their addresses do not change while they exist.
+pub struct Cells(Box<[AtomicU64]>);
+
+impl Cells {
+    /// `count` cells that are zero. The system provides their pages on first use.
+    pub fn zeroed(count: usize) -> Result<Cells, OutOfMemory> {
+        if count == 0 {
+            return Ok(Cells(Box::default()));
+        }
+        let bytes = count.saturating_mul(CELL_BYTES);
+        let layout = Layout::array::<AtomicU64>(count).map_err(|_| OutOfMemory { bytes })?;
+        // SAFETY: the layout has a size other than 0.
+        let start = unsafe { alloc::alloc_zeroed(layout) }.cast::<AtomicU64>();
+        if start.is_null() {
+            return Err(OutOfMemory { bytes });
+        }
+        let cells = std::ptr::slice_from_raw_parts_mut(start, count);
+        // SAFETY: the memory was just allocated by the global allocator with the layout of
+        // this slice, and zeroed cells are valid.
+        Ok(Cells(unsafe { Box::from_raw(cells) }))
+    }
+
+    /// All cells.
+    #[inline(always)]
+    pub fn as_slice(&self) -> &[AtomicU64] {
+        &self.0
+    }
+
+    /// The first `len` bytes of the cells from `start` on.
+    ///
+    /// # Panics
+    /// If there are fewer cells.
+    #[inline(always)]
+    pub fn slice(&self, start: usize, len: usize) -> CellSlice<'_> {
+        CellSlice::new(&self.0[start..start + len.div_ceil(CELL_BYTES)], len)
+    }
+}
+
+impl fmt::Debug for Cells {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Cells({})", self.0.len())
+    }
+}
+
+/// Borrowed cells: the value of a map entry, for instance.
+#[derive(Clone, Copy)]
+pub struct CellSlice<'a> {
+    cells: &'a [AtomicU64],
+    len: usize,
+}
+
+impl<'a> CellSlice<'a> {
+    /// The first `len` bytes of these cells.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    #[inline(always)]
+    pub fn new(cells: &'a [AtomicU64], len: usize) -> CellSlice<'a> {
+        assert!(len <= cells.len() * CELL_BYTES, "more bytes than cells");
+        CellSlice { cells, len }
+    }
+
+    /// Length in bytes.
+    #[inline(always)]
+    pub fn len(self) -> usize {
+        self.len
+    }
+
+    /// True if it has no bytes.
+    pub fn is_empty(self) -> bool {
+        self.len == 0
+    }
+
+    /// Address of the first byte, aligned to 8; for native code.
+    #[inline(always)]
+    pub fn address(self) -> *mut u8 {
+        // A cell may be changed through a shared reference.
+        self.cells.as_ptr().cast_mut().cast()
+    }
+
+    /// Reads `out.len()` bytes from offset `at` on.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    pub fn read(self, at: usize, out: &mut [u8]) {
+        assert!(at + out.len() <= self.len, "read beyond the cells");
+        let mut rest = out;
+        let mut at = at;
+        while !rest.is_empty() {
+            let bytes = self.cells[at / CELL_BYTES].load(Relaxed).to_ne_bytes();
+            let skip = at % CELL_BYTES;
+            let count = rest.len().min(CELL_BYTES - skip);
+            let (now, later) = rest.split_at_mut(count);
+            now.copy_from_slice(&bytes[skip..skip + count]);
+            rest = later;
+            at += count;
+        }
+    }
+
+    /// Writes `bytes` from offset `at` on. Bytes beside them in the same cells keep their
+    /// values.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    pub fn write(self, at: usize, bytes: &[u8]) {
+        assert!(at + bytes.len() <= self.len, "write beyond the cells");
+        let mut rest = bytes;
+        let mut at = at;
+        while !rest.is_empty() {
+            let cell = &self.cells[at / CELL_BYTES];
+            let skip = at % CELL_BYTES;
+            let count = rest.len().min(CELL_BYTES - skip);
+            let (now, later) = rest.split_at(count);
+            if let Ok(whole) = now.try_into() {
+                cell.store(u64::from_ne_bytes(whole), Relaxed);
+            } else {
+                write_part(cell, skip, now);
+            }
+            rest = later;
+            at += count;
+        }
+    }
+
+    /// Sets all bytes to zero.
+    pub fn clear(self) {
+        for cell in self.cells {
+            cell.store(0, Relaxed);
+        }
+    }
+
+    /// Replaces the `N` bytes at offset `at`, a little-endian number aligned to its size,
+    /// by what `update` makes of it, in one sequentially consistent step. Returns the old
+    /// number.
+    ///
+    /// # Panics
+    /// If the bytes are not all there or not aligned.
+    pub fn update<const N: usize>(self, at: usize, update: impl Fn(u64) -> u64) -> u64 {
+        assert!(
+            at + N <= self.len && at.is_multiple_of(N),
+            "no number there"
+        );
+        let shift = 8 * (at % CELL_BYTES) as u32;
+        let mask = u64::MAX >> (64 - 8 * N as u32);
+        let replace = |cell: u64| {
+            let cell = u64::from_le(cell);
+            let new = update(cell >> shift & mask) & mask;
+            (cell & !(mask << shift) | new << shift).to_le()
+        };
+        let cell = &self.cells[at / CELL_BYTES];
+        // The closure always returns a value, so the update succeeds.
+        let old = match cell.fetch_update(SeqCst, SeqCst, |old| Some(replace(old))) {
+            Ok(old) | Err(old) => old,
+        };
+        u64::from_le(old) >> shift & mask
+    }
+
+    /// A copy of the bytes.
+    pub fn to_vec(self) -> Vec<u8> {
+        let mut bytes = vec![0; self.len];
+        self.read(0, &mut bytes);
+        bytes
+    }
+}
+
+/// Replaces some bytes of a cell, in one atomic step.
+fn write_part(cell: &AtomicU64, skip: usize, part: &[u8]) {
+    let replace = |old: u64| {
+        let mut bytes = old.to_ne_bytes();
+        bytes[skip..skip + part.len()].copy_from_slice(part);
+        u64::from_ne_bytes(bytes)
+    };
+    // The closure always returns a value, so the update succeeds.
+    let _ = cell.fetch_update(Relaxed, Relaxed, |old| Some(replace(old)));
+}
+
+impl fmt::Debug for CellSlice<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("CellSlice").field(&self.to_vec()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_part_is_read_and_written() {
+        let cells = Cells::zeroed(4).unwrap();
+        let slice = cells.slice(0, 29);
+        let mut model = [0u8; 29];
+        for (round, (at, len)) in [(0, 29), (3, 2), (7, 9), (8, 8), (16, 13), (28, 1), (5, 0)]
+            .into_iter()
+            .enumerate()
+        {
+            let bytes: Vec<u8> = (0..len).map(|i| (round * 31 + i) as u8 + 1).collect();
+            slice.write(at, &bytes);
+            model[at..at + len].copy_from_slice(&bytes);
+            assert_eq!(slice.to_vec(), model);
+            let mut back = vec![0; len];
+            slice.read(at, &mut back);
+            assert_eq!(back, bytes);
+        }
+        slice.clear();
+        assert_eq!(slice.to_vec(), [0; 29]);
+    }
+
+    #[test]
+    fn threads_lose_no_update() {
+        let cells = Cells::zeroed(1).unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..100 {
+                        cells.slice(0, 8).update::<4>(4, |old| old + 1);
+                    }
+                });
+            }
+        });
+        assert_eq!(cells.slice(0, 8).update::<8>(0, |old| old + 5), 400 << 32);
+        assert_eq!(cells.slice(0, 8).update::<4>(0, |old| old), 5);
+    }
+
+    #[test]
+    #[should_panic(expected = "beyond the cells")]
+    fn bytes_beyond_the_length_are_out_of_reach() {
+        let cells = Cells::zeroed(1).unwrap();
+        cells.slice(0, 5).write(4, &[1, 2]);
+    }
+
+    #[test]
+    fn memory_that_there_is_not_is_an_error() {
+        assert!(Cells::zeroed(usize::MAX / 8).is_err());
+        assert!(Cells::zeroed(usize::MAX).is_err());
+    }
+}

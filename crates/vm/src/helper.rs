@@ -1,0 +1,35 @@
+//! Helpers as functions over a memory port, so that each is written once for all engines.
+//!
+//! The port of the checked engine translates model addresses and answers a wrong access
+//! with a fault that ends the run; that of an engine for verified programs follows
+//! pointers and has no faults.
+
+use spec::{Clock, Random};
+
+/// The memory of a run, as helpers reach it.
+pub trait MemoryPort {
+    /// Why an access ends the run.
+    type Fault;
+
+    /// Reads bytes at an address.
+    fn read(&self, address: u64, into: &mut [u8]) -> Result<(), Self::Fault>;
+
+    /// Writes bytes at an address.
+    fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), Self::Fault>;
+
+    /// Address and length of the packet that a context belongs to.
+    fn packet(&self, context: u64) -> Result<(u64, u64), Self::Fault>;
+}
+
+/// The world outside a program: what does not follow from its memory.
+pub struct World<'a> {
+    /// The source of random numbers.
+    pub random: &'a mut dyn Random,
+    /// The clock of the time helpers.
+    pub clock: &'a mut dyn Clock,
+    /// Number of the CPU that the run is on.
+    pub cpu: u32,
+}
+
+/// A helper: gets `r1` to `r5`, returns `r0`.
+pub type Helper<M> = fn([u64; 5], &mut M, &mut World<'_>) -> Result<u64, <M as MemoryPort>::Fault>;

@@ -1,0 +1,283 @@
+//! `cargo xtask oracle log`: whole logs of the kernel's selftests beside those that the
+//! running kernel writes, line by line.
+//!
+//! Each program is given to the running kernel as it is to Beebox: at log level 2, and
+//! at level 1 where it is refused. Addresses count as equal, and nothing else: times are
+//! not part of these levels. Cost: linear in the length of the logs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use beebox::program::Program;
+use beebox::verify::{Loaded, Options as VerifyOptions};
+use sys::bpf::MAX_LOG_SIZE;
+use testkit::kernel::load::{LoadFault, LoadRequest, Loaded as Asked, load};
+use verifier::{Verdict, verify};
+
+use super::page::write_part;
+use super::selftests::{Options, Target, name_of};
+use crate::Outcome;
+
+/// Log levels: the path to a refusal, and every instruction.
+const PATH: u32 = 1;
+const EVERY_INSN: u32 = 2;
+
+/// Bytes of the first log buffer; a log that does not fit is asked for again.
+const FIRST_LOG: usize = 1 << 20;
+
+/// What the kernel says of an arena without address: loaders map it, and nothing is
+/// mapped here.
+const NO_ARENA: &str = "arena's user address must be set via map_extra or mmap()";
+
+/// Bytes of a line that a table shows.
+const SHOWN: usize = 100;
+
+/// Compares the logs of sets of the kernel's selftests and writes the table.
+pub(crate) fn compare(words: &[&str]) -> Outcome {
+    let options = Options::parse(words, &["7.2/v3"])?;
+    let target = Target::running()?;
+    let mut table = String::from(
+        "| set | programs | whole log equal, level 2 | refused programs | whole log equal, level 1 |\n\
+         |---|---:|---:|---:|---:|\n",
+    );
+    let mut differing = String::new();
+    for set in &options.sets {
+        let mut counts = Counts::default();
+        for path in options.objects(set)? {
+            let file = name_of(&path);
+            target.load_each(&path, &mut |loaded| {
+                let name = format!("{file}/{}", loaded.name);
+                let is_core = |core: &BTreeSet<String>| core.contains(&name);
+                if options.core.as_ref().is_none_or(is_core) {
+                    let compared = compare_program(&loaded, &target);
+                    counts.add(&name, compared, options.list, &mut differing);
+                }
+            })?;
+        }
+        let title = match &options.core {
+            Some(_) => format!("{}, core", set.title()),
+            None => set.title(),
+        };
+        counts.write(&title, &mut table);
+        println!("{title}: not compared: {:?}", counts.left_out);
+    }
+    if !differing.is_empty() {
+        table.push_str(
+            "\n| program | level | equal up to line | of | the kernel's next line | ours |\n\
+             |---|---:|---:|---:|---|---|\n",
+        );
+        table.push_str(&differing);
+    }
+    print!("{table}");
+    match options.is_whole() {
+        true => write_part("logs", &table),
+        false => Ok(()),
+    }
+}
+
+/// Logs of one program at the levels that were compared, or why they were not.
+type Compared = Result<Vec<(u32, Option<Difference>)>, String>;
+
+/// The first line in which two logs differ.
+struct Difference {
+    /// Lines that are equal before it.
+    equal: usize,
+    /// Lines of the kernel's log.
+    lines: usize,
+    kernel: String,
+    ours: String,
+}
+
+#[derive(Default)]
+struct Counts {
+    programs: usize,
+    refused: usize,
+    equal: [usize; 2],
+    /// Programs that were not compared, by reason.
+    left_out: BTreeMap<String, usize>,
+}
+
+impl Counts {
+    fn add(&mut self, name: &str, compared: Compared, list: bool, differing: &mut String) {
+        let logs = match compared {
+            Ok(logs) => logs,
+            Err(why) => {
+                if list {
+                    println!("{name}: {why}");
+                }
+                *self.left_out.entry(why).or_default() += 1;
+                return;
+            }
+        };
+        self.programs += 1;
+        for (level, difference) in logs {
+            self.refused += usize::from(level == PATH);
+            let Some(difference) = difference else {
+                self.equal[usize::from(level == PATH)] += 1;
+                continue;
+            };
+            let _ = writeln!(
+                differing,
+                "| {name} | {level} | {} | {} | {} | {} |",
+                difference.equal,
+                difference.lines,
+                code(&difference.kernel),
+                code(&difference.ours)
+            );
+        }
+    }
+
+    fn write(&self, title: &str, table: &mut String) {
+        let share = |part: usize, whole: usize| {
+            let percent = 100.0 * part as f64 / whole.max(1) as f64;
+            format!("{part} ({percent:.2} %)")
+        };
+        let _ = writeln!(
+            table,
+            "| {title} | {} | {} | {} | {} |",
+            self.programs,
+            share(self.equal[0], self.programs),
+            self.refused,
+            share(self.equal[1], self.refused)
+        );
+    }
+}
+
+/// A line as a table shows it.
+fn code(line: &str) -> String {
+    let mut end = line.len().min(SHOWN);
+    while !line.is_char_boundary(end) {
+        end -= 1;
+    }
+    match line[..end].trim() {
+        "" => "(none)".to_owned(),
+        line => format!("`{}`", line.replace('|', "\\|")),
+    }
+}
+
+fn compare_program(loaded: &Loaded, target: &Target) -> Compared {
+    let program = loaded.program.as_ref();
+    let program = program.map_err(|_| "not linked".to_owned())?;
+    let mut logs = Vec::new();
+    for log_level in [EVERY_INSN, PATH] {
+        let asked = ask(program, log_level)?;
+        if asked.log.contains(NO_ARENA) {
+            return Err("arenas are not mapped".to_owned());
+        }
+        if asked.log.is_empty() {
+            let errno = asked.answer.result.err().map_or(0, |errno| errno.0);
+            return Err(format!("no log of the kernel (errno {errno})"));
+        }
+        let ours = log_of(program, target, log_level)?;
+        logs.push((log_level, difference(&asked.log, &ours)));
+        if asked.answer.result.is_ok() {
+            break;
+        }
+    }
+    Ok(logs)
+}
+
+/// Loads a program into the running kernel, with room for its log.
+fn ask(program: &Program, log_level: u32) -> Result<Asked, String> {
+    let load = |log_size| {
+        let request = LoadRequest {
+            log_level,
+            log_size,
+        };
+        load(program, request).map_err(|fault| match fault {
+            LoadFault::Btf(errno) => format!("BTF is refused: {errno}"),
+            LoadFault::Map { name, errno } => format!("map {name} is refused: {errno}"),
+            LoadFault::License => "the licence holds a NUL byte".to_owned(),
+        })
+    };
+    let asked = load(FIRST_LOG)?;
+    let size = asked.answer.log_true_size as usize;
+    if size <= FIRST_LOG {
+        return Ok(asked);
+    }
+    if size > MAX_LOG_SIZE {
+        return Err(format!(
+            "a log of {size} bytes does not fit into the kernel's largest"
+        ));
+    }
+    load(size)
+}
+
+fn log_of(program: &Program, target: &Target, log_level: u32) -> Result<String, String> {
+    let options = VerifyOptions {
+        log_level,
+        ..VerifyOptions::default()
+    };
+    let done = verify(program, &target.kernel, &target.registry, &options);
+    match done.verdict {
+        Verdict::Unsupported(_) => Err("unsupported".to_owned()),
+        Verdict::Bug(what) => Err(format!("bug: {what}")),
+        Verdict::Accepted | Verdict::Refused(_) => Ok(done.log),
+    }
+}
+
+/// The first line that differs; addresses are equal to each other.
+fn difference(kernel: &str, ours: &str) -> Option<Difference> {
+    let mut pairs = kernel.lines().zip(ours.lines());
+    let is_equal = |(kernel, ours): (&str, &str)| {
+        kernel == ours || without_addresses(kernel) == without_addresses(ours)
+    };
+    let equal = pairs.position(|pair| !is_equal(pair));
+    let lines = kernel.lines().count();
+    let equal = match equal {
+        Some(equal) => equal,
+        None if lines == ours.lines().count() => return None,
+        None => lines.min(ours.lines().count()),
+    };
+    let line = |log: &str| log.lines().nth(equal).unwrap_or_default().to_owned();
+    Some(Difference {
+        equal,
+        lines,
+        kernel: line(kernel),
+        ours: line(ours),
+    })
+}
+
+/// The line with addresses of the kernel's memory replaced.
+fn without_addresses(line: &str) -> String {
+    const START: &str = "0xffff";
+    const DIGITS: usize = 16;
+    let mut text = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some(at) = rest.find(START) {
+        let digits = &rest[at + 2..];
+        let end = digits.find(|letter: char| !letter.is_ascii_hexdigit());
+        let end = end.unwrap_or(digits.len());
+        text.push_str(&rest[..at]);
+        text.push_str(match end {
+            DIGITS => "ADDRESS",
+            _ => &rest[at..at + 2 + end],
+        });
+        rest = &digits[end..];
+    }
+    text + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn logs_differ_by_their_first_line_that_is_no_address() {
+        let kernel = "0: (18) r1 = 0xffff888107b3d000\n2: (b7) r0 = 0\n3: (95) exit\n";
+        let ours = "0: (18) r1 = 0xffff888000000000\n2: (b7) r0 = 0\n3: (95) exit\n";
+        assert!(difference(kernel, ours).is_none());
+        let other = difference(kernel, &ours.replace("r0 = 0", "r0 = 1")).unwrap();
+        assert_eq!((other.equal, other.lines), (1, 3));
+        assert_eq!(other.kernel, "2: (b7) r0 = 0");
+        let short = difference(kernel, "0: (18) r1 = 0xffff888000000000\n").unwrap();
+        assert_eq!((short.equal, &*short.ours), (1, ""));
+    }
+
+    #[test]
+    fn short_numbers_are_no_addresses() {
+        assert_eq!(without_addresses("r1 = 0xffff"), "r1 = 0xffff");
+        let range = "umax=0xffffffff00000000 0xffff";
+        assert_eq!(without_addresses(range), "umax=ADDRESS 0xffff");
+    }
+}

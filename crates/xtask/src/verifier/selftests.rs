@@ -1,0 +1,165 @@
+//! Sets of the kernel's selftests, and the kernel that their programs are loaded for.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use beebox::Kernel;
+use beebox::object::Object;
+use beebox::verify::{Loaded, Loader, Registry};
+use btf::Btf;
+use flate2::read::GzDecoder;
+
+use crate::Outcome;
+
+/// Which programs of which sets are compared.
+#[derive(Debug, Default)]
+pub(crate) struct Options {
+    /// RELEASE/CPU.
+    pub(crate) sets: Vec<Set>,
+    /// Names of programs that need nothing but the core of a verifier, as FILE/PROGRAM.
+    pub(super) core: Option<BTreeSet<String>>,
+    /// Directory of recorded answers, if it is not beside the objects.
+    truth: Option<PathBuf>,
+    /// Text in the name of an object.
+    only: Option<String>,
+    /// True if every difference is printed.
+    pub(super) list: bool,
+}
+
+/// The objects of one release for one instruction set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Set {
+    release: String,
+    cpu: String,
+}
+
+impl Set {
+    /// Its name in tables.
+    pub(super) fn title(&self) -> String {
+        format!("{}/{}", self.release, self.cpu)
+    }
+
+    fn home(&self) -> PathBuf {
+        oracle::selftests().join(&self.release)
+    }
+}
+
+impl Options {
+    /// Reads `--set`, `--programs`, `--truth`, `--only` and `--list`; `sets` are those
+    /// that count if none is named.
+    pub(crate) fn parse(words: &[&str], sets: &[&str]) -> Outcome<Options> {
+        let mut options = Options::default();
+        let mut words = words.iter();
+        while let Some(&word) = words.next() {
+            let mut value = || words.next().ok_or_else(|| format!("{word} wants a value"));
+            match word {
+                "--set" => options.sets.push(parse_set(value()?)?),
+                "--programs" => options.core = Some(read_list(Path::new(value()?))?),
+                "--truth" => options.truth = Some(PathBuf::from(value()?)),
+                "--only" => options.only = Some((*value()?).to_owned()),
+                "--list" => options.list = true,
+                _ => return Err(format!("no option {word:?}").into()),
+            }
+        }
+        if options.sets.is_empty() {
+            for set in sets {
+                options.sets.push(parse_set(set)?);
+            }
+        }
+        Ok(options)
+    }
+
+    /// True if tables of these programs speak for whole sets.
+    pub(super) fn is_whole(&self) -> bool {
+        self.only.is_none()
+    }
+
+    /// The file with a kernel's recorded answers to a set.
+    pub(super) fn truth(&self, set: &Set) -> PathBuf {
+        match &self.truth {
+            Some(directory) => directory.join(format!("truth-{}-{}.csv.gz", set.release, set.cpu)),
+            None => set.home().join(format!("record-{}/truth.csv", set.cpu)),
+        }
+    }
+
+    /// The objects of a set, in order of their names.
+    pub(crate) fn objects(&self, set: &Set) -> Outcome<Vec<PathBuf>> {
+        let directory = set.home().join(format!("obj-{}", set.cpu));
+        let entries = fs::read_dir(&directory)
+            .map_err(|error| format!("{}: {error}", directory.display()))?;
+        let is_wanted = |path: &PathBuf| {
+            let name = name_of(path);
+            let only = self.only.as_deref();
+            name.ends_with(".bpf.o") && only.is_none_or(|only| name.contains(only))
+        };
+        let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+        let mut files: Vec<PathBuf> = paths.filter(is_wanted).collect();
+        files.sort();
+        Ok(files)
+    }
+}
+
+fn parse_set(text: &str) -> Outcome<Set> {
+    let (release, cpu) = text
+        .split_once('/')
+        .ok_or("a set is RELEASE/CPU, such as 7.2/v3")?;
+    Ok(Set {
+        release: release.to_owned(),
+        cpu: cpu.to_owned(),
+    })
+}
+
+/// The name of a file.
+pub(crate) fn name_of(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
+/// The running kernel, as the recorded answers had it.
+pub(crate) struct Target {
+    pub(crate) kernel: Kernel,
+    pub(crate) registry: Registry,
+}
+
+impl Target {
+    /// Reads the running kernel.
+    pub(crate) fn running() -> Outcome<Target> {
+        let kernel = testkit::objects::kernel()?;
+        let types = kernel.btf().ok_or("the running kernel has no BTF")?;
+        let registry = kernel_data::linux_6_18_registry(types);
+        Ok(Target { kernel, registry })
+    }
+
+    /// Loads each program of an object as the kernel was given it. An object that cannot
+    /// be opened has none.
+    pub(crate) fn load_each(&self, path: &Path, visit: &mut dyn FnMut(Loaded)) -> Outcome {
+        let bytes = fs::read(path)?;
+        let read_btf = |name: &str| types_of(&path.with_file_name(name));
+        let loader = Loader::new(&self.kernel).with_test_tags(&read_btf);
+        let _ = loader.load_each(&bytes, &name_of(path), visit);
+        Ok(())
+    }
+}
+
+/// The types of an object.
+fn types_of(path: &Path) -> Option<Arc<Btf<'static>>> {
+    let bytes = fs::read(path).ok()?;
+    let object = Object::open(&bytes).ok()?;
+    Some(Arc::new(object.btf()?.to_owned()))
+}
+
+/// Names of programs, one a line, perhaps packed.
+fn read_list(path: &Path) -> Outcome<BTreeSet<String>> {
+    Ok(read_text(path)?.lines().map(str::to_owned).collect())
+}
+
+/// The text of a file, perhaps packed.
+pub(super) fn read_text(path: &Path) -> Outcome<String> {
+    let bytes = fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(match bytes.starts_with(&[0x1f, 0x8b]) {
+        true => std::io::read_to_string(GzDecoder::new(&bytes[..]))?,
+        false => String::from_utf8(bytes)?,
+    })
+}

@@ -1,0 +1,197 @@
+//! `cargo xtask soak soundness`: runs of accepted programs, held to the states and facts of
+//! their verification.
+
+use std::fmt::Write as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Instant;
+
+use testkit::verifier::soundness::{self, FactCounts, Outcome as Checked, Tally};
+
+use super::page::write_part;
+use super::selftests::{Options, Target, name_of};
+use crate::Outcome;
+use crate::soak::read;
+
+/// Accepted programs that are run if no number is given.
+const PROGRAMS: u64 = 10_000;
+/// Runs of each.
+const INPUTS: u64 = 100;
+/// The objects that are run beside generated programs.
+const SET: &str = "7.2/v3";
+
+/// Programs that Linux 6.18 accepts wrongly, as its own later tests say: what a comparison
+/// says of a packet pointer outlives arithmetic on the pointer.
+const WRONGLY_ACCEPTED: &[&str] = &[
+    "verifier_direct_packet_access.bpf.o/pkt_range_clear_after_add",
+    "verifier_direct_packet_access.bpf.o/pkt_range_clear_after_sub",
+];
+
+/// Runs generated programs: `[PROGRAMS [SEED]]`. Without numbers also the programs of the
+/// selftests, and the tables are written.
+pub(crate) fn check(numbers: &[&str]) -> Outcome {
+    let (programs, seed) = (read(numbers, 0, PROGRAMS)?, read(numbers, 1, 0)?);
+    let mut rows = vec![("generated".to_owned(), generated(programs, seed)?)];
+    if numbers.is_empty() {
+        rows.push((format!("selftests {SET}"), selftests()?));
+    }
+    let escaped: u64 = rows.iter().map(|(_, tally)| tally.escaped).sum();
+    if escaped > 0 {
+        return Err(format!("runs of {escaped} programs escaped").into());
+    }
+    let text = format!("{}\n{}", runs_table(&rows), facts_table(&rows));
+    print!("{text}");
+    match numbers.is_empty() {
+        true => write_part("soundness", &text),
+        false => Ok(()),
+    }
+}
+
+fn generated(programs: u64, seed: u64) -> Outcome<Tally> {
+    let kernel = kernel_data::linux_6_18();
+    let types = kernel.btf().ok_or("the built-in kernel has no BTF")?;
+    let registry = kernel_data::linux_6_18_registry(types);
+    let begin = Instant::now();
+    let tally = soundness::check_generated(&kernel, &registry, seed, programs, INPUTS, |tally| {
+        if tally.programs.is_multiple_of(1_000) {
+            let seconds = begin.elapsed().as_secs();
+            eprintln!(
+                "{} accepted, {} runs, {seconds} s",
+                tally.accepted, tally.runs
+            );
+        }
+    })?;
+    for found in &tally.found {
+        println!("seed {}, {:?}\n{}", found.seed, found.target, found.text);
+        print_escape(&found.escape);
+    }
+    print_uncovered(&tally, begin);
+    Ok(tally)
+}
+
+fn selftests() -> Outcome<Tally> {
+    let options = Options::parse(&[], &[SET])?;
+    let target = Target::running()?;
+    let begin = Instant::now();
+    let mut tally = Tally::default();
+    let mut found = 0;
+    for set in &options.sets {
+        for path in options.objects(set)? {
+            target.load_each(&path, &mut |loaded| {
+                let Ok(program) = &loaded.program else {
+                    return;
+                };
+                // A panic is one program's missing answer.
+                let run = AssertUnwindSafe(|| {
+                    soundness::check(program, &target.kernel, &target.registry, INPUTS)
+                });
+                let checked =
+                    catch_unwind(run).unwrap_or_else(|_| Checked::Uncovered("panic".to_owned()));
+                let name = format!("{}/{}", name_of(&path), loaded.name);
+                let is_expected = WRONGLY_ACCEPTED.contains(&&*name);
+                match (checked, is_expected) {
+                    (Checked::Escaped(_), true) => found += 1,
+                    (checked, _) => {
+                        if let Some(escape) = tally.count(checked) {
+                            println!("{name}");
+                            print_escape(&escape);
+                        }
+                    }
+                }
+            })?;
+        }
+    }
+    print_uncovered(&tally, begin);
+    let expected = WRONGLY_ACCEPTED.len();
+    match found == expected {
+        true => Ok(tally),
+        false => {
+            let text = "programs that Linux accepts wrongly escaped";
+            Err(format!("{found} of {expected} {text}").into())
+        }
+    }
+}
+
+fn print_escape(escape: &soundness::Escape) {
+    println!(
+        "  input {}, instruction {}: {}\n",
+        escape.input, escape.at, escape.what
+    );
+}
+
+fn print_uncovered(tally: &Tally, begin: Instant) {
+    for (what, count) in &tally.uncovered {
+        println!("{count:8}  not run: {what}");
+    }
+    println!(
+        "{} programs, {} accepted and run, {:.0} s",
+        tally.programs,
+        tally.accepted,
+        begin.elapsed().as_secs_f64()
+    );
+}
+
+fn runs_table(rows: &[(String, Tally)]) -> String {
+    let mut table = String::from(
+        "| programs | accepted and run | with every scalar precise, too | runs | \
+         to the limit of 20,000 instructions | instructions checked | upper halves filled | \
+         escapes |\n|---|---:|---:|---:|---:|---:|---:|---:|\n",
+    );
+    for (name, tally) in rows {
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            table,
+            "| {name} | {} | {} | {} | {} | {} | {} | {} |",
+            tally.accepted,
+            tally.all_precise,
+            tally.runs,
+            tally.unfinished,
+            tally.steps,
+            tally.filled,
+            tally.escaped
+        );
+    }
+    table
+}
+
+fn facts_table(rows: &[(String, Tally)]) -> String {
+    type Share = fn(&FactCounts) -> (u64, u64);
+    const SHARES: &[(&str, Share)] = &[
+        ("instructions never reached", |it| (it.dead, it.insns)),
+        ("branches with one outcome", |it| (it.decided, it.branches)),
+        ("accesses through one kind of pointer", |it| {
+            (it.of_one_kind, it.accesses)
+        }),
+        ("accesses at one offset", |it| {
+            (it.at_one_offset, it.accesses)
+        }),
+        ("numbers read with a range", |it| (it.ranges, it.numbers)),
+        ("numbers read that are constant", |it| {
+            (it.constants, it.numbers)
+        }),
+        ("32-bit writes whose upper half matters", |it| {
+            (it.needed, it.zero_extensions)
+        }),
+        ("packet accesses that one comparison proves", |it| {
+            (it.grouped, it.packet_accesses)
+        }),
+        ("calls on a known map with a known key", |it| {
+            (it.keys, it.map_calls)
+        }),
+    ];
+    let mut table = String::from("| facts");
+    for (name, _) in rows {
+        let _ = write!(table, " | {name}");
+    }
+    table.push_str(" |\n|---");
+    table.push_str(&"|---:".repeat(rows.len()));
+    table.push_str("|\n");
+    for (what, share) in SHARES {
+        let _ = write!(table, "| {what}");
+        for (_, tally) in rows {
+            let (part, whole) = share(&tally.facts);
+            let _ = write!(table, " | {part} of {whole}");
+        }
+        table.push_str(" |\n");
+    }
+    table
+}
