@@ -98,7 +98,7 @@ pub use error::FilterError;
 pub use expression::Expression;
 pub use filter::{Filter, FilterBuilder, Runner};
 pub use isa::classic::{Insn as ClassicInsn, SockFilter};
-pub use jit::memory::{Options as PoolOptions, Pool, Writing};
+pub use jit::memory::{Pool, PoolOptions, Writing};
 pub use jit::perf;
 pub use kernel::Kernel;
 pub use packet::{Device, Metadata, Packet, VlanTag};

@@ -2,8 +2,8 @@
 
 pub use ::program::case;
 pub use ::program::{
-    AttachTarget, Entry, ExternId, ExternResolution, ExternSymbol, ExternSymbolKind, FuncInfo,
-    Image, InitialContents, InvalidProgram, KernelTypeId, LineInfo, MAX_INSNS, MapDef, MapId,
+    AttachTarget, ExternId, ExternResolution, ExternSymbol, ExternSymbolKind, FuncInfo, Image,
+    InitialContents, InvalidProgram, KernelTypeId, LineInfo, MAX_INSNS, MapDef, MapEntry, MapId,
     MapParams, PAGE_SIZE, Program, ProgramBuilder, ProgramId, ProgramRef, Subprog,
 };
 pub use isa::ebpf::{Insn, RawInsn};

@@ -6,7 +6,7 @@
 //! can't corrupt the process, and two runs with the same input are equal.
 //!
 //! ```
-//! use beebox::raw::{self, Calls, Entry, Form, Limits, Memory, Reason, RunContext};
+//! use beebox::raw::{self, Calls, Entry, Form, Limits, Memory, Reason, CheckedContext};
 //!
 //! // Sums the bytes of the memory that r1 points to; r2 is its length.
 //! let source = b"
@@ -29,7 +29,7 @@
 //! let address = memory.address(region);
 //! let mut calls = Calls::none();
 //! let mut run = |len| {
-//!     let cx = RunContext { memory: &mut memory, calls: &mut calls, packet: None };
+//!     let cx = CheckedContext { memory: &mut memory, calls: &mut calls, packet: None };
 //!     let entry = Entry { arguments: [address, len, 0, 0, 0] };
 //!     program.run(cx, entry, &Limits::default())
 //! };
@@ -51,8 +51,8 @@ mod form;
 pub use elf::{ElfError, elf_program};
 pub use form::{Form, ReadError, parse_hex, read_program};
 pub use interp::checked::{
-    Access, AccessError, BadAccess, CallFault, Calls, CheckedProgram, DEADLINE_INTERVAL, Entry,
-    FRAME_BYTES, Finish, Limits, MAX_FRAMES, MOST_FRAMES, Memory, Missing, Moment, NoRoom,
-    Observer, Permission, Reason, RegionId, RegionInfo, RunContext, Trap,
+    Access, AccessError, BadAccess, CallFault, Calls, CheckedContext, CheckedProgram,
+    DEADLINE_INTERVAL, Entry, FRAME_BYTES, Finish, Limits, MAX_FRAMES, MOST_FRAMES, Memory,
+    Missing, Moment, NoRoom, Observer, Permission, Reason, RegionId, RegionInfo, Trap,
 };
 pub use spec::{Clock, Random, SplitMix};

@@ -37,7 +37,7 @@ pub use classic::SeccompData;
 /// # Ok::<(), beebox::FilterError>(())
 /// ```
 pub struct SeccompFilter {
-    filter: ::seccomp::Filter,
+    filter: ::seccomp::FilterProgram,
     prepared: Prepared,
 }
 
@@ -131,7 +131,7 @@ impl SeccompBuilder {
     /// Checks instructions and prepares them for the engine.
     pub fn build(&self, program: &[SockFilter]) -> Result<SeccompFilter, FilterError> {
         let order = self.order.unwrap_or(ByteOrder::Little);
-        let filter = ::seccomp::Filter::for_machine(program, order).map_err(|refusal| {
+        let filter = ::seccomp::FilterProgram::for_machine(program, order).map_err(|refusal| {
             FilterError::Rule {
                 refusal,
                 program: program.to_vec(),

@@ -64,7 +64,7 @@ pub use kfunc_param::ParamSuffix;
 pub use kind::Kind;
 pub use parse::ParseError;
 pub use types::{
-    Array, Composite, Datasec, DeclTag, Encoding, Enum, Func, FwdKind, Int, Linkage, Member, Param,
-    Proto, Shape, Type, Value, Var, VarSecinfo,
+    Array, Composite, Datasec, DeclTag, Encoding, Enum, Enumerator, Func, FwdKind, Int, Linkage,
+    Member, Param, Proto, Shape, Type, Var, VarSecinfo,
 };
 pub use write::Builder;

@@ -156,7 +156,7 @@ pub struct Enum<'b> {
 
 /// An enumerator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Value {
+pub struct Enumerator {
     /// Name.
     pub name: StrOffset,
     /// Value; a signed one of 32 bits is sign-extended.
@@ -444,7 +444,9 @@ impl<'b> Composite<'b> {
 
 impl<'b> Enum<'b> {
     /// Enumerators, in order.
-    pub fn values(self) -> impl DoubleEndedIterator<Item = Value> + ExactSizeIterator + Clone + 'b {
+    pub fn values(
+        self,
+    ) -> impl DoubleEndedIterator<Item = Enumerator> + ExactSizeIterator + Clone + 'b {
         let each = if self.wide { VALUE64_SIZE } else { VALUE_SIZE };
         self.tail.chunks_exact(each).map(move |raw| {
             let low = word(raw, 4);
@@ -453,7 +455,7 @@ impl<'b> Enum<'b> {
                 (false, true) => low as i32 as u64,
                 (false, false) => low.into(),
             };
-            Value {
+            Enumerator {
                 name: StrOffset(word(raw, 0)),
                 value,
             }

@@ -5,8 +5,8 @@ use crate::kind::Kind;
 use crate::strings::Strings;
 use crate::wire::{HEADER_SIZE, MAGIC, VERSION, info};
 use crate::{
-    Array, Btf, DeclTag, Func, FwdKind, Int, Member, Param, StrOffset, Type, TypeId, Value, Var,
-    VarSecinfo,
+    Array, Btf, DeclTag, Enumerator, Func, FwdKind, Int, Member, Param, StrOffset, Type, TypeId,
+    Var, VarSecinfo,
 };
 
 /// Builder of a BTF blob.
@@ -124,7 +124,7 @@ impl Builder {
         name: StrOffset,
         size: u32,
         signed: bool,
-        values: &[Value],
+        values: &[Enumerator],
     ) -> TypeId {
         let id = self.record(name, Kind::Enum, values.len(), signed, size);
         for value in values {
@@ -139,7 +139,7 @@ impl Builder {
         name: StrOffset,
         size: u32,
         signed: bool,
-        values: &[Value],
+        values: &[Enumerator],
     ) -> TypeId {
         let id = self.record(name, Kind::Enum64, values.len(), signed, size);
         for value in values {

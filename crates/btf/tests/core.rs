@@ -3,7 +3,7 @@
 
 use beebox_btf::core::{Access, CoreError, Path, Resolution, Resolver, essential_name};
 use beebox_btf::ext::{CoreKind, CoreSpec};
-use beebox_btf::{Array, Btf, Builder, Encoding, Int, Kind, Member, StrOffset, TypeId, Value};
+use beebox_btf::{Array, Btf, Builder, Encoding, Enumerator, Int, Kind, Member, StrOffset, TypeId};
 
 /// Builder of types, with an integer of four bytes.
 struct Draft {
@@ -157,7 +157,7 @@ fn a_relocation_sees_what_earlier_ones_have_left() {
 #[test]
 fn values_of_32_bits_are_signed_numbers() {
     let enumeration = |draft: &mut Draft, wide: bool| {
-        let values = [Value {
+        let values = [Enumerator {
             name: draft.builder.string("TOP"),
             value: 0xffff_fff0,
         }];

@@ -5,8 +5,8 @@ use beebox_btf::ext::{
     BtfExt, CoreKind, CoreRelo, CoreSpec, ExtBuilder, ExtFault, ExtFuncInfo, ExtLineInfo,
 };
 use beebox_btf::{
-    Array, Btf, Builder, Encoding, Func, FwdKind, Int, Kind, Linkage, Member, Param, StrOffset,
-    TypeId, Value, dedup, dedup_types,
+    Array, Btf, Builder, Encoding, Enumerator, Func, FwdKind, Int, Kind, Linkage, Member, Param,
+    StrOffset, TypeId, dedup, dedup_types,
 };
 
 const NONE: StrOffset = StrOffset::EMPTY;
@@ -94,7 +94,7 @@ fn a_definition_resolves_a_forward_declared_enumeration() {
     let mut builder = Builder::new();
     let name = builder.string("e");
     let declared = builder.enumeration(name, 4, false, &[]);
-    let value = Value {
+    let value = Enumerator {
         name: builder.string("ONE"),
         value: 1,
     };
@@ -199,7 +199,7 @@ fn differences_are_those_that_break_programs() {
         ];
         let name = builder.string("s");
         builder.composite(Kind::Struct, name, size, &members);
-        let value = Value {
+        let value = Enumerator {
             name: builder.string("ONE"),
             value,
         };

@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 
 use beebox::raw::{
-    self, Calls, CheckedProgram, Entry, Limits, Memory, ReadError, RunContext, SplitMix,
+    self, Calls, CheckedContext, CheckedProgram, Entry, Limits, Memory, ReadError, SplitMix,
 };
 
 use crate::answer::{Answer, Failure};
@@ -112,7 +112,7 @@ fn run_checked(
         entry.arguments[0] = memory.address(region);
     }
     let mut calls = Calls::basic(SplitMix::new(0), || TIME);
-    let cx = RunContext {
+    let cx = CheckedContext {
         memory: &mut memory,
         calls: &mut calls,
         packet: None,

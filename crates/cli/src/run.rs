@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use beebox::raw::{
-    Calls, CheckedProgram, Entry, Finish, Limits, Memory, RunContext, SplitMix, Trap,
+    Calls, CheckedContext, CheckedProgram, Entry, Finish, Limits, Memory, SplitMix, Trap,
 };
 use beebox::{Metadata, Packet};
 
@@ -176,7 +176,7 @@ fn run_checked(
     for &(register, value) in &args.registers {
         entry.arguments[register - 1] = value;
     }
-    let cx = RunContext {
+    let cx = CheckedContext {
         memory: &mut memory,
         calls: &mut calls,
         packet: packet.as_ref(),

@@ -78,7 +78,7 @@ pub enum Writing {
 
 /// Options of a pool.
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
+pub struct PoolOptions {
     /// The way in which code is written.
     pub writing: Writing,
     /// Address near which regions are mapped, within 2 GiB where there is room, so that
@@ -87,10 +87,10 @@ pub struct Options {
     pub near: Option<usize>,
 }
 
-impl Default for Options {
-    fn default() -> Options {
+impl Default for PoolOptions {
+    fn default() -> PoolOptions {
         let here: fn() -> Pool = Pool::new;
-        Options {
+        PoolOptions {
             writing: Writing::default(),
             near: Some(here as usize),
         }
@@ -113,7 +113,7 @@ pub enum Placement<'a> {
 pub struct Pool(Arc<Inner>);
 
 struct Inner {
-    options: Options,
+    options: PoolOptions,
     page: usize,
     /// Lowest address that was mapped near the target; the next mapping is tried below it.
     frontier: AtomicUsize,
@@ -168,11 +168,11 @@ unsafe impl Sync for Image {}
 impl Pool {
     /// An empty pool with default options. Memory is mapped on first use.
     pub fn new() -> Pool {
-        Pool::with(Options::default())
+        Pool::with(PoolOptions::default())
     }
 
     /// An empty pool with these options.
-    pub fn with(options: Options) -> Pool {
+    pub fn with(options: PoolOptions) -> Pool {
         Pool(Arc::new(Inner {
             options,
             page: page_size(),

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use beebox_jit::memory::{Options, Pool, Writing};
+use beebox_jit::memory::{Pool, PoolOptions, Writing};
 
 /// Nanoseconds to install an image of `size` bytes and drop it, in a pool with other
 /// images.
@@ -21,7 +21,7 @@ fn cost(pool: &Pool, code: &[u8], rounds: u32) -> f64 {
 }
 
 /// Nanoseconds to install and drop an image in a new pool.
-fn cost_alone(options: Options, code: &[u8], rounds: u32) -> f64 {
+fn cost_alone(options: PoolOptions, code: &[u8], rounds: u32) -> f64 {
     let start = Instant::now();
     for _ in 0..rounds {
         let pool = Pool::with(options);
@@ -37,9 +37,9 @@ fn a_persistent_view_is_the_cheapest() {
     for size in [128, 1024, 4096, 65536] {
         let code = vec![0x90; size];
         let of = |writing| {
-            let options = Options {
+            let options = PoolOptions {
                 writing,
-                ..Options::default()
+                ..PoolOptions::default()
             };
             cost(&Pool::with(options), &code, 500)
         };
@@ -50,7 +50,7 @@ fn a_persistent_view_is_the_cheapest() {
             "{size:6}: persistent view {kept:7.0}, temporary view {passing:7.0}, own pages {own:7.0}"
         );
         assert!(kept < passing && kept < own);
-        let alone = cost_alone(Options::default(), &code, 500);
+        let alone = cost_alone(PoolOptions::default(), &code, 500);
         println!("{:6}  in a new pool each: {alone:7.0}", "");
     }
 }

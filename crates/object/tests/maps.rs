@@ -13,7 +13,7 @@ use beebox_object::externs::ExternFault;
 use beebox_object::maps::{LinkedMap, MapFault, StructOpsFault};
 use beebox_object::{Error, Linked, Object, OpenOptions, Problem};
 use btf::{Btf, Builder, Kind, Linkage, Member, Shape, StrOffset, TypeId};
-use program::{Entry, ExternResolution, InitialContents, MapDef};
+use program::{ExternResolution, InitialContents, MapDef, MapEntry};
 use spec::Kernel;
 use spec::kernel::{Features, KernelConfig, KernelVersion, Source, SymbolAddress, Symbols};
 use spec::maps::{MapFlags, MapKind};
@@ -154,8 +154,8 @@ fn write_contents(text: &mut String, object: &Object<'_>, map: &MapDef, indent: 
         InitialContents::Entries(entries) => {
             for (key, entry) in entries {
                 let what = match entry {
-                    Entry::Map(map) => object.maps().get(*map).unwrap().name().to_owned(),
-                    Entry::Program(program) => program.name.clone(),
+                    MapEntry::Map(map) => object.maps().get(*map).unwrap().name().to_owned(),
+                    MapEntry::Program(program) => program.name.clone(),
                 };
                 writeln!(text, "{indent}  [{key}] = {what}").unwrap();
             }

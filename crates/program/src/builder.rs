@@ -12,7 +12,7 @@ use isa::ebpf::RawInsn;
 use spec::programs::{AttachType, LoadFlags, ProgramType};
 
 use crate::externs::ExternSymbol;
-use crate::map_def::{Entry, InitialContents, MapDef};
+use crate::map_def::{InitialContents, MapDef, MapEntry};
 use crate::program::{AttachTarget, FuncInfo, LineInfo, Program, Subprog};
 
 /// Maximum number of instruction slots: sixteen times Linux's limit.
@@ -270,7 +270,7 @@ fn check_maps(program: &Program) -> Result<(), InvalidProgram> {
             continue;
         };
         for (_, entry) in entries {
-            if let Entry::Map(held) = entry
+            if let MapEntry::Map(held) = entry
                 && program.map(*held).is_none()
             {
                 return Err(InvalidProgram::NoSuchMap {
@@ -331,7 +331,7 @@ mod tests {
         assert!(fault(subprogs(&[0, 3])).starts_with("subprog at3"));
         assert!(fault(subprogs(&[0, 0])).starts_with("subprog at0"));
         let mut outer = MapDef::new("outer", MapParams::default());
-        outer.contents = InitialContents::Entries(vec![(0, Entry::Map(MapId(1)))]);
+        outer.contents = InitialContents::Entries(vec![(0, MapEntry::Map(MapId(1)))]);
         let error = fault(exits(1).maps(vec![Arc::new(outer)]));
         assert_eq!(error, "map outer: initial contents refer to missing map 1");
         let target = AttachTarget {

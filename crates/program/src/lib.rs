@@ -31,7 +31,7 @@ pub use builder::{InvalidProgram, MAX_INSNS, ProgramBuilder};
 pub use externs::{ExternId, ExternResolution, ExternSymbol, ExternSymbolKind};
 pub use image::Image;
 pub use map_def::{
-    Entry, InitialContents, KernelTypeId, MapDef, MapId, MapParams, PAGE_SIZE, ProgramId,
+    InitialContents, KernelTypeId, MapDef, MapEntry, MapId, MapParams, PAGE_SIZE, ProgramId,
     ProgramRef,
 };
 pub use program::{AttachTarget, FuncInfo, LineInfo, Program, Subprog};

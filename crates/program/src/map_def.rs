@@ -102,7 +102,7 @@ pub struct KernelTypeId {
 pub enum InitialContents {
     /// Maps or programs by key, empty for most maps. Programs are inserted after all are
     /// loaded.
-    Entries(Vec<(u32, Entry)>),
+    Entries(Vec<(u32, MapEntry)>),
     /// The value at key 0: global variables.
     Value {
         /// Bytes of the value.
@@ -132,7 +132,7 @@ pub enum InitialContents {
 
 /// Element of a map of maps or of programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Entry {
+pub enum MapEntry {
     /// A map.
     Map(MapId),
     /// A program.

@@ -10,26 +10,26 @@ use crate::arch::ByteOrder;
 
 /// A filter that the kernel accepts.
 #[derive(Clone, Debug)]
-pub struct Filter {
+pub struct FilterProgram {
     checked: Checked,
     converted: ConvertedLen,
     program: PlainProgram,
     order: ByteOrder,
 }
 
-impl Filter {
+impl FilterProgram {
     /// Checks a program by the kernel's rules for a single filter.
-    pub fn new(program: &[SockFilter]) -> Result<Filter, Refusal> {
-        Filter::for_machine(program, ByteOrder::Little)
+    pub fn new(program: &[SockFilter]) -> Result<FilterProgram, Refusal> {
+        FilterProgram::for_machine(program, ByteOrder::Little)
     }
 
     /// The same for a machine of a byte order, which decides at which offsets the program
     /// finds the halves of arguments.
-    pub fn for_machine(program: &[SockFilter], order: ByteOrder) -> Result<Filter, Refusal> {
+    pub fn for_machine(program: &[SockFilter], order: ByteOrder) -> Result<FilterProgram, Refusal> {
         let checked = classic::check(program, Rules::Seccomp)?;
         let converted = check_conversion(&checked)?;
         check_seccomp_memory(converted, [])?;
-        Ok(Filter {
+        Ok(FilterProgram {
             program: PlainProgram::prepare(&checked, Semantics::Kernel),
             checked,
             converted,
@@ -68,18 +68,18 @@ impl Filter {
 /// Filters in the order of their installation.
 #[derive(Clone, Debug, Default)]
 pub struct Stack {
-    filters: Vec<Filter>,
+    filters: Vec<FilterProgram>,
 }
 
 impl Stack {
     /// The filters, the oldest first.
-    pub fn filters(&self) -> &[Filter] {
+    pub fn filters(&self) -> &[FilterProgram] {
         &self.filters
     }
 
     /// Adds a filter, if the total length of the converted filters stays within the
     /// kernel's limit.
-    pub fn install(&mut self, filter: Filter) -> Result<(), Refusal> {
+    pub fn install(&mut self, filter: FilterProgram) -> Result<(), Refusal> {
         let installed = self.filters.iter().map(|filter| filter.converted);
         check_seccomp_memory(filter.converted, installed)?;
         self.filters.push(filter);

@@ -1,9 +1,9 @@
 //! Seccomp filters: decisions, symbolic tables, differences, profiles.
 //!
 //! ```text
-//! code ──► Filter ──► Stack ──┬──► run: one call, as the kernel decides it
-//! profile ──► compile ──┘     └──► Analysis: all calls at once ──► Table, findings, expectations
-//!                                  diff: two stacks ──► differences, each with a call
+//! code ──► FilterProgram ──► Stack ──┬──► run: one call, as the kernel decides it
+//! profile ──► compile ──┘            └──► Analysis: all calls at once ──► Table, findings, expectations
+//!                                         diff: two stacks ──► differences, each with a call
 //! ```
 //!
 //! Symbolic execution computes a decision diagram over the bits of `struct seccomp_data`;
@@ -32,7 +32,7 @@ pub use annotate::annotate;
 pub use arch::{Arch, ByteOrder, X32_BIT};
 pub use diff::{Contrast, Difference, diff};
 pub use expect::{Expectation, ExpectationError, Miss, read_expectations};
-pub use filter::{Filter, Stack};
+pub use filter::{FilterProgram, Stack};
 pub use lint::Finding;
 pub use symbolic::TooComplex;
 pub use symbolic::condition::Condition;

@@ -14,7 +14,7 @@ use spec::context::SECCOMP_DATA_SIZE;
 use crate::action::Action;
 use crate::arch::{Arch, X32_BIT};
 use crate::calls;
-use crate::filter::{Filter, Stack};
+use crate::filter::{FilterProgram, Stack};
 use crate::symbolic::TooComplex;
 use crate::symbolic::condition::Condition;
 use crate::symbolic::diagram::{LEAF_LEVEL, Level, OverBudget, Ref};
@@ -357,7 +357,7 @@ const SAMPLE: usize = 256;
 /// Calls whose words are near the constants of the filters, from a fixed seed.
 fn sample(stack: &Stack) -> Vec<SeccompData> {
     let mut random = SplitMix::new(0);
-    let programs = stack.filters().iter().map(Filter::checked);
+    let programs = stack.filters().iter().map(FilterProgram::checked);
     let mut constants: Vec<u32> = programs
         .flat_map(|program| program.insns())
         .filter_map(|insn| match *insn {

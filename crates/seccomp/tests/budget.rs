@@ -12,7 +12,7 @@ mod programs;
 use std::time::{Duration, Instant};
 use std::{env, fs};
 
-use beebox_seccomp::{Analysis, Arch, Filter, Stack, Table, TooComplex};
+use beebox_seccomp::{Analysis, Arch, FilterProgram, Stack, Table, TooComplex};
 use isa::classic::SockFilter;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -72,7 +72,7 @@ fn stack(kind: &Kind, seed: u64) -> Option<Stack> {
     let random = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
     let program = (kind.generate)(&mut TestRunner::new_with_rng(Config::default(), random));
     let mut stack = Stack::default();
-    stack.install(Filter::new(&program).ok()?).ok()?;
+    stack.install(FilterProgram::new(&program).ok()?).ok()?;
     Some(stack)
 }
 
@@ -132,7 +132,7 @@ fn an_error_names_the_instruction_where_the_analysis_stopped() {
     insns.push(Insn::RetK(0x7fff_0000));
     let code: Vec<SockFilter> = insns.into_iter().map(Insn::encode).collect();
     let mut stack = Stack::default();
-    stack.install(Filter::new(&code).unwrap()).unwrap();
+    stack.install(FilterProgram::new(&code).unwrap()).unwrap();
     let began = Instant::now();
     match table(&stack) {
         Ok(table) => assert!(!table.groups.is_empty()),

@@ -5,7 +5,7 @@
 mod formula;
 mod programs;
 
-use beebox_seccomp::{Action, Analysis, Arch, Case, Filter, Stack, calls, diff};
+use beebox_seccomp::{Action, Analysis, Arch, Case, FilterProgram, Stack, calls, diff};
 use proptest::prelude::*;
 
 use programs::{data_for, filter, interesting_arch};
@@ -38,7 +38,7 @@ proptest! {
     ) {
         let mut stack = Stack::default();
         for program in &programs {
-            stack.install(Filter::new(program).unwrap()).unwrap();
+            stack.install(FilterProgram::new(program).unwrap()).unwrap();
         }
         let mut analysis = Analysis::new(&stack).unwrap();
         let table = analysis.table(arch).unwrap();
@@ -79,7 +79,7 @@ proptest! {
         let programs = [first, second];
         let stack = |program: &Vec<_>| {
             let mut stack = Stack::default();
-            stack.install(Filter::new(program).unwrap()).unwrap();
+            stack.install(FilterProgram::new(program).unwrap()).unwrap();
             stack
         };
         let (one, two) = (stack(&programs[0]), stack(&programs[1]));

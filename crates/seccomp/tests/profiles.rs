@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use beebox_seccomp::profile::{Machine, Profile, Shape, Version, compile};
-use beebox_seccomp::{Analysis, Arch, Filter, Stack, diff};
+use beebox_seccomp::profile::{ContainerProfile, ProgramShape, TargetMachine, Version, compile};
+use beebox_seccomp::{Analysis, Arch, FilterProgram, Stack, diff};
 use isa::classic::SockFilter;
 use proptest::prelude::*;
 
@@ -19,21 +19,21 @@ fn recorded() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/web-server.libseccomp")
 }
 
-fn machine(arch: Arch, caps: &[&str], kernel: Version) -> Machine {
+fn machine(arch: Arch, caps: &[&str], kernel: Version) -> TargetMachine {
     let caps = caps
         .iter()
         .map(|cap| (*cap).to_owned())
         .collect::<BTreeSet<_>>();
-    Machine { arch, caps, kernel }
+    TargetMachine { arch, caps, kernel }
 }
 
 fn stack(program: &[SockFilter]) -> Stack {
     let mut stack = Stack::default();
-    stack.install(Filter::new(program).unwrap()).unwrap();
+    stack.install(FilterProgram::new(program).unwrap()).unwrap();
     stack
 }
 
-fn compiled(profile: &Profile, machine: &Machine, shape: Shape) -> Stack {
+fn compiled(profile: &ContainerProfile, machine: &TargetMachine, shape: ProgramShape) -> Stack {
     stack(&compile(profile, machine, shape).unwrap().program)
 }
 
@@ -82,10 +82,11 @@ fn libseccomps_summary() -> String {
 
 #[test]
 fn a_profile_matches_libseccomp() {
-    let profile = Profile::read(&std::fs::read(example("web-server.json")).unwrap()).unwrap();
+    let profile =
+        ContainerProfile::read(&std::fs::read(example("web-server.json")).unwrap()).unwrap();
     let machine = machine(Arch::X86_64, &["CAP_SYS_PTRACE"], Version::NEWEST);
     let recorded = libseccomps_summary();
-    for shape in [Shape::Tree, Shape::Linear] {
+    for shape in [ProgramShape::Tree, ProgramShape::Linear] {
         let summary = summary(&compiled(&profile, &machine, shape));
         for (line, recorded) in summary.lines().zip(recorded.lines()) {
             assert_eq!(line, recorded, "{shape:?}");
@@ -96,7 +97,8 @@ fn a_profile_matches_libseccomp() {
 
 #[test]
 fn both_shapes_are_equivalent_on_every_machine() {
-    let profile = Profile::read(&std::fs::read(example("web-server.json")).unwrap()).unwrap();
+    let profile =
+        ContainerProfile::read(&std::fs::read(example("web-server.json")).unwrap()).unwrap();
     for &arch in &[
         Arch::X86_64,
         Arch::Aarch64,
@@ -107,8 +109,8 @@ fn both_shapes_are_equivalent_on_every_machine() {
         for caps in [&[][..], &["CAP_SYS_PTRACE", "CAP_SYS_CHROOT"]] {
             for kernel in [Version(4, 7), Version::NEWEST] {
                 let machine = machine(arch, caps, kernel);
-                let tree = compiled(&profile, &machine, Shape::Tree);
-                let linear = compiled(&profile, &machine, Shape::Linear);
+                let tree = compiled(&profile, &machine, ProgramShape::Tree);
+                let linear = compiled(&profile, &machine, ProgramShape::Linear);
                 assert_eq!(diff(&tree, &linear), Ok(Vec::new()), "{machine:?}");
             }
         }
@@ -165,10 +167,10 @@ proptest! {
             "architectures": ["SCMP_ARCH_X86_64", "SCMP_ARCH_X86", "SCMP_ARCH_X32"],
             "syscalls": rules,
         });
-        let profile = Profile::read(profile.to_string().as_bytes()).unwrap();
+        let profile = ContainerProfile::read(profile.to_string().as_bytes()).unwrap();
         let machine = machine(Arch::X86_64, &[], Version::NEWEST);
-        let tree = compiled(&profile, &machine, Shape::Tree);
-        let linear = compiled(&profile, &machine, Shape::Linear);
+        let tree = compiled(&profile, &machine, ProgramShape::Tree);
+        let linear = compiled(&profile, &machine, ProgramShape::Linear);
         prop_assert_eq!(diff(&tree, &linear), Ok(Vec::new()));
     }
 }
@@ -190,10 +192,10 @@ fn a_long_profile_reaches_over_long_distances() {
         "architectures": ["SCMP_ARCH_X86_64"],
         "syscalls": rules,
     });
-    let profile = Profile::read(profile.to_string().as_bytes()).unwrap();
+    let profile = ContainerProfile::read(profile.to_string().as_bytes()).unwrap();
     let machine = machine(Arch::X86_64, &[], Version::NEWEST);
-    let tree = compiled(&profile, &machine, Shape::Tree);
-    let linear = compiled(&profile, &machine, Shape::Linear);
+    let tree = compiled(&profile, &machine, ProgramShape::Tree);
+    let linear = compiled(&profile, &machine, ProgramShape::Linear);
     assert!(linear.filters()[0].checked().insns().len() > 1500);
     assert_eq!(diff(&tree, &linear), Ok(Vec::new()));
     for (nr, _) in beebox_seccomp::calls::all(Arch::X86_64) {

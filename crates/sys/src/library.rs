@@ -20,15 +20,15 @@ pub struct Entry {
 
 /// Error of loading a library or a function: the message of the dynamic linker.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LoadError(pub String);
+pub struct LibraryError(pub String);
 
-impl fmt::Display for LoadError {
+impl fmt::Display for LibraryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
 }
 
-impl Error for LoadError {}
+impl Error for LibraryError {}
 
 impl Entry {
     /// Loads a shared object and finds the function in it.
@@ -36,16 +36,16 @@ impl Entry {
     /// # Safety
     /// Loading and unloading the file is safe, and `symbol` is a C function that takes
     /// a pointer and returns a `uint32_t`.
-    pub unsafe fn load(file: &Path, symbol: &str) -> Result<Entry, LoadError> {
+    pub unsafe fn load(file: &Path, symbol: &str) -> Result<Entry, LibraryError> {
         // The system's message, if any, is the source of the error.
         let words = |error: libloading::Error| {
             let said = error
                 .source()
                 .map_or(String::new(), |said| format!(": {said}"));
-            LoadError(format!("{}: {error}{said}", file.display()))
+            LibraryError(format!("{}: {error}{said}", file.display()))
         };
         let name = CString::new(symbol)
-            .map_err(|_| LoadError(format!("symbol {symbol:?} contains a NUL byte")))?;
+            .map_err(|_| LibraryError(format!("symbol {symbol:?} contains a NUL byte")))?;
         // SAFETY: the caller asserts that loading is safe and that the type is right.
         unsafe {
             let library = Library::new(file).map_err(words)?;

@@ -83,11 +83,11 @@ impl Libseccomp {
     }
 
     /// A filter for some architectures, with a default action.
-    pub fn filter(&self, default: u32, archs: &[u32]) -> Result<Filter<'_>, Errno> {
+    pub fn filter(&self, default: u32, archs: &[u32]) -> Result<LibseccompFilter<'_>, Errno> {
         // SAFETY: the function takes a number.
         let context = unsafe { (self.init)(default) };
         let context = NonNull::new(context).ok_or(Errno(libc::EINVAL))?;
-        let filter = Filter {
+        let filter = LibseccompFilter {
             library: self,
             context,
         };
@@ -104,12 +104,12 @@ impl Libseccomp {
 }
 
 /// A filter in the making.
-pub struct Filter<'l> {
+pub struct LibseccompFilter<'l> {
     library: &'l Libseccomp,
     context: NonNull<c_void>,
 }
 
-impl Filter<'_> {
+impl LibseccompFilter<'_> {
     /// Adds a rule for a call, by its number on this machine.
     pub fn add(
         &mut self,
@@ -145,7 +145,7 @@ impl Filter<'_> {
     }
 }
 
-impl Drop for Filter<'_> {
+impl Drop for LibseccompFilter<'_> {
     fn drop(&mut self) {
         // SAFETY: the filter is alive and released once.
         unsafe { (self.library.release)(self.context.as_ptr()) };

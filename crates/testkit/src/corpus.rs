@@ -21,7 +21,7 @@ use isa::ebpf::{Callee, Imm64, Insn, Value64};
 use lower::Lowered;
 use object::elf::{Elf, SymbolKind};
 use seccomp::Arch;
-use seccomp::profile::{Machine, Profile, Shape, Version, compile};
+use seccomp::profile::{ContainerProfile, ProgramShape, TargetMachine, Version, compile};
 use spec::calls::GET_PRANDOM_U32;
 use vm::Unchecked;
 
@@ -304,15 +304,15 @@ fn profiles() -> Part {
     for file in files {
         let profile = fs::read(&file)
             .ok()
-            .and_then(|text| Profile::read(&text).ok());
+            .and_then(|text| ContainerProfile::read(&text).ok());
         let Some(profile) = profile else {
             part.refused += 1;
             continue;
         };
         for arch in [Arch::X86_64, Arch::Aarch64] {
-            for shape in [Shape::Linear, Shape::Tree] {
+            for shape in [ProgramShape::Linear, ProgramShape::Tree] {
                 for caps in [&[][..], &["CAP_SYS_ADMIN", "CAP_SYS_PTRACE"]] {
-                    let machine = Machine {
+                    let machine = TargetMachine {
                         arch,
                         caps: caps
                             .iter()

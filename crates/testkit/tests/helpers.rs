@@ -1,6 +1,6 @@
 //! Helpers in the checked engine and in the running kernel: equal results.
 
-use interp::checked::{Calls, CheckedProgram, Entry, Limits, Memory, RunContext};
+use interp::checked::{Calls, CheckedContext, CheckedProgram, Entry, Limits, Memory};
 use isa::ebpf::{assemble, decode, encode};
 use kernel::programs::SKB;
 use spec::SplitMix;
@@ -30,7 +30,7 @@ fn ours(text: &str, packet: &[u8]) -> u32 {
         let helper = kernel::helpers::find(number)?;
         Some(helper(arguments, memory, &mut world))
     });
-    let cx = RunContext {
+    let cx = CheckedContext {
         memory: &mut memory,
         calls: &mut calls,
         packet: None,

@@ -12,8 +12,8 @@ use std::collections::BTreeSet;
 
 use classic::SeccompData;
 use isa::classic::{Cond, Insn, Operand, Size, SockFilter};
-use seccomp::profile::{Machine, Profile, Shape, Version, compile};
-use seccomp::{Action, Arch, Filter, X32_BIT, calls};
+use seccomp::profile::{ContainerProfile, ProgramShape, TargetMachine, Version, compile};
+use seccomp::{Action, Arch, FilterProgram, X32_BIT, calls};
 use serde_json::{Value, json};
 use spec::SplitMix;
 use sys::libseccomp::{Comparison, Libseccomp};
@@ -136,7 +136,7 @@ struct Question {
     text: Value,
     rules: Vec<Rule>,
     default: Action,
-    machine: Machine,
+    machine: TargetMachine,
     archs: Vec<Arch>,
 }
 
@@ -181,7 +181,7 @@ fn question(seed: u64) -> (Question, Choices) {
         }),
         rules,
         default,
-        machine: Machine {
+        machine: TargetMachine {
             arch,
             caps,
             kernel: choices.pick(&[Version(4, 4), Version(5, 10), Version(6, 18)]),
@@ -411,17 +411,18 @@ fn profiles_do_what_libseccomp_and_the_kernel_make_of_them() {
     let seeds = oracle::seeds(260);
     for seed in seeds.clone() {
         let (question, mut choices) = question(seed);
-        let profile = Profile::read(question.text.to_string().as_bytes()).expect("a profile");
+        let profile =
+            ContainerProfile::read(question.text.to_string().as_bytes()).expect("a profile");
         let Some(peer) = question.peer(&library) else {
             left_out += 1;
             continue;
         };
         let order = question.machine.arch.byte_order();
-        let theirs = Filter::for_machine(&peer, order).expect("libseccomp's code is taken");
-        for shape in [Shape::Tree, Shape::Linear] {
+        let theirs = FilterProgram::for_machine(&peer, order).expect("libseccomp's code is taken");
+        for shape in [ProgramShape::Tree, ProgramShape::Linear] {
             let ours = compile(&profile, &question.machine, shape).expect("it is short");
             let program = ours.program;
-            let ours = Filter::for_machine(&program, order).expect("our code is taken");
+            let ours = FilterProgram::for_machine(&program, order).expect("our code is taken");
             let mut of_host = Vec::new();
             for _ in 0..CALLS {
                 let data = call(&question, &mut choices);
@@ -432,7 +433,7 @@ fn profiles_do_what_libseccomp_and_the_kernel_make_of_them() {
                     "seed {seed}, {shape:?}: {data:x?}\n{:#}",
                     question.text
                 );
-                asked += usize::from(shape == Shape::Tree);
+                asked += usize::from(shape == ProgramShape::Tree);
                 let convention = match data.arch {
                     0xc000_003e => Convention::X86_64,
                     0x4000_0003 => Convention::I386,

@@ -24,11 +24,11 @@ mod trace;
 mod values;
 
 pub use cause::{
-    AccessKind, ArithmeticFault, BoundsFault, Cause, Check, ContextFault, LockFault, MapFault,
-    NumberSource, PacketCheck, SizeFault, Unwritten,
+    AccessKind, ArithmeticFault, BoundsFault, Cause, Check, ContextFault, LockFault, MapMisuse,
+    NumberSource, PacketCheckFault, SizeFault, Unwritten,
 };
 pub use explanation::{
-    Chain, Decision, Explanation, Known, Note, NoteKind, Path, Place, PointerKind, Source, Value,
+    Chain, Decision, Explanation, Known, Note, NoteKind, Path, Place, PointerTarget, Source, Value,
 };
 pub(crate) use trace::Trace;
 

@@ -1,6 +1,6 @@
 //! The engines that every case runs on.
 
-use beebox::raw::{Calls, CheckedProgram, Entry, Limits, Memory, RunContext, SplitMix, Trap};
+use beebox::raw::{Calls, CheckedContext, CheckedProgram, Entry, Limits, Memory, SplitMix, Trap};
 use interp::ThreadedProgram;
 use isa::ebpf::Insn;
 use jit::memory::Pool;
@@ -71,7 +71,7 @@ fn run_checked(setting: &Setting<'_>, bytes: &mut [u8]) -> Answer {
     let packet = setting
         .packet
         .map(|data| Packet::whole(data, &Metadata::UNKNOWN));
-    let cx = RunContext {
+    let cx = CheckedContext {
         memory: &mut memory,
         calls: &mut calls,
         packet: packet.as_ref(),

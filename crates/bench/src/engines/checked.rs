@@ -1,7 +1,7 @@
 //! The checked interpreter. Its virtual addresses fit into 32 bits, so it runs the programs
 //! unchanged, and it counts executed instructions.
 
-use interp::checked::{Calls, CheckedProgram, Entry, Finish, Limits, Memory, RunContext};
+use interp::checked::{Calls, CheckedContext, CheckedProgram, Entry, Finish, Limits, Memory};
 use isa::ebpf::{self, RawInsn};
 
 /// A workload on that engine.
@@ -42,7 +42,7 @@ impl<'m> Checked<'m> {
     /// Runs it.
     #[inline(always)]
     pub(super) fn run(&mut self) -> Finish {
-        let cx = RunContext {
+        let cx = CheckedContext {
             memory: &mut self.memory,
             calls: &mut self.calls,
             packet: None,

@@ -14,7 +14,7 @@ use rbpf::EbpfVmMbuff;
 use solana_sbpf::memory_region::MemoryMapping;
 use solana_sbpf::program::SBPFVersion;
 use solana_sbpf::vm::Config;
-use sys::library::{Entry, LoadError};
+use sys::library::{Entry, LibraryError};
 use vm::Unchecked;
 
 use super::object::ENTRY;
@@ -29,7 +29,7 @@ pub(super) fn lowered(program: &[RawInsn]) -> Result<Lowered, Malformed> {
 }
 
 /// Loads the native code of a workload, which clang just made.
-pub(super) fn load(file: &Path) -> Result<Entry, LoadError> {
+pub(super) fn load(file: &Path) -> Result<Entry, LibraryError> {
     // SAFETY: the file does nothing when it is loaded, and the entry of every
     // workload takes a pointer and returns a `u32`.
     unsafe { Entry::load(file, ENTRY) }

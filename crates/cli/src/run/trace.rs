@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::ops::ControlFlow;
 
-use beebox::raw::{CheckedProgram, Entry, Finish, Limits, Moment, RunContext};
+use beebox::raw::{CheckedContext, CheckedProgram, Entry, Finish, Limits, Moment};
 use isa::ebpf::Reg;
 
 /// The width of a column of instructions.
@@ -12,7 +12,7 @@ const WIDTH: usize = 44;
 /// Runs a program and returns its trace.
 pub(crate) fn run(
     program: &CheckedProgram,
-    cx: RunContext<'_, '_, '_>,
+    cx: CheckedContext<'_, '_, '_>,
     entry: Entry,
     limits: &Limits,
 ) -> (Finish, String) {

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use beebox::Engine;
-use beebox::seccomp::profile::Note;
+use beebox::seccomp::profile::ProfileNote;
 use beebox::seccomp::{FilterStack, Finding, TooComplex};
 use report::seccomp::{finding_json, finding_text};
 
@@ -79,10 +79,10 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
 fn take_ineffective(programs: &mut [Program]) -> Vec<String> {
     let mut messages = Vec::new();
     for program in programs {
-        let is_ineffective = |note: &Note| matches!(note, Note::Ineffective { .. });
+        let is_ineffective = |note: &ProfileNote| matches!(note, ProfileNote::Ineffective { .. });
         let notes = std::mem::take(&mut program.notes);
         let (taken, kept): (Vec<_>, Vec<_>) = notes.into_iter().partition(is_ineffective);
-        let of_file = |note: &Note| format!("{}: {}", program.name, note_text(note));
+        let of_file = |note: &ProfileNote| format!("{}: {}", program.name, note_text(note));
         messages.extend(taken.iter().map(of_file));
         program.notes = kept;
     }

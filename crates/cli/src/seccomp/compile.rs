@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use beebox::seccomp::profile::Shape;
+use beebox::seccomp::profile::ProgramShape;
 use beebox::text::Form;
 
 use super::input::{ProfileOptions, note_text, read_bytes};
@@ -46,9 +46,9 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     let (name, bytes) = read_bytes(&args.profile)?;
     // The tree is also what a profile becomes in every other command.
     let shape = if args.linear {
-        Shape::Linear
+        ProgramShape::Linear
     } else {
-        Shape::Tree
+        ProgramShape::Tree
     };
     let compiled = args.options.compile(&name, &bytes, shape)?;
     for note in &compiled.notes {

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use beebox::seccomp::profile::{self, Compiled, Machine, Note, Profile, Shape, Version};
+use beebox::seccomp::profile::{
+    self, Compiled, ContainerProfile, ProfileNote, ProgramShape, TargetMachine, Version,
+};
 use beebox::seccomp::{Arch, ByteOrder, FilterStack, SeccompFilter};
 use beebox::{Engine, FilterError, Refusal, SockFilter};
 
@@ -88,10 +90,10 @@ impl ProfileOptions {
         &self,
         name: &str,
         text: &[u8],
-        shape: Shape,
+        shape: ProgramShape,
     ) -> Result<Compiled, Failure> {
-        let profile =
-            Profile::read(text).map_err(|error| Failure::new(format!("{name}: {error}")))?;
+        let profile = ContainerProfile::read(text)
+            .map_err(|error| Failure::new(format!("{name}: {error}")))?;
         let compiled = profile::compile(&profile, &self.machine()?, shape).map_err(|long| {
             let length = long.0.map_or(String::new(), |length| format!(" ({length})"));
             Failure::new(format!(
@@ -100,8 +102,9 @@ impl ProfileOptions {
         })?;
         let mut compiled = compiled;
         // Said on request, it is not assumed.
-        let is_assumed =
-            |note: &Note| !matches!(note, Note::NoCapabilities(_)) || self.caps.is_empty();
+        let is_assumed = |note: &ProfileNote| {
+            !matches!(note, ProfileNote::NoCapabilities(_)) || self.caps.is_empty()
+        };
         compiled.notes.retain(is_assumed);
         Ok(compiled)
     }
@@ -112,7 +115,7 @@ impl ProfileOptions {
         Ok(arch.map_or(ByteOrder::Little, Arch::byte_order))
     }
 
-    fn machine(&self) -> Result<Machine, Failure> {
+    fn machine(&self) -> Result<TargetMachine, Failure> {
         let (arch, _) = parse_arch(self.machine.as_deref())?;
         let kernel = match &self.kernel_version {
             None => Version::NEWEST,
@@ -123,7 +126,7 @@ impl ProfileOptions {
         for list in &self.caps {
             caps.extend(profile::parse_capabilities(list).map_err(unknown_capability)?);
         }
-        Ok(Machine {
+        Ok(TargetMachine {
             arch: arch.ok_or_else(|| Failure::new("--machine needs an architecture's name"))?,
             caps,
             kernel,
@@ -144,9 +147,9 @@ fn unknown_capability(unknown: profile::UnknownCapability) -> Failure {
 }
 
 /// What the author of a profile should know, in a sentence.
-pub(crate) fn note_text(note: &Note) -> String {
+pub(crate) fn note_text(note: &ProfileNote) -> String {
     match note {
-        Note::Ineffective {
+        ProfileNote::Ineffective {
             rule,
             call,
             by,
@@ -154,14 +157,16 @@ pub(crate) fn note_text(note: &Note) -> String {
         } => format!(
             "syscalls[{rule}] has no effect on {call}: syscalls[{by}] decides it ({action})"
         ),
-        Note::NoCapabilities(skipped) => format!(
+        ProfileNote::NoCapabilities(skipped) => format!(
             "no capabilities are assumed (--cap names them); rules skipped that need some: {skipped}"
         ),
-        Note::UnknownCall(name) => {
+        ProfileNote::UnknownCall(name) => {
             format!("no architecture known here has a call {name}; its rules have no effect")
         }
-        Note::UnknownArch(name) => format!("{name} is passed over: its calls have no names here"),
-        Note::Conflict(name) => format!(
+        ProfileNote::UnknownArch(name) => {
+            format!("{name} is passed over: its calls have no names here")
+        }
+        ProfileNote::Conflict(name) => format!(
             "rules for {name} have different actions; where the conditions of several hold, \
              libseccomp's order decides (see `beebox seccomp table`)"
         ),
@@ -175,7 +180,7 @@ pub(crate) struct Program {
     /// Its instructions, unchecked.
     pub(crate) insns: Vec<SockFilter>,
     /// What the author of the profile that it was compiled from should know.
-    pub(crate) notes: Vec<Note>,
+    pub(crate) notes: Vec<ProfileNote>,
 }
 
 impl Program {
@@ -255,7 +260,7 @@ pub(crate) fn read(path: &Path, options: &ProfileOptions) -> Result<Program, Fai
     let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
     let is_json = first == Some(&b'{') && !bytes.contains(&0) && !looks_like_c(&bytes);
     if is_json || is_yaml(path, &bytes) {
-        let compiled = options.compile(&name, &bytes, Shape::Tree)?;
+        let compiled = options.compile(&name, &bytes, ProgramShape::Tree)?;
         return Ok(Program {
             name,
             insns: compiled.program,

@@ -4,7 +4,7 @@
 //! The input: one byte that gives the length of the memory, one that seeds what
 //! is in it, and the program's bytes.
 
-use interp::checked::{Calls, CheckedProgram, Entry, Limits, Memory, RunContext};
+use interp::checked::{Calls, CheckedContext, CheckedProgram, Entry, Limits, Memory};
 use isa::ebpf::{Insn, decode, from_bytes};
 use spec::SplitMix;
 
@@ -56,7 +56,7 @@ fn run_checked(insns: &[Insn], mut bytes: Vec<u8>) -> Result<u64, String> {
     let entry = Entry {
         arguments: [memory.address(region), len, 0, 0, 0],
     };
-    let cx = RunContext {
+    let cx = CheckedContext {
         memory: &mut memory,
         calls: &mut Calls::none(),
         packet: None,

@@ -6,7 +6,7 @@
 
 use classic::SeccompData;
 use isa::classic::SockFilter;
-use seccomp::{Action, Analysis, Arch, Filter, Stack, Table, calls, diff};
+use seccomp::{Action, Analysis, Arch, FilterProgram, Stack, Table, calls, diff};
 
 use crate::{Signature, Target};
 
@@ -45,7 +45,9 @@ fn run(input: &[u8]) -> Signature {
 
 fn stack(bytes: &[u8]) -> Option<Stack> {
     let mut stack = Stack::default();
-    stack.install(Filter::new(&program(bytes)).ok()?).ok()?;
+    stack
+        .install(FilterProgram::new(&program(bytes)).ok()?)
+        .ok()?;
     Some(stack)
 }
 

@@ -4,8 +4,8 @@
 //! The input: one byte that picks the machine, then JSON.
 
 use classic::SeccompData;
-use seccomp::profile::{Machine, Profile, Shape, Version, compile};
-use seccomp::{Arch, Filter, Stack, calls};
+use seccomp::profile::{ContainerProfile, ProgramShape, TargetMachine, Version, compile};
+use seccomp::{Arch, FilterProgram, Stack, calls};
 
 use crate::{Signature, Target};
 
@@ -64,11 +64,11 @@ fn run(input: &[u8]) -> Signature {
     let Some((&choice, text)) = input.split_first() else {
         return Signature::of(());
     };
-    let profile = match Profile::read(text) {
+    let profile = match ContainerProfile::read(text) {
         Ok(profile) => profile,
         Err(error) => return Signature::of(error.what.split(['"', '\'']).next()),
     };
-    let machine = Machine {
+    let machine = TargetMachine {
         arch: Arch::ALL[usize::from(choice) % Arch::ALL.len()],
         caps: if choice & 0x80 == 0 {
             vec![]
@@ -79,12 +79,12 @@ fn run(input: &[u8]) -> Signature {
         .collect(),
         kernel: Version::NEWEST,
     };
-    let stacks: Vec<Stack> = [Shape::Linear, Shape::Tree]
+    let stacks: Vec<Stack> = [ProgramShape::Linear, ProgramShape::Tree]
         .into_iter()
         .filter_map(|shape| compile(&profile, &machine, shape).ok())
         .filter_map(|compiled| {
             // Linux may refuse it still, for its length after conversion only.
-            let filter = Filter::new(&compiled.program)
+            let filter = FilterProgram::new(&compiled.program)
                 .map_err(|refusal| {
                     assert_ne!(refusal.stage, classic::Stage::Checker, "{refusal:?}")
                 })
@@ -108,7 +108,7 @@ fn run(input: &[u8]) -> Signature {
 }
 
 /// Calls about which the profile may say something.
-fn sample(profile: &Profile) -> Vec<SeccompData> {
+fn sample(profile: &ContainerProfile) -> Vec<SeccompData> {
     let conditions = profile.rules.iter().flat_map(|rule| &rule.args);
     let mut values: Vec<u64> = conditions
         .flat_map(|arg| [arg.value, arg.value_two, arg.value | arg.value_two])

@@ -17,8 +17,8 @@ use super::memory::{Access, BadAccess, Memory};
 use super::observe::{Moment, Observer};
 use super::trap::{Missing, Reason, Trap};
 use super::{
-    CheckedProgram, DEADLINE_INTERVAL, Entry, Finish, Limits, MAY_GOTO_LOOPS, MOST_FRAMES,
-    RunContext,
+    CheckedContext, CheckedProgram, DEADLINE_INTERVAL, Entry, Finish, Limits, MAY_GOTO_LOOPS,
+    MOST_FRAMES,
 };
 
 /// Base of function addresses, where no memory is: the function at slot `n` has `CODE + 8 *
@@ -56,7 +56,7 @@ impl<R: Into<Reason>> From<R> for Stop {
 struct Run<'r, 'w, 'm, 'c> {
     program: &'r CheckedProgram,
     limits: &'r Limits,
-    cx: RunContext<'w, 'm, 'c>,
+    cx: CheckedContext<'w, 'm, 'c>,
     regs: [u64; REGISTERS],
     /// Index of the region that each base register accessed last.
     hints: [usize; REGISTERS],
@@ -71,7 +71,7 @@ struct Run<'r, 'w, 'm, 'c> {
 
 pub(super) fn execute<O: Observer>(
     program: &CheckedProgram,
-    cx: RunContext<'_, '_, '_>,
+    cx: CheckedContext<'_, '_, '_>,
     entry: Entry,
     limits: &Limits,
     observer: &mut O,

@@ -84,7 +84,7 @@ impl CheckedProgram {
     }
 
     /// Runs the program from its first instruction.
-    pub fn run(&self, cx: RunContext<'_, '_, '_>, entry: Entry, limits: &Limits) -> Finish {
+    pub fn run(&self, cx: CheckedContext<'_, '_, '_>, entry: Entry, limits: &Limits) -> Finish {
         engine::execute(self, cx, entry, limits, &mut ())
     }
 
@@ -92,7 +92,7 @@ impl CheckedProgram {
     /// may end the run.
     pub fn run_observed(
         &self,
-        cx: RunContext<'_, '_, '_>,
+        cx: CheckedContext<'_, '_, '_>,
         entry: Entry,
         limits: &Limits,
         observer: &mut impl Observer,
@@ -101,8 +101,8 @@ impl CheckedProgram {
     }
 }
 
-/// The resources of a run.
-pub struct RunContext<'w, 'm, 'c> {
+/// Memory, helpers and packet of a checked run.
+pub struct CheckedContext<'w, 'm, 'c> {
     /// Memory of loads and stores.
     pub memory: &'w mut Memory<'m>,
     /// Helpers.

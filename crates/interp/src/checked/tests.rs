@@ -40,7 +40,7 @@ fn run_with(source: &str, limits: &Limits, observer: &mut impl Observer) -> Fini
         Ok(0)
     });
     calls.define(1002, |_, _| Err(CallFault::Refused("out of tea".into())));
-    let cx = RunContext {
+    let cx = CheckedContext {
         memory: &mut memory,
         calls: &mut calls,
         packet: None,
@@ -162,7 +162,7 @@ fn traps_name_instruction_access_and_region() {
         assert_eq!(trap(source), expected);
     }
     let empty = CheckedProgram::new(Vec::new()).run(
-        RunContext {
+        CheckedContext {
             memory: &mut Memory::new(),
             calls: &mut Calls::none(),
             packet: None,
@@ -348,7 +348,7 @@ fn memory_is_kept_between_runs() {
     };
     let counter = program("r0 = *(u64 *)(r1 + 0); r0 += 1; *(u64 *)(r1 + 0) = r0; exit");
     for expected in 1..=3 {
-        let cx = RunContext {
+        let cx = CheckedContext {
             memory: &mut memory,
             calls: &mut Calls::none(),
             packet: None,
@@ -395,7 +395,7 @@ fn no_program_panics() {
         let arguments = [memory.address(region), 64, 1 << 32, u64::MAX, 7];
         let mut calls = Calls::basic(SplitMix::new(0), || 0);
         let packet = Packet::whole(&data, &Metadata::UNKNOWN);
-        let cx = RunContext {
+        let cx = CheckedContext {
             memory: &mut memory,
             calls: &mut calls,
             packet: Some(&packet),
@@ -435,7 +435,7 @@ fn values_of_maps_are_regions_of_their_own() {
     let mut run = |body: &str, arguments: [u64; 5]| {
         // The value of map 0 at offset 4.
         let source = format!(".8byte 0x6218; .8byte 0x400000000; {body}; exit");
-        let cx = RunContext {
+        let cx = CheckedContext {
             memory: &mut memory,
             calls: &mut Calls::none(),
             packet: None,

@@ -19,9 +19,9 @@ const ALL: [Writing; 3] = [
 ];
 
 fn pool(writing: Writing) -> Pool {
-    Pool::with(Options {
+    Pool::with(PoolOptions {
         writing,
-        ..Options::default()
+        ..PoolOptions::default()
     })
 }
 
@@ -321,7 +321,7 @@ fn random_places_differ() {
 fn regions_lie_near_what_code_calls() {
     for writing in ALL {
         let target = run as *const () as usize;
-        let pool = Pool::with(Options {
+        let pool = Pool::with(PoolOptions {
             writing,
             near: Some(target),
         });

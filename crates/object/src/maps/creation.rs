@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use btf::TypeId;
 use program::{
-    Entry, Image, InitialContents, KernelTypeId, MapDef, MapParams, PAGE_SIZE, ProgramId,
+    Image, InitialContents, KernelTypeId, MapDef, MapEntry, MapParams, PAGE_SIZE, ProgramId,
     ProgramRef,
 };
 use spec::maps::{MapFlags, MapKind};
@@ -99,8 +99,8 @@ impl Creation<'_, '_> {
             (Contents::Entries(entries), _) => {
                 let entries = entries.iter().map(|(&key, &entry)| {
                     let entry = match entry {
-                        InitialEntry::Map(map) => Entry::Map(map),
-                        InitialEntry::Program(program) => Entry::Program(self.program(program)),
+                        InitialEntry::Map(map) => MapEntry::Map(map),
+                        InitialEntry::Program(program) => MapEntry::Program(self.program(program)),
                     };
                     (key, entry)
                 });

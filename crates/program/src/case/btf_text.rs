@@ -5,8 +5,8 @@
 use std::fmt::Write as _;
 
 use btf::{
-    Array, Btf, Builder, DeclTag, Encoding, Func, FwdKind, Int, Kind, Linkage, Member, Param,
-    Shape, TypeId, Value, Var, VarSecinfo, dump_raw,
+    Array, Btf, Builder, DeclTag, Encoding, Enumerator, Func, FwdKind, Int, Kind, Linkage, Member,
+    Param, Shape, TypeId, Var, VarSecinfo, dump_raw,
 };
 
 use super::CaseError;
@@ -302,11 +302,11 @@ impl Types {
                 builder.composite(kind, name, keys.get("size"), &members);
             }
             Kind::Enum | Kind::Enum64 => {
-                let values = parts.into_iter().map(|(name, keys)| Value {
+                let values = parts.into_iter().map(|(name, keys)| Enumerator {
                     name: builder.string(name),
                     value: keys.wide("val"),
                 });
-                let values: Vec<Value> = values.collect();
+                let values: Vec<Enumerator> = values.collect();
                 let (size, signed) = (keys.get("size"), keys.get("signed") != 0);
                 match kind {
                     Kind::Enum => builder.enumeration(name, size, signed, &values),

@@ -10,7 +10,7 @@ use super::lexer::{Words, hex, quoted};
 use super::{CaseError, CaseProblem};
 use crate::image::Image;
 use crate::map_def::{
-    Entry, InitialContents, KernelTypeId, MapDef, MapId, MapParams, ProgramId, ProgramRef,
+    InitialContents, KernelTypeId, MapDef, MapEntry, MapId, MapParams, ProgramId, ProgramRef,
 };
 
 /// Block `.map` of a map definition.
@@ -23,8 +23,8 @@ pub(super) fn write(map: &MapDef) -> String {
         InitialContents::Entries(entries) => {
             for (key, entry) in entries {
                 let _ = match entry {
-                    Entry::Map(map) => writeln!(text, "    .entry {key} map {}", map.0),
-                    Entry::Program(of) => {
+                    MapEntry::Map(map) => writeln!(text, "    .entry {key} map {}", map.0),
+                    MapEntry::Program(of) => {
                         let name = quoted(of.name.as_bytes());
                         writeln!(text, "    .entry {key} program {} {name}", of.id.0)
                     }
@@ -178,8 +178,8 @@ impl Open {
             ".entry" => {
                 let key = words.fitting("a key")?;
                 let entry = match words.expect_word("map or program")? {
-                    "map" => Entry::Map(MapId(words.fitting("the index of a map")?)),
-                    "program" => Entry::Program(program(words)?),
+                    "map" => MapEntry::Map(MapId(words.fitting("the index of a map")?)),
+                    "program" => MapEntry::Program(program(words)?),
                     _ => return Err(words.unexpected("map or program")),
                 };
                 match &mut self.map.contents {

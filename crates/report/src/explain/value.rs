@@ -1,7 +1,7 @@
 //! Values in words.
 
 use verifier::domain::Scalar;
-use verifier::reason::{PointerKind, Value};
+use verifier::reason::{PointerTarget, Value};
 
 /// A number, in hexadecimal where that is easier to recognise.
 pub(super) fn number(value: u64) -> String {
@@ -74,27 +74,27 @@ pub(super) fn bytes(count: impl Into<i64>) -> String {
 }
 
 /// What a pointer points to, as in "a pointer to …".
-pub(super) fn target(kind: &PointerKind) -> String {
+pub(super) fn target(kind: &PointerTarget) -> String {
     match kind {
-        PointerKind::Context => String::from("the context"),
-        PointerKind::Map(map) => format!("map `{map}`"),
-        PointerKind::MapValue { map, size } => {
+        PointerTarget::Context => String::from("the context"),
+        PointerTarget::Map(map) => format!("map `{map}`"),
+        PointerTarget::MapValue { map, size } => {
             format!("a value of map `{map}` ({})", bytes(*size))
         }
-        PointerKind::MapKey { map, size } => format!("a key of map `{map}` ({})", bytes(*size)),
-        PointerKind::Stack { of_caller: false } => String::from("the stack"),
-        PointerKind::Stack { of_caller: true } => String::from("the stack of a caller"),
-        PointerKind::Packet { .. } => String::from("the packet"),
-        PointerKind::PacketMeta { .. } => String::from("the metadata before the packet"),
-        PointerKind::PacketEnd => String::from("the end of the packet"),
-        PointerKind::Socket => String::from("a socket"),
-        PointerKind::Object { name, .. } => format!("`struct {name}`"),
-        PointerKind::Memory { size, record: true } => {
+        PointerTarget::MapKey { map, size } => format!("a key of map `{map}` ({})", bytes(*size)),
+        PointerTarget::Stack { of_caller: false } => String::from("the stack"),
+        PointerTarget::Stack { of_caller: true } => String::from("the stack of a caller"),
+        PointerTarget::Packet { .. } => String::from("the packet"),
+        PointerTarget::PacketMeta { .. } => String::from("the metadata before the packet"),
+        PointerTarget::PacketEnd => String::from("the end of the packet"),
+        PointerTarget::Socket => String::from("a socket"),
+        PointerTarget::Object { name, .. } => format!("`struct {name}`"),
+        PointerTarget::Memory { size, record: true } => {
             format!("a ring buffer record of {}", bytes(*size))
         }
-        PointerKind::Memory { size, .. } => format!("memory of {}", bytes(*size)),
-        PointerKind::Function => String::from("a function"),
-        PointerKind::Other(name) => format!("a `{name}` pointer's memory"),
+        PointerTarget::Memory { size, .. } => format!("memory of {}", bytes(*size)),
+        PointerTarget::Function => String::from("a function"),
+        PointerTarget::Other(name) => format!("a `{name}` pointer's memory"),
     }
 }
 
@@ -136,20 +136,20 @@ fn words(value: &Value, in_full: bool) -> String {
 }
 
 fn pointer(
-    kind: &PointerKind,
+    kind: &PointerTarget,
     offset: i64,
     variable: Option<&Scalar>,
     (maybe_null, acquired): (bool, bool),
     in_full: bool,
 ) -> String {
     let mut text = match kind {
-        PointerKind::Object {
+        PointerTarget::Object {
             untrusted: true, ..
         } => format!("an untrusted pointer to {}", target(kind)),
-        PointerKind::Other(name) => format!("a pointer of type `{name}`"),
+        PointerTarget::Other(name) => format!("a pointer of type `{name}`"),
         _ => format!("a pointer to {}", target(kind)),
     };
-    if let PointerKind::Stack { .. } = kind {
+    if let PointerTarget::Stack { .. } = kind {
         text += &match offset {
             0 => String::from(", fp"),
             _ => format!(", fp{offset:+}"),
@@ -160,7 +160,7 @@ fn pointer(
     if let Some(variable) = variable {
         text += &format!(" plus {}", range(variable));
     }
-    if let PointerKind::Packet { range } | PointerKind::PacketMeta { range } = kind {
+    if let PointerTarget::Packet { range } | PointerTarget::PacketMeta { range } = kind {
         text += &match *range {
             -1 => String::from(", at or beyond the end"),
             ..0 => String::from(", beyond the end"),

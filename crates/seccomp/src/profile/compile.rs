@@ -10,15 +10,15 @@ use std::fmt;
 use isa::classic::{Cond, MAX_INSNS, SockFilter};
 
 use super::code::{Decision, Graph, Test};
-use super::select::{Alternative, ArchRules, Machine, Note};
-use super::{Arg, Op, Profile};
+use super::select::{Alternative, ArchRules, ProfileNote, TargetMachine};
+use super::{ArgCondition, ArgOp, ContainerProfile};
 use crate::action::Action;
 use crate::arch::{Arch, ByteOrder, X32_BIT};
 use crate::word::Word;
 
 /// Lookup of system call numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Shape {
+pub enum ProgramShape {
     /// Linear comparisons in the order of the profile.
     Linear,
     /// A balanced binary search tree.
@@ -34,7 +34,7 @@ pub struct Compiled {
     /// Architectures of the filter.
     pub architectures: Vec<Arch>,
     /// Notes for the author of the profile.
-    pub notes: Vec<Note>,
+    pub notes: Vec<ProfileNote>,
 }
 
 /// An error: the code exceeds Linux's limit. Its length, if known.
@@ -57,7 +57,11 @@ impl std::error::Error for TooLong {}
 const FOREIGN: Action = Action::KillThread;
 
 /// Compiles a profile for a machine.
-pub fn compile(profile: &Profile, machine: &Machine, shape: Shape) -> Result<Compiled, TooLong> {
+pub fn compile(
+    profile: &ContainerProfile,
+    machine: &TargetMachine,
+    shape: ProgramShape,
+) -> Result<Compiled, TooLong> {
     let mut notes = Vec::new();
     let rules = profile.select(machine, &mut notes);
     let architectures = rules.iter().map(|rules| rules.arch).collect();
@@ -82,7 +86,7 @@ pub fn compile(profile: &Profile, machine: &Machine, shape: Shape) -> Result<Com
 struct Compiler {
     graph: Graph,
     default: Action,
-    shape: Shape,
+    shape: ProgramShape,
     order: ByteOrder,
 }
 
@@ -126,8 +130,8 @@ impl Compiler {
         }
         let archs: Vec<Arch> = rules.iter().map(|rules| rules.arch).collect();
         match self.shape {
-            Shape::Linear => self.linear(&archs, &calls, default),
-            Shape::Tree => self.tree(&archs, calls, default),
+            ProgramShape::Linear => self.linear(&archs, &calls, default),
+            ProgramShape::Tree => self.tree(&archs, calls, default),
         }
     }
 
@@ -221,7 +225,13 @@ impl Compiler {
 
     /// A condition on an argument. On x32 and 32-bit architectures libseccomp compares low
     /// halves only.
-    fn condition(&mut self, arch: Arch, arg: &Arg, yes: Decision, no: Decision) -> Decision {
+    fn condition(
+        &mut self,
+        arch: Arch,
+        arg: &ArgCondition,
+        yes: Decision,
+        no: Decision,
+    ) -> Decision {
         let wide = !arch.has_narrow_arguments() && arch != Arch::X32;
         let low = Half::new(
             Word::arg_low(arg.index).offset_in(self.order),
@@ -233,13 +243,13 @@ impl Compiler {
         });
         let graph = &mut self.graph;
         match arg.op {
-            Op::Eq => equal(graph, high, low, yes, no),
-            Op::Ne => equal(graph, high, low, no, yes),
-            Op::Gt => greater(graph, Cond::Gt, high, low, yes, no),
-            Op::Ge => greater(graph, Cond::Ge, high, low, yes, no),
-            Op::Le => greater(graph, Cond::Gt, high, low, no, yes),
-            Op::Lt => greater(graph, Cond::Ge, high, low, no, yes),
-            Op::MaskedEq => {
+            ArgOp::Eq => equal(graph, high, low, yes, no),
+            ArgOp::Ne => equal(graph, high, low, no, yes),
+            ArgOp::Gt => greater(graph, Cond::Gt, high, low, yes, no),
+            ArgOp::Ge => greater(graph, Cond::Ge, high, low, yes, no),
+            ArgOp::Le => greater(graph, Cond::Gt, high, low, no, yes),
+            ArgOp::Lt => greater(graph, Cond::Ge, high, low, no, yes),
+            ArgOp::MaskedEq => {
                 let masked = |half: Half, value: u64| Half {
                     mask: half.k,
                     k: value as u32 & half.k,

@@ -2,7 +2,7 @@
 //! classic programs.
 //!
 //! ```text
-//! JSON ──► read ──► Profile ──► select (machine, capabilities, kernel) ──► rules ──► compile ──► code
+//! JSON ──► read ──► ContainerProfile ──► select (machine, capabilities, kernel) ──► rules ──► compile ──► code
 //! ```
 //!
 //! Semantics are those of runc and libseccomp: the conditions of a rule are a conjunction,
@@ -18,15 +18,15 @@ mod select;
 mod yaml;
 
 pub use capabilities::{CAPABILITIES, CAPABILITY_SETS, UnknownCapability, parse_capabilities};
-pub use compile::{Compiled, Shape, TooLong, compile};
+pub use compile::{Compiled, ProgramShape, TooLong, compile};
 pub use read::ProfileError;
-pub use select::{Machine, Note, Version};
+pub use select::{ProfileNote, TargetMachine, Version};
 
 use crate::action::Action;
 
 /// A container profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Profile {
+pub struct ContainerProfile {
     /// Action of calls without a rule.
     pub default: Action,
     /// Architectures of the filter, by their names in profiles.
@@ -34,27 +34,27 @@ pub struct Profile {
     /// Architectures of each machine (Docker's `archMap`).
     pub arch_map: Vec<(String, Vec<String>)>,
     /// Rules in order.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<SyscallRule>,
 }
 
 /// A rule: an action for some calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rule {
+pub struct SyscallRule {
     /// Names of the calls.
     pub names: Vec<String>,
     /// Action.
     pub action: Action,
     /// Conditions on arguments.
-    pub args: Vec<Arg>,
+    pub args: Vec<ArgCondition>,
     /// Machines to which the rule applies.
-    pub includes: Filter,
+    pub includes: MachineCondition,
     /// Machines to which the rule does not apply.
-    pub excludes: Filter,
+    pub excludes: MachineCondition,
 }
 
 /// Condition of a rule on the machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Filter {
+pub struct MachineCondition {
     /// Capabilities of the container.
     pub caps: Vec<String>,
     /// Architectures, by Docker's names.
@@ -65,11 +65,11 @@ pub struct Filter {
 
 /// A condition on one argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Arg {
+pub struct ArgCondition {
     /// Index, 0 to 5.
     pub index: u8,
     /// Comparison operator.
-    pub op: Op,
+    pub op: ArgOp,
     /// Operand; for a masked comparison, the mask.
     pub value: u64,
     /// For a masked comparison, the expected value.
@@ -79,7 +79,7 @@ pub struct Arg {
 /// A comparison, unsigned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
-pub enum Op {
+pub enum ArgOp {
     Ne,
     Lt,
     Le,

@@ -8,7 +8,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use super::{Arg, Filter, Op, Profile, Rule, Version, yaml};
+use super::{ArgCondition, ArgOp, ContainerProfile, MachineCondition, SyscallRule, Version, yaml};
 use crate::action::Action;
 use crate::errno;
 
@@ -30,10 +30,10 @@ impl fmt::Display for ProfileError {
 
 impl std::error::Error for ProfileError {}
 
-impl Profile {
+impl ContainerProfile {
     /// Reads a profile in JSON, or in YAML as the Security Profiles Operator of
     /// Kubernetes writes it.
-    pub fn read(text: &[u8]) -> Result<Profile, ProfileError> {
+    pub fn read(text: &[u8]) -> Result<ContainerProfile, ProfileError> {
         let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
         let value = match first {
             Some(b'{') => read_json(text)?,
@@ -56,7 +56,7 @@ fn read_json(text: &[u8]) -> Result<Value, ProfileError> {
 
 /// Reads a profile, or what has one inside: an OCI configuration, or a SeccompProfile of
 /// Kubernetes.
-fn read_root(root: &Place<'_>) -> Result<Profile, ProfileError> {
+fn read_root(root: &Place<'_>) -> Result<ContainerProfile, ProfileError> {
     if let Some(kind) = root.get("kind")? {
         if kind.string()? != "SeccompProfile" {
             return Err(kind.fault("is not SeccompProfile"));
@@ -95,12 +95,12 @@ const RULE_KEYS: &[&str] = &[
     "names", "name", "action", "errnoRet", "errno", "args", "includes", "excludes", "comment",
 ];
 
-fn read_profile(at: &Place<'_>) -> Result<Profile, ProfileError> {
+fn read_profile(at: &Place<'_>) -> Result<ContainerProfile, ProfileError> {
     at.check_keys(PROFILE_KEYS)?;
     at.strings("flags")?;
     let default = at.required("defaultAction")?;
     let default_errno = read_errno(at, "defaultErrnoRet", "defaultErrno")?;
-    let profile = Profile {
+    let profile = ContainerProfile {
         default: read_action(&default, default_errno)?,
         architectures: at.strings("architectures")?,
         arch_map: at
@@ -126,7 +126,7 @@ fn read_arch_map(at: &Place<'_>) -> Result<(String, Vec<String>), ProfileError> 
     Ok((machine, at.strings("subArchitectures")?))
 }
 
-fn read_rule(at: &Place<'_>) -> Result<Rule, ProfileError> {
+fn read_rule(at: &Place<'_>) -> Result<SyscallRule, ProfileError> {
     at.check_keys(RULE_KEYS)?;
     let mut names = at.strings("names")?;
     if let Some(name) = at.get("name")? {
@@ -139,7 +139,7 @@ fn read_rule(at: &Place<'_>) -> Result<Rule, ProfileError> {
         }
     }
     let errno = read_errno(at, "errnoRet", "errno")?;
-    Ok(Rule {
+    Ok(SyscallRule {
         names,
         action: read_action(&at.required("action")?, errno)?,
         args: at
@@ -201,12 +201,12 @@ fn read_action(at: &Place<'_>, errno: Option<u16>) -> Result<Action, ProfileErro
     })
 }
 
-fn read_arg(at: &Place<'_>) -> Result<Arg, ProfileError> {
+fn read_arg(at: &Place<'_>) -> Result<ArgCondition, ProfileError> {
     at.check_keys(&["index", "value", "valueTwo", "op"])?;
     let index = at.required("index")?;
     let number = index.number()?;
     let op = at.required("op")?;
-    Ok(Arg {
+    Ok(ArgCondition {
         index: u8::try_from(number)
             .ok()
             .filter(|&index| index < 6)
@@ -221,15 +221,15 @@ fn read_arg(at: &Place<'_>) -> Result<Arg, ProfileError> {
     })
 }
 
-fn read_op(at: &Place<'_>) -> Result<Op, ProfileError> {
+fn read_op(at: &Place<'_>) -> Result<ArgOp, ProfileError> {
     Ok(match at.string()? {
-        "SCMP_CMP_NE" => Op::Ne,
-        "SCMP_CMP_LT" => Op::Lt,
-        "SCMP_CMP_LE" => Op::Le,
-        "SCMP_CMP_EQ" => Op::Eq,
-        "SCMP_CMP_GE" => Op::Ge,
-        "SCMP_CMP_GT" => Op::Gt,
-        "SCMP_CMP_MASKED_EQ" => Op::MaskedEq,
+        "SCMP_CMP_NE" => ArgOp::Ne,
+        "SCMP_CMP_LT" => ArgOp::Lt,
+        "SCMP_CMP_LE" => ArgOp::Le,
+        "SCMP_CMP_EQ" => ArgOp::Eq,
+        "SCMP_CMP_GE" => ArgOp::Ge,
+        "SCMP_CMP_GT" => ArgOp::Gt,
+        "SCMP_CMP_MASKED_EQ" => ArgOp::MaskedEq,
         other => {
             return Err(at.fault(&format!(
                 "{other:?} is no comparison; there are SCMP_CMP_NE, LT, LE, EQ, GE, GT, MASKED_EQ"
@@ -238,9 +238,9 @@ fn read_op(at: &Place<'_>) -> Result<Op, ProfileError> {
     })
 }
 
-fn read_filter(at: Option<Place<'_>>) -> Result<Filter, ProfileError> {
+fn read_filter(at: Option<Place<'_>>) -> Result<MachineCondition, ProfileError> {
     let Some(at) = at else {
-        return Ok(Filter::default());
+        return Ok(MachineCondition::default());
     };
     at.check_keys(&["caps", "arches", "minKernel"])?;
     let min_kernel =
@@ -254,7 +254,7 @@ fn read_filter(at: Option<Place<'_>>) -> Result<Filter, ProfileError> {
             }
             _ => None,
         };
-    Ok(Filter {
+    Ok(MachineCondition {
         caps: at.strings("caps")?,
         arches: at.strings("arches")?,
         min_kernel,
@@ -380,7 +380,9 @@ mod tests {
     use super::*;
 
     fn fault(text: &str) -> String {
-        Profile::read(text.as_bytes()).unwrap_err().to_string()
+        ContainerProfile::read(text.as_bytes())
+            .unwrap_err()
+            .to_string()
     }
 
     #[test]
@@ -433,7 +435,7 @@ mod tests {
     fn error_numbers_are_numbers_or_names_that_agree() {
         let default = |text: &str| {
             let text = format!(r#"{{"defaultAction":"SCMP_ACT_ERRNO",{text}}}"#);
-            Profile::read(text.as_bytes()).map(|profile| profile.default)
+            ContainerProfile::read(text.as_bytes()).map(|profile| profile.default)
         };
         let enosys = Ok(Action::Errno(38));
         assert_eq!(default(r#""defaultErrnoRet":38"#), enosys);
@@ -461,7 +463,7 @@ mod tests {
 
     #[test]
     fn a_rule_is_read_whole() {
-        let profile = Profile::read(
+        let profile = ContainerProfile::read(
             br#"{"defaultAction":"SCMP_ACT_ERRNO","defaultErrnoRet":38,
             "archMap":[{"architecture":"SCMP_ARCH_X86_64","subArchitectures":["SCMP_ARCH_X86"]}],
             "syscalls":[{"name":"clone","action":"SCMP_ACT_ALLOW","comment":"",
@@ -473,7 +475,7 @@ mod tests {
         assert_eq!(profile.arch_map[0].1, ["SCMP_ARCH_X86"]);
         let rule = &profile.rules[0];
         assert_eq!(rule.names, ["clone"]);
-        assert_eq!(rule.args[0].op, Op::MaskedEq);
+        assert_eq!(rule.args[0].op, ArgOp::MaskedEq);
         assert_eq!(rule.includes.min_kernel, Version::parse("4.8"));
         assert_eq!(rule.excludes.caps, ["CAP_SYS_ADMIN"]);
     }

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Arg, Filter, Op, Profile};
+use super::{ArgCondition, ArgOp, ContainerProfile, MachineCondition};
 use crate::action::Action;
 use crate::arch::Arch;
 use crate::calls;
@@ -30,7 +30,7 @@ impl Version {
 
 /// The machine of the container.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Machine {
+pub struct TargetMachine {
     /// The machine's own architecture.
     pub arch: Arch,
     /// The container's capabilities.
@@ -41,7 +41,7 @@ pub struct Machine {
 
 /// A note for the author of a profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Note {
+pub enum ProfileNote {
     /// No supported architecture has a call of this name; the rule has no effect.
     UnknownCall(String),
     /// The profile names an unsupported architecture.
@@ -67,7 +67,7 @@ pub enum Note {
 /// A rule of one call: a conjunction of conditions and an action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Alternative {
-    pub(super) args: Vec<Arg>,
+    pub(super) args: Vec<ArgCondition>,
     pub(super) action: Action,
     /// Its place in the profile's list of rules.
     pub(super) rule: usize,
@@ -81,29 +81,33 @@ pub(super) struct ArchRules {
     pub(super) calls: Vec<(u32, Vec<Alternative>)>,
 }
 
-impl Filter {
-    fn is_satisfied(&self, machine: &Machine) -> bool {
+impl MachineCondition {
+    fn is_satisfied(&self, machine: &TargetMachine) -> bool {
         let arch = self.arches.is_empty() || self.names_arch(machine);
         let caps = self.caps.iter().all(|cap| machine.caps.contains(cap));
         arch && caps && self.min_kernel.is_none_or(|least| machine.kernel >= least)
     }
 
-    fn is_partly_satisfied(&self, machine: &Machine) -> bool {
+    fn is_partly_satisfied(&self, machine: &TargetMachine) -> bool {
         let caps = self.caps.iter().any(|cap| machine.caps.contains(cap));
         let kernel = self.min_kernel.is_some_and(|least| machine.kernel >= least);
         self.names_arch(machine) || caps || kernel
     }
 
-    fn names_arch(&self, machine: &Machine) -> bool {
+    fn names_arch(&self, machine: &TargetMachine) -> bool {
         self.arches
             .iter()
             .any(|arch| arch == machine.arch.docker_name())
     }
 }
 
-impl Profile {
+impl ContainerProfile {
     /// The architectures of the filter on a machine, the native one first.
-    pub(super) fn architectures(&self, machine: &Machine, notes: &mut Vec<Note>) -> Vec<Arch> {
+    pub(super) fn architectures(
+        &self,
+        machine: &TargetMachine,
+        notes: &mut Vec<ProfileNote>,
+    ) -> Vec<Arch> {
         let own = [machine.arch.profile_name().to_owned()];
         let mapped = self.arch_map.iter().find(|(name, _)| *name == own[0]);
         let others = mapped.map_or(&self.architectures, |(_, others)| others);
@@ -112,14 +116,18 @@ impl Profile {
             match Arch::from_name(name) {
                 Some(arch) if !archs.contains(&arch) => archs.push(arch),
                 Some(_) => {}
-                None => notes.push(Note::UnknownArch(name.clone())),
+                None => notes.push(ProfileNote::UnknownArch(name.clone())),
             }
         }
         archs
     }
 
     /// The rules that apply on a machine, for each of its architectures.
-    pub(super) fn select(&self, machine: &Machine, notes: &mut Vec<Note>) -> Vec<ArchRules> {
+    pub(super) fn select(
+        &self,
+        machine: &TargetMachine,
+        notes: &mut Vec<ProfileNote>,
+    ) -> Vec<ArchRules> {
         let applies = self.rules.iter().enumerate().filter(|(_, rule)| {
             rule.includes.is_satisfied(machine) && !rule.excludes.is_partly_satisfied(machine)
         });
@@ -142,13 +150,13 @@ impl Profile {
                 .filter(|rule| !rule.includes.caps.is_empty());
             match skipped.count() {
                 0 => {}
-                skipped => notes.push(Note::NoCapabilities(skipped)),
+                skipped => notes.push(ProfileNote::NoCapabilities(skipped)),
             }
         }
         let mut unknown = BTreeSet::new();
         for name in counts.iter().flat_map(|(_, rule)| &rule.names) {
             if !calls::is_known(name) && unknown.insert(name) {
-                notes.push(Note::UnknownCall(name.clone()));
+                notes.push(ProfileNote::UnknownCall(name.clone()));
             }
         }
         let archs = self.architectures(machine, notes);
@@ -201,7 +209,7 @@ impl Profile {
         });
         let rules = rules.collect();
         notes.extend(overridden.notes());
-        notes.extend(conflicts.into_iter().map(Note::Conflict));
+        notes.extend(conflicts.into_iter().map(ProfileNote::Conflict));
         rules
     }
 }
@@ -210,15 +218,15 @@ impl Profile {
 /// version 2.5.4): conditions on later arguments first; on one argument masks, then
 /// equality from the greatest value down, then upper bounds from the least, then lower
 /// bounds from the greatest.
-fn precedence(args: &[Arg]) -> Vec<(Reverse<u8>, u8, u64)> {
+fn precedence(args: &[ArgCondition]) -> Vec<(Reverse<u8>, u8, u64)> {
     let mut keys: Vec<_> = args
         .iter()
         .map(|arg| {
             let (class, value) = match arg.op {
-                Op::MaskedEq => (0, 0),
-                Op::Eq | Op::Ne => (1, !arg.value),
-                Op::Le | Op::Lt => (2, arg.value),
-                Op::Ge | Op::Gt => (3, !arg.value),
+                ArgOp::MaskedEq => (0, 0),
+                ArgOp::Eq | ArgOp::Ne => (1, !arg.value),
+                ArgOp::Le | ArgOp::Lt => (2, arg.value),
+                ArgOp::Ge | ArgOp::Gt => (3, !arg.value),
             };
             (Reverse(arg.index), class, value)
         })
@@ -243,10 +251,10 @@ impl Overridden {
         self.0.remove(&(rule, call.to_owned()));
     }
 
-    fn notes(self) -> impl Iterator<Item = Note> {
+    fn notes(self) -> impl Iterator<Item = ProfileNote> {
         self.0
             .into_iter()
-            .map(|((rule, call), (by, action))| Note::Ineffective {
+            .map(|((rule, call), (by, action))| ProfileNote::Ineffective {
                 rule,
                 call,
                 by,
@@ -260,7 +268,8 @@ impl Overridden {
 /// order; so a rule without conditions stands alone. Returns the rules that no longer
 /// count, with the rule that does and its action, where the actions differ.
 fn add(known: &mut Vec<Alternative>, new: Alternative) -> Vec<(usize, usize, Action)> {
-    let has_all = |args: &[Arg], of: &[Arg]| of.iter().all(|arg| args.contains(arg));
+    let has_all =
+        |args: &[ArgCondition], of: &[ArgCondition]| of.iter().all(|arg| args.contains(arg));
     if let Some(other) = known.iter().find(|other| has_all(&new.args, &other.args)) {
         let differs = other.action != new.action;
         let lost = (new.rule, other.rule, other.action);
@@ -279,7 +288,7 @@ fn add(known: &mut Vec<Alternative>, new: Alternative) -> Vec<(usize, usize, Act
 }
 
 /// Expands a set of conditions: several conditions on one argument become separate rules.
-fn alternatives(args: &[Arg]) -> Vec<Vec<Arg>> {
+fn alternatives(args: &[ArgCondition]) -> Vec<Vec<ArgCondition>> {
     let repeated = (0..6).any(|index| args.iter().filter(|arg| arg.index == index).count() > 1);
     if repeated {
         args.iter().map(|&arg| vec![arg]).collect()
@@ -291,7 +300,7 @@ fn alternatives(args: &[Arg]) -> Vec<Vec<Arg>> {
 /// The numbers of a call, with a condition where needed: on i386, s390x and ppc64le the socket calls and
 /// System V IPC are also available through `socketcall` and `ipc`, whose first argument is
 /// a selector.
-fn numbers(arch: Arch, name: &str) -> Vec<(u32, Option<Arg>)> {
+fn numbers(arch: Arch, name: &str) -> Vec<(u32, Option<ArgCondition>)> {
     let mut numbers = Vec::new();
     numbers.extend(calls::number(arch, name).map(|number| (number, None)));
     if matches!(arch, Arch::I386 | Arch::S390x | Arch::Ppc64le) {
@@ -299,9 +308,9 @@ fn numbers(arch: Arch, name: &str) -> Vec<(u32, Option<Arg>)> {
             let selector = selectors.iter().find(|(_, known)| *known == name);
             let number = calls::number(arch, multiplexer);
             if let (Some(&(value, _)), Some(number)) = (selector, number) {
-                let selected = Arg {
+                let selected = ArgCondition {
                     index: 0,
-                    op: Op::Eq,
+                    op: ArgOp::Eq,
                     value,
                     value_two: 0,
                 };

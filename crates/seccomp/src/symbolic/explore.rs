@@ -21,7 +21,7 @@ use super::outcome::{CLASSES, Outcome, Outcomes, data_limit};
 use super::solver::Verdict;
 use super::value::{ValueId, Values};
 use crate::arch::ByteOrder;
-use crate::filter::Filter;
+use crate::filter::FilterProgram;
 use crate::word::Word;
 use spec::context::SECCOMP_DATA_SIZE;
 
@@ -94,7 +94,7 @@ impl Space {
     pub(crate) fn explore(
         &mut self,
         filter: usize,
-        program: &Filter,
+        program: &FilterProgram,
     ) -> Result<Behaviour, TooComplex> {
         let insns = program.checked().insns();
         let zero = self.values.constant(&self.diagram, 0);

@@ -2,8 +2,8 @@
 //! structures whose special fields the kernel checks, and mutations of them.
 
 use btf::{
-    Array, Builder, DeclTag, Encoding, Func, FwdKind, Int, Kind, Linkage, Member, Param, StrOffset,
-    TypeId, Value, Var, VarSecinfo,
+    Array, Builder, DeclTag, Encoding, Enumerator, Func, FwdKind, Int, Kind, Linkage, Member,
+    Param, StrOffset, TypeId, Var, VarSecinfo,
 };
 use spec::SplitMix;
 
@@ -370,7 +370,7 @@ impl Source {
         for _ in 0..self.below(4) {
             let name = self.name();
             let value = self.random.next_u64();
-            values.push(Value { name, value });
+            values.push(Enumerator { name, value });
         }
         let name = self.name_or_none();
         let signed = self.one_in(2);

@@ -113,7 +113,7 @@ impl Run for checked::CheckedProgram {
                 Ok(super::packet_helper(number, &packet, r2, r3))
             });
         }
-        let cx = checked::RunContext {
+        let cx = checked::CheckedContext {
             memory: &mut memory,
             calls: &mut calls,
             packet: Some(&packet),

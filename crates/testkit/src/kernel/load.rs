@@ -10,7 +10,7 @@ use std::ffi::CString;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use program::{Entry, InitialContents, MapDef, Program};
+use program::{InitialContents, MapDef, MapEntry, Program};
 use spec::maps::MapKind;
 use sys::Errno;
 use sys::bpf::{BtfObject, LoadAnswer, LogLevel, Map, MapRequest, ProgLoad};
@@ -181,7 +181,7 @@ fn create_with_contents(
         }
         InitialContents::Entries(entries) => {
             for (at, entry) in entries {
-                if let Entry::Map(held) = entry {
+                if let MapEntry::Map(held) = entry {
                     let held = held.0 as usize;
                     // A map that is held holds no maps.
                     let is_held = |def: &Arc<MapDef>| !is_map_of_maps(def);

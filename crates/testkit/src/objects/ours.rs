@@ -2,7 +2,7 @@
 
 use btf::Name;
 use object::{Error, Linked, Object, OpenOptions};
-use program::{Entry, InitialContents, MapDef, MapId, Program, ProgramId, ProgramRef};
+use program::{InitialContents, MapDef, MapEntry, MapId, Program, ProgramId, ProgramRef};
 use spec::Kernel;
 
 use super::class;
@@ -141,8 +141,8 @@ fn loaded(object: &Object<'_>, linked: &Linked, handed: &mut Handed) {
     }
 }
 
-fn is_program(entry: &Entry) -> bool {
-    matches!(entry, Entry::Program(_))
+fn is_program(entry: &MapEntry) -> bool {
+    matches!(entry, MapEntry::Program(_))
 }
 
 fn created(map: &MapDef, inner: Option<String>) -> CreatedMap {
@@ -180,11 +180,11 @@ fn started(names: &Names<'_>, map: &MapDef, handed: &mut Handed) {
             for (key, entry) in entries {
                 let mut written = written(*key);
                 match entry {
-                    Entry::Map(map) => written.value_map = Some(names.map(*map)),
-                    Entry::Program(program) if names.is_loaded(program.id) => {
+                    MapEntry::Map(map) => written.value_map = Some(names.map(*map)),
+                    MapEntry::Program(program) if names.is_loaded(program.id) => {
                         written.value_prog = Some(program.name.clone());
                     }
-                    Entry::Program(_) => written.value = Some(NOT_LOADED.to_le_bytes().into()),
+                    MapEntry::Program(_) => written.value = Some(NOT_LOADED.to_le_bytes().into()),
                 }
                 handed.written.push(written);
             }

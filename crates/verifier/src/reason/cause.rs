@@ -1,6 +1,6 @@
 //! What is wrong with a program and what was needed, one variant for each rule.
 
-use super::explanation::{Chain, Place, PointerKind, Value};
+use super::explanation::{Chain, Place, PointerTarget, Value};
 use crate::domain::Scalar;
 
 /// What is wrong, and what was needed.
@@ -21,7 +21,7 @@ pub enum Cause {
         /// The register.
         reg: u8,
         /// What it points to.
-        kind: PointerKind,
+        kind: PointerTarget,
         /// What made it.
         callee: Option<String>,
         /// How it is used.
@@ -54,14 +54,14 @@ pub enum Cause {
         /// The access is to the metadata before the packet, which the packet's start ends.
         is_meta: bool,
         /// What the comparisons of the path say.
-        check: PacketCheck,
+        check: PacketCheckFault,
     },
     /// An access outside of what a pointer points to.
     Bounds {
         /// The register.
         reg: u8,
         /// What it points to.
-        kind: PointerKind,
+        kind: PointerTarget,
         /// Bytes of the object, if they are known.
         limit: Option<u32>,
         /// Constant part of the offset.
@@ -92,7 +92,7 @@ pub enum Cause {
     /// Memory is written that may only be read.
     ReadOnly {
         /// What it is.
-        kind: PointerKind,
+        kind: PointerTarget,
     },
     /// The frame pointer is written.
     FramePointer,
@@ -117,7 +117,7 @@ pub enum Cause {
         /// The register.
         reg: u8,
         /// What it points to.
-        kind: PointerKind,
+        kind: PointerTarget,
         /// Constant part of the offset.
         off: i64,
         /// Bytes.
@@ -143,7 +143,7 @@ pub enum Cause {
         /// The register.
         reg: u8,
         /// What it points to.
-        kind: PointerKind,
+        kind: PointerTarget,
         /// The offset is variable.
         is_variable: bool,
         /// Constant part of the offset.
@@ -156,14 +156,14 @@ pub enum Cause {
     /// An atomic instruction on memory that has none.
     Atomic {
         /// What the pointer points to.
-        kind: PointerKind,
+        kind: PointerTarget,
     },
     /// Arithmetic that pointers do not allow.
     Arithmetic {
         /// The register.
         reg: u8,
         /// What it points to.
-        kind: PointerKind,
+        kind: PointerTarget,
         /// What is wrong.
         fault: ArithmeticFault,
         /// What the comparisons of the path say of the other operand.
@@ -256,7 +256,7 @@ pub enum Cause {
         /// Its kind.
         kind: String,
         /// What is wrong.
-        fault: MapFault,
+        fault: MapMisuse,
     },
     /// A call that may sleep where the program must not.
     Sleeps {
@@ -432,7 +432,7 @@ pub enum NumberSource {
         callee: String,
     },
     /// Read from memory that holds numbers.
-    Memory(PointerKind),
+    Memory(PointerTarget),
     /// A field of the context.
     ContextField(Option<String>),
     /// A call returned it.
@@ -455,9 +455,9 @@ pub enum NumberSource {
     Unknown,
 }
 
-/// What the comparisons of a path say of a packet pointer.
+/// Why no comparison on the path proves a packet access.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PacketCheck {
+pub enum PacketCheckFault {
     /// There is none.
     Missing,
     /// There is one for fewer bytes.
@@ -558,9 +558,9 @@ pub enum SizeFault {
     Unbounded,
 }
 
-/// What is wrong with a map.
+/// A use of a map that the verifier refuses.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum MapFault {
+pub enum MapMisuse {
     /// Programs may not write it.
     WriteForbidden,
     /// Programs may not read it.

@@ -1,6 +1,6 @@
 //! What a register holds, as data for readers.
 
-use super::explanation::{PointerKind, Value};
+use super::explanation::{PointerTarget, Value};
 use crate::env::Env;
 use crate::mem::names::type_name;
 use crate::state::{MapRef, RegKind, RegState, TypeFlags};
@@ -31,37 +31,37 @@ pub(super) fn fixed_offset(reg: &RegState) -> i64 {
 }
 
 /// What a pointer in a register of frame `frame` points to.
-pub(super) fn pointer_kind(env: &Env<'_>, frame: usize, reg: &RegState) -> PointerKind {
+pub(super) fn pointer_kind(env: &Env<'_>, frame: usize, reg: &RegState) -> PointerTarget {
     match reg.kind {
-        RegKind::Ctx => PointerKind::Context,
-        RegKind::MapPtr { map, .. } => PointerKind::Map(map_name(env, map)),
-        RegKind::MapValue { map, .. } => PointerKind::MapValue {
+        RegKind::Ctx => PointerTarget::Context,
+        RegKind::MapPtr { map, .. } => PointerTarget::Map(map_name(env, map)),
+        RegKind::MapValue { map, .. } => PointerTarget::MapValue {
             map: map_name(env, map),
             size: env.maps[map].value_size(),
         },
-        RegKind::MapKey { map, .. } => PointerKind::MapKey {
+        RegKind::MapKey { map, .. } => PointerTarget::MapKey {
             map: map_name(env, map),
             size: env.maps[map].key_size(),
         },
-        RegKind::Stack { frame: owner } => PointerKind::Stack {
+        RegKind::Stack { frame: owner } => PointerTarget::Stack {
             of_caller: owner as usize != frame,
         },
-        RegKind::Packet { range } => PointerKind::Packet { range },
-        RegKind::PacketMeta { range } => PointerKind::PacketMeta { range },
-        RegKind::PacketEnd => PointerKind::PacketEnd,
+        RegKind::Packet { range } => PointerTarget::Packet { range },
+        RegKind::PacketMeta { range } => PointerTarget::PacketMeta { range },
+        RegKind::PacketEnd => PointerTarget::PacketEnd,
         RegKind::Socket | RegKind::SockCommon | RegKind::TcpSock | RegKind::XdpSock => {
-            PointerKind::Socket
+            PointerTarget::Socket
         }
-        RegKind::BtfId { ty } => PointerKind::Object {
+        RegKind::BtfId { ty } => PointerTarget::Object {
             name: env.type_name(ty),
             untrusted: reg.flags.has(TypeFlags::PTR_UNTRUSTED),
         },
-        RegKind::Mem { size, .. } => PointerKind::Memory {
+        RegKind::Mem { size, .. } => PointerTarget::Memory {
             size,
             record: reg.flags.has(TypeFlags::MEM_RINGBUF),
         },
-        RegKind::Func { .. } => PointerKind::Function,
-        _ => PointerKind::Other(type_name(reg)),
+        RegKind::Func { .. } => PointerTarget::Function,
+        _ => PointerTarget::Other(type_name(reg)),
     }
 }
 

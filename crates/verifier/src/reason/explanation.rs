@@ -72,7 +72,7 @@ pub enum Value {
     /// A pointer.
     Pointer {
         /// What it points to.
-        kind: PointerKind,
+        kind: PointerTarget,
         /// Constant part of its offset.
         offset: i64,
         /// Variable part of its offset.
@@ -88,7 +88,7 @@ pub enum Value {
 
 /// What a pointer points to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PointerKind {
+pub enum PointerTarget {
     /// The context.
     Context,
     /// A map, by name.

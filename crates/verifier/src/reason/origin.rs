@@ -2,7 +2,7 @@
 
 use isa::ebpf::{Insn, Reg};
 
-use super::explanation::{Note, NoteKind, PointerKind, Value};
+use super::explanation::{Note, NoteKind, PointerTarget, Value};
 use super::scene::Scene;
 use super::values::{DefId, DefKind, Holder};
 use crate::state::RegKind;
@@ -43,7 +43,7 @@ fn step_back(scene: &Scene<'_>, id: DefId, notes: &mut Vec<Note>) -> Option<DefI
             let is_context = matches!(
                 value,
                 Value::Pointer {
-                    kind: PointerKind::Context,
+                    kind: PointerTarget::Context,
                     ..
                 }
             );
@@ -117,7 +117,7 @@ fn step_back(scene: &Scene<'_>, id: DefId, notes: &mut Vec<Note>) -> Option<DefI
             let is_context = matches!(
                 from,
                 Value::Pointer {
-                    kind: PointerKind::Context,
+                    kind: PointerTarget::Context,
                     ..
                 }
             );

@@ -1,7 +1,7 @@
 //! Valid and invalid map declarations, built from BTF. Errors, and the first of several,
 //! are libbpf 7.2's.
 
-use btf::{Array, Btf, Builder, Encoding, Int, Kind, Member, StrOffset, TypeId, Value};
+use btf::{Array, Btf, Builder, Encoding, Enumerator, Int, Kind, Member, StrOffset, TypeId};
 
 use super::*;
 
@@ -208,9 +208,9 @@ fn numbers_are_lengths_of_arrays() {
 #[test]
 fn long_numbers_are_enumerations_of_one_value() {
     let extra = |values: &[u64], wide: bool| {
-        let values: Vec<Value> = values
+        let values: Vec<Enumerator> = values
             .iter()
-            .map(|&value| Value {
+            .map(|&value| Enumerator {
                 name: StrOffset(1),
                 value,
             })

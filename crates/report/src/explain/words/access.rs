@@ -1,7 +1,7 @@
 //! Loads and stores, and the registers they go through.
 
 use verifier::reason::{
-    AccessKind, Cause, ContextFault, Explanation, NoteKind, NumberSource, PointerKind, Unwritten,
+    AccessKind, Cause, ContextFault, Explanation, NoteKind, NumberSource, PointerTarget, Unwritten,
     Value,
 };
 
@@ -29,7 +29,7 @@ pub(super) fn words(explanation: &Explanation) -> Words {
         .needed("a pointer to memory that the program may access")
         .help(match value {
             Value::Pointer {
-                kind: PointerKind::PacketEnd,
+                kind: PointerTarget::PacketEnd,
                 ..
             } => "the end of the packet bounds accesses; read through `data` instead",
             _ => "pointers of this type are passed to helpers, or their fields read by them",
@@ -207,7 +207,7 @@ fn uninitialized(reg: u8, why: Unwritten, callee: Option<&str>, is_packet_load: 
 fn maybe_null(
     explanation: &Explanation,
     reg: u8,
-    kind: &PointerKind,
+    kind: &PointerTarget,
     callee: Option<&str>,
     access: &AccessKind,
 ) -> Words {
@@ -234,9 +234,9 @@ fn maybe_null(
         false => words,
     };
     let unit = match kind {
-        PointerKind::MapValue { .. } => "value",
-        PointerKind::Memory { record: true, .. } => "record",
-        PointerKind::Socket => "sk",
+        PointerTarget::MapValue { .. } => "value",
+        PointerTarget::Memory { record: true, .. } => "record",
+        PointerTarget::Socket => "sk",
         _ => "ptr",
     };
     let is_argument =
@@ -310,16 +310,16 @@ fn not_pointer(explanation: &Explanation, reg: u8, source: &NumberSource) -> Wor
             let from = target(kind);
             let words = Words::new(NAME, format!("a number read from {from} is {used}"));
             match kind {
-                PointerKind::Packet { .. } => {
+                PointerTarget::Packet { .. } => {
                     words.help("the packet holds data: read it through `data` and `data_end`")
                 }
-                PointerKind::MapValue { .. } => words
+                PointerTarget::MapValue { .. } => words
                     .help(
                         "a pointer stored in a map is a number when it is read back: store what \
                          it points to, or look it up again",
                     )
                     .help("kernel memory behind a number is read by bpf_probe_read_kernel"),
-                PointerKind::Object { .. } => words.help(
+                PointerTarget::Object { .. } => words.help(
                     "the member is a number or an address the verifier does not follow: read \
                      through it by bpf_probe_read_kernel (BPF_CORE_READ)",
                 ),
@@ -372,20 +372,20 @@ fn not_pointer(explanation: &Explanation, reg: u8, source: &NumberSource) -> Wor
     words.needed(format!("a pointer in r{reg}"))
 }
 
-fn read_only(explanation: &Explanation, kind: &PointerKind) -> Words {
+fn read_only(explanation: &Explanation, kind: &PointerTarget) -> Words {
     let what = target(kind);
     let words = Words::new("read-only", format!("{what} may only be read here"));
     match kind {
-        PointerKind::Packet { .. } | PointerKind::PacketMeta { .. } => words
+        PointerTarget::Packet { .. } | PointerTarget::PacketMeta { .. } => words
             .needed(format!(
                 "a program type that may write packets directly; {} may not",
                 explanation.program_type
             ))
             .help("bpf_skb_store_bytes writes packets where the program type has it"),
-        PointerKind::MapKey { .. } => words
+        PointerTarget::MapKey { .. } => words
             .needed("a key that stays as it is")
             .help("copy the key to the stack; delete and insert to change it"),
-        PointerKind::Socket => words
+        PointerTarget::Socket => words
             .needed("sockets are changed by helpers")
             .help("use a helper such as bpf_setsockopt"),
         _ => words
@@ -413,7 +413,7 @@ fn object(name: &str, is_write: bool) -> Words {
 fn misaligned(
     explanation: &Explanation,
     reg: u8,
-    kind: &PointerKind,
+    kind: &PointerTarget,
     off: i64,
     size: u32,
 ) -> Words {
@@ -430,11 +430,11 @@ fn misaligned(
         "an offset in r{reg} that is a multiple of the width"
     ));
     match kind {
-        PointerKind::Stack { .. } => words.help(
+        PointerTarget::Stack { .. } => words.help(
             "stack accesses are aligned on every machine: keep variables at multiples of their \
              size",
         ),
-        PointerKind::Packet { .. } => words
+        PointerTarget::Packet { .. } => words
             .help("headers are 2 bytes off in packets: read such members byte by byte")
             .help(strict(explanation)),
         _ => words.help(strict(explanation)),
@@ -502,7 +502,7 @@ fn context(explanation: &Explanation) -> Words {
 
 fn modified(
     reg: u8,
-    kind: &PointerKind,
+    kind: &PointerTarget,
     is_variable: bool,
     off: i64,
     callee: Option<&str>,
@@ -520,7 +520,7 @@ fn modified(
         "r{reg} as it was got, without an offset added to it"
     ));
     match kind {
-        PointerKind::Context => words.help(
+        PointerTarget::Context => words.help(
             "access members of the context directly (`ctx->field`): loops and computed offsets \
              over the context, or a pointer to a member, are not allowed",
         ),

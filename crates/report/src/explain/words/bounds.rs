@@ -2,8 +2,8 @@
 
 use verifier::domain::Scalar;
 use verifier::reason::{
-    ArithmeticFault, BoundsFault, Cause, Check, Explanation, Note, NoteKind, PacketCheck,
-    PointerKind,
+    ArithmeticFault, BoundsFault, Cause, Check, Explanation, Note, NoteKind, PacketCheckFault,
+    PointerTarget,
 };
 
 use super::Words;
@@ -38,7 +38,7 @@ pub(super) fn words(explanation: &Explanation) -> Words {
             };
             let words = region.words(index.as_ref(), *fault, *check);
             let is_computed = |note: &Note| matches!(note.kind, NoteKind::Computed { .. });
-            let is_stack = matches!(kind, PointerKind::Stack { .. });
+            let is_stack = matches!(kind, PointerTarget::Stack { .. });
             let has_index = *fault == BoundsFault::Constant && !is_stack;
             match has_index && explanation.notes.iter().any(is_computed) {
                 true => words.help(
@@ -66,7 +66,7 @@ fn packet(
     off: i64,
     size: u32,
     (proven, is_meta): (i32, bool),
-    check: &PacketCheck,
+    check: &PacketCheckFault,
 ) -> Words {
     let end = off + i64::from(size);
     let verb = match &explanation.place {
@@ -95,19 +95,19 @@ fn packet(
     let bound = if is_meta { "data" } else { "data_end" };
     let edit = format!("`if (ptr + {end} > {bound}) return …;`");
     match check {
-        PacketCheck::Missing => Words::new(
+        PacketCheckFault::Missing => Words::new(
             "packet-unchecked",
             format!("{what}, and nothing on this path compares with `{bound}`"),
         )
         .needed(proof)
         .help(format!("compare before the access: {edit}")),
-        PacketCheck::TooShort => Words::new(
+        PacketCheckFault::TooShort => Words::new(
             "packet-check-short",
             format!("{what}, and the comparison proves only {}", bytes(proven)),
         )
         .needed(proof)
         .help(format!("compare for the whole access: {edit}")),
-        PacketCheck::OtherPointer => Words::new(
+        PacketCheckFault::OtherPointer => Words::new(
             "packet-check-other",
             format!("{what} through a pointer that is not the one compared with the end"),
         )
@@ -116,7 +116,7 @@ fn packet(
             "a comparison proves bytes for pointers with the same variable offset only: add the \
              variable offset first, then compare the pointer that is used",
         ),
-        PacketCheck::OffsetTooWide { max } => Words::new(
+        PacketCheckFault::OffsetTooWide { max } => Words::new(
             "packet-offset-wide",
             format!(
                 "the variable offset may be {}, and comparisons with the end count up to 65535",
@@ -125,7 +125,7 @@ fn packet(
         )
         .needed("a variable offset of at most 65535 before it is added")
         .help("bound it first: `if (off > 1500) return …;`, or mask it: `off &= 0x7ff;`"),
-        PacketCheck::Beyond => Words::new(
+        PacketCheckFault::Beyond => Words::new(
             "packet-beyond",
             format!("{what} on the path on which the comparison fails"),
         )
@@ -137,7 +137,7 @@ fn packet(
 /// An access to memory of known size.
 struct Region<'a> {
     reg: u8,
-    kind: &'a PointerKind,
+    kind: &'a PointerTarget,
     limit: Option<u32>,
     off: i64,
     size: u32,
@@ -151,7 +151,7 @@ impl Region<'_> {
         check: Check,
     ) -> Words {
         let what = target(self.kind);
-        let is_stack = matches!(self.kind, PointerKind::Stack { .. });
+        let is_stack = matches!(self.kind, PointerTarget::Stack { .. });
         let size = match self.size {
             0 => String::from("an access"),
             size => format!("an access of {}", bytes(size)),
@@ -195,7 +195,7 @@ impl Region<'_> {
             false => self.limit.map(i64::from),
         };
         let most = end.map(|end| end - self.off - i64::from(self.size));
-        let is_packet = matches!(self.kind, PointerKind::Packet { .. });
+        let is_packet = matches!(self.kind, PointerTarget::Packet { .. });
         let words = match (most, is_stack) {
             (Some(most @ 0..), _) => words.needed(format!(
                 "an offset from 0 to {most}{}",
@@ -219,7 +219,7 @@ impl Region<'_> {
                 false => format!("{size} at offset {} is outside of {what}", signed(self.off)),
             },
         );
-        if let PointerKind::Socket = self.kind {
+        if let PointerTarget::Socket = self.kind {
             let headline = format!(
                 "{size} at offset {} is not a field of the socket that programs may read",
                 signed(self.off)
@@ -313,7 +313,7 @@ pub(super) fn edits(words: Words, fault: BoundsFault, check: Check) -> Words {
 fn arithmetic(
     insn: &str,
     reg: u8,
-    kind: &PointerKind,
+    kind: &PointerTarget,
     fault: &ArithmeticFault,
     check: Check,
 ) -> Words {
@@ -342,10 +342,10 @@ fn arithmetic(
         )
         .needed("the pointer as it is")
         .help(match kind {
-            PointerKind::PacketEnd => {
+            PointerTarget::PacketEnd => {
                 "do the arithmetic on `data`: `data + N > data_end`, not `data_end - N`"
             }
-            PointerKind::Map(_) => "pass the map itself to helpers",
+            PointerTarget::Map(_) => "pass the map itself to helpers",
             _ => "read members through the pointer with constant offsets",
         }),
         ArithmeticFault::FromNumber => Words::new(

@@ -1,7 +1,7 @@
 //! Calls and maps.
 
 use verifier::domain::Scalar;
-use verifier::reason::{BoundsFault, Cause, Check, Explanation, MapFault, SizeFault, Value};
+use verifier::reason::{BoundsFault, Cause, Check, Explanation, MapMisuse, SizeFault, Value};
 
 use super::bounds::edits;
 use super::{Words, any_of};
@@ -165,11 +165,11 @@ fn argument_type(callee: &str, number: u8, found: &Value, expected: &[String]) -
             words.help("pass the map by address, `&map`; check the order of the arguments")
         }
         Value::Pointer { kind, .. } => match kind {
-            verifier::reason::PointerKind::Context => words.help(
+            verifier::reason::PointerTarget::Context => words.help(
                 "the context is no plain memory here: copy the fields to a variable on the stack \
                  and pass its address",
             ),
-            verifier::reason::PointerKind::Map(_) => {
+            verifier::reason::PointerTarget::Map(_) => {
                 words.help("pass the key or value, not the map; check the order of the arguments")
             }
             _ => words.help("check the order of the arguments"),
@@ -229,40 +229,40 @@ fn argument_size(
     edits(words, bounds, check)
 }
 
-fn map_words(explanation: &Explanation, map: &str, of: &str, fault: &MapFault) -> Words {
+fn map_words(explanation: &Explanation, map: &str, of: &str, fault: &MapMisuse) -> Words {
     let map = format!("map `{map}` ({of})");
     match fault {
-        MapFault::WriteForbidden => {
+        MapMisuse::WriteForbidden => {
             Words::new("map-write", format!("{map} may not be written by programs"))
                 .needed("a map without BPF_F_RDONLY_PROG")
                 .help("constants (`const`, .rodata) and maps with BPF_F_RDONLY_PROG are only read")
         }
-        MapFault::ReadForbidden => {
+        MapMisuse::ReadForbidden => {
             Words::new("map-read", format!("{map} may not be read by programs"))
                 .needed("a map without BPF_F_WRONLY_PROG")
                 .help("take BPF_F_WRONLY_PROG from the map's flags")
         }
-        MapFault::Helper(helper) => {
+        MapMisuse::Helper(helper) => {
             Words::new("map-helper", format!("`{helper}` does not take {map}"))
                 .needed("a map of a kind that the helper takes")
                 .help("check the `type` of the map's definition, and which helper is for its kind")
         }
-        MapFault::None => Words::new("no-map", "the immediate is loaded as a map, and names none")
+        MapMisuse::None => Words::new("no-map", "the immediate is loaded as a map, and names none")
             .needed("the descriptor or index of a map")
             .help("refer to the map by its name (`&map`), which the loader resolves"),
-        MapFault::Offset => Words::new(
+        MapMisuse::Offset => Words::new(
             "map-offset",
             format!("an address in a value of {map} is beyond the value's end"),
         )
         .needed("an offset within the value")
         .help("check the index into the global variable"),
-        MapFault::DirectValue => Words::new(
+        MapMisuse::DirectValue => Words::new(
             "map-direct-value",
             format!("the address of a value of {map} is used directly"),
         )
         .needed("an array map, and an offset within its values")
         .help("look values of other maps up by bpf_map_lookup_elem"),
-        MapFault::Field(field) => Words::new(
+        MapMisuse::Field(field) => Words::new(
             "map-field",
             format!("values of {map} have no `{field}` here"),
         )
@@ -271,13 +271,13 @@ fn map_words(explanation: &Explanation, map: &str, of: &str, fault: &MapFault) -
             "declare the map in SEC(\".maps\") with `__type(value, …)`, and put a `{field}` \
              in the structure"
         )),
-        MapFault::Sleepable => Words::new(
+        MapMisuse::Sleepable => Words::new(
             "map-sleepable",
             format!("sleepable programs cannot use {map}"),
         )
         .needed("an array, hash, ring buffer or local storage map")
         .help("another kind of map, or a program that does not sleep (SEC without .s)"),
-        MapFault::ProgramType => Words::new(
+        MapMisuse::ProgramType => Words::new(
             "map-program-type",
             format!("{} programs cannot use {map}", explanation.program_type),
         )

@@ -1,6 +1,6 @@
 //! Control flow, results, limits, and everything without words of its own.
 
-use verifier::reason::{Cause, Explanation, PointerKind, Value};
+use verifier::reason::{Cause, Explanation, PointerTarget, Value};
 
 use super::Words;
 use crate::explain::value::{known, range, signed};
@@ -42,7 +42,7 @@ pub(super) fn words(explanation: &Explanation) -> Words {
         .needed("a number in r0 at the end")
         .help(match value {
             Value::Pointer {
-                kind: PointerKind::Stack { .. },
+                kind: PointerTarget::Stack { .. },
                 ..
             } => "the stack of a function ends with it: let the caller pass a buffer",
             _ => "return a number; r0 may still hold the result of the last call",

@@ -15,7 +15,7 @@ mod watch;
 
 use std::collections::BTreeMap;
 
-use interp::checked::{self, Entry, Limits, Observer, Reason, RunContext, Trap};
+use interp::checked::{self, CheckedContext, Entry, Limits, Observer, Reason, Trap};
 use kernel::maps::RunGuard;
 use packet::{Metadata, Packet};
 use program::Program;
@@ -373,7 +373,7 @@ impl Runner {
             instructions: MAX_STEPS,
             ..Limits::default()
         };
-        let cx = RunContext {
+        let cx = CheckedContext {
             memory: &mut memory,
             calls: &mut calls,
             packet: Some(&legacy),

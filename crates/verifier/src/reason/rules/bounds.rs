@@ -4,7 +4,7 @@
 use isa::ebpf::{Cond, Insn, Reg, Width};
 
 use super::{Finding, arithmetic};
-use crate::reason::cause::{BoundsFault, Cause, Check, PacketCheck, SizeFault};
+use crate::reason::cause::{BoundsFault, Cause, Check, PacketCheckFault, SizeFault};
 use crate::reason::describe;
 use crate::reason::explanation::{Note, NoteKind};
 use crate::reason::origin;
@@ -284,19 +284,19 @@ fn packet(
         note = { comparisons.iter().rev() }
             .find(|(_, pointer, ..)| pointer.id == state.id)
             .map(|(step, ..)| scene.note(*step, NoteKind::PacketCheck { range: 0 }));
-        PacketCheck::Beyond
+        PacketCheckFault::Beyond
     } else if state.num.umax > MAX_PACKET_OFF {
-        PacketCheck::OffsetTooWide {
+        PacketCheckFault::OffsetTooWide {
             max: state.num.umax,
         }
     } else if proven > 0 {
         note = { comparisons.iter().rev() }
             .find(|(_, pointer, ..)| pointer.id == state.id)
             .map(|(step, ..)| scene.note(*step, NoteKind::PacketCheck { range: proven }));
-        PacketCheck::TooShort
+        PacketCheckFault::TooShort
     } else {
         match comparisons.last() {
-            None => PacketCheck::Missing,
+            None => PacketCheckFault::Missing,
             Some((step, pointer, frame, register)) => {
                 let after = scene
                     .trace
@@ -305,8 +305,8 @@ fn packet(
                 let value = describe::value(scene.env, *frame, after);
                 note = Some(scene.note(*step, NoteKind::OtherPacketCheck { value }));
                 match pointer.id == state.id {
-                    true => PacketCheck::TooShort,
-                    false => PacketCheck::OtherPointer,
+                    true => PacketCheckFault::TooShort,
+                    false => PacketCheckFault::OtherPointer,
                 }
             }
         }

@@ -4,7 +4,7 @@ use isa::ebpf::{Callee, Imm64, Insn, Reg};
 use spec::registry::{ArgBase, ProgramContext};
 
 use super::{Finding, bounds, memory, number};
-use crate::reason::cause::{Cause, MapFault, NumberSource};
+use crate::reason::cause::{Cause, MapMisuse, NumberSource};
 use crate::reason::describe;
 use crate::reason::scene::Scene;
 use crate::state::{MapRef, RegKind, RegState};
@@ -211,16 +211,16 @@ pub(super) fn map(scene: &Scene<'_>) -> Option<Finding> {
                 return None;
             };
             let fault = match takes(map) {
-                Some(true) if !scene.env.maps[map].can_write() => MapFault::WriteForbidden,
-                _ => MapFault::Helper(helper),
+                Some(true) if !scene.env.maps[map].can_write() => MapMisuse::WriteForbidden,
+                _ => MapMisuse::Helper(helper),
             };
             (reg, fault)
         }
         _ => {
             let access = insn.access()?;
             let fault = match access.writes {
-                true => MapFault::WriteForbidden,
-                false => MapFault::ReadForbidden,
+                true => MapMisuse::WriteForbidden,
+                false => MapMisuse::ReadForbidden,
             };
             (access.base, fault)
         }
@@ -252,8 +252,8 @@ fn value_argument(scene: &Scene<'_>) -> Option<Finding> {
             scene.env.maps[map].can_write(),
         ) {
             (true, true) => continue,
-            (true, false) => MapFault::WriteForbidden,
-            (false, _) => MapFault::ReadForbidden,
+            (true, false) => MapMisuse::WriteForbidden,
+            (false, _) => MapMisuse::ReadForbidden,
         };
         let (map, kind) = map_of(scene, map);
         return Some(Finding::about(
@@ -278,15 +278,15 @@ fn map_load(scene: &Scene<'_>, imm: Imm64) -> Option<Finding> {
     let (map, kind) = map_of(scene, MapRef(index));
     let is_value = matches!(imm, Imm64::MapValue { .. } | Imm64::MapIndexValue { .. });
     let fault = if scene.refusal.errno == crate::errno::EBADF {
-        MapFault::None
+        MapMisuse::None
     } else if is_value && scene.env.has_direct_value(MapRef(index)) {
-        MapFault::Offset
+        MapMisuse::Offset
     } else if is_value {
-        MapFault::DirectValue
+        MapMisuse::DirectValue
     } else if scene.env.context.sleepable {
-        MapFault::Sleepable
+        MapMisuse::Sleepable
     } else {
-        MapFault::ProgramType
+        MapMisuse::ProgramType
     };
     Some(Finding::new(Cause::Map { map, kind, fault }))
 }

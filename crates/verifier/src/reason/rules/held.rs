@@ -5,7 +5,7 @@ use spec::registry::TypeFlags;
 
 use super::{Finding, call, number};
 use crate::call::functions::{SPIN_LOCK, SPIN_UNLOCK};
-use crate::reason::cause::{Cause, LockFault, MapFault};
+use crate::reason::cause::{Cause, LockFault, MapMisuse};
 use crate::reason::explanation::{Note, NoteKind};
 use crate::reason::scene::Scene;
 use crate::state::{ReferenceKind, RegKind};
@@ -97,7 +97,7 @@ pub(super) fn lock(scene: &Scene<'_>) -> Option<Finding> {
                 Cause::Map {
                     map,
                     kind,
-                    fault: MapFault::Field("struct bpf_spin_lock"),
+                    fault: MapMisuse::Field("struct bpf_spin_lock"),
                 },
                 &[Reg::R1],
             ));

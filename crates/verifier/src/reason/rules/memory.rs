@@ -5,17 +5,17 @@ use isa::ebpf::{Insn, Operand, Reg};
 use super::{Finding, bounds, number};
 use crate::reason::cause::{AccessKind, Cause};
 use crate::reason::describe;
-use crate::reason::explanation::{NoteKind, PointerKind};
+use crate::reason::explanation::{NoteKind, PointerTarget};
 use crate::reason::origin;
 use crate::reason::scene::Scene;
 use crate::reason::values::DefKind;
 use crate::state::{RegKind, RegState, SlotKind};
 
 /// What a register of the refused instruction points to.
-pub(super) fn kind_of(scene: &Scene<'_>, reg: Reg) -> PointerKind {
+pub(super) fn kind_of(scene: &Scene<'_>, reg: Reg) -> PointerTarget {
     match scene.reg(reg) {
         Some(state) => describe::pointer_kind(scene.env, scene.frame(), state),
-        None => PointerKind::Other(String::from("?")),
+        None => PointerTarget::Other(String::from("?")),
     }
 }
 
