@@ -6,6 +6,8 @@
 
 use spec::{Clock, Random};
 
+use crate::MapObject;
+
 /// The memory of a run, as helpers reach it.
 pub trait MemoryPort {
     /// Why an access ends the run.
@@ -19,6 +21,13 @@ pub trait MemoryPort {
 
     /// Address and length of the packet that a context belongs to.
     fn packet(&self, context: u64) -> Result<(u64, u64), Self::Fault>;
+
+    /// The map that a pointer to a map refers to.
+    fn map(&self, pointer: u64) -> Result<&dyn MapObject, Self::Fault>;
+
+    /// The address of the value that a key has in a map on a CPU; 0 if it has none. It
+    /// stays valid during the run.
+    fn lookup(&mut self, map: u64, cpu: u32, key: &[u8]) -> Result<u64, Self::Fault>;
 }
 
 /// The world outside a program: what does not follow from its memory.

@@ -3,14 +3,18 @@
 //!
 //! An engine runs on a [`Machine`]: registers, stack and context of one run. A machine is
 //! made once and used for any number of runs, so that starting one costs a few stores.
-//! Helpers are written against [`MemoryPort`], values of maps are [`Cells`].
+//! Helpers are written against [`MemoryPort`]; programs reach maps through [`MapObject`], and
+//! values of maps are [`Cells`].
 
 mod calls;
 mod cells;
 mod context;
 mod deadline;
+mod direct;
+mod guard;
 mod helper;
 mod machine;
+mod map;
 mod meter;
 mod packet_load;
 mod unchecked;
@@ -19,10 +23,13 @@ pub use calls::{Call, find_call};
 pub use cells::{CELL_BYTES, CellSlice, Cells, OutOfMemory};
 pub use context::SkBuff;
 pub use deadline::Deadline;
+pub use direct::Direct;
+pub use guard::RunGuard;
 pub use helper::{Helper, MemoryPort, World};
 pub use machine::{
     FRAME_BYTES, HostClock, MAX_FRAMES, MAY_GOTO_LOOPS, Machine, Outcome, RunContext,
 };
+pub use map::{MapHandle, MapObject};
 pub use meter::Meter;
 pub use packet_load::{PacketRules, load_packet, load_packet_outside};
 pub use unchecked::Unchecked;

@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use vm::CellSlice;
+use vm::{CellSlice, MapObject, RunGuard};
 
 use super::memory::{Access, AccessError, BadAccess, GAP, NoRoom, Permission, RegionInfo};
 
@@ -25,7 +25,8 @@ pub(super) struct Maps<'m>(Vec<Mapped<'m>>);
 
 struct Mapped<'m> {
     name: Cow<'m, str>,
-    value_size: u32,
+    map: &'m dyn MapObject,
+    guard: &'m RunGuard,
     permission: Permission,
     /// From one value to the next.
     pitch: u64,
@@ -47,22 +48,40 @@ impl<'m> Maps<'m> {
     pub(super) fn push(
         &mut self,
         name: Cow<'m, str>,
-        value_size: u32,
+        map: &'m dyn MapObject,
+        guard: &'m RunGuard,
         permission: Permission,
     ) -> Result<(), NoRoom> {
+        let value_size = map.value_size();
         if self.0.len() == MOST_MAPS {
-            let len = value_size as usize;
-            return Err(NoRoom { len });
+            return Err(NoRoom { len: value_size });
         }
         self.0.push(Mapped {
             name,
-            value_size,
+            map,
+            guard,
             permission,
-            pitch: (u64::from(value_size) + GAP).next_multiple_of(GAP),
+            pitch: (value_size as u64 + GAP).next_multiple_of(GAP),
             values: Vec::new(),
             known: HashMap::new(),
         });
+        if let Some(value) = map.direct_value() {
+            self.value(self.0.len() as u32 - 1, value)?;
+        }
         Ok(())
+    }
+
+    pub(super) fn object(&self, index: u32) -> Option<&'m dyn MapObject> {
+        self.0.get(index as usize).map(|mapped| mapped.map)
+    }
+
+    /// The address of the value of a key; 0 if it has none.
+    pub(super) fn lookup(&mut self, index: u32, cpu: u32, key: &[u8]) -> Result<u64, NoRoom> {
+        let mapped = &self.0[index as usize];
+        match mapped.map.lookup(mapped.guard, cpu, key) {
+            Some(value) => self.value(index, value),
+            None => Ok(0),
+        }
     }
 
     pub(super) fn pointer(&self, index: u32) -> Option<u64> {
@@ -146,7 +165,8 @@ impl<'m> Maps<'m> {
     pub(super) fn fault(&self, address: u64, size: u64, access: Access) -> Option<BadAccess> {
         let place = self.place(address)?;
         let mapped = place.mapped;
-        let inside = u64::from(mapped.value_size).saturating_sub(place.offset);
+        let value_size = mapped.map.value_size() as u64;
+        let inside = value_size.saturating_sub(place.offset);
         let error = match inside.min(size) {
             0 if size > 0 => AccessError::Outside,
             some if some < size => AccessError::Crosses(some),
@@ -162,7 +182,7 @@ impl<'m> Maps<'m> {
             nearest: Some(RegionInfo {
                 name: format!("value {} of map {}", place.number, mapped.name),
                 start: place.start,
-                len: mapped.value_size.into(),
+                len: value_size,
                 permission: mapped.permission,
             }),
         })

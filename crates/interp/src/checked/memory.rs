@@ -11,7 +11,7 @@
 
 use std::borrow::Cow;
 
-use vm::{CellSlice, FRAME_BYTES, MemoryPort};
+use vm::{CellSlice, FRAME_BYTES, MapObject, MemoryPort, RunGuard};
 
 use super::calls::CallFault;
 use super::maps::Maps;
@@ -216,15 +216,16 @@ impl<'m> Memory<'m> {
         Ok(region)
     }
 
-    /// Adds the next map of the program, whose indices count from 0: its name, the size of
-    /// its values, and what programs may do to them.
+    /// Adds the next map of the program, whose indices count from 0: its name, and what
+    /// programs may do to its values. The guard keeps values that programs look up.
     pub fn add_map(
         &mut self,
         name: impl Into<Cow<'m, str>>,
-        value_size: u32,
+        map: &'m dyn MapObject,
+        guard: &'m RunGuard,
         permission: Permission,
     ) -> Result<(), NoRoom> {
-        self.maps.push(name.into(), value_size, permission)
+        self.maps.push(name.into(), map, guard, permission)
     }
 
     /// The pointer to the program's map of that index.
@@ -252,6 +253,11 @@ impl<'m> Memory<'m> {
     pub fn frame_end(&self, number: usize) -> Option<u64> {
         let start = FIRST_FRAME + number as u64 * FRAME_STRIDE;
         (number < self.frames).then_some(start + FRAME_BYTES as u64)
+    }
+
+    /// The index of the map that a helper is called for.
+    fn called_map(&self, pointer: u64) -> Result<u32, CallFault> {
+        self.map_at(pointer).ok_or_else(|| no_map(pointer))
     }
 
     fn push(&mut self, name: Cow<'m, str>, bytes: Bytes<'m>) -> Result<RegionId, NoRoom> {
@@ -528,6 +534,21 @@ impl MemoryPort for Memory<'_> {
             ))),
         }
     }
+
+    fn map(&self, pointer: u64) -> Result<&dyn MapObject, CallFault> {
+        let index = self.called_map(pointer)?;
+        self.maps.object(index).ok_or_else(|| no_map(pointer))
+    }
+
+    fn lookup(&mut self, map: u64, cpu: u32, key: &[u8]) -> Result<u64, CallFault> {
+        let index = self.called_map(map)?;
+        let value = self.maps.lookup(index, cpu, key);
+        value.map_err(|no_room| refused(no_room.to_string()))
+    }
+}
+
+fn no_map(pointer: u64) -> CallFault {
+    refused(format!("{pointer:#x} is no pointer to a map"))
 }
 
 fn refused(why: String) -> CallFault {

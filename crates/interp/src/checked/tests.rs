@@ -415,16 +415,74 @@ fn no_program_panics() {
     assert!(returned > 100, "{returned}");
 }
 
+/// A map whose keys, of a byte, are the numbers of its values.
+#[derive(Debug)]
+struct Values<'c> {
+    cells: &'c [vm::CellSlice<'c>],
+    has_direct_value: bool,
+}
+
+impl vm::MapObject for Values<'_> {
+    fn key_size(&self) -> usize {
+        1
+    }
+
+    fn value_size(&self) -> usize {
+        self.cells[0].len()
+    }
+
+    fn copies(&self) -> u32 {
+        1
+    }
+
+    fn lookup<'g>(&'g self, _: &'g vm::RunGuard, _: u32, key: &[u8]) -> Option<vm::CellSlice<'g>> {
+        self.cells.get(usize::from(key[0])).copied()
+    }
+
+    fn direct_value(&self) -> Option<vm::CellSlice<'_>> {
+        self.has_direct_value.then(|| self.cells[0])
+    }
+
+    fn update(&self, _: u32, _: &[u8], _: &[u8], _: u64) -> Result<(), spec::Errno> {
+        Err(spec::Errno::EINVAL)
+    }
+
+    fn delete(&self, _: u32, _: &[u8]) -> Result<(), spec::Errno> {
+        Err(spec::Errno::EINVAL)
+    }
+}
+
 #[test]
 fn values_of_maps_are_regions_of_their_own() {
-    let cells = vm::Cells::zeroed(4).unwrap();
+    let (cells, guard) = (vm::Cells::zeroed(4).unwrap(), vm::RunGuard::new());
+    let counts = Values {
+        cells: &[cells.slice(0, 12), cells.slice(2, 12)],
+        has_direct_value: true,
+    };
+    let fixed = Values {
+        cells: &[cells.slice(2, 8)],
+        has_direct_value: false,
+    };
     let mut memory = Memory::new();
-    memory.add_map("counts", 12, Permission::ReadWrite).unwrap();
-    memory.add_map("fixed", 8, Permission::ReadOnly).unwrap();
-    let first = memory.map_value(0, cells.slice(0, 12)).unwrap();
+    for (name, map, permission) in [
+        ("counts", &counts, Permission::ReadWrite),
+        ("fixed", &fixed, Permission::ReadOnly),
+    ] {
+        memory.add_map(name, map, &guard, permission).unwrap();
+    }
+    assert_eq!(memory.numbered_map_value(1, 0), None);
+    let first = memory.numbered_map_value(0, 0).unwrap();
     let second = memory.map_value(0, cells.slice(2, 12)).unwrap();
     let fixed = memory.map_value(1, cells.slice(2, 8)).unwrap();
     assert_eq!(memory.map_value(0, cells.slice(0, 12)), Ok(first));
+    let counts = memory.map_pointer(0).unwrap();
+    for (key, value) in [(0, Ok(first)), (1, Ok(second)), (2, Ok(0))] {
+        assert_eq!(
+            vm::MemoryPort::lookup(&mut memory, counts, 0, &[key]),
+            value
+        );
+    }
+    assert!(vm::MemoryPort::lookup(&mut memory, first, 0, &[0]).is_err());
     assert_eq!(memory.numbered_map_value(0, 1), Some(second));
     assert_eq!(memory.numbered_map_value(0, 2), None);
     let pointer = memory.map_pointer(1).unwrap();

@@ -1,6 +1,7 @@
 //! Helpers, by number.
 
 mod csum_diff;
+mod map;
 mod packet;
 mod world;
 
@@ -12,6 +13,10 @@ const EFAULT: u64 = -14i64 as u64;
 /// The helper of that number, for the memory of an engine; `None` if it is not built.
 pub fn find<M: MemoryPort>(number: i32) -> Option<Helper<M>> {
     Some(match number {
+        map::MAP_LOOKUP_ELEM => map::map_lookup_elem,
+        map::MAP_UPDATE_ELEM => map::map_update_elem,
+        map::MAP_DELETE_ELEM => map::map_delete_elem,
+        map::MAP_LOOKUP_PERCPU_ELEM => map::map_lookup_percpu_elem,
         world::KTIME_GET_NS | world::KTIME_GET_BOOT_NS | world::KTIME_GET_COARSE_NS => {
             world::ktime_get_ns
         }
@@ -25,6 +30,9 @@ pub fn find<M: MemoryPort>(number: i32) -> Option<Helper<M>> {
 
 /// Numbers of the helpers that [`find`] has, ascending.
 pub const NUMBERS: &[i32] = &[
+    map::MAP_LOOKUP_ELEM,
+    map::MAP_UPDATE_ELEM,
+    map::MAP_DELETE_ELEM,
     world::KTIME_GET_NS,
     world::GET_PRANDOM_U32,
     world::GET_SMP_PROCESSOR_ID,
@@ -32,6 +40,7 @@ pub const NUMBERS: &[i32] = &[
     csum_diff::NUMBER,
     world::KTIME_GET_BOOT_NS,
     world::KTIME_GET_COARSE_NS,
+    map::MAP_LOOKUP_PERCPU_ELEM,
 ];
 
 /// The number of a helper; a wrong name does not compile.

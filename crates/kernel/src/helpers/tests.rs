@@ -1,16 +1,21 @@
 //! Helpers over a memory of one buffer with a packet in it.
 
+use program::MapParams;
 use spec::SplitMix;
-use vm::{MemoryPort, World};
+use spec::maps::MapKind;
+use vm::{MapObject, MemoryPort, RunGuard, World};
 
 use super::{NUMBERS, find};
+use crate::maps::{Host, Map, ValueLayout};
 
 const CONTEXT: u64 = 0xb000;
+const MAP: u64 = 0xc000;
 
 /// Bytes at addresses from 0 on; everything else is a fault.
 struct Buffer {
     bytes: Vec<u8>,
     packet: (u64, u64),
+    map: Map,
 }
 
 impl MemoryPort for Buffer {
@@ -36,12 +41,35 @@ impl MemoryPort for Buffer {
             _ => Err(context),
         }
     }
+
+    fn map(&self, pointer: u64) -> Result<&dyn MapObject, u64> {
+        match pointer {
+            MAP => Ok(&self.map),
+            _ => Err(pointer),
+        }
+    }
+
+    /// The first byte of the value in place of its address.
+    fn lookup(&mut self, map: u64, cpu: u32, key: &[u8]) -> Result<u64, u64> {
+        let guard = RunGuard::new();
+        let value = self.map(map)?.lookup(&guard, cpu, key);
+        Ok(value.map_or(0, |value| value.to_vec()[0].into()))
+    }
 }
 
 fn buffer() -> Buffer {
+    let params = MapParams {
+        map_type: MapKind::PercpuHash.number(),
+        key_size: 4,
+        value_size: 8,
+        max_entries: 2,
+        ..MapParams::default()
+    };
+    let host = Host { cpus: 4, seed: 1 };
     Buffer {
         bytes: (0..128).collect(),
         packet: (64, 20),
+        map: Map::create(&params, ValueLayout::plain(8), &host).unwrap(),
     }
 }
 
@@ -105,4 +133,27 @@ fn the_world_answers() {
     assert_eq!(call(&mut memory, "bpf_get_smp_processor_id", [0; 5]), Ok(3));
     let random = call(&mut memory, "bpf_get_prandom_u32", [0; 5]).unwrap();
     assert!(random <= u64::from(u32::MAX));
+}
+
+#[test]
+fn entries_of_maps_are_those_of_the_cpu() {
+    let mut memory = buffer();
+    let mut map = |name: &str, arguments: [u64; 3]| {
+        let [key, value, flags] = arguments;
+        let name = format!("bpf_map_{name}_elem");
+        call(&mut memory, &name, [MAP, key, value, flags, 0])
+    };
+    let error = |number: i64| Ok(-number as u64);
+    assert_eq!(map("lookup", [8, 0, 0]), Ok(0));
+    assert_eq!(map("update", [8, 16, 2]), error(2));
+    assert_eq!(map("update", [8, 16, 0]), Ok(0));
+    assert_eq!(map("update", [8, 24, 1]), error(17));
+    assert_eq!(map("lookup", [8, 0, 0]), Ok(16));
+    for (cpu, value) in [(0, 0), (3, 16), (1 << 32 | 3, 16), (4, 0), (u64::MAX, 0)] {
+        assert_eq!(map("lookup_percpu", [8, cpu, 0]), Ok(value));
+    }
+    assert_eq!(map("delete", [8, 0, 0]), Ok(0));
+    assert_eq!(map("delete", [8, 0, 0]), error(2));
+    assert_eq!(map("update", [8, 125, 0]), Err(125));
+    assert_eq!(call(&mut memory, "bpf_map_delete_elem", [0; 5]), Err(0));
 }

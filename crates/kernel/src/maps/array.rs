@@ -88,6 +88,11 @@ impl Operations for Array {
         Some(CellSlice::new(self.element(index, cpu), self.value.size))
     }
 
+    fn direct_value(&self) -> Option<CellSlice<'_>> {
+        let has_one = self.entries == 1 && !self.is_percpu;
+        has_one.then(|| CellSlice::new(self.element(0, 0), self.value.size))
+    }
+
     fn update(&self, cpu: u32, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
         let index = self.check_update(key, flags)?;
         self.value.write(self.element(index, cpu), value);

@@ -12,7 +12,6 @@ mod array;
 mod batch;
 mod bloom_filter;
 mod flags;
-mod guard;
 mod hash;
 mod host;
 mod key;
@@ -29,12 +28,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use program::MapParams;
 use spec::Errno;
 use spec::maps::{MapFlags, MapKind};
-use vm::CellSlice;
+use vm::{CellSlice, MapObject};
 
 pub use batch::Batch;
-pub use guard::RunGuard;
 pub use host::Host;
 pub use value::ValueLayout;
+pub use vm::RunGuard;
 
 /// Most bytes that the kernel allocates at once (`KMALLOC_MAX_SIZE`).
 const KMALLOC_MAX: u32 = 4 << 20;
@@ -50,6 +49,11 @@ pub trait Operations: fmt::Debug + Send + Sync {
     /// The value of a key, as a program on this CPU gets it.
     fn lookup<'g>(&'g self, guard: &'g RunGuard, cpu: u32, key: &[u8]) -> Option<CellSlice<'g>> {
         let _ = (guard, cpu, key);
+        None
+    }
+
+    /// The value that programs may address without a lookup, if the kind has one.
+    fn direct_value(&self) -> Option<CellSlice<'_>> {
         None
     }
 
@@ -294,5 +298,38 @@ impl Map {
             true => Err(Errno::EINVAL),
             false => Ok(()),
         }
+    }
+}
+
+impl MapObject for Map {
+    fn key_size(&self) -> usize {
+        self.params().key_size as usize
+    }
+
+    fn value_size(&self) -> usize {
+        self.definition.value.size
+    }
+
+    fn copies(&self) -> u32 {
+        match self.definition.is_percpu() {
+            true => self.cpus,
+            false => 1,
+        }
+    }
+
+    fn lookup<'g>(&'g self, guard: &'g RunGuard, cpu: u32, key: &[u8]) -> Option<CellSlice<'g>> {
+        self.operations.lookup(guard, cpu, key)
+    }
+
+    fn direct_value(&self) -> Option<CellSlice<'_>> {
+        self.operations.direct_value()
+    }
+
+    fn update(&self, cpu: u32, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
+        self.operations.update(cpu, key, value, flags)
+    }
+
+    fn delete(&self, cpu: u32, key: &[u8]) -> Result<(), Errno> {
+        self.operations.delete(cpu, key)
     }
 }

@@ -1,13 +1,13 @@
 //! What a program runs in: context, packet, array maps, made of a seed.
 
-use interp::checked::{CallFault, Calls, Memory, NoRoom, Permission};
+use interp::checked::{Calls, Memory, NoRoom, Permission};
 use kernel::maps::{Host, Map, RunGuard, ValueLayout};
 use kernel::programs::{self, PacketContext};
 use program::Program;
 use spec::maps::MapKind;
 use spec::programs::ProgramType;
 use spec::{Random, SplitMix};
-use vm::{CellSlice, MemoryPort, World};
+use vm::{CellSlice, World};
 
 use crate::ebpf::Choices;
 
@@ -17,8 +17,6 @@ const MAX_ENTRIES: u32 = 4096;
 const RDONLY_PROG: u32 = 1 << 7;
 /// Most bytes of a packet.
 const MAX_PACKET: u32 = 220;
-
-const MAP_LOOKUP_ELEM: i32 = 1;
 
 /// Where the model address space has what pointers point to.
 #[derive(Clone, Copy, Debug, Default)]
@@ -145,8 +143,7 @@ impl Setting {
             .set_packet(context, packet as u32, packet_len as u32);
         let context = memory.add_context(context)?;
         for (index, map) in (0..).zip(&self.maps) {
-            let value_size = map.map.params().value_size;
-            memory.add_map(&*map.name, value_size, map.permission)?;
+            memory.add_map(&*map.name, &map.map, guard, map.permission)?;
             for cells in map.values(guard) {
                 memory.map_value(index, cells)?;
             }
@@ -166,9 +163,6 @@ impl Setting {
         let cpu = random.next_u32() % self.cpus.max(1);
         let mut now = 0u64;
         Calls::resolved(move |number, arguments, memory| {
-            if number == MAP_LOOKUP_ELEM {
-                return Some(self.lookup(arguments, memory));
-            }
             let mut clock = || {
                 now += u64::from(ticks.next_u32());
                 now
@@ -181,17 +175,6 @@ impl Setting {
             let helper = kernel::helpers::find(number)?;
             Some(helper(arguments, memory, &mut world))
         })
-    }
-
-    /// `bpf_map_lookup_elem` of an array.
-    fn lookup(&self, [map, key, ..]: [u64; 5], memory: &mut Memory<'_>) -> Result<u64, CallFault> {
-        let Some(index) = memory.map_at(map) else {
-            return Err(CallFault::Refused("there is no such map".into()));
-        };
-        let mut bytes = [0; 4];
-        MemoryPort::read(memory, key, &mut bytes)?;
-        let number = u32::from_le_bytes(bytes);
-        Ok(memory.numbered_map_value(index, number).unwrap_or(0))
     }
 
     /// Contents of all maps.

@@ -1,4 +1,4 @@
-//! How long entries that are gone stay in memory.
+//! How long entries of maps that are gone stay in memory.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ impl RunGuard {
     }
 
     /// Calls the function when all guards that exist now are dropped.
-    pub(super) fn defer(&self, recycle: impl FnOnce() + Send + 'static) {
+    pub fn defer(&self, recycle: impl FnOnce() + Send + 'static) {
         self.0.defer(recycle);
     }
 }

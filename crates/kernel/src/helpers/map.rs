@@ -1,0 +1,98 @@
+//! Helpers that work on the entries of maps.
+
+use spec::Errno;
+use vm::{MemoryPort, World};
+
+use super::number;
+
+pub(super) const MAP_LOOKUP_ELEM: i32 = number("bpf_map_lookup_elem");
+pub(super) const MAP_UPDATE_ELEM: i32 = number("bpf_map_update_elem");
+pub(super) const MAP_DELETE_ELEM: i32 = number("bpf_map_delete_elem");
+pub(super) const MAP_LOOKUP_PERCPU_ELEM: i32 = number("bpf_map_lookup_percpu_elem");
+
+/// `void *bpf_map_lookup_elem(map, key)`: the address of the value, or null.
+pub(super) fn map_lookup_elem<M: MemoryPort>(
+    [map, key, ..]: [u64; 5],
+    memory: &mut M,
+    world: &mut World<'_>,
+) -> Result<u64, M::Fault> {
+    let key = Bytes::read(memory, key, memory.map(map)?.key_size())?;
+    memory.lookup(map, world.cpu, key.get())
+}
+
+/// `void *bpf_map_lookup_percpu_elem(map, key, u32 cpu)`: the address of the value of
+/// another CPU; null also if there is no such CPU.
+pub(super) fn map_lookup_percpu_elem<M: MemoryPort>(
+    [map, key, cpu, ..]: [u64; 5],
+    memory: &mut M,
+    _: &mut World<'_>,
+) -> Result<u64, M::Fault> {
+    let object = memory.map(map)?;
+    let (cpu, copies) = (cpu as u32, object.copies());
+    let key = Bytes::read(memory, key, object.key_size())?;
+    match cpu < copies {
+        true => memory.lookup(map, cpu, key.get()),
+        false => Ok(0),
+    }
+}
+
+/// `long bpf_map_update_elem(map, key, value, u64 flags)`.
+pub(super) fn map_update_elem<M: MemoryPort>(
+    [map, key, value, flags, _]: [u64; 5],
+    memory: &mut M,
+    world: &mut World<'_>,
+) -> Result<u64, M::Fault> {
+    let map = memory.map(map)?;
+    let key = Bytes::read(memory, key, map.key_size())?;
+    let value = Bytes::read(memory, value, map.value_size())?;
+    Ok(status(map.update(world.cpu, key.get(), value.get(), flags)))
+}
+
+/// `long bpf_map_delete_elem(map, key)`.
+pub(super) fn map_delete_elem<M: MemoryPort>(
+    [map, key, ..]: [u64; 5],
+    memory: &mut M,
+    world: &mut World<'_>,
+) -> Result<u64, M::Fault> {
+    let map = memory.map(map)?;
+    let key = Bytes::read(memory, key, map.key_size())?;
+    Ok(status(map.delete(world.cpu, key.get())))
+}
+
+/// What a helper returns for a result: 0, or the negated error number.
+fn status(result: Result<(), Errno>) -> u64 {
+    match result {
+        Ok(()) => 0,
+        Err(errno) => -i64::from(errno.0) as u64,
+    }
+}
+
+/// Bytes that a helper copied out of the memory, short ones without an allocation.
+enum Bytes {
+    Short([u8; Bytes::SHORT], usize),
+    Long(Vec<u8>),
+}
+
+impl Bytes {
+    const SHORT: usize = 64;
+
+    #[inline(always)]
+    fn read<M: MemoryPort>(memory: &M, address: u64, len: usize) -> Result<Bytes, M::Fault> {
+        if len <= Bytes::SHORT {
+            let mut bytes = [0; Bytes::SHORT];
+            memory.read(address, &mut bytes[..len])?;
+            return Ok(Bytes::Short(bytes, len));
+        }
+        let mut bytes = vec![0; len];
+        memory.read(address, &mut bytes)?;
+        Ok(Bytes::Long(bytes))
+    }
+
+    #[inline(always)]
+    fn get(&self) -> &[u8] {
+        match self {
+            Bytes::Short(bytes, len) => &bytes[..*len],
+            Bytes::Long(bytes) => bytes,
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Memory of verified programs: addresses are pointers.
+
+use std::convert::Infallible;
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
+
+use crate::{MapObject, MemoryPort, RunGuard};
+
+/// The memory of a run of a verified program: addresses are the pointers that the verifier
+/// proved, and are followed without a check.
+///
+/// A context that carries a packet begins with two pointers of 8 bytes: the packet's first
+/// byte, and the one after its last. Bytes are copied by relaxed atomic operations, because
+/// other threads may access the values of maps.
+#[derive(Clone, Copy)]
+pub struct Direct<'r> {
+    guard: &'r RunGuard,
+}
+
+impl<'r> Direct<'r> {
+    /// The memory of a run that this guard protects.
+    ///
+    /// # Safety
+    /// Whoever calls the methods of the port passes only addresses that are valid for the
+    /// access, with exposed provenance: pointers to maps are addresses of
+    /// [`MapHandle`](crate::MapHandle)s that exist, pointers to contexts those of contexts
+    /// as described above. It is so for the arguments of helpers that a verified program
+    /// calls.
+    pub unsafe fn new(guard: &'r RunGuard) -> Direct<'r> {
+        Direct { guard }
+    }
+
+    fn object(&self, pointer: u64) -> &'r dyn MapObject {
+        let handle = ptr::with_exposed_provenance::<Arc<dyn MapObject>>(pointer as usize);
+        // SAFETY: it is the address of a handle (`new`), whose program outlives the run.
+        let map: &'r Arc<dyn MapObject> = unsafe { &*handle };
+        &**map
+    }
+}
+
+impl MemoryPort for Direct<'_> {
+    type Fault = Infallible;
+
+    #[inline]
+    fn read(&self, address: u64, into: &mut [u8]) -> Result<(), Infallible> {
+        let whole = match address.is_multiple_of(8) {
+            true => into.len() / 8 * 8,
+            false => 0,
+        };
+        let (words, rest) = into.split_at_mut(whole);
+        for (at, word) in (address..).step_by(8).zip(words.chunks_exact_mut(8)) {
+            let place = ptr::with_exposed_provenance::<AtomicU64>(at as usize);
+            // SAFETY: the bytes are valid for reads (`new`), the address is aligned.
+            let number = unsafe { (*place).load(Relaxed) };
+            word.copy_from_slice(&number.to_ne_bytes());
+        }
+        for (at, byte) in (address + whole as u64..).zip(rest) {
+            let place = ptr::with_exposed_provenance::<AtomicU8>(at as usize);
+            // SAFETY: the byte is valid for reads (`new`).
+            *byte = unsafe { (*place).load(Relaxed) };
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), Infallible> {
+        let whole = match address.is_multiple_of(8) {
+            true => bytes.len() / 8 * 8,
+            false => 0,
+        };
+        let (words, rest) = bytes.split_at(whole);
+        for (at, word) in (address..).step_by(8).zip(words.as_chunks::<8>().0) {
+            let place = ptr::with_exposed_provenance::<AtomicU64>(at as usize);
+            // SAFETY: the bytes are valid for writes (`new`), the address is aligned.
+            unsafe { (*place).store(u64::from_ne_bytes(*word), Relaxed) };
+        }
+        for (at, byte) in (address + whole as u64..).zip(rest) {
+            let place = ptr::with_exposed_provenance::<AtomicU8>(at as usize);
+            // SAFETY: the byte is valid for writes (`new`).
+            unsafe { (*place).store(*byte, Relaxed) };
+        }
+        Ok(())
+    }
+
+    fn packet(&self, context: u64) -> Result<(u64, u64), Infallible> {
+        let start = ptr::with_exposed_provenance::<[u64; 2]>(context as usize);
+        // SAFETY: the context begins with these pointers (`new`).
+        let [data, end] = unsafe { start.read() };
+        Ok((data, end - data))
+    }
+
+    #[inline]
+    fn map(&self, pointer: u64) -> Result<&dyn MapObject, Infallible> {
+        Ok(self.object(pointer))
+    }
+
+    #[inline]
+    fn lookup(&mut self, map: u64, cpu: u32, key: &[u8]) -> Result<u64, Infallible> {
+        let value = self.object(map).lookup(self.guard, cpu, key);
+        Ok(value.map_or(0, |cells| cells.address().expose_provenance() as u64))
+    }
+}

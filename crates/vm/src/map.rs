@@ -1,0 +1,54 @@
+//! Maps as programs reach them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use spec::Errno;
+
+use crate::{CellSlice, RunGuard};
+
+/// What programs do with a map, through helpers. Keys and values have the map's sizes; the
+/// caller checks that.
+pub trait MapObject: fmt::Debug + Send + Sync {
+    /// Bytes of a key.
+    fn key_size(&self) -> usize;
+
+    /// Bytes of a value.
+    fn value_size(&self) -> usize;
+
+    /// Values of an entry: the possible CPUs in per-CPU maps, otherwise 1.
+    fn copies(&self) -> u32;
+
+    /// The value of a key, as a program on this CPU gets it.
+    fn lookup<'g>(&'g self, guard: &'g RunGuard, cpu: u32, key: &[u8]) -> Option<CellSlice<'g>>;
+
+    /// The value that programs may address without a lookup, if the map has one.
+    fn direct_value(&self) -> Option<CellSlice<'_>>;
+
+    /// Adds or changes an entry.
+    fn update(&self, cpu: u32, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno>;
+
+    /// Removes an entry.
+    fn delete(&self, cpu: u32, key: &[u8]) -> Result<(), Errno>;
+}
+
+/// A map at an address that stands for it in the instructions of verified programs.
+#[derive(Clone, Debug)]
+pub struct MapHandle(Arc<Arc<dyn MapObject>>);
+
+impl MapHandle {
+    /// A handle of this map. Its address is valid as long as it or a clone exists.
+    pub fn new(map: Arc<dyn MapObject>) -> MapHandle {
+        MapHandle(Arc::new(map))
+    }
+
+    /// The map.
+    pub fn map(&self) -> &Arc<dyn MapObject> {
+        &self.0
+    }
+
+    /// The address.
+    pub fn address(&self) -> u64 {
+        Arc::as_ptr(&self.0).expose_provenance() as u64
+    }
+}

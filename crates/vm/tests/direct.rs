@@ -1,0 +1,89 @@
+//! The memory of verified programs, on memory and maps of this test.
+
+use std::sync::Arc;
+
+use beebox_vm::{CellSlice, Cells, Direct, MapHandle, MapObject, MemoryPort, RunGuard};
+use spec::Errno;
+
+/// One value, of the key 7.
+#[derive(Debug)]
+struct One(Cells);
+
+impl MapObject for One {
+    fn key_size(&self) -> usize {
+        1
+    }
+
+    fn value_size(&self) -> usize {
+        16
+    }
+
+    fn copies(&self) -> u32 {
+        1
+    }
+
+    fn lookup<'g>(&'g self, _: &'g RunGuard, _: u32, key: &[u8]) -> Option<CellSlice<'g>> {
+        (key == [7]).then(|| self.0.slice(0, 16))
+    }
+
+    fn direct_value(&self) -> Option<CellSlice<'_>> {
+        None
+    }
+
+    fn update(&self, _: u32, _: &[u8], _: &[u8], _: u64) -> Result<(), Errno> {
+        Err(Errno::E2BIG)
+    }
+
+    fn delete(&self, _: u32, _: &[u8]) -> Result<(), Errno> {
+        Err(Errno::ENOENT)
+    }
+}
+
+#[test]
+fn any_bytes_are_copied() {
+    let guard = RunGuard::new();
+    let mut bytes: Vec<u8> = (0..64).collect();
+    let mut model = bytes.clone();
+    let start = bytes.as_mut_ptr().expose_provenance() as u64;
+    // SAFETY: all addresses below are in the bytes.
+    let mut memory = unsafe { Direct::new(&guard) };
+    for (at, len) in [(0, 64), (0, 0), (8, 8), (3, 5), (8, 19), (1, 63), (63, 1)] {
+        let new: Vec<u8> = (0..len).map(|i| (at * 3 + i * 5) as u8).collect();
+        memory.write(start + at as u64, &new).unwrap();
+        model[at..at + len].copy_from_slice(&new);
+        let mut back = vec![0; len];
+        memory.read(start + at as u64, &mut back).unwrap();
+        assert_eq!(back, new);
+        let mut all = vec![0; 64];
+        memory.read(start, &mut all).unwrap();
+        assert_eq!(all, model);
+    }
+}
+
+#[test]
+fn pointers_to_maps_are_addresses_of_their_handles() {
+    let guard = RunGuard::new();
+    let cells = Cells::zeroed(2).unwrap();
+    let handle = MapHandle::new(Arc::new(One(cells)));
+    let kept = handle.clone();
+    let pointer = handle.address();
+    drop(handle);
+    // SAFETY: the addresses below are those of the handle, which exists, and of its value.
+    let mut memory = unsafe { Direct::new(&guard) };
+    assert_eq!(memory.map(pointer).unwrap().value_size(), 16);
+    assert_eq!(memory.lookup(pointer, 0, &[1]), Ok(0));
+    let value = memory.lookup(pointer, 0, &[7]).unwrap();
+    memory.write(value + 9, &[5]).unwrap();
+    let value = kept.map().lookup(&guard, 0, &[7]).unwrap();
+    assert_eq!(value.to_vec()[8..], [0, 5, 0, 0, 0, 0, 0, 0]);
+}
+
+#[test]
+fn contexts_begin_with_the_ends_of_the_packet() {
+    let guard = RunGuard::new();
+    let context = [0x1000u64, 0x103c, 0];
+    // SAFETY: the context begins as the port requires.
+    let memory = unsafe { Direct::new(&guard) };
+    let address = context.as_ptr().expose_provenance() as u64;
+    assert_eq!(memory.packet(address), Ok((0x1000, 60)));
+}
