@@ -51,6 +51,10 @@ numbers! {
     ENOSPC = 28;
     /// Result out of range.
     ERANGE = 34;
+    /// Value too large.
+    EOVERFLOW = 75;
+    /// Socket operation on something else.
+    ENOTSOCK = 88;
     /// Operation not supported.
     EOPNOTSUPP = 95;
     /// Operation not supported; internal to the kernel, but returned by bpf(2).

@@ -5,6 +5,7 @@
 //! value of each, and at the end all contents.
 
 mod generate;
+mod objects;
 mod replay;
 
 use std::fmt;
@@ -12,7 +13,7 @@ use std::fmt;
 use spec::Errno;
 use spec::maps::MapKind;
 
-pub use generate::{KINDS, Shape};
+pub use generate::{KINDS, Shape, WITHOUT_ELEMENTS};
 pub use replay::{compare_creation, compare_operations};
 
 /// A result that differs from the kernel's.

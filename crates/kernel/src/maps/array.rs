@@ -1,6 +1,7 @@
 //! Arrays: `array` and `percpu_array`. All elements exist from the start and are zero.
 
 use spec::Errno;
+use spec::maps::MapKind;
 use vm::{CellSlice, Cells};
 
 use super::flags::{self, EXIST, LOCK, NOEXIST};
@@ -56,8 +57,31 @@ impl Array {
         Ok(())
     }
 
+    /// The kernel's rules of creation of arrays whose values name objects.
+    pub(super) fn check_objects(map: &Definition) -> Result<(), Errno> {
+        let params = &map.params;
+        let preserve = match map.kind {
+            MapKind::PerfEventArray => flags::PRESERVE_ELEMS,
+            _ => 0,
+        };
+        let access = flags::RDONLY | flags::WRONLY;
+        if params.max_entries == 0
+            || params.key_size != 4
+            || params.value_size != 4
+            || params.flags.0 & !(flags::NUMA_NODE | access | preserve) != 0
+        {
+            return Err(Errno::EINVAL);
+        }
+        Ok(())
+    }
+
+    /// Bytes of a value.
+    pub(super) fn value_size(&self) -> usize {
+        self.value.size
+    }
+
     /// The index that a key is, if it is in range.
-    fn index(&self, key: &[u8]) -> Option<u32> {
+    pub(super) fn index(&self, key: &[u8]) -> Option<u32> {
         let index = u32::from_ne_bytes(key.try_into().ok()?);
         (index < self.entries).then_some(index)
     }

@@ -15,6 +15,7 @@ pub(super) const NUMA_NODE: u32 = MapFlags::NUMA_NODE.0;
 pub(super) const ZERO_SEED: u32 = MapFlags::ZERO_SEED.0;
 pub(super) const MMAPABLE: u32 = MapFlags::MMAPABLE.0;
 pub(super) const INNER_MAP: u32 = MapFlags::INNER_MAP.0;
+pub(super) const PRESERVE_ELEMS: u32 = MapFlags::PRESERVE_ELEMS.0;
 pub(super) const TOKEN_FD: u32 = MapFlags::TOKEN_FD.0;
 pub(super) const RDONLY: u32 = MapFlags::RDONLY.0;
 pub(super) const WRONLY: u32 = MapFlags::WRONLY.0;

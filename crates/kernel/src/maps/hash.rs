@@ -27,7 +27,7 @@ use vm::{CellSlice, OutOfMemory};
 
 use super::flags::{self, EXIST, LOCK, NOEXIST};
 use super::pool::Pool;
-use super::{Definition, Host, Operations, RunGuard, ValueLayout, key};
+use super::{Definition, Entries, Host, Operations, RunGuard, ValueLayout, key};
 
 /// A link of this value or more ends a list and names its bucket.
 const END: u32 = 1 << 31;
@@ -229,7 +229,7 @@ impl Hash {
     fn search(
         &self,
         bucket: &Locked<'_>,
-        test: impl Fn(u32, &[AtomicU64], u32) -> bool,
+        mut test: impl FnMut(u32, &[AtomicU64], u32) -> bool,
     ) -> Option<Found> {
         let mut before = None;
         let mut link = bucket.bucket.head.load(Relaxed);
@@ -515,6 +515,43 @@ impl Operations for Hash {
 
     fn take(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno> {
         self.remove(0, key, Some(out))
+    }
+
+    fn buckets(&self) -> u32 {
+        self.buckets.len() as u32
+    }
+
+    fn read_bucket(&self, bucket: u32, most: usize, delete: bool) -> Option<Entries> {
+        let locked = self.lock(bucket);
+        let mut found = Vec::new();
+        self.search(&locked, |index, _, _| {
+            found.push(index);
+            false
+        });
+        if found.len() > most {
+            return None;
+        }
+        let entry = |&index: &u32| {
+            let mut key = vec![0; self.key_size].into_boxed_slice();
+            self.key_of(index, &mut key);
+            let len = match self.is_percpu {
+                true => self.value.rounded() * self.copies as usize,
+                false => self.value.size,
+            };
+            let mut value = vec![0; len].into_boxed_slice();
+            self.read(index, &mut value);
+            (key, value)
+        };
+        let entries = found.iter().map(entry).collect();
+        if delete {
+            for &index in &found {
+                let place = self.search(&locked, |at, _, _| at == index);
+                place.inspect(|place| self.unlink(&locked, *place));
+            }
+            drop(locked);
+            found.iter().for_each(|index| self.free(0, *index));
+        }
+        Some(entries)
     }
 
     fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result<(), Errno> {

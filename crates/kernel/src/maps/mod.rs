@@ -9,20 +9,32 @@
 //! [`RunGuard`] is dropped; what it holds after a deletion is as in Linux (see each kind).
 
 mod array;
+mod array_of_maps;
 mod batch;
 mod bloom_filter;
+mod cpumap;
+mod devmap;
 mod flags;
 mod hash;
+mod hash_of_maps;
 mod host;
 mod key;
 mod lpm_trie;
+mod perf_event_array;
 mod pool;
+mod prog_array;
 mod queue;
+mod resources;
+mod ringbuf;
+mod slots;
+mod template;
 #[cfg(test)]
 mod tests;
 mod value;
+mod xskmap;
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use program::MapParams;
@@ -30,8 +42,11 @@ use spec::Errno;
 use spec::maps::{MapFlags, MapKind};
 use vm::{CellSlice, MapObject};
 
-pub use batch::Batch;
+pub use batch::{Batch, LookupBatch};
 pub use host::Host;
+pub use perf_event_array::PerfBuffer;
+pub use resources::{NoResources, ProgramClass, Resources, StoredMap, StoredProgram};
+pub use ringbuf::{Record, Ring};
 pub use value::ValueLayout;
 pub use vm::RunGuard;
 
@@ -87,6 +102,53 @@ pub trait Operations: fmt::Debug + Send + Sync {
     /// Writes the value of a key, of all CPUs where there is one for each.
     fn store(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno>;
 
+    /// Writes the value of a key, which may name objects of the host.
+    fn store_object(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        flags: u64,
+        resources: &dyn Resources,
+    ) -> Result<(), Errno> {
+        let _ = resources;
+        self.store(key, value, flags)
+    }
+
+    /// Number of buckets of a hash.
+    fn buckets(&self) -> u32 {
+        0
+    }
+
+    /// Keys and values in a bucket of a hash, removed with `delete`; `None` if there are
+    /// more than `most`.
+    fn read_bucket(&self, bucket: u32, most: usize, delete: bool) -> Option<Entries> {
+        let _ = (bucket, most, delete);
+        None
+    }
+
+    /// The program at an index, for a tail call.
+    fn program(&self, index: u32) -> Option<Arc<StoredProgram>> {
+        let _ = index;
+        None
+    }
+
+    /// The map of a key in a map of maps.
+    fn inner(&self, key: &[u8]) -> Option<Arc<StoredMap>> {
+        let _ = key;
+        None
+    }
+
+    /// The perf buffer at an index. E2BIG if it is out of range, ENOENT if there is none.
+    fn perf_buffer(&self, index: u32) -> Result<Arc<PerfBuffer>, Errno> {
+        let _ = index;
+        Err(Errno::EINVAL)
+    }
+
+    /// The ring of a ring buffer.
+    fn ring(&self) -> Option<&Ring> {
+        None
+    }
+
     /// Reads the value of a key and removes it.
     fn take(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno> {
         let _ = (key, out);
@@ -97,6 +159,9 @@ pub trait Operations: fmt::Debug + Send + Sync {
     /// after a key that is not there. ENOENT after the last.
     fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result<(), Errno>;
 }
+
+/// Keys with their values.
+pub type Entries = Vec<(Box<[u8]>, Box<[u8]>)>;
 
 /// What a map is made of: its parameters, kind and value layout.
 #[derive(Clone, Debug)]
@@ -136,14 +201,29 @@ pub struct Map {
 
 impl Map {
     /// Creates a map by the kernel's rules. `value` is the layout of its values, of the size
-    /// that the parameters say.
+    /// that the parameters say. Maps of maps are made by [`Map::create_with`].
     ///
     /// # Errors
     /// Those of `BPF_MAP_CREATE`; [`Errno::ENOTSUPP`] for kinds that are not built yet.
     pub fn create(params: &MapParams, value: ValueLayout, host: &Host) -> Result<Map, Errno> {
+        Map::create_with(params, value, host, None)
+    }
+
+    /// Creates a map, of whose kind the maps in it have to be: `inner` is the template of a
+    /// map of maps.
+    ///
+    /// # Errors
+    /// As [`Map::create`]; EBADF for a map of maps without a template.
+    pub fn create_with(
+        params: &MapParams,
+        value: ValueLayout,
+        host: &Host,
+        inner: Option<&Map>,
+    ) -> Result<Map, Errno> {
         use MapKind::{
-            Array, BloomFilter, Hash, LpmTrie, LruHash, LruPercpuHash, PercpuArray, PercpuHash,
-            Queue, Stack,
+            Array, ArrayOfMaps, BloomFilter, Cpumap, Devmap, DevmapHash, Hash, HashOfMaps, LpmTrie,
+            LruHash, LruPercpuHash, PercpuArray, PercpuHash, PerfEventArray, ProgArray, Queue,
+            Ringbuf, Stack, Xskmap,
         };
         let kind = params.kind().ok_or(Errno::EINVAL)?;
         if params.extra != 0 && !matches!(kind, BloomFilter | MapKind::Arena) {
@@ -171,6 +251,12 @@ impl Map {
             LpmTrie => lpm_trie::LpmTrie::check(map)?,
             Queue | Stack => queue::Queue::check(map)?,
             BloomFilter => bloom_filter::BloomFilter::check(map)?,
+            ProgArray | PerfEventArray | ArrayOfMaps => array::Array::check_objects(map)?,
+            HashOfMaps => hash_of_maps::HashOfMaps::check(map)?,
+            Devmap | DevmapHash => devmap::check(map)?,
+            Cpumap => cpumap::Cpumap::check(map)?,
+            Xskmap => xskmap::Xskmap::check(map)?,
+            Ringbuf => ringbuf::Ring::check(map)?,
             _ => return Err(Errno::ENOTSUPP),
         }
         if token != 0 {
@@ -182,6 +268,15 @@ impl Map {
             LpmTrie => Box::new(lpm_trie::LpmTrie::new(map, host)),
             Queue | Stack => Box::new(queue::Queue::new(map)),
             BloomFilter => Box::new(bloom_filter::BloomFilter::new(map, host)?),
+            ProgArray => Box::new(prog_array::ProgArray::new(map)?),
+            PerfEventArray => Box::new(perf_event_array::PerfEventArray::new(map)?),
+            ArrayOfMaps => Box::new(array_of_maps::ArrayOfMaps::new(map, inner)?),
+            HashOfMaps => Box::new(hash_of_maps::HashOfMaps::new(map, host, inner)?),
+            Devmap => Box::new(devmap::Devmap::new(map, host)?),
+            DevmapHash => Box::new(devmap::DevmapHash::new(map, host)?),
+            Cpumap => Box::new(cpumap::Cpumap::new(map, host)?),
+            Xskmap => Box::new(xskmap::Xskmap::new(map)?),
+            Ringbuf => Box::new(ringbuf::Ring::new(map)?),
             _ => return Err(Errno::ENOTSUPP),
         };
         Ok(Map {
@@ -224,12 +319,23 @@ impl Map {
         self.operations.copy(key, out)
     }
 
-    /// `BPF_MAP_UPDATE_ELEM`.
+    /// `BPF_MAP_UPDATE_ELEM` where no descriptor is open.
     pub fn update(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
+        self.update_with(key, value, flags, &NoResources)
+    }
+
+    /// `BPF_MAP_UPDATE_ELEM`; values may name objects of the host.
+    pub fn update_with(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        flags: u64,
+        resources: &dyn Resources,
+    ) -> Result<(), Errno> {
         self.check_write()?;
         self.check_sizes(Some(key), Some(value.len()))?;
         self.check_flags(flags, u64::MAX)?;
-        self.operations.store(key, value, flags)
+        self.operations.store_object(key, value, flags, resources)
     }
 
     /// `BPF_MAP_DELETE_ELEM`.

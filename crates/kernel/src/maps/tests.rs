@@ -144,3 +144,85 @@ fn prefixes_that_a_run_holds_are_not_recycled() {
     }
     assert_eq!(held.to_vec(), entry(1).1);
 }
+
+fn ring(bytes: u32) -> Map {
+    let params = MapParams {
+        map_type: MapKind::Ringbuf as u32,
+        max_entries: bytes,
+        ..MapParams::default()
+    };
+    Map::create(&params, ValueLayout::plain(0), &Host::default()).unwrap()
+}
+
+#[test]
+fn a_ring_gives_records_in_the_order_of_their_reservation() {
+    let map = ring(4096);
+    let ring = map.operations().ring().unwrap();
+    let first = ring.reserve(5, 0).unwrap();
+    ring.output(b"second", 0).unwrap();
+    assert_eq!(ring.consume(), None);
+    first.bytes.write(0, b"first");
+    ring.submit(first.position, false);
+    let third = ring.reserve(9, 0).unwrap();
+    ring.submit(third.position, true);
+    ring.output(b"fourth", 0).unwrap();
+    let read: Vec<_> = std::iter::from_fn(|| ring.consume()).collect();
+    assert_eq!(
+        read,
+        [b"first".to_vec(), b"second".to_vec(), b"fourth".to_vec()]
+    );
+    assert_eq!(ring.query(0), 0);
+    assert_eq!(ring.query(2), 16 + 16 + 24 + 16);
+}
+
+#[test]
+fn records_cross_the_end_of_a_ring_and_a_full_one_refuses() {
+    let map = ring(4096);
+    let ring = map.operations().ring().unwrap();
+    for number in 0..100u8 {
+        let record = vec![number; 1000];
+        ring.output(&record, 0).unwrap();
+        ring.output(&record[..900], 0).unwrap();
+        assert_eq!(ring.output(&[0; 2200], 0), Err(Errno::EAGAIN));
+        assert_eq!(ring.consume().unwrap(), record);
+        assert_eq!(ring.consume().unwrap(), record[..900]);
+    }
+    // One byte less than the size is the most that waits.
+    assert!(ring.reserve(4096 - 8, 0).is_none());
+    assert!(ring.reserve(4096 - 16, 0).is_some());
+    assert!(ring.reserve(u64::MAX, 0).is_none());
+    assert!(ring.reserve(8, 1).is_none());
+    assert_eq!(ring.output(b"", 4), Err(Errno::EINVAL));
+    // Positions that no record has are of no effect.
+    ring.submit(u64::MAX - 7, false);
+    assert_eq!(ring.consume(), None);
+}
+
+#[test]
+fn threads_write_whole_records() {
+    let map = ring(1 << 16);
+    let ring = map.operations().ring().unwrap();
+    let mut counts = [0; 4];
+    thread::scope(|scope| {
+        for number in 0..4u8 {
+            scope.spawn(move || {
+                let mut left = 2000;
+                while left > 0 {
+                    let record = vec![number; 1 + left % 50];
+                    match ring.output(&record, 0) {
+                        Ok(()) => left -= 1,
+                        Err(_) => thread::yield_now(),
+                    }
+                }
+            });
+        }
+        while counts != [2000; 4] {
+            let Some(record) = ring.consume() else {
+                thread::yield_now();
+                continue;
+            };
+            assert!(record.iter().all(|byte| *byte == record[0]));
+            counts[record[0] as usize] += 1;
+        }
+    });
+}

@@ -6,8 +6,10 @@ use program::MapParams;
 use spec::maps::{MapFlags, MapKind};
 use spec::{Random, SplitMix};
 
+use super::objects::Objects;
+
 /// The kinds of map that are compared.
-pub const KINDS: [MapKind; 10] = [
+pub const KINDS: [MapKind; 19] = [
     MapKind::Array,
     MapKind::PercpuArray,
     MapKind::Hash,
@@ -18,7 +20,20 @@ pub const KINDS: [MapKind; 10] = [
     MapKind::Queue,
     MapKind::Stack,
     MapKind::BloomFilter,
+    MapKind::ProgArray,
+    MapKind::PerfEventArray,
+    MapKind::ArrayOfMaps,
+    MapKind::HashOfMaps,
+    MapKind::Devmap,
+    MapKind::DevmapHash,
+    MapKind::Cpumap,
+    MapKind::Xskmap,
+    MapKind::Ringbuf,
 ];
+
+/// The kinds without element operations that succeed: all that can be compared is errors.
+pub const WITHOUT_ELEMENTS: [MapKind; 3] =
+    [MapKind::PerfEventArray, MapKind::Xskmap, MapKind::Ringbuf];
 
 /// Parameters of a map, printed in one line.
 #[derive(Clone, Copy, Debug)]
@@ -99,8 +114,15 @@ pub(super) fn any_shape(dice: &mut Dice) -> Shape {
     Shape(MapParams {
         map_type: kind as u32,
         key_size,
-        value_size: size(dice),
-        max_entries: dice.pick(&[0, 1, 2, 7, 64]),
+        value_size: match dice.one_in(2) {
+            true => size(dice),
+            false => usual_value_size(kind, dice),
+        },
+        max_entries: match kind {
+            MapKind::Ringbuf => dice.pick(&[0, 1, 4095, 4096, 8192, 12288, 1 << 16]),
+            MapKind::Cpumap => dice.pick(&[0, 1, 2, 256, 257, u32::MAX]),
+            _ => dice.pick(&[0, 1, 2, 7, 64]),
+        },
         flags: MapFlags(flags),
         extra: if dice.one_in(8) {
             dice.pick(&[1, 15, 16])
@@ -120,23 +142,56 @@ pub(super) fn usual_shape(kind: MapKind, dice: &mut Dice) -> Shape {
     // Linux keeps free elements of LRU maps in lists of CPUs and may evict early: the
     // universe of keys is far smaller than such a map.
     let max_entries = match kind {
-        MapKind::LruHash | MapKind::LruPercpuHash => 4096,
+        MapKind::LruHash | MapKind::LruPercpuHash | MapKind::Ringbuf => 4096,
         _ => dice.pick(&[1, 2, 5, 16, 64, 200]),
     };
     Shape(MapParams {
         map_type: kind as u32,
         key_size: usual_key_size(kind, dice),
-        value_size: dice.pick(&[1, 2, 4, 7, 8, 12, 16, 40, 100]),
+        value_size: usual_value_size(kind, dice),
         max_entries,
         flags: MapFlags(flags),
         ..MapParams::default()
     })
 }
 
+fn usual_value_size(kind: MapKind, dice: &mut Dice) -> u32 {
+    use MapKind::{
+        ArrayOfMaps, Cpumap, Devmap, DevmapHash, HashOfMaps, PerfEventArray, ProgArray, Ringbuf,
+        Xskmap,
+    };
+    match kind {
+        ProgArray | PerfEventArray | ArrayOfMaps | HashOfMaps | Xskmap => 4,
+        Devmap | DevmapHash | Cpumap => dice.pick(&[4, 8]),
+        Ringbuf => 0,
+        _ => dice.pick(&[1, 2, 4, 7, 8, 12, 16, 40, 100]),
+    }
+}
+
+/// True if keys are indexes or numbers of 4 bytes.
+fn has_number_keys(kind: MapKind) -> bool {
+    use MapKind::{
+        Array, ArrayOfMaps, Cpumap, Devmap, DevmapHash, PercpuArray, PerfEventArray, ProgArray,
+        Xskmap,
+    };
+    matches!(
+        kind,
+        Array
+            | PercpuArray
+            | ProgArray
+            | PerfEventArray
+            | ArrayOfMaps
+            | Devmap
+            | DevmapHash
+            | Cpumap
+            | Xskmap
+    )
+}
+
 fn usual_key_size(kind: MapKind, dice: &mut Dice) -> u32 {
     match kind {
-        MapKind::Array | MapKind::PercpuArray => 4,
-        MapKind::Queue | MapKind::Stack | MapKind::BloomFilter => 0,
+        kind if has_number_keys(kind) => 4,
+        MapKind::Queue | MapKind::Stack | MapKind::BloomFilter | MapKind::Ringbuf => 0,
         MapKind::LpmTrie => 4 + dice.pick(&[1, 2, 3, 4, 8, 9, 16]),
         _ => dice.pick(&[1, 2, 4, 5, 8, 12, 16, 33]),
     }
@@ -159,20 +214,35 @@ pub(super) enum Operation {
     NextKey(Option<Vec<u8>>),
     UpdateBatch(Vec<u8>, Vec<u8>),
     DeleteBatch(Vec<u8>),
+    LookupBatch {
+        from: Option<Vec<u8>>,
+        count: u32,
+        delete: bool,
+    },
 }
 
 /// A random operation on a map of these parameters, whose values have `value_len` bytes.
-pub(super) fn operation(shape: &Shape, value_len: usize, dice: &mut Dice) -> Operation {
+pub(super) fn operation(
+    shape: &Shape,
+    value_len: usize,
+    objects: &Objects,
+    dice: &mut Dice,
+) -> Operation {
+    let kind = MapKind::from_number(shape.0.map_type);
+    let value = |dice: &mut Dice| {
+        let named = kind.and_then(|kind| objects.value(kind, value_len, dice));
+        named.unwrap_or_else(|| dice.bytes(value_len))
+    };
     let flags = |dice: &mut Dice| match dice.below(8) {
         0 => 1,
         1 => 2,
         2 if dice.one_in(6) => dice.pick(&[3, 4, 5, 8, 1 << 32, u64::MAX]),
         _ => 0,
     };
-    match dice.below(20) {
+    match dice.below(21) {
         0..=4 => Operation::Lookup(key(shape, dice), if dice.one_in(40) { 4 } else { 0 }),
         5..=11 => {
-            let value = dice.bytes(value_len);
+            let value = value(dice);
             Operation::Update(key(shape, dice), value, flags(dice))
         }
         12..=14 => Operation::Delete(key(shape, dice)),
@@ -182,13 +252,18 @@ pub(super) fn operation(shape: &Shape, value_len: usize, dice: &mut Dice) -> Ope
         ),
         17 => Operation::NextKey((!dice.one_in(4)).then(|| key(shape, dice))),
         // There are no batches without keys.
-        18 | 19 if shape.0.key_size == 0 => Operation::NextKey(None),
+        18.. if shape.0.key_size == 0 => Operation::NextKey(None),
         18 => {
             let count = 1 + dice.below(5);
             let keys = (0..count).flat_map(|_| key(shape, dice)).collect();
-            let values = dice.bytes(value_len * count as usize);
+            let values = (0..count).flat_map(|_| value(dice)).collect();
             Operation::UpdateBatch(keys, values)
         }
+        19 => Operation::LookupBatch {
+            from: dice.one_in(2).then(|| key(shape, dice)),
+            count: 1 + dice.below(20),
+            delete: dice.one_in(20),
+        },
         _ => {
             let count = 1 + dice.below(5);
             Operation::DeleteBatch((0..count).flat_map(|_| key(shape, dice)).collect())
@@ -216,7 +291,7 @@ fn key(shape: &Shape, dice: &mut Dice) -> Vec<u8> {
             bytes.extend((4..size).map(|_| dice.pick(&[0, 1, 0x80, 0xc0, 0xff])));
             bytes
         }
-        Some(MapKind::Array | MapKind::PercpuArray) => number.to_ne_bytes().to_vec(),
+        Some(kind) if has_number_keys(kind) => number.to_ne_bytes().to_vec(),
         _ => (0..size)
             .map(|at| (number as usize * (at + 1)) as u8 ^ (at > 0) as u8)
             .collect(),

@@ -6,37 +6,42 @@ use spec::maps::MapKind;
 use sys::bpf::{Map as KernelMap, MapRequest};
 
 use super::generate::{Dice, Operation, Shape, any_shape, operation, usual_shape};
+use super::objects::{self, Objects};
 use super::{Comparison, Difference, errno, name};
 
-fn create_kernel(shape: &Shape) -> Result<KernelMap, Errno> {
-    let params = shape.0;
-    KernelMap::create(&MapRequest {
-        map_type: params.map_type,
-        key_size: params.key_size,
-        value_size: params.value_size,
-        max_entries: params.max_entries,
-        flags: params.flags.0,
-        extra: params.extra,
-        numa_node: params.numa_node,
-        ..MapRequest::default()
-    })
-    .map_err(errno)
+/// A template for inner maps, in the kernel and ours.
+type Template<'a> = Option<(&'a KernelMap, &'a Map)>;
+
+fn create_kernel(shape: &Shape, inner: Template<'_>) -> Result<KernelMap, Errno> {
+    let request = MapRequest {
+        inner: inner.map(|(kernel, _)| kernel),
+        ..objects::request(shape)
+    };
+    KernelMap::create(&request).map_err(errno)
 }
 
-fn create_ours(shape: &Shape, cpus: u32) -> Result<Map, Errno> {
+fn create_ours(shape: &Shape, cpus: u32, inner: Template<'_>) -> Result<Map, Errno> {
     let value = ValueLayout::plain(shape.0.value_size as usize);
-    Map::create(&shape.0, value, &Host { cpus, seed: 7 })
+    let host = Host { cpus, seed: 7 };
+    Map::create_with(&shape.0, value, &host, inner.map(|(_, ours)| ours))
 }
 
 /// Creates maps of random parameters, one for each seed, and compares the error numbers.
 /// The error is the kernel's, if it creates no maps for us at all.
 pub fn compare_creation(seeds: std::ops::Range<u64>) -> Result<Comparison, Errno> {
     let cpus = possible_cpus()?;
+    let objects = Objects::open(cpus)?;
     let mut comparison = Comparison::default();
     for seed in seeds {
-        let shape = any_shape(&mut Dice::new(seed));
-        let kernel = create_kernel(&shape).map(drop);
-        let ours = create_ours(&shape, cpus).map(drop);
+        let mut dice = Dice::new(seed);
+        let shape = any_shape(&mut dice);
+        // Without a template the kernel looks at descriptor 0, whatever that is.
+        let template = objects.template(&mut dice);
+        if is_map_of_maps(&shape) && template.is_none() {
+            continue;
+        }
+        let kernel = create_kernel(&shape, template).map(drop);
+        let ours = create_ours(&shape, cpus, template).map(drop);
         comparison.operations += 1;
         comparison.successes += u64::from(kernel.is_ok());
         if kernel != ours {
@@ -57,25 +62,28 @@ fn possible_cpus() -> Result<u32, Errno> {
     let mut dice = Dice::new(0);
     let mut shape = usual_shape(MapKind::PercpuArray, &mut dice);
     shape.0.value_size = 8;
-    Ok(create_kernel(&shape)?.value_len() as u32 / 8)
+    Ok(create_kernel(&shape, None)?.value_len() as u32 / 8)
 }
 
 /// Replays `operations` random operations on a map of this kind. The error is the kernel's,
 /// if it creates none.
 pub fn compare_operations(kind: MapKind, seed: u64, operations: u64) -> Result<Comparison, Errno> {
     let cpus = possible_cpus()?;
+    let objects = Objects::open(cpus)?;
     let mut dice = Dice::new(seed.wrapping_mul(0x9e37_79b9) ^ kind as u64);
     let mut comparison = Comparison::default();
     while comparison.operations < operations && comparison.differences.len() < 20 {
         let shape = usual_shape(kind, &mut dice);
+        let template = is_map_of_maps(&shape).then(|| objects.usual_template());
         let mut pair = Pair {
-            kernel: create_kernel(&shape)?,
-            ours: create_ours(&shape, cpus)?,
+            kernel: create_kernel(&shape, template)?,
+            ours: create_ours(&shape, cpus, template)?,
+            objects: &objects,
             shape,
             seed,
         };
         for number in 0..2000.min(operations) {
-            let operation = operation(&shape, pair.ours.value_len(), &mut dice);
+            let operation = operation(&shape, pair.ours.value_len(), &objects, &mut dice);
             pair.compare(number, &operation, &mut comparison);
         }
         pair.compare_contents(&mut comparison);
@@ -83,10 +91,15 @@ pub fn compare_operations(kind: MapKind, seed: u64, operations: u64) -> Result<C
     Ok(comparison)
 }
 
+fn is_map_of_maps(shape: &Shape) -> bool {
+    shape.0.kind().is_some_and(MapKind::is_map_of_maps)
+}
+
 /// A map of the kernel and ours.
-struct Pair {
+struct Pair<'a> {
     kernel: KernelMap,
     ours: Map,
+    objects: &'a Objects,
     shape: Shape,
     seed: u64,
 }
@@ -94,7 +107,7 @@ struct Pair {
 /// Result of an operation: what it read.
 type Answer = Result<Vec<u8>, Errno>;
 
-impl Pair {
+impl Pair<'_> {
     fn compare(&mut self, number: u64, operation: &Operation, comparison: &mut Comparison) {
         let (kernel, ours) = (self.ask_kernel(operation), self.ask_ours(operation));
         comparison.operations += 1;
@@ -130,10 +143,10 @@ impl Pair {
     }
 
     fn is_ordered(&self) -> bool {
-        use MapKind::{Hash, LruHash, LruPercpuHash, PercpuHash};
+        use MapKind::{DevmapHash, Hash, HashOfMaps, LruHash, LruPercpuHash, PercpuHash};
         !matches!(
             self.ours.kind(),
-            Hash | PercpuHash | LruHash | LruPercpuHash
+            Hash | PercpuHash | LruHash | LruPercpuHash | HashOfMaps | DevmapHash
         )
     }
 
@@ -222,8 +235,58 @@ impl Pair {
                 self.kernel.update_batch(keys, values, 0).and_then(done)
             }
             Operation::DeleteBatch(keys) => self.kernel.delete_batch(keys).and_then(done),
+            Operation::LookupBatch {
+                from,
+                count,
+                delete,
+            } => {
+                let (from, mut keys, mut values) = self.batch(from.as_deref(), *count);
+                let batch =
+                    (self.kernel).lookup_batch(from.as_deref(), &mut keys, &mut values, *delete);
+                batch.map(|batch| {
+                    let end = batch.end.map(errno);
+                    self.batch_answer(batch.count as usize, end, Some(batch.next), &keys, &values)
+                })
+            }
         }
         .map_err(errno)
+    }
+
+    /// Cursor and room for a batch: of maps whose order differs, for all elements.
+    fn batch(&self, from: Option<&[u8]>, count: u32) -> (Option<Vec<u8>>, Vec<u8>, Vec<u8>) {
+        let params = self.shape.0;
+        let (from, count) = match self.is_ordered() {
+            true => (from.map(<[u8]>::to_vec), count),
+            false => (None, params.max_entries),
+        };
+        let keys = vec![0; count as usize * params.key_size as usize];
+        let values = vec![0; count as usize * self.ours.value_len()];
+        (from, keys, values)
+    }
+
+    /// What a batch read, in an order that both sides have.
+    fn batch_answer(
+        &self,
+        count: usize,
+        end: Option<Errno>,
+        next: Option<Vec<u8>>,
+        keys: &[u8],
+        values: &[u8],
+    ) -> Vec<u8> {
+        let keys = keys.chunks(self.shape.0.key_size as usize);
+        let values = values.chunks(self.ours.value_len());
+        let mut entries: Vec<Vec<u8>> = keys
+            .zip(values)
+            .take(count)
+            .map(|(key, value)| [key, value].concat())
+            .collect();
+        entries.sort();
+        let mut answer = end.map_or(0, |errno| errno.0).to_ne_bytes().to_vec();
+        answer.extend(entries.concat());
+        if count > 0 && self.is_ordered() {
+            answer.extend(next.unwrap_or_default());
+        }
+        answer
     }
 
     fn ask_ours(&self, operation: &Operation) -> Answer {
@@ -231,7 +294,7 @@ impl Pair {
         let done = |batch: ::kernel::maps::Batch| match batch.end {
             None => Ok((batch.count as u32).to_ne_bytes().to_vec()),
             // The kernel's side does not tell how many elements came before this error.
-            Some(Errno::EINVAL) => Err(Errno::EINVAL),
+            Some(errno @ (Errno::EINVAL | Errno::EBADF)) => Err(errno),
             Some(error) => Ok([(batch.count as u32).to_ne_bytes(), error.0.to_ne_bytes()].concat()),
         };
         match operation {
@@ -242,7 +305,8 @@ impl Pair {
                 self.ours.lookup(key, &mut out, *flags).map(|()| out)
             }
             Operation::Update(key, value, flags) => {
-                self.ours.update(key, value, *flags).map(|()| Vec::new())
+                let done = self.ours.update_with(key, value, *flags, self.objects);
+                done.map(|()| Vec::new())
             }
             Operation::Delete(key) => self.ours.delete(key).map(|()| Vec::new()),
             Operation::Take(key, flags) => self
@@ -251,9 +315,25 @@ impl Pair {
                 .map(|()| out),
             Operation::NextKey(key) => self.our_next(key.as_deref()),
             Operation::UpdateBatch(keys, values) => {
-                self.ours.update_batch(keys, values, 0).and_then(done)
+                let batch = self.ours.update_batch(keys, values, 0, self.objects);
+                batch.and_then(done)
             }
             Operation::DeleteBatch(keys) => self.ours.delete_batch(keys).and_then(done),
+            Operation::LookupBatch {
+                from,
+                count,
+                delete,
+            } => {
+                let (from, mut keys, mut values) = self.batch(from.as_deref(), *count);
+                let batch = (self.ours).lookup_batch(
+                    from.as_deref(),
+                    &mut keys,
+                    &mut values,
+                    0,
+                    *delete,
+                )?;
+                Ok(self.batch_answer(batch.count, batch.end, batch.next, &keys, &values))
+            }
         }
     }
 }

@@ -1,0 +1,153 @@
+//! `cpumap`: CPUs to redirect to.
+//!
+//! A value is `struct bpf_cpumap_val`: length of the CPU's queue and, where values have 8
+//! bytes, a program: its descriptor in an update, its id in a lookup.
+
+use spec::Errno;
+use spec::programs::{AttachType, ProgramType};
+use vm::CellSlice;
+
+use super::array::Array;
+use super::flags::{self, EXIST, NOEXIST};
+use super::resources::{NoResources, Resources};
+use super::{Definition, Host, Operations, RunGuard, slots};
+
+/// CPUs that Linux is built for (`CONFIG_NR_CPUS` of the built-in kernel).
+const MOST_CPUS: u32 = 256;
+
+/// Most packets in a queue.
+const MOST_QUEUE: u32 = 16384;
+
+/// Queues by CPU. An empty element has a queue of length 0.
+#[derive(Debug)]
+pub(super) struct Cpumap {
+    values: Array,
+    cpus: u32,
+}
+
+impl Cpumap {
+    pub(super) fn new(map: &Definition, host: &Host) -> Result<Cpumap, Errno> {
+        Ok(Cpumap {
+            values: Array::new(map, host)?,
+            cpus: host.cpus,
+        })
+    }
+
+    /// The kernel's rules of creation.
+    pub(super) fn check(map: &Definition) -> Result<(), Errno> {
+        let params = &map.params;
+        if params.max_entries == 0
+            || params.key_size != 4
+            || !matches!(params.value_size, 4 | 8)
+            || params.flags.0 & !flags::NUMA_NODE != 0
+        {
+            return Err(Errno::EINVAL);
+        }
+        if params.max_entries > MOST_CPUS {
+            return Err(Errno::E2BIG);
+        }
+        Ok(())
+    }
+}
+
+impl Operations for Cpumap {
+    fn lookup<'g>(&'g self, guard: &'g RunGuard, cpu: u32, key: &[u8]) -> Option<CellSlice<'g>> {
+        let value = self.values.lookup(guard, cpu, key)?;
+        let mut queue = [0; 4];
+        value.read(0, &mut queue);
+        (queue != [0; 4]).then_some(value)
+    }
+
+    fn update(&self, _: u32, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
+        self.store_object(key, value, flags, &NoResources)
+    }
+
+    fn delete(&self, cpu: u32, key: &[u8]) -> Result<(), Errno> {
+        clear(&self.values, cpu, key)
+    }
+
+    fn copy(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno> {
+        copy_filled(&self.values, key, out)
+    }
+
+    fn store(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
+        self.store_object(key, value, flags, &NoResources)
+    }
+
+    fn store_object(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        flags: u64,
+        resources: &dyn Resources,
+    ) -> Result<(), Errno> {
+        check_update(&self.values, key, flags)?;
+        let queue = slots::number(&value[..4])?;
+        if queue > MOST_QUEUE {
+            return Err(Errno::EOVERFLOW);
+        }
+        if slots::number(key)? >= self.cpus {
+            return Err(Errno::ENODEV);
+        }
+        let mut stored = vec![0; value.len()];
+        if queue > 0 {
+            let descriptor = value[4..]
+                .as_array()
+                .map_or(0, |bytes| i32::from_ne_bytes(*bytes));
+            let id = program_id(descriptor, AttachType::XdpCpumap, resources);
+            // Linux says no more than that there is no entry.
+            let id = id.map_err(|_| Errno::ENOMEM)?;
+            stored[..4].copy_from_slice(&value[..4]);
+            stored[4..].copy_from_slice(&id.to_ne_bytes()[..value.len() - 4]);
+        }
+        self.values.store(key, &stored, 0)
+    }
+
+    fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result<(), Errno> {
+        self.values.next_key(key, next)
+    }
+}
+
+/// The id of the XDP program of a descriptor; 0 where there is none (0 or less).
+pub(super) fn program_id(
+    descriptor: i32,
+    attach_type: AttachType,
+    resources: &dyn Resources,
+) -> Result<u32, Errno> {
+    if descriptor <= 0 {
+        return Ok(0);
+    }
+    let program = resources.program(descriptor as u32);
+    let fits = program.filter(|program| {
+        let class = program.class;
+        class.program_type == ProgramType::Xdp && class.attach_type == attach_type.number()
+    });
+    fits.map(|program| program.id).ok_or(Errno::EINVAL)
+}
+
+/// The flags and index of an update of an array whose elements all exist.
+pub(super) fn check_update(values: &Array, key: &[u8], flags: u64) -> Result<(), Errno> {
+    if flags > EXIST {
+        return Err(Errno::EINVAL);
+    }
+    values.index(key).ok_or(Errno::E2BIG)?;
+    match flags {
+        NOEXIST => Err(Errno::EEXIST),
+        _ => Ok(()),
+    }
+}
+
+/// Empties an element, whether or not it was empty.
+pub(super) fn clear(values: &Array, cpu: u32, key: &[u8]) -> Result<(), Errno> {
+    values.index(key).ok_or(Errno::EINVAL)?;
+    values.update(cpu, key, &[0; 8][..values.value_size()], 0)
+}
+
+/// Reads an element that is not empty: whose first number is not 0.
+pub(super) fn copy_filled(values: &Array, key: &[u8], out: &mut [u8]) -> Result<(), Errno> {
+    values.copy(key, out)?;
+    match out[..4] == [0; 4] {
+        true => Err(Errno::ENOENT),
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,153 @@
+//! `devmap` and `devmap_hash`: network interfaces by index or key, to redirect to.
+//!
+//! A value is `struct bpf_devmap_val`: index of the interface and, where values have 8
+//! bytes, a program: its descriptor in an update, its id in a lookup.
+
+use spec::Errno;
+use spec::maps::MapKind;
+use spec::programs::AttachType;
+use vm::CellSlice;
+
+use super::array::Array;
+use super::flags::{self, EXIST, NOEXIST};
+use super::hash::Hash;
+use super::resources::{NoResources, Resources};
+use super::{Definition, Host, Operations, RunGuard, slots};
+
+/// The value of an update with ids in place of descriptors.
+fn resolve(value: &[u8], resources: &dyn Resources) -> Result<Vec<u8>, Errno> {
+    let interface = slots::number(&value[..4])?;
+    if interface != 0 && !resources.has_interface(interface) {
+        return Err(Errno::EINVAL);
+    }
+    let descriptor = value[4..]
+        .as_array()
+        .map_or(0, |bytes| i32::from_ne_bytes(*bytes));
+    if interface == 0 && descriptor > 0 {
+        return Err(Errno::EINVAL);
+    }
+    let mut stored = value.to_vec();
+    let id = super::cpumap::program_id(descriptor, AttachType::XdpDevmap, resources)?;
+    stored[4..].copy_from_slice(&id.to_ne_bytes()[..value.len() - 4]);
+    Ok(stored)
+}
+
+/// The kernel's rules of creation.
+pub(super) fn check(map: &Definition) -> Result<(), Errno> {
+    let params = &map.params;
+    let allowed = flags::NUMA_NODE | flags::RDONLY | flags::WRONLY;
+    let too_many = map.kind == MapKind::DevmapHash && params.max_entries > 1 << 31;
+    if params.max_entries == 0
+        || params.key_size != 4
+        || !matches!(params.value_size, 4 | 8)
+        || params.flags.0 & !allowed != 0
+        || too_many
+    {
+        return Err(Errno::EINVAL);
+    }
+    Ok(())
+}
+
+/// Interfaces by index. An empty element has interface 0.
+#[derive(Debug)]
+pub(super) struct Devmap(Array);
+
+impl Devmap {
+    pub(super) fn new(map: &Definition, host: &Host) -> Result<Devmap, Errno> {
+        Ok(Devmap(Array::new(map, host)?))
+    }
+}
+
+impl Operations for Devmap {
+    fn lookup<'g>(&'g self, guard: &'g RunGuard, cpu: u32, key: &[u8]) -> Option<CellSlice<'g>> {
+        let value = self.0.lookup(guard, cpu, key)?;
+        let mut interface = [0; 4];
+        value.read(0, &mut interface);
+        (interface != [0; 4]).then_some(value)
+    }
+
+    fn update(&self, _: u32, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
+        self.store_object(key, value, flags, &NoResources)
+    }
+
+    fn delete(&self, cpu: u32, key: &[u8]) -> Result<(), Errno> {
+        super::cpumap::clear(&self.0, cpu, key)
+    }
+
+    fn copy(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno> {
+        super::cpumap::copy_filled(&self.0, key, out)
+    }
+
+    fn store(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
+        self.store_object(key, value, flags, &NoResources)
+    }
+
+    fn store_object(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        flags: u64,
+        resources: &dyn Resources,
+    ) -> Result<(), Errno> {
+        super::cpumap::check_update(&self.0, key, flags)?;
+        self.0.store(key, &resolve(value, resources)?, 0)
+    }
+
+    fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result<(), Errno> {
+        self.0.next_key(key, next)
+    }
+}
+
+/// Interfaces by key.
+#[derive(Debug)]
+pub(super) struct DevmapHash(Hash);
+
+impl DevmapHash {
+    pub(super) fn new(map: &Definition, host: &Host) -> Result<DevmapHash, Errno> {
+        Ok(DevmapHash(Hash::new(map, host)?))
+    }
+}
+
+impl Operations for DevmapHash {
+    fn lookup<'g>(&'g self, guard: &'g RunGuard, cpu: u32, key: &[u8]) -> Option<CellSlice<'g>> {
+        self.0.lookup(guard, cpu, key)
+    }
+
+    fn update(&self, _: u32, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
+        self.store_object(key, value, flags, &NoResources)
+    }
+
+    fn delete(&self, cpu: u32, key: &[u8]) -> Result<(), Errno> {
+        self.0.delete(cpu, key)
+    }
+
+    fn copy(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno> {
+        self.0.copy(key, out)
+    }
+
+    fn store(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
+        self.store_object(key, value, flags, &NoResources)
+    }
+
+    fn store_object(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        flags: u64,
+        resources: &dyn Resources,
+    ) -> Result<(), Errno> {
+        if flags > EXIST || value[..4] == [0; 4] {
+            return Err(Errno::EINVAL);
+        }
+        if flags == NOEXIST && self.0.copy(key, &mut vec![0; value.len()]).is_ok() {
+            return Err(Errno::EEXIST);
+        }
+        // Linux adds an entry for BPF_EXIST too.
+        self.0
+            .store(key, &resolve(value, resources)?, flags & NOEXIST)
+    }
+
+    fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result<(), Errno> {
+        self.0.next_key(key, next)
+    }
+}

@@ -1,0 +1,77 @@
+//! Objects that numbers in values stand for: programs, maps and perf buffers by descriptor,
+//! network interfaces by index.
+
+use std::sync::Arc;
+
+use spec::programs::ProgramType;
+
+use super::{Map, PerfBuffer};
+
+/// Finds the objects that bpf(2) finds by the numbers in a value.
+pub trait Resources {
+    /// The program of a descriptor.
+    fn program(&self, descriptor: u32) -> Option<Arc<StoredProgram>> {
+        let _ = descriptor;
+        None
+    }
+
+    /// The map of a descriptor.
+    fn map(&self, descriptor: u32) -> Option<Arc<StoredMap>> {
+        let _ = descriptor;
+        None
+    }
+
+    /// The perf buffer of a descriptor.
+    fn perf_buffer(&self, descriptor: u32) -> Option<Arc<PerfBuffer>> {
+        let _ = descriptor;
+        None
+    }
+
+    /// True if there is a descriptor of this number, of whatever object.
+    fn is_open(&self, descriptor: u32) -> bool {
+        self.program(descriptor).is_some()
+            || self.map(descriptor).is_some()
+            || self.perf_buffer(descriptor).is_some()
+    }
+
+    /// True if there is an interface of this index.
+    fn has_interface(&self, index: u32) -> bool {
+        let _ = index;
+        false
+    }
+}
+
+/// No descriptor is open, and there is no interface.
+#[derive(Clone, Copy, Debug)]
+pub struct NoResources;
+
+impl Resources for NoResources {}
+
+/// What maps know of a program that they hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredProgram {
+    /// Program id, which lookups return.
+    pub id: u32,
+    /// What has to be equal for all programs of an array.
+    pub class: ProgramClass,
+}
+
+/// What decides whether one program may call another (`bpf_prog_map_compatible`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProgramClass {
+    /// Type of the program.
+    pub program_type: ProgramType,
+    /// `expected_attach_type` of its load.
+    pub attach_type: u32,
+    /// It was loaded with `BPF_F_XDP_HAS_FRAGS`.
+    pub has_frags: bool,
+}
+
+/// A map that another map holds.
+#[derive(Clone, Debug)]
+pub struct StoredMap {
+    /// Map id, which lookups return.
+    pub id: u32,
+    /// The map.
+    pub map: Arc<Map>,
+}

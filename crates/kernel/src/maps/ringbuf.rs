@@ -1,0 +1,218 @@
+//! `ringbuf`: records from programs to the host, in the order in which they were reserved
+//! (`kernel/bpf/ringbuf.c` of Linux).
+//!
+//! A record has a header of 8 bytes: its length, with bits that say whether the program still
+//! writes it and whether the host skips it. Records start at multiples of 8. As Linux maps
+//! the pages twice, a record that reaches beyond the end is contiguous; here the memory
+//! behind the end is as large as the ring.
+
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use spec::Errno;
+use vm::{CELL_BYTES, CellSlice, Cells};
+
+use super::flags;
+use super::{Definition, Operations};
+
+/// Size of a memory page in bytes.
+const PAGE: u32 = 4096;
+
+/// Bytes of the header of a record.
+const HEADER: u64 = 8;
+
+/// The program still writes the record.
+const BUSY: u32 = 1 << 31;
+
+/// The host skips the record.
+const DISCARDED: u32 = 1 << 30;
+
+/// Most bytes of a record.
+const MOST_RECORD: u64 = (u32::MAX / 4) as u64;
+
+/// Flags of submission: whether to wake the host.
+const WAKEUP: u64 = 0b11;
+
+/// A ring of records.
+#[derive(Debug)]
+pub struct Ring {
+    cells: Cells,
+    /// Bytes of the ring, a power of two.
+    size: u64,
+    /// Where the host reads next, in bytes ever written.
+    consumer: AtomicU64,
+    producer: AtomicU64,
+    /// Position of the first record that was busy when a record was reserved last.
+    pending: Mutex<u64>,
+    /// Held while the host reads.
+    reader: Mutex<()>,
+}
+
+/// A record that a program writes.
+#[derive(Clone, Copy, Debug)]
+pub struct Record<'a> {
+    /// Its bytes, which hold what was there before.
+    pub bytes: CellSlice<'a>,
+    /// Where it starts in the ring: its name in [`Ring::submit`].
+    pub position: u64,
+}
+
+impl Ring {
+    pub(super) fn new(map: &Definition) -> Result<Ring, Errno> {
+        let size = u64::from(map.params.max_entries);
+        let cells = 2 * size as usize / CELL_BYTES;
+        Ok(Ring {
+            cells: Cells::zeroed(cells).map_err(|_| Errno::ENOMEM)?,
+            size,
+            consumer: AtomicU64::new(0),
+            producer: AtomicU64::new(0),
+            pending: Mutex::new(0),
+            reader: Mutex::new(()),
+        })
+    }
+
+    /// The kernel's rules of creation.
+    pub(super) fn check(map: &Definition) -> Result<(), Errno> {
+        let params = &map.params;
+        if params.flags.0 & !flags::NUMA_NODE != 0
+            || params.key_size != 0
+            || params.value_size != 0
+            || !params.max_entries.is_power_of_two()
+            || !params.max_entries.is_multiple_of(PAGE)
+        {
+            return Err(Errno::EINVAL);
+        }
+        Ok(())
+    }
+
+    /// `bpf_ringbuf_reserve`: a record of `len` bytes, if there is room.
+    pub fn reserve(&self, len: u64, flags: u64) -> Option<Record<'_>> {
+        if flags != 0 || len > MOST_RECORD {
+            return None;
+        }
+        let total = (len + HEADER).next_multiple_of(8);
+        let mut pending = lock(&self.pending);
+        let (consumer, producer) = (self.consumer.load(Acquire), self.producer.load(Relaxed));
+        while *pending < producer {
+            let header = self.header(*pending).load(Acquire) as u32;
+            if header & BUSY != 0 {
+                break;
+            }
+            *pending += record_len(header);
+        }
+        let end = producer + total;
+        if end - consumer >= self.size || end - *pending >= self.size {
+            return None;
+        }
+        self.header(producer).store(len | u64::from(BUSY), Relaxed);
+        self.producer.store(end, Release);
+        drop(pending);
+        let start = self.cell(producer) + 1;
+        Some(Record {
+            bytes: self.cells.slice(start, len as usize),
+            position: producer,
+        })
+    }
+
+    /// `bpf_ringbuf_submit` and `bpf_ringbuf_discard`: ends the writing of a record. A
+    /// position that is no reserved record's is ignored.
+    pub fn submit(&self, position: u64, is_discarded: bool) {
+        let discarded = if is_discarded { DISCARDED } else { 0 };
+        let end = |header: u64| {
+            let is_busy = header as u32 & BUSY != 0;
+            is_busy.then_some(u64::from(header as u32 & !BUSY | discarded))
+        };
+        let _ = (self.header(position)).fetch_update(Ordering::AcqRel, Relaxed, end);
+    }
+
+    /// `bpf_ringbuf_output`: a record with these bytes.
+    pub fn output(&self, bytes: &[u8], flags: u64) -> Result<(), Errno> {
+        if flags & !WAKEUP != 0 {
+            return Err(Errno::EINVAL);
+        }
+        let record = self.reserve(bytes.len() as u64, 0).ok_or(Errno::EAGAIN)?;
+        record.bytes.write(0, bytes);
+        self.submit(record.position, false);
+        Ok(())
+    }
+
+    /// `bpf_ringbuf_query`: bytes that wait for the host (0), size of the ring (1), position
+    /// of the host (2) and of programs (3); 0 for other numbers.
+    pub fn query(&self, what: u64) -> u64 {
+        let (consumer, producer) = (self.consumer.load(Acquire), self.producer.load(Acquire));
+        match what {
+            0 => producer - consumer,
+            1 => self.size,
+            2 => consumer,
+            3 => producer,
+            _ => 0,
+        }
+    }
+
+    /// Takes the oldest record that is complete; skips discarded ones.
+    pub fn consume(&self) -> Option<Vec<u8>> {
+        let _reader = lock(&self.reader);
+        loop {
+            let consumer = self.consumer.load(Relaxed);
+            if consumer == self.producer.load(Acquire) {
+                return None;
+            }
+            let header = self.header(consumer).load(Acquire) as u32;
+            if header & BUSY != 0 {
+                return None;
+            }
+            let start = self.cell(consumer) + 1;
+            let record = (header & DISCARDED == 0)
+                .then(|| self.cells.slice(start, header as usize).to_vec());
+            self.consumer.store(consumer + record_len(header), Release);
+            if record.is_some() {
+                return record;
+            }
+        }
+    }
+
+    fn header(&self, position: u64) -> &AtomicU64 {
+        &self.cells.as_slice()[self.cell(position)]
+    }
+
+    fn cell(&self, position: u64) -> usize {
+        (position & (self.size - 1)) as usize / CELL_BYTES
+    }
+}
+
+impl Operations for Ring {
+    fn update(&self, _: u32, _: &[u8], _: &[u8], _: u64) -> Result<(), Errno> {
+        Err(Errno::ENOTSUPP)
+    }
+
+    fn delete(&self, _: u32, _: &[u8]) -> Result<(), Errno> {
+        Err(Errno::ENOTSUPP)
+    }
+
+    fn copy(&self, _: &[u8], _: &mut [u8]) -> Result<(), Errno> {
+        Err(Errno::ENOTSUPP)
+    }
+
+    fn store(&self, _: &[u8], _: &[u8], _: u64) -> Result<(), Errno> {
+        Err(Errno::ENOTSUPP)
+    }
+
+    fn next_key(&self, _: Option<&[u8]>, _: &mut [u8]) -> Result<(), Errno> {
+        Err(Errno::ENOTSUPP)
+    }
+
+    fn ring(&self) -> Option<&Ring> {
+        Some(self)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What it holds is whole at any time, so a panic elsewhere does not matter.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Bytes that a record with this header takes.
+fn record_len(header: u32) -> u64 {
+    (u64::from(header & !(BUSY | DISCARDED)) + HEADER).next_multiple_of(8)
+}

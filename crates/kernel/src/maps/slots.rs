@@ -1,0 +1,79 @@
+//! Slots by index that hold shared objects; readers never wait.
+
+use std::sync::{Arc, OnceLock};
+
+use arc_swap::ArcSwapOption;
+use spec::Errno;
+
+/// Slots of a block. A block is allocated when one of its slots is first filled.
+const BLOCK: usize = 1024;
+
+/// A fixed number of slots.
+#[derive(Debug)]
+pub(super) struct Slots<T> {
+    count: u32,
+    blocks: Box<[OnceLock<Block<T>>]>,
+}
+
+type Block<T> = Box<[ArcSwapOption<T>]>;
+
+impl<T> Slots<T> {
+    /// Empty slots. ENOMEM if the list of blocks finds no memory.
+    pub(super) fn new(count: u32) -> Result<Slots<T>, Errno> {
+        let mut blocks = Vec::new();
+        let needed = (count as usize).div_ceil(BLOCK);
+        (blocks.try_reserve_exact(needed)).map_err(|_| Errno::ENOMEM)?;
+        blocks.resize_with(needed, OnceLock::new);
+        Ok(Slots {
+            count,
+            blocks: blocks.into(),
+        })
+    }
+
+    /// The index that a key is, if it is in range.
+    pub(super) fn index(&self, key: &[u8]) -> Option<u32> {
+        let index = u32::from_ne_bytes(key.try_into().ok()?);
+        (index < self.count).then_some(index)
+    }
+
+    /// What a slot holds. Slots out of range are empty.
+    pub(super) fn get(&self, index: u32) -> Option<Arc<T>> {
+        let block = self.blocks.get(index as usize / BLOCK)?.get()?;
+        block[index as usize % BLOCK].load_full()
+    }
+
+    /// Fills a slot in range or empties it; returns what it held.
+    pub(super) fn set(&self, index: u32, object: Option<Arc<T>>) -> Option<Arc<T>> {
+        let block = self.blocks.get(index as usize / BLOCK)?;
+        let fill = || (0..BLOCK).map(|_| ArcSwapOption::empty()).collect();
+        let block = match &object {
+            None => block.get()?,
+            Some(_) => block.get_or_init(fill),
+        };
+        block[index as usize % BLOCK].swap(object)
+    }
+
+    /// The index after this one; the first after none and after one out of range. ENOENT
+    /// after the last.
+    pub(super) fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result<(), Errno> {
+        let following = match key.and_then(|key| self.index(key)) {
+            None => 0,
+            Some(index) if index + 1 == self.count => return Err(Errno::ENOENT),
+            Some(index) => index + 1,
+        };
+        next.copy_from_slice(&following.to_ne_bytes());
+        Ok(())
+    }
+
+    /// `BPF_MAP_DELETE_ELEM` of arrays of descriptors.
+    pub(super) fn delete(&self, key: &[u8]) -> Result<(), Errno> {
+        let index = self.index(key).ok_or(Errno::E2BIG)?;
+        self.set(index, None).map(drop).ok_or(Errno::ENOENT)
+    }
+}
+
+/// A value of 4 bytes: a descriptor or an id.
+pub(super) fn number(value: &[u8]) -> Result<u32, Errno> {
+    let bytes = value.try_into().map_err(|_| Errno::EINVAL)?;
+    Ok(u32::from_ne_bytes(bytes))
+}

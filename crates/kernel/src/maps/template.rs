@@ -1,0 +1,75 @@
+//! What the maps that a map of maps holds have in common.
+
+use std::sync::Arc;
+
+use program::MapParams;
+use spec::Errno;
+use spec::maps::MapKind;
+
+use super::flags;
+use super::resources::{Resources, StoredMap};
+use super::{Map, ValueLayout};
+
+/// Parameters that inner maps have to have, those of a map that was given at creation.
+#[derive(Debug)]
+pub(super) struct Template {
+    params: MapParams,
+    value: ValueLayout,
+}
+
+impl Template {
+    /// The template that a map is. EBADF without one, EINVAL for maps of maps, ENOTSUPP
+    /// for kinds that no map may hold.
+    pub(super) fn of(inner: Option<&Map>) -> Result<Template, Errno> {
+        let inner = inner.ok_or(Errno::EBADF)?;
+        if inner.kind().is_map_of_maps() {
+            return Err(Errno::EINVAL);
+        }
+        if matches!(
+            inner.kind(),
+            MapKind::ProgArray
+                | MapKind::CgroupStorage
+                | MapKind::PercpuCgroupStorage
+                | MapKind::StructOps
+                | MapKind::InsnArray
+        ) {
+            return Err(Errno::ENOTSUPP);
+        }
+        Ok(Template {
+            params: *inner.params(),
+            value: inner.definition.value.clone(),
+        })
+    }
+
+    /// The map of a descriptor. EBADF if nothing is open there, EINVAL if it is no map or
+    /// one that does not fit.
+    pub(super) fn find(
+        &self,
+        descriptor: u32,
+        resources: &dyn Resources,
+    ) -> Result<Arc<StoredMap>, Errno> {
+        match resources.map(descriptor) {
+            Some(stored) if self.fits(&stored.map) => Ok(stored),
+            None if !resources.is_open(descriptor) => Err(Errno::EBADF),
+            Some(_) | None => Err(Errno::EINVAL),
+        }
+    }
+
+    fn fits(&self, map: &Map) -> bool {
+        let (wanted, params) = (&self.params, map.params());
+        let any_size = match map.kind() {
+            // Programs inline lookups, with the template's bound.
+            MapKind::Array | MapKind::PercpuArray => {
+                map.kind() == MapKind::Array && params.flags.0 & flags::INNER_MAP != 0
+            }
+            MapKind::Xskmap => false,
+            _ => true,
+        };
+        wanted.map_type == params.map_type
+            && wanted.key_size == params.key_size
+            && wanted.value_size == params.value_size
+            && wanted.flags == params.flags
+            && self.value == map.definition.value
+            && (any_size || wanted.max_entries == params.max_entries)
+    }
+}
