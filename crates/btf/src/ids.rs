@@ -57,6 +57,14 @@ impl<'b> Name<'b> {
         self.0.is_empty()
     }
 
+    /// The name, or `(anon)` if it is empty, as messages and listings of the kernel have it.
+    pub fn or_anonymous(self) -> Name<'b> {
+        match self.is_empty() {
+            true => Name(b"(anon)"),
+            false => self,
+        }
+    }
+
     /// The name as text, if it is UTF-8.
     pub fn to_str(self) -> Option<&'b str> {
         std::str::from_utf8(self.0).ok()

@@ -8,6 +8,7 @@
 //! - [`diff`](mod@diff) compares two blobs;
 //! - [`core`](mod@core) resolves CO-RE relocations;
 //! - [`ext`] is `.BTF.ext`: func_info, line_info and CO-RE relocations;
+//! - [`fields`] finds the special fields of map values and objects (locks, timers, kptrs);
 //! - [`validate`] is Linux's check of a blob, with its error numbers and its log.
 //!
 //! ```
@@ -41,6 +42,7 @@ mod dump_c;
 mod dump_raw;
 mod edit;
 pub mod ext;
+pub mod fields;
 mod ids;
 mod kfunc_param;
 mod kind;
@@ -49,6 +51,7 @@ mod lookup;
 mod parse;
 mod starts;
 mod strings;
+mod typed_walk;
 mod types;
 pub mod validate;
 mod wire;
@@ -63,6 +66,7 @@ pub use ids::{Name, StrOffset, TypeId};
 pub use kfunc_param::ParamSuffix;
 pub use kind::Kind;
 pub use parse::ParseError;
+pub use typed_walk::{AccessFault, FoundAt, PointerTag};
 pub use types::{
     Array, Composite, Datasec, DeclTag, Encoding, Enum, Enumerator, Func, FwdKind, Int, Linkage,
     Member, Param, Proto, Shape, Type, Var, VarSecinfo,

@@ -9,7 +9,7 @@
 use std::sync::OnceLock;
 
 use crate::core::essential_name;
-use crate::{Btf, Kind, StrOffset, Type, TypeId};
+use crate::{Btf, Kind, Name, Shape, StrOffset, Type, TypeId};
 
 /// Indexes of a blob by name, each built on first use.
 #[derive(Default)]
@@ -50,6 +50,16 @@ impl<'a> Btf<'a> {
             move |btf: &'b Btf<'a>| btf.own_names().filter(move |(_, other, _)| *other == kind);
         let all = self.lineage().flat_map(in_one);
         all.map(|(id, ..)| self.at(id))
+    }
+
+    /// Declaration tags of a type, or of one of its members or parameters (-1: of the type
+    /// itself), by id. Linear in the types.
+    pub fn decl_tags(&self, target: TypeId, component: i32) -> impl Iterator<Item = Name<'_>> {
+        let tags = self.of_kind(Kind::DeclTag).filter(move |ty| {
+            matches!(ty.shape(), Shape::DeclTag(tag)
+                if tag.target == target && tag.component == component)
+        });
+        tags.map(|ty| ty.name())
     }
 
     /// Data sections, by id.

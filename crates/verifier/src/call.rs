@@ -39,7 +39,7 @@ use crate::state::RegState;
 use crate::walk::{Outcome, RegArg, Walk};
 
 pub use leak::check_resource_leak;
-pub use prototype::{PrototypeError, SubprogArg, kind_name};
+pub use prototype::{PrototypeError, SubprogArg};
 pub use subprog::set_up_entry_args;
 
 /// Checks a call. A local call enters a frame and returns [`Outcome::Jump`].

@@ -6,7 +6,6 @@ use program::Program;
 use spec::kernel::Symbols;
 use spec::registry::{ProgramContext, Registry};
 
-use crate::mem::type_walk::begins_with;
 use crate::options::Options;
 use crate::resolve::Maps;
 use crate::state::{MapRef, TypeRef};
@@ -90,7 +89,7 @@ impl Env<'_> {
         let Some(vmlinux) = self.vmlinux else {
             return false;
         };
-        begins_with(vmlinux, TypeId(id), TypeId(expected), off, is_strict)
+        vmlinux.begins_with(TypeId(id), TypeId(expected), off, is_strict)
     }
 
     /// True if BTF says that the function at `start` is static.

@@ -15,7 +15,6 @@
 //! | `context_btf` | contexts typed by BTF |
 //! | `socket` | fields of sockets |
 //! | `object` | kernel objects by BTF, and maps as objects |
-//! | `type_walk` | what lies at an offset of a structure |
 //! | `region` | bounds of regions of known size |
 //! | `atomic` | atomic instructions |
 //! | `helper_mem` | buffers of helpers |
@@ -35,7 +34,6 @@ pub(crate) mod region;
 pub(crate) mod registers;
 mod socket;
 pub(crate) mod stack;
-pub(crate) mod type_walk;
 
 use isa::ebpf::{Insn, Operand, Reg};
 

@@ -5,12 +5,10 @@
 //! the walk arrives.
 
 mod btf_var;
-mod fields;
 mod maps;
 
 use isa::ebpf::{Group, Imm64, Insn, RawInsn, Row};
 
-pub use fields::{Field, FieldKind, Record};
 pub use maps::{Map, Maps};
 
 use crate::env::Env;

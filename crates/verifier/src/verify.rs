@@ -130,7 +130,7 @@ fn run(
             && !flags.has(LoadFlags::ANY_ALIGNMENT),
         test_state_freq: flags.has(LoadFlags::TEST_STATE_FREQ),
         test_reg_invariants: flags.has(LoadFlags::TEST_REG_INVARIANTS),
-        maps: Maps::new(program),
+        maps: Maps::new(program, vmlinux),
         vmlinux,
         symbols: kernel.symbols(),
         cpus: kernel.cpus(),

@@ -14,8 +14,9 @@ mod records;
 mod references;
 mod tags;
 
+pub use crate::fields::FieldFault;
 pub use log::kernel_log;
-pub use reason::{FieldFault, Pass, Place, Reason, Refusal};
+pub use reason::{Pass, Place, Reason, Refusal};
 
 use crate::Btf;
 use blob::Blob;

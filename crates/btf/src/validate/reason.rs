@@ -2,6 +2,7 @@
 //! [`kernel_log`](super::kernel_log) makes the kernel's messages of them.
 
 use crate::TypeId;
+use crate::fields::FieldFault;
 
 /// Refusal of a blob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -269,47 +270,6 @@ reasons! {
     ModifierChain => Numbered, ELOOP, "Max chain length or cycle detected";
     /// A type tag follows another modifier.
     TagOrder => Numbered, EINVAL, "Type tags don't precede modifiers";
-}
-
-/// Violated rule of special fields.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum FieldFault {
-    /// A member does not start at a byte.
-    InsideByte,
-    /// A unique special field occurs twice.
-    Twice,
-    /// Structures are nested more than 32 deep.
-    TooDeep,
-    /// A structure has more than eleven special fields.
-    TooMany,
-    /// The special field may not be an element of an array.
-    Repeated,
-    /// The kptr has an unknown tag, two tags, or no structure as target.
-    Pointer,
-    /// The kptr's structure has no destructor.
-    NoDestructor,
-    /// The root lacks its declaration tag `contains:`.
-    Contains,
-    /// The contained type is missing.
-    ContainsNothing,
-    /// The contained type's member is not a node.
-    Node,
-    /// The contained type's node is missing.
-    NoNode,
-    /// Special fields overlap.
-    Overlap,
-    /// The structure has two kinds of locks.
-    TwoLocks,
-    /// A root without a lock.
-    NoLock,
-    /// Nodes of lists and trees without a reference count.
-    NoRefcount,
-    /// The structure has no special field where one is required.
-    None,
-    /// The contained type has no special fields.
-    ContainsPlain,
-    /// A structure owns one that owns others and is owned.
-    OwnershipLoop,
 }
 
 impl FieldFault {

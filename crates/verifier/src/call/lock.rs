@@ -3,10 +3,10 @@
 use isa::ebpf::Reg;
 
 use super::reference::{acquire_lock, release_lock};
-use crate::resolve::FieldKind;
 use crate::state::{LockOwner, MapRef, ReferenceKind, RegKind, TypeFlags};
 use crate::walk::Walk;
 use crate::{RefusalKind, Result, Stop, errno, refuse, verbose};
+use btf::fields::FieldKind;
 
 /// Checks `bpf_spin_lock` and `bpf_spin_unlock` (`process_spin_lock`).
 pub(super) fn check_spin_lock(walk: &mut Walk<'_>, ptr: Reg, is_lock: bool) -> Result<()> {

@@ -6,6 +6,7 @@
 //! static function is silent: its BTF merely counts as unreliable. Complexity:
 //! linear in the types of the blob for each argument that is asked about.
 
+use btf::core::essential_name;
 use btf::{Btf, Kind, Linkage, Shape, Type, TypeId};
 
 /// The most arguments in registers.
@@ -146,14 +147,7 @@ impl Question<'_> {
     /// The tags of argument `index`.
     fn tags(&self, index: usize, is_global: bool) -> Result<u32, PrototypeError> {
         let mut tags = 0;
-        for ty in self.btf.of_kind(Kind::DeclTag) {
-            let Shape::DeclTag(tag) = ty.shape() else {
-                continue;
-            };
-            if tag.target != self.func || tag.component != index as i32 {
-                continue;
-            }
-            let name = ty.name();
+        for name in self.btf.decl_tags(self.func, index as i32) {
             let Some(tag) = name.as_bytes().strip_prefix(b"arg:") else {
                 continue;
             };
@@ -196,7 +190,7 @@ impl Question<'_> {
             }
             let message = format!(
                 "Arg#{index} type {} in {}() is not supported yet.",
-                kind_name(stripped.kind()),
+                stripped.kind().name(),
                 func.name()
             );
             return fail(EINVAL, if is_global { message } else { String::new() });
@@ -265,7 +259,7 @@ impl Question<'_> {
         let Some(size) = self.btf.size_of(pointee.id()) else {
             let message = format!(
                 "arg#{index} reference type('{} {}') size cannot be determined: -22",
-                kind_name(pointee.kind()),
+                pointee.kind().name(),
                 pointee.name()
             );
             return fail(EINVAL, message);
@@ -346,10 +340,7 @@ impl Question<'_> {
     fn kernel_type(&self, target: TypeId, index: usize) -> Result<TypeId, PrototypeError> {
         let ty = self.btf.at(self.strip(target));
         let name = ty.name();
-        let what = format!(
-            "arg#{index} reference type('{} {name}')",
-            kind_name(ty.kind())
-        );
+        let what = format!("arg#{index} reference type('{} {name}')", ty.kind().name());
         let essential = essential_name(name.as_bytes());
         let found: Vec<TypeId> = self
             .vmlinux
@@ -392,17 +383,6 @@ pub(super) fn is_context(btf: &Btf<'_>, prog_type: u32, target: TypeId) -> bool 
         Context::Struct(context) => name == *context || is_projection(context, name.as_bytes()),
         Context::UserRegs => name == "bpf_user_pt_regs_t" || name == "pt_regs",
         Context::Unnamed => false,
-    }
-}
-
-/// The name before a flavour (`___suffix`).
-fn essential_name(name: &[u8]) -> &[u8] {
-    let flavour = (1..name.len().saturating_sub(3))
-        .rev()
-        .find(|&at| name[at - 1] != b'_' && &name[at..at + 3] == b"___" && name[at + 3] != b'_');
-    match flavour {
-        Some(at) => &name[..at],
-        None => name,
     }
 }
 
@@ -455,30 +435,4 @@ fn context_name(prog_type: u32) -> Context {
         32 => "bpf_nf_ctx",
         _ => return Context::Unnamed,
     })
-}
-
-/// The name of a kind in messages of the kernel.
-pub fn kind_name(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Void => "UNKNOWN",
-        Kind::Int => "INT",
-        Kind::Ptr => "PTR",
-        Kind::Array => "ARRAY",
-        Kind::Struct => "STRUCT",
-        Kind::Union => "UNION",
-        Kind::Enum => "ENUM",
-        Kind::Fwd => "FWD",
-        Kind::Typedef => "TYPEDEF",
-        Kind::Volatile => "VOLATILE",
-        Kind::Const => "CONST",
-        Kind::Restrict => "RESTRICT",
-        Kind::Func => "FUNC",
-        Kind::FuncProto => "FUNC_PROTO",
-        Kind::Var => "VAR",
-        Kind::Datasec => "DATASEC",
-        Kind::Float => "FLOAT",
-        Kind::DeclTag => "DECL_TAG",
-        Kind::TypeTag => "TYPE_TAG",
-        Kind::Enum64 => "ENUM64",
-    }
 }

@@ -7,10 +7,10 @@ use super::args::{CallMeta, never_fails};
 use super::functions::{self, *};
 use super::reference;
 use crate::mem::registers::{set_reg, set_unknown};
-use crate::resolve::FieldKind;
 use crate::state::{RegKind, RegState, TypeFlags, TypeRef};
 use crate::walk::Walk;
 use crate::{Result, Stop, refuse};
+use btf::fields::FieldKind;
 
 /// Largest error number (`MAX_ERRNO`).
 const MAX_ERRNO: i32 = 4095;

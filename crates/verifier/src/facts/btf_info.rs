@@ -82,11 +82,9 @@ fn has_exception_callback(types: &Btf<'_>, records: &[FuncInfo]) -> bool {
     let Some(main) = records.first() else {
         return false;
     };
-    let tags = types.of_kind(Kind::DeclTag).filter(|ty| {
-        ty.name().as_bytes().starts_with(b"exception_callback:")
-            && matches!(ty.shape(), Shape::DeclTag(tag)
-                if tag.target == main.type_id && tag.component == -1)
-    });
+    let tags = types
+        .decl_tags(main.type_id, -1)
+        .filter(|tag| tag.as_bytes().starts_with(b"exception_callback:"));
     // The callback is another function of the program; two tags are refused.
     match tags.count() {
         0 => false,

@@ -4,8 +4,8 @@ use isa::ebpf::Reg;
 use spec::maps::MapKind;
 
 use crate::env::Env;
-use crate::resolve::FieldKind;
 use crate::state::{RegKind, RegState, State, TypeFlags};
+use btf::fields::FieldKind;
 
 /// True if the pointer is certainly not null (`reg_not_null`).
 pub(super) fn is_not_null(reg: &RegState) -> bool {

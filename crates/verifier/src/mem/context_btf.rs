@@ -10,7 +10,6 @@ use spec::programs::ProgramType;
 use spec::registry::{RegBase, TracepointArg};
 
 use super::context::pointer_of;
-use crate::call::kind_name;
 use crate::state::{RegKind, RegState, TypeFlags, TypeRef};
 use crate::walk::Walk;
 use crate::{Result, Stop};
@@ -70,7 +69,7 @@ pub(super) fn read(walk: &mut Walk<'_>, off: i32, size: u32) -> Result<Argument>
         }
         Shape::Ptr(pointee) => pointee,
         _ => {
-            let (type_name, kind) = (ty.name(), kind_name(ty.kind()));
+            let (type_name, kind) = (ty.name(), ty.kind().name());
             verbose!(
                 walk,
                 "func '{name}' arg{index} '{type_name}' has type {kind}. Only pointer access is allowed\n"
@@ -112,7 +111,7 @@ pub(super) fn read(walk: &mut Walk<'_>, off: i32, size: u32) -> Result<Argument>
             _ => {}
         }
     }
-    let kind = kind_name(vmlinux.at(object).kind());
+    let kind = vmlinux.at(object).kind().name();
     if !vmlinux.at(object).kind().is_composite() {
         verbose!(
             walk,

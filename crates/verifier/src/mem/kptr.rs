@@ -7,16 +7,20 @@ use super::MemAccess;
 use super::names::name_of;
 use super::region::check_ptr_off;
 use super::registers::set_reg;
-use crate::resolve::{Field, FieldKind};
 use crate::state::{RegKind, RegState, TypeFlags, TypeRef};
 use crate::walk::Walk;
 use crate::{Result, Stop};
+use btf::fields::{FieldKind, SpecialField};
 
 /// Base type of pointers to kernel objects (`PTR_TO_BTF_ID`).
 const BTF_ID: u32 = 16;
 
 /// Checks a load or store of exactly the pointer in a field.
-pub(super) fn check_access(walk: &mut Walk<'_>, access: MemAccess, field: &Field) -> Result<()> {
+pub(super) fn check_access(
+    walk: &mut Walk<'_>,
+    access: MemAccess,
+    field: &SpecialField,
+) -> Result<()> {
     let is_referenced = matches!(field.kind, FieldKind::KptrRef | FieldKind::KptrPercpu);
     let insn = walk.env.insns[walk.insn_idx as usize];
     let is_load = matches!(insn, Insn::Load { signed: false, .. });
@@ -64,7 +68,7 @@ pub(super) fn check_access(walk: &mut Walk<'_>, access: MemAccess, field: &Field
 }
 
 /// The object that a field points to: a type of vmlinux.
-fn target(walk: &Walk<'_>, field: &Field) -> Result<(TypeRef, String)> {
+fn target(walk: &Walk<'_>, field: &SpecialField) -> Result<(TypeRef, String)> {
     let unknown = || Stop::unsupported("pointer to a local object in a map value");
     let btf = walk.env.program.btf().ok_or_else(unknown)?;
     let name = btf.at(field.target).name().to_string_lossy().into_owned();
@@ -80,7 +84,7 @@ fn target(walk: &Walk<'_>, field: &Field) -> Result<(TypeRef, String)> {
     Ok((ty, name))
 }
 
-fn load(walk: &mut Walk<'_>, dst: Reg, field: &Field) -> Result<()> {
+fn load(walk: &mut Walk<'_>, dst: Reg, field: &SpecialField) -> Result<()> {
     if field.kind == FieldKind::Uptr {
         let btf = walk.env.program.btf();
         let size = btf.and_then(|btf| btf.size_of(field.target)).unwrap_or(0);
@@ -111,7 +115,7 @@ fn load(walk: &mut Walk<'_>, dst: Reg, field: &Field) -> Result<()> {
     Ok(())
 }
 
-fn store(walk: &mut Walk<'_>, value: Reg, field: &Field) -> Result<()> {
+fn store(walk: &mut Walk<'_>, value: Reg, field: &SpecialField) -> Result<()> {
     let reg = *walk.reg(value);
     if reg.is_null() {
         return Ok(());

@@ -98,7 +98,8 @@ pub(crate) fn check_bounds(
         .wrapping_add((i64::from(off) + i64::from(size)) as u64);
     for field in info.record().fields() {
         let start = field.offset;
-        let is_touched = first < i64::from(start) + i64::from(field.size) && u64::from(start) < end;
+        let is_touched =
+            first < i64::from(start) + i64::from(field.kind.size()) && u64::from(start) < end;
         if !is_touched {
             continue;
         }

@@ -4,11 +4,10 @@
 //! that pointer depends on the object's own trust, on lists of safe fields, and on RCU
 //! sections (`check_ptr_to_btf_access`).
 
-use btf::{Kind, TypeId};
+use btf::{FoundAt, Kind, PointerTag, TypeId};
 use spec::registry::SafeList;
 
 use super::registers::{set_pointer, set_reg, set_unknown};
-use super::type_walk::{self, Found};
 use super::{Access, MemAccess};
 use crate::RefusalKind;
 use crate::state::{MapRef, RegKind, RegState, TypeFlags, TypeRef};
@@ -90,15 +89,15 @@ fn load(walk: &mut Walk<'_>, access: MemAccess, id: u32, off: i32) -> Result<()>
     let Some(vmlinux) = walk.env.vmlinux else {
         return Err(Stop::unsupported("kernel object without vmlinux BTF"));
     };
-    let found = match type_walk::find(vmlinux, TypeId(id), off, access.size) {
+    let found = match vmlinux.find_at(TypeId(id), off, access.size) {
         Ok(found) => found,
         Err(fault) => {
-            verbose!(walk, "{}\n", fault.message);
+            verbose!(walk, "{fault}\n");
             return Err(Stop::refusal(
-                fault.errno,
+                fault.errno(),
                 RefusalKind::OutOfBounds,
                 Some(walk.insn_idx),
-                format_args!("{}", fault.message),
+                format_args!("{fault}"),
             ));
         }
     };
@@ -106,8 +105,8 @@ fn load(walk: &mut Walk<'_>, access: MemAccess, id: u32, off: i32) -> Result<()>
         return Ok(());
     };
     match found {
-        Found::Scalar => set_unknown(walk, value),
-        Found::UntrustedMem => {
+        FoundAt::Scalar => set_unknown(walk, value),
+        FoundAt::OtherPointer => {
             let kind = RegKind::Mem {
                 size: 0,
                 dynptr_id: 0,
@@ -115,13 +114,24 @@ fn load(walk: &mut Walk<'_>, access: MemAccess, id: u32, off: i32) -> Result<()>
             let flags = TypeFlags::MEM_RDONLY.with(TypeFlags::PTR_UNTRUSTED);
             set_pointer(walk, value, kind, flags);
         }
-        Found::Pointer {
+        FoundAt::Pointer {
             id: target,
-            flags,
+            memory,
+            is_in_union,
             field,
         } => {
             let reg = *walk.reg(access.ptr);
-            let flags = trust(walk, &reg, id, &field, flags);
+            let flags = match memory {
+                Some(PointerTag::User) => TypeFlags::MEM_USER,
+                Some(PointerTag::Percpu) => TypeFlags::MEM_PERCPU,
+                Some(PointerTag::Rcu) => TypeFlags::MEM_RCU,
+                None => TypeFlags::NONE,
+            };
+            let flags = match is_in_union {
+                true => flags.with(TypeFlags::PTR_UNTRUSTED),
+                false => flags,
+            };
+            let flags = trust(walk, &reg, id, &field.to_string_lossy(), flags);
             let kind = RegKind::BtfId {
                 ty: TypeRef {
                     btf: TypeRef::VMLINUX,

@@ -3,12 +3,13 @@
 use std::ops::Index;
 use std::sync::Arc;
 
+use btf::fields::{FieldKind, FieldRecord, FieldSet};
+use btf::{Btf, TypeId};
 use program::{MapDef, Program};
 use spec::maps::MapKind;
 use spec::programs::ProgramType;
 
 use super::Refuser;
-use super::fields::{FieldKind, Record};
 use crate::Result;
 use crate::env::Env;
 use crate::state::MapRef;
@@ -24,7 +25,7 @@ const MAX_USED_MAPS: usize = 64;
 #[derive(Clone, Debug)]
 pub struct Map {
     def: Arc<MapDef>,
-    record: Record,
+    record: FieldRecord,
     inner: Option<MapRef>,
     has_btf: bool,
     /// The first bytes of the value at key 0 that are not zero.
@@ -73,7 +74,7 @@ impl Map {
     }
 
     /// The special fields of its values.
-    pub fn record(&self) -> &Record {
+    pub fn record(&self) -> &FieldRecord {
         &self.record
     }
 
@@ -131,32 +132,32 @@ impl Index<MapRef> for Maps {
 
 impl Maps {
     /// The maps of a program.
-    pub fn new(program: &Program) -> Maps {
+    pub fn new(program: &Program, vmlinux: Option<&Btf<'_>>) -> Maps {
         let mut maps: Vec<Map> = program
             .maps()
             .iter()
-            .map(|def| Maps::describe(program, def))
+            .map(|def| Maps::describe(program, vmlinux, def))
             .collect();
         let mut index = 0;
         while index < maps.len() {
             if let Some(inner) = maps[index].def.inner.clone() {
                 let next = MapRef(maps.len() as u32);
                 maps[index].inner = Some(next);
-                maps.push(Maps::describe(program, &inner));
+                maps.push(Maps::describe(program, vmlinux, &inner));
             }
             index += 1;
         }
         Maps(maps)
     }
 
-    fn describe(program: &Program, def: &Arc<MapDef>) -> Map {
+    fn describe(program: &Program, vmlinux: Option<&Btf<'_>>, def: &Arc<MapDef>) -> Map {
         let value_type = def.params.value_type;
         let btf = program
             .btf()
             .filter(|_| def.has_btf && !value_type.is_void());
         Map {
             def: Arc::clone(def),
-            record: btf.map_or_else(Record::default, |btf| Record::of_value(btf, value_type)),
+            record: btf.map_or_else(FieldRecord::default, |btf| record(btf, vmlinux, value_type)),
             inner: None,
             has_btf: btf.is_some(),
             contents: def
@@ -164,6 +165,13 @@ impl Maps {
                 .map_or_else(Vec::new, |image| image.start().to_vec()),
         }
     }
+}
+
+/// The special fields of a map's values. The kernel creates maps with invalid special fields
+/// as if they had none.
+fn record(btf: &Btf<'_>, vmlinux: Option<&Btf<'_>>, value_type: TypeId) -> FieldRecord {
+    let value_type = btf.skip_modifiers(value_type).unwrap_or(TypeId::VOID);
+    FieldRecord::new(btf, vmlinux, value_type, FieldSet::MAP_VALUE).unwrap_or_default()
 }
 
 /// The maps used so far, in order of use.

@@ -8,8 +8,8 @@ use spec::registry::{ArgBase, ArgType, KfuncFlags};
 
 use super::{Callee, Meta};
 use crate::call::args::check_offset;
+use crate::call::constant;
 use crate::call::prototype::{is_context, is_projection};
-use crate::call::{constant, kind_name};
 use crate::mem::Access;
 use crate::mem::helper_mem::{check_global_mem, check_sized_mem};
 use crate::mem::names::{name_of, type_name};
@@ -101,7 +101,7 @@ fn check_one(
         return Ok(1);
     }
     let Shape::Ptr(pointee) = btf.at(ty).shape() else {
-        let kind = kind_name(btf.at(ty).kind());
+        let kind = btf.at(ty).kind().name();
         return Err(refuse!(
             walk,
             EINVAL,
@@ -181,7 +181,7 @@ fn check_one(
                     EINVAL,
                     Argument,
                     "arg#{index} reference type('{} {}') size cannot be determined: -22",
-                    kind_name(ty.kind()),
+                    ty.kind().name(),
                     ty.name()
                 ));
             };
@@ -303,7 +303,7 @@ fn pointer_kind(
             Argument,
             "kernel function {} args#{index} pointer type {} {} is not supported",
             callee.kfunc.name,
-            kind_name(ty.kind()),
+            ty.kind().name(),
             ty.name()
         ));
     }
@@ -317,7 +317,7 @@ fn pointer_kind(
             EINVAL,
             Argument,
             "arg#{index} pointer type {} {} must point to {or_void}scalar, or struct with scalar",
-            kind_name(ty.kind()),
+            ty.kind().name(),
             ty.name()
         ));
     }
@@ -434,9 +434,9 @@ fn check_object(
         Argument,
         "kernel function {} args#{index} expected pointer to {} {wanted} but R{} has a pointer to {} {given}",
         callee.kfunc.name,
-        kind_name(wanted_type.kind()),
+        wanted_type.kind().name(),
         ptr.number(),
-        kind_name(found_type.kind())
+        found_type.kind().name()
     ))
 }
 

@@ -5,7 +5,7 @@ use isa::ebpf::Reg;
 use spec::registry::{KfuncFlags, TypeFlags};
 
 use super::{Callee, Meta};
-use crate::call::{kind_name, reference};
+use crate::call::reference;
 use crate::mem::registers::{set_reg, set_unknown};
 use crate::state::{RegKind, RegState, TypeRef};
 use crate::walk::Walk;
@@ -49,7 +49,7 @@ pub(super) fn set_result(walk: &mut Walk<'_>, callee: &Callee<'_>, meta: &Meta) 
                     EINVAL,
                     Btf,
                     "kernel function {name} returns pointer type {} {} is not supported",
-                    kind_name(ty.kind()),
+                    ty.kind().name(),
                     ty.name()
                 ));
             };

@@ -128,7 +128,7 @@ fn lock_map(scene: &Scene<'_>) -> Option<(String, String)> {
         return None;
     };
     let record = scene.env.maps[map].record();
-    let has_lock = record.has(crate::resolve::FieldKind::SpinLock);
+    let has_lock = record.has(btf::fields::FieldKind::SpinLock);
     (!has_lock).then(|| call::map_of(scene, map))
 }
 

@@ -242,7 +242,7 @@ fn special_field(scene: &Scene<'_>, reg: Reg, state: &RegState) -> Option<String
     let fields = scene.env.maps[map].record().fields().iter();
     let mut touched = fields.filter(|field| {
         let start = i64::from(field.offset);
-        start < end && first < start + i64::from(field.size)
+        start < end && first < start + i64::from(field.kind.size())
     });
     touched.next().map(|field| field.kind.name().to_string())
 }

@@ -1,0 +1,311 @@
+//! Special fields: members of map values and allocated objects that the kernel manages
+//! itself, such as locks, timers, list heads and kptrs (`enum btf_field_type`).
+//!
+//! The kernel finds them by the names and tags of their types, in structures when BTF is
+//! loaded and in values when a map is created (`btf_parse_fields`); the two differ in the
+//! kinds that they look for ([`FieldSet`]).
+
+mod search;
+
+pub(crate) use search::pointer;
+
+use crate::{Btf, TypeId};
+
+/// Maximum number of special fields of a type (`BTF_FIELDS_MAX`).
+const MAX_FIELDS: usize = 11;
+/// Maximum depth of nested structures and arrays.
+const MAX_DEPTH: usize = 32;
+
+/// What a special field is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FieldKind {
+    /// `struct bpf_spin_lock`.
+    SpinLock,
+    /// `struct bpf_res_spin_lock`.
+    ResSpinLock,
+    /// `struct bpf_timer`.
+    Timer,
+    /// `struct bpf_wq`.
+    Workqueue,
+    /// `struct bpf_task_work`.
+    TaskWork,
+    /// A pointer tagged `kptr_untrusted`.
+    KptrUnref,
+    /// A pointer tagged `kptr`.
+    KptrRef,
+    /// A pointer tagged `percpu_kptr`.
+    KptrPercpu,
+    /// A pointer tagged `uptr`.
+    Uptr,
+    /// `struct bpf_list_head`.
+    ListHead,
+    /// `struct bpf_list_node`.
+    ListNode,
+    /// `struct bpf_rb_root`.
+    RbRoot,
+    /// `struct bpf_rb_node`.
+    RbNode,
+    /// `struct bpf_refcount`.
+    Refcount,
+}
+
+impl FieldKind {
+    /// The kinds found by the name of their structure, with its size in bytes.
+    const STRUCTS: &[(FieldKind, &'static str, u32)] = &[
+        (FieldKind::SpinLock, "bpf_spin_lock", 4),
+        (FieldKind::ResSpinLock, "bpf_res_spin_lock", 4),
+        (FieldKind::Timer, "bpf_timer", 16),
+        (FieldKind::Workqueue, "bpf_wq", 16),
+        (FieldKind::TaskWork, "bpf_task_work", 8),
+        (FieldKind::ListHead, "bpf_list_head", 16),
+        (FieldKind::ListNode, "bpf_list_node", 24),
+        (FieldKind::RbRoot, "bpf_rb_root", 16),
+        (FieldKind::RbNode, "bpf_rb_node", 32),
+        (FieldKind::Refcount, "bpf_refcount", 4),
+    ];
+
+    /// Name in messages of the kernel: that of the structure or tag (`btf_field_type_name`).
+    pub fn name(self) -> &'static str {
+        match self.structure() {
+            Some((name, _)) => name,
+            None if self == FieldKind::KptrPercpu => "percpu_kptr",
+            None if self == FieldKind::Uptr => "uptr",
+            None => "kptr",
+        }
+    }
+
+    /// Bytes of the field.
+    pub fn size(self) -> u32 {
+        self.structure().map_or(8, |(_, size)| size)
+    }
+
+    /// Required alignment in bytes.
+    pub fn alignment(self) -> u32 {
+        self.size().min(8)
+    }
+
+    /// Bit of `enum btf_field_type`.
+    pub const fn bit(self) -> u32 {
+        match self {
+            FieldKind::SpinLock => 1,
+            FieldKind::Timer => 1 << 1,
+            FieldKind::KptrUnref => 1 << 2,
+            FieldKind::KptrRef => 1 << 3,
+            FieldKind::KptrPercpu => 1 << 4,
+            FieldKind::ListHead => 1 << 5,
+            FieldKind::ListNode => 1 << 6,
+            FieldKind::RbRoot => 1 << 7,
+            FieldKind::RbNode => 1 << 8,
+            FieldKind::Refcount => 1 << 9,
+            FieldKind::Workqueue => 1 << 10,
+            FieldKind::Uptr => 1 << 11,
+            FieldKind::ResSpinLock => 1 << 12,
+            FieldKind::TaskWork => 1 << 13,
+        }
+    }
+
+    /// True for pointers to kernel objects.
+    pub fn is_kptr(self) -> bool {
+        matches!(
+            self,
+            FieldKind::KptrUnref | FieldKind::KptrRef | FieldKind::KptrPercpu
+        )
+    }
+
+    /// True if loads and stores may touch the field under the rules of pointers.
+    pub fn is_pointer(self) -> bool {
+        self.is_kptr() || self == FieldKind::Uptr
+    }
+
+    /// True for locks.
+    pub fn is_lock(self) -> bool {
+        matches!(self, FieldKind::SpinLock | FieldKind::ResSpinLock)
+    }
+
+    /// True for what owns objects: list heads and tree roots.
+    pub fn is_root(self) -> bool {
+        matches!(self, FieldKind::ListHead | FieldKind::RbRoot)
+    }
+
+    /// True for the links of owned objects: nodes of lists and trees.
+    pub fn is_node(self) -> bool {
+        matches!(self, FieldKind::ListNode | FieldKind::RbNode)
+    }
+
+    /// True if a structure may directly contain only one.
+    fn is_unique(self) -> bool {
+        self.is_lock()
+            || matches!(
+                self,
+                FieldKind::Timer | FieldKind::Workqueue | FieldKind::TaskWork
+            )
+    }
+
+    fn structure(self) -> Option<(&'static str, u32)> {
+        let mut structs = FieldKind::STRUCTS.iter();
+        let found = structs.find(|(kind, ..)| *kind == self)?;
+        Some((found.1, found.2))
+    }
+}
+
+/// A set of kinds of special fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FieldSet(u32);
+
+impl FieldSet {
+    /// What the kernel looks for in the structures of a blob, which programs may allocate
+    /// (`btf_parse_struct_metas`).
+    pub const OBJECT: FieldSet = FieldSet::of(&[
+        FieldKind::SpinLock,
+        FieldKind::ResSpinLock,
+        FieldKind::ListHead,
+        FieldKind::ListNode,
+        FieldKind::RbRoot,
+        FieldKind::RbNode,
+        FieldKind::Refcount,
+        FieldKind::KptrUnref,
+        FieldKind::KptrRef,
+        FieldKind::KptrPercpu,
+    ]);
+
+    /// What the kernel looks for in the values of a map (`map_check_btf`).
+    pub const MAP_VALUE: FieldSet = FieldSet::of(&[
+        FieldKind::SpinLock,
+        FieldKind::ResSpinLock,
+        FieldKind::Timer,
+        FieldKind::Workqueue,
+        FieldKind::TaskWork,
+        FieldKind::ListHead,
+        FieldKind::RbRoot,
+        FieldKind::Refcount,
+        FieldKind::KptrUnref,
+        FieldKind::KptrRef,
+        FieldKind::KptrPercpu,
+        FieldKind::Uptr,
+    ]);
+
+    const fn of(kinds: &[FieldKind]) -> FieldSet {
+        let mut bits = 0;
+        let mut index = 0;
+        while index < kinds.len() {
+            bits |= kinds[index].bit();
+            index += 1;
+        }
+        FieldSet(bits)
+    }
+
+    /// True if the kind is in the set.
+    pub const fn has(self, kind: FieldKind) -> bool {
+        self.0 & kind.bit() != 0
+    }
+}
+
+/// One special field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SpecialField {
+    /// What it is.
+    pub kind: FieldKind,
+    /// Bytes from the start of the type.
+    pub offset: u32,
+    /// Structure that a pointer points to or a root contains, in the same blob; void
+    /// otherwise.
+    pub target: TypeId,
+}
+
+/// The special fields of a type, in order of their offsets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FieldRecord {
+    fields: Vec<SpecialField>,
+}
+
+impl FieldRecord {
+    /// Finds and checks the special fields of a structure or data section, empty if it has
+    /// none. Without the types of the kernel, pointers to kernel structures without
+    /// destructor are not recognised. Linear in the members and array elements, and for
+    /// each root in the types of the blob.
+    ///
+    /// # Errors
+    /// The first rule that the kernel finds violated.
+    pub fn new(
+        btf: &Btf<'_>,
+        kernel: Option<&Btf<'_>>,
+        ty: TypeId,
+        wanted: FieldSet,
+    ) -> Result<FieldRecord, FieldFault> {
+        let mut fields = search::fields(btf, kernel, ty, wanted)?;
+        fields.sort_by_key(|field| field.offset);
+        Ok(FieldRecord { fields })
+    }
+
+    /// All fields.
+    pub fn fields(&self) -> &[SpecialField] {
+        &self.fields
+    }
+
+    /// True if there is a field of this kind.
+    pub fn has(&self, kind: FieldKind) -> bool {
+        self.offset_of(kind).is_some()
+    }
+
+    /// Offset of the first field of this kind.
+    pub fn offset_of(&self, kind: FieldKind) -> Option<u32> {
+        let mut fields = self.fields.iter();
+        fields
+            .find(|field| field.kind == kind)
+            .map(|field| field.offset)
+    }
+
+    /// True if a callback may run later on the value.
+    pub fn has_async(&self) -> bool {
+        self.has(FieldKind::Timer)
+            || self.has(FieldKind::Workqueue)
+            || self.has(FieldKind::TaskWork)
+    }
+
+    /// The pointer field at exactly this offset.
+    pub fn pointer_at(&self, offset: u32) -> Option<&SpecialField> {
+        let mut fields = self.fields.iter();
+        fields.find(|field| field.offset == offset && field.kind.is_pointer())
+    }
+}
+
+/// Violated rule of special fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FieldFault {
+    /// A member does not start at a byte.
+    InsideByte,
+    /// A unique special field occurs twice.
+    Twice,
+    /// Structures are nested more than 32 deep.
+    TooDeep,
+    /// A structure has more than eleven special fields.
+    TooMany,
+    /// The special field may not be an element of an array.
+    Repeated,
+    /// The kptr has an unknown tag, two tags, or no structure as target.
+    Pointer,
+    /// The kptr's structure has no destructor.
+    NoDestructor,
+    /// The root lacks its declaration tag `contains:`.
+    Contains,
+    /// The contained type is missing.
+    ContainsNothing,
+    /// The contained type's member is not a node.
+    Node,
+    /// The contained type's node is missing.
+    NoNode,
+    /// Special fields overlap.
+    Overlap,
+    /// The structure has two kinds of locks.
+    TwoLocks,
+    /// A root without a lock.
+    NoLock,
+    /// Nodes of lists and trees without a reference count.
+    NoRefcount,
+    /// The structure has no special field where one is required.
+    None,
+    /// The contained type has no special fields.
+    ContainsPlain,
+    /// A structure owns one that owns others and is owned.
+    OwnershipLoop,
+}

@@ -1,0 +1,376 @@
+//! The search for special fields, and their rules (`btf_find_field`, `btf_parse_fields`).
+
+use super::{FieldFault, FieldKind, FieldSet, MAX_DEPTH, MAX_FIELDS, SpecialField};
+use crate::{Btf, Kind, Member, Name, Shape, TypeId};
+
+/// Structures of Linux 6.18 with a destructor, which maps may own.
+const WITH_DESTRUCTOR: &[&str] = &[
+    "task_struct",
+    "cgroup",
+    "bpf_cpumask",
+    "bpf_crypto_ctx",
+    "prog_test_ref_kfunc",
+    "prog_test_member",
+];
+
+type Outcome<T> = Result<T, FieldFault>;
+
+/// Special fields of a type, checked, in the order of the search.
+pub(super) fn fields(
+    btf: &Btf<'_>,
+    kernel: Option<&Btf<'_>>,
+    ty: TypeId,
+    wanted: FieldSet,
+) -> Outcome<Vec<SpecialField>> {
+    let search = Search { btf, wanted };
+    let mut found = Vec::new();
+    match btf.at(ty).shape() {
+        Shape::Struct(_) => search.find_in_struct(ty, &mut found, MAX_FIELDS, 0)?,
+        Shape::Datasec(_) => search.find_in_section(ty, &mut found)?,
+        _ => {}
+    }
+    check(btf, kernel, &found)?;
+    Ok(found.into_iter().map(|found| found.field).collect())
+}
+
+/// A special field that the search found.
+#[derive(Clone, Copy)]
+struct Found<'b> {
+    field: SpecialField,
+    /// Node member of the type that a root contains.
+    node: Name<'b>,
+}
+
+/// Where a field is: member `component` of a structure, or a variable (-1).
+#[derive(Clone, Copy)]
+struct Place {
+    of: TypeId,
+    component: i32,
+    offset: u32,
+    /// Bytes that a variable takes in its section.
+    expected: Option<u32>,
+}
+
+struct Search<'b> {
+    btf: &'b Btf<'b>,
+    wanted: FieldSet,
+}
+
+impl<'b> Search<'b> {
+    /// Adds the special fields of a structure, at most `room`.
+    fn find_in_struct(
+        &self,
+        id: TypeId,
+        found: &mut Vec<Found<'b>>,
+        room: usize,
+        depth: usize,
+    ) -> Outcome<()> {
+        let Some(composite) = self.btf.at(id).as_composite() else {
+            return Ok(());
+        };
+        let first = found.len();
+        let mut seen = Vec::new();
+        for (component, member) in (0..).zip(composite.members()) {
+            if !member.bit_offset.is_multiple_of(8) {
+                return Err(FieldFault::InsideByte);
+            }
+            let place = Place {
+                of: id,
+                component,
+                offset: member.bit_offset / 8,
+                expected: None,
+            };
+            let room = room - (found.len() - first);
+            self.find_in_member(place, member.ty, &mut seen, found, room, depth)?;
+        }
+        Ok(())
+    }
+
+    /// Adds the special fields of the variables of a data section.
+    fn find_in_section(&self, id: TypeId, found: &mut Vec<Found<'b>>) -> Outcome<()> {
+        let Shape::Datasec(section) = self.btf.at(id).shape() else {
+            return Ok(());
+        };
+        let mut seen = Vec::new();
+        for placed in section.vars() {
+            let Shape::Var(var) = self.btf.at(placed.var).shape() else {
+                continue;
+            };
+            let place = Place {
+                of: placed.var,
+                component: -1,
+                offset: placed.offset,
+                expected: Some(placed.size),
+            };
+            let room = MAX_FIELDS - found.len();
+            self.find_in_member(place, var.ty, &mut seen, found, room, 0)?;
+        }
+        Ok(())
+    }
+
+    fn find_in_member(
+        &self,
+        place: Place,
+        ty: TypeId,
+        seen: &mut Vec<FieldKind>,
+        found: &mut Vec<Found<'b>>,
+        room: usize,
+        depth: usize,
+    ) -> Outcome<()> {
+        let (ty, count) = self.element(ty)?;
+        if count == 0 {
+            return Ok(());
+        }
+        let is_size_of = |each: u32| {
+            let expected = place.expected.filter(|&expected| expected != 0);
+            expected.is_none_or(|expected| expected == each.wrapping_mul(count))
+        };
+        let first = found.len();
+        let Some(kind) = self.kind_of(ty, seen)? else {
+            let Shape::Struct(inner) = self.btf.at(ty).shape() else {
+                return Ok(());
+            };
+            if !is_size_of(inner.size) {
+                return Ok(());
+            }
+            if depth + 1 >= MAX_DEPTH {
+                return Err(FieldFault::TooDeep);
+            }
+            self.find_in_struct(ty, found, room, depth + 1)?;
+            for found in &mut found[first..] {
+                found.field.offset = found.field.offset.wrapping_add(place.offset);
+            }
+            return repeat(found, first, count, inner.size, room);
+        };
+        if !is_size_of(kind.size()) || !place.offset.is_multiple_of(kind.alignment()) {
+            return Ok(());
+        }
+        let is_struct =
+            matches!(self.btf.at(ty).shape(), Shape::Struct(of) if of.size == kind.size());
+        let (kind, target, node) = match kind {
+            FieldKind::KptrRef => match pointer(self.btf, ty, self.wanted)? {
+                Some((kind, target)) => (kind, target, Name::default()),
+                None => return Ok(()),
+            },
+            _ if !is_struct => return Ok(()),
+            _ if kind.is_root() => {
+                let (target, node) = self.contents(place)?;
+                (kind, target, node)
+            }
+            _ => (kind, TypeId::VOID, Name::default()),
+        };
+        if room == 0 {
+            return Err(FieldFault::TooMany);
+        }
+        let offset = place.offset;
+        found.push(Found {
+            field: SpecialField {
+                kind,
+                offset,
+                target,
+            },
+            node,
+        });
+        repeat(found, first, count, kind.size(), room)
+    }
+
+    /// Element type below all arrays, and the number of elements.
+    fn element(&self, ty: TypeId) -> Outcome<(TypeId, u32)> {
+        let (mut ty, mut count) = (ty, 1u32);
+        for _ in 0..MAX_DEPTH {
+            let Shape::Array(array) = self.btf.at(ty).shape() else {
+                return Ok((ty, count));
+            };
+            count = count.wrapping_mul(array.count);
+            ty = array.element;
+        }
+        Err(FieldFault::TooDeep)
+    }
+
+    /// Kind by the name of the type; a type that is no structure may be a pointer, which
+    /// [`FieldKind::KptrRef`] stands for.
+    fn kind_of(&self, ty: TypeId, seen: &mut Vec<FieldKind>) -> Outcome<Option<FieldKind>> {
+        let ty = self.btf.at(ty);
+        let name = ty.name();
+        let mut named = FieldKind::STRUCTS.iter();
+        let named = named.find(|(kind, known, _)| self.wanted.has(*kind) && name == **known);
+        match named {
+            Some(&(kind, ..)) => {
+                if kind.is_unique() && seen.contains(&kind) {
+                    return Err(FieldFault::Twice);
+                }
+                seen.push(kind);
+                Ok(Some(kind))
+            }
+            None if ty.kind() == Kind::Struct => Ok(None),
+            None => Ok(Some(FieldKind::KptrRef)),
+        }
+    }
+
+    /// Type that a root contains and the name of its node, by the root's declaration tag
+    /// `contains:STRUCT:NODE`.
+    fn contents(&self, root: Place) -> Outcome<(TypeId, Name<'b>)> {
+        let mut tags = self
+            .btf
+            .decl_tags(root.of, root.component)
+            .filter_map(|tag| tag.as_bytes().strip_prefix(b"contains:"));
+        let tag = tags.next().ok_or(FieldFault::Contains)?;
+        if tags.next().is_some() {
+            return Err(FieldFault::Contains);
+        }
+        let colon = tag.iter().position(|&byte| byte == b':');
+        let (name, node) = tag.split_at(colon.ok_or(FieldFault::Contains)?);
+        let mut structs = self.btf.find_all(Kind::Struct, name);
+        let target = structs.next().ok_or(FieldFault::ContainsNothing)?.id();
+        if node.len() == 1 {
+            return Err(FieldFault::Contains);
+        }
+        Ok((target, Name::new(&node[1..])))
+    }
+}
+
+/// Kind and target of a pointer with one of the tags `kptr`, `kptr_untrusted`,
+/// `percpu_kptr` and `uptr` (`btf_find_kptr`).
+pub(crate) fn pointer(
+    btf: &Btf<'_>,
+    ty: TypeId,
+    wanted: FieldSet,
+) -> Outcome<Option<(FieldKind, TypeId)>> {
+    let ty = match btf.at(ty).shape() {
+        Shape::Volatile(to) => to,
+        _ => ty,
+    };
+    let Shape::Ptr(to) = btf.at(ty).shape() else {
+        return Ok(None);
+    };
+    let tag = btf.at(to);
+    let to = match tag.shape() {
+        Shape::TypeTag(to) if !tag.flag() => to,
+        _ => return Ok(None),
+    };
+    if btf.at(to).kind() == Kind::TypeTag {
+        return Err(FieldFault::Pointer);
+    }
+    let kind = match tag.name().as_bytes() {
+        b"kptr" => FieldKind::KptrRef,
+        b"kptr_untrusted" => FieldKind::KptrUnref,
+        b"percpu_kptr" => FieldKind::KptrPercpu,
+        b"uptr" => FieldKind::Uptr,
+        _ => return Err(FieldFault::Pointer),
+    };
+    if !wanted.has(kind) {
+        return Ok(None);
+    }
+    match btf.skip_modifiers(to) {
+        Some(target) if btf.at(target).kind() == Kind::Struct => Ok(Some((kind, target))),
+        _ => Err(FieldFault::Pointer),
+    }
+}
+
+/// Repeats the fields from index `first` for each element of an array.
+fn repeat(
+    found: &mut Vec<Found<'_>>,
+    first: usize,
+    count: u32,
+    each: u32,
+    room: usize,
+) -> Outcome<()> {
+    let fields = found.len() - first;
+    if count == 1 || fields == 0 {
+        return Ok(());
+    }
+    let may_repeat =
+        |found: &Found<'_>| found.field.kind.is_pointer() || found.field.kind.is_root();
+    if !found[first..].iter().all(may_repeat) {
+        return Err(FieldFault::Repeated);
+    }
+    let total = fields.checked_mul(count as usize);
+    if total.is_none_or(|total| total > room) {
+        return Err(FieldFault::TooMany);
+    }
+    for element in 1..count {
+        for index in first..first + fields {
+            let mut next = found[index];
+            let distance = element.wrapping_mul(each);
+            next.field.offset = next.field.offset.wrapping_add(distance);
+            found.push(next);
+        }
+    }
+    Ok(())
+}
+
+/// Checks the fields of one type together.
+fn check(btf: &Btf<'_>, kernel: Option<&Btf<'_>>, found: &[Found<'_>]) -> Outcome<()> {
+    let mut end = 0;
+    for found in found {
+        let field = found.field;
+        if field.offset < end {
+            return Err(FieldFault::Overlap);
+        }
+        end = field.offset.wrapping_add(field.kind.size());
+        if field.kind == FieldKind::KptrRef && is_unreleased(kernel, btf.at(field.target).name()) {
+            return Err(FieldFault::NoDestructor);
+        }
+        if field.kind.is_root() {
+            check_root(btf, found)?;
+        }
+    }
+    let has = |wanted: FieldKind| found.iter().any(|found| found.field.kind == wanted);
+    if has(FieldKind::SpinLock) && has(FieldKind::ResSpinLock) {
+        return Err(FieldFault::TwoLocks);
+    }
+    let is_locked = found.iter().any(|found| found.field.kind.is_lock());
+    if !is_locked && found.iter().any(|found| found.field.kind.is_root()) {
+        return Err(FieldFault::NoLock);
+    }
+    if !has(FieldKind::Refcount) && has(FieldKind::ListNode) && has(FieldKind::RbNode) {
+        return Err(FieldFault::NoRefcount);
+    }
+    Ok(())
+}
+
+/// True for a structure of the kernel without a destructor.
+fn is_unreleased(kernel: Option<&Btf<'_>>, name: Name<'_>) -> bool {
+    let is_known = |types: &Btf<'_>| {
+        let mut found = types.find_all(Kind::Struct, name.as_bytes());
+        found.next().is_some()
+    };
+    kernel.is_some_and(is_known) && !WITH_DESTRUCTOR.iter().any(|known| name == **known)
+}
+
+/// Checks that the node of a root is a node.
+fn check_root(btf: &Btf<'_>, root: &Found<'_>) -> Outcome<()> {
+    let wanted = match root.field.kind {
+        FieldKind::ListHead => "bpf_list_node",
+        _ => "bpf_rb_node",
+    };
+    let mut is_found = false;
+    let contents = btf.at(root.field.target).as_composite();
+    for member in contents.iter().flat_map(|contents| contents.members()) {
+        if btf.string(member.name).or_anonymous() != root.node {
+            continue;
+        }
+        let node = btf.at(member.ty);
+        let is_node = node.kind() == Kind::Struct && node.name() == wanted;
+        // The kernel decodes the offset by the `kind_flag` of the node's type, not of the
+        // containing structure.
+        let is_aligned = undecoded(member, node.flag()).is_multiple_of(64);
+        if is_found || !is_node || !is_aligned {
+            return Err(FieldFault::Node);
+        }
+        is_found = true;
+    }
+    match is_found {
+        true => Ok(()),
+        false => Err(FieldFault::NoNode),
+    }
+}
+
+/// Offset of a member in bits, as a structure with or without bit fields states it.
+fn undecoded(member: Member, has_bit_fields: bool) -> u32 {
+    let stated = member.bits << 24 | member.bit_offset;
+    match has_bit_fields {
+        true => stated & 0x00ff_ffff,
+        false => stated,
+    }
+}

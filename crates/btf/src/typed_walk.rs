@@ -1,0 +1,374 @@
+//! The typed walk: what lies at an offset of a structure (`btf_struct_walk` in
+//! kernel/bpf/btf.c): a number, a pointer to another structure, or nothing that may be
+//! read.
+//!
+//! The walk descends into nested structures and arrays until it reaches a member that
+//! starts at the offset or contains it. Complexity: members of the structures on the way.
+
+use std::fmt;
+
+use crate::{Btf, Kind, Name, Shape, TypeId};
+
+/// What lies at an offset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FoundAt<'b> {
+    /// A number.
+    Scalar,
+    /// A pointer to a structure or union.
+    Pointer {
+        /// The structure or union.
+        id: TypeId,
+        /// Memory that the pointer's tag states.
+        memory: Option<PointerTag>,
+        /// True if the way to the member leads through a union of several members.
+        is_in_union: bool,
+        /// Name of the member.
+        field: Name<'b>,
+    },
+    /// A pointer to anything else.
+    OtherPointer,
+}
+
+/// Type tag of a pointer that states which memory it points to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PointerTag {
+    /// `__user`.
+    User,
+    /// `__percpu`.
+    Percpu,
+    /// `__rcu`.
+    Rcu,
+}
+
+/// Why nothing may be read at an offset. The text is the kernel's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccessFault<'b> {
+    /// The type is no structure or union.
+    NotStruct(Name<'b>),
+    /// The access ends after the structure.
+    Beyond {
+        /// Name of the structure.
+        name: Name<'b>,
+        /// Offset in bytes.
+        off: i64,
+        /// Size in bytes.
+        size: i64,
+    },
+    /// The member has no size.
+    Sizeless(Name<'b>),
+    /// The access covers a pointer not exactly.
+    PartOfPointer {
+        /// Name of the member.
+        field: Name<'b>,
+        /// Offset of the member in bytes.
+        start: i64,
+        /// Name of the structure.
+        name: Name<'b>,
+        /// Offset in bytes.
+        off: i64,
+        /// Size in bytes.
+        size: i64,
+    },
+    /// The access ends after the member.
+    BeyondMember {
+        /// Name of the member.
+        field: Name<'b>,
+        /// End of the member in bytes.
+        end: i64,
+        /// Name of the structure.
+        name: Name<'b>,
+        /// Offset in bytes.
+        off: i64,
+        /// Size in bytes.
+        size: i64,
+    },
+    /// No member is there.
+    NoMember {
+        /// Name of the structure.
+        name: Name<'b>,
+        /// Offset in bytes.
+        off: i64,
+    },
+}
+
+impl AccessFault<'_> {
+    /// The kernel's error number, positive.
+    pub fn errno(&self) -> i32 {
+        match self {
+            AccessFault::NotStruct(_) | AccessFault::NoMember { .. } => 22,
+            AccessFault::Sizeless(_) => 14,
+            AccessFault::Beyond { .. }
+            | AccessFault::PartOfPointer { .. }
+            | AccessFault::BeyondMember { .. } => 13,
+        }
+    }
+}
+
+impl fmt::Display for AccessFault<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            AccessFault::NotStruct(name) => write!(f, "Type '{name}' is not a struct"),
+            AccessFault::Beyond { name, off, size } => {
+                write!(f, "access beyond struct {name} at off {off} size {size}")
+            }
+            AccessFault::Sizeless(field) => write!(f, "field {field} doesn't have size"),
+            AccessFault::PartOfPointer {
+                field,
+                start,
+                name,
+                off,
+                size,
+            } => write!(
+                f,
+                "cannot access ptr member {field} with moff {start} in struct {name} with off {off} size {size}"
+            ),
+            AccessFault::BeyondMember {
+                field,
+                end,
+                name,
+                off,
+                size,
+            } => write!(
+                f,
+                "access beyond the end of member {field} (mend:{end}) in struct {name} with off {off} size {size}"
+            ),
+            AccessFault::NoMember { name, off } => {
+                write!(f, "struct {name} doesn't have field at offset {off}")
+            }
+        }
+    }
+}
+
+impl Btf<'_> {
+    /// What `size` bytes at `off` of a structure are.
+    ///
+    /// # Errors
+    /// What the kernel refuses to read, with its error number and text.
+    pub fn find_at(&self, id: TypeId, off: i32, size: u32) -> Result<FoundAt<'_>, AccessFault<'_>> {
+        find(self, id, off, size)
+    }
+
+    /// True if the structure at `off` of `id`, or one that it begins with, is `expected`
+    /// (`btf_struct_ids_match`); `is_strict` allows only `id` itself.
+    pub fn begins_with(&self, id: TypeId, expected: TypeId, off: i32, is_strict: bool) -> bool {
+        begins_with(self, id, expected, off, is_strict)
+    }
+}
+
+/// A member's type below modifiers and arrays (`__btf_resolve_size`).
+struct Resolved {
+    id: TypeId,
+    /// Bytes of the member.
+    size: i64,
+    /// Elements, if it is an array.
+    count: Option<i64>,
+}
+
+fn resolve(btf: &Btf<'_>, id: TypeId) -> Option<Resolved> {
+    let size = btf.size_of(id)?;
+    let mut id = btf.skip_modifiers(id)?;
+    let mut count = None;
+    while let Shape::Array(array) = btf.get(id)?.shape() {
+        count = Some(count.unwrap_or(1) * i64::from(array.count));
+        id = btf.skip_modifiers(array.element)?;
+    }
+    Some(Resolved {
+        id,
+        size: size.into(),
+        count,
+    })
+}
+
+fn find<'b>(
+    btf: &'b Btf<'_>,
+    id: TypeId,
+    off: i32,
+    size: u32,
+) -> Result<FoundAt<'b>, AccessFault<'b>> {
+    let mut id = id;
+    let mut off = i64::from(off);
+    let size = i64::from(size);
+    let mut is_in_union = false;
+    'again: loop {
+        id = btf.skip_modifiers(id).unwrap_or(TypeId::VOID);
+        let ty = btf.at(id);
+        let name = ty.name().or_anonymous();
+        let Some(composite) = ty.as_composite() else {
+            return Err(AccessFault::NotStruct(name));
+        };
+        let count = composite.members().len();
+        if ty.kind() == Kind::Union && count != 1 {
+            is_in_union = true;
+        }
+        if off + size > i64::from(composite.size) {
+            match flexible_array(btf, id, off) {
+                Some((element, _, _)) if btf.at(element).kind() == Kind::Int => {
+                    return Ok(FoundAt::Scalar);
+                }
+                Some((element, start, each)) if each > 0 => {
+                    off = (off - start) % each;
+                    id = element;
+                    continue 'again;
+                }
+                _ => return Err(AccessFault::Beyond { name, off, size }),
+            }
+        }
+        for member in composite.members() {
+            let mut start = i64::from(member.bit_offset / 8);
+            if off + size <= start {
+                break;
+            }
+            if member.bits != 0 {
+                let end = i64::from((member.bit_offset + member.bits).div_ceil(8));
+                if off <= start && end <= off + size {
+                    return Ok(FoundAt::Scalar);
+                }
+                continue;
+            }
+            if off < start {
+                break;
+            }
+            let field = btf.string(member.name).or_anonymous();
+            let Some(resolved) = resolve(btf, member.ty) else {
+                return Err(AccessFault::Sizeless(field));
+            };
+            let end = start + resolved.size;
+            if off >= end {
+                continue;
+            }
+            let mut member_size = resolved.size;
+            if let Some(count) = resolved.count {
+                if start == end || count == 0 {
+                    continue;
+                }
+                member_size /= count;
+                start += (off - start) / member_size * member_size;
+            }
+            let inner = btf.at(resolved.id);
+            if inner.kind().is_composite() {
+                off -= start;
+                id = resolved.id;
+                continue 'again;
+            }
+            if let Shape::Ptr(target) = inner.shape() {
+                if member_size != size || off != start {
+                    return Err(AccessFault::PartOfPointer {
+                        field,
+                        start,
+                        name,
+                        off,
+                        size,
+                    });
+                }
+                return Ok(pointer(btf, target, is_in_union, field));
+            }
+            if off + size > end && !is_in_union {
+                return Err(AccessFault::BeyondMember {
+                    field,
+                    end,
+                    name,
+                    off,
+                    size,
+                });
+            }
+            return Ok(FoundAt::Scalar);
+        }
+        return Err(AccessFault::NoMember { name, off });
+    }
+}
+
+/// Element type, start and element size of the array without size at the end.
+fn flexible_array(btf: &Btf<'_>, id: TypeId, off: i64) -> Option<(TypeId, i64, i64)> {
+    let last = btf.at(id).as_composite()?.members().last()?;
+    let ty = btf.skip_modifiers(last.ty)?;
+    let Shape::Array(array) = btf.at(ty).shape() else {
+        return None;
+    };
+    let start = i64::from(last.bit_offset / 8);
+    if array.count != 0 || off < start {
+        return None;
+    }
+    let element = btf.skip_modifiers(array.element)?;
+    let fits = matches!(
+        btf.at(element).kind(),
+        Kind::Int | Kind::Struct | Kind::Union
+    );
+    let size = btf.size_of(element)?;
+    fits.then_some((element, start, size.into()))
+}
+
+fn pointer<'b>(btf: &Btf<'_>, target: TypeId, is_in_union: bool, field: Name<'b>) -> FoundAt<'b> {
+    let tag = btf.at(target);
+    let memory = match tag.shape() {
+        Shape::TypeTag(_) if !tag.flag() => match tag.name().as_bytes() {
+            b"user" => Some(PointerTag::User),
+            b"percpu" => Some(PointerTag::Percpu),
+            b"rcu" => Some(PointerTag::Rcu),
+            _ => None,
+        },
+        _ => None,
+    };
+    match btf.skip_modifiers(target) {
+        Some(id) if btf.at(id).kind().is_composite() => FoundAt::Pointer {
+            id,
+            memory,
+            is_in_union,
+            field,
+        },
+        _ => FoundAt::OtherPointer,
+    }
+}
+
+/// The structure that starts at `off` of structure `id`, if one does.
+fn nested(btf: &Btf<'_>, id: TypeId, off: i64) -> Option<TypeId> {
+    let (mut id, mut off) = (id, off);
+    'again: loop {
+        for member in btf.at(id).as_composite()?.members() {
+            let mut start = i64::from(member.bit_offset / 8);
+            if off < start {
+                return None;
+            }
+            if member.bits != 0 {
+                continue;
+            }
+            let resolved = resolve(btf, member.ty)?;
+            if off >= start + resolved.size {
+                continue;
+            }
+            if let Some(count) = resolved.count {
+                let each = resolved.size / count.max(1);
+                if each == 0 {
+                    continue;
+                }
+                start += (off - start) / each * each;
+            }
+            if !btf.at(resolved.id).kind().is_composite() {
+                return None;
+            }
+            if off == start {
+                return Some(resolved.id);
+            }
+            off -= start;
+            id = resolved.id;
+            continue 'again;
+        }
+        return None;
+    }
+}
+
+fn begins_with(btf: &Btf<'_>, id: TypeId, expected: TypeId, off: i32, is_strict: bool) -> bool {
+    let expected = btf.skip_modifiers(expected);
+    let mut found = btf.skip_modifiers(id);
+    let mut off = i64::from(off);
+    while let Some(id) = found {
+        if off == 0 && found == expected {
+            return true;
+        }
+        if is_strict {
+            return false;
+        }
+        found = nested(btf, id, off);
+        off = 0;
+    }
+    false
+}

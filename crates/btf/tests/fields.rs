@@ -1,0 +1,121 @@
+//! Special fields of map values: what the search finds, and which values count as invalid.
+
+use beebox_btf::fields::{FieldFault, FieldKind, FieldRecord, FieldSet};
+use beebox_btf::{Array, Btf, Builder, Encoding, Int, Kind, Member, StrOffset, TypeId};
+
+/// Structures of the kernel that special fields are, with their sizes.
+const STRUCTS: [(&str, u32); 4] = [
+    ("bpf_spin_lock", 4),
+    ("bpf_res_spin_lock", 4),
+    ("bpf_timer", 16),
+    ("bpf_list_node", 24),
+];
+
+/// Types of a program with the special structures, a kptr and the value `members`, each a
+/// name of a type and an offset in bytes.
+fn value(members: &[(&str, u32)]) -> (Btf<'static>, TypeId) {
+    let mut builder = Builder::new();
+    let name = builder.string("int");
+    let int = builder.int(
+        name,
+        Int {
+            size: 4,
+            bits: 32,
+            offset: 0,
+            encoding: Encoding::SIGNED,
+        },
+    );
+    let mut types = vec![("int", int)];
+    for (name, size) in STRUCTS {
+        let text = builder.string(name);
+        types.push((name, builder.composite(Kind::Struct, text, size, &[])));
+    }
+    let name = builder.string("task_struct");
+    let task = builder.composite(Kind::Struct, name, 8, &[]);
+    let tag = builder.string("kptr");
+    let tagged = builder.reference(Kind::TypeTag, tag, task);
+    let kptr = builder.reference(Kind::Ptr, StrOffset::EMPTY, tagged);
+    types.push(("kptr", kptr));
+    types.push((
+        "kptr[3]",
+        builder.array(Array {
+            element: kptr,
+            index: int,
+            count: 3,
+        }),
+    ));
+    let members: Vec<Member> = members
+        .iter()
+        .map(|(name, offset)| Member {
+            name: StrOffset::EMPTY,
+            ty: types
+                .iter()
+                .find(|(known, _)| known == name)
+                .expect("a type")
+                .1,
+            bit_offset: offset * 8,
+            bits: 0,
+        })
+        .collect();
+    let name = builder.string("value");
+    let value = builder.composite(Kind::Struct, name, 64, &members);
+    let btf = Btf::parse(builder.finish()).expect("a blob of the builder");
+    (btf, value)
+}
+
+fn found(members: &[(&str, u32)]) -> Result<Vec<(FieldKind, u32)>, FieldFault> {
+    let (btf, value) = value(members);
+    let record = FieldRecord::new(&btf, None, value, FieldSet::MAP_VALUE)?;
+    let fields = record.fields().iter();
+    Ok(fields.map(|field| (field.kind, field.offset)).collect())
+}
+
+#[test]
+fn fields_are_found_at_their_offsets() {
+    let members = [
+        ("int", 0),
+        ("bpf_spin_lock", 4),
+        ("bpf_timer", 8),
+        ("kptr[3]", 24),
+    ];
+    let expected = [
+        (FieldKind::SpinLock, 4),
+        (FieldKind::Timer, 8),
+        (FieldKind::KptrRef, 24),
+        (FieldKind::KptrRef, 32),
+        (FieldKind::KptrRef, 40),
+    ];
+    assert_eq!(found(&members), Ok(expected.to_vec()));
+}
+
+#[test]
+fn values_have_no_nodes() {
+    let members = [("bpf_list_node", 0), ("bpf_spin_lock", 24)];
+    assert_eq!(found(&members), Ok(vec![(FieldKind::SpinLock, 24)]));
+    let (btf, object) = value(&members);
+    let record = FieldRecord::new(&btf, None, object, FieldSet::OBJECT);
+    assert!(record.is_ok_and(|record| record.has(FieldKind::ListNode)));
+}
+
+#[test]
+fn invalid_fields_are_told() {
+    let twice = [("bpf_spin_lock", 0), ("bpf_spin_lock", 4)];
+    assert_eq!(found(&twice), Err(FieldFault::Twice));
+    let both = [("bpf_spin_lock", 0), ("bpf_res_spin_lock", 4)];
+    assert_eq!(found(&both), Err(FieldFault::TwoLocks));
+    let overlapping = [("bpf_timer", 0), ("kptr", 8)];
+    assert_eq!(found(&overlapping), Err(FieldFault::Overlap));
+    let many = [
+        ("kptr[3]", 0),
+        ("kptr[3]", 24),
+        ("kptr[3]", 48),
+        ("kptr[3]", 72),
+    ];
+    assert_eq!(found(&many), Err(FieldFault::TooMany));
+}
+
+#[test]
+fn fields_at_unfit_offsets_are_none() {
+    assert_eq!(found(&[("bpf_timer", 4)]), Ok(Vec::new()));
+    assert_eq!(found(&[("kptr", 2)]), Ok(Vec::new()));
+}
