@@ -49,7 +49,8 @@ impl Setup {
 }
 
 impl ThreadedProgram {
-    /// Compiles a program: one pass, linear in its length.
+    /// Compiles a program: one pass, linear in its length. Verified programs, which run on
+    /// contexts of their own, are unsupported from their first instruction on.
     pub fn compile(program: &Lowered) -> Result<ThreadedProgram, Unsupported> {
         ThreadedProgram::compile_with(program, Fusions::ALL)
     }
@@ -60,6 +61,10 @@ impl ThreadedProgram {
         fusions: Fusions,
     ) -> Result<ThreadedProgram, Unsupported> {
         let (rules, evidence) = (program.packet_rules(), program.evidence());
+        if let Evidence::Verified(_) = evidence {
+            let insn = program.insns()[0];
+            return Err(Unsupported { slot: 0, insn });
+        }
         ThreadedProgram::build(program.insns(), rules, evidence, fusions)
     }
 
@@ -302,11 +307,7 @@ impl ThreadedProgram {
         // context is extended in type only: no operation keeps the pointer. Nothing else in
         // this run refers to the machine's clock.
         unsafe {
-            let mut cx = RunContext {
-                packet,
-                random,
-                clock: (*m).clock.get(),
-            };
+            let mut cx = RunContext::new(packet, random, (*m).clock.get());
             (*m).may_goto = MAY_GOTO_LOOPS;
             (*m).meter = meter;
             (*m).regs[Reg::R1.index()] = context;

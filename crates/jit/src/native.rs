@@ -4,12 +4,15 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::mem;
 use std::ops::Range;
+use std::panic;
 
-use lower::{Evidence, Lowered, Requirements};
+use lower::{ContextKind, Evidence, Lowered, Requirements};
 use packet::{Metadata, Packet};
 use spec::context::SECCOMP_DATA_SIZE;
 use spec::{Random, SplitMix};
-use vm::{Deadline, Machine, Outcome, PacketRules, RunContext};
+use vm::{
+    Deadline, DirectContext, Machine, MapHandle, Outcome, PacketRules, RunContext, RunGuard, World,
+};
 
 use crate::backend::{Backend, GeneratedCode, Host, Request};
 use crate::memory::{Image, MemoryError, Placement, Pool};
@@ -109,6 +112,8 @@ enum Arguments {
     Seccomp,
     /// Memory; the code uses no native context.
     Memory,
+    /// The context of a verified program of that kind.
+    Verified(ContextKind),
 }
 
 impl Arguments {
@@ -126,6 +131,7 @@ impl Arguments {
                 true => Arguments::Full,
                 false => Arguments::Memory,
             },
+            Evidence::Verified(kind) => Arguments::Verified(kind),
         }
     }
 }
@@ -142,6 +148,8 @@ pub struct Native {
     checks_deadline: bool,
     evidence: Evidence,
     rules: PacketRules,
+    /// The maps that the code refers to by address.
+    _maps: Vec<MapHandle>,
     /// The code map: slots and offsets of pieces; empty without [`Options::map`].
     code_map: Vec<(u32, u32)>,
 }
@@ -186,7 +194,7 @@ impl Native {
         let uses_context = code.uses_context();
         let requirements = match evidence {
             // Runs of eBPF programs do not depend on them.
-            Evidence::CallerAsserted => Requirements::default(),
+            Evidence::CallerAsserted | Evidence::Verified(_) => Requirements::default(),
             Evidence::Classic(_) => {
                 Requirements::of(program.insns(), program.packet_rules(), evidence)
             }
@@ -206,6 +214,7 @@ impl Native {
             checks_deadline: options.deadline,
             evidence,
             rules: program.packet_rules(),
+            _maps: program.maps().to_vec(),
             code_map: if options.map {
                 code.code_map()
             } else {
@@ -253,6 +262,13 @@ impl Native {
         })
     }
 
+    /// A handle that runs a verified program on packets, if it is written for this kind of
+    /// context.
+    #[inline]
+    pub fn on_context(&self, kind: ContextKind) -> Option<OnContext<'_>> {
+        (self.arguments == Arguments::Verified(kind)).then_some(OnContext { native: self })
+    }
+
     /// Runs a packet filter. `budget` limits its backward jumps.
     ///
     /// # Panics
@@ -280,8 +296,11 @@ impl Native {
         random: &mut dyn Random,
         budget: u64,
     ) -> Outcome {
-        let is_seccomp = self.arguments == Arguments::Seccomp;
-        assert!(!is_seccomp, "a seccomp filter runs on system calls");
+        match self.arguments {
+            Arguments::Seccomp => panic!("a seccomp filter runs on system calls"),
+            Arguments::Verified(_) => panic!("a verified program runs on its context"),
+            Arguments::Full | Arguments::Packet | Arguments::Memory => {}
+        }
         machine
             .skb
             .describe(packet, self.rules, self.reads_metadata);
@@ -291,12 +310,7 @@ impl Native {
         // the context that `r1` points to, and the packet.
         unsafe {
             if self.uses_context {
-                let clock = machine.clock.get();
-                let mut cx = RunContext {
-                    packet,
-                    random,
-                    clock,
-                };
+                let mut cx = RunContext::new(packet, random, machine.clock.get());
                 self.run_with_context(context, 0, data, &mut cx, budget, None)
             } else {
                 self.run_without_context(context, 0, data)
@@ -391,6 +405,7 @@ impl Native {
         match self.evidence {
             Evidence::CallerAsserted => {}
             Evidence::Classic(_) => panic!("a classic filter runs on packets or system calls"),
+            Evidence::Verified(_) => panic!("a verified program runs on its context"),
         }
         let address = memory.as_mut_ptr().expose_provenance() as u64;
         let len = memory.len() as u64;
@@ -398,11 +413,7 @@ impl Native {
         // but the memory, which is unique to this run.
         unsafe {
             if self.uses_context {
-                let mut cx = RunContext {
-                    packet,
-                    random,
-                    clock: machine.clock.get(),
-                };
+                let mut cx = RunContext::new(packet, random, machine.clock.get());
                 self.run_with_context(address, len, packet.data(), &mut cx, u64::MAX, deadline)
             } else {
                 self.run_without_context(address, len, packet.data())
@@ -511,5 +522,56 @@ impl OnPackets<'_> {
         let context = std::ptr::null_mut();
         // SAFETY: the code uses nothing but the packet's bytes, and is borrowed.
         unsafe { (self.entry)(0, 0, data.as_ptr(), data.len(), context) as u32 }
+    }
+}
+
+/// Runs a verified program on packets; see [`Native::on_context`].
+#[derive(Clone, Copy)]
+pub struct OnContext<'n> {
+    native: &'n Native,
+}
+
+impl OnContext<'_> {
+    /// The program's `r0`. Packet and context are left as the program leaves them; `guard`
+    /// keeps the values of maps that it looks up.
+    ///
+    /// # Panics
+    /// With the panic of a helper, when the program has ended.
+    pub fn run(
+        self,
+        packet: &mut [u8],
+        context: &mut DirectContext,
+        guard: &RunGuard,
+        world: World<'_>,
+    ) -> u64 {
+        context.set_packet(packet);
+        let metadata = Metadata {
+            cpu: world.cpu,
+            ..Metadata::UNKNOWN
+        };
+        // The program's loads and stores reach the packet through the context.
+        let no_packet = Packet::whole(&[], &metadata);
+        let mut cx = RunContext {
+            guard: Some(guard),
+            ..RunContext::new(&no_packet, world.random, Some(world.clock))
+        };
+        let r1 = (&raw mut *context).expose_provenance() as u64;
+        // SAFETY: the verifier proved that the program accesses its context, laid out as
+        // lowering assumes, the packet, its stack, and values of its maps, which the guard
+        // and the handles keep.
+        let outcome = unsafe {
+            match self.native.uses_context {
+                true => (self.native).run_with_context(r1, 0, &[], &mut cx, u64::MAX, None),
+                false => self.native.run_without_context(r1, 0, &[]),
+            }
+        };
+        if let Some(payload) = cx.panic {
+            panic::resume_unwind(payload);
+        }
+        match outcome {
+            Outcome::Returned(r0) => r0,
+            // There is neither a budget nor a deadline.
+            Outcome::BudgetExhausted | Outcome::DeadlinePassed => 0,
+        }
     }
 }

@@ -3,7 +3,8 @@
 //! A [`Lowered`] is constructed from evidence only: the classic checker, which proves that
 //! jumps and scratch words are in range (the conversion adds only accesses to its own
 //! context and stack); or the caller's assertion of safety, after a check of the program's
-//! structure ([`Malformed`]).
+//! structure ([`Malformed`]); or the verifier's proof ([`Proof`]), by which references to
+//! maps and accesses to the context are rewritten.
 //!
 //! Analyses that several engines need are here too: jump targets ([`jumps`]), comparison
 //! trees ([`trees`]), and the state that a run must set up ([`Requirements`]).
@@ -14,14 +15,17 @@ mod requirements;
 mod scratch;
 mod structure;
 pub mod trees;
+mod verified;
 
 pub use requirements::{Requirements, may_succeed_outside};
-pub use structure::{Function, MAX_SLOTS, Malformed, Problem};
+pub use structure::{FindCall, Function, MAX_SLOTS, Malformed, Problem};
+pub use verified::{ContextKind, Unfit};
 pub use vm::PacketRules;
 
 use classic::{Converted, Rules, Semantics};
 use isa::ebpf::Insn;
-use vm::Unchecked;
+use verifier::Proof;
+use vm::{Call, MapHandle, Unchecked};
 
 /// Evidence that a program is safe to run unchecked.
 ///
@@ -34,6 +38,8 @@ pub enum Evidence {
     Classic(Rules),
     /// eBPF: the caller asserts safety ([`Unchecked`]).
     CallerAsserted,
+    /// eBPF: accepted by the verifier, for programs with this context.
+    Verified(ContextKind),
 }
 
 /// Input of a program.
@@ -45,6 +51,8 @@ pub enum Input {
     SystemCall,
     /// Memory whose address is in `r1` and whose length is in `r2`.
     Memory,
+    /// The context of a program type, in `r1`.
+    Context,
 }
 
 impl Evidence {
@@ -54,6 +62,7 @@ impl Evidence {
             Evidence::Classic(Rules::Socket | Rules::Capture) => Input::Packet,
             Evidence::Classic(Rules::Seccomp) => Input::SystemCall,
             Evidence::CallerAsserted => Input::Memory,
+            Evidence::Verified(_) => Input::Context,
         }
     }
 
@@ -62,7 +71,7 @@ impl Evidence {
         match self {
             // Capture filters may loop.
             Evidence::Classic(_) => false,
-            Evidence::CallerAsserted => true,
+            Evidence::CallerAsserted | Evidence::Verified(_) => true,
         }
     }
 }
@@ -85,6 +94,8 @@ pub struct Lowered {
     functions: Vec<Function>,
     evidence: Evidence,
     packet_rules: PacketRules,
+    find_call: FindCall,
+    maps: Vec<MapHandle>,
 }
 
 impl Lowered {
@@ -105,19 +116,57 @@ impl Lowered {
                 end: insns.len(),
             }],
             insns,
+            find_call: vm::find_call,
+            maps: Vec::new(),
         }
     }
 
     /// Lowers an eBPF program whose safety the caller asserts, if its structure is valid.
     /// Packet loads follow Linux's rules.
     pub fn from_unchecked(program: Unchecked) -> Result<Lowered, Malformed> {
-        let functions = structure::check_structure(program.insns())?;
+        let functions = structure::check_structure(program.insns(), vm::find_call)?;
         Ok(Lowered {
             insns: program.into_insns(),
             functions,
             evidence: Evidence::CallerAsserted,
             packet_rules: PacketRules::Kernel,
+            find_call: vm::find_call,
+            maps: Vec::new(),
         })
+    }
+
+    /// Lowers a program that the verifier accepted, with its maps in the order of the
+    /// program's, and the helpers that it may call. References to maps become addresses of
+    /// the handles, accesses to the context those of a [`vm::DirectContext`]; instructions
+    /// that no run reaches become exits.
+    ///
+    /// `find_call` gives the functions of helpers as their prototypes in Linux require.
+    pub fn from_verified(
+        proof: &Proof,
+        maps: &[MapHandle],
+        find_call: FindCall,
+    ) -> Result<Lowered, Unfit> {
+        let kind = ContextKind::of(proof.program().kind())?;
+        let insns = verified::rewrite(proof, maps)?;
+        let functions = structure::check_structure(&insns, find_call).map_err(Unfit::Malformed)?;
+        Ok(Lowered {
+            insns,
+            functions,
+            evidence: Evidence::Verified(kind),
+            packet_rules: PacketRules::Kernel,
+            find_call,
+            maps: maps.to_vec(),
+        })
+    }
+
+    /// The function of a helper that the program may call.
+    pub fn call(&self, number: i32) -> Option<Call> {
+        (self.find_call)(number)
+    }
+
+    /// The maps that the instructions refer to by address.
+    pub fn maps(&self) -> &[MapHandle] {
+        &self.maps
     }
 
     /// The instructions, one for each slot.

@@ -28,7 +28,7 @@ impl Requirements {
     /// gets a context and a stack.
     pub fn of(insns: &[Insn], rules: PacketRules, evidence: Evidence) -> Requirements {
         let always = match evidence {
-            Evidence::CallerAsserted => true,
+            Evidence::CallerAsserted | Evidence::Verified(_) => true,
             Evidence::Classic(_) => false,
         };
         let mut requirements = Requirements {

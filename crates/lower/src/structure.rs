@@ -11,7 +11,7 @@
 use std::fmt;
 
 use isa::ebpf::{AddrSpaceCast, Callee, Fault, Imm64, Insn, Reg};
-use vm::{MAX_FRAMES, find_call};
+use vm::{Call, MAX_FRAMES};
 
 use crate::jumps::falls_through;
 
@@ -73,15 +73,21 @@ pub enum Problem {
     TooDeep,
 }
 
+/// Finds the function of a helper by its number.
+pub type FindCall = fn(i32) -> Option<Call>;
+
 /// Checks the structure of a program; returns its functions, the entry first.
-pub(crate) fn check_structure(insns: &[Insn]) -> Result<Vec<Function>, Malformed> {
+pub(crate) fn check_structure(
+    insns: &[Insn],
+    find_call: FindCall,
+) -> Result<Vec<Function>, Malformed> {
     if insns.is_empty() {
         return Err(Problem::Empty.at(0));
     }
     if insns.len() > MAX_SLOTS {
         return Err(Problem::TooLong.at(MAX_SLOTS));
     }
-    let transfers = check_slots(insns)?;
+    let transfers = check_slots(insns, find_call)?;
     let (functions, numbers) = functions(insns, &transfers.calls)?;
     check_flow(insns, &functions, &transfers.jumps)?;
     if !transfers.calls.is_empty() {
@@ -131,7 +137,7 @@ impl Problem {
 
 /// Checks every slot; returns the jumps and calls.
 #[inline(never)]
-fn check_slots(insns: &[Insn]) -> Result<Transfers, Malformed> {
+fn check_slots(insns: &[Insn], find_call: FindCall) -> Result<Transfers, Malformed> {
     let mut transfers = Transfers {
         jumps: Vec::with_capacity(insns.len() / 4 + 1),
         calls: Vec::new(),
@@ -145,7 +151,8 @@ fn check_slots(insns: &[Insn]) -> Result<Transfers, Malformed> {
             } if dst != Reg::R10 => {}
             Insn::Store { .. } => {}
             Insn::Jump { off, .. } => transfers.jumps.push(Transfer::new(slot, off.into())),
-            _ => check_slot(insns, slot, &mut transfers).map_err(|problem| problem.at(slot))?,
+            _ => check_slot(insns, slot, &mut transfers, find_call)
+                .map_err(|problem| problem.at(slot))?,
         }
     }
     Ok(transfers)
@@ -153,7 +160,12 @@ fn check_slots(insns: &[Insn]) -> Result<Transfers, Malformed> {
 
 /// Checks an instruction by itself and its neighbours; records its target.
 #[inline(never)]
-fn check_slot(insns: &[Insn], slot: usize, transfers: &mut Transfers) -> Result<(), Problem> {
+fn check_slot(
+    insns: &[Insn],
+    slot: usize,
+    transfers: &mut Transfers,
+    find_call: FindCall,
+) -> Result<(), Problem> {
     match insns[slot] {
         Insn::Exit => {}
         Insn::Goto { off } | Insn::MayGoto { off } => {
@@ -166,12 +178,17 @@ fn check_slot(insns: &[Insn], slot: usize, transfers: &mut Transfers) -> Result<
             }
             transfers.calls.push(Transfer::new(slot, off));
         }
-        insn => return check_infrequent(insns, slot, insn),
+        insn => return check_infrequent(insns, slot, insn, find_call),
     }
     Ok(())
 }
 
-fn check_infrequent(insns: &[Insn], slot: usize, insn: Insn) -> Result<(), Problem> {
+fn check_infrequent(
+    insns: &[Insn],
+    slot: usize,
+    insn: Insn,
+    find_call: FindCall,
+) -> Result<(), Problem> {
     const NEAR_TO_FAR: AddrSpaceCast = AddrSpaceCast { to: 1, from: 0 };
     const FAR_TO_NEAR: AddrSpaceCast = AddrSpaceCast { to: 0, from: 1 };
     match insn {

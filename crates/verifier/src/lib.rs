@@ -40,6 +40,7 @@ pub mod log;
 pub mod mem;
 mod options;
 pub mod precise;
+mod proof;
 pub mod reason;
 mod recorded;
 pub mod resolve;
@@ -55,6 +56,7 @@ pub use insn_facts::{
     Branch, CallFact, InsnFact, OffsetRange, PacketCheck, Pointer, PointerKind, ProgramFacts, Value,
 };
 pub use options::{Options, Stress};
+pub use proof::Proof;
 pub use recorded::{RecordedState, RecordedStates};
 pub use state::MapRef;
 pub use verdict::{Refusal, RefusalKind, Result, Statistics, Stop, Verdict, Verification, errno};

@@ -13,7 +13,10 @@ use spec::calls::{
 ///
 /// It has the platform's C calling convention, so that native code passes the five
 /// arguments in the registers that hold them.
-pub type Call = extern "C" fn(u64, u64, u64, u64, u64, &mut RunContext<'_>) -> u64;
+///
+/// # Safety
+/// The arguments are as the helper's prototype requires, and pointers among them are valid.
+pub type Call = unsafe extern "C" fn(u64, u64, u64, u64, u64, &mut RunContext<'_>) -> u64;
 
 /// The helper with this number; `None` if there is none.
 pub fn find_call(number: i32) -> Option<Call> {
@@ -51,10 +54,7 @@ extern "C" fn get_smp_processor_id(
 }
 
 extern "C" fn ktime_get_ns(_: u64, _: u64, _: u64, _: u64, _: u64, cx: &mut RunContext<'_>) -> u64 {
-    match &mut cx.clock {
-        Some(clock) => clock.nanoseconds(),
-        None => 0,
-    }
+    cx.nanoseconds()
 }
 
 extern "C" fn payload_offset(

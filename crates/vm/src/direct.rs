@@ -14,32 +14,31 @@ use crate::{MapObject, MemoryPort, RunGuard};
 /// byte, and the one after its last. Bytes are copied by relaxed atomic operations, because
 /// other threads may access the values of maps.
 #[derive(Clone, Copy)]
-pub struct Direct<'r> {
-    guard: &'r RunGuard,
+pub struct Direct {
+    guard: *const RunGuard,
 }
 
-impl<'r> Direct<'r> {
+impl Direct {
     /// The memory of a run that this guard protects.
     ///
     /// # Safety
-    /// Whoever calls the methods of the port passes only addresses that are valid for the
+    /// The guard outlives the port. Whoever calls the methods of the port passes only addresses that are valid for the
     /// access, with exposed provenance: pointers to maps are addresses of
     /// [`MapHandle`](crate::MapHandle)s that exist, pointers to contexts those of contexts
     /// as described above. It is so for the arguments of helpers that a verified program
     /// calls.
-    pub unsafe fn new(guard: &'r RunGuard) -> Direct<'r> {
+    pub unsafe fn new(guard: &RunGuard) -> Direct {
         Direct { guard }
     }
 
-    fn object(&self, pointer: u64) -> &'r dyn MapObject {
+    fn object(&self, pointer: u64) -> &dyn MapObject {
         let handle = ptr::with_exposed_provenance::<Arc<dyn MapObject>>(pointer as usize);
         // SAFETY: it is the address of a handle (`new`), whose program outlives the run.
-        let map: &'r Arc<dyn MapObject> = unsafe { &*handle };
-        &**map
+        unsafe { &**handle }
     }
 }
 
-impl MemoryPort for Direct<'_> {
+impl MemoryPort for Direct {
     type Fault = Infallible;
 
     #[inline]
@@ -97,7 +96,9 @@ impl MemoryPort for Direct<'_> {
 
     #[inline]
     fn lookup(&mut self, map: u64, cpu: u32, key: &[u8]) -> Result<u64, Infallible> {
-        let value = self.object(map).lookup(self.guard, cpu, key);
+        // SAFETY: the guard outlives the port (`new`).
+        let guard = unsafe { &*self.guard };
+        let value = self.object(map).lookup(guard, cpu, key);
         Ok(value.map_or(0, |cells| cells.address().expose_provenance() as u64))
     }
 }

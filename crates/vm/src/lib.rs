@@ -11,6 +11,8 @@ mod cells;
 mod context;
 mod deadline;
 mod direct;
+mod direct_call;
+mod direct_context;
 mod guard;
 mod helper;
 mod machine;
@@ -24,6 +26,8 @@ pub use cells::{CELL_BYTES, CellSlice, Cells, OutOfMemory};
 pub use context::SkBuff;
 pub use deadline::Deadline;
 pub use direct::Direct;
+pub use direct_call::direct_call;
+pub use direct_context::DirectContext;
 pub use guard::RunGuard;
 pub use helper::{Helper, MemoryPort, World};
 pub use machine::{

@@ -1,10 +1,12 @@
 //! The state of one run: registers, stack, context of the program, run context.
 
+use std::any::Any;
+
 use isa::ebpf::Reg;
 use packet::Packet;
 use spec::{Clock, Random};
 
-use crate::{Meter, SkBuff};
+use crate::{Meter, RunGuard, SkBuff};
 
 /// Call frames of a run at most, the entry's among them (Linux: `MAX_CALL_FRAMES`).
 pub const MAX_FRAMES: usize = 8;
@@ -36,6 +38,38 @@ pub struct RunContext<'a> {
     pub random: &'a mut dyn Random,
     /// The clock of the time helpers; without one they return 0.
     pub clock: Option<&'a mut dyn Clock>,
+    /// What keeps the values of maps that a verified program looks up.
+    pub guard: Option<&'a RunGuard>,
+    /// The panic of a helper of a verified program: the helper returned 0 instead, and the
+    /// panic goes on when the run has ended.
+    pub panic: Option<Box<dyn Any + Send>>,
+}
+
+impl<'a> RunContext<'a> {
+    /// The context of a run without maps.
+    #[inline(always)]
+    pub fn new(
+        packet: &'a Packet<'a>,
+        random: &'a mut dyn Random,
+        clock: Option<&'a mut dyn Clock>,
+    ) -> RunContext<'a> {
+        RunContext {
+            packet,
+            random,
+            clock,
+            guard: None,
+            panic: None,
+        }
+    }
+
+    /// The clock's time; 0 without a clock.
+    #[inline]
+    pub fn nanoseconds(&mut self) -> u64 {
+        match &mut self.clock {
+            Some(clock) => clock.nanoseconds(),
+            None => 0,
+        }
+    }
 }
 
 /// The clock of the host, if it provides one.

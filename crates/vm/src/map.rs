@@ -4,12 +4,19 @@ use std::fmt;
 use std::sync::Arc;
 
 use spec::Errno;
+use spec::maps::MapKind;
 
 use crate::{CellSlice, RunGuard};
 
 /// What programs do with a map, through helpers. Keys and values have the map's sizes; the
 /// caller checks that.
 pub trait MapObject: fmt::Debug + Send + Sync {
+    /// The kind.
+    fn kind(&self) -> MapKind;
+
+    /// Most entries.
+    fn max_entries(&self) -> u32;
+
     /// Bytes of a key.
     fn key_size(&self) -> usize;
 

@@ -10,6 +10,14 @@ use spec::Errno;
 struct One(Cells);
 
 impl MapObject for One {
+    fn kind(&self) -> spec::maps::MapKind {
+        spec::maps::MapKind::Hash
+    }
+
+    fn max_entries(&self) -> u32 {
+        2
+    }
+
     fn key_size(&self) -> usize {
         1
     }

@@ -26,8 +26,11 @@ const LAYERS: &[&[(&str, &[&str])]] = &[
         ("object", &["btf", "isa", "program", "spec"]),
         ("verifier", &["btf", "isa", "program", "spec"]),
         ("seccomp", &["classic", "isa", "spec"]),
-        ("lower", &["classic", "isa", "spec", "vm"]),
     ],
+    &[(
+        "lower",
+        &["classic", "isa", "program", "spec", "verifier", "vm"],
+    )],
     &[
         (
             "interp",

@@ -423,6 +423,14 @@ struct Values<'c> {
 }
 
 impl vm::MapObject for Values<'_> {
+    fn kind(&self) -> spec::maps::MapKind {
+        spec::maps::MapKind::Hash
+    }
+
+    fn max_entries(&self) -> u32 {
+        2
+    }
+
     fn key_size(&self) -> usize {
         1
     }

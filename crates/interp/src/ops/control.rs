@@ -11,10 +11,13 @@ impl Operation for CallHelper {
     #[inline(always)]
     fn perform(mut run: Run) -> Flow {
         let address = std::ptr::with_exposed_provenance::<()>(run.op().wide() as usize);
-        // SAFETY: `call` put the address of a `Call` there.
-        let function = unsafe { std::mem::transmute::<*const (), Call>(address) };
         let [r1, r2, r3, r4, r5] = [1, 2, 3, 4, 5].map(|number| run.register(number));
-        run.r0 = function(r1, r2, r3, r4, r5, run.cx());
+        // SAFETY: `call` put the address of a `Call` there; the program's evidence covers
+        // its arguments.
+        run.r0 = unsafe {
+            let function = std::mem::transmute::<*const (), Call>(address);
+            function(r1, r2, r3, r4, r5, run.cx())
+        };
         run.next()
     }
 }

@@ -49,7 +49,7 @@ impl<'a> Scan<'a> {
             // A classic filter's result is 32 bits.
             result: match program.evidence() {
                 Evidence::Classic(_) => Halves::low(Reg::R0),
-                Evidence::CallerAsserted => Halves::both(Reg::R0),
+                Evidence::CallerAsserted | Evidence::Verified(_) => Halves::both(Reg::R0),
             },
             effects: match optimizations.contains(Optimization::DeadCode) {
                 true => Halves::NONE,
@@ -220,7 +220,7 @@ impl<'a> Scan<'a> {
         // none.
         let functions = match program.evidence() {
             Evidence::Classic(_) => None,
-            Evidence::CallerAsserted => Some(program.functions()),
+            Evidence::CallerAsserted | Evidence::Verified(_) => Some(program.functions()),
         };
         let jumps = self.lists.jumps.iter().rev().copied();
         let incoming_jumps = IncomingJumps::of_jumps(self.insns, jumps.collect());

@@ -1,7 +1,8 @@
 //! Calls, prologues and epilogues.
 
 use isa::ebpf::{Reg, Size, Width};
-use vm::{MAY_GOTO_LOOPS, find_call};
+use lower::Evidence;
+use vm::MAY_GOTO_LOOPS;
 
 use super::asm::Alu;
 use super::buffer::Label;
@@ -29,6 +30,9 @@ impl Generator<'_> {
         if !has_frame_pointer {
             self.reserve(Alu::Sub);
         }
+        if let Evidence::Verified(_) = self.program.evidence() {
+            self.clear_stack();
+        }
         if let Some(offset) = self.frame.may_goto {
             let top = self.frame.stack_top();
             let counter = Mem::at(top.base, top.disp + offset);
@@ -41,6 +45,24 @@ impl Generator<'_> {
             self.buf.mov(Width::W64, env, ENTRY_CONTEXT);
         }
         self.save_stack_pointer();
+    }
+
+    /// Sets the stack to zero: the verifier lets privileged programs read stack that they
+    /// did not write.
+    fn clear_stack(&mut self) {
+        let top = self.frame.stack_top();
+        let mut left = self.frame.stack_bytes;
+        while left > 0 {
+            let size = match left {
+                8.. => Size::DW,
+                4.. => Size::W,
+                2.. => Size::H,
+                _ => Size::B,
+            };
+            let place = Mem::at(top.base, top.disp - left);
+            self.buf.store_imm(size, place, 0);
+            left -= size.bytes() as i32;
+        }
     }
 
     fn reserve(&mut self, op: Alu) {
@@ -124,7 +146,7 @@ impl Generator<'_> {
     }
 
     pub(super) fn call_helper(&mut self, number: i32) {
-        let call = find_call(number).expect("helpers of a lowered program exist");
+        let call = (self.program.call(number)).expect("helpers of a lowered program exist");
         let run_context = self.context_word(NativeContext::RUN_CONTEXT);
         self.buf.load(Size::DW, None, Gpr::R9, run_context);
         self.call_host(call as *const () as u64);

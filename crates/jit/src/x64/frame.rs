@@ -77,6 +77,8 @@ pub(super) struct Frame {
     /// Bytes subtracted from `rsp`: after the pushes, or before them if `rbp` is the frame
     /// pointer.
     pub(super) reserved: i32,
+    /// Bytes of stack below `r10`.
+    pub(super) stack_bytes: i32,
     /// Offset of the `may_goto` counter from `r10`.
     pub(super) may_goto: Option<i32>,
     /// Registers of the packet's address and length, if they are in registers.
@@ -123,6 +125,7 @@ impl Frame {
         top: 0,
         has_frame_pointer: false,
         reserved: 0,
+        stack_bytes: 0,
         may_goto: None,
         packet: None,
         env: None,
@@ -158,6 +161,7 @@ impl Frame {
         }
         let keeps_rsp = !calls && !requirements.hidden_calls && !usage.complex;
         self.lay_out_stack(bytes, has_frame_pointer, keeps_rsp);
+        self.stack_bytes = bytes;
         if usage.may_goto {
             self.may_goto = Some(-bytes);
         }

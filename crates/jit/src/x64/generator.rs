@@ -156,7 +156,7 @@ impl<'a> Generator<'a> {
             known_bits: [64; Reg::COUNT],
             always_known: match program.evidence() {
                 Evidence::Classic(_) => [32; Reg::COUNT],
-                Evidence::CallerAsserted => [64; Reg::COUNT],
+                Evidence::CallerAsserted | Evidence::Verified(_) => [64; Reg::COUNT],
             },
             flags: Flags::NONE,
             flags_before: Flags::NONE,

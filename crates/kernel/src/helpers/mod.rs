@@ -5,27 +5,44 @@ mod map;
 mod packet;
 mod world;
 
-use vm::{Helper, MemoryPort};
+use vm::{Call, Helper, MemoryPort, direct_call};
 
 /// The result of a helper that fails with `EFAULT`.
 const EFAULT: u64 = -14i64 as u64;
 
-/// The helper of that number, for the memory of an engine; `None` if it is not built.
-pub fn find<M: MemoryPort>(number: i32) -> Option<Helper<M>> {
-    Some(match number {
-        map::MAP_LOOKUP_ELEM => map::map_lookup_elem,
-        map::MAP_UPDATE_ELEM => map::map_update_elem,
-        map::MAP_DELETE_ELEM => map::map_delete_elem,
-        map::MAP_LOOKUP_PERCPU_ELEM => map::map_lookup_percpu_elem,
-        world::KTIME_GET_NS | world::KTIME_GET_BOOT_NS | world::KTIME_GET_COARSE_NS => {
-            world::ktime_get_ns
+macro_rules! table {
+    ($($($number:path)|+ => $helper:path,)*) => {
+        /// The helper of that number, for the memory of an engine; `None` if it is not
+        /// built.
+        pub fn find<M: MemoryPort>(number: i32) -> Option<Helper<M>> {
+            Some(match number {
+                $($($number)|+ => $helper,)*
+                _ => return None,
+            })
         }
-        world::GET_PRANDOM_U32 => world::get_prandom_u32,
-        world::GET_SMP_PROCESSOR_ID => world::get_smp_processor_id,
-        packet::SKB_LOAD_BYTES => packet::skb_load_bytes,
-        csum_diff::NUMBER => csum_diff::csum_diff,
-        _ => return None,
-    })
+
+        /// The function of a helper that code of verified programs calls; `None` if it is
+        /// not built.
+        pub fn find_call(number: i32) -> Option<Call> {
+            Some(match number {
+                $($($number)|+ => direct_call($helper),)*
+                _ => return None,
+            })
+        }
+    };
+}
+
+table! {
+    map::MAP_LOOKUP_ELEM => map::map_lookup_elem,
+    map::MAP_UPDATE_ELEM => map::map_update_elem,
+    map::MAP_DELETE_ELEM => map::map_delete_elem,
+    map::MAP_LOOKUP_PERCPU_ELEM => map::map_lookup_percpu_elem,
+    world::KTIME_GET_NS | world::KTIME_GET_BOOT_NS | world::KTIME_GET_COARSE_NS
+        => world::ktime_get_ns,
+    world::GET_PRANDOM_U32 => world::get_prandom_u32,
+    world::GET_SMP_PROCESSOR_ID => world::get_smp_processor_id,
+    packet::SKB_LOAD_BYTES => packet::skb_load_bytes,
+    csum_diff::NUMBER => csum_diff::csum_diff,
 }
 
 /// Numbers of the helpers that [`find`] has, ascending.

@@ -408,6 +408,14 @@ impl Map {
 }
 
 impl MapObject for Map {
+    fn kind(&self) -> MapKind {
+        self.definition.kind
+    }
+
+    fn max_entries(&self) -> u32 {
+        self.params().max_entries
+    }
+
     fn key_size(&self) -> usize {
         self.params().key_size as usize
     }

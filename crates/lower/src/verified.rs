@@ -1,0 +1,174 @@
+//! Verified programs: map references become addresses, context accesses those of the
+//! internal context.
+
+use std::fmt;
+
+use isa::ebpf::{Imm64, Insn, Size, Value64};
+use program::MapDef;
+use spec::programs::ProgramType;
+use verifier::{InsnFact, PointerKind, Proof, Value};
+use vm::{CellSlice, DirectContext, MapHandle};
+
+use crate::Malformed;
+
+/// Context of a kind of programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ContextKind {
+    /// `struct xdp_md`.
+    Xdp,
+    /// `struct __sk_buff`.
+    SkBuff,
+}
+
+/// Why a verified program cannot be lowered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unfit {
+    /// Programs of this type have no native context yet.
+    ProgramType(ProgramType),
+    /// The map of this index is missing, or another than the program declares.
+    Map(usize),
+    /// The instruction at this slot loads from the packet by the rules of classic BPF.
+    PacketLoad(usize),
+    /// The instruction at this slot reads a pointer to a kernel object from the context.
+    KernelObject(usize),
+    /// The instruction at this slot refers to what has no address here: a function, a
+    /// variable of the kernel.
+    Reference(usize),
+    /// A structural error, among them helpers that are not there.
+    Malformed(Malformed),
+}
+
+impl ContextKind {
+    /// The context of a type of programs.
+    pub(crate) fn of(kind: ProgramType) -> Result<ContextKind, Unfit> {
+        match kind {
+            ProgramType::Xdp => Ok(ContextKind::Xdp),
+            ProgramType::SchedCls | ProgramType::SchedAct | ProgramType::SocketFilter => {
+                Ok(ContextKind::SkBuff)
+            }
+            other => Err(Unfit::ProgramType(other)),
+        }
+    }
+}
+
+/// The instructions of a program, for its context and these maps.
+pub(crate) fn rewrite(proof: &Proof, maps: &[MapHandle]) -> Result<Vec<Insn>, Unfit> {
+    let declared = proof.program().maps();
+    for (index, def) in declared.iter().enumerate() {
+        if !maps.get(index).is_some_and(|map| is_as_declared(map, def)) {
+            return Err(Unfit::Map(index));
+        }
+    }
+    let mut insns = proof.program().decode();
+    let mut is_second_slot = false;
+    for (slot, (insn, fact)) in insns.iter_mut().zip(&proof.facts().insns).enumerate() {
+        if is_second_slot {
+            is_second_slot = false;
+            continue;
+        }
+        if !fact.is_reached {
+            *insn = Insn::Exit;
+            continue;
+        }
+        is_second_slot = matches!(insn, Insn::LoadImm64 { .. });
+        rewrite_insn(insn, slot, fact, maps)?;
+    }
+    Ok(insns)
+}
+
+fn is_as_declared(handle: &MapHandle, def: &MapDef) -> bool {
+    let (map, params) = (handle.map(), &def.params);
+    params.kind() == Some(map.kind())
+        && map.key_size() == params.key_size as usize
+        && map.value_size() == params.value_size as usize
+        && map.max_entries() == params.max_entries
+        && (!def.is_frozen() || has_initial_value(handle, def))
+}
+
+/// True if a map holds what it holds for ever: the verifier took its contents for
+/// constants.
+fn has_initial_value(handle: &MapHandle, def: &MapDef) -> bool {
+    let value = handle.map().direct_value().map(CellSlice::to_vec);
+    def.initial_value().map(|image| image.to_vec()) == value
+}
+
+fn rewrite_insn(
+    insn: &mut Insn,
+    slot: usize,
+    fact: &InsnFact,
+    maps: &[MapHandle],
+) -> Result<(), Unfit> {
+    match insn {
+        Insn::LoadImm64 { imm, .. } => {
+            let address = address(*imm, maps).ok_or(Unfit::Reference(slot))?;
+            *imm = Imm64::Value(Value64::new(address));
+        }
+        Insn::PacketAbs { .. } | Insn::PacketInd { .. } => return Err(Unfit::PacketLoad(slot)),
+        Insn::Load {
+            size, off, signed, ..
+        } if is_context(fact) => {
+            if let Some(pointer) = pointer_to_packet(fact) {
+                // The verifier has the field loaded whole.
+                (*size, *off, *signed) = (Size::DW, pointer as i16, false);
+            } else if let Some((_, Value::Pointer(_) | Value::Mixed)) = fact.result {
+                return Err(Unfit::KernelObject(slot));
+            } else {
+                *off += DirectContext::STRUCTURE as i16;
+            }
+        }
+        Insn::Store { off, .. } if is_context(fact) => *off += DirectContext::STRUCTURE as i16,
+        _ => {}
+    }
+    Ok(())
+}
+
+/// The value of a 64-bit immediate.
+fn address(imm: Imm64, maps: &[MapHandle]) -> Option<u64> {
+    let map = |index: i32| maps.get(usize::try_from(index).ok()?);
+    match imm {
+        Imm64::Value(value) => Some(value.get()),
+        Imm64::MapIndex { index, .. } => Some(map(index)?.address()),
+        Imm64::MapIndexValue { index, offset } => {
+            let value = map(index)?.map().direct_value()?;
+            Some(value.address().expose_provenance() as u64 + u64::from(offset as u32))
+        }
+        Imm64::MapFd { .. } | Imm64::MapValue { .. } | Imm64::BtfId { .. } | Imm64::Func { .. } => {
+            None
+        }
+    }
+}
+
+/// True if an access is one to the context. The verifier has no instruction access the
+/// context and something else, nor the context behind an offset in the register.
+fn is_context(fact: &InsnFact) -> bool {
+    let pointer = fact.access.as_ref().and_then(Value::pointer);
+    pointer.is_some_and(|pointer| pointer.kind == PointerKind::Context)
+}
+
+/// Offset of the pointer that a load from the context reads, if it is one to the packet.
+fn pointer_to_packet(fact: &InsnFact) -> Option<usize> {
+    let (_, value) = fact.result.as_ref()?;
+    match value.pointer()?.kind {
+        PointerKind::Packet => Some(DirectContext::DATA),
+        PointerKind::PacketEnd => Some(DirectContext::DATA_END),
+        PointerKind::PacketMeta => Some(DirectContext::DATA_META),
+        _ => None,
+    }
+}
+
+impl fmt::Display for Unfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unfit::ProgramType(kind) => write!(f, "programs of type {kind:?} do not run natively"),
+            Unfit::Map(index) => write!(f, "map {index} is not the one that the program declares"),
+            Unfit::PacketLoad(slot) => write!(f, "slot {slot}: packet loads of classic BPF"),
+            Unfit::KernelObject(slot) => {
+                write!(f, "slot {slot}: the context has no such kernel object")
+            }
+            Unfit::Reference(slot) => write!(f, "slot {slot}: the reference has no address"),
+            Unfit::Malformed(malformed) => malformed.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Unfit {}

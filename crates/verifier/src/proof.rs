@@ -1,0 +1,47 @@
+//! Programs with the proof that they are safe.
+
+use program::Program;
+use spec::Kernel;
+use spec::registry::Registry;
+
+use crate::{Options, ProgramFacts, Verdict, Verification, verify};
+
+/// A program that this verifier accepted, with the facts that it found. Nothing else makes
+/// one, so engines run such programs without checks.
+#[derive(Clone, Debug)]
+pub struct Proof {
+    program: Program,
+    facts: ProgramFacts,
+}
+
+impl Proof {
+    /// Verifies a program; the verification without a proof if it is not accepted.
+    pub fn of(
+        program: &Program,
+        kernel: &Kernel,
+        registry: &Registry,
+    ) -> Result<Proof, Box<Verification>> {
+        let options = Options {
+            collect_facts: true,
+            ..Options::default()
+        };
+        let mut verification = verify(program, kernel, registry, &options);
+        match (&verification.verdict, verification.facts.take()) {
+            (Verdict::Accepted, Some(facts)) => Ok(Proof {
+                program: program.clone(),
+                facts,
+            }),
+            _ => Err(Box::new(verification)),
+        }
+    }
+
+    /// The program.
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// What holds in every run of it.
+    pub fn facts(&self) -> &ProgramFacts {
+        &self.facts
+    }
+}
