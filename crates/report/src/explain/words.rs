@@ -72,6 +72,7 @@ pub(super) fn words(explanation: &Explanation) -> Words {
         | Cause::ArgumentType { .. }
         | Cause::ArgumentSize { .. }
         | Cause::ArgumentConstant { .. }
+        | Cause::ArgumentNotZero { .. }
         | Cause::ConstantString { .. }
         | Cause::PacketArgument { .. }
         | Cause::GlobalArguments { .. }

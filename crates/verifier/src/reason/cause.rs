@@ -230,6 +230,13 @@ pub enum Cause {
         /// Number from 1.
         number: u8,
     },
+    /// An argument that must be the constant 0.
+    ArgumentNotZero {
+        /// The callee.
+        callee: String,
+        /// Number from 1.
+        number: u8,
+    },
     /// An argument that must be a constant string in a map that may only be read.
     ConstantString {
         /// The callee.

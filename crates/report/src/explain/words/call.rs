@@ -67,6 +67,12 @@ pub(super) fn words(explanation: &Explanation) -> Words {
         )
         .needed("a number that is known when the program is verified")
         .help("pass `sizeof(struct …)`; for variable sizes reserve the largest, or use a dynptr"),
+        Cause::ArgumentNotZero { callee, number } => Words::new(
+            "argument-not-zero",
+            format!("argument {number} of `{callee}` is reserved"),
+        )
+        .needed("the constant 0")
+        .help("pass 0"),
         Cause::ConstantString { callee, number } => Words::new(
             "argument-string",
             format!("argument {number} of `{callee}` is not a constant string"),

@@ -9,6 +9,9 @@ use crate::reason::describe;
 use crate::reason::scene::Scene;
 use crate::state::{MapRef, RegKind, RegState};
 
+/// `bpf_get_local_storage`, whose second argument is reserved.
+const GET_LOCAL_STORAGE: i32 = 81;
+
 /// A helper or kernel function that the program cannot call.
 pub(super) fn unavailable(scene: &Scene<'_>) -> Option<Finding> {
     let cause = match scene.callee_at(scene.refusal.insn?) {
@@ -84,6 +87,11 @@ pub(super) fn argument(scene: &Scene<'_>) -> Option<Finding> {
         let index = { args }.position(|arg| arg.base == ArgBase::PtrToConstStr)?;
         Reg::new(index as u8 + 1)
     };
+    if scene.callee_at(scene.refusal.insn?) == Some(Callee::Helper(GET_LOCAL_STORAGE)) {
+        let (callee, number) = (scene.callee()?, Reg::R2.number());
+        let cause = Cause::ArgumentNotZero { callee, number };
+        return Some(Finding::about(scene, cause, &[Reg::R2]));
+    }
     let reg = scene.named_register().or_else(string)?;
     let state = *scene.reg(reg)?;
     let callee = scene.callee()?;

@@ -9,7 +9,7 @@ use crate::reason::explanation::{NoteKind, PointerTarget};
 use crate::reason::origin;
 use crate::reason::scene::Scene;
 use crate::reason::values::DefKind;
-use crate::state::{RegKind, RegState, SlotKind};
+use crate::state::{RegKind, RegState, SlotKind, TypeFlags};
 
 /// What a register of the refused instruction points to.
 pub(super) fn kind_of(scene: &Scene<'_>, reg: Reg) -> PointerTarget {
@@ -154,7 +154,7 @@ pub(super) fn not_pointer(scene: &Scene<'_>, reg: Reg) -> Finding {
 }
 
 pub(super) fn misaligned(scene: &Scene<'_>) -> Option<Finding> {
-    let reg = pointer(scene)?;
+    let reg = pointer(scene).or_else(|| misaligned_argument(scene))?;
     let state = *scene.reg(reg)?;
     if !scene.env.strict_alignment
         && let Some(field) = special_field(scene, reg, &state)
@@ -169,9 +169,27 @@ pub(super) fn misaligned(scene: &Scene<'_>) -> Option<Finding> {
         reg: reg.number(),
         kind: kind_of(scene, reg),
         off,
-        size: access.map_or(0, |access| access.size.bytes()),
+        size: match access {
+            Some(access) => access.size.bytes(),
+            None => scene.argument_bytes(reg.number()).unwrap_or(0),
+        },
     };
     Some(Finding::about(scene, cause, &[reg]))
+}
+
+/// The first argument of a call that must be aligned to its size and is not.
+fn misaligned_argument(scene: &Scene<'_>) -> Option<Reg> {
+    let prototype = scene.prototype()?;
+    let mut arguments = isa::ebpf::RegSet::ARGUMENTS.iter().zip(&prototype.args);
+    let found = arguments.find(|(reg, arg)| {
+        let Some(state) = scene.reg(*reg) else {
+            return false;
+        };
+        let size = i64::from(scene.argument_bytes(reg.number()).unwrap_or(1)).max(1);
+        let is_fixed = state.num.is_const() && describe::fixed_offset(state) % size == 0;
+        arg.flags.has(TypeFlags::MEM_ALIGNED) && !state.is_scalar() && !is_fixed
+    });
+    Some(found?.0)
 }
 
 /// Accesses that what a pointer points to does not allow.
