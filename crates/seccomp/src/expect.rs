@@ -5,7 +5,7 @@
 //! # one expectation a line; a comment goes to the end of the line
 //! x86_64 openat -> ALLOW
 //! x86_64 socket(arg0 = 16) -> ERRNO(EPERM)
-//! x86_64 clone(arg0 & 0x10000000 != 0) -> ERRNO
+//! x86_64 clone(arg0 & CLONE_NEWUSER|CLONE_NEWNS != 0) -> ERRNO
 //! x86_64 personality(arg0 > 8, arg0 != 0xffffffff) -> not ALLOW
 //! i386, arm ptrace -> KILL_PROCESS
 //! x86_64 469 -> ERRNO(ENOSYS)
@@ -16,8 +16,9 @@
 //!
 //! Architectures are names, separated by commas: `any` is all of them, `other` all
 //! unsupported ones. A call is a name, a number, `*` (every number) or `unnamed` (every
-//! number without a name). Actions are those of seccomp(2); without data any data matches,
-//! `KILL` matches either kind, and `not` negates.
+//! number without a name). Values are numbers or names of constants, combined by `|`. Actions
+//! are those of seccomp(2); without data any data matches, `KILL` matches either kind, and
+//! `not` negates.
 
 mod read;
 

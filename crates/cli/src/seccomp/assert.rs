@@ -22,8 +22,8 @@ use crate::program_output::print;
 #[command(after_help = "\
 The list, one expectation a line:
   x86_64 openat -> ALLOW                        # whatever the arguments
-  x86_64 socket(arg0 = 16) -> ERRNO(EPERM)      # and any other argument
-  x86_64, i386 clone(arg0 & 0x10000000 != 0) -> ERRNO
+  x86_64 socket(arg0 = AF_NETLINK) -> ERRNO(EPERM)  # and any other argument
+  x86_64, i386 clone(arg0 & CLONE_NEWUSER|CLONE_NEWNS != 0) -> ERRNO
   x86_64 personality(arg0 > 8) -> not ALLOW
   x86_64 unnamed -> ERRNO(ENOSYS)               # numbers without a name
   any * -> not TRACE                            # any architecture, any number

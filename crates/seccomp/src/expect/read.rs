@@ -5,6 +5,7 @@ use std::fmt;
 use super::{ArchSet, ArgCondition, CallSet, Compare, Expectation, Expected};
 use crate::arch::Arch;
 use crate::calls;
+use crate::constants;
 use crate::errno;
 
 /// An error in a list of expectations.
@@ -106,9 +107,21 @@ impl<'a> Reader<'a> {
         Ok((start, &rest[..end]))
     }
 
-    fn number(&mut self) -> Result<u64, ExpectationError> {
-        let (at, word) = self.word("a number")?;
-        parse_number(word).ok_or_else(|| self.fault(at, format!("{word:?} is no 64-bit number")))
+    /// A number, or names of constants of the architectures, combined by `|`.
+    fn value(&mut self, archs: &[ArchSet]) -> Result<u64, ExpectationError> {
+        let mut total = 0;
+        loop {
+            let (at, word) = self.word("a number or the name of a constant")?;
+            let is_name = word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+            total |= match is_name {
+                true => constant(archs, word),
+                false => parse_number(word).ok_or_else(|| format!("{word:?} is no 64-bit number")),
+            }
+            .map_err(|what| self.fault(at, what))?;
+            if !self.take("|") {
+                return Ok(total);
+            }
+        }
     }
 
     fn expectation(mut self) -> Result<Expectation, ExpectationError> {
@@ -131,7 +144,7 @@ impl<'a> Reader<'a> {
         let mut conditions = Vec::new();
         if self.take("(") && !self.take(")") {
             loop {
-                conditions.extend(self.condition()?);
+                conditions.extend(self.condition(&archs)?);
                 if !self.take(",") {
                     break;
                 }
@@ -180,8 +193,8 @@ impl<'a> Reader<'a> {
         Ok(CallSet::Named(name.to_owned()))
     }
 
-    /// `arg0 & 0x40 != 0`; `arg1 = *` is no condition.
-    fn condition(&mut self) -> Result<Option<ArgCondition>, ExpectationError> {
+    /// `arg0 & CLONE_NEWUSER != 0`; `arg1 = *` is no condition.
+    fn condition(&mut self, archs: &[ArchSet]) -> Result<Option<ArgCondition>, ExpectationError> {
         let (at, name) = self.word("an argument, arg0 to arg5")?;
         let arg = name
             .strip_prefix("arg")
@@ -189,7 +202,7 @@ impl<'a> Reader<'a> {
         let arg = arg.filter(|&index: &u8| index < 6);
         let arg = arg.ok_or_else(|| self.fault(at, "expected an argument, arg0 to arg5"))?;
         let mask = if self.take("&") {
-            self.number()?
+            self.value(archs)?
         } else {
             u64::MAX
         };
@@ -213,7 +226,7 @@ impl<'a> Reader<'a> {
             arg,
             mask,
             compare,
-            value: self.number()?,
+            value: self.value(archs)?,
         }))
     }
 
@@ -266,6 +279,32 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// The value of a constant, which must be the same on all architectures of the line.
+fn constant(archs: &[ArchSet], name: &str) -> Result<u64, String> {
+    let mut found: Option<(Arch, u64)> = None;
+    for arch in archs {
+        let ArchSet::Named(arch) = *arch else {
+            return Err("constants have values on named architectures only".to_owned());
+        };
+        let value = constants::value(arch, name).map_err(|unknown| match unknown.closest {
+            Some(closest) => format!("{unknown} (is it {closest}?)"),
+            None => unknown.to_string(),
+        })?;
+        match found {
+            Some((first, other)) if other != value => {
+                return Err(format!(
+                    "{name} is {other:#x} on {first} and {value:#x} on {arch}: \
+                     write a line for each"
+                ));
+            }
+            _ => found = Some((arch, value)),
+        }
+    }
+    found
+        .map(|(_, value)| value)
+        .ok_or_else(|| "expected an architecture".to_owned())
+}
+
 fn parse_number(word: &str) -> Option<u64> {
     let digits = word.replace('_', "");
     match digits.strip_prefix("0x") {
@@ -303,6 +342,31 @@ mod tests {
         );
         assert!(fault("x86_64 read -> ERRNO(EWHAT)").contains("EWHAT"));
         assert!(fault("any read -> ALLOW").contains("named architectures only"));
+    }
+
+    #[test]
+    fn constants_have_the_values_of_their_architecture() {
+        let value = |text: &str| {
+            let list = read_expectations(text).map_err(|error| error.to_string())?;
+            let condition = list[0].conditions[0];
+            Ok::<_, String>((condition.mask, condition.value))
+        };
+        let text = "x86_64, i386 clone(arg0 & CLONE_NEWUSER|CLONE_NEWNS != 0) -> ALLOW";
+        assert_eq!(value(text), Ok((0x1002_0000, 0)));
+        let text = "x86_64 socket(arg0 = AF_INET) -> ALLOW";
+        assert_eq!(value(text), Ok((u64::MAX, 2)));
+        let text = "mipsel64 socket(arg1=SOCK_STREAM|0x80)->ALLOW";
+        assert_eq!(value(text), Ok((u64::MAX, 0x82)));
+        let fault = |text| value(text).unwrap_err();
+        assert_eq!(
+            fault("x86_64 socket(arg0 = AF_INETT) -> ALLOW"),
+            "line 1, column 22: no constant named \"AF_INETT\" is known (is it AF_INET?)"
+        );
+        let text = "x86_64, ppc64le open(arg1 & O_DIRECT = 0) -> ALLOW";
+        assert!(fault(text).ends_with(
+            "O_DIRECT is 0x4000 on x86_64 and 0x20000 on ppc64le: write a line for each"
+        ));
+        assert!(fault("any 1(arg0 = AF_INET) -> ALLOW").contains("named architectures only"));
     }
 
     #[test]
