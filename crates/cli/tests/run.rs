@@ -121,7 +121,7 @@ fn json_has_what_programs_want() {
     let trapped = read(run(&json, SUM));
     assert_eq!(trapped["trap"]["kind"], "memory");
     assert_eq!(trapped["trap"]["at"], 5);
-    assert_eq!(trapped["trap"]["access"]["flaw"], "read-only");
+    assert_eq!(trapped["trap"]["access"]["error"], "read-only");
     assert_eq!(trapped["trap"]["access"]["nearest"]["name"], "key");
     let returned = read(run(
         &["--format", "json", "--mem", "0102", "--dump-mem", "--trace"],

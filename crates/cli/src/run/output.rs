@@ -118,7 +118,7 @@ fn kind(reason: &Reason) -> &'static str {
 }
 
 fn access_record(access: &BadAccess) -> Value {
-    let flaw = match access.error {
+    let kind = match access.error {
         AccessError::Outside => "outside",
         AccessError::Crosses(_) => "crosses",
         AccessError::ReadOnly => "read-only",
@@ -134,7 +134,7 @@ fn access_record(access: &BadAccess) -> Value {
         "address": access.address,
         "size": access.size,
         "does": access.access.name(),
-        "flaw": flaw,
+        "error": kind,
         "nearest": region,
     })
 }
