@@ -1,0 +1,96 @@
+//! The programs of docs/embed.md: each is the text of an example, and does what the page
+//! says.
+
+// The page shows whole programs; their `main` is not called here.
+#[allow(dead_code)]
+#[path = "../examples/ask_seccomp.rs"]
+mod ask_seccomp;
+#[allow(dead_code)]
+#[path = "../examples/filter_capture.rs"]
+mod filter_capture;
+#[allow(dead_code)]
+#[path = "../examples/object_needs.rs"]
+mod object_needs;
+#[allow(dead_code)]
+#[path = "../examples/verify_object.rs"]
+mod verify_object;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use beebox::seccomp::{Action, SeccompFilter};
+use beebox::{Expression, FilterError};
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+#[test]
+fn the_page_has_the_text_of_each_example() {
+    let page = fs::read_to_string(repository().join("docs/embed.md")).unwrap();
+    let examples = fs::read_dir(repository().join("crates/beebox/examples")).unwrap();
+    let mut count = 0;
+    for example in examples {
+        let path = example.unwrap().path();
+        let text = fs::read_to_string(&path).unwrap();
+        let block = format!("```rust\n{text}```\n");
+        assert!(page.contains(&block), "{}: not in the page", path.display());
+        count += 1;
+    }
+    assert_eq!(page.matches("```rust\n").count(), count);
+}
+
+#[test]
+fn a_capture_is_filtered() {
+    let capture = repository().join("examples/sample.pcap");
+    let capture = capture.to_str().unwrap();
+    if let Err(FilterError::NoLibpcap(_)) = Expression::new("") {
+        return oracle::skip("the example that filters a capture", "no libpcap");
+    }
+    assert_eq!(
+        filter_capture::count(capture, "tcp port 22").unwrap(),
+        (100, 298)
+    );
+    assert!(filter_capture::count(capture, "no such word").is_err());
+}
+
+#[test]
+fn a_seccomp_filter_is_asked() {
+    let text = fs::read(repository().join("examples/sandbox.asm")).unwrap();
+    let filter = SeccompFilter::parse(&text).unwrap();
+    assert_eq!(
+        ask_seccomp::decide(&filter, "openat").unwrap(),
+        Action::Errno(1)
+    );
+    assert!(ask_seccomp::decide(&filter, "opneat").is_err());
+    let table = ask_seccomp::table(&filter).unwrap();
+    assert!(
+        table.iter().any(|line| line.contains("ALLOW when")),
+        "{table:?}"
+    );
+}
+
+#[test]
+fn an_object_lists_what_it_needs() {
+    let file = fs::read(repository().join("examples/traffic/traffic.bpf.o")).unwrap();
+    let needs = object_needs::needs(&file).unwrap();
+    assert_eq!(needs[0], "Linux 5.8: helper bpf_ringbuf_reserve");
+    assert!(object_needs::needs(b"no object").is_err());
+}
+
+#[test]
+fn the_programs_of_an_object_are_verified() {
+    let verdicts = |name: &str| {
+        let file = fs::read(repository().join("examples").join(name)).unwrap();
+        verify_object::verdicts(&file, name).unwrap()
+    };
+    assert_eq!(
+        verdicts("traffic/traffic.bpf.o"),
+        ["count: accepted", "exec: accepted"]
+    );
+    let refused = verdicts("verify/record.bpf.o");
+    assert!(
+        refused.iter().any(|line| line.contains(": refused: ")),
+        "{refused:?}"
+    );
+}
