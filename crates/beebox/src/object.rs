@@ -17,6 +17,7 @@ pub use ::object::overview::{
 };
 pub use ::object::programs::{ProgramDefFault, ProgramDefs};
 pub use ::object::sections::{Role, SectionFault, Sections};
+pub use ::object::unlinked::{LegacyMapDef, UnlinkedMap, UnlinkedObject};
 pub use ::object::{
     AttachFault, Blame, BtfFault, ContainerFault, ContainerKind, DatasecFault, Embedded, Error,
     Linked, LinkedProgram, Object, OpenOptions, Place, Problem, ProgramDef, ProgramFault,

@@ -5,6 +5,7 @@ pub(crate) mod ebpf;
 mod native;
 mod object;
 mod slot;
+mod unlinked;
 mod written;
 
 use clap::ArgGroup;
@@ -25,7 +26,7 @@ use crate::program_output::{ProgramFormat, format_program, write_output};
 /// Reads a classic BPF program in any form, or has libpcap compile an
 /// expression, and lists it, by default as `tcpdump -d` does. Of a BPF object it
 /// links the programs and lists them as llvm-objdump does, with the names of what
-/// they refer to. With --ebpf it reads an eBPF program that is no object.
+/// they refer to; a big-endian object, or one with legacy maps, is listed unlinked. With --ebpf it reads an eBPF program that is no object.
 #[derive(clap::Args)]
 #[command(group = ArgGroup::new("shown").args(["converted", "jit"]))]
 #[command(after_help = "\
@@ -172,6 +173,14 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
 
 /// The programs of an object; the answer is no if one of them can't be linked.
 fn show_object(file: &ObjectFile, args: &Args) -> Result<Answer, Failure> {
+    if let Some(object) = file.unlinked()
+        && !args.jit
+        && let Some(text) = unlinked::show(&object, &args.programs, args.format, args.source)
+            .map_err(|failure| failure.within(file.path().display()))?
+    {
+        write_output(&text, None)?;
+        return Ok(Answer::No);
+    }
     let kernel = args.kernel.read()?;
     let options = args.processor.options();
     let view = object::View {

@@ -5,7 +5,11 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use beebox::Kernel;
-use beebox::object::{Blame, Error, Object, OpenOptions};
+use beebox::btf::Linkage;
+use beebox::object::elf::{Binding, Elf, ElfFault};
+use beebox::object::{
+    Blame, Error, ExternFault, MapFault, Object, OpenOptions, Problem, SectionFault, UnlinkedObject,
+};
 
 use crate::answer::Failure;
 use crate::kernel_input::built_in_hint;
@@ -55,14 +59,88 @@ impl ObjectFile {
         &self.bytes
     }
 
+    /// The object as the compiler wrote it, if the loader refuses it only for its byte
+    /// order or its legacy map definitions.
+    pub(crate) fn unlinked(&self) -> Option<UnlinkedObject<'_>> {
+        let is_shown = match Object::open(&self.bytes).err()?.problem() {
+            Problem::Elf(fault) => *fault == ElfFault::ForeignByteOrder,
+            Problem::Section(fault) => *fault == SectionFault::LegacyMaps,
+            _ => false,
+        };
+        UnlinkedObject::open(&self.bytes).ok().filter(|_| is_shown)
+    }
+
     pub(crate) fn open(&self) -> Result<Object<'_>, Failure> {
+        self.open_beside(&[])
+    }
+
+    /// Opens the object. The error of an extern that one of the other objects defines
+    /// names that object.
+    pub(crate) fn open_beside(&self, others: &[PathBuf]) -> Result<Object<'_>, Failure> {
         let name = name(&self.path);
         let options = OpenOptions {
             name: Some(&name),
             ..OpenOptions::default()
         };
-        Object::open_with(&self.bytes, &options).map_err(|error| refused(error, None))
+        let opened = Object::open_with(&self.bytes, &options);
+        opened.map_err(|error| refused_beside(error, None, &self.path, others))
     }
+
+    /// True if the object defines this symbol for others.
+    fn defines(&self, symbol: &str) -> bool {
+        Elf::parse_any_order(&self.bytes).is_ok_and(|elf| {
+            elf.symbols().iter().any(|it| {
+                it.binding != Binding::Local
+                    && it.section().is_some()
+                    && elf.symbol_name(it).is_some_and(|name| name == symbol)
+            })
+        })
+    }
+}
+
+/// A refusal of the object at a path. Of an extern that the kernel does not define, it
+/// names the other object that does.
+pub(crate) fn refused_beside(
+    error: Error,
+    kernel: Option<&Kernel>,
+    path: &Path,
+    others: &[PathBuf],
+) -> Failure {
+    match link_hint(&error, path, others) {
+        Some(hint) => refused(error, kernel).hint(hint),
+        None => refused(error, kernel),
+    }
+}
+
+/// What resolves an extern that the kernel does not define: linking with the object that
+/// does.
+fn link_hint(error: &Error, path: &Path, others: &[PathBuf]) -> Option<String> {
+    let is_of_another_object = match error.problem() {
+        Problem::Extern(fault) => {
+            matches!(
+                fault,
+                ExternFault::NotDescribed | ExternFault::NoSection | ExternFault::UnknownSection(_)
+            )
+        }
+        Problem::Map(fault) => *fault == MapFault::NotGlobal(Linkage::EXTERN),
+        _ => false,
+    };
+    let symbol = (error.place().symbol.as_deref()).filter(|_| is_of_another_object)?;
+    let mut others = others.iter().filter(|other| *other != path);
+    let definer =
+        others.find(|other| ObjectFile::read(other).is_ok_and(|other| other.defines(symbol)));
+    Some(match definer {
+        Some(definer) => format!(
+            "{} defines {symbol}: beebox link -o linked.o {} {}",
+            name(definer),
+            name(path),
+            name(definer)
+        ),
+        None => format!(
+            "beebox link -o linked.o {} OTHER.o, if another object defines {symbol}",
+            name(path)
+        ),
+    })
 }
 
 fn starts_as_object(bytes: &[u8]) -> bool {
@@ -80,7 +158,9 @@ pub(crate) fn refused(error: Error, kernel: Option<&Kernel>) -> Failure {
         _ => failure,
     };
     match error.blame() {
-        Blame::Beebox => failure.hint("Linux's loader takes it; this is a gap of beebox"),
+        Blame::Beebox => {
+            failure.hint("libbpf accepts it: report it, beebox does not support it yet")
+        }
         Blame::Target => match kernel.and_then(built_in_hint) {
             Some(hint) => failure.hint(hint),
             None => failure.hint("--kernel running or --kernel FILE links for another kernel"),

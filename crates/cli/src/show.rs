@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use beebox::Kernel;
 use beebox::object::{ProgramTrial, oldest};
-use report::object::{LinkedFor, Shown, needs_newer_text, object_json, object_text};
+use report::object::{
+    LinkedFor, Shown, needs_newer_text, object_json, object_text, unlinked_json, unlinked_text,
+};
 use spec::since::Release;
 
 use crate::answer::{Answer, Failure};
@@ -23,7 +25,8 @@ use crate::program_output::{json, print, write_output};
 The columns: insns with the functions that a program calls (subprogs); stack in bytes
 over the deepest chain of calls; core, how many instructions depend on the kernel's
 types; linux, the oldest release that has everything, and the newest thing that needs
-it. Code that runs only if the kernel has a feature counts too.
+it. Code that runs only if the kernel has a feature counts too. Big-endian objects and
+those with legacy maps (SEC(\"maps\")) are shown and not linked.
 
 Exit codes: 0 shown, 1 shown, and a program can't be linked or needs a newer release
 than --needs-at-most names, 2 could not answer.
@@ -79,7 +82,19 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
 /// Shows one object.
 fn show(args: &Args, path: &Path, kernel: Option<&Kernel>) -> Result<Answer, Failure> {
     let file = ObjectFile::read(path)?;
-    let mut object = file.open()?;
+    if let Some(object) = file.unlinked()
+        && args.needs_at_most.is_none()
+    {
+        match args.format.format() {
+            AnswerFormat::Json => write_output(&json(&unlinked_json(base(path), &object)), None)?,
+            AnswerFormat::Text => print(&unlinked_text(base(path), &object))?,
+        }
+        return Ok(match kernel {
+            Some(_) => Answer::No,
+            None => Answer::Yes,
+        });
+    }
+    let mut object = file.open_beside(&args.files)?;
     let overview = object.overview();
     let loaded: Vec<_> = object.autoloaded().collect();
     let trial = kernel.map(|kernel| object.try_link(&loaded, kernel));

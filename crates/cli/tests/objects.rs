@@ -350,3 +350,81 @@ fn instruction(line: &str) -> Option<&str> {
     number.trim().parse::<usize>().ok()?;
     Some(text.trim())
 }
+
+fn test_object(name: &str) -> String {
+    let path = repository().join("crates/object/tests").join(name);
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn big_endian_objects_and_legacy_maps_are_shown_and_not_linked() {
+    for (name, notes) in [
+        ("objects/refused/big_endian.o", &["big-endian object"][..]),
+        ("objects/refused/old_maps.o", &["legacy map definitions"]),
+        (
+            "objects/refused/old_maps_big_endian.o",
+            &["big-endian object", "legacy map definitions"],
+        ),
+    ] {
+        let file = test_object(name);
+        let shown = printed(&["show", &file]);
+        let record = as_json(&["show", &file]);
+        assert_eq!(record["not_linked"].as_array().unwrap().len(), notes.len());
+        let dis = beebox(&["dis", &file]);
+        assert_eq!(dis.status.code(), Some(1), "not linked");
+        let listed = String::from_utf8(dis.stdout).unwrap();
+        for note in notes {
+            assert!(
+                shown.contains(note) && listed.contains(note),
+                "{shown}{listed}"
+            );
+        }
+        assert!(listed.contains("<bpf_map_lookup_elem>"), "{listed}");
+        assert_eq!(beebox(&["show", &file, "--link"]).status.code(), Some(1));
+        let code = beebox(&["show", &file, "--needs-at-most", "5.4"])
+            .status
+            .code();
+        assert_eq!(code, Some(2));
+        assert_eq!(beebox(&["dis", &file, "--jit"]).status.code(), Some(2));
+        assert_eq!(
+            beebox(&["dis", &file, "--prog", "absent"]).status.code(),
+            Some(2)
+        );
+    }
+    let old = test_object("objects/refused/old_maps.o");
+    let shown = printed(&["show", &old]);
+    assert!(
+        shown.contains("table  maps     hash  4B   8B              16    0x0"),
+        "{shown}"
+    );
+    let listed = beebox(&["dis", &old, "--source"]).stdout;
+    assert!(
+        String::from_utf8(listed)
+            .unwrap()
+            .contains("; return map_lookup(&table")
+    );
+}
+
+#[test]
+fn an_extern_of_another_object_is_explained() {
+    let [first, second, third, user] =
+        ["first", "second", "third", "user"].map(|name| test_object(&format!("linker/{name}.o")));
+    let said = |files: &[&str]| {
+        let words: Vec<&str> = ["show"].iter().chain(files).copied().collect();
+        let output = beebox(&words);
+        assert_eq!(output.status.code(), Some(2));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let hint = said(&[&first, &third, &second]);
+    let expected = format!("{second} defines limit: beebox link -o linked.o {first} {second}");
+    assert!(hint.contains(&expected), "{hint}");
+    let hint = said(&[&third]);
+    let expected =
+        format!("beebox link -o linked.o {third} OTHER.o, if another object defines seen");
+    assert!(hint.contains(&expected), "{hint}");
+    let hint = said(&[&user, &second]);
+    assert!(
+        hint.contains("defines counters") && hint.contains("beebox link"),
+        "{hint}"
+    );
+}

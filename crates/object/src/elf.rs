@@ -15,10 +15,10 @@ use elf_file::elf::{
     SHT_GNU_VERNEED, SHT_GNU_VERSYM, SHT_GROUP, SHT_HASH, SHT_INIT_ARRAY, SHT_NOBITS,
     SHT_PREINIT_ARRAY, SHT_PROGBITS, SHT_REL, SHT_RELA, SHT_STRTAB, SHT_SYMTAB, SHT_SYMTAB_SHNDX,
     STB_GLOBAL, STB_LOCAL, STB_WEAK, STT_FUNC, STT_NOTYPE, STT_OBJECT, STT_SECTION, STV_HIDDEN,
-    STV_INTERNAL,
+    STV_INTERNAL, SectionType,
 };
-use elf_file::read::elf::{FileHeader, Rel, SectionHeader, Sym};
-use elf_file::{LittleEndian, pod};
+use elf_file::read::elf::{FileHeader, SectionHeader, Sym};
+use elf_file::{BigEndian, Endian, LittleEndian, pod};
 
 use crate::error::Error;
 
@@ -37,6 +37,7 @@ pub struct SymbolId(pub u32);
 pub struct Elf<'a> {
     /// Machine of the header: EM_BPF, or 0.
     machine: u16,
+    is_big_endian: bool,
     sections: Vec<Section<'a>>,
     symbols: Vec<Symbol>,
     /// Symbol table.
@@ -174,10 +175,8 @@ pub struct Relocation {
     pub kind: u32,
 }
 
-type Header = FileHeader64<LittleEndian>;
-type RawSection = elf_file::elf::SectionHeader64<LittleEndian>;
-type RawSymbol = elf_file::elf::Sym64<LittleEndian>;
-type RawRelocation = elf_file::elf::Rel64<LittleEndian>;
+type RawSection<E> = elf_file::elf::SectionHeader64<E>;
+type RawSymbol<E> = elf_file::elf::Sym64<E>;
 
 /// `SHT_LLVM_ADDRSIG`.
 const ADDRESS_SIGNIFICANCE: u32 = 0x6fff_4c03;
@@ -185,28 +184,44 @@ const ADDRESS_SIGNIFICANCE: u32 = 0x6fff_4c03;
 impl<'a> Elf<'a> {
     /// Parses a relocatable ELF file for BPF of this byte order.
     pub fn parse(file: &'a [u8]) -> Result<Elf<'a>, Error> {
+        match is_big_endian(file)? {
+            true => Err(ElfFault::ForeignByteOrder.into()),
+            false => Elf::read(file, LittleEndian),
+        }
+    }
+
+    /// Parses a relocatable ELF file for BPF of either byte order.
+    pub fn parse_any_order(file: &'a [u8]) -> Result<Elf<'a>, Error> {
+        match is_big_endian(file)? {
+            true => Elf::read(file, BigEndian),
+            false => Elf::read(file, LittleEndian),
+        }
+    }
+
+    fn read<E: Endian>(file: &'a [u8], order: E) -> Result<Elf<'a>, Error> {
         let damaged = |error: elf_file::read::Error| ElfFault::Damaged(error.to_string());
-        let header = check_header(file)?;
-        let count = header.shnum(LittleEndian, file).map_err(damaged)?;
+        let header = FileHeader64::<E>::parse(file).map_err(damaged)?;
+        let count = header.shnum(order, file).map_err(damaged)?;
         // The entry size in the header is ignored.
-        let table = usize::try_from(header.e_shoff(LittleEndian)).ok();
+        let table = usize::try_from(header.e_shoff(order)).ok();
         let table = table
             .and_then(|start| file.get(start..))
             .unwrap_or_default();
         let cut = |()| ElfFault::Damaged("section table is truncated".into());
-        let (raw, _) = pod::slice_from_bytes::<RawSection>(table, count as usize).map_err(cut)?;
+        let (raw, _) =
+            pod::slice_from_bytes::<RawSection<E>>(table, count as usize).map_err(cut)?;
         let names = header
-            .shstrndx(LittleEndian, file)
+            .shstrndx(order, file)
             .map_err(damaged)
             .map(|index| raw.get(index as usize))?
             .and_then(|section| {
-                let data = section.data(LittleEndian, file).ok()?;
-                Some((section.sh_type(LittleEndian), data))
+                let data = section.data(order, file).ok()?;
+                Some((section.sh_type(order), data))
             });
         let nameless = || ElfFault::Damaged("section names are missing".into());
         let (kind, names) = names.ok_or_else(nameless)?;
         // A missing symbol table is reported first, since the user can fix it.
-        let is_symbols = |section: &RawSection| section.sh_type(LittleEndian) == SHT_SYMTAB;
+        let is_symbols = |section: &RawSection<E>| section.sh_type(order) == SHT_SYMTAB;
         if !raw.iter().any(is_symbols) {
             return Err(ElfFault::NoSymbols.into());
         }
@@ -215,20 +230,21 @@ impl<'a> Elf<'a> {
         }
         let mut sections = Vec::with_capacity(raw.len());
         for (raw, index) in raw.iter().zip(0..) {
-            sections.push(Section::read(raw, SectionId(index), file, names)?);
+            sections.push(Section::read(raw, SectionId(index), file, names, order)?);
         }
         let mut elf = Elf {
-            machine: header.e_machine(LittleEndian).0,
+            machine: header.e_machine(order).0,
+            is_big_endian: order.is_big_endian(),
             sections,
             symbols: Vec::new(),
             symbol_table: SectionId(0),
             symbol_names: None,
         };
-        elf.read_symbols()?;
+        elf.read_symbols(order)?;
         Ok(elf)
     }
 
-    fn read_symbols(&mut self) -> Result<(), ElfFault> {
+    fn read_symbols<E: Endian>(&mut self, order: E) -> Result<(), ElfFault> {
         let mut tables = self
             .sections
             .iter()
@@ -238,7 +254,7 @@ impl<'a> Elf<'a> {
             return Err(ElfFault::SeveralSymbolTables);
         }
         let data = table.data()?;
-        if table.entry_size != size_of::<RawSymbol>() as u64 {
+        if table.entry_size != size_of::<RawSymbol<E>>() as u64 {
             return Err(ElfFault::BadSymbolTable);
         }
         let names = match self.section(table.link) {
@@ -247,13 +263,13 @@ impl<'a> Elf<'a> {
         };
         self.symbol_names = names.data.filter(|_| names.kind == SectionKind::Names);
         self.symbol_table = table.id;
-        let count = data.len() / size_of::<RawSymbol>();
-        let raw = pod::slice_from_bytes::<RawSymbol>(data, count);
+        let count = data.len() / size_of::<RawSymbol<E>>();
+        let raw = pod::slice_from_bytes::<RawSymbol<E>>(data, count);
         let (raw, _) = raw.map_err(|()| ElfFault::BadSymbolTable)?;
         self.symbols = raw
             .iter()
             .zip(0..)
-            .map(|(raw, id)| Symbol::read(raw, SymbolId(id)))
+            .map(|(raw, id)| Symbol::read(raw, SymbolId(id), order))
             .collect();
         Ok(())
     }
@@ -261,6 +277,11 @@ impl<'a> Elf<'a> {
     /// True if the header states BPF as its machine; old compilers state 0.
     pub fn names_machine(&self) -> bool {
         self.machine == EM_BPF.0
+    }
+
+    /// True if the file is for machines of the other byte order.
+    pub fn is_big_endian(&self) -> bool {
+        self.is_big_endian
     }
 
     /// Sections, index 0 included, which is none.
@@ -320,14 +341,11 @@ impl<'a> Elf<'a> {
         &self,
         section: &Section<'a>,
     ) -> Result<impl ExactSizeIterator<Item = Relocation> + 'a + use<'a>, ElfFault> {
-        let data = section.data()?;
-        let count = data.len() / size_of::<RawRelocation>();
-        let raw = pod::slice_from_bytes::<RawRelocation>(data, count);
-        let (raw, _) = raw.map_err(|()| ElfFault::BadRelocations)?;
-        Ok(raw.iter().map(|raw| Relocation {
-            offset: raw.r_offset(LittleEndian),
-            symbol: SymbolId(raw.r_sym(LittleEndian)),
-            kind: raw.r_type(LittleEndian).0,
+        let is_big_endian = self.is_big_endian;
+        let (entries, _) = section.data()?.as_chunks();
+        Ok(entries.iter().map(move |entry| match is_big_endian {
+            true => Relocation::read(entry, BigEndian),
+            false => Relocation::read(entry, LittleEndian),
         }))
     }
 
@@ -346,7 +364,8 @@ impl<'a> Elf<'a> {
     }
 }
 
-fn check_header(file: &[u8]) -> Result<&Header, ElfFault> {
+/// Checks that a file is an object for BPF; true if it is big-endian.
+fn is_big_endian(file: &[u8]) -> Result<bool, ElfFault> {
     let ident = file.get(..16).filter(|ident| ident.starts_with(b"\x7fELF"));
     let ident = ident.ok_or(ElfFault::NotElf)?;
     if ident[4] != ELFCLASS64.0 {
@@ -375,20 +394,18 @@ fn check_header(file: &[u8]) -> Result<&Header, ElfFault> {
     if machine != EM_BPF.0 && machine != EM_NONE.0 {
         return Err(ElfFault::WrongMachine { machine });
     }
-    if ident[5] != ELFDATA2LSB.0 {
-        return Err(ElfFault::ForeignByteOrder);
-    }
-    Header::parse(file).map_err(|error| ElfFault::Damaged(error.to_string()))
+    Ok(ident[5] == ELFDATA2MSB.0)
 }
 
 impl<'a> Section<'a> {
-    fn read(
-        raw: &'a RawSection,
+    fn read<E: Endian>(
+        raw: &'a RawSection<E>,
         id: SectionId,
         file: &'a [u8],
         names: &'a [u8],
+        order: E,
     ) -> Result<Section<'a>, ElfFault> {
-        let kind = match raw.sh_type(LittleEndian) {
+        let kind = match raw.sh_type(order) {
             SHT_PROGBITS => SectionKind::Bytes,
             SHT_NOBITS => SectionKind::Zeros,
             SHT_REL => SectionKind::Relocations,
@@ -399,23 +416,23 @@ impl<'a> Section<'a> {
         };
         let name = match id {
             SectionId(0) => Name::default(),
-            _ => text_at(names, raw.sh_name(LittleEndian)).ok_or(ElfFault::NoName)?,
+            _ => text_at(names, raw.sh_name(order)).ok_or(ElfFault::NoName)?,
         };
         Ok(Section {
             id,
             name,
             kind,
-            flags: raw.sh_flags(LittleEndian).0,
-            executable: raw.sh_flags(LittleEndian).0 & SHF_EXECINSTR.0 != 0,
-            compressed: raw.sh_flags(LittleEndian).0 & SHF_COMPRESSED.0 != 0,
-            size: raw.sh_size(LittleEndian),
-            link: SectionId(raw.sh_link(LittleEndian)),
-            target: SectionId(raw.sh_info(LittleEndian)),
-            entry_size: raw.sh_entsize(LittleEndian),
-            align: raw.sh_addralign(LittleEndian),
-            offset: raw.sh_offset(LittleEndian),
-            data: raw.data(LittleEndian, file).ok(),
-            unit: unit(raw),
+            flags: raw.sh_flags(order).0,
+            executable: raw.sh_flags(order).0 & SHF_EXECINSTR.0 != 0,
+            compressed: raw.sh_flags(order).0 & SHF_COMPRESSED.0 != 0,
+            size: raw.sh_size(order),
+            link: SectionId(raw.sh_link(order)),
+            target: SectionId(raw.sh_info(order)),
+            entry_size: raw.sh_entsize(order),
+            align: raw.sh_addralign(order),
+            offset: raw.sh_offset(order),
+            data: raw.data(order, file).ok(),
+            unit: unit(raw.sh_type(order)),
         })
     }
 
@@ -433,8 +450,8 @@ impl<'a> Section<'a> {
 }
 
 /// Size in bytes of an entry of a section by its type; 1 for plain bytes.
-fn unit(raw: &RawSection) -> u64 {
-    match raw.sh_type(LittleEndian) {
+fn unit(kind: SectionType) -> u64 {
+    match kind {
         SHT_SYMTAB | SHT_DYNSYM | SHT_RELA => 24,
         SHT_REL | SHT_DYNAMIC => 16,
         SHT_INIT_ARRAY | SHT_FINI_ARRAY | SHT_PREINIT_ARRAY => 8,
@@ -446,9 +463,25 @@ fn unit(raw: &RawSection) -> u64 {
     }
 }
 
+impl Relocation {
+    fn read<E: Endian>(entry: &[u8; 16], order: E) -> Relocation {
+        let word = |at: usize| {
+            let mut bytes = [0; 8];
+            bytes.copy_from_slice(&entry[at..at + 8]);
+            order.read_u64(bytes)
+        };
+        let info = word(8);
+        Relocation {
+            offset: word(0),
+            symbol: SymbolId((info >> 32) as u32),
+            kind: info as u32,
+        }
+    }
+}
+
 impl Symbol {
-    fn read(raw: &RawSymbol, id: SymbolId) -> Symbol {
-        let place = match raw.st_shndx(LittleEndian).0 {
+    fn read<E: Endian>(raw: &RawSymbol<E>, id: SymbolId, order: E) -> Symbol {
+        let place = match raw.st_shndx(order).0 {
             0 => SymbolPlace::Undefined,
             special if special >= SHN_LORESERVE => SymbolPlace::Special(special),
             section => SymbolPlace::Section(SectionId(section.into())),
@@ -456,8 +489,8 @@ impl Symbol {
         Symbol {
             id,
             place,
-            value: raw.st_value(LittleEndian),
-            size: raw.st_size(LittleEndian),
+            value: raw.st_value(order),
+            size: raw.st_size(order),
             binding: match raw.st_bind() {
                 STB_LOCAL => Binding::Local,
                 STB_GLOBAL => Binding::Global,
@@ -474,7 +507,7 @@ impl Symbol {
             hidden: matches!(raw.st_visibility(), STV_HIDDEN | STV_INTERNAL),
             info: raw.st_info.0,
             other: raw.st_other.0,
-            name_offset: raw.st_name(LittleEndian),
+            name_offset: raw.st_name(order),
         }
     }
 

@@ -46,6 +46,7 @@
 //! | `attach` | program type, attach type and attach target |
 //! | `object`, `linked` | opening and linking, in libbpf's order |
 //! | `overview/` | contents and requirements of an object, without linking |
+//! | `unlinked` | objects of the other byte order or with legacy maps, for listings |
 //! | `linker/` | static linking of several objects into one |
 //! | `container` | files that are not objects, and objects embedded in them |
 #![forbid(unsafe_code)]
@@ -66,6 +67,7 @@ mod reference;
 mod relocate;
 pub mod sections;
 mod types;
+pub mod unlinked;
 mod weak;
 
 pub use attach::AttachFault;

@@ -279,7 +279,8 @@ fn short_name(path: &str) -> String {
     stem[..end].to_owned()
 }
 
-fn license(elf: &Elf<'_>, sections: &Sections) -> String {
+/// Text of the section `license`, cut to the kernel's length.
+pub(crate) fn license(elf: &Elf<'_>, sections: &Sections) -> String {
     let section = sections.license.and_then(|id| elf.section(id));
     let bytes = section
         .and_then(|section| section.data().ok())

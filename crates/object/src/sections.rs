@@ -19,6 +19,8 @@ pub struct Sections {
     pub text: Option<SectionId>,
     /// `.maps`: map definitions.
     pub maps: Option<SectionId>,
+    /// `maps`: legacy map definitions, which libbpf 1.0 dropped.
+    pub legacy_maps: Option<SectionId>,
     /// `license`.
     pub license: Option<SectionId>,
     /// `version`: the kernel version.
@@ -100,8 +102,17 @@ impl fmt::Display for SectionFault {
 }
 
 impl Sections {
-    /// Classifies the sections of a file.
+    /// Classifies the sections of a file; legacy map definitions are an error.
     pub fn of(elf: &Elf<'_>) -> Result<Sections, Error> {
+        Sections::classify_all(elf, false)
+    }
+
+    /// Classifies the sections of a file, legacy map definitions included.
+    pub(crate) fn with_legacy_maps(elf: &Elf<'_>) -> Result<Sections, Error> {
+        Sections::classify_all(elf, true)
+    }
+
+    fn classify_all(elf: &Elf<'_>, accepts_legacy: bool) -> Result<Sections, Error> {
         let mut found = Sections {
             roles: vec![Role::Other; elf.sections().len()],
             ..Sections::default()
@@ -111,6 +122,10 @@ impl Sections {
                 found
                     .classify(elf, section)
                     .map_err(|error| error.in_section(section.name))?;
+                if found.legacy_maps == Some(section.id) && !accepts_legacy {
+                    let error = Error::new(SectionFault::LegacyMaps);
+                    return Err(error.in_section(section.name));
+                }
             }
         }
         Ok(found)
@@ -128,7 +143,7 @@ impl Sections {
             }
             (b"version", _) if data.len() != 4 => return Err(SectionFault::Version.into()),
             (b"version", _) => self.version = id,
-            (b"maps", _) => return Err(SectionFault::LegacyMaps.into()),
+            (b"maps", _) => self.legacy_maps = id,
             (b".maps", _) => self.maps = id,
             (b".BTF" | b".BTF.ext", kind) if kind != SectionKind::Bytes => {
                 return Err(SectionFault::TypesKind.into());

@@ -5,6 +5,7 @@
 
 mod json;
 mod text;
+mod unlinked;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,6 +20,7 @@ use spec::Kernel;
 
 pub use json::object_json;
 pub use text::{needs_newer_text, object_text};
+pub use unlinked::{unlinked_json, unlinked_notes, unlinked_text};
 
 /// The kernel that an object was linked for.
 #[derive(Clone, Debug)]

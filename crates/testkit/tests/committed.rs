@@ -26,9 +26,19 @@ const SPECIAL: &[Special] = &[
         options: &["-target", "bpfeb"],
     },
     Special {
+        object: "refused/old_maps_big_endian.o",
+        source: "old_maps.c",
+        options: &["-target", "bpfeb"],
+    },
+    Special {
         object: "fields-100.bpf.o",
         source: "fields.bpf.c",
         options: &[],
+    },
+    Special {
+        object: "refused/old_maps_big_endian.o",
+        source: "old_maps.c",
+        options: &["-target", "bpfeb"],
     },
     Special {
         object: "fields-10000.bpf.o",

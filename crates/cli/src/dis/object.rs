@@ -286,12 +286,7 @@ impl<'o, 'a> Labels<'o, 'a> {
 
     fn line(&self, line: &LineInfo) -> Option<Rc<Source>> {
         let types = self.object.btf()?;
-        Some(Rc::new(Source {
-            file: types.string(line.file).to_string(),
-            line: line.line,
-            column: line.column,
-            text: types.string(line.text).to_string(),
-        }))
+        Some(Rc::new(Source::of(types, line)))
     }
 }
 
@@ -319,7 +314,7 @@ fn as_text(
                 let draft = draft(program, options)?;
                 text.push_str(&native::listing(&Sides::of(None, slots, &draft)));
             }
-            None => listing(&mut text, program, &slots, view.format),
+            None => write_slots(&mut text, program.subprogs, &slots, view.format),
         }
     }
     Ok(text.into_bytes())
@@ -339,9 +334,15 @@ fn heading(program: &Listed<'_>) -> String {
     )
 }
 
-fn listing(text: &mut String, program: &Listed<'_>, slots: &[Slot], format: ProgramFormat) {
+/// Writes instructions, with the names of subprogs and source lines between them.
+pub(super) fn write_slots(
+    text: &mut String,
+    subprogs: &[Subprog],
+    slots: &[Slot],
+    format: ProgramFormat,
+) {
     let mut shown: Option<&Source> = None;
-    let mut functions = program.subprogs.iter().peekable();
+    let mut functions = subprogs.iter().peekable();
     for slot in slots {
         if let Some(function) = functions.next_if(|function| function.start as usize == slot.index)
         {

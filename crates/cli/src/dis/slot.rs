@@ -2,6 +2,8 @@
 
 use std::rc::Rc;
 
+use beebox::program::LineInfo;
+use btf::Btf;
 use isa::ebpf::{Flow, Insn};
 use serde::Serialize;
 
@@ -28,6 +30,16 @@ pub(super) struct Source {
 }
 
 impl Source {
+    /// The line of a record.
+    pub(super) fn of(types: &Btf<'_>, line: &LineInfo) -> Source {
+        Source {
+            file: types.string(line.file).to_string(),
+            line: line.line,
+            column: line.column,
+            text: types.string(line.text).to_string(),
+        }
+    }
+
     /// Is it the same line, in whatever column?
     pub(super) fn is_line_of(&self, other: &Source) -> bool {
         (self.line, &self.file) == (other.line, &other.file)

@@ -22,7 +22,7 @@ use super::row::{Explained, Row, Verdict};
 use super::{recorded, single, top_lines};
 use crate::answer::Failure;
 use crate::btf::Types;
-use crate::object_input::ObjectFile;
+use crate::object_input::{ObjectFile, refused_beside};
 
 /// Results of the programs of a file.
 type FileResult = Result<Vec<Row>, Failure>;
@@ -176,7 +176,7 @@ fn verify_file(
     }
     let loaded = loader.load_each(file.bytes(), &name, &mut verify);
     loaded.map_err(|error| {
-        let failure = crate::object_input::refused(error, Some(kernel));
+        let failure = refused_beside(error, Some(kernel), path, job.files);
         match file.is_object() {
             true => failure,
             false => failure.hint(single::EXPECTED),

@@ -93,6 +93,17 @@ impl RawInsn {
         }
     }
 
+    /// Decodes a slot from eight bytes, big-endian: there the destination register is in
+    /// the high half of its byte (RFC 9669, section 3).
+    pub const fn from_be_bytes(b: [u8; 8]) -> RawInsn {
+        RawInsn {
+            code: b[0],
+            regs: b[1].rotate_left(4),
+            off: i16::from_be_bytes([b[2], b[3]]),
+            imm: i32::from_be_bytes([b[4], b[5], b[6], b[7]]),
+        }
+    }
+
     /// Encodes the slot to eight bytes, little-endian.
     pub const fn to_le_bytes(self) -> [u8; 8] {
         let off = self.off.to_le_bytes();

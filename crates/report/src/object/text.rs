@@ -31,7 +31,7 @@ pub fn object_text(shown: &Shown<'_, '_>) -> String {
     text
 }
 
-fn heading(text: &mut String, words: &str) {
+pub(super) fn heading(text: &mut String, words: &str) {
     let bold = Style::new().bold();
     let _ = writeln!(text, "\n{bold}{words}{bold:#}");
 }
@@ -64,7 +64,7 @@ fn title(shown: &Shown<'_, '_>, text: &mut String) {
     text.push('\n');
 }
 
-fn count(count: usize, noun: &str) -> String {
+pub(super) fn count(count: usize, noun: &str) -> String {
     match count {
         1 => format!("1 {noun}"),
         _ => format!("{count} {noun}s"),
@@ -110,7 +110,7 @@ fn programs(shown: &Shown<'_, '_>, text: &mut String) {
 }
 
 /// The section, with the question mark of programs that are not loaded.
-fn section(code: &ProgramDef<'_>) -> String {
+pub(super) fn section(code: &ProgramDef<'_>) -> String {
     let mark = if code.autoload { "" } else { "?" };
     format!("{mark}{}", code.section_name)
 }
