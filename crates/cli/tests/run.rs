@@ -235,7 +235,7 @@ fn wrong_inputs_are_told_apart() {
             "exit",
             "character 1 is not a hexadecimal digit: 'x'",
         ),
-        (&["--form", "elf"], "exit", "no ELF object"),
+        (&["--form", "elf"], "exit", "this is no ELF file"),
         (&["--mem", "012"], SUM, "a byte has two digits"),
         (
             &["--mem", "no-such-file"],

@@ -154,18 +154,20 @@ pub enum ElfError {
 impl fmt::Display for ElfError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ElfError::NoObject => f.write_str("no ELF object"),
-            ElfError::NotBpf => f.write_str("an ELF object, but not for little-endian BPF"),
-            ElfError::Truncated => f.write_str("the ELF object ends before what it promises"),
+            ElfError::NoObject => f.write_str("this is no ELF file"),
+            ElfError::NotBpf => f.write_str(
+                "ELF file is no little-endian BPF object: compile it with -target bpfel",
+            ),
+            ElfError::Truncated => f.write_str("the ELF object is truncated"),
             ElfError::NoCode { section: None } => {
-                f.write_str("the ELF object has no section with code")
+                f.write_str("the ELF object has no executable section")
             }
             ElfError::NoCode {
                 section: Some(name),
             } => write!(f, "the ELF object has no section {name:?}"),
             ElfError::Relocations { section } => write!(
                 f,
-                "section {section:?} refers to other parts of the object, and can't run alone"
+                "section {section:?} has relocations: link the object to run it"
             ),
         }
     }

@@ -161,10 +161,10 @@ pub(crate) fn note_text(note: &ProfileNote) -> String {
             "no capabilities are assumed (--cap names them); rules skipped that need some: {skipped}"
         ),
         ProfileNote::UnknownCall(name) => {
-            format!("no architecture known here has a call {name}; its rules have no effect")
+            format!("no supported architecture has a call {name}: its rules have no effect")
         }
         ProfileNote::UnknownArch(name) => {
-            format!("{name} is passed over: its calls have no names here")
+            format!("{name} is ignored: names of its calls are not built in")
         }
         ProfileNote::Conflict(name) => format!(
             "rules for {name} have different actions; where the conditions of several hold, \

@@ -93,8 +93,8 @@ impl fmt::Display for Reason {
             Reason::Invalid(fault) => f.write_str(match fault {
                 Fault::UnknownOpcode => "no instruction has this opcode",
                 Fault::ReservedField => "a field has a value that this opcode does not allow",
-                Fault::RegisterOutOfRange => "it names a register above r10",
-                Fault::BrokenImm64 => "half of a 64-bit immediate without the other half",
+                Fault::RegisterOutOfRange => "register number is above r10",
+                Fault::BrokenImm64 => "64-bit immediate load lacks its second slot",
             }),
             Reason::SecondSlot => f.write_str("jump to the second half of a 64-bit immediate"),
             Reason::LeftProgram(to) => write!(f, "control leaves the program to instruction {to}"),

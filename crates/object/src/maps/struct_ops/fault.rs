@@ -136,28 +136,38 @@ impl fmt::Display for StructOpsFault {
         match self {
             StructOpsFault::NoTypes => write!(
                 f,
-                "tables of functions are described by types, but there are none: compile with -g"
+                "struct_ops requires BTF, and the object has none: compile with -g"
             ),
-            StructOpsFault::NotDescribed => write!(f, "the types do not describe the section"),
-            StructOpsFault::NoType => write!(f, "the section lists something without a type"),
-            StructOpsFault::Anonymous => write!(f, "its type has no name to look for"),
-            StructOpsFault::NotStructure(name) => write!(f, "its type {name} is no structure"),
-            StructOpsFault::BeyondSection => write!(f, "the types place it beyond its section"),
-            StructOpsFault::Nowhere { offset } => {
-                write!(f, "a pointer at offset {offset}, where no table is")
+            StructOpsFault::NotDescribed => write!(f, "BTF does not describe the section"),
+            StructOpsFault::NoType => write!(f, "DATASEC lists a variable without a type"),
+            StructOpsFault::Anonymous => write!(f, "type of the struct_ops variable has no name"),
+            StructOpsFault::NotStructure(name) => {
+                write!(f, "type {name} of the struct_ops variable is no structure")
             }
-            StructOpsFault::NotLocal => write!(f, "a function that is not in this file"),
+            StructOpsFault::BeyondSection => {
+                write!(f, "BTF places the struct_ops variable beyond its section")
+            }
+            StructOpsFault::Nowhere { offset } => {
+                write!(
+                    f,
+                    "relocation at offset {offset} is not in a struct_ops variable"
+                )
+            }
+            StructOpsFault::NotLocal => write!(
+                f,
+                "relocation refers to a function that this file does not define"
+            ),
             StructOpsFault::Misaligned { offset } => {
                 write!(
                     f,
-                    "a function at offset {offset}, where no instruction starts"
+                    "relocation refers to offset {offset}, which is inside an instruction"
                 )
             }
             StructOpsFault::NoMember { offset } => {
                 write!(f, "no member starts at offset {offset}")
             }
             StructOpsFault::NotFunction(member) => {
-                write!(f, "the member `{member}` is no pointer to a function")
+                write!(f, "member `{member}` is no function pointer")
             }
             StructOpsFault::NoProgram(member) => {
                 write!(f, "the member `{member}` points to no program")
@@ -170,12 +180,15 @@ impl fmt::Display for StructOpsFault {
             }
             StructOpsFault::NotInKernel(name) => write!(f, "the kernel has no struct {name}"),
             StructOpsFault::NotInValue(name) => {
-                write!(f, "the kernel's bpf_struct_ops_{name} holds no {name}")
+                write!(
+                    f,
+                    "the kernel's bpf_struct_ops_{name} does not contain {name}"
+                )
             }
             StructOpsFault::NoSize(member) => write!(f, "the member `{member}` has no size"),
             StructOpsFault::MissingMember(member) => write!(
                 f,
-                "the kernel has no member `{member}`; it can be left out only as zero"
+                "kernel has no member `{member}`: set it to zero, or remove it"
             ),
             StructOpsFault::BitField(member) => {
                 write!(f, "the member `{member}` is a bit field")
@@ -208,14 +221,11 @@ impl fmt::Display for StructOpsFault {
                 )
             }
             StructOpsFault::KernelNotFunction(member) => {
-                write!(
-                    f,
-                    "the kernel's member `{member}` is no pointer to a function"
-                )
+                write!(f, "kernel's member `{member}` is no function pointer")
             }
             StructOpsFault::SecondUse { member } => write!(
                 f,
-                "the program of member `{member}` already serves another table or member"
+                "program of member `{member}` is already used for another struct_ops variable or member"
             ),
         }
     }
