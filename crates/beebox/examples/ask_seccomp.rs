@@ -5,13 +5,13 @@ use std::error::Error;
 use beebox::seccomp::{Action, Arch, SeccompFilter, call};
 
 /// The action for a call by name, all arguments 0, on x86_64.
-pub fn decide(filter: &SeccompFilter, name: &str) -> Result<Action, Box<dyn Error>> {
+pub(crate) fn decide(filter: &SeccompFilter, name: &str) -> Result<Action, Box<dyn Error>> {
     let call = call(Arch::X86_64, name, [0; 6]).ok_or("no such call")?;
     Ok(filter.decide(&call))
 }
 
 /// Each action with its number of calls and its condition: all calls with all arguments.
-pub fn table(filter: &SeccompFilter) -> Result<Vec<String>, Box<dyn Error>> {
+pub(crate) fn table(filter: &SeccompFilter) -> Result<Vec<String>, Box<dyn Error>> {
     let table = filter.analyze()?.table(Arch::X86_64)?;
     let mut lines = Vec::new();
     for group in &table.groups {

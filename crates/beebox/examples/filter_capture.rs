@@ -6,7 +6,7 @@ use beebox::Expression;
 use beebox::captures::{self, Input};
 
 /// Matching packets, and all packets.
-pub fn count(path: &str, expression: &str) -> Result<(u64, u64), Box<dyn Error>> {
+pub(crate) fn count(path: &str, expression: &str) -> Result<(u64, u64), Box<dyn Error>> {
     // The system's libpcap compiles it, once for each link type of the capture.
     let expression = Expression::new(expression)?;
     let found = captures::count(Input::open_path(path)?, &expression)?;

@@ -5,7 +5,7 @@ use std::error::Error;
 use beebox::object::Object;
 
 /// Each thing that the object needs, with the release of Linux that introduced it.
-pub fn needs(file: &[u8]) -> Result<Vec<String>, Box<dyn Error>> {
+pub(crate) fn needs(file: &[u8]) -> Result<Vec<String>, Box<dyn Error>> {
     let object = Object::open(file)?;
     let mut lines = Vec::new();
     for need in object.overview().needs() {

@@ -5,7 +5,7 @@ use std::error::Error;
 use beebox::verify::{Loader, Options, Verdict, verify};
 
 /// Each program with its verdict.
-pub fn verdicts(file: &[u8], name: &str) -> Result<Vec<String>, Box<dyn Error>> {
+pub(crate) fn verdicts(file: &[u8], name: &str) -> Result<Vec<String>, Box<dyn Error>> {
     let kernel = kernel_data::linux_6_18();
     let btf = kernel.btf().ok_or("the description has no BTF")?;
     let registry = kernel_data::linux_6_18_registry(btf);

@@ -144,6 +144,8 @@ impl fmt::Display for Fault {
     }
 }
 
+impl error::Error for Fault {}
+
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {

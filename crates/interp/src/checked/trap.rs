@@ -87,6 +87,12 @@ impl fmt::Display for Trap {
 
 impl std::error::Error for Trap {}
 
+impl std::error::Error for Reason {}
+
+impl std::error::Error for CallFault {}
+
+impl std::error::Error for BadAccess {}
+
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
