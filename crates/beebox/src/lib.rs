@@ -8,6 +8,7 @@
 //! | run a seccomp filter, or ask what it does | [`seccomp`] |
 //! | open, inspect and link objects (`.bpf.o`) | [`object`], [`program`], [`btf`] |
 //! | verify programs | [`verify`] |
+//! | run programs on packets and captures | [`run`] |
 //! | describe the kernel that answers are for | [`kernel`] |
 //! | run eBPF instructions that nothing verified | [`raw`] |
 //!
@@ -87,6 +88,7 @@ pub mod kernel;
 pub mod object;
 pub mod program;
 pub mod raw;
+pub mod run;
 pub mod seccomp;
 pub mod text;
 pub mod verify;

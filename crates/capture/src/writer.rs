@@ -171,41 +171,60 @@ impl Encoder {
             out.extend_from_slice(record.raw);
             Ok(())
         } else {
-            self.put_rewritten(record, out)
+            self.put_rewritten(record, record.data(), record.wire_len(), out)
         }
     }
 
+    /// Writes a packet of other bytes in place of that of a record. Its length on the wire
+    /// changes by as much as that of the bytes.
+    pub fn put_changed(
+        &self,
+        record: &Record<'_>,
+        data: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), OtherLinkType> {
+        if data == record.data() {
+            return self.put_packet(record, out);
+        }
+        let unseen = (record.wire_len() as usize).saturating_sub(record.data().len());
+        let wire_len = u32::try_from(data.len() + unseen).unwrap_or(u32::MAX);
+        self.put_rewritten(record, data, wire_len, out)
+    }
+
     #[cold]
-    fn put_rewritten(&self, record: &Record<'_>, out: &mut Vec<u8>) -> Result<(), OtherLinkType> {
-        let kept = record.data().len().min(self.keep as usize);
-        let data = &record.data()[..kept];
+    fn put_rewritten(
+        &self,
+        record: &Record<'_>,
+        data: &[u8],
+        wire_len: u32,
+        out: &mut Vec<u8>,
+    ) -> Result<(), OtherLinkType> {
+        let kept = data.len().min(self.keep as usize);
+        let data = &data[..kept];
         match (&self.format, &record.framing.0) {
             (Format::Pcap(_), Kind::Pcap(from)) if self.verbatim => {
                 let header = &record.raw[..record.frame.data_at as usize];
                 let start = out.len();
                 out.extend_from_slice(header);
-                let at = start + from.captured_length_at(header);
-                let captured = from.interface.order.put_u32(kept as u32);
-                out[at..at + 4].copy_from_slice(&captured);
+                let at = from.captured_length_at(header);
+                let order = from.interface.order;
+                // The two lengths are beside each other, in one order or the other.
+                for (at, len) in [(at, kept as u32), (20 - at, wire_len)] {
+                    out[start + at..start + at + 4].copy_from_slice(&order.put_u32(len));
+                }
                 out.extend_from_slice(data);
             }
             (Format::Pcap(to), _) => {
                 check_link_type(to.interface.link_type, record.interface().link_type)?;
-                put_pcap_record(to, record, data, out);
+                put_pcap_record(to, record, data, wire_len, out);
             }
             (Format::Pcapng, Kind::Pcapng(sections)) => {
-                put_cut_block(sections.order(), record, data, out);
+                put_changed_block(sections.order(), record, data, wire_len, out);
             }
             (Format::Pcapng, Kind::Pcap(from)) => {
                 let order = from.interface.order;
                 let units = from.units(record.raw);
-                let head = [
-                    0,
-                    (units >> 32) as u32,
-                    units as u32,
-                    kept as u32,
-                    record.wire_len(),
-                ];
+                let head = [0, (units >> 32) as u32, units as u32, kept as u32, wire_len];
                 let head: Vec<u8> = head.iter().flat_map(|&word| order.put_u32(word)).collect();
                 put_block(order, pcapng::ENHANCED_PACKET, &[&head, data], out);
             }
@@ -280,7 +299,13 @@ fn is_cut_on_reading(record: &Record<'_>) -> bool {
 }
 
 /// Writes a pcap record with a new header.
-fn put_pcap_record(to: &PcapHeader, record: &Record<'_>, data: &[u8], out: &mut Vec<u8>) {
+fn put_pcap_record(
+    to: &PcapHeader,
+    record: &Record<'_>,
+    data: &[u8],
+    wire_len: u32,
+    out: &mut Vec<u8>,
+) {
     let order = to.interface.order;
     let (seconds, nanoseconds) = record
         .timestamp()
@@ -290,22 +315,29 @@ fn put_pcap_record(to: &PcapHeader, record: &Record<'_>, data: &[u8], out: &mut 
         seconds as u32,
         nanoseconds / unit as u32,
         data.len() as u32,
-        record.wire_len(),
+        wire_len,
     ];
     out.extend(head.iter().flat_map(|&word| order.put_u32(word)));
     out.extend_from_slice(data);
 }
 
-/// Writes a pcapng packet block with a cut packet.
-fn put_cut_block(order: ByteOrder, record: &Record<'_>, data: &[u8], out: &mut Vec<u8>) {
+/// Writes a pcapng packet block with other bytes of the packet.
+fn put_changed_block(
+    order: ByteOrder,
+    record: &Record<'_>,
+    data: &[u8],
+    wire_len: u32,
+    out: &mut Vec<u8>,
+) {
     let raw = record.raw;
     let kind = order.u32(raw, 0);
     let data_at = record.frame.data_at as usize;
     if kind == pcapng::SIMPLE_PACKET {
-        return put_block(order, kind, &[&raw[BODY..data_at], data], out);
+        return put_block(order, kind, &[&order.put_u32(wire_len), data], out);
     }
     let mut head = raw[BODY..data_at].to_vec();
     head[12..16].copy_from_slice(&order.put_u32(data.len() as u32));
+    head[16..20].copy_from_slice(&order.put_u32(wire_len));
     let (_, options) = record.options().unwrap_or((order, &[]));
     let padding = [0; 3];
     let padding = &padding[..data.len().next_multiple_of(4) - data.len()];

@@ -1,6 +1,7 @@
 //! `beebox run`.
 
 mod memory;
+mod object;
 mod output;
 mod program;
 mod trace;
@@ -18,29 +19,35 @@ use crate::answer::{Answer, Failure};
 use crate::answer_format::FormatArgs;
 use crate::seccomp::value::parse_number;
 use memory::{Regions, Source};
+use object::ObjectArgs;
 use program::RawProgram;
 use trusted::Engine;
 
-/// Run an unverified eBPF program safely
+/// Run a program of an object on packets, or unverified eBPF instructions
 ///
-/// The checked interpreter runs any instructions: every memory access is checked,
-/// instructions and time are bounded, and a trap is reported with the instruction,
-/// the address and the reason. The program can't harm the machine, and the same
-/// input gives the same run.
+/// A program of an object (types xdp, tc, socket and cgroup_skb) is linked, verified
+/// as Linux 6.18 does, and run on a packet or on each packet of a capture. Its maps last
+/// over all packets.
 ///
-/// The program finds the address of the first --mem in r1 and its length in r2,
-/// those of the second in r3 and r4, and the address of the third in r5; r10 is
+/// With --ebpf any instructions run: every memory access is checked, instructions
+/// and time are bounded, and a trap is reported with the instruction, the address and
+/// the reason. The program finds the address of the first --mem in r1 and its length in
+/// r2, those of the second in r3 and r4, and the address of the third in r5; r10 is
 /// the end of its stack frame of 512 bytes; all other registers are 0.
+///
+/// Programs can't harm the machine, and the same input gives the same run.
 #[derive(clap::Args)]
 #[command(after_help = "\
 A SOURCE of bytes is a file, or bytes in hexadecimal (\"01 02\", 0x0102), or zero:N
 for N zero bytes; hex: and file: before it say which one is meant. NAME= names a
 region in messages, ro: in front of all makes it read-only.
 
-Helpers that can be called: get_prandom_u32 (--seed), ktime_get_ns and its kin
-(--time), get_smp_processor_id.
+With --ebpf, helpers that can be called: get_prandom_u32 (--seed), ktime_get_ns and
+its kin (--time), get_smp_processor_id.
 
 Examples:
+  beebox run firewall.bpf.o --pcap in.pcap -w out.pcap --maps rules.json --dump-maps
+  beebox run firewall.bpf.o --prog firewall --packet packet.bin --format json
   beebox run --ebpf sum.asm --mem 010203          text in LLVM's form, memory as hex
   beebox run --ebpf prog.bin --mem packet.bin -o packet.out
   beebox run --ebpf prog.o --section xdp --mem zero:64 --dump-mem
@@ -48,10 +55,14 @@ Examples:
   beebox run --ebpf prog.asm --mem 00 --trace --budget 1000
   beebox run --ebpf prog.hex --mem ro:key=0x01020304 --mem out=zero:8 --format json
 
-Exit codes: 0 the program returned, 1 it was stopped by a trap, 2 could not answer.")]
+Exit codes: 0 the program returned, 1 it is refused or was stopped by a trap, 2 could
+not answer.")]
 pub(crate) struct Args {
     #[command(flatten)]
     program: RawProgram,
+
+    #[command(flatten)]
+    object: ObjectArgs,
 
     /// Engine
     #[arg(long, value_enum, default_value = "checked")]
@@ -59,18 +70,18 @@ pub(crate) struct Args {
 
     /// Assume that the program is safe, which every engine but checked needs: an unsafe
     /// program corrupts this process
-    #[arg(long)]
+    #[arg(long, requires = "ebpf")]
     trust: bool,
 
     /// Memory that the program can reach; may be given up to three times
-    #[arg(long = "mem", value_name = "[ro:][NAME=]SOURCE", value_parser = memory::parse_region)]
+    #[arg(long = "mem", requires = "ebpf", value_name = "[ro:][NAME=]SOURCE", value_parser = memory::parse_region)]
     memory: Vec<memory::Given>,
 
     /// Initial value of a register from r1 to r5, instead of that of --mem
-    #[arg(long = "reg", value_name = "rN=VALUE", value_parser = parse_register)]
+    #[arg(long = "reg", requires = "ebpf", value_name = "rN=VALUE", value_parser = parse_register)]
     registers: Vec<(usize, u64)>,
 
-    /// The packet that legacy packet loads read
+    /// The packet: of an object's program, or with --ebpf of legacy packet loads
     #[arg(long, value_name = "SOURCE", value_parser = memory::parse_source)]
     packet: Option<Source>,
 
@@ -88,23 +99,24 @@ pub(crate) struct Args {
     frames: u64,
 
     /// Allow indirect jumps (gotox), which Linux 6.18 does not have
-    #[arg(long)]
+    #[arg(long, requires = "ebpf")]
     gotox: bool,
 
     /// Seed of the random numbers of helpers
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
-    /// Fixed time of the clock of helpers, in nanoseconds [default: it starts at 0 and runs]
+    /// Fixed time of the clock of helpers, in nanoseconds [default: 0, and with --ebpf it
+    /// runs; with --pcap the time of the packet]
     #[arg(long, value_name = "NS")]
     time: Option<u64>,
 
     /// Print every instruction and what it changed
-    #[arg(long)]
+    #[arg(long, requires = "ebpf")]
     trace: bool,
 
     /// Print the memory after the run
-    #[arg(long)]
+    #[arg(long, requires = "ebpf")]
     dump_mem: bool,
 
     /// Write the first --mem to a file after the run
@@ -116,6 +128,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
+    if !args.program.ebpf {
+        return object::run(&args);
+    }
     let program = args.program.read()?;
     let mut regions = Regions::read(&args.memory)?;
     let ran = match args.engine {

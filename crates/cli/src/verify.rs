@@ -3,7 +3,7 @@
 mod compare;
 mod cost;
 mod filter;
-mod globals;
+pub(crate) mod globals;
 mod joined;
 mod recorded;
 mod row;

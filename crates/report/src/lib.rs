@@ -6,3 +6,4 @@ pub mod explain;
 pub mod object;
 pub mod seccomp;
 mod table;
+pub mod value;

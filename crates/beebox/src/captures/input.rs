@@ -65,6 +65,11 @@ impl Input {
         self.reader.first_interface()
     }
 
+    /// How its records are framed.
+    pub(crate) fn framing(&self) -> &Framing {
+        self.reader.framing()
+    }
+
     /// The next packet or block.
     pub fn next_event(&mut self) -> Result<Option<Event<'_>>, Error> {
         self.reader.next()

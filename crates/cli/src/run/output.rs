@@ -86,7 +86,7 @@ impl Report<'_> {
     }
 }
 
-fn trap_record(trap: &Trap) -> Value {
+pub(super) fn trap_record(trap: &Trap) -> Value {
     let mut record = json!({
         "at": trap.at,
         "insn": trap.insn.map(|insn| insn.to_string()),
@@ -139,13 +139,18 @@ fn access_record(access: &BadAccess) -> Value {
     })
 }
 
-/// A region as `hexdump -C` shows bytes, at the addresses that the program saw.
+/// A region, at the addresses that the program saw.
 fn write_region(text: &mut String, region: &Region) {
-    const ROW: usize = 16;
     let len = region.bytes.len();
     let _ = writeln!(text, "{} ({len} bytes)", region.name);
-    for (row, bytes) in region.bytes.chunks(ROW).enumerate() {
-        let address = region.address + (row * ROW) as u64;
+    hex_rows(text, region.address, &region.bytes);
+}
+
+/// Writes bytes as `hexdump -C` shows them, from an address on.
+pub(super) fn hex_rows(text: &mut String, address: u64, bytes: &[u8]) {
+    const ROW: usize = 16;
+    for (row, bytes) in bytes.chunks(ROW).enumerate() {
+        let address = address + (row * ROW) as u64;
         let shown: String = bytes
             .iter()
             .map(|byte| match byte {
@@ -159,6 +164,6 @@ fn write_region(text: &mut String, region: &Region) {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -12,21 +12,21 @@ use crate::program_input::{excerpt, name};
 /// The options that name the program.
 #[derive(clap::Args)]
 pub(crate) struct RawProgram {
-    /// FILE holds eBPF instructions; the only kind of program that runs today
-    #[arg(long, required = true, alias = "raw")]
-    ebpf: bool,
+    /// FILE holds eBPF instructions, which run unverified
+    #[arg(long, alias = "raw")]
+    pub(super) ebpf: bool,
 
-    /// The program: bytes, bytes in hexadecimal, text in LLVM's assembly language, or
-    /// the code section of an object; `-` is standard input
+    /// An object (`.bpf.o`); with --ebpf bytes, bytes in hexadecimal, text in LLVM's
+    /// assembly language, or the code section of an object; `-` is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
     /// The form of FILE [default: detected]
-    #[arg(long, value_name = "FORM")]
+    #[arg(long, value_name = "FORM", requires = "ebpf")]
     form: Option<RawForm>,
 
     /// The section of an object to run [default: the first one with code]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", requires = "ebpf")]
     section: Option<String>,
 }
 
@@ -44,6 +44,11 @@ enum RawForm {
 }
 
 impl RawProgram {
+    /// The file.
+    pub(super) fn file(&self) -> &Path {
+        &self.file
+    }
+
     /// Reads the program.
     pub(crate) fn read(&self) -> Result<CheckedProgram, Failure> {
         let path = self.file.as_path();

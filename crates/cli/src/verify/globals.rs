@@ -14,7 +14,7 @@ const FORM: &str = "NAME = VALUE, such as limit = 10, ports[2].low = -1 or mode 
 
 /// An assignment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Assignment {
+pub(crate) struct Assignment {
     /// The name with its members and elements, as it was written.
     path: String,
     variable: String,
@@ -36,7 +36,7 @@ enum Value {
 }
 
 /// Reads assignments; `@FILE` is a file with one on each line, `#` begins a comment.
-pub(super) fn read(texts: &[String]) -> Result<Vec<Assignment>, Failure> {
+pub(crate) fn read(texts: &[String]) -> Result<Vec<Assignment>, Failure> {
     let mut all = Vec::new();
     for text in texts {
         let Some(path) = text.strip_prefix('@') else {
@@ -106,7 +106,7 @@ fn parse_value(text: &str) -> Option<Value> {
 /// # Errors
 /// If the object has no such variable, member or element, if it is no number, or if the
 /// value does not fit.
-pub(super) fn apply(object: &mut Object<'_>, all: &[Assignment]) -> Result<(), Failure> {
+pub(crate) fn apply(object: &mut Object<'_>, all: &[Assignment]) -> Result<(), Failure> {
     for assignment in all {
         let set = assignment.apply(object);
         set.map_err(|failure| failure.within(format_args!("global {}", assignment.path)))?;

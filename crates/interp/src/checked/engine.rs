@@ -10,7 +10,7 @@ use std::time::Instant;
 use isa::ebpf::{
     AddrSpaceCast, AluOp, AtomicOp, Callee, Cond, Imm64, Insn, Reg, Size, Width, eval,
 };
-use packet::Packet;
+use packet::{Metadata, Packet};
 
 use super::frequent::{Frequent, REGISTERS, frequent_rows, perform};
 use super::memory::{Access, BadAccess, Memory};
@@ -268,8 +268,14 @@ impl Run<'_, '_, '_, '_> {
                 self.may_goto -= 1;
             }
             Insn::PacketAbs { .. } | Insn::PacketInd { .. } => {
-                let packet = self.cx.packet.ok_or(Missing::Packet)?;
-                let value = packet_value(packet, insn, named(&self.regs));
+                let value = match self.cx.packet {
+                    Some(packet) => packet_value(packet, insn, named(&self.regs)),
+                    None => {
+                        let bytes = self.cx.memory.packet_bytes().ok_or(Missing::Packet)?;
+                        let packet = Packet::whole(bytes, &Metadata::UNKNOWN);
+                        packet_value(&packet, insn, named(&self.regs))
+                    }
+                };
                 self.regs[R0] = value.unwrap_or(0);
                 if value.is_none() {
                     return self.leave();

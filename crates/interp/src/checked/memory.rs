@@ -18,7 +18,6 @@ use super::maps::Maps;
 
 const FIRST_FRAME: u64 = 0x0100_0000;
 const FRAME_STRIDE: u64 = 0x1_0000;
-const FIRST_REGION: u64 = 0x1000_0000;
 const REGION_ALIGNMENT: u64 = 0x10_0000;
 pub(super) const GAP: u64 = 0x1_0000;
 const END: u64 = 0xf000_0000;
@@ -179,6 +178,9 @@ impl Region<'_> {
 }
 
 impl<'m> Memory<'m> {
+    /// Address of the region that is added first.
+    pub const FIRST_REGION: u64 = 0x1000_0000;
+
     /// Memory without regions.
     pub fn new() -> Memory<'m> {
         Memory::default()
@@ -214,6 +216,12 @@ impl<'m> Memory<'m> {
         let region = self.add("packet", bytes)?;
         self.packet = Some(region);
         Ok(region)
+    }
+
+    /// The bytes of the packet that was added.
+    pub(super) fn packet_bytes(&self) -> Option<&[u8]> {
+        let packet = self.packet?;
+        Some(self.regions[packet.0].bytes.readable())
     }
 
     /// Adds the next map of the program, whose indices count from 0: its name, and what
@@ -262,7 +270,7 @@ impl<'m> Memory<'m> {
 
     fn push(&mut self, name: Cow<'m, str>, bytes: Bytes<'m>) -> Result<RegionId, NoRoom> {
         self.drop_frames();
-        let start = self.regions.last().map_or(FIRST_REGION, |last| {
+        let start = self.regions.last().map_or(Memory::FIRST_REGION, |last| {
             (last.start + last.len() + GAP).next_multiple_of(REGION_ALIGNMENT)
         });
         let len = bytes.readable().len();

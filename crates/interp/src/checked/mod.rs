@@ -107,7 +107,8 @@ pub struct CheckedContext<'w, 'm, 'c> {
     pub memory: &'w mut Memory<'m>,
     /// Helpers.
     pub calls: &'w mut Calls<'c>,
-    /// Packet of legacy packet loads, which trap without one.
+    /// Packet of legacy packet loads; without one they read the packet of the memory, and
+    /// trap if it has none.
     pub packet: Option<&'w Packet<'w>>,
 }
 

@@ -5,6 +5,14 @@
 //! has four bytes here, as in the structure, and the packet lies below 2^32 in the model
 //! address space of the checked engine.
 
+mod packet;
+mod test_run;
+mod verdict;
+
+pub use packet::{HEADROOM, MAX_LINEAR, PacketBuffer};
+pub use test_run::{LINK_HEADER, PacketInput, PacketProgram};
+pub use verdict::{PacketVerdict, verdict};
+
 /// A context that carries a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketContext {
@@ -36,9 +44,9 @@ pub const SKB: PacketContext = PacketContext {
 };
 
 impl PacketContext {
-    /// Puts the addresses of a packet without metadata into a context of [`Self::size`]
-    /// bytes.
-    pub fn set_packet(&self, context: &mut [u8], address: u32, len: u32) {
+    /// Puts the address and length of a packet's linear part into a context of
+    /// [`Self::size`] bytes, without metadata, and the length of all of it.
+    pub fn set_packet(&self, context: &mut [u8], address: u32, linear: u32, all: u32) {
         let mut put = |at: usize, value: u32| {
             if let Some(field) = context.get_mut(at..at + 4) {
                 field.copy_from_slice(&value.to_le_bytes());
@@ -46,9 +54,9 @@ impl PacketContext {
         };
         put(self.data, address);
         put(self.data_meta, address);
-        put(self.data_end, address.wrapping_add(len));
+        put(self.data_end, address.wrapping_add(linear));
         if let Some(at) = self.len {
-            put(at, len);
+            put(at, all);
         }
     }
 }
@@ -61,7 +69,7 @@ mod tests {
     fn contexts_hold_the_packets_addresses() {
         for context in [XDP, SKB] {
             let mut bytes = vec![0; context.size];
-            context.set_packet(&mut bytes, 0x1000, 60);
+            context.set_packet(&mut bytes, 0x1000, 60, 60);
             let field = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
             assert_eq!(field(context.data_end) - field(context.data), 60);
             assert_eq!(field(context.data_meta), 0x1000);

@@ -139,8 +139,8 @@ impl Setting {
         let packet_len = packet.len() as u64;
         let packet = memory.add_packet(packet)?;
         let packet = memory.address(packet);
-        self.context
-            .set_packet(context, packet as u32, packet_len as u32);
+        let len = packet_len as u32;
+        self.context.set_packet(context, packet as u32, len, len);
         let context = memory.add_context(context)?;
         for (index, map) in (0..).zip(&self.maps) {
             memory.add_map(&*map.name, &map.map, guard, map.permission)?;

@@ -1,0 +1,167 @@
+//! Runs of a program on the packets of a capture.
+
+use std::error::Error;
+use std::fmt;
+use std::io::{self, Write};
+use std::time::{Duration, Instant};
+
+use ::kernel::programs::{PacketVerdict, verdict};
+use capture::{Encoder, Error as CaptureError, Event, Format, LinkType, OtherLinkType};
+
+use super::{RunError, RunnableProgram};
+use crate::captures::Input;
+
+/// Bytes of packets that are collected before they are written.
+const PORTION: usize = 256 << 10;
+
+/// Where packets that go on are written.
+pub struct Written<'w> {
+    /// Format of the file.
+    pub format: Format,
+    /// The file, from its start.
+    pub file: &'w mut dyn Write,
+}
+
+/// The run on one packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PacketRun {
+    /// Number of the packet, from 1.
+    pub packet: u64,
+    /// Its captured bytes.
+    pub bytes: usize,
+    /// The low 32 bits of `r0`.
+    pub retval: u32,
+    /// What that means.
+    pub verdict: PacketVerdict,
+    /// Time of the run.
+    pub duration: Duration,
+}
+
+/// Why runs stopped before the end of a capture. Packets before it were written.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum CaptureStop {
+    /// The capture cannot be read on.
+    Capture(CaptureError),
+    /// A packet is no Ethernet frame.
+    LinkType {
+        /// Its number, from 1.
+        packet: u64,
+        /// Its link type.
+        link_type: LinkType,
+    },
+    /// The program did not return a value.
+    Run {
+        /// Number of the packet, from 1.
+        packet: u64,
+        /// Why.
+        error: RunError,
+    },
+    /// A packet does not fit the file that is written.
+    OtherLinkType(OtherLinkType),
+    /// Packets could not be written.
+    Output(io::Error),
+}
+
+impl fmt::Display for CaptureStop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CaptureStop::Capture(error) => write!(f, "{error}"),
+            CaptureStop::LinkType { packet, link_type } => write!(
+                f,
+                "packet {packet}: link type {link_type}; programs run on Ethernet frames"
+            ),
+            CaptureStop::Run { packet, error } => write!(f, "packet {packet}: {error}"),
+            CaptureStop::OtherLinkType(mismatch) => write!(f, "{mismatch}"),
+            CaptureStop::Output(error) => write!(f, "writing packets: {error}"),
+        }
+    }
+}
+
+impl Error for CaptureStop {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            CaptureStop::Capture(error) => Some(error),
+            CaptureStop::Run { error, .. } => Some(error),
+            CaptureStop::OtherLinkType(mismatch) => Some(mismatch),
+            CaptureStop::Output(error) => Some(error),
+            CaptureStop::LinkType { .. } => None,
+        }
+    }
+}
+
+impl RunnableProgram<'_> {
+    /// Runs the program on each packet of a capture, of any length, at the time of its
+    /// capture. What goes on is written as the program left it. `observe` is called after
+    /// each run.
+    pub fn run_capture(
+        &mut self,
+        mut input: Input,
+        mut output: Option<Written<'_>>,
+        observe: &mut dyn FnMut(&PacketRun),
+    ) -> Result<(), CaptureStop> {
+        let format = output.as_ref().map(|output| output.format);
+        let encoder = format.map(|format| Encoder::new(format, input.format(), None));
+        let mut kept = Vec::new();
+        if let Some(encoder) = &encoder {
+            encoder.start_file(&mut kept);
+            encoder.start_capture(input.framing(), &mut kept);
+        }
+        let mut packet = 0;
+        let stopped = loop {
+            match input.next_event() {
+                Err(error) => break Err(CaptureStop::Capture(error)),
+                Ok(None) => break Ok(()),
+                Ok(Some(Event::Block(block))) => {
+                    if let Some(encoder) = &encoder {
+                        encoder.put_block(&block, &mut kept);
+                    }
+                }
+                Ok(Some(Event::Packet(record))) => {
+                    packet += 1;
+                    let link_type = record.interface().link_type;
+                    if link_type != LinkType::ETHERNET {
+                        break Err(CaptureStop::LinkType { packet, link_type });
+                    }
+                    if let Some(time) = record.timestamp() {
+                        let seconds = u64::try_from(time.seconds).unwrap_or(0);
+                        let seconds = seconds.saturating_mul(1_000_000_000);
+                        self.set_time(seconds.saturating_add(time.nanoseconds.into()));
+                    }
+                    let start = Instant::now();
+                    let (retval, after) = match self.run_captured(record.data()) {
+                        Ok(run) => run,
+                        Err(error) => break Err(CaptureStop::Run { packet, error }),
+                    };
+                    let run = PacketRun {
+                        packet,
+                        bytes: record.data().len(),
+                        retval,
+                        verdict: verdict(self.kind(), retval),
+                        duration: start.elapsed(),
+                    };
+                    observe(&run);
+                    if let (Some(encoder), Some(most)) = (&encoder, run.verdict.kept) {
+                        let frame = after.kept_frame(most);
+                        if let Err(error) = encoder.put_changed(&record, &frame, &mut kept) {
+                            break Err(CaptureStop::OtherLinkType(error));
+                        }
+                    }
+                }
+            }
+            if kept.len() >= PORTION {
+                write(&mut output, &mut kept)?;
+            }
+        };
+        write(&mut output, &mut kept)?;
+        stopped
+    }
+}
+
+fn write(output: &mut Option<Written<'_>>, kept: &mut Vec<u8>) -> Result<(), CaptureStop> {
+    if let Some(output) = output {
+        output.file.write_all(kept).map_err(CaptureStop::Output)?;
+    }
+    kept.clear();
+    Ok(())
+}

@@ -1,0 +1,170 @@
+//! Why a program is not loaded, and why a run does not end with a value.
+
+use std::error::Error;
+use std::fmt;
+
+use interp::checked::{NoRoom, Reason, Trap};
+use spec::Errno;
+use spec::maps::MapKind;
+use spec::programs::ProgramType;
+use verifier::Refusal;
+
+/// Why an object is not loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NotLoaded {
+    /// It cannot be linked.
+    Link(Box<object::Error>),
+    /// The kernel's helpers and contexts are unknown, so nothing can be verified.
+    NoRegistry,
+    /// The kernel would not create the map, or its kind is not built.
+    Map {
+        /// Name.
+        name: String,
+        /// Kind, if it is known.
+        kind: Option<MapKind>,
+        /// Error number; [`Errno::ENOTSUPP`] for kinds that are not built.
+        errno: Errno,
+    },
+    /// The map has other maps or programs from the start, which is not built.
+    Entries {
+        /// Name.
+        name: String,
+    },
+    /// Programs of this type get no packets, or it is not built.
+    Type {
+        /// Name.
+        program: String,
+        /// The type.
+        kind: ProgramType,
+    },
+    /// The verifier refuses the program.
+    Refused {
+        /// Name.
+        program: String,
+        /// Why.
+        refusal: Refusal,
+    },
+    /// The verifier cannot judge the program.
+    NotJudged {
+        /// Name.
+        program: String,
+        /// Why.
+        why: String,
+    },
+}
+
+impl fmt::Display for NotLoaded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NotLoaded::Link(error) => write!(f, "{error}"),
+            NotLoaded::NoRegistry => f.write_str("helpers and contexts of the kernel are unknown"),
+            NotLoaded::Map { name, kind, errno } => {
+                write!(f, "map {name}")?;
+                if let Some(kind) = kind {
+                    write!(f, " ({})", kind.name())?;
+                }
+                match *errno {
+                    Errno::ENOTSUPP => f.write_str(": maps of this kind cannot be run with yet"),
+                    errno => write!(f, ": Linux does not create it: {errno}"),
+                }
+            }
+            NotLoaded::Entries { name } => write!(
+                f,
+                "map {name}: maps and programs in maps cannot be run with yet"
+            ),
+            NotLoaded::Type { program, kind } => write!(
+                f,
+                "program {program}: type {} cannot be run on packets",
+                kind.name()
+            ),
+            NotLoaded::Refused { program, refusal } => {
+                write!(f, "program {program} is refused: {}", refusal.message)
+            }
+            NotLoaded::NotJudged { program, why } => {
+                write!(f, "program {program} cannot be judged: {why}")
+            }
+        }
+    }
+}
+
+impl Error for NotLoaded {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            NotLoaded::Link(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// Why a run does not end with a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RunError {
+    /// Test runs take no packet of this size.
+    Size {
+        /// The kernel's error number.
+        errno: Errno,
+        /// Bytes of the packet.
+        len: usize,
+        /// The least and the most bytes for such a packet.
+        taken: (usize, usize),
+    },
+    /// The program calls a helper that is not built.
+    Helper(i32),
+    /// The packet does not fit into the model address space.
+    NoRoom(NoRoom),
+    /// The program did what no verified program does.
+    Trap(Box<TrapPlace>),
+}
+
+/// A trap, with the source line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrapPlace {
+    /// The trap.
+    pub trap: Trap,
+    /// File, line number and text, if the object has source lines.
+    pub line: Option<(String, u32, String)>,
+}
+
+impl RunError {
+    pub(super) fn of_trap(trap: Trap, line: Option<(String, u32, String)>) -> RunError {
+        match trap.reason {
+            Reason::UnknownHelper(number) => RunError::Helper(number),
+            _ => RunError::Trap(Box::new(TrapPlace { trap, line })),
+        }
+    }
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RunError::Size { errno, len, taken } => write!(
+                f,
+                "a packet of {len} bytes: Linux's test run answers {errno}; it takes {} to {} \
+                 bytes for a packet like this",
+                taken.0, taken.1
+            ),
+            RunError::Helper(number) => match spec::helpers::helper(*number) {
+                Some(helper) => write!(f, "helper {} cannot be called yet", helper.name),
+                None => write!(f, "there is no helper {number}"),
+            },
+            RunError::NoRoom(no_room) => write!(f, "{no_room}"),
+            RunError::Trap(place) => {
+                write!(f, "{}", place.trap)?;
+                match &place.line {
+                    Some((file, line, text)) => write!(f, "\n{file}:{line}: {}", text.trim()),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+}
+
+impl Error for RunError {}
+
+impl From<NoRoom> for RunError {
+    fn from(no_room: NoRoom) -> RunError {
+        RunError::NoRoom(no_room)
+    }
+}

@@ -1,0 +1,44 @@
+//! Programs of an object run on packets, as `BPF_PROG_TEST_RUN` runs them, and on captures.
+//!
+//! [`LoadedObject::load`] links an object, creates its maps and verifies its programs. They
+//! run in the checked interpreter: time comes from the caller or the capture and random
+//! numbers from a seed, so that equal input gives equal runs.
+//!
+//! ```
+//! use beebox::object::Object;
+//! use beebox::run::{LoadOptions, LoadedObject};
+//!
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! #   std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))?;
+//! #   let kernel = kernel_data::linux_6_18();
+//!     let file = std::fs::read("examples/packets/firewall.bpf.o")?;
+//!     let mut loaded = LoadedObject::load(&Object::open(&file)?, &kernel, &LoadOptions::default())?;
+//!
+//!     // A network is blocked: 192.0.2.0/24.
+//!     let network = [24, 0, 0, 0, 192, 0, 2, 0];
+//!     loaded.map("blocked").ok_or("no such map")?.update(&network, &[0; 24], 0)?;
+//!
+//!     let mut packet = [0; 34];
+//!     packet[12..15].copy_from_slice(&[0x08, 0x00, 0x45]);
+//!     packet[26..30].copy_from_slice(&[192, 0, 2, 7]);
+//!     let mut firewall = loaded.program("firewall").ok_or("no such program")?;
+//!     let run = firewall.test_run(&packet)?;
+//!     assert_eq!(run.verdict.name, "XDP_DROP");
+//!     Ok(())
+//! }
+//! ```
+
+mod capture;
+mod error;
+mod load;
+mod maps;
+mod program;
+
+pub use ::kernel::maps::Map;
+pub use ::kernel::programs::PacketVerdict;
+pub use capture::{CaptureStop, PacketRun, Written};
+pub use error::{NotLoaded, RunError, TrapPlace};
+pub use load::{LoadOptions, LoadedObject};
+pub use maps::ObjectMap;
+pub use program::{RunnableProgram, TestRunOutput};
+pub use spec::Errno;

@@ -1,0 +1,256 @@
+//! Programs of the examples on the packets of the sample capture, here and in the running
+//! kernel's test run: return values, packets, contexts, maps, and the errors of sizes.
+
+use std::path::{Path, PathBuf};
+
+use beebox::captures::Input;
+use beebox::object::Object;
+use beebox::program::Program;
+use beebox::run::{LoadOptions, LoadedObject, RunError};
+use spec::maps::MapKind;
+use spec::programs::ProgramType;
+use sys::bpf::{LoadedProgram, Map, TestRun};
+use testkit::kernel::load::{LoadRequest, load};
+
+/// A program here and in the kernel.
+struct Both {
+    name: String,
+    kind: ProgramType,
+    ours: LoadedObject,
+    theirs: LoadedProgram,
+    maps: Vec<Option<Map>>,
+}
+
+impl Both {
+    /// `None` where no kernel can be asked.
+    fn load(path: &str, name: &str) -> Option<Both> {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+        let file = std::fs::read(&path).expect("a committed object");
+        let mut object = Object::open(&file).expect("an object");
+        object.set_autoload(|program| program.name == name);
+        let kernel = kernel_data::linux_6_18();
+        let linked = object.link(&kernel).expect("it links");
+        let program: &Program = &linked.programs[0].program;
+        let request = LoadRequest {
+            log_level: 1,
+            log_size: 1 << 20,
+        };
+        let loaded = load(program, request).map_err(|fault| format!("{fault:?}"));
+        let loaded = oracle::found("test runs of the kernel", loaded)?;
+        let theirs = match loaded.answer.result {
+            Ok(theirs) => theirs,
+            Err(errno) if errno.0 == 1 => {
+                oracle::skip("test runs of the kernel", errno);
+                return None;
+            }
+            Err(errno) => panic!("{name}: {errno}: {}", loaded.log),
+        };
+        let ours = LoadedObject::load(&object, &kernel, &LoadOptions::default());
+        Some(Both {
+            name: name.to_owned(),
+            kind: program.kind(),
+            ours: ours.unwrap_or_else(|error| panic!("{name}: {error}")),
+            theirs,
+            maps: loaded.maps,
+        })
+    }
+
+    /// Writes an element of a map on both sides.
+    fn update(&self, map: &str, key: &[u8], value: &[u8]) {
+        let mut maps = self.ours.maps();
+        let at = maps.position(|of| of.def.name == map).expect(map);
+        let ours = self.ours.map(map).expect(map);
+        ours.update(key, value, 0).expect(map);
+        let theirs = self.maps.iter().flatten().nth(at).expect(map);
+        theirs.update(key, value).expect(map);
+    }
+
+    /// Runs both on a packet and compares all that a test run returns.
+    fn run(&mut self, packet: &[u8], repeat: u32) {
+        let about = format!("{}, {} bytes", self.name, packet.len());
+        let mut ours = self.ours.program(&self.name).expect("it is loaded");
+        let ours = ours.test_run_repeated(packet, repeat);
+        let context = match self.kind {
+            // Data that ends with the packet; nothing else is given.
+            ProgramType::Xdp => {
+                let mut context = vec![0; 24];
+                context[4..8].copy_from_slice(&(packet.len() as u32).to_le_bytes());
+                context
+            }
+            ProgramType::SocketFilter => Vec::new(),
+            _ => vec![0; 192],
+        };
+        let (mut data, mut context_out) = (vec![0; 1 << 17], vec![0; context.len()]);
+        let request = TestRun {
+            context: &context,
+            repeat,
+            ..TestRun::on(packet)
+        };
+        let theirs = self.theirs.test_run(&request, &mut data, &mut context_out);
+        let (ours, theirs) = match (ours, theirs) {
+            (Ok(ours), Ok(theirs)) => (ours, theirs),
+            (Err(RunError::Size { errno, .. }), Err(theirs)) => {
+                assert_eq!(errno.0, theirs.0, "{about}");
+                return;
+            }
+            (ours, theirs) => panic!("{about}: {ours:?}, the kernel {theirs:?}"),
+        };
+        assert_eq!(ours.retval, theirs.retval, "{about}");
+        assert!(
+            ours.data_out == data[..theirs.data_len],
+            "{about}: {:02x?}, the kernel {:02x?}",
+            ours.data_out,
+            &data[..theirs.data_len]
+        );
+        if !context.is_empty() {
+            assert_eq!(ours.ctx_out, context_out, "{about}");
+        }
+    }
+
+    /// Compares all maps; of values for each CPU the sums.
+    fn compare_maps(&self) -> usize {
+        let mut compared = 0;
+        let theirs = self.maps.iter().flatten();
+        for (ours, theirs) in self.ours.maps().zip(theirs) {
+            let name = &ours.def.name;
+            assert_eq!(
+                theirs.info().unwrap().max_entries,
+                ours.map.params().max_entries
+            );
+            let size = ours.def.params.value_size as usize;
+            let is_percpu = matches!(
+                ours.map.kind(),
+                MapKind::PercpuArray | MapKind::PercpuHash | MapKind::LruPercpuHash
+            );
+            let entries = ours.entries().expect(name);
+            let mut keys = 0;
+            let mut last: Option<Vec<u8>> = None;
+            while let Some(key) = theirs.next_key(last.as_deref()).expect(name) {
+                keys += 1;
+                last = Some(key);
+            }
+            assert_eq!(entries.len(), keys, "{}: {name}", self.name);
+            for (key, value) in &entries {
+                let mut other = vec![0; theirs.value_len()];
+                theirs.lookup(key, &mut other).expect(name);
+                let (value, other) = match is_percpu {
+                    true => (sums(value, size), sums(&other, size)),
+                    false => (value.clone(), other),
+                };
+                let differing = value.iter().zip(&other).enumerate();
+                let differing: Vec<_> = differing.filter(|(_, (a, b))| a != b).collect();
+                assert!(
+                    differing.is_empty(),
+                    "{}: {name} {key:?}: {differing:?}",
+                    self.name
+                );
+                compared += 1;
+            }
+        }
+        compared
+    }
+}
+
+/// The sums over all CPUs of the numbers of 4 bytes in a value.
+fn sums(value: &[u8], size: usize) -> Vec<u8> {
+    let mut sums = vec![0u32; size / 4];
+    for of_cpu in value.chunks(size.next_multiple_of(8)) {
+        for (sum, bytes) in sums.iter_mut().zip(of_cpu.chunks_exact(4)) {
+            *sum += u32::from_le_bytes(bytes.try_into().unwrap());
+        }
+    }
+    sums.iter().flat_map(|sum| sum.to_le_bytes()).collect()
+}
+
+/// The packets of the sample capture.
+fn packets() -> Vec<Vec<u8>> {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples/sample.pcap");
+    let mut input = Input::open_path(path).expect("the sample");
+    let mut packets = Vec::new();
+    while let Some(event) = input.next_event().expect("the sample") {
+        if let beebox::captures::Event::Packet(record) = event {
+            packets.push(record.data().to_vec());
+        }
+    }
+    assert!(packets.len() > 250);
+    packets
+}
+
+#[test]
+fn a_firewall_answers_as_in_the_kernel() {
+    let Some(mut both) = Both::load("../../examples/packets/firewall.bpf.o", "firewall") else {
+        return;
+    };
+    both.update("blocked", &[32, 0, 0, 0, 192, 0, 2, 2], &[0; 24]);
+    both.update("blocked", &[8, 0, 0, 0, 10, 0, 0, 0], &[0; 24]);
+    both.update("open_ports", &80u16.to_le_bytes(), &[0; 8]);
+    for packet in packets() {
+        both.run(&packet, 1);
+    }
+    assert!(both.compare_maps() >= 8);
+}
+
+#[test]
+fn a_rewriter_answers_as_in_the_kernel() {
+    let Some(mut both) = Both::load("../../examples/packets/rewrite.bpf.o", "rewrite") else {
+        return;
+    };
+    let mut target = [0; 16];
+    target[..4].copy_from_slice(&[198, 51, 100, 9]);
+    both.update("targets", &[192, 0, 2, 2], &target);
+    for packet in packets() {
+        both.run(&packet, 1);
+        both.run(&packet, 3);
+    }
+    assert!(both.compare_maps() >= 1);
+}
+
+#[test]
+fn a_rate_limiter_answers_as_in_the_kernel() {
+    let Some(mut both) = Both::load("../../examples/packets/limit.bpf.o", "limit") else {
+        return;
+    };
+    // Values for each CPU count what runs on this one.
+    sys::network::pin_to_cpu(0).expect("a thread may choose its CPU");
+    for packet in packets() {
+        if packet.len() >= 34 {
+            both.run(&packet, 1);
+        }
+    }
+    assert!(both.compare_maps() >= 4);
+}
+
+#[test]
+fn contexts_hold_what_the_kernels_do() {
+    for name in ["of_tc", "of_cgroup", "of_socket", "of_xdp"] {
+        let Some(mut both) = Both::load("tests/run/context.bpf.o", name) else {
+            return;
+        };
+        for packet in packets() {
+            both.run(&packet, 1);
+            assert!(both.compare_maps() >= 1);
+        }
+    }
+}
+
+#[test]
+fn sizes_are_refused_as_in_the_kernel() {
+    for name in ["of_tc", "of_cgroup", "of_socket", "of_xdp"] {
+        let Some(mut both) = Both::load("tests/run/context.bpf.o", name) else {
+            return;
+        };
+        for ethertype in [[0x08, 0x00], [0x86, 0xdd], [0x08, 0x06], [0x00, 0x40]] {
+            let mut packet: Vec<u8> = (0..80000u32).map(|at| (at / 7) as u8).collect();
+            packet[12..14].copy_from_slice(&ethertype);
+            let interesting = [
+                0, 1, 13, 14, 15, 16, 33, 34, 35, 53, 54, 55, 60, 1514, 3519, 3520, 3521, 3711,
+                3712, 3713, 3776, 3777, 4096, 4097, 9000, 65535, 65536, 69632, 73151, 73152, 73153,
+                80000,
+            ];
+            for len in interesting {
+                both.run(&packet[..len], 1);
+                both.compare_maps();
+            }
+        }
+    }
+}

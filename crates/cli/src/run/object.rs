@@ -1,0 +1,291 @@
+//! `beebox run FILE.o`: a program of an object on a packet or a capture.
+
+mod maps;
+mod output;
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use beebox::Kernel;
+use beebox::captures::{CaptureError, Fault, Format, Input, Problem};
+use beebox::object::Object;
+use beebox::raw::Limits;
+use beebox::run::{
+    CaptureStop, LoadOptions, LoadedObject, NotLoaded, RunError, RunnableProgram, Written,
+};
+use spec::programs::ProgramType;
+
+use super::{Args, trusted};
+use crate::answer::{Answer, Failure};
+use crate::kernel_input::KernelArgs;
+use crate::object_input::{ObjectFile, refused};
+use crate::verify::globals;
+use output::{Ran, Report, Summary};
+
+/// The options of programs of objects.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Programs of objects")]
+pub(crate) struct ObjectArgs {
+    /// The program [default: the only one that runs on packets]
+    #[arg(long, value_name = "NAME", conflicts_with = "ebpf")]
+    prog: Option<String>,
+
+    /// Run on each packet of a capture, at the time of its capture
+    #[arg(long, value_name = "IN", conflicts_with_all = ["ebpf", "packet"])]
+    pcap: Option<PathBuf>,
+
+    /// Write the packets that go on, as the program left them
+    #[arg(short, long, value_name = "OUT", requires = "pcap")]
+    write: Option<PathBuf>,
+
+    /// Run so many times on the packet, each time as the run before left it
+    #[arg(long, value_name = "N", requires = "packet", conflicts_with = "ebpf")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    repeat: Option<u32>,
+
+    /// Run a program that the verifier refuses or cannot judge
+    #[arg(long, conflicts_with = "ebpf")]
+    unverified: bool,
+
+    /// Fill maps from a file, as --dump-maps prints them with --format json
+    #[arg(long, value_name = "FILE.json", conflicts_with = "ebpf")]
+    maps: Option<PathBuf>,
+
+    /// Print the maps after the run
+    #[arg(long, conflicts_with = "ebpf")]
+    dump_maps: bool,
+
+    /// Set a global variable before loading, as `limit = 10`; @FILE holds one on each line
+    #[arg(long, value_name = "GLOBAL", conflicts_with = "ebpf")]
+    set: Vec<String>,
+
+    #[command(flatten)]
+    kernel: KernelArgs,
+}
+
+pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
+    let own = &args.object;
+    if args.engine != trusted::Engine::Checked {
+        return Err(Failure::new("programs of objects run in --engine checked"));
+    }
+    let file = ObjectFile::read(args.program.file())?;
+    let name = file.path().display().to_string();
+    if !file.is_object() {
+        return Err(Failure::new(format_args!("{name}: no object"))
+            .hint("--ebpf, if FILE holds eBPF instructions"));
+    }
+    let kernel = own.kernel.read()?;
+    let mut object = file.open()?;
+    let chosen = choose(&object, own.prog.as_deref()).map_err(|error| error.within(&name))?;
+    if args.packet.is_none() && own.pcap.is_none() {
+        return Err(
+            Failure::new(format_args!("no packet is given for program {chosen}"))
+                .hint("--packet HEX|FILE or --pcap IN"),
+        );
+    }
+    object.set_autoload(|program| program.name == *chosen);
+    globals::apply(&mut object, &globals::read(&own.set)?)
+        .map_err(|failure| failure.within(&name))?;
+    let options = LoadOptions {
+        unverified: own.unverified,
+        seed: args.seed,
+        ..LoadOptions::default()
+    };
+    let mut loaded = match LoadedObject::load(&object, &kernel, &options) {
+        Ok(loaded) => loaded,
+        Err(NotLoaded::Refused { program, refusal }) => {
+            eprintln!(
+                "beebox: {name}: program {program} is refused: {}",
+                refusal.message
+            );
+            eprintln!("  try: beebox verify {name} --prog {program} --explain");
+            return Ok(Answer::No);
+        }
+        Err(error) => return Err(not_loaded(error, &kernel, &name)),
+    };
+    if let Some(path) = &own.maps {
+        maps::fill(&loaded, object.btf(), path)?;
+    }
+    let mut program = loaded
+        .program(&chosen)
+        .ok_or_else(|| Failure::new(format_args!("{name}: {chosen} is not loaded")))?;
+    program.set_limits(Limits {
+        instructions: args.budget,
+        deadline: args.timeout.map(|timeout| Instant::now() + timeout),
+        ..Limits::default()
+    });
+    program.set_time(args.time.unwrap_or(0));
+    let ran = match &own.pcap {
+        None => on_packet(args, &mut program)?,
+        Some(path) => on_capture(path, own.write.as_deref(), &mut program)?,
+    };
+    let kind = program.kind();
+    let maps = own.dump_maps.then(|| maps::dump(&loaded, object.btf()));
+    let report = Report {
+        prog: chosen,
+        kind,
+        ran,
+        maps: maps.transpose()?,
+    };
+    report.print(args.format.format())
+}
+
+/// The program of a name, or the only one that runs on packets.
+fn choose(object: &Object<'_>, name: Option<&str>) -> Result<String, Failure> {
+    let runs = |kind: Option<ProgramType>| kind.is_some_and(|kind| ON_PACKETS.contains(&kind));
+    let all = object.programs().map(|(_, program)| program);
+    let found: Vec<String> = match name {
+        Some(name) => all
+            .filter(|program| program.name == *name)
+            .map(|program| program.name.to_string())
+            .collect(),
+        None => all
+            .filter(|program| runs(program.kind))
+            .map(|program| program.name.to_string())
+            .collect(),
+    };
+    match (&found[..], name) {
+        ([one], _) => Ok(one.clone()),
+        (_, Some(name)) => Err(Failure::new(format_args!("no program is called {name:?}"))
+            .hint(format_args!("--prog with one of {}", names(object)))),
+        ([], None) => Err(Failure::new(
+            "no program of a type that runs on packets (xdp, tc, socket, cgroup_skb)",
+        )),
+        (several, None) => Err(Failure::new("several programs run on packets")
+            .hint(format_args!("--prog with one of {}", several.join(", ")))),
+    }
+}
+
+/// The types that run on packets.
+const ON_PACKETS: &[ProgramType] = &[
+    ProgramType::Xdp,
+    ProgramType::SchedCls,
+    ProgramType::SchedAct,
+    ProgramType::SocketFilter,
+    ProgramType::CgroupSkb,
+];
+
+fn names(object: &Object<'_>) -> String {
+    let names = object
+        .programs()
+        .map(|(_, program)| program.name.to_string());
+    names.collect::<Vec<_>>().join(", ")
+}
+
+fn not_loaded(error: NotLoaded, kernel: &Kernel, name: &str) -> Failure {
+    let can_run = matches!(error, NotLoaded::NotJudged { .. });
+    match error {
+        NotLoaded::Link(error) => refused(*error, Some(kernel)),
+        error => {
+            let failure = Failure::new(error).within(name);
+            match can_run {
+                true => failure.hint("--unverified runs it all the same"),
+                false => failure,
+            }
+        }
+    }
+}
+
+fn on_packet(args: &Args, program: &mut RunnableProgram<'_>) -> Result<Ran, Failure> {
+    let source = args.packet.as_ref();
+    let packet = source
+        .map(|source| source.read())
+        .transpose()?
+        .unwrap_or_default();
+    let run = program.test_run_repeated(&packet, args.object.repeat.unwrap_or(1));
+    match run {
+        Ok(run) => Ok(Ran::Packet { packet, run }),
+        Err(RunError::Trap(place)) => Ok(Ran::Trap {
+            packet: None,
+            error: RunError::Trap(place),
+        }),
+        Err(error) => Err(Failure::new(error)),
+    }
+}
+
+fn on_capture(
+    path: &Path,
+    out: Option<&Path>,
+    program: &mut RunnableProgram<'_>,
+) -> Result<Ran, Failure> {
+    let name = path.display();
+    let mut input = Input::open_path(path).map_err(|error| unreadable(path, error))?;
+    let mut file = match out {
+        None => None,
+        Some(out) => Some((output_format(&mut input, path, out)?, create(path, out)?)),
+    };
+    let written = file.as_mut().map(|(format, file)| Written {
+        format: *format,
+        file,
+    });
+    let mut summary = Summary::default();
+    let stopped = program.run_capture(input, written, &mut |run| summary.add(run));
+    if let (Some((_, mut file)), Some(out)) = (file, out) {
+        let flushed = file.flush();
+        flushed.map_err(|error| Failure::of_file(out, &error))?;
+        summary.written_to = Some(out.display().to_string());
+    }
+    match stopped {
+        Ok(()) => Ok(Ran::Capture(summary)),
+        Err(CaptureStop::Run {
+            packet,
+            error: RunError::Trap(place),
+        }) => Ok(Ran::Trap {
+            packet: Some(packet),
+            error: RunError::Trap(place),
+        }),
+        Err(CaptureStop::Capture(error)) => Err(unreadable(path, error)),
+        Err(stop) => Err(Failure::new(stop).within(name)),
+    }
+}
+
+/// The format of a name that ends in `.pcap` or `.pcapng`, else that of the input.
+fn output_format(input: &mut Input, path: &Path, out: &Path) -> Result<Format, Failure> {
+    let suffix = out.extension().and_then(|suffix| suffix.to_str());
+    match (suffix, input.format()) {
+        (Some("pcapng"), _) => Ok(Format::Pcapng),
+        (Some("pcap"), Format::Pcapng) => {
+            let first = input.first_interface();
+            let first = first.map_err(|error| unreadable(path, error))?;
+            Format::pcap_of(first.as_slice()).map_err(Failure::new)
+        }
+        (_, format) => Ok(format),
+    }
+}
+
+/// Creates the output, which must not be the input.
+fn create(path: &Path, out: &Path) -> Result<BufWriter<File>, Failure> {
+    if out == Path::new("-") {
+        return Err(
+            Failure::new("-w -: standard output holds the results").hint("the name of a file")
+        );
+    }
+    let id = |path: &Path| {
+        let data = fs::metadata(path).ok()?;
+        Some((data.dev(), data.ino()))
+    };
+    if id(out).is_some_and(|of_out| id(path) == Some(of_out)) {
+        let name = out.display();
+        return Err(Failure::new(format_args!(
+            "{name}: output is also the input"
+        )));
+    }
+    let file = File::create(out).map_err(|error| Failure::of_file(out, &error))?;
+    Ok(BufWriter::new(file))
+}
+
+fn unreadable(path: &Path, error: CaptureError) -> Failure {
+    let name = path.display();
+    match &error {
+        CaptureError::Io { source, .. } => Failure::of_file(path, source),
+        CaptureError::Fault(Fault {
+            problem: Problem::UnknownFormat { .. },
+            ..
+        }) => Failure::new(format_args!("{name}: {error}"))
+            .hint("captures are pcap or pcapng files; --packet takes the bytes of one packet"),
+        CaptureError::Fault(_) => Failure::new(format_args!("{name}: {error}")),
+    }
+}

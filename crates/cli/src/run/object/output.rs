@@ -1,0 +1,192 @@
+//! What `beebox run FILE.o` prints.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use beebox::run::{PacketRun, RunError, TestRunOutput};
+use report::value::Ordered;
+use serde_json::{Value, json};
+use spec::programs::ProgramType;
+
+use super::super::output::{hex, hex_rows, trap_record};
+use crate::answer::{Answer, Failure};
+use crate::answer_format::AnswerFormat;
+use crate::program_output::write_output;
+
+/// The counts of a run over a capture.
+#[derive(Default)]
+pub(super) struct Summary {
+    /// Name, packets and bytes of each verdict, in the order of their first packet.
+    verdicts: Vec<(String, u64, u64)>,
+    packets: u64,
+    kept: u64,
+    duration: Duration,
+    pub(super) written_to: Option<String>,
+}
+
+impl Summary {
+    pub(super) fn add(&mut self, run: &PacketRun) {
+        self.packets += 1;
+        self.kept += u64::from(run.verdict.kept.is_some());
+        self.duration += run.duration;
+        let name = &run.verdict.name;
+        let mut known = self.verdicts.iter_mut();
+        match known.find(|(known, ..)| known == name) {
+            Some((_, packets, bytes)) => {
+                *packets += 1;
+                *bytes += run.bytes as u64;
+            }
+            None => {
+                let name = name.clone().into_owned();
+                self.verdicts.push((name, 1, run.bytes as u64));
+            }
+        }
+    }
+
+    fn mean(&self) -> u128 {
+        self.duration.as_nanos() / u128::from(self.packets.max(1))
+    }
+}
+
+/// A run.
+pub(super) enum Ran {
+    /// On a packet.
+    Packet { packet: Vec<u8>, run: TestRunOutput },
+    /// On a capture.
+    Capture(Summary),
+    /// A trap, on the packet of that number of a capture.
+    Trap {
+        packet: Option<u64>,
+        error: RunError,
+    },
+}
+
+/// What is printed.
+pub(super) struct Report {
+    pub(super) prog: String,
+    pub(super) kind: ProgramType,
+    pub(super) ran: Ran,
+    /// The maps, if they are printed.
+    pub(super) maps: Option<Ordered>,
+}
+
+impl Report {
+    /// Prints it; a trap is a no.
+    pub(super) fn print(&self, format: AnswerFormat) -> Result<Answer, Failure> {
+        let text = match format {
+            AnswerFormat::Text => self.text(),
+            AnswerFormat::Json => pretty(&self.record()),
+        };
+        write_output(text.as_bytes(), None)?;
+        Ok(match self.ran {
+            Ran::Trap { .. } => Answer::No,
+            Ran::Packet { .. } | Ran::Capture(_) => Answer::Yes,
+        })
+    }
+
+    fn text(&self) -> String {
+        let mut text = format!("{} ({}, engine checked): ", self.prog, self.kind.name());
+        let _ = match &self.ran {
+            Ran::Packet { packet, run } => write_packet(&mut text, packet, run),
+            Ran::Capture(summary) => write_summary(&mut text, summary),
+            Ran::Trap { packet, error } => {
+                let place = packet.map(|packet| format!(" on packet {packet}"));
+                writeln!(text, "trap{}\n{error}", place.unwrap_or_default())
+            }
+        };
+        if let Some(Ordered::Object(maps)) = &self.maps {
+            for (name, entries) in maps {
+                let _ = write!(text, "map {name}: {}", pretty(entries));
+            }
+        }
+        text
+    }
+
+    fn record(&self) -> Ordered {
+        let mut members: Vec<(String, Ordered)> = Vec::new();
+        let mut put = |name: &str, value: Value| {
+            members.push((name.to_owned(), Ordered::Scalar(value)));
+        };
+        put("prog", json!(self.prog));
+        put("engine", json!("checked"));
+        match &self.ran {
+            Ran::Packet { run, .. } => {
+                put("retval", json!(run.retval));
+                put("verdict", json!(run.verdict.name));
+                put("data_out", json!(hex(&run.data_out)));
+                put("ctx_out", json!(hex(&run.ctx_out)));
+                put("duration_ns", json!(run.duration.as_nanos() as u64));
+            }
+            Ran::Capture(summary) => {
+                put("packets", json!(summary.packets));
+                let verdicts = summary.verdicts.iter().map(|(name, packets, bytes)| {
+                    json!({ "verdict": name, "packets": packets, "bytes": bytes })
+                });
+                put("verdicts", verdicts.collect());
+                if summary.written_to.is_some() {
+                    put("written", json!(summary.kept));
+                }
+                put("duration_ns", json!(summary.mean() as u64));
+            }
+            Ran::Trap { packet, error } => {
+                if let Some(packet) = packet {
+                    put("packet", json!(packet));
+                }
+                if let RunError::Trap(place) = error {
+                    put("trap", trap_record(&place.trap));
+                    if let Some((file, line, text)) = &place.line {
+                        let text = text.trim();
+                        put(
+                            "source",
+                            json!({ "file": file, "line": line, "text": text }),
+                        );
+                    }
+                }
+            }
+        }
+        if let Some(maps) = &self.maps {
+            members.push(("maps".to_owned(), maps.clone()));
+        }
+        Ordered::Object(members)
+    }
+}
+
+fn write_packet(text: &mut String, packet: &[u8], run: &TestRunOutput) -> std::fmt::Result {
+    let ns = run.duration.as_nanos();
+    writeln!(
+        text,
+        "{} ({}), {ns} ns",
+        run.verdict.name, run.retval as i32
+    )?;
+    if run.data_out == packet {
+        return writeln!(text, "packet ({} bytes): unchanged", packet.len());
+    }
+    writeln!(text, "packet ({} bytes)", run.data_out.len())?;
+    hex_rows(text, 0, &run.data_out);
+    Ok(())
+}
+
+fn write_summary(text: &mut String, summary: &Summary) -> std::fmt::Result {
+    let ns = summary.mean();
+    writeln!(text, "{} packets, {ns} ns a packet", summary.packets)?;
+    let names = summary.verdicts.iter().map(|(name, ..)| name.len());
+    let width = names.max().unwrap_or(0).max("verdict".len());
+    writeln!(
+        text,
+        "{:width$}  {:>9}  {:>11}",
+        "verdict", "packets", "bytes"
+    )?;
+    for (name, packets, bytes) in &summary.verdicts {
+        writeln!(text, "{name:width$}  {packets:>9}  {bytes:>11}")?;
+    }
+    match &summary.written_to {
+        Some(out) => writeln!(text, "{} packets written to {out}", summary.kept),
+        None => Ok(()),
+    }
+}
+
+fn pretty(value: &Ordered) -> String {
+    let mut text = serde_json::to_string_pretty(value).expect("keys are strings");
+    text.push('\n');
+    text
+}

@@ -1,0 +1,222 @@
+//! `beebox run FILE.o` as a user meets it: exit codes, messages, captures written, maps.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+const FIREWALL: &str = "examples/packets/firewall.bpf.o";
+const RULES: &str = "examples/packets/rules.json";
+const SAMPLE: &str = "examples/sample.pcap";
+
+fn run(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_beebox"))
+        .arg("run")
+        .args(words)
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))
+        .output()
+        .expect("beebox starts")
+}
+
+fn json(words: &[&str]) -> Value {
+    let output = run(&[words, &["-j"]].concat());
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.is_empty(), "{words:?}: {said}");
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+/// Exit code and standard error.
+fn complaint(words: &[&str]) -> (i32, String) {
+    let output = run(words);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    (output.status.code().expect("a code"), said)
+}
+
+#[test]
+fn a_capture_goes_through_the_firewall() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("kept.pcapng");
+    let out = out.to_str().unwrap();
+    let words = [FIREWALL, "--pcap", SAMPLE, "--maps", RULES, "--dump-maps"];
+    let first = json(&[&words[..], &["-w", out]].concat());
+    assert_eq!(first["packets"], 298);
+    assert_eq!(first["written"], 217);
+    assert_eq!(first["verdicts"][1]["verdict"], "XDP_DROP");
+    assert_eq!(first["verdicts"][1]["packets"], 81);
+    let rule = &first["maps"]["blocked"][0]["value"];
+    assert_eq!((&rule["name"], &rule["hits"]), (&"lab".into(), &78.into()));
+    // What is kept passes again, with the maps that were printed.
+    let maps = directory.path().join("maps.json");
+    let mut printed = first["maps"].clone();
+    for data in ["firewall.rodata", "firewall.bss"] {
+        printed.as_object_mut().unwrap().remove(data);
+    }
+    std::fs::write(&maps, printed.to_string()).unwrap();
+    let again = json(&[
+        FIREWALL,
+        "--pcap",
+        out,
+        "--maps",
+        maps.to_str().unwrap(),
+        "--dump-maps",
+    ]);
+    assert_eq!(again["verdicts"].as_array().unwrap().len(), 1);
+    assert_eq!(again["verdicts"][0]["packets"], 217);
+    assert_eq!(again["maps"]["blocked"], first["maps"]["blocked"]);
+    assert_eq!(again["maps"]["actions"][2]["values"][0]["value"], 2 * 217);
+}
+
+#[test]
+fn a_rewritten_packet_is_printed_and_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let (maps, out) = (file("maps.json"), file("out.pcap"));
+    let targets = r#"{"targets": [{"key": "0x020200c0", "value": {"address": 16909060}}]}"#;
+    std::fs::write(&maps, targets).unwrap();
+    let rewrite = "examples/packets/rewrite.bpf.o";
+    let packet = "000000000000000000000000080045000028000100004006f6ccc0000201c0000202";
+    let one = json(&[rewrite, "--packet", packet, "--maps", &maps]);
+    assert_eq!(
+        (&one["retval"], &one["verdict"]),
+        (&0.into(), &"TC_ACT_OK".into())
+    );
+    let data = one["data_out"].as_str().unwrap();
+    assert_eq!(data[data.len() - 8..], *"04030201");
+    assert!(
+        one["ctx_out"]
+            .as_str()
+            .unwrap()
+            .starts_with("000000000000000001000000")
+    );
+    let all = json(&[
+        rewrite,
+        "--pcap",
+        SAMPLE,
+        "--maps",
+        &maps,
+        "-w",
+        &out,
+        "--dump-maps",
+    ]);
+    let rewritten = all["maps"]["targets"][0]["value"]["packets"]
+        .as_u64()
+        .unwrap();
+    let written = std::fs::read(&out).unwrap();
+    let sample = std::fs::metadata(
+        Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../..")
+            .join(SAMPLE),
+    );
+    assert_eq!(written.len() as u64, sample.unwrap().len());
+    let new = written
+        .windows(4)
+        .filter(|bytes| *bytes == [4, 3, 2, 1])
+        .count();
+    assert!(
+        rewritten > 0 && new as u64 >= rewritten,
+        "{rewritten} {new}"
+    );
+}
+
+#[test]
+fn wrong_input_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let pcap = ["--pcap", SAMPLE];
+    let cases: &[(&[&str], &[&str])] = &[
+        (&[RULES, "--packet", "00"], &["no object", "--ebpf"]),
+        (&[FIREWALL], &["no packet is given", "--pcap IN"]),
+        (
+            &[FIREWALL, "--prog", "fire", "--packet", "00"],
+            &["no program is called \"fire\"", "firewall"],
+        ),
+        (
+            &[FIREWALL, "--packet", "zero:13"],
+            &["13 bytes", "EINVAL", "14 to"],
+        ),
+        (
+            &["examples/packets/rewrite.bpf.o", "--packet", "zero:3713"],
+            &["EINVAL", "3712"],
+        ),
+        (
+            &[FIREWALL, "--pcap", RULES],
+            &["neither pcap nor pcapng", "--packet"],
+        ),
+        (
+            &[FIREWALL, "--pcap", SAMPLE, "-w", SAMPLE],
+            &["output is also the input"],
+        ),
+        (
+            &[FIREWALL, "--pcap", SAMPLE, "--set", "nothing=1"],
+            &["nothing"],
+        ),
+        (
+            &[
+                "examples/traffic/traffic.bpf.o",
+                "--prog",
+                "nope",
+                "--packet",
+                "00",
+            ],
+            &["no program"],
+        ),
+    ];
+    for (words, expected) in cases {
+        let (code, said) = complaint(words);
+        assert_eq!(code, 2, "{words:?}: {said}");
+        for part in *expected {
+            assert!(said.contains(part), "{words:?}: {said}");
+        }
+    }
+    for (text, expected) in [
+        ("{", "no JSON"),
+        ("[]", "no object with maps"),
+        (r#"{"block": []}"#, "it uses"),
+        (
+            r#"{"blocked": [{"key": {"length": 1}, "value": {}}]}"#,
+            "members are prefix_length",
+        ),
+        (
+            r#"{"blocked": [{"key": {"prefix_length": 33}, "value": {}}]}"#,
+            "EINVAL",
+        ),
+        (
+            r#"{"open_ports": [{"key": 65536, "value": 0}]}"#,
+            "does not fit an unsigned number of 16",
+        ),
+        (r#"{"open_ports": [{"value": 0}]}"#, "it has no key"),
+        (r#"{"firewall.bss": []}"#, "--set"),
+    ] {
+        let maps = file("maps.json", text);
+        let (code, said) = complaint(&[&[FIREWALL, "--maps", &maps], &pcap[..]].concat());
+        assert_eq!(code, 2, "{text}: {said}");
+        assert!(said.contains(expected), "{text}: {said}");
+    }
+}
+
+#[test]
+fn a_refused_program_runs_only_unverified_and_traps() {
+    let port = "examples/verify/port.bpf.o";
+    let options = format!(
+        "{}08004f{}06{}",
+        "00".repeat(12),
+        "00".repeat(8),
+        "00".repeat(30)
+    );
+    let (code, said) = complaint(&[port, "--packet", &options]);
+    assert_eq!(code, 1);
+    assert!(
+        said.contains("refused: R2 offset is outside of the packet"),
+        "{said}"
+    );
+    let output = run(&[port, "--packet", &options, "--unverified"]);
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8_lossy(&output.stdout);
+    for part in ["trap", "beyond the end of `packet`", "port.bpf.c:48"] {
+        assert!(text.contains(part), "{text}");
+    }
+}
