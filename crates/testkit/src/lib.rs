@@ -21,6 +21,7 @@ pub mod ebpf;
 pub mod engines;
 mod frames;
 pub mod generate;
+pub mod helpers;
 pub mod kernel;
 pub mod maps;
 pub mod numbers;

@@ -37,6 +37,36 @@ pub trait MapObject: fmt::Debug + Send + Sync {
 
     /// Removes an entry.
     fn delete(&self, cpu: u32, key: &[u8]) -> Result<(), Errno>;
+
+    /// Adds a value to a map without keys.
+    fn push(&self, value: &[u8], flags: u64) -> Result<(), Errno> {
+        let _ = (value, flags);
+        Err(Errno::ENOTSUPP)
+    }
+
+    /// Removes the next value of a map without keys. Without one, writes zeros.
+    fn pop(&self, out: &mut [u8]) -> Result<(), Errno> {
+        let _ = out;
+        Err(Errno::ENOTSUPP)
+    }
+
+    /// Reads the next value of a map without keys; of a set, tests the given one.
+    fn peek(&self, out: &mut [u8]) -> Result<(), Errno> {
+        let _ = out;
+        Err(Errno::ENOTSUPP)
+    }
+
+    /// Adds a record to a ring buffer.
+    fn output(&self, record: &[u8], flags: u64) -> Result<(), Errno> {
+        let _ = (record, flags);
+        Err(Errno::EINVAL)
+    }
+
+    /// A number about a ring buffer (`bpf_ringbuf_query`).
+    fn query(&self, what: u64) -> u64 {
+        let _ = what;
+        0
+    }
 }
 
 /// A map at an address that stands for it in the instructions of verified programs.

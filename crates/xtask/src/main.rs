@@ -4,6 +4,7 @@
 
 mod capture;
 mod conformance;
+mod helpers;
 mod kernel_data;
 mod listing;
 mod man;
@@ -34,6 +35,7 @@ usage: cargo xtask CHORE
                (as root; needs tcpdump, ssh, curl, python3, dig, ping, ethtool)
   conformance  run every case of every instruction on every engine, and write
                docs/conformance.md
+  helpers      write docs/helpers.md, the list of helpers and which are built
   kernel-data  extract types, configuration and registry of the running kernel (6.18)
                into crates/kernel-data/data, for machines without that kernel
   listing      record how LLVM lists crates/isa/tests/llvm/every.c, for machines without
@@ -112,6 +114,7 @@ fn main() -> ExitCode {
         },
         ["capture"] => capture::take(),
         ["conformance"] => conformance::count(),
+        ["helpers"] => helpers::list(),
         ["listing"] => listing::record(),
         ["man"] => man::write(),
         ["miri"] => nightly::interpret_with_miri(),

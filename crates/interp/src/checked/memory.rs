@@ -524,6 +524,10 @@ impl MemoryPort for Memory<'_> {
         Ok(())
     }
 
+    fn probe(&self, address: u64, into: &mut [u8]) -> bool {
+        MemoryPort::read(self, address, into).is_ok()
+    }
+
     fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), CallFault> {
         if self.maps.write(address, bytes).is_none() {
             Memory::write(self, address, bytes.len() as u64)?.copy_from_slice(bytes);

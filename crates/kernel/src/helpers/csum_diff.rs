@@ -43,13 +43,13 @@ fn sum<M: MemoryPort>(memory: &M, address: u64, size: u32) -> Result<u32, M::Fau
 }
 
 /// Addition with end-around carry.
-fn add(a: u32, b: u32) -> u32 {
+pub(super) fn add(a: u32, b: u32) -> u32 {
     let (sum, carry) = a.overflowing_add(b);
     sum + u32::from(carry)
 }
 
 /// The 16-bit sum that a 32-bit one stands for.
-fn fold(sum: u32) -> u16 {
+pub(super) fn fold(sum: u32) -> u16 {
     let once = (sum & 0xffff) + (sum >> 16);
     ((once & 0xffff) + (once >> 16)) as u16
 }

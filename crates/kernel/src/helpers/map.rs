@@ -8,6 +8,9 @@ use super::number;
 pub(super) const MAP_LOOKUP_ELEM: i32 = number("bpf_map_lookup_elem");
 pub(super) const MAP_UPDATE_ELEM: i32 = number("bpf_map_update_elem");
 pub(super) const MAP_DELETE_ELEM: i32 = number("bpf_map_delete_elem");
+pub(super) const MAP_PUSH_ELEM: i32 = number("bpf_map_push_elem");
+pub(super) const MAP_POP_ELEM: i32 = number("bpf_map_pop_elem");
+pub(super) const MAP_PEEK_ELEM: i32 = number("bpf_map_peek_elem");
 pub(super) const MAP_LOOKUP_PERCPU_ELEM: i32 = number("bpf_map_lookup_percpu_elem");
 
 /// `void *bpf_map_lookup_elem(map, key)`: the address of the value, or null.
@@ -59,8 +62,52 @@ pub(super) fn map_delete_elem<M: MemoryPort>(
     Ok(status(map.delete(world.cpu, key.get())))
 }
 
+/// `long bpf_map_push_elem(map, value, u64 flags)`.
+pub(super) fn map_push_elem<M: MemoryPort>(
+    [map, value, flags, ..]: [u64; 5],
+    memory: &mut M,
+    _: &mut World<'_>,
+) -> Result<u64, M::Fault> {
+    let map = memory.map(map)?;
+    let value = Bytes::read(memory, value, map.value_size())?;
+    Ok(status(map.push(value.get(), flags)))
+}
+
+/// `long bpf_map_pop_elem(map, value)`: the value is zero if there is none.
+pub(super) fn map_pop_elem<M: MemoryPort>(
+    [map, value, ..]: [u64; 5],
+    memory: &mut M,
+    _: &mut World<'_>,
+) -> Result<u64, M::Fault> {
+    let map = memory.map(map)?;
+    let mut bytes = vec![0; map.value_size()];
+    let result = map.pop(&mut bytes);
+    if !matches!(result, Err(Errno::ENOTSUPP | Errno::EOPNOTSUPP)) {
+        memory.write(value, &bytes)?;
+    }
+    Ok(status(result))
+}
+
+/// `long bpf_map_peek_elem(map, value)`: as [`map_pop_elem`], but the value stays; of a set,
+/// whether the value may be in it.
+pub(super) fn map_peek_elem<M: MemoryPort>(
+    [map, value, ..]: [u64; 5],
+    memory: &mut M,
+    _: &mut World<'_>,
+) -> Result<u64, M::Fault> {
+    let map = memory.map(map)?;
+    let mut bytes = vec![0; map.value_size()];
+    memory.read(value, &mut bytes)?;
+    let given = bytes.clone();
+    let result = map.peek(&mut bytes);
+    if bytes != given {
+        memory.write(value, &bytes)?;
+    }
+    Ok(status(result))
+}
+
 /// What a helper returns for a result: 0, or the negated error number.
-fn status(result: Result<(), Errno>) -> u64 {
+pub(super) fn status(result: Result<(), Errno>) -> u64 {
     match result {
         Ok(()) => 0,
         Err(errno) => -i64::from(errno.0) as u64,

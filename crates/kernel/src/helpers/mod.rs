@@ -1,8 +1,13 @@
 //! Helpers, by number.
 
 mod csum_diff;
+mod csum_replace;
 mod map;
+mod output;
 mod packet;
+mod snprintf;
+mod strncmp;
+mod strtox;
 mod world;
 
 use vm::{Call, Helper, MemoryPort, direct_call};
@@ -36,6 +41,11 @@ table! {
     map::MAP_LOOKUP_ELEM => map::map_lookup_elem,
     map::MAP_UPDATE_ELEM => map::map_update_elem,
     map::MAP_DELETE_ELEM => map::map_delete_elem,
+    map::MAP_PUSH_ELEM => map::map_push_elem,
+    map::MAP_POP_ELEM => map::map_pop_elem,
+    map::MAP_PEEK_ELEM => map::map_peek_elem,
+    output::RINGBUF_OUTPUT => output::ringbuf_output,
+    output::RINGBUF_QUERY => output::ringbuf_query,
     map::MAP_LOOKUP_PERCPU_ELEM => map::map_lookup_percpu_elem,
     world::KTIME_GET_NS | world::KTIME_GET_BOOT_NS | world::KTIME_GET_COARSE_NS
         => world::ktime_get_ns,
@@ -43,6 +53,14 @@ table! {
     world::GET_SMP_PROCESSOR_ID => world::get_smp_processor_id,
     packet::SKB_LOAD_BYTES => packet::skb_load_bytes,
     csum_diff::NUMBER => csum_diff::csum_diff,
+    packet::SKB_LOAD_BYTES_RELATIVE => packet::skb_load_bytes_relative,
+    packet::SKB_STORE_BYTES => packet::skb_store_bytes,
+    csum_replace::L3_CSUM_REPLACE => csum_replace::l3_csum_replace,
+    csum_replace::L4_CSUM_REPLACE => csum_replace::l4_csum_replace,
+    strtox::STRTOL => strtox::strtol,
+    strtox::STRTOUL => strtox::strtoul,
+    snprintf::NUMBER => snprintf::snprintf,
+    strncmp::NUMBER => strncmp::strncmp,
 }
 
 /// Numbers of the helpers that [`find`] has, ascending.
@@ -53,10 +71,23 @@ pub const NUMBERS: &[i32] = &[
     world::KTIME_GET_NS,
     world::GET_PRANDOM_U32,
     world::GET_SMP_PROCESSOR_ID,
+    packet::SKB_STORE_BYTES,
+    csum_replace::L3_CSUM_REPLACE,
+    csum_replace::L4_CSUM_REPLACE,
     packet::SKB_LOAD_BYTES,
     csum_diff::NUMBER,
+    packet::SKB_LOAD_BYTES_RELATIVE,
+    map::MAP_PUSH_ELEM,
+    map::MAP_POP_ELEM,
+    map::MAP_PEEK_ELEM,
+    strtox::STRTOL,
+    strtox::STRTOUL,
     world::KTIME_GET_BOOT_NS,
+    output::RINGBUF_OUTPUT,
+    output::RINGBUF_QUERY,
     world::KTIME_GET_COARSE_NS,
+    snprintf::NUMBER,
+    strncmp::NUMBER,
     map::MAP_LOOKUP_PERCPU_ELEM,
 ];
 

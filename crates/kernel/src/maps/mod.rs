@@ -446,4 +446,25 @@ impl MapObject for Map {
     fn delete(&self, cpu: u32, key: &[u8]) -> Result<(), Errno> {
         self.operations.delete(cpu, key)
     }
+
+    fn push(&self, value: &[u8], flags: u64) -> Result<(), Errno> {
+        self.operations.push(value, flags)
+    }
+
+    fn pop(&self, out: &mut [u8]) -> Result<(), Errno> {
+        self.operations.pop(out)
+    }
+
+    fn peek(&self, out: &mut [u8]) -> Result<(), Errno> {
+        self.operations.peek(out)
+    }
+
+    fn output(&self, record: &[u8], flags: u64) -> Result<(), Errno> {
+        let ring = self.operations.ring().ok_or(Errno::EINVAL)?;
+        ring.output(record, flags)
+    }
+
+    fn query(&self, what: u64) -> u64 {
+        self.operations.ring().map_or(0, |ring| ring.query(what))
+    }
 }

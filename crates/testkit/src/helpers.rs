@@ -1,0 +1,67 @@
+//! The page that lists helpers: those that Linux offers and those that run here.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use kernel::helpers::NUMBERS;
+use spec::programs::ProgramType;
+use spec::registry::Registry;
+
+/// Program types that Linux test-runs.
+const TYPES: [ProgramType; 13] = [
+    ProgramType::Xdp,
+    ProgramType::SchedCls,
+    ProgramType::SchedAct,
+    ProgramType::SocketFilter,
+    ProgramType::CgroupSkb,
+    ProgramType::FlowDissector,
+    ProgramType::Netfilter,
+    ProgramType::SkLookup,
+    ProgramType::LwtIn,
+    ProgramType::LwtOut,
+    ProgramType::LwtXmit,
+    ProgramType::Syscall,
+    ProgramType::RawTracepoint,
+];
+
+/// docs/helpers.md: every helper that a kernel offers to the types that it test-runs.
+pub fn page(registry: &Registry) -> String {
+    let mut users: BTreeMap<u32, Vec<ProgramType>> = BTreeMap::new();
+    for (kind, rules) in TYPES.iter().flat_map(|wanted| {
+        let programs = registry.programs.iter();
+        programs.filter_map(move |((kind, _), rules)| (kind == wanted).then_some((wanted, rules)))
+    }) {
+        for entry in &registry.helper_sets[rules.helpers as usize] {
+            let kinds = users.entry(entry.id).or_default();
+            if !kinds.contains(kind) {
+                kinds.push(*kind);
+            }
+        }
+    }
+    let is_built = |id: u32| NUMBERS.contains(&(id as i32));
+    let built = users.keys().filter(|id| is_built(**id)).count();
+    let mut page = format!(
+        "# Helpers\n\n\
+         Helpers that Linux 6.18 offers to the {} program types that it test-runs, and whether\n\
+         Beebox runs them: {built} of {}. A call of one that is absent ends a run with an error\n\
+         that names it. The page is made by `cargo xtask helpers`, from the registry of the\n\
+         built-in kernel and the table of what is built.\n\n\
+         | number | helper | state | program types |\n|---:|---|---|---|\n",
+        TYPES.len(),
+        users.len()
+    );
+    for (id, kinds) in &users {
+        let name = spec::helpers::helper(*id as i32).map_or("?", |helper| helper.name);
+        let state = if is_built(*id) { "runs" } else { "absent" };
+        let kinds = match kinds.len() {
+            len if len == TYPES.len() => "all".to_owned(),
+            _ => {
+                let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
+                names.join(", ")
+            }
+        };
+        // Writing to a string cannot fail.
+        let _ = writeln!(page, "| {id} | `{name}` | {state} | {kinds} |");
+    }
+    page
+}
