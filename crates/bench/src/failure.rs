@@ -1,4 +1,4 @@
-//! Why a benchmark found nothing.
+//! Errors of benchmarks.
 
 use std::fmt;
 use std::io;

@@ -96,7 +96,7 @@ pub(crate) fn machine(program: &[u8]) -> Result<EbpfVmMbuff<'_>, Unfit> {
 }
 
 /// A machine with the program compiled; `None` where rbpf's compiler can't: its
-/// native code has room for 4,096 bytes, and it panics beyond them.
+/// buffer holds 4,096 bytes of native code, and it panics beyond them.
 pub(crate) fn compiled(program: &[u8]) -> Result<Option<EbpfVmMbuff<'_>>, Unfit> {
     let mut machine = machine(program)?;
     let quiet = panic::take_hook();

@@ -1,4 +1,4 @@
-//! `beebox asm`.
+//! `beebox asm`: translates classic and eBPF programs between text and binary forms.
 
 use std::path::PathBuf;
 

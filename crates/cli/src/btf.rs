@@ -1,4 +1,4 @@
-//! `beebox btf`: one module per question.
+//! `beebox btf`: one module per subcommand.
 
 mod diff;
 mod dump;

@@ -1,6 +1,7 @@
 //! `beebox completions`, and the man pages that packages install.
 
 use std::fs;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use clap::Command;
@@ -41,7 +42,12 @@ pub(crate) fn run(args: Args, mut command: Command) -> Result<Answer, Failure> {
 
 /// Writes the man pages: beebox.1, beebox-filter.1 and so on.
 pub(crate) fn write_man_pages(args: ManArgs, mut command: Command) -> Result<Answer, Failure> {
-    let failed = |error| Failure::of_file(&args.directory, &error);
+    let failed = |error: io::Error| match error.kind() {
+        ErrorKind::AlreadyExists => Failure::new("this is a file, not a directory")
+            .within(args.directory.display())
+            .hint("another DIRECTORY"),
+        _ => Failure::of_file(&args.directory, &error),
+    };
     fs::create_dir_all(&args.directory).map_err(failed)?;
     command.build();
     write_page(&args.directory, &command)?;

@@ -1,4 +1,4 @@
-//! `beebox conformance-plugin`.
+//! `beebox conformance-plugin`: plugin of the public bpf_conformance suite.
 
 use std::io::{self, Read};
 
@@ -74,6 +74,10 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         false => CheckedProgram::from_bytes(&bytes).map_err(ReadError::from),
     };
     let program = program.map_err(|error| wrong("the program", error))?;
+    if program.insns().is_empty() {
+        let failure = Failure::new("the program: no instructions");
+        return Err(failure.hint("the program in hexadecimal, by --program or standard input"));
+    }
     let memory = raw::parse_hex(args.memory.as_deref().unwrap_or_default());
     let mut memory = memory.map_err(|error| wrong("the memory", error))?;
     if args.debug {

@@ -1,4 +1,4 @@
-//! `beebox filter`.
+//! `beebox filter`: filters captures.
 
 mod inputs;
 mod link_types;

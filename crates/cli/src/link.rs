@@ -1,11 +1,12 @@
-//! `beebox link`.
+//! `beebox link`: links objects as bpftool gen object does.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use beebox::object::Linker;
-use beebox::object::{Blame, Error};
+use beebox::object::elf::ElfFault;
+use beebox::object::{Blame, Error, Problem};
 
 use crate::answer::{Answer, Failure};
 use crate::program_input::{name, read_at_most};
@@ -65,7 +66,15 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             eprintln!("beebox: {error}");
             Ok(Answer::No)
         }
-        Err(error) => Err(Failure::new(error)),
+        Err(error) => {
+            let failure = Failure::new(&error);
+            Err(match error.problem() {
+                Problem::Elf(ElfFault::NotElf) => {
+                    failure.hint("an object that clang -target bpf -c writes")
+                }
+                _ => failure,
+            })
+        }
     }
 }
 

@@ -215,6 +215,12 @@ fn unreadable(path: &Path, bytes: &[u8], can_name: bool, error: &ReadError) -> F
             },
             _,
         ) => failure.hint("beebox seccomp compile makes a program of a seccomp profile"),
+        (
+            Problem::OtherFile {
+                what: "a packet capture",
+            },
+            _,
+        ) => failure.hint("beebox filter reads captures"),
         // The form may have been guessed wrong.
         (Problem::Expected { .. }, Some(form)) if can_name => {
             failure.hint(format_args!("--form, if it is not a {}", form.name()))

@@ -1,4 +1,4 @@
-//! `beebox seccomp`: one module per question.
+//! `beebox seccomp`: one module per subcommand.
 
 mod assert;
 mod check;

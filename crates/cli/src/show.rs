@@ -1,4 +1,4 @@
-//! `beebox show`.
+//! `beebox show`: contents of objects and the oldest kernel for each part.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! `beebox verify`.
+//! `beebox verify`: verdicts of the programs of objects, as tables, logs and data.
 
 mod compare;
 mod cost;
@@ -29,8 +29,8 @@ use spec::Emit;
 /// Verify BPF programs as Linux 6.18 does
 ///
 /// Every program of the objects is loaded alone, as libbpf loads it when nothing else
-/// is wanted, and verified: accepted, or refused with the kernel's reason. What a
-/// program uses that cannot be judged yet is `unsupported`, never a verdict. No kernel
+/// is requested, and verified: accepted, or refused with the kernel's reason. A program
+/// that uses what Beebox does not support yet is `unsupported`, which is no verdict. No kernel
 /// and no root is needed. A text case (`beebox dis --format case`) is one program; with
 /// --type so are instructions alone. Answers of kernels that a case records are compared
 /// with ours.
@@ -309,7 +309,7 @@ fn absent_programs(names: &[String], rows: &[Row], all_read: bool) -> Vec<Failur
 }
 
 /// The answer for all: files that cannot be opened come before programs that are
-/// refused, and those before programs that are not judged.
+/// refused, and those before unsupported programs.
 fn answer(rows: &[Row], failures: Vec<Failure>) -> Result<Answer, Failure> {
     let mut failures = failures.into_iter();
     if let Some(last) = failures.next_back() {

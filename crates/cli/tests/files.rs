@@ -37,6 +37,37 @@ fn every_command_says_what_to_try_instead_of_a_missing_file() {
     assert!(told.ends_with(&wanted), "{told}");
 }
 
+#[test]
+fn files_of_another_kind_are_named_with_a_remedy() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let capture = "../../examples/sample.pcap";
+    for command in ["dis", "asm"] {
+        assert_eq!(
+            told(&[command, capture]),
+            format!(
+                "beebox: {capture}: this is a packet capture, not a classic program\n  \
+                 try: beebox filter reads captures\n"
+            )
+        );
+    }
+    let file = path("page");
+    fs::write(&file, "").unwrap();
+    assert_eq!(
+        told(&["man", &file]),
+        format!("beebox: {file}: this is a file, not a directory\n  try: another DIRECTORY\n")
+    );
+    let object = fs::read("../../examples/traffic/traffic.bpf.o").unwrap();
+    let cut = path("cut.bpf.o");
+    fs::write(&cut, &object[..400]).unwrap();
+    let message = told(&["link", "-o", &path("out"), &cut]);
+    assert!(message.contains(" section headers from byte "), "{message}");
+    assert!(
+        message.ends_with(" on exceed the file's 400 bytes\n"),
+        "{message}"
+    );
+}
+
 /// Message of a command that fails.
 fn told(words: &[&str]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_beebox"))

@@ -347,5 +347,18 @@ fn the_plugin_speaks_the_protocol() {
     assert_eq!((code, out.as_str()), (Some(1), ""));
     assert!(error.contains("of which only 1 is in `memory`"), "{error}");
     assert_eq!(plugin(&[], "zz").0, Some(2));
+    let (code, _, error) = plugin(&[], "");
+    assert_eq!(code, Some(2));
+    assert!(
+        error.contains("the program: no instructions\n  try: "),
+        "{error}"
+    );
+    let (code, _, error) = plugin(&["--elf"], &hex(&elf(".text", &FIVE)[..100]));
+    assert_eq!(code, Some(2));
+    assert!(
+        error.contains("the program: truncated ELF object: a part of it ends at byte "),
+        "{error}"
+    );
+    assert!(error.ends_with(", the file has 100\n"), "{error}");
     assert_eq!(plugin(&["zz"], &five).0, Some(2));
 }

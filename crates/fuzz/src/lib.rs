@@ -1,4 +1,4 @@
-//! Fuzz targets: what must hold for any bytes whatever.
+//! Fuzz targets: properties that hold for any input.
 //!
 //! A [`Target`] is a plain function of bytes. Two drivers feed it:
 //!
@@ -8,8 +8,8 @@
 //! * `cargo +nightly fuzz run TARGET`, in the directory `fuzz`: libFuzzer with
 //!   coverage of every branch.
 //!
-//! An input that breaks a target becomes a seed when the fault is mended, so
-//! that `cargo test` tries it for ever after.
+//! An input that fails a target becomes a seed when the bug is fixed, so that
+//! `cargo test` runs it from then on.
 #![forbid(unsafe_code)]
 
 mod mutate;
@@ -21,15 +21,15 @@ use std::path::PathBuf;
 
 pub use mutate::Mutator;
 
-/// Something that must hold for any bytes.
+/// A property that holds for any input.
 pub struct Target {
     /// The name on the command line, and of the directory of seeds.
     pub name: &'static str,
     /// The checked property, in one line.
-    pub promise: &'static str,
+    pub property: &'static str,
     /// Words of the language that the target reads, for the mutator.
     pub words: &'static [&'static str],
-    /// Tries one input; panics when the promise is broken.
+    /// Runs one input; panics if the property does not hold.
     pub run: fn(&[u8]) -> Signature,
 }
 

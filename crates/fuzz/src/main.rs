@@ -45,7 +45,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     if arguments.list {
         for target in TARGETS {
-            println!("{:<14}{}", target.name, target.promise);
+            println!("{:<14}{}", target.name, target.property);
         }
         return ExitCode::SUCCESS;
     }

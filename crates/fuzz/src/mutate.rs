@@ -1,4 +1,4 @@
-//! Turns one input into another that is a little different.
+//! Mutator: small random changes of an input.
 
 use spec::SplitMix;
 

@@ -1,4 +1,4 @@
-//! The bounded fuzzer: mutates what it has, keeps what is new.
+//! The bounded fuzzer: mutates inputs of its corpus, and keeps those with a new signature.
 
 use std::collections::HashSet;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Every target keeps its promise on its seeds, and on a while of mutations.
+//! Every target holds on its seeds and on mutations of them.
 
 use std::fs;
 use std::path::Path;

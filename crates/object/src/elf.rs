@@ -203,11 +203,17 @@ impl<'a> Elf<'a> {
         let header = FileHeader64::<E>::parse(file).map_err(damaged)?;
         let count = header.shnum(order, file).map_err(damaged)?;
         // The entry size in the header is ignored.
-        let table = usize::try_from(header.e_shoff(order)).ok();
+        let offset = header.e_shoff(order);
+        let table = usize::try_from(offset).ok();
         let table = table
             .and_then(|start| file.get(start..))
             .unwrap_or_default();
-        let cut = |()| ElfFault::Damaged("section table is truncated".into());
+        let cut = |()| {
+            let len = file.len();
+            ElfFault::Damaged(format!(
+                "{count} section headers from byte {offset} on exceed the file's {len} bytes"
+            ))
+        };
         let (raw, _) =
             pod::slice_from_bytes::<RawSection<E>>(table, count as usize).map_err(cut)?;
         let names = header

@@ -1,4 +1,4 @@
-//! Rows of cells under headings.
+//! Text table: aligned columns under headings.
 
 use std::fmt::Write;
 

@@ -1,7 +1,7 @@
-//! Two engines on the same programs and packets.
+//! Differential test of two engines on the same programs and packets.
 //!
-//! The engines are closures, so this room need not know them: one prepares a
-//! program and answers a function that runs it.
+//! An engine is a closure that prepares a program and returns a function that runs it, so
+//! this module depends on no engine.
 
 use crate::generate::{Dialect, Generator};
 use crate::shrink::shrink;

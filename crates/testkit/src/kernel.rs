@@ -34,10 +34,10 @@ const ENOUGH: usize = 5;
 pub enum Unavailable {
     /// Not Linux, or not the modelled release; its name.
     OtherKernel(String),
-    /// A door is shut.
+    /// A system call fails.
     Refused {
         /// The system call.
-        door: &'static str,
+        call: &'static str,
         /// With what error.
         errno: Errno,
     },
@@ -49,7 +49,7 @@ impl std::fmt::Display for Unavailable {
             Unavailable::OtherKernel(release) => {
                 write!(f, "the kernel is not Linux {KERNEL} but {release:?}")
             }
-            Unavailable::Refused { door, errno } => write!(f, "{door}: {errno}"),
+            Unavailable::Refused { call, errno } => write!(f, "{call}: {errno}"),
         }
     }
 }
@@ -76,8 +76,8 @@ pub fn in_own_namespace<T: Send>(
     kernel_release()?;
     thread::scope(|scope| {
         let asked = scope.spawn(|| {
-            let namespace = OwnNamespace::enter().map_err(shut("network namespace"))?;
-            sys::network::pin_to_cpu(0).map_err(shut("CPU affinity"))?;
+            let namespace = OwnNamespace::enter().map_err(unavailable("network namespace"))?;
+            sys::network::pin_to_cpu(0).map_err(unavailable("CPU affinity"))?;
             ask(&namespace)
         });
         match asked.join() {
@@ -87,8 +87,8 @@ pub fn in_own_namespace<T: Send>(
     })
 }
 
-fn shut(door: &'static str) -> impl Fn(Errno) -> Unavailable {
-    move |errno| Unavailable::Refused { door, errno }
+fn unavailable(call: &'static str) -> impl Fn(Errno) -> Unavailable {
+    move |errno| Unavailable::Refused { call, errno }
 }
 
 /// Result of a comparison.

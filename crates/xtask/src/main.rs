@@ -1,5 +1,5 @@
-//! Repository chores, as `cargo xtask CHORE`: what is committed but made by a
-//! machine is made here, so that anybody can make it again.
+//! Repository tasks, as `cargo xtask TASK`: generators of committed pages and data, and
+//! long comparisons with the running kernel.
 #![forbid(unsafe_code)]
 
 mod capture;

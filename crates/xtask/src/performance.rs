@@ -1,7 +1,5 @@
-//! Measures, and writes down what was found.
-//!
-//! The page holds the report that `beebox-bench` prints for a user, made by an
-//! optimised build, so that anybody can compare.
+//! `cargo xtask performance`: writes docs/performance.md from the reports of
+//! `beebox-bench`, built as a user builds it.
 
 use std::fs;
 use std::path::Path;
@@ -14,8 +12,8 @@ const INTRODUCTION: &str = "\
 
 <!-- Written by `cargo xtask performance`: change the benchmark, not this page. -->
 
-Beebox beside its peers and beside native code, all in one run on one machine.
-Absolute figures move from machine to machine, ratios much less. Measure on yours:
+Beebox, its peers and native code, measured in one run on one machine. Absolute figures
+differ between machines, ratios much less. To measure on yours:
 
 ```sh
 cargo run --release -p beebox-bench -- engines
@@ -24,13 +22,13 @@ cargo run --release -p beebox-bench -- load
 cargo run --release -p beebox-bench -- verify
 ```
 
-In the tables, `8.12 ±2% 2.10×` is a value, its spread, and how many times as good
-it is as the baseline of its line, which is the column without a ratio. Engines of
-a line gave the same answers to all of its items before anything was timed. Each
-value is the fastest of many short samples, taken in turns, in each of several new
-processes: the median of the processes counts, and the spread is the distance of
-their quartiles. A ratio of the summary is formed in each process, and the median
-is taken of the ratios. Of whole processes the fastest of several turns counts.
+In the tables, `8.12 ±2% 2.10×` is a value, its spread, and its ratio to the baseline of
+the line, which is the column without a ratio. Before anything is timed, the engines of a
+line are checked to give the same results for all items. Samples of the engines are
+interleaved; the fastest of many short samples is taken in each of several new processes.
+The value is the median over the processes, the spread the distance of their quartiles. A
+ratio of the summary is computed in each process, and the median of the ratios is shown.
+For whole processes the fastest of several runs is shown.
 
 `cargo build --release` optimises each crate for itself; `--profile dist`, for packages,
 has full link-time optimisation. Thin link-time optimisation makes nothing faster, and
@@ -52,39 +50,36 @@ const SECTIONS: &[(&str, &str)] = &[
         "engines",
         "\
 eBPF programs, and classic filters as native code. Every workload is one XDP program
-in C (`crates/bench/workloads`); where the work is short, the program repeats it.
+in C (`crates/bench/workloads`); short work is repeated in a loop.
 
 - `native` is the same source compiled for this processor by clang when the benchmark
-  runs (for the filters, the same logic in Rust). Where clang makes use of vector
-  instructions, by its own account, the comparison stands in a column of its own and
-  out of the mean.
+  runs (for the filters, the same logic in Rust). Where clang reports that it uses vector
+  instructions, the comparison has a column of its own and is left out of the mean.
 - `jit`, `interp` and `checked` are ours: native code, the threaded interpreter, and
   the interpreter that checks every access.
-- `kernel` is Linux's compiler on this machine: BPF_PROG_TEST_RUN, whose clock counts
-  whole nanoseconds, less what it takes for an empty program (`a test run of nothing`).
+- `kernel` is Linux's compiler on this machine: the time of BPF_PROG_TEST_RUN, in whole
+  nanoseconds, less the time of an empty program (`a test run of nothing`).
 - `rbpf jit` and `rbpf` are the compiler and the interpreter of rbpf. Its compiler
-  has room for 4,096 bytes of native code; where it needs more, its cell is empty.
+  emits at most 4,096 bytes of native code; for larger programs the cell is empty.
 - `solana jit` and `solana` are those of solana-sbpf, for the dialect that is nearest
-  to eBPF, and set as fast as they can be: without the translation of addresses that
-  is its check of memory, without a count of instructions, and without the no-ops and
-  blinded constants of code for untrusted programs.
-- `dpdk jit` and `dpdk` are those of DPDK's librte_bpf, which takes filters only: its
+  to eBPF, with its fastest settings: without address translation (its memory check),
+  without instruction counting, and without the no-ops and blinded constants for
+  untrusted programs.
+- `dpdk jit` and `dpdk` are those of DPDK's librte_bpf, which runs filters only: its
   verifier refuses loops and 32-bit jumps.
-- `lower + jit` and `check + rbpf jit` are the ways from bytes to native code that may
-  run: each checks the form of a program itself, rbpf when it is handed over, we when
-  it is lowered. `decode + jit` and `rbpf jit` are the same without the checks.
+- `lower + jit` and `check + rbpf jit` go from bytes to executable native code, with the
+  structural check of the program: in rbpf when the program is set, in Beebox when it is
+  lowered. `decode + jit` and `rbpf jit` are the same without the check.
 
 Where `jit` takes more than 1.3 times what native code takes, and why:
 
-- W4a, on Intel's Golden Cove (not on Zen 4): its loop is nine instructions, the same
-  that clang writes, but clang writes two rounds one after the other. Alone, a round
-  takes 0.67 ns wherever the loop lies; written twice by hand, 0.51 ns, about what
-  native code takes, in an image that is larger than the kernel's. We keep the small
-  one.
-- `tcp port 22 with payload` over 16,384 packets took 1.86 on Zen 4 before one jump
-  asked several tests, for a reason that nobody established: native code had as many
-  jumps that cannot be predicted (0.57 wrong guesses a packet at best, counted in both
-  codes). Now ours has 0.19; on Zen 4 it has not been measured again.
+- W4a, on Intel's Golden Cove (not on Zen 4): its loop has nine instructions, the same as
+  clang's, but clang unrolls it twice. One iteration takes 0.67 ns at any alignment of the
+  loop; unrolled by hand 0.51 ns, about as native code, with code that is larger than the
+  kernel's. Beebox keeps the smaller code.
+- `tcp port 22 with payload` over 16,384 packets took 1.86 on Zen 4 without merged
+  branches; the cause is unknown. Both codes had 0.57 branch mispredictions a packet. With
+  merged branches ours has 0.19; it is not measured on Zen 4.
 ",
     ),
     (
@@ -96,29 +91,28 @@ Packet and seccomp filters, and whole processes.
     (
         "load",
         "\
-From files to linked programs, beside libbpf in the same process.
+From files to linked programs, with libbpf in the same process.
 
 - libbpf is that of the kernel's selftests, where these are built: its sources are
-  compiled once, with the options of its own Makefile and a stand-in for the kernel
-  (`crates/bench/libbpf/stand_in.c`), into a shared object beside them. So its system
-  calls cost next to nothing, and what is measured is its own work. `BEEBOX_LIBBPF`
-  names another one; without either the system's is measured, as far as it needs no
-  kernel.
-- `open` is an object in memory to what can be asked and changed. `link` goes on to
-  programs as a kernel gets them: parsing the kernel's types, which libbpf does for
-  each object, and 100 or 10,000 CO-RE relocations (`crates/bench/objects`). With
-  `types at hand` they were parsed before.
+  compiled once, with the options of its own Makefile and a stub for the kernel's
+  bpf(2) (`crates/bench/libbpf/stand_in.c`), into a shared object beside them. Its system
+  calls cost almost nothing, so its own work is measured. `BEEBOX_LIBBPF` names another
+  one; without either the system's is measured, as far as it needs no kernel.
+- `open` parses an object in memory. `link` also makes the programs that a kernel gets:
+  it parses the kernel's BTF, which libbpf does for each object, and resolves 100 or
+  10,000 CO-RE relocations (`crates/bench/objects`). With `types at hand` the BTF is
+  parsed before.
 ",
     ),
     ("verify", VERIFY),
 ];
 
 const VERIFY: &str = "\
-The verifier beside the running kernel's, over the programs of the kernel's selftests
-(7.2, cpu v3), our example object and generated families. The kernel's figure is the one
-that it states itself (log level 4, through veristat): it ends after rewriting and, for
-programs with subprograms, includes their compilation. Ours is the whole of
-`verifier::verify`. Both are the least of five rounds; logs, BTF loading and map creation
+The verifier and the running kernel's, over the programs of the kernel's selftests
+(7.2, cpu v3), our example object and generated families. The kernel's time is the one
+in its log (log level 4, read by veristat): it includes the rewriting of instructions and,
+for programs with subprograms, their compilation. Ours is the time of
+`verifier::verify`. Both are the minimum of five rounds; logs, BTF loading and map creation
 are in neither. One program, `verifier_liveness_exp`, takes longer than all others together
 and is left out.
 

@@ -1,13 +1,13 @@
-//! The committed capture holds what the documents promise of it.
+//! Contents of the committed sample capture, as the documents describe them.
 //!
-//! The frames are taken apart here by hand, so that a fault in a reader or an
-//! engine of the house cannot hide in this test too.
+//! This test decodes the frames itself, so that it is independent of the project's
+//! capture reader and engines.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Required kinds of packets, with smallest counts.
-const PROMISED: &[(&str, usize)] = &[
+const REQUIRED: &[(&str, usize)] = &[
     ("arp", 2),
     ("icmp", 8),
     ("icmp6", 8),
@@ -36,7 +36,7 @@ const PROMISED: &[(&str, usize)] = &[
 ];
 
 #[test]
-fn every_promised_kind_of_packet_is_there() {
+fn sample_has_every_required_kind_of_packet() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/sample.pcap");
     let file = std::fs::read(path).expect("the committed capture");
     assert!(
@@ -49,7 +49,7 @@ fn every_promised_kind_of_packet_is_there() {
             *seen.entry(kind).or_default() += 1;
         }
     }
-    for (kind, least) in PROMISED {
+    for (kind, least) in REQUIRED {
         let found = seen.get(kind).copied().unwrap_or(0);
         assert!(found >= *least, "{kind}: {found} packets, promised {least}");
     }

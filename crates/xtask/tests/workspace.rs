@@ -147,7 +147,7 @@ const UNSAFE: &[&str] = &["vm", "interp", "jit", "sys"];
 /// a kernel.
 const ASSUMES_SAFE: &[(&str, &[&str])] = &[
     ("cli", &["crates/cli/src/run/trusted.rs"]),
-    ("bench", &["crates/bench/src/engines/unproved.rs"]),
+    ("bench", &["crates/bench/src/engines/unchecked.rs"]),
     (
         "testkit",
         &[

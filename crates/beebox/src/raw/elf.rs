@@ -38,10 +38,7 @@ fn code<'f>(file: &'f [u8], wanted: Option<&str>) -> Result<&'f [u8], ElfError> 
     }
     let sections = sections(file)?;
     let names = usize::from(half(file, 62)?);
-    let names = sections
-        .get(names)
-        .ok_or(ElfError::Truncated)?
-        .bytes(file)?;
+    let names = sections.get(names).ok_or(ElfError::NoNames)?.bytes(file)?;
     let is_wanted = |section: &Section| match wanted {
         Some(name) => section.name(names) == name.as_bytes(),
         None => section.holds_code() && section.size > 0,
@@ -77,10 +74,7 @@ impl Section {
     }
 
     fn bytes<'f>(&self, file: &'f [u8]) -> Result<&'f [u8], ElfError> {
-        let start = usize::try_from(self.offset).map_err(|_| ElfError::Truncated)?;
-        let len = usize::try_from(self.size).map_err(|_| ElfError::Truncated)?;
-        let rest = file.get(start..).ok_or(ElfError::Truncated)?;
-        rest.get(..len).ok_or(ElfError::Truncated)
+        part(file, self.offset, self.size)
     }
 
     /// Its name in the table of names; empty if it is not there.
@@ -91,11 +85,10 @@ impl Section {
 }
 
 fn sections(file: &[u8]) -> Result<Vec<Section>, ElfError> {
-    let table = usize::try_from(long(file, 40)?).map_err(|_| ElfError::Truncated)?;
-    let count = usize::from(half(file, 60)?);
-    let headers = file.get(table..).ok_or(ElfError::Truncated)?;
-    let headers = headers.chunks_exact(SECTION_HEADER).take(count);
+    let count = u64::from(half(file, 60)?);
+    let headers = part(file, long(file, 40)?, count * SECTION_HEADER as u64)?;
     headers
+        .chunks_exact(SECTION_HEADER)
         .map(|header| {
             Ok(Section {
                 name: word(header, 0)?,
@@ -110,8 +103,22 @@ fn sections(file: &[u8]) -> Result<Vec<Section>, ElfError> {
 }
 
 fn array<const N: usize>(bytes: &[u8], at: usize) -> Result<[u8; N], ElfError> {
-    let rest = bytes.get(at..).ok_or(ElfError::Truncated)?;
-    rest.first_chunk().copied().ok_or(ElfError::Truncated)
+    let rest = bytes.get(at..).unwrap_or_default();
+    rest.first_chunk().copied().ok_or(ElfError::Truncated {
+        end: (at + N) as u64,
+        len: bytes.len(),
+    })
+}
+
+/// The bytes of the file from an offset on.
+fn part(file: &[u8], offset: u64, size: u64) -> Result<&[u8], ElfError> {
+    let end = offset.saturating_add(size);
+    let range = usize::try_from(offset).ok().zip(usize::try_from(end).ok());
+    let bytes = range.and_then(|(start, end)| file.get(start..end));
+    bytes.ok_or(ElfError::Truncated {
+        end,
+        len: file.len(),
+    })
 }
 
 fn byte(bytes: &[u8], at: usize) -> Result<u8, ElfError> {
@@ -137,8 +144,15 @@ pub enum ElfError {
     NoObject,
     /// It is not for BPF, little-endian.
     NotBpf,
-    /// It ends before what it promises.
-    Truncated,
+    /// It is shorter than its headers say.
+    Truncated {
+        /// End of a part of it in bytes from the start.
+        end: u64,
+        /// Its length in bytes.
+        len: usize,
+    },
+    /// The index of its section names is not that of a section.
+    NoNames,
     /// No section has that name, or none holds code.
     NoCode {
         /// The name that was asked for.
@@ -158,7 +172,11 @@ impl fmt::Display for ElfError {
             ElfError::NotBpf => f.write_str(
                 "ELF file is no little-endian BPF object: compile it with -target bpfel",
             ),
-            ElfError::Truncated => f.write_str("the ELF object is truncated"),
+            ElfError::Truncated { end, len } => write!(
+                f,
+                "truncated ELF object: a part of it ends at byte {end}, the file has {len}"
+            ),
+            ElfError::NoNames => f.write_str("the ELF object has no section names"),
             ElfError::NoCode { section: None } => {
                 f.write_str("the ELF object has no executable section")
             }

@@ -120,23 +120,23 @@ fn example(op: Op) -> String {
 const HEAD: &str = "\
 # Conformance
 
-Every instruction of the table on every engine: how many cases each engine gets
-right. A case is one instruction with its operands and what it leaves in registers
-and memory, or a small program. What is expected comes from arithmetic apart from
-Beebox and from the running kernel, as the head of each file of cases says
-(`crates/beebox/tests/conformance`).
+For every instruction, the number of cases that each engine passes. A case is one
+instruction with its operands and the expected registers and memory, or a small program.
+Expected values come from arithmetic independent of Beebox and from the running kernel, as
+the head of each file of cases states (`crates/beebox/tests/conformance`).
 
-- **checked** runs any program as it is given and checks every step
-  (`beebox run --ebpf`). What it must refuse to do, such as calling a kernel function
-  that is not there, is a case too: it must trap there, and says why.
-- **interp** and **jit** run programs that somebody vouches for. A dash: the only
-  cases are traps, which are not tried without checks. Refused: it does not take
-  programs with that instruction (yet), and says so before it runs anything.
+- **checked**, the checked interpreter, runs any program and checks every access
+  (`beebox run --ebpf`). An operation that it must refuse, such as a call of an unknown
+  kernel function, is a case too: the run must end there with a trap.
+- **interp** and **jit**, the threaded interpreter and native code, run programs whose
+  safety the caller asserts. A dash: the only cases are traps, which these engines do not
+  check. Refused: the engine does not support the instruction and refuses the program.
 
 This page is written by `cargo xtask conformance`; a test compares it.
 
-With the public suite of [bpf_conformance](https://github.com/Alan-Jowett/bpf_conformance)
-the command is a plugin: `beebox conformance-plugin --help` tells how.
+As a plugin, the command runs the public suite of
+[bpf_conformance](https://github.com/Alan-Jowett/bpf_conformance): see
+`beebox conformance-plugin --help`.
 ";
 
 const GROUPS: &[(Group, &str)] = &[

@@ -34,7 +34,7 @@ pub(super) const TCPDUMP: &str = "tcpdump";
 const MAKE: &str = "make";
 const READ: &str = "read";
 
-/// A mix of packets, and how much faster than tcpdump we want to be on it.
+/// A mix of packets, and the required ratio of tcpdump's time to ours on it.
 struct Size {
     name: &'static str,
     workload: &'static str,

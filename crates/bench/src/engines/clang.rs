@@ -8,7 +8,7 @@ use std::process::Command;
 
 use sys::library::Entry;
 
-use super::unproved;
+use super::unchecked;
 use super::workload::{HEADER, Workload};
 use crate::Failure;
 use crate::scratch::Scratch;
@@ -75,7 +75,7 @@ impl Clang {
         if !output.status.success() {
             return Err(failed(said.into_owned()));
         }
-        let entry = unproved::load(&file).map_err(|error| failed(error.to_string()))?;
+        let entry = unchecked::load(&file).map_err(|error| failed(error.to_string()))?;
         Ok(Native {
             entry,
             vectorised: said.contains("[-Rpass="),

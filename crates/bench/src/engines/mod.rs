@@ -17,7 +17,7 @@ mod region;
 mod setting;
 mod solana;
 mod summary;
-mod unproved;
+mod unchecked;
 mod workload;
 
 pub use object::Unreadable;

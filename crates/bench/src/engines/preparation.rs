@@ -14,7 +14,7 @@ use jit::memory::Pool;
 use lower::Lowered;
 
 use super::workload::Workload;
-use super::{INTERP, JIT, RBPF_JIT, unproved};
+use super::{INTERP, JIT, RBPF_JIT, unchecked};
 use crate::report::{Report, Unit};
 use crate::{Failure, peer, race};
 
@@ -43,7 +43,7 @@ pub(super) fn measure(
     }
     let bytes = ebpf::to_bytes(program);
     let slots = || ebpf::from_bytes(black_box(&bytes)).expect("whole instructions");
-    let lower = || unproved::lowered(&slots()).expect("it was lowered before");
+    let lower = || unchecked::lowered(&slots()).expect("it was lowered before");
     let lowered = lower();
     let compile = |lowered: &Lowered| {
         let native = Native::compile(lowered, &jit::Options::default(), pool);

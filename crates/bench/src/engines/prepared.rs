@@ -18,7 +18,7 @@ use super::region::Region;
 use super::solana::{Mode, Solana};
 use super::workload::Workload;
 use super::{
-    CHECKED, INTERP, JIT, KERNEL, NATIVE, RBPF, RBPF_JIT, SOLANA, SOLANA_JIT, object, unproved,
+    CHECKED, INTERP, JIT, KERNEL, NATIVE, RBPF, RBPF_JIT, SOLANA, SOLANA_JIT, object, unchecked,
 };
 use crate::race::{NO_ANSWER, Race};
 use crate::report::{Report, Unit};
@@ -53,7 +53,7 @@ impl<'w> Prepared<'w> {
             .map_err(|unreadable| Failure::Unreadable(key, unreadable))?;
         let program = object::widened(&original);
         let lowered =
-            unproved::lowered(&program).map_err(|malformed| Failure::Malformed(key, malformed))?;
+            unchecked::lowered(&program).map_err(|malformed| Failure::Malformed(key, malformed))?;
         let options = jit::Options::default();
         Ok(Prepared {
             code: ThreadedProgram::compile(&lowered)
@@ -107,7 +107,7 @@ impl<'w> Prepared<'w> {
         let mut race = Race::new(self.workload.title(), &[()]);
         if let Some(native) = &self.native {
             let memory = native_region.memory();
-            race.add(NATIVE, move |_| unproved::native(&native.entry, memory));
+            race.add(NATIVE, move |_| unchecked::native(&native.entry, memory));
         }
         let memory = jit_region.memory();
         match self.jit.on_memory() {
@@ -137,7 +137,7 @@ impl<'w> Prepared<'w> {
         if let Some(machine) = &compiled {
             let (context, data) = rbpf_jit_region.parts();
             race.add(RBPF_JIT, move |_| {
-                unproved::rbpf_jit(machine, context, data)
+                unchecked::rbpf_jit(machine, context, data)
             });
         }
         race.add(CHECKED, move |_| {

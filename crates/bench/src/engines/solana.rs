@@ -9,7 +9,7 @@
 //! It is set as fast as it can be, as our own native code and rbpf's are: without
 //! the translation of addresses (which is its check of memory), the count of
 //! instructions, and the no-ops and blinded constants that it puts into the code
-//! of strangers. Chains that use it switch all of them on.
+//! of untrusted programs. Blockchains that use it switch all of them on.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use solana_sbpf::verifier::RequisiteVerifier;
 use solana_sbpf::vm::{CallFrame, Config, ContextObject, EbpfVm, ExecutionMode};
 
 use super::region::Region;
-use super::unproved;
+use super::unchecked;
 use crate::race::NO_ANSWER;
 
 /// The dialect whose jumps and calls are eBPF's.
@@ -76,7 +76,7 @@ impl Solana {
         Place {
             region: Region::new(input),
             stack: vec![0; self.executable.get_config().stack_size()],
-            host: Host(unproved::no_mapping(self.executable.get_config(), DIALECT)),
+            host: Host(unchecked::no_mapping(self.executable.get_config(), DIALECT)),
         }
     }
 
@@ -116,7 +116,7 @@ pub(super) struct SolanaMachine<'m> {
 }
 
 impl SolanaMachine<'_> {
-    /// Runs the program. It is safe (see `unproved`) and is given a place that
+    /// Runs the program. It is safe (see `unchecked`) and is given a place that
     /// nothing else uses as long as the machine is there.
     #[inline(always)]
     pub(super) fn run(&mut self, mode: Mode) -> u32 {

@@ -137,7 +137,7 @@ const BYTES: usize = 3072;
 /// Bytes of a slot that holds a frame.
 const SLOT: usize = 128;
 
-/// Room for a frame of the shortest kind.
+/// Length of the shortest frame in bytes.
 fn frame() -> Vec<u8> {
     vec![0; 64]
 }

@@ -84,7 +84,7 @@ fn rest(
     measure_families(&target, rounds, progress, report)
 }
 
-/// Time of each program in microseconds; `None` where we do not judge.
+/// Time of each program in microseconds; `None` for unsupported programs.
 fn measure_all(
     all: &[Named],
     target: &Target,

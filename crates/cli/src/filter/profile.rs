@@ -1,4 +1,4 @@
-//! Telling Linux's profiler about native code, in the form that the user chose.
+//! Symbols of native code for perf(1): perf map or jitdump, as --perf selects.
 
 use std::io;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! `beebox seccomp assert`.
+//! `beebox seccomp assert`: checks expectations about calls.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! `beebox seccomp check`.
+//! `beebox seccomp check`: findings about filters and profiles.
 
 use std::fmt::Write;
 

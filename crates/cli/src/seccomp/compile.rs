@@ -1,4 +1,4 @@
-//! `beebox seccomp compile`.
+//! `beebox seccomp compile`: compiles a container profile to a filter.
 
 use std::io::Write;
 use std::path::PathBuf;

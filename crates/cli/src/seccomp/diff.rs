@@ -1,4 +1,4 @@
-//! `beebox seccomp diff`.
+//! `beebox seccomp diff`: calls for which two stacks of filters differ.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `beebox seccomp dis`.
+//! `beebox seccomp dis`: disassembles filters.
 
 use std::fmt::Write;
 

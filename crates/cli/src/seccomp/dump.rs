@@ -1,4 +1,4 @@
-//! `beebox seccomp dump`.
+//! `beebox seccomp dump`: prints the filters of a process.
 
 use std::path::{Path, PathBuf};
 

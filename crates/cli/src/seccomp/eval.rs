@@ -1,4 +1,4 @@
-//! `beebox seccomp eval`.
+//! `beebox seccomp eval`: runs filters on one call.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! `beebox seccomp table`.
+//! `beebox seccomp table`: actions of all calls.
 
 use std::fmt::Write;
 

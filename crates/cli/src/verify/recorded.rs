@@ -31,7 +31,7 @@ pub(super) struct Agreement {
 enum Outcome {
     Yes,
     No,
-    /// Another series of kernels, or a program that is not judged.
+    /// Another series of kernels, or an unsupported program.
     NotCompared,
 }
 

@@ -11,7 +11,7 @@ use crate::{Signature, Target};
 
 pub(super) const TARGET: Target = Target {
     name: "btf",
-    promise: "what Linux takes can be read, and what can be read is printed, copied and deduplicated",
+    property: "what Linux takes can be read, and what can be read is printed, copied and deduplicated",
     words: &[
         "\u{1}\0\0\u{4}",
         "\0\0\0\u{2}",

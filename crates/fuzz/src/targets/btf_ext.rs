@@ -1,4 +1,4 @@
-//! Any bytes can be read as what an object says about its instructions.
+//! Any bytes can be read as `.BTF.ext` (func_info, line_info, CO-RE relocations).
 //!
 //! The input: the length of the types in two bytes, the types, then `.BTF.ext`.
 
@@ -9,7 +9,7 @@ use crate::{Signature, Target};
 
 pub(super) const TARGET: Target = Target {
     name: "btf-ext",
-    promise: "what is said of instructions can be read, checked and written again",
+    property: "what is said of instructions can be read, checked and written again",
     words: &["\u{8}\0\0\0", "\u{10}\0\0\0", "0:1:2\0"],
     run,
 };

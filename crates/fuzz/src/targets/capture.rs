@@ -13,7 +13,7 @@ use crate::{Signature, Target};
 
 pub(super) const TARGET: Target = Target {
     name: "capture",
-    promise: "a capture reads the same in any portions, and what is written of it reads the same",
+    property: "a capture reads the same in any portions, and what is written of it reads the same",
     words: &[
         "\u{a1}",
         "\n\r\r\n",

@@ -1,4 +1,4 @@
-//! Checked classic programs keep what the checker promises, on any packet.
+//! Checked classic programs run without a fault on any packet, and end.
 //!
 //! The input: one byte that selects rules and semantics, one with the packet's length, the
 //! packet, and encoded instructions of eight bytes, little-endian.
@@ -14,7 +14,7 @@ use crate::{Signature, Target};
 
 pub(super) const TARGET: Target = Target {
     name: "classic-program",
-    promise: "what the checker accepts ends, stays inside and reads no scratch word unwritten",
+    property: "what the checker accepts ends, stays inside and reads no scratch word unwritten",
     words: &[],
     run,
 };

@@ -9,7 +9,7 @@ use crate::{Signature, Target};
 
 pub(super) const TARGET: Target = Target {
     name: "classic-text",
-    promise: "a program that can be read is the same after writing it in any form",
+    property: "a program that can be read is the same after writing it in any form",
     words: &[
         "ldh [12]\n",
         "ldb [x + 14]\n",

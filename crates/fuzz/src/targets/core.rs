@@ -14,7 +14,7 @@ use crate::{Signature, Target};
 
 pub(super) const TARGET: Target = Target {
     name: "core",
-    promise: "relocations are answered or refused, the same way each time, in bounded time",
+    property: "relocations are answered or refused, the same way each time, in bounded time",
     words: &[
         "0:0\0",
         "0:1:2\0",

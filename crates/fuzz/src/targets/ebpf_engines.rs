@@ -9,7 +9,7 @@ use crate::{Signature, Target};
 
 pub(super) const TARGET: Target = Target {
     name: "ebpf-engines",
-    promise: "every engine computes what the reference evaluator does",
+    property: "every engine computes what the reference evaluator does",
     words: &[],
     run,
 };

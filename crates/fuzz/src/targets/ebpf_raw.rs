@@ -13,7 +13,7 @@ use crate::{Signature, Target};
 
 pub(super) const TARGET: Target = Target {
     name: "ebpf-raw",
-    promise: "any bytes run checked within their budget, and safe ones alike everywhere",
+    property: "any bytes run checked within their budget, and safe ones alike everywhere",
     words: &[],
     run,
 };

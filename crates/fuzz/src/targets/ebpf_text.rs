@@ -6,7 +6,7 @@ use crate::{Signature, Target};
 
 pub(super) const TARGET: Target = Target {
     name: "ebpf-text",
-    promise: "what is printed of any slots is read back as the same slots",
+    property: "what is printed of any slots is read back as the same slots",
     words: &[
         "goto",
         "gotol",

@@ -14,7 +14,7 @@ use crate::{Signature, Target};
 
 pub(super) const TARGET: Target = Target {
     name: "engines",
-    promise: "every engine gives the same answer as the plain interpreter",
+    property: "every engine gives the same answer as the plain interpreter",
     words: &[],
     run,
 };

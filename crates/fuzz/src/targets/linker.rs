@@ -13,7 +13,7 @@ use crate::{Signature, Target};
 
 pub(super) const TARGET: Target = Target {
     name: "linker",
-    promise: "two files are linked or refused, the same way each time, in bounded memory",
+    property: "two files are linked or refused, the same way each time, in bounded memory",
     words: &[
         ".text\0",
         ".maps\0",

@@ -14,7 +14,7 @@ use crate::{Signature, Target};
 
 pub(super) const TARGET: Target = Target {
     name: "object",
-    promise: "an object is opened and linked or refused, the same way each time, and what is \
+    property: "an object is opened and linked or refused, the same way each time, and what is \
               linked hangs together",
     words: &[
         ".text\0",

@@ -12,7 +12,7 @@ use crate::{Signature, Target};
 
 pub(super) const TARGET: Target = Target {
     name: "seccomp-analysis",
-    promise: "tables and differences of filters hold for every call that is tried",
+    property: "tables and differences of filters hold for every call that is tried",
     words: &[],
     run,
 };

@@ -6,7 +6,7 @@ use crate::{Signature, Target};
 
 pub(super) const TARGET: Target = Target {
     name: "seccomp-expectations",
-    promise: "a list of expectations is read, or its fault is found in a line of it",
+    property: "a list of expectations is read, or its fault is found in a line of it",
     words: &[
         "x86_64 ",
         "any ",

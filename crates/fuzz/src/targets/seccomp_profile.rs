@@ -11,7 +11,7 @@ use crate::{Signature, Target};
 
 pub(super) const TARGET: Target = Target {
     name: "seccomp-profile",
-    promise: "a profile that can be read compiles to filters that Linux takes and that agree",
+    property: "a profile that can be read compiles to filters that Linux takes and that agree",
     words: &[
         "\"defaultAction\":",
         "\"SCMP_ACT_ERRNO\"",

@@ -20,7 +20,7 @@ use crate::{Signature, Target};
 
 pub(super) const TARGET: Target = Target {
     name: "verifier",
-    promise: "any program, maps and types get an answer, the same with and without skips, refusals an explanation",
+    property: "any program, maps and types get an answer, the same with and without skips, refusals an explanation",
     words: &[
         ".program",
         ".type",

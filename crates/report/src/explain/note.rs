@@ -1,4 +1,4 @@
-//! What happened to a value, in words.
+//! Wording of the events that led to a value.
 
 use verifier::reason::{NoteKind, Value};
 

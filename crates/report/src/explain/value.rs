@@ -1,4 +1,4 @@
-//! Values in words.
+//! Wording of register and stack values.
 
 use verifier::domain::Scalar;
 use verifier::reason::{PointerTarget, Value};

@@ -1,4 +1,4 @@
-//! Headline, need and edit of each cause.
+//! Wording of each cause of a refusal: headline, requirement and proposed edit.
 
 mod access;
 mod bounds;

@@ -1,4 +1,4 @@
-//! Everything, for programs. Keys are those of bpftool where it has the thing.
+//! Renderer of an object as JSON with all data. Keys are those of bpftool where it has the thing.
 
 use object::overview::{Need, oldest};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! One screen for people.
+//! Renderer of an object as a one-screen text.
 
 use std::fmt::Write;
 

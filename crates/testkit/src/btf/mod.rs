@@ -71,7 +71,7 @@ impl Oracle {
     pub fn open() -> Result<Oracle, Unavailable> {
         kernel_release()?;
         let refused = |errno| Unavailable::Refused {
-            door: "BPF_BTF_LOAD",
+            call: "BPF_BTF_LOAD",
             errno,
         };
         let types = std::fs::read("/sys/kernel/btf/vmlinux")

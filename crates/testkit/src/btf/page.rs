@@ -40,15 +40,15 @@ impl Page {
         let mut text = format!(
             "# BTF against the kernel\n\n\
              <!-- Written by `cargo xtask oracle btf`. -->\n\n\
-             Generated blobs of types, sound and damaged, were given to `BPF_BTF_LOAD` of Linux\n\
+             Generated BTF blobs, valid and damaged, were given to `BPF_BTF_LOAD` of Linux\n\
              {} and to Beebox's own check. The verdict, the error number and the whole log, byte\n\
-             for byte, must be the same. Seeds {} to {}: one sound blob each, and seven that are\n\
+             for byte, must be the same. Seeds {} to {}: one valid blob each, and seven that are\n\
              damaged in different ways.\n\n\
              | blobs | taken | refused | reasons | differences |\n\
              | ---: | ---: | ---: | ---: | ---: |\n\
              | {blobs} | {taken} | {} | {} | {} |\n\n\
-             Why blobs were refused (the reason as Beebox names it; that the kernel's words were\n\
-             the same is what was compared):\n\n\
+             Refused blobs by reason (as Beebox names it; the comparison is of the kernel's log\n\
+             and ours):\n\n\
              | reason | blobs |\n\
              | --- | ---: |\n",
             self.release,

@@ -1,8 +1,8 @@
-//! Every engine on the same programs and memories.
+//! Differential test of every engine on the same programs and memories.
 //!
-//! The reference evaluator says what is right. To add an engine, add a line to
-//! `all`. Around the memory that an engine is handed lie bytes that nobody may
-//! write; what stands in them afterwards is part of its answer. The packet of a run is a copy
+//! The reference evaluator gives the expected result. To add an engine, add a line to
+//! `all`. The memory of a run is surrounded by guard bytes that no program may write;
+//! their contents after the run are part of the result. The packet of a run is a copy
 //! of its memory.
 
 use super::reach::Reach;

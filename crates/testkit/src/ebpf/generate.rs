@@ -156,7 +156,7 @@ fn cost_limit(dialect: Dialect) -> u32 {
 }
 
 /// The entry: `r2` and `r3` hold the start and the end of the memory. Its items,
-/// and the bytes of memory that it wants.
+/// and the number of bytes of memory that it needs.
 fn main(surroundings: Surroundings<'_, '_>) -> (Vec<Item>, usize) {
     let dialect = surroundings.dialect;
     let choices = surroundings.choices;
@@ -380,9 +380,9 @@ fn begin(s: &mut Scope<'_, '_>) {
     }
 }
 
-/// Stores what registers and stack hold behind the memory that was worked on:
-/// all of it, or a half, or not, since what nobody looks at a compiler need not
-/// compute. Answers how much memory that takes.
+/// Stores registers and stack behind the memory that the program works on: all, a
+/// half, or none of them, so that some values stay dead. Returns the number of bytes of
+/// memory with them.
 fn show(s: &mut Scope<'_, '_>) -> i32 {
     let Some((base, origin)) = s.memory_base(0) else {
         return s.memory_len;

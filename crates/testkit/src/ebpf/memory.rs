@@ -94,7 +94,7 @@ impl Scope<'_, '_> {
             1 => room - self.choices.below(room.min(9) as u32 + 1) as i32,
             _ => self.choices.below(room.min(23) as u32 + 1) as i32,
         };
-        // Linux wants the stack aligned, and hardware is fast where it is.
+        // Linux requires aligned stack accesses.
         let strict = need.is_ordered || self.dialect == Dialect::Kernel && area != Area::Memory;
         let aligned = strict || !self.choices.one_in(4);
         // Every area begins at a multiple of eight.

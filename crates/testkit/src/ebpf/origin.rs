@@ -1,9 +1,8 @@
 //! Provenance of values: dependence on the addresses of memory and stack.
 //!
-//! Engines put memory and stack where they like, so a program has one right answer
-//! only if it never tells where they are. No number of places tried out shows that:
-//! a comparison may come out otherwise in a place that nobody tried. What is known
-//! of each value does.
+//! Engines place memory and stack at addresses of their own, so a program has one right
+//! result only if the result does not depend on addresses. Running it at several addresses
+//! does not prove that; tracking the provenance of each value does.
 
 use isa::ebpf::{AluOp, Cond, Width};
 

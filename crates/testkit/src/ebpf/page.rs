@@ -116,9 +116,9 @@ impl Page {
             "# eBPF against the kernel, and engine against engine\n\n\
              Generated programs: safe by construction, with loops, forks, calls, idioms of\n\
              compilers and near misses of them. A reference evaluator, which checks every\n\
-             access and every read, says what is right. Seeds count from 0, so a run repeats.\n\
-             Compared are the returned value and every byte of memory, into which a program\n\
-             stores what its registers and its stack held at the end.\n\n\
+             access and every read, gives the expected result. Seeds count from 0, so a run repeats.\n\
+             The returned value and every byte of memory are compared; at its end a program\n\
+             stores its registers and its stack in memory.\n\n\
              | compared with the reference | programs | runs of each | differences |\n\
              | --- | ---: | ---: | ---: |\n",
         );
@@ -146,7 +146,7 @@ impl Page {
         let share = kernel.accepted as f64 * 100.0 / kernel.programs.max(1) as f64;
         let _ = writeln!(
             text,
-            "\nOf {} programs made for it the kernel's verifier let {share:.2} % pass.",
+            "\nOf {} programs generated for the kernel its verifier accepts {share:.2} %.",
             kernel.programs
         );
         text.push_str(&kernel.refusals_markdown());

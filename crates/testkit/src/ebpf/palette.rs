@@ -19,9 +19,9 @@ pub(super) struct AccessRow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Demand {
     Anything,
-    /// A count that Linux wants to be below the width.
+    /// A shift count, which Linux requires to be below the width.
     Count(Width),
-    /// A divisor, which Linux wants not to be 0.
+    /// A divisor, which Linux requires not to be 0.
     Divisor,
     /// An address-space cast, of which few are known.
     Cast,

@@ -55,7 +55,7 @@ const _: () = assert!(idioms::ALL.len() <= u8::MAX as usize);
 pub struct Program {
     /// The entry first.
     pub(super) functions: Vec<Vec<Item>>,
-    /// Bytes of memory that it wants; given less it returns 0 at once.
+    /// Bytes of memory that it needs; with fewer it returns 0 at once.
     pub memory_len: usize,
     /// Composition.
     pub notes: Notes,
@@ -81,12 +81,12 @@ impl Program {
         link(&all)
     }
 
-    /// A memory for it: as many bytes as it wants, in one of several moods.
+    /// Initial memory of the required length, from one of several distributions.
     pub fn memory(&self, choices: &mut Choices<'_>) -> Vec<u64> {
         let words = self.memory_len.div_ceil(8);
-        let mood = choices.below(8);
+        let distribution = choices.below(8);
         let repeated = choices.value();
-        let word = |_| match mood {
+        let word = |_| match distribution {
             0 => repeated,
             1..4 => choices.value(),
             4 => choices.value() & choices.bits() & choices.bits(),

@@ -1,13 +1,13 @@
 //! The reference evaluator: executes a program instruction by instruction and checks every
 //! property of a safe program.
 //!
-//! It is the judge of what the shrinker leaves, and the engine that all others
-//! are compared with: slow, without a trick, and its registers and its stack know
-//! whether they were written. What an operation computes is `isa`'s.
+//! All engines are compared with it, and the shrinker keeps only programs that it accepts.
+//! It is slow and simple; registers and stack slots record whether they were written.
+//! Operations are evaluated by `isa`.
 //!
-//! Addresses are made up: the memory and the stack of every frame have places of
-//! their own, far from one another. Of each value it is known whether it depends on
-//! them, and a program whose outcome would is not safe.
+//! Addresses are synthetic: the memory and the stack frame of each function are separate
+//! regions. The provenance of each value records whether it depends on an address; a
+//! program whose result depends on one is not safe.
 
 use super::origin::{ByteOrigin, Origin, Region};
 use super::reach::Reach;

@@ -1,10 +1,9 @@
 //! Reduces a program while a predicate still holds (delta debugging).
 //!
-//! It works on slots: stretches of instructions are taken out, with the jumps and
-//! calls across them shortened, then constants are made simpler. What is left
-//! need not be safe any more, so whoever asks for a smaller program judges that
-//! too ([`reference`](super::reference) does). Each attempt costs one call of
-//! `still`; there are O(n log n) for n instructions where most can go.
+//! Ranges of instructions are removed, with the jumps and calls across them shortened,
+//! then constants are simplified. A reduced program can be unsafe, so the predicate
+//! `still` must check safety too ([`reference`](super::reference) does). Each attempt is
+//! one call of `still`; O(n log n) calls for n instructions if most can be removed.
 
 use super::draft::with_distance;
 use isa::ebpf::{AluOp, Callee, Imm64, Insn, Operand, Value64, Width};

@@ -6,7 +6,7 @@
 //! program that the verifier refuses is counted by its reason and compared with
 //! nothing.
 
-use super::{Unavailable, kernel_release, shut};
+use super::{Unavailable, kernel_release, unavailable};
 use crate::ebpf::reach::Reach;
 use crate::ebpf::reference::{self, Limits};
 use crate::ebpf::shrink::shrink;
@@ -109,7 +109,7 @@ pub fn compare_with_kernel(seeds: Range<u64>) -> Result<EbpfComparison, Unavaila
     Ok(found)
 }
 
-/// A packet for the program: Linux wants 14 bytes at least.
+/// A packet for the program: Linux requires 14 bytes at least.
 fn packet(program: &Program, choices: &mut Choices<'_>) -> Vec<u8> {
     let words = program.memory(choices);
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
@@ -152,13 +152,13 @@ impl EbpfComparison {
         let answers = match ask(&theirs, packets) {
             Ok(answers) => answers,
             Err(Asked::Refused(refused)) if refused.is_unavailable() => {
-                return Err(shut("BPF_PROG_LOAD")(refused.errno));
+                return Err(unavailable("BPF_PROG_LOAD")(refused.errno));
             }
             Err(Asked::Refused(_)) => {
                 self.note_refusal(seed, &theirs);
                 return Ok(());
             }
-            Err(Asked::NotRun(errno)) => return Err(shut("BPF_PROG_TEST_RUN")(errno)),
+            Err(Asked::NotRun(errno)) => return Err(unavailable("BPF_PROG_TEST_RUN")(errno)),
         };
         self.accepted += 1;
         self.reach.made(&program.notes);
@@ -245,7 +245,7 @@ pub fn kernel_packet(program: &[Insn], packet: &[u8]) -> Result<Vec<u8>, Unavail
         Asked::Refused(refused) => refused.errno,
         Asked::NotRun(errno) => errno,
     };
-    let mut answers = answers.map_err(|why| shut("bpf(2)")(errno(why)))?;
+    let mut answers = answers.map_err(|why| unavailable("bpf(2)")(errno(why)))?;
     Ok(answers.pop().map_or(Vec::new(), |answer| answer.packet))
 }
 

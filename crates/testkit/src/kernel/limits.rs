@@ -2,7 +2,7 @@
 //! what the model says that a program is charged it must be refused, with one
 //! byte more accepted.
 
-use super::{Comparison, Disagreement, Unavailable, compare_seeds, in_own_namespace, shut};
+use super::{Comparison, Disagreement, Unavailable, compare_seeds, in_own_namespace, unavailable};
 use crate::generate::{Dialect, Generator};
 use classic::kernel_limits::{check_conversion, check_socket_memory};
 use classic::{Rules, check};
@@ -15,12 +15,12 @@ use sys::socket::DatagramPair;
 /// Compares one generated program for each seed, at both sides of its limit.
 pub fn compare_memory_limits(seeds: Range<u64>) -> Result<Comparison, Unavailable> {
     in_own_namespace(|namespace| {
-        let pair = DatagramPair::new(1).map_err(shut("AF_UNIX socket pair"))?;
+        let pair = DatagramPair::new(1).map_err(unavailable("AF_UNIX socket pair"))?;
         let mut comparison = Comparison::default();
         compare_seeds(seeds, &mut comparison, question, |program, &(), found| {
             compare(namespace, &pair, program, found)
         })
-        .map_err(shut("net.core.optmem_max"))?;
+        .map_err(unavailable("net.core.optmem_max"))?;
         Ok(comparison)
     })
 }

@@ -9,7 +9,7 @@
 
 use super::unix::{depends_on_chance, hex};
 use super::{
-    Comparison, Difference, Disagreement, Unavailable, compare_seeds, in_own_namespace, shut,
+    Comparison, Difference, Disagreement, Unavailable, compare_seeds, in_own_namespace, unavailable,
 };
 use crate::frames;
 use crate::generate::{Dialect, Generator};
@@ -33,13 +33,13 @@ const ENETDOWN: i32 = 100;
 /// Compares one generated program for each seed, on frames of many lengths.
 pub fn compare_with_kernel(seeds: Range<u64>) -> Result<Comparison, Unavailable> {
     in_own_namespace(|namespace| {
-        let mut oracle = Oracle::open(namespace).map_err(shut("packet sockets"))?;
-        let hashes = oracle.hashes().map_err(shut("packet sockets"))?;
+        let mut oracle = Oracle::open(namespace).map_err(unavailable("packet sockets"))?;
+        let hashes = oracle.hashes().map_err(unavailable("packet sockets"))?;
         let mut comparison = Comparison::default();
         compare_seeds(seeds, &mut comparison, question, |program, asked, found| {
             oracle.compare(program, asked, &hashes, found)
         })
-        .map_err(shut("packet sockets"))?;
+        .map_err(unavailable("packet sockets"))?;
         Ok(comparison)
     })
 }
@@ -49,9 +49,9 @@ pub fn compare_with_kernel(seeds: Range<u64>) -> Result<Comparison, Unavailable>
 /// show as the lengths that four sockets receive, four bits on each.
 pub fn compare_payload_offsets(seeds: Range<u64>) -> Result<Comparison, Unavailable> {
     in_own_namespace(|namespace| {
-        let mut oracle = Oracle::open(namespace).map_err(shut("packet sockets"))?;
+        let mut oracle = Oracle::open(namespace).map_err(unavailable("packet sockets"))?;
         let comparison = oracle.compare_payload_offsets(seeds);
-        comparison.map_err(shut("packet sockets"))
+        comparison.map_err(unavailable("packet sockets"))
     })
 }
 

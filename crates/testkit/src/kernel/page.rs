@@ -95,8 +95,8 @@ impl Page {
              the plain interpreter of Beebox, and Linux {}. Seeds count from 0, so a run\n\
              repeats. Verdict and errno are compared for every program, and the returned\n\
              value, all 32 bits, for every packet or system call. A program counts as\n\
-             refused under the rule that Beebox names; that the kernel refused it too, with\n\
-             the same errno, is what was compared.\n\n\
+             refused under the rule that Beebox names; the kernel's verdict and errno must be\n\
+             the same.\n\n\
              | compared | programs | accepted | refused | runs | differences |\n\
              | --- | ---: | ---: | ---: | ---: | ---: |\n",
             self.release

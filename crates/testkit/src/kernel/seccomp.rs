@@ -1,12 +1,12 @@
 //! seccomp: verdict, errno, every action, and stacks of filters, in forked
 //! children.
 //!
-//! A filter under test judges only numbers that no system call has, 600 and
-//! above, so that the child lives and no call does anything: what is let through
-//! answers ENOSYS. Half of the programs return actions, in stacks of up to four;
+//! A filter under test decides only about numbers that no system call has, 600 and
+//! above, so that the child survives and no call has an effect: an allowed call
+//! fails with ENOSYS. Half of the programs return actions, in stacks of up to four;
 //! of the others a [`witness`] shows the whole values.
 
-use super::{Comparison, Disagreement, Unavailable, compare_seeds, in_own_namespace, shut};
+use super::{Comparison, Disagreement, Unavailable, compare_seeds, in_own_namespace, unavailable};
 use crate::generate::{Dialect, Generator};
 use crate::witness::{Ladder, witness};
 use ::seccomp::{Action, decide};
@@ -17,7 +17,7 @@ use std::ops::Range;
 use sys::Errno;
 use sys::seccomp::{self, Call, Convention, Outcome, instruction_pointer};
 
-/// The first number that filters under test judge.
+/// First system call number that filters under test decide about.
 const FIRST_NUMBER: u32 = 600;
 const X32_BIT: u32 = 0x4000_0000;
 const ALLOW: u32 = 0x7fff_0000;
@@ -27,13 +27,13 @@ const ENOSYS: i64 = 38;
 /// Compares one generated stack of filters, or the witness of one, for each seed.
 pub fn compare_with_kernel(seeds: Range<u64>) -> Result<Comparison, Unavailable> {
     in_own_namespace(|_| {
-        let host = Host::explore().map_err(shut("fork"))?;
+        let host = Host::explore().map_err(unavailable("fork"))?;
         let mut comparison = Comparison::default();
         let make = |seed| question(seed, &host);
         compare_seeds(seeds, &mut comparison, make, |newest, question, found| {
             compare(newest, question, &host, found)
         })
-        .map_err(shut("seccomp(2)"))?;
+        .map_err(unavailable("seccomp(2)"))?;
         Ok(comparison)
     })
 }
@@ -65,7 +65,7 @@ pub fn compare_every_opcode() -> Result<Comparison, Unavailable> {
         (newest, question)
     };
     in_own_namespace(|_| {
-        let host = Host::explore().map_err(shut("fork"))?;
+        let host = Host::explore().map_err(unavailable("fork"))?;
         let mut comparison = Comparison::default();
         let batches = 0..(1 << 16) / BATCH + 2;
         compare_seeds(
@@ -74,7 +74,7 @@ pub fn compare_every_opcode() -> Result<Comparison, Unavailable> {
             question,
             |newest, asked, found| compare(newest, asked, &host, found),
         )
-        .map_err(shut("seccomp(2)"))?;
+        .map_err(unavailable("seccomp(2)"))?;
         comparison.programs *= BATCH;
         Ok(comparison)
     })

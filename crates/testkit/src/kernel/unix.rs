@@ -5,7 +5,7 @@
 //! [`witness`] of the whole values that the model returned for them.
 
 use super::cases::{Case, accept, run};
-use super::{Comparison, Disagreement, Unavailable, compare_seeds, in_own_namespace, shut};
+use super::{Comparison, Disagreement, Unavailable, compare_seeds, in_own_namespace, unavailable};
 use crate::generate::{Dialect, Generator};
 use crate::witness::{Ladder, witness};
 use classic::{PlainProgram, Rules, Semantics};
@@ -33,7 +33,7 @@ pub fn compare_with_kernel(seeds: Range<u64>) -> Result<Comparison, Unavailable>
             question,
             |program, packets, found| oracle.compare(program, packets, found),
         )
-        .map_err(shut("AF_UNIX socket pair"))?;
+        .map_err(unavailable("AF_UNIX socket pair"))?;
         Ok(comparison)
     })
 }
@@ -62,7 +62,7 @@ pub fn compare_every_opcode() -> Result<Comparison, Unavailable> {
         compare_seeds(all, &mut comparison, question, |program, packets, found| {
             oracle.compare(program, packets, found)
         })
-        .map_err(shut("AF_UNIX socket pair"))?;
+        .map_err(unavailable("AF_UNIX socket pair"))?;
         Ok(comparison)
     })
 }
@@ -140,8 +140,8 @@ impl Oracle {
         // Out of the way, for all but the comparison of limits.
         namespace
             .set_optmem_max(OPTMEM_MAX)
-            .map_err(shut("net.core.optmem_max"))?;
-        let pair = DatagramPair::new(LARGEST).map_err(shut("AF_UNIX socket pair"))?;
+            .map_err(unavailable("net.core.optmem_max"))?;
+        let pair = DatagramPair::new(LARGEST).map_err(unavailable("AF_UNIX socket pair"))?;
         Ok(Oracle {
             pair,
             received: vec![0; LARGEST],

@@ -159,7 +159,7 @@ pub struct LoadedProgram {
     pub flags: u32,
     /// The licence.
     pub license: String,
-    /// The kernel's version, where the type wants it.
+    /// The kernel's version, where the type requires it.
     pub kern_version: u32,
     /// The network device.
     pub ifindex: u32,

@@ -3,10 +3,10 @@
 //! values may have (one map for each field and kind), which fields' maps a program type
 //! is refused, and which programs change maps of sockets.
 //!
-//! The program of a question gives every other argument what the prototype wants, so that
+//! The program of a question gives every other argument what the prototype requires, so that
 //! the kind of the map decides (`check_map_func_compatibility` comes after the arguments).
 //! A kind whose maps fail as an argument before that, such as a ring buffer where a key is
-//! wanted, counts as not taken: no program can tell.
+//! required, counts as not taken: no program can observe it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,5 @@
-//! One program, put to the running kernel and to our verifier: verdict, counts and
-//! the last line of the log.
+//! Comparison of the running kernel's verifier with ours on one program: verdict, counts
+//! and the last line of the log.
 
 use std::fmt;
 
@@ -14,12 +14,12 @@ use crate::kernel::load::{LoadFault, LoadRequest, Resources};
 /// The kernel prints why it refuses a program, and statistics, at every log level, so
 /// the level that prints no states leaves the smallest log.
 const STATISTICS: u32 = 4;
-/// Bytes of room for it. Some messages stand in the log once for each call.
+/// Size of its buffer in bytes. Some messages are logged once for each call.
 const LOG_BYTES: usize = 1 << 16;
 /// The error number where the log does not fit.
 const ENOSPC: Errno = Errno(28);
 
-/// What one verifier says of a program.
+/// A verifier's answer to a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// The error number of a refusal; 0 if the program is accepted.
@@ -93,7 +93,7 @@ impl fmt::Display for Answer {
 pub enum Agreement {
     /// Verdict, counts and reason are equal.
     Equal,
-    /// We do not judge the program.
+    /// Our verifier does not support the program.
     Unsupported,
     /// We accept what the kernel refuses.
     FalseAccept,
@@ -105,8 +105,53 @@ pub enum Agreement {
     Reason,
 }
 
-/// Both verifiers, with the kernel's BTF and maps of the program asked about last,
-/// which the next one uses again if it declares the same.
+/// Error number and last line of a refusal; `None` if the program is accepted.
+pub type Refused = Option<(i32, String)>;
+
+/// The running kernel's verdict on a program, whose BTF and maps are created for it alone.
+///
+/// # Errors
+/// As [`Judges::kernel`].
+pub fn refusal_of_kernel(program: &Program) -> Result<Refused, String> {
+    let mut resources = Resources::of(program).map_err(describe)?;
+    let answer = kernel_answer(program, &mut resources, &mut Vec::new())?;
+    Ok((!answer.is_accepted()).then_some((answer.errno, answer.reason)))
+}
+
+/// The running kernel's answer to a program with its BTF and maps; `log` is a buffer.
+fn kernel_answer(
+    program: &Program,
+    resources: &mut Resources,
+    log: &mut Vec<u8>,
+) -> Result<Answer, String> {
+    let request = LoadRequest {
+        log_level: STATISTICS,
+        log_size: LOG_BYTES,
+    };
+    let answer = resources.load(program, request, log);
+    let result = answer.map_err(describe)?.result;
+    let log = String::from_utf8_lossy(log);
+    match result {
+        Err(ENOSPC) => Err("the log does not fit".to_owned()),
+        Err(Errno::EPERM) if log.is_empty() => Err("bpf(2) is not allowed".to_owned()),
+        result => Ok(Answer {
+            errno: result.as_ref().err().map_or(0, |errno| errno.0),
+            counts: log.lines().rev().find_map(read_counts),
+            reason: match result {
+                Ok(_) => String::new(),
+                Err(_) => last_line(&log).to_owned(),
+            },
+        }),
+    }
+}
+
+/// The fault as text.
+fn describe(fault: LoadFault) -> String {
+    format!("{fault:?}")
+}
+
+/// The running kernel's verifier and ours, with the BTF and maps in the kernel of the
+/// last program, which the next one uses again if it declares the same.
 pub struct Judges<'a> {
     kernel: &'a Kernel,
     registry: &'a Registry,
@@ -115,7 +160,7 @@ pub struct Judges<'a> {
 }
 
 impl<'a> Judges<'a> {
-    /// Judges for a kernel, which is the running one.
+    /// Both verifiers for a kernel, which is the running one.
     pub fn new(kernel: &'a Kernel, registry: &'a Registry) -> Judges<'a> {
         Judges {
             kernel,
@@ -135,37 +180,18 @@ impl<'a> Judges<'a> {
             .declared
             .as_ref()
             .is_some_and(|(last, _)| last.maps() == program.maps() && last.btf() == program.btf());
-        let fault = |fault: LoadFault| format!("{fault:?}");
         if !is_declared {
             self.declared = None;
-            let resources = Resources::of(program).map_err(fault)?;
+            let resources = Resources::of(program).map_err(describe)?;
             self.declared = Some((program.clone(), resources));
         }
-        let Some((_, resources)) = &mut self.declared else {
-            return Err("no resources".to_owned());
-        };
-        let request = LoadRequest {
-            log_level: STATISTICS,
-            log_size: LOG_BYTES,
-        };
-        let answer = resources.load(program, request, &mut self.log);
-        let result = answer.map_err(fault)?.result;
-        let log = String::from_utf8_lossy(&self.log);
-        match result {
-            Err(ENOSPC) => Err("the log does not fit".to_owned()),
-            Err(Errno(1)) if log.is_empty() => Err("bpf(2) is not allowed".to_owned()),
-            result => Ok(Answer {
-                errno: result.as_ref().err().map_or(0, |errno| errno.0),
-                counts: log.lines().rev().find_map(read_counts),
-                reason: match result {
-                    Ok(_) => String::new(),
-                    Err(_) => last_line(&log).to_owned(),
-                },
-            }),
+        match &mut self.declared {
+            Some((_, resources)) => kernel_answer(program, resources, &mut self.log),
+            None => Err("no resources".to_owned()),
         }
     }
 
-    /// Our answer; `Err` says what we do not judge, or what broke.
+    /// Our answer; `Err` names what is unsupported, or the failure.
     pub fn ours(&self, program: &Program) -> Result<Answer, String> {
         answer(self.verify(program))
     }
@@ -224,7 +250,7 @@ pub struct Comparison {
     pub agreement: Agreement,
     /// The kernel's.
     pub kernel: Answer,
-    /// Ours, or what we do not judge.
+    /// Ours, or what is unsupported.
     pub ours: Result<Answer, String>,
 }
 

@@ -1,18 +1,17 @@
 //! The running kernel's verifier beside ours: generated programs, and real programs
 //! with one instruction changed. Both must give the same verdict, the same counts
-//! and the same last line. Runs of accepted programs are held to what was proven.
+//! and the same last line. Runs of accepted programs are checked against the facts that
+//! the verifier proved.
 
 mod ask;
 mod edit;
 mod grammar;
-mod load;
 mod mutate;
 mod simple;
 mod soak;
 pub mod soundness;
 
-pub use ask::{Agreement, Answer, Comparison, Counts, Judges};
-pub use load::{Refused, refusal_of_kernel};
+pub use ask::{Agreement, Answer, Comparison, Counts, Judges, Refused, refusal_of_kernel};
 pub use mutate::Mutation;
 pub use simple::{Target, assembled, generated, generated_program};
 pub use soak::{

@@ -38,11 +38,11 @@ pub struct KindCounts {
     pub compared: u64,
     /// Those that the kernel accepts.
     pub accepted: u64,
-    /// Those that we do not judge.
+    /// Those that our verifier does not support.
     pub unsupported: u64,
 }
 
-/// What became of many programs.
+/// Counts of the answers to many programs.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     /// Programs by agreement.
@@ -51,7 +51,7 @@ pub struct Tally {
     pub kinds: BTreeMap<String, KindCounts>,
     /// Programs that the kernel refuses, by its reason with every number as `N`.
     pub reasons: BTreeMap<String, u64>,
-    /// What we do not judge, with every number as `N`.
+    /// Unsupported features of programs, with every number as `N`.
     pub unsupported: BTreeMap<String, u64>,
     /// Programs that the kernel did not answer about, by why not.
     pub unanswered: BTreeMap<String, u64>,
@@ -152,7 +152,7 @@ pub fn compare_generated(
 }
 
 /// Compares `count` mutations of a program, if both verifiers agree about the program
-/// itself, judge it, and do not take long for it; else none. Returns how many.
+/// itself, support it, and answer soon; else none. Returns how many.
 pub fn compare_mutations(
     judges: &mut Judges<'_>,
     tally: &mut Tally,

@@ -1,4 +1,4 @@
-//! Loads and stores, and the registers they go through.
+//! Wording of causes: loads and stores, and their base registers.
 
 use verifier::reason::{
     AccessKind, Cause, ContextFault, Explanation, NoteKind, NumberSource, PointerTarget, Unwritten,

@@ -1,4 +1,4 @@
-//! Accesses outside, and arithmetic that leads there.
+//! Wording of causes: accesses out of bounds, and pointer arithmetic.
 
 use verifier::domain::Scalar;
 use verifier::reason::{

@@ -1,4 +1,4 @@
-//! Calls and maps.
+//! Wording of causes: arguments of helpers and kfuncs, maps.
 
 use verifier::domain::Scalar;
 use verifier::reason::{BoundsFault, Cause, Check, Explanation, MapMisuse, SizeFault, Value};

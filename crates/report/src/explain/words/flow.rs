@@ -1,4 +1,4 @@
-//! Control flow, results, limits, and everything without words of its own.
+//! Wording of causes: control flow, return values, limits, and all other causes.
 
 use verifier::reason::{Cause, Explanation, PointerTarget, Value};
 

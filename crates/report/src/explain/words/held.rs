@@ -1,4 +1,4 @@
-//! References, locks and sections.
+//! Wording of causes: references, locks, RCU and preemption sections.
 
 use verifier::reason::{Cause, Explanation, LockFault};
 

@@ -1,9 +1,8 @@
-//! Unverified programs, run on a region: what native code of
-//! the workloads, rbpf's, solana-sbpf's and ours have in common.
+//! Unsafe code of the engines that run a workload without checks: native code of clang,
+//! rbpf, solana-sbpf and Beebox.
 //!
-//! That the workloads are safe rests on their source, which reads and writes
-//! only what it has tested against the end of the data, and on the kernel's
-//! verifier, which accepts every one of them (a test holds that it does).
+//! Safety argument: the source of each workload compares every access with the end of the
+//! data, and the kernel's verifier accepts every workload (a test checks that).
 #![allow(unsafe_code)]
 
 use std::path::Path;
@@ -46,8 +45,8 @@ pub(super) fn native(entry: &Entry, memory: &mut [u8]) -> u32 {
 /// Runs what rbpf has compiled of a workload on the parts of a region.
 #[inline(always)]
 pub(super) fn rbpf_jit(machine: &EbpfVmMbuff<'_>, context: &mut [u8], data: &mut [u8]) -> u32 {
-    // rbpf wants the context for as long as the program lives, but keeps it no
-    // longer than the call.
+    // rbpf requires a context that lives as long as the program, and uses it during the
+    // call only.
     // SAFETY: the slice is the one just borrowed, used only during the call.
     let context = unsafe { std::slice::from_raw_parts_mut(context.as_mut_ptr(), context.len()) };
     // SAFETY: the program is safe (see above) and rbpf compiled it.
