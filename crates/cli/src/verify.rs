@@ -2,6 +2,7 @@
 
 mod compare;
 mod cost;
+mod facts;
 mod filter;
 pub(crate) mod globals;
 mod joined;
@@ -47,6 +48,7 @@ Examples:
   beebox verify prog.bpf.o --prog handle --log 1  the kernel's log of the refusal
   beebox verify prog.bpf.o --cost                 where verification spends instructions
   beebox verify prog.bpf.o --cost=folded | inferno-flamegraph > cost.svg
+  beebox verify prog.bpf.o --facts                what holds at each instruction
   beebox verify *.o --format csv > new.csv        veristat's columns, and the reason
   beebox verify *.o --compare old.csv             what changed
   beebox verify *.o -e file,prog,insns -s insns -n 10
@@ -94,6 +96,12 @@ pub(crate) struct Args {
         conflicts_with_all = ["compare", "compare_files", "replay"]
     )]
     cost: Option<CostForm>,
+
+    /// Print what holds at each instruction of an accepted program in every run: kinds and
+    /// offsets of pointers, ranges of numbers, constants, dead code, jumps that go one way,
+    /// and whether the upper half of a 32-bit result is needed (table and json)
+    #[arg(long, conflicts_with_all = ["compare", "compare_files", "replay"])]
+    facts: bool,
 
     /// Output format
     #[arg(long, value_name = "FORMAT", default_value = "table")]
@@ -222,6 +230,9 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     if args.explain && matches!(args.format, VerifyFormat::Csv | VerifyFormat::Veristat) {
         return Err(Failure::new("--explain is printed as table or json"));
     }
+    if args.facts && matches!(args.format, VerifyFormat::Csv | VerifyFormat::Veristat) {
+        return Err(Failure::new("--facts are printed as table or json"));
+    }
     let mut failures = Vec::new();
     let mut rows = if args.replay {
         let [file] = &args.files[..] else {
@@ -243,6 +254,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             options: Options {
                 log_level: args.log,
                 collect_cost: args.cost.is_some(),
+                collect_facts: args.facts,
                 ..Options::default()
             },
             explains: args.explain,

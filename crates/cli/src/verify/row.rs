@@ -5,6 +5,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::cost::ProgramCost;
+use super::facts::FactTable;
 use super::recorded::Agreement;
 use super::spec::{Column, Emit};
 use super::top_lines::TopLine;
@@ -86,6 +87,9 @@ pub(super) struct Row {
     /// Costs of verification, with `--cost`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) cost: Option<ProgramCost>,
+    /// Facts of an accepted program, with `--facts`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) facts: Option<FactTable>,
     /// The source lines that the log names most often, if that was asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) top_lines: Vec<TopLine>,
@@ -118,6 +122,7 @@ impl Row {
             recorded: Vec::new(),
             explanation: None,
             cost: None,
+            facts: None,
             top_lines: Vec::new(),
         }
     }

@@ -16,6 +16,7 @@ use spec::programs::{AttachType, LoadFlags, ProgramType};
 use spec::registry::Registry;
 
 use super::cost::ProgramCost;
+use super::facts::FactTable;
 use super::filter::Filters;
 use super::globals::{self, Assignment};
 use super::row::{Explained, Row, Verdict};
@@ -215,6 +216,8 @@ fn verify_one(
                 Ok(mut done) => {
                     let cost = done.cost.take();
                     row.cost = cost.map(|cost| ProgramCost::new(program, &loaded.name, &cost));
+                    let facts = done.facts.take();
+                    row.facts = facts.map(|facts| FactTable::new(program, &facts));
                     let log = std::mem::take(&mut done.log);
                     fill(&mut row, done);
                     if let Some(most) = job.top_lines {

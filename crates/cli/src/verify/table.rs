@@ -1,4 +1,4 @@
-//! Results for people, with logs, explanations and costs in front.
+//! Results for people, with logs, explanations, costs and facts in front.
 
 use std::fmt::Write as _;
 
@@ -29,6 +29,10 @@ pub(super) fn table(rows: &[Row], emit: &Emit) -> String {
         if let Some(cost) = &row.cost {
             let _ = writeln!(text, "{}/{}", row.file_name, row.prog_name);
             cost.write(&mut text);
+        }
+        if let Some(facts) = &row.facts {
+            let _ = writeln!(text, "{}/{}", row.file_name, row.prog_name);
+            facts.write(&mut text);
         }
     }
     for row in rows.iter().filter(|row| !row.top_lines.is_empty()) {
