@@ -264,7 +264,7 @@ impl Writer<'_> {
                 let named = value.as_str().and_then(|text| {
                     let mut values = of.values();
                     let found =
-                        values.find(|value| types.string(value.name).to_string() == text)?;
+                        values.find(|value| types.string(value.name) == *text)?;
                     Some(match of.signed {
                         true => i128::from(found.value as i64),
                         false => i128::from(found.value),

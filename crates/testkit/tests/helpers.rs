@@ -73,7 +73,7 @@ fn ours(case: &Case, packet: &[u8]) -> (u32, Vec<u8>) {
     let len = packet.len() as u32;
     let mut memory = Memory::new();
     let data = memory.add_packet(&mut packet).unwrap();
-    SKB.set_packet(&mut context, memory.address(data) as u32, len);
+    SKB.set_packet(&mut context, memory.address(data) as u32, len, len);
     let context = memory.add_context(&mut context).unwrap();
     for map in &maps {
         (memory.add_map("map", map, &guard, Permission::ReadWrite)).unwrap();

@@ -211,7 +211,8 @@ fn set_operations_are_those_of_sets() {
 /// Every operand is narrowed by one bit at a time, which chains to every part.
 #[test]
 fn operations_are_monotone() {
-    let operations: [(&str, fn(Tnum, Tnum) -> Tnum); 7] = [
+    type Operation = (&'static str, fn(Tnum, Tnum) -> Tnum);
+    let operations: [Operation; 7] = [
         ("add", Tnum::add),
         ("sub", Tnum::sub),
         ("mul", Tnum::mul),

@@ -11,6 +11,9 @@ use interp::checked::Permission;
 
 use super::NotLoaded;
 
+/// A key and its value, as bytes.
+pub type Entry = (Vec<u8>, Vec<u8>);
+
 /// A map of an object, and its definition.
 #[derive(Debug)]
 pub struct ObjectMap {
@@ -63,7 +66,7 @@ impl ObjectMap {
 
     /// All entries, as the system call reads them: of per-CPU maps the values of all CPUs.
     /// The order is that of iteration.
-    pub fn entries(&self) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Errno> {
+    pub fn entries(&self) -> Result<Vec<Entry>, Errno> {
         let mut entries = Vec::new();
         let mut last: Option<Vec<u8>> = None;
         loop {
