@@ -6,3 +6,9 @@ pub use ::btf::{
     Name, Param, ParseError, Proto, Shape, StrOffset, Type, TypeId, Var, VarSecinfo, dedup,
     dedup_types, dump_c, dump_raw, dump_raw_type,
 };
+
+/// CO-RE relocations: minimal BTF for objects, and why a relocation has no answer.
+pub mod core {
+    pub use ::btf::core::{CoreError, Minimal, MinimalBtf};
+    pub use ::btf::ext::{CoreKind, CoreSpec};
+}

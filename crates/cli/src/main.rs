@@ -11,6 +11,7 @@ mod conformance;
 mod dis;
 mod file_hint;
 mod filter;
+mod generate;
 mod kernel_input;
 mod link;
 mod object_input;
@@ -53,6 +54,7 @@ enum Command {
     Btf(btf::Args),
     Show(show::Args),
     Link(link::Args),
+    Gen(generate::Args),
     Verify(verify::Args),
     Completions(completions::Args),
     Man(completions::ManArgs),
@@ -69,6 +71,7 @@ fn main() -> ExitCode {
         Command::Btf(args) => btf::run(args),
         Command::Show(args) => show::run(args),
         Command::Link(args) => link::run(args),
+        Command::Gen(args) => generate::run(args),
         Command::Verify(args) => verify::run(args),
         Command::Completions(args) => completions::run(args, Cli::command()),
         Command::Man(args) => completions::write_man_pages(args, Cli::command()),

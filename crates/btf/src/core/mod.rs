@@ -15,7 +15,8 @@
 //!
 //! The rules and their order are libbpf's: a [`Resolver`] keeps the remaining candidates
 //! of each type, and later relocations see only those. The loader patches the
-//! instructions.
+//! instructions. `minimal` collects the types that relocations need, as BTF of their
+//! own.
 //!
 //! Candidates come from an index by name, built once for each target. A repeated
 //! relocation costs one lookup, a new one a walk over the members beside its path. Types
@@ -27,6 +28,7 @@ mod alike;
 mod compatible;
 mod error;
 mod matching;
+mod minimal;
 pub(crate) mod name;
 mod path;
 mod resolver;
@@ -35,6 +37,7 @@ mod value;
 use crate::{Btf, TypeId};
 
 pub use error::CoreError;
+pub use minimal::{Minimal, MinimalBtf};
 pub use name::essential_name;
 pub use path::Path;
 pub use resolver::Resolver;

@@ -33,9 +33,9 @@ const WORK_FOR_QUESTION: u32 = 1 << 12;
 
 /// A type of the target with the right name.
 #[derive(Clone, Copy)]
-struct Candidate<'b> {
+pub(super) struct Candidate<'b> {
     btf: &'b Btf<'b>,
-    id: TypeId,
+    pub(super) id: TypeId,
 }
 
 /// Cached resolution, with the number of candidates when it was computed.
@@ -161,7 +161,8 @@ impl<'b> Resolver<'b> {
     }
 }
 
-fn candidates_in<'b>(btf: &'b Btf<'b>, ty: Type<'_>) -> Vec<Candidate<'b>> {
+/// Types of the target with the kind and the essential name of a type of the object.
+pub(super) fn candidates_in<'b>(btf: &'b Btf<'b>, ty: Type<'_>) -> Vec<Candidate<'b>> {
     let name = essential_name(ty.name().as_bytes());
     let is_enum = |kind| matches!(kind, Kind::Enum | Kind::Enum64);
     let fits = |kind| kind == ty.kind() || is_enum(kind) && is_enum(ty.kind());

@@ -1,0 +1,89 @@
+//! `beebox gen min-core-btf`.
+
+use std::path::{Path, PathBuf};
+
+use btf::core::{CoreError, MinimalBtf};
+use btf::ext::{CoreKind, CoreSpec};
+use btf::{Btf, BtfExt};
+
+use crate::answer::{Answer, Failure};
+use crate::btf::Types;
+use crate::program_output::write_output;
+
+/// Write the part of a kernel's BTF that the CO-RE relocations of objects need
+///
+/// The result serves as --core-btf of beebox and btf_custom_path of libbpf, for machines
+/// whose kernel has no BTF: the objects are relocated as by the kernel's whole BTF.
+#[derive(clap::Args)]
+#[command(
+    alias = "min_core_btf",
+    arg_required_else_help = true,
+    after_help = "\
+Examples:
+  beebox gen min-core-btf --btf vmlinux-5.4.btf -o prog-5.4.btf prog.bpf.o
+  beebox gen min-core-btf --btf /sys/kernel/btf/vmlinux -o min.btf *.bpf.o
+  beebox show prog.bpf.o --link --core-btf min.btf    try the result"
+)]
+pub(crate) struct Args {
+    /// The kernel's BTF: as /sys/kernel/btf/vmlinux, or a kernel image
+    #[arg(long, value_name = "FILE")]
+    btf: PathBuf,
+
+    /// Output file of the minimal BTF (`-` is standard output)
+    #[arg(short, long, value_name = "OUT")]
+    output: PathBuf,
+
+    /// The objects
+    #[arg(value_name = "OBJECT", required = true)]
+    objects: Vec<PathBuf>,
+}
+
+pub(super) fn run(args: Args) -> Result<Answer, Failure> {
+    let kernel = Types::read(&args.btf)?;
+    let mut minimal = MinimalBtf::new(&kernel.btf);
+    let mut relocations = 0;
+    let mut by_id = 0;
+    for path in &args.objects {
+        let types = Types::read(path)?;
+        let Some(ext) = &types.ext else {
+            return Err(Failure::new("no section .BTF.ext, so no CO-RE relocations")
+                .within(path.display())
+                .hint("clang -target bpf -g writes it"));
+        };
+        minimal
+            .add(&types.btf, ext)
+            .map_err(|(spec, error)| refused(path, &types.btf, spec, error))?;
+        relocations += count(ext, |_| true);
+        by_id += count(ext, |kind| kind == CoreKind::TYPE_ID_TARGET);
+    }
+    write_output(&minimal.finish().blob, Some(&args.output))?;
+    if relocations == 0 {
+        eprintln!("beebox: the objects have no CO-RE relocations: the BTF is empty");
+    }
+    if by_id > 0 {
+        eprintln!(
+            "beebox: {by_id} relocations read ids of the kernel's types \
+             (bpf_core_type_id_kernel): minimal BTF has other ids than the kernel"
+        );
+    }
+    Ok(Answer::Yes)
+}
+
+fn count(ext: &BtfExt<'_>, fits: impl Fn(CoreKind) -> bool) -> usize {
+    let groups = ext.relocations();
+    let of_group = groups.flat_map(|group| group.records().map(|relo| relo.spec.kind));
+    of_group.filter(|&kind| fits(kind)).count()
+}
+
+fn refused(path: &Path, btf: &Btf<'_>, spec: CoreSpec, error: CoreError) -> Failure {
+    let name = btf.get(spec.ty).map(|ty| ty.name().to_string());
+    let kind = spec.kind.name().unwrap_or("unknown");
+    let relocation = format!(
+        "CO-RE relocation {kind} of {}:{}",
+        name.unwrap_or_default(),
+        btf.string(spec.access)
+    );
+    Failure::new(error)
+        .within(relocation)
+        .within(path.display())
+}
