@@ -263,8 +263,7 @@ impl Writer<'_> {
             Shape::Enum(of) => {
                 let named = value.as_str().and_then(|text| {
                     let mut values = of.values();
-                    let found =
-                        values.find(|value| types.string(value.name) == *text)?;
+                    let found = values.find(|value| types.string(value.name) == *text)?;
                     Some(match of.signed {
                         true => i128::from(found.value as i64),
                         false => i128::from(found.value),

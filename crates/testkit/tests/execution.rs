@@ -125,7 +125,8 @@ impl Ours {
         let mut memory = Memory::new();
         let data = memory.add_packet(&mut packet).unwrap();
         let address = memory.address(data) as u32;
-        self.context.set_packet(&mut context, address, packet_len, packet_len);
+        self.context
+            .set_packet(&mut context, address, packet_len, packet_len);
         if self.kind == ContextKind::SkBuff {
             context[..4].copy_from_slice(&len);
         }

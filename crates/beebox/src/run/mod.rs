@@ -39,6 +39,6 @@ pub use ::kernel::programs::PacketVerdict;
 pub use capture::{CaptureStop, PacketRun, Written};
 pub use error::{NotLoaded, RunError, TrapPlace};
 pub use load::{LoadOptions, LoadedObject};
-pub use maps::ObjectMap;
+pub use maps::{Entry, ObjectMap};
 pub use program::{RunnableProgram, TestRunOutput};
 pub use spec::Errno;
