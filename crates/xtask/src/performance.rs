@@ -31,17 +31,7 @@ ratio of the summary is computed in each process, and the median of the ratios i
 For whole processes the fastest of several runs is shown.
 
 `cargo build --release` optimises each crate for itself; `--profile dist`, for packages,
-has full link-time optimisation. Thin link-time optimisation makes nothing faster, and
-takes 218 s of processor time to build instead of 182 s (medians of user time):
-
-| | thin | none |
-|---|---|---|
-| `filter`, native code, 2.3 GB of captures | 0.263 s | 0.260 s |
-| `filter --engine interp` | 0.269 s | 0.273 s |
-| `verify`, 12 large selftests | 1.293 s | 1.261 s |
-| `run --engine interp`, a loop of 50,000,000 rounds | 0.166 s | 0.166 s |
-| `run`, the same loop, every access checked | 0.303 s | 0.244 s |
-| `dis --jit` of pyperf600 | 0.113 s | 0.111 s |
+has full link-time optimisation.
 ";
 
 /// The benchmarks, each with what a reader must know of it.
