@@ -37,7 +37,7 @@ fn instead(path: &Path) -> Option<String> {
         let missing = above.take_while(|above| !above.as_os_str().is_empty() && !above.exists());
         let first = missing.last().unwrap_or(parent);
         return Some(format!(
-            "mkdir -p: there is no directory {}",
+            "another path: there is no directory {}",
             first.display()
         ));
     }

@@ -1,11 +1,11 @@
 //! The README and the pages of docs/ show what the command prints: every console
 //! block is run and compared.
 //!
-//! A fenced block `asm NAME` is a file of that name; `examples/` is the
-//! repository's. In a block `console`, a line that starts with `$ ` is a command
-//! of the shell, and the lines up to the next one are what it prints; of a line
-//! that ends with ` …` only the part before counts, and figures that move from run
-//! to run (nanoseconds, threads) do not.
+//! A fenced block `asm NAME` is a file of that name; `examples/` and `crates/` are
+//! the repository's. In a block `console`, a line that starts with `$ ` is a command
+//! of the shell, and the lines up to the next one are what it prints; of a line that
+//! ends with ` …` only the part before counts, and figures that move from run to run
+//! (nanoseconds, threads) do not.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,9 @@ fn pages_show_what_the_command_prints() {
         let text = std::fs::read_to_string(&page).expect("the page");
         let directory = std::env::temp_dir().join(format!("beebox-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&directory).expect("a directory of ours");
-        symlink(repository().join("examples"), directory.join("examples")).expect("a link of ours");
+        for of_ours in ["examples", "crates"] {
+            symlink(repository().join(of_ours), directory.join(of_ours)).expect("a link of ours");
+        }
         for (info, block) in fenced_blocks(&text) {
             if let Some(file) = info.strip_prefix("asm ") {
                 std::fs::write(directory.join(file), block).expect("a file of ours");

@@ -269,9 +269,6 @@ fn files_that_are_no_objects_are_refused_by_what_they_are() {
     big[16..20].copy_from_slice(&[0, 1, 0, 247]);
     refused("big.o", Some(&big), "-target bpfel");
 
-    let old = replaced(&object, b".maps\0", b"maps\0\0");
-    refused("old.o", Some(&old), "SEC(\".maps\")");
-
     let stripped = replaced(&object, b".BTF\0", b".XTF\0");
     refused("stripped.o", Some(&stripped), "compile with -g");
 
