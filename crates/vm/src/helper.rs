@@ -16,7 +16,7 @@ pub trait MemoryPort {
     /// Reads bytes at an address.
     fn read(&self, address: u64, into: &mut [u8]) -> Result<(), Self::Fault>;
 
-    /// Reads bytes at an address that nobody proved to be valid; false if that is not
+    /// Reads bytes at an address that is not proven valid; false if it is not
     /// possible, as everywhere in a memory without checks.
     fn probe(&self, address: u64, into: &mut [u8]) -> bool {
         let _ = (address, into);
