@@ -7,8 +7,20 @@
 
 use std::process::{Command, Stdio};
 
+use sys::process::{self, Usage};
+
 use crate::failure::Failure;
 use crate::report::Report;
+
+/// Runs a command that must succeed; says what it used. A failure names the purpose.
+pub(crate) fn succeed(mut command: Command, purpose: &'static str) -> Result<Usage, Failure> {
+    let usage = process::measure(&mut command).map_err(|error| Failure::System(purpose, error))?;
+    if usage.status.success() {
+        return Ok(usage);
+    }
+    let said = format!("{command:?} ended with {}", usage.status);
+    Err(Failure::Process { purpose, said })
+}
 
 /// Starts the command `times` times, one after the other, and merges the reports
 /// that the processes print as JSON.

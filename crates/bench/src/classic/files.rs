@@ -14,12 +14,15 @@ use std::path::Path;
 use std::process::Command;
 
 use sys::libpcap::Libpcap;
-use sys::process::{self, Usage};
+use sys::process;
 use testkit::captures::{self, Link, Mix};
 
 use crate::report::{Measured, Report, Target, Unit};
 use crate::scratch::Scratch;
-use crate::{Failure, Options, Progress};
+use crate::{Failure, Options, Progress, fresh};
+
+/// What a failure of a process says.
+const PURPOSE: &str = "measuring whole processes";
 
 const BYTES: u64 = 1_000_000_000;
 const FILTER: &str = "port 22";
@@ -87,7 +90,10 @@ pub(super) fn measure(
         progress(&format!("making a capture: {}", size.workload));
         let path = directory.path().join(format!("{}.pcap", size.name));
         let capture = path.display().to_string();
-        succeed(options.part("classic", &[MAKE, size.name, &capture]))?;
+        fresh::succeed(
+            options.part("classic", &[MAKE, size.name, &capture]),
+            PURPOSE,
+        )?;
         let turns = race(options, beebox, size, &capture, progress)?;
         for (contender, turns) in CONTENDERS.into_iter().zip(&turns) {
             report.add_row(
@@ -183,13 +189,13 @@ fn race(
     capture: &str,
     progress: &mut Progress<'_>,
 ) -> Result<[Turns; 4], Failure> {
-    succeed(command(READ_LOOP, options, beebox, capture))?;
+    fresh::succeed(command(READ_LOOP, options, beebox, capture), PURPOSE)?;
     let mut turns: [Turns; 4] = Default::default();
     let mut first: Option<(&str, u64)> = None;
     for turn in 1..=TURNS {
         progress(&format!("{}: turn {turn} of {TURNS}", size.workload));
         for (contender, turns) in CONTENDERS.into_iter().zip(&mut turns) {
-            let usage = succeed(command(contender, options, beebox, capture))?;
+            let usage = fresh::succeed(command(contender, options, beebox, capture), PURPOSE)?;
             turns.seconds.push(usage.wall.as_secs_f64());
             turns.megabytes.push(usage.peak_memory as f64 / 1e6);
             if contender == READ_LOOP {
@@ -225,21 +231,6 @@ fn ratio(one: &Turns, other: &Turns) -> Measured {
     Measured {
         value: best(&one.seconds).value / best(&other.seconds).value,
         spread: Measured::median(turns.map(|(one, other)| one / other).collect()).spread,
-    }
-}
-
-/// Runs a command that must succeed.
-fn succeed(mut command: Command) -> Result<Usage, Failure> {
-    const PURPOSE: &str = "measuring whole processes";
-    let usage = process::measure(&mut command).map_err(|error| Failure::System(PURPOSE, error))?;
-    if usage.status.success() {
-        Ok(usage)
-    } else {
-        let said = format!("{command:?} ended with {}", usage.status);
-        Err(Failure::Process {
-            purpose: PURPOSE,
-            said,
-        })
     }
 }
 

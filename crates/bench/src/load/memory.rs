@@ -1,10 +1,8 @@
 //! The most memory that a process needs for one piece of work, with either loader.
 
-use sys::process;
-
 use super::{BEEBOX, LIBBPF, libbpf, objects, types};
 use crate::report::{Measured, Report, Target, Unit};
-use crate::{Failure, Options, Progress};
+use crate::{Failure, Options, Progress, fresh};
 
 /// The part that is measured.
 const PART: &str = "memory";
@@ -31,16 +29,8 @@ pub(super) fn measure(
             progress(&format!("memory: {workload}, {engine}"));
             let mut megabytes = Vec::new();
             for _ in 0..TURNS {
-                let mut command = options.part("load", &[PART, engine, work]);
-                let usage = process::measure(&mut command)
-                    .map_err(|error| Failure::System(PURPOSE, error))?;
-                if !usage.status.success() {
-                    let said = format!("{command:?} ended with {}", usage.status);
-                    return Err(Failure::Process {
-                        purpose: PURPOSE,
-                        said,
-                    });
-                }
+                let command = options.part("load", &[PART, engine, work]);
+                let usage = fresh::succeed(command, PURPOSE)?;
                 megabytes.push(usage.peak_memory as f64 / 1e6);
             }
             report.add_row(

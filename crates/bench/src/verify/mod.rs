@@ -18,11 +18,10 @@ use std::time::Instant;
 
 use program::Program;
 use spec::programs::ProgramType;
-use sys::process;
 use verifier::{Options as VerifyOptions, Verdict};
 
 use crate::report::{Report, Target as Goal, Unit};
-use crate::{Bench, Failure, Options, Progress};
+use crate::{Bench, Failure, Options, Progress, fresh};
 use families::FAMILIES;
 use programs::Named;
 use target::Target;
@@ -291,15 +290,7 @@ fn measure_memory(
     report: &mut Report,
 ) -> Result<(), Failure> {
     progress("peak memory");
-    let mut command = options.part(BENCH.name, &[MEMORY]);
-    let usage = process::measure(&mut command)
-        .map_err(|error| Failure::System("measuring memory", error))?;
-    if !usage.status.success() {
-        return Err(Failure::Process {
-            purpose: "measuring memory",
-            said: format!("{command:?} ended with {}", usage.status),
-        });
-    }
+    let usage = fresh::succeed(options.part(BENCH.name, &[MEMORY]), "measuring memory")?;
     let megabytes = usage.peak_memory as f64 / 1e6;
     report.add_row(
         "all programs, one process",

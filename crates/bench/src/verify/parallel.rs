@@ -1,14 +1,13 @@
 //! The program with repeated precision requests, verified by several threads at the same
 //! time in a process of its own: time and peak memory.
 
-use sys::process;
 use verifier::{Options as VerifyOptions, Verdict};
 
 use super::programs::{self, Named};
 use super::target::Target;
 use super::{BEEBOX, BENCH, NO_SKIP};
 use crate::report::{Report, Unit};
-use crate::{Failure, Options, Progress};
+use crate::{Failure, Options, Progress, fresh};
 
 /// The part that verifies in this process: `parallel THREADS skip|no-skip`.
 pub(super) const PART: &str = "parallel";
@@ -30,15 +29,8 @@ pub(super) fn measure(
         for (engine, switch) in [(BEEBOX, SKIP), (NO_SKIP, WITHOUT)] {
             let workload = format!("precision requests on a long history, {threads} at a time");
             progress(&workload);
-            let mut command = options.part(BENCH.name, &[PART, &threads.to_string(), switch]);
-            let usage = process::measure(&mut command)
-                .map_err(|error| Failure::System("measuring parallel verification", error))?;
-            if !usage.status.success() {
-                return Err(Failure::Process {
-                    purpose: "measuring parallel verification",
-                    said: format!("{command:?} ended with {}", usage.status),
-                });
-            }
+            let command = options.part(BENCH.name, &[PART, &threads.to_string(), switch]);
+            let usage = fresh::succeed(command, "measuring parallel verification")?;
             let megabytes = usage.peak_memory as f64 / 1e6;
             report.add_row(&workload, engine, Unit::Seconds, usage.wall.as_secs_f64());
             report.add_row(&workload, engine, Unit::Megabytes, megabytes);
