@@ -221,6 +221,65 @@ fn a_rate_limiter_answers_as_in_the_kernel() {
 }
 
 #[test]
+fn a_load_balancer_answers_as_in_the_kernel() {
+    let Some(mut both) = Both::load("../../examples/packets/balance.bpf.o", "balance") else {
+        return;
+    };
+    for (port, protocol) in [(80, 6), (53, 17), (22, 6)] {
+        both.update("services", &[192, 0, 2, 2, port, 0, protocol, 0], &[0; 8]);
+    }
+    let backend = |id| {
+        let mut backend = [0; 32];
+        backend[..10].copy_from_slice(&[id, 0, 0, 0, 2, 0, 0, 0, 0, id]);
+        backend
+    };
+    for round in 0..3u8 {
+        // A backend comes, another one goes.
+        both.update("backends", &[round, 0, 0, 0], &backend(11 + round));
+        if round == 2 {
+            both.update("backends", &[0; 4], &[0; 32]);
+        }
+        for packet in packets() {
+            both.run(&packet, 1);
+        }
+        assert!(both.compare_maps() >= 20);
+    }
+}
+
+#[test]
+fn a_dns_parser_answers_as_in_the_kernel() {
+    let Some(mut both) = Both::load("../../examples/packets/dns.bpf.o", "dns") else {
+        return;
+    };
+    let mut blocked = [0; 64];
+    blocked[..20].copy_from_slice(b".absent.example.test");
+    both.update("blocked", &blocked, &[0; 8]);
+    for packet in packets() {
+        both.run(&packet, 1);
+    }
+    // Names that end too early, are too long, or have other lengths in them.
+    for packet in packets().iter().filter(|packet| is_dns_query(packet)) {
+        for at in 42..packet.len() {
+            both.run(&packet[..at], 1);
+            for byte in [0, 1, 63, 64, 0xc0, b'Z'] {
+                let mut other = packet.clone();
+                other[at] = byte;
+                both.run(&other, 1);
+            }
+        }
+    }
+    assert!(both.compare_maps() >= 10);
+}
+
+/// True of IPv4 packets without options to port 53 over UDP.
+fn is_dns_query(packet: &[u8]) -> bool {
+    packet.len() > 42
+        && packet[12..15] == [0x08, 0x00, 0x45]
+        && packet[23] == 17
+        && packet[36..38] == [0, 53]
+}
+
+#[test]
 fn contexts_hold_what_the_kernels_do() {
     for name in ["of_tc", "of_cgroup", "of_socket", "of_xdp"] {
         let Some(mut both) = Both::load("tests/run/context.bpf.o", name) else {
