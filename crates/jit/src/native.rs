@@ -553,6 +553,7 @@ impl OnContext<'_> {
         let no_packet = Packet::whole(&[], &metadata);
         let mut cx = RunContext {
             guard: Some(guard),
+            system: world.system,
             ..RunContext::new(&no_packet, world.random, Some(world.clock))
         };
         let r1 = (&raw mut *context).expose_provenance() as u64;

@@ -103,11 +103,9 @@ impl Ours {
     fn run_native(&self, packet: &[u8], context: &[u8], seed: u64) -> Left {
         let mut packet = packet.to_vec();
         let mut context = DirectContext::new(context);
-        let world = World {
-            random: &mut SplitMix::new(seed),
-            clock: &mut || seed,
-            cpu: CPU,
-        };
+        let mut random = SplitMix::new(seed);
+        let mut clock = || seed;
+        let world = World::new(&mut random, &mut clock, CPU);
         let program = self.native.on_context(self.kind).unwrap();
         let r0 = program.run(&mut packet, &mut context, &RunGuard::new(), world);
         Left {
@@ -137,11 +135,8 @@ impl Ours {
         let arguments = [memory.address(region), 0, 0, 0, 0];
         let mut random = SplitMix::new(seed);
         let mut calls = Calls::resolved(|number, arguments, memory| {
-            let mut world = World {
-                random: &mut random,
-                clock: &mut || seed,
-                cpu: CPU,
-            };
+            let mut clock = || seed;
+            let mut world = World::new(&mut random, &mut clock, CPU);
             let helper = ::kernel::helpers::find(number)?;
             Some(helper(arguments, memory, &mut world))
         });

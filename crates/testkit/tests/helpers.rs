@@ -1,5 +1,7 @@
 //! Helpers in the checked engine and in the running kernel: equal results.
 
+use std::fs;
+
 use interp::checked::{Calls, CheckedContext, CheckedProgram, Entry, Limits, Memory, Permission};
 use isa::ebpf::{RawInsn, assemble, decode, encode};
 use kernel::maps::{Host, Map, RunGuard, ValueLayout};
@@ -10,7 +12,7 @@ use spec::maps::{MapFlags, MapKind};
 use spec::programs::ProgramType;
 use sys::Errno;
 use sys::bpf::{Map as KernelMap, MapRequest, ProgLoad, TestRun};
-use vm::World;
+use vm::{System, World};
 
 use beebox_testkit::ebpf::Choices;
 
@@ -67,6 +69,7 @@ impl Case {
 /// The low half of what a tc program returns for a packet, in the checked engine, and the
 /// packet.
 fn ours(case: &Case, packet: &[u8]) -> (u32, Vec<u8>) {
+    let system = own_system();
     let maps: Vec<Map> = case.maps.iter().map(our_map).collect();
     let guard = RunGuard::new();
     let (mut packet, mut context) = (packet.to_vec(), vec![0; SKB.size]);
@@ -89,10 +92,11 @@ fn ours(case: &Case, packet: &[u8]) -> (u32, Vec<u8>) {
         arguments: [memory.address(context), 0, 0, 0, 0],
     };
     let mut calls = Calls::resolved(|number, arguments, memory| {
+        let mut random = SplitMix::new(0);
+        let mut clock = || 0;
         let mut world = World {
-            random: &mut SplitMix::new(0),
-            clock: &mut || 0,
-            cpu: 0,
+            system: &system,
+            ..World::new(&mut random, &mut clock, 0)
         };
         let helper = kernel::helpers::find(number)?;
         Some(helper(arguments, memory, &mut world))
@@ -105,6 +109,25 @@ fn ours(case: &Case, packet: &[u8]) -> (u32, Vec<u8>) {
     let program = CheckedProgram::new(decode(&slots));
     let outcome = program.run(cx, entry, &Limits::default()).outcome;
     (outcome.unwrap() as u32, packet)
+}
+
+/// What helpers report of this thread.
+fn own_system() -> System {
+    let link = fs::read_link("/proc/thread-self").unwrap_or_default();
+    let pid = link
+        .file_name()
+        .and_then(|name| name.to_str()?.parse().ok());
+    let name = fs::read("/proc/thread-self/comm").unwrap_or_default();
+    let mut comm = [0; 16];
+    for (to, from) in comm.iter_mut().zip(name.trim_ascii_end()) {
+        *to = *from;
+    }
+    System {
+        pid: pid.unwrap_or_default(),
+        tgid: std::process::id(),
+        comm,
+        ..System::DEFAULT
+    }
 }
 
 fn our_map(Setup(params, value): &Setup) -> Map {
@@ -476,7 +499,24 @@ fn records_in_rings_are_counted_as_in_linux() {
             ..MapParams::default()
         };
         let mut text = "r6 = 0\n".to_owned() + &bytes_at(400, &[7; 400]);
+        let mut count = 0;
         for _ in 0..15 {
+            let end = match choices.below(3) {
+                0 => "",
+                1 => "*(u64 *)(r0 + 0) = 5\nr1 = r0\nr2 = 0\ncall 132\n",
+                _ => "r1 = r0\nr2 = 1\ncall 133\n",
+            };
+            if !end.is_empty() {
+                let size = choices.pick(&[8u32, 9, 100, 1000, 2040, 4080, 4088, 5000, 1 << 30]);
+                let flags = choices.pick(&[0u64, 0, 0, 0, 1, 1 << 32]);
+                let at = count;
+                count += 1;
+                text += &format!(
+                    "r1 = {MAP:#x} ll\nr2 = {size}\nr3 = {flags:#x} ll\ncall 131\nr6 *= 31\n\
+                     if r0 == 0 goto full{at}\nr6 += 1\n{end}full{at}:\n"
+                );
+                continue;
+            }
             let size = choices.below(401);
             let flags = choices.pick(&[0u64, 0, 0, 1, 2, 3, 4, 1 << 32]);
             let query = choices.pick(&[0u64, 0, 1, 2, 3, 4, 5, 1 << 32]);
@@ -491,5 +531,26 @@ fn records_in_rings_are_counted_as_in_linux() {
             text,
             maps: vec![Setup(params, None)],
         }
+    });
+}
+
+#[test]
+fn the_process_is_reported_as_in_linux() {
+    compare(16, |choices, _| {
+        let size = 1 + choices.below(24);
+        let clear = bytes_at(24, &[7; 24]);
+        let call = match choices.below(4) {
+            0 => "call 14\n".to_owned(),
+            1 => "call 15\n".to_owned(),
+            2 => format!("r1 = r10\nr1 += -24\nr2 = {size}\ncall 16\n"),
+            _ => {
+                let (dev, ino) = (choices.value(), choices.value());
+                format!(
+                    "r1 = {dev:#x} ll\nr2 = {ino:#x} ll\nr3 = r10\nr3 += -24\nr4 = {size}\n\
+                     call 120\n"
+                )
+            }
+        };
+        format!("{clear}{call}{}", digest(24, 3))
     });
 }

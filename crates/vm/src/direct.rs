@@ -5,6 +5,7 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 
+use crate::guard::ReservedRecord;
 use crate::{MapObject, MemoryPort, RunGuard};
 
 /// The memory of a run of a verified program: addresses are the pointers that the verifier
@@ -29,6 +30,11 @@ impl Direct {
     /// calls.
     pub unsafe fn new(guard: &RunGuard) -> Direct {
         Direct { guard }
+    }
+
+    fn guard(&self) -> &RunGuard {
+        // SAFETY: the guard outlives the port (`new`).
+        unsafe { &*self.guard }
     }
 
     fn object(&self, pointer: u64) -> &dyn MapObject {
@@ -96,9 +102,27 @@ impl MemoryPort for Direct {
 
     #[inline]
     fn lookup(&mut self, map: u64, cpu: u32, key: &[u8]) -> Result<u64, Infallible> {
-        // SAFETY: the guard outlives the port (`new`).
-        let guard = unsafe { &*self.guard };
-        let value = self.object(map).lookup(guard, cpu, key);
+        let value = self.object(map).lookup(self.guard(), cpu, key);
         Ok(value.map_or(0, |cells| cells.address().expose_provenance() as u64))
+    }
+
+    fn reserve(&mut self, map: u64, len: u64, flags: u64) -> Result<u64, Infallible> {
+        let Some((bytes, position)) = self.object(map).reserve(len, flags) else {
+            return Ok(0);
+        };
+        let address = bytes.address().expose_provenance() as u64;
+        self.guard().add_record(ReservedRecord {
+            address,
+            map,
+            position,
+        });
+        Ok(address)
+    }
+
+    fn submit(&mut self, record: u64, is_discarded: bool) -> Result<(), Infallible> {
+        if let Some(record) = self.guard().take_record(record) {
+            (self.object(record.map)).submit(record.position, is_discarded);
+        }
+        Ok(())
     }
 }

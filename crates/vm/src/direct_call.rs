@@ -46,6 +46,7 @@ where
                 None => &mut no_clock,
             },
             cpu: cx.packet.meta().cpu,
+            system: cx.system,
         };
         let Ok(result) = helper([r1, r2, r3, r4, r5], &mut memory, &mut world);
         result

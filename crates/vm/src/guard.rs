@@ -1,5 +1,6 @@
 //! How long entries of maps that are gone stay in memory.
 
+use std::cell::RefCell;
 use std::fmt;
 
 use crossbeam_epoch::Guard;
@@ -7,17 +8,49 @@ use crossbeam_epoch::Guard;
 /// A run of a program, or of an operation of the host: while it exists, no entry is
 /// recycled that was reachable when it began, where the kind of map promises that (Linux's
 /// RCU read-side critical section).
-pub struct RunGuard(Guard);
+pub struct RunGuard {
+    epoch: Guard,
+    /// Records of ring buffers that verified programs write.
+    records: RefCell<Vec<ReservedRecord>>,
+}
+
+/// A record of a ring buffer that a program writes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReservedRecord {
+    /// Address of its first byte.
+    pub(crate) address: u64,
+    /// Pointer to the map.
+    pub(crate) map: u64,
+    /// Its name in the ring buffer.
+    pub(crate) position: u64,
+}
 
 impl RunGuard {
     /// A guard of the current thread.
     pub fn new() -> RunGuard {
-        RunGuard(crossbeam_epoch::pin())
+        RunGuard {
+            epoch: crossbeam_epoch::pin(),
+            records: RefCell::new(Vec::new()),
+        }
     }
 
     /// Calls the function when all guards that exist now are dropped.
     pub fn defer(&self, recycle: impl FnOnce() + Send + 'static) {
-        self.0.defer(recycle);
+        self.epoch.defer(recycle);
+    }
+
+    /// Remembers a record that was reserved.
+    pub(crate) fn add_record(&self, record: ReservedRecord) {
+        self.records.borrow_mut().push(record);
+    }
+
+    /// Forgets the record at an address and returns it, if it was reserved.
+    pub(crate) fn take_record(&self, address: u64) -> Option<ReservedRecord> {
+        let mut records = self.records.borrow_mut();
+        let at = records
+            .iter()
+            .position(|record| record.address == address)?;
+        Some(records.swap_remove(at))
     }
 }
 

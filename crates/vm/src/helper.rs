@@ -6,7 +6,7 @@
 
 use spec::{Clock, Random};
 
-use crate::MapObject;
+use crate::{MapObject, System};
 
 /// The memory of a run, as helpers reach it.
 pub trait MemoryPort {
@@ -35,6 +35,14 @@ pub trait MemoryPort {
     /// The address of the value that a key has in a map on a CPU; 0 if it has none. It
     /// stays valid during the run.
     fn lookup(&mut self, map: u64, cpu: u32, key: &[u8]) -> Result<u64, Self::Fault>;
+
+    /// Reserves a record of `len` bytes in a ring buffer; its address, or 0 if there is no
+    /// room. It is valid until [`MemoryPort::submit`].
+    fn reserve(&mut self, map: u64, len: u64, flags: u64) -> Result<u64, Self::Fault>;
+
+    /// Ends the writing of a record that was reserved. A discarded one does not reach the
+    /// host.
+    fn submit(&mut self, record: u64, is_discarded: bool) -> Result<(), Self::Fault>;
 }
 
 /// The world outside a program: what does not follow from its memory.
@@ -45,6 +53,20 @@ pub struct World<'a> {
     pub clock: &'a mut dyn Clock,
     /// Number of the CPU that the run is on.
     pub cpu: u32,
+    /// The machine and the process.
+    pub system: &'a System,
+}
+
+impl<'a> World<'a> {
+    /// A world with the default [`System`].
+    pub fn new(random: &'a mut dyn Random, clock: &'a mut dyn Clock, cpu: u32) -> World<'a> {
+        World {
+            random,
+            clock,
+            cpu,
+            system: &System::DEFAULT,
+        }
+    }
 }
 
 /// A helper: gets `r1` to `r5`, returns `r0`.

@@ -19,6 +19,7 @@ mod machine;
 mod map;
 mod meter;
 mod packet_load;
+mod system;
 mod unchecked;
 
 pub use calls::{Call, find_call};
@@ -36,4 +37,5 @@ pub use machine::{
 pub use map::{MapHandle, MapObject};
 pub use meter::Meter;
 pub use packet_load::{PacketRules, load_packet, load_packet_outside};
+pub use system::System;
 pub use unchecked::Unchecked;

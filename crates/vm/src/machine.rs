@@ -6,7 +6,7 @@ use isa::ebpf::Reg;
 use packet::Packet;
 use spec::{Clock, Random};
 
-use crate::{Meter, RunGuard, SkBuff};
+use crate::{Meter, RunGuard, SkBuff, System};
 
 /// Call frames of a run at most, the entry's among them (Linux: `MAX_CALL_FRAMES`).
 pub const MAX_FRAMES: usize = 8;
@@ -38,6 +38,8 @@ pub struct RunContext<'a> {
     pub random: &'a mut dyn Random,
     /// The clock of the time helpers; without one they return 0.
     pub clock: Option<&'a mut dyn Clock>,
+    /// The machine and the process, for helpers of a verified program.
+    pub system: &'a System,
     /// What keeps the values of maps that a verified program looks up.
     pub guard: Option<&'a RunGuard>,
     /// The panic of a helper of a verified program: the helper returned 0 instead, and the
@@ -57,6 +59,7 @@ impl<'a> RunContext<'a> {
             packet,
             random,
             clock,
+            system: &System::DEFAULT,
             guard: None,
             panic: None,
         }

@@ -62,6 +62,25 @@ pub trait MapObject: fmt::Debug + Send + Sync {
         Err(Errno::EINVAL)
     }
 
+    /// Reserves a record of `len` bytes in a ring buffer, if there is room: its bytes, and
+    /// its name in [`MapObject::submit`].
+    fn reserve(&self, len: u64, flags: u64) -> Option<(CellSlice<'_>, u64)> {
+        let _ = (len, flags);
+        None
+    }
+
+    /// Ends the writing of a record that was reserved. A discarded one does not reach the
+    /// host.
+    fn submit(&self, record: u64, is_discarded: bool) {
+        let _ = (record, is_discarded);
+    }
+
+    /// Adds a record of a program on this CPU to the perf buffer at an index.
+    fn perf_output(&self, index: u32, cpu: u32, record: &[u8]) -> Result<(), Errno> {
+        let _ = (index, cpu, record);
+        Err(Errno::EINVAL)
+    }
+
     /// A number about a ring buffer (`bpf_ringbuf_query`).
     fn query(&self, what: u64) -> u64 {
         let _ = what;

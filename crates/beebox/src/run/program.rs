@@ -176,11 +176,7 @@ impl<'o> RunnableProgram<'o> {
         let mut calls = Calls::resolved(|number, arguments, memory| {
             let helper = ::kernel::helpers::find(number)?;
             let mut clock = || time;
-            let mut world = World {
-                random: &mut *random,
-                clock: &mut clock,
-                cpu: 0,
-            };
+            let mut world = World::new(&mut *random, &mut clock, 0);
             Some(helper(arguments, memory, &mut world))
         });
         let cx = CheckedContext {

@@ -8,6 +8,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use spec::maps::MapKind;
 use vm::{CellSlice, MapObject, RunGuard};
 
 use super::memory::{Access, AccessError, BadAccess, GAP, NoRoom, Permission, RegionInfo};
@@ -34,6 +35,9 @@ struct Mapped<'m> {
     values: Vec<CellSlice<'m>>,
     /// Indices of values by their address on the host.
     known: HashMap<usize, usize>,
+    /// Records of a ring buffer that the program writes: index of the value, name in the
+    /// ring buffer.
+    records: Vec<(usize, u64)>,
 }
 
 /// The value that contains an address or precedes it.
@@ -61,9 +65,10 @@ impl<'m> Maps<'m> {
             map,
             guard,
             permission,
-            pitch: (value_size as u64 + GAP).next_multiple_of(GAP),
+            pitch: (longest(map) + GAP).next_multiple_of(GAP),
             values: Vec::new(),
             known: HashMap::new(),
+            records: Vec::new(),
         });
         if let Some(value) = map.direct_value() {
             self.value(self.0.len() as u32 - 1, value)?;
@@ -82,6 +87,38 @@ impl<'m> Maps<'m> {
             Some(value) => self.value(index, value),
             None => Ok(0),
         }
+    }
+
+    /// Reserves a record of a ring buffer; its address, or 0 if there is no room.
+    pub(super) fn reserve(&mut self, index: u32, len: u64, flags: u64) -> Result<u64, NoRoom> {
+        let mapped = &self.0[index as usize];
+        let Some((bytes, position)) = mapped.map.reserve(len, flags) else {
+            return Ok(0);
+        };
+        let address = self.value(index, bytes)?;
+        let mapped = &mut self.0[index as usize];
+        let number = mapped.known[&bytes.address().addr()];
+        mapped.records.push((number, position));
+        Ok(address)
+    }
+
+    /// Ends the writing of the record at an address, which is no memory from then on; false
+    /// if there is none.
+    pub(super) fn submit(&mut self, address: u64, is_discarded: bool) -> bool {
+        let Some(place) = self.place(address).filter(|place| place.offset == 0) else {
+            return false;
+        };
+        let number = place.number;
+        let mapped = &mut self.0[(address >> SPAN_BITS) as usize - 1];
+        let mut records = mapped.records.iter();
+        let Some(at) = records.position(|(record, _)| *record == number) else {
+            return false;
+        };
+        let (_, position) = mapped.records.swap_remove(at);
+        mapped.known.remove(&mapped.values[number].address().addr());
+        mapped.values[number] = CellSlice::new(&[], 0);
+        mapped.map.submit(position, is_discarded);
+        true
     }
 
     pub(super) fn pointer(&self, index: u32) -> Option<u64> {
@@ -165,7 +202,7 @@ impl<'m> Maps<'m> {
     pub(super) fn fault(&self, address: u64, size: u64, access: Access) -> Option<BadAccess> {
         let place = self.place(address)?;
         let mapped = place.mapped;
-        let value_size = mapped.map.value_size() as u64;
+        let value_size = place.cells().len() as u64;
         let inside = value_size.saturating_sub(place.offset);
         let error = match inside.min(size) {
             0 if size > 0 => AccessError::Outside,
@@ -186,6 +223,14 @@ impl<'m> Maps<'m> {
                 permission: mapped.permission,
             }),
         })
+    }
+}
+
+/// Bytes of the longest value of a map.
+fn longest(map: &dyn MapObject) -> u64 {
+    match map.kind() {
+        MapKind::Ringbuf => map.max_entries().into(),
+        _ => map.value_size() as u64,
     }
 }
 

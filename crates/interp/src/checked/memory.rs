@@ -557,6 +557,21 @@ impl MemoryPort for Memory<'_> {
         let value = self.maps.lookup(index, cpu, key);
         value.map_err(|no_room| refused(no_room.to_string()))
     }
+
+    fn reserve(&mut self, map: u64, len: u64, flags: u64) -> Result<u64, CallFault> {
+        let index = self.called_map(map)?;
+        let record = self.maps.reserve(index, len, flags);
+        record.map_err(|no_room| refused(no_room.to_string()))
+    }
+
+    fn submit(&mut self, record: u64, is_discarded: bool) -> Result<(), CallFault> {
+        match self.maps.submit(record, is_discarded) {
+            true => Ok(()),
+            false => Err(refused(format!(
+                "{record:#x} is no record of a ring buffer that is being written"
+            ))),
+        }
+    }
 }
 
 fn no_map(pointer: u64) -> CallFault {

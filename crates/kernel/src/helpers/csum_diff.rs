@@ -2,10 +2,6 @@
 
 use vm::{MemoryPort, World};
 
-use super::number;
-
-pub(super) const NUMBER: i32 = number("bpf_csum_diff");
-
 /// `s64 bpf_csum_diff(from, from_size, to, to_size, seed)`: the ones' complement sum of
 /// `to` without `from` and with `seed`, folded to 16 bits. Sizes that are not multiples of
 /// 4 count as if zeros followed.

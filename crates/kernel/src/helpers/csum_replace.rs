@@ -5,10 +5,6 @@ use spec::Errno;
 use vm::{MemoryPort, World};
 
 use super::csum_diff::{add, fold};
-use super::number;
-
-pub(super) const L3_CSUM_REPLACE: i32 = number("bpf_l3_csum_replace");
-pub(super) const L4_CSUM_REPLACE: i32 = number("bpf_l4_csum_replace");
 
 /// Bytes of the replaced field (`BPF_F_HDR_FIELD_MASK`); 0: `to` is a difference.
 const FIELD_SIZE: u64 = 0xf;

@@ -3,16 +3,6 @@
 use spec::Errno;
 use vm::{MemoryPort, World};
 
-use super::number;
-
-pub(super) const MAP_LOOKUP_ELEM: i32 = number("bpf_map_lookup_elem");
-pub(super) const MAP_UPDATE_ELEM: i32 = number("bpf_map_update_elem");
-pub(super) const MAP_DELETE_ELEM: i32 = number("bpf_map_delete_elem");
-pub(super) const MAP_PUSH_ELEM: i32 = number("bpf_map_push_elem");
-pub(super) const MAP_POP_ELEM: i32 = number("bpf_map_pop_elem");
-pub(super) const MAP_PEEK_ELEM: i32 = number("bpf_map_peek_elem");
-pub(super) const MAP_LOOKUP_PERCPU_ELEM: i32 = number("bpf_map_lookup_percpu_elem");
-
 /// `void *bpf_map_lookup_elem(map, key)`: the address of the value, or null.
 pub(super) fn map_lookup_elem<M: MemoryPort>(
     [map, key, ..]: [u64; 5],

@@ -3,11 +3,7 @@
 use spec::Errno;
 use vm::{MemoryPort, World};
 
-use super::{EFAULT, number};
-
-pub(super) const SKB_LOAD_BYTES: i32 = number("bpf_skb_load_bytes");
-pub(super) const SKB_LOAD_BYTES_RELATIVE: i32 = number("bpf_skb_load_bytes_relative");
-pub(super) const SKB_STORE_BYTES: i32 = number("bpf_skb_store_bytes");
+use super::EFAULT;
 
 /// Offsets are from the link-layer header (`BPF_HDR_START_MAC`).
 const FROM_LINK: u32 = 0;

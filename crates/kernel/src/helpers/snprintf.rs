@@ -7,10 +7,6 @@
 use spec::Errno;
 use vm::{MemoryPort, World};
 
-use super::number;
-
-pub(super) const NUMBER: i32 = number("bpf_snprintf");
-
 /// Most arguments (`MAX_BPRINTF_VARARGS`).
 const MOST_ARGUMENTS: u64 = 12;
 

@@ -2,10 +2,6 @@
 
 use vm::{MemoryPort, World};
 
-use super::number;
-
-pub(super) const NUMBER: i32 = number("bpf_strncmp");
-
 /// `long bpf_strncmp(s1, u32 s1_sz, s2)`: -1, 0 or 1; at most `s1_sz` bytes are compared,
 /// and none after a zero byte of both.
 pub(super) fn strncmp<M: MemoryPort>(

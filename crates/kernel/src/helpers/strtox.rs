@@ -3,11 +3,6 @@
 use spec::Errno;
 use vm::{MemoryPort, World};
 
-use super::number;
-
-pub(super) const STRTOL: i32 = number("bpf_strtol");
-pub(super) const STRTOUL: i32 = number("bpf_strtoul");
-
 /// Most bytes of a number after blanks and sign; what follows is not looked at.
 const MOST_DIGITS: usize = 63;
 

@@ -55,6 +55,14 @@ impl MemoryPort for Buffer {
         let value = self.map(map)?.lookup(&guard, cpu, key);
         Ok(value.map_or(0, |value| value.to_vec()[0].into()))
     }
+
+    fn reserve(&mut self, _: u64, _: u64, _: u64) -> Result<u64, u64> {
+        Ok(0)
+    }
+
+    fn submit(&mut self, record: u64, _: bool) -> Result<(), u64> {
+        Err(record)
+    }
 }
 
 fn buffer() -> Buffer {
@@ -75,11 +83,9 @@ fn buffer() -> Buffer {
 
 fn call(memory: &mut Buffer, name: &str, arguments: [u64; 5]) -> Result<u64, u64> {
     let number = spec::helpers::number(name).unwrap();
-    let mut world = World {
-        random: &mut SplitMix::new(0),
-        clock: &mut || 77,
-        cpu: 3,
-    };
+    let mut random = SplitMix::new(0);
+    let mut clock = || 77;
+    let mut world = World::new(&mut random, &mut clock, 3);
     find(number).unwrap()(arguments, memory, &mut world)
 }
 
@@ -133,6 +139,14 @@ fn the_world_answers() {
     assert_eq!(call(&mut memory, "bpf_get_smp_processor_id", [0; 5]), Ok(3));
     let random = call(&mut memory, "bpf_get_prandom_u32", [0; 5]).unwrap();
     assert!(random <= u64::from(u32::MAX));
+    assert_eq!(
+        call(&mut memory, "bpf_get_current_comm", [8, 4, 0, 0, 0]),
+        Ok(0)
+    );
+    assert_eq!(memory.bytes[8..13], *b"bee\0\x0c");
+    let ids = [0, 0, 8, 8, 0];
+    assert_eq!(call(&mut memory, "bpf_get_ns_current_pid_tgid", ids), Ok(0));
+    assert_eq!(memory.bytes[8..16], [1, 0, 0, 0, 1, 0, 0, 0]);
 }
 
 #[test]

@@ -1,22 +1,50 @@
-//! Helpers that ask the world outside: clock, random numbers, CPU.
+//! Helpers that report clock, random numbers and CPU.
 
 use vm::{MemoryPort, World};
 
-use super::number;
-
-pub(super) const KTIME_GET_NS: i32 = number("bpf_ktime_get_ns");
-pub(super) const KTIME_GET_BOOT_NS: i32 = number("bpf_ktime_get_boot_ns");
-pub(super) const KTIME_GET_COARSE_NS: i32 = number("bpf_ktime_get_coarse_ns");
-pub(super) const GET_PRANDOM_U32: i32 = number("bpf_get_prandom_u32");
-pub(super) const GET_SMP_PROCESSOR_ID: i32 = number("bpf_get_smp_processor_id");
-
-/// `u64 bpf_ktime_get_ns(void)` and its kin.
+/// `u64 bpf_ktime_get_ns(void)`.
 pub(super) fn ktime_get_ns<M: MemoryPort>(
     _: [u64; 5],
     _: &mut M,
     world: &mut World<'_>,
 ) -> Result<u64, M::Fault> {
     Ok(world.clock.nanoseconds())
+}
+
+/// `u64 bpf_ktime_get_coarse_ns(void)`: the same clock, which has no coarse ticks here.
+pub(super) fn ktime_get_coarse_ns<M: MemoryPort>(
+    _: [u64; 5],
+    _: &mut M,
+    world: &mut World<'_>,
+) -> Result<u64, M::Fault> {
+    Ok(world.clock.nanoseconds())
+}
+
+/// `u64 bpf_ktime_get_boot_ns(void)`: with the time that the machine was suspended.
+pub(super) fn ktime_get_boot_ns<M: MemoryPort>(
+    _: [u64; 5],
+    _: &mut M,
+    world: &mut World<'_>,
+) -> Result<u64, M::Fault> {
+    Ok((world.clock.nanoseconds()).wrapping_add(world.system.suspended))
+}
+
+/// `u64 bpf_ktime_get_tai_ns(void)`: international atomic time.
+pub(super) fn ktime_get_tai_ns<M: MemoryPort>(
+    _: [u64; 5],
+    _: &mut M,
+    world: &mut World<'_>,
+) -> Result<u64, M::Fault> {
+    Ok((world.clock.nanoseconds()).wrapping_add(world.system.tai_offset))
+}
+
+/// `u64 bpf_jiffies64(void)`: timer ticks.
+pub(super) fn jiffies64<M: MemoryPort>(
+    _: [u64; 5],
+    _: &mut M,
+    world: &mut World<'_>,
+) -> Result<u64, M::Fault> {
+    Ok(world.system.jiffies(world.clock.nanoseconds()))
 }
 
 /// `u32 bpf_get_prandom_u32(void)`.
@@ -35,4 +63,13 @@ pub(super) fn get_smp_processor_id<M: MemoryPort>(
     world: &mut World<'_>,
 ) -> Result<u64, M::Fault> {
     Ok(world.cpu.into())
+}
+
+/// `long bpf_get_numa_node_id(void)`.
+pub(super) fn get_numa_node_id<M: MemoryPort>(
+    _: [u64; 5],
+    _: &mut M,
+    world: &mut World<'_>,
+) -> Result<u64, M::Fault> {
+    Ok(world.system.numa_node.into())
 }

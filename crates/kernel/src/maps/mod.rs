@@ -464,6 +464,21 @@ impl MapObject for Map {
         ring.output(record, flags)
     }
 
+    fn reserve(&self, len: u64, flags: u64) -> Option<(CellSlice<'_>, u64)> {
+        let record = self.operations.ring()?.reserve(len, flags)?;
+        Some((record.bytes, record.position))
+    }
+
+    fn submit(&self, record: u64, is_discarded: bool) {
+        if let Some(ring) = self.operations.ring() {
+            ring.submit(record, is_discarded);
+        }
+    }
+
+    fn perf_output(&self, index: u32, cpu: u32, record: &[u8]) -> Result<(), Errno> {
+        (self.operations.perf_buffer(index)?).write(cpu, record)
+    }
+
     fn query(&self, what: u64) -> u64 {
         self.operations.ring().map_or(0, |ring| ring.query(what))
     }

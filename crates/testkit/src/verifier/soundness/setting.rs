@@ -167,11 +167,7 @@ impl Setting {
                 now += u64::from(ticks.next_u32());
                 now
             };
-            let mut world = World {
-                random: &mut random,
-                clock: &mut clock,
-                cpu,
-            };
+            let mut world = World::new(&mut random, &mut clock, cpu);
             let helper = kernel::helpers::find(number)?;
             Some(helper(arguments, memory, &mut world))
         })

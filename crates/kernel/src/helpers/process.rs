@@ -1,0 +1,70 @@
+//! Helpers that report the process that a program runs in.
+
+use spec::Errno;
+use vm::{MemoryPort, World};
+
+/// Bytes of `struct bpf_pidns_info`: thread id and process id.
+const PIDNS_INFO: usize = 8;
+
+/// `u64 bpf_get_current_pid_tgid(void)`: process id above the thread id.
+pub(super) fn get_current_pid_tgid<M: MemoryPort>(
+    _: [u64; 5],
+    _: &mut M,
+    world: &mut World<'_>,
+) -> Result<u64, M::Fault> {
+    Ok(u64::from(world.system.tgid) << 32 | u64::from(world.system.pid))
+}
+
+/// `u64 bpf_get_current_uid_gid(void)`: group id above the user id.
+pub(super) fn get_current_uid_gid<M: MemoryPort>(
+    _: [u64; 5],
+    _: &mut M,
+    world: &mut World<'_>,
+) -> Result<u64, M::Fault> {
+    Ok(u64::from(world.system.gid) << 32 | u64::from(world.system.uid))
+}
+
+/// `u64 bpf_get_current_cgroup_id(void)`.
+pub(super) fn get_current_cgroup_id<M: MemoryPort>(
+    _: [u64; 5],
+    _: &mut M,
+    world: &mut World<'_>,
+) -> Result<u64, M::Fault> {
+    Ok(world.system.cgroup)
+}
+
+/// `long bpf_get_current_comm(void *buf, u32 size)`: the name, as much as fits before a
+/// final zero byte, and zeros up to the end of the buffer.
+pub(super) fn get_current_comm<M: MemoryPort>(
+    [to, size, ..]: [u64; 5],
+    memory: &mut M,
+    world: &mut World<'_>,
+) -> Result<u64, M::Fault> {
+    let comm = world.system.comm;
+    let len = comm.iter().take_while(|byte| **byte != 0).count();
+    let mut bytes = vec![0; size as u32 as usize];
+    let room = bytes.len().saturating_sub(1);
+    let kept = len.min(room);
+    bytes[..kept].copy_from_slice(&comm[..kept]);
+    memory.write(to, &bytes)?;
+    Ok(0)
+}
+
+/// `long bpf_get_ns_current_pid_tgid(u64 dev, u64 ino, struct bpf_pidns_info *info, u32
+/// size)`: thread and process id in the pid namespace of that file; `-EINVAL` and zeros if
+/// the process is in another one or the size is not that of the structure.
+pub(super) fn get_ns_current_pid_tgid<M: MemoryPort>(
+    [dev, ino, to, size, _]: [u64; 5],
+    memory: &mut M,
+    world: &mut World<'_>,
+) -> Result<u64, M::Fault> {
+    let size = size as u32 as usize;
+    let is_own = (dev, ino) == world.system.pid_namespace;
+    if size != PIDNS_INFO || !is_own {
+        memory.write(to, &vec![0; size])?;
+        return Ok(Errno::EINVAL.negated());
+    }
+    memory.write(to, &world.system.pid.to_ne_bytes())?;
+    memory.write(to + 4, &world.system.tgid.to_ne_bytes())?;
+    Ok(0)
+}

@@ -1,0 +1,62 @@
+//! Helpers that hand records to the host through ring buffers.
+
+use spec::Errno;
+use vm::{MemoryPort, World};
+
+/// `long bpf_ringbuf_output(map, void *data, u64 size, u64 flags)`: 0, `-EAGAIN` if there
+/// is no room, `-EINVAL` for unknown flags.
+pub(super) fn ringbuf_output<M: MemoryPort>(
+    [map, data, size, flags, _]: [u64; 5],
+    memory: &mut M,
+    _: &mut World<'_>,
+) -> Result<u64, M::Fault> {
+    let ring = memory.map(map)?;
+    let mut bytes = Vec::new();
+    if bytes.try_reserve_exact(size as usize).is_err() {
+        return Ok(Errno::EAGAIN.negated());
+    }
+    bytes.resize(size as usize, 0);
+    memory.read(data, &mut bytes)?;
+    Ok(super::map::status(ring.output(&bytes, flags)))
+}
+
+/// `u64 bpf_ringbuf_query(map, u64 flags)`: bytes that wait, size, position of the host or
+/// of programs.
+pub(super) fn ringbuf_query<M: MemoryPort>(
+    [map, what, ..]: [u64; 5],
+    memory: &mut M,
+    _: &mut World<'_>,
+) -> Result<u64, M::Fault> {
+    Ok(memory.map(map)?.query(what))
+}
+
+/// `void *bpf_ringbuf_reserve(map, u64 size, u64 flags)`: the address of a new record, or
+/// null if there is no room, the size is too large or there are flags.
+pub(super) fn ringbuf_reserve<M: MemoryPort>(
+    [map, size, flags, ..]: [u64; 5],
+    memory: &mut M,
+    _: &mut World<'_>,
+) -> Result<u64, M::Fault> {
+    memory.reserve(map, size, flags)
+}
+
+/// `void bpf_ringbuf_submit(void *record, u64 flags)`: hands the record to the host. The
+/// flags say whether to wake it.
+pub(super) fn ringbuf_submit<M: MemoryPort>(
+    [record, ..]: [u64; 5],
+    memory: &mut M,
+    _: &mut World<'_>,
+) -> Result<u64, M::Fault> {
+    memory.submit(record, false)?;
+    Ok(0)
+}
+
+/// `void bpf_ringbuf_discard(void *record, u64 flags)`: the host skips the record.
+pub(super) fn ringbuf_discard<M: MemoryPort>(
+    [record, ..]: [u64; 5],
+    memory: &mut M,
+    _: &mut World<'_>,
+) -> Result<u64, M::Fault> {
+    memory.submit(record, true)?;
+    Ok(0)
+}
