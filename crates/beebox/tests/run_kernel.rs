@@ -9,7 +9,7 @@ use beebox::program::Program;
 use beebox::run::{LoadOptions, LoadedObject, RunError};
 use spec::maps::MapKind;
 use spec::programs::ProgramType;
-use sys::bpf::{LoadedProgram, Map, TestRun};
+use sys::bpf::{LoadedProgram, Map, RingBuffer, TestRun};
 use testkit::kernel::load::{LoadRequest, load};
 
 /// A program here and in the kernel.
@@ -117,6 +117,10 @@ impl Both {
                 theirs.info().unwrap().max_entries,
                 ours.map.params().max_entries
             );
+            // A ring buffer has no elements; `compare_records` reads it.
+            if ours.map.kind() == MapKind::Ringbuf {
+                continue;
+            }
             let size = ours.def.params.value_size as usize;
             let is_percpu = matches!(
                 ours.map.kind(),
@@ -148,6 +152,40 @@ impl Both {
             }
         }
         compared
+    }
+
+    /// Reads all records of a ring buffer, which have `len` bytes, and compares so many of
+    /// them. Returns the number of records.
+    fn compare_records(&self, map: &str, len: usize, compared: usize) -> usize {
+        let mut maps = self.ours.maps();
+        let at = maps.position(|of| of.def.name == map).expect(map);
+        let ring = self
+            .ours
+            .map(map)
+            .expect(map)
+            .operations()
+            .ring()
+            .expect("a ring buffer");
+        let theirs = self.maps.iter().flatten().nth(at).expect(map);
+        let mut theirs = RingBuffer::open(theirs).expect("the kernel maps it");
+        for count in 0.. {
+            let (ours, theirs) = (ring.consume(), theirs.next_record());
+            let (Some(ours), Some(theirs)) = (&ours, &theirs) else {
+                assert_eq!(ours, theirs, "{map}: record {count}");
+                return count;
+            };
+            assert_eq!(
+                (ours.len(), theirs.len()),
+                (len, len),
+                "{map}: record {count}"
+            );
+            assert_eq!(
+                ours[..compared],
+                theirs[..compared],
+                "{map}: record {count}"
+            );
+        }
+        unreachable!("there are fewer records than numbers")
     }
 }
 
@@ -269,6 +307,20 @@ fn a_dns_parser_answers_as_in_the_kernel() {
         }
     }
     assert!(both.compare_maps() >= 10);
+}
+
+#[test]
+fn a_flow_monitor_answers_as_in_the_kernel() {
+    let Some(mut both) = Both::load("../../examples/packets/flows.bpf.o", "monitor") else {
+        return;
+    };
+    for packet in packets() {
+        both.run(&packet, 1);
+    }
+    assert!(both.compare_maps() >= 10);
+    // The last eight bytes are a time.
+    let records = both.compare_records("events", 56, 48);
+    assert!(records >= 20, "{records}");
 }
 
 /// True of IPv4 packets without options to port 53 over UDP.

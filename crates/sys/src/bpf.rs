@@ -6,6 +6,7 @@
 //! | `prog_load` | BPF_PROG_LOAD |
 //! | `btf_load` | BPF_BTF_LOAD |
 //! | `map` | BPF_MAP_CREATE, operations on elements and batches, BPF_MAP_FREEZE |
+//! | `ring_buffer` | none: reads records through the mapped pages |
 //! | `test_run` | BPF_PROG_TEST_RUN |
 //! | `info` | BPF_OBJ_GET_INFO_BY_FD |
 //!
@@ -18,12 +19,14 @@ mod btf_load;
 mod info;
 mod map;
 mod prog_load;
+mod ring_buffer;
 mod test_run;
 
 pub use btf_load::{BtfAnswer, BtfObject, btf_load};
 pub use info::ProgramInfo;
 pub use map::{Batch, Map, MapInfo, MapRequest};
 pub use prog_load::{LoadAnswer, LoadError, LogLevel, MAX_LOG_SIZE, ProgLoad};
+pub use ring_buffer::RingBuffer;
 pub use test_run::{TestRun, TestRunResult};
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
