@@ -319,7 +319,7 @@ fn a_flow_monitor_answers_as_in_the_kernel() {
     }
     assert!(both.compare_maps() >= 10);
     // The last eight bytes are a time.
-    let records = both.compare_records("events", 56, 48);
+    let records = both.compare_records("events", 48, 40);
     assert!(records >= 20, "{records}");
 }
 
