@@ -188,7 +188,7 @@ mod tests {
         let insns = converted(&program, Rules::Capture, Semantics::Capture);
         assert!(!insns.is_empty());
         assert!(
-            start.elapsed() < Duration::from_secs(5),
+            start.elapsed() < Duration::from_secs(60),
             "{:?}",
             start.elapsed()
         );

@@ -197,5 +197,6 @@ fn relocations_of_types_in_any_order_take_linear_time() {
     let began = Instant::now();
     let linked = object.link(&target).expect("every question has an answer");
     assert_eq!(linked.programs.len(), 40_000);
-    assert!(began.elapsed() < Duration::from_secs(5));
+    // About a second where nothing else runs; quadratic time would be a quarter of an hour.
+    assert!(began.elapsed() < Duration::from_secs(120));
 }
