@@ -4,7 +4,8 @@
 //! [`Btf`], its [`Type`]s and their [`Shape`]s are read in place.
 //!
 //! - [`Builder`] writes blobs, [`dedup`] merges equal types;
-//! - [`dump_c`] and [`dump_raw`] print types as bpftool does;
+//! - [`dump_c`] and [`dump_raw`] print types as bpftool does, [`RustDump`] writes them as
+//!   Rust;
 //! - [`diff`](mod@diff) compares two blobs;
 //! - [`core`](mod@core) resolves CO-RE relocations;
 //! - [`ext`] is `.BTF.ext`: func_info, line_info and CO-RE relocations;
@@ -40,6 +41,7 @@ mod dedup;
 pub mod diff;
 mod dump_c;
 mod dump_raw;
+mod dump_rust;
 mod edit;
 pub mod ext;
 pub mod fields;
@@ -61,6 +63,7 @@ pub use btf::Btf;
 pub use dedup::{DedupError, Deduplicated, dedup, dedup_types};
 pub use dump_c::{CDump, COptions, DumpError, dump_c};
 pub use dump_raw::{dump_raw, dump_raw_type};
+pub use dump_rust::{RustDump, RustField, RustSize};
 pub use ext::BtfExt;
 pub use ids::{Name, StrOffset, TypeId};
 pub use kfunc_param::ParamSuffix;

@@ -7,7 +7,7 @@ mod show;
 
 use clap::Subcommand;
 
-pub(crate) use input::Types;
+pub(crate) use input::{Types, find};
 
 use crate::answer::{Answer, Failure};
 

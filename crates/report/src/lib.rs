@@ -1,6 +1,8 @@
-//! Renders objects, seccomp tables, findings and explanations as text and JSON.
+//! Renders objects, seccomp tables, findings and explanations as text and JSON, and
+//! bindings of objects as C and Rust.
 #![forbid(unsafe_code)]
 
+pub mod bindings;
 pub mod btf;
 pub mod explain;
 pub mod object;

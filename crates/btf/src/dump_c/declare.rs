@@ -93,6 +93,10 @@ impl CDump<'_> {
                 Shape::Volatile(_) => self.put(" volatile"),
                 Shape::Const(_) => self.put(" const"),
                 Shape::Restrict(_) => self.put(" restrict"),
+                Shape::TypeTag(_) if !self.has_type_tags => {
+                    self.qualifiers(base);
+                    continue;
+                }
                 Shape::TypeTag(_) => {
                     self.qualifiers(base);
                     let (before, after) = match ty.flag() {

@@ -42,6 +42,11 @@ pub enum DumpError {
         /// Type id at which the limit was reached.
         id: TypeId,
     },
+    /// The type has no size, or its members overlap.
+    NoLayout {
+        /// Type id.
+        id: TypeId,
+    },
     /// The text exceeds the budget.
     TooLong,
 }
@@ -52,6 +57,9 @@ impl fmt::Display for DumpError {
             DumpError::NoType { id } => write!(f, "type {id} is missing"),
             DumpError::Cycle { id } => write!(f, "type {id} contains itself"),
             DumpError::TooDeep { id } => write!(f, "type {id} is nested too deeply"),
+            DumpError::NoLayout { id } => {
+                write!(f, "type {id} has no size, or its members overlap")
+            }
             DumpError::TooLong => write!(f, "text of the types exceeds the limit"),
         }
     }
@@ -74,6 +82,8 @@ pub struct CDump<'b> {
     /// Types of the declarators being written, outermost first.
     stack: Vec<TypeId>,
     nesting: usize,
+    /// True to write type tags, which compilers for BPF use.
+    has_type_tags: bool,
     /// Remaining number of steps.
     budget: u64,
 }
@@ -113,7 +123,16 @@ impl<'b> CDump<'b> {
             queue: Vec::new(),
             stack: Vec::new(),
             nesting: 0,
+            has_type_tags: true,
             budget: (1 << 18) + 64 * btf.as_bytes().len() as u64,
+        }
+    }
+
+    /// The same writer, without type tags: gcc warns of them.
+    pub fn without_type_tags(self) -> CDump<'b> {
+        CDump {
+            has_type_tags: false,
+            ..self
         }
     }
 

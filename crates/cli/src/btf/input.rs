@@ -89,7 +89,7 @@ fn section(file: &object::File<'_>, name: &str) -> Result<Option<Vec<u8>>, Failu
 }
 
 /// The types with a number, or with a name (with or without `struct` and the like).
-pub(super) fn find(btf: &Btf<'_>, word: &str) -> Result<Vec<TypeId>, Failure> {
+pub(crate) fn find(btf: &Btf<'_>, word: &str) -> Result<Vec<TypeId>, Failure> {
     if let Ok(number) = word.parse() {
         let id = TypeId(number);
         return match btf.get(id) {

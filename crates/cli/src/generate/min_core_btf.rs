@@ -61,9 +61,12 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
         eprintln!("beebox: the objects have no CO-RE relocations: the BTF is empty");
     }
     if by_id > 0 {
+        let reads = match by_id {
+            1 => "1 relocation reads the id of a kernel type".to_owned(),
+            _ => format!("{by_id} relocations read ids of kernel types"),
+        };
         eprintln!(
-            "beebox: {by_id} relocations read ids of the kernel's types \
-             (bpf_core_type_id_kernel): minimal BTF has other ids than the kernel"
+            "beebox: {reads} (bpf_core_type_id_kernel): minimal BTF has other ids than the kernel"
         );
     }
     Ok(Answer::Yes)

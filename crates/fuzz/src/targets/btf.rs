@@ -5,7 +5,7 @@
 
 use ::btf::diff::diff;
 use ::btf::validate::{kernel_log, validate};
-use ::btf::{Btf, Builder, COptions, dedup, dump_c, dump_raw};
+use ::btf::{Btf, Builder, COptions, RustDump, dedup, dump_c, dump_raw};
 
 use crate::{Signature, Target};
 
@@ -59,6 +59,11 @@ fn run(input: &[u8]) -> Signature {
     assert!(diff(&btf, &copied).is_empty(), "a copy is different");
 
     let c = dump_c(&btf, &COptions::default());
+    let mut rust = RustDump::new(&btf);
+    let written = btf
+        .types()
+        .filter(|ty| rust.refer(ty.id(), "anonymous", "").is_ok());
+    let written = written.count();
     let merged = dedup(&btf, None);
     if let Ok(merged) = &merged {
         let again = Btf::parse(&merged.btf[..]).expect("what is left can be read");
@@ -69,6 +74,8 @@ fn run(input: &[u8]) -> Signature {
         reason.err(),
         btf.len().min(8),
         c.map(|text| text.len().min(4096) / 512).ok(),
+        written.min(8),
+        rust.into_text().len().min(4096) / 512,
         merged.is_ok(),
         log.len().min(2048) / 256,
     ))
