@@ -553,6 +553,10 @@ impl OnContext<'_> {
         let no_packet = Packet::whole(&[], &metadata);
         let mut cx = RunContext {
             guard: Some(guard),
+            printk: match world.printk {
+                Some(printk) => Some(&mut *printk),
+                None => None,
+            },
             system: world.system,
             ..RunContext::new(&no_packet, world.random, Some(world.clock))
         };

@@ -136,14 +136,15 @@ impl Lowered {
     }
 
     /// Lowers a program that the verifier accepted, with its maps in the order of the
-    /// program's, and the helpers that it may call. References to maps become addresses of
+    /// program's (`None` for those that no instruction refers to), and the helpers that it
+    /// may call. References to maps become addresses of
     /// the handles, accesses to the context those of a [`vm::DirectContext`]; instructions
     /// that no run reaches become exits.
     ///
     /// `find_call` gives the functions of helpers as their prototypes in Linux require.
     pub fn from_verified(
         proof: &Proof,
-        maps: &[MapHandle],
+        maps: &[Option<MapHandle>],
         find_call: FindCall,
     ) -> Result<Lowered, Unfit> {
         let kind = ContextKind::of(proof.program().kind())?;
@@ -155,7 +156,7 @@ impl Lowered {
             evidence: Evidence::Verified(kind),
             packet_rules: PacketRules::Kernel,
             find_call,
-            maps: maps.to_vec(),
+            maps: maps.iter().flatten().cloned().collect(),
         })
     }
 

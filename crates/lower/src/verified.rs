@@ -25,7 +25,8 @@ pub enum ContextKind {
 pub enum Unfit {
     /// Programs of this type have no native context yet.
     ProgramType(ProgramType),
-    /// The map of this index is missing, or another than the program declares.
+    /// The map of this index is missing though an instruction refers to it, or is another
+    /// than the program declares.
     Map(usize),
     /// The instruction at this slot loads from the packet by the rules of classic BPF.
     PacketLoad(usize),
@@ -43,19 +44,26 @@ impl ContextKind {
     pub(crate) fn of(kind: ProgramType) -> Result<ContextKind, Unfit> {
         match kind {
             ProgramType::Xdp => Ok(ContextKind::Xdp),
-            ProgramType::SchedCls | ProgramType::SchedAct | ProgramType::SocketFilter => {
-                Ok(ContextKind::SkBuff)
-            }
+            ProgramType::SchedCls
+            | ProgramType::SchedAct
+            | ProgramType::SocketFilter
+            | ProgramType::CgroupSkb => Ok(ContextKind::SkBuff),
             other => Err(Unfit::ProgramType(other)),
         }
     }
 }
 
 /// The instructions of a program, for its context and these maps.
-pub(crate) fn rewrite(proof: &Proof, maps: &[MapHandle]) -> Result<Vec<Insn>, Unfit> {
-    let declared = proof.program().maps();
-    for (index, def) in declared.iter().enumerate() {
-        if !maps.get(index).is_some_and(|map| is_as_declared(map, def)) {
+pub(crate) fn rewrite(proof: &Proof, maps: &[Option<MapHandle>]) -> Result<Vec<Insn>, Unfit> {
+    let program = proof.program();
+    for id in program.used_maps() {
+        let index = id.0 as usize;
+        let handle = maps.get(index).and_then(Option::as_ref);
+        let is_as_declared = match (handle, program.map(id)) {
+            (Some(handle), Some(def)) => is_as_declared(handle, def),
+            _ => false,
+        };
+        if !is_as_declared {
             return Err(Unfit::Map(index));
         }
     }
@@ -96,7 +104,7 @@ fn rewrite_insn(
     insn: &mut Insn,
     slot: usize,
     fact: &InsnFact,
-    maps: &[MapHandle],
+    maps: &[Option<MapHandle>],
 ) -> Result<(), Unfit> {
     match insn {
         Insn::LoadImm64 { imm, .. } => {
@@ -123,8 +131,8 @@ fn rewrite_insn(
 }
 
 /// The value of a 64-bit immediate.
-fn address(imm: Imm64, maps: &[MapHandle]) -> Option<u64> {
-    let map = |index: i32| maps.get(usize::try_from(index).ok()?);
+fn address(imm: Imm64, maps: &[Option<MapHandle>]) -> Option<u64> {
+    let map = |index: i32| maps.get(usize::try_from(index).ok()?)?.as_ref();
     match imm {
         Imm64::Value(value) => Some(value.get()),
         Imm64::MapIndex { index, .. } => Some(map(index)?.address()),

@@ -17,4 +17,4 @@ pub mod since;
 
 pub use errno::Errno;
 pub use kernel::Kernel;
-pub use ports::{Clock, Random, SplitMix};
+pub use ports::{Clock, Printk, Random, SplitMix};

@@ -1,5 +1,5 @@
-//! Clock and random numbers of a run, as traits. Callers supply the implementations, so a
-//! run with deterministic ones is reproducible.
+//! Clock, random numbers and printed text of a run, as traits. Callers supply the
+//! implementations, so a run with deterministic ones is reproducible.
 
 /// A source of random numbers.
 pub trait Random {
@@ -16,6 +16,18 @@ pub trait Clock {
 impl<F: FnMut() -> u64> Clock for F {
     fn nanoseconds(&mut self) -> u64 {
         self()
+    }
+}
+
+/// The receiver of the text that programs print (`bpf_trace_printk`).
+pub trait Printk {
+    /// Receives the text of one call, without the final zero byte.
+    fn print(&mut self, text: &[u8]);
+}
+
+impl<F: FnMut(&[u8])> Printk for F {
+    fn print(&mut self, text: &[u8]) {
+        self(text);
     }
 }
 

@@ -18,5 +18,6 @@ pub mod process;
 pub mod ptrace;
 pub mod seccomp;
 pub mod socket;
+pub mod tracing;
 
 pub use errno::Errno;

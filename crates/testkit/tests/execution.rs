@@ -80,9 +80,9 @@ impl Ours {
     fn new(proof: &Proof) -> Result<Ours, Unfit> {
         let program = proof.program();
         let (native_maps, checked_maps) = (maps_of(program), maps_of(program));
-        let handles: Vec<MapHandle> = native_maps
+        let handles: Vec<Option<MapHandle>> = native_maps
             .iter()
-            .map(|map| MapHandle::new(map.clone()))
+            .map(|map| Some(MapHandle::new(map.clone())))
             .collect();
         let lowered = Lowered::from_verified(proof, &handles, ::kernel::helpers::find_call)?;
         let options = Options {
@@ -367,7 +367,8 @@ fn a_program_runs_only_as_what_it_was_verified_for() {
     let proof = Proof::of(&unfit, &kernel, &registry).unwrap();
     let lowered = Lowered::from_verified(&proof, &[], ::kernel::helpers::find_call);
     assert!(matches!(lowered, Err(Unfit::ProgramType(_))));
-    let with_maps = generated_program(Target::Xdp, &assembled("r0 = 2\nexit").unwrap());
+    let uses_map = assembled(".8byte 0x5118\n.8byte 0\nr0 = 2\nexit").unwrap();
+    let with_maps = generated_program(Target::Xdp, &uses_map);
     let proof = Proof::of(&with_maps.unwrap(), &kernel, &registry).unwrap();
     let lowered = Lowered::from_verified(&proof, &[], ::kernel::helpers::find_call);
     assert!(matches!(lowered, Err(Unfit::Map(0))));

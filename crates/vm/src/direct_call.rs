@@ -45,6 +45,10 @@ where
                 Some(clock) => &mut **clock,
                 None => &mut no_clock,
             },
+            printk: match &mut cx.printk {
+                Some(printk) => Some(&mut **printk),
+                None => None,
+            },
             cpu: cx.packet.meta().cpu,
             system: cx.system,
         };

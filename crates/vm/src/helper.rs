@@ -4,7 +4,7 @@
 //! with a fault that ends the run; that of an engine for verified programs follows
 //! pointers and has no faults.
 
-use spec::{Clock, Random};
+use spec::{Clock, Printk, Random};
 
 use crate::{MapObject, System};
 
@@ -51,6 +51,8 @@ pub struct World<'a> {
     pub random: &'a mut dyn Random,
     /// The clock of the time helpers.
     pub clock: &'a mut dyn Clock,
+    /// The receiver of printed text; without one it is lost.
+    pub printk: Option<&'a mut dyn Printk>,
     /// Number of the CPU that the run is on.
     pub cpu: u32,
     /// The machine and the process.
@@ -58,11 +60,12 @@ pub struct World<'a> {
 }
 
 impl<'a> World<'a> {
-    /// A world with the default [`System`].
+    /// A world with the default [`System`], in which printed text is lost.
     pub fn new(random: &'a mut dyn Random, clock: &'a mut dyn Clock, cpu: u32) -> World<'a> {
         World {
             random,
             clock,
+            printk: None,
             cpu,
             system: &System::DEFAULT,
         }

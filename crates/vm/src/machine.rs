@@ -4,7 +4,7 @@ use std::any::Any;
 
 use isa::ebpf::Reg;
 use packet::Packet;
-use spec::{Clock, Random};
+use spec::{Clock, Printk, Random};
 
 use crate::{Meter, RunGuard, SkBuff, System};
 
@@ -38,6 +38,8 @@ pub struct RunContext<'a> {
     pub random: &'a mut dyn Random,
     /// The clock of the time helpers; without one they return 0.
     pub clock: Option<&'a mut dyn Clock>,
+    /// The receiver of text that a verified program prints; without one it is lost.
+    pub printk: Option<&'a mut dyn Printk>,
     /// The machine and the process, for helpers of a verified program.
     pub system: &'a System,
     /// What keeps the values of maps that a verified program looks up.
@@ -59,6 +61,7 @@ impl<'a> RunContext<'a> {
             packet,
             random,
             clock,
+            printk: None,
             system: &System::DEFAULT,
             guard: None,
             panic: None,

@@ -9,6 +9,7 @@ mod ringbuf;
 mod snprintf;
 mod strncmp;
 mod strtox;
+mod trace_printk;
 mod world;
 
 use vm::{Call, Helper, MemoryPort, direct_call};
@@ -53,6 +54,7 @@ table! {
     map::map_update_elem,
     map::map_delete_elem,
     world::ktime_get_ns,
+    trace_printk::trace_printk,
     world::get_prandom_u32,
     world::get_smp_processor_id,
     packet::skb_store_bytes,
@@ -81,6 +83,7 @@ table! {
     ringbuf::ringbuf_query,
     world::ktime_get_coarse_ns,
     snprintf::snprintf,
+    trace_printk::trace_vprintk,
     strncmp::strncmp,
     map::map_lookup_percpu_elem,
     world::ktime_get_tai_ns,

@@ -10,8 +10,38 @@ use vm::{MemoryPort, World};
 /// Most arguments (`MAX_BPRINTF_VARARGS`).
 const MOST_ARGUMENTS: u64 = 12;
 
-/// Most bytes of a format and of a string that are looked at.
+/// Most bytes of a format that are looked at.
 const MOST_BYTES: u64 = 1024;
+
+/// Bytes of the buffer for the arguments of a text (`MAX_BPRINTF_BIN_ARGS`).
+const ARGUMENT_BYTES: usize = 512;
+
+/// What is used of the buffer into which Linux copies arguments before it formats them.
+#[derive(Default)]
+struct ArgumentBuffer {
+    used: usize,
+}
+
+impl ArgumentBuffer {
+    fn room(&self) -> usize {
+        ARGUMENT_BYTES.saturating_sub(self.used)
+    }
+
+    /// Uses bytes for text.
+    fn put_text(&mut self, len: usize) -> Result<(), Errno> {
+        if len > self.room() {
+            return Err(Errno::ENOSPC);
+        }
+        self.used += len;
+        Ok(())
+    }
+
+    /// Uses bytes for a number.
+    fn put_number(&mut self, len: usize) -> Result<(), Errno> {
+        self.used = self.used.next_multiple_of(4);
+        self.put_text(len)
+    }
+}
 
 /// `long bpf_snprintf(char *str, u32 str_size, const char *fmt, u64 *data, u32 data_len)`:
 /// the length of the text with its final zero byte, also where only a part of it fits;
@@ -21,17 +51,10 @@ pub(super) fn snprintf<M: MemoryPort>(
     memory: &mut M,
     _: &mut World<'_>,
 ) -> Result<u64, M::Fault> {
-    let (size, data_len) = (size as u32 as usize, u64::from(data_len as u32));
-    if !data_len.is_multiple_of(8) || data_len > 8 * MOST_ARGUMENTS || data_len > 0 && data == 0 {
+    let size = size as u32 as usize;
+    let Some(arguments) = arguments(data, data_len, memory)? else {
         return Ok(Errno::EINVAL.negated());
-    }
-    let mut arguments = [0; MOST_ARGUMENTS as usize];
-    let count = (data_len / 8) as usize;
-    for (at, argument) in (data..).step_by(8).zip(&mut arguments[..count]) {
-        let mut bytes = [0; 8];
-        memory.read(at, &mut bytes)?;
-        *argument = u64::from_ne_bytes(bytes);
-    }
+    };
     let mut format_text = Vec::new();
     for at in 0..MOST_BYTES {
         let mut byte = [0];
@@ -41,7 +64,7 @@ pub(super) fn snprintf<M: MemoryPort>(
         }
         format_text.extend(byte);
     }
-    match text(&format_text, &arguments[..count], size, memory) {
+    match text(&format_text, &arguments, size, memory) {
         Ok(mut text) => {
             let len = text.len() as u64 + 1;
             text.truncate(size.saturating_sub(1));
@@ -54,6 +77,25 @@ pub(super) fn snprintf<M: MemoryPort>(
     }
 }
 
+/// The arguments of a format in an array of `len` bytes; `None` if Linux refuses it.
+pub(super) fn arguments<M: MemoryPort>(
+    data: u64,
+    len: u64,
+    memory: &M,
+) -> Result<Option<Vec<u64>>, M::Fault> {
+    let len = u64::from(len as u32);
+    if !len.is_multiple_of(8) || len > 8 * MOST_ARGUMENTS || len > 0 && data == 0 {
+        return Ok(None);
+    }
+    let read = |index: u64| {
+        let mut bytes = [0; 8];
+        memory.read(data.wrapping_add(8 * index), &mut bytes)?;
+        Ok(u64::from_ne_bytes(bytes))
+    };
+    let arguments: Result<Vec<u64>, M::Fault> = (0..len / 8).map(read).collect();
+    arguments.map(Some)
+}
+
 /// A conversion of a format, between `%` and its letters.
 #[derive(Clone, Copy, Default)]
 struct Layout {
@@ -64,19 +106,20 @@ struct Layout {
     width: usize,
 }
 
-/// The text of a format and arguments.
-fn text<M: MemoryPort>(
+/// The text of a format and arguments, for a buffer of `size` bytes, which it may exceed.
+pub(super) fn text<M: MemoryPort>(
     format: &[u8],
     arguments: &[u64],
     size: usize,
     memory: &M,
 ) -> Result<Vec<u8>, Errno> {
-    let is_text = |byte: &u8| byte.is_ascii_graphic() || matches!(byte, b' ' | 9..=13);
+    let is_text = |byte: &u8| !byte.is_ascii_control() || matches!(byte, 9..=13);
     if !format.iter().all(is_text) {
         return Err(Errno::EINVAL);
     }
     let mut out = Vec::new();
     let mut arguments = arguments.iter().copied();
+    let mut buffer = ArgumentBuffer::default();
     let mut rest = format;
     while let [first, after @ ..] = rest {
         rest = after;
@@ -89,7 +132,7 @@ fn text<M: MemoryPort>(
                 let argument = arguments.next().ok_or(Errno::EINVAL)?;
                 let before = out.len();
                 let is_address = is_address(rest);
-                rest = convert(rest, argument, memory, &mut out)?;
+                rest = convert(rest, argument, memory, &mut buffer, &mut out)?;
                 if is_address && before >= size {
                     out.truncate(before);
                 }
@@ -110,6 +153,7 @@ fn convert<'f, M: MemoryPort>(
     format: &'f [u8],
     argument: u64,
     memory: &M,
+    buffer: &mut ArgumentBuffer,
     out: &mut Vec<u8>,
 ) -> Result<&'f [u8], Errno> {
     let (layout, letters) = layout(format);
@@ -123,17 +167,23 @@ fn convert<'f, M: MemoryPort>(
             family @ (b'I' | b'i'),
             version @ (b'4' | b'6'),
             rest @ ..,
-        ] => (address(*family, *version, argument, memory), rest),
-        [b'p', b'k' | b'u', b's', rest @ ..] if ends(rest) => (string(argument, memory), rest),
-        [b'p', b'K' | b'x' | b's' | b'S' | b'B', rest @ ..] => (pointer(argument), rest),
-        [b'p', rest @ ..] if ends(rest) => (pointer(argument), rest),
-        [b's', rest @ ..] if ends(rest) => (string(argument, memory), rest),
-        [b'c', rest @ ..] => (vec![argument as u8], rest),
+        ] => (address(*family, *version, argument, memory, buffer)?, rest),
+        [b'p', b'k' | b'u', b's', rest @ ..] | [b's', rest @ ..] if ends(rest) => {
+            (string(argument, memory, buffer)?, rest)
+        }
+        [b'p', b'K' | b'x' | b's' | b'S' | b'B', rest @ ..] => (pointer(argument, buffer)?, rest),
+        [b'p', rest @ ..] if ends(rest) => (pointer(argument, buffer)?, rest),
+        [b'c', rest @ ..] => {
+            buffer.put_text(1)?;
+            (vec![argument as u8], rest)
+        }
         [b'l', b'l', kind, rest @ ..] | [b'l', kind, rest @ ..] if *kind != b'l' => {
+            buffer.put_number(8)?;
             integer(*kind, argument, argument as i64, layout, out)?;
             return Ok(rest);
         }
         [kind, rest @ ..] => {
+            buffer.put_number(4)?;
             let (unsigned, signed) = (argument as u32, argument as i32);
             integer(*kind, unsigned.into(), signed.into(), layout, out)?;
             return Ok(rest);
@@ -223,30 +273,47 @@ fn pad(body: &[u8], layout: Layout, out: &mut Vec<u8>) {
     }
 }
 
-fn pointer(address: u64) -> Vec<u8> {
-    format!("{address:016x}").into_bytes()
+fn pointer(address: u64, buffer: &mut ArgumentBuffer) -> Result<Vec<u8>, Errno> {
+    buffer.put_number(8)?;
+    Ok(format!("{address:016x}").into_bytes())
 }
 
-/// The string at an address; empty if it cannot be read.
-fn string<M: MemoryPort>(address: u64, memory: &M) -> Vec<u8> {
+/// The string at an address, as much as fits; empty if it cannot be read.
+fn string<M: MemoryPort>(
+    address: u64,
+    memory: &M,
+    buffer: &mut ArgumentBuffer,
+) -> Result<Vec<u8>, Errno> {
+    let most = buffer.room().checked_sub(1).ok_or(Errno::ENOSPC)?;
     let mut text = Vec::new();
-    for at in 0..MOST_BYTES {
+    while text.len() < most {
         let mut byte = [0];
-        if !memory.probe(address.wrapping_add(at), &mut byte) {
-            return Vec::new();
+        if !memory.probe(address.wrapping_add(text.len() as u64), &mut byte) {
+            text.clear();
+            break;
         }
         if byte == [0] {
             break;
         }
         text.extend(byte);
     }
-    text
+    buffer.put_text(text.len() + 1)?;
+    Ok(text)
 }
 
 /// The Internet address at an address; of zeros if it cannot be read.
-fn address<M: MemoryPort>(family: u8, version: u8, at: u64, memory: &M) -> Vec<u8> {
+fn address<M: MemoryPort>(
+    family: u8,
+    version: u8,
+    at: u64,
+    memory: &M,
+    buffer: &mut ArgumentBuffer,
+) -> Result<Vec<u8>, Errno> {
     let mut bytes = [0; 16];
     let len = if version == b'4' { 4 } else { 16 };
+    if buffer.room() < len {
+        return Err(Errno::ENOSPC);
+    }
     if !memory.probe(at, &mut bytes[..len]) {
         bytes.fill(0);
     }
@@ -259,5 +326,8 @@ fn address<M: MemoryPort>(family: u8, version: u8, at: u64, memory: &M) -> Vec<u
             (words.collect(), if family == b'I' { ":" } else { "" })
         }
     };
-    parts.join(separator).into_bytes()
+    let text = parts.join(separator).into_bytes();
+    // Where the text is longer than the room, it uses all of it.
+    buffer.used += text.len() + 1;
+    Ok(text)
 }
