@@ -108,10 +108,8 @@ fn narrowed(at: usize, mode: Mode, narrow: impl Fn(&mut RegState)) -> Escape {
         };
         for recorded in states.at_mut(at) {
             let frame = recorded.state.cur_mut();
-            frame.regs.iter_mut().for_each(&narrow);
-            for slot in frame.stack_mut() {
-                narrow(&mut slot.reg);
-            }
+            (0..Reg::COUNT).for_each(|reg| narrow(&mut frame.regs[reg]));
+            (0..frame.stack.len()).for_each(|spi| narrow(&mut frame.stack.slot_mut(spi).reg));
         }
     }))
 }

@@ -175,7 +175,7 @@ pub fn carry_propagated(walk: &mut Walk<'_>, insn_idx: u32) {
         Insn::Load { dst, .. } | Insn::LoadAcquire { dst, .. } => {
             let entry = walk
                 .cur_history
-                .map(|index| walk.state.history[index].flags);
+                .map(|index| walk.state.history[index].flags());
             let is_fill = entry.is_some_and(|flags| flags.has(HistoryFlags::STACK_ACCESS));
             (dst, !is_fill)
         }
@@ -365,7 +365,7 @@ impl Tracker<'_, '_> {
                 }
                 match entries[..history].last() {
                     Some(entry) if entry.idx == idx => {
-                        idx = entry.prev_idx;
+                        idx = entry.prev_idx();
                         history -= 1;
                     }
                     _ => idx = idx.wrapping_sub(1),

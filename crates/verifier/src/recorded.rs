@@ -128,7 +128,7 @@ impl RecordedState {
             if own.callsite != above.callsite {
                 break;
             }
-            for (spi, (own, above)) in own.stack.iter().zip(&*above.stack).enumerate() {
+            for (spi, (own, above)) in own.stack.iter().zip(above.stack.iter()).enumerate() {
                 if parent.dead_slots[number] >> spi & 1 != 0 && own == above {
                     self.dead_slots[number] |= 1 << spi;
                 }

@@ -1,10 +1,10 @@
 //! The abstract machine state: what is known of registers, stack, references and
 //! locks at one point of one path.
 //!
-//! A [`State`] is cheap to fork: frames and stacks are shared by reference count and
-//! copied when one of the owners writes (`Rc::make_mut`). A checkpoint or a pushed
-//! branch therefore copies pointers, and a frame that is not written afterwards is
-//! never copied.
+//! A [`State`] is cheap to fork: frames, and the chunks of their registers and stacks, are
+//! shared by reference count and copied when one of the owners writes (`Rc::make_mut`). A
+//! checkpoint or a pushed branch therefore copies pointers, and what is not written
+//! afterwards is never copied.
 //!
 //! Invariants: a register whose [`RegState::kind`] is [`RegKind::Scalar`] has
 //! `off == 0` unless its id carries [`ADD_CONST`]; stack slot 0 covers
@@ -13,7 +13,9 @@
 mod frame;
 mod reference;
 mod reg;
+mod registers;
 mod slot;
+mod stack;
 mod verifier_state;
 
 pub use frame::{Frame, MAIN_CALLSITE};
@@ -22,7 +24,9 @@ pub use reg::{
     ADD_CONST, ADD_CONST32, ADD_CONST64, DynptrKind, IterState, MapRef, PKT_AT_END, PKT_BEYOND_END,
     RegKind, RegState, TypeFlags, TypeRef,
 };
+pub use registers::Registers;
 pub use slot::{SlotKind, StackSlot};
+pub use stack::Stack;
 pub use verifier_state::{
     HistoryEntry, HistoryFlags, LinkedReg, LinkedRegs, MAX_CALL_FRAMES, PreciseMask, State, StateId,
 };

@@ -248,19 +248,15 @@ impl<'a> Walk<'a> {
     pub fn push_history(&mut self, flags: HistoryFlags, linked: LinkedRegs) -> Result<()> {
         if let Some(index) = self.cur_history {
             let entry = &mut self.state.history[index];
-            entry.flags.0 |= flags.0;
+            entry.add_flags(flags);
             if linked != LinkedRegs::default() {
                 entry.linked = linked;
             }
             return Ok(());
         }
         self.cur_history = Some(self.state.history.len());
-        self.state.history.push(HistoryEntry {
-            idx: self.insn_idx,
-            prev_idx: self.prev_insn_idx as u32,
-            flags,
-            linked,
-        });
+        let entry = HistoryEntry::new(self.insn_idx, self.prev_insn_idx, flags, linked);
+        self.state.history.push(entry);
         Ok(())
     }
 

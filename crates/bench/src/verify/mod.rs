@@ -17,12 +17,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use program::Program;
-use spec::programs::ProgramType;
 use verifier::{Options as VerifyOptions, Verdict};
 
 use crate::report::{Report, Target as Goal, Unit};
 use crate::{Bench, Failure, Options, Progress, fresh};
-use families::FAMILIES;
+use families::{FAMILIES, Family};
 use programs::Named;
 use target::Target;
 use veristat::Answers;
@@ -242,14 +241,7 @@ fn measure_families(
         for size in family.sizes {
             let workload = format!("{}, {size}", family.name);
             progress(&workload);
-            let insns = family.program(size);
-            let program = Program::builder(ProgramType::SchedCls, insns.clone())
-                .license("Dual MIT/GPL")
-                .build()
-                .map_err(|error| Failure::Process {
-                    purpose: "building a generated program",
-                    said: error.to_string(),
-                })?;
+            let program = family.program(size)?;
             let (answer, micros) =
                 programs::time(&program, target, &VerifyOptions::default(), rounds);
             if answer.verdict != Verdict::Accepted {
@@ -259,7 +251,7 @@ fn measure_families(
                 });
             }
             report.add_row(&workload, BEEBOX, Unit::Micros, micros);
-            if let Some(micros) = kernel_time(&insns, rounds) {
+            if let Some(micros) = kernel_time(&program, rounds) {
                 report.add_row(&workload, KERNEL, Unit::Micros, micros);
             }
         }
@@ -268,10 +260,11 @@ fn measure_families(
 }
 
 /// Least verification time that the kernel states, in microseconds.
-fn kernel_time(insns: &[isa::ebpf::RawInsn], rounds: u32) -> Option<f64> {
-    use spec::programs::ProgramType;
+fn kernel_time(program: &Program, rounds: u32) -> Option<f64> {
     use sys::bpf::{LogLevel, ProgLoad};
-    let request = ProgLoad::new(ProgramType::SchedCls.number(), insns).with_log(LogLevel::STATS);
+    let mut request =
+        ProgLoad::new(program.kind().number(), program.insns()).with_log(LogLevel::STATS);
+    request.flags = program.flags().0;
     let mut least: Option<f64> = None;
     for _ in 0..rounds {
         let (_, log) = request.load().ok()?;
@@ -304,17 +297,37 @@ fn measure_memory(
         megabytes,
         Some(Goal::AtMost(200.0)),
     );
+    for (index, family) in FAMILIES.iter().enumerate() {
+        let Some(size) = family.largest else { continue };
+        let workload = format!("{}, {size}", family.name);
+        let part = options.part(BENCH.name, &[MEMORY, &index.to_string()]);
+        let usage = fresh::succeed(part, "measuring memory")?;
+        let megabytes = usage.peak_memory as f64 / 1e6;
+        report.add_row(&workload, BEEBOX, Unit::Megabytes, megabytes);
+    }
     Ok(())
 }
 
 fn part(words: &[&str]) -> Option<Result<(), Failure>> {
     match words {
         [MEMORY] => Some(verify_everything()),
+        [MEMORY, family] => {
+            let family = FAMILIES.get(family.parse::<usize>().ok()?)?;
+            Some(verify_largest(family, family.largest?))
+        }
         _ => parallel::part(words),
     }
 }
 
-/// Links and verifies every program, an object at a time, and every family.
+/// Verifies the largest program of a family.
+fn verify_largest(family: &Family, size: u32) -> Result<(), Failure> {
+    let target = Target::running()?;
+    target.verify(&family.program(size)?, &VerifyOptions::default());
+    Ok(())
+}
+
+/// Links and verifies every program, an object at a time, and every family; not the
+/// largest program with a checkpoint at every prune point, which is measured alone.
 fn verify_everything() -> Result<(), Failure> {
     let target = Target::running()?;
     let mut objects = programs::selftests().unwrap_or_default();
@@ -326,10 +339,10 @@ fn verify_everything() -> Result<(), Failure> {
     }
     for family in FAMILIES {
         for size in family.sizes {
-            let program = Program::builder(ProgramType::SchedCls, family.program(size)).build();
-            if let Ok(program) = program {
-                target.verify(&program, &VerifyOptions::default());
-            }
+            target.verify(&family.program(size)?, &VerifyOptions::default());
+        }
+        if let (Some(size), false) = (family.largest, family.has_dense_checkpoints()) {
+            target.verify(&family.program(size)?, &VerifyOptions::default());
         }
     }
     Ok(())

@@ -7,7 +7,9 @@ use btf::Kind;
 use isa::ebpf::Reg;
 
 use super::subprog::{check_args_by_btf, check_frame_limit};
-use crate::state::{Frame, MAIN_CALLSITE, MapRef, RegKind, RegState, State, TypeFlags, TypeRef};
+use crate::state::{
+    Frame, MAIN_CALLSITE, MapRef, RegKind, RegState, Registers, State, TypeFlags, TypeRef,
+};
 use crate::walk::Walk;
 use crate::{Result, Stop, errno, refuse, verbose};
 
@@ -170,7 +172,7 @@ fn set_args(
 }
 
 /// Key and value of an element in r2 and r3.
-fn set_element(regs: &mut [RegState; 11], map: MapRef) {
+fn set_element(regs: &mut Registers, map: MapRef) {
     let key = RegKind::MapKey { map, uid: 0 };
     let value = RegKind::MapValue { map, uid: 0 };
     regs[2] = RegState::pointer(key, TypeFlags::NONE);

@@ -101,7 +101,9 @@ fn enter(walk: &mut Walk<'_>, subprog: u32) -> Result<Outcome> {
     check_frame_limit(walk)?;
     let curframe = walk.state.curframe;
     let mut frame = Frame::new(walk.insn_idx as i32, curframe as u32 + 1, subprog);
-    frame.regs[1..6].copy_from_slice(&walk.frame().regs[1..6]);
+    for arg in 1..6 {
+        frame.regs[arg] = walk.frame().regs[arg];
+    }
     walk.sink.mark_all_scratched();
     clear_caller_saved(walk)?;
     walk.state.push_frame(frame);

@@ -307,7 +307,7 @@ pub(super) fn may_be_looping(old: &State, cur: &State) -> bool {
             .cur()
             .regs
             .iter()
-            .zip(&cur.cur().regs)
+            .zip(cur.cur().regs.iter())
             .all(|(old, cur)| {
                 old.kind == cur.kind
                     && old.flags == cur.flags

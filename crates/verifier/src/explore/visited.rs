@@ -260,9 +260,8 @@ fn add_checkpoint(walk: &mut Walk<'_>, bucket: usize) {
     explorer.insns_at_checkpoint = explorer.statistics.insns_processed;
     walk.state.precise = [PreciseMask::default(); MAX_CALL_FRAMES];
     walk.state.propagated = 0;
-    let history = std::mem::take(&mut walk.state.history);
     let mut state = walk.state.clone();
-    state.history = history;
+    walk.state.history.clear();
     state.insn_idx = insn_idx;
     let dfs_depth = state.dfs_depth;
     let id = walk.explorer.insert(Checkpoint {

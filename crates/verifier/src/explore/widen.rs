@@ -57,7 +57,7 @@ pub fn widen_imprecise_scalars(old: &State, cur: &mut State, last_id: u32) {
                 && current.is_spilled_scalar()
                 && !is_reg_exact(&old.reg, &current.reg, &mut ids)
             {
-                cur.frame_mut(number).stack_mut()[spi].reg = RegState::UNKNOWN;
+                cur.frame_mut(number).stack.slot_mut(spi).reg = RegState::UNKNOWN;
             }
         }
     }

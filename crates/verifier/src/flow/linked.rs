@@ -26,7 +26,7 @@ pub(super) fn collect(walk: &mut Walk<'_>, id: u32, linked: &mut LinkedRegs) {
                 && slot.reg.id & !ADD_CONST == id
                 && !linked.push(LinkedReg::Slot { frame: number, spi })
             {
-                let state = &mut walk.state.frame_mut(number).stack_mut()[spi].reg;
+                let state = &mut walk.state.frame_mut(number).stack.slot_mut(spi).reg;
                 (state.id, state.off) = (0, 0);
             }
         }
@@ -61,7 +61,7 @@ pub(super) fn sync(state: &mut State, reg: usize, linked: LinkedRegs) {
         }
         match entry {
             LinkedReg::Reg { frame, reg } => state.frame_mut(frame).regs[reg] = new,
-            LinkedReg::Slot { frame, spi } => state.frame_mut(frame).stack_mut()[spi].reg = new,
+            LinkedReg::Slot { frame, spi } => state.frame_mut(frame).stack.slot_mut(spi).reg = new,
         }
     }
 }

@@ -361,7 +361,7 @@ fn write_fixed(
     };
     if let Some(reg) = spilled {
         spill(
-            &mut walk.state.frame_mut(frame).stack_mut()[spi],
+            walk.state.frame_mut(frame).stack.slot_mut(spi),
             reg,
             size as usize,
         );
@@ -379,7 +379,7 @@ fn write_fixed(
     } else {
         SlotKind::Misc
     };
-    let slot_mut = &mut walk.state.frame_mut(frame).stack_mut()[spi];
+    let slot_mut = walk.state.frame_mut(frame).stack.slot_mut(spi);
     scrub(slot_mut);
     for index in 0..size as usize {
         slot_mut.kinds[(slot - index) % 8] = kind;
@@ -435,7 +435,7 @@ fn write_var(
                 walk.insn_idx
             ));
         }
-        let slot_mut = &mut walk.state.frame_mut(frame).stack_mut()[spi];
+        let slot_mut = walk.state.frame_mut(frame).stack.slot_mut(spi);
         scrub(slot_mut);
         let byte = &mut slot_mut.kinds[slot % 8];
         if is_zero && *byte == SlotKind::Zero {
@@ -506,7 +506,7 @@ pub(super) fn check_range(
             }
             _ if old.is_spilled() && (old.reg.is_scalar() || walk.env.allow_ptr_leaks) => {
                 if is_clobber {
-                    let slot = &mut walk.state.frame_mut(frame).stack_mut()[spi];
+                    let slot = walk.state.frame_mut(frame).stack.slot_mut(spi);
                     slot.reg = RegState::UNKNOWN;
                     scrub_kinds(slot);
                 }
@@ -565,7 +565,7 @@ fn plan_raw(
 
 fn clobber_byte(walk: &mut Walk<'_>, frame: usize, slot: usize, is_clobber: bool) {
     if is_clobber {
-        walk.state.frame_mut(frame).stack_mut()[slot / 8].kinds[slot % 8] = SlotKind::Misc;
+        walk.state.frame_mut(frame).stack.slot_mut(slot / 8).kinds[slot % 8] = SlotKind::Misc;
     }
 }
 

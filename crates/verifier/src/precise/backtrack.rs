@@ -83,7 +83,7 @@ impl Backtrack {
             log::verbose_insn(env, sink, idx);
         }
         self.sync_linked(entry);
-        let flags = entry.map_or(HistoryFlags::NONE, |entry| entry.flags);
+        let flags = entry.map_or(HistoryFlags::NONE, |entry| entry.flags());
         match insn {
             Insn::Alu { op, dst, src, .. } => {
                 if !self.has(dst) {

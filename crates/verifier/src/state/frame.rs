@@ -1,9 +1,8 @@
 //! One stack frame: registers and stack of a function that is being verified.
 
-use std::rc::Rc;
-
 use super::reg::{RegKind, RegState, TypeFlags};
-use super::slot::StackSlot;
+use super::registers::Registers;
+use super::stack::Stack;
 
 /// [`Frame::callsite`] of the function that verification entered with.
 pub const MAIN_CALLSITE: i32 = -1;
@@ -13,10 +12,9 @@ pub const MAIN_CALLSITE: i32 = -1;
 #[derive(Clone, Debug)]
 pub struct Frame {
     /// `r0` to `r10`.
-    pub regs: [RegState; 11],
-    /// Slots from the frame pointer downwards, as deep as the stack was used; use
-    /// [`Frame::stack_mut`] to write.
-    pub stack: Rc<Vec<StackSlot>>,
+    pub regs: Registers,
+    /// Its stack.
+    pub stack: Stack,
     /// Index of the call instruction, or [`MAIN_CALLSITE`].
     pub callsite: i32,
     /// Number of the frame on the call chain, 0 for the entry function.
@@ -40,11 +38,11 @@ pub struct Frame {
 impl Frame {
     /// A fresh frame: only the frame pointer is initialised.
     pub fn new(callsite: i32, frameno: u32, subprogno: u32) -> Frame {
-        let mut regs = [RegState::NOT_INIT; 11];
+        let mut regs = Registers::not_init();
         regs[10] = RegState::pointer(RegKind::Stack { frame: frameno }, TypeFlags::NONE);
         Frame {
             regs,
-            stack: Rc::default(),
+            stack: Stack::default(),
             callsite,
             frameno,
             subprogno,
@@ -62,17 +60,9 @@ impl Frame {
         self.stack.len() * 8
     }
 
-    /// The slots for writing; copied first if another state shares them.
-    pub fn stack_mut(&mut self) -> &mut Vec<StackSlot> {
-        Rc::make_mut(&mut self.stack)
-    }
-
     /// Extends the stack to cover at least `bytes` below the frame pointer.
     pub fn grow_stack(&mut self, bytes: usize) {
-        let slots = bytes.div_ceil(8);
-        if slots > self.stack.len() {
-            self.stack_mut().resize(slots, StackSlot::INVALID);
-        }
+        self.stack.grow(bytes.div_ceil(8));
     }
 
     /// The register spilled in slot `spi`, if one is.

@@ -4,6 +4,8 @@
 use std::ops::{Index, IndexMut};
 use std::rc::Rc;
 
+use isa::ebpf::Reg;
+
 use super::frame::Frame;
 use super::reference::{LockOwner, Reference};
 use super::reg::RegState;
@@ -122,12 +124,43 @@ impl LinkedRegs {
 pub struct HistoryEntry {
     /// The instruction.
     pub idx: u32,
-    /// The instruction executed before it.
-    pub prev_idx: u32,
-    /// What it accessed.
-    pub flags: HistoryFlags,
+    /// The instruction executed before it, in 20 bits (programs have at most 1,000,000
+    /// instructions), and the flags above it.
+    prev_and_flags: u32,
     /// Registers linked with a compared scalar.
     pub linked: LinkedRegs,
+}
+
+const _: () = assert!(size_of::<HistoryEntry>() == 16);
+
+impl HistoryEntry {
+    const PREV_BITS: u32 = 20;
+    const PREV_MASK: u32 = (1 << Self::PREV_BITS) - 1;
+
+    /// An entry of instruction `idx`, executed after `prev_idx`; -1 at the start.
+    pub fn new(idx: u32, prev_idx: i32, flags: HistoryFlags, linked: LinkedRegs) -> HistoryEntry {
+        HistoryEntry {
+            idx,
+            prev_and_flags: prev_idx as u32 & Self::PREV_MASK
+                | u32::from(flags.0) << Self::PREV_BITS,
+            linked,
+        }
+    }
+
+    /// The instruction executed before it; beyond every program at the start.
+    pub fn prev_idx(self) -> u32 {
+        self.prev_and_flags & Self::PREV_MASK
+    }
+
+    /// What it accessed.
+    pub fn flags(self) -> HistoryFlags {
+        HistoryFlags((self.prev_and_flags >> Self::PREV_BITS) as u16)
+    }
+
+    /// Adds what it accessed.
+    pub fn add_flags(&mut self, flags: HistoryFlags) {
+        self.prev_and_flags |= u32::from(flags.0) << Self::PREV_BITS;
+    }
 }
 
 /// Registers and slots of a frame that are precise: the scalar's value matters for
@@ -272,12 +305,12 @@ impl State {
     }
 
     /// A register of the executing frame.
-    pub fn reg(&self, reg: isa::ebpf::Reg) -> &RegState {
+    pub fn reg(&self, reg: Reg) -> &RegState {
         &self.cur().regs[reg.index()]
     }
 
     /// A register of the executing frame for writing.
-    pub fn reg_mut(&mut self, reg: isa::ebpf::Reg) -> &mut RegState {
+    pub fn reg_mut(&mut self, reg: Reg) -> &mut RegState {
         &mut self.cur_mut().regs[reg.index()]
     }
 
@@ -308,49 +341,37 @@ impl State {
         mut visit: impl FnMut(&mut RegState),
     ) {
         for number in 0..=self.curframe {
-            let frame = self.frame(number);
-            if frame.regs.iter().any(&wanted) {
-                for reg in self
-                    .frame_mut(number)
-                    .regs
-                    .iter_mut()
-                    .filter(|reg| wanted(reg))
-                {
-                    visit(reg);
+            for reg in 0..Reg::COUNT {
+                if wanted(&self.frame(number).regs[reg]) {
+                    visit(&mut self.frame_mut(number).regs[reg]);
                 }
             }
-            let frame = self.frame(number);
-            if frame
-                .stack
-                .iter()
-                .any(|slot| slot.is_spilled() && wanted(&slot.reg))
-            {
-                for slot in self.frame_mut(number).stack_mut() {
-                    if slot.is_spilled() && wanted(&slot.reg) {
-                        visit(&mut slot.reg);
-                    }
+            for spi in 0..self.frame(number).stack.len() {
+                let slot = &self.frame(number).stack[spi];
+                if slot.is_spilled() && wanted(&slot.reg) {
+                    visit(&mut self.frame_mut(number).stack.slot_mut(spi).reg);
                 }
             }
         }
     }
 }
 
-impl Index<isa::ebpf::Reg> for Frame {
+impl Index<Reg> for Frame {
     type Output = RegState;
-    fn index(&self, reg: isa::ebpf::Reg) -> &RegState {
+    fn index(&self, reg: Reg) -> &RegState {
         &self.regs[reg.index()]
     }
 }
 
-impl IndexMut<isa::ebpf::Reg> for Frame {
-    fn index_mut(&mut self, reg: isa::ebpf::Reg) -> &mut RegState {
+impl IndexMut<Reg> for Frame {
+    fn index_mut(&mut self, reg: Reg) -> &mut RegState {
         &mut self.regs[reg.index()]
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{HistoryFlags, LinkedReg, LinkedRegs, State};
+    use super::{HistoryEntry, HistoryFlags, LinkedReg, LinkedRegs, State};
     use crate::state::{Frame, MAIN_CALLSITE, RegState};
     use isa::ebpf::Reg;
     use std::rc::Rc;
@@ -363,6 +384,18 @@ mod tests {
             assert!(!flags.has(HistoryFlags::DST_STACK));
             assert_eq!((flags.spi(), flags.frame()), (spi, frame as usize));
         }
+    }
+
+    #[test]
+    fn history_entries_keep_their_parts_apart() {
+        let flags = HistoryFlags::stack_access(63, 7);
+        let mut entry = HistoryEntry::new(5, 999_999, flags, LinkedRegs::default());
+        assert_eq!((entry.prev_idx(), entry.flags()), (999_999, flags));
+        entry.add_flags(HistoryFlags::SRC_STACK);
+        assert_eq!(entry.prev_idx(), 999_999);
+        assert!(entry.flags().has(flags) && entry.flags().has(HistoryFlags::SRC_STACK));
+        let first = HistoryEntry::new(0, -1, HistoryFlags::NONE, LinkedRegs::default());
+        assert!(first.prev_idx() > 1_000_000 && first.flags() == HistoryFlags::NONE);
     }
 
     #[test]
@@ -397,7 +430,6 @@ mod tests {
         assert!(Rc::ptr_eq(state.frame_rc(0), fork.frame_rc(0)));
         *state.reg_mut(Reg::R3) = RegState::constant(7);
         assert!(!Rc::ptr_eq(state.frame_rc(0), fork.frame_rc(0)));
-        assert!(Rc::ptr_eq(&state.cur().stack, &fork.cur().stack));
         assert_eq!(*fork.reg(Reg::R3), RegState::NOT_INIT);
         assert_eq!(state.reg(Reg::R3).num.as_const(), Some(7));
     }
