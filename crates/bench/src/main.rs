@@ -50,7 +50,7 @@ struct Args {
     #[arg(long, value_name = "FILE")]
     beebox: Option<PathBuf>,
 
-    /// ReportFormat of the report
+    /// Format of the report
     #[arg(long, value_enum, default_value = "text")]
     format: ReportFormat,
 

@@ -139,6 +139,8 @@ impl fmt::Display for AccessFault<'_> {
     }
 }
 
+impl std::error::Error for AccessFault<'_> {}
+
 impl Btf<'_> {
     /// What `size` bytes at `off` of a structure are.
     ///

@@ -204,3 +204,5 @@ impl fmt::Display for Problem {
         }
     }
 }
+
+impl std::error::Error for Problem {}

@@ -152,6 +152,12 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     if args.list_linktypes {
         return link_types::list(args.format);
     }
+    if args.read.is_empty()
+        && args.filter.is_none()
+        && let Some(failure) = inputs::no_capture(&args.words)
+    {
+        return Err(failure);
+    }
     let (expression, paths) = inputs::tell_apart(&args.words, &args.read, args.filter.is_some())?;
     if args.format == AnswerFormat::Json && output::is_standard(args.output.as_deref()) {
         return Err(

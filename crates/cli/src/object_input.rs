@@ -8,7 +8,8 @@ use beebox::Kernel;
 use beebox::btf::Linkage;
 use beebox::object::elf::{Binding, Elf, ElfFault};
 use beebox::object::{
-    Blame, Error, ExternFault, MapFault, Object, OpenOptions, Problem, SectionFault, UnlinkedObject,
+    Blame, Error, ExternFault, MapFault, Object, OpenOptions, Problem, RelocationFault,
+    SectionFault, UnlinkedObject,
 };
 
 use crate::answer::Failure;
@@ -65,6 +66,9 @@ impl ObjectFile {
         let is_shown = match Object::open(&self.bytes).err()?.problem() {
             Problem::Elf(fault) => *fault == ElfFault::ForeignByteOrder,
             Problem::Section(fault) => *fault == SectionFault::LegacyMaps,
+            Problem::Relocation(fault) => {
+                matches!(fault, RelocationFault::OtherLoadersMap { .. })
+            }
             _ => false,
         };
         UnlinkedObject::open(&self.bytes).ok().filter(|_| is_shown)

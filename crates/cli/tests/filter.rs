@@ -377,6 +377,10 @@ const MISTAKES: &[(&[&str], &str)] = &[
     (&["day.pcap"], "no filter is given"),
     (&["tcp"], "no capture is given"),
     (
+        &["port", "22"],
+        "no capture is given: none of port, 22 is a file\n  try: beebox filter 'port 22' FILE",
+    ),
+    (
         &["-F", "tcp.ddd", "missing.pcap"],
         "missing.pcap: No such file",
     ),

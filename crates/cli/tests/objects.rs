@@ -358,6 +358,8 @@ fn big_endian_objects_and_legacy_maps_are_shown_and_not_linked() {
     for (name, notes) in [
         ("objects/refused/big_endian.o", &["big-endian object"][..]),
         ("objects/refused/old_maps.o", &["legacy map definitions"]),
+        ("objects/refused/gobpf.o", &["legacy map definitions"]),
+        ("objects/refused/bcc.o", &["legacy map definitions"]),
         (
             "objects/refused/old_maps_big_endian.o",
             &["big-endian object", "legacy map definitions"],

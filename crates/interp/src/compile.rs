@@ -1,5 +1,6 @@
 //! Compilation of a lowered program to operations: one pass, linear in its length.
 
+use std::fmt;
 use std::sync::Arc;
 
 use isa::ebpf::{AluOp, Callee, Cond, Imm64, Insn, Operand, Reg, Size, Width};
@@ -25,6 +26,18 @@ pub struct Unsupported {
     /// The instruction.
     pub insn: Insn,
 }
+
+impl fmt::Display for Unsupported {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "instruction {} ({}): the threaded interpreter does not support it",
+            self.slot, self.insn
+        )
+    }
+}
+
+impl std::error::Error for Unsupported {}
 
 /// The operations of a program.
 pub(crate) struct Compiled {

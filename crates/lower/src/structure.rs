@@ -372,12 +372,7 @@ impl fmt::Display for Problem {
         match *self {
             Problem::Empty => f.write_str("the program has no instructions"),
             Problem::TooLong => write!(f, "the program has more than {MAX_SLOTS} slots"),
-            Problem::Invalid(fault) => f.write_str(match fault {
-                Fault::UnknownOpcode => "no instruction has this opcode",
-                Fault::ReservedField => "a field has a reserved value",
-                Fault::RegisterOutOfRange => "a register number is above 10",
-                Fault::BrokenImm64 => "the second slot of the 64-bit immediate is missing",
-            }),
+            Problem::Invalid(fault) => fault.fmt(f),
             Problem::NoEncoding => f.write_str("the instruction has no encoding"),
             Problem::BrokenImm64 => {
                 f.write_str("the two slots of a 64-bit immediate are not adjacent")
@@ -407,5 +402,7 @@ impl fmt::Display for Problem {
         }
     }
 }
+
+impl std::error::Error for Problem {}
 
 impl std::error::Error for Malformed {}

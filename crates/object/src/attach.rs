@@ -84,6 +84,8 @@ impl fmt::Display for AttachFault {
     }
 }
 
+impl std::error::Error for AttachFault {}
+
 impl AttachFault {
     /// Party that can fix it.
     pub fn blame(&self) -> Blame {

@@ -167,6 +167,8 @@ impl fmt::Display for ContainerFault {
     }
 }
 
+impl std::error::Error for ContainerFault {}
+
 /// Objects embedded in a file: members of an archive, or in the data of an executable.
 pub fn objects_in(file: &[u8]) -> Vec<Embedded> {
     match file.starts_with(ARCHIVE) {

@@ -61,6 +61,8 @@ impl fmt::Display for DatasecFault {
     }
 }
 
+impl std::error::Error for DatasecFault {}
+
 /// Sets sizes and offsets of all DATASECs.
 pub(crate) fn complete(elf: &Elf<'_>, btf: &mut Btf<'_>) -> Result<(), Error> {
     let sections: Vec<TypeId> = btf.datasecs().map(|ty| ty.id()).collect();

@@ -182,8 +182,6 @@ macro_rules! problems {
 
         impl std::error::Error for Problem {}
 
-        $(impl std::error::Error for $fault {})*
-
         $(impl From<$fault> for Problem {
             fn from(fault: $fault) -> Problem {
                 Problem::$variant(fault)

@@ -99,6 +99,8 @@ impl fmt::Display for ProgramFault {
     }
 }
 
+impl std::error::Error for ProgramFault {}
+
 impl LinkedProgram {
     /// Reference of an instruction.
     pub fn reference_at(&self, insn: u32) -> Option<&Reference> {

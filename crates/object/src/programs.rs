@@ -112,6 +112,8 @@ impl fmt::Display for ProgramDefFault {
     }
 }
 
+impl std::error::Error for ProgramDefFault {}
+
 /// Programs and functions of an object, by section and offset.
 #[derive(Clone, Debug, Default)]
 pub struct ProgramDefs<'a> {

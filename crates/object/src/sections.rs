@@ -19,8 +19,9 @@ pub struct Sections {
     pub text: Option<SectionId>,
     /// `.maps`: map definitions.
     pub maps: Option<SectionId>,
-    /// `maps`: legacy map definitions, which libbpf 1.0 dropped.
-    pub legacy_maps: Option<SectionId>,
+    /// Legacy map definitions: `maps`, which libbpf 1.0 dropped, and `maps/NAME` of other
+    /// loaders.
+    pub legacy_maps: Vec<SectionId>,
     /// `license`.
     pub license: Option<SectionId>,
     /// `version`: the kernel version.
@@ -101,6 +102,8 @@ impl fmt::Display for SectionFault {
     }
 }
 
+impl std::error::Error for SectionFault {}
+
 impl Sections {
     /// Classifies the sections of a file; legacy map definitions are an error.
     pub fn of(elf: &Elf<'_>) -> Result<Sections, Error> {
@@ -122,7 +125,8 @@ impl Sections {
                 found
                     .classify(elf, section)
                     .map_err(|error| error.in_section(section.name))?;
-                if found.legacy_maps == Some(section.id) && !accepts_legacy {
+                let is_legacy = section.name.as_bytes() == b"maps";
+                if is_legacy && !accepts_legacy {
                     let error = Error::new(SectionFault::LegacyMaps);
                     return Err(error.in_section(section.name));
                 }
@@ -143,7 +147,10 @@ impl Sections {
             }
             (b"version", _) if data.len() != 4 => return Err(SectionFault::Version.into()),
             (b"version", _) => self.version = id,
-            (b"maps", _) => self.legacy_maps = id,
+            (b"maps", _) => self.legacy_maps.push(section.id),
+            (name, SectionKind::Bytes) if name.starts_with(b"maps/") && !section.executable => {
+                self.legacy_maps.push(section.id);
+            }
             (b".maps", _) => self.maps = id,
             (b".BTF" | b".BTF.ext", kind) if kind != SectionKind::Bytes => {
                 return Err(SectionFault::TypesKind.into());

@@ -52,6 +52,8 @@ impl fmt::Display for BtfFault {
     }
 }
 
+impl std::error::Error for BtfFault {}
+
 /// BTF and BTF.ext.
 type Types<'a> = (Option<Btf<'a>>, Option<BtfExt<'a>>);
 

@@ -2,7 +2,7 @@
 //! definitions, and not relocated.
 //!
 //! libbpf 1.x refuses big-endian objects on little-endian machines, and objects with map
-//! definitions in `SEC("maps")`. [`UnlinkedObject`] reads what such an object contains:
+//! definitions in `SEC("maps")` or, for other loaders, `SEC("maps/NAME")`. [`UnlinkedObject`] reads what such an object contains:
 //! sections, programs and functions, map definitions, instructions with the symbols that
 //! their relocations name. It reads BTF and BTF.ext only of this byte order, and for
 //! source lines only.
@@ -45,7 +45,7 @@ pub struct UnlinkedMap {
     pub section: SectionId,
     /// Offset in bytes from the start of the section.
     pub offset: u64,
-    /// Legacy definition; `None` for a map that BTF defines (`.maps`).
+    /// Legacy definition; `None` for a map that BTF defines (`.maps`) or BCC.
     pub definition: Option<LegacyMapDef>,
 }
 
@@ -89,8 +89,8 @@ impl<'a> UnlinkedObject<'a> {
     }
 
     fn read_maps(&mut self) -> Result<(), Error> {
-        let legacy = self.sections.legacy_maps;
-        for section in [self.sections.maps, legacy].into_iter().flatten() {
+        let legacy = self.sections.legacy_maps.clone();
+        for section in self.sections.maps.into_iter().chain(legacy.clone()) {
             let mut found: Vec<UnlinkedMap> = (self.elf.symbols().iter())
                 .filter(|symbol| symbol.section() == Some(section))
                 .filter(|symbol| matches!(symbol.kind, SymbolKind::Variable | SymbolKind::None))
@@ -102,11 +102,16 @@ impl<'a> UnlinkedObject<'a> {
                 })
                 .collect();
             found.sort_by_key(|map| map.offset);
-            if Some(section) == legacy
+            if legacy.contains(&section)
                 && let Some(section) = self.elf.section(section)
             {
                 let mut end = section.size;
-                for map in found.iter_mut().rev() {
+                // A section "maps/counts" defines counts; other names there are kinds of
+                // maps, whose definitions BCC makes.
+                let name = section.name.to_string();
+                let only = name.strip_prefix("maps/");
+                let defined = found.iter_mut().rev();
+                for map in defined.filter(|map| only.is_none_or(|only| only == map.name)) {
                     map.definition = Some(self.definition(section, map.offset..end)?);
                     end = map.offset;
                 }
@@ -161,9 +166,10 @@ impl<'a> UnlinkedObject<'a> {
         self.elf.is_big_endian()
     }
 
-    /// True if maps are defined in a section `maps`, which libbpf dropped with version 1.0.
+    /// True if maps are defined in a section `maps`, which libbpf dropped with version 1.0,
+    /// or in sections `maps/NAME` of other loaders.
     pub fn has_legacy_maps(&self) -> bool {
-        self.sections.legacy_maps.is_some()
+        !self.sections.legacy_maps.is_empty()
     }
 
     /// Licence; empty if none is stated.

@@ -1,7 +1,7 @@
 //! The objects beside this file, linked and printed: programs, instructions, references,
 //! functions and lines. The texts were compared with libbpf 7.2 when they were recorded.
 //!
-//! `BLESS=1 cargo test -p beebox-object --test linked` records them again.
+//! `BEEBOX_WRITE=1 cargo test -p beebox-object --test linked` records them again.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -118,7 +118,7 @@ fn name(object: &Object<'_>, to: Referent) -> String {
 
 fn check(name: &str, found: &str) {
     let path = directory().join(name);
-    if std::env::var_os("BLESS").is_some() {
+    if std::env::var_os("BEEBOX_WRITE").is_some() {
         fs::write(&path, found).expect("the texts can be written");
     }
     let expected = fs::read_to_string(&path).unwrap_or_default();

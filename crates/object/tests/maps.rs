@@ -2,7 +2,7 @@
 //! definitions. The text beside it and the numbers here were compared with libbpf 7.2
 //! when they were recorded.
 //!
-//! `BLESS=1 cargo test -p beebox-object --test maps` records the text again.
+//! `BEEBOX_WRITE=1 cargo test -p beebox-object --test maps` records the text again.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -99,7 +99,7 @@ fn map_definitions_are_those_of_libbpf() {
         write_map(&mut text, &object, map);
     }
     let path = file("everything.txt");
-    if std::env::var_os("BLESS").is_some() {
+    if std::env::var_os("BEEBOX_WRITE").is_some() {
         fs::write(&path, &text).unwrap();
     }
     let expected = fs::read_to_string(path).expect("a committed text");

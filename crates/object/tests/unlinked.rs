@@ -47,7 +47,19 @@ fn both_byte_orders_have_the_same_listing() {
 
 #[test]
 fn legacy_maps_have_their_members_and_are_named() {
-    let file = bytes("refused/old_maps.o");
+    for name in ["refused/old_maps.o", "refused/gobpf.o"] {
+        check_legacy_map(name);
+    }
+    // BCC makes the definition.
+    let file = bytes("refused/bcc.o");
+    let object = UnlinkedObject::open(&file).unwrap();
+    let maps = object.maps().iter();
+    let maps: Vec<_> = maps.map(|map| (&map.name[..], map.definition)).collect();
+    assert_eq!(maps, [("table", None)]);
+}
+
+fn check_legacy_map(name: &str) {
+    let file = bytes(name);
     assert!(Object::open(&file).is_err());
     let object = UnlinkedObject::open(&file).unwrap();
     assert!(object.has_legacy_maps());

@@ -80,6 +80,21 @@ pub enum CompileError {
     OutOfMemory,
 }
 
+impl fmt::Display for CompileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CompileError::Header(message) => write!(f, "libpcap refuses the link type: {message}"),
+            CompileError::Expression(message) => {
+                write!(f, "libpcap refuses the expression: {message}")
+            }
+            CompileError::Nul => f.write_str("the expression has a NUL character"),
+            CompileError::OutOfMemory => f.write_str("no memory for the expression"),
+        }
+    }
+}
+
+impl std::error::Error for CompileError {}
+
 impl Libpcap {
     /// Loads the system's libpcap.
     pub fn load() -> Result<Libpcap, Absent> {

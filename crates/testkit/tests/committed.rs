@@ -36,11 +36,6 @@ const SPECIAL: &[Special] = &[
         options: &[],
     },
     Special {
-        object: "refused/old_maps_big_endian.o",
-        source: "old_maps.c",
-        options: &["-target", "bpfeb"],
-    },
-    Special {
         object: "fields-10000.bpf.o",
         source: "fields.bpf.c",
         options: &["-DMANY"],

@@ -105,6 +105,20 @@ pub struct Refusal {
     pub message: String,
 }
 
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(insn) = self.insn {
+            write!(f, "instruction {insn}: ")?;
+        }
+        match &*self.message {
+            "" => write!(f, "the kernel refuses it with error {}", self.errno),
+            message => f.write_str(message),
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}
+
 /// Why verification stops before the program is accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stop {

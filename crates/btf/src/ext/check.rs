@@ -1,5 +1,7 @@
 //! Check of a `.BTF.ext` against its `.BTF`.
 
+use std::fmt;
+
 use super::{BtfExt, TableKind};
 use crate::{Btf, Kind, StrOffset, TypeId};
 
@@ -43,6 +45,39 @@ pub enum ExtFault {
         offset: u32,
     },
 }
+
+impl fmt::Display for ExtFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ExtFault::NoString { table, offset } => {
+                write!(
+                    f,
+                    "{}: name offset {} is beyond the strings",
+                    table.name(),
+                    offset.0
+                )
+            }
+            ExtFault::NoType { table, id } => write!(f, "{}: type {id} is missing", table.name()),
+            ExtFault::NoFunction { id } => write!(f, "func_info: type {id} is no function"),
+            ExtFault::InsideInsn { table, offset } => {
+                write!(
+                    f,
+                    "{}: no instruction starts at byte {offset}",
+                    table.name()
+                )
+            }
+            ExtFault::Order { table, offset } => {
+                write!(
+                    f,
+                    "{}: byte {offset} is not after the record before it",
+                    table.name()
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for ExtFault {}
 
 impl BtfExt<'_> {
     /// Checks every record against the types.

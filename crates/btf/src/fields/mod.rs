@@ -5,6 +5,8 @@
 //! loaded and in values when a map is created (`btf_parse_fields`); the two differ in the
 //! kinds that they look for ([`FieldSet`]).
 
+use std::fmt;
+
 mod search;
 
 pub(crate) use search::pointer;
@@ -309,3 +311,30 @@ pub enum FieldFault {
     /// A structure owns one that owns others and is owned.
     OwnershipLoop,
 }
+
+impl fmt::Display for FieldFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            FieldFault::InsideByte => "a member does not start at a byte",
+            FieldFault::Twice => "a unique special field occurs twice",
+            FieldFault::TooDeep => "structures are nested more than 32 deep",
+            FieldFault::TooMany => "a structure has more than 11 special fields",
+            FieldFault::Repeated => "a special field of this kind is no element of an array",
+            FieldFault::Pointer => "a kptr has an unknown tag, two tags, or no structure as target",
+            FieldFault::NoDestructor => "the structure of a kptr has no destructor",
+            FieldFault::Contains => "a list head or tree root lacks its tag contains:",
+            FieldFault::ContainsNothing => "the type that a tag contains: names is missing",
+            FieldFault::Node => "the member that a tag contains: names is no node",
+            FieldFault::NoNode => "the node that a tag contains: names is missing",
+            FieldFault::Overlap => "special fields overlap",
+            FieldFault::TwoLocks => "a structure has two kinds of locks",
+            FieldFault::NoLock => "a list head or tree root has no lock beside it",
+            FieldFault::NoRefcount => "nodes of lists and trees have no reference count",
+            FieldFault::None => "a structure has no special field where one is required",
+            FieldFault::ContainsPlain => "the contained type has no special fields",
+            FieldFault::OwnershipLoop => "a structure owns one that owns others and is owned",
+        })
+    }
+}
+
+impl std::error::Error for FieldFault {}

@@ -1,6 +1,8 @@
 //! Refusals of blobs: pass, place, reason and error number.
 //! [`kernel_log`](super::kernel_log) makes the kernel's messages of them.
 
+use std::fmt;
+
 use crate::TypeId;
 use crate::fields::FieldFault;
 
@@ -14,6 +16,34 @@ pub struct Refusal {
     /// Violated rule.
     pub reason: Reason,
 }
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.place {
+            Place::Blob => {}
+            Place::Type(id) => write!(f, "type {id}: ")?,
+            Place::Member { of, index, .. } => write!(f, "type {of}, member {index}: ")?,
+            Place::VarSecinfo { of, index } => write!(f, "type {of}, variable {index}: ")?,
+            Place::Value { of, index } => write!(f, "type {of}, enumerator {index}: ")?,
+        }
+        self.reason.fmt(f)
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// The kernel's message, or our own where it has none.
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::Field(fault) => fault.fmt(f),
+            Reason::TooLarge => f.write_str("BTF exceeds 16 MiB"),
+            reason => f.write_str(&reason.message()),
+        }
+    }
+}
+
+impl std::error::Error for Reason {}
 
 impl Refusal {
     /// The error number of bpf(2).

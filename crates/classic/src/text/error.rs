@@ -199,4 +199,6 @@ impl fmt::Display for Problem {
     }
 }
 
+impl std::error::Error for Problem {}
+
 impl std::error::Error for ReadError {}

@@ -149,7 +149,7 @@ impl Summary {
 /// The kernel's message and its place.
 fn explain(btf: &Btf<'_>, refusal: &Refusal) -> String {
     use btf::validate::Place;
-    let message = refusal.reason.message();
+    let message = refusal.reason.to_string();
     let id = match refusal.place {
         Place::Blob => return message,
         Place::Type(of)

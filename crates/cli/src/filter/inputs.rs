@@ -65,6 +65,35 @@ fn is_capture(word: &OsString) -> bool {
     word == "-" || Path::new(word).is_file()
 }
 
+/// The failure if no capture is given: none of several words is a file or looks like the
+/// name of one, and the first is no quoted expression.
+pub(super) fn no_capture(words: &[OsString]) -> Option<Failure> {
+    let is_quoted = |word: &OsString| word.is_empty() || word.to_string_lossy().contains(' ');
+    let names_none = |word| !is_capture(word) && !names_file(word);
+    if words.len() < 2 || is_quoted(&words[0]) || !words.iter().all(names_none) {
+        return None;
+    }
+    let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+    Some(
+        Failure::new(format_args!(
+            "no capture is given: none of {} is a file",
+            words.join(", ")
+        ))
+        .hint(format_args!(
+            "beebox filter '{}' FILE, where - is standard input",
+            words.join(" ")
+        )),
+    )
+}
+
+/// True if a word looks like the name of a file, which no word of an expression does.
+fn names_file(word: &OsString) -> bool {
+    let path = Path::new(word);
+    let text = word.to_string_lossy();
+    let is_address = |c: char| c.is_ascii_hexdigit() || matches!(c, '.' | ':' | '/');
+    !text.chars().all(is_address) && (path.extension().is_some() || text.contains('/'))
+}
+
 /// The intended command for an unquoted expression, or one after the captures; `None` if
 /// the words are valid.
 pub(super) fn misplaced_expression(words: &[OsString]) -> Option<String> {
@@ -134,5 +163,27 @@ pub(super) fn unreadable(name: &str, error: &CaptureError) -> Failure {
         }) => failure
             .hint("captures are pcap or pcapng files, plain or in .gz, .zst, .xz, .lz4 or .bz2"),
         _ => failure,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::no_capture;
+
+    #[test]
+    fn only_words_that_name_no_file_lack_a_capture() {
+        let lacks = |words: &[&str]| {
+            let words: Vec<_> = words.iter().map(Into::into).collect();
+            no_capture(&words).is_some()
+        };
+        assert!(lacks(&["tcp", "port", "22"]));
+        assert!(lacks(&["net", "10.0.0.0/8"]));
+        assert!(lacks(&["host", "fe80::1"]));
+        assert!(!lacks(&["port 22", "day"]));
+        assert!(!lacks(&["", "day"]));
+        assert!(!lacks(&["tcp", "missing.pcap"]));
+        assert!(!lacks(&["tcp", "captures/day"]));
+        assert!(!lacks(&["tcp", "-"]));
+        assert!(!lacks(&["tcp"]));
     }
 }

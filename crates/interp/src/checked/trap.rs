@@ -93,15 +93,14 @@ impl std::error::Error for CallFault {}
 
 impl std::error::Error for BadAccess {}
 
+impl std::error::Error for Missing {}
+
+impl std::error::Error for AccessError {}
+
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Reason::Invalid(fault) => f.write_str(match fault {
-                Fault::UnknownOpcode => "no instruction has this opcode",
-                Fault::ReservedField => "a field has a value that this opcode does not allow",
-                Fault::RegisterOutOfRange => "register number is above r10",
-                Fault::BrokenImm64 => "64-bit immediate load lacks its second slot",
-            }),
+            Reason::Invalid(fault) => fault.fmt(f),
             Reason::SecondSlot => f.write_str("jump to the second half of a 64-bit immediate"),
             Reason::LeftProgram(to) => write!(f, "control leaves the program to instruction {to}"),
             Reason::Memory(access) => write!(f, "it {access}"),
@@ -178,6 +177,20 @@ impl fmt::Display for BadAccess {
             AccessError::Misaligned => write!(f, " in {region}, which is not aligned to its size"),
             AccessError::Shared => write!(f, " in {region}, which can only be copied"),
             AccessError::Wraps => f.write_str(", which wraps around the address space"),
+        }
+    }
+}
+
+impl fmt::Display for AccessError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AccessError::Outside => f.write_str("no byte is in a region"),
+            AccessError::Crosses(1) => f.write_str("only 1 byte is in a region"),
+            AccessError::Crosses(inside) => write!(f, "only {inside} bytes are in a region"),
+            AccessError::ReadOnly => f.write_str("the region is read-only"),
+            AccessError::Misaligned => f.write_str("the address is not aligned to the size"),
+            AccessError::Wraps => f.write_str("the access wraps around the address space"),
+            AccessError::Shared => f.write_str("the region can only be copied"),
         }
     }
 }

@@ -431,3 +431,16 @@ pub enum Fault {
     /// A 64-bit immediate without its second slot, or with a bad one.
     BrokenImm64,
 }
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Fault::UnknownOpcode => "no instruction has this opcode",
+            Fault::ReservedField => "a field has a value that this opcode does not allow",
+            Fault::RegisterOutOfRange => "register number is above r10",
+            Fault::BrokenImm64 => "64-bit immediate load lacks its second slot",
+        })
+    }
+}
+
+impl std::error::Error for Fault {}

@@ -144,6 +144,8 @@ impl fmt::Display for ElfFault {
     }
 }
 
+impl std::error::Error for ElfFault {}
+
 fn machine_name(machine: u16) -> String {
     match machine {
         3 => "x86".into(),

@@ -197,3 +197,5 @@ impl fmt::Display for ExternFault {
         }
     }
 }
+
+impl std::error::Error for ExternFault {}

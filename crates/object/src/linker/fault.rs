@@ -281,6 +281,8 @@ impl fmt::Display for LinkFault {
     }
 }
 
+impl std::error::Error for LinkFault {}
+
 impl fmt::Display for SectionMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -290,3 +292,5 @@ impl fmt::Display for SectionMismatch {
         })
     }
 }
+
+impl std::error::Error for SectionMismatch {}

@@ -316,3 +316,5 @@ impl fmt::Display for MapFault {
         }
     }
 }
+
+impl std::error::Error for MapFault {}

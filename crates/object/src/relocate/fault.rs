@@ -34,8 +34,8 @@ pub enum RelocationFault {
         /// Section name.
         section: String,
     },
-    /// A map in the form of BCC.
-    BccMap {
+    /// A map in a section `maps/NAME`, as for gobpf and BCC.
+    OtherLoadersMap {
         /// Section name.
         section: String,
     },
@@ -128,7 +128,7 @@ impl RelocationFault {
             | RelocationFault::Undefined
             | RelocationFault::NoArena
             | RelocationFault::NotData { .. }
-            | RelocationFault::BccMap { .. }
+            | RelocationFault::OtherLoadersMap { .. }
             | RelocationFault::CallbackTag
             | RelocationFault::NoCallback { .. }
             | RelocationFault::CallbackLinkage { .. } => Blame::User,
@@ -187,10 +187,10 @@ impl fmt::Display for RelocationFault {
                     "reference into section {section}, which has no variables"
                 )
             }
-            Fault::BccMap { section } => write!(
+            Fault::OtherLoadersMap { section } => write!(
                 f,
-                "section {section} defines a map as BCC does: BCC rewrites programs when it \
-                 loads them, and no other loader can; define maps in SEC(\".maps\")"
+                "section {section} defines a map as gobpf and BCC do, and libbpf does not: \
+                 define maps in SEC(\".maps\") with __uint and __type"
             ),
             Fault::NoMap { offset } => write!(f, "no map is defined at offset {offset}"),
             Fault::NoFunction => write!(f, "no function starts at the call target"),
@@ -242,3 +242,5 @@ impl fmt::Display for RelocationFault {
         }
     }
 }
+
+impl std::error::Error for RelocationFault {}

@@ -249,7 +249,7 @@ impl<'a> Reader<'_, 'a> {
             None => {
                 let section = self.section_name(section);
                 Err(match section.starts_with("maps/") {
-                    true => RelocationFault::BccMap { section },
+                    true => RelocationFault::OtherLoadersMap { section },
                     false => RelocationFault::NotData { section },
                 })
             }

@@ -138,7 +138,13 @@ impl fmt::Display for CaseError {
         if self.line != 0 {
             write!(f, "line {}: ", self.line)?;
         }
-        match &self.problem {
+        self.problem.fmt(f)
+    }
+}
+
+impl fmt::Display for CaseProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
             CaseProblem::Asm(error) => error.fmt(f),
             CaseProblem::Directive(name) => write!(f, "unknown directive {name}"),
             CaseProblem::Word { expected, found } if found.is_empty() => {
@@ -160,6 +166,8 @@ impl fmt::Display for CaseError {
         }
     }
 }
+
+impl std::error::Error for CaseProblem {}
 
 impl std::error::Error for CaseError {}
 

@@ -23,8 +23,8 @@ pub fn unlinked_notes(object: &UnlinkedObject<'_>) -> Vec<&'static str> {
     }
     if object.has_legacy_maps() {
         notes.push(
-            "legacy map definitions in SEC(\"maps\"): shown, not linked; libbpf 1.0 and \
-             later refuse them, define maps in SEC(\".maps\") with __uint and __type",
+            "legacy map definitions in a section maps or maps/NAME: shown, not linked; libbpf \
+             1.0 and later refuse them, define maps in SEC(\".maps\") with __uint and __type",
         );
     }
     notes

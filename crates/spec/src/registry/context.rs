@@ -5,6 +5,8 @@
 //! distance, sorted by first offset. A lookup is a binary search over the runs that
 //! start at or before the offset.
 
+use std::fmt;
+
 use super::helper::KernelType;
 use super::types::RegType;
 
@@ -86,6 +88,19 @@ pub enum CtxRefused {
     /// The registry has no layout for such programs.
     Unknown,
 }
+
+impl fmt::Display for CtxRefused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            CtxRefused::Invalid => "no field allows this access to the context",
+            CtxRefused::Btf => "the types of the kernel lay the context out",
+            CtxRefused::OfTarget => "the replaced program's type lays the context out",
+            CtxRefused::Unknown => "the registry lacks the layout of this context",
+        })
+    }
+}
+
+impl std::error::Error for CtxRefused {}
 
 /// An access to the context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

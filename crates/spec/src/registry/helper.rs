@@ -1,5 +1,7 @@
 //! Helper prototypes (`struct bpf_func_proto`) and reasons of refusal.
 
+use std::fmt;
+
 use super::types::{ArgType, RetType, TypeFlags};
 
 /// Helper prototype (`struct bpf_func_proto`). A helper may have several, one for each
@@ -91,3 +93,16 @@ pub enum Unavailable {
     /// The attach target is not allowed: "helper call is not allowed in probe".
     Hook,
 }
+
+impl fmt::Display for Unavailable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Unavailable::Unknown => "no helper has this number",
+            Unavailable::ForProgram => "programs of this type do not have the helper",
+            Unavailable::Privilege => "the helper needs a capability that the loader lacks",
+            Unavailable::Hook => "the attach target does not allow the helper",
+        })
+    }
+}
+
+impl std::error::Error for Unavailable {}

@@ -6,6 +6,8 @@
 //! static function is silent: its BTF merely counts as unreliable. Complexity:
 //! linear in the types of the blob for each argument that is asked about.
 
+use std::fmt;
+
 use btf::core::essential_name;
 use btf::{Btf, Kind, Linkage, Shape, Type, TypeId};
 
@@ -51,6 +53,21 @@ pub struct PrototypeError {
     /// Lines of the log, without the last line feed; empty where the kernel is silent.
     pub message: String,
 }
+
+impl fmt::Display for PrototypeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &*self.message {
+            "" => write!(
+                f,
+                "the kernel refuses the prototype with error {}",
+                self.errno
+            ),
+            message => f.write_str(message),
+        }
+    }
+}
+
+impl std::error::Error for PrototypeError {}
 
 /// What is asked: the function and the program around it.
 pub(super) struct Question<'a> {

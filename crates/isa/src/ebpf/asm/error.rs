@@ -143,4 +143,6 @@ impl fmt::Display for AsmProblem {
     }
 }
 
+impl std::error::Error for AsmProblem {}
+
 impl std::error::Error for AsmError {}

@@ -230,3 +230,5 @@ impl fmt::Display for StructOpsFault {
         }
     }
 }
+
+impl std::error::Error for StructOpsFault {}

@@ -1,4 +1,4 @@
-/* A map as BCC has it. */
+/* A map as BCC has it: the section names its kind. */
 #include "../program.h"
 
 struct {

@@ -1,0 +1,131 @@
+//! Rules for the public types of the libraries, read from their sources: every error type
+//! implements `Display` and `Error`.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Crates whose types are no interface of a library.
+const TOOLS: &[&str] = &["bench", "cli", "fuzz", "oracle", "testkit", "xtask"];
+
+/// Ends of names of errors.
+const ERROR_ENDS: &[&str] = &["Error", "Fault", "Problem", "Refusal", "Mismatch"];
+
+/// Parts of the causes of the verifier's refusals, whose words are those of the crate
+/// `report`.
+const EXPLAINED: &[&str] = &[
+    "ArithmeticFault",
+    "BoundsFault",
+    "ContextFault",
+    "LockFault",
+    "PacketCheckFault",
+    "SizeFault",
+];
+
+/// A library and its sources, without tests.
+struct Library {
+    name: String,
+    sources: Vec<String>,
+}
+
+fn libraries() -> Vec<Library> {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut names: Vec<String> = fs::read_dir(&crates)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| !TOOLS.contains(&&**name))
+        .collect();
+    names.sort();
+    let library = |name: String| {
+        let mut sources = Vec::new();
+        collect(&crates.join(&name).join("src"), &mut sources);
+        Library { name, sources }
+    };
+    names.into_iter().map(library).collect()
+}
+
+fn collect(directory: &Path, sources: &mut Vec<String>) {
+    let mut paths: Vec<PathBuf> = fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    paths.sort();
+    for path in paths {
+        if path.is_dir() && !path.ends_with("tests") {
+            collect(&path, sources);
+        } else if path.extension().is_some_and(|it| it == "rs") && !path.ends_with("tests.rs") {
+            let text = fs::read_to_string(&path).unwrap();
+            let text = text.split("\n#[cfg(test)]\nmod tests {").next().unwrap();
+            sources.push(text.to_owned());
+        }
+    }
+}
+
+impl Library {
+    fn lines(&self) -> impl Iterator<Item = &str> {
+        self.sources.iter().flat_map(|source| source.lines())
+    }
+
+    /// Names of the public structures and enumerations.
+    fn types(&self) -> Vec<&str> {
+        let declared = self.lines().filter_map(|line| {
+            let line = line.trim_start();
+            let rest = line
+                .strip_prefix("pub struct ")
+                .or(line.strip_prefix("pub enum "))?;
+            Some(identifier(rest))
+        });
+        declared.filter(|name| !name.is_empty()).collect()
+    }
+
+    /// Names of the errors of results in signatures.
+    fn errors_of_results(&self) -> BTreeSet<&str> {
+        let signatures = self.lines().filter_map(|line| {
+            let (_, result) = line.split_once("-> Result<")?;
+            let result = result.trim_end_matches([' ', '{', ';', '>']);
+            let (_, error) = result.rsplit_once(", ")?;
+            Some(identifier(error.rsplit("::").next()?))
+        });
+        signatures.collect()
+    }
+
+    /// True if `impl … TRAIT for NAME` is in the sources.
+    fn implements(&self, of: &str, name: &str) -> bool {
+        self.lines().any(|line| {
+            let found = line.trim_start().strip_prefix("impl").and_then(|rest| {
+                let (before, after) = rest.split_once(" for ")?;
+                Some((before, identifier(after.rsplit("::").next()?)))
+            });
+            found.is_some_and(|(before, implementor)| before.ends_with(of) && implementor == name)
+        })
+    }
+}
+
+fn identifier(text: &str) -> &str {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    text.split(|c| !is_part(c)).next().unwrap_or_default()
+}
+
+#[test]
+fn every_error_type_implements_display_and_error() {
+    let mut faults = Vec::new();
+    let mut errors = 0;
+    for library in libraries() {
+        let of_results = library.errors_of_results();
+        for name in library.types() {
+            let is_error = ERROR_ENDS.iter().any(|end| name.ends_with(end));
+            let is_error = is_error || of_results.contains(name);
+            if !is_error || EXPLAINED.contains(&name) {
+                continue;
+            }
+            errors += 1;
+            for of in ["Display", "Error"] {
+                if !library.implements(of, name) {
+                    faults.push(format!("{}: {name} does not implement {of}", library.name));
+                }
+            }
+        }
+    }
+    assert!(errors > 60, "{errors} errors");
+    assert!(faults.is_empty(), "{faults:#?}");
+}
