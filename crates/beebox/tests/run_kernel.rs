@@ -1,12 +1,14 @@
 //! Programs of the examples on the packets of the sample capture, here and in the running
-//! kernel's test run: return values, packets, contexts, maps, and the errors of sizes.
+//! kernel's test run: return values, packets, contexts, maps, and the errors of sizes. Each
+//! runs as native code and in the checked engine.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use beebox::captures::Input;
 use beebox::object::Object;
 use beebox::program::Program;
-use beebox::run::{LoadOptions, LoadedObject, RunError};
+use beebox::run::{LoadOptions, LoadedObject, RunEngine, RunError};
 use spec::maps::MapKind;
 use spec::programs::ProgramType;
 use sys::bpf::{LoadedProgram, Map, RingBuffer, TestRun};
@@ -16,7 +18,9 @@ use testkit::kernel::load::{LoadRequest, load};
 struct Both {
     name: String,
     kind: ProgramType,
+    /// As native code.
     ours: LoadedObject,
+    checked: LoadedObject,
     theirs: LoadedProgram,
     maps: Vec<Option<Map>>,
 }
@@ -45,11 +49,25 @@ impl Both {
             }
             Err(errno) => panic!("{name}: {errno}: {}", loaded.log),
         };
-        let ours = LoadedObject::load(&object, &kernel, &LoadOptions::default());
+        let ours = |engine| {
+            let options = LoadOptions {
+                engine,
+                ..LoadOptions::default()
+            };
+            let loaded = LoadedObject::load(&object, &kernel, &options);
+            let mut loaded = loaded.unwrap_or_else(|error| panic!("{name}: {error}"));
+            let program = loaded.program(name).expect("it is loaded");
+            // Packet loads of classic BPF are the one thing that native code leaves out here.
+            let left_out = program.not_native().unwrap_or_default();
+            let is_expected = program.engine() == engine || left_out.contains("packet load");
+            assert!(is_expected, "{name}: {left_out}");
+            loaded
+        };
         Some(Both {
             name: name.to_owned(),
             kind: program.kind(),
-            ours: ours.unwrap_or_else(|error| panic!("{name}: {error}")),
+            ours: ours(RunEngine::Native),
+            checked: ours(RunEngine::Checked),
             theirs,
             maps: loaded.maps,
         })
@@ -59,8 +77,10 @@ impl Both {
     fn update(&self, map: &str, key: &[u8], value: &[u8]) {
         let mut maps = self.ours.maps();
         let at = maps.position(|of| of.def.name == map).expect(map);
-        let ours = self.ours.map(map).expect(map);
-        ours.update(key, value, 0).expect(map);
+        for ours in [&self.ours, &self.checked] {
+            let ours = ours.map(map).expect(map);
+            ours.update(key, value, 0).expect(map);
+        }
         let theirs = self.maps.iter().flatten().nth(at).expect(map);
         theirs.update(key, value).expect(map);
     }
@@ -68,8 +88,15 @@ impl Both {
     /// Runs both on a packet and compares all that a test run returns.
     fn run(&mut self, packet: &[u8], repeat: u32) {
         let about = format!("{}, {} bytes", self.name, packet.len());
-        let mut ours = self.ours.program(&self.name).expect("it is loaded");
-        let ours = ours.test_run_repeated(packet, repeat);
+        let [ours, checked] = [&mut self.ours, &mut self.checked].map(|loaded| {
+            let mut program = loaded.program(&self.name).expect("it is loaded");
+            let mut run = program.test_run_repeated(packet, repeat);
+            if let Ok(run) = &mut run {
+                run.duration = Duration::ZERO;
+            }
+            run
+        });
+        assert_eq!(ours, checked, "{about}: native code and checked engine");
         let context = match self.kind {
             // Data that ends with the packet; nothing else is given.
             ProgramType::Xdp => {
@@ -111,7 +138,7 @@ impl Both {
     fn compare_maps(&self) -> usize {
         let mut compared = 0;
         let theirs = self.maps.iter().flatten();
-        for (ours, theirs) in self.ours.maps().zip(theirs) {
+        for ((ours, checked), theirs) in self.ours.maps().zip(self.checked.maps()).zip(theirs) {
             let name = &ours.def.name;
             assert_eq!(
                 theirs.info().unwrap().max_entries,
@@ -127,6 +154,11 @@ impl Both {
                 MapKind::PercpuArray | MapKind::PercpuHash | MapKind::LruPercpuHash
             );
             let entries = ours.entries().expect(name);
+            let of_checked = checked.entries().expect(name);
+            assert_eq!(
+                entries, of_checked,
+                "{name}: native code and checked engine"
+            );
             let mut keys = 0;
             let mut last: Option<Vec<u8>> = None;
             while let Some(key) = theirs.next_key(last.as_deref()).expect(name) {

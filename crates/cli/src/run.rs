@@ -48,6 +48,7 @@ its kin (--time), get_smp_processor_id.
 Examples:
   beebox run firewall.bpf.o --pcap in.pcap -w out.pcap --maps rules.json --dump-maps
   beebox run firewall.bpf.o --prog firewall --packet packet.bin --format json
+  beebox run limit.bpf.o --pcap in.pcap --engine checked --clock real --cpu 3
   beebox run --ebpf sum.asm --mem 010203          text in LLVM's form, memory as hex
   beebox run --ebpf prog.bin --mem packet.bin -o packet.out
   beebox run --ebpf prog.o --section xdp --mem zero:64 --dump-mem
@@ -64,12 +65,12 @@ pub(crate) struct Args {
     #[command(flatten)]
     object: ObjectArgs,
 
-    /// Engine
-    #[arg(long, value_enum, default_value = "checked")]
-    engine: Engine,
+    /// Engine [default: native for programs of objects, checked with --ebpf]
+    #[arg(long, value_enum)]
+    engine: Option<Engine>,
 
-    /// Assume that the program is safe, which every engine but checked needs: an unsafe
-    /// program corrupts this process
+    /// Assume that the instructions of --ebpf are safe, which every engine but checked needs:
+    /// an unsafe program corrupts this process
     #[arg(long, requires = "ebpf")]
     trust: bool,
 
@@ -106,8 +107,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
-    /// Fixed time of the clock of helpers, in nanoseconds [default: 0, and with --ebpf it
-    /// runs; with --pcap the time of the packet]
+    /// Fixed time of the clock of helpers, in nanoseconds [default: with --pcap the time of
+    /// the packet, with --ebpf it runs, otherwise 0]
     #[arg(long, value_name = "NS")]
     time: Option<u64>,
 
@@ -133,8 +134,12 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     }
     let program = args.program.read()?;
     let mut regions = Regions::read(&args.memory)?;
-    let ran = match args.engine {
+    let ran = match args.engine.unwrap_or(Engine::Checked) {
         Engine::Checked => run_checked(&args, &program, &mut regions)?,
+        Engine::Native => {
+            let failure = Failure::new("engine native runs verified programs of objects only");
+            return Err(failure.hint("--engine jit"));
+        }
         engine => run_trusted(&args, engine, &program, &mut regions)?,
     };
     let report = output::Report {

@@ -152,7 +152,21 @@ fn wrong_input_is_named() {
         ),
         (
             &[FIREWALL, "--pcap", SAMPLE, "--set", "nothing=1"],
-            &["nothing"],
+            &["global nothing", "one of "],
+        ),
+        (
+            &[FIREWALL, "--packet", "zero:60", "--engine", "interp"],
+            &["engine interp", "native or checked"],
+        ),
+        (
+            &[FIREWALL, "--packet", "zero:60", "--clock", "fixed"],
+            &["--time NS"],
+        ),
+        (
+            &[
+                FIREWALL, "--packet", "zero:60", "--clock", "real", "--time", "1",
+            ],
+            &["--clock fixed"],
         ),
         (
             &[
@@ -219,4 +233,55 @@ fn a_refused_program_runs_only_unverified_and_traps() {
     for part in ["trap", "beyond the end of `packet`", "port.bpf.c:48"] {
         assert!(text.contains(part), "{text}");
     }
+}
+
+const REPORT: &str = "crates/cli/tests/data/report.bpf.o";
+
+#[test]
+fn printed_text_and_the_engine_are_shown() {
+    let words = [REPORT, "--prog", "report", "--packet", "zero:60"];
+    let one = json(&[&words[..], &["--time", "77"]].concat());
+    assert_eq!(one["engine"], "native");
+    assert_eq!(one["printk"][0], "packet 1 of 60 bytes at 77\n");
+    let all = json(&[REPORT, "--prog", "report", "--pcap", SAMPLE]);
+    assert_eq!(all["printk"].as_array().unwrap().len(), 3);
+    assert_eq!(all["printk"][2]["packet"], 3);
+    // Text that an argument points to is formatted by the checked engine.
+    let words = [REPORT, "--prog", "by_name", "--packet", "zero:60"];
+    let by_name = json(&words);
+    assert_eq!(by_name["printk"][0], "called by name");
+    assert_eq!(by_name["engine"], "checked");
+    let why = by_name["not_native"].as_str().unwrap();
+    assert!(why.contains("(call 6)"), "{why}");
+    let text = run(&words).stdout;
+    let text = String::from_utf8_lossy(&text);
+    assert!(
+        text.contains("printk: called by name\nnot native code"),
+        "{text}"
+    );
+}
+
+#[test]
+fn options_set_the_world_of_a_run() {
+    let last = |words: &[&str]| {
+        let words = [&[REPORT, "--prog", "report", "--packet", "zero:60"], words].concat();
+        let mut of_engines = ["native", "checked"].map(|engine| {
+            let answer = json(&[&words[..], &["--dump-maps", "--engine", engine]].concat());
+            assert_eq!(answer["engine"], engine);
+            answer["maps"]["report.bss"][0]["value"][".bss"][1]["last"].clone()
+        });
+        if !words.contains(&"real") {
+            assert_eq!(of_engines[0], of_engines[1]);
+        }
+        of_engines[0].take()
+    };
+    let plain = last(&[]);
+    assert_eq!((&plain["cpu"], &plain["ifindex"]), (&0.into(), &1.into()));
+    assert_eq!((&plain["time"], &plain["length"]), (&0.into(), &60.into()));
+    assert_eq!(last(&[]), plain);
+    assert_ne!(last(&["--seed", "1"])["random"], plain["random"]);
+    let other = last(&["--cpu", "3", "--ifindex", "7", "--time", "99"]);
+    assert_eq!((&other["cpu"], &other["ifindex"]), (&3.into(), &7.into()));
+    assert_eq!(other["time"], 99);
+    assert!(last(&["--clock", "real", "--timeout", "60"])["time"].as_u64() > Some(0));
 }

@@ -544,6 +544,31 @@ impl OnContext<'_> {
         guard: &RunGuard,
         world: World<'_>,
     ) -> u64 {
+        match self.run_until(packet, context, guard, world, None) {
+            Outcome::Returned(r0) => r0,
+            // There is neither a budget nor a deadline.
+            Outcome::BudgetExhausted | Outcome::DeadlinePassed => 0,
+        }
+    }
+
+    /// As [`OnContext::run`], until a deadline: the outcome may be
+    /// [`Outcome::DeadlinePassed`], with packet, context and maps as the program left them.
+    ///
+    /// # Panics
+    /// As [`OnContext::run`]; and if there is a deadline and the program was compiled without
+    /// [`Options::deadline`].
+    pub fn run_until(
+        self,
+        packet: &mut [u8],
+        context: &mut DirectContext,
+        guard: &RunGuard,
+        world: World<'_>,
+        deadline: Option<Deadline>,
+    ) -> Outcome {
+        assert!(
+            self.native.checks_deadline || deadline.is_none(),
+            "the code was compiled without deadline checks"
+        );
         context.set_packet(packet);
         let metadata = Metadata {
             cpu: world.cpu,
@@ -566,17 +591,13 @@ impl OnContext<'_> {
         // and the handles keep.
         let outcome = unsafe {
             match self.native.uses_context {
-                true => (self.native).run_with_context(r1, 0, &[], &mut cx, u64::MAX, None),
+                true => (self.native).run_with_context(r1, 0, &[], &mut cx, u64::MAX, deadline),
                 false => self.native.run_without_context(r1, 0, &[]),
             }
         };
         if let Some(payload) = cx.panic {
             panic::resume_unwind(payload);
         }
-        match outcome {
-            Outcome::Returned(r0) => r0,
-            // There is neither a budget nor a deadline.
-            Outcome::BudgetExhausted | Outcome::DeadlinePassed => 0,
-        }
+        outcome
     }
 }

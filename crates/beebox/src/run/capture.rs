@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use ::kernel::programs::{PacketVerdict, verdict};
 use capture::{Encoder, Error as CaptureError, Event, Format, LinkType, OtherLinkType};
 
-use super::{RunError, RunnableProgram};
+use super::{PrintedText, RunError, RunnableProgram};
 use crate::captures::Input;
 
 /// Bytes of packets that are collected before they are written.
@@ -35,6 +35,8 @@ pub struct PacketRun {
     pub verdict: PacketVerdict,
     /// Time of the run.
     pub duration: Duration,
+    /// What the program printed.
+    pub printk: PrintedText,
 }
 
 /// Why runs stopped before the end of a capture. Packets before it were written.
@@ -91,8 +93,7 @@ impl Error for CaptureStop {
 }
 
 impl RunnableProgram<'_> {
-    /// Runs the program on each packet of a capture, of any length, at the time of its
-    /// capture. What goes on is written as the program left it. `observe` is called after
+    /// Runs the program on each packet of a capture, of any length. What goes on is written as the program left it. `observe` is called after
     /// each run.
     pub fn run_capture(
         &mut self,
@@ -123,13 +124,13 @@ impl RunnableProgram<'_> {
                     if link_type != LinkType::ETHERNET {
                         break Err(CaptureStop::LinkType { packet, link_type });
                     }
-                    if let Some(time) = record.timestamp() {
+                    self.packet_time = record.timestamp().map_or(0, |time| {
                         let seconds = u64::try_from(time.seconds).unwrap_or(0);
                         let seconds = seconds.saturating_mul(1_000_000_000);
-                        self.set_time(seconds.saturating_add(time.nanoseconds.into()));
-                    }
+                        seconds.saturating_add(time.nanoseconds.into())
+                    });
                     let start = Instant::now();
-                    let (retval, after) = match self.run_captured(record.data()) {
+                    let (retval, after, printk) = match self.run_captured(record.data()) {
                         Ok(run) => run,
                         Err(error) => break Err(CaptureStop::Run { packet, error }),
                     };
@@ -139,6 +140,7 @@ impl RunnableProgram<'_> {
                         retval,
                         verdict: verdict(self.kind(), retval),
                         duration: start.elapsed(),
+                        printk,
                     };
                     observe(&run);
                     if let (Some(encoder), Some(most)) = (&encoder, run.verdict.kept) {

@@ -112,6 +112,8 @@ pub enum RunError {
     },
     /// The program calls a helper that is not built.
     Helper(i32),
+    /// The deadline of the runs passed.
+    Deadline,
     /// The packet does not fit into the model address space.
     NoRoom(NoRoom),
     /// The program did what no verified program does.
@@ -131,6 +133,7 @@ impl RunError {
     pub(super) fn of_trap(trap: Trap, line: Option<(String, u32, String)>) -> RunError {
         match trap.reason {
             Reason::UnknownHelper(number) => RunError::Helper(number),
+            Reason::Deadline(_) => RunError::Deadline,
             _ => RunError::Trap(Box::new(TrapPlace { trap, line })),
         }
     }
@@ -149,6 +152,7 @@ impl fmt::Display for RunError {
                 Some(helper) => write!(f, "helper {} cannot be called yet", helper.name),
                 None => write!(f, "there is no helper {number}"),
             },
+            RunError::Deadline => f.write_str("the time limit passed before the program ended"),
             RunError::NoRoom(no_room) => write!(f, "{no_room}"),
             RunError::Trap(place) => {
                 write!(f, "{}", place.trap)?;

@@ -2,32 +2,65 @@
 
 use ::kernel::maps::{Host, Map};
 use ::kernel::programs::PacketProgram;
+use jit::memory::Pool;
 use object::Object;
 use program::Program;
 use spec::{Kernel, SplitMix};
-use verifier::{Options, Verdict, verify};
+use verifier::{Proof, Verdict};
+use vm::MapHandle;
 
 use super::program::Prepared;
-use super::{NotLoaded, ObjectMap, RunnableProgram};
+use super::{NotLoaded, ObjectMap, RunnableProgram, native};
+
+/// What runs programs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RunEngine {
+    /// Native code without checks, of verified programs. Programs that it does not support
+    /// yet run in the checked engine.
+    #[default]
+    Native,
+    /// The interpreter that checks every access.
+    Checked,
+}
+
+impl RunEngine {
+    /// Its name in options and output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            RunEngine::Native => "native",
+            RunEngine::Checked => "checked",
+        }
+    }
+}
 
 /// How to load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoadOptions {
-    /// Run programs that nothing verified. What a verifier would have refused ends a run
-    /// with a trap.
+    /// Run programs that nothing verified, in the checked engine. What a verifier would have
+    /// refused ends a run with a trap.
     pub unverified: bool,
-    /// Possible CPUs, at least 1: per-CPU maps hold a value for each. Programs run on CPU 0.
+    /// What runs verified programs.
+    pub engine: RunEngine,
+    /// Native code checks the deadline of [`RunnableProgram::set_limits`]; its loops are
+    /// slower then.
+    pub checks_deadline: bool,
+    /// Possible CPUs, more than `cpu`: per-CPU maps hold a value for each.
     pub cpus: u32,
+    /// The CPU that programs run on.
+    pub cpu: u32,
     /// Seed of random numbers and hashes.
     pub seed: u64,
 }
 
 impl Default for LoadOptions {
-    /// Verified, one CPU, seed 0.
+    /// Verified, native, one CPU, seed 0.
     fn default() -> LoadOptions {
         LoadOptions {
             unverified: false,
+            engine: RunEngine::Native,
+            checks_deadline: false,
             cpus: 1,
+            cpu: 0,
             seed: 0,
         }
     }
@@ -39,6 +72,7 @@ pub struct LoadedObject {
     pub(super) maps: Vec<Option<ObjectMap>>,
     programs: Vec<Prepared>,
     random: SplitMix,
+    cpu: u32,
 }
 
 impl LoadedObject {
@@ -59,31 +93,47 @@ impl LoadedObject {
             return Err(NotLoaded::Link(Box::new(error)));
         }
         let host = Host {
-            cpus: options.cpus.max(1),
+            cpus: options.cpus.max(options.cpu.saturating_add(1)),
             seed: options.seed,
         };
         let mut loaded = LoadedObject {
             maps: Vec::new(),
             programs: Vec::new(),
             random: SplitMix::new(options.seed),
+            cpu: options.cpu,
         };
+        let pool = Pool::new();
         for program in linked.programs {
             let program = program.program;
-            if !options.unverified {
-                check(&program, kernel)?;
-            }
-            loaded.add(program, &host)?;
+            let Some(packets) = PacketProgram::of(program.kind()) else {
+                return Err(NotLoaded::Type {
+                    program: program.name().to_owned(),
+                    kind: program.kind(),
+                });
+            };
+            let proof = match options.unverified {
+                true => None,
+                false => Some(prove(&program, kernel)?),
+            };
+            loaded.create_maps(&program, &host)?;
+            let proof = proof.filter(|_| options.engine == RunEngine::Native);
+            let native = proof.map(|proof| {
+                let maps = loaded.maps.iter().map(|map| {
+                    let map = map.as_ref()?;
+                    Some(MapHandle::new(map.map.clone()))
+                });
+                let maps: Vec<_> = maps.collect();
+                native::compile(&proof, &maps, &pool, options.checks_deadline)
+            });
+            loaded
+                .programs
+                .push(Prepared::new(program, packets, native));
         }
         Ok(loaded)
     }
 
-    fn add(&mut self, program: Program, host: &Host) -> Result<(), NotLoaded> {
-        let Some(packets) = PacketProgram::of(program.kind()) else {
-            return Err(NotLoaded::Type {
-                program: program.name().to_owned(),
-                kind: program.kind(),
-            });
-        };
+    /// Creates the maps of a program that are not there yet.
+    fn create_maps(&mut self, program: &Program, host: &Host) -> Result<(), NotLoaded> {
         for id in program.used_maps() {
             let index = id.0 as usize;
             if self.maps.len() <= index {
@@ -93,7 +143,6 @@ impl LoadedObject {
                 self.maps[index] = Some(ObjectMap::create(def, host)?);
             }
         }
-        self.programs.push(Prepared::new(program, packets));
         Ok(())
     }
 
@@ -101,13 +150,14 @@ impl LoadedObject {
     pub fn program(&mut self, name: &str) -> Option<RunnableProgram<'_>> {
         let mut programs = self.programs.iter();
         let prepared = programs.find(|prepared| prepared.program.name() == name)?;
-        Some(RunnableProgram::new(prepared, &self.maps, &mut self.random))
+        let (maps, random) = (&self.maps, &mut self.random);
+        Some(RunnableProgram::new(prepared, maps, random, self.cpu))
     }
 
     /// The map of this name, if a program uses it.
     pub fn map(&self, name: &str) -> Option<&Map> {
         let mut maps = self.maps();
-        maps.find(|map| map.def.name == name).map(|map| &map.map)
+        maps.find(|map| map.def.name == name).map(|map| &*map.map)
     }
 
     /// The maps that programs use, in the object's order.
@@ -117,19 +167,26 @@ impl LoadedObject {
 }
 
 /// Verifies a program.
-fn check(program: &Program, kernel: &Kernel) -> Result<(), NotLoaded> {
+fn prove(program: &Program, kernel: &Kernel) -> Result<Proof, NotLoaded> {
     let registry = kernel.registry().ok_or(NotLoaded::NoRegistry)?;
     let name = program.name().to_owned();
-    match verify(program, kernel, registry, &Options::default()).verdict {
-        Verdict::Accepted => Ok(()),
-        Verdict::Refused(refusal) => Err(NotLoaded::Refused {
+    let verification = match Proof::of(program, kernel, registry) {
+        Ok(proof) => return Ok(proof),
+        Err(verification) => verification,
+    };
+    Err(match verification.verdict {
+        Verdict::Refused(refusal) => NotLoaded::Refused {
             program: name,
             refusal,
-        }),
-        Verdict::Unsupported(why) => Err(NotLoaded::NotJudged { program: name, why }),
-        Verdict::Bug(why) => Err(NotLoaded::NotJudged {
+        },
+        Verdict::Unsupported(why) => NotLoaded::NotJudged { program: name, why },
+        Verdict::Bug(why) => NotLoaded::NotJudged {
             program: name,
             why: format!("bug: {why}"),
-        }),
-    }
+        },
+        Verdict::Accepted => NotLoaded::NotJudged {
+            program: name,
+            why: "bug: no facts of an accepted program".to_owned(),
+        },
+    })
 }

@@ -20,7 +20,7 @@ pub struct ObjectMap {
     /// The definition.
     pub def: Arc<MapDef>,
     /// The map.
-    pub map: Map,
+    pub map: Arc<Map>,
 }
 
 impl ObjectMap {
@@ -52,7 +52,7 @@ impl ObjectMap {
         }
         Ok(ObjectMap {
             def: def.clone(),
-            map,
+            map: Arc::new(map),
         })
     }
 

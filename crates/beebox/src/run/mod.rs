@@ -1,8 +1,9 @@
 //! Programs of an object run on packets, as `BPF_PROG_TEST_RUN` runs them, and on captures.
 //!
-//! [`LoadedObject::load`] links an object, creates its maps and verifies its programs. They
-//! run in the checked interpreter: time comes from the caller or the capture and random
-//! numbers from a seed, so that equal input gives equal runs.
+//! [`LoadedObject::load`] links an object, creates its maps, verifies its programs and
+//! compiles them to native code; what native code does not support yet runs in the checked
+//! engine ([`RunnableProgram::not_native`]). Time comes from the caller or the capture and
+//! random numbers from a seed, so that equal input gives equal runs.
 //!
 //! ```
 //! use beebox::object::Object;
@@ -32,13 +33,16 @@ mod capture;
 mod error;
 mod load;
 mod maps;
+mod native;
+mod printed;
 mod program;
 
 pub use ::kernel::maps::Map;
 pub use ::kernel::programs::PacketVerdict;
 pub use capture::{CaptureStop, PacketRun, Written};
 pub use error::{NotLoaded, RunError, TrapPlace};
-pub use load::{LoadOptions, LoadedObject};
+pub use load::{LoadOptions, LoadedObject, RunEngine};
 pub use maps::{Entry, ObjectMap};
-pub use program::{RunnableProgram, TestRunOutput};
+pub use printed::PrintedText;
+pub use program::{RunClock, RunnableProgram, TestRunOutput};
 pub use spec::Errno;

@@ -6,25 +6,40 @@ use ::kernel::maps::RunGuard;
 use ::kernel::programs::{PacketInput, PacketProgram, PacketVerdict, verdict};
 use interp::checked::{Calls, CheckedContext, CheckedProgram, Entry, Limits, Memory};
 use isa::ebpf::{Imm64, Insn};
+use jit::Native;
+use lower::ContextKind;
 use program::{MapId, Program};
 use spec::SplitMix;
 use spec::programs::ProgramType;
-use vm::World;
+use vm::{Deadline, DirectContext, Outcome, World};
 
-use super::{ObjectMap, RunError};
+use super::{ObjectMap, PrintedText, RunEngine, RunError};
 
-/// A program in the form that the engine runs.
-#[derive(Debug)]
+/// A program in the form that its engine runs.
 pub(super) struct Prepared {
     pub(super) program: Program,
     packets: PacketProgram,
-    /// The maps that it uses; instructions name them by their place here.
+    /// The maps that it uses; instructions of the checked engine name them by their place
+    /// here.
     maps: Vec<MapId>,
-    code: CheckedProgram,
+    checked: CheckedProgram,
+    native: Option<Native>,
+    /// Why there is no native code although it was asked for.
+    not_native: Option<String>,
 }
 
 impl Prepared {
-    pub(super) fn new(program: Program, packets: PacketProgram) -> Prepared {
+    /// Prepares a program for the checked engine, and to run as native code if there is any.
+    pub(super) fn new(
+        program: Program,
+        packets: PacketProgram,
+        native: Option<Result<Native, String>>,
+    ) -> Prepared {
+        let (native, not_native) = match native {
+            None => (None, None),
+            Some(Ok(native)) => (Some(native), None),
+            Some(Err(why)) => (None, Some(why)),
+        };
         let maps = program.used_maps();
         let place = |index: &mut i32| {
             if let Some(at) = maps.iter().position(|map| map.0 as i32 == *index) {
@@ -41,7 +56,9 @@ impl Prepared {
         }
         Prepared {
             packets,
-            code: CheckedProgram::new(insns),
+            checked: CheckedProgram::new(insns),
+            native,
+            not_native,
             maps,
             program,
         }
@@ -54,6 +71,34 @@ impl Prepared {
         let (file, text) = (types.string(line.file), types.string(line.text));
         Some((file.to_string(), line.line, text.to_string()))
     }
+
+    fn context_kind(&self) -> ContextKind {
+        match self.program.kind() {
+            ProgramType::Xdp => ContextKind::Xdp,
+            _ => ContextKind::SkBuff,
+        }
+    }
+}
+
+impl std::fmt::Debug for Prepared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Prepared")
+            .field("program", &self.program.name())
+            .field("native", &self.native.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The clock of the time helpers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunClock {
+    /// The time of the packet in its capture, which stands still during a run; 0 for a packet
+    /// without one.
+    Capture,
+    /// A fixed time in nanoseconds.
+    Fixed(u64),
+    /// Nanoseconds since this clock was set.
+    Real,
 }
 
 /// A program of a [`LoadedObject`](super::LoadedObject).
@@ -62,9 +107,14 @@ pub struct RunnableProgram<'o> {
     prepared: &'o Prepared,
     maps: &'o [Option<ObjectMap>],
     random: &'o mut SplitMix,
-    /// Nanoseconds that the time helpers return.
-    time: u64,
+    cpu: u32,
+    ifindex: Option<u32>,
+    clock: RunClock,
+    clock_set: Instant,
+    /// Time of the current packet in its capture, in nanoseconds.
+    pub(super) packet_time: u64,
     limits: Limits,
+    printed: PrintedText,
 }
 
 /// What a test run returns.
@@ -80,6 +130,8 @@ pub struct TestRunOutput {
     pub ctx_out: Vec<u8>,
     /// Mean time of a run.
     pub duration: Duration,
+    /// What all runs printed.
+    pub printk: PrintedText,
 }
 
 impl<'o> RunnableProgram<'o> {
@@ -87,22 +139,37 @@ impl<'o> RunnableProgram<'o> {
         prepared: &'o Prepared,
         maps: &'o [Option<ObjectMap>],
         random: &'o mut SplitMix,
+        cpu: u32,
     ) -> RunnableProgram<'o> {
         RunnableProgram {
             prepared,
             maps,
             random,
-            time: 0,
+            cpu,
+            ifindex: None,
+            clock: RunClock::Capture,
+            clock_set: Instant::now(),
+            packet_time: 0,
             limits: Limits::default(),
+            printed: PrintedText::default(),
         }
     }
 
-    /// Sets the time of the time helpers, in nanoseconds; it stands still in a run.
-    pub fn set_time(&mut self, nanoseconds: u64) {
-        self.time = nanoseconds;
+    /// Sets the clock of the time helpers; that of captures until then.
+    pub fn set_clock(&mut self, clock: RunClock) {
+        self.clock = clock;
+        self.clock_set = Instant::now();
     }
 
-    /// Sets the limits of a run; the deadline is that of all runs.
+    /// Sets the index of the interface that packets come from; 1, the loopback device's,
+    /// until then.
+    pub fn set_ifindex(&mut self, ifindex: u32) {
+        self.ifindex = Some(ifindex);
+    }
+
+    /// Sets the limits of a run; the deadline is that of all runs. Native code has no limit
+    /// of instructions, and a deadline only if the object was loaded with
+    /// [`LoadOptions::checks_deadline`](super::LoadOptions::checks_deadline).
     pub fn set_limits(&mut self, limits: Limits) {
         self.limits = limits;
     }
@@ -110,6 +177,20 @@ impl<'o> RunnableProgram<'o> {
     /// The program type.
     pub fn kind(&self) -> ProgramType {
         self.prepared.program.kind()
+    }
+
+    /// The engine that runs it.
+    pub fn engine(&self) -> RunEngine {
+        match self.prepared.native {
+            Some(_) => RunEngine::Native,
+            None => RunEngine::Checked,
+        }
+    }
+
+    /// What native code does not support, in one line, if the program runs in the checked
+    /// engine for that reason.
+    pub fn not_native(&self) -> Option<&str> {
+        self.prepared.not_native.as_deref()
     }
 
     /// Runs the program on a packet as `BPF_PROG_TEST_RUN` does.
@@ -134,6 +215,7 @@ impl<'o> RunnableProgram<'o> {
             taken: packets.sizes(packet),
         };
         let mut input = packets.test_input(packet).map_err(size)?;
+        self.printed = PrintedText::default();
         let repeat = repeat.max(1);
         let mut retval = 0;
         let start = Instant::now();
@@ -146,37 +228,76 @@ impl<'o> RunnableProgram<'o> {
             data_out: input.data_out(),
             ctx_out: input.context_out(),
             duration: start.elapsed() / repeat,
+            printk: std::mem::take(&mut self.printed),
         })
     }
 
     /// Runs the program on a packet of any length, in one piece.
-    pub(super) fn run_captured(&mut self, frame: &[u8]) -> Result<(u32, PacketInput), RunError> {
+    pub(super) fn run_captured(
+        &mut self,
+        frame: &[u8],
+    ) -> Result<(u32, PacketInput, PrintedText), RunError> {
         let mut input = self.prepared.packets.captured(frame);
         let retval = self.run(&mut input)?;
-        Ok((retval, input))
+        Ok((retval, input, std::mem::take(&mut self.printed)))
     }
 
     fn run(&mut self, input: &mut PacketInput) -> Result<u32, RunError> {
+        if let Some(ifindex) = self.ifindex {
+            input.set_ifindex(ifindex);
+        }
+        // The first region of the checked engine has the same address in every run.
+        input.set_addresses(Memory::FIRST_REGION as u32);
+        match &self.prepared.native {
+            Some(native) => self.run_native(native, input),
+            None => self.run_checked(input),
+        }
+    }
+
+    fn run_native(&mut self, native: &Native, input: &mut PacketInput) -> Result<u32, RunError> {
+        let (clock, packet_time, clock_set) = (self.clock, self.packet_time, self.clock_set);
+        let mut clock = || nanoseconds(clock, packet_time, clock_set);
+        let world = World {
+            printk: Some(&mut self.printed),
+            ..World::new(self.random, &mut clock, self.cpu)
+        };
+        let program = native.on_context(self.prepared.context_kind());
+        let program = program.expect("the code was compiled for this type of program");
+        let deadline = self.limits.deadline.map(Deadline::at);
+        let mut context = DirectContext::new(&input.context);
+        let packet = input.packet.linear_part();
+        let guard = RunGuard::new();
+        let outcome = program.run_until(packet, &mut context, &guard, world, deadline);
+        let size = input.context.len();
+        input.context.copy_from_slice(&context.structure()[..size]);
+        match outcome {
+            Outcome::Returned(value) => Ok(value as u32),
+            Outcome::BudgetExhausted | Outcome::DeadlinePassed => Err(RunError::Deadline),
+        }
+    }
+
+    fn run_checked(&mut self, input: &mut PacketInput) -> Result<u32, RunError> {
         let guard = RunGuard::new();
         let mut memory = Memory::new();
-        // The first region has the same address in every run.
-        input.set_addresses(Memory::FIRST_REGION as u32);
         memory.add_packet(input.packet.linear_part())?;
         let context = memory.add_context(&mut input.context)?;
         for id in &self.prepared.maps {
             if let Some(map) = self.maps.get(id.0 as usize).and_then(Option::as_ref) {
-                memory.add_map(&*map.def.name, &map.map, &guard, map.permission())?;
+                memory.add_map(&*map.def.name, &*map.map, &guard, map.permission())?;
             }
         }
         let entry = Entry {
             arguments: [memory.address(context), 0, 0, 0, 0],
         };
-        let time = self.time;
-        let random = &mut *self.random;
+        let (clock, packet_time, clock_set) = (self.clock, self.packet_time, self.clock_set);
+        let (random, printed, cpu) = (&mut *self.random, &mut self.printed, self.cpu);
         let mut calls = Calls::resolved(|number, arguments, memory| {
             let helper = ::kernel::helpers::find(number)?;
-            let mut clock = || time;
-            let mut world = World::new(&mut *random, &mut clock, 0);
+            let mut clock = || nanoseconds(clock, packet_time, clock_set);
+            let mut world = World {
+                printk: Some(&mut *printed),
+                ..World::new(&mut *random, &mut clock, cpu)
+            };
             Some(helper(arguments, memory, &mut world))
         });
         let cx = CheckedContext {
@@ -184,7 +305,7 @@ impl<'o> RunnableProgram<'o> {
             calls: &mut calls,
             packet: None,
         };
-        let finish = self.prepared.code.run(cx, entry, &self.limits);
+        let finish = self.prepared.checked.run(cx, entry, &self.limits);
         match finish.outcome {
             Ok(value) => Ok(value as u32),
             Err(trap) => {
@@ -192,5 +313,13 @@ impl<'o> RunnableProgram<'o> {
                 Err(RunError::of_trap(trap, line))
             }
         }
+    }
+}
+
+fn nanoseconds(clock: RunClock, packet_time: u64, clock_set: Instant) -> u64 {
+    match clock {
+        RunClock::Capture => packet_time,
+        RunClock::Fixed(time) => time,
+        RunClock::Real => clock_set.elapsed().as_nanos() as u64,
     }
 }

@@ -14,7 +14,8 @@ use beebox::captures::{CaptureError, Fault, Format, Input, Problem};
 use beebox::object::Object;
 use beebox::raw::Limits;
 use beebox::run::{
-    CaptureStop, LoadOptions, LoadedObject, NotLoaded, RunError, RunnableProgram, Written,
+    CaptureStop, LoadOptions, LoadedObject, NotLoaded, RunClock, RunEngine, RunError,
+    RunnableProgram, Written,
 };
 use spec::programs::ProgramType;
 
@@ -62,15 +63,50 @@ pub(crate) struct ObjectArgs {
     #[arg(long, value_name = "GLOBAL", conflicts_with = "ebpf")]
     set: Vec<String>,
 
+    /// Clock of the time helpers: the time of the packet in its capture, the one of --time,
+    /// or one that runs from 0 [default: capture, and fixed with --time]
+    #[arg(long, value_enum, conflicts_with = "ebpf")]
+    clock: Option<ClockKind>,
+
+    /// The CPU that the program runs on; per-CPU maps have values of this and those below
+    #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "ebpf")]
+    #[arg(value_parser = clap::value_parser!(u32).range(..i64::from(MOST_CPUS)))]
+    cpu: u32,
+
+    /// Index of the interface that packets come from [default: 1, the loopback device]
+    #[arg(long, value_name = "N", conflicts_with = "ebpf")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
+    ifindex: Option<u32>,
+
     #[command(flatten)]
     kernel: KernelArgs,
 }
 
+/// Most CPUs of Linux on x86-64 (`NR_CPUS`).
+const MOST_CPUS: u32 = 8192;
+
+/// The clock of the time helpers.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum ClockKind {
+    /// The time of the packet in its capture
+    Capture,
+    /// The time of --time
+    Fixed,
+    /// Nanoseconds since the start
+    Real,
+}
+
 pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
     let own = &args.object;
-    if args.engine != trusted::Engine::Checked {
-        return Err(Failure::new("programs of objects run in --engine checked"));
-    }
+    let clock = clock(own.clock, args.time)?;
+    let engine = match args.engine.unwrap_or(trusted::Engine::Native) {
+        trusted::Engine::Checked => RunEngine::Checked,
+        trusted::Engine::Native | trusted::Engine::Jit => RunEngine::Native,
+        trusted::Engine::Interp => {
+            let failure = Failure::new("engine interp does not run programs of objects");
+            return Err(failure.hint("--engine native or checked"));
+        }
+    };
     let file = ObjectFile::read(args.program.file())?;
     let name = file.path().display().to_string();
     if !file.is_object() {
@@ -91,6 +127,9 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
         .map_err(|failure| failure.within(&name))?;
     let options = LoadOptions {
         unverified: own.unverified,
+        engine,
+        checks_deadline: args.timeout.is_some(),
+        cpu: own.cpu,
         seed: args.seed,
         ..LoadOptions::default()
     };
@@ -117,20 +156,36 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
         deadline: args.timeout.map(|timeout| Instant::now() + timeout),
         ..Limits::default()
     });
-    program.set_time(args.time.unwrap_or(0));
+    program.set_clock(clock);
+    if let Some(ifindex) = own.ifindex {
+        program.set_ifindex(ifindex);
+    }
     let ran = match &own.pcap {
         None => on_packet(args, &mut program)?,
         Some(path) => on_capture(path, own.write.as_deref(), &mut program)?,
     };
-    let kind = program.kind();
+    let (kind, engine) = (program.kind(), program.engine());
+    let not_native = program.not_native().map(str::to_owned);
     let maps = own.dump_maps.then(|| maps::dump(&loaded, object.btf()));
     let report = Report {
         prog: chosen,
         kind,
+        engine,
+        not_native,
         ran,
         maps: maps.transpose()?,
     };
     report.print(args.format.format())
+}
+
+fn clock(kind: Option<ClockKind>, time: Option<u64>) -> Result<RunClock, Failure> {
+    match (kind, time) {
+        (None | Some(ClockKind::Capture), None) => Ok(RunClock::Capture),
+        (Some(ClockKind::Fixed), None) => Err(Failure::new("--clock fixed needs --time NS")),
+        (None | Some(ClockKind::Fixed), Some(time)) => Ok(RunClock::Fixed(time)),
+        (Some(ClockKind::Real), None) => Ok(RunClock::Real),
+        (Some(_), Some(_)) => Err(Failure::new("--time is the time of --clock fixed")),
+    }
 }
 
 /// The program of a name, or the only one that runs on packets.

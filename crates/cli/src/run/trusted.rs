@@ -18,6 +18,8 @@ use crate::answer::Failure;
 pub(crate) enum Engine {
     /// The checked interpreter, for any program
     Checked,
+    /// Native code, for verified programs of objects
+    Native,
     /// The threaded interpreter, for programs assumed safe (--trust)
     Interp,
     /// Native code, for programs assumed safe (--trust)
@@ -77,7 +79,7 @@ pub(crate) fn run(
                 None => code.run_memory(&mut machine, memory, &mut random),
             }
         }
-        Engine::Jit => {
+        Engine::Jit | Engine::Native => {
             let options = Options {
                 deadline: timeout.is_some(),
                 ..Options::default()

@@ -116,7 +116,15 @@ pub(crate) fn apply(object: &mut Object<'_>, all: &[Assignment]) -> Result<(), F
 
 impl Assignment {
     fn apply(&self, object: &mut Object<'_>) -> Result<(), Failure> {
-        let absent = || Failure::new("the object has no such variable");
+        let absent = || {
+            let mut names: Vec<String> = object.globals().map(|global| global.name).collect();
+            names.sort_unstable();
+            let failure = Failure::new("the object has no such variable");
+            match names.is_empty() {
+                true => failure.hint("nothing: the object has no variables with types"),
+                false => failure.hint(format_args!("one of {}", names.join(", "))),
+            }
+        };
         let global = object.global(&self.variable).ok_or_else(absent)?;
         let types = object.btf().ok_or_else(absent)?;
         let mut place = Place {

@@ -118,6 +118,15 @@ impl PacketProgram {
 }
 
 impl PacketInput {
+    /// Sets the index of the interface that the packet comes from.
+    pub fn set_ifindex(&mut self, ifindex: u32) {
+        let at = match self.program.context == XDP {
+            true => xdp::INGRESS_IFINDEX,
+            false => skb::IFINDEX,
+        };
+        put(&mut self.context, at, ifindex);
+    }
+
     /// Writes the addresses of the packet's linear part into the context.
     pub fn set_addresses(&mut self, address: u32) {
         let linear = self.packet.linear_len() as u32;

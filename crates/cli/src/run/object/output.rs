@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use beebox::run::{PacketRun, RunError, TestRunOutput};
+use beebox::run::{PacketRun, PrintedText, RunEngine, RunError, TestRunOutput};
 use report::value::Ordered;
 use serde_json::{Value, json};
 use spec::programs::ProgramType;
@@ -21,6 +21,9 @@ pub(super) struct Summary {
     packets: u64,
     kept: u64,
     duration: Duration,
+    /// Texts that were printed, with the number of the packet.
+    printk: Vec<(u64, String)>,
+    printk_lost: u64,
     pub(super) written_to: Option<String>,
 }
 
@@ -29,6 +32,13 @@ impl Summary {
         self.packets += 1;
         self.kept += u64::from(run.verdict.kept.is_some());
         self.duration += run.duration;
+        self.printk_lost += run.printk.lost;
+        for text in &run.printk.texts {
+            match self.printk.len() < PrintedText::MOST {
+                true => self.printk.push((run.packet, text.clone())),
+                false => self.printk_lost += 1,
+            }
+        }
         let name = &run.verdict.name;
         let mut known = self.verdicts.iter_mut();
         match known.find(|(known, ..)| known == name) {
@@ -65,6 +75,9 @@ pub(super) enum Ran {
 pub(super) struct Report {
     pub(super) prog: String,
     pub(super) kind: ProgramType,
+    pub(super) engine: RunEngine,
+    /// What native code does not support, if that is why the engine is another.
+    pub(super) not_native: Option<String>,
     pub(super) ran: Ran,
     /// The maps, if they are printed.
     pub(super) maps: Option<Ordered>,
@@ -85,7 +98,8 @@ impl Report {
     }
 
     fn text(&self) -> String {
-        let mut text = format!("{} ({}, engine checked): ", self.prog, self.kind.name());
+        let (kind, engine) = (self.kind.name(), self.engine.name());
+        let mut text = format!("{} ({kind}, engine {engine}): ", self.prog);
         let _ = match &self.ran {
             Ran::Packet { packet, run } => write_packet(&mut text, packet, run),
             Ran::Capture(summary) => write_summary(&mut text, summary),
@@ -94,6 +108,9 @@ impl Report {
                 writeln!(text, "trap{}\n{error}", place.unwrap_or_default())
             }
         };
+        if let Some(what) = &self.not_native {
+            let _ = writeln!(text, "not native code, which does not support yet: {what}");
+        }
         if let Some(Ordered::Object(maps)) = &self.maps {
             for (name, entries) in maps {
                 let _ = write!(text, "map {name}: {}", pretty(entries));
@@ -108,7 +125,10 @@ impl Report {
             members.push((name.to_owned(), Ordered::Scalar(value)));
         };
         put("prog", json!(self.prog));
-        put("engine", json!("checked"));
+        put("engine", json!(self.engine.name()));
+        if let Some(what) = &self.not_native {
+            put("not_native", json!(what));
+        }
         match &self.ran {
             Ran::Packet { run, .. } => {
                 put("retval", json!(run.retval));
@@ -116,6 +136,10 @@ impl Report {
                 put("data_out", json!(hex(&run.data_out)));
                 put("ctx_out", json!(hex(&run.ctx_out)));
                 put("duration_ns", json!(run.duration.as_nanos() as u64));
+                put("printk", json!(run.printk.texts));
+                if run.printk.lost > 0 {
+                    put("printk_lost", json!(run.printk.lost));
+                }
             }
             Ran::Capture(summary) => {
                 put("packets", json!(summary.packets));
@@ -127,6 +151,12 @@ impl Report {
                     put("written", json!(summary.kept));
                 }
                 put("duration_ns", json!(summary.mean() as u64));
+                let texts = summary.printk.iter();
+                let texts = texts.map(|(packet, text)| json!({ "packet": packet, "text": text }));
+                put("printk", texts.collect());
+                if summary.printk_lost > 0 {
+                    put("printk_lost", json!(summary.printk_lost));
+                }
             }
             Ran::Trap { packet, error } => {
                 if let Some(packet) = packet {
@@ -159,11 +189,32 @@ fn write_packet(text: &mut String, packet: &[u8], run: &TestRunOutput) -> std::f
         run.verdict.name, run.retval as i32
     )?;
     if run.data_out == packet {
-        return writeln!(text, "packet ({} bytes): unchanged", packet.len());
+        writeln!(text, "packet ({} bytes): unchanged", packet.len())?;
+    } else {
+        writeln!(text, "packet ({} bytes)", run.data_out.len())?;
+        hex_rows(text, 0, &run.data_out);
     }
-    writeln!(text, "packet ({} bytes)", run.data_out.len())?;
-    hex_rows(text, 0, &run.data_out);
-    Ok(())
+    for printed in &run.printk.texts {
+        writeln!(text, "printk: {}", one_line(printed))?;
+    }
+    write_lost(text, run.printk.lost)
+}
+
+fn write_lost(text: &mut String, lost: u64) -> std::fmt::Result {
+    match lost {
+        0 => Ok(()),
+        lost => writeln!(text, "printk: {lost} more texts are not shown"),
+    }
+}
+
+/// A text without the line end that many programs print, other control characters escaped.
+fn one_line(text: &str) -> String {
+    let text = text.strip_suffix('\n').unwrap_or(text);
+    let shown = text.chars().map(|character| match character.is_control() {
+        true => character.escape_default().to_string(),
+        false => character.to_string(),
+    });
+    shown.collect()
 }
 
 fn write_summary(text: &mut String, summary: &Summary) -> std::fmt::Result {
@@ -179,6 +230,10 @@ fn write_summary(text: &mut String, summary: &Summary) -> std::fmt::Result {
     for (name, packets, bytes) in &summary.verdicts {
         writeln!(text, "{name:width$}  {packets:>9}  {bytes:>11}")?;
     }
+    for (packet, printed) in &summary.printk {
+        writeln!(text, "printk, packet {packet}: {}", one_line(printed))?;
+    }
+    write_lost(text, summary.printk_lost)?;
     match &summary.written_to {
         Some(out) => writeln!(text, "{} packets written to {out}", summary.kept),
         None => Ok(()),
