@@ -22,6 +22,7 @@ mod fresh;
 
 mod load;
 mod machine;
+mod maps;
 mod native;
 mod peer;
 pub mod race;
@@ -62,7 +63,13 @@ pub struct Bench {
 }
 
 /// All benchmarks.
-pub const BENCHES: &[Bench] = &[classic::BENCH, engines::BENCH, load::BENCH, verify::BENCH];
+pub const BENCHES: &[Bench] = &[
+    classic::BENCH,
+    engines::BENCH,
+    load::BENCH,
+    maps::BENCH,
+    verify::BENCH,
+];
 
 /// Options of a measurement.
 #[derive(Clone, Debug)]

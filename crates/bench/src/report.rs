@@ -12,6 +12,9 @@ pub enum Unit {
     /// Nanoseconds for each run of the program.
     #[serde(rename = "ns/run")]
     NsPerRun,
+    /// Nanoseconds for each operation of a program.
+    #[serde(rename = "ns/op")]
+    NsPerOperation,
     /// Nanoseconds for each instruction that was executed.
     #[serde(rename = "ns/insn")]
     NsPerInsn,
@@ -43,6 +46,7 @@ impl Unit {
     pub const fn symbol(self) -> &'static str {
         match self {
             Unit::NsPerRun => "ns/run",
+            Unit::NsPerOperation => "ns/op",
             Unit::NsPerInsn => "ns/insn",
             Unit::Micros => "µs",
             Unit::MillionRunsPerSecond => "M runs/s",
@@ -58,6 +62,7 @@ impl Unit {
     pub const fn title(self) -> &'static str {
         match self {
             Unit::NsPerRun => "Nanoseconds a run",
+            Unit::NsPerOperation => "Nanoseconds an operation",
             Unit::NsPerInsn => "Nanoseconds an executed instruction",
             Unit::Micros => "Microseconds",
             Unit::MillionRunsPerSecond => "Million runs a second",

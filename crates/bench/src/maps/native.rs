@@ -1,0 +1,124 @@
+//! Verified programs as native code, with maps of our own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jit::memory::Pool;
+use jit::{Features, Native, Options};
+use kernel::maps::{Host, Map, ValueLayout};
+use lower::{ContextKind, Lowered};
+use program::Program;
+use spec::SplitMix;
+use vm::{DirectContext, MapHandle, RunGuard, World};
+
+use super::subject::{Verifier, failed};
+use super::workload::Entries;
+use crate::Failure;
+use crate::race::{Contender, timed};
+
+/// CPU that programs run on.
+const CPU: u32 = 0;
+
+/// A program with its maps.
+pub(super) struct Ours {
+    pub(super) native: Native,
+    pub(super) maps: Vec<Arc<Map>>,
+}
+
+impl Ours {
+    /// Verifies and compiles a program, and creates its maps with their initial values.
+    pub(super) fn new(
+        name: &'static str,
+        program: &Program,
+        verifier: &Verifier,
+    ) -> Result<Ours, Failure> {
+        let proof = verifier.prove(program)?;
+        let mut maps = Vec::new();
+        for def in program.maps() {
+            let layout = ValueLayout::plain(def.params.value_size as usize);
+            let map = Map::create(&def.params, layout, &Host { cpus: 2, seed: 7 });
+            let map = map.map_err(|errno| failed(format!("{}: {errno}", def.name)))?;
+            if let Some(image) = def.initial_value() {
+                map.update(&[0; 4], &image.to_vec(), 0)
+                    .map_err(|errno| failed(format!("{}: {errno}", def.name)))?;
+            }
+            maps.push(Arc::new(map));
+        }
+        let handles: Vec<MapHandle> = maps.iter().map(|map| MapHandle::new(map.clone())).collect();
+        let lowered = Lowered::from_verified(&proof, &handles, ::kernel::helpers::find_call)
+            .map_err(|unfit| failed(unfit.to_string()))?;
+        let options = Options {
+            features: Features::detect(),
+            ..Options::default()
+        };
+        let native = Native::compile(&lowered, &options, &Pool::new());
+        Ok(Ours {
+            native: native.map_err(|error| Failure::NotCompiled(name, error))?,
+            maps,
+        })
+    }
+
+    /// Adds entries to the first map.
+    pub(super) fn fill(&self, entries: &Entries) -> Result<(), Failure> {
+        for (key, value) in entries.iter() {
+            (self.maps[0].update(key, value, 0)).map_err(|errno| failed(errno.to_string()))?;
+        }
+        Ok(())
+    }
+
+    /// Runs on a packet that each run leaves for the next one.
+    pub(super) fn contender(&self, packet: Vec<u8>) -> Running<'_> {
+        Running {
+            ours: self,
+            packet,
+            context: DirectContext::new(&[]),
+            random: SplitMix::new(1),
+        }
+    }
+}
+
+/// Runs of a program.
+pub(super) struct Running<'o> {
+    ours: &'o Ours,
+    packet: Vec<u8>,
+    context: DirectContext,
+    random: SplitMix,
+}
+
+impl Running<'_> {
+    /// The result of so many runs, each with a guard of its own as in Linux.
+    fn run(&mut self, rounds: u32) -> u32 {
+        let Some(program) = self.ours.native.on_context(ContextKind::Xdp) else {
+            return crate::race::NO_ANSWER;
+        };
+        let mut result = 0;
+        for _ in 0..rounds {
+            let world = World {
+                random: &mut self.random,
+                clock: &mut || 0,
+                cpu: CPU,
+            };
+            let guard = RunGuard::new();
+            result = program.run(&mut self.packet, &mut self.context, &guard, world);
+        }
+        result as u32
+    }
+
+    /// Discards the records that runs left in ring buffers.
+    fn empty_rings(&self) {
+        for ring in self.ours.maps.iter().filter_map(|map| map.operations().ring()) {
+            while ring.consume().is_some() {}
+        }
+    }
+}
+
+impl Contender<()> for Running<'_> {
+    fn answer(&mut self, _: &()) -> u32 {
+        self.run(1)
+    }
+
+    fn pass(&mut self, _: &[()], rounds: u32) -> Duration {
+        self.empty_rings();
+        timed(|| self.run(rounds))
+    }
+}

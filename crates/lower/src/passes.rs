@@ -1,0 +1,123 @@
+//! Passes over verified programs, by the verifier's facts. Each is optional: a program
+//! computes the same without it.
+
+mod facts;
+mod lookups;
+
+use isa::ebpf::Insn;
+use verifier::ProgramFacts;
+use vm::{DirectLookup, MapHandle};
+
+use crate::patch::{Patched, Patches};
+
+/// A pass over verified programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Pass {
+    /// Results that are constant, among them loads of frozen data, become moves.
+    Constants,
+    /// Branches that always go the same way become jumps.
+    Branches,
+    /// Instructions that no run reaches are removed.
+    DeadCode,
+    /// Lookups in arrays become computations of addresses.
+    ArrayLookups,
+    /// Lookups in other maps call the function of the map.
+    MapLookups,
+}
+
+/// A set of passes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Passes(u8);
+
+impl Pass {
+    /// All passes.
+    pub const ALL: &[Pass] = &[
+        Pass::Constants,
+        Pass::Branches,
+        Pass::DeadCode,
+        Pass::ArrayLookups,
+        Pass::MapLookups,
+    ];
+}
+
+impl Passes {
+    /// All passes.
+    pub const ALL: Passes = Passes(u8::MAX >> (8 - Pass::ALL.len()));
+    /// No pass.
+    pub const NONE: Passes = Passes(0);
+
+    /// The set without a pass.
+    #[must_use]
+    pub const fn without(self, pass: Pass) -> Passes {
+        Passes(self.0 & !(1 << pass as u8))
+    }
+
+    /// The set with a pass.
+    #[must_use]
+    pub const fn with(self, pass: Pass) -> Passes {
+        Passes(self.0 | 1 << pass as u8)
+    }
+
+    /// True if the pass is in the set.
+    pub const fn contains(self, pass: Pass) -> bool {
+        self.0 & 1 << pass as u8 != 0
+    }
+}
+
+impl Default for Passes {
+    fn default() -> Passes {
+        Passes::ALL
+    }
+}
+
+/// Number of the first function in [`Optimized::lookups`], as the number of a helper.
+pub(crate) const FIRST_LOOKUP: i32 = 1 << 30;
+
+/// A program after the passes.
+pub(crate) struct Optimized {
+    pub(crate) code: Patched,
+    /// What instructions refer to: the functions among them by [`FIRST_LOOKUP`] and their
+    /// index.
+    pub(crate) lookups: Vec<DirectLookup>,
+}
+
+/// Applies the passes. `insns` are the instructions of the program, with references to maps
+/// and contexts resolved, `facts` what holds for them.
+pub(crate) fn apply(
+    mut insns: Vec<Insn>,
+    facts: &ProgramFacts,
+    maps: &[MapHandle],
+    passes: Passes,
+) -> Optimized {
+    if passes.contains(Pass::Constants) {
+        facts::fold_constants(&mut insns, facts);
+    }
+    if passes.contains(Pass::Branches) {
+        facts::decide_branches(&mut insns, facts);
+    }
+    let mut patches = Patches::default();
+    let mut lookups = lookups::Lookups::new(maps, passes);
+    let removes_dead = passes.contains(Pass::DeadCode);
+    for (slot, (&insn, fact)) in insns.iter().zip(&facts.insns).enumerate() {
+        if let Insn::Imm64High = insn {
+            continue;
+        }
+        if !fact.is_reached && removes_dead {
+            patches.replace(slot, insn, Vec::new());
+        } else if let Some(sequence) = lookups.replace(insn, fact) {
+            patches.replace(slot, insn, sequence);
+        }
+    }
+    let lookups = lookups.into_used();
+    match patches.apply(&insns) {
+        Some(code) => Optimized { code, lookups },
+        None => Optimized {
+            code: Patched {
+                origins: (0..insns.len() as u32).collect(),
+                insns,
+            },
+            lookups: Vec::new(),
+        },
+    }
+}
