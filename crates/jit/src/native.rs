@@ -11,7 +11,8 @@ use packet::{Metadata, Packet};
 use spec::context::SECCOMP_DATA_SIZE;
 use spec::{Random, SplitMix};
 use vm::{
-    Deadline, DirectContext, Machine, MapHandle, Outcome, PacketRules, RunContext, RunGuard, World,
+    Deadline, DirectContext, DirectLookup, Machine, MapHandle, Outcome, PacketRules, RunContext,
+    RunGuard, World,
 };
 
 use crate::backend::{Backend, GeneratedCode, Host, Request};
@@ -150,6 +151,10 @@ pub struct Native {
     rules: PacketRules,
     /// The maps that the code refers to by address.
     _maps: Vec<MapHandle>,
+    /// The lookups that it refers to by address.
+    _lookups: Vec<DirectLookup>,
+    /// Number of CPUs that it may run on.
+    cpus: u32,
     /// The code map: slots and offsets of pieces; empty without [`Options::map`].
     code_map: Vec<(u32, u32)>,
 }
@@ -215,6 +220,8 @@ impl Native {
             evidence,
             rules: program.packet_rules(),
             _maps: program.maps().to_vec(),
+            cpus: cpus(program),
+            _lookups: program.lookups().to_vec(),
             code_map: if options.map {
                 code.code_map()
             } else {
@@ -472,6 +479,18 @@ impl Native {
     }
 }
 
+/// CPUs that a program may run on: those of which its maps have values.
+fn cpus(program: &Lowered) -> u32 {
+    let copies = program.lookups().iter().filter_map(|lookup| match lookup {
+        DirectLookup::Elements(elements) => Some(elements.copies()),
+        DirectLookup::Function(_) => None,
+    });
+    copies
+        .filter(|copies| *copies > 1)
+        .min()
+        .unwrap_or(u32::MAX)
+}
+
 /// The empty packet of runs without a packet.
 const NO_PACKET: Packet<'static> = Packet::whole(&[], &Metadata::UNKNOWN);
 
@@ -536,7 +555,8 @@ impl OnContext<'_> {
     /// keeps the values of maps that it looks up.
     ///
     /// # Panics
-    /// With the panic of a helper, when the program has ended.
+    /// If the maps have no values for the CPU. With the panic of a helper, when the program
+    /// has ended.
     pub fn run(
         self,
         packet: &mut [u8],
@@ -569,6 +589,7 @@ impl OnContext<'_> {
             self.native.checks_deadline || deadline.is_none(),
             "the code was compiled without deadline checks"
         );
+        assert!(world.cpu < self.native.cpus, "the maps have fewer CPUs");
         context.set_packet(packet);
         let metadata = Metadata {
             cpu: world.cpu,

@@ -11,12 +11,15 @@
 #![forbid(unsafe_code)]
 
 pub mod jumps;
+mod passes;
+mod patch;
 mod requirements;
 mod scratch;
 mod structure;
 pub mod trees;
 mod verified;
 
+pub use passes::{Pass, Passes};
 pub use requirements::{Requirements, may_succeed_outside};
 pub use structure::{FindCall, Function, MAX_SLOTS, Malformed, Problem};
 pub use verified::{ContextKind, Unfit};
@@ -24,8 +27,9 @@ pub use vm::PacketRules;
 
 use classic::{Converted, Rules, Semantics};
 use isa::ebpf::Insn;
+use passes::{FIRST_LOOKUP, Optimized};
 use verifier::Proof;
-use vm::{Call, MapHandle, Unchecked};
+use vm::{Call, DirectLookup, MapHandle, Unchecked};
 
 /// Evidence that a program is safe to run unchecked.
 ///
@@ -96,6 +100,10 @@ pub struct Lowered {
     packet_rules: PacketRules,
     find_call: FindCall,
     maps: Vec<MapHandle>,
+    lookups: Vec<DirectLookup>,
+    /// The slot of the program that each instruction comes from, if passes moved them.
+    origins: Option<Vec<u32>>,
+    stack: Vec<(u32, u32)>,
 }
 
 impl Lowered {
@@ -118,13 +126,17 @@ impl Lowered {
             insns,
             find_call: vm::find_call,
             maps: Vec::new(),
+            lookups: Vec::new(),
+            origins: None,
+            stack: Vec::new(),
         }
     }
 
     /// Lowers an eBPF program whose safety the caller asserts, if its structure is valid.
     /// Packet loads follow Linux's rules.
     pub fn from_unchecked(program: Unchecked) -> Result<Lowered, Malformed> {
-        let functions = structure::check_structure(program.insns(), vm::find_call)?;
+        let functions =
+            structure::check_structure(program.insns(), |number| vm::find_call(number).is_some())?;
         Ok(Lowered {
             insns: program.into_insns(),
             functions,
@@ -132,14 +144,16 @@ impl Lowered {
             packet_rules: PacketRules::Kernel,
             find_call: vm::find_call,
             maps: Vec::new(),
+            lookups: Vec::new(),
+            origins: None,
+            stack: Vec::new(),
         })
     }
 
     /// Lowers a program that the verifier accepted, with its maps in the order of the
     /// program's (`None` for those that no instruction refers to), and the helpers that it
-    /// may call. References to maps become addresses of
-    /// the handles, accesses to the context those of a [`vm::DirectContext`]; instructions
-    /// that no run reaches become exits.
+    /// may call. References to maps become addresses of the handles, accesses to the context
+    /// those of a [`vm::DirectContext`]; then come all passes.
     ///
     /// `find_call` gives the functions of helpers as their prototypes in Linux require.
     pub fn from_verified(
@@ -147,22 +161,65 @@ impl Lowered {
         maps: &[Option<MapHandle>],
         find_call: FindCall,
     ) -> Result<Lowered, Unfit> {
+        Lowered::from_verified_with(proof, maps, find_call, Passes::ALL)
+    }
+
+    /// As [`Lowered::from_verified`], with only these passes.
+    pub fn from_verified_with(
+        proof: &Proof,
+        maps: &[Option<MapHandle>],
+        find_call: FindCall,
+        passes: Passes,
+    ) -> Result<Lowered, Unfit> {
         let kind = ContextKind::of(proof.program().kind())?;
         let insns = verified::rewrite(proof, maps)?;
-        let functions = structure::check_structure(&insns, find_call).map_err(Unfit::Malformed)?;
-        Ok(Lowered {
-            insns,
-            functions,
+        let Optimized { code, lookups } = passes::apply(insns, proof.facts(), maps, passes);
+        let mut lowered = Lowered {
+            functions: Vec::new(),
+            insns: code.insns,
             evidence: Evidence::Verified(kind),
             packet_rules: PacketRules::Kernel,
             find_call,
             maps: maps.iter().flatten().cloned().collect(),
-        })
+            lookups,
+            origins: Some(code.origins),
+            stack: proof.facts().stack.clone(),
+        };
+        let is_call = |number| lowered.call(number).is_some();
+        lowered.functions =
+            structure::check_structure(&lowered.insns, is_call).map_err(Unfit::Malformed)?;
+        Ok(lowered)
     }
 
     /// The function of a helper that the program may call.
     pub fn call(&self, number: i32) -> Option<Call> {
-        (self.find_call)(number)
+        let Ok(index) = usize::try_from(number.wrapping_sub(FIRST_LOOKUP)) else {
+            return (self.find_call)(number);
+        };
+        match self.lookups.get(index)? {
+            DirectLookup::Function(function) => Some(function.call()),
+            DirectLookup::Elements(_) => None,
+        }
+    }
+
+    /// What lookups refer to by address; it has to exist as long as the code.
+    pub fn lookups(&self) -> &[DirectLookup] {
+        &self.lookups
+    }
+
+    /// The slot of the program that the instruction at a slot comes from.
+    pub fn origin(&self, slot: usize) -> usize {
+        match &self.origins {
+            Some(origins) => origins[slot] as usize,
+            None => slot,
+        }
+    }
+
+    /// Bytes of stack below its frame pointer that a function accesses, if that is known.
+    pub fn stack_bytes(&self, function: Function) -> Option<u32> {
+        let start = self.origin(function.start) as u32;
+        let found = self.stack.binary_search_by_key(&start, |(start, _)| *start);
+        found.ok().map(|index| self.stack[index].1)
     }
 
     /// The maps that the instructions refer to by address.

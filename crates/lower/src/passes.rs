@@ -87,7 +87,7 @@ pub(crate) struct Optimized {
 pub(crate) fn apply(
     mut insns: Vec<Insn>,
     facts: &ProgramFacts,
-    maps: &[MapHandle],
+    maps: &[Option<MapHandle>],
     passes: Passes,
 ) -> Optimized {
     if passes.contains(Pass::Constants) {

@@ -76,10 +76,11 @@ pub enum Problem {
 /// Finds the function of a helper by its number.
 pub type FindCall = fn(i32) -> Option<Call>;
 
-/// Checks the structure of a program; returns its functions, the entry first.
+/// Checks the structure of a program, whose helpers have these numbers; returns its
+/// functions, the entry first.
 pub(crate) fn check_structure(
     insns: &[Insn],
-    find_call: FindCall,
+    is_helper: impl Fn(i32) -> bool,
 ) -> Result<Vec<Function>, Malformed> {
     if insns.is_empty() {
         return Err(Problem::Empty.at(0));
@@ -87,7 +88,7 @@ pub(crate) fn check_structure(
     if insns.len() > MAX_SLOTS {
         return Err(Problem::TooLong.at(MAX_SLOTS));
     }
-    let transfers = check_slots(insns, find_call)?;
+    let transfers = check_slots(insns, &is_helper)?;
     let (functions, numbers) = functions(insns, &transfers.calls)?;
     check_flow(insns, &functions, &transfers.jumps)?;
     if !transfers.calls.is_empty() {
@@ -137,7 +138,7 @@ impl Problem {
 
 /// Checks every slot; returns the jumps and calls.
 #[inline(never)]
-fn check_slots(insns: &[Insn], find_call: FindCall) -> Result<Transfers, Malformed> {
+fn check_slots(insns: &[Insn], is_helper: &dyn Fn(i32) -> bool) -> Result<Transfers, Malformed> {
     let mut transfers = Transfers {
         jumps: Vec::with_capacity(insns.len() / 4 + 1),
         calls: Vec::new(),
@@ -151,7 +152,7 @@ fn check_slots(insns: &[Insn], find_call: FindCall) -> Result<Transfers, Malform
             } if dst != Reg::R10 => {}
             Insn::Store { .. } => {}
             Insn::Jump { off, .. } => transfers.jumps.push(Transfer::new(slot, off.into())),
-            _ => check_slot(insns, slot, &mut transfers, find_call)
+            _ => check_slot(insns, slot, &mut transfers, is_helper)
                 .map_err(|problem| problem.at(slot))?,
         }
     }
@@ -164,7 +165,7 @@ fn check_slot(
     insns: &[Insn],
     slot: usize,
     transfers: &mut Transfers,
-    find_call: FindCall,
+    is_helper: &dyn Fn(i32) -> bool,
 ) -> Result<(), Problem> {
     match insns[slot] {
         Insn::Exit => {}
@@ -178,7 +179,7 @@ fn check_slot(
             }
             transfers.calls.push(Transfer::new(slot, off));
         }
-        insn => return check_infrequent(insns, slot, insn, find_call),
+        insn => return check_infrequent(insns, slot, insn, is_helper),
     }
     Ok(())
 }
@@ -187,7 +188,7 @@ fn check_infrequent(
     insns: &[Insn],
     slot: usize,
     insn: Insn,
-    find_call: FindCall,
+    is_helper: &dyn Fn(i32) -> bool,
 ) -> Result<(), Problem> {
     const NEAR_TO_FAR: AddrSpaceCast = AddrSpaceCast { to: 1, from: 0 };
     const FAR_TO_NEAR: AddrSpaceCast = AddrSpaceCast { to: 0, from: 1 };
@@ -209,7 +210,7 @@ fn check_infrequent(
                 return Err(Problem::Unlinked);
             }
         }
-        Insn::Call(Callee::Helper(number)) if find_call(number).is_none() => {
+        Insn::Call(Callee::Helper(number)) if !is_helper(number) => {
             return Err(Problem::UnknownHelper(number));
         }
         Insn::Call(Callee::Kfunc { .. }) => return Err(Problem::Unlinked),

@@ -74,11 +74,11 @@ pub(crate) fn rewrite(proof: &Proof, maps: &[Option<MapHandle>]) -> Result<Vec<I
             is_second_slot = false;
             continue;
         }
+        is_second_slot = fact.is_reached && matches!(insn, Insn::LoadImm64 { .. });
         if !fact.is_reached {
             *insn = Insn::Exit;
             continue;
         }
-        is_second_slot = matches!(insn, Insn::LoadImm64 { .. });
         rewrite_insn(insn, slot, fact, maps)?;
     }
     Ok(insns)

@@ -40,6 +40,9 @@ pub struct ProgramFacts {
     /// Comparisons with the end of the packet, with the accesses that each of them alone
     /// proves, in the order of the program.
     pub packet_checks: Vec<PacketCheck>,
+    /// First instruction of each function, ascending, and the bytes of stack below its frame
+    /// pointer that it or a function that it calls accesses.
+    pub stack: Vec<(u32, u32)>,
 }
 
 /// Facts of an instruction.

@@ -273,10 +273,21 @@ fn compute_facts(env: &Env<'_>, sink: &mut Sink, facts: &mut Facts) -> Result<()
 fn check_program(walk: &mut Walk<'_>) -> Result<()> {
     check_function(walk, 0)?;
     check_global_functions(walk)?;
+    note_stack(walk);
     drop_fastcall_spills(walk);
     facts::check_max_stack_depth(walk.env, walk.facts, &mut walk.sink, &mut walk.subprogs)?;
     add_rewritten_stack(walk);
     rewrite::check(walk)
+}
+
+/// Keeps the stack of each function for its facts, before anything is rewritten.
+fn note_stack(walk: &mut Walk<'_>) {
+    let subprogs = walk.facts.subprogs.iter().zip(&walk.subprogs);
+    if let Some(collector) = &mut walk.explorer.collector {
+        collector.stack = subprogs
+            .map(|(facts, aux)| (facts.start, aux.stack_depth))
+            .collect();
+    }
 }
 
 /// Spills around calls of the `bpf_fastcall` contract are removed, and with them the

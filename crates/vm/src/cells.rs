@@ -7,6 +7,7 @@
 
 use std::alloc::{self, Layout};
 use std::fmt;
+use std::ops::Range;
 use std::sync::atomic::{
     AtomicU64,
     Ordering::{Relaxed, SeqCst},
@@ -30,32 +31,49 @@ impl fmt::Display for OutOfMemory {
 
 impl std::error::Error for OutOfMemory {}
 
+/// Bytes of a cache line, to which owned cells are aligned.
+const LINE: usize = 64;
+
 /// Owned cells. Their addresses do not change while they exist.
-pub struct Cells(Box<[AtomicU64]>);
+pub struct Cells {
+    memory: Box<[AtomicU64]>,
+    /// The cells in it: the first one begins a cache line.
+    used: Range<usize>,
+}
 
 impl Cells {
     /// `count` cells that are zero. The system provides their pages on first use.
     pub fn zeroed(count: usize) -> Result<Cells, OutOfMemory> {
         if count == 0 {
-            return Ok(Cells(Box::default()));
+            return Ok(Cells {
+                memory: Box::default(),
+                used: 0..0,
+            });
         }
-        let bytes = count.saturating_mul(CELL_BYTES);
-        let layout = Layout::array::<AtomicU64>(count).map_err(|_| OutOfMemory { bytes })?;
+        // An allocation that is aligned so would be cleared page by page.
+        let allocated = count.saturating_add(LINE / CELL_BYTES - 1);
+        let bytes = allocated.saturating_mul(CELL_BYTES);
+        let layout = Layout::array::<AtomicU64>(allocated).map_err(|_| OutOfMemory { bytes })?;
         // SAFETY: the layout has a size other than 0.
         let start = unsafe { alloc::alloc_zeroed(layout) }.cast::<AtomicU64>();
         if start.is_null() {
             return Err(OutOfMemory { bytes });
         }
-        let cells = std::ptr::slice_from_raw_parts_mut(start, count);
+        let cells = std::ptr::slice_from_raw_parts_mut(start, allocated);
         // SAFETY: the memory was just allocated by the global allocator with the layout of
         // this slice, and zeroed cells are valid.
-        Ok(Cells(unsafe { Box::from_raw(cells) }))
+        let memory = unsafe { Box::from_raw(cells) };
+        let first = (start.addr().next_multiple_of(LINE) - start.addr()) / CELL_BYTES;
+        Ok(Cells {
+            memory,
+            used: first..first + count,
+        })
     }
 
     /// All cells.
     #[inline(always)]
     pub fn as_slice(&self) -> &[AtomicU64] {
-        &self.0
+        &self.memory[self.used.clone()]
     }
 
     /// The first `len` bytes of the cells from `start` on.
@@ -64,13 +82,16 @@ impl Cells {
     /// If there are fewer cells.
     #[inline(always)]
     pub fn slice(&self, start: usize, len: usize) -> CellSlice<'_> {
-        CellSlice::new(&self.0[start..start + len.div_ceil(CELL_BYTES)], len)
+        CellSlice::new(
+            &self.as_slice()[start..start + len.div_ceil(CELL_BYTES)],
+            len,
+        )
     }
 }
 
 impl fmt::Debug for Cells {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Cells({})", self.0.len())
+        write!(f, "Cells({})", self.used.len())
     }
 }
 
@@ -116,16 +137,15 @@ impl<'a> CellSlice<'a> {
     /// If there are fewer.
     pub fn read(self, at: usize, out: &mut [u8]) {
         assert!(at + out.len() <= self.len, "read beyond the cells");
-        let mut rest = out;
-        let mut at = at;
-        while !rest.is_empty() {
-            let bytes = self.cells[at / CELL_BYTES].load(Relaxed).to_ne_bytes();
-            let skip = at % CELL_BYTES;
-            let count = rest.len().min(CELL_BYTES - skip);
-            let (now, later) = rest.split_at_mut(count);
-            now.copy_from_slice(&bytes[skip..skip + count]);
-            rest = later;
-            at += count;
+        let skip = at % CELL_BYTES;
+        let (mut cells, mut rest) = (&self.cells[at / CELL_BYTES..], out);
+        if skip != 0 {
+            let (part, others) = rest.split_at_mut(rest.len().min(CELL_BYTES - skip));
+            part.copy_from_slice(&cells[0].load(Relaxed).to_ne_bytes()[skip..][..part.len()]);
+            (cells, rest) = (&cells[1..], others);
+        }
+        for (cell, part) in cells.iter().zip(rest.chunks_mut(CELL_BYTES)) {
+            part.copy_from_slice(&cell.load(Relaxed).to_ne_bytes()[..part.len()]);
         }
     }
 
@@ -136,20 +156,19 @@ impl<'a> CellSlice<'a> {
     /// If there are fewer.
     pub fn write(self, at: usize, bytes: &[u8]) {
         assert!(at + bytes.len() <= self.len, "write beyond the cells");
-        let mut rest = bytes;
-        let mut at = at;
-        while !rest.is_empty() {
-            let cell = &self.cells[at / CELL_BYTES];
-            let skip = at % CELL_BYTES;
-            let count = rest.len().min(CELL_BYTES - skip);
-            let (now, later) = rest.split_at(count);
-            if let Ok(whole) = now.try_into() {
-                cell.store(u64::from_ne_bytes(whole), Relaxed);
-            } else {
-                write_part(cell, skip, now);
-            }
-            rest = later;
-            at += count;
+        let skip = at % CELL_BYTES;
+        let (mut cells, mut rest) = (&self.cells[at / CELL_BYTES..], bytes);
+        if skip != 0 {
+            let (part, others) = rest.split_at(rest.len().min(CELL_BYTES - skip));
+            write_part(&cells[0], skip, part);
+            (cells, rest) = (&cells[1..], others);
+        }
+        let (whole, last) = rest.as_chunks();
+        for (cell, word) in cells.iter().zip(whole) {
+            cell.store(u64::from_ne_bytes(*word), Relaxed);
+        }
+        if !last.is_empty() {
+            write_part(&cells[whole.len()], 0, last);
         }
     }
 

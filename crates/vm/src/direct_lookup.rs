@@ -207,9 +207,9 @@ mod tests {
             let expected = |count: usize| {
                 let mut padded = [0; 32];
                 padded[..count].copy_from_slice(&bytes.0[skip as usize..][..count]);
-                let words = padded.chunks(8).map(|word| {
-                    u64::from_le_bytes(word.try_into().expect("8 bytes"))
-                });
+                let words = padded
+                    .chunks(8)
+                    .map(|word| u64::from_le_bytes(word.try_into().expect("8 bytes")));
                 words.collect::<Vec<u64>>()
             };
             // SAFETY: the bytes are those of the array.

@@ -13,6 +13,7 @@ mod deadline;
 mod direct;
 mod direct_call;
 mod direct_context;
+mod direct_lookup;
 mod guard;
 mod helper;
 mod machine;
@@ -29,6 +30,7 @@ pub use deadline::Deadline;
 pub use direct::Direct;
 pub use direct_call::direct_call;
 pub use direct_context::DirectContext;
+pub use direct_lookup::{DirectLookup, Elements, LookupFunction, WordLookup};
 pub use guard::RunGuard;
 pub use helper::{Helper, MemoryPort, World};
 pub use machine::{

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use spec::Errno;
 use spec::maps::MapKind;
 
-use crate::{CellSlice, RunGuard};
+use crate::{CellSlice, DirectLookup, RunGuard};
 
 /// What programs do with a map, through helpers. Keys and values have the map's sizes; the
 /// caller checks that.
@@ -31,6 +31,11 @@ pub trait MapObject: fmt::Debug + Send + Sync {
 
     /// The value that programs may address without a lookup, if the map has one.
     fn direct_value(&self) -> Option<CellSlice<'_>>;
+
+    /// How native code looks up keys without the helper, if there is such a way.
+    fn direct_lookup(&self) -> Option<DirectLookup> {
+        None
+    }
 
     /// Adds or changes an entry.
     fn update(&self, cpu: u32, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno>;

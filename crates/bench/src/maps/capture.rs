@@ -9,10 +9,10 @@ use lower::ContextKind;
 use spec::SplitMix;
 use vm::{DirectContext, RunGuard, World};
 
-use super::firewall;
-use super::native::Ours;
-use super::subject::{Verifier, failed};
 use super::BEEBOX;
+use super::firewall;
+use super::native::{BATCH, Ours};
+use super::subject::{Verifier, failed};
 use crate::Failure;
 use crate::report::{Report, Target, Unit};
 use crate::scratch::Scratch;
@@ -25,9 +25,6 @@ const TITLE: &str = "firewall, capture";
 const PACKETS: usize = 1 << 18;
 const SHORTEST: u64 = 84;
 const LONGEST: u64 = 516;
-
-/// Packets for which one guard keeps what they look up.
-const BATCH: usize = 64;
 
 pub(super) fn measure(
     is_quick: bool,
@@ -42,7 +39,7 @@ pub(super) fn measure(
         .map_err(|error| Failure::System("writing a capture", error))?;
     let program = firewall::program(verifier)?;
     let ours = Ours::new(TITLE, &program, verifier)?;
-    ours.fill(&firewall::blocked())?;
+    ours.fill(firewall::blocked_map(&program)?, &firewall::blocked())?;
     let rounds = if is_quick { 3 } else { 9 };
     let mut fastest = Duration::MAX;
     for _ in 0..rounds {
@@ -72,7 +69,7 @@ fn filter(ours: &Ours, path: &Path) -> Result<usize, Failure> {
     let program = ours.native.on_context(ContextKind::Xdp);
     let program = program.ok_or_else(|| failed("no XDP program".into()))?;
     let mut context = DirectContext::new(&[]);
-    let mut random = SplitMix::new(1);
+    let (mut random, mut clock) = (SplitMix::new(1), || 0);
     let mut packet = Vec::new();
     let mut guard = RunGuard::new();
     let mut count = 0;
@@ -80,7 +77,7 @@ fn filter(ours: &Ours, path: &Path) -> Result<usize, Failure> {
         let Event::Packet(record) = event else {
             continue;
         };
-        if count % BATCH == 0 {
+        if count % BATCH as usize == 0 {
             drop(guard);
             guard = RunGuard::new();
         }
@@ -88,11 +85,7 @@ fn filter(ours: &Ours, path: &Path) -> Result<usize, Failure> {
         // Programs may write to the packet.
         packet.clear();
         packet.extend_from_slice(record.data());
-        let world = World {
-            random: &mut random,
-            clock: &mut || 0,
-            cpu: 0,
-        };
+        let world = World::new(&mut random, &mut clock, 0);
         program.run(&mut packet, &mut context, &guard, world);
     }
     Ok(count)

@@ -24,13 +24,13 @@ pub(super) fn measure(
 ) -> Result<(), Failure> {
     let program = program(verifier)?;
     let ours = Ours::new(TITLE, &program, verifier)?;
-    ours.fill(&blocked())?;
+    ours.fill(blocked_map(&program)?, &blocked())?;
     let theirs = match asks_kernel {
         true => Some(Theirs::load(TITLE, &program)?),
         false => None,
     };
     if let Some(theirs) = &theirs {
-        theirs.fill(&blocked())?;
+        theirs.fill(blocked_map(&program)?, &blocked())?;
     }
     let mut race = Race::new(TITLE, &[()]);
     race.add_contender(BEEBOX, ours.contender(packet()));
@@ -58,6 +58,13 @@ pub(super) fn program(verifier: &Verifier) -> Result<Program, Failure> {
     let linked = object.link(&verifier.kernel);
     let mut linked = linked.map_err(|error| failed(error.to_string()))?;
     Ok(linked.programs.swap_remove(0).program)
+}
+
+/// Index of the map of networks that it blocks.
+pub(super) fn blocked_map(program: &Program) -> Result<usize, Failure> {
+    let mut maps = program.maps().iter();
+    let found = maps.position(|def| def.name == "blocked");
+    found.ok_or_else(|| failed("the firewall has no map `blocked`".into()))
 }
 
 /// Networks that it blocks: 64, none of which packets come from.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use program::Program;
-use sys::bpf::{LoadedProgram, LogLevel, Map, MapRequest, TestRun};
+use sys::bpf::{LoadedProgram, LogLevel, Map, MapRequest, RingBuffer, TestRun};
 use testkit::kernel::load::{LoadRequest, Loaded, load};
 
 use super::subject::failed;
@@ -15,7 +15,7 @@ use crate::report::Report;
 /// A program in the kernel, with its maps.
 pub(super) struct Theirs {
     program: LoadedProgram,
-    pub(super) maps: Vec<Map>,
+    maps: Vec<Option<Map>>,
 }
 
 /// True if this process may create maps; a note says why if not.
@@ -48,22 +48,27 @@ impl Theirs {
             program: answer
                 .result
                 .map_err(|errno| refused(format!("{errno}\n{log}")))?,
-            maps: maps.into_iter().flatten().collect(),
+            maps,
         })
     }
 
-    /// Adds entries to the first map.
-    pub(super) fn fill(&self, entries: &Entries) -> Result<(), Failure> {
+    /// Adds entries to a map.
+    pub(super) fn fill(&self, map: usize, entries: &Entries) -> Result<(), Failure> {
+        let map = self.maps[map]
+            .as_ref()
+            .ok_or_else(|| failed("a map is not used".into()))?;
         for (key, value) in entries.iter() {
-            (self.maps[0].update(key, value)).map_err(|errno| failed(errno.to_string()))?;
+            (map.update(key, value)).map_err(|errno| failed(errno.to_string()))?;
         }
         Ok(())
     }
 
     /// Runs on a packet that each run leaves for the next one.
     pub(super) fn contender(&self, packet: Vec<u8>) -> Running<'_> {
+        let maps = self.maps.iter().flatten();
         Running {
             theirs: self,
+            rings: maps.filter_map(|map| RingBuffer::open(map).ok()).collect(),
             packet,
         }
     }
@@ -72,14 +77,14 @@ impl Theirs {
 /// Runs of a program.
 pub(super) struct Running<'t> {
     theirs: &'t Theirs,
+    rings: Vec<RingBuffer>,
     packet: Vec<u8>,
 }
 
 impl Running<'_> {
     fn run(&mut self, repeat: u32) -> Option<(u32, Duration)> {
-        for map in &self.theirs.maps {
-            // Of other kinds there is nothing to discard.
-            let _ = map.discard_records();
+        for ring in &mut self.rings {
+            while ring.next_record().is_some() {}
         }
         let run = TestRun {
             repeat,

@@ -87,13 +87,13 @@ fn measure(
     let program = workload.program()?;
     let ours = Ours::new(workload.title, &program, verifier)?;
     let entries = workload.entries();
-    ours.fill(&entries)?;
+    ours.fill(0, &entries)?;
     let theirs = match asks_kernel {
         true => Some(Theirs::load(workload.title, &program)?),
         false => None,
     };
     if let Some(theirs) = &theirs {
-        theirs.fill(&entries)?;
+        theirs.fill(0, &entries)?;
     }
     let mut race = Race::new(workload.title, &[()]);
     race.add_contender(BEEBOX, ours.contender(workload.first_packet()));

@@ -84,8 +84,15 @@ mod tests {
         let long = prefixes.iter().filter(|(len, _)| *len == 24).count();
         assert!((60_000..65_000).contains(&long), "{long}");
         assert_eq!(prefixes, table());
-        let inside = |address: &u32| prefixes.iter().any(|(len, of)| address >> (32 - len) == of >> (32 - len));
-        let hits = addresses(&prefixes, 100).iter().filter(|at| inside(at)).count();
+        let inside = |address: &u32| {
+            prefixes
+                .iter()
+                .any(|(len, of)| address >> (32 - len) == of >> (32 - len))
+        };
+        let hits = addresses(&prefixes, 100)
+            .iter()
+            .filter(|at| inside(at))
+            .count();
         assert!(hits > 80, "{hits}");
     }
 }

@@ -86,7 +86,11 @@ impl<S: Slot> Running<S> {
     }
 
     #[inline(always)]
-    fn repeat(&mut self, mask: u64, mut work: impl FnMut(&mut HashMap<Key, S>, Key, u64) -> u64) -> u32 {
+    fn repeat(
+        &mut self,
+        mask: u64,
+        mut work: impl FnMut(&mut HashMap<Key, S>, Key, u64) -> u64,
+    ) -> u32 {
         let mut sum = 0u64;
         for _ in 0..OPERATIONS {
             self.state = advance(self.state);

@@ -59,6 +59,8 @@ pub(super) struct FrameRequirements {
     pub(super) saves_all: bool,
     /// Loops consume fuel.
     pub(super) counts: bool,
+    /// Bytes of stack that the function accesses, if they are known.
+    pub(super) stack_bytes: Option<u32>,
 }
 
 /// The register assignment and stack layout of a function.
@@ -143,7 +145,7 @@ impl Frame {
             }
         }
         let below = if usage.may_goto { 8 } else { 0 };
-        let bytes = stack_depth(usage) + below;
+        let bytes = stack_depth(usage, requirements.stack_bytes) + below;
         // Code with temporary pushes needs offsets that do not depend on `rsp`.
         let has_frame_pointer =
             bytes > 0 && (usage.complex || usage.stack_accesses > 4 || bytes > RED_ZONE);
@@ -324,9 +326,10 @@ impl Frame {
 }
 
 /// Bytes of stack below `r10` that a function may access.
-fn stack_depth(usage: &Usage) -> i32 {
+fn stack_depth(usage: &Usage, known: Option<u32>) -> i32 {
     if usage.stack_escapes {
-        FRAME_BYTES as i32
+        let bytes = known.map_or(FRAME_BYTES, |bytes| bytes.next_multiple_of(8) as usize);
+        bytes.min(FRAME_BYTES) as i32
     } else {
         -i32::from(usage.lowest_stack)
     }

@@ -225,6 +225,7 @@ impl<'a> Generator<'a> {
             hidden_calls: hidden_calls || fuel,
             saves_all: self.may_end_in_callee(function, usage),
             counts: fuel && usage.loops,
+            stack_bytes: self.program.stack_bytes(function),
         }
     }
 

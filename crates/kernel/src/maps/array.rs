@@ -1,8 +1,10 @@
 //! Arrays: `array` and `percpu_array`. All elements exist from the start and are zero.
 
+use std::sync::Arc;
+
 use spec::Errno;
 use spec::maps::MapKind;
-use vm::{CellSlice, Cells};
+use vm::{CellSlice, Cells, DirectLookup, Elements};
 
 use super::flags::{self, EXIST, LOCK, NOEXIST};
 use super::{Definition, Host, Operations, RunGuard, ValueLayout};
@@ -10,7 +12,7 @@ use super::{Definition, Host, Operations, RunGuard, ValueLayout};
 /// Values by index, one for each CPU in `percpu_array`.
 #[derive(Debug)]
 pub(super) struct Array {
-    cells: Cells,
+    cells: Arc<Cells>,
     entries: u32,
     value: ValueLayout,
     /// Values of an element: the possible CPUs, or 1.
@@ -27,7 +29,7 @@ impl Array {
             .saturating_mul(entries as usize)
             .saturating_mul(copies as usize);
         Ok(Array {
-            cells: Cells::zeroed(count).map_err(|_| Errno::ENOMEM)?,
+            cells: Arc::new(Cells::zeroed(count).map_err(|_| Errno::ENOMEM)?),
             entries,
             value: map.value.clone(),
             copies,
@@ -110,6 +112,12 @@ impl Operations for Array {
     fn lookup<'g>(&'g self, _: &'g RunGuard, cpu: u32, key: &[u8]) -> Option<CellSlice<'g>> {
         let index = self.index(key)?;
         Some(CellSlice::new(self.element(index, cpu), self.value.size))
+    }
+
+    fn direct_lookup(self: Arc<Self>) -> Option<DirectLookup> {
+        let cells = Arc::clone(&self.cells);
+        let elements = Elements::new(cells, self.entries, self.copies, self.value.cells());
+        elements.map(DirectLookup::Elements)
     }
 
     fn direct_value(&self) -> Option<CellSlice<'_>> {

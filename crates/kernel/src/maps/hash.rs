@@ -1,7 +1,7 @@
 //! Hash tables: `hash`, `percpu_hash`, `lru_hash` and `lru_percpu_hash`.
 //!
 //! Chained hashing as in Linux's `kernel/bpf/hashtab.c`: a power of two of buckets, at least
-//! as many as entries; each bucket is a singly linked list of elements of a [`Pool`].
+//! four for each entry; each bucket is a singly linked list of elements of a [`Pool`].
 //! Lookups take no lock. As elements are recycled at once, a walk may be led into another
 //! bucket; the end of each list names its bucket, so such a walk is noticed and repeated
 //! (the kernel's `hlist_nulls`). Updates and deletions lock the bucket.
@@ -20,10 +20,10 @@
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use spec::Errno;
-use vm::{CellSlice, OutOfMemory};
+use vm::{CellSlice, DirectLookup, LookupFunction, OutOfMemory, WordLookup};
 
 use super::flags::{self, EXIST, LOCK, NOEXIST};
 use super::pool::Pool;
@@ -41,7 +41,10 @@ const NONE: u32 = u32::MAX;
 /// A hash table; see the module's text.
 #[derive(Debug)]
 pub(super) struct Hash {
-    buckets: Box<[Bucket]>,
+    /// The first element of each bucket.
+    heads: Box<[AtomicU32]>,
+    /// Locks of buckets, each for all whose number has the same low bits.
+    locks: Box<[Mutex<()>]>,
     pool: Pool,
     seed: u64,
     key_size: usize,
@@ -54,12 +57,6 @@ pub(super) struct Hash {
     /// Spare elements by CPU, for updates; empty where there are none.
     spare: Box<[AtomicU32]>,
     limit: Limit,
-}
-
-#[derive(Debug)]
-struct Bucket {
-    head: AtomicU32,
-    lock: Mutex<()>,
 }
 
 /// What keeps the number of entries within the map's limit.
@@ -82,7 +79,7 @@ struct Clock {
 
 /// The lock of a bucket.
 struct Locked<'a> {
-    bucket: &'a Bucket,
+    head: &'a AtomicU32,
     _guard: MutexGuard<'a, ()>,
 }
 
@@ -108,10 +105,11 @@ impl Hash {
         };
         let key_size = map.params.key_size as usize;
         let value_start = KEY + key::cells_of(key_size);
-        let stride = value_start + map.value.cells() * copies as usize;
+        let stride = in_cache_line(value_start + map.value.cells() * copies as usize);
         let buckets = (entries.checked_next_power_of_two())
             .filter(|buckets| *buckets <= MOST_BUCKETS)
-            .ok_or(Errno::E2BIG)?;
+            .ok_or(Errno::E2BIG)?
+            * BUCKETS_PER_ENTRY;
         let no_memory = |_: OutOfMemory| Errno::ENOMEM;
         let pool = match is_preallocated {
             true => Pool::preallocated(stride, entries + spares, host.cpus).map_err(no_memory)?,
@@ -125,7 +123,10 @@ impl Hash {
             })
             .collect();
         Ok(Hash {
-            buckets: new_buckets(buckets)?,
+            heads: new_heads(buckets)?,
+            locks: (0..buckets.min(MOST_LOCKS))
+                .map(|_| Mutex::default())
+                .collect(),
             seed: map.seed(host),
             key_size,
             value_start,
@@ -186,19 +187,25 @@ impl Hash {
     }
 
     fn bucket_of(&self, hash: u32) -> u32 {
-        hash & (self.buckets.len() as u32 - 1)
+        hash & (self.heads.len() as u32 - 1)
     }
 
     /// The element of a key, found without a lock.
     #[inline]
     fn find(&self, hash: u32, key: &[u8]) -> Option<u32> {
+        self.find_by(hash, |cells| key::equals(cells, key))
+    }
+
+    /// The element of a key, which `is_key` recognises by its cells, found without a lock.
+    #[inline(always)]
+    fn find_by(&self, hash: u32, is_key: impl Fn(&[AtomicU64]) -> bool) -> Option<u32> {
         let bucket = self.bucket_of(hash);
         loop {
-            let mut link = self.buckets[bucket as usize].head.load(Acquire);
+            let mut link = self.heads[bucket as usize].load(Acquire);
             while link < END {
                 let element = self.pool.element(link);
                 let header = element[0].load(Acquire);
-                if header as u32 == hash && key::equals(&element[KEY..], key) {
+                if header as u32 == hash && is_key(&element[KEY..]) {
                     return Some(link);
                 }
                 link = (header >> 32) as u32;
@@ -210,11 +217,12 @@ impl Hash {
     }
 
     fn lock(&self, hash: u32) -> Locked<'_> {
-        let bucket = &self.buckets[self.bucket_of(hash) as usize];
+        let bucket = self.bucket_of(hash) as usize;
+        let lock = &self.locks[bucket & (self.locks.len() - 1)];
         Locked {
-            bucket,
+            head: &self.heads[bucket],
             // A panic elsewhere leaves no list half linked: links change in one step.
-            _guard: bucket.lock.lock().unwrap_or_else(PoisonError::into_inner),
+            _guard: lock.lock().unwrap_or_else(PoisonError::into_inner),
         }
     }
 
@@ -232,7 +240,7 @@ impl Hash {
         mut test: impl FnMut(u32, &[AtomicU64], u32) -> bool,
     ) -> Option<Found> {
         let mut before = None;
-        let mut link = bucket.bucket.head.load(Relaxed);
+        let mut link = bucket.head.load(Relaxed);
         while link < END {
             let element = self.pool.element(link);
             let header = element[0].load(Relaxed);
@@ -250,16 +258,16 @@ impl Hash {
 
     /// Makes an element the first of its bucket.
     fn link(&self, bucket: &Locked<'_>, index: u32, hash: u32) {
-        let head = bucket.bucket.head.load(Relaxed);
+        let head = bucket.head.load(Relaxed);
         self.pool.element(index)[0].store(header(hash, head), Release);
-        bucket.bucket.head.store(index, Release);
+        bucket.head.store(index, Release);
     }
 
     /// Takes an element out of its bucket.
     fn unlink(&self, bucket: &Locked<'_>, found: Found) {
         let next = (self.pool.element(found.index)[0].load(Relaxed) >> 32) as u32;
         match found.before {
-            None => bucket.bucket.head.store(next, Release),
+            None => bucket.head.store(next, Release),
             Some(before) => {
                 let cell = &self.pool.element(before)[0];
                 let hash = cell.load(Relaxed) as u32;
@@ -454,9 +462,9 @@ impl Hash {
 
     /// The first element of the buckets from this one on.
     fn first_from(&self, bucket: u32) -> Option<u32> {
-        let heads = self.buckets[bucket as usize..].iter();
+        let heads = self.heads[bucket as usize..].iter();
         heads
-            .map(|bucket| bucket.head.load(Acquire))
+            .map(|head| head.load(Acquire))
             .find(|head| *head < END)
     }
 
@@ -469,21 +477,50 @@ impl Hash {
 /// Bytes that Linux keeps with an element beside key and value.
 const KERNEL_ELEMENT: u64 = 48;
 
+/// Buckets for each entry: most lists have one element at most, so that the processor
+/// predicts the walk.
+const BUCKETS_PER_ENTRY: u32 = 4;
+
 /// Most buckets in Linux: their memory has fewer than 2^32 bytes, 16 for each.
 const MOST_BUCKETS: u32 = 1 << 27;
+
+/// The cells of an element with so many in use: small elements lie in one cache line of 8.
+fn in_cache_line(cells: usize) -> usize {
+    match cells {
+        ..=8 => cells.next_power_of_two(),
+        more => more,
+    }
+}
 
 fn header(hash: u32, next: u32) -> u64 {
     u64::from(next) << 32 | u64::from(hash)
 }
 
-fn new_buckets(count: u32) -> Result<Box<[Bucket]>, Errno> {
-    let mut buckets = Vec::new();
-    (buckets.try_reserve_exact(count as usize)).map_err(|_| Errno::ENOMEM)?;
-    buckets.extend((0..count).map(|number| Bucket {
-        head: AtomicU32::new(END + number),
-        lock: Mutex::new(()),
-    }));
-    Ok(buckets.into())
+/// Most locks of a map.
+const MOST_LOCKS: u32 = 1 << 10;
+
+fn new_heads(count: u32) -> Result<Box<[AtomicU32]>, Errno> {
+    let mut heads = Vec::new();
+    (heads.try_reserve_exact(count as usize)).map_err(|_| Errno::ENOMEM)?;
+    heads.extend((0..count).map(|number| AtomicU32::new(END + number)));
+    Ok(heads.into())
+}
+
+impl WordLookup for Hash {
+    fn key_size(&self) -> usize {
+        self.key_size
+    }
+
+    #[inline(always)]
+    fn lookup_words<const N: usize>(&self, cpu: u32, key: [u64; N]) -> Option<CellSlice<'_>> {
+        let hash = key::hash_words(key.into_iter(), self.seed);
+        let index = self.find_by(hash, |cells| key::equals_words(cells, key.into_iter()))?;
+        self.mark(index);
+        Some(CellSlice::new(
+            self.value_cells(index, cpu),
+            self.value.size,
+        ))
+    }
 }
 
 impl Operations for Hash {
@@ -493,6 +530,10 @@ impl Operations for Hash {
         self.mark(index);
         let cells = self.value_cells(index, cpu);
         Some(CellSlice::new(cells, self.value.size))
+    }
+
+    fn direct_lookup(self: Arc<Self>) -> Option<DirectLookup> {
+        LookupFunction::of(self).map(DirectLookup::Function)
     }
 
     fn update(&self, cpu: u32, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
@@ -518,7 +559,7 @@ impl Operations for Hash {
     }
 
     fn buckets(&self) -> u32 {
-        self.buckets.len() as u32
+        self.heads.len() as u32
     }
 
     fn read_bucket(&self, bucket: u32, most: usize, delete: bool) -> Option<Entries> {
@@ -564,7 +605,7 @@ impl Operations for Hash {
         let following = match after {
             None => self.first_from(0),
             Some((_, link)) if link < END => Some(link),
-            Some((bucket, _)) if bucket as usize + 1 < self.buckets.len() => {
+            Some((bucket, _)) if bucket as usize + 1 < self.heads.len() => {
                 self.first_from(bucket + 1)
             }
             Some(_) => None,

@@ -25,9 +25,14 @@ fn words(key: &[u8]) -> impl Iterator<Item = u64> + '_ {
 /// True if the cells hold the key.
 #[inline(always)]
 pub(super) fn equals(cells: &[AtomicU64], key: &[u8]) -> bool {
-    words(key)
-        .zip(cells)
-        .all(|(word, cell)| cell.load(Relaxed) == word)
+    equals_words(cells, words(key))
+}
+
+/// True if the cells hold the key, given in numbers of 8 bytes.
+#[inline(always)]
+pub(super) fn equals_words(cells: &[AtomicU64], mut words: impl Iterator<Item = u64>) -> bool {
+    let mut cells = cells.iter();
+    words.all(|word| cells.next().is_some_and(|cell| cell.load(Relaxed) == word))
 }
 
 /// Writes the key into the cells.
@@ -38,15 +43,22 @@ pub(super) fn write(cells: &[AtomicU64], key: &[u8]) {
     }
 }
 
-/// The hash of a key: a multiplication of 64 by 64 bits for each 8 bytes, of which both
-/// halves are combined.
+/// The hash of a key.
 #[inline(always)]
 pub(super) fn hash(key: &[u8], seed: u64) -> u32 {
+    hash_words(words(key), seed)
+}
+
+/// The hash of a key in numbers of 8 bytes: a multiplication of 64 by 64 bits for each two
+/// of them, of which both halves are combined.
+#[inline(always)]
+pub(super) fn hash_words(mut words: impl Iterator<Item = u64>, seed: u64) -> u32 {
     const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
-    let fold = |hash: u64, word: u64| {
-        let product = u128::from(hash ^ word) * u128::from(MULTIPLIER);
-        (product as u64) ^ (product >> 64) as u64
-    };
-    let hash = words(key).fold(seed ^ MULTIPLIER.rotate_left(32), fold);
+    let mut hash = seed ^ MULTIPLIER.rotate_left(32);
+    while let Some(first) = words.next() {
+        let second = words.next().unwrap_or(0);
+        let product = u128::from(hash ^ first) * u128::from(second ^ MULTIPLIER);
+        hash = (product as u64) ^ (product >> 64) as u64;
+    }
     (hash ^ hash >> 32) as u32
 }

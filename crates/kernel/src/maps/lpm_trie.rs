@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use spec::Errno;
-use vm::CellSlice;
+use vm::{CellSlice, DirectLookup, LookupFunction, WordLookup};
 
 use super::flags::{self, EXIST, NOEXIST};
 use super::pool::Pool;
@@ -266,7 +266,59 @@ const MOST_DATA: u32 = 256;
 /// Bytes that Linux keeps with a node.
 const KERNEL_NODE: u32 = 24;
 
+impl WordLookup for LpmTrie {
+    fn key_size(&self) -> usize {
+        self.data_size + 4
+    }
+
+    #[inline(always)]
+    fn lookup_words<const N: usize>(&self, _: u32, key: [u64; N]) -> Option<CellSlice<'_>> {
+        // The prefix's bytes begin behind its length, in the upper half of the first number.
+        let data: [u64; N] = std::array::from_fn(|at| {
+            let next = key.get(at + 1).map_or(0, |next| next << 32);
+            (key[at] >> 32 | next).swap_bytes()
+        });
+        let most = (key[0] as u32).min(self.most_bits());
+        if most != key[0] as u32 {
+            return None;
+        }
+        let mut found = None;
+        let mut link = self.root.load(Acquire) as u32;
+        while let Some(node) = link.checked_sub(1).map(Node) {
+            let cells = self.cells(node);
+            let children = cells[CHILDREN].load(Acquire);
+            let prefix = cells[PREFIX].load(Relaxed);
+            let len = prefix as u32;
+            let limit = len.min(most);
+            let mut common = 0;
+            for (cell, word) in cells[DATA..].iter().zip(data) {
+                let difference = u64::from_be(cell.load(Relaxed)) ^ word;
+                common += difference.leading_zeros();
+                if difference != 0 || common >= limit {
+                    break;
+                }
+            }
+            if common < len || len > most {
+                break;
+            }
+            if prefix & INTERMEDIATE == 0 {
+                found = Some(node);
+            }
+            if len == most {
+                break;
+            }
+            let side = data[len as usize / 64] >> (63 - len % 64) & 1;
+            link = (children >> (32 * side)) as u32;
+        }
+        found.map(|node| CellSlice::new(self.value(node), self.value.size))
+    }
+}
+
 impl Operations for LpmTrie {
+    fn direct_lookup(self: Arc<Self>) -> Option<DirectLookup> {
+        LookupFunction::of(self).map(DirectLookup::Function)
+    }
+
     fn lookup<'g>(&'g self, _: &'g RunGuard, _: u32, key: &[u8]) -> Option<CellSlice<'g>> {
         let key = self.prefix(key)?;
         let (mut slot, mut found) = (Slot::Root, None);

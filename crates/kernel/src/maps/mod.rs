@@ -40,7 +40,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use program::MapParams;
 use spec::Errno;
 use spec::maps::{MapFlags, MapKind};
-use vm::{CellSlice, MapObject};
+use vm::{CellSlice, DirectLookup, MapObject};
 
 pub use batch::{Batch, LookupBatch};
 pub use host::Host;
@@ -69,6 +69,11 @@ pub trait Operations: fmt::Debug + Send + Sync {
 
     /// The value that programs may address without a lookup, if the kind has one.
     fn direct_value(&self) -> Option<CellSlice<'_>> {
+        None
+    }
+
+    /// How native code looks up keys without the helper, if there is such a way.
+    fn direct_lookup(self: Arc<Self>) -> Option<DirectLookup> {
         None
     }
 
@@ -194,7 +199,7 @@ impl Definition {
 #[derive(Debug)]
 pub struct Map {
     definition: Definition,
-    operations: Box<dyn Operations>,
+    operations: Arc<dyn Operations>,
     cpus: u32,
     is_frozen: AtomicBool,
 }
@@ -262,21 +267,21 @@ impl Map {
         if token != 0 {
             return Err(Errno::EINVAL);
         }
-        let operations: Box<dyn Operations> = match kind {
-            Array | PercpuArray => Box::new(array::Array::new(map, host)?),
-            Hash | PercpuHash | LruHash | LruPercpuHash => Box::new(hash::Hash::new(map, host)?),
-            LpmTrie => Box::new(lpm_trie::LpmTrie::new(map, host)),
-            Queue | Stack => Box::new(queue::Queue::new(map)),
-            BloomFilter => Box::new(bloom_filter::BloomFilter::new(map, host)?),
-            ProgArray => Box::new(prog_array::ProgArray::new(map)?),
-            PerfEventArray => Box::new(perf_event_array::PerfEventArray::new(map)?),
-            ArrayOfMaps => Box::new(array_of_maps::ArrayOfMaps::new(map, inner)?),
-            HashOfMaps => Box::new(hash_of_maps::HashOfMaps::new(map, host, inner)?),
-            Devmap => Box::new(devmap::Devmap::new(map, host)?),
-            DevmapHash => Box::new(devmap::DevmapHash::new(map, host)?),
-            Cpumap => Box::new(cpumap::Cpumap::new(map, host)?),
-            Xskmap => Box::new(xskmap::Xskmap::new(map)?),
-            Ringbuf => Box::new(ringbuf::Ring::new(map)?),
+        let operations: Arc<dyn Operations> = match kind {
+            Array | PercpuArray => Arc::new(array::Array::new(map, host)?),
+            Hash | PercpuHash | LruHash | LruPercpuHash => Arc::new(hash::Hash::new(map, host)?),
+            LpmTrie => Arc::new(lpm_trie::LpmTrie::new(map, host)),
+            Queue | Stack => Arc::new(queue::Queue::new(map)),
+            BloomFilter => Arc::new(bloom_filter::BloomFilter::new(map, host)?),
+            ProgArray => Arc::new(prog_array::ProgArray::new(map)?),
+            PerfEventArray => Arc::new(perf_event_array::PerfEventArray::new(map)?),
+            ArrayOfMaps => Arc::new(array_of_maps::ArrayOfMaps::new(map, inner)?),
+            HashOfMaps => Arc::new(hash_of_maps::HashOfMaps::new(map, host, inner)?),
+            Devmap => Arc::new(devmap::Devmap::new(map, host)?),
+            DevmapHash => Arc::new(devmap::DevmapHash::new(map, host)?),
+            Cpumap => Arc::new(cpumap::Cpumap::new(map, host)?),
+            Xskmap => Arc::new(xskmap::Xskmap::new(map)?),
+            Ringbuf => Arc::new(ringbuf::Ring::new(map)?),
             _ => return Err(Errno::ENOTSUPP),
         };
         Ok(Map {
@@ -437,6 +442,10 @@ impl MapObject for Map {
 
     fn direct_value(&self) -> Option<CellSlice<'_>> {
         self.operations.direct_value()
+    }
+
+    fn direct_lookup(&self) -> Option<DirectLookup> {
+        Arc::clone(&self.operations).direct_lookup()
     }
 
     fn update(&self, cpu: u32, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {

@@ -20,14 +20,17 @@ pub(super) struct Lookups {
 }
 
 impl Lookups {
-    pub(super) fn new(maps: &[MapHandle], passes: Passes) -> Lookups {
+    pub(super) fn new(maps: &[Option<MapHandle>], passes: Passes) -> Lookups {
         let is_chosen = |lookup: &DirectLookup| {
             passes.contains(match lookup {
                 DirectLookup::Elements(_) => Pass::ArrayLookups,
                 DirectLookup::Function(_) => Pass::MapLookups,
             })
         };
-        let lookup = |handle: &MapHandle| handle.map().direct_lookup().filter(is_chosen);
+        let lookup = |handle: &Option<MapHandle>| {
+            let lookup = handle.as_ref()?.map().direct_lookup();
+            lookup.filter(is_chosen)
+        };
         Lookups {
             maps: maps.iter().map(|handle| (lookup(handle), None)).collect(),
             used: Vec::new(),

@@ -8,12 +8,9 @@ use super::attributes::{BpfMapInfo, Command, MapBatch, MapCreate, MapElement, Ma
 use super::attributes::{ObjectInfo, call, call_as};
 use super::prog_load::name_of;
 use crate::Errno;
-use memmap2::MmapOptions;
-use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Request to create a map. Numbers are passed to the kernel unchecked.
 #[derive(Clone, Copy, Debug, Default)]
@@ -90,8 +87,6 @@ pub struct Batch {
     pub end: Option<Errno>,
 }
 
-/// Size of a page in bytes.
-const PAGE: usize = 4096;
 /// Error of operations that a map type lacks (`include/linux/errno.h`).
 const ENOTSUPP: i32 = 524;
 /// Map types with a value for each CPU.
@@ -233,24 +228,6 @@ impl Map {
         };
         // SAFETY: the attributes contain no address.
         unsafe { call(&mut attributes) }.map(drop)
-    }
-
-    /// Discards all records of a ring buffer: the consumer's position becomes that of the
-    /// producers. EINVAL or EPERM for other kinds of maps.
-    pub fn discard_records(&self) -> io::Result<()> {
-        // The kernel maps the page of the consumer, then that of the producers.
-        let page = PAGE;
-        let fd = self.fd.as_raw_fd();
-        // SAFETY: the kernel owns the pages and keeps them; positions are atomic numbers.
-        let consumer = unsafe { MmapOptions::new().len(page).map_mut(fd) }?;
-        // SAFETY: as before.
-        let producer = unsafe { MmapOptions::new().len(page).offset(page as u64).map(fd) }?;
-        let position = |page: *const u8| page.cast::<AtomicU64>();
-        // SAFETY: a page begins with the position, and is aligned.
-        let end = unsafe { (*position(producer.as_ptr())).load(Ordering::Acquire) };
-        // SAFETY: as before.
-        unsafe { (*position(consumer.as_ptr())).store(end, Ordering::Release) };
-        Ok(())
     }
 
     fn element(

@@ -45,6 +45,8 @@ pub(crate) struct Collector {
     covered: BTreeSet<(Proof, Proof)>,
     /// The instruction that is being checked.
     now: Now,
+    /// See [`ProgramFacts::stack`].
+    pub(crate) stack: Vec<(u32, u32)>,
 }
 
 /// What is remembered from before an instruction until after it.
@@ -64,6 +66,7 @@ impl Collector {
             checks: BTreeMap::new(),
             covered: BTreeSet::new(),
             now: Now::default(),
+            stack: Vec::new(),
         }
     }
 
@@ -81,6 +84,7 @@ impl Collector {
         upper_half::mark(env, facts, &mut insns);
         ProgramFacts {
             packet_checks: self.packet_checks(),
+            stack: self.stack,
             insns,
         }
     }
