@@ -81,7 +81,7 @@ usage: cargo xtask CHORE
                and write the table in docs/performance.md (needs the selftests, libpcap
                and container profiles; says what is absent)
   performance [BENCHMARK]...
-               run the benchmarks, or those that are named (engines, classic, load,
+               run the benchmarks, or those that are named (engines, classic, load, maps,
                verify), and write their sections of docs/performance.md (minutes, on a
                machine that does nothing else; needs tcpdump)
   seccomp      analyse 10,000 generated seccomp filters and write their time and memory
