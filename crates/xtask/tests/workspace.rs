@@ -90,6 +90,7 @@ const BESIDE: &[(&str, &[&str])] = &[
             "interp",
             "isa",
             "jit",
+            "kernel",
             "lower",
             "oracle",
             "packet",
