@@ -39,7 +39,12 @@ impl Failure {
     /// A file that can't be opened, read or written (`-` is a standard stream), with a
     /// remedy.
     pub(crate) fn of_file(path: &Path, error: &io::Error) -> Failure {
-        let failure = Failure::new(format_args!("{}: {error}", name(path)));
+        let failure = match error.kind() {
+            io::ErrorKind::InvalidData => {
+                Failure::new("the file is not text (UTF-8)").within(name(path))
+            }
+            _ => Failure::new(format_args!("{}: {error}", name(path))),
+        };
         match file_hint::hint(path, error) {
             Some(hint) => failure.hint(hint),
             None => failure,

@@ -68,15 +68,15 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         Some(hex) => raw::parse_hex(hex),
         None => raw::parse_hex(&read_line()?),
     };
-    let bytes = bytes.map_err(|error| wrong("the program", error))?;
+    let bytes = bytes.map_err(|error| wrong("program", error))?;
     let program = match args.elf {
         true => raw::elf_program(&bytes, None),
         false => CheckedProgram::from_bytes(&bytes).map_err(ReadError::from),
     };
-    let program = program.map_err(|error| wrong("the program", error))?;
+    let program = program.map_err(|error| wrong("program", error))?;
     if program.insns().is_empty() {
-        let failure = Failure::new("the program: no instructions");
-        return Err(failure.hint("the program in hexadecimal, by --program or standard input"));
+        let failure = Failure::new("program: no instructions");
+        return Err(failure.hint("--program HEX, or hexadecimal on standard input"));
     }
     let memory = raw::parse_hex(args.memory.as_deref().unwrap_or_default());
     let mut memory = memory.map_err(|error| wrong("the memory", error))?;

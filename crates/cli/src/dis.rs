@@ -149,7 +149,7 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
     }
     if !args.programs.is_empty() || args.source || args.kernel.is_given() {
         return Err(
-            Failure::new("only objects have named programs and source lines")
+            Failure::new("--prog, --source and the options of a kernel are for objects")
                 .within(args.input.name()),
         );
     }
@@ -238,6 +238,8 @@ fn show_sides(
 }
 
 fn only_listing(kind: &str) -> Failure {
-    Failure::new(format_args!("{kind} code has one text form only"))
-        .hint("leave --format out, or use --format json")
+    Failure::new(format_args!(
+        "{kind} code is written as a listing or as JSON"
+    ))
+    .hint("no --format, or --format json")
 }

@@ -227,9 +227,12 @@ fn of_path(path: &Path) -> Result<Kernel, Failure> {
         paths.find(|path| path.is_file())
     };
     let Some(btf) = first(BTF_FILES) else {
-        return Err(Failure::new("no BTF of a kernel in this directory")
+        return Err(Failure::new("the directory has no BTF of a kernel")
             .within(name(path))
-            .hint(format_args!("it may be called {}", BTF_FILES.join(", "))));
+            .hint(format_args!(
+                "a file in it called {}",
+                BTF_FILES.join(" or ")
+            )));
     };
     let mut kernel = with_btf(kernel, &btf)?;
     if let Some(path) = first(RELEASE_FILES) {
@@ -287,8 +290,9 @@ fn with_config(kernel: Kernel, path: &Path) -> Result<Kernel, Failure> {
 fn with_modules(kernel: Kernel, paths: &[PathBuf]) -> Result<Kernel, Failure> {
     let Some(base) = kernel.btf().cloned() else {
         return Err(Failure::new(
-            "BTF of modules continues that of a kernel, and none is known",
-        ));
+            "--module-btf: BTF of a module needs that of its kernel, and none is given",
+        )
+        .hint("--btf FILE or --kernel running"));
     };
     let mut modules = kernel.modules().to_vec();
     for path in paths {

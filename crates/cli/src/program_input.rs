@@ -207,7 +207,7 @@ fn unreadable(path: &Path, bytes: &[u8], can_name: bool, error: &ReadError) -> F
     };
     match (&error.problem, error.form) {
         (Problem::Unrecognized, _) if can_name => {
-            failure.hint("--form, if it is one of the forms (see --help)")
+            failure.hint("--form FORM, if it is in one of the forms that --help lists")
         }
         (
             Problem::OtherFile {

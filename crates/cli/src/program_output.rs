@@ -124,8 +124,8 @@ pub(crate) fn format_program(
             insns: records(program),
         })),
         ProgramFormat::Hex | ProgramFormat::Log | ProgramFormat::Case => {
-            Err(Failure::new("only eBPF programs have that form")
-                .hint("--ebpf reads the program as eBPF"))
+            Err(Failure::new("this --format is for eBPF programs")
+                .hint("--ebpf, if the input is one"))
         }
     }
 }

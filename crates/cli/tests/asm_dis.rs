@@ -202,7 +202,7 @@ fn unsupported_conversions_are_errors() {
         (
             &["dis", "--converted", "--format", "dd"],
             ARP,
-            "one text form only",
+            "is written as a listing or as JSON",
         ),
     ];
     for (words, input, message) in cases {
@@ -366,7 +366,7 @@ fn errors_in_ebpf_text_have_positions() {
     let said = failure(&["dis", "--ebpf"], [0x95, 0, 0]);
     assert!(said.contains("3 bytes are not a whole number"), "{said}");
     let said = failure(&["dis", "--ebpf", "--format", "ddd"], EBPF);
-    assert!(said.contains("no such form"), "{said}");
+    assert!(said.contains("is for classic programs"), "{said}");
     let said = failure(&["dis", "--format", "log"], ARP);
     assert!(said.contains("--ebpf"), "{said}");
 }

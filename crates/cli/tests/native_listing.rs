@@ -201,6 +201,6 @@ fn what_is_no_program_is_refused_with_its_place() {
     let partial = files.put("c.bin", [0xb7, 0, 0]);
     assert!(failure(&["--ebpf", &partial]).contains("c.bin: "));
     let arp = files.put("arp.asm", ARP);
-    assert!(failure(&[&arp, "--format", "dd"]).contains("one text form only"));
+    assert!(failure(&[&arp, "--format", "dd"]).contains("is written as a listing or as JSON"));
     assert!(failure(&["--ebpf", "--form", "asm", &arp]).contains("--ebpf"));
 }

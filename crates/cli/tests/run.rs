@@ -350,13 +350,13 @@ fn the_plugin_speaks_the_protocol() {
     let (code, _, error) = plugin(&[], "");
     assert_eq!(code, Some(2));
     assert!(
-        error.contains("the program: no instructions\n  try: "),
+        error.contains("program: no instructions\n  try: "),
         "{error}"
     );
     let (code, _, error) = plugin(&["--elf"], &hex(&elf(".text", &FIVE)[..100]));
     assert_eq!(code, Some(2));
     assert!(
-        error.contains("the program: truncated ELF object: a part of it ends at byte "),
+        error.contains("program: truncated ELF object: a part of it ends at byte "),
         "{error}"
     );
     assert!(error.ends_with(", the file has 100\n"), "{error}");

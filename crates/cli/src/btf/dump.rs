@@ -53,7 +53,8 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
     let types = Types::read(&args.file.file)?;
     let mut roots: Vec<TypeId> = Vec::new();
     for word in &args.types {
-        roots.extend(find(&types.btf, word)?);
+        let found = find(&types.btf, word);
+        roots.extend(found.map_err(|failure| failure.within(args.file.file.display()))?);
     }
     let format = if args.json { Form::Json } else { args.format };
     let text = match format {

@@ -43,7 +43,8 @@ impl Types {
     fn read_inside(bytes: Vec<u8>) -> Result<Types, Failure> {
         let mut version = None;
         let (blob, ext) = if bytes.starts_with(b"\x7fELF") {
-            let file = object::File::parse(&*bytes).map_err(Failure::new)?;
+            let file = object::File::parse(&*bytes)
+                .map_err(|error| Failure::new(format_args!("the ELF file is damaged: {error}")))?;
             if !file.is_little_endian() {
                 return Err(Failure::new(
                     "ELF file of a big-endian machine: only little-endian ones are read",
@@ -119,9 +120,26 @@ pub(crate) fn find(btf: &Btf<'_>, word: &str) -> Result<Vec<TypeId>, Failure> {
         .map(|ty| ty.id())
         .collect();
     if found.is_empty() {
-        return Err(Failure::new(format!("no type named {word}")));
+        return Err(missing(btf, name, word));
     }
     Ok(found)
+}
+
+/// The failure for a name that no type has, with the nearest one.
+fn missing(btf: &Btf<'_>, name: &str, word: &str) -> Failure {
+    let failure = Failure::new(format!("no type named {word}"));
+    let names = btf
+        .types()
+        .map(|ty| ty.name())
+        .filter(|name| !name.is_empty());
+    let near = names
+        .map(|other| (strsim::damerau_levenshtein(&other.to_string(), name), other))
+        .min_by_key(|(distance, _)| *distance)
+        .filter(|(distance, _)| *distance <= 1 + name.len() / 4);
+    match near {
+        Some((_, near)) => failure.hint(near),
+        None => failure.hint("beebox btf dump FILE lists the types"),
+    }
 }
 
 /// A file on the command line.

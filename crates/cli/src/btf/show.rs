@@ -42,7 +42,9 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
         (None, AnswerFormat::Text) => Summary::new(&types).text().into_bytes(),
         (None, AnswerFormat::Json) => json(&Summary::new(&types)),
         (Some(word), format) => {
-            let layouts: Vec<Layout> = find(&types.btf, word)?
+            let found = find(&types.btf, word);
+            let found = found.map_err(|failure| failure.within(args.file.file.display()))?;
+            let layouts: Vec<Layout> = found
                 .into_iter()
                 .map(|id| Layout::new(types.btf.at(id)))
                 .collect();

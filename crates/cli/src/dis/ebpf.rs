@@ -78,14 +78,14 @@ pub(crate) fn format(insns: &[Insn], format: ProgramFormat) -> Result<Vec<u8>, F
         ProgramFormat::Form(ClassicForm::Asm) => line_each(&|slot| slot.insn.to_string()),
         ProgramFormat::Log => line_each(&|slot| format!("{}: {}", slot.index, slot.log_text())),
         ProgramFormat::Case => {
-            return Err(
-                Failure::new("instructions alone are no case: their type is unknown")
-                    .hint("the form case is for programs of objects"),
-            );
+            return Err(Failure::new(
+                "--format case: a case states the program type, which only objects do",
+            )
+            .hint("--format asm or --format json"));
         }
         ProgramFormat::Form(ClassicForm::RawBe | ClassicForm::Ddd | ClassicForm::Oneline) => {
-            return Err(Failure::new("eBPF programs have no such form")
-                .hint("they have raw, hex, d, dd, asm, log and json"));
+            return Err(Failure::new("this --format is for classic programs")
+                .hint("raw, hex, d, dd, asm, log or json"));
         }
     };
     Ok(text.into_bytes())

@@ -92,7 +92,9 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     } else if misses.is_empty() {
         Ok(Answer::Yes)
     } else {
-        Err(Failure::new("not decided whether the lines above hold"))
+        Err(Failure::new(
+            "the filter is too complex to decide the lines above",
+        ))
     }
 }
 

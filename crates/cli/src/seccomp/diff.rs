@@ -91,7 +91,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         Ok(Answer::Yes)
     } else {
         Err(Failure::new(
-            "not decided whether the filters differ where shown",
+            "the filters are too complex to decide the differences above",
         ))
     }
 }

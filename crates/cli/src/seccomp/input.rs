@@ -231,19 +231,17 @@ pub(crate) fn of_process(pid: i32) -> Result<Vec<Program>, Failure> {
         let name = u16::try_from(errno.0)
             .ok()
             .and_then(beebox::seccomp::errno::name);
-        let (what, hint) = match name {
-            Some("EINVAL") => ("no seccomp filter (or the kernel can't show it)", None),
-            Some("ESRCH") => ("no such process", None),
-            Some("EPERM" | "EACCES") => (
-                "reading its filters needs CAP_SYS_ADMIN and permission to trace it",
-                Some("the same as root, outside any sandbox"),
-            ),
-            _ => ("reading its filters failed", None),
-        };
-        let failure = Failure::new(format!("process {pid}: {what}: {errno}"));
-        match hint {
-            Some(hint) => failure.hint(hint),
-            None => failure,
+        let failure = |what: &str| Failure::new(format!("process {pid}: {what}"));
+        match name {
+            Some("EINVAL") => {
+                failure("it has no seccomp filter, or the kernel lacks CONFIG_CHECKPOINT_RESTORE")
+            }
+            Some("ESRCH") => failure("there is no such process"),
+            Some("EPERM" | "EACCES") => {
+                failure("its filters are shown to CAP_SYS_ADMIN with permission to trace it")
+                    .hint("the same as root, outside any sandbox")
+            }
+            _ => failure(&format!("its filters can't be read: {errno}")),
         }
     })?;
     let named = filters.into_iter().enumerate().map(|(at, insns)| Program {

@@ -90,7 +90,7 @@ pub(crate) fn parse_arch(text: Option<&str>) -> Result<(Option<Arch>, u32), Fail
         Some(text) => format!("no architecture is called {text:?}"),
         None => "this machine's architecture has no names here".to_owned(),
     };
-    Err(Failure::new(what).hint(format!("--arch with one of {}", names.join(", "))))
+    Err(Failure::new(what).hint(format!("one of {}", names.join(", "))))
 }
 
 /// A system call by name or number. An x32 call may be given without its bit.

@@ -302,7 +302,7 @@ fn constant(archs: &[ArchSet], name: &str) -> Result<u64, String> {
     }
     found
         .map(|(_, value)| value)
-        .ok_or_else(|| "expected an architecture".to_owned())
+        .ok_or_else(|| "expected an architecture, as in x86_64 openat -> ALLOW".to_owned())
 }
 
 fn parse_number(word: &str) -> Option<u64> {

@@ -81,18 +81,26 @@ impl fmt::Display for AsmError {
     }
 }
 
+/// Number of expected tokens that a message lists.
+const MOST_EXPECTED: usize = 8;
+
 impl fmt::Display for AsmProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             AsmProblem::Expected { what, found } => {
                 f.write_str("expected ")?;
-                for (index, item) in what.iter().enumerate() {
+                let is_long = what.len() > MOST_EXPECTED;
+                let shown = if is_long { MOST_EXPECTED } else { what.len() };
+                for (index, item) in what[..shown].iter().enumerate() {
                     let joint = match index {
                         0 => "",
                         _ if index + 1 == what.len() => " or ",
                         _ => ", ",
                     };
                     write!(f, "{joint}{item}")?;
+                }
+                if is_long {
+                    write!(f, " or one of {} others", what.len() - shown)?;
                 }
                 match found {
                     Some(found) => write!(f, ", found `{found}`"),
