@@ -19,6 +19,7 @@ pub mod captures;
 pub mod corpus;
 pub mod ebpf;
 pub mod engines;
+pub mod execution;
 mod frames;
 pub mod generate;
 pub mod helpers;

@@ -7,11 +7,14 @@
 
 use std::alloc::{self, Layout};
 use std::fmt;
-use std::ops::Range;
+use std::ptr::{self, NonNull};
+use std::slice;
 use std::sync::atomic::{
-    AtomicU64,
+    AtomicU32, AtomicU64,
     Ordering::{Relaxed, SeqCst},
 };
+
+use memmap2::{MmapMut, MmapOptions};
 
 /// Bytes of a cell.
 pub const CELL_BYTES: usize = 8;
@@ -34,46 +37,89 @@ impl std::error::Error for OutOfMemory {}
 /// Bytes of a cache line, to which owned cells are aligned.
 const LINE: usize = 64;
 
+/// Bytes from which on cells are mapped, in huge pages where the system has some.
+const LARGE: usize = 4 << 20;
+
 /// Owned cells. Their addresses do not change while they exist.
 pub struct Cells {
-    memory: Box<[AtomicU64]>,
-    /// The cells in it: the first one begins a cache line.
-    used: Range<usize>,
+    /// They lie in `memory`.
+    cells: NonNull<[AtomicU64]>,
+    memory: Memory,
 }
+
+/// Memory of cells, which is released with them.
+enum Memory {
+    None,
+    /// A leaked box.
+    Allocated(*mut [AtomicU64]),
+    Mapped(#[expect(dead_code, reason = "it is unmapped when it is dropped")] MmapMut),
+}
+
+// SAFETY: cells are shared as slices of atomic numbers are; the memory is only released
+// with its owner.
+unsafe impl Send for Cells {}
+// SAFETY: as before.
+unsafe impl Sync for Cells {}
 
 impl Cells {
     /// `count` cells that are zero. The system provides their pages on first use.
     pub fn zeroed(count: usize) -> Result<Cells, OutOfMemory> {
-        if count == 0 {
-            return Ok(Cells {
-                memory: Box::default(),
-                used: 0..0,
-            });
+        let bytes = count.saturating_mul(CELL_BYTES);
+        match bytes {
+            0 => Ok(Cells {
+                cells: NonNull::slice_from_raw_parts(NonNull::dangling(), 0),
+                memory: Memory::None,
+            }),
+            // Miri maps no memory.
+            LARGE.. if !cfg!(miri) => Cells::mapped(count, bytes),
+            _ => Cells::allocated(count),
         }
-        // An allocation that is aligned so would be cleared page by page.
-        let allocated = count.saturating_add(LINE / CELL_BYTES - 1);
-        let bytes = allocated.saturating_mul(CELL_BYTES);
+    }
+
+    fn mapped(count: usize, bytes: usize) -> Result<Cells, OutOfMemory> {
+        let mapping = MmapOptions::new().len(bytes).map_anon();
+        let mut mapping = mapping.map_err(|_| OutOfMemory { bytes })?;
+        // Without huge pages it is slower only.
+        #[cfg(target_os = "linux")]
+        let _ = mapping.advise(memmap2::Advice::HugePage);
+        let start = NonNull::new(mapping.as_mut_ptr().cast());
+        Ok(Cells {
+            cells: NonNull::slice_from_raw_parts(start.ok_or(OutOfMemory { bytes })?, count),
+            memory: Memory::Mapped(mapping),
+        })
+    }
+
+    fn allocated(count: usize) -> Result<Cells, OutOfMemory> {
+        // An allocation that is aligned to lines would be cleared page by page.
+        let allocated = count + LINE / CELL_BYTES - 1;
+        let bytes = allocated * CELL_BYTES;
         let layout = Layout::array::<AtomicU64>(allocated).map_err(|_| OutOfMemory { bytes })?;
         // SAFETY: the layout has a size other than 0.
         let start = unsafe { alloc::alloc_zeroed(layout) }.cast::<AtomicU64>();
-        if start.is_null() {
-            return Err(OutOfMemory { bytes });
-        }
-        let cells = std::ptr::slice_from_raw_parts_mut(start, allocated);
-        // SAFETY: the memory was just allocated by the global allocator with the layout of
-        // this slice, and zeroed cells are valid.
-        let memory = unsafe { Box::from_raw(cells) };
-        let first = (start.addr().next_multiple_of(LINE) - start.addr()) / CELL_BYTES;
+        let start = NonNull::new(start).ok_or(OutOfMemory { bytes })?;
+        let skipped = start.addr().get().next_multiple_of(LINE) - start.addr().get();
+        // SAFETY: the allocation has room for the cells of a line less one.
+        let first = unsafe { start.byte_add(skipped) };
         Ok(Cells {
-            memory,
-            used: first..first + count,
+            cells: NonNull::slice_from_raw_parts(first, count),
+            memory: Memory::Allocated(ptr::slice_from_raw_parts_mut(start.as_ptr(), allocated)),
         })
     }
 
     /// All cells.
     #[inline(always)]
     pub fn as_slice(&self) -> &[AtomicU64] {
-        &self.memory[self.used.clone()]
+        // SAFETY: they are valid, zeroed at first, as long as the memory, which is released
+        // when `self` is dropped.
+        unsafe { self.cells.as_ref() }
+    }
+
+    /// All cells as numbers of 4 bytes; for memory that is accessed in no other way.
+    #[inline(always)]
+    pub fn as_halves(&self) -> &[AtomicU32] {
+        let cells = self.as_slice();
+        // SAFETY: the same memory, as large and aligned as needed.
+        unsafe { slice::from_raw_parts(cells.as_ptr().cast(), 2 * cells.len()) }
     }
 
     /// The first `len` bytes of the cells from `start` on.
@@ -89,9 +135,19 @@ impl Cells {
     }
 }
 
+impl Drop for Cells {
+    fn drop(&mut self) {
+        if let Memory::Allocated(memory) = self.memory {
+            // SAFETY: the memory was allocated by the global allocator with the layout of
+            // this slice, and is released once.
+            drop(unsafe { Box::from_raw(memory) });
+        }
+    }
+}
+
 impl fmt::Debug for Cells {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Cells({})", self.used.len())
+        write!(f, "Cells({})", self.cells.len())
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod capture;
 mod conformance;
+mod execution;
 mod helpers;
 mod kernel_data;
 mod listing;
@@ -86,6 +87,11 @@ usage: cargo xtask CHORE
                machine that does nothing else; needs tcpdump)
   seccomp      analyse 10,000 generated seccomp filters and write their time and memory
                into docs/seccomp.md (a minute; compiles with --release)
+  soak execution [PROGRAMS [SEED]]
+               run generated programs with maps, 100,000 or so many from a seed on, as
+               native code with and without each pass and in the checked engine, every
+               tenth in the running kernel too, and stop at the first difference (as root;
+               compile with --release)
   soak soundness [PROGRAMS [SEED]]
                run generated programs that the verifier accepts, so many from a seed on,
                with 100 inputs each, and hold every instruction to the states and facts of
@@ -146,6 +152,7 @@ fn main() -> ExitCode {
         ["performance", ref names @ ..] => performance::measure(names),
         ["kernel-data"] => kernel_data::extract(),
         ["seccomp"] => seccomp::measure(),
+        ["soak", "execution", ref numbers @ ..] => execution::compare_runs(numbers),
         ["soak", "soundness", ref numbers @ ..] => verifier::check_soundness(numbers),
         ["soak", "verifier", ref words @ ..] => soak::compare_verifiers(words),
         ["soak", "program", seed] => soak::print_generated(seed),

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use spec::Errno;
-use vm::{CellSlice, DirectLookup, LookupFunction, OutOfMemory, WordLookup};
+use vm::{CellSlice, Cells, DirectLookup, LookupFunction, OutOfMemory, WordLookup};
 
 use super::flags::{self, EXIST, LOCK, NOEXIST};
 use super::pool::Pool;
@@ -41,8 +41,8 @@ const NONE: u32 = u32::MAX;
 /// A hash table; see the module's text.
 #[derive(Debug)]
 pub(super) struct Hash {
-    /// The first element of each bucket.
-    heads: Box<[AtomicU32]>,
+    /// The first element of each bucket, as numbers of 4 bytes.
+    heads: Cells,
     /// Locks of buckets, each for all whose number has the same low bits.
     locks: Box<[Mutex<()>]>,
     pool: Pool,
@@ -113,7 +113,7 @@ impl Hash {
         let no_memory = |_: OutOfMemory| Errno::ENOMEM;
         let pool = match is_preallocated {
             true => Pool::preallocated(stride, entries + spares, host.cpus).map_err(no_memory)?,
-            false => Pool::growing(stride, END, host.cpus),
+            false => Pool::growing(stride, entries, END, host.cpus),
         };
         let spare: Result<Box<[AtomicU32]>, Errno> = (0..spares)
             .map(|cpu| {
@@ -186,8 +186,14 @@ impl Hash {
         Ok(())
     }
 
+    #[inline(always)]
+    fn heads(&self) -> &[AtomicU32] {
+        self.heads.as_halves()
+    }
+
+    #[inline(always)]
     fn bucket_of(&self, hash: u32) -> u32 {
-        hash & (self.heads.len() as u32 - 1)
+        hash & (self.heads().len() as u32 - 1)
     }
 
     /// The element of a key, found without a lock.
@@ -201,7 +207,7 @@ impl Hash {
     fn find_by(&self, hash: u32, is_key: impl Fn(&[AtomicU64]) -> bool) -> Option<u32> {
         let bucket = self.bucket_of(hash);
         loop {
-            let mut link = self.heads[bucket as usize].load(Acquire);
+            let mut link = self.heads()[bucket as usize].load(Acquire);
             while link < END {
                 let element = self.pool.element(link);
                 let header = element[0].load(Acquire);
@@ -220,7 +226,7 @@ impl Hash {
         let bucket = self.bucket_of(hash) as usize;
         let lock = &self.locks[bucket & (self.locks.len() - 1)];
         Locked {
-            head: &self.heads[bucket],
+            head: &self.heads()[bucket],
             // A panic elsewhere leaves no list half linked: links change in one step.
             _guard: lock.lock().unwrap_or_else(PoisonError::into_inner),
         }
@@ -277,7 +283,7 @@ impl Hash {
     }
 
     /// The cells of an element's value on a CPU.
-    #[inline]
+    #[inline(always)]
     fn value_cells(&self, index: u32, cpu: u32) -> &[AtomicU64] {
         let cells = self.value.cells();
         let copy = if self.is_percpu { cpu % self.copies } else { 0 };
@@ -332,6 +338,7 @@ impl Hash {
         None
     }
 
+    #[inline(always)]
     fn mark(&self, index: u32) {
         if let Limit::Evict(clock) = &self.limit {
             let mark = &clock.marks[index as usize];
@@ -462,7 +469,7 @@ impl Hash {
 
     /// The first element of the buckets from this one on.
     fn first_from(&self, bucket: u32) -> Option<u32> {
-        let heads = self.heads[bucket as usize..].iter();
+        let heads = self.heads()[bucket as usize..].iter();
         heads
             .map(|head| head.load(Acquire))
             .find(|head| *head < END)
@@ -499,11 +506,13 @@ fn header(hash: u32, next: u32) -> u64 {
 /// Most locks of a map.
 const MOST_LOCKS: u32 = 1 << 10;
 
-fn new_heads(count: u32) -> Result<Box<[AtomicU32]>, Errno> {
-    let mut heads = Vec::new();
-    (heads.try_reserve_exact(count as usize)).map_err(|_| Errno::ENOMEM)?;
-    heads.extend((0..count).map(|number| AtomicU32::new(END + number)));
-    Ok(heads.into())
+/// The heads of empty buckets.
+fn new_heads(count: u32) -> Result<Cells, Errno> {
+    let heads = Cells::zeroed(count.div_ceil(2) as usize).map_err(|_| Errno::ENOMEM)?;
+    for (number, head) in (END..).zip(heads.as_halves()) {
+        head.store(number, Relaxed);
+    }
+    Ok(heads)
 }
 
 impl WordLookup for Hash {
@@ -559,7 +568,7 @@ impl Operations for Hash {
     }
 
     fn buckets(&self) -> u32 {
-        self.heads.len() as u32
+        self.heads().len() as u32
     }
 
     fn read_bucket(&self, bucket: u32, most: usize, delete: bool) -> Option<Entries> {
@@ -605,7 +614,7 @@ impl Operations for Hash {
         let following = match after {
             None => self.first_from(0),
             Some((_, link)) if link < END => Some(link),
-            Some((bucket, _)) if bucket as usize + 1 < self.heads.len() => {
+            Some((bucket, _)) if bucket as usize + 1 < self.heads().len() => {
                 self.first_from(bucket + 1)
             }
             Some(_) => None,

@@ -67,7 +67,13 @@ impl LpmTrie {
         let data_size = map.params.key_size as usize - 4;
         let stride = DATA + key::cells_of(data_size) + map.value.cells();
         LpmTrie {
-            pool: Arc::new(Pool::growing(stride, u32::MAX / 2, host.cpus)),
+            // An entry needs a node, and an intermediate one at most.
+            pool: Arc::new(Pool::growing(
+                stride,
+                map.params.max_entries.saturating_mul(2),
+                u32::MAX / 2,
+                host.cpus,
+            )),
             root: AtomicU64::new(0),
             entries: Mutex::new(0),
             most: map.params.max_entries,
@@ -103,6 +109,7 @@ impl LpmTrie {
         (len <= self.most_bits()).then_some(Prefix { len, data })
     }
 
+    #[inline(always)]
     fn cells(&self, node: Node) -> &[AtomicU64] {
         self.pool.element(node.0)
     }
@@ -139,6 +146,7 @@ impl LpmTrie {
         CellSlice::new(&self.cells(node)[DATA..], self.data_size)
     }
 
+    #[inline(always)]
     fn value(&self, node: Node) -> &[AtomicU64] {
         &self.cells(node)[DATA + key::cells_of(self.data_size)..]
     }

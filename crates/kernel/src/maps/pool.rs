@@ -3,7 +3,7 @@
 //! An element is an index; its cells stay allocated until the pool is dropped, so a pointer
 //! to a freed element stays valid memory, as with Linux's preallocated hashes, and may see
 //! the element's next use. Elements come from blocks, each as large as all before it
-//! together, or from a single block that holds them all. Freed elements are kept in lists,
+//! together (an element of the first is found soonest), or from a single block that holds them all. Freed elements are kept in lists,
 //! one for each CPU to reduce contention; an empty list takes from the others.
 
 use std::fmt;
@@ -12,8 +12,9 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use vm::{Cells, OutOfMemory};
 
-/// Elements of the first block of a pool that grows.
+/// Fewest and most elements of the first block of a pool that grows.
 const FIRST_BLOCK: u32 = 64;
+const MOST_IN_FIRST: u32 = 1 << 18;
 
 /// See the module's text.
 pub(super) struct Pool {
@@ -42,10 +43,14 @@ impl Pool {
         Ok(pool)
     }
 
-    /// A pool that grows up to `capacity` elements of `stride` cells.
-    pub(super) fn growing(stride: usize, capacity: u32, lists: u32) -> Pool {
-        let blocks = capacity.div_ceil(FIRST_BLOCK).max(1).ilog2() as usize + 2;
-        Pool::with_blocks(stride, capacity, FIRST_BLOCK, blocks, lists)
+    /// A pool that grows up to `capacity` elements of `stride` cells. The first block has
+    /// room for `expected` elements, within limits.
+    pub(super) fn growing(stride: usize, expected: u32, capacity: u32, lists: u32) -> Pool {
+        let first = expected
+            .clamp(FIRST_BLOCK, MOST_IN_FIRST)
+            .next_power_of_two();
+        let blocks = capacity.div_ceil(first).max(1).ilog2() as usize + 2;
+        Pool::with_blocks(stride, capacity, first, blocks, lists)
     }
 
     fn with_blocks(stride: usize, capacity: u32, first: u32, blocks: usize, lists: u32) -> Pool {
@@ -156,7 +161,7 @@ mod tests {
     fn elements_are_distinct_and_come_back() {
         for pool in [
             Pool::preallocated(3, 1000, 2).unwrap(),
-            Pool::growing(3, 1000, 2),
+            Pool::growing(3, 0, 1000, 2),
         ] {
             let taken: Vec<u32> = (0..1000).map(|i| pool.take(i).unwrap().unwrap()).collect();
             assert_eq!(pool.take(0).unwrap(), None);

@@ -87,6 +87,7 @@ impl Ring {
     }
 
     /// `bpf_ringbuf_reserve`: a record of `len` bytes, if there is room.
+    #[inline]
     pub fn reserve(&self, len: u64, flags: u64) -> Option<Record<'_>> {
         if flags != 0 || len > MOST_RECORD {
             return None;
@@ -173,10 +174,12 @@ impl Ring {
         }
     }
 
+    #[inline(always)]
     fn header(&self, position: u64) -> &AtomicU64 {
         &self.cells.as_slice()[self.cell(position)]
     }
 
+    #[inline(always)]
     fn cell(&self, position: u64) -> usize {
         (position & (self.size - 1)) as usize / CELL_BYTES
     }

@@ -1,0 +1,164 @@
+//! The engines that run verified programs, each with maps of its own.
+
+use std::sync::Arc;
+
+use interp::checked::{Calls, CheckedContext, CheckedProgram, Entry, Limits, Memory, Permission};
+use jit::memory::Pool;
+use jit::{Features, Options};
+use kernel::maps::Map;
+use kernel::programs::{PacketContext, SKB, XDP};
+use lower::{ContextKind, Lowered, Passes};
+use program::Program;
+use spec::SplitMix;
+use spec::programs::ProgramType;
+use verifier::Proof;
+use vm::{DirectContext, MapHandle, RunGuard, World};
+
+use super::maps;
+
+/// The CPU that programs run on.
+const CPU: u32 = 1;
+
+/// What a run leaves behind beside maps: `r0`, packet, context without packet bounds.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Left {
+    pub(super) r0: u64,
+    pub(super) packet: Vec<u8>,
+    context: Vec<u8>,
+}
+
+pub(super) fn context_of(program: &Program) -> (ContextKind, PacketContext) {
+    match program.kind() {
+        ProgramType::Xdp => (ContextKind::Xdp, XDP),
+        _ => (ContextKind::SkBuff, SKB),
+    }
+}
+
+/// The context without the packet's bounds, which are addresses.
+fn without_bounds(kind: ContextKind, context: &[u8]) -> Vec<u8> {
+    let mut context = context.to_vec();
+    let bounds: &[usize] = match kind {
+        ContextKind::Xdp => &[0, 4, 8],
+        ContextKind::SkBuff => &[76, 80, 140],
+    };
+    for &at in bounds {
+        context[at..at + 4].fill(0);
+    }
+    context
+}
+
+/// A verified program as native code.
+pub(super) struct Native {
+    native: jit::Native,
+    kind: ContextKind,
+    context: PacketContext,
+    pub(super) passes: Passes,
+    pub(super) maps: Vec<Arc<Map>>,
+}
+
+impl Native {
+    pub(super) fn new(proof: &Proof, passes: Passes) -> Result<Native, String> {
+        let program = proof.program();
+        let maps = maps::create(program);
+        let handles: Vec<Option<MapHandle>> = maps
+            .iter()
+            .map(|map| Some(MapHandle::new(map.clone())))
+            .collect();
+        let find_call = ::kernel::helpers::find_call;
+        let lowered = Lowered::from_verified_with(proof, &handles, find_call, passes)
+            .map_err(|unfit| unfit.to_string())?;
+        let options = Options {
+            features: Features::detect(),
+            ..Options::default()
+        };
+        let (kind, context) = context_of(program);
+        Ok(Native {
+            native: jit::Native::compile(&lowered, &options, &Pool::new())
+                .map_err(|error| error.to_string())?,
+            kind,
+            context,
+            passes,
+            maps,
+        })
+    }
+
+    pub(super) fn run(&self, packet: &[u8], context: &[u8], seed: u64) -> Left {
+        let mut packet = packet.to_vec();
+        let mut context = DirectContext::new(context);
+        let mut random = SplitMix::new(seed);
+        let mut clock = || seed;
+        let world = World::new(&mut random, &mut clock, CPU);
+        let program = self.native.on_context(self.kind);
+        let program = program.expect("the program was lowered for this context");
+        let r0 = program.run(&mut packet, &mut context, &RunGuard::new(), world);
+        Left {
+            r0,
+            packet,
+            context: without_bounds(self.kind, &context.structure()[..self.context.size]),
+        }
+    }
+}
+
+/// A program in the checked engine.
+pub(super) struct Checked {
+    program: CheckedProgram,
+    kind: ContextKind,
+    context: PacketContext,
+    pub(super) maps: Vec<Arc<Map>>,
+}
+
+impl Checked {
+    pub(super) fn new(program: &Program) -> Checked {
+        let (kind, context) = context_of(program);
+        Checked {
+            program: CheckedProgram::new(program.decode()),
+            kind,
+            context,
+            maps: maps::create(program),
+        }
+    }
+
+    /// What a run leaves behind; the trap that ended it.
+    pub(super) fn run(&self, packet: &[u8], context: &[u8], seed: u64) -> Result<Left, String> {
+        let guard = RunGuard::new();
+        let (mut packet, mut context) = (packet.to_vec(), context.to_vec());
+        let len = context[..4].to_vec();
+        let packet_len = packet.len() as u32;
+        let mut memory = Memory::new();
+        let refused = |error| format!("the checked engine's memory: {error:?}");
+        let data = memory.add_packet(&mut packet).map_err(refused)?;
+        let address = memory.address(data) as u32;
+        self.context
+            .set_packet(&mut context, address, packet_len, packet_len);
+        if self.kind == ContextKind::SkBuff {
+            context[..4].copy_from_slice(&len);
+        }
+        let region = memory.add_context(&mut context).map_err(refused)?;
+        for map in &self.maps {
+            (memory.add_map("", &**map, &guard, Permission::ReadWrite)).map_err(refused)?;
+        }
+        let arguments = [memory.address(region), 0, 0, 0, 0];
+        let mut random = SplitMix::new(seed);
+        let mut calls = Calls::resolved(|number, arguments, memory| {
+            let mut clock = || seed;
+            let mut world = World::new(&mut random, &mut clock, CPU);
+            let helper = ::kernel::helpers::find(number)?;
+            Some(helper(arguments, memory, &mut world))
+        });
+        let cx = CheckedContext {
+            memory: &mut memory,
+            calls: &mut calls,
+            packet: None,
+        };
+        let finish = self
+            .program
+            .run(cx, Entry { arguments }, &Limits::default());
+        let r0 = finish.outcome.map_err(|trap| trap.to_string())?;
+        drop(memory);
+        Ok(Left {
+            r0,
+            packet,
+            context: without_bounds(self.kind, &context),
+        })
+    }
+}
