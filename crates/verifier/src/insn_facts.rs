@@ -62,6 +62,9 @@ pub struct InsnFact {
     pub access: Option<Value>,
     /// What a call of a helper works on.
     pub call: Option<CallFact>,
+    /// A spill or fill around a call of the `bpf_fastcall` contract, which keeps the
+    /// register: nothing else uses the slot.
+    pub is_fastcall_spill: bool,
     /// Of an instruction that writes 32 bits and clears the upper half: true if the upper
     /// half may be read.
     pub needs_zero_extension: Option<bool>,

@@ -4,7 +4,7 @@ use program::Program;
 use spec::Kernel;
 use spec::registry::Registry;
 
-use crate::{Options, ProgramFacts, Verdict, Verification, verify};
+use crate::{LiveCode, Options, ProgramFacts, Spills, Verdict, Verification, rewrite, verify};
 
 /// A program that this verifier accepted, with the facts that it found. Nothing else makes
 /// one, so engines run such programs without checks.
@@ -38,6 +38,12 @@ impl Proof {
     /// The program.
     pub fn program(&self) -> &Program {
         &self.program
+    }
+
+    /// The instructions that are left when those that no run reaches are removed, as Linux
+    /// removes them before it rewrites and compiles a program.
+    pub fn live_code(&self, spills: Spills) -> LiveCode {
+        rewrite::live_code(&self.program.decode(), &self.facts, spills)
     }
 
     /// What holds in every run of it.

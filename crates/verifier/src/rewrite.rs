@@ -1,12 +1,28 @@
 //! What the kernel finds after the walk, when it removes dead code, rewrites calls and
 //! compiles several functions.
 
-use std::ops::Range;
+mod dead_code;
 
 use isa::ebpf::{Callee, Imm64, Insn};
 
-use crate::Result;
-use crate::walk::Walk;
+use crate::facts::Facts;
+use crate::walk::{SubprogAux, Walk};
+use crate::{InsnFact, ProgramFacts, Result};
+
+pub use dead_code::LiveCode;
+use dead_code::Removal;
+
+/// Most pairs of spills and fills around a call.
+const MAX_SPILLS: usize = 6;
+
+/// What becomes of spills and fills around calls of the `bpf_fastcall` contract.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spills {
+    /// They stay: calls may clobber registers.
+    Kept,
+    /// They are removed, as the kernel does, whose native code keeps the registers.
+    Dropped,
+}
 
 /// Checks what is left of the program.
 pub(crate) fn check(walk: &mut Walk<'_>) -> Result<()> {
@@ -41,27 +57,25 @@ fn check_absent_kfuncs(walk: &mut Walk<'_>) -> Result<()> {
 /// code is removed, and only addresses behind the range are moved with what follows it.
 /// If several functions are left, each address must then be where one of them starts
 /// (`bpf_adj_delta_to_imm`, `jit_subprogs`). The number in the message does not count
-/// that jumps to the next instruction are removed, too.
+/// the instructions that inlined helpers and accesses to the context become.
 fn check_function_addresses(walk: &mut Walk<'_>) -> Result<()> {
     let starts = walk.facts.subprogs.iter().map(|facts| facts.start);
     let left: Vec<u32> = starts.filter(|&start| is_seen(walk, start)).collect();
-    if left.len() < 2 {
+    let is_address = |insn: &Insn| function_address(insn).is_some();
+    if left.len() < 2 || !walk.env.insns.iter().any(is_address) {
         return Ok(());
     }
-    let dead = dead_ranges(walk);
-    let left: Vec<u32> = left
-        .iter()
-        .map(|&start| after_removal(&dead, start))
-        .collect();
+    let removal = Removal::of(
+        &walk.env.insns,
+        |slot| is_seen(walk, slot as u32),
+        |slot| is_dropped(walk.facts, &walk.subprogs, slot),
+    );
+    let left: Vec<u32> = left.iter().map(|&start| removal.place_of(start)).collect();
     for (at, insn) in (0u32..).zip(&walk.env.insns) {
-        let Insn::LoadImm64 {
-            imm: Imm64::Func { off, .. },
-            ..
-        } = insn
-        else {
+        let Some(off) = function_address(insn) else {
             continue;
         };
-        let place = after_removal(&dead, (at + 1).wrapping_add_signed(*off));
+        let place = removal.place_of((at + 1).wrapping_add_signed(off));
         if is_seen(walk, at) && !left.contains(&place) {
             walk.insn_idx = at;
             return Err(refuse!(
@@ -75,33 +89,36 @@ fn check_function_addresses(walk: &mut Walk<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Ranges of instructions that the walk never reached, in order.
-fn dead_ranges(walk: &Walk<'_>) -> Vec<Range<u32>> {
-    let mut ranges: Vec<Range<u32>> = Vec::new();
-    let mut is_wide = false;
-    for (at, insn) in (0u32..).zip(&walk.env.insns) {
-        // The second slot of a load is reached with the first.
-        let is_dead = !is_seen(walk, at) && !is_wide;
-        is_wide = matches!(insn, Insn::LoadImm64 { .. }) && !is_dead;
-        match ranges.last_mut() {
-            Some(last) if is_dead && last.end == at => last.end += 1,
-            _ if is_dead => ranges.push(at..at + 1),
-            _ => {}
-        }
+/// Distance of the function whose address the instruction loads.
+fn function_address(insn: &Insn) -> Option<i32> {
+    match insn {
+        Insn::LoadImm64 {
+            imm: Imm64::Func { off, .. },
+            ..
+        } => Some(*off),
+        _ => None,
     }
-    ranges
 }
 
-/// Where an instruction is when the ranges have been removed, one after the other. One
-/// inside a range stays where it was.
-fn after_removal(dead: &[Range<u32>], at: u32) -> u32 {
-    let (mut place, mut removed) = (at, 0);
-    for range in dead {
-        let len = range.end - range.start;
-        if place >= range.end - removed {
-            place -= len;
-        }
-        removed += len;
-    }
-    place
+/// True for spills and fills around calls of the `bpf_fastcall` contract that the kernel
+/// drops (`remove_fastcall_spills_fills`).
+pub(crate) fn is_dropped(facts: &Facts, subprogs: &[SubprogAux], slot: usize) -> bool {
+    let pairs_around = |call: usize| usize::from(facts.insns[call].fastcall_spills);
+    let calls = slot.saturating_sub(MAX_SPILLS)..facts.insns.len().min(slot + MAX_SPILLS + 1);
+    let is_around = |call: usize| call != slot && call.abs_diff(slot) <= pairs_around(call);
+    let mut calls = calls.filter(|&call| is_around(call));
+    let is_pattern = facts.insns[slot].fastcall_pattern;
+    is_pattern
+        && calls.any(|call| {
+            let subprog = facts.subprog_containing(call as u32);
+            subprogs[subprog].fastcall_stack_off != i32::from(i16::MIN)
+        })
+}
+
+/// The program without dead code.
+pub(crate) fn live_code(insns: &[Insn], facts: &ProgramFacts, spills: Spills) -> LiveCode {
+    let has = |slot: usize, holds: fn(&InsnFact) -> bool| facts.insns.get(slot).is_some_and(holds);
+    let is_reached = |slot| has(slot, |fact| fact.is_reached);
+    let is_dropped = |slot| spills == Spills::Dropped && has(slot, |fact| fact.is_fastcall_spill);
+    Removal::of(insns, is_reached, is_dropped).finish()
 }

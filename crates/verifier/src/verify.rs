@@ -196,7 +196,7 @@ fn run(
     let is_accepted = verification.verdict == Verdict::Accepted;
     verification.facts = (walk.explorer.collector.take())
         .filter(|_| is_accepted)
-        .map(|collector| collector.finish(&env, &facts));
+        .map(|collector| collector.finish(&env, &facts, &walk.subprogs));
     verification.stack_depth = stack_depths(&walk, is_accepted);
     let states = (walk.explorer.recorder.take())
         .and_then(|recorder| recorder.finish(&facts, &mut walk.live));

@@ -66,6 +66,10 @@ usage: cargo xtask CHORE
   oracle registry
                compare every entry of the built-in registry that can be asked about with
                the running kernel, and write the table in docs/verifier.md (half a minute)
+  oracle live-code [--set 7.2/v3]... [--programs FILE] [--only TEXT] [--list]
+               compare what dead code removal leaves of the accepted programs of the
+               kernel's own tests with the instructions that the running kernel keeps, and
+               write the table in docs/verifier.md (as root; needs the selftests)
   oracle log [--set 7.2/v3]... [--programs FILE] [--only TEXT] [--list]
                compare the whole logs of the kernel's own tests with those of the running
                kernel, and write the table in docs/verifier.md (as root; needs the
@@ -147,6 +151,7 @@ fn main() -> ExitCode {
         ["oracle", "objects", ref options @ ..] => objects::compare(options),
         ["oracle", "registry"] => verifier::ask_about_registry(),
         ["oracle", "log", ref options @ ..] => verifier::compare_logs(options),
+        ["oracle", "live-code", ref options @ ..] => verifier::compare_live_code(options),
         ["oracle", "verifier", ref options @ ..] => verifier::score(options),
         ["oracle", "btf"] => oracle::ask_about_btf(oracle::BTF_SEEDS),
         ["performance", ref names @ ..] => performance::measure(names),

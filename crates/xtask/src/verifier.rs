@@ -3,6 +3,7 @@
 //! `oracle log`; and how far runs of accepted programs stay inside what was proven:
 //! `cargo xtask soak soundness`.
 
+mod live_code;
 mod logs;
 mod page;
 mod registry;
@@ -11,6 +12,7 @@ pub(crate) mod selftests;
 mod soundness;
 mod truth;
 
+pub(crate) use live_code::compare as compare_live_code;
 pub(crate) use logs::compare as compare_logs;
 pub(crate) use registry::ask_about_registry;
 pub(crate) use score::score;

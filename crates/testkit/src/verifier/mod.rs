@@ -6,6 +6,7 @@
 mod ask;
 mod edit;
 mod grammar;
+pub mod live_code;
 mod mutate;
 mod simple;
 mod soak;

@@ -10,8 +10,9 @@ use super::{
 };
 use crate::env::Env;
 use crate::facts::Facts;
+use crate::rewrite::is_dropped;
 use crate::state::{Frame, LinkedReg, MapRef, RegKind, SlotKind, StateId};
-use crate::walk::{Outcome, Walk};
+use crate::walk::{Outcome, SubprogAux, Walk};
 
 /// Proofs of one access at most; one with more belongs to no check.
 const MAX_PROOFS: usize = 32;
@@ -71,7 +72,12 @@ impl Collector {
     }
 
     /// The facts, once every path is walked.
-    pub(crate) fn finish(mut self, env: &Env<'_>, facts: &Facts) -> ProgramFacts {
+    pub(crate) fn finish(
+        mut self,
+        env: &Env<'_>,
+        facts: &Facts,
+        subprogs: &[SubprogAux],
+    ) -> ProgramFacts {
         let flows: Vec<&Flow> = self.seen.iter().map(|seen| &seen.flow).collect();
         let tainted = coverage::propagate(env, facts, &flows, &self.uncovered);
         let mut insns: Vec<InsnFact> = Vec::with_capacity(self.seen.len());
@@ -82,6 +88,9 @@ impl Collector {
             });
         }
         upper_half::mark(env, facts, &mut insns);
+        for (slot, fact) in insns.iter_mut().enumerate() {
+            fact.is_fastcall_spill = fact.is_reached && is_dropped(facts, subprogs, slot);
+        }
         ProgramFacts {
             packet_checks: self.packet_checks(),
             stack: self.stack,
@@ -156,8 +165,8 @@ fn fact(env: &Env<'_>, index: usize, seen: &Seen, tainted: &coverage::Tainted) -
         access,
         call: matches!(insn, Insn::Call(Callee::Helper(_)))
             .then(|| call_fact(env, &operands, seen, tainted)),
-        needs_zero_extension: None,
         operands,
+        ..InsnFact::default()
     }
 }
 

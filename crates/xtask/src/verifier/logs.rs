@@ -5,7 +5,7 @@
 //! at level 1 where it is refused. Addresses count as equal, and nothing else: times are
 //! not part of these levels. Cost: linear in the length of the logs.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use beebox::program::Program;
@@ -47,17 +47,13 @@ pub(crate) fn compare(words: &[&str]) -> Outcome {
             let file = name_of(&path);
             target.load_each(&path, &mut |loaded| {
                 let name = format!("{file}/{}", loaded.name);
-                let is_core = |core: &BTreeSet<String>| core.contains(&name);
-                if options.core.as_ref().is_none_or(is_core) {
+                if options.includes(&name) {
                     let compared = compare_program(&loaded, &target);
                     counts.add(&name, compared, options.list, &mut differing);
                 }
             })?;
         }
-        let title = match &options.core {
-            Some(_) => format!("{}, core", set.title()),
-            None => set.title(),
-        };
+        let title = options.title(set);
         counts.write(&title, &mut table);
         println!("{title}: not compared: {:?}", counts.left_out);
     }

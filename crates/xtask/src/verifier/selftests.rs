@@ -71,6 +71,19 @@ impl Options {
         Ok(options)
     }
 
+    /// True if the program FILE/PROGRAM is compared.
+    pub(super) fn includes(&self, name: &str) -> bool {
+        self.core.as_ref().is_none_or(|core| core.contains(name))
+    }
+
+    /// The name of a set with the choice of its programs.
+    pub(super) fn title(&self, set: &Set) -> String {
+        match &self.core {
+            Some(_) => format!("{}, core", set.title()),
+            None => set.title(),
+        }
+    }
+
     /// True if tables of these programs speak for whole sets.
     pub(super) fn is_whole(&self) -> bool {
         self.only.is_none()

@@ -1,0 +1,324 @@
+//! Live code beside the instructions that the kernel keeps (`xlated` of `bpf_prog_info`).
+//!
+//! After it has removed dead code the kernel rewrites some instructions: accesses to the
+//! context, calls that it inlines, divisions by registers, `may_goto`. Both sequences are
+//! aligned: instructions that are never rewritten must be equal and in the same order, others
+//! may each become up to [`MOST_REWRITTEN`] instructions, and every jump must lead to the same
+//! instruction. Aligning is a depth-first search over pairs of positions, each visited once
+//! for each set of targets of jumps that are still ahead.
+
+use std::collections::{BTreeSet, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use isa::ebpf::{Callee, Imm64, Insn, RawInsn, encode};
+use verifier::LiveCode;
+
+/// Most instructions that one becomes.
+const MOST_REWRITTEN: usize = 64;
+
+/// Most instructions that the kernel puts before the first one of a function.
+const MOST_BEFORE: usize = 16;
+
+const CLASS: u8 = 0x07;
+const CALL: u8 = 0x85;
+const EXIT: u8 = 0x95;
+const MOV: u8 = 0xbf;
+const GOTO_LONG: u8 = 0x06;
+const WIDE: u8 = 0x18;
+
+/// Compares the program that is left with the kernel's instructions: the number of
+/// instructions that were never rewritten, or the first one of ours from which on the two
+/// cannot be aligned.
+pub fn compare(live: &LiveCode, kernel: &[RawInsn]) -> Result<usize, usize> {
+    let ours = encode(&live.insns).map_err(|_| 0usize)?;
+    let starts = function_starts(&live.insns);
+    let is_kept = |insn: &&RawInsn| kind(insn) == Kind::Kept;
+    let kept = ours.iter().filter(is_kept).count();
+    let align = |kernel| Search::new(&ours, kernel, &starts).align().map(|()| kept);
+    align(kernel).or_else(|slot| {
+        // To programs that throw and have no exception callback the kernel adds one.
+        let codes: Vec<u8> = kernel.iter().rev().take(2).map(|insn| insn.code).collect();
+        match codes[..] {
+            [EXIT, MOV] => align(&kernel[..kernel.len() - 2]).map_err(|_| slot),
+            _ => Err(slot),
+        }
+    })
+}
+
+/// First instructions of functions.
+fn function_starts(insns: &[Insn]) -> BTreeSet<usize> {
+    let callee = |(slot, insn): (usize, &Insn)| match *insn {
+        Insn::Call(Callee::Local(off)) => (slot + 1).checked_add_signed(off as isize),
+        Insn::LoadImm64 {
+            imm: Imm64::Func { off, .. },
+            ..
+        } => (slot + 1).checked_add_signed(off as isize),
+        _ => None,
+    };
+    let callees = insns.iter().enumerate().filter_map(callee);
+    callees.chain([0]).collect()
+}
+
+/// What the kernel does with an instruction behind the removal of dead code.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// It stays as it is.
+    Kept,
+    /// It stays, but for its distance.
+    Jump,
+    /// It stays, but for its immediate.
+    Wide,
+    /// It may become others.
+    Rewritten,
+}
+
+fn kind(insn: &RawInsn) -> Kind {
+    let (op, is_register) = (insn.code & 0xf0, insn.code & 8 != 0);
+    match insn.code & CLASS {
+        // The second slot of a wide load has the opcode 0.
+        0 if insn.code == 0 || insn.code == WIDE => Kind::Wide,
+        // Legacy packet loads.
+        0 => Kind::Rewritten,
+        1 if insn.src() == 10 => Kind::Kept,
+        2 | 3 if insn.dst() == 10 => Kind::Kept,
+        1..=3 => Kind::Rewritten,
+        4 | 7 => match op {
+            // Division and remainder by a register, and signed ones by -1.
+            0x30 | 0x90 if is_register || insn.imm == -1 => Kind::Rewritten,
+            // Casts between address spaces, the number of the CPU.
+            0xb0 if insn.off == 1 || insn.off == -1 => Kind::Rewritten,
+            _ => Kind::Kept,
+        },
+        _ => match op {
+            0x80 => Kind::Rewritten,
+            // may_goto.
+            0xe0 => Kind::Rewritten,
+            0x90 => Kind::Kept,
+            _ => Kind::Jump,
+        },
+    }
+}
+
+struct Search<'c> {
+    ours: &'c [RawInsn],
+    kernel: &'c [RawInsn],
+    starts: &'c BTreeSet<usize>,
+    /// The instructions that are aligned.
+    path: Vec<Step>,
+    /// By instruction of ours, where the kernel's jumps say that it is.
+    wanted: Vec<Option<usize>>,
+    /// Targets of jumps backwards.
+    heads: BTreeSet<usize>,
+    /// Hash of what the rest depends on beside the place that is reached: places that are
+    /// wanted of instructions ahead, and those of the heads of loops.
+    ahead: u64,
+    refuted: HashSet<(usize, usize, u64)>,
+}
+
+/// One instruction of ours that has a place in the kernel's.
+struct Step {
+    place: usize,
+    /// Other places of it.
+    choices: Vec<usize>,
+    /// The instruction ahead whose place its jump says first.
+    target: Option<usize>,
+}
+
+impl<'c> Search<'c> {
+    fn new(ours: &'c [RawInsn], kernel: &'c [RawInsn], starts: &'c BTreeSet<usize>) -> Search<'c> {
+        let backwards = ours.iter().enumerate().filter_map(|(slot, insn)| {
+            let target = led(slot, insn).filter(|&target| target <= slot)?;
+            (kind(insn) == Kind::Jump).then_some(target)
+        });
+        Search {
+            ours,
+            kernel,
+            starts,
+            heads: backwards.collect(),
+            path: Vec::new(),
+            wanted: vec![None; ours.len()],
+            ahead: 0,
+            refuted: HashSet::new(),
+        }
+    }
+
+    /// Gives every instruction a place; the first one that none can be found for.
+    fn align(&mut self) -> Result<(), usize> {
+        let mut deepest = 0;
+        let mut choices = self.places(0, 0);
+        loop {
+            let slot = self.path.len();
+            let Some(place) = choices.pop() else {
+                choices = self.leave().ok_or(deepest)?;
+                continue;
+            };
+            deepest = deepest.max(slot);
+            if slot == self.ours.len() {
+                if place == self.kernel.len() {
+                    return Ok(());
+                }
+                continue;
+            }
+            let ends = self.ends(slot, place);
+            if ends.is_empty() || !self.enter(slot, place, &mut choices) {
+                continue;
+            }
+            let ends = ends.into_iter().rev();
+            choices = ends.flat_map(|end| self.places(slot + 1, end)).collect();
+        }
+    }
+
+    /// Gives an instruction a place, and keeps the other choices; false if that place is
+    /// refuted.
+    fn enter(&mut self, slot: usize, place: usize, choices: &mut Vec<usize>) -> bool {
+        let own = self.wanted[slot];
+        if own.is_some_and(|own| own != place) {
+            return false;
+        }
+        let ahead = self.ahead ^ own.map_or(0, |own| hash(slot, own));
+        if !self.refuted.insert((slot, place, ahead)) {
+            return false;
+        }
+        let mut step = Step {
+            place,
+            choices: Vec::new(),
+            target: None,
+        };
+        let insn = &self.ours[slot];
+        if kind(insn) == Kind::Jump {
+            let target = led(slot, insn).filter(|&target| target < self.ours.len());
+            let (Some(target), Some(found)) = (target, led(place, &self.kernel[place])) else {
+                return false;
+            };
+            let is_start = self.starts.contains(&target);
+            if target <= slot {
+                let begin = self.path.get(target).map_or(place, |step| step.place);
+                let before = begin.checked_sub(found);
+                let most = if is_start { MOST_BEFORE } else { 0 };
+                if before.is_none_or(|before| before > most) {
+                    return false;
+                }
+            } else if !is_start {
+                match self.wanted[target] {
+                    Some(wanted) if wanted != found => return false,
+                    Some(_) => {}
+                    None => step.target = Some(target),
+                }
+                if step.target.is_some() {
+                    self.wanted[target] = Some(found);
+                    self.ahead ^= hash(target, found);
+                }
+            }
+        }
+        self.ahead ^= own.map_or(0, |own| hash(slot, own)) ^ self.head(slot, place);
+        step.choices = std::mem::take(choices);
+        self.path.push(step);
+        true
+    }
+
+    /// Hash of the place of the head of a loop.
+    fn head(&self, slot: usize, place: usize) -> u64 {
+        match self.heads.contains(&slot) {
+            true => hash(slot, place).rotate_left(1),
+            false => 0,
+        }
+    }
+
+    /// Takes the place of the last instruction back; its other choices.
+    fn leave(&mut self) -> Option<Vec<usize>> {
+        let step = self.path.pop()?;
+        let slot = self.path.len();
+        self.ahead ^= self.wanted[slot].map_or(0, |own| hash(slot, own));
+        self.ahead ^= self.head(slot, step.place);
+        if let Some(target) = step.target
+            && let Some(found) = self.wanted[target].take()
+        {
+            self.ahead ^= hash(target, found);
+        }
+        Some(step.choices)
+    }
+
+    /// Places at which an instruction may begin if the one before it ends there; the one
+    /// to try first is the last.
+    fn places(&self, slot: usize, end: usize) -> Vec<usize> {
+        let before = match self.starts.contains(&slot) {
+            true => MOST_BEFORE,
+            false => 0,
+        };
+        (end..=end + before).rev().collect()
+    }
+
+    /// Ends that an instruction may have which begins at a place, nearest first.
+    fn ends(&self, slot: usize, place: usize) -> Vec<usize> {
+        let ours = &self.ours[slot];
+        let Some(kernel) = self.kernel.get(place) else {
+            return Vec::new();
+        };
+        let same = ours.code == kernel.code && ours.regs == kernel.regs;
+        let one = |is_same: bool| match is_same {
+            true => vec![place + 1],
+            false => Vec::new(),
+        };
+        match kind(ours) {
+            Kind::Kept => one(ours == kernel),
+            Kind::Jump => one(same && (ours.imm == kernel.imm || ours.code == GOTO_LONG)),
+            Kind::Wide => one(ours.code == kernel.code && ours.dst() == kernel.dst()),
+            Kind::Rewritten if ours.code == CALL && ours.src() == 1 => one(same),
+            Kind::Rewritten => {
+                let end = self.kernel.len().min(place + MOST_REWRITTEN);
+                (place + 1..=end).collect()
+            }
+        }
+    }
+}
+
+/// Where a jump leads.
+fn led(slot: usize, insn: &RawInsn) -> Option<usize> {
+    let distance = match insn.code {
+        GOTO_LONG => insn.imm,
+        _ => insn.off.into(),
+    };
+    (slot + 1).checked_add_signed(distance as isize)
+}
+
+fn hash(slot: usize, place: usize) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (slot, place).hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::compare;
+    use isa::ebpf::{assemble, encode};
+    use verifier::LiveCode;
+
+    fn live(text: &str) -> LiveCode {
+        let insns = assemble(text).unwrap();
+        let new_slots = (0..insns.len() as u32).map(Some).collect();
+        LiveCode { insns, new_slots }
+    }
+
+    fn answer(ours: &str, kernel: &str) -> Result<usize, usize> {
+        compare(&live(ours), &encode(&assemble(kernel).unwrap()).unwrap())
+    }
+
+    const LOADED: &str = "r2 = *(u32 *)(r1 + 0)\nif r2 > 5 goto +1\nr2 = 1\nr0 = r2\nexit\n";
+
+    #[test]
+    fn rewritten_instructions_may_become_several() {
+        let kernel = LOADED.replace("r2 = *(u32 *)(r1 + 0)", "r2 = *(u64 *)(r1 + 8)\nr2 += 4");
+        assert_eq!(answer(LOADED, &kernel), Ok(3));
+        assert_eq!(answer(LOADED, LOADED), Ok(3));
+    }
+
+    #[test]
+    fn other_instructions_and_jumps_must_be_the_same() {
+        let other = LOADED.replace("r2 = 1", "r2 = 2");
+        assert_eq!(answer(LOADED, &other), Err(2));
+        let farther = LOADED.replace("goto +1", "goto +2");
+        assert_eq!(answer(LOADED, &farther), Err(3));
+        let shorter = LOADED.replace("r0 = r2\n", "");
+        assert_eq!(answer(LOADED, &shorter), Err(3));
+    }
+}

@@ -1,0 +1,110 @@
+//! `cargo xtask oracle live-code`: what dead code removal leaves of the kernel's selftests
+//! beside the instructions that the running kernel keeps of them.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use beebox::verify::Loaded;
+use testkit::kernel::load::{LoadRequest, load};
+use testkit::verifier::live_code;
+use verifier::{Proof, Spills};
+
+use super::page::write_part;
+use super::selftests::{Options, Target, name_of};
+use crate::Outcome;
+
+/// Counts of one set.
+#[derive(Default)]
+struct Counts {
+    programs: usize,
+    equal: usize,
+    insns: usize,
+    removed: usize,
+    unchanged: usize,
+    /// Programs that were not compared, by reason.
+    left_out: BTreeMap<&'static str, usize>,
+}
+
+/// What the comparison of one program gave.
+struct Compared {
+    insns: usize,
+    left: usize,
+    /// Instructions that were compared one by one, or the first one that differs.
+    answer: Result<usize, usize>,
+}
+
+/// Compares sets of the kernel's selftests and writes the table.
+pub(crate) fn compare(words: &[&str]) -> Outcome {
+    let options = Options::parse(words, &["7.2/v3", "7.2/v4", "6.12/v3"])?;
+    let target = Target::running()?;
+    let mut table = String::from(
+        "| set | accepted programs | same live code | instructions | removed | compared one by one |\n\
+         |---|---:|---:|---:|---:|---:|\n",
+    );
+    for set in &options.sets {
+        let mut counts = Counts::default();
+        for path in options.objects(set)? {
+            let file = name_of(&path);
+            target.load_each(&path, &mut |loaded| {
+                let name = format!("{file}/{}", loaded.name);
+                if options.includes(&name) {
+                    counts.add(&name, compare_program(&loaded, &target), options.list);
+                }
+            })?;
+        }
+        let title = options.title(set);
+        println!("{title}: not compared: {:?}", counts.left_out);
+        let _ = writeln!(
+            table,
+            "| {title} | {} | {} | {} | {} | {} |",
+            counts.programs, counts.equal, counts.insns, counts.removed, counts.unchanged
+        );
+    }
+    print!("{table}");
+    match options.is_whole() {
+        true => write_part("live-code", &table),
+        false => Ok(()),
+    }
+}
+
+impl Counts {
+    fn add(&mut self, name: &str, compared: Result<Compared, &'static str>, list: bool) {
+        let compared = match compared {
+            Ok(compared) => compared,
+            Err(why) => {
+                *self.left_out.entry(why).or_default() += 1;
+                return;
+            }
+        };
+        self.programs += 1;
+        self.insns += compared.insns;
+        self.removed += compared.insns - compared.left;
+        match compared.answer {
+            Ok(unchanged) => {
+                self.equal += 1;
+                self.unchanged += unchanged;
+            }
+            Err(slot) if list => println!("{name}: differs from instruction {slot} on"),
+            Err(_) => {}
+        }
+    }
+}
+
+fn compare_program(loaded: &Loaded, target: &Target) -> Result<Compared, &'static str> {
+    let program = loaded.program.as_ref().map_err(|_| "not linked")?;
+    let proof = Proof::of(program, &target.kernel, &target.registry);
+    let proof = proof.map_err(|_| "not accepted")?;
+    let request = LoadRequest {
+        log_level: 0,
+        log_size: 0,
+    };
+    let asked = load(program, request).map_err(|_| "not loaded")?;
+    let kernel = asked.answer.result.map_err(|_| "refused by the kernel")?;
+    let info = kernel.info().map_err(|_| "without information")?;
+    let live = proof.live_code(Spills::Dropped);
+    Ok(Compared {
+        insns: program.insns().len(),
+        left: live.insns.len(),
+        answer: live_code::compare(&live, &info.translated),
+    })
+}
