@@ -3,7 +3,7 @@
 //! After it has removed dead code the kernel rewrites some instructions: accesses to the
 //! context, calls that it inlines, divisions by registers, `may_goto`. Both sequences are
 //! aligned: instructions that are never rewritten must be equal and in the same order, others
-//! may each become up to [`MOST_REWRITTEN`] instructions, and every jump must lead to the same
+//! may each become up to 64 instructions, and every jump must lead to the same
 //! instruction. Aligning is a depth-first search over pairs of positions, each visited once
 //! for each set of targets of jumps that are still ahead.
 
