@@ -193,12 +193,11 @@ impl Lowered {
 
     /// The function of a helper that the program may call.
     pub fn call(&self, number: i32) -> Option<Call> {
-        let Ok(index) = usize::try_from(number.wrapping_sub(FIRST_LOOKUP)) else {
-            return (self.find_call)(number);
-        };
-        match self.lookups.get(index)? {
-            DirectLookup::Function(function) => Some(function.call()),
-            DirectLookup::Elements(_) => None,
+        let index = usize::try_from(number.wrapping_sub(FIRST_LOOKUP)).ok();
+        match index.and_then(|index| self.lookups.get(index)) {
+            Some(DirectLookup::Function(function)) => Some(function.call()),
+            Some(DirectLookup::Elements(_)) => None,
+            None => (self.find_call)(number),
         }
     }
 
