@@ -16,7 +16,6 @@ use beebox::raw::{
 use beebox::{Metadata, Packet};
 
 use crate::answer::{Answer, Failure};
-use crate::answer_format::FormatArgs;
 use crate::seccomp::value::parse_number;
 use memory::{Regions, Source};
 use object::ObjectArgs;
@@ -48,6 +47,7 @@ its kin (--time), get_smp_processor_id.
 Examples:
   beebox run firewall.bpf.o --pcap in.pcap -w out.pcap --maps rules.json --dump-maps
   beebox run firewall.bpf.o --prog firewall --packet packet.bin --format json
+  beebox run firewall.bpf.o --expect firewall.expect --format junit
   beebox run limit.bpf.o --pcap in.pcap --engine checked --clock real --cpu 3
   beebox run --ebpf sum.asm --mem 010203          text in LLVM's form, memory as hex
   beebox run --ebpf prog.bin --mem packet.bin -o packet.out
@@ -56,8 +56,8 @@ Examples:
   beebox run --ebpf prog.asm --mem 00 --trace --budget 1000
   beebox run --ebpf prog.hex --mem ro:key=0x01020304 --mem out=zero:8 --format json
 
-Exit codes: 0 the program returned, 1 it is refused or was stopped by a trap, 2 could
-not answer.")]
+Exit codes: 0 the program returned and every expectation is met, 1 it is refused, was
+stopped by a trap or an expectation is not met, 2 could not answer.")]
 pub(crate) struct Args {
     #[command(flatten)]
     program: RawProgram,
@@ -124,8 +124,34 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "OUT", requires = "memory")]
     output: Option<PathBuf>,
 
-    #[command(flatten)]
-    format: FormatArgs,
+    /// Format of the answer
+    #[arg(long, value_enum, default_value = "text")]
+    format: RunFormat,
+
+    /// Same as --format json
+    #[arg(short, long, conflicts_with = "format")]
+    json: bool,
+}
+
+/// The form of the answer of a run.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum RunFormat {
+    /// For people
+    #[value(alias = "table")]
+    Text,
+    /// For programs
+    Json,
+    /// The expectations of --expect as JUnit's XML
+    Junit,
+}
+
+impl Args {
+    fn format(&self) -> RunFormat {
+        match self.json {
+            true => RunFormat::Json,
+            false => self.format,
+        }
+    }
 }
 
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
@@ -147,7 +173,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         ran: &ran,
         regions: args.dump_mem.then_some(&regions),
     };
-    report.print(args.format.format())?;
+    report.print(args.format())?;
     if let Some(out) = &args.output {
         regions.write_first(out)?;
     }

@@ -189,7 +189,7 @@ fn wrong_input_is_named() {
     for (text, expected) in [
         ("{", "no JSON"),
         ("[]", "no object with maps"),
-        (r#"{"block": []}"#, "it uses"),
+        (r#"{"block": []}"#, "there are"),
         (
             r#"{"blocked": [{"key": {"length": 1}, "value": {}}]}"#,
             "members are prefix_length",

@@ -4,6 +4,7 @@ use ::kernel::maps::{Host, Map};
 use ::kernel::programs::PacketProgram;
 use jit::memory::Pool;
 use object::Object;
+use object::maps::Global;
 use program::Program;
 use spec::{Kernel, SplitMix};
 use verifier::{Proof, Verdict};
@@ -71,6 +72,7 @@ impl Default for LoadOptions {
 pub struct LoadedObject {
     pub(super) maps: Vec<Option<ObjectMap>>,
     programs: Vec<Prepared>,
+    pub(super) globals: Vec<Global>,
     random: SplitMix,
     cpu: u32,
 }
@@ -99,6 +101,7 @@ impl LoadedObject {
         let mut loaded = LoadedObject {
             maps: Vec::new(),
             programs: Vec::new(),
+            globals: object.globals().collect(),
             random: SplitMix::new(options.seed),
             cpu: options.cpu,
         };

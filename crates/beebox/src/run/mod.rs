@@ -5,6 +5,8 @@
 //! engine ([`RunnableProgram::not_native`]). Time comes from the caller or the capture and
 //! random numbers from a seed, so that equal input gives equal runs.
 //!
+//! A unit test of an object:
+//!
 //! ```
 //! use beebox::object::Object;
 //! use beebox::run::{LoadOptions, LoadedObject};
@@ -16,8 +18,8 @@
 //!     let mut loaded = LoadedObject::load(&Object::open(&file)?, &kernel, &LoadOptions::default())?;
 //!
 //!     // A network is blocked: 192.0.2.0/24.
-//!     let network = [24, 0, 0, 0, 192, 0, 2, 0];
-//!     loaded.map("blocked").ok_or("no such map")?.update(&network, &[0; 24], 0)?;
+//!     let blocked = loaded.typed_map::<[u8; 8], [u64; 3]>("blocked")?;
+//!     blocked.insert(&[24, 0, 0, 0, 192, 0, 2, 0], &[0; 3])?;
 //!
 //!     let mut packet = [0; 34];
 //!     packet[12..15].copy_from_slice(&[0x08, 0x00, 0x45]);
@@ -30,6 +32,7 @@
 //! ```
 
 mod capture;
+mod data;
 mod error;
 mod load;
 mod maps;
@@ -40,6 +43,7 @@ mod program;
 pub use ::kernel::maps::Map;
 pub use ::kernel::programs::PacketVerdict;
 pub use capture::{CaptureStop, PacketRun, Written};
+pub use data::{DataError, Plain, TypedMap};
 pub use error::{NotLoaded, RunError, TrapPlace};
 pub use load::{LoadOptions, LoadedObject, RunEngine};
 pub use maps::{Entry, ObjectMap};

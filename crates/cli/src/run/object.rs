@@ -1,5 +1,7 @@
 //! `beebox run FILE.o`: a program of an object on a packet or a capture.
 
+mod check;
+mod expect;
 mod maps;
 mod output;
 
@@ -19,11 +21,13 @@ use beebox::run::{
 };
 use spec::programs::ProgramType;
 
-use super::{Args, trusted};
+use super::{Args, RunFormat, trusted};
 use crate::answer::{Answer, Failure};
 use crate::kernel_input::KernelArgs;
 use crate::object_input::{ObjectFile, refused};
+use crate::program_output::write_output;
 use crate::verify::globals;
+use expect::{ExpectFile, Statement};
 use output::{Ran, Report, Summary};
 
 /// The options of programs of objects.
@@ -54,6 +58,10 @@ pub(crate) struct ObjectArgs {
     /// Fill maps from a file, as --dump-maps prints them with --format json
     #[arg(long, value_name = "FILE.json", conflicts_with = "ebpf")]
     maps: Option<PathBuf>,
+
+    /// Hold the run, or the runs that the file lists, to a file of expectations
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["ebpf", "write", "dump_maps"])]
+    expect: Option<PathBuf>,
 
     /// Print the maps after the run
     #[arg(long, conflicts_with = "ebpf")]
@@ -98,6 +106,12 @@ enum ClockKind {
 
 pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
     let own = &args.object;
+    if own.write.is_some() && own.pcap.is_none() {
+        return Err(Failure::new("-w writes packets of a capture").hint("--pcap IN"));
+    }
+    if args.format() == RunFormat::Junit && own.expect.is_none() {
+        return Err(Failure::new("--format junit shows expectations").hint("--expect FILE"));
+    }
     let clock = clock(own.clock, args.time)?;
     let engine = match args.engine.unwrap_or(trusted::Engine::Native) {
         trusted::Engine::Checked => RunEngine::Checked,
@@ -115,14 +129,39 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
     }
     let kernel = own.kernel.read()?;
     let mut object = file.open()?;
-    let chosen = choose(&object, own.prog.as_deref()).map_err(|error| error.within(&name))?;
-    if args.packet.is_none() && own.pcap.is_none() {
+    let mut expected = own.expect.as_deref().map(ExpectFile::read).transpose()?;
+    let has_input = args.packet.is_some() || own.pcap.is_some();
+    let listed = expected.as_ref().map_or(0, |file| file.programs().count());
+    let chosen = match (listed, &expected) {
+        (0, _) => Some(choose(&object, own.prog.as_deref()).map_err(|error| error.within(&name))?),
+        (_, Some(file)) if has_input || own.prog.is_some() => {
+            let failure = Failure::new(format_args!("{} lists its own runs", file.name));
+            return Err(failure.hint("--packet, --pcap and --prog with a file without run lines"));
+        }
+        _ => None,
+    };
+    if let (Some(chosen), false) = (&chosen, has_input) {
         return Err(
             Failure::new(format_args!("no packet is given for program {chosen}"))
                 .hint("--packet HEX|FILE or --pcap IN"),
         );
     }
-    object.set_autoload(|program| program.name == *chosen);
+    if let (Some(program), Some(file)) = (&chosen, &mut expected) {
+        insert_run(file, program, args);
+    }
+    let mut loading: Vec<String> = chosen.iter().cloned().collect();
+    if let Some(file) = &expected {
+        for (line, program) in file.programs() {
+            if !object.programs().any(|(_, known)| known.name == *program) {
+                let place = format_args!("{}:{line}", file.name);
+                let failure = Failure::new(format_args!("{name} has no program {program:?}"));
+                let failure = failure.hint(format_args!("run with one of {}", names(&object)));
+                return Err(failure.within(place));
+            }
+            loading.push(program.to_owned());
+        }
+    }
+    object.set_autoload(|program| loading.iter().any(|name| program.name == **name));
     globals::apply(&mut object, &globals::read(&own.set)?)
         .map_err(|failure| failure.within(&name))?;
     let options = LoadOptions {
@@ -148,18 +187,35 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
     if let Some(path) = &own.maps {
         maps::fill(&loaded, object.btf(), path)?;
     }
+    let set_up = |program: &mut RunnableProgram<'_>| {
+        program.set_limits(Limits {
+            instructions: args.budget,
+            deadline: args.timeout.map(|timeout| Instant::now() + timeout),
+            ..Limits::default()
+        });
+        program.set_clock(clock);
+        if let Some(ifindex) = own.ifindex {
+            program.set_ifindex(ifindex);
+        }
+    };
+    if let Some(file) = &expected {
+        let report = check::check(file, &object, &mut loaded, own.cpu, &set_up)?;
+        let text = match args.format() {
+            RunFormat::Text => report.text(),
+            RunFormat::Json => format!("{:#}\n", report.record()),
+            RunFormat::Junit => report.junit(),
+        };
+        write_output(text.as_bytes(), None)?;
+        return Ok(match report.is_met() {
+            true => Answer::Yes,
+            false => Answer::No,
+        });
+    }
+    let chosen = chosen.unwrap_or_default();
     let mut program = loaded
         .program(&chosen)
         .ok_or_else(|| Failure::new(format_args!("{name}: {chosen} is not loaded")))?;
-    program.set_limits(Limits {
-        instructions: args.budget,
-        deadline: args.timeout.map(|timeout| Instant::now() + timeout),
-        ..Limits::default()
-    });
-    program.set_clock(clock);
-    if let Some(ifindex) = own.ifindex {
-        program.set_ifindex(ifindex);
-    }
+    set_up(&mut program);
     let ran = match &own.pcap {
         None => on_packet(args, &mut program)?,
         Some(path) => on_capture(path, own.write.as_deref(), &mut program)?,
@@ -175,7 +231,28 @@ pub(super) fn run(args: &Args) -> Result<Answer, Failure> {
         ran,
         maps: maps.transpose()?,
     };
-    report.print(args.format.format())
+    report.print(args.format())
+}
+
+/// Adds the run of the command line to a file that lists none.
+fn insert_run(file: &mut ExpectFile, program: &str, args: &Args) {
+    let program = program.to_owned();
+    let (statement, option) = match (&args.packet, &args.object.pcap) {
+        (Some(packet), _) => {
+            let (packet, repeat) = (packet.clone(), args.object.repeat.unwrap_or(1));
+            let run = Statement::Run {
+                program,
+                packet,
+                repeat,
+            };
+            (run, "--packet")
+        }
+        (None, path) => {
+            let path = path.clone().unwrap_or_default();
+            (Statement::Capture { program, path }, "--pcap")
+        }
+    };
+    file.insert_run(statement, option.to_owned());
 }
 
 fn clock(kind: Option<ClockKind>, time: Option<u64>) -> Result<RunClock, Failure> {
@@ -270,17 +347,19 @@ fn on_capture(
     let mut input = Input::open_path(path).map_err(|error| unreadable(path, error))?;
     let mut file = match out {
         None => None,
-        Some(out) => Some((output_format(&mut input, path, out)?, create(path, out)?)),
+        Some(out) => Some((
+            output_format(&mut input, path, out)?,
+            OutputFile::create(path, out)?,
+        )),
     };
     let written = file.as_mut().map(|(format, file)| Written {
         format: *format,
-        file,
+        file: &mut file.writer,
     });
     let mut summary = Summary::default();
     let stopped = program.run_capture(input, written, &mut |run| summary.add(run));
-    if let (Some((_, mut file)), Some(out)) = (file, out) {
-        let flushed = file.flush();
-        flushed.map_err(|error| Failure::of_file(out, &error))?;
+    if let (Some((_, file)), Some(out), Ok(())) = (file, out, &stopped) {
+        file.finish()?;
         summary.written_to = Some(out.display().to_string());
     }
     match stopped {
@@ -311,28 +390,70 @@ fn output_format(input: &mut Input, path: &Path, out: &Path) -> Result<Format, F
     }
 }
 
-/// Creates the output, which must not be the input.
-fn create(path: &Path, out: &Path) -> Result<BufWriter<File>, Failure> {
-    if out == Path::new("-") {
-        return Err(
-            Failure::new("-w -: standard output holds the results").hint("the name of a file")
-        );
-    }
-    let id = |path: &Path| {
-        let data = fs::metadata(path).ok()?;
-        Some((data.dev(), data.ino()))
-    };
-    if id(out).is_some_and(|of_out| id(path) == Some(of_out)) {
-        let name = out.display();
-        return Err(Failure::new(format_args!(
-            "{name}: output is also the input"
-        )));
-    }
-    let file = File::create(out).map_err(|error| Failure::of_file(out, &error))?;
-    Ok(BufWriter::new(file))
+/// The file that packets are written to. It gets its name when it is complete: until then
+/// it has another, and an unfinished one is removed.
+struct OutputFile {
+    path: PathBuf,
+    /// Its name until it is complete; `None` for what is no regular file.
+    unfinished: Option<PathBuf>,
+    writer: BufWriter<File>,
 }
 
-fn unreadable(path: &Path, error: CaptureError) -> Failure {
+impl OutputFile {
+    /// Creates the output, which must not be the input.
+    fn create(path: &Path, out: &Path) -> Result<OutputFile, Failure> {
+        if out == Path::new("-") {
+            let failure = Failure::new("-w -: standard output holds the results");
+            return Err(failure.hint("the name of a file"));
+        }
+        let id = |path: &Path| {
+            let data = fs::metadata(path).ok()?;
+            Some((data.dev(), data.ino()))
+        };
+        if id(out).is_some_and(|of_out| id(path) == Some(of_out)) {
+            let name = out.display();
+            return Err(Failure::new(format_args!(
+                "{name}: output is also the input"
+            )));
+        }
+        let is_special = fs::metadata(out).is_ok_and(|data| !data.is_file());
+        let unfinished = out.file_name().filter(|_| !is_special).map(|name| {
+            let mut name = name.to_owned();
+            name.push(format!(".{}.part", std::process::id()));
+            out.with_file_name(name)
+        });
+        let file = File::create(unfinished.as_deref().unwrap_or(out));
+        let file = file.map_err(|error| Failure::of_file(out, &error))?;
+        Ok(OutputFile {
+            path: out.to_owned(),
+            unfinished,
+            writer: BufWriter::new(file),
+        })
+    }
+
+    /// Gives the file its name.
+    fn finish(mut self) -> Result<(), Failure> {
+        let flushed = self.writer.flush();
+        let finished = flushed.and_then(|()| match &self.unfinished {
+            Some(unfinished) => fs::rename(unfinished, &self.path),
+            None => Ok(()),
+        });
+        finished.map_err(|error| Failure::of_file(&self.path, &error))?;
+        self.unfinished = None;
+        Ok(())
+    }
+}
+
+impl Drop for OutputFile {
+    fn drop(&mut self) {
+        if let Some(unfinished) = &self.unfinished {
+            // It may be gone already; there is nothing else to do about it.
+            let _ = fs::remove_file(unfinished);
+        }
+    }
+}
+
+pub(super) fn unreadable(path: &Path, error: CaptureError) -> Failure {
     let name = path.display();
     match &error {
         CaptureError::Io { source, .. } => Failure::of_file(path, source),

@@ -5,10 +5,9 @@ use std::fmt::Write;
 use beebox::raw::{AccessError, BadAccess, CallFault, CheckedProgram, Reason, Trap};
 use serde_json::{Value, json};
 
-use super::Ran;
 use super::memory::{Region, Regions};
+use super::{Ran, RunFormat};
 use crate::answer::Failure;
-use crate::answer_format::AnswerFormat;
 use crate::program_output::write_output;
 
 /// A run, to be printed.
@@ -20,10 +19,11 @@ pub(crate) struct Report<'a> {
 }
 
 impl Report<'_> {
-    pub(crate) fn print(&self, format: AnswerFormat) -> Result<(), Failure> {
+    pub(crate) fn print(&self, format: RunFormat) -> Result<(), Failure> {
         let text = match format {
-            AnswerFormat::Text => self.text(),
-            AnswerFormat::Json => format!("{:#}\n", self.json()),
+            RunFormat::Text => self.text(),
+            RunFormat::Json => format!("{:#}\n", self.json()),
+            RunFormat::Junit => return Err(Failure::new("--format junit needs --expect FILE")),
         };
         write_output(text.as_bytes(), None)
     }

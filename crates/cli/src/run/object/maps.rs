@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use beebox::program::MapKind;
-use beebox::run::{LoadedObject, ObjectMap};
+use beebox::run::{Errno, LoadedObject, ObjectMap};
 use btf::{Btf, TypeId};
 use report::value::{Ordered, bytes_from_json, bytes_to_json, from_json, to_json};
 use serde_json::Value;
@@ -109,14 +109,7 @@ pub(super) fn fill(
     let contents = contents.as_object();
     let contents = contents.ok_or_else(|| wrong("no object with maps by name".to_owned()))?;
     for (map_name, entries) in contents {
-        let map = loaded.maps().find(|map| map.def.name == *map_name);
-        let Some(map) = map else {
-            let names: Vec<&str> = loaded.maps().map(|map| map.def.name.as_str()).collect();
-            return Err(wrong(format!(
-                "the program uses no map {map_name:?}; it uses {}",
-                names.join(", ")
-            )));
-        };
+        let map = find(loaded, map_name).map_err(&wrong)?;
         if map.def.initial_value().is_some() {
             return Err(Failure::new(format_args!(
                 "{}: map {map_name} holds global variables",
@@ -158,4 +151,115 @@ fn put(map: &ObjectMap, of: &Types<'_>, entry: &Value) -> Result<(), String> {
     }
     let updated = map.map.update(&key, &value, 0);
     updated.map_err(|errno| format!("the map does not take it: {errno}"))
+}
+
+/// The map of a name.
+pub(super) fn find<'l>(loaded: &'l LoadedObject, name: &str) -> Result<&'l ObjectMap, String> {
+    let found = loaded.maps().find(|map| map.def.name == name);
+    found.ok_or_else(|| {
+        let names: Vec<&str> = loaded.maps().map(|map| map.def.name.as_str()).collect();
+        format!(
+            "no program uses a map {name:?}; there are {}",
+            names.join(", ")
+        )
+    })
+}
+
+/// Reads a value of a type of the object.
+pub(super) fn read(
+    types: Option<&Btf<'_>>,
+    ty: TypeId,
+    value: &Value,
+    into: &mut [u8],
+) -> Result<(), String> {
+    match types {
+        Some(types) => from_json(types, ty, value, into),
+        None => bytes_from_json(value, into),
+    }
+}
+
+/// A value of a type of the object, in one line.
+pub(super) fn show(types: Option<&Btf<'_>>, ty: TypeId, bytes: &[u8]) -> String {
+    let value = match types {
+        Some(types) => to_json(types, ty, bytes),
+        None => bytes_to_json(bytes),
+    };
+    compact(&value)
+}
+
+fn compact(value: &Ordered) -> String {
+    serde_json::to_string(value).expect("keys are strings")
+}
+
+/// An element of a map that is named in a file; of a per-CPU map that of one CPU.
+pub(super) struct Element<'a> {
+    map: &'a ObjectMap,
+    types: Types<'a>,
+    key: Vec<u8>,
+    /// Where its value is among those of all CPUs.
+    place: std::ops::Range<usize>,
+}
+
+impl<'a> Element<'a> {
+    pub(super) fn find(
+        loaded: &'a LoadedObject,
+        types: Option<&'a Btf<'a>>,
+        name: &str,
+        key: &Value,
+        cpu: u32,
+    ) -> Result<Element<'a>, String> {
+        let map = find(loaded, name)?;
+        if map.def.initial_value().is_some() {
+            return Err(format!(
+                "map {name} holds global variables: global NAME = VALUE"
+            ));
+        }
+        let types = Types::of(map, types);
+        let mut bytes = vec![0; map.def.params.key_size as usize];
+        let read = types.read(types.key, key, &mut bytes);
+        read.map_err(|error| format!("map {name}: key: {error}"))?;
+        let size = map.def.params.value_size as usize;
+        let start = match is_percpu(map) {
+            true => cpu as usize * size.next_multiple_of(8),
+            false => 0,
+        };
+        Ok(Element {
+            map,
+            types,
+            key: bytes,
+            place: start..start + size,
+        })
+    }
+
+    /// Checks that a value fits.
+    pub(super) fn check(&self, value: &Value) -> Result<(), String> {
+        self.read_into(value, &mut vec![0; self.place.len()])
+    }
+
+    /// Writes a value over another one: members that are not named keep theirs.
+    pub(super) fn read_into(&self, value: &Value, bytes: &mut [u8]) -> Result<(), String> {
+        let read = self.types.read(self.types.value, value, bytes);
+        read.map_err(|error| format!("map {}: value: {error}", self.map.def.name))
+    }
+
+    pub(super) fn store(&self, value: &Value) -> Result<(), String> {
+        let mut all = vec![0; self.map.map.value_len()];
+        self.read_into(value, &mut all[self.place.clone()])?;
+        let updated = self.map.map.update(&self.key, &all, 0);
+        updated.map_err(|errno| format!("the map does not take it: {errno}"))
+    }
+
+    /// The value; `None` if there is none.
+    pub(super) fn load(&self) -> Result<Option<Vec<u8>>, String> {
+        let mut all = vec![0; self.map.map.value_len()];
+        match self.map.map.lookup(&self.key, &mut all, 0) {
+            Ok(()) => Ok(Some(all[self.place.clone()].to_vec())),
+            Err(Errno::ENOENT) => Ok(None),
+            Err(errno) => Err(format!("map {}: {errno}", self.map.def.name)),
+        }
+    }
+
+    pub(super) fn show(&self, bytes: &[u8]) -> String {
+        compact(&self.types.show(self.types.value, bytes))
+    }
 }

@@ -8,9 +8,9 @@ use report::value::Ordered;
 use serde_json::{Value, json};
 use spec::programs::ProgramType;
 
+use super::super::RunFormat;
 use super::super::output::{hex, hex_rows, trap_record};
 use crate::answer::{Answer, Failure};
-use crate::answer_format::AnswerFormat;
 use crate::program_output::write_output;
 
 /// The counts of a run over a capture.
@@ -53,6 +53,17 @@ impl Summary {
         }
     }
 
+    /// Names of the verdicts, with numbers of packets.
+    pub(super) fn verdicts(&self) -> impl Iterator<Item = (&str, u64)> {
+        let verdicts = self.verdicts.iter();
+        verdicts.map(|(name, packets, _)| (name.as_str(), *packets))
+    }
+
+    /// The texts that were printed.
+    pub(super) fn texts(&self) -> Vec<String> {
+        self.printk.iter().map(|(_, text)| text.clone()).collect()
+    }
+
     fn mean(&self) -> u128 {
         self.duration.as_nanos() / u128::from(self.packets.max(1))
     }
@@ -85,10 +96,11 @@ pub(super) struct Report {
 
 impl Report {
     /// Prints it; a trap is a no.
-    pub(super) fn print(&self, format: AnswerFormat) -> Result<Answer, Failure> {
+    pub(super) fn print(&self, format: RunFormat) -> Result<Answer, Failure> {
         let text = match format {
-            AnswerFormat::Text => self.text(),
-            AnswerFormat::Json => pretty(&self.record()),
+            RunFormat::Text => self.text(),
+            RunFormat::Json => pretty(&self.record()),
+            RunFormat::Junit => return Err(Failure::new("--format junit needs --expect FILE")),
         };
         write_output(text.as_bytes(), None)?;
         Ok(match self.ran {
@@ -208,7 +220,7 @@ fn write_lost(text: &mut String, lost: u64) -> std::fmt::Result {
 }
 
 /// A text without the line end that many programs print, other control characters escaped.
-fn one_line(text: &str) -> String {
+pub(super) fn one_line(text: &str) -> String {
     let text = text.strip_suffix('\n').unwrap_or(text);
     let shown = text.chars().map(|character| match character.is_control() {
         true => character.escape_default().to_string(),
@@ -219,6 +231,13 @@ fn one_line(text: &str) -> String {
 
 fn write_summary(text: &mut String, summary: &Summary) -> std::fmt::Result {
     let ns = summary.mean();
+    if summary.packets == 0 {
+        writeln!(text, "the capture has no packets")?;
+        return match &summary.written_to {
+            Some(out) => writeln!(text, "0 packets written to {out}"),
+            None => Ok(()),
+        };
+    }
     writeln!(text, "{} packets, {ns} ns a packet", summary.packets)?;
     let names = summary.verdicts.iter().map(|(name, ..)| name.len());
     let width = names.max().unwrap_or(0).max("verdict".len());
@@ -240,7 +259,7 @@ fn write_summary(text: &mut String, summary: &Summary) -> std::fmt::Result {
     }
 }
 
-fn pretty(value: &Ordered) -> String {
+pub(super) fn pretty(value: &Ordered) -> String {
     let mut text = serde_json::to_string_pretty(value).expect("keys are strings");
     text.push('\n');
     text

@@ -1,0 +1,110 @@
+//! Typed maps and variables of loaded objects, printed text, seeds; the unit test that the
+//! README shows.
+
+#[path = "run/unit_test.rs"]
+mod unit_test;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use beebox::object::Object;
+use beebox::run::{DataError, LoadOptions, LoadedObject, RunClock, RunEngine};
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn load(path: &str, program: &str, options: &LoadOptions) -> LoadedObject {
+    let file = fs::read(repository().join(path)).unwrap();
+    let mut object = Object::open(&file).unwrap();
+    object.set_autoload(|known| known.name == program);
+    let kernel = kernel_data::linux_6_18();
+    LoadedObject::load(&object, &kernel, options).unwrap_or_else(|error| panic!("{error}"))
+}
+
+const REPORT: &str = "crates/cli/tests/data/report.bpf.o";
+
+#[test]
+fn the_readme_shows_the_unit_test() {
+    let text =
+        fs::read_to_string(repository().join("crates/beebox/tests/run/unit_test.rs")).unwrap();
+    let readme = fs::read_to_string(repository().join("README.md")).unwrap();
+    assert!(readme.contains(&format!("```rust\n{text}```\n")));
+}
+
+#[test]
+fn variables_are_read_and_written() {
+    let mut loaded = load(REPORT, "report", &LoadOptions::default());
+    assert_eq!(loaded.global::<u32>("limit"), Ok(3));
+    loaded.set_global("limit", &1u32).unwrap();
+    let mut program = loaded.program("report").unwrap();
+    program.set_clock(RunClock::Fixed(5));
+    let run = program.test_run(&[0; 20]).unwrap();
+    assert_eq!(run.printk.texts, ["packet 1 of 20 bytes at 5\n"]);
+    assert_eq!(program.test_run(&[0; 20]).unwrap().verdict.name, "XDP_DROP");
+    assert_eq!(loaded.global::<u64>("packets"), Ok(2));
+    assert_eq!(loaded.global::<[u64; 3]>("last").unwrap()[0], 5);
+
+    let wrong = loaded.global::<u32>("packets").unwrap_err();
+    assert_eq!(
+        wrong.to_string(),
+        "variable packets has 8 bytes, its type 4"
+    );
+    let Err(DataError::NoVariable { known, .. }) = loaded.global_bytes("packet") else {
+        panic!("there is no such variable");
+    };
+    assert!(known.iter().any(|name| name == "packets"), "{known:?}");
+}
+
+#[test]
+fn elements_are_read_and_written() {
+    let loaded = load(
+        "examples/packets/firewall.bpf.o",
+        "firewall",
+        &LoadOptions::default(),
+    );
+    let ports = loaded.typed_map::<u16, u64>("open_ports").unwrap();
+    assert_eq!(ports.get(&80), Ok(None));
+    ports.insert(&80, &7).unwrap();
+    assert_eq!(ports.get(&80), Ok(Some(7)));
+    assert_eq!(ports.entries(), Ok(vec![(80, 7)]));
+    assert_eq!(
+        (ports.remove(&80), ports.remove(&80)),
+        (Ok(true), Ok(false))
+    );
+
+    let wrong = loaded.typed_map::<u32, u64>("open_ports").unwrap_err();
+    assert_eq!(
+        wrong.to_string(),
+        "the key of map open_ports has 2 bytes, its type 4"
+    );
+    let absent = loaded.typed_map::<u32, u64>("ports").unwrap_err();
+    assert!(absent.to_string().contains("open_ports"), "{absent}");
+    let blocked = loaded.typed_map::<[u8; 8], [u64; 3]>("blocked").unwrap();
+    let refused = blocked.insert(&[33, 0, 0, 0, 1, 2, 3, 4], &[0; 3]);
+    assert_eq!(refused.unwrap_err().to_string(), "map blocked: EINVAL");
+}
+
+#[test]
+fn equal_seeds_give_equal_runs() {
+    let random = |seed, engine| {
+        let options = LoadOptions {
+            seed,
+            engine,
+            ..LoadOptions::default()
+        };
+        let mut loaded = load(REPORT, "report", &options);
+        assert_eq!(loaded.program("report").unwrap().engine(), engine);
+        let mut last = Vec::new();
+        for _ in 0..8 {
+            let mut program = loaded.program("report").unwrap();
+            program.test_run(&[0; 60]).unwrap();
+            last.push(loaded.global::<[u32; 6]>("last").unwrap());
+        }
+        last
+    };
+    let first = random(1, RunEngine::Native);
+    assert_eq!(random(1, RunEngine::Native), first);
+    assert_eq!(random(1, RunEngine::Checked), first);
+    assert_ne!(random(2, RunEngine::Native), first);
+}

@@ -1,0 +1,490 @@
+//! Runs the statements of an expectation file, and what differs.
+
+use std::fmt::Write;
+
+use beebox::captures::Input;
+use beebox::object::Object;
+use beebox::run::{CaptureStop, LoadedObject, ObjectMap, RunError, RunnableProgram, TestRunOutput};
+use serde_json::{Value, json};
+
+use super::super::output::hex_rows;
+use super::expect::{ExpectFile, Expected, Statement};
+use super::maps::{self, Element};
+use super::output::{Summary, one_line};
+use super::unreadable;
+use crate::answer::Failure;
+
+/// An expectation that was checked.
+pub(super) struct Checked {
+    line: usize,
+    text: String,
+    /// The last run before it: its number and program.
+    run: Option<(usize, String)>,
+    difference: Option<Difference>,
+}
+
+/// What differs, in one line, and the bytes around it.
+struct Difference {
+    what: String,
+    excerpt: String,
+}
+
+impl From<String> for Difference {
+    fn from(what: String) -> Difference {
+        let excerpt = String::new();
+        Difference { what, excerpt }
+    }
+}
+
+/// What the last run gave.
+enum Ran {
+    Packet {
+        given: Vec<u8>,
+        run: Box<TestRunOutput>,
+    },
+    Capture(Summary),
+    /// It did not end with a value.
+    Stopped,
+}
+
+/// All results of a file.
+pub(super) struct Report {
+    pub(super) file: String,
+    pub(super) runs: usize,
+    pub(super) checked: Vec<Checked>,
+}
+
+/// Runs a file over the maps of an object.
+pub(super) fn check(
+    file: &ExpectFile,
+    object: &Object<'_>,
+    loaded: &mut LoadedObject,
+    cpu: u32,
+    set_up: &dyn Fn(&mut RunnableProgram<'_>),
+) -> Result<Report, Failure> {
+    let mut report = Report {
+        file: file.name.clone(),
+        runs: 0,
+        checked: Vec::new(),
+    };
+    // Everything is read before anything runs.
+    for line in &file.lines {
+        let found = resolve(&line.statement, object, loaded, cpu);
+        found
+            .map_err(|what| Failure::new(format_args!("{}:{}: {what}", file.name, line.number)))?;
+    }
+    let mut last: Option<(usize, String)> = None;
+    let mut ran = Ran::Stopped;
+    let mut texts = Vec::new();
+    for line in &file.lines {
+        let at = |failure: Failure| failure.within(format_args!("{}:{}", file.name, line.number));
+        let put = |difference: Option<Difference>, last: &Option<(usize, String)>| Checked {
+            line: line.number,
+            text: line.text.clone(),
+            run: last.clone(),
+            difference,
+        };
+        match &line.statement {
+            Statement::Set { map, key, value } => {
+                let element = Element::find(loaded, object.btf(), map, key, cpu);
+                let element = element.map_err(|what| at(Failure::new(what)))?;
+                let stored = element.store(value);
+                stored.map_err(|what| at(Failure::new(format_args!("map {map}: {what}"))))?;
+            }
+            Statement::Run { program, .. } | Statement::Capture { program, .. } => {
+                report.runs += 1;
+                last = Some((report.runs, program.clone()));
+                let mut runnable = loaded.program(program).ok_or_else(|| {
+                    at(Failure::new(format_args!(
+                        "program {program} is not loaded"
+                    )))
+                })?;
+                set_up(&mut runnable);
+                let result = run(&line.statement, &mut runnable).map_err(at)?;
+                texts.clear();
+                ran = match result {
+                    Ok(ran) => ran,
+                    Err(trap) => {
+                        let difference = Difference {
+                            what: "it ends with a trap".to_owned(),
+                            excerpt: format!("  {}\n", trap.to_string().replace('\n', "\n  ")),
+                        };
+                        report.checked.push(put(Some(difference), &last));
+                        Ran::Stopped
+                    }
+                };
+                texts.extend(ran.printed());
+                texts.reverse();
+            }
+            Statement::Expect(expected) => {
+                let difference = match expected {
+                    Expected::Printk(text) => printed(texts.pop(), Some(text)),
+                    Expected::NoPrintk => printed(texts.pop(), None),
+                    Expected::Element { .. }
+                    | Expected::Entries { .. }
+                    | Expected::Global { .. } => in_maps(expected, object, loaded, cpu)
+                        .map_err(|what| at(Failure::new(what)))?,
+                    expected => of_run(expected, &ran),
+                };
+                report.checked.push(put(difference, &last));
+            }
+        }
+    }
+    Ok(report)
+}
+
+impl Ran {
+    fn printed(&self) -> Vec<String> {
+        match self {
+            Ran::Packet { run, .. } => run.printk.texts.clone(),
+            Ran::Capture(summary) => summary.texts(),
+            Ran::Stopped => Vec::new(),
+        }
+    }
+}
+
+/// Runs a program; the inner error is a trap.
+fn run(
+    statement: &Statement,
+    program: &mut RunnableProgram<'_>,
+) -> Result<Result<Ran, RunError>, Failure> {
+    match statement {
+        Statement::Run { packet, repeat, .. } => {
+            let given = packet.read()?;
+            match program.test_run_repeated(&given, *repeat) {
+                Ok(run) => {
+                    let run = Box::new(run);
+                    Ok(Ok(Ran::Packet { given, run }))
+                }
+                Err(error @ RunError::Trap(_)) => Ok(Err(error)),
+                Err(error) => Err(Failure::new(error)),
+            }
+        }
+        Statement::Capture { path, .. } => {
+            let input = Input::open_path(path).map_err(|error| unreadable(path, error))?;
+            let mut summary = Summary::default();
+            match program.run_capture(input, None, &mut |run| summary.add(run)) {
+                Ok(()) => Ok(Ok(Ran::Capture(summary))),
+                Err(CaptureStop::Run {
+                    error: error @ RunError::Trap(_),
+                    ..
+                }) => Ok(Err(error)),
+                Err(CaptureStop::Capture(error)) => Err(unreadable(path, error)),
+                Err(stop) => Err(Failure::new(stop).within(path.display())),
+            }
+        }
+        Statement::Set { .. } | Statement::Expect(_) => unreachable!("no run"),
+    }
+}
+
+/// Checks that a statement's map, key, value and variable are there and fit.
+fn resolve(
+    statement: &Statement,
+    object: &Object<'_>,
+    loaded: &LoadedObject,
+    cpu: u32,
+) -> Result<(), String> {
+    let types = object.btf();
+    match statement {
+        Statement::Set { map, key, value } => {
+            Element::find(loaded, types, map, key, cpu)?.check(value)
+        }
+        Statement::Expect(Expected::Element { map, key, value }) => {
+            let element = Element::find(loaded, types, map, key, cpu)?;
+            value.iter().try_for_each(|value| element.check(value))
+        }
+        Statement::Expect(Expected::Entries { map, .. }) => maps::find(loaded, map).map(|_| ()),
+        Statement::Expect(Expected::Global { name, value }) => {
+            let (ty, mut bytes) = global(object, loaded, name)?;
+            maps::read(types, ty, value, &mut bytes)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Type and bytes of a global variable.
+fn global(
+    object: &Object<'_>,
+    loaded: &LoadedObject,
+    name: &str,
+) -> Result<(btf::TypeId, Vec<u8>), String> {
+    let Some(global) = object.global(name) else {
+        let names: Vec<String> = object.globals().map(|global| global.name).collect();
+        let names = names.join(", ");
+        return Err(format!("the object has no variable {name}; it has {names}"));
+    };
+    let bytes = loaded
+        .global_bytes(name)
+        .map_err(|error| error.to_string())?;
+    Ok((global.ty, bytes))
+}
+
+fn printed(got: Option<String>, expected: Option<&str>) -> Option<Difference> {
+    let quote = |text: Option<&str>| match text {
+        Some(text) => format!("{text:?}"),
+        None => "nothing".to_owned(),
+    };
+    // The line end that many programs print may be left out.
+    let is_equal = match (&got, expected) {
+        (Some(got), Some(expected)) => got == expected || got.strip_suffix('\n') == Some(expected),
+        (got, expected) => got.is_none() && expected.is_none(),
+    };
+    let (got, expected) = (quote(got.as_deref()), quote(expected));
+    (!is_equal).then(|| format!("expected {expected}, got {got}").into())
+}
+
+/// Compares what a run gave.
+fn of_run(expected: &Expected, ran: &Ran) -> Option<Difference> {
+    let no_packet = || Some("the last run was on no single packet".to_owned().into());
+    match (expected, ran) {
+        (_, Ran::Stopped) => Some("there is no run that ended".to_owned().into()),
+        (Expected::Verdict { name, count: None }, Ran::Packet { run, .. }) => {
+            let (got, value) = (&run.verdict.name, run.retval as i32);
+            (got != name).then(|| format!("expected {name}, got {got} ({value})").into())
+        }
+        (Expected::Verdict { name, count: None }, Ran::Capture(summary)) => {
+            if summary.verdicts().next().is_none() {
+                return Some(format!("expected {name}, the capture has no packets").into());
+            }
+            let others: Vec<String> = summary
+                .verdicts()
+                .filter(|(other, _)| other != name)
+                .map(|(other, packets)| format!("{packets} {other}"))
+                .collect();
+            (!others.is_empty()).then(|| {
+                format!("expected {name} for all packets, got {}", others.join(", ")).into()
+            })
+        }
+        (
+            Expected::Verdict {
+                name,
+                count: Some(count),
+            },
+            Ran::Capture(summary),
+        ) => {
+            let mut verdicts = summary.verdicts();
+            let got = verdicts.find(|(other, _)| other == name);
+            let got = got.map_or(0, |(_, packets)| packets);
+            (got != *count).then(|| format!("expected {count} packets, got {got}").into())
+        }
+        (Expected::Retval(value), Ran::Packet { run, .. }) => (run.retval != *value).then(|| {
+            let (value, got) = (*value as i32, run.retval as i32);
+            format!("expected {value}, got {got} ({})", run.verdict.name).into()
+        }),
+        (Expected::Unchanged, Ran::Packet { given, run }) => of_bytes(given, &run.data_out, 0),
+        (Expected::Data(bytes), Ran::Packet { run, .. }) => of_bytes(bytes, &run.data_out, 0),
+        (Expected::DataAt { offset, bytes }, Ran::Packet { run, .. }) => {
+            let start = (*offset).min(run.data_out.len());
+            let end = offset.saturating_add(bytes.len()).min(run.data_out.len());
+            of_bytes(bytes, &run.data_out[start..end.max(start)], *offset)
+        }
+        _ => no_packet(),
+    }
+}
+
+/// Compares bytes that begin at an offset of the packet.
+fn of_bytes(expected: &[u8], got: &[u8], offset: usize) -> Option<Difference> {
+    if expected == got {
+        return None;
+    }
+    let mut pairs = expected.iter().zip(got);
+    let first = pairs.position(|(expected, got)| expected != got);
+    let mut what = match first {
+        Some(at) => format!(
+            "byte {}: expected {:02x}, got {:02x}",
+            offset + at,
+            expected[at],
+            got[at]
+        ),
+        None => String::new(),
+    };
+    if expected.len() != got.len() {
+        let separator = if what.is_empty() { "" } else { "; " };
+        let (expected, got) = (expected.len(), got.len());
+        let _ = write!(what, "{separator}expected {expected} bytes, got {got}");
+    }
+    // The row of the first difference.
+    let row = first.unwrap_or(expected.len().min(got.len())) / 16 * 16;
+    let mut excerpt = String::new();
+    for (name, bytes) in [("expected", expected), ("got", got)] {
+        let rest = &bytes[row.min(bytes.len())..];
+        let _ = writeln!(excerpt, "  {name}:");
+        hex_rows(
+            &mut excerpt,
+            (offset + row) as u64,
+            &rest[..rest.len().min(16)],
+        );
+    }
+    Some(Difference { what, excerpt })
+}
+
+/// Compares maps and variables.
+fn in_maps(
+    expected: &Expected,
+    object: &Object<'_>,
+    loaded: &LoadedObject,
+    cpu: u32,
+) -> Result<Option<Difference>, String> {
+    let types = object.btf();
+    match expected {
+        Expected::Entries { map, count } => {
+            let map: &ObjectMap = maps::find(loaded, map)?;
+            let got = map.entries().map_err(|errno| errno.to_string())?.len();
+            Ok((got != *count).then(|| format!("expected {count} entries, got {got}").into()))
+        }
+        Expected::Element { map, key, value } => {
+            let element = Element::find(loaded, types, map, key, cpu)?;
+            let got = element.load()?;
+            match (value, got) {
+                (None, None) => Ok(None),
+                (None, Some(bytes)) => {
+                    let got = element.show(&bytes);
+                    Ok(Some(format!("expected no element, got {got}").into()))
+                }
+                (Some(value), None) => Ok(Some(format!("expected {value}, got no element").into())),
+                (Some(value), Some(bytes)) => {
+                    let mut wanted = bytes.clone();
+                    element.read_into(value, &mut wanted)?;
+                    Ok(of_value(value, &wanted, &bytes, &element.show(&bytes)))
+                }
+            }
+        }
+        Expected::Global { name, value } => {
+            let (ty, bytes) = global(object, loaded, name)?;
+            let mut wanted = bytes.clone();
+            maps::read(types, ty, value, &mut wanted)?;
+            Ok(of_value(
+                value,
+                &wanted,
+                &bytes,
+                &maps::show(types, ty, &bytes),
+            ))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Compares a value with what it is with the expected members.
+fn of_value(expected: &Value, wanted: &[u8], got: &[u8], shown: &str) -> Option<Difference> {
+    let mut pairs = wanted.iter().zip(got);
+    let at = pairs.position(|(wanted, got)| wanted != got)?;
+    Some(format!("expected {expected}, got {shown} (differs from byte {at} on)").into())
+}
+
+impl Report {
+    /// True if nothing differs.
+    pub(super) fn is_met(&self) -> bool {
+        self.checked
+            .iter()
+            .all(|checked| checked.difference.is_none())
+    }
+
+    fn differing(&self) -> usize {
+        let differing = self
+            .checked
+            .iter()
+            .filter(|checked| checked.difference.is_some());
+        differing.count()
+    }
+
+    pub(super) fn text(&self) -> String {
+        let mut text = String::new();
+        for checked in &self.checked {
+            let Some(difference) = &checked.difference else {
+                continue;
+            };
+            let run = match &checked.run {
+                Some((number, program)) => format!("run {number} ({program}): "),
+                None => String::new(),
+            };
+            let _ = writeln!(
+                text,
+                "{}:{}: {}\n  {run}{}",
+                self.file,
+                checked.line,
+                checked.text,
+                one_line(&difference.what)
+            );
+            text.push_str(&difference.excerpt);
+        }
+        let (all, runs) = (self.checked.len(), self.runs);
+        let plural = |count: usize| if count == 1 { "" } else { "s" };
+        let runs = format!("{runs} run{}", plural(runs));
+        let _ = match self.differing() {
+            0 => writeln!(text, "{all} expectation{} met, {runs}", plural(all)),
+            some => writeln!(text, "{some} of {all} expectations not met, {runs}"),
+        };
+        text
+    }
+
+    pub(super) fn record(&self) -> Value {
+        let differences = self.checked.iter().filter_map(|checked| {
+            let difference = checked.difference.as_ref()?;
+            Some(json!({
+                "line": checked.line,
+                "expectation": checked.text,
+                "run": checked.run.as_ref().map(|(number, _)| number),
+                "prog": checked.run.as_ref().map(|(_, program)| program),
+                "difference": difference.what,
+            }))
+        });
+        json!({
+            "file": self.file,
+            "runs": self.runs,
+            "expectations": self.checked.len(),
+            "differences": differences.collect::<Value>(),
+        })
+    }
+
+    /// JUnit's XML, a test case for each expectation.
+    pub(super) fn junit(&self) -> String {
+        let (tests, failures) = (self.checked.len(), self.differing());
+        let file = xml(&self.file);
+        let mut text = format!(
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
+             <testsuites tests=\"{tests}\" failures=\"{failures}\">\n\
+             <testsuite name=\"{file}\" tests=\"{tests}\" failures=\"{failures}\" errors=\"0\">\n"
+        );
+        for checked in &self.checked {
+            let class = match &checked.run {
+                Some((number, program)) => format!("run {number} ({program})"),
+                None => "maps".to_owned(),
+            };
+            let name = xml(&format!("line {}: {}", checked.line, checked.text));
+            let _ = write!(
+                text,
+                "<testcase classname=\"{}\" name=\"{name}\"",
+                xml(&class)
+            );
+            let _ = match &checked.difference {
+                None => writeln!(text, "/>"),
+                Some(difference) => writeln!(
+                    text,
+                    "><failure message=\"{}\">{}</failure></testcase>",
+                    xml(&difference.what),
+                    xml(&difference.excerpt)
+                ),
+            };
+        }
+        text += "</testsuite>\n</testsuites>\n";
+        text
+    }
+}
+
+/// Text in XML; characters that XML does not have are replaced.
+fn xml(text: &str) -> String {
+    let mut escaped = String::new();
+    for character in text.chars() {
+        match character {
+            '&' => escaped += "&amp;",
+            '<' => escaped += "&lt;",
+            '>' => escaped += "&gt;",
+            '"' => escaped += "&quot;",
+            '\n' => escaped += "&#10;",
+            '\t' => escaped.push(character),
+            character if character.is_control() => escaped.push('\u{fffd}'),
+            character => escaped.push(character),
+        }
+    }
+    escaped
+}

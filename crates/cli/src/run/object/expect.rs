@@ -1,0 +1,390 @@
+//! Expectation files: what runs of programs have to give.
+//!
+//! One statement a line; a line that begins with `#` is a comment. The statements are run in
+//! order over the same maps; [`FORM`] lists them. A file without `run` and `capture` holds
+//! the run of the command line.
+
+use std::path::{Path, PathBuf};
+
+use beebox::raw::parse_hex;
+use serde_json::Value;
+
+use super::super::memory::{Source, parse_source};
+use crate::answer::Failure;
+use crate::program_input::{name, read_at_most};
+
+/// The form, as help and errors show it.
+pub(super) const FORM: &str =
+    "  set MAP KEY = VALUE          write an element, in the JSON of --dump-maps
+  run PROGRAM PACKET [xTIMES]  run on a packet: hexadecimal, zero:N or a file
+  capture PROGRAM FILE         run on each packet of a capture
+  verdict NAME [COUNT]         of a packet, or of so many packets of the capture
+  retval NUMBER                of a packet
+  data unchanged | data HEX    the packet after the run
+  data[OFFSET] HEX             bytes of it
+  printk TEXT | printk none    the next text that the run printed, or no further one
+  map MAP KEY = VALUE          an element; members that are not named may have any value
+  map MAP KEY absent
+  map MAP entries COUNT
+  global NAME = VALUE          a global variable";
+
+/// Bytes of the largest file.
+const LARGEST: u64 = 16 << 20;
+
+/// A statement and its place.
+pub(super) struct Line {
+    /// From 1.
+    pub(super) number: usize,
+    /// As written, without blanks around it.
+    pub(super) text: String,
+    pub(super) statement: Statement,
+}
+
+/// A statement.
+pub(super) enum Statement {
+    Set {
+        map: String,
+        key: Value,
+        value: Value,
+    },
+    Run {
+        program: String,
+        packet: Source,
+        repeat: u32,
+    },
+    Capture {
+        program: String,
+        path: PathBuf,
+    },
+    Expect(Expected),
+}
+
+/// What is expected.
+pub(super) enum Expected {
+    Verdict {
+        name: String,
+        count: Option<u64>,
+    },
+    Retval(u32),
+    Unchanged,
+    Data(Vec<u8>),
+    DataAt {
+        offset: usize,
+        bytes: Vec<u8>,
+    },
+    Printk(String),
+    NoPrintk,
+    Element {
+        map: String,
+        key: Value,
+        /// `None` if it is absent.
+        value: Option<Value>,
+    },
+    Entries {
+        map: String,
+        count: usize,
+    },
+    Global {
+        name: String,
+        value: Value,
+    },
+}
+
+/// An expectation file.
+pub(super) struct ExpectFile {
+    pub(super) name: String,
+    pub(super) lines: Vec<Line>,
+}
+
+impl ExpectFile {
+    pub(super) fn read(path: &Path) -> Result<ExpectFile, Failure> {
+        let bytes = read_at_most(path, LARGEST)?;
+        let name = name(path);
+        let text = String::from_utf8(bytes)
+            .map_err(|_| Failure::new(format_args!("{name}: no text")).hint(hint()))?;
+        let directory = path.parent().unwrap_or(Path::new(""));
+        let mut lines = Vec::new();
+        for (number, text) in (1..).zip(text.lines()) {
+            let text = text.trim();
+            if text.is_empty() || text.starts_with('#') {
+                continue;
+            }
+            let statement = statement(text, directory)
+                .map_err(|what| Failure::new(format_args!("{name}:{number}: {what}")))
+                .map_err(|failure| failure.hint(hint()))?;
+            lines.push(Line {
+                number,
+                text: text.to_owned(),
+                statement,
+            });
+        }
+        let file = ExpectFile { name, lines };
+        if !file
+            .lines
+            .iter()
+            .any(|line| matches!(line.statement, Statement::Expect(_)))
+        {
+            return Err(
+                Failure::new(format_args!("{}: it expects nothing", file.name)).hint(hint()),
+            );
+        }
+        Ok(file)
+    }
+
+    /// The programs that it runs.
+    pub(super) fn programs(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.lines.iter().filter_map(|line| match &line.statement {
+            Statement::Run { program, .. } | Statement::Capture { program, .. } => {
+                Some((line.number, program.as_str()))
+            }
+            Statement::Set { .. } | Statement::Expect(_) => None,
+        })
+    }
+
+    /// Adds the run of the command line in front of the first expectation.
+    pub(super) fn insert_run(&mut self, statement: Statement, text: String) {
+        let is_expectation = |line: &Line| matches!(line.statement, Statement::Expect(_));
+        let at = self.lines.iter().position(is_expectation).unwrap_or(0);
+        let number = self.lines[at].number;
+        self.lines.insert(
+            at,
+            Line {
+                number,
+                text,
+                statement,
+            },
+        );
+    }
+}
+
+fn hint() -> String {
+    format!("one of these statements on a line:\n{FORM}")
+}
+
+/// A statement of a line.
+fn statement(text: &str, directory: &Path) -> Result<Statement, String> {
+    let (word, rest) = word(text);
+    let needed = |what: &str| format!("{word} needs {what}");
+    let (second, behind) = self::word(rest);
+    Ok(match word {
+        "set" => {
+            let (key, behind) = json(behind, "a key")?;
+            Statement::Set {
+                map: given(second).ok_or_else(|| needed("a map, a key and a value"))?,
+                key,
+                value: assigned(behind)?,
+            }
+        }
+        "run" => {
+            let (packet, repeat) = repeated(behind)?;
+            let packet = given(packet).ok_or_else(|| needed("a program and a packet"))?;
+            Statement::Run {
+                program: second.to_owned(),
+                packet: source(&packet, directory)?,
+                repeat,
+            }
+        }
+        "capture" => Statement::Capture {
+            path: directory
+                .join(given(behind).ok_or_else(|| needed("a program and a capture file"))?),
+            program: second.to_owned(),
+        },
+        _ => Statement::Expect(expected(word, rest)?),
+    })
+}
+
+fn expected(word: &str, rest: &str) -> Result<Expected, String> {
+    let needed = |what: &str| format!("{word} needs {what}");
+    let (second, behind) = self::word(rest);
+    Ok(match word {
+        "verdict" => Expected::Verdict {
+            name: given(second).ok_or_else(|| needed("a name"))?,
+            count: match behind {
+                "" => None,
+                count => Some(number(count).ok_or_else(|| format!("{count:?} is no count"))?),
+            },
+        },
+        "retval" => {
+            let value: i64 = number(rest).ok_or_else(|| needed("a number"))?;
+            let fits = i64::from(i32::MIN)..=i64::from(u32::MAX);
+            let value = Some(value).filter(|value| fits.contains(value));
+            Expected::Retval(value.ok_or("a return value has 32 bits")? as u32)
+        }
+        "data" if rest == "unchanged" => Expected::Unchanged,
+        "data" => Expected::Data(hex(rest)?),
+        "printk" => match rest {
+            "" => return Err(needed("a text or none")),
+            "none" => Expected::NoPrintk,
+            quoted if quoted.starts_with('"') => {
+                let text = serde_json::from_str(quoted);
+                Expected::Printk(text.map_err(|error| format!("{quoted}: {error}"))?)
+            }
+            text => Expected::Printk(text.to_owned()),
+        },
+        "map" => {
+            let map = given(second).ok_or_else(|| needed("a map"))?;
+            if let Some(count) = behind.strip_prefix("entries ") {
+                let count = number(count.trim());
+                let count = count.ok_or("entries needs a count")?;
+                return Ok(Expected::Entries { map, count });
+            }
+            let (key, behind) = json(behind, "a key")?;
+            let value = match behind {
+                "absent" => None,
+                behind => Some(assigned(behind)?),
+            };
+            Expected::Element { map, key, value }
+        }
+        "global" => Expected::Global {
+            name: given(second).ok_or_else(|| needed("a name"))?,
+            value: assigned(behind)?,
+        },
+        _ => match word
+            .strip_prefix("data[")
+            .and_then(|rest| rest.strip_suffix(']'))
+        {
+            Some(offset) => Expected::DataAt {
+                offset: number(offset).ok_or_else(|| format!("{offset:?} is no offset"))?,
+                bytes: hex(rest)?,
+            },
+            None => return Err(format!("there is no statement {word:?}")),
+        },
+    })
+}
+
+/// A packet and the number of runs on it, `xN` behind it.
+fn repeated(text: &str) -> Result<(&str, u32), String> {
+    let Some((packet, times)) = text.rsplit_once(char::is_whitespace) else {
+        return Ok((text, 1));
+    };
+    let Some(digits) = times.strip_prefix('x') else {
+        return Ok((text, 1));
+    };
+    let times = number(digits).filter(|times| *times > 0);
+    let times = times.ok_or_else(|| format!("{digits:?} is no number of runs from 1 on"))?;
+    Ok((packet.trim_end(), times))
+}
+
+/// The first word, and what follows it.
+fn word(text: &str) -> (&str, &str) {
+    match text.split_once(char::is_whitespace) {
+        Some((word, rest)) => (word, rest.trim_start()),
+        None => (text, ""),
+    }
+}
+
+fn given(word: &str) -> Option<String> {
+    (!word.is_empty()).then(|| word.to_owned())
+}
+
+fn number<T: TryFrom<i128>>(text: &str) -> Option<T> {
+    let number = match text.strip_prefix("0x") {
+        Some(digits) => i128::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    T::try_from(number.ok()?).ok()
+}
+
+/// A JSON value at the start of a text, and what follows it.
+fn json<'t>(text: &'t str, what: &str) -> Result<(Value, &'t str), String> {
+    let mut values = serde_json::Deserializer::from_str(text).into_iter();
+    let value: Value = match values.next() {
+        Some(Ok(value)) => value,
+        Some(Err(error)) => return Err(format!("{text:?} does not begin with {what}: {error}")),
+        None => return Err(format!("it has no {}", what.trim_start_matches("a "))),
+    };
+    let rest = &text[values.byte_offset()..];
+    Ok((value, rest.trim_start()))
+}
+
+/// `= VALUE`.
+fn assigned(text: &str) -> Result<Value, String> {
+    let value = text.strip_prefix('=').ok_or("it has no `= VALUE`")?;
+    let (value, rest) = json(value.trim_start(), "a value")?;
+    match rest {
+        "" => Ok(value),
+        rest => Err(format!("{rest:?} follows the value")),
+    }
+}
+
+fn hex(text: &str) -> Result<Vec<u8>, String> {
+    match text {
+        "" => Err("it has no bytes".to_owned()),
+        text => parse_hex(text).map_err(|error| format!("no hexadecimal: {error}")),
+    }
+}
+
+/// A packet; paths are relative to the file's directory.
+fn source(text: &str, directory: &Path) -> Result<Source, String> {
+    let path = directory.join(text.strip_prefix("file:").unwrap_or(text));
+    match text.starts_with("file:") || path.is_file() {
+        true => Ok(Source::File(path)),
+        false if text == "-" => Err("a packet from standard input is for --packet".to_owned()),
+        false => parse_source(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Result<Statement, String> {
+        statement(text, Path::new(""))
+    }
+
+    #[test]
+    fn statements_are_read() {
+        for text in [
+            "set m {\"a\": [1, 2]} = {\"b\": \"c = d\"}",
+            "run p zero:60",
+            "run p 0011 2233",
+            "run p 00112233 x100",
+            "capture p some file.pcap",
+            "verdict XDP_PASS",
+            "verdict XDP_PASS 217",
+            "retval -1",
+            "data unchanged",
+            "data 00 11",
+            "data[26] c0000202",
+            "printk none",
+            "printk a text",
+            "printk \"a\\n\"",
+            "map m 1 = 2",
+            "map m [1] absent",
+            "map m entries 0",
+            "global g = 3",
+        ] {
+            if let Err(error) = of(text) {
+                panic!("{text}: {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for (text, part) in [
+            ("verdct XDP_PASS", "no statement \"verdct\""),
+            ("set m", "no key"),
+            ("set m {1} = 2", "does not begin with a key"),
+            ("set m 1 2", "no `= VALUE`"),
+            ("map m 1 = 2 3", "\"3\" follows"),
+            ("run p", "needs a program and a packet"),
+            ("run p zero:60 x0", "no number of runs"),
+            ("run p 0x1", "no such file"),
+            ("capture p", "a capture file"),
+            ("verdict XDP_PASS x", "no count"),
+            ("retval 4294967296", "32 bits"),
+            ("data", "no bytes"),
+            ("data 0", "hexadecimal"),
+            ("data[x] 00", "no offset"),
+            ("printk", "a text or none"),
+            ("map", "needs a map"),
+            ("global g 3", "no `= VALUE`"),
+        ] {
+            match of(text) {
+                Err(error) => assert!(error.contains(part), "{text}: {error}"),
+                Ok(_) => panic!("{text} is read"),
+            }
+        }
+    }
+}
