@@ -1,3 +1,5 @@
+//! A unit test of the firewall.
+
 use beebox::object::Object;
 use beebox::run::{LoadOptions, LoadedObject};
 
