@@ -557,6 +557,7 @@ impl OnContext<'_> {
     /// # Panics
     /// If the maps have no values for the CPU. With the panic of a helper, when the program
     /// has ended.
+    #[inline]
     pub fn run(
         self,
         packet: &mut [u8],
@@ -577,6 +578,7 @@ impl OnContext<'_> {
     /// # Panics
     /// As [`OnContext::run`]; and if there is a deadline and the program was compiled without
     /// [`Options::deadline`].
+    #[inline]
     pub fn run_until(
         self,
         packet: &mut [u8],

@@ -5,7 +5,7 @@ use std::any::Any;
 use std::fmt;
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering::Relaxed};
 
 use crate::{Call, CellSlice, Cells, RunContext};
 
@@ -156,7 +156,8 @@ unsafe extern "C" fn lookup<T: WordLookup, const BYTES: usize, const N: usize>(
     value.map_or(0, |cells| cells.address().expose_provenance() as u64)
 }
 
-/// Reads a key in the largest pieces that its address allows.
+/// Reads a key in pieces of 4 bytes, or smaller ones if its address is not aligned so. Larger
+/// ones would wait for the stores of its fields.
 ///
 /// # Safety
 /// `BYTES` bytes at the address are valid for reads.
@@ -164,30 +165,26 @@ unsafe extern "C" fn lookup<T: WordLookup, const BYTES: usize, const N: usize>(
 unsafe fn read_key<const BYTES: usize, const N: usize>(address: u64) -> [u64; N] {
     const { assert!(BYTES.div_ceil(8) == N) };
     let mut key = [0; N];
-    if BYTES.is_multiple_of(4) && address.is_multiple_of(8) {
-        for (at, word) in (0..BYTES).step_by(8).zip(&mut key) {
-            let place = address as usize + at;
-            *word = match BYTES - at {
-                // SAFETY: the bytes are valid (above), the address is aligned.
-                4 => unsafe { (*ptr::with_exposed_provenance::<AtomicU32>(place)).load(Relaxed) }
-                    .into(),
-                // SAFETY: as before.
-                _ => unsafe { (*ptr::with_exposed_provenance::<AtomicU64>(place)).load(Relaxed) },
-            };
-        }
-    } else if BYTES.is_multiple_of(4) && address.is_multiple_of(4) {
+    let mut put = |at: usize, part: u64| key[at / 8] |= part << (8 * (at % 8));
+    let is_multiple_of =
+        |size: usize| BYTES.is_multiple_of(size) && address.is_multiple_of(size as u64);
+    if is_multiple_of(4) {
         for at in (0..BYTES).step_by(4) {
             let place = ptr::with_exposed_provenance::<AtomicU32>(address as usize + at);
             // SAFETY: the bytes are valid (above), the address is aligned.
-            let part = unsafe { (*place).load(Relaxed) };
-            key[at / 8] |= u64::from(part) << (8 * (at % 8));
+            put(at, unsafe { (*place).load(Relaxed) }.into());
+        }
+    } else if is_multiple_of(2) {
+        for at in (0..BYTES).step_by(2) {
+            let place = ptr::with_exposed_provenance::<AtomicU16>(address as usize + at);
+            // SAFETY: as before.
+            put(at, unsafe { (*place).load(Relaxed) }.into());
         }
     } else {
         for at in 0..BYTES {
             let place = ptr::with_exposed_provenance::<AtomicU8>(address as usize + at);
             // SAFETY: the byte is valid (above).
-            let part = unsafe { (*place).load(Relaxed) };
-            key[at / 8] |= u64::from(part) << (8 * (at % 8));
+            put(at, unsafe { (*place).load(Relaxed) }.into());
         }
     }
     key

@@ -18,15 +18,16 @@
 //! Layout of an element, in cells: hash and link to the next element; key; value, or a
 //! value for each CPU.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use spec::Errno;
 use vm::{CellSlice, Cells, DirectLookup, LookupFunction, OutOfMemory, WordLookup};
 
 use super::flags::{self, EXIST, LOCK, NOEXIST};
 use super::pool::Pool;
+use super::spin_lock::{SpinGuard, SpinLock};
 use super::{Definition, Entries, Host, Operations, RunGuard, ValueLayout, key};
 
 /// A link of this value or more ends a list and names its bucket.
@@ -44,7 +45,7 @@ pub(super) struct Hash {
     /// The first element of each bucket, as numbers of 4 bytes.
     heads: Cells,
     /// Locks of buckets, each for all whose number has the same low bits.
-    locks: Box<[Mutex<()>]>,
+    locks: Box<[SpinLock]>,
     pool: Pool,
     seed: u64,
     key_size: usize,
@@ -80,7 +81,7 @@ struct Clock {
 /// The lock of a bucket.
 struct Locked<'a> {
     head: &'a AtomicU32,
-    _guard: MutexGuard<'a, ()>,
+    _guard: SpinGuard<'a>,
 }
 
 /// An element in a locked bucket, with the one before it.
@@ -125,7 +126,7 @@ impl Hash {
         Ok(Hash {
             heads: new_heads(buckets)?,
             locks: (0..buckets.min(MOST_LOCKS))
-                .map(|_| Mutex::default())
+                .map(|_| SpinLock::default())
                 .collect(),
             seed: map.seed(host),
             key_size,
@@ -227,8 +228,7 @@ impl Hash {
         let lock = &self.locks[bucket & (self.locks.len() - 1)];
         Locked {
             head: &self.heads()[bucket],
-            // A panic elsewhere leaves no list half linked: links change in one step.
-            _guard: lock.lock().unwrap_or_else(PoisonError::into_inner),
+            _guard: lock.lock(),
         }
     }
 
@@ -325,7 +325,9 @@ impl Hash {
         // The first round may only clear marks; other threads may take what the second finds.
         for _ in 0..count.saturating_mul(4) {
             let index = clock.hand.fetch_add(1, Relaxed) % count;
-            if clock.marks[index as usize].swap(false, Relaxed) {
+            let mark = &clock.marks[index as usize];
+            if mark.load(Relaxed) {
+                mark.store(false, Relaxed);
                 continue;
             }
             let hash = self.pool.element(index)[0].load(Relaxed) as u32;
@@ -381,7 +383,11 @@ impl Hash {
             return Err(Errno::EINVAL);
         }
         let hash = key::hash(key, self.seed);
-        let mut reserved = None;
+        // An element for a key that is new, as far as it shows without the lock.
+        let mut reserved = match self.find(hash, key) {
+            None if flags != EXIST => Some(self.new_element(cpu)?),
+            _ => None,
+        };
         loop {
             let bucket = self.lock(hash);
             let old = self.find_locked(&bucket, hash, key);

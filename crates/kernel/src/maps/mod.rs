@@ -27,6 +27,7 @@ mod queue;
 mod resources;
 mod ringbuf;
 mod slots;
+mod spin_lock;
 mod template;
 #[cfg(test)]
 mod tests;

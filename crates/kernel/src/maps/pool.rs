@@ -7,7 +7,7 @@
 //! one for each CPU to reduce contention; an empty list takes from the others.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use vm::{Cells, OutOfMemory};
@@ -26,7 +26,14 @@ pub(super) struct Pool {
     capacity: u32,
     /// Elements that were handed out at least once.
     used: AtomicU32,
-    free: Box<[Mutex<Vec<u32>>]>,
+    free: Box<[Free]>,
+}
+
+/// A list of freed elements, and their number, so that an empty one is not locked.
+#[derive(Default)]
+struct Free {
+    len: AtomicUsize,
+    list: Mutex<Vec<u32>>,
 }
 
 impl Pool {
@@ -60,7 +67,7 @@ impl Pool {
             blocks: (0..blocks).map(|_| OnceLock::new()).collect(),
             capacity,
             used: AtomicU32::new(0),
-            free: (0..lists.max(1)).map(|_| Mutex::default()).collect(),
+            free: (0..lists.max(1)).map(|_| Free::default()).collect(),
         }
     }
 
@@ -107,14 +114,22 @@ impl Pool {
             return index;
         }
         let next = |used: u32| (used < self.capacity).then(|| used + 1);
-        if let Ok(index) = self.used.fetch_update(Relaxed, Relaxed, next) {
+        if self.used() < self.capacity
+            && let Ok(index) = self.used.fetch_update(Relaxed, Relaxed, next)
+        {
             return Some(index);
         }
         (1..lists).find_map(|step| self.pop((own + step) % lists))
     }
 
     fn pop(&self, list: usize) -> Option<u32> {
-        self.list(list).pop()
+        if self.free[list].len.load(Relaxed) == 0 {
+            return None;
+        }
+        let mut elements = self.list(list);
+        let index = elements.pop();
+        self.free[list].len.store(elements.len(), Relaxed);
+        index
     }
 
     #[cold]
@@ -128,12 +143,16 @@ impl Pool {
 
     /// Frees an element, into the list of this CPU.
     pub(super) fn give_back(&self, cpu: u32, index: u32) {
-        self.list(cpu as usize % self.free.len()).push(index);
+        let list = cpu as usize % self.free.len();
+        let mut elements = self.list(list);
+        elements.push(index);
+        self.free[list].len.store(elements.len(), Relaxed);
     }
 
     fn list(&self, list: usize) -> MutexGuard<'_, Vec<u32>> {
         // A list is whole after every step, so a panic elsewhere does not matter.
         self.free[list]
+            .list
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }

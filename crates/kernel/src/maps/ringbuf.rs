@@ -14,6 +14,7 @@ use spec::Errno;
 use vm::{CELL_BYTES, CellSlice, Cells};
 
 use super::flags;
+use super::spin_lock::SpinLock;
 use super::{Definition, Operations};
 
 /// Size of a memory page in bytes.
@@ -44,7 +45,9 @@ pub struct Ring {
     consumer: AtomicU64,
     producer: AtomicU64,
     /// Position of the first record that was busy when a record was reserved last.
-    pending: Mutex<u64>,
+    pending: AtomicU64,
+    /// Held while a record is reserved.
+    producers: SpinLock,
     /// Held while the host reads.
     reader: Mutex<()>,
 }
@@ -67,7 +70,8 @@ impl Ring {
             size,
             consumer: AtomicU64::new(0),
             producer: AtomicU64::new(0),
-            pending: Mutex::new(0),
+            pending: AtomicU64::new(0),
+            producers: SpinLock::default(),
             reader: Mutex::new(()),
         })
     }
@@ -93,22 +97,24 @@ impl Ring {
             return None;
         }
         let total = (len + HEADER).next_multiple_of(8);
-        let mut pending = lock(&self.pending);
+        let producers = self.producers.lock();
+        let mut pending = self.pending.load(Relaxed);
         let (consumer, producer) = (self.consumer.load(Acquire), self.producer.load(Relaxed));
-        while *pending < producer {
-            let header = self.header(*pending).load(Acquire) as u32;
+        while pending < producer {
+            let header = self.header(pending).load(Acquire) as u32;
             if header & BUSY != 0 {
                 break;
             }
-            *pending += record_len(header);
+            pending += record_len(header);
         }
         let end = producer + total;
-        if end - consumer >= self.size || end - *pending >= self.size {
+        self.pending.store(pending, Relaxed);
+        if end - consumer >= self.size || end - pending >= self.size {
             return None;
         }
         self.header(producer).store(len | u64::from(BUSY), Relaxed);
         self.producer.store(end, Release);
-        drop(pending);
+        drop(producers);
         let start = self.cell(producer) + 1;
         Some(Record {
             bytes: self.cells.slice(start, len as usize),
