@@ -114,7 +114,7 @@ impl Hash {
         let no_memory = |_: OutOfMemory| Errno::ENOMEM;
         let pool = match is_preallocated {
             true => Pool::preallocated(stride, entries + spares, host.cpus).map_err(no_memory)?,
-            false => Pool::growing(stride, entries, END, host.cpus),
+            false => Pool::growing(stride, entries, END, host.cpus).map_err(no_memory)?,
         };
         let spare: Result<Box<[AtomicU32]>, Errno> = (0..spares)
             .map(|cpu| {
@@ -200,12 +200,17 @@ impl Hash {
     /// The element of a key, found without a lock.
     #[inline]
     fn find(&self, hash: u32, key: &[u8]) -> Option<u32> {
-        self.find_by(hash, |cells| key::equals(cells, key))
+        let found = self.find_by(hash, |cells| key::equals(cells, key));
+        found.map(|(index, _)| index)
     }
 
-    /// The element of a key, which `is_key` recognises by its cells, found without a lock.
+    /// The element of a key and its cells, which `is_key` recognises by its cells, found without a lock.
     #[inline(always)]
-    fn find_by(&self, hash: u32, is_key: impl Fn(&[AtomicU64]) -> bool) -> Option<u32> {
+    fn find_by(
+        &self,
+        hash: u32,
+        is_key: impl Fn(&[AtomicU64]) -> bool,
+    ) -> Option<(u32, &[AtomicU64])> {
         let bucket = self.bucket_of(hash);
         loop {
             let mut link = self.heads()[bucket as usize].load(Acquire);
@@ -213,7 +218,7 @@ impl Hash {
                 let element = self.pool.element(link);
                 let header = element[0].load(Acquire);
                 if header as u32 == hash && is_key(&element[KEY..]) {
-                    return Some(link);
+                    return Some((link, element));
                 }
                 link = (header >> 32) as u32;
             }
@@ -285,10 +290,15 @@ impl Hash {
     /// The cells of an element's value on a CPU.
     #[inline(always)]
     fn value_cells(&self, index: u32, cpu: u32) -> &[AtomicU64] {
+        self.value_in(self.pool.element(index), cpu)
+    }
+
+    #[inline(always)]
+    fn value_in<'e>(&self, element: &'e [AtomicU64], cpu: u32) -> &'e [AtomicU64] {
         let cells = self.value.cells();
         let copy = if self.is_percpu { cpu % self.copies } else { 0 };
         let start = self.value_start + copy as usize * cells;
-        &self.pool.element(index)[start..start + cells]
+        &element[start..start + cells]
     }
 
     /// An element for a new entry.
@@ -529,12 +539,10 @@ impl WordLookup for Hash {
     #[inline(always)]
     fn lookup_words<const N: usize>(&self, cpu: u32, key: [u64; N]) -> Option<CellSlice<'_>> {
         let hash = key::hash_words(key.into_iter(), self.seed);
-        let index = self.find_by(hash, |cells| key::equals_words(cells, key.into_iter()))?;
+        let is_key = |cells: &[AtomicU64]| key::equals_words(cells, key.into_iter());
+        let (index, element) = self.find_by(hash, is_key)?;
         self.mark(index);
-        Some(CellSlice::new(
-            self.value_cells(index, cpu),
-            self.value.size,
-        ))
+        Some(CellSlice::new(self.value_in(element, cpu), self.value.size))
     }
 }
 

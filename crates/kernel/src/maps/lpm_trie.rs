@@ -63,23 +63,20 @@ enum Slot {
 }
 
 impl LpmTrie {
-    pub(super) fn new(map: &Definition, host: &Host) -> LpmTrie {
+    pub(super) fn new(map: &Definition, host: &Host) -> Result<LpmTrie, Errno> {
         let data_size = map.params.key_size as usize - 4;
         let stride = DATA + key::cells_of(data_size) + map.value.cells();
-        LpmTrie {
-            // An entry needs a node, and an intermediate one at most.
-            pool: Arc::new(Pool::growing(
-                stride,
-                map.params.max_entries.saturating_mul(2),
-                u32::MAX / 2,
-                host.cpus,
-            )),
+        // An entry needs a node, and an intermediate one at most.
+        let expected = map.params.max_entries.saturating_mul(2);
+        let pool = Pool::growing(stride, expected, u32::MAX / 2, host.cpus);
+        Ok(LpmTrie {
+            pool: Arc::new(pool.map_err(|_| Errno::ENOMEM)?),
             root: AtomicU64::new(0),
             entries: Mutex::new(0),
             most: map.params.max_entries,
             data_size,
             value: map.value.clone(),
-        }
+        })
     }
 
     /// The kernel's rules of creation.

@@ -271,7 +271,7 @@ impl Map {
         let operations: Arc<dyn Operations> = match kind {
             Array | PercpuArray => Arc::new(array::Array::new(map, host)?),
             Hash | PercpuHash | LruHash | LruPercpuHash => Arc::new(hash::Hash::new(map, host)?),
-            LpmTrie => Arc::new(lpm_trie::LpmTrie::new(map, host)),
+            LpmTrie => Arc::new(lpm_trie::LpmTrie::new(map, host)?),
             Queue | Stack => Arc::new(queue::Queue::new(map)),
             BloomFilter => Arc::new(bloom_filter::BloomFilter::new(map, host)?),
             ProgArray => Arc::new(prog_array::ProgArray::new(map)?),

@@ -20,8 +20,10 @@ const MOST_IN_FIRST: u32 = 1 << 18;
 pub(super) struct Pool {
     /// Cells of an element.
     stride: usize,
+    /// The first block: that of most elements, and the only one of a preallocated pool.
+    first: Cells,
     /// Elements of the first block, a power of two where there are more blocks.
-    first: u32,
+    first_len: u32,
     blocks: Box<[OnceLock<Cells>]>,
     capacity: u32,
     /// Elements that were handed out at least once.
@@ -43,51 +45,65 @@ impl Pool {
         capacity: u32,
         lists: u32,
     ) -> Result<Pool, OutOfMemory> {
-        let pool = Pool::with_blocks(stride, capacity, capacity, 1, lists);
-        let count = stride.saturating_mul(capacity as usize);
-        // The only block is empty.
-        let _ = pool.blocks[0].set(Cells::zeroed(count)?);
-        Ok(pool)
+        Pool::with_blocks(stride, capacity, capacity, 0, lists)
     }
 
     /// A pool that grows up to `capacity` elements of `stride` cells. The first block has
     /// room for `expected` elements, within limits.
-    pub(super) fn growing(stride: usize, expected: u32, capacity: u32, lists: u32) -> Pool {
+    pub(super) fn growing(
+        stride: usize,
+        expected: u32,
+        capacity: u32,
+        lists: u32,
+    ) -> Result<Pool, OutOfMemory> {
         let first = expected
             .clamp(FIRST_BLOCK, MOST_IN_FIRST)
             .next_power_of_two();
-        let blocks = capacity.div_ceil(first).max(1).ilog2() as usize + 2;
+        let blocks = capacity.div_ceil(first).max(1).ilog2() as usize + 1;
         Pool::with_blocks(stride, capacity, first, blocks, lists)
     }
 
-    fn with_blocks(stride: usize, capacity: u32, first: u32, blocks: usize, lists: u32) -> Pool {
-        Pool {
+    fn with_blocks(
+        stride: usize,
+        capacity: u32,
+        first_len: u32,
+        blocks: usize,
+        lists: u32,
+    ) -> Result<Pool, OutOfMemory> {
+        Ok(Pool {
             stride,
-            first,
+            first: Cells::zeroed(stride.saturating_mul(first_len as usize))?,
+            first_len,
             blocks: (0..blocks).map(|_| OnceLock::new()).collect(),
             capacity,
             used: AtomicU32::new(0),
             free: (0..lists.max(1)).map(|_| Free::default()).collect(),
-        }
+        })
     }
 
     /// The cells of an element.
     #[inline(always)]
     pub(super) fn element(&self, index: u32) -> &[AtomicU64] {
-        let (block, offset) = self.place(index);
-        let cells = self.blocks[block].get().expect("a block of its elements");
+        let (cells, offset) = match index < self.first_len {
+            true => (&self.first, index),
+            false => self.later(index),
+        };
         let start = offset as usize * self.stride;
         &cells.as_slice()[start..start + self.stride]
     }
 
-    /// The block of an element, and its index there.
-    #[inline(always)]
+    /// The block of an element behind the first block, and its index there.
+    #[inline(never)]
+    fn later(&self, index: u32) -> (&Cells, u32) {
+        let (block, offset) = self.place(index);
+        let cells = self.blocks[block].get();
+        (cells.expect("a block of its elements"), offset)
+    }
+
+    /// Number of the block of an element behind the first block, and its index there.
     fn place(&self, index: u32) -> (usize, u32) {
-        if index < self.first {
-            return (0, index);
-        }
-        let block = (index / self.first).ilog2();
-        (block as usize + 1, index - (self.first << block))
+        let block = (index / self.first_len).ilog2();
+        (block as usize, index - (self.first_len << block))
     }
 
     /// An element that is not in use, from the lists of this CPU first; `None` if all are.
@@ -96,12 +112,14 @@ impl Pool {
         let Some(index) = self.take_index(cpu) else {
             return Ok(None);
         };
-        let (block, _) = self.place(index);
-        if self.blocks[block].get().is_none()
-            && let Err(error) = self.allocate(block)
-        {
-            self.give_back(cpu, index);
-            return Err(error);
+        if index >= self.first_len {
+            let (block, _) = self.place(index);
+            if self.blocks[block].get().is_none()
+                && let Err(error) = self.allocate(block)
+            {
+                self.give_back(cpu, index);
+                return Err(error);
+            }
         }
         Ok(Some(index))
     }
@@ -134,7 +152,7 @@ impl Pool {
 
     #[cold]
     fn allocate(&self, block: usize) -> Result<(), OutOfMemory> {
-        let elements = (self.first as usize) << block.saturating_sub(1);
+        let elements = (self.first_len as usize) << block;
         let cells = Cells::zeroed(elements.saturating_mul(self.stride))?;
         // If another thread was first, its block serves as well.
         let _ = self.blocks[block].set(cells);
@@ -180,7 +198,7 @@ mod tests {
     fn elements_are_distinct_and_come_back() {
         for pool in [
             Pool::preallocated(3, 1000, 2).unwrap(),
-            Pool::growing(3, 0, 1000, 2),
+            Pool::growing(3, 0, 1000, 2).unwrap(),
         ] {
             let taken: Vec<u32> = (0..1000).map(|i| pool.take(i).unwrap().unwrap()).collect();
             assert_eq!(pool.take(0).unwrap(), None);
