@@ -6,7 +6,7 @@
 //! can't corrupt the process, and two runs with the same input are equal.
 //!
 //! ```
-//! use beebox::raw::{self, Calls, Entry, Form, Limits, Memory, Reason, CheckedContext};
+//! use beebox::raw::{self, Calls, Entry, ProgramForm, Limits, Memory, Reason, CheckedContext};
 //!
 //! // Sums the bytes of the memory that r1 points to; r2 is its length.
 //! let source = b"
@@ -21,7 +21,7 @@
 //!     done:
 //!         exit
 //! ";
-//! let program = raw::read_program(source, Some(Form::Asm))?;
+//! let program = raw::read_program(source, Some(ProgramForm::Asm))?;
 //!
 //! let mut bytes = [1, 2, 3];
 //! let mut memory = Memory::new();
@@ -49,7 +49,7 @@ mod elf;
 mod form;
 
 pub use elf::{ElfError, elf_program};
-pub use form::{Form, ReadError, parse_hex, read_program};
+pub use form::{ProgramForm, ProgramReadError, parse_hex, read_program};
 pub use interp::checked::{
     Access, AccessError, BadAccess, CallFault, Calls, CheckedContext, CheckedProgram,
     DEADLINE_INTERVAL, Entry, FRAME_BYTES, Finish, Limits, MAX_FRAMES, MOST_FRAMES, Memory,

@@ -10,5 +10,5 @@
 //! ```
 
 pub use classic::text::{
-    ByteOrder, Form, MAX_BYTES, Place, Problem, ReadError, dump_line, read, write,
+    ByteOrder, Form, MAX_BYTES, Problem, ReadError, TextPlace, dump_line, read, write,
 };

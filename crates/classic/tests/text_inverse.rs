@@ -237,7 +237,7 @@ fn read_in_every_form(bytes: &[u8]) {
             continue;
         };
         assert!(!error.to_string().is_empty());
-        if let beebox_classic::text::Place::Text { line, column } = error.place {
+        if let beebox_classic::text::TextPlace::Text { line, column } = error.place {
             let text = String::from_utf8_lossy(bytes);
             let line = text.split('\n').nth(line - 1).expect("the line is there");
             assert!(column <= line.chars().count() + 1, "{error}: {text:?}");

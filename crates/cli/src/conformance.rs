@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 
 use beebox::raw::{
-    self, Calls, CheckedContext, CheckedProgram, Entry, Limits, Memory, ReadError, SplitMix,
+    self, Calls, CheckedContext, CheckedProgram, Entry, Limits, Memory, ProgramReadError, SplitMix,
 };
 
 use crate::answer::{Answer, Failure};
@@ -63,7 +63,7 @@ pub(crate) struct Args {
 const TIME: u64 = 1;
 
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
-    let wrong = |what: &str, error: ReadError| Failure::new(format_args!("{what}: {error}"));
+    let wrong = |what: &str, error: ProgramReadError| Failure::new(format_args!("{what}: {error}"));
     let bytes = match &args.program {
         Some(hex) => raw::parse_hex(hex),
         None => raw::parse_hex(&read_line()?),
@@ -71,7 +71,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     let bytes = bytes.map_err(|error| wrong("program", error))?;
     let program = match args.elf {
         true => raw::elf_program(&bytes, None),
-        false => CheckedProgram::from_bytes(&bytes).map_err(ReadError::from),
+        false => CheckedProgram::from_bytes(&bytes).map_err(ProgramReadError::from),
     };
     let program = program.map_err(|error| wrong("program", error))?;
     if program.insns().is_empty() {

@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
 use beebox::captures::LinkType;
-use beebox::text::{self, ByteOrder, Form, MAX_BYTES, Place, Problem, ReadError, dump_line};
+use beebox::text::{self, ByteOrder, Form, MAX_BYTES, Problem, ReadError, TextPlace, dump_line};
 use beebox::{Checked, Expression, FilterError, Refusal, Rules, SockFilter};
 use classic::check;
 
@@ -198,8 +198,8 @@ pub(crate) fn name(path: &Path) -> String {
 fn unreadable(path: &Path, bytes: &[u8], can_name: bool, error: &ReadError) -> Failure {
     let failure = Failure::new(format_args!("{}: {error}", name(path)));
     let excerpt = match error.place {
-        Place::Text { line, column } => excerpt(bytes, line, column),
-        Place::Input | Place::Byte(_) => None,
+        TextPlace::Text { line, column } => excerpt(bytes, line, column),
+        TextPlace::Input | TextPlace::Byte(_) => None,
     };
     let failure = match excerpt {
         Some(lines) => failure.excerpt(lines),

@@ -21,7 +21,7 @@ pub struct Libseccomp {
     arch_remove: unsafe extern "C" fn(*mut c_void, u32) -> c_int,
     resolve: unsafe extern "C" fn(*const c_char) -> c_int,
     resolve_on: unsafe extern "C" fn(u32, *const c_char) -> c_int,
-    rule_add: unsafe extern "C" fn(*mut c_void, u32, c_int, c_uint, *const Comparison) -> c_int,
+    rule_add: unsafe extern "C" fn(*mut c_void, u32, c_int, c_uint, *const ArgComparison) -> c_int,
     export: unsafe extern "C" fn(*const c_void, c_int) -> c_int,
     /// Keeps the functions loaded.
     _library: Library,
@@ -30,7 +30,7 @@ pub struct Libseccomp {
 /// `struct scmp_arg_cmp`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct Comparison {
+pub struct ArgComparison {
     /// Number of the argument.
     pub arg: c_uint,
     /// `enum scmp_compare`: 1 to 7 for NE, LT, LE, EQ, GE, GT and MASKED_EQ.
@@ -115,7 +115,7 @@ impl LibseccompFilter<'_> {
         &mut self,
         action: u32,
         number: i32,
-        comparisons: &[Comparison],
+        comparisons: &[ArgComparison],
     ) -> Result<(), Errno> {
         // SAFETY: the filter is alive, and the array has as many elements as stated.
         check(unsafe {

@@ -34,7 +34,7 @@ impl OwnNamespace {
 
     /// Creates a veth pair without IPv6 autoconfiguration and brings both ends up. The
     /// first has [`TX_QUEUES`] queues, so packets that leave it get a flow hash.
-    pub fn create_ethernet_pair(&self) -> Result<[Interface; 2], Errno> {
+    pub fn create_ethernet_pair(&self) -> Result<[NetworkInterface; 2], Errno> {
         const NAMES: [&CStr; 2] = [c"bee0", c"bee1"];
         // A kernel without IPv6 has no such setting and sends no router solicitations.
         match write_setting("/proc/sys/net/ipv6/conf/default/disable_ipv6", 1) {
@@ -71,7 +71,7 @@ pub const TX_QUEUES: u32 = 4;
 
 /// One end of a veth pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Interface {
+pub struct NetworkInterface {
     /// Interface index.
     pub ifindex: u32,
     /// Hardware address.
@@ -109,7 +109,7 @@ fn bring_up(control: &OwnedFd, name: &CStr) -> Result<(), Errno> {
     ioctl(control, libc::SIOCSIFFLAGS as libc::c_ulong, &mut request)
 }
 
-fn describe(control: &OwnedFd, name: &CStr) -> Result<Interface, Errno> {
+fn describe(control: &OwnedFd, name: &CStr) -> Result<NetworkInterface, Errno> {
     let mut request = request_for(name);
     ioctl(control, libc::SIOCGIFINDEX as libc::c_ulong, &mut request)?;
     // SAFETY: SIOCGIFINDEX filled in this member.
@@ -122,7 +122,7 @@ fn describe(control: &OwnedFd, name: &CStr) -> Result<Interface, Errno> {
     for (to, from) in address.iter_mut().zip(hardware) {
         *to = from as u8;
     }
-    Ok(Interface { ifindex, address })
+    Ok(NetworkInterface { ifindex, address })
 }
 
 /// Creates the pair by rtnetlink: a link of kind "veth" whose data names its peer.

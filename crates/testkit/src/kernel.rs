@@ -93,7 +93,7 @@ fn unavailable(call: &'static str) -> impl Fn(Errno) -> Unavailable {
 
 /// Result of a comparison.
 #[derive(Clone, Debug, Default)]
-pub struct Comparison {
+pub struct FilterComparison {
     /// Number of compared programs.
     pub programs: u64,
     /// Inputs that accepted programs ran on.
@@ -101,12 +101,12 @@ pub struct Comparison {
     /// Coverage.
     pub reached: Reached,
     /// Differences.
-    pub differences: Vec<Difference>,
+    pub differences: Vec<FilterDifference>,
 }
 
-impl Comparison {
+impl FilterComparison {
     /// Adds another comparison.
-    pub fn add(&mut self, other: Comparison) {
+    pub fn add(&mut self, other: FilterComparison) {
         self.programs += other.programs;
         self.runs += other.runs;
         self.reached.add(&other.reached);
@@ -120,7 +120,7 @@ impl Comparison {
 
 /// One input on which the kernel and the model differ.
 #[derive(Clone, Debug)]
-pub struct Difference {
+pub struct FilterDifference {
     /// The seed that made it.
     pub seed: u64,
     /// The program, shrunk where that was possible.
@@ -150,7 +150,7 @@ pub enum Disagreement {
     },
 }
 
-impl Difference {
+impl FilterDifference {
     /// The difference in words, with the program as `tcpdump -ddd` would print it.
     pub fn describe(&self) -> String {
         let mut text = format!("seed {}: ", self.seed);
@@ -176,9 +176,13 @@ impl Difference {
 /// differ.
 fn compare_seeds<T>(
     seeds: Range<u64>,
-    comparison: &mut Comparison,
+    comparison: &mut FilterComparison,
     mut make: impl FnMut(u64) -> (Vec<SockFilter>, T),
-    mut compare: impl FnMut(&[SockFilter], &T, &mut Comparison) -> Result<Option<Disagreement>, Errno>,
+    mut compare: impl FnMut(
+        &[SockFilter],
+        &T,
+        &mut FilterComparison,
+    ) -> Result<Option<Disagreement>, Errno>,
 ) -> Result<(), Errno> {
     for seed in seeds {
         if comparison.is_over() {
@@ -189,7 +193,7 @@ fn compare_seeds<T>(
         let Some(mut how) = compare(&program, &inputs, comparison)? else {
             continue;
         };
-        let mut unused = Comparison::default();
+        let mut unused = FilterComparison::default();
         let program = shrink(&program, |smaller| {
             match compare(smaller, &inputs, &mut unused) {
                 Ok(Some(still)) => {
@@ -201,7 +205,7 @@ fn compare_seeds<T>(
         });
         comparison
             .differences
-            .push(Difference { seed, program, how });
+            .push(FilterDifference { seed, program, how });
     }
     Ok(())
 }

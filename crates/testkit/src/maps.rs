@@ -18,7 +18,7 @@ pub use replay::{compare_creation, compare_operations};
 
 /// A result that differs from the kernel's.
 #[derive(Clone, Debug)]
-pub struct Difference {
+pub struct MapDifference {
     /// Seed of the list of operations.
     pub seed: u64,
     /// The map.
@@ -31,7 +31,7 @@ pub struct Difference {
     pub ours: String,
 }
 
-impl fmt::Display for Difference {
+impl fmt::Display for MapDifference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -43,13 +43,13 @@ impl fmt::Display for Difference {
 
 /// What was compared.
 #[derive(Clone, Debug, Default)]
-pub struct Comparison {
+pub struct MapComparison {
     /// Operations.
     pub operations: u64,
     /// Operations that succeeded in the kernel.
     pub successes: u64,
     /// Differences.
-    pub differences: Vec<Difference>,
+    pub differences: Vec<MapDifference>,
 }
 
 /// Name of a kind in reports.

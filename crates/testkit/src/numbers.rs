@@ -25,18 +25,18 @@ pub use whole::{Logs, compare_logs};
 
 /// Result of a comparison.
 #[derive(Clone, Debug, Default)]
-pub struct Comparison {
+pub struct NumberComparison {
     /// Programs loaded.
     pub programs: u64,
     /// Values of the kernel that ours were compared with.
     pub cases: u64,
     /// Differences, at most a hundred.
-    pub differences: Vec<Difference>,
+    pub differences: Vec<NumberDifference>,
 }
 
 /// A value that differs.
 #[derive(Clone, Debug)]
-pub struct Difference {
+pub struct NumberDifference {
     /// Seed of the program.
     pub seed: u64,
     /// Index of the instruction.
@@ -51,7 +51,7 @@ pub struct Difference {
     pub ours: Scalar,
 }
 
-impl fmt::Display for Difference {
+impl fmt::Display for NumberDifference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
@@ -67,8 +67,8 @@ impl fmt::Display for Difference {
 }
 
 /// Compares programs of these seeds; an error if the kernel cannot be asked.
-pub fn compare(seeds: impl Iterator<Item = u64>) -> Result<Comparison, String> {
-    let mut comparison = Comparison::default();
+pub fn compare(seeds: impl Iterator<Item = u64>) -> Result<NumberComparison, String> {
+    let mut comparison = NumberComparison::default();
     for seed in seeds {
         let insns = program::generate(seed);
         let request = ProgLoad {
@@ -101,7 +101,7 @@ struct Replay<'c> {
     regs: [Option<Scalar>; 10],
     ids: [u32; 10],
     jumps: Vec<Option<Operands>>,
-    comparison: &'c mut Comparison,
+    comparison: &'c mut NumberComparison,
 }
 
 impl Replay<'_> {
@@ -330,7 +330,7 @@ impl Replay<'_> {
         // The log shows a constant tnum as a number, whatever the ranges are.
         let is_same = kernel == ours || kernel.is_const() && kernel.var_off == ours.var_off;
         if !is_same && self.comparison.differences.len() < 100 {
-            self.comparison.differences.push(Difference {
+            self.comparison.differences.push(NumberDifference {
                 seed: self.seed,
                 insn: index,
                 operation: self.insns[index].to_string(),

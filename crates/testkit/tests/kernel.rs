@@ -3,11 +3,11 @@
 //! Each test compares a bounded number of programs, generated from `oracle::seeds`.
 
 use beebox_testkit::kernel::page::{SECCOMP_RULES, SOCKET_RULES};
-use beebox_testkit::kernel::{self, Comparison, Unavailable};
+use beebox_testkit::kernel::{self, FilterComparison, Unavailable};
 use oracle::seeds;
 
 /// The comparison; `None` if the kernel cannot be used.
-fn answered(what: &str, answer: Result<Comparison, Unavailable>) -> Option<Comparison> {
+fn answered(what: &str, answer: Result<FilterComparison, Unavailable>) -> Option<FilterComparison> {
     let comparison = oracle::found(what, answer)?;
     eprintln!(
         "{what}: {} programs, {} runs, {} differences",
@@ -18,7 +18,7 @@ fn answered(what: &str, answer: Result<Comparison, Unavailable>) -> Option<Compa
     Some(comparison)
 }
 
-fn assert_same(comparison: &Comparison) {
+fn assert_same(comparison: &FilterComparison) {
     let described: Vec<String> = comparison
         .differences
         .iter()

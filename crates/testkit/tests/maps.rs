@@ -3,11 +3,11 @@
 use spec::maps::MapKind;
 
 use beebox_testkit::maps::{
-    Comparison, KINDS, WITHOUT_ELEMENTS, compare_creation, compare_operations,
+    KINDS, MapComparison, WITHOUT_ELEMENTS, compare_creation, compare_operations,
 };
 
 /// Fails if anything differs, and prints the first differences.
-fn assert_equal(comparison: &Comparison) {
+fn assert_equal(comparison: &MapComparison) {
     for difference in comparison.differences.iter().take(5) {
         println!("{difference}");
     }

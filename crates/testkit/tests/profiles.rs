@@ -16,7 +16,7 @@ use seccomp::profile::{ContainerProfile, ProgramShape, TargetMachine, Version, c
 use seccomp::{Action, Arch, FilterProgram, X32_BIT, calls};
 use serde_json::{Value, json};
 use spec::SplitMix;
-use sys::libseccomp::{Comparison, Libseccomp};
+use sys::libseccomp::{ArgComparison, Libseccomp};
 use sys::seccomp::{Call, Convention, Outcome, instruction_pointer, run};
 
 /// Questions about one profile.
@@ -126,7 +126,7 @@ impl Choices {
 struct Rule {
     names: Vec<&'static str>,
     action: (&'static str, Action),
-    args: Vec<Comparison>,
+    args: Vec<ArgComparison>,
     caps: [Vec<&'static str>; 2],
     arches: [Vec<&'static str>; 2],
     min_kernel: [Option<Version>; 2],
@@ -200,7 +200,7 @@ fn rule(
     let mut free = vec![0, 1, 2, 3, 4, 5];
     let mut args = Vec::new();
     for _ in 0..choices.below(most + 1) {
-        args.push(Comparison {
+        args.push(ArgComparison {
             arg: free.swap_remove(choices.below(free.len())),
             op: 1 + choices.below(OPS.len()) as i32,
             first: choices.value(),

@@ -3,21 +3,21 @@
 
 use beebox_testkit::ebpf::Choices;
 use beebox_testkit::verifier::{
-    Agreement, Judges, Tally, compare_generated, compare_mutations, generated_case,
+    Agreement, Tally, VerifierPair, compare_generated, compare_mutations, generated_case,
 };
 use program::case::Case;
 
 const ORACLE: &str = "the running kernel's verifier";
 
 /// Runs a comparison, if there is a kernel to compare with.
-fn with_judges(compare: impl FnOnce(&mut Judges<'_>) -> Tally) -> Option<Tally> {
+fn with_verifiers(compare: impl FnOnce(&mut VerifierPair<'_>) -> Tally) -> Option<Tally> {
     let kernel = oracle::found(ORACLE, sys::kernel::running())?;
     let types = oracle::found(ORACLE, kernel.btf().ok_or("it has no BTF"))?;
     let registry = kernel_data::linux_6_18_registry(types);
-    let mut judges = Judges::new(&kernel, &registry);
+    let mut verifiers = VerifierPair::new(&kernel, &registry);
     let exit = Case::parse(".type socket_filter\nr0 = 0\nexit").expect("a case");
-    oracle::found(ORACLE, judges.kernel(&exit.program))?;
-    Some(compare(&mut judges))
+    oracle::found(ORACLE, verifiers.kernel(&exit.program))?;
+    Some(compare(&mut verifiers))
 }
 
 /// Every answer is equal, or one that we do not give.
@@ -30,9 +30,9 @@ fn assert_agreement(tally: &Tally) {
 
 #[test]
 fn generated_programs_get_the_kernels_answer() {
-    let compared = with_judges(|judges| {
+    let compared = with_verifiers(|verifiers| {
         let seeds = oracle::seeds(400);
-        compare_generated(judges, seeds, |_, _| false).expect("programs")
+        compare_generated(verifiers, seeds, |_, _| false).expect("programs")
     });
     let Some(tally) = compared else {
         return;
@@ -50,7 +50,7 @@ fn generated_programs_get_the_kernels_answer() {
 
 #[test]
 fn mutations_get_the_kernels_answer() {
-    let compared = with_judges(|judges| {
+    let compared = with_verifiers(|verifiers| {
         let mut tally = Tally::default();
         for seed in oracle::seeds(60) {
             let mut choices = Choices::from_seed(seed);
@@ -58,7 +58,7 @@ fn mutations_get_the_kernels_answer() {
                 .expect("a case")
                 .program;
             let name = format!("seed {seed}");
-            compare_mutations(judges, &mut tally, &mut choices, &name, &program, 10);
+            compare_mutations(verifiers, &mut tally, &mut choices, &name, &program, 10);
         }
         tally
     });

@@ -10,7 +10,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use beebox_testkit::verifier::{Answer, Judges};
+use beebox_testkit::verifier::{Answer, VerifierPair};
 use program::case::{Case, KernelAnswer};
 use spec::Kernel;
 
@@ -68,7 +68,7 @@ fn with_answer(text: &str, (errno, log): &(Option<i32>, Vec<String>)) -> String 
 /// differs.
 fn compare(directory: &str, built_in: &Kernel) -> (usize, Vec<String>) {
     let registry = built_in.registry().expect("the built-in kernel has one");
-    let mut judges = Judges::new(built_in, registry);
+    let mut judges = VerifierPair::new(built_in, registry);
     let mut differ = Vec::new();
     let files = case_files(directory);
     for file in &files {

@@ -28,7 +28,8 @@ pub use cause::{
     NumberSource, PacketCheckFault, SizeFault, Unwritten,
 };
 pub use explanation::{
-    Chain, Decision, Explanation, Known, Note, NoteKind, Path, Place, PointerTarget, Source, Value,
+    Chain, Decision, Explanation, InsnPlace, Known, KnownValue, Note, NoteKind, Path,
+    PointerTarget, Source,
 };
 pub(crate) use trace::Trace;
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use testkit::ebpf::Choices;
 use testkit::verifier::{
-    Agreement, Judges, Tally, compare_generated, compare_mutations, generated_case,
+    Agreement, Tally, VerifierPair, compare_generated, compare_mutations, generated_case,
 };
 
 use crate::Outcome;
@@ -72,10 +72,10 @@ pub(crate) fn compare_verifiers(words: &[&str]) -> Outcome {
     let kernel = sys::kernel::running()?;
     let types = kernel.btf().ok_or("the running kernel has no BTF")?;
     let registry = kernel_data::linux_6_18_registry(types);
-    let mut judges = Judges::new(&kernel, &registry);
+    let mut verifiers = VerifierPair::new(&kernel, &registry);
     let seeds = limits.seed..u64::MAX;
     let mut last = 0;
-    let tally = compare_generated(&mut judges, seeds, |seed, tally| {
+    let tally = compare_generated(&mut verifiers, seeds, |seed, tally| {
         last = seed;
         report_progress(tally);
         limits.are_reached(tally)
@@ -99,7 +99,7 @@ pub(crate) fn compare_mutated(words: &[&str]) -> Outcome {
         objects.extend(selftests.objects(set)?);
     }
     let target = selftests::Target::running()?;
-    let mut judges = Judges::new(&target.kernel, &target.registry);
+    let mut verifiers = VerifierPair::new(&target.kernel, &target.registry);
     let mut choices = Choices::from_seed(limits.seed);
     let mut tally = Tally::default();
     let mut programs = 0;
@@ -114,7 +114,7 @@ pub(crate) fn compare_mutated(words: &[&str]) -> Outcome {
             }
             let name = format!("{}/{}", selftests::name_of(path), loaded.name);
             let made = compare_mutations(
-                &mut judges,
+                &mut verifiers,
                 &mut tally,
                 &mut choices,
                 &name,

@@ -8,7 +8,7 @@ use std::fmt;
 
 use interp::checked::CheckedProgram;
 
-use super::form::ReadError;
+use super::form::ProgramReadError;
 
 /// How an object begins.
 pub(super) const MAGIC: &[u8] = b"\x7fELF";
@@ -24,7 +24,7 @@ const SECTION_HEADER: usize = 64;
 
 /// Reads the program in one section of an object: the one with that name, or
 /// else the first one that holds code.
-pub fn elf_program(file: &[u8], section: Option<&str>) -> Result<CheckedProgram, ReadError> {
+pub fn elf_program(file: &[u8], section: Option<&str>) -> Result<CheckedProgram, ProgramReadError> {
     Ok(CheckedProgram::from_bytes(code(file, section)?)?)
 }
 

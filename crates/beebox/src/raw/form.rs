@@ -10,7 +10,7 @@ use super::elf::{self, ElfError};
 
 /// The form of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum ProgramForm {
     /// Eight bytes for each slot, little-endian.
     Bytes,
     /// The same in hexadecimal, two digits for each byte.
@@ -21,35 +21,38 @@ pub enum Form {
     Elf,
 }
 
-impl Form {
+impl ProgramForm {
     /// Detects the form of a file: an object by its magic, bytes if they are not text,
     /// hexadecimal if the text has nothing else, assembler otherwise.
-    pub fn detect(file: &[u8]) -> Form {
+    pub fn detect(file: &[u8]) -> ProgramForm {
         if file.starts_with(elf::MAGIC) {
-            return Form::Elf;
+            return ProgramForm::Elf;
         }
         let text = std::str::from_utf8(file).ok();
         match text.filter(|text| !text.contains('\0')) {
-            None => Form::Bytes,
-            Some(text) if is_hex(text) => Form::Hex,
-            Some(_) => Form::Asm,
+            None => ProgramForm::Bytes,
+            Some(text) if is_hex(text) => ProgramForm::Hex,
+            Some(_) => ProgramForm::Asm,
         }
     }
 }
 
 /// Reads a program in a form, or in the one that is detected.
-pub fn read_program(file: &[u8], form: Option<Form>) -> Result<CheckedProgram, ReadError> {
-    match form.unwrap_or_else(|| Form::detect(file)) {
-        Form::Bytes => Ok(CheckedProgram::from_bytes(file)?),
-        Form::Hex => Ok(CheckedProgram::from_bytes(&parse_hex(&text(file)?)?)?),
-        Form::Asm => Ok(CheckedProgram::new(assemble(&text(file)?)?)),
-        Form::Elf => elf::elf_program(file, None),
+pub fn read_program(
+    file: &[u8],
+    form: Option<ProgramForm>,
+) -> Result<CheckedProgram, ProgramReadError> {
+    match form.unwrap_or_else(|| ProgramForm::detect(file)) {
+        ProgramForm::Bytes => Ok(CheckedProgram::from_bytes(file)?),
+        ProgramForm::Hex => Ok(CheckedProgram::from_bytes(&parse_hex(&text(file)?)?)?),
+        ProgramForm::Asm => Ok(CheckedProgram::new(assemble(&text(file)?)?)),
+        ProgramForm::Elf => elf::elf_program(file, None),
     }
 }
 
 /// The bytes of a text in hexadecimal: two digits for each, with white space, commas and
 /// `0x` between them.
-pub fn parse_hex(text: &str) -> Result<Vec<u8>, ReadError> {
+pub fn parse_hex(text: &str) -> Result<Vec<u8>, ProgramReadError> {
     let mut bytes = Vec::new();
     let mut first = None;
     let mut rest = text.char_indices().peekable();
@@ -64,13 +67,13 @@ pub fn parse_hex(text: &str) -> Result<Vec<u8>, ReadError> {
             }
             (None, None) if c.is_ascii_whitespace() || c == ',' => {}
             (Some(_), None) if c.is_ascii_whitespace() || c == ',' => {
-                return Err(ReadError::HalfByte { at });
+                return Err(ProgramReadError::HalfByte { at });
             }
-            (_, None) => return Err(ReadError::NoHexDigit { at, found: c }),
+            (_, None) => return Err(ProgramReadError::NoHexDigit { at, found: c }),
         }
     }
     match first {
-        Some(_) => Err(ReadError::HalfByte { at: text.len() }),
+        Some(_) => Err(ProgramReadError::HalfByte { at: text.len() }),
         None => Ok(bytes),
     }
 }
@@ -80,10 +83,10 @@ fn is_hex(text: &str) -> bool {
     text.chars().all(is_part) && text.contains(|c: char| c.is_ascii_hexdigit())
 }
 
-fn text(file: &[u8]) -> Result<String, ReadError> {
+fn text(file: &[u8]) -> Result<String, ProgramReadError> {
     match std::str::from_utf8(file) {
         Ok(text) => Ok(text.to_owned()),
-        Err(error) => Err(ReadError::NoText {
+        Err(error) => Err(ProgramReadError::NoText {
             at: error.valid_up_to(),
         }),
     }
@@ -91,7 +94,7 @@ fn text(file: &[u8]) -> Result<String, ReadError> {
 
 /// Why a file is not a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ReadError {
+pub enum ProgramReadError {
     /// The length is not a multiple of eight bytes.
     Bytes(PartialSlot),
     /// The text is not hexadecimal: it has this character at this byte.
@@ -117,41 +120,41 @@ pub enum ReadError {
     Elf(ElfError),
 }
 
-impl fmt::Display for ReadError {
+impl fmt::Display for ProgramReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ReadError::Bytes(error) => write!(f, "{error}"),
-            ReadError::NoHexDigit { at, found } => {
+            ProgramReadError::Bytes(error) => write!(f, "{error}"),
+            ProgramReadError::NoHexDigit { at, found } => {
                 write!(f, "character {at} is not a hexadecimal digit: {found:?}")
             }
-            ReadError::HalfByte { at } => write!(
+            ProgramReadError::HalfByte { at } => write!(
                 f,
                 "a byte has two digits, the one before character {at} has one"
             ),
-            ReadError::Asm(error) => write!(f, "{error}"),
-            ReadError::NoText { at } => write!(f, "not text: byte {at} is not UTF-8"),
-            ReadError::Elf(error) => write!(f, "{error}"),
+            ProgramReadError::Asm(error) => write!(f, "{error}"),
+            ProgramReadError::NoText { at } => write!(f, "not text: byte {at} is not UTF-8"),
+            ProgramReadError::Elf(error) => write!(f, "{error}"),
         }
     }
 }
 
-impl std::error::Error for ReadError {}
+impl std::error::Error for ProgramReadError {}
 
-impl From<PartialSlot> for ReadError {
-    fn from(error: PartialSlot) -> ReadError {
-        ReadError::Bytes(error)
+impl From<PartialSlot> for ProgramReadError {
+    fn from(error: PartialSlot) -> ProgramReadError {
+        ProgramReadError::Bytes(error)
     }
 }
 
-impl From<AsmError> for ReadError {
-    fn from(error: AsmError) -> ReadError {
-        ReadError::Asm(error)
+impl From<AsmError> for ProgramReadError {
+    fn from(error: AsmError) -> ProgramReadError {
+        ProgramReadError::Asm(error)
     }
 }
 
-impl From<ElfError> for ReadError {
-    fn from(error: ElfError) -> ReadError {
-        ReadError::Elf(error)
+impl From<ElfError> for ProgramReadError {
+    fn from(error: ElfError) -> ProgramReadError {
+        ProgramReadError::Elf(error)
     }
 }
 
@@ -164,15 +167,15 @@ mod tests {
     #[test]
     fn forms_are_told_apart() {
         for (file, form) in [
-            (&EXIT[..], Form::Bytes),
-            (b"", Form::Asm),
-            (b"95 00 00 00 00 00 00 00\n", Form::Hex),
-            (b"0x95,0x00", Form::Hex),
-            (b"exit", Form::Asm),
-            (b"\x7fELF", Form::Elf),
-            (b"r0 = 1; exit", Form::Asm),
+            (&EXIT[..], ProgramForm::Bytes),
+            (b"", ProgramForm::Asm),
+            (b"95 00 00 00 00 00 00 00\n", ProgramForm::Hex),
+            (b"0x95,0x00", ProgramForm::Hex),
+            (b"exit", ProgramForm::Asm),
+            (b"\x7fELF", ProgramForm::Elf),
+            (b"r0 = 1; exit", ProgramForm::Asm),
         ] {
-            assert_eq!(Form::detect(file), form, "{file:?}");
+            assert_eq!(ProgramForm::detect(file), form, "{file:?}");
         }
     }
 
@@ -182,7 +185,7 @@ mod tests {
         for file in [&EXIT[..], b"95000000 00000000", b"exit"] {
             assert_eq!(read_program(file, None), Ok(program.clone()), "{file:?}");
         }
-        let partial = ReadError::Bytes(PartialSlot { len: 7 });
+        let partial = ProgramReadError::Bytes(PartialSlot { len: 7 });
         assert_eq!(read_program(&EXIT[..7], None), Err(partial.clone()));
         assert_eq!(read_program(b"95 00 00 00 00 00 00", None), Err(partial));
     }
@@ -191,9 +194,9 @@ mod tests {
     fn hexadecimal_as_people_write_it() {
         assert_eq!(parse_hex("0x01, 0x02\n03 0405"), Ok(vec![1, 2, 3, 4, 5]));
         assert_eq!(parse_hex(""), Ok(vec![]));
-        assert_eq!(parse_hex("1 2"), Err(ReadError::HalfByte { at: 1 }));
-        assert_eq!(parse_hex("123"), Err(ReadError::HalfByte { at: 3 }));
-        let found = ReadError::NoHexDigit { at: 2, found: 'g' };
+        assert_eq!(parse_hex("1 2"), Err(ProgramReadError::HalfByte { at: 1 }));
+        assert_eq!(parse_hex("123"), Err(ProgramReadError::HalfByte { at: 3 }));
+        let found = ProgramReadError::NoHexDigit { at: 2, found: 'g' };
         assert_eq!(parse_hex("01g"), Err(found));
     }
 }

@@ -47,23 +47,23 @@ pub enum Change {
         /// Name.
         name: String,
         /// Place and type.
-        new: Place,
+        new: MemberPlace,
     },
     /// A member is removed.
     MemberRemoved {
         /// Name.
         name: String,
         /// Place and type.
-        old: Place,
+        old: MemberPlace,
     },
     /// A member has another place or type.
     MemberChanged {
         /// Name.
         name: String,
         /// Old place and type.
-        old: Place,
+        old: MemberPlace,
         /// New place and type.
-        new: Place,
+        new: MemberPlace,
     },
     /// An enumerator is added.
     ValueAdded {
@@ -109,7 +109,7 @@ impl Change {
 
 /// Place and type of a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct MemberPlace {
     /// Offset in bits from the start of the structure.
     pub bit_offset: u32,
     /// Width of a bit field in bits; 0 for other members.
@@ -192,7 +192,7 @@ fn changes(old: Type<'_>, new: Type<'_>) -> Vec<Change> {
 }
 
 /// Named members, those of anonymous members included.
-fn members(ty: Type<'_>) -> Vec<(String, Place)> {
+fn members(ty: Type<'_>) -> Vec<(String, MemberPlace)> {
     let mut found = Vec::new();
     collect_members(ty.btf(), ty.id(), 0, 0, &mut found);
     found
@@ -203,7 +203,7 @@ fn collect_members(
     id: TypeId,
     base: u32,
     nesting: usize,
-    found: &mut Vec<(String, Place)>,
+    found: &mut Vec<(String, MemberPlace)>,
 ) {
     let Some(composite) = btf.get(id).and_then(|ty| ty.as_composite()) else {
         return;
@@ -218,7 +218,7 @@ fn collect_members(
             }
             continue;
         }
-        let place = Place {
+        let place = MemberPlace {
             bit_offset,
             bits: member.bits,
             size: btf.size_of(member.ty),
@@ -228,7 +228,11 @@ fn collect_members(
     }
 }
 
-fn member_changes(old: &[(String, Place)], new: &[(String, Place)], changes: &mut Vec<Change>) {
+fn member_changes(
+    old: &[(String, MemberPlace)],
+    new: &[(String, MemberPlace)],
+    changes: &mut Vec<Change>,
+) {
     for (name, old, new) in matched(old, new) {
         let name = name.to_owned();
         changes.push(match (old.cloned(), new.cloned()) {

@@ -1,6 +1,6 @@
 //! BTF blob under validation: its sections, and the types found so far.
 
-use super::reason::{Pass, Place, Reason, Refusal};
+use super::reason::{BlobPlace, Pass, Reason, Refusal};
 use crate::kind::Kind;
 use crate::wire::{
     HEADER_SIZE, Header, MAGIC, MAX_NAME_OFFSET, MEMBER_SIZE, RECORD_SIZE, Record, VERSION, word,
@@ -170,7 +170,7 @@ impl Record {
 fn refusal(pass: Pass, reason: Reason) -> Refusal {
     Refusal {
         pass,
-        place: Place::Blob,
+        place: BlobPlace::Blob,
         reason,
     }
 }

@@ -2,7 +2,7 @@
 //! refuses the blob without a log message if they are invalid.
 
 use super::blob::Blob;
-use super::reason::{Place, Reason};
+use super::reason::{BlobPlace, Reason};
 use crate::fields::{FieldFault, FieldKind, FieldRecord, FieldSet, pointer};
 use crate::write::write_blob;
 use crate::{Btf, Kind, TypeId};
@@ -22,15 +22,15 @@ const MARKS: [FieldKind; 6] = [
 pub(super) fn check_fields(
     blob: &Blob<'_>,
     kernel: Option<&Btf<'_>>,
-) -> Result<(), (Place, Reason)> {
+) -> Result<(), (BlobPlace, Reason)> {
     if !may_have_fields(blob) {
         return Ok(());
     }
     // Types and strings are valid by now, and the header is new.
     let btf = Btf::parse(write_blob(blob.types, blob.strings))
-        .map_err(|_| (Place::Blob, Reason::Strings))?;
+        .map_err(|_| (BlobPlace::Blob, Reason::Strings))?;
     let marked = marked_types(&btf);
-    let at = |id| move |fault| (Place::Type(id), Reason::Field(fault));
+    let at = |id| move |fault| (BlobPlace::Type(id), Reason::Field(fault));
     let mut records = Vec::new();
     for ty in btf.types().filter(|ty| ty.kind() == Kind::Struct) {
         let mut members = ty.as_composite().into_iter().flat_map(|of| of.members());

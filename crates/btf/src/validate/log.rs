@@ -3,7 +3,7 @@
 //! log.
 
 use super::blob::{Blob, RawMember};
-use super::reason::{Form, Pass, Place, Reason, Refusal};
+use super::reason::{BlobPlace, Form, Pass, Reason, Refusal};
 use crate::TypeId;
 use crate::kind::Kind;
 use crate::wire::{
@@ -109,7 +109,7 @@ impl<'b> Log<'b> {
         let reason = refusal.reason;
         let message = reason.message();
         match refusal.place {
-            Place::Blob | Place::Type(_) => match reason.form() {
+            BlobPlace::Blob | BlobPlace::Type(_) => match reason.form() {
                 Form::Numbered => self.print(format!("[{id}] {message}")),
                 Form::Basic => {
                     self.basic(id, at, "");
@@ -117,12 +117,12 @@ impl<'b> Log<'b> {
                 }
                 Form::Full => self.line(id, at, &message),
             },
-            Place::Member { index, .. } => {
+            BlobPlace::Member { index, .. } => {
                 self.line(id, at, "");
                 self.members(at, index);
                 self.member(at, index, None, &message);
             }
-            Place::VarSecinfo { index, .. } => {
+            BlobPlace::VarSecinfo { index, .. } => {
                 self.line(id, at, "");
                 self.placed(at, index);
                 match reason {
@@ -130,7 +130,7 @@ impl<'b> Log<'b> {
                     _ => self.placed_one(at, index, &message),
                 }
             }
-            Place::Value { index, .. } => {
+            BlobPlace::Value { index, .. } => {
                 self.line(id, at, "");
                 self.values(at, index);
                 match reason {
@@ -149,11 +149,11 @@ impl<'b> Log<'b> {
         };
         let at = at as usize;
         match refusal.place {
-            Place::Member { index, ty, .. } => {
+            BlobPlace::Member { index, ty, .. } => {
                 self.line(id, at, "");
                 self.member(at, index, Some(ty), &message);
             }
-            Place::VarSecinfo { index, .. } => {
+            BlobPlace::VarSecinfo { index, .. } => {
                 self.line(id, at, "");
                 self.placed_one(at, index, &message);
             }
@@ -314,15 +314,15 @@ impl<'b> Log<'b> {
     }
 }
 
-impl Place {
+impl BlobPlace {
     /// Type that contains the place.
     fn of(self) -> TypeId {
         match self {
-            Place::Blob => TypeId::VOID,
-            Place::Type(of)
-            | Place::Member { of, .. }
-            | Place::VarSecinfo { of, .. }
-            | Place::Value { of, .. } => of,
+            BlobPlace::Blob => TypeId::VOID,
+            BlobPlace::Type(of)
+            | BlobPlace::Member { of, .. }
+            | BlobPlace::VarSecinfo { of, .. }
+            | BlobPlace::Value { of, .. } => of,
         }
     }
 }

@@ -16,7 +16,7 @@ mod tags;
 
 pub use crate::fields::FieldFault;
 pub use log::kernel_log;
-pub use reason::{Pass, Place, Reason, Refusal};
+pub use reason::{BlobPlace, Pass, Reason, Refusal};
 
 use crate::Btf;
 use blob::Blob;
@@ -29,7 +29,7 @@ pub fn validate(bytes: &[u8], kernel: Option<&Btf<'_>>) -> Result<(), Refusal> {
     references::check_references(&blob)?;
     tags::check_tags(&blob).map_err(|reason| Refusal {
         pass: Pass::Tags,
-        place: Place::Blob,
+        place: BlobPlace::Blob,
         reason,
     })?;
     fields::check_fields(&blob, kernel).map_err(|(place, reason)| Refusal {

@@ -12,7 +12,7 @@ pub struct Refusal {
     /// Pass that found the fault.
     pub pass: Pass,
     /// Place.
-    pub place: Place,
+    pub place: BlobPlace,
     /// Violated rule.
     pub reason: Reason,
 }
@@ -20,11 +20,11 @@ pub struct Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.place {
-            Place::Blob => {}
-            Place::Type(id) => write!(f, "type {id}: ")?,
-            Place::Member { of, index, .. } => write!(f, "type {of}, member {index}: ")?,
-            Place::VarSecinfo { of, index } => write!(f, "type {of}, variable {index}: ")?,
-            Place::Value { of, index } => write!(f, "type {of}, enumerator {index}: ")?,
+            BlobPlace::Blob => {}
+            BlobPlace::Type(id) => write!(f, "type {id}: ")?,
+            BlobPlace::Member { of, index, .. } => write!(f, "type {of}, member {index}: ")?,
+            BlobPlace::VarSecinfo { of, index } => write!(f, "type {of}, variable {index}: ")?,
+            BlobPlace::Value { of, index } => write!(f, "type {of}, enumerator {index}: ")?,
         }
         self.reason.fmt(f)
     }
@@ -71,7 +71,7 @@ pub enum Pass {
 
 /// Place of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum BlobPlace {
     /// Blob as a whole.
     Blob,
     /// Type.

@@ -2,7 +2,7 @@
 //! itself, in order. Finds the start of each type.
 
 use super::blob::{Blob, RawMember};
-use super::reason::{Pass, Place, Reason, Refusal};
+use super::reason::{BlobPlace, Pass, Reason, Refusal};
 use crate::TypeId;
 use crate::kind::Kind;
 use crate::wire::{
@@ -45,11 +45,11 @@ pub(super) fn check_records(blob: &mut Blob<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-type Fault = (Place, Reason);
+type Fault = (BlobPlace, Reason);
 
 /// Checks one record; returns its size in bytes, with the data after it.
 fn check_record(blob: &Blob<'_>, id: TypeId, at: usize) -> Result<usize, Fault> {
-    let here = |reason| (Place::Type(id), reason);
+    let here = |reason| (BlobPlace::Type(id), reason);
     let left = blob.types.len() - at;
     if left < RECORD_SIZE {
         return Err(here(Reason::RecordCut {
@@ -115,7 +115,7 @@ impl Entry<'_> {
         if holds {
             Ok(())
         } else {
-            Err((Place::Type(self.id), reason))
+            Err((BlobPlace::Type(self.id), reason))
         }
     }
 
@@ -179,7 +179,7 @@ impl Entry<'_> {
         let mut last = 0;
         for (index, raw) in self.tail.chunks_exact(MEMBER_SIZE).enumerate() {
             let member = RawMember::read(raw, 0);
-            let place = Place::Member {
+            let place = BlobPlace::Member {
                 of: self.id,
                 index,
                 ty: member.ty,
@@ -219,7 +219,7 @@ impl Entry<'_> {
         self.expect(matches!(size, 1 | 2 | 4 | 8), Reason::EnumSize)?;
         self.expect_identifier_or_none()?;
         for (index, raw) in self.tail.chunks_exact(each).enumerate() {
-            let place = Place::Value { of: self.id, index };
+            let place = BlobPlace::Value { of: self.id, index };
             let offset = word(raw, 0);
             if !self.blob.has_string(offset) {
                 return Err((place, Reason::NameOffset { offset }));
@@ -283,12 +283,12 @@ impl Entry<'_> {
                 sum += u64::from(len);
                 continue;
             };
-            return Err((Place::VarSecinfo { of: self.id, index }, reason));
+            return Err((BlobPlace::VarSecinfo { of: self.id, index }, reason));
         }
         if u64::from(size) < sum {
             let index = self.record.count();
             return Err((
-                Place::VarSecinfo { of: self.id, index },
+                BlobPlace::VarSecinfo { of: self.id, index },
                 Reason::SectionTooFull,
             ));
         }

@@ -6,7 +6,7 @@
 
 use super::blob::Blob;
 use super::members::check_member;
-use super::reason::{Pass, Place, Reason, Refusal};
+use super::reason::{BlobPlace, Pass, Reason, Refusal};
 use crate::TypeId;
 use crate::kind::Kind;
 use crate::wire::{PARAM_SIZE, PLACED_SIZE, word};
@@ -35,7 +35,7 @@ pub(super) fn check_references(blob: &Blob<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-pub(super) type Fault = (Place, Reason);
+pub(super) type Fault = (BlobPlace, Reason);
 
 /// Reason why a step ends the walk.
 enum Stop {
@@ -138,7 +138,7 @@ impl Walk<'_> {
 
     fn resolve(&mut self, root: TypeId) -> Result<(), Fault> {
         self.mode = Mode::Open;
-        let at_root = |reason| (Place::Type(root), reason);
+        let at_root = |reason| (BlobPlace::Type(root), reason);
         let walked = self.push(root).and_then(|()| {
             while let Some(&vertex) = self.stack.last() {
                 self.step(vertex)?;
@@ -211,7 +211,7 @@ impl Walk<'_> {
         if holds {
             Ok(())
         } else {
-            Err((Place::Type(id), reason))
+            Err((BlobPlace::Type(id), reason))
         }
     }
 
@@ -279,7 +279,9 @@ impl Walk<'_> {
         if let Some(pointer) = self.pointer_below(next) {
             return self.push(pointer);
         }
-        let sized = self.sized(next).ok_or((Place::Type(id), Reason::TypeId))?;
+        let sized = self
+            .sized(next)
+            .ok_or((BlobPlace::Type(id), Reason::TypeId))?;
         self.pop(sized.0, 0);
         Ok(())
     }
@@ -302,11 +304,11 @@ impl Walk<'_> {
         }
         let (element, size) = self
             .sized(element)
-            .ok_or((Place::Type(id), Reason::Element))?;
+            .ok_or((BlobPlace::Type(id), Reason::Element))?;
         let is_whole = self.kind(element) != Kind::Int || self.blob.is_regular_int(element);
         self.expect(id, is_whole, Reason::ArrayOfInt)?;
         let total = size.checked_mul(count);
-        let total = total.ok_or((Place::Type(id), Reason::ArrayTooLarge))?;
+        let total = total.ok_or((BlobPlace::Type(id), Reason::ArrayTooLarge))?;
         self.pop(element, total);
         Ok(())
     }
@@ -328,7 +330,7 @@ impl Walk<'_> {
         while index < self.blob.record_or_void(of).count() {
             let member = self.blob.member(of, index);
             if !was_visited {
-                let place = Place::Member {
+                let place = BlobPlace::Member {
                     of,
                     index,
                     ty: member.ty,
@@ -342,7 +344,7 @@ impl Walk<'_> {
                 }
             }
             check_member(self, of, member).map_err(|(ty, reason)| {
-                let place = Place::Member { of, index, ty };
+                let place = BlobPlace::Member { of, index, ty };
                 (place, reason)
             })?;
             was_visited = false;
@@ -364,7 +366,7 @@ impl Walk<'_> {
         for index in vertex.next..self.blob.record_or_void(of).count() {
             let raw = &self.blob.tail(of)[index * PLACED_SIZE..];
             let (var, len) = (TypeId(word(raw, 0)), word(raw, 8));
-            let place = Place::VarSecinfo { of, index };
+            let place = BlobPlace::VarSecinfo { of, index };
             if self.kind(var) != Kind::Var {
                 return Err(Stop::Fault((place, Reason::PlacedKind)));
             }
@@ -408,7 +410,7 @@ impl Walk<'_> {
         if component != u32::MAX {
             let with_parts = match kind {
                 Kind::Var | Kind::Typedef => {
-                    return Err((Place::Type(id), Reason::Component).into());
+                    return Err((BlobPlace::Type(id), Reason::Component).into());
                 }
                 Kind::Func => self.payload(next),
                 _ => next,

@@ -10,13 +10,13 @@ pub struct ReadError {
     /// Form of the input; `None` if it was not recognised.
     pub form: Option<Form>,
     /// Position of the error.
-    pub place: Place,
+    pub place: TextPlace,
     /// Kind of the error.
     pub problem: Problem,
 }
 
 impl ReadError {
-    pub(super) fn new(form: Option<Form>, place: Place, problem: Problem) -> ReadError {
+    pub(super) fn new(form: Option<Form>, place: TextPlace, problem: Problem) -> ReadError {
         ReadError {
             form,
             place,
@@ -27,7 +27,7 @@ impl ReadError {
 
 /// A position in the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum TextPlace {
     /// The input as a whole.
     Input,
     /// A byte offset, in a raw program.
@@ -41,12 +41,12 @@ pub enum Place {
     },
 }
 
-impl Place {
+impl TextPlace {
     /// The position of byte `at` of a text.
-    pub(super) fn in_text(text: &str, at: usize) -> Place {
+    pub(super) fn in_text(text: &str, at: usize) -> TextPlace {
         let before = &text[..text.floor_char_boundary(at)];
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        Place::Text {
+        TextPlace::Text {
             line: before.bytes().filter(|&byte| byte == b'\n').count() + 1,
             column: before[line_start..].chars().count() + 1,
         }
@@ -141,9 +141,9 @@ pub enum Problem {
 impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.place {
-            Place::Input => {}
-            Place::Byte(at) => write!(f, "byte {at}: ")?,
-            Place::Text { line, column } => write!(f, "line {line}, column {column}: ")?,
+            TextPlace::Input => {}
+            TextPlace::Byte(at) => write!(f, "byte {at}: ")?,
+            TextPlace::Text { line, column } => write!(f, "line {line}, column {column}: ")?,
         }
         self.problem.fmt(f)
     }

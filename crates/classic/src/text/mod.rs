@@ -38,7 +38,7 @@ mod operand;
 mod raw;
 
 pub use dump::dump_line;
-pub use error::{Place, Problem, ReadError};
+pub use error::{Problem, ReadError, TextPlace};
 
 use isa::classic::SockFilter;
 
@@ -132,20 +132,19 @@ impl Form {
 pub fn read(bytes: &[u8], form: Option<Form>) -> Result<Vec<SockFilter>, ReadError> {
     if bytes.len() > MAX_BYTES {
         let problem = Problem::TooManyBytes { limit: MAX_BYTES };
-        return Err(ReadError::new(form, Place::Byte(MAX_BYTES), problem));
+        return Err(ReadError::new(form, TextPlace::Byte(MAX_BYTES), problem));
     }
     let form = match form {
         Some(form) => form,
-        None => {
-            detect::detect(bytes).map_err(|problem| ReadError::new(None, Place::Input, problem))?
-        }
+        None => detect::detect(bytes)
+            .map_err(|problem| ReadError::new(None, TextPlace::Input, problem))?,
     };
     if let Form::Raw(order) = form {
         return raw::read(bytes, order);
     }
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let at = error.valid_up_to();
-        let place = Place::in_text(&String::from_utf8_lossy(&bytes[..at]), at);
+        let place = TextPlace::in_text(&String::from_utf8_lossy(&bytes[..at]), at);
         ReadError::new(Some(form), place, Problem::NotText { byte: bytes[at] })
     })?;
     let parsed = match form {
@@ -155,8 +154,13 @@ pub fn read(bytes: &[u8], form: Option<Form>) -> Result<Vec<SockFilter>, ReadErr
         Form::OneLine => decimal::read_one_line(text),
         Form::Raw(_) | Form::Asm => asm::read(text),
     };
-    parsed
-        .map_err(|fault| ReadError::new(Some(form), Place::in_text(text, fault.at), fault.problem))
+    parsed.map_err(|fault| {
+        ReadError::new(
+            Some(form),
+            TextPlace::in_text(text, fault.at),
+            fault.problem,
+        )
+    })
 }
 
 /// Writes a program.

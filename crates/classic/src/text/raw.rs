@@ -2,7 +2,7 @@
 
 use isa::classic::SockFilter;
 
-use super::{ByteOrder, Form, MAX_READ_INSNS, Place, Problem, ReadError};
+use super::{ByteOrder, Form, MAX_READ_INSNS, Problem, ReadError, TextPlace};
 
 /// Size of one instruction.
 const INSN_BYTES: usize = 8;
@@ -11,7 +11,7 @@ pub(super) fn read(bytes: &[u8], order: ByteOrder) -> Result<Vec<SockFilter>, Re
     let fail = |at, problem| {
         Err(ReadError::new(
             Some(Form::Raw(order)),
-            Place::Byte(at),
+            TextPlace::Byte(at),
             problem,
         ))
     };

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use btf::Kind;
-use btf::diff::{Change, Changed, Place, diff};
+use btf::diff::{Change, Changed, MemberPlace, diff};
 use serde::Serialize;
 
 use super::input::Types;
@@ -145,7 +145,7 @@ fn line(change: &Change) -> String {
     }
 }
 
-fn member_change(name: &str, old: &Place, new: &Place) -> String {
+fn member_change(name: &str, old: &MemberPlace, new: &MemberPlace) -> String {
     let mut parts = Vec::new();
     if old.bit_offset != new.bit_offset {
         parts.push(format!("at {} -> {}", at(old), at(new)));
@@ -159,18 +159,18 @@ fn member_change(name: &str, old: &Place, new: &Place) -> String {
     format!("~ {name}: {}", parts.join(", "))
 }
 
-fn place(place: &Place) -> String {
+fn place(place: &MemberPlace) -> String {
     format!("{} at {}, {}", place.ty, at(place), size(place))
 }
 
-fn at(place: &Place) -> String {
+fn at(place: &MemberPlace) -> String {
     match place.bit_offset % 8 {
         0 => (place.bit_offset / 8).to_string(),
         bit => format!("{}.{bit}", place.bit_offset / 8),
     }
 }
 
-fn size(place: &Place) -> String {
+fn size(place: &MemberPlace) -> String {
     match (place.bits, place.size) {
         (0, Some(size)) => format!("{size} bytes"),
         (0, None) => "no size".to_owned(),

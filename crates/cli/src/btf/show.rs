@@ -150,14 +150,14 @@ impl Summary {
 
 /// The kernel's message and its place.
 fn explain(btf: &Btf<'_>, refusal: &Refusal) -> String {
-    use btf::validate::Place;
+    use btf::validate::BlobPlace;
     let message = refusal.reason.to_string();
     let id = match refusal.place {
-        Place::Blob => return message,
-        Place::Type(of)
-        | Place::Member { of, .. }
-        | Place::VarSecinfo { of, .. }
-        | Place::Value { of, .. } => of,
+        BlobPlace::Blob => return message,
+        BlobPlace::Type(of)
+        | BlobPlace::Member { of, .. }
+        | BlobPlace::VarSecinfo { of, .. }
+        | BlobPlace::Value { of, .. } => of,
     };
     let Some(ty) = btf.get(id) else {
         return format!("type {id}: {message}");

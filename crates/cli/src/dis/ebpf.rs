@@ -1,6 +1,6 @@
 //! eBPF programs in files, and the forms in which they are printed.
 
-use beebox::raw::{Form, ReadError, read_program};
+use beebox::raw::{ProgramForm, ProgramReadError, read_program};
 use isa::ebpf::{Callee, Insn, RawInsn, encode, to_bytes};
 use serde::Serialize;
 use spec::calls;
@@ -26,10 +26,10 @@ pub(crate) fn parse(name: &str, file: &[u8]) -> Result<Vec<Insn>, Failure> {
     if file.trim_ascii_start().starts_with(b"{") {
         return written::read(file).map_err(|failure| failure.within(name));
     }
-    let program = read_program(file, Some(Form::detect(file))).map_err(|error| {
+    let program = read_program(file, Some(ProgramForm::detect(file))).map_err(|error| {
         let failure = Failure::new(&error).within(name);
         let lines = match &error {
-            ReadError::Asm(error) => excerpt(file, error.line, error.column),
+            ProgramReadError::Asm(error) => excerpt(file, error.line, error.column),
             _ => None,
         };
         match lines {

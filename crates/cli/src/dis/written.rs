@@ -1,6 +1,6 @@
 //! Reads back two forms that `beebox dis` writes: JSON, and initialisers for C.
 
-use beebox::raw::{Form, read_program};
+use beebox::raw::{ProgramForm, read_program};
 use isa::ebpf::{Insn, RawInsn, decode};
 use serde::Deserialize;
 
@@ -34,7 +34,7 @@ fn from_json(text: &str) -> Result<Vec<Insn>, Failure> {
             .hint("`beebox dis --ebpf --format json` writes {\"insns\": [{\"bytes\": …}]}")
     })?;
     let bytes: Vec<String> = program.insns.into_iter().map(|insn| insn.bytes).collect();
-    let program = read_program(bytes.join(" ").as_bytes(), Some(Form::Hex));
+    let program = read_program(bytes.join(" ").as_bytes(), Some(ProgramForm::Hex));
     Ok(program.map_err(Failure::new)?.insns().to_vec())
 }
 

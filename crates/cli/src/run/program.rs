@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
-use beebox::raw::{self, CheckedProgram, ElfError, Form, ReadError};
+use beebox::raw::{self, CheckedProgram, ElfError, ProgramForm, ProgramReadError};
 
 use super::memory::read_file;
 use crate::answer::Failure;
@@ -57,15 +57,15 @@ impl RawProgram {
         }
         let file = read_file(path)?;
         let form = match self.form {
-            Some(RawForm::Bytes) => Form::Bytes,
-            Some(RawForm::Hex) => Form::Hex,
-            Some(RawForm::Asm) => Form::Asm,
-            Some(RawForm::Elf) => Form::Elf,
-            None if self.section.is_some() => Form::Elf,
-            None => Form::detect(&file),
+            Some(RawForm::Bytes) => ProgramForm::Bytes,
+            Some(RawForm::Hex) => ProgramForm::Hex,
+            Some(RawForm::Asm) => ProgramForm::Asm,
+            Some(RawForm::Elf) => ProgramForm::Elf,
+            None if self.section.is_some() => ProgramForm::Elf,
+            None => ProgramForm::detect(&file),
         };
         let program = match form {
-            Form::Elf => raw::elf_program(&file, self.section.as_deref()),
+            ProgramForm::Elf => raw::elf_program(&file, self.section.as_deref()),
             form => raw::read_program(&file, Some(form)),
         };
         let program = program.map_err(|error| self.unreadable(path, &file, form, &error))?;
@@ -78,30 +78,36 @@ impl RawProgram {
         Ok(program)
     }
 
-    fn unreadable(&self, path: &Path, file: &[u8], form: Form, error: &ReadError) -> Failure {
+    fn unreadable(
+        &self,
+        path: &Path,
+        file: &[u8],
+        form: ProgramForm,
+        error: &ProgramReadError,
+    ) -> Failure {
         let failure = Failure::new(format_args!("{}: {error}", name(path)));
         let failure = match error {
-            ReadError::Asm(error) => match excerpt(file, error.line, error.column) {
+            ProgramReadError::Asm(error) => match excerpt(file, error.line, error.column) {
                 Some(lines) => failure.excerpt(lines),
                 None => failure,
             },
             _ => failure,
         };
         match error {
-            ReadError::Elf(ElfError::NoCode { section: Some(_) }) => {
+            ProgramReadError::Elf(ElfError::NoCode { section: Some(_) }) => {
                 failure.hint("llvm-objdump -h lists the sections")
             }
-            ReadError::Elf(ElfError::Relocations { .. }) => {
+            ProgramReadError::Elf(ElfError::Relocations { .. }) => {
                 failure.hint("a program without maps, globals and calls to other sections")
             }
-            ReadError::Elf(_) => failure,
+            ProgramReadError::Elf(_) => failure,
             _ if self.form.is_none() => failure.hint(format_args!(
                 "--form, if FILE is not {}",
                 match form {
-                    Form::Bytes => "bytes",
-                    Form::Hex => "hexadecimal",
-                    Form::Asm => "assembler text",
-                    Form::Elf => "an object",
+                    ProgramForm::Bytes => "bytes",
+                    ProgramForm::Hex => "hexadecimal",
+                    ProgramForm::Asm => "assembler text",
+                    ProgramForm::Elf => "an object",
                 }
             )),
             _ => failure,

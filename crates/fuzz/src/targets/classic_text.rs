@@ -2,7 +2,7 @@
 //!
 //! The input: one byte that names the form (0: tell by looking), then the text.
 
-use classic::text::{self, Form, Place};
+use classic::text::{self, Form, TextPlace};
 use isa::classic::{Insn, SockFilter};
 
 use crate::{Signature, Target};
@@ -87,11 +87,11 @@ fn shown(program: &[SockFilter]) -> Vec<Insn> {
     meanings(program).into_iter().map(shown).collect()
 }
 
-fn check_place(place: Place, bytes: &[u8]) {
+fn check_place(place: TextPlace, bytes: &[u8]) {
     match place {
-        Place::Input => (),
-        Place::Byte(at) => assert!(at <= bytes.len()),
-        Place::Text { line, column } => {
+        TextPlace::Input => (),
+        TextPlace::Byte(at) => assert!(at <= bytes.len()),
+        TextPlace::Text { line, column } => {
             let text = String::from_utf8_lossy(bytes);
             let there = text.split('\n').nth(line - 1).expect("a line of the text");
             assert!(column <= there.chars().count() + 1, "a column of the line");

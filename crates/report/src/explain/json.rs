@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 use verifier::domain::Scalar;
-use verifier::reason::{Decision, Explanation, Place, Value};
+use verifier::reason::{Decision, Explanation, InsnPlace, KnownValue};
 
 use super::text::decision_words;
 use super::words::words;
@@ -70,7 +70,7 @@ fn class_name(variant: &str) -> String {
     name
 }
 
-fn place_json(place: &Place) -> Json {
+fn place_json(place: &InsnPlace) -> Json {
     let mut json = json!({
         "insn": place.insn,
         "text": place.text,
@@ -95,11 +95,11 @@ fn number_json(num: &Scalar) -> Json {
     })
 }
 
-fn value_json(value: &Value) -> Json {
+fn value_json(value: &KnownValue) -> Json {
     match value {
-        Value::Unwritten => Json::Null,
-        Value::Number(num) => json!({ "type": "scalar", "number": number_json(num) }),
-        Value::Pointer {
+        KnownValue::Unwritten => Json::Null,
+        KnownValue::Number(num) => json!({ "type": "scalar", "number": number_json(num) }),
+        KnownValue::Pointer {
             offset,
             variable,
             maybe_null,

@@ -1,6 +1,6 @@
 //! Wording of the events that led to a value.
 
-use verifier::reason::{NoteKind, Value};
+use verifier::reason::{KnownValue, NoteKind};
 
 use super::value::{brief, bytes, target};
 
@@ -12,7 +12,7 @@ pub(super) fn words(kind: &NoteKind) -> String {
         }
         NoteKind::Set { value } => format!("sets it: {}", brief(value)),
         NoteKind::Loaded {
-            from: Value::Pointer { kind, .. },
+            from: KnownValue::Pointer { kind, .. },
             field,
             value,
         } => {

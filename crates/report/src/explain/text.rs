@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use anstyle::{AnsiColor, Style};
-use verifier::reason::{Cause, Decision, Explanation, Path, Place};
+use verifier::reason::{Cause, Decision, Explanation, InsnPlace, Path};
 
 use super::words::{Words, words};
 use super::{note, value};
@@ -58,7 +58,7 @@ fn margin(explanation: &Explanation) -> usize {
 }
 
 /// The line number of a place, or the index of its instruction.
-fn label(place: &Place) -> String {
+fn label(place: &InsnPlace) -> String {
     match &place.source {
         Some(source) => source.line.to_string(),
         None => place.insn.to_string(),
@@ -71,7 +71,7 @@ fn file_name(path: &str) -> &str {
 
 /// The source line of a place without the space around it; its instruction where there is
 /// no line, or where the line begins inline assembly, which holds several.
-fn line_text(place: &Place) -> String {
+fn line_text(place: &InsnPlace) -> String {
     let source = place.source.as_ref().map(|source| source.text.trim());
     let is_assembly = |text: &&str| text.starts_with("asm") || text.starts_with("__asm");
     let text = source
@@ -83,7 +83,7 @@ fn line_text(place: &Place) -> String {
     }
 }
 
-fn failing_place(out: &mut String, place: &Place, margin: usize) {
+fn failing_place(out: &mut String, place: &InsnPlace, margin: usize) {
     let insn = place.insn;
     let function = match &place.function[..] {
         "" => String::new(),
@@ -164,7 +164,7 @@ fn origin(out: &mut String, explanation: &Explanation, margin: usize) {
     }
 }
 
-fn place_line(out: &mut String, place: &Place, margin: usize) {
+fn place_line(out: &mut String, place: &InsnPlace, margin: usize) {
     let label = label(place);
     let _ = writeln!(out, "{MARK}{label:>margin$} |{MARK:#} {}", line_text(place));
 }
@@ -210,7 +210,7 @@ fn path(out: &mut String, path: &Path, margin: usize) {
 }
 
 /// Where a decision is, and which way it goes.
-pub(super) fn decision_words(decision: &Decision) -> (&Place, String) {
+pub(super) fn decision_words(decision: &Decision) -> (&InsnPlace, String) {
     match decision {
         Decision::Branch {
             at,
@@ -218,7 +218,7 @@ pub(super) fn decision_words(decision: &Decision) -> (&Place, String) {
             to,
             times,
         } => {
-            let line = |place: &Place| place.source.as_ref().map(|source| source.line);
+            let line = |place: &InsnPlace| place.source.as_ref().map(|source| source.line);
             let to = match line(to) {
                 Some(number) if line(at) != Some(number) => format!("line {number}"),
                 _ => format!("instruction {}", to.insn),

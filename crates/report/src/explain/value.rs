@@ -1,7 +1,7 @@
 //! Wording of register and stack values.
 
 use verifier::domain::Scalar;
-use verifier::reason::{PointerTarget, Value};
+use verifier::reason::{KnownValue, PointerTarget};
 
 /// A number, in hexadecimal where that is easier to recognise.
 pub(super) fn number(value: u64) -> String {
@@ -99,26 +99,26 @@ pub(super) fn target(kind: &PointerTarget) -> String {
 }
 
 /// What is known of a value, as in "r1 is …".
-pub(super) fn known(value: &Value) -> String {
+pub(super) fn known(value: &KnownValue) -> String {
     words(value, true)
 }
 
 /// As [`known`], without what is proven of packets where that is nothing.
-pub(super) fn brief(value: &Value) -> String {
+pub(super) fn brief(value: &KnownValue) -> String {
     words(value, false)
 }
 
-fn words(value: &Value, in_full: bool) -> String {
+fn words(value: &KnownValue, in_full: bool) -> String {
     match value {
-        Value::Unwritten => String::from("nothing: it was not written"),
-        Value::Number(num) => match num.as_const() {
+        KnownValue::Unwritten => String::from("nothing: it was not written"),
+        KnownValue::Number(num) => match num.as_const() {
             Some(_) => format!("the number {}", range(num)),
             None => match range(num) {
                 any if any.starts_with("any ") => any,
                 range => format!("a number, {range}"),
             },
         },
-        Value::Pointer {
+        KnownValue::Pointer {
             kind,
             offset,
             variable,

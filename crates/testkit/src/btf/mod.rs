@@ -21,7 +21,7 @@ const ENOUGH: usize = 5;
 
 /// Result of a comparison.
 #[derive(Debug, Default)]
-pub struct Comparison {
+pub struct BtfComparison {
     /// Number of compared blobs.
     pub blobs: u64,
     /// Of these, taken by the kernel.
@@ -29,12 +29,12 @@ pub struct Comparison {
     /// Number of rejected blobs by reason (without its numbers).
     pub reasons: BTreeMap<String, u64>,
     /// Differences; the comparison stops after some.
-    pub differences: Vec<Difference>,
+    pub differences: Vec<BtfDifference>,
 }
 
 /// A blob about which the answers differ.
 #[derive(Debug)]
-pub struct Difference {
+pub struct BtfDifference {
     /// Seed of the blob.
     pub seed: u64,
     /// The blob.
@@ -45,7 +45,7 @@ pub struct Difference {
     pub ours: BtfAnswer,
 }
 
-impl Difference {
+impl BtfDifference {
     /// The difference, as text.
     pub fn describe(&self) -> String {
         let text = |answer: &BtfAnswer| {
@@ -82,8 +82,8 @@ impl Oracle {
     }
 
     /// Compares blobs from these seeds: for each the valid one, and mutations.
-    pub fn compare(&self, seeds: Range<u64>) -> Comparison {
-        let mut comparison = Comparison::default();
+    pub fn compare(&self, seeds: Range<u64>) -> BtfComparison {
+        let mut comparison = BtfComparison::default();
         for seed in seeds {
             let sound = generate::blob(seed);
             self.ask(seed, sound.clone(), &mut comparison);
@@ -101,7 +101,7 @@ impl Oracle {
     }
 
     /// Compares one blob.
-    pub fn ask(&self, seed: u64, blob: Vec<u8>, comparison: &mut Comparison) {
+    pub fn ask(&self, seed: u64, blob: Vec<u8>, comparison: &mut BtfComparison) {
         let refusal = validate(&blob, Some(&self.types)).err();
         let ours = BtfAnswer {
             result: refusal.map_or(Ok(()), |refusal| Err(Errno(refusal.errno()))),
@@ -114,7 +114,7 @@ impl Oracle {
             Some(refusal) => *comparison.reasons.entry(name(refusal.reason)).or_default() += 1,
         }
         if ours != kernel {
-            comparison.differences.push(Difference {
+            comparison.differences.push(BtfDifference {
                 seed,
                 blob,
                 kernel,

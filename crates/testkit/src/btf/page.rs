@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use super::{Comparison, Oracle};
+use super::{BtfComparison, Oracle};
 use crate::kernel::{Unavailable, kernel_release};
 
 /// A comparison with who answered.
@@ -14,7 +14,7 @@ pub struct Page {
     /// The compared seeds.
     pub seeds: Range<u64>,
     /// Result.
-    pub comparison: Comparison,
+    pub comparison: BtfComparison,
 }
 
 impl Page {
@@ -31,7 +31,7 @@ impl Page {
 
     /// The page in Markdown.
     pub fn markdown(&self) -> String {
-        let Comparison {
+        let BtfComparison {
             blobs,
             taken,
             reasons,

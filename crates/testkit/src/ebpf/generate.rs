@@ -4,7 +4,7 @@
 use super::draft::Item;
 use super::palette::Palette;
 use super::scope::{
-    Frame, Holds, Param, R10, Scope, Signature, Surroundings, alu, bit, branch, load, mov, reg,
+    Frame, Holds, Param, R10, Scope, ScopeContext, Signature, alu, bit, branch, load, mov, reg,
     store,
 };
 use super::statements::{KINDS, WEIGHTS};
@@ -53,7 +53,7 @@ impl Generator {
             _ => 1 + choices.below(9),
         };
         for number in 1..=functions as usize {
-            let surroundings = Surroundings {
+            let context = ScopeContext {
                 choices: &mut *choices,
                 dialect: self.dialect,
                 palette: &self.palette,
@@ -62,11 +62,11 @@ impl Generator {
                 callable: &callable,
                 weights,
             };
-            let (items, signature) = function(surroundings, number);
+            let (items, signature) = function(context, number);
             program.functions.push(items);
             callable.push(signature);
         }
-        let surroundings = Surroundings {
+        let context = ScopeContext {
             choices,
             dialect: self.dialect,
             palette: &self.palette,
@@ -75,7 +75,7 @@ impl Generator {
             callable: &callable,
             weights,
         };
-        let (items, len) = main(surroundings);
+        let (items, len) = main(context);
         program.functions[0] = items;
         program.memory_len = len;
         program.functions = called(program.functions);
@@ -157,16 +157,11 @@ fn cost_limit(dialect: Dialect) -> u32 {
 
 /// The entry: `r2` and `r3` hold the start and the end of the memory. Its items,
 /// and the number of bytes of memory that it needs.
-fn main(surroundings: Surroundings<'_, '_>) -> (Vec<Item>, usize) {
-    let dialect = surroundings.dialect;
-    let choices = surroundings.choices;
+fn main(context: ScopeContext<'_, '_>) -> (Vec<Item>, usize) {
+    let dialect = context.dialect;
+    let choices = context.choices;
     let counters = choices.below(3) as i32;
-    let frames: u32 = surroundings
-        .callable
-        .iter()
-        .map(|f| f.frames)
-        .max()
-        .unwrap_or(0);
+    let frames: u32 = context.callable.iter().map(|f| f.frames).max().unwrap_or(0);
     // Linux counts the frames of a chain together.
     let most = match (dialect, frames) {
         (Dialect::Engines, _) => FRAME,
@@ -175,11 +170,8 @@ fn main(surroundings: Surroundings<'_, '_>) -> (Vec<Item>, usize) {
         (Dialect::Kernel, _) => 256,
     };
     let (frame, depth) = frame(choices, [true, true], None, counters, most);
-    let surroundings = Surroundings {
-        choices,
-        ..surroundings
-    };
-    let mut s = Scope::new(surroundings, frame);
+    let context = ScopeContext { choices, ..context };
+    let mut s = Scope::new(context, frame);
     s.frames_left = FRAMES - 1;
     s.stack_left = match dialect {
         Dialect::Engines => i32::MAX,
@@ -217,9 +209,9 @@ fn main(surroundings: Surroundings<'_, '_>) -> (Vec<Item>, usize) {
 }
 
 /// A function that others call, and what they need to know of it.
-fn function(surroundings: Surroundings<'_, '_>, number: usize) -> (Vec<Item>, Signature) {
-    let dialect = surroundings.dialect;
-    let choices = surroundings.choices;
+fn function(context: ScopeContext<'_, '_>, number: usize) -> (Vec<Item>, Signature) {
+    let dialect = context.dialect;
+    let choices = context.choices;
     let mut params = Vec::new();
     for _ in 0..choices.below(6) {
         let lent = params.iter().any(|param| matches!(param, Param::Lent(_)));
@@ -241,12 +233,9 @@ fn function(surroundings: Surroundings<'_, '_>, number: usize) -> (Vec<Item>, Si
         Dialect::Kernel => 64,
     };
     let (frame, depth) = frame(choices, [takes_memory, false], lent, counters, most);
-    let surroundings = Surroundings {
-        choices,
-        ..surroundings
-    };
+    let context = ScopeContext { choices, ..context };
     let limit = cost_limit(dialect);
-    let mut s = Scope::new(surroundings, frame);
+    let mut s = Scope::new(context, frame);
     // The entry and this one.
     s.frames_left = FRAMES - 2;
     s.stack_left = match dialect {

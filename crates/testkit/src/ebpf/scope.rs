@@ -105,7 +105,7 @@ pub(super) struct Scope<'g, 'c> {
 }
 
 /// Context of a scope.
-pub(super) struct Surroundings<'g, 'c> {
+pub(super) struct ScopeContext<'g, 'c> {
     pub(super) choices: &'g mut Choices<'c>,
     pub(super) dialect: Dialect,
     pub(super) palette: &'g Palette,
@@ -177,22 +177,22 @@ pub(super) const GOTO: Insn = Insn::Goto { off: 0 };
 
 impl<'g, 'c> Scope<'g, 'c> {
     /// A function that has not begun.
-    pub(super) fn new(surroundings: Surroundings<'g, 'c>, frame: Frame) -> Scope<'g, 'c> {
+    pub(super) fn new(context: ScopeContext<'g, 'c>, frame: Frame) -> Scope<'g, 'c> {
         let mut holds = [Holds::Nothing; Reg::COUNT];
         holds[R10.index()] = Holds::Frame(0);
         Scope {
-            choices: surroundings.choices,
-            dialect: surroundings.dialect,
-            palette: surroundings.palette,
-            notes: surroundings.notes,
+            choices: context.choices,
+            dialect: context.dialect,
+            palette: context.palette,
+            notes: context.notes,
             items: Vec::with_capacity(128),
             labels: 0,
             holds,
             usable: 0x3ff,
             pinned: 0,
             frame,
-            memory_len: surroundings.memory_len,
-            callable: surroundings.callable,
+            memory_len: context.memory_len,
+            callable: context.callable,
             frames_left: 0,
             stack_left: 0,
             frames_used: 0,
@@ -202,7 +202,7 @@ impl<'g, 'c> Scope<'g, 'c> {
             cost_limit: 0,
             forks: 0,
             depth: 0,
-            weights: surroundings.weights,
+            weights: context.weights,
         }
     }
 

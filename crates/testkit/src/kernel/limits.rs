@@ -2,7 +2,9 @@
 //! what the model says that a program is charged it must be refused, with one
 //! byte more accepted.
 
-use super::{Comparison, Disagreement, Unavailable, compare_seeds, in_own_namespace, unavailable};
+use super::{
+    Disagreement, FilterComparison, Unavailable, compare_seeds, in_own_namespace, unavailable,
+};
 use crate::generate::{Dialect, Generator};
 use classic::kernel_limits::{check_conversion, check_socket_memory};
 use classic::{Rules, check};
@@ -13,10 +15,10 @@ use sys::network::OwnNamespace;
 use sys::socket::DatagramPair;
 
 /// Compares one generated program for each seed, at both sides of its limit.
-pub fn compare_memory_limits(seeds: Range<u64>) -> Result<Comparison, Unavailable> {
+pub fn compare_memory_limits(seeds: Range<u64>) -> Result<FilterComparison, Unavailable> {
     in_own_namespace(|namespace| {
         let pair = DatagramPair::new(1).map_err(unavailable("AF_UNIX socket pair"))?;
-        let mut comparison = Comparison::default();
+        let mut comparison = FilterComparison::default();
         compare_seeds(seeds, &mut comparison, question, |program, &(), found| {
             compare(namespace, &pair, program, found)
         })
@@ -41,7 +43,7 @@ fn compare(
     namespace: &OwnNamespace,
     pair: &DatagramPair,
     program: &[SockFilter],
-    found: &mut Comparison,
+    found: &mut FilterComparison,
 ) -> Result<Option<Disagreement>, Errno> {
     let Ok(checked) = check(program, Rules::Socket) else {
         return Ok(None);

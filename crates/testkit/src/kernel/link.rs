@@ -9,7 +9,8 @@
 
 use super::unix::{depends_on_chance, hex};
 use super::{
-    Comparison, Difference, Disagreement, Unavailable, compare_seeds, in_own_namespace, unavailable,
+    Disagreement, FilterComparison, FilterDifference, Unavailable, compare_seeds, in_own_namespace,
+    unavailable,
 };
 use crate::frames;
 use crate::generate::{Dialect, Generator};
@@ -22,7 +23,7 @@ use std::ops::Range;
 use std::thread::sleep;
 use std::time::Duration;
 use sys::Errno;
-use sys::network::{Interface, OwnNamespace, TX_QUEUES};
+use sys::network::{NetworkInterface, OwnNamespace, TX_QUEUES};
 use sys::socket::{PacketLayer, PacketSocket};
 
 const LARGEST: usize = 1514;
@@ -31,11 +32,11 @@ const ARPHRD_ETHER: u16 = 1;
 const ENETDOWN: i32 = 100;
 
 /// Compares one generated program for each seed, on frames of many lengths.
-pub fn compare_with_kernel(seeds: Range<u64>) -> Result<Comparison, Unavailable> {
+pub fn compare_with_kernel(seeds: Range<u64>) -> Result<FilterComparison, Unavailable> {
     in_own_namespace(|namespace| {
         let mut oracle = Oracle::open(namespace).map_err(unavailable("packet sockets"))?;
         let hashes = oracle.hashes().map_err(unavailable("packet sockets"))?;
-        let mut comparison = Comparison::default();
+        let mut comparison = FilterComparison::default();
         compare_seeds(seeds, &mut comparison, question, |program, asked, found| {
             oracle.compare(program, asked, &hashes, found)
         })
@@ -47,7 +48,7 @@ pub fn compare_with_kernel(seeds: Range<u64>) -> Result<Comparison, Unavailable>
 /// Compares the payload offset of two generated frames for each seed, one of them
 /// around the seed as a protocol number, wherever packets are listened for. Its 16 bits
 /// show as the lengths that four sockets receive, four bits on each.
-pub fn compare_payload_offsets(seeds: Range<u64>) -> Result<Comparison, Unavailable> {
+pub fn compare_payload_offsets(seeds: Range<u64>) -> Result<FilterComparison, Unavailable> {
     in_own_namespace(|namespace| {
         let mut oracle = Oracle::open(namespace).map_err(unavailable("packet sockets"))?;
         let comparison = oracle.compare_payload_offsets(seeds);
@@ -107,7 +108,7 @@ fn question(seed: u64) -> (Vec<SockFilter>, Question) {
 }
 
 struct Oracle {
-    devices: [Interface; 2],
+    devices: [NetworkInterface; 2],
     sender: PacketSocket,
     listeners: [PacketSocket; 3],
     received: Vec<u8>,
@@ -268,7 +269,7 @@ impl Oracle {
         program: &[SockFilter],
         question: &Question,
         hashes: &Digits,
-        found: &mut Comparison,
+        found: &mut FilterComparison,
     ) -> Result<Option<Disagreement>, Errno> {
         let Ok(checked) = check(program, Rules::Socket) else {
             return Ok(None);
@@ -371,8 +372,8 @@ impl Oracle {
         Ok(None)
     }
 
-    fn compare_payload_offsets(&mut self, seeds: Range<u64>) -> Result<Comparison, Errno> {
-        let mut comparison = Comparison::default();
+    fn compare_payload_offsets(&mut self, seeds: Range<u64>) -> Result<FilterComparison, Errno> {
+        let mut comparison = FilterComparison::default();
         let [first, second] = self.devices.map(|device| device.ifindex);
         self.sender.set_mark(0)?;
         for place in [Place::Frame, Place::Payload, Place::Outgoing] {
@@ -394,11 +395,13 @@ impl Oracle {
                 for frame in frames {
                     comparison.programs += 1;
                     let how = self.compare_payload_offset(&frame, place, &digits)?;
-                    comparison.differences.extend(how.map(|how| Difference {
-                        seed,
-                        program: digit(Extension::PayOffset, 0).to_vec(),
-                        how,
-                    }));
+                    comparison
+                        .differences
+                        .extend(how.map(|how| FilterDifference {
+                            seed,
+                            program: digit(Extension::PayOffset, 0).to_vec(),
+                            how,
+                        }));
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! The page that says how much was compared and what was reached.
 
-use super::{Comparison, Unavailable, kernel_release, limits, link, seccomp, unix};
+use super::{FilterComparison, Unavailable, kernel_release, limits, link, seccomp, unix};
 use crate::reach::Reached;
 use classic::Rule;
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ pub struct Page {
     /// The kernel that answered.
     pub release: String,
     /// The comparisons, with descriptions.
-    pub comparisons: Vec<(&'static str, Comparison)>,
+    pub comparisons: Vec<(&'static str, FilterComparison)>,
 }
 
 /// The rules of the checker and later stages that a socket filter can violate.

@@ -6,7 +6,9 @@
 //! fails with ENOSYS. Half of the programs return actions, in stacks of up to four;
 //! of the others a [`witness`] shows the whole values.
 
-use super::{Comparison, Disagreement, Unavailable, compare_seeds, in_own_namespace, unavailable};
+use super::{
+    Disagreement, FilterComparison, Unavailable, compare_seeds, in_own_namespace, unavailable,
+};
 use crate::generate::{Dialect, Generator};
 use crate::witness::{Ladder, witness};
 use ::seccomp::{Action, decide};
@@ -25,10 +27,10 @@ const SIGSYS: i32 = 31;
 const ENOSYS: i64 = 38;
 
 /// Compares one generated stack of filters, or the witness of one, for each seed.
-pub fn compare_with_kernel(seeds: Range<u64>) -> Result<Comparison, Unavailable> {
+pub fn compare_with_kernel(seeds: Range<u64>) -> Result<FilterComparison, Unavailable> {
     in_own_namespace(|_| {
         let host = Host::explore().map_err(unavailable("fork"))?;
-        let mut comparison = Comparison::default();
+        let mut comparison = FilterComparison::default();
         let make = |seed| question(seed, &host);
         compare_seeds(seeds, &mut comparison, make, |newest, question, found| {
             compare(newest, question, &host, found)
@@ -40,7 +42,7 @@ pub fn compare_with_kernel(seeds: Range<u64>) -> Result<Comparison, Unavailable>
 
 /// Compares every 16-bit opcode, and loads at every offset around the data: is a
 /// filter of it taken?
-pub fn compare_every_opcode() -> Result<Comparison, Unavailable> {
+pub fn compare_every_opcode() -> Result<FilterComparison, Unavailable> {
     const BATCH: u64 = 64;
     let question = |number: u64| {
         let filter = |number: u64| {
@@ -66,7 +68,7 @@ pub fn compare_every_opcode() -> Result<Comparison, Unavailable> {
     };
     in_own_namespace(|_| {
         let host = Host::explore().map_err(unavailable("fork"))?;
-        let mut comparison = Comparison::default();
+        let mut comparison = FilterComparison::default();
         let batches = 0..(1 << 16) / BATCH + 2;
         compare_seeds(
             batches,
@@ -241,7 +243,7 @@ fn compare(
     newest: &[SockFilter],
     question: &Question,
     host: &Host,
-    found: &mut Comparison,
+    found: &mut FilterComparison,
 ) -> Result<Option<Disagreement>, Errno> {
     let mut filters: Vec<_> = question.older.iter().map(|old| guarded(old)).collect();
     let data: Vec<SeccompData> = question.calls.iter().map(|call| host.data(call)).collect();

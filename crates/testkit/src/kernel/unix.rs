@@ -5,7 +5,9 @@
 //! [`witness`] of the whole values that the model returned for them.
 
 use super::cases::{Case, accept, run};
-use super::{Comparison, Disagreement, Unavailable, compare_seeds, in_own_namespace, unavailable};
+use super::{
+    Disagreement, FilterComparison, Unavailable, compare_seeds, in_own_namespace, unavailable,
+};
 use crate::generate::{Dialect, Generator};
 use crate::witness::{Ladder, witness};
 use classic::{PlainProgram, Rules, Semantics};
@@ -23,10 +25,10 @@ const LINEAR: usize = 15_000;
 const LARGEST: usize = 70_000;
 
 /// Compares one generated program for each seed.
-pub fn compare_with_kernel(seeds: Range<u64>) -> Result<Comparison, Unavailable> {
+pub fn compare_with_kernel(seeds: Range<u64>) -> Result<FilterComparison, Unavailable> {
     in_own_namespace(|namespace| {
         let mut oracle = Oracle::open(namespace)?;
-        let mut comparison = Comparison::default();
+        let mut comparison = FilterComparison::default();
         compare_seeds(
             seeds,
             &mut comparison,
@@ -40,7 +42,7 @@ pub fn compare_with_kernel(seeds: Range<u64>) -> Result<Comparison, Unavailable>
 
 /// Compares every 16-bit opcode, then every offset in the ancillary area with
 /// every size, one program each.
-pub fn compare_every_opcode() -> Result<Comparison, Unavailable> {
+pub fn compare_every_opcode() -> Result<FilterComparison, Unavailable> {
     const OPCODES: u64 = 1 << 16;
     let area = (AD_OFFSET - 8)..=u32::MAX;
     let loads: Vec<SockFilter> = area
@@ -48,7 +50,7 @@ pub fn compare_every_opcode() -> Result<Comparison, Unavailable> {
         .collect();
     in_own_namespace(|namespace| {
         let mut oracle = Oracle::open(namespace)?;
-        let mut comparison = Comparison::default();
+        let mut comparison = FilterComparison::default();
         let packets: Vec<Vec<u8>> = vec![vec![], vec![0x45; 9], (1..80).collect()];
         let question = |number: u64| {
             let insn = match number.checked_sub(OPCODES) {
@@ -81,7 +83,7 @@ pub fn record_cases(seeds: Range<u64>) -> Result<Vec<Case>, Unavailable> {
             let last = packets.len() - 1;
             packets = vec![packets[any].clone(), packets[last].clone()];
             packets.dedup();
-            let mut found = Comparison::default();
+            let mut found = FilterComparison::default();
             let same = oracle.compare(&program, &packets, &mut found);
             let confirmed = matches!(same, Ok(None)) && !depends_on_chance(&program);
             if program.len() <= 20 && confirmed {
@@ -152,7 +154,7 @@ impl Oracle {
         &mut self,
         program: &[SockFilter],
         packets: &[Vec<u8>],
-        found: &mut Comparison,
+        found: &mut FilterComparison,
     ) -> Result<Option<Disagreement>, Errno> {
         let model = accept(program);
         let kernel = self.pair.attach(program);
@@ -236,7 +238,12 @@ impl Oracle {
     }
 }
 
-fn count(program: &[SockFilter], prepared: &PlainProgram, packet: &[u8], found: &mut Comparison) {
+fn count(
+    program: &[SockFilter],
+    prepared: &PlainProgram,
+    packet: &[u8],
+    found: &mut FilterComparison,
+) {
     let packet = Packet::whole(packet, &Metadata::UNKNOWN);
     let mut steps = Vec::new();
     let ended = prepared.trace(&packet, &mut SplitMix::new(0), &mut |step| steps.push(step));

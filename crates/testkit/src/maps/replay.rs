@@ -7,7 +7,7 @@ use sys::bpf::{Map as KernelMap, MapRequest};
 
 use super::generate::{Dice, Operation, Shape, any_shape, operation, usual_shape};
 use super::objects::{self, Objects};
-use super::{Comparison, Difference, errno, name};
+use super::{MapComparison, MapDifference, errno, name};
 
 /// A template for inner maps, in the kernel and ours.
 type Template<'a> = Option<(&'a KernelMap, &'a Map)>;
@@ -28,10 +28,10 @@ fn create_ours(shape: &Shape, cpus: u32, inner: Template<'_>) -> Result<Map, Err
 
 /// Creates maps of random parameters, one for each seed, and compares the error numbers.
 /// The error is the kernel's, if it creates no maps for us at all.
-pub fn compare_creation(seeds: std::ops::Range<u64>) -> Result<Comparison, Errno> {
+pub fn compare_creation(seeds: std::ops::Range<u64>) -> Result<MapComparison, Errno> {
     let cpus = possible_cpus()?;
     let objects = Objects::open(cpus)?;
-    let mut comparison = Comparison::default();
+    let mut comparison = MapComparison::default();
     for seed in seeds {
         let mut dice = Dice::new(seed);
         let shape = any_shape(&mut dice);
@@ -45,7 +45,7 @@ pub fn compare_creation(seeds: std::ops::Range<u64>) -> Result<Comparison, Errno
         comparison.operations += 1;
         comparison.successes += u64::from(kernel.is_ok());
         if kernel != ours {
-            comparison.differences.push(Difference {
+            comparison.differences.push(MapDifference {
                 seed,
                 shape,
                 operation: "create".into(),
@@ -67,11 +67,15 @@ fn possible_cpus() -> Result<u32, Errno> {
 
 /// Replays `operations` random operations on a map of this kind. The error is the kernel's,
 /// if it creates none.
-pub fn compare_operations(kind: MapKind, seed: u64, operations: u64) -> Result<Comparison, Errno> {
+pub fn compare_operations(
+    kind: MapKind,
+    seed: u64,
+    operations: u64,
+) -> Result<MapComparison, Errno> {
     let cpus = possible_cpus()?;
     let objects = Objects::open(cpus)?;
     let mut dice = Dice::new(seed.wrapping_mul(0x9e37_79b9) ^ kind as u64);
-    let mut comparison = Comparison::default();
+    let mut comparison = MapComparison::default();
     while comparison.operations < operations && comparison.differences.len() < 20 {
         let shape = usual_shape(kind, &mut dice);
         let template = is_map_of_maps(&shape).then(|| objects.usual_template());
@@ -108,7 +112,7 @@ struct Pair<'a> {
 type Answer = Result<Vec<u8>, Errno>;
 
 impl Pair<'_> {
-    fn compare(&mut self, number: u64, operation: &Operation, comparison: &mut Comparison) {
+    fn compare(&mut self, number: u64, operation: &Operation, comparison: &mut MapComparison) {
         let (kernel, ours) = (self.ask_kernel(operation), self.ask_ours(operation));
         comparison.operations += 1;
         comparison.successes += u64::from(kernel.is_ok());
@@ -132,8 +136,8 @@ impl Pair<'_> {
         }
     }
 
-    fn report(&self, operation: String, kernel: &Answer, ours: &Answer, to: &mut Comparison) {
-        to.differences.push(Difference {
+    fn report(&self, operation: String, kernel: &Answer, ours: &Answer, to: &mut MapComparison) {
+        to.differences.push(MapDifference {
             seed: self.seed,
             shape: self.shape,
             operation,
@@ -155,7 +159,7 @@ impl Pair<'_> {
     }
 
     /// Compares all entries, as sets.
-    fn compare_contents(&mut self, comparison: &mut Comparison) {
+    fn compare_contents(&mut self, comparison: &mut MapComparison) {
         let mut kernel = self.contents(|key| self.kernel_next(key), |op| self.ask_kernel(op));
         let mut ours = self.contents(|key| self.our_next(key), |op| self.ask_ours(op));
         if !self.is_ordered() {
@@ -168,7 +172,7 @@ impl Pair<'_> {
             let size = |entries: &[(Vec<u8>, Answer)]| Ok(format!("{entries:x?}").into_bytes());
             let text_of =
                 |answer: Answer| answer.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-            comparison.differences.push(Difference {
+            comparison.differences.push(MapDifference {
                 seed: self.seed,
                 shape: self.shape,
                 operation: text,

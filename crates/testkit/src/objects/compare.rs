@@ -97,7 +97,7 @@ pub struct Count {
 
 /// An answer that is not the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Difference {
+pub struct ObjectDifference {
     /// The object.
     pub object: String,
     /// The part of an object and the program or map of a difference.
@@ -110,9 +110,9 @@ pub struct Difference {
     pub ours: String,
 }
 
-impl fmt::Display for Difference {
+impl fmt::Display for ObjectDifference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Difference {
+        let ObjectDifference {
             object,
             at,
             aspect,
@@ -128,19 +128,19 @@ impl fmt::Display for Difference {
 
 /// Result of a comparison.
 #[derive(Clone, Debug, Default)]
-pub struct Comparison {
+pub struct ObjectComparison {
     /// Counts by aspect.
     pub counts: BTreeMap<Aspect, Count>,
     /// Differences.
-    pub differences: Vec<Difference>,
+    pub differences: Vec<ObjectDifference>,
     /// How libbpf ended: the class of error, with its number, for how many objects as
     /// a whole and how many programs alone.
     pub ends: BTreeMap<(&'static str, i32), [u64; 2]>,
 }
 
-impl Comparison {
+impl ObjectComparison {
     /// Both together.
-    pub fn add(&mut self, other: Comparison) {
+    pub fn add(&mut self, other: ObjectComparison) {
         for (aspect, count) in other.counts {
             let sum = self.counts.entry(aspect).or_default();
             sum.compared += count.compared;
@@ -156,14 +156,14 @@ impl Comparison {
 }
 
 /// Compares what libbpf and we hand over for one object.
-pub fn compare(object: &str, libbpf: &Handed, ours: &Handed) -> Comparison {
+pub fn compare(object: &str, libbpf: &Handed, ours: &Handed) -> ObjectComparison {
     let mut sides = Sides {
         object,
         at: match libbpf.scope.prog.as_str() {
             "" => String::new(),
             prog => format!("[{prog}]"),
         },
-        found: Comparison::default(),
+        found: ObjectComparison::default(),
     };
     sides.stages(libbpf, ours);
     if libbpf.is_open() && ours.is_open() {
@@ -178,7 +178,7 @@ pub fn compare(object: &str, libbpf: &Handed, ours: &Handed) -> Comparison {
 struct Sides<'a> {
     object: &'a str,
     at: String,
-    found: Comparison,
+    found: ObjectComparison,
 }
 
 impl Sides<'_> {
@@ -316,7 +316,7 @@ impl Sides<'_> {
         if !equal {
             let [libbpf, ours] = answers();
             let at = format!("{} {about}", self.at);
-            self.found.differences.push(Difference {
+            self.found.differences.push(ObjectDifference {
                 object: self.object.to_owned(),
                 at: at.trim().to_owned(),
                 aspect,

@@ -19,7 +19,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use compare::{Comparison, compare};
+use compare::{ObjectComparison, compare};
 use harness::{Harness, Request, Unavailable};
 use spec::Kernel;
 use spec::kernel::{Features, Source};
@@ -52,7 +52,7 @@ impl Oracle {
 
     /// Compares one object: the whole, and every program alone. Where the kernel lacks
     /// something, that is done again with an object that can do without.
-    pub fn compare(&self, object: &Path) -> Result<Comparison, Unavailable> {
+    pub fn compare(&self, object: &Path) -> Result<ObjectComparison, Unavailable> {
         let mut file = fs::read(object)?;
         let mut found = self.ask(object, &file, false)?;
         let lacks = |&(class, _): &(&'static str, i32)| class == class::NO_SYMBOL;
@@ -63,14 +63,14 @@ impl Oracle {
         Ok(found)
     }
 
-    fn ask(&self, object: &Path, file: &[u8], weak: bool) -> Result<Comparison, Unavailable> {
+    fn ask(&self, object: &Path, file: &[u8], weak: bool) -> Result<ObjectComparison, Unavailable> {
         let request = Request {
             each: true,
             weak,
             ..Request::default()
         };
         let (path, name) = (object.to_string_lossy(), name(object, weak));
-        let mut found = Comparison::default();
+        let mut found = ObjectComparison::default();
         for libbpf in self.harness.ask(object, &request)? {
             let prog = &libbpf.scope.prog;
             let ours = ours::load(file, &path, prog, &self.kernel);
@@ -85,7 +85,7 @@ impl Oracle {
         &self,
         objects: &[PathBuf],
         progress: impl Fn(usize) + Sync,
-    ) -> Result<Comparison, Unavailable> {
+    ) -> Result<ObjectComparison, Unavailable> {
         let next = AtomicUsize::new(0);
         let done = AtomicUsize::new(0);
         let results = Mutex::new(Vec::new());
@@ -104,7 +104,7 @@ impl Oracle {
         });
         let mut results = results.into_inner().expect("all threads have ended");
         results.sort_by(|one, other| one.0.cmp(&other.0));
-        let mut all = Comparison::default();
+        let mut all = ObjectComparison::default();
         for (_, result) in results {
             all.add(result?);
         }

@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use super::compare::{Aspect, Comparison};
+use super::compare::{Aspect, ObjectComparison};
 use super::selftests::{RELEASE, Set};
 
 /// Results of several sets.
 #[derive(Debug, Default)]
 pub struct Page {
     /// Each set with how many objects it has, and what was found.
-    pub sets: Vec<(&'static Set, usize, Comparison)>,
+    pub sets: Vec<(&'static Set, usize, ObjectComparison)>,
 }
 
 impl Page {

@@ -24,7 +24,7 @@ const OFFSETS: i16 = 320;
 
 /// Result of a comparison.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Comparison {
+pub struct RegistryComparison {
     /// Entries compared, by kind.
     pub compared: Vec<(&'static str, u64)>,
     /// Programs that were given to the kernel.
@@ -35,7 +35,7 @@ pub struct Comparison {
     pub unasked: Vec<String>,
 }
 
-impl Comparison {
+impl RegistryComparison {
     fn count(&mut self, kind: &'static str, differs: Option<String>) {
         match self.compared.iter_mut().find(|(name, _)| *name == kind) {
             Some((_, count)) => *count += 1,
@@ -59,13 +59,13 @@ impl Stride {
 }
 
 /// Compares one entry of each `every`, all for 1.
-pub fn compare(registry: &Registry, every: u64) -> io::Result<Comparison> {
+pub fn compare(registry: &Registry, every: u64) -> io::Result<RegistryComparison> {
     let btf = Btf::parse(fs::read("/sys/kernel/btf/vmlinux")?).map_err(io::Error::other)?;
     let memory = KernelMemory::read()?;
     let mut asker = Asker::new();
     // Only a whole comparison changes a setting of the machine, and sets it back.
     let _unprivileged = (every <= 1).then(Unprivileged::allow);
-    let mut comparison = Comparison::default();
+    let mut comparison = RegistryComparison::default();
     let mut stride = Stride {
         every: every.max(1),
         at: 0,
@@ -163,7 +163,11 @@ fn plain(protos: &[HelperProto]) -> Vec<String> {
     lines
 }
 
-fn compare_protos(registry: &Registry, theirs: &[HelperProto], comparison: &mut Comparison) {
+fn compare_protos(
+    registry: &Registry,
+    theirs: &[HelperProto],
+    comparison: &mut RegistryComparison,
+) {
     let (ours, theirs) = (plain(&registry.protos), plain(theirs));
     for line in &theirs {
         let is_missing = ours.binary_search(line).is_err();
@@ -183,7 +187,7 @@ fn compare_helpers(
     subject: &Subject,
     program: &ProgramContext<'_>,
     stride: &mut Stride,
-    comparison: &mut Comparison,
+    comparison: &mut RegistryComparison,
 ) {
     let set = registry.helper_set(program).map(|set| set as usize);
     let set = set.and_then(|set| registry.helper_sets.get(set));
@@ -227,7 +231,7 @@ fn compare_context(
     subject: &Subject,
     program: &ProgramContext<'_>,
     stride: &mut Stride,
-    comparison: &mut Comparison,
+    comparison: &mut RegistryComparison,
 ) {
     if !matches!(registry.layout(program), Some(Layout::Fields(_))) {
         return;
@@ -277,7 +281,7 @@ fn compare_targets(
     asker: &mut Asker,
     btf: &Btf<'_>,
     stride: &mut Stride,
-    comparison: &mut Comparison,
+    comparison: &mut RegistryComparison,
 ) {
     for target in targets::tracepoints(btf) {
         for index in 0..target.args.len() {
@@ -349,7 +353,7 @@ fn compare_maps(
     btf: &Btf<'_>,
     subjects: &[Subject],
     every: u64,
-    comparison: &mut Comparison,
+    comparison: &mut RegistryComparison,
 ) {
     let maps = MapAsker::new(btf);
     if every == 1 {
@@ -402,7 +406,7 @@ fn compare_kfuncs(
     btf: &Btf<'_>,
     subjects: &[Subject],
     stride: &mut Stride,
-    comparison: &mut Comparison,
+    comparison: &mut RegistryComparison,
 ) {
     for subject in subjects.iter().filter(|subject| subject.has_own_rules()) {
         for kfunc in registry.kfuncs.values() {

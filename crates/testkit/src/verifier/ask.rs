@@ -111,7 +111,7 @@ pub type Refused = Option<(i32, String)>;
 /// The running kernel's verdict on a program, whose BTF and maps are created for it alone.
 ///
 /// # Errors
-/// As [`Judges::kernel`].
+/// As [`VerifierPair::kernel`].
 pub fn refusal_of_kernel(program: &Program) -> Result<Refused, String> {
     let mut resources = Resources::of(program).map_err(describe)?;
     let answer = kernel_answer(program, &mut resources, &mut Vec::new())?;
@@ -152,17 +152,17 @@ fn describe(fault: LoadFault) -> String {
 
 /// The running kernel's verifier and ours, with the BTF and maps in the kernel of the
 /// last program, which the next one uses again if it declares the same.
-pub struct Judges<'a> {
+pub struct VerifierPair<'a> {
     kernel: &'a Kernel,
     registry: &'a Registry,
     declared: Option<(Program, Resources)>,
     log: Vec<u8>,
 }
 
-impl<'a> Judges<'a> {
+impl<'a> VerifierPair<'a> {
     /// Both verifiers for a kernel, which is the running one.
-    pub fn new(kernel: &'a Kernel, registry: &'a Registry) -> Judges<'a> {
-        Judges {
+    pub fn new(kernel: &'a Kernel, registry: &'a Registry) -> VerifierPair<'a> {
+        VerifierPair {
             kernel,
             registry,
             declared: None,
@@ -200,9 +200,9 @@ impl<'a> Judges<'a> {
         verify(program, self.kernel, self.registry, &Options::default())
     }
 
-    /// Puts a program to both; fails as [`Judges::kernel`] does, and where the answer
+    /// Puts a program to both; fails as [`VerifierPair::kernel`] does, and where the answer
     /// would depend on what no description of a kernel says.
-    pub fn compare(&mut self, program: &Program) -> Result<Comparison, String> {
+    pub fn compare(&mut self, program: &Program) -> Result<VerdictComparison, String> {
         let done = self.verify(program);
         if crashes_kernel(program, &done) {
             return Err("this kernel would read at address 0".to_owned());
@@ -235,7 +235,7 @@ impl<'a> Judges<'a> {
             }
             Ok(_) => Agreement::Equal,
         };
-        Ok(Comparison {
+        Ok(VerdictComparison {
             agreement,
             kernel,
             ours,
@@ -245,7 +245,7 @@ impl<'a> Judges<'a> {
 
 /// Two answers to one program.
 #[derive(Clone, Debug)]
-pub struct Comparison {
+pub struct VerdictComparison {
     /// How they agree.
     pub agreement: Agreement,
     /// The kernel's.

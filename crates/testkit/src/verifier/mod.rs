@@ -12,9 +12,11 @@ mod simple;
 mod soak;
 pub mod soundness;
 
-pub use ask::{Agreement, Answer, Comparison, Counts, Judges, Refused, refusal_of_kernel};
+pub use ask::{
+    Agreement, Answer, Counts, Refused, VerdictComparison, VerifierPair, refusal_of_kernel,
+};
 pub use mutate::Mutation;
 pub use simple::{Target, assembled, generated, generated_program};
 pub use soak::{
-    Difference, KindCounts, Tally, compare_generated, compare_mutations, generated_case,
+    KindCounts, Tally, VerdictDifference, compare_generated, compare_mutations, generated_case,
 };

@@ -7,7 +7,7 @@ use std::ops::Range;
 use program::Program;
 use program::case::Case;
 
-use super::ask::{Agreement, Comparison, Judges};
+use super::ask::{Agreement, VerdictComparison, VerifierPair};
 use super::edit::{instructions, splice};
 use super::grammar::{self, Target};
 use super::mutate::mutate;
@@ -22,13 +22,13 @@ const MOST_INSNS: u32 = 5_000;
 
 /// A program on which the answers differ, reduced.
 #[derive(Clone, Debug)]
-pub struct Difference {
+pub struct VerdictDifference {
     /// What it was made of: a seed, or an object's program with its mutation.
     pub origin: String,
     /// A program with as few instructions as still show the difference, as a case.
     pub case: String,
     /// The answers to it.
-    pub comparison: Comparison,
+    pub comparison: VerdictComparison,
 }
 
 /// Counts of the programs of one kind.
@@ -56,7 +56,7 @@ pub struct Tally {
     /// Programs that the kernel did not answer about, by why not.
     pub unanswered: BTreeMap<String, u64>,
     /// What differs, the first ones.
-    pub differences: Vec<Difference>,
+    pub differences: Vec<VerdictDifference>,
 }
 
 impl Tally {
@@ -84,12 +84,12 @@ impl Tally {
     /// where they differ.
     pub fn compare(
         &mut self,
-        judges: &mut Judges<'_>,
+        verifiers: &mut VerifierPair<'_>,
         program: &Program,
         kind: &str,
         origin: impl FnOnce() -> String,
     ) {
-        let comparison = match judges.compare(program) {
+        let comparison = match verifiers.compare(program) {
             Ok(comparison) => comparison,
             Err(why) => {
                 *self.unanswered.entry(why).or_default() += 1;
@@ -113,7 +113,7 @@ impl Tally {
                 *self.unsupported.entry(without_numbers(what)).or_default() += 1;
             }
             Ok(_) if agreement != Agreement::Equal && self.differences.len() < KEPT => {
-                let difference = reduce(judges, program, origin(), comparison);
+                let difference = reduce(verifiers, program, origin(), comparison);
                 self.differences.push(difference);
             }
             Ok(_) => {}
@@ -134,7 +134,7 @@ pub fn generated_case(seed: u64) -> (&'static str, String) {
 /// # Errors
 /// If the grammar writes what is no program.
 pub fn compare_generated(
-    judges: &mut Judges<'_>,
+    verifiers: &mut VerifierPair<'_>,
     seeds: Range<u64>,
     mut is_over: impl FnMut(u64, &Tally) -> bool,
 ) -> Result<Tally, String> {
@@ -143,7 +143,7 @@ pub fn compare_generated(
         let (kind, text) = generated_case(seed);
         let case = Case::parse(&text).map_err(|error| format!("seed {seed}: {error}\n{text}"))?;
         let origin = || format!("seed {seed}");
-        tally.compare(judges, &case.program, kind, origin);
+        tally.compare(verifiers, &case.program, kind, origin);
         if is_over(seed, &tally) {
             break;
         }
@@ -154,21 +154,23 @@ pub fn compare_generated(
 /// Compares `count` mutations of a program, if both verifiers agree about the program
 /// itself, support it, and answer soon; else none. Returns how many.
 pub fn compare_mutations(
-    judges: &mut Judges<'_>,
+    verifiers: &mut VerifierPair<'_>,
     tally: &mut Tally,
     choices: &mut Choices<'_>,
     name: &str,
     program: &Program,
     count: u32,
 ) -> u32 {
-    let is_short = |found: &Comparison| {
+    let is_short = |found: &VerdictComparison| {
         let counts = found.kernel.counts;
         found.agreement == Agreement::Equal && counts.is_some_and(|of| of.insns <= MOST_INSNS)
     };
-    if !judges.ours(program).is_ok_and(|ours| {
+    if !verifiers.ours(program).is_ok_and(|ours| {
         ours.counts
             .is_some_and(|of| (1..=MOST_INSNS).contains(&of.insns))
-    }) || !judges.compare(program).is_ok_and(|found| is_short(&found))
+    }) || !verifiers
+        .compare(program)
+        .is_ok_and(|found| is_short(&found))
     {
         return 0;
     }
@@ -176,7 +178,7 @@ pub fn compare_mutations(
     for _ in 0..count {
         if let Some((mutation, slot, mutated)) = mutate(choices, program) {
             let origin = || format!("{name}: {mutation} at {slot}");
-            tally.compare(judges, &mutated, &mutation.to_string(), origin);
+            tally.compare(verifiers, &mutated, &mutation.to_string(), origin);
         }
     }
     (tally.compared() - before) as u32
@@ -197,11 +199,11 @@ fn without_numbers(reason: &str) -> String {
 
 /// Takes out instructions as long as the answers differ in the same way.
 fn reduce(
-    judges: &mut Judges<'_>,
+    verifiers: &mut VerifierPair<'_>,
     program: &Program,
     origin: String,
-    comparison: Comparison,
-) -> Difference {
+    comparison: VerdictComparison,
+) -> VerdictDifference {
     let (mut least, mut shown) = (program.clone(), comparison);
     let mut questions = REDUCTION_QUESTIONS;
     let mut chunk = instructions(&least).len() / 2;
@@ -217,7 +219,7 @@ fn reduce(
             }
             questions -= 1;
             let fewer = splice(&least, first.start..last.end, &[]);
-            let found = fewer.and_then(|fewer| Some((judges.compare(&fewer).ok()?, fewer)));
+            let found = fewer.and_then(|fewer| Some((verifiers.compare(&fewer).ok()?, fewer)));
             match found {
                 Some((found, fewer)) if found.agreement == shown.agreement => {
                     (least, shown) = (fewer, found);
@@ -227,7 +229,7 @@ fn reduce(
         }
         chunk /= 2;
     }
-    Difference {
+    VerdictDifference {
         origin,
         case: Case::new(least).to_string(),
         comparison: shown,

@@ -1,6 +1,6 @@
 //! What is wrong with a program and what was needed, one variant for each rule.
 
-use super::explanation::{Chain, Place, PointerTarget, Value};
+use super::explanation::{Chain, InsnPlace, KnownValue, PointerTarget};
 use crate::domain::Scalar;
 
 /// What is wrong, and what was needed.
@@ -39,7 +39,7 @@ pub enum Cause {
         /// The register.
         reg: u8,
         /// What it holds.
-        value: Value,
+        value: KnownValue,
     },
     /// An access to the packet that no comparison covers.
     Packet {
@@ -108,7 +108,7 @@ pub enum Cause {
         /// Kind of the field.
         field: String,
         /// What is stored.
-        found: Value,
+        found: KnownValue,
         /// The kernel's names of the types that are taken.
         expected: String,
     },
@@ -206,7 +206,7 @@ pub enum Cause {
         /// Number from 1.
         number: u8,
         /// What it is.
-        found: Value,
+        found: KnownValue,
         /// The kernel's names of the types that are taken.
         expected: Vec<String>,
     },
@@ -303,7 +303,7 @@ pub enum Cause {
     /// The return value is not among the allowed.
     ReturnRange {
         /// The value.
-        value: Value,
+        value: KnownValue,
         /// Least allowed.
         min: i64,
         /// Greatest allowed.
@@ -314,7 +314,7 @@ pub enum Cause {
     /// A pointer is returned where a number is needed.
     ReturnPointer {
         /// The value.
-        value: Value,
+        value: KnownValue,
     },
     /// A loop whose state repeats.
     InfiniteLoop {
@@ -328,12 +328,12 @@ pub enum Cause {
     /// More instructions than the kernel walks over.
     TooComplex {
         /// Lines with the most instructions processed, worst first.
-        lines: Vec<(Place, u64)>,
+        lines: Vec<(InsnPlace, u64)>,
     },
     /// More pending branches than the kernel keeps.
     TooManyBranches {
         /// Lines with the most instructions processed, worst first.
-        lines: Vec<(Place, u64)>,
+        lines: Vec<(InsnPlace, u64)>,
     },
     /// More stack than a call chain may use.
     StackDepth {
@@ -352,7 +352,7 @@ pub enum Cause {
     /// A loop, which programs without privilege may not have.
     BackEdge {
         /// The target of the jump.
-        to: Place,
+        to: InsnPlace,
     },
     /// A jump or call to an instruction that is not the function's.
     JumpOutOfRange,

@@ -1,16 +1,16 @@
 //! What a register holds, as data for readers.
 
-use super::explanation::{PointerTarget, Value};
+use super::explanation::{KnownValue, PointerTarget};
 use crate::env::Env;
 use crate::mem::names::type_name;
 use crate::state::{MapRef, RegKind, RegState, TypeFlags};
 
 /// What is known of a register of frame `frame`.
-pub(super) fn value(env: &Env<'_>, frame: usize, reg: &RegState) -> Value {
+pub(super) fn value(env: &Env<'_>, frame: usize, reg: &RegState) -> KnownValue {
     match reg.kind {
-        RegKind::NotInit => Value::Unwritten,
-        RegKind::Scalar => Value::Number(reg.num),
-        _ => Value::Pointer {
+        RegKind::NotInit => KnownValue::Unwritten,
+        RegKind::Scalar => KnownValue::Number(reg.num),
+        _ => KnownValue::Pointer {
             kind: pointer_kind(env, frame, reg),
             offset: fixed_offset(reg),
             variable: (!reg.num.var_off.is_const()).then_some(reg.num),

@@ -14,7 +14,7 @@ pub struct Explanation {
     /// The kernel's answer.
     pub refusal: Refusal,
     /// The instruction that is refused; `None` if it is the program as a whole.
-    pub place: Option<Place>,
+    pub place: Option<InsnPlace>,
     /// What is wrong, and what was needed.
     pub cause: Cause,
     /// What was known before the instruction of the values that matter.
@@ -29,7 +29,7 @@ pub struct Explanation {
 
 /// An instruction of the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct InsnPlace {
     /// Index of the instruction.
     pub insn: u32,
     /// The instruction in LLVM's text.
@@ -59,12 +59,12 @@ pub struct Known {
     /// The register, or the slot as `fp-8`.
     pub holder: String,
     /// What is known.
-    pub value: Value,
+    pub value: KnownValue,
 }
 
 /// What is known of a value.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub enum KnownValue {
     /// Nothing was written.
     Unwritten,
     /// A number.
@@ -151,7 +151,7 @@ pub enum PointerTarget {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Note {
     /// Where.
-    pub place: Place,
+    pub place: InsnPlace,
     /// The step of the path, from 0; `None` if the path does not pass there.
     pub step: Option<usize>,
     /// What.
@@ -166,33 +166,33 @@ pub enum NoteKind {
         /// Number of the argument from 1.
         number: u8,
         /// What it is.
-        value: Value,
+        value: KnownValue,
     },
     /// An instruction sets it.
     Set {
         /// What it is then.
-        value: Value,
+        value: KnownValue,
     },
     /// It is read from memory.
     Loaded {
         /// The pointer.
-        from: Value,
+        from: KnownValue,
         /// The field of the context, if it is one.
         field: Option<String>,
         /// What it is then.
-        value: Value,
+        value: KnownValue,
     },
     /// Arithmetic makes it.
     Computed {
         /// What it is then.
-        value: Value,
+        value: KnownValue,
     },
     /// A call returns it.
     Returned {
         /// The callee.
         callee: String,
         /// What it is then.
-        value: Value,
+        value: KnownValue,
     },
     /// A call of a function of the program receives it.
     Passed,
@@ -204,14 +204,14 @@ pub enum NoteKind {
     /// It is read back from the stack.
     Filled {
         /// What it is then.
-        value: Value,
+        value: KnownValue,
     },
     /// Some of its bytes are written by another store.
     PartStored,
     /// Only its low bits are kept.
     Narrowed {
         /// What it is then.
-        value: Value,
+        value: KnownValue,
     },
     /// A call leaves nothing in the register.
     Clobbered {
@@ -226,7 +226,7 @@ pub enum NoteKind {
     /// A comparison bounds it, or a copy of it.
     Compared {
         /// What is known of the compared value behind it.
-        value: Value,
+        value: KnownValue,
     },
     /// A comparison shows that it is null.
     ShownNull,
@@ -235,7 +235,7 @@ pub enum NoteKind {
     /// A comparison with the end of the packet is of another pointer.
     OtherPacketCheck {
         /// What is known of the compared pointer behind it.
-        value: Value,
+        value: KnownValue,
     },
     /// A comparison with the end of the packet proves so many bytes.
     PacketCheck {
@@ -275,18 +275,18 @@ pub enum Decision {
     /// A conditional jump.
     Branch {
         /// The jump.
-        at: Place,
+        at: InsnPlace,
         /// True if it jumps.
         taken: bool,
         /// Where the path goes on.
-        to: Place,
+        to: InsnPlace,
         /// So many times in a row.
         times: usize,
     },
     /// A function of the program is entered.
     Call {
         /// The call.
-        at: Place,
+        at: InsnPlace,
         /// The function.
         function: String,
         /// It is called by a helper.
@@ -295,7 +295,7 @@ pub enum Decision {
     /// A function returns.
     Return {
         /// The exit.
-        at: Place,
+        at: InsnPlace,
         /// The function.
         function: String,
     },

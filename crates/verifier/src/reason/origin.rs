@@ -2,7 +2,7 @@
 
 use isa::ebpf::{Insn, Reg};
 
-use super::explanation::{Note, NoteKind, PointerTarget, Value};
+use super::explanation::{KnownValue, Note, NoteKind, PointerTarget};
 use super::scene::Scene;
 use super::values::{DefId, DefKind, Holder};
 use crate::state::RegKind;
@@ -33,7 +33,7 @@ fn step_back(scene: &Scene<'_>, id: DefId, notes: &mut Vec<Note>) -> Option<DefI
     };
     let value = match scene.defined(id) {
         Some(reg) => super::describe::value(scene.env, frame, reg),
-        None => Value::Unwritten,
+        None => KnownValue::Unwritten,
     };
     let mut note = |kind| notes.push(scene.note(def.step, kind));
     match def.kind {
@@ -42,14 +42,14 @@ fn step_back(scene: &Scene<'_>, id: DefId, notes: &mut Vec<Note>) -> Option<DefI
             // What the context is needs no telling.
             let is_context = matches!(
                 value,
-                Value::Pointer {
+                KnownValue::Pointer {
                     kind: PointerTarget::Context,
                     ..
                 }
             );
             if let Holder::Reg { reg, .. } = def.holder
                 && !is_context
-                && value != Value::Unwritten
+                && value != KnownValue::Unwritten
             {
                 let number = reg as u8;
                 note(NoteKind::Argument { number, value });
@@ -111,12 +111,12 @@ fn step_back(scene: &Scene<'_>, id: DefId, notes: &mut Vec<Note>) -> Option<DefI
                 Some(base) => super::describe::value(scene.env, frame, base),
                 None => match scene.defined(from) {
                     Some(reg) => super::describe::value(scene.env, frame, reg),
-                    None => Value::Unwritten,
+                    None => KnownValue::Unwritten,
                 },
             };
             let is_context = matches!(
                 from,
-                Value::Pointer {
+                KnownValue::Pointer {
                     kind: PointerTarget::Context,
                     ..
                 }

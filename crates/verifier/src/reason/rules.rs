@@ -17,7 +17,7 @@ mod resources;
 use isa::ebpf::{Insn, Reg};
 
 use super::cause::Cause;
-use super::explanation::{Note, Place};
+use super::explanation::{InsnPlace, Note};
 use super::scene::Scene;
 use crate::verdict::RefusalKind;
 
@@ -25,7 +25,7 @@ use crate::verdict::RefusalKind;
 pub(super) struct Finding {
     pub(super) cause: Cause,
     /// The place, where it is not the refused instruction.
-    pub(super) place: Option<Place>,
+    pub(super) place: Option<InsnPlace>,
     /// Registers whose values matter.
     pub(super) subjects: Vec<Reg>,
     pub(super) notes: Vec<Note>,

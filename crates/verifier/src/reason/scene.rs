@@ -5,7 +5,7 @@ use spec::registry::{ArgBase, ArgDetail, HelperProto};
 
 use super::Ending;
 use super::describe;
-use super::explanation::{Known, Note, NoteKind, Place, Source, Value};
+use super::explanation::{InsnPlace, Known, KnownValue, Note, NoteKind, Source};
 use super::trace::Trace;
 use super::values::{Branch, DefId, Holder, Values};
 use crate::env::Env;
@@ -63,13 +63,13 @@ impl<'a> Scene<'a> {
         self.trace.reg(self.last()?, reg.index())
     }
 
-    pub(super) fn value(&self, reg: &RegState) -> Value {
+    pub(super) fn value(&self, reg: &RegState) -> KnownValue {
         describe::value(self.env, self.frame(), reg)
     }
 
-    pub(super) fn value_of(&self, reg: Reg) -> Value {
+    pub(super) fn value_of(&self, reg: Reg) -> KnownValue {
         let reg = self.reg(reg);
-        reg.map_or(Value::Unwritten, |reg| self.value(reg))
+        reg.map_or(KnownValue::Unwritten, |reg| self.value(reg))
     }
 
     /// The register that the reason names, as in `R3 !read_ok`.
@@ -173,7 +173,7 @@ impl<'a> Scene<'a> {
     }
 
     /// An instruction with its source line.
-    pub(super) fn place(&self, insn: u32) -> Place {
+    pub(super) fn place(&self, insn: u32) -> InsnPlace {
         let program = self.env.program;
         let text = match self.env.insns.get(insn as usize) {
             Some(Insn::Call(_)) => format!("call {}", self.callee_name(insn).unwrap_or_default()),
@@ -191,7 +191,7 @@ impl<'a> Scene<'a> {
                 text: string(line.text),
             })
         });
-        Place {
+        InsnPlace {
             insn,
             text,
             function: self.function_at(insn),
@@ -216,11 +216,11 @@ impl<'a> Scene<'a> {
         }
     }
 
-    pub(super) fn place_of_step(&self, step: usize) -> Place {
+    pub(super) fn place_of_step(&self, step: usize) -> InsnPlace {
         self.place(self.trace.steps()[step].insn)
     }
 
-    pub(super) fn failing_place(&self) -> Option<Place> {
+    pub(super) fn failing_place(&self) -> Option<InsnPlace> {
         use crate::verdict::RefusalKind as Kind;
         let insn = self.refusal.insn?;
         // Before the walk, reasons without an instruction name the first.

@@ -72,10 +72,10 @@ pub(crate) fn compare(words: &[&str]) -> Outcome {
 }
 
 /// Logs of one program at the levels that were compared, or why they were not.
-type Compared = Result<Vec<(u32, Option<Difference>)>, String>;
+type Compared = Result<Vec<(u32, Option<VerdictDifference>)>, String>;
 
 /// The first line in which two logs differ.
-struct Difference {
+struct VerdictDifference {
     /// Lines that are equal before it.
     equal: usize,
     /// Lines of the kernel's log.
@@ -213,7 +213,7 @@ fn log_of(program: &Program, target: &Target, log_level: u32) -> Result<String, 
 }
 
 /// The first line that differs; addresses are equal to each other.
-fn difference(kernel: &str, ours: &str) -> Option<Difference> {
+fn difference(kernel: &str, ours: &str) -> Option<VerdictDifference> {
     let mut pairs = kernel.lines().zip(ours.lines());
     let is_equal = |(kernel, ours): (&str, &str)| {
         kernel == ours || without_addresses(kernel) == without_addresses(ours)
@@ -226,7 +226,7 @@ fn difference(kernel: &str, ours: &str) -> Option<Difference> {
         None => lines.min(ours.lines().count()),
     };
     let line = |log: &str| log.lines().nth(equal).unwrap_or_default().to_owned();
-    Some(Difference {
+    Some(VerdictDifference {
         equal,
         lines,
         kernel: line(kernel),

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use testkit::registry::compare::{Comparison, compare};
+use testkit::registry::compare::{RegistryComparison, compare};
 
 use super::page::write_part;
 use crate::Outcome;
@@ -24,7 +24,7 @@ pub(crate) fn ask_about_registry() -> Outcome {
     write_part("registry", &table)
 }
 
-fn registry_table(comparison: &Comparison) -> String {
+fn registry_table(comparison: &RegistryComparison) -> String {
     let mut table = String::from("| entries | compared | differences |\n|---|---:|---:|\n");
     for (kind, count) in &comparison.compared {
         // Writing to a string cannot fail.

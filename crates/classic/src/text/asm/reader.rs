@@ -8,7 +8,7 @@ use isa::classic::{Insn, SockFilter};
 use super::{RAW_INSN, RET_X};
 use crate::text::lexer::{Fault, Kind, LeadingZero, Lexer, Token};
 use crate::text::operand;
-use crate::text::{Place, Problem};
+use crate::text::{Problem, TextPlace};
 
 const ZERO: LeadingZero = LeadingZero::Octal;
 
@@ -78,9 +78,9 @@ impl<'a> Reader<'a> {
                 Entry::Vacant(entry) => entry.insert((self.program.len(), label.at)),
                 Entry::Occupied(entry) => {
                     let (_, at) = *entry.get();
-                    let first_line = match Place::in_text(self.source, at) {
-                        Place::Text { line, .. } => line,
-                        Place::Input | Place::Byte(_) => 0,
+                    let first_line = match TextPlace::in_text(self.source, at) {
+                        TextPlace::Text { line, .. } => line,
+                        TextPlace::Input | TextPlace::Byte(_) => 0,
                     };
                     let name = label.text.to_owned();
                     let problem = Problem::DuplicateLabel { name, first_line };

@@ -1,8 +1,8 @@
 //! Wording of causes: loads and stores, and their base registers.
 
 use verifier::reason::{
-    AccessKind, Cause, ContextFault, Explanation, NoteKind, NumberSource, PointerTarget, Unwritten,
-    Value,
+    AccessKind, Cause, ContextFault, Explanation, KnownValue, NoteKind, NumberSource,
+    PointerTarget, Unwritten,
 };
 
 use super::{Words, any_of};
@@ -28,7 +28,7 @@ pub(super) fn words(explanation: &Explanation) -> Words {
         )
         .needed("a pointer to memory that the program may access")
         .help(match value {
-            Value::Pointer {
+            KnownValue::Pointer {
                 kind: PointerTarget::PacketEnd,
                 ..
             } => "the end of the packet bounds accesses; read through `data` instead",

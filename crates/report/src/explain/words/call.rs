@@ -1,7 +1,7 @@
 //! Wording of causes: arguments of helpers and kfuncs, maps.
 
 use verifier::domain::Scalar;
-use verifier::reason::{BoundsFault, Cause, Check, Explanation, MapMisuse, SizeFault, Value};
+use verifier::reason::{BoundsFault, Cause, Check, Explanation, KnownValue, MapMisuse, SizeFault};
 
 use super::bounds::edits;
 use super::{Words, any_of};
@@ -153,7 +153,7 @@ fn expected_words(expected: &[String]) -> String {
     }
 }
 
-fn argument_type(callee: &str, number: u8, found: &Value, expected: &[String]) -> Words {
+fn argument_type(callee: &str, number: u8, found: &KnownValue, expected: &[String]) -> Words {
     let words = Words::new(
         "argument-type",
         format!("argument {number} of `{callee}` is {}", known(found)),
@@ -161,16 +161,16 @@ fn argument_type(callee: &str, number: u8, found: &Value, expected: &[String]) -
     .needed(expected_words(expected));
     let has = |name: &str| expected.iter().any(|expected| expected == name);
     match found {
-        Value::Pointer {
+        KnownValue::Pointer {
             maybe_null: true, ..
         } => words.help("compare the pointer with null before the call"),
-        Value::Pointer { .. } if has("ctx") => {
+        KnownValue::Pointer { .. } if has("ctx") => {
             words.help("pass the program's own `ctx`; in a function, pass it on as a parameter")
         }
-        Value::Pointer { .. } if expected.len() == 1 && has("map_ptr") => {
+        KnownValue::Pointer { .. } if expected.len() == 1 && has("map_ptr") => {
             words.help("pass the map by address, `&map`; check the order of the arguments")
         }
-        Value::Pointer { kind, .. } => match kind {
+        KnownValue::Pointer { kind, .. } => match kind {
             verifier::reason::PointerTarget::Context => words.help(
                 "the context is no plain memory here: copy the fields to a variable on the stack \
                  and pass its address",
@@ -180,20 +180,20 @@ fn argument_type(callee: &str, number: u8, found: &Value, expected: &[String]) -
             }
             _ => words.help("check the order of the arguments"),
         },
-        Value::Number(_) if has("ctx") => {
+        KnownValue::Number(_) if has("ctx") => {
             words.help("pass the program's own `ctx`; in a function, pass it on as a parameter")
         }
-        Value::Number(num) if num.as_const() == Some(0) => {
+        KnownValue::Number(num) if num.as_const() == Some(0) => {
             words.help("the argument must not be null")
         }
-        Value::Number(_) if has("map_value") || has("fp") => words.help(
+        KnownValue::Number(_) if has("map_value") || has("fp") => words.help(
             "the value must be passed by address: `&key`, not `key`; a pointer that was read from \
              memory or computed from numbers is a number",
         ),
-        Value::Number(_) => {
+        KnownValue::Number(_) => {
             words.help("the value is a number to the verifier: see where it comes from")
         }
-        Value::Unwritten => words,
+        KnownValue::Unwritten => words,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Wording of causes: control flow, return values, limits, and all other causes.
 
-use verifier::reason::{Cause, Explanation, PointerTarget, Value};
+use verifier::reason::{Cause, Explanation, KnownValue, PointerTarget};
 
 use super::Words;
 use crate::explain::value::{known, range, signed};
@@ -21,7 +21,7 @@ pub(super) fn words(explanation: &Explanation) -> Words {
                 false => format!("this {} program", explanation.program_type),
             };
             let what = match value {
-                Value::Number(num) => match num.as_const() {
+                KnownValue::Number(num) => match num.as_const() {
                     Some(value) => format!("returns {}", signed(value as i64)),
                     None => format!("may return {}", range(num)),
                 },
@@ -41,7 +41,7 @@ pub(super) fn words(explanation: &Explanation) -> Words {
         )
         .needed("a number in r0 at the end")
         .help(match value {
-            Value::Pointer {
+            KnownValue::Pointer {
                 kind: PointerTarget::Stack { .. },
                 ..
             } => "the stack of a function ends with it: let the caller pass a buffer",

@@ -4,7 +4,7 @@ use isa::ebpf::{AluOp, Insn, Operand, Reg};
 
 use super::Finding;
 use crate::reason::cause::Cause;
-use crate::reason::explanation::{NoteKind, Value};
+use crate::reason::explanation::{KnownValue, NoteKind};
 use crate::reason::scene::Scene;
 use crate::reason::values::DefKind;
 use crate::verdict::RefusalKind;
@@ -56,13 +56,13 @@ pub(super) fn control_flow(scene: &Scene<'_>) -> Option<Finding> {
 pub(super) fn return_value(scene: &Scene<'_>) -> Option<Finding> {
     let value = scene.value_of(Reg::R0);
     let cause = match (&value, allowed(&scene.refusal.message)) {
-        (Value::Number(_), Some((min, max))) => Cause::ReturnRange {
+        (KnownValue::Number(_), Some((min, max))) => Cause::ReturnRange {
             min,
             max,
             is_callback: scene.frame() > 0,
             value: value.clone(),
         },
-        (Value::Pointer { .. }, _) => Cause::ReturnPointer {
+        (KnownValue::Pointer { .. }, _) => Cause::ReturnPointer {
             value: value.clone(),
         },
         _ => return None,

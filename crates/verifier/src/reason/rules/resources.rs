@@ -3,7 +3,7 @@
 use super::Finding;
 use crate::errno;
 use crate::reason::cause::Cause;
-use crate::reason::explanation::{Chain, Place};
+use crate::reason::explanation::{Chain, InsnPlace};
 use crate::reason::scene::Scene;
 
 /// Lines shown of a program that is too complex.
@@ -19,9 +19,9 @@ pub(super) fn complexity(scene: &Scene<'_>) -> Option<Finding> {
 }
 
 /// The source lines, or instructions, with the most instructions processed, worst first.
-fn costly_lines(scene: &Scene<'_>) -> Vec<(Place, u64)> {
-    let mut lines: Vec<(Place, u64)> = Vec::new();
-    let line = |place: &Place| {
+fn costly_lines(scene: &Scene<'_>) -> Vec<(InsnPlace, u64)> {
+    let mut lines: Vec<(InsnPlace, u64)> = Vec::new();
+    let line = |place: &InsnPlace| {
         let source = place.source.as_ref()?;
         Some((source.file.clone(), source.line, place.function.clone()))
     };
@@ -82,7 +82,7 @@ pub(super) fn call_depth(scene: &Scene<'_>) -> Option<Finding> {
 }
 
 /// The call that makes a chain too deep, where the check names one.
-fn chain_place(scene: &Scene<'_>) -> Option<Place> {
+fn chain_place(scene: &Scene<'_>) -> Option<InsnPlace> {
     let insn = scene.refusal.insn.filter(|&insn| insn > 0)?;
     Some(scene.place(insn))
 }
